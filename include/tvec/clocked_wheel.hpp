@@ -1,0 +1,106 @@
+/// \file
+/// A wheel that takes its time from a clock and speaks std::chrono.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <optional>
+
+#include "tvec/tick_clock.hpp"
+#include "tvec/timer_wheel.hpp"
+
+namespace tvec {
+
+/// A `timer_wheel` and the clock that drives it.
+///
+///     tvec::clocked_wheel timers;                  // ticks of one millisecond, steady_clock
+///     timers.arm_after(connection.idle, 30s);
+///     timers.run();                                // once per turn of the loop
+///
+/// Nothing fires early by even a nanosecond of the clock; lateness is at most one tick plus the
+/// time that callbacks take and that the loop sleeps too long. Every relative arm reads the clock
+/// (about 30 ns), so that a delay is measured from the call and not from when the loop last woke.
+///
+/// Delays are integral durations. They saturate: std::chrono::hours::max() never fires; a negative
+/// one counts as 0. One thread owns it; it is neither copied nor moved.
+template <class Ticks = tick_clock<std::chrono::milliseconds>> class clocked_wheel {
+public:
+    using clock = typename Ticks::clock;
+    using tick = typename Ticks::tick;
+    using duration = typename Ticks::duration;
+    using time_point = typename Ticks::time_point;
+
+    /// An empty wheel. Tick 0 begins at the origin of `ticks`, by default now.
+    explicit clocked_wheel(Ticks ticks = Ticks{}) noexcept : ticks_(ticks), wheel_(ticks.now()) {}
+
+    // --- arm: as in timer_wheel; each returns whether the timer was pending before --------------
+
+    /// Fires `t` when the clock has reached `deadline`.
+    bool arm_at(timer& t, time_point deadline) noexcept {
+        return wheel_.arm_at(t, ticks_.ceil(deadline));
+    }
+
+    /// Fires `t` when `delay` has passed from now.
+    template <std::integral Rep, class Period>
+    bool arm_after(timer& t, std::chrono::duration<Rep, Period> delay) noexcept {
+        return arm_at(t, detail::add(clock::now(), saturated(delay)));
+    }
+
+    /// Fires `t` when between `earliest` and `latest` have passed from now, together with as many
+    /// other timers as possible.
+    template <std::integral Rep, class Period, std::integral Rep2, class Period2>
+    bool arm_within(timer& t, std::chrono::duration<Rep, Period> earliest,
+                    std::chrono::duration<Rep2, Period2> latest) noexcept {
+        const time_point now = clock::now();
+        return wheel_.arm_within(t, ticks_.ceil(detail::add(now, saturated(earliest))),
+                                 ticks_.floor(detail::add(now, saturated(latest))));
+    }
+
+    /// Fires `t` a whole number of periods after it was last armed for; the first that lies in the
+    /// future. The period rounds up to whole ticks, and to one at least. Returns how many periods
+    /// were missed.
+    template <std::integral Rep, class Period>
+    jiffies arm_next(timer& t, std::chrono::duration<Rep, Period> period) noexcept {
+        return wheel_.arm_next(t, Ticks::ticks_to_cover(saturated(period)));
+    }
+
+    // --- run ------------------------------------------------------------------------------------
+
+    /// Fires what is due by the clock, at most `budget` visits of it. Call it once per turn of the
+    /// loop, whatever woke the loop. A clock that goes back is ignored, and counted.
+    timer_wheel::progress run(std::size_t budget = timer_wheel::unlimited) {
+        return wheel_.advance(ticks_.now(), budget);
+    }
+
+    /// When `run` must be called next: sleep until then. In the past if work is left over; empty
+    /// if no timer will ever fire. See timer_wheel::next_wakeup.
+    std::optional<time_point> next_wakeup() noexcept {
+        const std::optional<jiffies> wakeup = wheel_.next_wakeup();
+        if (!wakeup) return std::nullopt;
+        return ticks_.start_of(*wakeup);
+    }
+
+    /// The wheel, for all that speaks in ticks. Do not advance it beyond the clock.
+    timer_wheel& wheel() noexcept { return wheel_; }
+    const timer_wheel& wheel() const noexcept { return wheel_; }
+
+    /// The clock in ticks.
+    const Ticks& ticks() const noexcept { return ticks_; }
+
+private:
+    /// `d` in units of the clock, rounded up, and cut to what the clock can express.
+    template <class Rep, class Period>
+    static constexpr duration saturated(std::chrono::duration<Rep, Period> d) noexcept {
+        using units = std::ratio_divide<Period, typename duration::period>;
+        constexpr auto last = static_cast<std::uint64_t>(duration::max().count());
+        if (d <= d.zero()) return duration::zero();
+        const auto count = static_cast<std::uint64_t>(d.count());
+        return duration(
+            static_cast<typename duration::rep>(detail::scale_ceil<units>(count, last)));
+    }
+
+    Ticks ticks_;
+    timer_wheel wheel_;
+};
+
+}  // namespace tvec

@@ -1,0 +1,91 @@
+/// \file
+/// Links and chains: the pointers of the wheel, and nothing else of it.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+
+namespace tvec::detail {
+
+/// Says which wheel a link hangs in: a number in the top 16 bits, the other bits clear.
+using owner_tag = std::uint64_t;
+
+inline constexpr unsigned owner_shift = 48;
+inline constexpr std::uint64_t address_mask = (std::uint64_t{1} << owner_shift) - 1;
+
+/// What a chain is made of. Unlinking needs neither the chain nor the wheel.
+///
+/// The word `back` holds the address of the pointer that points here, and above it the number of
+/// the wheel: user-space addresses have 48 bits at most on the platforms Linux gives them on.
+/// So a push-back, which writes nothing but the deadline, can tell in the line it has loaded
+/// anyway that the timer is linked, and that it is linked in this wheel and in no other.
+struct link {
+    link* next = nullptr;
+    std::uint64_t back = 0;  ///< 0: unlinked
+
+    bool linked() const noexcept { return back != 0; }
+    bool linked_in(owner_tag owner) const noexcept { return (back ^ owner) >> owner_shift == 0; }
+
+    void hang(link*& from, owner_tag owner) noexcept {
+        const auto address = reinterpret_cast<std::uintptr_t>(&from);
+        assert((address & ~address_mask) == 0);
+        back = address | owner;
+    }
+
+    link*& pointer_here() const noexcept {
+        return *reinterpret_cast<link**>(static_cast<std::uintptr_t>(back & address_mask));
+    }
+
+    /// Requires linked(). No branch: a chain ends in a sentinel that may be written to.
+    void unlink() noexcept {
+        pointer_here() = next;
+        next->back = back;
+        back = 0;
+    }
+
+    /// Takes the place of `other` in its chain. Requires other.linked() and !linked().
+    void replace(link& other) noexcept {
+        next = other.next;
+        back = other.back;
+        pointer_here() = this;
+        next->hang(next, back & ~address_mask);
+        other.back = 0;
+    }
+};
+
+/// A list of links, newest first. It ends in the sentinel that it was made with.
+class chain {
+public:
+    void reset(link& sentinel) noexcept { head_ = &sentinel; }
+    link* first() const noexcept { return head_; }
+    link* const& first_pointer() const noexcept { return head_; }
+
+    void push(link& node, owner_tag owner) noexcept {
+        link* const second = head_;
+        node.next = second;
+        node.hang(head_, owner);
+        second->hang(node.next, owner);
+        head_ = &node;
+    }
+
+    /// Requires that the chain is not empty.
+    link& pop() noexcept {
+        link& node = *head_;
+        head_ = node.next;
+        node.next->back = node.back;
+        node.back = 0;
+        return node;
+    }
+
+    /// Takes over all that hangs in `other`, which must end in the same sentinel.
+    void take(chain& other, link& sentinel, owner_tag owner) noexcept {
+        head_ = other.head_;
+        head_->hang(head_, owner);
+        other.reset(sentinel);
+    }
+
+private:
+    link* head_ = nullptr;
+};
+
+}  // namespace tvec::detail

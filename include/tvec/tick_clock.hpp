@@ -1,0 +1,149 @@
+/// \file
+/// Clocks, and the one place where their time becomes ticks.
+#pragma once
+
+#include <time.h>
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <ratio>
+
+#include "tvec/geometry.hpp"
+
+namespace tvec {
+
+namespace detail {
+
+/// The ratio `Per` applied to `count`, rounded down, and at most `limit`. Exact: there is no
+/// intermediate result that overflows.
+template <class Per>
+constexpr std::uint64_t scale_floor(std::uint64_t count, std::uint64_t limit) noexcept {
+    static_assert(Per::num > 0 && Per::num <= std::numeric_limits<std::intmax_t>::max() / Per::den,
+                  "a tick and a clock whose ratio is this odd are not supported");
+    constexpr auto num = static_cast<std::uint64_t>(Per::num);
+    constexpr auto den = static_cast<std::uint64_t>(Per::den);
+    const std::uint64_t rest = count % den * num / den;
+    std::uint64_t whole = 0;
+    if (__builtin_mul_overflow(count / den, num, &whole)) return limit;
+    return whole < limit && rest < limit - whole ? whole + rest : limit;
+}
+
+/// As `scale_floor`, but rounded up.
+template <class Per>
+constexpr std::uint64_t scale_ceil(std::uint64_t count, std::uint64_t limit) noexcept {
+    if (count == 0) return 0;
+    const std::uint64_t before = scale_floor<Per>(count - 1, limit);
+    return before < limit ? before + 1 : limit;
+}
+
+/// from + d for a `d` that is not negative, saturating.
+template <class TimePoint>
+constexpr TimePoint add(TimePoint from, typename TimePoint::duration d) noexcept {
+    typename TimePoint::rep sum{};
+    if (__builtin_add_overflow(from.time_since_epoch().count(), d.count(), &sum))
+        return TimePoint::max();
+    return TimePoint(typename TimePoint::duration(sum));
+}
+
+}  // namespace detail
+
+/// A clock that also counts the time the machine was suspended (CLOCK_BOOTTIME). Timers of a
+/// wheel on this clock that came due during a suspend fire right after it.
+struct boottime_clock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<boottime_clock>;
+    static constexpr bool is_steady = true;
+
+    static time_point now() noexcept {
+        timespec t{};
+        clock_gettime(CLOCK_BOOTTIME, &t);
+        return time_point(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
+    }
+};
+
+/// A clock that moves when a test says so. Each thread has its own; it starts at 0.
+struct manual_clock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<manual_clock>;
+    static constexpr bool is_steady = false;
+
+    static time_point now() noexcept { return now_; }
+    static void set(time_point t) noexcept { now_ = t; }
+    static void advance(duration d) noexcept { now_ += d; }
+
+private:
+    static inline thread_local time_point now_{};
+};
+
+/// Reads `Clock` in ticks of one `Tick` (a std::chrono::duration), counted from an origin.
+///
+/// Deadlines round up and readings round down. So if the wheel is advanced to `now()`, whatever
+/// is armed for `ceil(deadline)` fires at the deadline or later, never a nanosecond earlier, and
+/// less than one tick later. The conversion is exact: no error adds up, also where a tick is not
+/// a whole number of nanoseconds, as in
+///
+///     using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
+///     tvec::tick_clock<frame>
+///
+/// `Clock` must be steady, or a test's: on one that is stepped (system_clock), so are the timers.
+template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock {
+    using clock = Clock;
+    using tick = Tick;
+    using duration = typename Clock::duration;
+    using time_point = typename Clock::time_point;
+
+    /// Tick 0 begins at `origin`, by default now.
+    explicit tick_clock(time_point origin = Clock::now()) noexcept : origin_(origin) {}
+
+    /// The tick we are in: what `advance` is to be called with.
+    jiffies now() const noexcept { return floor(Clock::now()); }
+
+    /// The tick that `t` lies in. 0 before the origin.
+    jiffies floor(time_point t) const noexcept {
+        return detail::scale_floor<ticks_per_unit>(since_origin(t), never);
+    }
+
+    /// The first tick that does not begin before `t`.
+    jiffies ceil(time_point t) const noexcept {
+        return detail::scale_ceil<ticks_per_unit>(since_origin(t), never);
+    }
+
+    /// How many ticks cover `d`. 0 if it is negative.
+    static constexpr jiffies ticks_to_cover(duration d) noexcept {
+        return detail::scale_ceil<ticks_per_unit>(d.count() > 0 ? unsigned_of(d) : 0, never);
+    }
+
+    /// The first reading of the clock that lies in tick `j`, or the last that it can show.
+    time_point start_of(jiffies j) const noexcept {
+        constexpr auto last = static_cast<std::uint64_t>(std::numeric_limits<rep>::max());
+        const duration since(static_cast<rep>(detail::scale_ceil<units_per_tick>(j, last)));
+        return detail::add(origin_, since);
+    }
+
+    time_point origin() const noexcept { return origin_; }
+
+private:
+    using rep = typename duration::rep;
+    using ticks_per_unit = std::ratio_divide<typename duration::period, typename Tick::period>;
+    using units_per_tick = std::ratio_divide<typename Tick::period, typename duration::period>;
+    static_assert(std::signed_integral<rep> && std::integral<typename Tick::rep>);
+
+    static constexpr std::uint64_t unsigned_of(duration d) noexcept {
+        return static_cast<std::uint64_t>(d.count());
+    }
+
+    std::uint64_t since_origin(time_point t) const noexcept {
+        if (t <= origin_) return 0;  // else the difference fits, though perhaps not in a `rep`
+        return unsigned_of(t.time_since_epoch()) - unsigned_of(origin_.time_since_epoch());
+    }
+
+    time_point origin_;
+};
+
+}  // namespace tvec

@@ -1,0 +1,168 @@
+/// \file
+/// The timer: 32 bytes that live inside the object they belong to.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "tvec/detail/chain.hpp"
+#include "tvec/geometry.hpp"
+
+namespace tvec {
+
+class timer_wheel;
+
+/// One pending call, embedded in the object it belongs to. Never allocates.
+///
+/// A timer is in at most one wheel at a time. Destroying it cancels it; moving it moves its place
+/// in the wheel, so that objects that hold timers may live in a std::vector that grows. Timer and
+/// wheel may be destroyed in either order.
+///
+/// Where a timer hangs and when it is due are two things. Cancelling marks the timer idle and
+/// leaves it hanging; the wheel drops it when it next comes by. So a cancelled timer may still be
+/// linked to its wheel, though nobody can tell but `check`, and a timer belongs to its wheel's
+/// thread until it is destroyed, fired, drained, or armed on another wheel.
+class timer : private detail::link {
+public:
+    /// Called once when the timer fires, with the wheel it was armed on. The timer is no longer
+    /// pending then, and the wheel does not touch it any more: the callback may arm it again,
+    /// destroy it, and do the same to any other timer.
+    using callback = void (*)(timer_wheel&, timer&);
+
+    /// A timer whose firing does nothing but end its being pending.
+    constexpr timer() noexcept : timer(nullptr) {}
+
+    /// A timer that calls `fire`. A null `fire` does nothing. Usually made by `call`:
+    ///
+    ///     tvec::timer idle{tvec::call<&connection::idle, &connection::on_idle>};
+    constexpr explicit timer(callback fire) noexcept : fire_(fire ? fire : do_nothing) {}
+
+    /// Takes over `other`'s place in its wheel, its deadline and its callback. `other` is left not
+    /// pending. O(1); the wheel notices nothing.
+    timer(timer&& other) noexcept : fire_(other.fire_) { take(other); }
+
+    /// Cancels this timer first. Assigning a timer to itself does nothing.
+    timer& operator=(timer&& other) noexcept;
+
+    /// Cancels. O(1); writes the neighbours in the slot if the timer still hangs there.
+    ~timer() { unlink_if_linked(); }
+
+    /// Armed, and neither fired nor cancelled since.
+    bool pending() const noexcept { return linked() && !(expires_ & idle_bit); }
+
+    /// The tick that the timer was last armed for, also after it has fired or been cancelled, and
+    /// inside its callback. 0 if it was never armed.
+    jiffies expires() const noexcept { return expires_ & ~idle_bit; }
+
+    /// Returns whether the timer was pending, that is, whether it was going to fire. Afterwards it
+    /// will not, even if it was already due. One store to the timer's own line; needs no wheel.
+    bool cancel() noexcept {
+        const bool was_pending = pending();
+        expires_ |= idle_bit;
+        return was_pending;
+    }
+
+private:
+    friend class timer_wheel;
+    friend class inspector;
+
+    static constexpr jiffies idle_bit = jiffies{1} << 63;
+
+    static void do_nothing(timer_wheel&, timer&) {}
+
+    static timer& of(detail::link& l) noexcept { return static_cast<timer&>(l); }
+    static const timer& of(const detail::link& l) noexcept { return static_cast<const timer&>(l); }
+
+    void unlink_if_linked() noexcept {
+        if (linked()) unlink();
+    }
+
+    void take(timer& other) noexcept {
+        expires_ = other.expires_;
+        if (other.linked()) replace(other);
+    }
+
+    jiffies expires_ = 0;  ///< with idle_bit: cancelled, though perhaps still linked
+    callback fire_;
+};
+
+static_assert(sizeof(void*) != 8 || sizeof(timer) == 32);
+
+inline timer& timer::operator=(timer&& other) noexcept {
+    if (this == &other) return *this;
+    unlink_if_linked();
+    fire_ = other.fire_;
+    take(other);
+    return *this;
+}
+
+namespace detail {
+
+template <class Member> struct member_pointer;
+template <class Object, class Member> struct member_pointer<Member Object::*> {
+    using object = Object;
+    using member = Member;
+};
+
+}  // namespace detail
+
+/// The object whose member `Hook` is `t`: the kernel's container_of, without the macro.
+/// `Hook` points to a member of type `timer` that is not in a virtual base.
+template <auto Hook> auto& owner_of(timer& t) noexcept {
+    using pointer = detail::member_pointer<std::remove_const_t<decltype(Hook)>>;
+    static_assert(std::is_same_v<typename pointer::member, timer>, "Hook names a tvec::timer");
+    static_assert(sizeof(Hook) == sizeof(std::ptrdiff_t), "a data member pointer is an offset");
+    auto* const here = reinterpret_cast<std::byte*>(&t);
+    return *reinterpret_cast<typename pointer::object*>(here - std::bit_cast<std::ptrdiff_t>(Hook));
+}
+
+namespace detail {
+
+template <auto Hook, auto Method> void call_method(timer_wheel& wheel, timer& t) {
+    auto& owner = owner_of<Hook>(t);
+    if constexpr (std::is_invocable_v<decltype(Method), decltype(owner), timer_wheel&>)
+        (owner.*Method)(wheel);
+    else
+        (owner.*Method)();
+}
+
+}  // namespace detail
+
+/// A callback that calls `Method` on the object that holds the timer as `Hook`:
+///
+///     struct connection {
+///         void on_idle();
+///         tvec::timer idle{tvec::call<&connection::idle, &connection::on_idle>};
+///     };
+///
+/// `Method` takes nothing or a `timer_wheel&`. It is one function: the method, inlined.
+template <auto Hook, auto Method>
+inline constexpr timer::callback call = &detail::call_method<Hook, Method>;
+
+/// A timer that carries a function object of its own, for locals, tests and tools:
+///
+///     tvec::callback_timer beat{[&](tvec::timer_wheel& wheel, tvec::timer& self) {
+///         wheel.arm_next(self, 100);
+///     }};
+///
+/// `F` is called with (timer_wheel&, timer&), or with nothing. Movable if `F` is; moved while
+/// pending it keeps its place.
+template <class F> class callback_timer : public timer {
+public:
+    explicit callback_timer(F f) : timer(&run), f_(std::move(f)) {}
+
+private:
+    static void run(timer_wheel& wheel, timer& t) {
+        auto& self = static_cast<callback_timer&>(t);
+        if constexpr (std::is_invocable_v<F&, timer_wheel&, timer&>)
+            self.f_(wheel, t);
+        else
+            self.f_();
+    }
+
+    F f_;
+};
+
+}  // namespace tvec

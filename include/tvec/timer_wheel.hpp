@@ -1,0 +1,248 @@
+/// \file
+/// The wheel: arm, advance, look ahead. No clock, no allocation, no operating system.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "tvec/detail/levels.hpp"
+#include "tvec/detail/wheel_number.hpp"
+#include "tvec/timer.hpp"
+
+namespace tvec {
+
+/// A cascading timer wheel: a root of 256 slots of one tick, and four levels of 64 slots, each
+/// slot as wide as the whole level below it (see geometry.hpp).
+///
+/// The wheel has no clock: time is what `advance` says it is. One thread owns it; nothing is
+/// locked. It holds no memory but its own (about 41 KB), and arming and cancelling cannot fail.
+///
+/// What it promises:
+///  - A timer armed for tick x fires when `advance` passes x, never before. Arming for now or the
+///    past means the next tick.
+///  - All of tick x runs before any of tick x+1, also when `advance` jumps. Within a tick the
+///    order depends on the calls made and on nothing else; it is not the order of arming.
+///  - Every delay is legal, exact to 2^63-2 ticks, and saturates at `never`.
+///  - Arming and cancelling are O(1). Pushing a pending timer back, cancelling it, and arming it
+///    again later write one cache line: the timer's own.
+///  - `advance` costs what it fires and moves; empty time costs nothing. The cascade of a slot is
+///    spread over the ticks before its lap begins.
+///  - Callbacks may arm, cancel, move and destroy any timer, themselves included, and may throw:
+///    what is left stays due. They must not destroy the wheel.
+class timer_wheel {
+public:
+    /// The budget that does not run out.
+    static constexpr std::size_t unlimited = ~std::size_t{0};
+
+    /// What `advance` did.
+    struct progress {
+        std::size_t fired;  ///< timers whose callbacks ran in this call
+        bool caught_up;     ///< false: something due by then is left; call again
+    };
+
+    /// What a wheel has done since it was made. Counted at visits, so arming does not pay for it.
+    struct counters {
+        std::uint64_t fired = 0;           ///< callbacks run
+        std::uint64_t moved = 0;           ///< timers placed again: sunk a level, or pushed back
+        std::uint64_t dropped = 0;         ///< cancelled timers that a visit unlinked
+        std::uint64_t clock_backward = 0;  ///< calls of `advance` for a tick before now()
+    };
+
+    /// An empty wheel whose time is `now`, at most never-1. O(slots).
+    explicit timer_wheel(jiffies now = 0) noexcept;
+
+    /// Leaves the timers that hang in it not pending. O(timers). Must not be called from one of
+    /// its own callbacks: that ends the program (std::terminate).
+    ~timer_wheel();
+
+    timer_wheel(const timer_wheel&) = delete;
+    timer_wheel& operator=(const timer_wheel&) = delete;
+
+    /// The tick that was last run; inside a callback, the tick being run.
+    jiffies now() const noexcept { return now_; }
+
+    /// How far the call of `advance` that is running, or that stopped on its budget or on an
+    /// exception, still has to go. Inside a callback: how late it is. 0 at rest.
+    jiffies behind() const noexcept { return target_ > now_ ? target_ - now_ : 0; }
+
+    // --- arm: each returns whether the timer was pending before ---------------------------------
+    // A timer that is pending, here or on another wheel of this thread, is moved.
+
+    /// Fires `t` when tick `expires` is run; on the next tick if that is now or past; not at all
+    /// if it is `never`. O(1). If `t` hangs in this wheel and `expires` is not earlier than the
+    /// tick it was last armed for, this is one store.
+    bool arm_at(timer& t, jiffies expires) noexcept;
+
+    /// arm_at(now() + delay), saturating. A delay of 0 means the next tick.
+    bool arm_after(timer& t, jiffies delay) noexcept { return arm_at(t, later(now_, delay)); }
+
+    /// Fires `t` somewhere in [earliest, latest]: on the roundest tick of that window, the one that
+    /// most other windows share, so that timers come together and wake-ups grow fewer. Does nothing
+    /// if `t` is already pending for a tick of the window. If latest < earliest, earliest counts.
+    bool arm_within(timer& t, jiffies earliest, jiffies latest) noexcept;
+
+    /// Fires `t` a whole number of periods after the tick it was last armed for, on the first such
+    /// tick after now() + behind(): a periodic timer that keeps its phase however late it runs.
+    /// Returns how many periods were passed over to get there. A period of 0 counts as 1.
+    /// For a burst instead, arm_at(t, t.expires() + period).
+    jiffies arm_next(timer& t, jiffies period) noexcept;
+
+    // --- run ------------------------------------------------------------------------------------
+
+    /// Makes `until` the current tick, and fires all that is due by then, tick by tick.
+    ///
+    /// Visits at most `budget` timers: those it fires, moves and drops. When that is not enough,
+    /// now() stays on the tick being run; what is left of it stays due, may be cancelled, and comes
+    /// first in the next call. An `until` before now() counts as now() (and in
+    /// count().clock_backward), one of `never` or more as never-1.
+    ///
+    /// A tick in which there is nothing to do costs a compare and a store. Called from one of its
+    /// own callbacks it does nothing and returns {0, false}. An exception from a callback passes
+    /// through; the timer that threw has fired, the rest stays due.
+    progress advance(jiffies until, std::size_t budget = unlimited) {
+        if (until < quiet_ && until >= now_) [[likely]] {
+            now_ = until;
+            return {0, true};
+        }
+        return run(until, budget);
+    }
+
+    // --- look ahead -----------------------------------------------------------------------------
+
+    /// The next tick for which `advance` must be called: sleep until then. Never before now(),
+    /// never after the first expiry, and now() itself while something due is left over. Empty when
+    /// no timer will ever fire.
+    ///
+    /// It may come before the first expiry: a timer costs at most one such tick for each level it
+    /// sinks through, a cancelled or pushed back one no more. O(1); O(levels) inside a callback.
+    std::optional<jiffies> next_wakeup() noexcept;
+
+    /// The tick of the first expiry, exactly. Reads every timer of some slots: for tests and tools.
+    std::optional<jiffies> next_expiry() const noexcept;
+
+    // --- all of them ----------------------------------------------------------------------------
+
+    /// Calls visit(const timer&) for every pending timer, in no particular order. `visit` must not
+    /// arm, cancel or destroy timers. O(slots + timers).
+    template <class F> void for_each_pending(F visit) const;
+
+    /// Empties the wheel: makes every timer not pending, and calls visit(timer&) for each that was,
+    /// exactly once. `visit` may do anything to any timer; one that it cancels or destroys is not
+    /// shown any more, one that it arms is armed, and not shown either. If it throws, those not
+    /// shown yet are back in the wheel. Returns how many were shown. O(slots + timers).
+    template <class F> std::size_t drain(F visit);
+
+    /// What the wheel has done so far.
+    const counters& count() const noexcept { return counters_; }
+
+private:
+    friend class inspector;
+
+    struct turn;  // one call of `advance`
+
+    struct outlook {  // what a scan of the levels finds, or `never`
+        jiffies visit;
+        jiffies burst;
+    };
+
+    class evicted {  // what `drain` has taken out and not shown yet
+    public:
+        explicit evicted(timer_wheel& wheel) noexcept;
+        ~evicted();
+        evicted(const evicted&) = delete;
+        evicted& operator=(const evicted&) = delete;
+        timer* next() noexcept;
+
+    private:
+        timer_wheel& wheel_;
+        detail::link sentinel_;
+        detail::chain rest_;
+    };
+
+    static jiffies later(jiffies from, jiffies delay) noexcept {
+        return delay < never - from ? from + delay : never;
+    }
+
+    void place(timer& t) noexcept;
+    void open_slot(unsigned s, jiffies expires) noexcept;
+
+    void open_overflow(jiffies expires) noexcept;
+
+    progress run(jiffies until, std::size_t budget);
+    bool run_tick(turn&);
+    bool enter_slots(turn&) noexcept;
+    bool fire_due(turn&);
+    void visit(timer&);
+    void sink(timer&) noexcept;
+    bool cascade(unsigned s, turn&, std::size_t limit = unlimited) noexcept;
+    bool cascade_overflow(turn&) noexcept;
+    void cascade_ahead(turn&) noexcept;
+    void cascade_burst(unsigned level, turn&) noexcept;
+
+    jiffies next_in_root() noexcept;
+    jiffies next_visit() noexcept;
+    outlook look_ahead() noexcept;
+    void settle() noexcept;
+    jiffies wakeup_while_running() noexcept;
+    jiffies earliest_in(unsigned s) const noexcept;
+
+    // The line that every call reads.
+    detail::wheel_number number_;
+    bool running_ = false;
+    detail::owner_tag in_place_ = number_.in_place();  ///< of timers re-armed by one store
+    jiffies now_;
+    jiffies quiet_ = never;         ///< before this tick `advance` has nothing at all to do
+    jiffies wake_ = never;          ///< the first visit
+    jiffies next_burst_ = never;    ///< the first tick at which a slot may be emptied ahead
+    jiffies target_ = 0;            ///< where `advance` is going
+    jiffies overflow_due_ = never;  ///< when the overflow slot is to be visited
+
+    std::array<jiffies, geometry::levels> burst_at_{};  ///< next burst for the slot to come
+    counters counters_;
+    detail::levels levels_;
+};
+
+// --- the hot half -------------------------------------------------------------------------------
+
+inline void timer_wheel::place(timer& t) noexcept {
+    const jiffies expires = t.expires_;
+    const unsigned s = geometry::slot_for(expires, now_);
+    if (!levels_.occupied(s)) [[unlikely]]
+        open_slot(s, expires);
+    levels_.push(s, t);
+}
+
+inline bool timer_wheel::arm_at(timer& t, jiffies expires) noexcept {
+    expires = std::clamp(expires, now_ + 1, never);
+    const bool was_pending = t.pending();
+    if (t.linked_in(in_place_) && expires >= t.expires()) {
+        t.expires_ = expires;
+        return was_pending;
+    }
+    t.unlink_if_linked();
+    t.expires_ = expires;
+    place(t);
+    return was_pending;
+}
+
+inline std::optional<jiffies> timer_wheel::next_wakeup() noexcept {
+    const jiffies tick = running_ ? wakeup_while_running() : wake_;
+    return tick == never ? std::nullopt : std::optional(tick);
+}
+
+template <class F> void timer_wheel::for_each_pending(F visit) const {
+    for (unsigned s = 0; s < geometry::slots; ++s)
+        levels_.for_each_in(s, [&](const detail::link& l) {
+            if (timer::of(l).pending()) visit(timer::of(l));
+        });
+}
+
+template <class F> std::size_t timer_wheel::drain(F visit) {
+    std::size_t shown = 0;
+    for (evicted rest(*this); timer* const t = rest.next(); ++shown) visit(*t);
+    return shown;
+}
+
+}  // namespace tvec
