@@ -1,0 +1,38 @@
+# The front door: every target is one line into meson or scripts/.
+#
+#   make run ARGS="--seconds 5"      options for the programs that a target starts
+#   make test BUILD=build-clang CXX=clang++ SETUP="-Db_sanitize=address,undefined"
+
+BUILD ?= build
+SETUP ?=
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test bench check format bootstrap configure clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
+	@ninja -C $(BUILD) --quiet && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
+
+test: configure ## build and run the test suite
+	@meson test -C $(BUILD) --print-errorlogs $(ARGS)
+
+bench: ## measure arm, cancel, push back, expire and the worst tick beside classic and the floors
+	@scripts/bench $(ARGS)
+
+check: ## what CI runs: both compilers, sanitizers, format, a short load
+	@.ci/run
+
+format: ## format the sources in place
+	@scripts/check format --fix
+
+bootstrap: ## install the Debian packages that the build, the tests and the examples need
+	@scripts/bootstrap
+
+configure: bootstrap
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled $(SETUP)
+
+clean: ## remove the build folder
+	@rm -rf $(BUILD)
