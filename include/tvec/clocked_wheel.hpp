@@ -95,8 +95,8 @@ private:
         constexpr auto last = static_cast<std::uint64_t>(duration::max().count());
         if (d <= d.zero()) return duration::zero();
         const auto count = static_cast<std::uint64_t>(d.count());
-        return duration(
-            static_cast<typename duration::rep>(detail::scale_ceil<units>(count, last)));
+        return duration(static_cast<typename duration::rep>(
+            detail::scale<units, detail::rounding::up>(count, last)));
     }
 
     Ticks ticks_;

@@ -16,26 +16,20 @@ namespace tvec {
 
 namespace detail {
 
-/// The ratio `Per` applied to `count`, rounded down, and at most `limit`. Exact: there is no
-/// intermediate result that overflows.
-template <class Per>
-constexpr std::uint64_t scale_floor(std::uint64_t count, std::uint64_t limit) noexcept {
+enum class rounding { down, up };
+
+/// The ratio `Per` applied to `count`, at most `limit`. Exact: no intermediate result overflows.
+template <class Per, rounding Way>
+constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t limit) noexcept {
     static_assert(Per::num > 0 && Per::num <= std::numeric_limits<std::intmax_t>::max() / Per::den,
                   "a tick and a clock whose ratio is this odd are not supported");
     constexpr auto num = static_cast<std::uint64_t>(Per::num);
     constexpr auto den = static_cast<std::uint64_t>(Per::den);
-    const std::uint64_t rest = count % den * num / den;
+    constexpr std::uint64_t nearly_one = Way == rounding::up ? den - 1 : 0;
+    const std::uint64_t rest = (count % den * num + nearly_one) / den;
     std::uint64_t whole = 0;
     if (__builtin_mul_overflow(count / den, num, &whole)) return limit;
     return whole < limit && rest < limit - whole ? whole + rest : limit;
-}
-
-/// As `scale_floor`, but rounded up.
-template <class Per>
-constexpr std::uint64_t scale_ceil(std::uint64_t count, std::uint64_t limit) noexcept {
-    if (count == 0) return 0;
-    const std::uint64_t before = scale_floor<Per>(count - 1, limit);
-    return before < limit ? before + 1 : limit;
 }
 
 /// from + d for a `d` that is not negative, saturating.
@@ -106,23 +100,25 @@ template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock
 
     /// The tick that `t` lies in. 0 before the origin.
     jiffies floor(time_point t) const noexcept {
-        return detail::scale_floor<ticks_per_unit>(since_origin(t), never);
+        return detail::scale<ticks_per_unit, detail::rounding::down>(since_origin(t), never);
     }
 
     /// The first tick that does not begin before `t`.
     jiffies ceil(time_point t) const noexcept {
-        return detail::scale_ceil<ticks_per_unit>(since_origin(t), never);
+        return detail::scale<ticks_per_unit, detail::rounding::up>(since_origin(t), never);
     }
 
     /// How many ticks cover `d`. 0 if it is negative.
     static constexpr jiffies ticks_to_cover(duration d) noexcept {
-        return detail::scale_ceil<ticks_per_unit>(d.count() > 0 ? unsigned_of(d) : 0, never);
+        return detail::scale<ticks_per_unit, detail::rounding::up>(
+            d.count() > 0 ? unsigned_of(d) : 0, never);
     }
 
     /// The first reading of the clock that lies in tick `j`, or the last that it can show.
     time_point start_of(jiffies j) const noexcept {
         constexpr auto last = static_cast<std::uint64_t>(std::numeric_limits<rep>::max());
-        const duration since(static_cast<rep>(detail::scale_ceil<units_per_tick>(j, last)));
+        const duration since(
+            static_cast<rep>(detail::scale<units_per_tick, detail::rounding::up>(j, last)));
         return detail::add(origin_, since);
     }
 

@@ -1,0 +1,52 @@
+// Descriptors: closing them, and being allowed enough of them.
+#pragma once
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace example {
+
+// What a failed system call becomes.
+[[noreturn]] inline void fail(const std::string& tried) {
+    throw std::system_error(errno, std::system_category(), tried);
+}
+
+class descriptor {
+public:
+    descriptor() = default;
+    explicit descriptor(int fd) : fd_(fd) {}
+    descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    descriptor& operator=(descriptor&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~descriptor() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    int get() const { return fd_; }
+
+private:
+    int fd_ = -1;
+};
+
+// Raises the soft limit as far as needed. Throws if the hard limit does not allow it.
+inline void require_descriptors(rlim_t needed) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) fail("getrlimit");
+    if (limit.rlim_cur >= needed) return;
+    limit.rlim_cur = std::min<rlim_t>(needed, limit.rlim_max);
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) fail("setrlimit");
+    if (limit.rlim_cur < needed)
+        throw std::runtime_error(fmt::format(
+            "needs {} descriptors and may have {} (RLIMIT_NOFILE); ask for fewer connections",
+            needed, limit.rlim_cur));
+}
+
+}  // namespace example

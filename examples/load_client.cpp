@@ -1,0 +1,387 @@
+// Load for echo_server, on one io_uring and one tvec wheel as well. Most clients talk: they send a
+// message, wait for its echo, compare it, think, and send the next. Some are silent, and wait to be
+// thrown out. Some are half open: they send and never read, until the server's writes stall. Who is
+// thrown out comes back after a while, so connections come and go.
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "command_line.hpp"
+#include "descriptors.hpp"
+#include "ring.hpp"
+#include "timer_books.hpp"
+#include "tvec/uring_wait.hpp"
+
+namespace {
+
+using example::descriptor;
+using example::time_point;
+using std::chrono::milliseconds;
+
+struct options {
+    std::string address = "127.0.0.1";
+    std::uint16_t port = 0;
+    unsigned connections = 4000;
+    unsigned seconds = 20;
+    unsigned think_ms = 500;
+    unsigned reply_ms = 10'000;
+    double silent = 0.05;
+    double half_open = 0.02;
+};
+
+struct totals {
+    std::uint64_t connected = 0;
+    std::uint64_t echoes = 0;
+    std::uint64_t wrong_echoes = 0;
+    std::uint64_t late_echoes = 0;
+    std::uint64_t refused = 0;
+    std::uint64_t silent_closed = 0;
+    std::uint64_t half_open_closed = 0;
+    std::uint64_t talkers_closed = 0;
+};
+
+enum class manner { talking, silent, half_open };
+
+class load;
+
+// One client. It has at most one request in flight.
+class client {
+public:
+    client(load& home, manner how, std::uint64_t tag) : load_(home), manner_(how), tag_(tag) {}
+    ~client();
+    client(const client&) = delete;
+    client& operator=(const client&) = delete;
+
+    void start(milliseconds delay);
+    void complete(int result);
+    void shut_down();
+    void look_after();
+
+private:
+    static constexpr std::uint32_t longest = 1024;  // message, in bytes
+    enum class state { away, connecting, sending, receiving };
+
+    void connect();
+    void send();
+    void receive();
+    void connected(int result);
+    void sent(int result);
+    void received(int result);
+    void thrown_out();
+    void leave();
+    void on_pause_over();
+    void on_no_reply();
+    void compose();
+
+    load& load_;
+    manner manner_;
+    std::uint64_t tag_;
+    state state_ = state::away;
+    descriptor socket_;
+    std::uint32_t length_ = 0;
+    std::uint32_t done_ = 0;
+    time_point pause_deadline_;
+    time_point reply_deadline_;
+    tvec::timer pause_{tvec::call<&client::pause_, &client::on_pause_over>};
+    tvec::timer reply_{tvec::call<&client::reply_, &client::on_no_reply>};
+    std::array<char, longest> message_;
+    std::array<char, longest> echo_;
+};
+
+class load {
+public:
+    explicit load(const options& wanted);
+
+    int run();
+
+    // What clients need of it.
+    example::ring& ring() { return ring_; }
+    example::timer_books& books() { return books_; }
+    totals& count() { return totals_; }
+    const sockaddr_in& server() const { return server_; }
+    bool stopping() const { return stopping_; }
+    milliseconds reply() const { return milliseconds(options_.reply_ms); }
+    milliseconds think() { return milliseconds(below(2 * options_.think_ms + 1)); }
+    unsigned below(unsigned n) { return static_cast<unsigned>(random_() % n); }
+    void in_flight(int change) { in_flight_ += change; }
+
+private:
+    void populate();
+    manner next_manner(unsigned i) const;
+    void turn();
+    void on_second();
+    void on_end();
+    int print_summary();
+
+    options options_;
+    sockaddr_in server_{};
+    std::mt19937 random_{20};  // the same load every time
+    example::ring ring_{4096};
+    example::timers timers_;
+    tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
+    example::timer_books books_{timers_};
+    totals totals_;
+    bool stopping_ = false;
+    bool gave_up_ = false;
+    int in_flight_ = 0;
+    time_point second_deadline_;
+    time_point end_deadline_;
+    tvec::timer second_{tvec::call<&load::second_, &load::on_second>};
+    tvec::timer end_{tvec::call<&load::end_, &load::on_end>};
+    std::vector<std::unique_ptr<client>> clients_;
+};
+
+// --- client -------------------------------------------------------------------------------------
+
+client::~client() {
+    load_.books().cancel(pause_);
+    load_.books().cancel(reply_);
+}
+
+void client::start(milliseconds delay) { load_.books().arm(pause_, pause_deadline_, delay); }
+
+void client::on_pause_over() {
+    load_.books().fired(pause_deadline_);
+    if (load_.stopping()) return;
+    if (state_ == state::away) return connect();
+    compose();
+    send();
+}
+
+void client::connect() {
+    socket_ = descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket_.get() < 0) example::fail("cannot make a socket");
+    const int small = 4096;  // of a half-open client: it is full soon
+    if (manner_ == manner::half_open)
+        setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    const int on = 1;
+    setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    state_ = state::connecting;
+    load_.in_flight(+1);
+    load_.ring().queue(tag_, io_uring_prep_connect, socket_.get(),
+                       reinterpret_cast<const sockaddr*>(&load_.server()),
+                       socklen_t{sizeof(sockaddr_in)});
+}
+
+void client::compose() {
+    length_ = 1 + load_.below(longest);
+    for (std::uint32_t i = 0; i < length_; ++i)
+        message_[i] = static_cast<char>(tag_ * 31 + i + load_.below(2));
+    done_ = 0;
+    load_.books().arm(reply_, reply_deadline_, load_.reply());
+}
+
+void client::send() {
+    state_ = state::sending;
+    load_.in_flight(+1);
+    load_.ring().queue(tag_, io_uring_prep_send, socket_.get(), message_.data() + done_,
+                       length_ - done_, MSG_NOSIGNAL);
+}
+
+void client::receive() {
+    state_ = state::receiving;
+    load_.in_flight(+1);
+    load_.ring().queue(tag_, io_uring_prep_recv, socket_.get(), echo_.data() + done_,
+                       echo_.size() - done_, 0);
+}
+
+void client::complete(int result) {
+    load_.in_flight(-1);
+    switch (state_) {
+    case state::away:
+        break;
+    case state::connecting:
+        return connected(result);
+    case state::sending:
+        return sent(result);
+    case state::receiving:
+        return received(result);
+    }
+}
+
+void client::connected(int result) {
+    if (result < 0) {
+        ++load_.count().refused;
+        return leave();
+    }
+    ++load_.count().connected;
+    done_ = 0;
+    if (load_.stopping()) return leave();
+    if (manner_ == manner::silent) return receive();
+    compose();
+    send();
+}
+
+void client::sent(int result) {
+    if (result <= 0 || load_.stopping()) return thrown_out();
+    done_ += static_cast<std::uint32_t>(result);
+    if (done_ < length_) return send();
+    if (manner_ == manner::half_open) {  // and on, without ever reading
+        done_ = 0;
+        length_ = longest;
+        return send();
+    }
+    done_ = 0;
+    receive();
+}
+
+void client::received(int result) {
+    if (result <= 0 || load_.stopping()) return thrown_out();
+    done_ += static_cast<std::uint32_t>(result);
+    if (done_ < length_) return receive();
+    ++load_.count().echoes;
+    load_.count().wrong_echoes +=
+        done_ != length_ || std::memcmp(message_.data(), echo_.data(), length_) != 0;
+    load_.books().cancel(reply_);
+    load_.books().arm(pause_, pause_deadline_, load_.think());
+}
+
+void client::on_no_reply() {
+    load_.books().fired(reply_deadline_);
+    if (manner_ == manner::talking) ++load_.count().late_echoes;
+    shut_down();
+}
+
+void client::thrown_out() {
+    if (!load_.stopping()) {
+        if (manner_ == manner::silent) ++load_.count().silent_closed;
+        if (manner_ == manner::half_open) ++load_.count().half_open_closed;
+        if (manner_ == manner::talking) ++load_.count().talkers_closed;
+    }
+    leave();
+}
+
+// Closes, and comes back after a while.
+void client::leave() {
+    socket_ = descriptor();
+    state_ = state::away;
+    load_.books().cancel(reply_);
+    if (!load_.stopping()) start(load_.think());
+}
+
+// Completes what is in flight; closing the descriptor would not.
+void client::shut_down() {
+    if (state_ != state::away) ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
+void client::look_after() {
+    load_.books().look_after(pause_, pause_deadline_);
+    load_.books().look_after(reply_, reply_deadline_);
+}
+
+// --- load ---------------------------------------------------------------------------------------
+
+load::load(const options& wanted) : options_(wanted) {
+    example::require_descriptors(options_.connections + 64);
+    server_.sin_family = AF_INET;
+    server_.sin_port = htons(options_.port);
+    if (inet_pton(AF_INET, options_.address.c_str(), &server_.sin_addr) != 1)
+        throw std::runtime_error("not an IPv4 address: " + options_.address);
+    populate();
+    books_.arm(second_, second_deadline_, std::chrono::seconds(1));
+    books_.arm(end_, end_deadline_, std::chrono::seconds(options_.seconds));
+}
+
+// Everybody arrives within the first second.
+void load::populate() {
+    for (unsigned i = 0; i < options_.connections; ++i) {
+        clients_.push_back(std::make_unique<client>(*this, next_manner(i), i));
+        clients_.back()->start(milliseconds(below(1000)));
+    }
+}
+
+manner load::next_manner(unsigned i) const {
+    const double share = (i + 0.5) / options_.connections;
+    if (share < options_.silent) return manner::silent;
+    return share < options_.silent + options_.half_open ? manner::half_open : manner::talking;
+}
+
+int load::run() {
+    while (!stopping_ || (in_flight_ > 0 && !gave_up_)) turn();
+    books_.cancel(second_);
+    books_.cancel(end_);
+    books_.drain();
+    return print_summary();
+}
+
+void load::turn() {
+    wait_();
+    timers_.run(1024);
+    ring_.reap([this](std::uint64_t tag, int result, bool) { clients_[tag]->complete(result); });
+}
+
+void load::on_second() {
+    books_.fired(second_deadline_);
+    for (const auto& c : clients_) c->look_after();
+    books_.arm_next(second_, second_deadline_, std::chrono::seconds(1));
+}
+
+void load::on_end() {
+    books_.fired(end_deadline_);
+    gave_up_ = stopping_;
+    stopping_ = true;
+    for (const auto& c : clients_) c->shut_down();
+    books_.arm(end_, end_deadline_, std::chrono::seconds(5));
+}
+
+int load::print_summary() {
+    using example::print_line;
+    fmt::print("\nclient, {} s, {} connections\n", options_.seconds, options_.connections);
+    print_line("connected",
+               fmt::format("{} times, {} refused", totals_.connected, totals_.refused));
+    print_line("echoes", fmt::format("{}, {} wrong, {} too late", totals_.echoes,
+                                     totals_.wrong_echoes, totals_.late_echoes));
+    print_line("thrown out",
+               fmt::format("{} silent, {} half open, {} talking", totals_.silent_closed,
+                           totals_.half_open_closed, totals_.talkers_closed));
+    print_line("timers",
+               fmt::format("{} armed, {} fires, {} early, {} lost, books {}", books_.armed(),
+                           books_.late().fired(), books_.late().early(), books_.lost(),
+                           books_.balanced() ? "balanced" : "NOT BALANCED"));
+    const bool served = totals_.echoes > 0 && totals_.wrong_echoes == 0 && in_flight_ == 0;
+    const bool sound = books_.late().early() == 0 && books_.lost() == 0 && books_.balanced();
+    return served && sound ? 0 : 1;
+}
+
+options parse(int argc, char** argv) {
+    options o;
+    CLI::App app{
+        "Clients for echo_server. Ends after --seconds with a summary; exits non-zero if an "
+        "echo was\nwrong, or a timer fired early or was lost.",
+        "load_client"};
+    const auto add = [&app](const char* name, auto& value, double least, double most,
+                            const char* what) {
+        app.add_option(name, value, what)->check(CLI::Range(least, most))->capture_default_str();
+    };
+    app.add_option("--address", o.address, "IPv4 address of the server")->capture_default_str();
+    add("--port", o.port, 1, 65'535, "port of the server");
+    add("--connections", o.connections, 1, 1'000'000, "clients at a time");
+    add("--seconds", o.seconds, 1, 86'400, "how long to go on");
+    add("--think-ms", o.think_ms, 0, 3'600'000, "mean pause between an echo and the next message");
+    add("--reply-ms", o.reply_ms, 1, 3'600'000, "an echo that takes longer counts as too late");
+    add("--silent", o.silent, 0, 1, "share of clients that never say anything");
+    add("--half-open", o.half_open, 0, 1, "share of clients that send and never read");
+    app.get_option("--port")->required();
+    example::parse_or_exit(app, argc, argv);
+    return o;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    load l(parse(argc, argv));
+    return l.run();
+} catch (const std::exception& e) {
+    fmt::print(stderr, "load_client: {}\n", e.what());
+    return 1;
+}

@@ -1,0 +1,72 @@
+// A ring that closes itself, and the few things that both programs do with it.
+#pragma once
+
+#include <liburing.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+namespace example {
+
+class ring {
+public:
+    // Asks for the cheapest kind of ring, and takes a plainer one from an older kernel.
+    explicit ring(unsigned entries) {
+        constexpr std::array<unsigned, 3> wishes{
+            IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_COOP_TASKRUN, 0};
+        int result = -EINVAL;
+        for (const unsigned flags : wishes) {
+            result = create(entries, flags);
+            if (result != -EINVAL) break;
+        }
+        if (result < 0)
+            throw std::system_error(-result, std::system_category(), "cannot set up an io_uring");
+    }
+    ~ring() { io_uring_queue_exit(&ring_); }
+    ring(const ring&) = delete;
+    ring& operator=(const ring&) = delete;
+
+    io_uring& get() { return ring_; }
+
+    // Queues a request, if need be after making room:
+    //     queue(tag, io_uring_prep_recv, fd, buffer, size, 0)
+    // Its completion brings `tag` back.
+    template <class Prepare, class... Arguments>
+    void queue(std::uint64_t tag, Prepare prepare, Arguments... arguments) {
+        io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+        while (sqe == nullptr) {
+            io_uring_submit(&ring_);
+            sqe = io_uring_get_sqe(&ring_);
+        }
+        prepare(sqe, arguments...);
+        io_uring_sqe_set_data64(sqe, tag);
+    }
+
+    // Calls handle(tag, result, more) for what has completed, a bounded number of times, so that
+    // the timers get their turn however busy the sockets are.
+    template <class F> void reap(F handle) {
+        std::array<io_uring_cqe*, batch_size> batch{};
+        const unsigned n = io_uring_peek_batch_cqe(&ring_, batch.data(), batch_size);
+        for (unsigned i = 0; i < n; ++i) {
+            const io_uring_cqe cqe = *batch[i];
+            handle(cqe.user_data, cqe.res, (cqe.flags & IORING_CQE_F_MORE) != 0);
+        }
+        io_uring_cq_advance(&ring_, n);
+    }
+
+private:
+    static constexpr unsigned batch_size = 512;
+
+    int create(unsigned entries, unsigned flags) {
+        io_uring_params params{};
+        params.flags = flags | IORING_SETUP_CQSIZE;
+        params.cq_entries = entries * 8;
+        return io_uring_queue_init_params(entries, &ring_, &params);
+    }
+
+    io_uring ring_{};
+};
+
+}  // namespace example
