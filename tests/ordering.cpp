@@ -1,0 +1,114 @@
+// P2: all of tick x runs before any of tick x+1, also when advance jumps; now() in a callback is
+// the tick being run, behind() how far there is to go.
+// P3: within a tick the order is a function of the calls made and of nothing else.
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(ordering, .timeout = 60);
+
+namespace {
+
+using trace = std::vector<std::pair<jiffies, std::size_t>>;  // (tick, which timer)
+
+// Arms many timers, pushes some back, pulls some in, cancels some, and advances in steps of
+// `stride`. `scattered` gives the timers other addresses.
+trace play(jiffies start, jiffies stride, bool scattered) {
+    constexpr std::size_t n = 2'000;
+    std::mt19937_64 random(3);
+    timer_wheel wheel(start);
+    std::vector<std::unique_ptr<char[]>> padding;
+    std::vector<std::unique_ptr<probe>> all;
+    trace fired;
+    for (std::size_t i = 0; i < n; ++i) {
+        if (scattered) padding.push_back(std::make_unique<char[]>(1 + (i * 7919) % 3000));
+        all.push_back(std::make_unique<probe>(
+            [&fired, i](timer_wheel& w) { fired.emplace_back(w.now(), i); }));
+    }
+    for (auto& p : all) wheel.arm_after(p->t, random() % 20'000);
+    for (int i = 0; i < 1'000; ++i) wheel.arm_after(all[random() % n]->t, random() % 40'000);
+    for (int i = 0; i < 200; ++i) all[random() % n]->t.cancel();
+    for (jiffies t = 0; t < 40'000; t += stride) wheel.advance(start + t + stride);
+    return fired;
+}
+
+}  // namespace
+
+Test(ordering, ticks_run_in_order_however_far_advance_jumps) {
+    for (const jiffies start : support::starts()) {
+        const trace fired = play(start, 40'000, false);
+        CHECK_GE(fired.size(), 1'500);
+        for (std::size_t i = 1; i < fired.size(); ++i)
+            REQUIRE_LE(fired[i - 1].first, fired[i].first);
+    }
+}
+
+Test(ordering, a_replay_with_other_addresses_fires_in_the_same_order) {
+    for (const jiffies start : support::starts())
+        for (const jiffies stride : {1, 50, 40'000})
+            CHECK(play(start, stride, false) == play(start, stride, true));
+}
+
+Test(ordering, a_jump_fires_what_small_steps_fire) {  // T31; the order within a tick may differ
+    for (const jiffies start : support::starts()) {
+        trace steps = play(start, 1, false);
+        trace jump = play(start, 40'000, false);
+        std::sort(steps.begin(), steps.end());
+        std::sort(jump.begin(), jump.end());
+        CHECK(steps == jump);
+    }
+}
+
+Test(ordering, now_in_a_callback_is_the_tick_being_run) {  // T79
+    timer_wheel wheel(100);
+    probe first, second;
+    wheel.arm_at(first.t, 150);
+    wheel.arm_at(second.t, 5'000);
+    wheel.advance(10'000);
+    CHECK(first.fired_only_at(150));
+    CHECK(second.fired_only_at(5'000));
+    CHECK_EQ(wheel.now(), 10'000);
+}
+
+Test(ordering, behind_says_how_late_a_callback_is) {  // T61
+    timer_wheel wheel;
+    jiffies behind = 0;
+    probe p([&](timer_wheel& w) { behind = w.behind(); });
+    wheel.arm_after(p.t, 15);
+    wheel.advance(32);
+    CHECK_EQ(behind, 17);
+    CHECK_EQ(wheel.behind(), 0);
+}
+
+Test(ordering, sparse_cascades_that_meet_on_one_tick_fire_together) {  // T24
+    const jiffies base = 0x1659418c000;
+    timer_wheel wheel(base - 2048);
+    probe early, late;
+    wheel.arm_at(early.t, base);
+    wheel.advance(base - 100);
+    wheel.arm_at(late.t, base);
+    wheel.advance(base - 100);
+    wheel.advance(base - 100);
+    CHECK_EQ(wheel.advance(base).fired, 2);
+    CHECK_EQ(wheel.advance(base + 1024).fired, 0);
+}
+
+Test(ordering, a_timer_beyond_the_root_survives_being_passed_by) {  // T33
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 193);
+    for (const jiffies tick : {62, 192, 192}) {
+        wheel.advance(tick);
+        CHECK_EQ(p.fired(), 0);
+    }
+    wheel.advance(193);
+    CHECK(p.fired_only_at(193));
+}

@@ -1,0 +1,55 @@
+// Timers that write down when they fire.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tvec/timer_wheel.hpp"
+
+namespace support {
+
+using tvec::jiffies;
+
+// Records the tick of each fire, then does what the test has asked for.
+struct probe {
+    probe() = default;
+    explicit probe(std::function<void(tvec::timer_wheel&)> action) : then(std::move(action)) {}
+
+    void on_fire(tvec::timer_wheel& wheel) {
+        ticks.push_back(wheel.now());
+        if (then) then(wheel);
+    }
+
+    std::size_t fired() const { return ticks.size(); }
+    bool fired_only_at(jiffies tick) const { return ticks == std::vector<jiffies>{tick}; }
+
+    std::vector<jiffies> ticks;
+    std::function<void(tvec::timer_wheel&)> then;
+    tvec::timer t{tvec::call<&probe::t, &probe::on_fire>};
+};
+
+// Many of them, at addresses that do not change.
+inline std::vector<std::unique_ptr<probe>> probes(std::size_t n) {
+    std::vector<std::unique_ptr<probe>> all(n);
+    for (auto& p : all) p = std::make_unique<probe>();
+    return all;
+}
+
+inline std::size_t count_fired(const std::vector<std::unique_ptr<probe>>& all) {
+    std::size_t fired = 0;
+    for (const auto& p : all) fired += p->fired();
+    return fired;
+}
+
+inline std::uint64_t visits(const tvec::timer_wheel& wheel) {
+    return wheel.count().fired + wheel.count().moved + wheel.count().dropped;
+}
+
+inline std::size_t count_pending(const tvec::timer_wheel& wheel) {
+    std::size_t pending = 0;
+    wheel.for_each_pending([&](const tvec::timer&) { ++pending; });
+    return pending;
+}
+
+}  // namespace support
