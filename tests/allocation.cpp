@@ -1,0 +1,93 @@
+// P7: arm, cancel, re-arm and advance allocate nothing and cannot fail. In this program operator
+// new ends the process while the core runs.
+#include <csignal>
+#include <cstdlib>
+#include <new>
+
+#include "support/check.hpp"
+#include "tvec/clocked_wheel.hpp"
+
+namespace {
+
+bool core_is_running = false;
+
+void* allocate(std::size_t size) {
+    if (core_is_running) std::abort();
+    if (void* const p = std::malloc(size)) return p;
+    throw std::bad_alloc();
+}
+
+struct inside_the_core {
+    inside_the_core() { core_is_running = true; }
+    ~inside_the_core() { core_is_running = false; }
+};
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size); }
+void* operator new[](std::size_t size) { return allocate(size); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+
+TestSuite(allocation, .timeout = 60);
+
+Test(allocation, the_test_notices_one, .signal = SIGABRT) {
+    const inside_the_core running;
+    delete new int;
+}
+
+Test(allocation, the_core_does_none) {
+    static tvec::timer_wheel wheel(255);
+    static int fired = 0;
+    struct beat {
+        void on_fire(tvec::timer_wheel& w) {
+            ++fired;
+            w.arm_after(t, static_cast<tvec::jiffies>(fired) * 37 % 70'000);
+        }
+        tvec::timer t{tvec::call<&beat::t, &beat::on_fire>};
+    };
+    static beat beats[500];
+
+    const inside_the_core running;
+    for (beat& b : beats) wheel.arm_after(b.t, static_cast<tvec::jiffies>(&b - beats) * 5'000);
+    for (int i = 0; i < 200'000; ++i) wheel.advance(wheel.now() + 1 + i % 7, i % 5 ? ~0u : 2u);
+    for (int i = 0; i < 500; i += 2) beats[i].t.cancel();
+    wheel.arm_within(beats[0].t, 100, 200);
+    wheel.arm_next(beats[1].t, 7);
+    wheel.next_wakeup();
+    wheel.next_expiry();
+    wheel.advance(wheel.now() + (tvec::jiffies{1} << 34), 100'000);
+    wheel.drain([](tvec::timer& t) { t.cancel(); });
+    core_is_running = false;
+    CHECK_GE(fired, 1'000);
+}
+
+Test(allocation, nor_does_the_clock_layer) {
+    using namespace std::chrono_literals;
+    tvec::clocked_wheel timers;
+    tvec::timer t;
+    const inside_the_core running;
+    timers.arm_after(t, 1h);
+    timers.arm_within(t, 1s, 2s);
+    timers.arm_next(t, 10ms);
+    timers.next_wakeup();
+    timers.run();
+}
+
+Test(allocation, arming_and_cancelling_are_noexcept_and_a_timer_is_32_bytes) {
+    static_assert(sizeof(tvec::timer) == 32);
+    using tvec::timer, tvec::timer_wheel;
+    static_assert(noexcept(std::declval<timer_wheel&>().arm_at(std::declval<timer&>(), 1)));
+    static_assert(noexcept(std::declval<timer_wheel&>().arm_after(std::declval<timer&>(), 1)));
+    static_assert(noexcept(std::declval<timer_wheel&>().arm_within(std::declval<timer&>(), 1, 2)));
+    static_assert(noexcept(std::declval<timer_wheel&>().arm_next(std::declval<timer&>(), 1)));
+    static_assert(noexcept(std::declval<timer&>().cancel()));
+    static_assert(noexcept(std::declval<timer_wheel&>().next_wakeup()));
+    static_assert(std::is_nothrow_move_constructible_v<timer>);
+    static_assert(std::is_nothrow_move_assignable_v<timer>);
+    static_assert(std::is_nothrow_destructible_v<timer>);
+    static_assert(!std::is_copy_constructible_v<timer>);
+    static_assert(!std::is_move_constructible_v<timer_wheel>);
+}

@@ -1,0 +1,225 @@
+// P5: deadlines round up, readings round down, a delay is measured from the clock at the call.
+// Nothing fires early by even a nanosecond.
+#include <random>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "tvec/clocked_wheel.hpp"
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using support::jiffies;
+using support::probe;
+using tvec::manual_clock;
+
+TestSuite(clock, .timeout = 60);
+
+namespace {
+
+using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
+using third_of_ms = std::chrono::duration<std::int64_t, std::ratio<1, 3000>>;
+using hundred_us = std::chrono::duration<std::int64_t, std::ratio<1, 10'000>>;
+template <class Tick> using clock_of = tvec::tick_clock<Tick, manual_clock>;
+template <class Tick> using wheel_of = tvec::clocked_wheel<clock_of<Tick>>;
+using wheel = wheel_of<std::chrono::milliseconds>;
+
+manual_clock::time_point at(nanoseconds since) { return manual_clock::time_point(since); }
+
+// Arms `delay` at every phase of a tick and lets the clock pass it a nanosecond at a time.
+template <class Tick> void fires_within_a_tick_of(nanoseconds delay, nanoseconds phase) {
+    manual_clock::set(at(0ns));
+    wheel_of<Tick> timers;
+    manual_clock::set(at(phase));
+    timers.run();
+    probe p;
+    timers.arm_after(p.t, delay);
+    manual_clock::set(at(phase + delay - 1ns));
+    timers.run();
+    REQUIRE_EQ(p.fired(), 0);
+    manual_clock::advance(1ns + std::chrono::ceil<nanoseconds>(Tick(1)));
+    timers.run();
+    REQUIRE_EQ(p.fired(), 1);
+}
+
+// The conversions beside plain 128-bit arithmetic.
+template <class Tick> void agrees_with_wide_arithmetic(std::int64_t count) {
+    __extension__ using wide = __int128;
+    using ratio = std::ratio_divide<std::nano, typename Tick::period>;
+    const clock_of<Tick> ticks(at(0ns));
+    const wide exact = wide{count} * ratio::num;
+    const auto down = static_cast<jiffies>(exact / ratio::den);
+    const auto up = static_cast<jiffies>((exact + ratio::den - 1) / ratio::den);
+    REQUIRE_EQ(ticks.floor(at(nanoseconds(count))), down);
+    REQUIRE_EQ(ticks.ceil(at(nanoseconds(count))), up);
+    const auto start = ticks.start_of(down);
+    REQUIRE(start <= at(nanoseconds(count)));
+    REQUIRE_EQ(ticks.floor(start), down);
+    REQUIRE(down == 0 || ticks.floor(start - 1ns) == down - 1);
+}
+
+}  // namespace
+
+Test(clock, a_delay_is_never_short_and_at_most_a_tick_long) {  // T19
+    for (const nanoseconds phase : {0ns, 1ns, 499'999ns, 500'000ns, 999'999ns})
+        for (const nanoseconds delay :
+             {1ns, 500'000ns, 999'999ns, 1'000'000ns, 1'000'001ns, 7'000'000ns}) {
+            fires_within_a_tick_of<std::chrono::milliseconds>(delay, phase);
+            fires_within_a_tick_of<frame>(delay, phase);
+            fires_within_a_tick_of<hundred_us>(delay, phase);
+        }
+}
+
+Test(clock, nothing_fires_early_at_any_phase_of_any_tick) {
+    std::mt19937_64 random(4);
+    for (int i = 0; i < 20'000; ++i) {
+        const auto delay = nanoseconds(1 + static_cast<std::int64_t>(random() % 50'000'000));
+        const auto phase = nanoseconds(static_cast<std::int64_t>(random() % 50'000'000));
+        fires_within_a_tick_of<third_of_ms>(delay, phase);
+        fires_within_a_tick_of<frame>(delay, phase);
+    }
+}
+
+Test(clock, conversions_are_exact) {  // T70
+    std::mt19937_64 random(5);
+    for (unsigned shift = 1; shift < 63; ++shift)
+        for (int i = 0; i < 200; ++i) {
+            const auto count = static_cast<std::int64_t>(random() >> shift);
+            agrees_with_wide_arithmetic<std::chrono::milliseconds>(count);
+            agrees_with_wide_arithmetic<nanoseconds>(count);
+            agrees_with_wide_arithmetic<frame>(count);
+            agrees_with_wide_arithmetic<third_of_ms>(count);
+            agrees_with_wide_arithmetic<std::chrono::hours>(count);
+        }
+}
+
+Test(clock, sixty_hertz_stays_exact_for_ten_years) {
+    const clock_of<frame> frames(at(0ns));
+    const jiffies minute = 3600;
+    for (jiffies j = 0; j < minute * 60 * 24 * 3652; j += minute * 61) {
+        const auto start = frames.start_of(j);
+        REQUIRE_EQ(start.time_since_epoch().count(), j / 60 * 1'000'000'000);  // whole seconds
+        REQUIRE_EQ(frames.floor(start), j);
+        REQUIRE_EQ(frames.ceil(start), j);
+        REQUIRE_EQ(frames.ceil(start + 1ns), j + 1);
+        REQUIRE_EQ(frames.floor(start + 16'666'666ns), j);
+        REQUIRE_EQ(frames.floor(start + 16'666'667ns), j + 1);
+    }
+}
+
+Test(clock, a_delay_counts_from_the_call_and_not_from_the_last_run) {  // T64
+    manual_clock::set(at(0ns));
+    wheel timers;
+    probe late;
+    probe slow([&](tvec::timer_wheel&) {
+        manual_clock::advance(50ms);  // a callback that takes its time
+        timers.arm_after(late.t, 10ms);
+    });
+    timers.arm_after(slow.t, 5ms);
+    manual_clock::advance(5ms);
+    timers.run();
+    manual_clock::set(at(65ms - 1ns));
+    timers.run();
+    CHECK_EQ(late.fired(), 0);
+    manual_clock::set(at(65ms));
+    timers.run();
+    CHECK_EQ(late.fired(), 1);
+}
+
+Test(clock, a_wheel_that_was_not_run_for_long_is_not_early) {  // T63, T78
+    manual_clock::set(at(0ns));
+    wheel timers;
+    manual_clock::advance(10s);
+    probe p;
+    timers.arm_after(p.t, 255ms);
+    timers.run();
+    manual_clock::advance(254ms);
+    timers.run();
+    CHECK_EQ(p.fired(), 0);
+    manual_clock::advance(1ms);
+    timers.run();
+    CHECK_EQ(p.fired(), 1);
+}
+
+Test(clock, polling_more_slowly_than_the_deadline_still_fires) {  // T62
+    manual_clock::set(at(0ns));
+    wheel_of<std::chrono::duration<std::int64_t, std::ratio<2>>> timers;
+    probe p;
+    timers.arm_after(p.t, 5s);
+    for (int i = 0; i < 6 && p.fired() == 0; ++i) {
+        manual_clock::advance(1800ms);
+        timers.run();
+    }
+    CHECK_EQ(p.fired(), 1);
+    CHECK(manual_clock::now() >= at(5s));
+    CHECK(manual_clock::now() <= at(5s + 2s + 1800ms));
+}
+
+Test(clock, delays_saturate_and_negative_ones_mean_now) {
+    manual_clock::set(at(123ms));
+    wheel timers;
+    probe p;
+    timers.arm_after(p.t, std::chrono::hours::max());
+    const jiffies end = timers.ticks().ceil(manual_clock::time_point::max());
+    CHECK_EQ(p.t.expires(), end);
+    timers.arm_after(p.t, nanoseconds::max());
+    CHECK_EQ(p.t.expires(), end);
+    CHECK(timers.next_wakeup() > at(24h * 365 * 200) || !timers.next_wakeup());
+    timers.arm_after(p.t, -5s);
+    CHECK_EQ(p.t.expires(), 1);
+    timers.arm_at(p.t, manual_clock::time_point::min());
+    CHECK_EQ(p.t.expires(), 1);
+}
+
+Test(clock, deadlines_before_the_origin_are_past) {
+    manual_clock::set(at(1s));
+    const clock_of<std::chrono::milliseconds> ticks(at(2s));
+    CHECK_EQ(ticks.now(), 0);
+    CHECK_EQ(ticks.ceil(at(1s)), 0);
+    CHECK(ticks.start_of(0) == at(2s));
+    CHECK(ticks.start_of(tvec::never) == manual_clock::time_point::max());
+    CHECK_EQ(ticks.ticks_to_cover(-1ns), 0);
+    CHECK_EQ(ticks.ticks_to_cover(1ns), 1);
+    CHECK_EQ(ticks.ticks_to_cover(1ms), 1);
+    CHECK_EQ(ticks.ticks_to_cover(1'000'001ns), 2);
+}
+
+Test(clock, the_next_wakeup_is_the_instant_at_which_run_has_work) {
+    manual_clock::set(at(0ns));
+    wheel_of<frame> timers;
+    CHECK(!timers.next_wakeup());
+    probe p;
+    timers.arm_after(p.t, 20ms);
+    const auto wakeup = timers.next_wakeup();
+    REQUIRE(wakeup.has_value());
+    manual_clock::set(*wakeup - 1ns);
+    CHECK_EQ(timers.run().fired, 0);
+    manual_clock::set(*wakeup);
+    CHECK_EQ(timers.run().fired, 1);
+    CHECK(*wakeup >= at(20ms));
+}
+
+Test(clock, slack_and_periods_speak_chrono) {
+    manual_clock::set(at(0ns));
+    wheel timers;
+    probe slack, beat;
+    timers.arm_within(slack.t, 100ms, 140ms);
+    CHECK_EQ(slack.t.expires(), 128);
+    timers.arm_after(beat.t, 10ms);
+    manual_clock::advance(10ms);
+    timers.run();
+    manual_clock::advance(35ms);
+    timers.run();
+    CHECK_EQ(timers.arm_next(beat.t, 10ms), 3);
+    CHECK_EQ(beat.t.expires(), 50);
+}
+
+Test(clock, boot_time_and_steady_time_run) {
+    const auto boot = tvec::boottime_clock::now();
+    CHECK(boot.time_since_epoch() > 0ns);
+    CHECK(tvec::boottime_clock::now() >= boot);
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::boottime_clock>> timers;
+    probe p;
+    timers.arm_after(p.t, 1h);
+    CHECK_EQ(timers.run().fired, 0);
+    CHECK(timers.next_wakeup() > boot);
+}

@@ -1,0 +1,80 @@
+// P6: a clock that goes back is ignored, and counted; one that jumps forward costs what is due,
+// not what has elapsed.
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/clocked_wheel.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(clock_jumps, .timeout = 60);
+
+Test(clock_jumps, advancing_to_the_same_tick_twice_changes_nothing) {  // T60
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 192);
+    wheel.advance(192);
+    CHECK_EQ(wheel.advance(192).fired, 0);
+    CHECK_EQ(wheel.count().clock_backward, 0);
+    CHECK(p.fired_only_at(192));
+}
+
+Test(clock_jumps, back_is_ignored_and_counted) {  // T73
+    const jiffies start = (jiffies{1} << 33) + 17;
+    timer_wheel wheel(start);
+    probe p;
+    wheel.arm_after(p.t, 10);
+    for (const jiffies back : {jiffies{1}, jiffies{1} << 32, start}) {
+        const auto done = wheel.advance(start - back);
+        CHECK_EQ(done.fired, 0);
+        CHECK(done.caught_up);
+        CHECK_EQ(wheel.now(), start);
+        CHECK_EQ(check(wheel), "");
+    }
+    CHECK_EQ(wheel.count().clock_backward, 3);
+    wheel.advance(start + 10);
+    CHECK(p.fired_only_at(start + 10));
+}
+
+Test(clock_jumps, back_through_the_clock_layer_is_ignored_too) {
+    using namespace std::chrono_literals;
+    tvec::manual_clock::set(tvec::manual_clock::time_point(10s));
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
+    tvec::manual_clock::advance(1s);
+    timers.run();
+    tvec::manual_clock::advance(-500ms);
+    CHECK_EQ(timers.run().fired, 0);
+    CHECK_EQ(timers.wheel().count().clock_backward, 1);
+    CHECK_EQ(timers.wheel().now(), 1000);
+}
+
+Test(clock_jumps, forward_fires_each_due_timer_once_and_visits_no_more) {  // T74, T48
+    for (const jiffies jump : {jiffies{3'600'000}, jiffies{1} << 35, jiffies{1} << 40}) {
+        timer_wheel wheel(99);
+        auto all = support::probes(100);
+        for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_after(all[i]->t, 1 + i * 36'000);
+        wheel.advance(99 + jump);
+        for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i]->fired_only_at(100 + i * 36'000));
+        CHECK_LE(support::visits(wheel), 100 * 6);
+    }
+}
+
+Test(clock_jumps, by_a_lap_of_any_level_are_exact) {  // T75
+    for (const jiffies start : support::starts())
+        for (const unsigned power : {8u, 14u, 20u, 26u, 32u})
+            for (const unsigned off : {0u, 1u, 2u}) {
+                const jiffies lap = (jiffies{1} << power) - 1 + off;
+                timer_wheel wheel(start);
+                probe at_end, after;
+                wheel.arm_after(at_end.t, lap);
+                wheel.arm_after(after.t, lap + 1);
+                wheel.advance(start + lap);
+                REQUIRE(at_end.fired_only_at(start + lap));
+                REQUIRE_EQ(after.fired(), 0);
+                wheel.advance(start + lap + 1);
+                REQUIRE_EQ(after.fired(), 1);
+            }
+}
