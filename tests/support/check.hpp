@@ -52,8 +52,8 @@ struct less {
 // The values become text only when they disagree: a test may compare millions of times.
 #define SUPPORT_COMPARE(verdict, holds, a, b, sign)                                                \
     do {                                                                                           \
-        const auto& lhs_ = (a);                                                                    \
-        const auto& rhs_ = (b);                                                                    \
+        const auto lhs_ = (a);                                                                     \
+        const auto rhs_ = (b);                                                                     \
         if (!(holds))                                                                              \
             verdict("%s %s %s: %s, %s", #a, sign, #b, support::show(lhs_).c_str(),                 \
                     support::show(rhs_).c_str());                                                  \

@@ -1,0 +1,162 @@
+// P10: a budget bounds fires and moves together; what is left stays due, may be cancelled, and
+// comes first in the next call.
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::probe;
+using support::visits;
+using tvec::timer_wheel;
+
+TestSuite(budget, .timeout = 60);
+
+namespace {
+
+// Timers of one tick, and the order in which they fire.
+struct row {
+    row(timer_wheel& wheel, std::size_t n, jiffies at) : all(support::probes(n)) {
+        for (std::size_t i = 0; i < n; ++i) {
+            all[i]->then = [this, i](timer_wheel&) { order.push_back(i); };
+            wheel.arm_at(all[i]->t, at);
+        }
+    }
+    std::vector<std::unique_ptr<probe>> all;
+    std::vector<std::size_t> order;
+};
+
+std::vector<std::size_t> order_with_budget(std::size_t budget) {
+    timer_wheel wheel;
+    row r(wheel, 50, 700);
+    while (!wheel.advance(700, budget).caught_up) {
+    }
+    return r.order;
+}
+
+}  // namespace
+
+Test(budget, fires_no_more_than_it_says_and_stays_due) {  // T114
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        row r(wheel, 10, start + 50);
+        const auto done = wheel.advance(start + 90, 4);
+        CHECK_EQ(done.fired, 4);
+        CHECK(!done.caught_up);
+        CHECK_EQ(wheel.now(), start + 50);
+        CHECK_EQ(wheel.behind(), 40);
+        CHECK_EQ(wheel.next_wakeup(), start + 50);
+        CHECK_EQ(wheel.next_expiry(), start + 50);
+        CHECK_EQ(check(wheel), "");
+        CHECK_EQ(wheel.advance(start + 90, 4).fired, 4);
+        const auto rest = wheel.advance(start + 90, 4);
+        CHECK_EQ(rest.fired, 2);
+        CHECK(rest.caught_up);
+        CHECK_EQ(wheel.now(), start + 90);
+    }
+}
+
+Test(budget, does_not_change_the_order) {  // T114
+    const auto at_once = order_with_budget(timer_wheel::unlimited);
+    CHECK_EQ(at_once.size(), 50);
+    for (const std::size_t budget : {1, 2, 3, 7, 49, 50})
+        CHECK(order_with_budget(budget) == at_once);
+}
+
+Test(budget, that_is_just_enough_is_enough) {
+    timer_wheel wheel;
+    row r(wheel, 10, 50);
+    CHECK(wheel.advance(50, 10).caught_up);
+    CHECK_EQ(r.order.size(), 10);
+}
+
+Test(budget, of_nothing_lets_empty_time_pass_and_no_timer_fire) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 50);
+    CHECK(wheel.advance(49, 0).caught_up);
+    CHECK(!wheel.advance(50, 0).caught_up);
+    CHECK_EQ(p.fired(), 0);
+    CHECK_EQ(wheel.next_wakeup(), jiffies{50});
+    CHECK(wheel.advance(50, 1).caught_up);
+}
+
+Test(budget, counts_moves_as_well_as_fires) {  // T119
+    for (const jiffies start : {jiffies{0}, (jiffies{1} << 26) - 500}) {
+        timer_wheel wheel(start);
+        row r(wheel, 20'000, start + 40'000);  // all in one slot of level 2
+        std::size_t calls = 0;
+        for (bool caught_up = false; !caught_up; ++calls) {
+            const auto before = visits(wheel);
+            caught_up = wheel.advance(start + 40'000, 100).caught_up;
+            REQUIRE_LE(visits(wheel) - before, 100);
+            REQUIRE_EQ(check(wheel).substr(0, 60), "");
+            REQUIRE_LE(calls, 2'000);
+        }
+        CHECK_EQ(r.order.size(), 20'000);
+        CHECK_GE(calls, 400);
+    }
+}
+
+Test(budget, counts_drops_as_well) {
+    timer_wheel wheel;
+    row r(wheel, 1'000, 50);
+    for (auto& p : r.all) p->t.cancel();
+    CHECK(!wheel.advance(50, 999).caught_up);
+    CHECK_EQ(wheel.count().dropped, 999);
+}
+
+Test(budget, bounds_what_comes_back_from_beyond_the_wheel) {
+    timer_wheel wheel;
+    row r(wheel, 1'000, (jiffies{1} << 34) + 3);
+    std::uint64_t calls = 0;
+    for (bool caught_up = false; !caught_up; ++calls) {
+        const auto before = visits(wheel);
+        caught_up = wheel.advance((jiffies{1} << 34) + 3, 10).caught_up;
+        REQUIRE_LE(visits(wheel) - before, 10);
+        REQUIRE_EQ(check(wheel), "");
+    }
+    CHECK_EQ(r.order.size(), 1'000);
+}
+
+Test(budget, timers_armed_while_work_is_left_over_are_right) {  // T115
+    timer_wheel wheel(200);
+    row r(wheel, 8, 250);
+    wheel.advance(1'000, 3);
+    auto all = support::probes(512);
+    REQUIRE_EQ(all.size(), 512);
+    for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_at(all[i]->t, 240 + i);
+    wheel.advance(1'000);
+    CHECK_EQ(r.order.size(), 8);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        CHECK(all[i]->fired_only_at(std::max<jiffies>(251, 240 + i)));
+}
+
+Test(budget, what_is_left_over_can_be_cancelled_and_destroyed) {  // T116
+    timer_wheel wheel;
+    row r(wheel, 12, 50);
+    wheel.advance(50, 4);
+    std::size_t left = 0;
+    for (auto& p : r.all) {
+        if (p->fired() != 0) continue;
+        if (++left % 2 == 0)
+            CHECK(p->t.cancel());
+        else
+            p.reset();
+    }
+    CHECK_EQ(left, 8);
+    const auto done = wheel.advance(50, 100);
+    CHECK(done.caught_up);
+    CHECK_EQ(done.fired, 0);
+    CHECK_EQ(check(wheel), "");
+}
+
+Test(budget, of_one_reaches_every_slot) {  // T117
+    timer_wheel wheel;
+    row early(wheel, 5, 10), late(wheel, 5, 200);
+    for (int i = 0; i < 100 && !wheel.advance(300, 1).caught_up; ++i) {
+    }
+    CHECK_EQ(early.order.size(), 5);
+    CHECK_EQ(late.order.size(), 5);
+    CHECK_EQ(wheel.now(), 300);
+}

@@ -1,0 +1,272 @@
+// P11: a callback may arm, cancel, move or destroy any timer. The wheel touches a timer no more
+// once its callback has begun. Re-entering advance is refused, visibly.
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <new>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(callbacks, .timeout = 60);
+
+namespace {
+
+// Ten timers of tick 100. Whoever fires first does `act` to another; which one that is depends on
+// the order, so each is tried in turn.
+template <class F> void first_to_fire_acts_on_each(F act) {
+    for (std::size_t victim = 0; victim < 10; ++victim) {
+        timer_wheel wheel;
+        auto all = support::probes(10);
+        bool acted = false;
+        for (std::size_t i = 0; i < 10; ++i) {
+            wheel.arm_at(all[i]->t, 100);
+            all[i]->then = [&, i](timer_wheel& w) {
+                if (acted || i == victim) return;
+                acted = true;
+                act(w, all, victim);
+            };
+        }
+        wheel.advance(100);
+        REQUIRE(acted);
+        wheel.advance(1'000);
+        REQUIRE_EQ(check(wheel), "");
+        for (std::size_t i = 0; i < 10; ++i)
+            if (i != victim) REQUIRE(all[i]->fired_only_at(100));
+    }
+}
+
+using crowd = std::vector<std::unique_ptr<probe>>;
+
+}  // namespace
+
+Test(callbacks, cancel_a_sibling_that_is_due) {  // T80, T81, T83, T93
+    first_to_fire_acts_on_each([](timer_wheel&, crowd& all, std::size_t victim) {
+        const bool had_fired = all[victim]->fired() != 0;
+        CHECK_EQ(all[victim]->t.cancel(), !had_fired);
+        CHECK(!all[victim]->t.pending());
+    });
+}
+
+Test(callbacks, push_a_due_sibling_back) {  // T87
+    first_to_fire_acts_on_each([](timer_wheel& w, crowd& all, std::size_t victim) {
+        all[victim]->ticks.clear();
+        w.arm_at(all[victim]->t, 150);
+    });
+}
+
+Test(callbacks, re_arm_a_due_sibling_for_now) {  // T88
+    timer_wheel wheel;
+    probe a, b;
+    a.then = [&](timer_wheel& w) { w.arm_after(b.t, 0); };
+    b.then = [&](timer_wheel& w) { w.arm_after(a.t, 0); };
+    wheel.arm_at(a.t, 10);
+    wheel.arm_at(b.t, 10);
+    wheel.advance(10);
+    CHECK_EQ(a.fired() + b.fired(), 1);  // the other has been moved to the next tick
+    wheel.advance(11);
+    CHECK_EQ(a.fired() + b.fired(), 2);
+}
+
+Test(callbacks, destroy_a_sibling) {  // T97
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        auto all = support::probes(100);
+        std::size_t fired = 0;
+        for (auto& p : all) {
+            wheel.arm_after(p->t, 700);
+            p->then = [&](timer_wheel&) {
+                ++fired;
+                for (auto& other : all)
+                    if (other->fired() == 0) other.reset();
+            };
+        }
+        const auto survivors = [&] {
+            std::size_t n = 0;
+            for (const auto& p : all) n += p != nullptr;
+            return n;
+        };
+        wheel.advance(start + 699);
+        REQUIRE_EQ(survivors(), 100);
+        wheel.advance(start + 700);
+        CHECK_EQ(fired, 1);
+        CHECK_EQ(survivors(), 1);
+        CHECK_EQ(check(wheel), "");
+    }
+}
+
+Test(callbacks, destroy_the_timer_they_belong_to) {  // T96
+    struct suicidal {
+        void on_fire() { this->~suicidal(); }
+        tvec::timer t{tvec::call<&suicidal::t, &suicidal::on_fire>};
+    };
+    timer_wheel wheel;
+    for (int i = 0; i < 5; ++i) {
+        auto* const storage = static_cast<unsigned char*>(operator new(sizeof(suicidal)));
+        auto* const s = new (storage) suicidal;
+        wheel.arm_after(s->t, 300);
+        wheel.advance(wheel.now() + 300);
+        std::memset(storage, 0xaa, sizeof(suicidal));
+        CHECK_EQ(check(wheel), "");
+        wheel.advance(wheel.now() + 1'000);
+        operator delete(storage);
+    }
+    CHECK_EQ(wheel.count().fired, 5);
+}
+
+Test(callbacks, cancel_timers_of_other_slots_and_levels) {  // T82, T30
+    timer_wheel wheel;
+    auto others = support::probes(6);
+    constexpr std::array<jiffies, 6> delays{5, 200, 256, 5'000, 70'000, jiffies{1} << 33};
+    probe p([&](timer_wheel&) {
+        for (auto& o : others) CHECK(o->t.cancel());
+    });
+    wheel.arm_after(p.t, 4);
+    for (std::size_t i = 0; i < 6; ++i) wheel.arm_after(others[i]->t, delays[i]);
+    wheel.advance(jiffies{1} << 34);
+    CHECK_EQ(support::count_fired(others), 0);
+}
+
+Test(callbacks, cancelling_themselves_changes_nothing) {  // T84
+    timer_wheel wheel;
+    probe p([&](timer_wheel&) {
+        CHECK(!p.t.pending());
+        CHECK(!p.t.cancel());
+    });
+    wheel.arm_after(p.t, 3);
+    wheel.advance(10);
+    CHECK(p.fired_only_at(3));
+    wheel.arm_after(p.t, 3);
+    CHECK(p.t.pending());
+}
+
+Test(callbacks, armed_from_any_slot_of_the_ring_are_exact) {  // T25
+    timer_wheel wheel;
+    std::vector<std::unique_ptr<probe>> armed;
+    probe p([&](timer_wheel& w) {
+        armed.push_back(std::make_unique<probe>());
+        w.arm_after(armed.back()->t, 1 + armed.size() * 3 % 700);
+        if (armed.size() < 512) w.arm_after(p.t, 1);
+    });
+    wheel.arm_after(p.t, 1);
+    wheel.advance(5'000);
+    REQUIRE_EQ(armed.size(), 512);
+    for (std::size_t i = 0; i < armed.size(); ++i)
+        CHECK(armed[i]->fired_only_at(i + 1 + 1 + (i + 1) * 3 % 700));
+}
+
+Test(callbacks, may_put_a_timer_off_for_ever) {  // T26
+    timer_wheel wheel;
+    probe put_off;
+    probe p([&](timer_wheel& w) {
+        w.arm_after(put_off.t, 258);
+        w.arm_after(p.t, 257);
+    });
+    wheel.arm_after(p.t, 257);
+    wheel.arm_after(put_off.t, 258);
+    for (jiffies t = 1; t <= 257 * 256; ++t) wheel.advance(t);
+    CHECK_EQ(put_off.fired(), 0);
+    CHECK_EQ(p.fired(), 256);
+    p.t.cancel();
+    wheel.advance(257 * 256 + 300);
+    CHECK_EQ(put_off.fired(), 1);
+}
+
+Test(callbacks, that_arm_themselves_a_tick_on_run_on_each_tick_of_a_jump) {  // T85, T86, T89
+    // The current tick is the one being run, so a jump does what single steps do.
+    timer_wheel wheel;
+    probe one([&](timer_wheel& w) { w.arm_after(one.t, 1); });
+    probe zero([&](timer_wheel& w) { w.arm_after(zero.t, 0); });
+    wheel.arm_after(one.t, 1);
+    wheel.arm_after(zero.t, 0);
+    wheel.advance(1'000);
+    CHECK_EQ(one.fired(), 1'000);
+    CHECK_EQ(zero.fired(), 1'000);
+}
+
+Test(callbacks, in_a_chain_run_on_one_tick_each) {  // T89
+    timer_wheel wheel;
+    probe a, b, c;
+    a.then = [&](timer_wheel& w) { w.arm_after(b.t, 0); };
+    b.then = [&](timer_wheel& w) { w.arm_at(c.t, 3); };
+    wheel.arm_after(a.t, 10);
+    wheel.advance(100);
+    CHECK(a.fired_only_at(10));
+    CHECK(b.fired_only_at(11));
+    CHECK(c.fired_only_at(12));
+}
+
+Test(callbacks, may_not_advance_the_wheel) {  // T90
+    timer_wheel wheel;
+    probe later;
+    probe p([&](timer_wheel& w) {
+        const auto done = w.advance(1'000);
+        CHECK_EQ(done.fired, 0);
+        CHECK(!done.caught_up);
+        CHECK_EQ(w.now(), 10);
+    });
+    wheel.arm_after(p.t, 10);
+    wheel.arm_after(later.t, 20);
+    CHECK(wheel.advance(10).caught_up);
+    CHECK_EQ(later.fired(), 0);
+    CHECK_EQ(wheel.now(), 10);
+}
+
+Test(callbacks, see_the_wheel_as_it_is) {
+    timer_wheel wheel;
+    probe next, far;
+    probe p([&](timer_wheel& w) {
+        CHECK_EQ(check(w), "");
+        CHECK_EQ(support::count_pending(w), 2);
+        CHECK_EQ(w.next_expiry(), jiffies{50});
+        CHECK_LE(*w.next_wakeup(), jiffies{50});
+        w.arm_after(next.t, 5);
+        CHECK_EQ(w.next_expiry(), jiffies{15});
+    });
+    wheel.arm_after(p.t, 10);
+    wheel.arm_after(next.t, 50);
+    wheel.arm_after(far.t, 1 << 20);
+    wheel.advance(10);
+    CHECK_EQ(wheel.next_wakeup(), jiffies{15});
+}
+
+Test(callbacks, two_timers_that_arm_each_other_never_miss) {  // T94
+    timer_wheel wheel;
+    probe a, b;
+    a.then = [&](timer_wheel& w) { w.arm_after(b.t, 1); };
+    b.then = [&](timer_wheel& w) { w.arm_after(a.t, 1); };
+    wheel.arm_after(a.t, 1);
+    for (jiffies t = 1; t <= 1 << 15; ++t) {
+        wheel.advance(t);
+        REQUIRE_EQ(a.fired() + b.fired(), t);
+    }
+}
+
+Test(callbacks, may_cancel_themselves_for_good_and_start_another) {  // T92
+    timer_wheel wheel;
+    probe other;
+    probe periodic([&](timer_wheel& w) {
+        w.arm_next(periodic.t, 10);
+        if (periodic.fired() < 3) return;
+        periodic.t.cancel();
+        w.arm_after(other.t, 25);
+    });
+    wheel.arm_after(periodic.t, 10);
+    while (wheel.next_wakeup()) wheel.advance(*wheel.next_wakeup());
+    CHECK_EQ(periodic.fired(), 3);
+    CHECK(other.fired_only_at(55));
+}
+
+// T98: a wheel may not be destroyed by its own callback; that ends the program at once.
+Test(callbacks, destroying_the_wheel_ends_the_program, .signal = SIGABRT) {
+    auto wheel = std::make_unique<timer_wheel>();
+    probe p([&](timer_wheel&) { wheel.reset(); });
+    wheel->arm_after(p.t, 10);
+    wheel->advance(10);
+}

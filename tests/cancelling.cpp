@@ -1,0 +1,82 @@
+// P14: cancel() returns whether the timer was going to fire; afterwards it will not.
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(cancelling, .timeout = 60);
+
+Test(cancelling, says_true_once) {  // T7, T8
+    timer_wheel wheel;
+    probe p;
+    CHECK(!p.t.cancel());
+    wheel.arm_after(p.t, 10);
+    CHECK(p.t.cancel());
+    CHECK(!p.t.cancel());
+    wheel.advance(100);
+    CHECK_EQ(p.fired(), 0);
+}
+
+Test(cancelling, after_the_fire_says_false) {  // T7
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 10);
+    wheel.advance(10);
+    CHECK(!p.t.cancel());
+}
+
+Test(cancelling, wins_over_being_due) {  // T104
+    timer_wheel wheel;
+    auto all = support::probes(4);
+    for (auto& p : all) wheel.arm_after(p->t, 10);
+    wheel.advance(10, 1);
+    CHECK_EQ(support::count_fired(all), 1);
+    CHECK_EQ(support::count_pending(wheel), 3);
+    for (auto& p : all) CHECK_EQ(p->t.cancel(), p->fired() == 0);
+    CHECK_EQ(support::count_pending(wheel), 0);
+    wheel.advance(100);
+    CHECK_EQ(support::count_fired(all), 1);
+}
+
+Test(cancelling, and_arming_again_is_like_arming) {
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : {1, 90, 110, 300, 70'000}) {
+            timer_wheel wheel(start);
+            probe p;
+            wheel.arm_after(p.t, 100);
+            p.t.cancel();
+            CHECK(!wheel.arm_after(p.t, delay));
+            CHECK(p.t.pending());
+            wheel.advance(start + delay - 1);
+            REQUIRE_EQ(p.fired(), 0);
+            wheel.advance(start + delay);
+            REQUIRE(p.fired_only_at(start + delay));
+            REQUIRE_EQ(check(wheel), "");
+        }
+}
+
+Test(cancelling, keeps_the_last_deadline_readable) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 77);
+    p.t.cancel();
+    CHECK_EQ(p.t.expires(), 77);
+}
+
+Test(cancelling, the_pending_ones_are_those_not_cancelled) {  // T103, T107, T108
+    timer_wheel wheel(250);
+    auto all = support::probes(1'000);
+    for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_after(all[i]->t, 1 + i * i);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        REQUIRE_EQ(support::count_pending(wheel), all.size() - i);
+        REQUIRE(all[i]->t.cancel());
+    }
+    CHECK_EQ(check(wheel), "");
+    CHECK(!wheel.next_expiry());
+    wheel.advance(2'000'000);
+    CHECK(!wheel.next_wakeup());  // T109: the bits of what was emptied are clear again
+}

@@ -1,0 +1,134 @@
+// P16: drain hands over every pending timer exactly once and leaves the wheel empty.
+#include <algorithm>
+#include <stdexcept>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(draining, .timeout = 60);
+
+namespace {
+
+struct full {
+    explicit full(timer_wheel& wheel) : all(support::probes(200)) {
+        for (std::size_t i = 0; i < all.size(); ++i)
+            wheel.arm_after(all[i]->t, (jiffies{1} << i % 40) + i);
+    }
+    std::vector<std::unique_ptr<probe>> all;
+};
+
+}  // namespace
+
+Test(draining, shows_each_pending_timer_once_and_empties_the_wheel) {  // T100, T91
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        full f(wheel);
+        for (std::size_t i = 0; i < 200; i += 4) f.all[i]->t.cancel();
+        std::vector<tvec::timer*> shown;
+        const std::size_t n = wheel.drain([&](tvec::timer& t) {
+            CHECK(!t.pending());
+            shown.push_back(&t);
+        });
+        CHECK_EQ(n, 150);
+        CHECK_EQ(shown.size(), 150);
+        std::sort(shown.begin(), shown.end());
+        CHECK(std::unique(shown.begin(), shown.end()) == shown.end());
+        CHECK(!wheel.next_wakeup());
+        CHECK_EQ(support::count_pending(wheel), 0);
+        CHECK_EQ(check(wheel), "");
+        wheel.advance(tvec::never);
+        CHECK_EQ(support::count_fired(f.all), 0);
+    }
+}
+
+Test(draining, an_empty_wheel_shows_nothing) {
+    timer_wheel wheel;
+    CHECK_EQ(wheel.drain([](tvec::timer&) {}), 0);
+}
+
+Test(draining, lets_the_visitor_arm_again) {
+    timer_wheel wheel, other(50);
+    full f(wheel);
+    std::size_t kept = 0;
+    wheel.drain([&](tvec::timer& t) { (++kept % 2 ? wheel : other).arm_after(t, 10); });
+    CHECK_EQ(kept, 200);
+    CHECK_EQ(wheel.advance(10).fired, 100);
+    CHECK_EQ(other.advance(60).fired, 100);
+}
+
+Test(draining, does_not_show_what_the_visitor_cancelled_destroyed_or_armed) {
+    timer_wheel wheel;
+    probe a, b, c;
+    auto d = std::make_unique<probe>();
+    for (tvec::timer* t : {&a.t, &b.t, &c.t, &d->t}) wheel.arm_after(*t, 100);
+    std::size_t shown = 0;
+    wheel.drain([&](tvec::timer& first) {
+        if (shown++ != 0) return;
+        for (probe* p : {&a, &b, &c})
+            if (&p->t != &first) p->t.cancel();
+        if (&d->t != &first) d.reset();
+    });
+    CHECK_EQ(shown, 1);
+    CHECK_EQ(support::count_pending(wheel), 0);
+}
+
+Test(draining, a_sibling_that_the_visitor_arms_stays_armed) {
+    timer_wheel wheel;
+    probe a, b;
+    wheel.arm_after(a.t, 100);
+    wheel.arm_after(b.t, 100);
+    const std::size_t shown =
+        wheel.drain([&](tvec::timer& t) { wheel.arm_after(&t == &a.t ? b.t : a.t, 200); });
+    CHECK_EQ(shown, 1);
+    CHECK_EQ(support::count_pending(wheel), 1);
+    CHECK_EQ(wheel.advance(200).fired, 1);
+}
+
+Test(draining, a_visitor_that_throws_leaves_the_rest_armed) {
+    timer_wheel wheel;
+    full f(wheel);
+    std::size_t shown = 0;
+    try {
+        wheel.drain([&](tvec::timer&) {
+            if (++shown == 50) throw std::runtime_error("visitor");
+        });
+        CHECK(false);
+    } catch (const std::runtime_error&) {
+    }
+    CHECK_EQ(support::count_pending(wheel), 150);
+    CHECK_EQ(check(wheel), "");
+    wheel.advance(jiffies{1} << 41);
+    CHECK_EQ(support::count_fired(f.all), 150);
+}
+
+Test(draining, while_work_is_left_over_takes_that_too) {
+    timer_wheel wheel;
+    auto all = support::probes(10);
+    for (auto& p : all) wheel.arm_after(p->t, 600);
+    wheel.advance(600, 13);
+    const auto fired = support::count_fired(all);
+    CHECK_EQ(wheel.drain([](tvec::timer&) {}), 10 - fired);
+    CHECK(!wheel.next_wakeup());
+    CHECK_EQ(wheel.advance(700).fired, 0);
+    CHECK_EQ(check(wheel), "");
+}
+
+Test(draining, from_a_callback_takes_the_siblings_that_are_due) {
+    timer_wheel wheel;
+    auto all = support::probes(10);
+    for (auto& p : all) {
+        wheel.arm_after(p->t, 600);
+        p->then = [](timer_wheel& w) { CHECK_EQ(w.drain([](tvec::timer&) {}), 9); };
+    }
+    wheel.advance(1'000);
+    CHECK_EQ(support::count_fired(all), 1);
+    CHECK(!wheel.next_wakeup());
+    wheel.arm_after(all[0]->t, 5);
+    CHECK_EQ(wheel.next_wakeup(), jiffies{1'005});
+}

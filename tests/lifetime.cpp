@@ -1,0 +1,220 @@
+// P15: destroying a timer cancels it, moving it keeps its place, timer and wheel may be destroyed
+// in either order, and arming on wheel B what hangs in wheel A moves it.
+#include <cstring>
+#include <new>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(lifetime, .timeout = 60);
+
+Test(lifetime, a_fresh_timer_is_not_pending) {  // T1
+    const tvec::timer t;
+    CHECK(!t.pending());
+    CHECK_EQ(t.expires(), 0);
+    static constinit tvec::timer without_a_constructor_call;
+    CHECK(!without_a_constructor_call.cancel());
+}
+
+Test(lifetime, a_timer_without_a_callback_just_stops_being_pending) {  // T2
+    timer_wheel wheel;
+    tvec::timer none, null{nullptr};
+    wheel.arm_after(none, 5);
+    wheel.arm_after(null, 5);
+    CHECK_EQ(wheel.advance(5).fired, 2);
+    CHECK(!none.pending() && !null.pending());
+}
+
+Test(lifetime, a_destroyed_timer_does_not_fire) {  // T95
+    for (const jiffies delay : {1, 10, 300, 70'000, 1 << 30}) {
+        timer_wheel wheel;
+        auto neighbours = support::probes(9);
+        for (auto& p : neighbours) wheel.arm_after(p->t, delay);
+        for (std::size_t i = 0; i < 9; i += 2) neighbours[i].reset();
+        CHECK_EQ(check(wheel), "");
+        CHECK_EQ(support::count_pending(wheel), 4);
+        CHECK_EQ(wheel.advance(delay).fired, 4);
+    }
+}
+
+Test(lifetime, a_cancelled_timer_may_be_destroyed_before_the_wheel_has_noticed) {
+    timer_wheel wheel;
+    {
+        probe p;
+        wheel.arm_after(p.t, 300);
+        p.t.cancel();
+    }
+    CHECK_EQ(check(wheel), "");
+    CHECK_EQ(wheel.advance(1'000).fired, 0);
+    CHECK_EQ(wheel.count().dropped, 0);
+}
+
+Test(lifetime, timers_may_outlive_the_wheel) {  // T99
+    auto all = support::probes(50);
+    {
+        timer_wheel wheel;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            wheel.arm_after(all[i]->t, (jiffies{1} << i % 36) + i);
+        all[3]->t.cancel();
+    }
+    timer_wheel other;
+    for (auto& p : all) {
+        CHECK(!p->t.pending());
+        CHECK(!p->t.cancel());
+        CHECK(!other.arm_after(p->t, 5));
+    }
+    CHECK_EQ(other.advance(5).fired, all.size());
+}
+
+Test(lifetime, a_moved_timer_keeps_its_place_and_its_deadline) {  // T102
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        auto neighbours = support::probes(8);
+        probe from;
+        from.then = nullptr;
+        for (auto& p : neighbours) wheel.arm_after(p->t, 500);
+        wheel.arm_after(from.t, 500);
+        probe to(std::move(from));
+        CHECK(!from.t.pending());
+        CHECK(to.t.pending());
+        CHECK_EQ(to.t.expires(), start + 500);
+        REQUIRE_EQ(check(wheel), "");
+        wheel.advance(start + 500);
+        CHECK(to.fired_only_at(start + 500));
+        CHECK_EQ(from.fired(), 0);
+        CHECK_EQ(support::count_fired(neighbours), 8);
+    }
+}
+
+Test(lifetime, objects_with_pending_timers_may_live_in_a_growing_vector) {
+    struct entity {
+        void on_fire() { ++fired; }
+        int fired = 0;
+        tvec::timer t{tvec::call<&entity::t, &entity::on_fire>};
+    };
+    timer_wheel wheel;
+    std::vector<entity> entities;
+    for (int i = 0; i < 1'000; ++i) {
+        entities.emplace_back();
+        wheel.arm_after(entities.back().t, 100 + static_cast<jiffies>(i));
+    }
+    CHECK_EQ(check(wheel), "");
+    entities.erase(entities.begin() + 10, entities.begin() + 20);
+    CHECK_EQ(check(wheel), "");
+    wheel.advance(2'000);
+    for (const entity& e : entities) CHECK_EQ(e.fired, 1);
+}
+
+Test(lifetime, move_assignment_cancels_what_was_there) {
+    timer_wheel wheel;
+    int first = 0, second = 0;
+    struct counter {
+        void on_fire() { ++*n; }
+        int* n;
+        tvec::timer t{tvec::call<&counter::t, &counter::on_fire>};
+    };
+    counter a{&first}, b{&second};
+    wheel.arm_after(a.t, 10);
+    wheel.arm_after(b.t, 20);
+    a = std::move(b);
+    CHECK_EQ(check(wheel), "");
+    CHECK_EQ(support::count_pending(wheel), 1);
+    wheel.advance(100);
+    CHECK_EQ(first, 0);
+    CHECK_EQ(second, 1);
+}
+
+Test(lifetime, assigning_a_timer_to_itself_does_nothing) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 10);
+    tvec::timer& same = p.t;
+    p.t = std::move(same);
+    CHECK(p.t.pending());
+    wheel.advance(10);
+    CHECK_EQ(p.fired(), 1);
+}
+
+Test(lifetime, a_timer_may_be_moved_in_its_own_callback) {
+    timer_wheel wheel;
+    std::unique_ptr<probe> moved;
+    auto p = std::make_unique<probe>();
+    p->then = [&](timer_wheel&) { moved = std::make_unique<probe>(std::move(*p)); };
+    wheel.arm_after(p->t, 10);
+    wheel.advance(10);
+    REQUIRE(moved != nullptr);
+    wheel.arm_after(moved->t, 5);
+    moved->then = nullptr;
+    wheel.advance(15);
+    CHECK_EQ(moved->ticks.back(), 15);
+}
+
+Test(lifetime, arming_on_another_wheel_moves_a_pending_timer) {  // T9
+    for (const jiffies delay : {1, 99, 100, 101, 5'000, 1 << 20}) {
+        timer_wheel a, b;
+        probe p;
+        a.arm_after(p.t, 100);
+        CHECK(b.arm_after(p.t, delay));
+        CHECK_EQ(support::count_pending(a), 0);
+        CHECK_EQ(support::count_pending(b), 1);
+        CHECK_EQ(a.advance(1 << 21).fired, 0);
+        CHECK_EQ(p.fired(), 0);
+        b.advance(1 << 21);
+        CHECK(p.fired_only_at(delay));
+        CHECK_EQ(check(a) + check(b), "");
+    }
+}
+
+Test(lifetime, arming_on_another_wheel_takes_a_cancelled_timer_along) {
+    timer_wheel a;
+    probe p;
+    {
+        timer_wheel b;
+        a.arm_after(p.t, 100);
+        p.t.cancel();
+        CHECK(!b.arm_after(p.t, 200));
+        CHECK_EQ(a.advance(1'000).fired, 0);
+        CHECK_EQ(a.count().dropped, 0);
+        b.advance(150);
+        CHECK(p.t.pending());
+    }
+    CHECK(!p.t.pending());
+    a.arm_after(p.t, 10);
+    a.advance(2'000);
+    CHECK(p.fired_only_at(1'010));
+}
+
+Test(lifetime, the_slack_of_another_wheel_does_not_hold_a_timer) {
+    timer_wheel a, b;
+    probe p;
+    a.arm_after(p.t, 100);
+    CHECK(b.arm_within(p.t, 50, 150));
+    CHECK_EQ(a.advance(1'000).fired, 0);
+    CHECK_EQ(b.advance(1'000).fired, 1);
+}
+
+Test(lifetime, wheels_beyond_the_last_number_relink_instead) {
+    using tvec::detail::wheel_number;
+    std::vector<std::unique_ptr<wheel_number>> numbers;
+    do numbers.push_back(std::make_unique<wheel_number>());
+    while (numbers.back()->tag() == numbers.back()->in_place());
+    CHECK_EQ(numbers.size(), 0xffff - 2 + 1);
+    timer_wheel a, b;  // both share the last number
+    probe p;
+    a.arm_after(p.t, 100);
+    CHECK(a.arm_after(p.t, 200));
+    CHECK(b.arm_after(p.t, 300));
+    CHECK_EQ(check(a) + check(b), "");
+    CHECK_EQ(a.advance(1'000).fired, 0);
+    b.advance(1'000);
+    CHECK(p.fired_only_at(300));
+    numbers.clear();
+    const wheel_number again;
+    CHECK_EQ(again.tag(), again.in_place());
+}

@@ -1,0 +1,166 @@
+// P17: next_wakeup() is never in the past and never later than the first expiry; it is now() while
+// something due is left over. A lone timer costs at most one wake-up per level. No timer: none.
+#include <optional>
+#include <random>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(waking, .timeout = 120);
+
+namespace {
+
+// Advances from wake-up to wake-up until nothing is pending. Returns how many there were.
+int wakeups(timer_wheel& wheel) {
+    int n = 0;
+    for (; wheel.next_wakeup(); ++n) {
+        const auto expiry = wheel.next_expiry();
+        REQUIRE(!expiry || *wheel.next_wakeup() <= *expiry);
+        REQUIRE_LE(wheel.now() + 1, *wheel.next_wakeup());  // T52: no spin
+        wheel.advance(*wheel.next_wakeup());
+        REQUIRE_LE(n, 100'000);
+    }
+    return n;
+}
+
+}  // namespace
+
+Test(waking, an_empty_wheel_has_no_wakeup_and_none_is_not_a_time) {  // T40
+    timer_wheel wheel;
+    CHECK(!wheel.next_wakeup());
+    CHECK(!wheel.next_expiry());
+    probe last;
+    timer_wheel end(tvec::never - 10);
+    end.arm_at(last.t, tvec::never - 1);
+    CHECK_EQ(end.next_wakeup(), tvec::never - 1);
+}
+
+Test(waking, a_lone_timer_costs_one_wakeup_per_level_at_most) {  // T41
+    for (const jiffies start : support::starts())
+        for (jiffies delay = 1; delay < jiffies{1} << 36; delay += 1 + delay / 9) {
+            timer_wheel wheel(start);
+            probe p;
+            wheel.arm_after(p.t, delay);
+            REQUIRE_LE(wakeups(wheel), 6);
+            REQUIRE(p.fired_only_at(start + delay));
+        }
+}
+
+Test(waking, a_cancelled_or_pushed_back_timer_costs_no_more) {  // T47
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : support::edges()) {
+            timer_wheel wheel(start);
+            probe cancelled, pushed;
+            wheel.arm_after(cancelled.t, delay);
+            cancelled.t.cancel();
+            REQUIRE_LE(wakeups(wheel), 6);
+            wheel.arm_after(pushed.t, delay);
+            wheel.arm_after(pushed.t, delay + 1'000);
+            REQUIRE_LE(wakeups(wheel), 7);
+            REQUIRE_EQ(pushed.fired(), 1);
+        }
+}
+
+Test(waking, the_exact_next_expiry_is_the_minimum) {  // T42
+    std::mt19937_64 random(8);
+    timer_wheel wheel(300);
+    auto all = support::probes(100);
+    for (int round = 0; round < 2'000; ++round) {
+        auto& p = *all[random() % all.size()];
+        if (random() % 3 == 0)
+            p.t.cancel();
+        else
+            wheel.arm_after(p.t, random() >> (30 + random() % 33));
+        if (round % 7 == 0) wheel.advance(wheel.now() + random() % 500);
+        std::optional<jiffies> first;
+        for (const auto& q : all)
+            if (q->t.pending() && (!first || q->t.expires() < *first)) first = q->t.expires();
+        REQUIRE(wheel.next_expiry() == first);
+        REQUIRE(!first || *wheel.next_wakeup() <= *first);
+    }
+}
+
+Test(waking, the_nearer_of_two_levels_is_right_at_every_phase) {  // T43
+    for (jiffies start = 0; start < 512; start += 13) {
+        timer_wheel wheel(start);
+        probe far, near;
+        wheel.arm_after(far.t, 270);
+        wheel.advance(start + 128);
+        wheel.arm_after(near.t, 10);
+        CHECK_EQ(wheel.next_expiry(), start + 138);
+        CHECK_LE(*wheel.next_wakeup(), start + 138);
+        near.t.cancel();
+        wheel.arm_after(near.t, 250);
+        CHECK_EQ(wheel.next_expiry(), start + 270);
+        wakeups(wheel);
+        CHECK(far.fired_only_at(start + 270));
+        CHECK(near.fired_only_at(start + 378));
+    }
+}
+
+Test(waking, a_timer_a_whole_turn_away_neither_hides_others_nor_looks_near) {  // T44, T46
+    for (const jiffies start : support::starts())
+        for (unsigned level = 1; level < tvec::geometry::levels; ++level) {
+            const jiffies width = tvec::geometry::width_of(level);
+            const jiffies turn = width * tvec::geometry::ring_of(level);
+            for (const jiffies phase : {jiffies{0}, jiffies{1}, width / 2, width - 1}) {
+                timer_wheel wheel(start / width * width + phase);
+                const jiffies now = wheel.now();
+                probe far, near;
+                wheel.arm_at(far.t, now + turn - 1);
+                REQUIRE_LE(now + 2, *wheel.next_wakeup());
+                wheel.arm_at(near.t, now + width + 1);
+                REQUIRE_LE(*wheel.next_wakeup(), now + width + 1);
+                wakeups(wheel);
+                REQUIRE(near.fired_only_at(now + width + 1));
+                REQUIRE(far.fired_only_at(now + turn - 1));
+            }
+        }
+}
+
+Test(waking, is_now_while_something_due_is_left_over) {
+    timer_wheel wheel;
+    probe a, b;
+    wheel.arm_after(a.t, 10);
+    wheel.arm_after(b.t, 10);
+    wheel.advance(500, 1);
+    CHECK_EQ(wheel.next_wakeup(), jiffies{10});
+    CHECK_EQ(wheel.now(), 10);
+    wheel.advance(500, 1);
+    CHECK(!wheel.next_wakeup());
+}
+
+Test(waking, arming_after_a_spurious_wakeup_still_wakes) {  // T47
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 100);
+    p.t.cancel();
+    wheel.advance(*wheel.next_wakeup());
+    CHECK(!wheel.next_wakeup());
+    wheel.arm_after(p.t, 40);
+    CHECK_EQ(wheel.next_wakeup(), jiffies{140});
+}
+
+Test(waking, a_timer_pulled_in_moves_the_wakeup_earlier) {  // T49, T50
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 1'000'000);
+    wheel.arm_after(p.t, 30);
+    CHECK_EQ(wheel.next_wakeup(), jiffies{30});
+    wheel.arm_at(p.t, 0);
+    CHECK_EQ(wheel.next_wakeup(), jiffies{1});
+}
+
+Test(waking, a_destroyed_timer_costs_one_spurious_wakeup_at_most) {
+    timer_wheel wheel;
+    {
+        probe p;
+        wheel.arm_after(p.t, 100'000);
+    }
+    CHECK_LE(wakeups(wheel), 1);
+}
