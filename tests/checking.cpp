@@ -1,0 +1,118 @@
+// P19: check() verifies every structural invariant of a wheel and says which one fails.
+#include <cstddef>
+#include <cstring>
+#include <random>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(checking, .timeout = 60);
+
+namespace {
+
+// The words of a timer, as laid out in timer.hpp.
+enum word : std::size_t { next, back, expires };
+
+template <class T> T read(const tvec::timer& t, word w) {
+    T value;
+    std::memcpy(&value, reinterpret_cast<const std::byte*>(&t) + w * 8, sizeof value);
+    return value;
+}
+template <class T> void write(tvec::timer& t, word w, T value) {
+    std::memcpy(reinterpret_cast<std::byte*>(&t) + w * 8, &value, sizeof value);
+}
+
+// Overwrites a word of a linked timer, asks for the fault, and repairs it.
+template <class T> std::string fault_with(timer_wheel& wheel, tvec::timer& t, word w, T value) {
+    const T was = read<T>(t, w);
+    write(t, w, value);
+    const std::string fault = check(wheel);
+    write(t, w, was);
+    CHECK_EQ(check(wheel), "");
+    return fault;
+}
+
+bool mentions(const std::string& fault, const char* what) {
+    return fault.find(what) != std::string::npos;
+}
+
+}  // namespace
+
+Test(checking, finds_nothing_in_any_state_of_a_sound_wheel) {
+    std::mt19937_64 random(10);
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        auto all = support::probes(60);
+        for (int i = 0; i < 500; ++i) {
+            wheel.arm_after(all[random() % 60]->t, random() >> (28 + random() % 35));
+            all[random() % 60]->t.cancel();
+            if (random() % 9 == 0) all[random() % 60] = std::make_unique<probe>();
+            wheel.advance(wheel.now() + random() % 400, random() % 5);
+            REQUIRE_EQ(check(wheel), "");
+        }
+    }
+}
+
+Test(checking, finds_a_deadline_before_the_visit) {
+    timer_wheel wheel;
+    probe root, upper;
+    wheel.arm_after(root.t, 100);
+    wheel.arm_after(upper.t, 5'000);
+    const std::string in_root = fault_with(wheel, root.t, expires, jiffies{99});
+    CHECK(mentions(in_root, "visited at 100") && mentions(in_root, "expires at 99"));
+    CHECK(mentions(fault_with(wheel, upper.t, expires, jiffies{4'000}), "expires at 4000"));
+}
+
+Test(checking, finds_a_back_pointer_that_points_elsewhere) {
+    timer_wheel wheel;
+    probe a, b;
+    wheel.arm_after(a.t, 100);
+    wheel.arm_after(b.t, 200);
+    const auto of_b = read<std::uint64_t>(b.t, back);
+    CHECK(mentions(fault_with(wheel, a.t, back, of_b), "points back to"));
+}
+
+Test(checking, finds_a_timer_of_another_wheel) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 100);
+    const auto other = read<std::uint64_t>(p.t, back) ^ (std::uint64_t{1} << 60);
+    CHECK(mentions(fault_with(wheel, p.t, back, other), "tag"));
+}
+
+Test(checking, finds_a_timer_that_hangs_twice) {
+    timer_wheel wheel;
+    auto all = support::probes(5);  // the fifth hangs in the same chain as the first
+    for (auto& p : all) wheel.arm_after(p->t, 100);
+    auto* const first = reinterpret_cast<tvec::detail::link*>(&all[0]->t);
+    const std::string fault = fault_with(wheel, all[0]->t, next, first);
+    CHECK(mentions(fault, "points back to"));
+}
+
+Test(checking, finds_more_timers_than_a_slot_counts) {
+    timer_wheel wheel;
+    probe p, stowaway;
+    wheel.arm_after(p.t, 100);
+    auto* const sentinel = read<tvec::detail::link*>(p.t, next);
+    const auto owner = read<std::uint64_t>(p.t, back) & ~tvec::detail::address_mask;
+    auto* const extra = reinterpret_cast<tvec::detail::link*>(&stowaway.t);
+    write(stowaway.t, next, sentinel);
+    write(stowaway.t, expires, jiffies{100});
+    write(stowaway.t, back, reinterpret_cast<std::uint64_t>(&p.t) | owner);
+    CHECK(mentions(fault_with(wheel, p.t, next, extra), "more than its count"));
+    write(stowaway.t, back, std::uint64_t{0});
+}
+
+Test(checking, finds_an_overflow_visit_that_comes_too_late) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, jiffies{1} << 40);
+    const std::string fault = fault_with(wheel, p.t, expires, jiffies{1} << 35);
+    CHECK(mentions(fault, "overflow"));
+}

@@ -1,0 +1,74 @@
+// arm_within: somewhere in the window, on the tick that most other windows share.
+#include <algorithm>
+#include <bit>
+#include <random>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::never;
+using tvec::timer_wheel;
+
+TestSuite(slack, .timeout = 60);
+
+namespace {
+
+jiffies roundest(jiffies first, jiffies last) {
+    jiffies best = first;
+    for (jiffies t = first; t <= last; ++t)
+        if (std::countr_zero(t) > std::countr_zero(best)) best = t;
+    return best;
+}
+
+}  // namespace
+
+Test(slack, chooses_the_roundest_tick_of_the_window) {
+    std::mt19937_64 random(9);
+    for (int i = 0; i < 20'000; ++i) {
+        timer_wheel wheel(random() >> (40 + random() % 20));
+        const jiffies first = wheel.now() + 1 + random() % 5'000;
+        const jiffies last = first + random() % 300;
+        probe p;
+        wheel.arm_within(p.t, first, last);
+        REQUIRE_EQ(p.t.expires(), roundest(first, last));
+    }
+}
+
+Test(slack, brings_timers_together) {
+    timer_wheel wheel;
+    auto all = support::probes(400);
+    for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_within(all[i]->t, 600 + i, 1'100 + i);
+    for (const auto& p : all) CHECK_EQ(p->t.expires(), 1'024);
+}
+
+Test(slack, leaves_a_timer_alone_that_is_in_the_window) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_at(p.t, 77);
+    CHECK(wheel.arm_within(p.t, 50, 100));
+    CHECK_EQ(p.t.expires(), 77);
+    CHECK(wheel.arm_within(p.t, 78, 100));
+    CHECK_EQ(p.t.expires(), 96);
+    p.t.cancel();
+    CHECK(!wheel.arm_within(p.t, 80, 100));
+    CHECK_EQ(p.t.expires(), 96);
+    CHECK(p.t.pending());
+}
+
+Test(slack, windows_in_the_past_reversed_or_beyond_time_are_legal) {
+    timer_wheel wheel(1'000);
+    probe p;
+    wheel.arm_within(p.t, 5, 10);
+    CHECK_EQ(p.t.expires(), 1'001);
+    p.t.cancel();
+    wheel.arm_within(p.t, 2'000, 1'500);
+    CHECK_EQ(p.t.expires(), 2'000);
+    p.t.cancel();
+    wheel.arm_within(p.t, never, ~jiffies{0});
+    CHECK_EQ(p.t.expires(), never);
+    p.t.cancel();
+    wheel.arm_within(p.t, 0, never);
+    CHECK_EQ(p.t.expires(), jiffies{1} << 62);
+}
