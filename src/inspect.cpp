@@ -53,8 +53,10 @@ private:
         if (timers > levels_.at_most(s))
             return say("slot ", s, " holds ", timers, " timers, more than its count of ",
                        levels_.at_most(s));
-        if (timers == 0 || level == geometry::overflow) return "";
-        return occupied_fault(level, s);
+        if (level == geometry::overflow) return "";
+        if (levels_.at_most(s) != 0 && !levels_.occupied(s))
+            return say("slot ", s, " counts ", levels_.at_most(s), " timers and its bit is clear");
+        return timers == 0 ? "" : visit_fault(level, s);
     }
 
     std::string chain_fault(unsigned level, unsigned s, unsigned i, std::uint64_t& length) const {
@@ -64,7 +66,7 @@ private:
             if (&l.pointer_here() != from)
                 return say("slot ", s, " chain ", i, ": link ", length, " points back to ",
                            &l.pointer_here(), " and hangs from ", from);
-            if (!l.linked_in(levels_.owner()))
+            if (!l.linked_in(detail::number_of(levels_.owner())))
                 return say("slot ", s, " chain ", i, ": link ", length, " has the tag ", l.back,
                            " of another wheel than ", levels_.owner());
             std::string found = timer_fault(level, s, timer::of(l));
@@ -91,9 +93,8 @@ private:
         return "";
     }
 
-    /// What the bits and the cached ticks have to say of a slot that is not empty.
-    std::string occupied_fault(unsigned level, unsigned s) const {
-        if (!levels_.occupied(s)) return say("slot ", s, " holds timers and its bit is clear");
+    /// What the cached ticks have to say of a slot that is not empty.
+    std::string visit_fault(unsigned level, unsigned s) const {
         const jiffies visit = visit_of(level, s);
         if (wheel_.running_) return "";
         if (wheel_.wake_ > visit)

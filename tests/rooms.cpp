@@ -37,7 +37,7 @@ Test(rooms, a_chain_pops_the_newest_first) {
 Test(rooms, a_link_leaves_its_chain_from_anywhere) {
     for (std::size_t gone = 0; gone < 3; ++gone) {
         chain_of_three c;
-        CHECK(c.links[gone].linked_in(owner));
+        CHECK(c.links[gone].linked_in(number_of(owner)));
         c.links[gone].unlink();
         CHECK(!c.links[gone].linked());
         for (std::size_t i = 3; i-- > 0;)
@@ -52,7 +52,7 @@ Test(rooms, a_link_is_replaced_where_it_hangs) {
         node fresh;
         fresh.replace(c.links[moved]);
         CHECK(!c.links[moved].linked());
-        CHECK(fresh.linked_in(owner));
+        CHECK(fresh.linked_in(number_of(owner)));
         for (std::size_t i = 3; i-- > 0;)
             CHECK(&c.list.pop() == (i == moved ? &fresh : &c.links[i]));
     }
@@ -60,8 +60,8 @@ Test(rooms, a_link_is_replaced_where_it_hangs) {
 
 Test(rooms, a_link_knows_its_owner_and_no_other) {
     chain_of_three c;
-    CHECK(!c.links[0].linked_in(owner_tag{8} << owner_shift));
-    CHECK(!node{}.linked_in(owner));
+    CHECK(!c.links[0].linked_in(8));
+    CHECK(!node{}.linked_in(number_of(owner)));
 }
 
 Test(rooms, a_chain_takes_over_another) {

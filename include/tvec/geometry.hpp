@@ -84,12 +84,17 @@ constexpr jiffies entry_of(unsigned level, jiffies tick) noexcept {
     return tick >> shift_of(level) << shift_of(level);
 }
 
+/// The highest bit of `delta`; 0 for 0. The xor is a subtraction that compilers see through.
+constexpr unsigned log2_of(jiffies delta) noexcept {
+    return static_cast<unsigned>(std::countl_zero(delta | 1)) ^ (word_bits - 1);
+}
+
 /// The lowest level that reaches `delta` ticks ahead, or `overflow`.
 ///
 /// A delay that goes to an upper level is at least two of its slots long. So nothing is ever
 /// placed in the slot being run or in the one after it, which is being emptied ahead of time.
 constexpr unsigned level_of(jiffies delta) noexcept {
-    const unsigned log2 = word_bits - 1 - static_cast<unsigned>(std::countl_zero(delta | 1));
+    const unsigned log2 = log2_of(delta);
     unsigned level = root;
     while (level < overflow && log2 > shift_of(level + 1)) ++level;
     return level;
@@ -121,8 +126,7 @@ inline constexpr auto placements = make_placements();
 
 /// The slot for a timer that expires `at`, seen from `now`. Requires now <= at.
 constexpr unsigned slot_for(jiffies at, jiffies now) noexcept {
-    const auto log2 = word_bits - 1 - static_cast<unsigned>(std::countl_zero((at - now) | 1));
-    const auto& row = detail::placements[log2];
+    const auto& row = detail::placements[log2_of(at - now)];
     return row.first + (static_cast<unsigned>(at >> row.shift) & row.mask);
 }
 

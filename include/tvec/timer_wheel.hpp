@@ -165,6 +165,7 @@ private:
         return delay < never - from ? from + delay : never;
     }
 
+    bool relink(timer& t, jiffies expires) noexcept;
     void place(timer& t) noexcept;
     void open_slot(unsigned s, jiffies expires) noexcept;
 
@@ -191,7 +192,7 @@ private:
     // The line that every call reads.
     detail::wheel_number number_;
     bool running_ = false;
-    detail::owner_tag in_place_ = number_.in_place();  ///< of timers re-armed by one store
+    std::uint16_t in_place_ = number_.in_place();  ///< of timers re-armed by one store
     jiffies now_;
     jiffies quiet_ = never;         ///< before this tick `advance` has nothing at all to do
     jiffies wake_ = never;          ///< the first visit
@@ -209,20 +210,28 @@ private:
 inline void timer_wheel::place(timer& t) noexcept {
     const jiffies expires = t.expires_;
     const unsigned s = geometry::slot_for(expires, now_);
-    if (!levels_.occupied(s)) [[unlikely]]
+    if (levels_.at_most(s) == 0 || s == geometry::overflow_slot) [[unlikely]]
         open_slot(s, expires);
     levels_.push(s, t);
 }
 
 inline bool timer_wheel::arm_at(timer& t, jiffies expires) noexcept {
-    expires = std::clamp(expires, now_ + 1, never);
-    const bool was_pending = t.pending();
-    if (t.linked_in(in_place_) && expires >= t.expires()) {
+    // Not earlier than it was armed for, and neither past nor beyond `never` (which is negative
+    // here). Kept short: the fewer instructions, the more of these misses are under way at a time.
+    const auto is_later =
+        static_cast<std::int64_t>(expires) >= static_cast<std::int64_t>(t.expires());
+    if (t.linked_in(in_place_) && is_later && expires > now_) {
+        const bool was_pending = !(t.expires_ & timer::idle_bit);
         t.expires_ = expires;
         return was_pending;
     }
+    return relink(t, expires);
+}
+
+inline bool timer_wheel::relink(timer& t, jiffies expires) noexcept {
+    const bool was_pending = t.pending();
     t.unlink_if_linked();
-    t.expires_ = expires;
+    t.expires_ = std::clamp(expires, now_ + 1, never);
     place(t);
     return was_pending;
 }

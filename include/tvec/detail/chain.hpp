@@ -13,6 +13,11 @@ using owner_tag = std::uint64_t;
 inline constexpr unsigned owner_shift = 48;
 inline constexpr std::uint64_t address_mask = (std::uint64_t{1} << owner_shift) - 1;
 
+/// The number of the wheel in a tag, or in the word `back` of a link.
+constexpr std::uint16_t number_of(owner_tag tag) noexcept {
+    return static_cast<std::uint16_t>(tag >> owner_shift);
+}
+
 /// What a chain is made of. Unlinking needs neither the chain nor the wheel.
 ///
 /// The word `back` holds the address of the pointer that points here, and above it the number of
@@ -24,7 +29,8 @@ struct link {
     std::uint64_t back = 0;  ///< 0: unlinked
 
     bool linked() const noexcept { return back != 0; }
-    bool linked_in(owner_tag owner) const noexcept { return (back ^ owner) >> owner_shift == 0; }
+    /// Compares 16 bits of a word: written so that compilers compare them in memory.
+    bool linked_in(std::uint16_t number) const noexcept { return number_of(back) == number; }
 
     void hang(link*& from, owner_tag owner) noexcept {
         const auto address = reinterpret_cast<std::uintptr_t>(&from);

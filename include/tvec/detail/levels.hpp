@@ -14,9 +14,9 @@ namespace tvec::detail {
 /// Rings of slots, one per level, and an occupancy bit per slot.
 ///
 /// A bit is set when a timer is linked, and cleared when a visit finds the slot empty: unlinking
-/// needs no wheel and so leaves the bit. A set bit may be stale, a clear one never is.
-/// The overflow slots have no bit; `occupied` is false for them, so that linking there is always
-/// noticed.
+/// needs no wheel and so leaves the bit. A set bit may be stale, a clear one never is. A slot whose
+/// count is not 0 has its bit set, so that linking there need not look at the bit.
+/// The overflow slots have no bit.
 class levels {
 public:
     explicit levels(owner_tag owner) noexcept : owner_(owner) {
@@ -27,7 +27,11 @@ public:
 
     bool occupied(unsigned s) const noexcept { return words_[s / word_bits] & bit_of(s); }
     void set_occupied(unsigned s) noexcept { words_[s / word_bits] |= bit_of(s); }
-    void clear_occupied(unsigned s) noexcept { words_[s / word_bits] &= ~bit_of(s); }
+    /// Requires empty(s).
+    void clear_occupied(unsigned s) noexcept {
+        words_[s / word_bits] &= ~bit_of(s);
+        slots_[s].forget_count();
+    }
 
     bool empty(unsigned s) const noexcept { return slots_[s].empty(sentinel_); }
     std::uint32_t at_most(unsigned s) const noexcept { return slots_[s].at_most(); }

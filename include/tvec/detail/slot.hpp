@@ -51,6 +51,9 @@ public:
         return nullptr;
     }
 
+    /// Says that the slot is known to be empty.
+    void forget_count() noexcept { links_ = 0; }
+
     /// Takes over all that hangs in `other`. Requires that this slot is empty.
     void take(slot& other, link& sentinel, owner_tag owner) noexcept {
         for (unsigned i = 0; i < chains; ++i) chains_[i].take(other.chains_[i], sentinel, owner);

@@ -21,10 +21,8 @@ public:
     /// The tag of what hangs in the wheel.
     owner_tag tag() const noexcept { return owner_tag{number_} << owner_shift; }
 
-    /// The tag by which the wheel knows for sure what hangs in it.
-    owner_tag in_place() const noexcept {
-        return owner_tag{number_ == shared ? unused : number_} << owner_shift;
-    }
+    /// The number by which the wheel knows for sure what hangs in it.
+    std::uint16_t in_place() const noexcept { return number_ == shared ? unused : number_; }
 
     static constexpr std::uint16_t nobody = 0;  ///< tags what hangs in no wheel
     static constexpr std::uint16_t unused = 0xfffe;
