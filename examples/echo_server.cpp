@@ -271,7 +271,7 @@ void server::watch_signals() {
     signals_ = descriptor(signalfd(-1, &set, SFD_CLOEXEC));
     if (signals_.get() < 0) example::fail("signalfd");
     ring_.queue(signalled, io_uring_prep_read, signals_.get(), &signal_, unsigned{sizeof signal_},
-                0);
+                std::uint64_t{0});
 }
 
 void server::accept() {

@@ -274,7 +274,10 @@ timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept : wheel_(wheel) {
             rest_.push(*l, detail::wheel_number::nobody);
         wheel.levels_.clear_occupied(s);
     }
-    wheel.overflow_due_ = wheel.next_burst_ = wheel.wake_ = wheel.quiet_ = never;
+    wheel.overflow_due_ = wheel.next_burst_ = wheel.wake_ = never;
+    if (wheel.running_) return;  // and must go on knowing that it is
+    wheel.quiet_ = never;
+    wheel.target_ = wheel.now_;
 }
 
 timer_wheel::evicted::~evicted() {

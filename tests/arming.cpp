@@ -13,7 +13,7 @@ using tvec::timer_wheel;
 
 TestSuite(arming, .timeout = 60);
 
-Test(arming, a_timer_fires_on_its_tick_and_not_before) {  // T10, T11
+Test(arming, a_timer_fires_on_its_tick_and_not_before) {  // T10, T11, T77
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         probe p;
@@ -77,6 +77,22 @@ Test(arming, arming_a_pending_timer_moves_it) {  // T4
     CHECK_EQ(support::count_pending(wheel), 1);
     wheel.advance(5000);
     CHECK(p.fired_only_at(500));
+}
+
+Test(arming, a_timer_that_changes_levels_stays_one_timer) {  // T106
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        probe p;
+        wheel.arm_after(p.t, 1);
+        for (const jiffies delay : support::edges()) {
+            CHECK(wheel.arm_after(p.t, jiffies{1} << 35));  // out
+            CHECK(wheel.arm_after(p.t, delay));             // and in again
+            REQUIRE_EQ(support::count_pending(wheel), 1);
+            REQUIRE_EQ(check(wheel), "");
+        }
+        wheel.advance(start + (jiffies{1} << 35));
+        CHECK(p.fired_only_at(start + support::edges().back()));
+    }
 }
 
 Test(arming, a_timer_can_be_pushed_back_and_pulled_in) {  // T5

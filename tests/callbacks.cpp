@@ -61,6 +61,25 @@ Test(callbacks, push_a_due_sibling_back) {  // T87
     });
 }
 
+Test(callbacks, move_a_due_sibling) {  // T102
+    first_to_fire_acts_on_each([](timer_wheel&, crowd& all, std::size_t victim) {
+        const bool had_fired = all[victim]->fired() != 0;
+        all[victim] = std::make_unique<probe>(std::move(*all[victim]));
+        CHECK_EQ(all[victim]->t.pending(), !had_fired);
+    });
+}
+
+Test(callbacks, move_a_due_sibling_to_another_wheel) {  // T9
+    timer_wheel other;
+    first_to_fire_acts_on_each([&](timer_wheel&, crowd& all, std::size_t victim) {
+        all[victim]->ticks.clear();
+        other.arm_after(all[victim]->t, 7);
+        const jiffies due = other.now() + 7;
+        other.advance(due);
+        CHECK(all[victim]->fired_only_at(due));
+    });
+}
+
 Test(callbacks, re_arm_a_due_sibling_for_now) {  // T88
     timer_wheel wheel;
     probe a, b;
@@ -216,6 +235,51 @@ Test(callbacks, may_not_advance_the_wheel) {  // T90
     CHECK(wheel.advance(10).caught_up);
     CHECK_EQ(later.fired(), 0);
     CHECK_EQ(wheel.now(), 10);
+}
+
+Test(callbacks, may_not_advance_the_wheel_after_draining_it_either) {
+    timer_wheel wheel;
+    probe p([&](timer_wheel& w) {
+        w.drain([](tvec::timer&) {});
+        CHECK(!w.advance(1'000).caught_up);
+        CHECK_EQ(w.now(), 10);
+    });
+    wheel.arm_after(p.t, 10);
+    CHECK(wheel.advance(10).caught_up);
+    CHECK_EQ(wheel.now(), 10);
+}
+
+Test(callbacks, may_advance_and_destroy_another_wheel) {
+    timer_wheel wheel;
+    auto other = std::make_unique<timer_wheel>();
+    probe inner([&](timer_wheel&) { CHECK(!wheel.advance(1'000).caught_up); }), orphan;
+    probe p([&](timer_wheel&) {
+        CHECK_EQ(other->advance(50).fired, 1);
+        other.reset();
+    });
+    other->arm_after(inner.t, 20);
+    other->arm_after(orphan.t, 60);
+    wheel.arm_after(p.t, 10);
+    wheel.advance(10);
+    CHECK(inner.fired_only_at(20));
+    CHECK(!orphan.t.pending());
+    CHECK_EQ(wheel.now(), 10);
+}
+
+Test(callbacks, are_told_to_wake_now_while_a_sibling_is_due) {
+    timer_wheel wheel;
+    probe far;
+    auto all = support::probes(3);
+    for (auto& p : all) {
+        wheel.arm_after(p->t, 10);
+        p->then = [&](timer_wheel& w) {
+            const bool last = support::count_fired(all) == all.size();
+            CHECK_EQ(w.next_wakeup(), last ? jiffies{200} : jiffies{10});
+        };
+    }
+    wheel.arm_after(far.t, 200);
+    wheel.advance(10);
+    CHECK_EQ(support::count_fired(all), all.size());
 }
 
 Test(callbacks, see_the_wheel_as_it_is) {

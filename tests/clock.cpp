@@ -1,6 +1,7 @@
 // P5: deadlines round up, readings round down, a delay is measured from the clock at the call.
 // Nothing fires early by even a nanosecond.
 #include <random>
+#include <utility>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
@@ -57,6 +58,33 @@ template <class Tick> void agrees_with_wide_arithmetic(std::int64_t count) {
     REQUIRE(down == 0 || ticks.floor(start - 1ns) == down - 1);
 }
 
+// `scale` beside plain 128-bit arithmetic, around every power of two and around the limit.
+template <class Per> void scale_agrees() {
+    __extension__ using wide = unsigned __int128;
+    using tvec::detail::scale, tvec::detail::rounding;
+    constexpr std::uint64_t limit = tvec::never;
+    const auto one = [&](std::uint64_t count) {
+        const wide product = wide{count} * static_cast<std::uint64_t>(Per::num);
+        const wide den = static_cast<std::uint64_t>(Per::den);
+        const auto cut = [](wide w) { return w < limit ? static_cast<std::uint64_t>(w) : limit; };
+        REQUIRE_EQ((scale<Per, rounding::down>(count, limit)), cut(product / den));
+        REQUIRE_EQ((scale<Per, rounding::up>(count, limit)), cut((product + den - 1) / den));
+    };
+    const auto last = static_cast<std::uint64_t>(
+        wide{limit} * static_cast<std::uint64_t>(Per::den) / static_cast<std::uint64_t>(Per::num));
+    for (std::uint64_t near = 0; near < 40; ++near) {
+        for (unsigned power = 0; power < 64; ++power) one((std::uint64_t{1} << power) + near - 20);
+        one(last + near - 20);
+    }
+}
+
+constexpr std::int64_t largest = 12;
+
+template <std::int64_t... I>
+void all_small_ratios_agree(std::integer_sequence<std::int64_t, I...>) {
+    (scale_agrees<std::ratio<I / largest + 1, I % largest + 1>>(), ...);
+}
+
 }  // namespace
 
 Test(clock, a_delay_is_never_short_and_at_most_a_tick_long) {  // T19
@@ -92,6 +120,13 @@ Test(clock, conversions_are_exact) {  // T70
         }
 }
 
+Test(clock, scaling_is_exact_for_every_small_ratio_up_to_the_largest_count) {  // T70
+    all_small_ratios_agree(std::make_integer_sequence<std::int64_t, largest * largest>());
+    scale_agrees<std::ratio<1001, 30'000>>();
+    scale_agrees<std::ratio<1'000'000'007, 999'999'937>>();
+    scale_agrees<std::ratio<4'294'967'291, 1'000'000'000>>();
+}
+
 Test(clock, sixty_hertz_stays_exact_for_ten_years) {
     const clock_of<frame> frames(at(0ns));
     const jiffies minute = 3600;
@@ -103,6 +138,8 @@ Test(clock, sixty_hertz_stays_exact_for_ten_years) {
         REQUIRE_EQ(frames.ceil(start + 1ns), j + 1);
         REQUIRE_EQ(frames.floor(start + 16'666'666ns), j);
         REQUIRE_EQ(frames.floor(start + 16'666'667ns), j + 1);
+        REQUIRE(frames.start_of(j + 1) == start + 16'666'667ns);
+        REQUIRE(frames.start_of(j + 59) == start + 983'333'334ns);
     }
 }
 
@@ -181,6 +218,20 @@ Test(clock, deadlines_before_the_origin_are_past) {
     CHECK_EQ(ticks.ticks_to_cover(1ns), 1);
     CHECK_EQ(ticks.ticks_to_cover(1ms), 1);
     CHECK_EQ(ticks.ticks_to_cover(1'000'001ns), 2);
+}
+
+Test(clock, origins_at_either_end_of_the_clock_are_legal) {
+    using time_point = manual_clock::time_point;
+    const clock_of<nanoseconds> whole_range(time_point::min());
+    CHECK_EQ(whole_range.floor(time_point::max()), tvec::never);  // 2^64-1 ns are more ticks
+    CHECK_EQ(whole_range.floor(at(-1ns)), tvec::never);           // 2^63-1 of them
+    CHECK_EQ(whole_range.floor(at(-2ns)), tvec::never - 1);
+    const clock_of<std::chrono::milliseconds> late(time_point::max());
+    CHECK_EQ(late.ceil(time_point::max()), 0);
+    CHECK(late.start_of(1) == time_point::max());
+    const clock_of<std::chrono::milliseconds> early(time_point::min());
+    CHECK_EQ(early.ceil(time_point::max()), 18'446'744'073'710);
+    CHECK(early.start_of(1) == time_point::min() + 1ms);
 }
 
 Test(clock, the_next_wakeup_is_the_instant_at_which_run_has_work) {

@@ -129,6 +129,20 @@ Test(delays, to_the_last_tick_there_is_are_exact) {  // T71: 63 bits, so there i
     CHECK_EQ(check(wheel), "");
 }
 
+Test(delays, a_wheel_that_starts_at_the_end_of_time_has_no_tick_left) {  // T3: clamped, not refused
+    for (const jiffies start : {never - 1, never, never + 1, ~jiffies{0}}) {
+        timer_wheel wheel(start);
+        CHECK_EQ(wheel.now(), never - 1);
+        probe p;
+        wheel.arm_after(p.t, 0);
+        CHECK_EQ(p.t.expires(), never);
+        CHECK(wheel.advance(~jiffies{0}).caught_up);
+        CHECK_EQ(p.fired(), 0);
+        CHECK(!wheel.next_wakeup());
+        CHECK_EQ(check(wheel), "");
+    }
+}
+
 Test(delays, of_a_century_of_milliseconds_are_exact) {  // T72
     const jiffies year = jiffies{365} * 24 * 3600 * 1000;
     for (const jiffies years : {1, 10, 100}) {

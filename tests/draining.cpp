@@ -111,12 +111,35 @@ Test(draining, while_work_is_left_over_takes_that_too) {
     timer_wheel wheel;
     auto all = support::probes(10);
     for (auto& p : all) wheel.arm_after(p->t, 600);
-    wheel.advance(600, 13);
+    wheel.advance(900, 13);
     const auto fired = support::count_fired(all);
     CHECK_EQ(wheel.drain([](tvec::timer&) {}), 10 - fired);
     CHECK(!wheel.next_wakeup());
+    CHECK_EQ(wheel.behind(), 0);
     CHECK_EQ(wheel.advance(700).fired, 0);
     CHECK_EQ(check(wheel), "");
+}
+
+Test(draining, takes_what_a_budget_has_left_on_its_way_back_from_beyond_the_wheel) {
+    timer_wheel wheel;
+    auto all = support::probes(100);
+    for (auto& p : all) wheel.arm_after(p->t, (jiffies{1} << 34) + 9);
+    CHECK(!wheel.advance((jiffies{1} << 34) + 8, 10).caught_up);
+    CHECK_EQ(wheel.count().moved, 10);
+    CHECK_EQ(wheel.drain([](tvec::timer&) {}), 100);
+    CHECK_EQ(check(wheel), "");
+    CHECK(wheel.advance(jiffies{1} << 35).caught_up);
+    CHECK_EQ(support::count_fired(all), 0);
+}
+
+Test(draining, again_from_the_visitor_finds_nothing) {
+    timer_wheel wheel;
+    full f(wheel);
+    const std::size_t shown = wheel.drain([&](tvec::timer&) {
+        CHECK_EQ(wheel.drain([](tvec::timer&) {}), 0);
+        CHECK_EQ(check(wheel), "");
+    });
+    CHECK_EQ(shown, 200);
 }
 
 Test(draining, from_a_callback_takes_the_siblings_that_are_due) {

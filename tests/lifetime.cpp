@@ -2,6 +2,8 @@
 // in either order, and arming on wheel B what hangs in wheel A moves it.
 #include <cstring>
 #include <new>
+#include <stdexcept>
+#include <utility>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
@@ -72,24 +74,71 @@ Test(lifetime, timers_may_outlive_the_wheel) {  // T99
     CHECK_EQ(other.advance(5).fired, all.size());
 }
 
-Test(lifetime, a_moved_timer_keeps_its_place_and_its_deadline) {  // T102
-    for (const jiffies start : support::starts()) {
-        timer_wheel wheel(start);
-        auto neighbours = support::probes(8);
-        probe from;
-        from.then = nullptr;
-        for (auto& p : neighbours) wheel.arm_after(p->t, 500);
-        wheel.arm_after(from.t, 500);
-        probe to(std::move(from));
-        CHECK(!from.t.pending());
-        CHECK(to.t.pending());
-        CHECK_EQ(to.t.expires(), start + 500);
-        REQUIRE_EQ(check(wheel), "");
-        wheel.advance(start + 500);
-        CHECK(to.fired_only_at(start + 500));
-        CHECK_EQ(from.fired(), 0);
-        CHECK_EQ(support::count_fired(neighbours), 8);
+Test(lifetime, a_wheel_may_be_destroyed_with_work_left_over) {  // T99
+    auto all = support::probes(10);
+    {
+        timer_wheel stopped_by_budget, stopped_by_exception;
+        for (std::size_t i = 0; i < 5; ++i) stopped_by_budget.arm_after(all[i]->t, 10);
+        for (std::size_t i = 5; i < 10; ++i) {
+            stopped_by_exception.arm_after(all[i]->t, 10);
+            all[i]->then = [](timer_wheel&) { throw std::runtime_error("callback"); };
+        }
+        stopped_by_budget.advance(10, 1);
+        try {
+            stopped_by_exception.advance(10);
+        } catch (const std::runtime_error&) {
+        }
     }
+    CHECK_EQ(support::count_fired(all), 2);
+    for (auto& p : all) CHECK(!p->t.pending());
+}
+
+Test(lifetime, a_moved_timer_keeps_its_place_and_its_deadline) {  // T102
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : {jiffies{1}, jiffies{500}, jiffies{70'000}, jiffies{1} << 34}) {
+            timer_wheel wheel(start);
+            auto neighbours = support::probes(8);
+            probe from;
+            for (auto& p : neighbours) wheel.arm_after(p->t, delay);
+            wheel.arm_after(from.t, delay);
+            probe to(std::move(from));
+            CHECK(!from.t.pending());
+            CHECK(to.t.pending());
+            CHECK_EQ(to.t.expires(), start + delay);
+            REQUIRE_EQ(check(wheel), "");
+            wheel.advance(start + delay);
+            CHECK(to.fired_only_at(start + delay));
+            CHECK_EQ(from.fired(), 0);
+            CHECK_EQ(support::count_fired(neighbours), 8);
+        }
+}
+
+Test(lifetime, a_cancelled_timer_that_still_hangs_may_be_moved_from_and_onto) {
+    timer_wheel wheel;
+    probe cancelled, pending;
+    wheel.arm_after(cancelled.t, 100);
+    cancelled.t.cancel();
+    probe elsewhere(std::move(cancelled));
+    CHECK(!elsewhere.t.pending());
+    wheel.arm_after(pending.t, 200);
+    elsewhere = std::move(pending);
+    CHECK(elsewhere.t.pending());
+    CHECK_EQ(check(wheel), "");
+    wheel.advance(1'000);
+    CHECK(elsewhere.fired_only_at(200));
+    CHECK_EQ(wheel.count().dropped, 0);
+}
+
+Test(lifetime, two_pending_timers_may_be_swapped) {
+    timer_wheel wheel;
+    auto all = support::probes(2);
+    wheel.arm_after(all[0]->t, 100);
+    wheel.arm_after(all[1]->t, 5'000);
+    std::swap(*all[0], *all[1]);
+    CHECK_EQ(check(wheel), "");
+    wheel.advance(10'000);
+    CHECK(all[0]->fired_only_at(5'000));
+    CHECK(all[1]->fired_only_at(100));
 }
 
 Test(lifetime, objects_with_pending_timers_may_live_in_a_growing_vector) {

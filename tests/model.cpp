@@ -149,6 +149,7 @@ private:
     // --- operations, each on the wheel and on the model ---------------------------------------
 
     void touch(int id) {
+        if (dice_.one_in(500)) return drain(any_side());
         switch (dice_.below(16)) {
         case 0:
             cancel(id);
@@ -233,6 +234,17 @@ private:
         const bool was_pending = at(id).t.cancel();
         expect(was_pending == forget(id), "cancel said ", was_pending);
         expect(!at(id).t.pending(), "pending after cancel");
+    }
+
+    void drain(side& s) {
+        std::size_t shown = 0;
+        const std::size_t pending = s.due.size();
+        s.wheel->drain([&](tvec::timer& t) {
+            ++shown;
+            expect(!t.pending(), "shown while pending");
+            expect(s.due.cancel(tvec::owner_of<&subject::t>(t).id), "shown, but not pending");
+        });
+        expect(shown == pending, "drain showed ", shown, " of ", pending);
     }
 
     // Destroys the object; what is left of it must never be read again.

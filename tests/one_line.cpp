@@ -19,6 +19,8 @@ struct crowd {
     explicit crowd(jiffies start) : wheel(start) {
         jiffies delay = 1;
         for (tvec::timer& t : timers) wheel.arm_after(t, delay = delay * 3 % 1'000'003);
+        for (std::size_t i = 0; i < timers.size(); i += 14)  // some wait beyond the wheel
+            wheel.arm_after(timers[i], (jiffies{1} << 34) + i);
     }
 
     tvec::timer_wheel wheel;
@@ -51,6 +53,7 @@ Test(one_line, push_back_cancel_and_arming_again_later_write_the_timer_alone) {
             REQUIRE(writes_only(*c, i, arm(due + (1 << 20))));
             REQUIRE(writes_only(*c, i, [](tvec::timer& t) { t.cancel(); }));
             REQUIRE(writes_only(*c, i, arm(due + (jiffies{1} << 34))));
+            REQUIRE(writes_only(*c, i, arm(tvec::never)));
         }
     }
 }

@@ -66,6 +66,16 @@ Test(periodic, a_period_of_zero_counts_as_one_and_a_huge_one_saturates) {  // T1
     CHECK_EQ(p.t.expires(), never);
 }
 
+Test(periodic, a_timer_never_armed_beats_from_tick_0_and_a_pending_one_skips_a_beat) {  // T129
+    timer_wheel wheel(1'000);
+    probe fresh, pending;
+    CHECK_EQ(wheel.arm_next(fresh.t, 300), 3);
+    CHECK_EQ(fresh.t.expires(), 1'200);
+    wheel.arm_at(pending.t, 1'050);
+    CHECK_EQ(wheel.arm_next(pending.t, 100), 0);
+    CHECK_EQ(pending.t.expires(), 1'150);
+}
+
 Test(periodic, a_period_can_change_from_beat_to_beat) {  // T129
     timer_wheel wheel;
     probe p([&](timer_wheel& w) { w.arm_next(p.t, 10 * p.fired()); });

@@ -128,10 +128,11 @@ public:
     /// arm, cancel or destroy timers. O(slots + timers).
     template <class F> void for_each_pending(F visit) const;
 
-    /// Empties the wheel: makes every timer not pending, and calls visit(timer&) for each that was,
-    /// exactly once. `visit` may do anything to any timer; one that it cancels or destroys is not
-    /// shown any more, one that it arms is armed, and not shown either. If it throws, those not
-    /// shown yet are back in the wheel. Returns how many were shown. O(slots + timers).
+    /// Empties the wheel, and calls visit(timer&) for every timer that was pending in it, exactly
+    /// once; by then it is not pending any more. `visit` may do anything to any timer: one that it
+    /// cancels or destroys is not shown any more; one that it arms is armed, and not shown either.
+    /// If it throws, those not shown yet are back in the wheel. Returns how many were shown.
+    /// O(slots + timers).
     template <class F> std::size_t drain(F visit);
 
     /// What the wheel has done so far.
