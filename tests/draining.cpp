@@ -1,6 +1,7 @@
 // P16: drain hands over every pending timer exactly once and leaves the wheel empty.
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
@@ -22,6 +23,16 @@ struct full {
     }
     std::vector<std::unique_ptr<probe>> all;
 };
+
+// Drains with a visitor that throws at the first timer it is shown.
+bool drain_throws(timer_wheel& wheel) {
+    try {
+        wheel.drain([](tvec::timer&) { throw std::runtime_error("visitor"); });
+    } catch (const std::runtime_error&) {
+        return true;
+    }
+    return false;
+}
 
 }  // namespace
 
@@ -105,6 +116,34 @@ Test(draining, a_visitor_that_throws_leaves_the_rest_armed) {
     CHECK_EQ(check(wheel), "");
     wheel.advance(jiffies{1} << 41);
     CHECK_EQ(support::count_fired(f.all), 150);
+}
+
+Test(draining, a_visitor_that_throws_while_work_is_left_over_leaves_it_due) {
+    timer_wheel wheel;
+    auto all = support::probes(20);
+    for (auto& p : all) wheel.arm_after(p->t, 10);
+    wheel.advance(50, 4);
+    CHECK(drain_throws(wheel));
+    CHECK_EQ(support::count_pending(wheel), 15);
+    CHECK_EQ(wheel.next_wakeup(), jiffies{10});
+    CHECK_EQ(check(wheel), "");
+    CHECK_EQ(wheel.advance(50).fired, 15);
+    for (const auto& p : all) CHECK(p->fired() == 0 || p->fired_only_at(10));
+}
+
+Test(draining, a_visitor_that_throws_in_a_callback_leaves_the_siblings_due) {
+    timer_wheel wheel;
+    auto all = support::probes(20);
+    bool first = true;
+    for (auto& p : all) {
+        wheel.arm_after(p->t, 10);
+        p->then = [&](timer_wheel& w) {
+            if (std::exchange(first, false)) CHECK(drain_throws(w));
+        };
+    }
+    CHECK_EQ(wheel.advance(50).fired, 19);  // all but the one that was shown
+    for (const auto& p : all) CHECK(p->fired() == 0 || p->fired_only_at(10));
+    CHECK_EQ(check(wheel), "");
 }
 
 Test(draining, while_work_is_left_over_takes_that_too) {

@@ -51,7 +51,7 @@ Test(ordering, ticks_run_in_order_however_far_advance_jumps) {
     }
 }
 
-Test(ordering, a_replay_with_other_addresses_fires_in_the_same_order) {
+Test(ordering, a_replay_with_other_addresses_fires_in_the_same_order) {  // T120: not FIFO
     for (const jiffies start : support::starts())
         for (const jiffies stride : {1, 50, 40'000})
             CHECK(play(start, stride, false) == play(start, stride, true));

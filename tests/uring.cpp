@@ -161,6 +161,43 @@ Test(uring, work_left_over_polls_and_keeps_io_moving) {
     for (const auto& a : alarms) CHECK(a->fired && !a->early);
 }
 
+Test(uring, a_timer_that_never_fires_is_no_reason_to_wake) {
+    ring r;
+    wheel timers;
+    tvec::uring_wait wait{r.get(), timers};
+    tvec::timer forever;
+    timers.wheel().arm_at(forever, tvec::never);
+    __kernel_timespec later{0, 50'000'000};
+    io_uring_prep_timeout(io_uring_get_sqe(&r.get()), &later, 0, 0);
+    const auto before = steady_clock::now();
+    wait();
+    CHECK(steady_clock::now() - before >= 50ms);
+    CHECK_EQ(r.reap(), 1);
+}
+
+Test(uring, a_full_completion_queue_is_no_error_and_loses_nothing) {
+    ring r(4);  // its completion queue has 8 places
+    wheel timers;
+    tvec::uring_wait wait{r.get(), timers};
+    appointment a;
+    a.arm(timers, 20ms);
+    unsigned completed = 0;
+    for (int i = 0; i < 40; ++i) {
+        r.submit_nop();
+        wait();
+    }
+    while (completed < 40) {
+        completed += r.reap();
+        if (completed < 40) wait();
+    }
+    CHECK_EQ(completed, 40);
+    while (!a.fired) {
+        wait();
+        timers.run();
+    }
+    CHECK(!a.early);
+}
+
 Test(uring, works_on_each_kind_of_ring) {
     for (const unsigned flags : {0u, unsigned{IORING_SETUP_COOP_TASKRUN},
                                  unsigned{IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN},
