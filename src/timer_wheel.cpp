@@ -16,10 +16,10 @@ constexpr unsigned first_upper = geometry::root + 1;
 }  // namespace
 
 /// While it lives, the wheel is running; when it ends before all is done, the wheel is due at once.
+/// Callbacks see quiet_ <= now_, so that a call of `advance` from there is always noticed.
 struct timer_wheel::turn {
     turn(timer_wheel& w, std::size_t visits) noexcept : wheel(w), budget(visits) {
         wheel.running_ = true;
-        wheel.quiet_ = wheel.now_;  // arming in a callback must not find the wheel at rest
     }
     ~turn() {
         wheel.running_ = false;

@@ -85,6 +85,19 @@ Test(waking, the_exact_next_expiry_is_the_minimum) {  // T42
     }
 }
 
+Test(waking, the_exact_next_expiry_is_found_on_every_level_and_beyond) {  // T42
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : support::edges()) {
+            timer_wheel wheel(start);
+            probe p, later;
+            wheel.arm_after(p.t, delay);
+            wheel.arm_after(later.t, delay + 1);
+            REQUIRE_EQ(wheel.next_expiry(), start + delay);
+            wheel.advance(start + delay - 1, 1);  // what has a level left to sink is left over
+            REQUIRE_EQ(wheel.next_expiry(), start + delay);
+        }
+}
+
 Test(waking, the_nearer_of_two_levels_is_right_at_every_phase) {  // T43
     for (jiffies start = 0; start < 512; start += 13) {
         timer_wheel wheel(start);
