@@ -31,6 +31,10 @@ namespace tvec {
 ///    spread over the ticks before its lap begins.
 ///  - Callbacks may arm, cancel, move and destroy any timer, themselves included, and may throw:
 ///    what is left stays due. They must not destroy the wheel.
+///
+/// Limits: addresses of 48 bits, which is what Linux gives programs unless they ask for more (a
+/// debug build asserts it). Of more than 65533 wheels alive at a time, those beyond relink on every
+/// re-arm.
 class timer_wheel {
 public:
     /// The budget that does not run out.
