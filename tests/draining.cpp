@@ -166,6 +166,7 @@ Test(draining, takes_what_a_budget_has_left_on_its_way_back_from_beyond_the_whee
     CHECK(!wheel.advance((jiffies{1} << 34) + 8, 10).caught_up);
     CHECK_EQ(wheel.count().moved, 10);
     CHECK_EQ(wheel.drain([](tvec::timer&) {}), 100);
+    CHECK_EQ(wheel.behind(), 0);
     CHECK_EQ(check(wheel), "");
     CHECK(wheel.advance(jiffies{1} << 35).caught_up);
     CHECK_EQ(support::count_fired(all), 0);
