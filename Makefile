@@ -26,7 +26,7 @@ check: ## what CI runs: both compilers, sanitizers, format, a short load
 	@.ci/run
 
 format: ## format the sources in place
-	@scripts/check format --fix
+	@scripts/check formatted
 
 bootstrap: ## install the Debian packages that the build, the tests and the examples need
 	@scripts/bootstrap
