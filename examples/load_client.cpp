@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -19,6 +18,7 @@
 #include "command_line.hpp"
 #include "descriptors.hpp"
 #include "ring.hpp"
+#include "signals.hpp"
 #include "timer_books.hpp"
 #include "tvec/uring_wait.hpp"
 
@@ -45,6 +45,7 @@ struct totals {
     std::uint64_t wrong_echoes = 0;
     std::uint64_t late_echoes = 0;
     std::uint64_t refused = 0;
+    int last_refusal = 0;  // its errno
     std::uint64_t silent_closed = 0;
     std::uint64_t half_open_closed = 0;
     std::uint64_t talkers_closed = 0;
@@ -116,11 +117,17 @@ public:
     void in_flight(int change) { in_flight_ += change; }
 
 private:
+    // A client's requests are tagged with its index.
+    static constexpr std::uint64_t signalled = ~std::uint64_t{0};
+
     void populate();
     manner next_manner(unsigned i) const;
     void turn();
+    void complete(std::uint64_t tag, int result);
+    void stop();
     void on_second();
     void on_end();
+    bool served() const;
     int print_summary();
 
     options options_;
@@ -131,6 +138,9 @@ private:
     tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
     example::timer_books books_{timers_};
     totals totals_;
+    example::signals signals_;
+    time_point started_ = example::timers::clock::now();
+    bool interrupted_ = false;
     bool stopping_ = false;
     bool gave_up_ = false;
     int in_flight_ = 0;
@@ -144,8 +154,8 @@ private:
 // --- client -------------------------------------------------------------------------------------
 
 client::~client() {
-    load_.books().cancel(pause_);
-    load_.books().cancel(reply_);
+    load_.books().cancel(pause_, pause_deadline_);
+    load_.books().cancel(reply_, reply_deadline_);
 }
 
 void client::start(milliseconds delay) { load_.books().arm(pause_, pause_deadline_, delay); }
@@ -212,6 +222,7 @@ void client::complete(int result) {
 void client::connected(int result) {
     if (result < 0) {
         ++load_.count().refused;
+        load_.count().last_refusal = -result;
         return leave();
     }
     ++load_.count().connected;
@@ -242,7 +253,7 @@ void client::received(int result) {
     ++load_.count().echoes;
     load_.count().wrong_echoes +=
         done_ != length_ || std::memcmp(message_.data(), echo_.data(), length_) != 0;
-    load_.books().cancel(reply_);
+    load_.books().cancel(reply_, reply_deadline_);
     load_.books().arm(pause_, pause_deadline_, load_.think());
 }
 
@@ -265,7 +276,7 @@ void client::thrown_out() {
 void client::leave() {
     socket_ = descriptor();
     state_ = state::away;
-    load_.books().cancel(reply_);
+    load_.books().cancel(reply_, reply_deadline_);
     if (!load_.stopping()) start(load_.think());
 }
 
@@ -287,6 +298,7 @@ load::load(const options& wanted) : options_(wanted) {
     server_.sin_port = htons(options_.port);
     if (inet_pton(AF_INET, options_.address.c_str(), &server_.sin_addr) != 1)
         throw std::runtime_error("not an IPv4 address: " + options_.address);
+    signals_.watch(ring_, signalled);
     populate();
     books_.arm(second_, second_deadline_, std::chrono::seconds(1));
     books_.arm(end_, end_deadline_, std::chrono::seconds(options_.seconds));
@@ -308,35 +320,57 @@ manner load::next_manner(unsigned i) const {
 
 int load::run() {
     while (!stopping_ || (in_flight_ > 0 && !gave_up_)) turn();
-    books_.cancel(second_);
-    books_.cancel(end_);
+    books_.cancel(second_, second_deadline_);
+    books_.cancel(end_, end_deadline_);
+    for (const auto& c : clients_) c->look_after();
     books_.drain();
     return print_summary();
 }
 
 void load::turn() {
     wait_();
-    timers_.run(1024);
-    ring_.reap([this](std::uint64_t tag, int result, bool) { clients_[tag]->complete(result); });
+    timers_.run(256);
+    ring_.reap([this](std::uint64_t tag, int result, bool) { complete(tag, result); });
+}
+
+void load::complete(std::uint64_t tag, int result) {
+    if (tag != signalled) return clients_[tag]->complete(result);
+    interrupted_ = true;
+    stop();
+}
+
+void load::stop() {
+    if (stopping_) return;
+    stopping_ = true;
+    books_.compare();
+    for (const auto& c : clients_) c->shut_down();
+    books_.arm(end_, end_deadline_, std::chrono::seconds(5));
 }
 
 void load::on_second() {
     books_.fired(second_deadline_);
     for (const auto& c : clients_) c->look_after();
+    books_.compare();
     books_.arm_next(second_, second_deadline_, std::chrono::seconds(1));
 }
 
 void load::on_end() {
     books_.fired(end_deadline_);
     gave_up_ = stopping_;
-    stopping_ = true;
-    for (const auto& c : clients_) c->shut_down();
-    books_.arm(end_, end_deadline_, std::chrono::seconds(5));
+    stop();
+}
+
+// Whether what came back is right, and anything came back to those who asked.
+bool load::served() const {
+    const bool asked = next_manner(options_.connections - 1) == manner::talking && !interrupted_;
+    const bool answered = totals_.echoes > 0 || !asked;
+    return answered && totals_.wrong_echoes == 0 && in_flight_ == 0;
 }
 
 int load::print_summary() {
     using example::print_line;
-    fmt::print("\nclient, {} s, {} connections\n", options_.seconds, options_.connections);
+    const std::chrono::duration<double> ran = example::timers::clock::now() - started_;
+    fmt::print("\nclient, {:.1f} s, {} connections\n", ran.count(), options_.connections);
     print_line("connected",
                fmt::format("{} times, {} refused", totals_.connected, totals_.refused));
     print_line("echoes", fmt::format("{}, {} wrong, {} too late", totals_.echoes,
@@ -348,9 +382,11 @@ int load::print_summary() {
                fmt::format("{} armed, {} fires, {} early, {} lost, books {}", books_.armed(),
                            books_.late().fired(), books_.late().early(), books_.lost(),
                            books_.balanced() ? "balanced" : "NOT BALANCED"));
-    const bool served = totals_.echoes > 0 && totals_.wrong_echoes == 0 && in_flight_ == 0;
-    const bool sound = books_.late().early() == 0 && books_.lost() == 0 && books_.balanced();
-    return served && sound ? 0 : 1;
+    if (totals_.connected == 0 && totals_.refused > 0)
+        throw std::system_error(
+            totals_.last_refusal, std::system_category(),
+            fmt::format("cannot connect to {}:{}", options_.address, options_.port));
+    return served() && books_.sound() ? 0 : 1;
 }
 
 options parse(int argc, char** argv) {
@@ -366,12 +402,19 @@ options parse(int argc, char** argv) {
     app.add_option("--address", o.address, "IPv4 address of the server")->capture_default_str();
     add("--port", o.port, 1, 65'535, "port of the server");
     add("--connections", o.connections, 1, 1'000'000, "clients at a time");
-    add("--seconds", o.seconds, 1, 86'400, "how long to go on");
-    add("--think-ms", o.think_ms, 0, 3'600'000, "mean pause between an echo and the next message");
-    add("--reply-ms", o.reply_ms, 1, 3'600'000, "an echo that takes longer counts as too late");
+    add("--seconds", o.seconds, 1, 86'400, "how long to go on, in seconds");
+    add("--think-ms", o.think_ms, 0, 3'600'000,
+        "mean pause between an echo and the next message, in ms; each is "
+        "picked from 0 to twice that");
+    add("--reply-ms", o.reply_ms, 1, 3'600'000,
+        "an echo that takes more ms than this counts as too late");
     add("--silent", o.silent, 0, 1, "share of clients that never say anything");
     add("--half-open", o.half_open, 0, 1, "share of clients that send and never read");
     app.get_option("--port")->required();
+    app.callback([&o] {
+        if (o.silent + o.half_open > 1)
+            throw CLI::ValidationError("--silent and --half-open", "are more than 1 together");
+    });
     example::parse_or_exit(app, argc, argv);
     return o;
 }

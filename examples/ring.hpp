@@ -32,12 +32,12 @@ public:
 
     // Queues a request, if need be after making room:
     //     queue(tag, io_uring_prep_recv, fd, buffer, size, 0)
-    // Its completion brings `tag` back.
+    // Its completion brings `tag` back. What the pointers point to must live until then.
     template <class Prepare, class... Arguments>
     void queue(std::uint64_t tag, Prepare prepare, Arguments... arguments) {
         io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
         while (sqe == nullptr) {
-            io_uring_submit(&ring_);
+            make_room();
             sqe = io_uring_get_sqe(&ring_);
         }
         prepare(sqe, arguments...);
@@ -49,15 +49,30 @@ public:
     template <class F> void reap(F handle) {
         std::array<io_uring_cqe*, batch_size> batch{};
         const unsigned n = io_uring_peek_batch_cqe(&ring_, batch.data(), batch_size);
+        std::array<completion, batch_size> completions;
+        for (unsigned i = 0; i < n; ++i)
+            completions[i] = {batch[i]->user_data, batch[i]->res, batch[i]->flags};
+        io_uring_cq_advance(&ring_, n);  // before the handlers queue more: they may need the room
         for (unsigned i = 0; i < n; ++i) {
-            const io_uring_cqe cqe = *batch[i];
-            handle(cqe.user_data, cqe.res, (cqe.flags & IORING_CQE_F_MORE) != 0);
+            const completion& c = completions[i];
+            handle(c.tag, c.result, (c.flags & IORING_CQE_F_MORE) != 0);
         }
-        io_uring_cq_advance(&ring_, n);
     }
 
 private:
     static constexpr unsigned batch_size = 512;
+
+    struct completion {
+        std::uint64_t tag;
+        int result;
+        unsigned flags;
+    };
+
+    void make_room() {
+        const int result = io_uring_submit(&ring_);
+        if (result < 0 && result != -EINTR)
+            throw std::system_error(-result, std::system_category(), "io_uring_submit");
+    }
 
     int create(unsigned entries, unsigned flags) {
         io_uring_params params{};

@@ -1,6 +1,7 @@
 // Double-entry books on the timers of a program: what it asked for and what it got.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -12,16 +13,18 @@ namespace example {
 using timers = tvec::clocked_wheel<>;  // ticks of one millisecond
 using time_point = timers::time_point;
 
-// Remembers the exact deadline beside each timer, to find out whether it fires early. A program
-// that trusts its wheel just calls arm_after and cancel.
+// Remembers the exact deadline beside each timer, to find out whether it fires early or not at all.
+// A program that trusts its wheel just calls arm_after and cancel.
 class timer_books {
 public:
     explicit timer_books(timers& wheel) : timers_(wheel) {}
 
     void arm(tvec::timer& t, time_point& deadline, std::chrono::milliseconds delay) {
+        look_after(t, deadline);
         deadline = timers::clock::now() + delay;
         const bool was_pending = timers_.arm_at(t, deadline);
         ++(was_pending ? pushed_back_ : armed_);
+        most_pending_ = std::max(most_pending_, pending());
     }
 
     // The next beat of a timer that has just fired.
@@ -31,33 +34,51 @@ public:
         ++armed_;
     }
 
-    void cancel(tvec::timer& t) { cancelled_ += t.cancel(); }
+    void cancel(tvec::timer& t, time_point deadline) {
+        look_after(t, deadline);
+        cancelled_ += t.cancel();
+    }
 
     // To be called first thing in every callback.
     void fired(time_point deadline) { late_.record(timers::clock::now() - deadline); }
 
-    // A timer that should have fired long ago is lost.
+    // A timer that is pending though the wheel has run its tick will never fire: it is lost. One
+    // tick more, because a delay of 0 means the next tick. Counts it at every look.
     void look_after(const tvec::timer& t, time_point deadline) {
-        const auto now = timers::clock::now();
-        lost_ += t.pending() && now - deadline > patience && timers_.ticks().now() > t.expires();
+        lost_ += t.pending() && timers_.wheel().now() > timers_.ticks().ceil(deadline) + 1;
     }
 
+    // Counts what hangs in the wheel. O(timers).
+    void compare() {
+        std::uint64_t found = 0;
+        timers_.wheel().for_each_pending([&found](const tvec::timer&) { ++found; });
+        agree(found);
+    }
+
+    // Empties the wheel: what comes out is what had become pending and neither fired nor was
+    // cancelled.
     void drain() {
         drained_ = timers_.wheel().drain([](tvec::timer&) {});
+        agree(drained_);
     }
 
     std::uint64_t armed() const { return armed_; }
     std::uint64_t pushed_back() const { return pushed_back_; }
     std::uint64_t cancelled() const { return cancelled_; }
     std::uint64_t lost() const { return lost_; }
-    std::uint64_t pending() const { return armed_ - late_.fired() - cancelled_ - drained_; }
+    std::uint64_t pending() const { return armed_ - late_.fired() - cancelled_; }
+    std::uint64_t most_pending() const { return most_pending_; }
+    std::uint64_t drained() const { return drained_; }
+    bool balanced() const { return balanced_; }
     lateness& late() { return late_; }
 
-    // After drain(): every timer that became pending has fired, was cancelled, or was drained.
-    bool balanced() const { return armed_ == late_.fired() + cancelled_ + drained_; }
+    // Nothing early, nothing lost, and the wheel's books agree with these.
+    bool sound() const { return late_.early() == 0 && lost_ == 0 && balanced_; }
 
 private:
-    static constexpr std::chrono::seconds patience{5};
+    void agree(std::uint64_t found) {
+        balanced_ &= found == pending() && timers_.wheel().count().fired == late_.fired();
+    }
 
     timers& timers_;
     lateness late_;
@@ -66,6 +87,8 @@ private:
     std::uint64_t cancelled_ = 0;
     std::uint64_t drained_ = 0;
     std::uint64_t lost_ = 0;
+    std::uint64_t most_pending_ = 0;
+    bool balanced_ = true;
 };
 
 }  // namespace example
