@@ -127,9 +127,7 @@ bool timer_wheel::fire_due(turn& current) {
         if (l == nullptr) break;
         visit(timer::of(*l));
     }
-    if (!levels_.empty(s)) return false;
-    levels_.clear_occupied(s);
-    return true;
+    return levels_.settle_if_empty(s);
 }
 
 /// Visits a timer of the running slot. Idle ones have a deadline beyond every tick.
@@ -160,9 +158,7 @@ bool timer_wheel::cascade(unsigned s, turn& current, std::size_t limit) noexcept
         sink(timer::of(*l));
     }
     current.budget -= allowed - left;
-    if (!levels_.empty(s)) return false;
-    levels_.clear_occupied(s);
-    return true;
+    return levels_.settle_if_empty(s);
 }
 
 /// Places what has waited in the overflow slot again, a lap ahead of the first expiry there. What
@@ -272,7 +268,7 @@ timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept : wheel_(wheel) {
     for (unsigned s = 0; s < geometry::slots; ++s) {
         while (detail::link* const l = wheel.levels_.pop(s))
             rest_.push(*l, detail::wheel_number::nobody);
-        wheel.levels_.clear_occupied(s);
+        wheel.levels_.settle_if_empty(s);
     }
     wheel.overflow_due_ = wheel.next_burst_ = wheel.wake_ = never;
     if (wheel.running_) return;  // and must go on knowing that it is

@@ -46,6 +46,17 @@ Test(rooms, a_link_leaves_its_chain_from_anywhere) {
     }
 }
 
+#ifndef NDEBUG
+Test(rooms, a_link_that_hangs_nowhere_points_to_no_memory) {
+    chain_of_three c;
+    node fresh;
+    c.links[0].unlink();
+    fresh.replace(c.links[1]);
+    c.list.pop();
+    for (const node& l : c.links) CHECK_EQ(reinterpret_cast<std::uintptr_t>(l.next), poison);
+}
+#endif
+
 Test(rooms, a_link_is_replaced_where_it_hangs) {
     for (std::size_t moved = 0; moved < 3; ++moved) {
         chain_of_three c;

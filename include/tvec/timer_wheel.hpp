@@ -3,11 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "tvec/detail/levels.hpp"
+#include "tvec/detail/owner_thread.hpp"
 #include "tvec/detail/wheel_number.hpp"
 #include "tvec/timer.hpp"
 
@@ -34,7 +36,8 @@ namespace tvec {
 ///
 /// Limits: addresses of 48 bits, which is what Linux gives programs unless they ask for more (a
 /// debug build asserts it). Of more than 65533 wheels alive at a time, those beyond relink on every
-/// re-arm.
+/// re-arm. The wheel belongs to the thread that first advances it; a debug build asserts that no
+/// other thread arms timers on it or advances it.
 class timer_wheel {
 public:
     /// The budget that does not run out.
@@ -106,6 +109,7 @@ public:
     /// own callbacks it does nothing and returns {0, false}. An exception from a callback passes
     /// through; the timer that threw has fired, the rest stays due.
     progress advance(jiffies until, std::size_t budget = unlimited) {
+        assert(thread_.claim() && "advanced by a second thread");
         if (until < quiet_ && until >= now_) [[likely]] {
             now_ = until;
             return {0, true};
@@ -204,6 +208,7 @@ private:
     jiffies next_burst_ = never;    ///< the first tick at which a slot may be emptied ahead
     jiffies target_ = 0;            ///< where `advance` is going
     jiffies overflow_due_ = never;  ///< when the overflow slot is to be visited
+    detail::owner_thread thread_;
 
     std::array<jiffies, geometry::levels> burst_at_{};  ///< next burst for the slot to come
     counters counters_;
@@ -221,6 +226,7 @@ inline void timer_wheel::place(timer& t) noexcept {
 }
 
 inline bool timer_wheel::arm_at(timer& t, jiffies expires) noexcept {
+    assert(thread_.admits_caller() && "armed by another thread than the one that advances it");
     // Not earlier than it was armed for, and neither past nor beyond `never` (which is negative
     // here). Kept short: the fewer instructions, the more of these misses are under way at a time.
     const auto is_later =

@@ -13,6 +13,9 @@ using owner_tag = std::uint64_t;
 inline constexpr unsigned owner_shift = 48;
 inline constexpr std::uint64_t address_mask = (std::uint64_t{1} << owner_shift) - 1;
 
+/// Where an unlinked link points to in a debug build: an address that no memory has.
+inline constexpr std::uintptr_t poison = 0xdead'0000'0000'dead;
+
 /// The number of the wheel in a tag, or in the word `back` of a link.
 constexpr std::uint16_t number_of(owner_tag tag) noexcept {
     return static_cast<std::uint16_t>(tag >> owner_shift);
@@ -42,11 +45,19 @@ struct link {
         return *reinterpret_cast<link**>(static_cast<std::uintptr_t>(back & address_mask));
     }
 
+    /// Says that it hangs nowhere. In a debug build, whoever follows it nonetheless crashes.
+    void forget() noexcept {
+        back = 0;
+#ifndef NDEBUG
+        next = reinterpret_cast<link*>(poison);
+#endif
+    }
+
     /// Requires linked(). No branch: a chain ends in a sentinel that may be written to.
     void unlink() noexcept {
         pointer_here() = next;
         next->back = back;
-        back = 0;
+        forget();
     }
 
     /// Takes the place of `other` in its chain. Requires other.linked() and !linked().
@@ -55,7 +66,7 @@ struct link {
         back = other.back;
         pointer_here() = this;
         next->hang(next, back & ~address_mask);
-        other.back = 0;
+        other.forget();
     }
 };
 
@@ -79,7 +90,7 @@ public:
         link& node = *head_;
         head_ = node.next;
         node.next->back = node.back;
-        node.back = 0;
+        node.forget();
         return node;
     }
 

@@ -27,14 +27,16 @@ public:
 
     bool occupied(unsigned s) const noexcept { return words_[s / word_bits] & bit_of(s); }
     void set_occupied(unsigned s) noexcept { words_[s / word_bits] |= bit_of(s); }
-    /// Requires empty(s).
-    void clear_occupied(unsigned s) noexcept {
-        words_[s / word_bits] &= ~bit_of(s);
-        slots_[s].forget_count();
-    }
 
     bool empty(unsigned s) const noexcept { return slots_[s].empty(sentinel_); }
-    std::uint32_t at_most(unsigned s) const noexcept { return slots_[s].at_most(); }
+    /// Whether slot `s` is empty. If it is, its bit and its count say so from now on.
+    bool settle_if_empty(unsigned s) noexcept {
+        if (!empty(s)) return false;
+        words_[s / word_bits] &= ~bit_of(s);
+        slots_[s].forget_count();
+        return true;
+    }
+    std::uint64_t at_most(unsigned s) const noexcept { return slots_[s].at_most(); }
     void push(unsigned s, link& node) noexcept { slots_[s].push(node, owner_); }
     link* pop(unsigned s) noexcept { return slots_[s].pop(sentinel_); }
     void take(unsigned to, unsigned from) noexcept {
@@ -48,8 +50,7 @@ public:
         for (;;) {
             const unsigned ahead = next_marked(level, tick);
             const unsigned s = geometry::slot_at(level, tick + (jiffies{ahead} << shift(level)));
-            if (ahead == 0 || !empty(s)) return ahead;
-            clear_occupied(s);
+            if (ahead == 0 || !settle_if_empty(s)) return ahead;
         }
     }
 

@@ -35,7 +35,7 @@ public:
     }
 
     /// At least how many timers hang here; fewer if some have unlinked themselves.
-    std::uint32_t at_most() const noexcept { return links_; }
+    std::uint64_t at_most() const noexcept { return links_; }
 
     void push(link& node, owner_tag owner) noexcept {
         chains_[links_++ % chains].push(node, owner);
@@ -65,7 +65,7 @@ public:
 
 private:
     std::array<chain, chains> chains_;
-    std::uint32_t links_ = 0;
+    std::uint64_t links_ = 0;
 };
 
 }  // namespace tvec::detail

@@ -1,0 +1,56 @@
+// One thread owns a wheel: a debug build says so when another comes near it.
+#include <csignal>
+#include <thread>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(threads, .timeout = 60);
+
+namespace {
+
+template <class F> void in_another_thread(F f) { std::thread(f).join(); }
+
+}  // namespace
+
+Test(threads, one_may_make_and_fill_a_wheel_that_another_runs) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 10);
+    in_another_thread([&] { wheel.advance(10); });
+    CHECK(p.fired_only_at(10));
+}
+
+Test(threads, each_may_have_wheels_of_its_own) {
+    timer_wheel here;
+    here.advance(5);
+    in_another_thread([] {
+        timer_wheel there;
+        probe p;
+        there.advance(5);
+        there.arm_after(p.t, 10);
+        there.advance(15);
+        CHECK(p.fired_only_at(15));
+    });
+    here.advance(6);
+}
+
+#ifndef NDEBUG  // these are assertions
+
+Test(threads, a_second_may_not_advance, .signal = SIGABRT) {
+    timer_wheel wheel;
+    wheel.advance(1);
+    in_another_thread([&] { wheel.advance(2); });
+}
+
+Test(threads, a_second_may_not_arm, .signal = SIGABRT) {
+    timer_wheel wheel;
+    probe p;
+    wheel.advance(1);
+    in_another_thread([&] { wheel.arm_after(p.t, 10); });
+}
+
+#endif
