@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <exception>
+#include <utility>
 
 namespace tvec {
 
@@ -263,7 +264,9 @@ std::optional<jiffies> timer_wheel::next_expiry() const noexcept {
 
 // --- drain --------------------------------------------------------------------------------------
 
-timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept : wheel_(wheel) {
+/// As long as it lives the wheel is running: it can be neither advanced nor destroyed.
+timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept
+    : wheel_(wheel), was_running_(std::exchange(wheel.running_, true)) {
     rest_.reset(sentinel_);
     for (unsigned s = 0; s < geometry::slots; ++s) {
         while (detail::link* const l = wheel.levels_.pop(s))
@@ -271,13 +274,13 @@ timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept : wheel_(wheel) {
         wheel.levels_.settle_if_empty(s);
     }
     wheel.overflow_due_ = wheel.next_burst_ = wheel.wake_ = never;
-    if (wheel.running_) return;  // and must go on knowing that it is
-    wheel.quiet_ = never;
-    wheel.target_ = wheel.now_;
+    if (!was_running_) wheel.quiet_ = wheel.target_ = wheel.now_;
 }
 
 timer_wheel::evicted::~evicted() {
     while (timer* const t = next()) wheel_.place(*t);
+    wheel_.running_ = was_running_;
+    if (!was_running_) wheel_.quiet_ = std::min(wheel_.wake_, wheel_.next_burst_);
 }
 
 timer* timer_wheel::evicted::next() noexcept {

@@ -1,5 +1,6 @@
 // P16: drain hands over every pending timer exactly once and leaves the wheel empty.
 #include <algorithm>
+#include <csignal>
 #include <stdexcept>
 #include <utility>
 
@@ -170,6 +171,32 @@ Test(draining, takes_what_a_budget_has_left_on_its_way_back_from_beyond_the_whee
     CHECK_EQ(check(wheel), "");
     CHECK(wheel.advance(jiffies{1} << 35).caught_up);
     CHECK_EQ(support::count_fired(all), 0);
+}
+
+// Else a visitor that threw afterwards would leave the rest due in the past.
+Test(draining, the_visitor_may_not_advance_the_wheel) {
+    timer_wheel wheel;
+    probe a, b;
+    wheel.arm_after(a.t, 10);
+    wheel.arm_after(b.t, 20);
+    try {
+        wheel.drain([&](tvec::timer&) {
+            const auto refused = wheel.advance(100);
+            CHECK(!refused.caught_up && refused.fired == 0);
+            throw std::runtime_error("visitor");
+        });
+    } catch (const std::runtime_error&) {
+    }
+    CHECK_EQ(wheel.now(), 0);
+    CHECK_EQ(check(wheel), "");
+    CHECK_EQ(wheel.advance(100).fired, 1);
+}
+
+Test(draining, a_visitor_that_destroys_the_wheel_ends_the_program, .signal = SIGABRT) {
+    auto wheel = std::make_unique<timer_wheel>();
+    probe p;
+    wheel->arm_after(p.t, 10);
+    wheel->drain([&](tvec::timer&) { wheel.reset(); });
 }
 
 Test(draining, again_from_the_visitor_finds_nothing) {

@@ -61,7 +61,7 @@ public:
     explicit timer_wheel(jiffies now = 0) noexcept;
 
     /// Leaves the timers that hang in it not pending. O(timers). Must not be called from one of
-    /// its own callbacks: that ends the program (std::terminate).
+    /// its own callbacks, nor from the visitor of `drain`: that ends the program (std::terminate).
     ~timer_wheel();
 
     timer_wheel(const timer_wheel&) = delete;
@@ -139,8 +139,9 @@ public:
     /// Empties the wheel, and calls visit(timer&) for every timer that was pending in it, exactly
     /// once; by then it is not pending any more. `visit` may do anything to any timer: one that it
     /// cancels or destroys is not shown any more; one that it arms is armed, and not shown either.
-    /// If it throws, those not shown yet are back in the wheel. Returns how many were shown.
-    /// O(slots + timers).
+    /// If it throws, those not shown yet are back in the wheel. As in a callback, the wheel can
+    /// meanwhile be neither advanced ({0, false}) nor destroyed (std::terminate). Returns how many
+    /// were shown. O(slots + timers).
     template <class F> std::size_t drain(F visit);
 
     /// What the wheel has done so far.
@@ -166,6 +167,7 @@ private:
 
     private:
         timer_wheel& wheel_;
+        bool was_running_;
         detail::link sentinel_;
         detail::chain rest_;
     };

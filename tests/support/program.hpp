@@ -1,0 +1,136 @@
+// Programs for the differential tests: operations of four bytes each, so that any bytes are a
+// program, and so that a mutation changes one of them and leaves the others alone.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "tvec/geometry.hpp"
+
+namespace support {
+
+enum class verb : std::uint8_t {
+    arm,           // arm_after(subject, distance)
+    push_back,     // arm_at(subject, its deadline + distance)
+    pull_in,       // arm_at(subject, its deadline - distance)
+    arm_within,    // arm_within(subject, distance, and a window as wide as `offset` says)
+    arm_next,      // arm_next(subject, distance)
+    cancel,        //
+    destroy,       // and make another in its place
+    move,          // to another address
+    move_onto,     // the subject that `offset` names takes this one's place
+    advance,       // by a distance
+    advance_some,  // the same with a budget of `who` modulo 8
+    hop,           // to the next wake-up
+    go_back,       // advance to before now()
+    drain,         // each timer shown runs its script
+    script,        // the next few operations are what the subject does when it fires
+    fail,          // in a script: throws
+    rebuild,       // destroys the wheel, and makes one that starts elsewhere
+};
+
+struct operation {
+    std::uint8_t what;
+    std::uint8_t who;
+    std::uint8_t span;
+    std::uint8_t offset;
+
+    // What is frequent in life, or finds much, stands here more often.
+    static constexpr std::array<verb, 32> verbs{
+        verb::arm,     verb::arm,        verb::arm,       verb::arm,          verb::arm,
+        verb::arm,     verb::push_back,  verb::push_back, verb::push_back,    verb::pull_in,
+        verb::pull_in, verb::arm_within, verb::arm_next,  verb::cancel,       verb::cancel,
+        verb::destroy, verb::move,       verb::move_onto, verb::advance,      verb::advance,
+        verb::advance, verb::advance,    verb::advance,   verb::advance_some, verb::advance_some,
+        verb::hop,     verb::hop,        verb::go_back,   verb::script,       verb::script,
+        verb::fail,    verb::drain,
+    };
+
+    verb action() const {
+        // Rare things take a value of their own out of the 256.
+        return what == 255 ? verb::rebuild : verbs[what % verbs.size()];
+    }
+    int subject() const { return who % 32; }
+    bool on_self() const { return who & 32; }  // in a script
+    bool on_second_wheel() const { return who >= 192; }
+    std::size_t budget() const { return who % 8; }
+    std::size_t script_length() const { return 1 + offset % 4; }
+};
+
+inline constexpr int subjects = 32;
+
+// A program is a byte that chooses the starting time, and operations.
+struct program {
+    std::uint8_t start = 0;
+    std::vector<operation> operations;
+
+    static program from(std::span<const std::uint8_t> bytes) {
+        program p;
+        if (bytes.empty()) return p;
+        p.start = bytes[0];
+        p.operations.resize((bytes.size() - 1) / sizeof(operation));
+        if (!p.operations.empty())
+            std::memcpy(p.operations.data(), &bytes[1], p.operations.size() * sizeof(operation));
+        return p;
+    }
+
+    // Returns how many bytes it takes; writes no more than there is room for.
+    std::size_t to(std::span<std::uint8_t> bytes) const {
+        if (bytes.empty()) return 0;
+        const std::size_t fit = std::min(operations.size(), (bytes.size() - 1) / sizeof(operation));
+        bytes[0] = start;
+        if (fit != 0) std::memcpy(&bytes[1], operations.data(), fit * sizeof(operation));
+        return 1 + fit * sizeof(operation);
+    }
+};
+
+// Spans of time, more often at the edges of a wheel than chance would have it:
+//   0..63     a power of two, mostly of those that a wheel has edges at, give or take `offset`
+//   64..95    `offset` times a power of two
+//   96..111   the last one again, give or take a little: many timers on one tick
+//   112..127  the longest of a level that lands in the slot that now is in
+//   128..191  until the deadline of a subject, give or take
+//   192..255  until a slot of some level begins, give or take
+class distances {
+public:
+    // `due` says when a subject was last armed for.
+    template <class Due> tvec::jiffies of(const operation& op, tvec::jiffies now, const Due& due) {
+        const unsigned kind = op.span / 64;
+        const auto jitter = static_cast<std::int8_t>(op.offset);
+        if (kind == 0) return give_or_take(tvec::jiffies{1} << power(op.span), jitter);
+        if (kind == 2) return until(give_or_take(due(op.span % subjects), jitter), now);
+        if (kind == 3) return until(give_or_take(slot_after(now, op.span), jitter), now);
+        if (op.span < 96) return last_ = tvec::jiffies{op.offset} << (op.span - 64);
+        if (op.span < 112) return give_or_take(last_, jitter / 32);
+        return alias(op, now);
+    }
+
+private:
+    static unsigned power(unsigned span) { return span < 36 || span > 60 ? span : span - 36; }
+
+    static tvec::jiffies give_or_take(tvec::jiffies t, int jitter) {
+        const auto by = static_cast<tvec::jiffies>(jitter < 0 ? -jitter : jitter);
+        return jitter < 0 ? t - std::min(t, by) : t + by;
+    }
+    static tvec::jiffies until(tvec::jiffies t, tvec::jiffies now) { return t > now ? t - now : 0; }
+
+    static tvec::jiffies slot_after(tvec::jiffies now, unsigned span) {
+        const unsigned level = 1 + span % tvec::geometry::levels;
+        return tvec::geometry::entry_of(level, now) +
+               (1 + span / 8 % 4) * tvec::geometry::width_of(level);
+    }
+
+    static tvec::jiffies alias(const operation& op, tvec::jiffies now) {
+        const unsigned level = 1 + op.span % (tvec::geometry::levels - 1);
+        const tvec::jiffies width = tvec::geometry::width_of(level);
+        return width * tvec::geometry::ring_of(level) - 1 - op.offset % 2 * (now % width);
+    }
+
+    tvec::jiffies last_ = 100;
+};
+
+}  // namespace support

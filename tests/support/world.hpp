@@ -1,0 +1,419 @@
+// Two wheels, the timers of both, and a model that knows what every operation must do. It runs a
+// program (program.hpp) and throws a divergence at the first answer that is not the model's.
+//
+// `Oracle` is ledger, plain_array, or both at once (oracles.hpp).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "support/divergence.hpp"
+#include "support/program.hpp"
+#include "support/starts.hpp"
+#include "tvec/inspect.hpp"
+#include "tvec/timer_wheel.hpp"
+
+namespace support {
+
+using tvec::jiffies;
+
+template <class Oracle> class world {
+public:
+    // `check_every`: how many operations there are from one check() of each wheel to the next.
+    world(const program& p, unsigned check_every)
+        : program_(p), check_every_(check_every),
+          fuel_(64 + 4 * p.operations.size()), sides_{side(start_of(p.start)),
+                                                      side(start_of(p.start) / 2)} {
+        for (int id = 0; id < subjects; ++id) at(id) = std::make_unique<subject>(*this, id);
+    }
+
+    // Returns how many operations were carried out, those in callbacks included.
+    std::uint64_t run() {
+        const std::span<const operation> all(program_.operations);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const operation& op = all[i];
+            if (op.action() == verb::script)
+                i += set_script(op, all.subspan(i + 1));
+            else
+                outside_callbacks(op);
+            for (side& s : sides_) verify(s);
+        }
+        run_dry();
+        return operations_;
+    }
+
+    std::uint64_t fired() const { return fired_; }
+
+private:
+    struct thrown_by_callback {};
+
+    struct side {
+        explicit side(jiffies start) : wheel(std::make_unique<tvec::timer_wheel>(start)) {}
+        std::unique_ptr<tvec::timer_wheel> wheel;
+        Oracle due;
+        bool busy = false;  // a callback or a visitor of this wheel is running
+    };
+
+    struct subject {
+        subject(world& w, int n) : home(&w), id(n) {}
+        void on_fire(tvec::timer_wheel& wheel) { home->fire(id, wheel); }
+        world* home;
+        int id;
+        tvec::timer t{tvec::call<&subject::t, &subject::on_fire>};
+    };
+
+    class busy {
+    public:
+        explicit busy(side& s) : side_(s), was_(std::exchange(s.busy, true)) {}
+        ~busy() { side_.busy = was_; }
+        busy(const busy&) = delete;
+        busy& operator=(const busy&) = delete;
+
+    private:
+        side& side_;
+        bool was_;
+    };
+
+    static jiffies start_of(std::uint8_t choice) {
+        static const std::vector<jiffies> all = starts();
+        return all[choice % all.size()];
+    }
+
+    std::unique_ptr<subject>& at(int id) { return subjects_[static_cast<std::size_t>(id)]; }
+    tvec::timer& timer(int id) { return at(id)->t; }
+    side& side_of(const tvec::timer_wheel& wheel) {
+        return sides_[&wheel != sides_[0].wheel.get()];
+    }
+
+    // --- scripts --------------------------------------------------------------------------------
+
+    std::size_t set_script(const operation& op, std::span<const operation> rest) {
+        const std::size_t length = std::min(op.script_length(), rest.size());
+        scripts_[static_cast<std::size_t>(op.subject())] = rest.first(length);
+        return length;
+    }
+
+    // What a callback does. Fuel runs out, so that every program ends.
+    void run_script(int self) {
+        for (const operation& op : scripts_[static_cast<std::size_t>(self)]) {
+            if (fuel_ == 0) return;
+            --fuel_;
+            if (op.action() == verb::fail) throw thrown_by_callback{};
+            perform(op, op.on_self() ? self : op.subject());
+        }
+    }
+
+    void outside_callbacks(const operation& op) {
+        try {
+            perform(op, op.subject());
+        } catch (const thrown_by_callback&) {
+            diverge("an exception of a callback came from elsewhere than advance or drain");
+        }
+    }
+
+    // --- operations, each on the wheel and on the model -----------------------------------------
+
+    void perform(const operation& op, int id) {
+        ++operations_;
+        side& s = sides_[op.on_second_wheel()];
+        switch (op.action()) {
+        case verb::arm:
+            return arm_after(s, id, distance(op, s));
+        case verb::push_back:
+            return arm_at(s, id, later(timer(id).expires(), distance(op, s)));
+        case verb::pull_in:
+            return arm_at(s, id,
+                          timer(id).expires() - std::min(timer(id).expires(), distance(op, s)));
+        case verb::arm_within:
+            return arm_within(s, id, later(s.wheel->now(), distance(op, s)), op.offset);
+        case verb::arm_next:
+            return arm_next(s, id, distance(op, s));
+        case verb::cancel:
+            return cancel(id);
+        case verb::destroy:
+            return destroy(id);
+        case verb::move:
+            return move(id);
+        case verb::move_onto:
+            return move_onto(id, op.offset % subjects);
+        default:
+            return pass_time(op, s);
+        }
+    }
+
+    void pass_time(const operation& op, side& s) {
+        const jiffies now = s.wheel->now();
+        switch (op.action()) {
+        case verb::advance:
+            return advance(s, later(now, affordable(op, distance(op, s))));
+        case verb::advance_some:
+            return advance(s, later(now, affordable(op, distance(op, s))), op.budget());
+        case verb::hop:
+            return advance(s, now + affordable(op, s.wheel->next_wakeup().value_or(now) - now));
+        case verb::go_back:
+            return advance(s, now - std::min<jiffies>(now, 1 + distance(op, s)));
+        case verb::drain:
+            return drain(s);
+        case verb::rebuild:
+            return rebuild(s, op);
+        default:
+            return;  // a script's verbs outside of a script
+        }
+    }
+
+    jiffies distance(const operation& op, const side& s) {
+        return distances_.of(op, s.wheel->now(),
+                             [&](unsigned id) { return timer(static_cast<int>(id)).expires(); });
+    }
+
+    static jiffies later(jiffies from, jiffies by) {
+        return by < tvec::never - from ? from + by : tvec::never;
+    }
+    // Jumps towards the end of time are rare, for after them little can happen.
+    static jiffies affordable(const operation& op, jiffies distance) {
+        const bool far = distance >> 34 != 0 && op.what < 224;
+        return far ? distance % (jiffies{1} << 22) : distance;
+    }
+
+    // Takes the timer off both models; returns whether it was pending in either.
+    bool forget(int id) {
+        evicted_by_[static_cast<std::size_t>(id)] = 0;
+        const bool first = sides_[0].due.cancel(id);
+        return sides_[1].due.cancel(id) || first;
+    }
+
+    void note_arm(side& s, int id, jiffies at_tick, bool was_pending) {
+        const jiffies expected = std::clamp(at_tick, s.wheel->now() + 1, tvec::never);
+        expect(was_pending == forget(id), "arm said was_pending=", was_pending);
+        s.due.arm(id, expected);
+        expect(timer(id).expires() == expected, "armed for ", timer(id).expires(), ", asked for ",
+               expected);
+    }
+
+    void arm_after(side& s, int id, jiffies delay) {
+        const jiffies target = later(s.wheel->now(), delay);
+        note_arm(s, id, target, s.wheel->arm_after(timer(id), delay));
+    }
+
+    void arm_at(side& s, int id, jiffies tick) {
+        note_arm(s, id, tick, s.wheel->arm_at(timer(id), tick));
+    }
+
+    void arm_next(side& s, int id, jiffies period) {
+        const bool was_pending = timer(id).pending();
+        const jiffies from = timer(id).expires();
+        const jiffies reached = later(s.wheel->now(), s.wheel->behind());
+        const jiffies missed = s.wheel->arm_next(timer(id), period);
+        const jiffies next = timer(id).expires();
+        period = std::max<jiffies>(period, 1);
+        expect(next == tvec::never || next > reached, "arm_next chose ", next, ", not after ",
+               reached);
+        expect(next == tvec::never || (next - from) % period == 0, "off phase: ", next);
+        expect(missed == 0 || next == tvec::never || next - period <= reached, "missed ", missed,
+               " periods too many");
+        note_arm(s, id, next, was_pending);
+    }
+
+    void arm_within(side& s, int id, jiffies first, unsigned width) {
+        const jiffies earliest = std::clamp(first, s.wheel->now() + 1, tvec::never);
+        const jiffies latest = later(first, width % 16 == 0 ? 0 : jiffies{1} << width % 16);
+        const auto before = s.due.due(id);
+        const bool hangs = before && evicted_by(id) == 0;
+        const bool stays = hangs && *before >= earliest && *before <= std::max(latest, earliest);
+        const bool was_pending = s.wheel->arm_within(timer(id), first, latest);
+        const jiffies chosen = timer(id).expires();
+        expect(chosen >= earliest && chosen <= std::max(latest, earliest), chosen,
+               " is outside the window ", earliest, "..", latest);
+        expect(!stays || before == chosen, "left the window it was in");
+        note_arm(s, id, chosen, was_pending);
+    }
+
+    void cancel(int id) {
+        const bool was_pending = timer(id).cancel();
+        expect(was_pending == forget(id), "cancel said ", was_pending);
+        expect(!timer(id).pending(), "pending after cancel");
+    }
+
+    // What is left of the old object must never be read again.
+    void destroy(int id) {
+        forget(id);
+        at(id) = std::make_unique<subject>(*this, id);
+    }
+
+    void move(int id) { at(id) = std::make_unique<subject>(std::move(*at(id))); }
+
+    void move_onto(int from, int to) {
+        timer(to) = std::move(timer(from));
+        if (from == to) return;
+        forget(to);
+        const auto evicted_by = evicted_by_[static_cast<std::size_t>(from)];
+        for (side& s : sides_)
+            if (const auto due = s.due.due(from)) s.due.arm(to, *due);
+        expect(timer(to).pending() == forget(from), "moved, and pending otherwise than before");
+        expect(!timer(from).pending(), "pending after its place was taken");
+        evicted_by_[static_cast<std::size_t>(to)] = evicted_by;
+    }
+
+    void rebuild(side& s, const operation& op) {
+        if (s.busy) return;
+        s.wheel.reset();
+        s.wheel = std::make_unique<tvec::timer_wheel>(start_of(op.offset));
+        for (int id = 0; id < subjects; ++id) {
+            const bool lost = s.due.cancel(id);
+            expect(!lost || !timer(id).pending(), "pending in a wheel that is gone");
+        }
+    }
+
+    // --- time -----------------------------------------------------------------------------------
+
+    void advance(side& s, jiffies until, std::size_t budget = tvec::timer_wheel::unlimited) {
+        if (s.busy) return expect_refusal(s, until, budget);
+        const auto before = s.wheel->count();
+        const jiffies from = s.wheel->now();
+        const auto done = try_advance(s, until, budget);
+        const auto after = s.wheel->count();
+        expect(after.clock_backward - before.clock_backward == (until < from), "clock_backward");
+        expect(visits(after) - visits(before) <= budget, "more visits than ", budget);
+        if (!done) return;
+        expect(done->fired == after.fired - before.fired, "fired ", done->fired);
+        if (done->caught_up) return expect_caught_up(s, std::max(until, from));
+        expect(visits(after) - visits(before) == budget, "stopped within its budget");
+        expect(s.wheel->next_wakeup() == s.wheel->now(), "work left over, and no wake-up now");
+    }
+
+    void expect_refusal(side& s, jiffies until, std::size_t budget) {
+        const jiffies now = s.wheel->now();
+        const auto done = s.wheel->advance(until, budget);
+        expect(!done.caught_up && done.fired == 0 && s.wheel->now() == now, "re-entered advance");
+    }
+
+    // Empty if a callback threw.
+    std::optional<tvec::timer_wheel::progress> try_advance(side& s, jiffies until,
+                                                           std::size_t budget) {
+        const busy running(s);
+        try {
+            return s.wheel->advance(until, budget);
+        } catch (const thrown_by_callback&) {
+            return std::nullopt;
+        }
+    }
+
+    static std::uint64_t visits(const tvec::timer_wheel::counters& c) {
+        return c.fired + c.moved + c.dropped;
+    }
+
+    void expect_caught_up(side& s, jiffies until) {
+        until = std::min(until, tvec::never - 1);
+        const auto first = s.due.first();
+        expect(s.wheel->now() == until, "now ", s.wheel->now(), " after advance to ", until);
+        expect(s.wheel->behind() == 0, "behind at rest");
+        expect(!first || *first > until, "timer for ", first, " not fired by ", until);
+    }
+
+    void fire(int id, tvec::timer_wheel& wheel) {
+        side& s = side_of(wheel);
+        ++fired_;
+        const auto due = s.due.due(id);
+        const auto first = s.due.first();
+        expect(due == wheel.now(), id, " is due at ", due, ", fired at ", wheel.now());
+        expect(first == due, "overtook a timer for ", first);
+        expect(!timer(id).pending() && timer(id).expires() == *due, "state inside the callback");
+        s.due.cancel(id);
+        run_script(id);
+        verify(s);
+    }
+
+    // --- drain ----------------------------------------------------------------------------------
+
+    void drain(side& s) {
+        const unsigned serial = ++drains_;
+        std::size_t waiting = 0, shown = 0;
+        for (int id = 0; id < subjects; ++id)
+            if (s.due.pending(id) && evicted_by(id) == 0) evicted_by(id) = serial, ++waiting;
+        const bool finished = try_drain(s, serial, shown);
+        std::size_t left = 0;
+        for (int id = 0; id < subjects; ++id)
+            if (evicted_by(id) == serial) evicted_by(id) = 0, ++left;
+        expect(shown <= waiting, "drain showed ", shown, " of ", waiting);
+        expect(!finished || left == 0, "drain has left out ", left);
+    }
+
+    bool try_drain(side& s, unsigned serial, std::size_t& shown) {
+        const busy draining(s);
+        const auto visit = [&](tvec::timer& t) {
+            const int id = tvec::owner_of<&subject::t>(t).id;
+            ++shown;
+            expect(!t.pending(), "shown while pending");
+            expect(evicted_by(id) == serial, "shown, but was not to be: ", id);
+            forget(id);
+            run_script(id);
+        };
+        try {
+            return s.wheel->drain(visit), true;
+        } catch (const thrown_by_callback&) {
+            return false;
+        }
+    }
+
+    // The call of drain that has taken the subject out and not shown it yet, or 0.
+    unsigned& evicted_by(int id) { return evicted_by_[static_cast<std::size_t>(id)]; }
+
+    // --- what must hold after every operation ---------------------------------------------------
+
+    void verify(side& s) {
+        if (drains_under_way()) return;  // the model counts what is evicted, the wheel does not
+        const auto first = s.due.first();
+        const auto wakeup = s.wheel->next_wakeup();
+        expect(!first || (wakeup && *wakeup <= *first), "wake-up at ", wakeup, ", expiry at ",
+               first);
+        expect(!wakeup || *wakeup >= s.wheel->now(), "wake-up in the past: ", wakeup);
+        if (++verified_ % check_every_ == 0) verify_thoroughly(s);
+    }
+
+    bool drains_under_way() const {
+        return std::any_of(evicted_by_.begin(), evicted_by_.end(), [](unsigned n) { return n; });
+    }
+
+    void verify_thoroughly(side& s) {
+        expect(s.wheel->next_expiry() == s.due.first(), "next_expiry");
+        std::size_t pending = 0;
+        s.wheel->for_each_pending([&](const tvec::timer&) { ++pending; });
+        expect(pending == s.due.size(), pending, " pending, not ", s.due.size());
+        const std::string fault = check(*s.wheel);
+        expect(fault.empty(), fault);
+    }
+
+    // Nothing may be left behind: hops from wake-up to wake-up until both wheels are empty. Each
+    // place that a timer was ever linked to costs a wake-up for each level at most.
+    void run_dry() {
+        fuel_ = 0;
+        for (side& s : sides_) {
+            const std::uint64_t enough = (operations_ + subjects) * (tvec::geometry::levels + 1);
+            for (std::uint64_t hops = 0; const auto wakeup = s.wheel->next_wakeup(); ++hops) {
+                expect(hops <= enough, "more wake-ups than timers could ask for");
+                advance(s, *wakeup);
+            }
+            expect(!s.due.first(), "timer left when no wake-up is: ", s.due.first());
+            verify_thoroughly(s);
+        }
+    }
+
+    const program& program_;
+    unsigned check_every_;
+    std::uint64_t fuel_;
+    std::uint64_t operations_ = 0;
+    std::uint64_t fired_ = 0;
+    std::uint64_t verified_ = 0;
+    unsigned drains_ = 0;
+    distances distances_;
+    std::array<side, 2> sides_;
+    std::array<std::unique_ptr<subject>, subjects> subjects_;
+    std::array<std::span<const operation>, subjects> scripts_;
+    std::array<unsigned, subjects> evicted_by_{};
+};
+
+}  // namespace support
