@@ -6,9 +6,10 @@
 BUILD ?= build
 SETUP ?=
 ARGS ?=
+TIME ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench check format bootstrap configure clean
+.PHONY: help run test fuzz bench check format bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -18,6 +19,9 @@ run: configure ## serve thousands of connections for 20 s, every timeout on the 
 
 test: configure ## build and run the test suite
 	@meson test -C $(BUILD) --print-errorlogs $(ARGS)
+
+fuzz: ## fuzz the wheel and the clock beside their models, for TIME seconds
+	@scripts/fuzz --time $(TIME) $(ARGS)
 
 bench: ## measure arm, cancel, push back, expire and the worst tick beside classic and the floors
 	@scripts/bench $(ARGS)

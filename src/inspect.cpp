@@ -45,7 +45,7 @@ private:
 
     std::string slot_fault(unsigned level, unsigned s) const {
         std::uint64_t timers = 0;
-        for (unsigned i = 0; i < detail::slot::chains; ++i) {
+        for (unsigned i = 0; i < detail::slot::chains && !levels_.empty(s); ++i) {
             std::uint64_t length = 0;
             if (std::string found = chain_fault(level, s, i, length); !found.empty()) return found;
             timers += length;

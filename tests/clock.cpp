@@ -234,6 +234,18 @@ Test(clock, origins_at_either_end_of_the_clock_are_legal) {
     CHECK(early.start_of(1) == time_point::min() + 1ms);
 }
 
+// 292 years, which is all that a difference of two nanosecond counts can hold, are not the limit.
+Test(clock, a_tick_may_begin_further_from_the_origin_than_a_duration_can_say) {
+    using ticks = tvec::tick_clock<std::chrono::seconds, manual_clock>;
+    const manual_clock::time_point origin{std::chrono::hours{-80 * 365 * 24}};
+    const ticks clock(manual_clock::time_point{manual_clock::duration::min()});
+    const ticks later(origin);
+    const auto shown = manual_clock::time_point{std::chrono::hours{90 * 365 * 24}};
+    CHECK(clock.start_of(clock.ceil(shown)) >= shown);
+    CHECK(later.start_of(later.ceil(shown)) >= shown);
+    CHECK(clock.start_of(tvec::never) == manual_clock::time_point::max());
+}
+
 Test(clock, the_next_wakeup_is_the_instant_at_which_run_has_work) {
     manual_clock::set(at(0ns));
     wheel_of<frame> timers;

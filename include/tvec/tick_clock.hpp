@@ -116,10 +116,10 @@ template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock
 
     /// The first reading of the clock that lies in tick `j`, or the last that it can show.
     time_point start_of(jiffies j) const noexcept {
-        constexpr auto last = static_cast<std::uint64_t>(std::numeric_limits<rep>::max());
-        const duration since(
-            static_cast<rep>(detail::scale<units_per_tick, detail::rounding::up>(j, last)));
-        return detail::add(origin_, since);
+        const std::uint64_t last = since_origin(time_point::max());
+        const std::uint64_t since = detail::scale<units_per_tick, detail::rounding::up>(j, last);
+        const std::uint64_t start = unsigned_of(origin_.time_since_epoch()) + since;
+        return time_point(duration(static_cast<rep>(start)));
     }
 
     time_point origin() const noexcept { return origin_; }
