@@ -1,0 +1,606 @@
+// Hostile use: deadlines that all meet on one tick, in one slot or at one wrap, and callbacks that
+// re-arm for ever, throw, destroy or drain everything. The work of a call is bounded, counted in
+// visits, and every timer fires once and on its tick all the same.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <random>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::probe;
+using support::visits;
+using tvec::timer_wheel;
+namespace geometry = tvec::geometry;
+
+TestSuite(hostile, .timeout = 120);
+
+namespace {
+
+constexpr std::size_t unlimited = timer_wheel::unlimited;
+constexpr std::size_t nobody = ~std::size_t{0};
+
+struct thrown_by_callback {};
+
+// --- one call ---
+
+// One call of `advance`, which may throw. Returns whether it has caught up; if it has not, it has
+// spent its budget to the last visit, or an exception has ended it.
+bool bounded(timer_wheel& wheel, jiffies until, std::size_t budget) {
+    const auto before = visits(wheel);
+    bool caught_up = false, threw = false;
+    try {
+        caught_up = wheel.advance(until, budget).caught_up;
+    } catch (const thrown_by_callback&) {
+        threw = true;
+    }
+    const auto used = visits(wheel) - before;
+    REQUIRE_LE(used, budget);
+    REQUIRE(caught_up || threw || used == budget);
+    const bool left = threw ? wheel.next_expiry() == wheel.now() : !caught_up;
+    REQUIRE(!left || wheel.next_wakeup() == wheel.now());
+    return caught_up;
+}
+
+bool bounded_and_checked(timer_wheel& wheel, jiffies until, std::size_t budget) {
+    const bool caught_up = bounded(wheel, until, budget);
+    REQUIRE_EQ(check(wheel), "");
+    return caught_up;
+}
+
+// --- the same calls on several wheels ---
+
+struct scene {
+    jiffies start;
+    std::vector<jiffies> due;  // of each timer; all are armed at the start
+    jiffies end;
+};
+
+using order = std::vector<std::size_t>;
+
+// A timer is visited once where it fires, and once on each level it sinks through.
+std::uint64_t most_visits(const scene& s) {
+    std::uint64_t most = 0;
+    for (const jiffies due : s.due) most += 1 + geometry::level_of(due - s.start);
+    return most;
+}
+
+// Timers that write down their order. One of them may throw.
+struct crowd {
+    void add(timer_wheel& wheel, jiffies due, bool throws = false) {
+        all.push_back(std::make_unique<probe>());
+        all.back()->then = [this, i = all.size() - 1, throws](timer_wheel&) {
+            fired.push_back(i);
+            if (throws) throw thrown_by_callback{};
+        };
+        wheel.arm_at(all.back()->t, due);
+    }
+    void add_all(timer_wheel& wheel, const scene& s, std::size_t thrower = nobody) {
+        for (std::size_t i = 0; i < s.due.size(); ++i) add(wheel, s.due[i], i == thrower);
+    }
+    void expect_each_fired_once_at(const std::vector<jiffies>& due) const {
+        for (std::size_t i = 0; i < due.size(); ++i) REQUIRE(all[i]->fired_only_at(due[i]));
+    }
+    std::vector<std::unique_ptr<probe>> all;
+    order fired;
+};
+
+// Jumps to the end of the scene, as many calls as that takes.
+order play(const scene& s, std::size_t budget, std::size_t thrower = nobody) {
+    timer_wheel wheel(s.start);
+    crowd c;
+    c.add_all(wheel, s, thrower);
+    const auto most = most_visits(s);
+    while (!bounded_and_checked(wheel, s.end, budget)) REQUIRE_LE(visits(wheel), most);
+    REQUIRE_LE(visits(wheel), most);
+    c.expect_each_fired_once_at(s.due);
+    return c.fired;
+}
+
+scene together(jiffies start, std::size_t n, jiffies delay) {
+    return {start, std::vector<jiffies>(n, start + delay), start + delay};
+}
+
+// All in one slot of `level`, which is not reached before two more slots have passed.
+scene in_one_slot(jiffies start, std::size_t n, unsigned level, jiffies spread) {
+    std::mt19937_64 random(level);
+    const jiffies width = geometry::width_of(level);
+    const jiffies entry = geometry::entry_of(level, start + 3 * width);
+    scene s{start, std::vector<jiffies>(n), entry + width};
+    for (jiffies& due : s.due) due = entry + random() % std::min(spread, width);
+    return s;
+}
+
+// Around a tick at which laps end; `before` is how far ahead of it the wheel starts.
+scene around(jiffies wrap, jiffies before, std::size_t each) {
+    constexpr std::array<jiffies, 7> offsets{0, 1, 255, 256, 1 << 14, 1 << 20, 1 << 26};
+    scene s{wrap - before, {}, wrap + offsets.back()};
+    for (std::size_t i = 0; i < each; ++i)
+        for (const jiffies offset : offsets) s.due.push_back(wrap + offset);
+    return s;
+}
+
+constexpr std::array<jiffies, 9> just_before{
+    1, 2, 255, 300, 600, (1 << 15) + 5, (1 << 21) + 7, (1 << 27) + 9, (jiffies{1} << 33) + 11};
+
+}  // namespace
+
+// --- deadlines that meet ------------------------------------------------------------------------
+
+Test(hostile, twenty_thousand_on_one_tick_keep_to_the_budget_and_their_order) {
+    const scene crowded = together(0, 20'000, 700);
+    CHECK(play(crowded, 100) == play(crowded, unlimited));
+    constexpr std::array<jiffies, 6> delays{3, 700, 40'000, 1 << 22, 1 << 28, jiffies{1} << 34};
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : delays) {
+            const scene s = together(start, 300, delay);
+            CHECK(play(s, 100) == play(s, unlimited));
+        }
+}
+
+namespace {
+
+// Arms timers for one tick from ever nearer, and runs that tick with a budget.
+order closing_in(jiffies tick, std::size_t each, std::size_t budget) {
+    std::vector<jiffies> distances = support::edges();
+    std::sort(distances.begin(), distances.end(), std::greater<>());
+    timer_wheel wheel(tick - distances.front());
+    crowd c;
+    for (const jiffies distance : distances) {
+        wheel.advance(tick - distance);
+        for (std::size_t i = 0; i < each; ++i) c.add(wheel, tick);
+    }
+    while (!bounded_and_checked(wheel, tick, budget)) {
+    }
+    c.expect_each_fired_once_at(std::vector<jiffies>(each * distances.size(), tick));
+    return c.fired;
+}
+
+}  // namespace
+
+Test(hostile, one_tick_for_timers_from_near_and_far) {
+    for (const jiffies tick : {jiffies{1} << 35, (jiffies{1} << 35) + 777}) {
+        const order at_once = closing_in(tick, 350, unlimited);
+        CHECK_GE(at_once.size(), 20'000);
+        CHECK(closing_in(tick, 350, 100) == at_once);
+    }
+}
+
+Test(hostile, twenty_thousand_in_one_slot_of_each_level_keep_to_the_budget) {
+    for (unsigned level = 1; level < geometry::levels; ++level) {
+        const scene s = in_one_slot(300, 20'000, level, tvec::never);
+        CHECK(play(s, 250) == play(s, unlimited));
+        for (const jiffies start : support::starts()) {
+            const scene small = in_one_slot(start, 200, level, tvec::never);
+            CHECK(play(small, 20) == play(small, unlimited));
+        }
+    }
+}
+
+namespace {
+
+// The most that one tick moves on the way to `end`; what it fires is not counted.
+std::uint64_t worst_tick(timer_wheel& wheel, jiffies end) {
+    std::uint64_t worst = 0;
+    while (wheel.now() < end) {
+        const auto before = visits(wheel);
+        const auto fired = wheel.advance(wheel.now() + 1).fired;
+        worst = std::max(worst, visits(wheel) - before - fired);
+    }
+    return worst;
+}
+
+// A burst empties a slot ahead of time: 64 timers of it, or as many as must go on each tick left
+// for it to be empty when its lap begins. That share is largest when the lap before it begins, so
+// nothing is left for the tick at which the slot is entered. One burst per level and tick.
+std::uint64_t largest_bursts(unsigned level, std::size_t n) {
+    std::uint64_t sum = 0;
+    for (unsigned l = 1; l <= level; ++l)
+        sum += std::max<std::uint64_t>(64, n / geometry::width_of(l) + 1);
+    return sum;
+}
+
+}  // namespace
+
+Test(hostile, one_crowded_slot_of_any_level_is_spread_over_the_ticks_before_it) {
+    constexpr std::size_t n = 20'000;
+    for (unsigned level = 1; level < geometry::levels; ++level)
+        for (const jiffies spread : {jiffies{1}, jiffies{1} << 18}) {
+            const scene s = in_one_slot(300, n, level, spread);
+            timer_wheel wheel(s.start);
+            crowd c;
+            c.add_all(wheel, s);
+            const jiffies entry = s.end - geometry::width_of(level);
+            wheel.advance(entry - geometry::width_of(level) - 1);  // nothing to do until then
+            REQUIRE_EQ(visits(wheel), 0);
+            const jiffies last = *std::max_element(s.due.begin(), s.due.end());
+            CHECK_LE(worst_tick(wheel, last), largest_bursts(level, n));
+            c.expect_each_fired_once_at(s.due);
+            CHECK_LE(visits(wheel), most_visits(s));
+        }
+}
+
+Test(hostile, all_levels_that_wrap_on_one_tick_keep_to_the_budget_and_their_order) {
+    for (const jiffies wrap : {jiffies{1} << 26, jiffies{3} << 26, jiffies{1} << 32,
+                               (jiffies{1} << 32) + (jiffies{1} << 26), jiffies{1} << 34})
+        for (const jiffies before : just_before) {
+            if (before > wrap) continue;
+            const scene s = around(wrap, before, 12);
+            const order at_once = play(s, unlimited);
+            for (const std::size_t budget : {1, 5, 12, 13, 100}) CHECK(play(s, budget) == at_once);
+        }
+}
+
+Test(hostile, a_wrap_that_is_walked_tick_by_tick_with_a_small_budget_is_exact) {
+    for (const jiffies wrap : {jiffies{1} << 26, jiffies{1} << 32, jiffies{1} << 34})
+        for (const jiffies before : {jiffies{1}, jiffies{600}, jiffies{(1 << 15) + 5}}) {
+            const scene s = around(wrap, before, 40);
+            timer_wheel wheel(s.start);
+            crowd c;
+            c.add_all(wheel, s);
+            for (jiffies t = s.start + 1; t <= wrap + 600; ++t)
+                while (!bounded(wheel, t, 3)) {
+                }
+            while (!bounded_and_checked(wheel, s.end, 3)) {
+            }
+            c.expect_each_fired_once_at(s.due);
+        }
+}
+
+// --- callbacks that never have enough -----------------------------------------------------------
+
+namespace {
+
+// Timers that arm each other for now while the wheel is before `last`.
+struct storm {
+    storm(timer_wheel& wheel, std::size_t n, jiffies last) : all(support::probes(n)), due(n) {
+        for (std::size_t i = 0; i < n; ++i) {
+            arm(wheel, i);
+            all[i]->then = [this, i, n, last](timer_wheel& w) {
+                CHECK_EQ(due[i], w.now());
+                due[i] = 0;
+                fired.push_back(i);
+                if (w.now() < last) arm(w, (i * 7 + 1) % n);
+            };
+        }
+    }
+    void arm(timer_wheel& wheel, std::size_t i) {
+        wheel.arm_after(all[i]->t, 0);
+        due[i] = wheel.now() + 1;
+    }
+    std::vector<std::unique_ptr<probe>> all;
+    std::vector<jiffies> due;  // 0: not pending
+    order fired;
+};
+
+order rage(jiffies start, std::size_t n, std::size_t budget) {
+    timer_wheel wheel(start);
+    storm s(wheel, n, start + 4);
+    for (std::uint64_t calls = 1; !bounded(wheel, start + 10, budget); ++calls) {
+        REQUIRE_LE(calls, 4 * n / budget + 1);  // each timer once on each of four ticks
+        if (calls % 200 == 0) REQUIRE_EQ(check(wheel), "");
+    }
+    CHECK_EQ(std::count(s.due.begin(), s.due.end(), jiffies{0}), n);
+    CHECK_EQ(check(wheel), "");
+    return s.fired;
+}
+
+}  // namespace
+
+Test(hostile, a_storm_of_zero_delays_that_feeds_itself_is_cut_into_turns) {
+    for (const jiffies start : {jiffies{0}, (jiffies{1} << 32) - 2}) {
+        const order at_once = rage(start, 100'000, unlimited);
+        CHECK_GE(at_once.size(), 100'000);
+        CHECK(rage(start, 100'000, 100) == at_once);
+    }
+}
+
+Test(hostile, a_crowd_that_re_arms_itself_for_ever_moves_on_a_tick_per_round) {
+    constexpr std::size_t n = 1'000, ticks = 1'000, budget = 300;
+    for (const jiffies delay : {0, 1}) {
+        timer_wheel wheel;
+        auto all = support::probes(n);
+        for (auto& p : all) {
+            p->then = [&p, delay](timer_wheel& w) { w.arm_after(p->t, delay); };
+            wheel.arm_after(p->t, delay);
+        }
+        std::size_t calls = 1;
+        for (; !bounded(wheel, ticks, budget); ++calls) {
+            REQUIRE_EQ(wheel.count().fired, calls * budget);
+            REQUIRE_EQ(wheel.now(), 1 + wheel.count().fired / n);
+            if (calls % 50 == 0) REQUIRE_EQ(check(wheel), "");
+        }
+        CHECK_EQ(calls, n * ticks / budget + 1);
+        CHECK_EQ(wheel.now(), ticks);
+        for (const auto& p : all) CHECK_EQ(p->fired(), ticks);
+    }
+}
+
+Test(hostile, two_that_arm_each_other_for_now_cannot_hold_a_budget_of_one) {
+    timer_wheel wheel((jiffies{1} << 26) - 500);
+    const jiffies start = wheel.now();
+    probe a, b;
+    a.then = [&](timer_wheel& w) { w.arm_after(b.t, 0); };
+    b.then = [&](timer_wheel& w) { w.arm_after(a.t, 0); };
+    wheel.arm_after(a.t, 0);
+    for (jiffies calls = 1; !bounded_and_checked(wheel, start + 1'000, 1); ++calls)
+        REQUIRE_EQ(wheel.now(), start + 1 + calls);
+    CHECK_EQ(a.fired() + b.fired(), 1'000);
+}
+
+Test(hostile, callbacks_that_each_re_arm_everybody_let_one_fire_per_tick) {
+    timer_wheel wheel;
+    auto all = support::probes(1'000);
+    for (auto& p : all) {
+        wheel.arm_after(p->t, 0);
+        p->then = [&](timer_wheel& w) {
+            for (auto& other : all) w.arm_at(other->t, w.now());
+        };
+    }
+    jiffies calls = 0;
+    for (; !bounded(wheel, 1'000, 7); ++calls) REQUIRE_EQ(wheel.now(), 7 * (calls + 1) + 1);
+    CHECK_EQ(calls, 1'000 / 7);
+    CHECK_EQ(support::count_fired(all), 1'000);
+    CHECK_EQ(check(wheel), "");
+}
+
+// --- callbacks that throw -----------------------------------------------------------------------
+
+Test(hostile, a_throw_beside_the_end_of_a_budget_changes_neither_tick_nor_order) {
+    for (const jiffies delay : {jiffies{50}, jiffies{600}})
+        for (std::size_t n = 1; n <= 40; ++n) {
+            const scene s = together(250, n, delay);
+            const order calm = play(s, unlimited);
+            const std::size_t moves = geometry::level_of(delay) * n;
+            for (std::size_t place = 0; place < n; ++place)
+                for (const std::size_t budget : {moves + place, moves + place + 1, unlimited})
+                    if (budget != 0) CHECK(play(s, budget, calm[place]) == calm);
+        }
+}
+
+Test(hostile, a_throw_amid_timers_on_their_way_down_changes_neither_tick_nor_order) {
+    for (const jiffies wrap : {jiffies{1} << 26, jiffies{1} << 34})
+        for (const jiffies before : just_before) {
+            if (before > wrap) continue;
+            const scene s = around(wrap, before, 3);
+            const order calm = play(s, unlimited);
+            for (std::size_t thrower = 0; thrower < s.due.size(); ++thrower)
+                for (const std::size_t budget : {std::size_t{4}, unlimited})
+                    CHECK(play(s, budget, thrower) == calm);
+        }
+}
+
+// --- nothing left -------------------------------------------------------------------------------
+
+namespace {
+
+// Runs the scene with a budget of one, and stops after so many visits to do `act`; then again with
+// one visit more, until there is nothing to stop at.
+template <class F> void pause_at_each_visit(const scene& s, F act) {
+    for (std::size_t pause = 1;; ++pause) {
+        timer_wheel wheel(s.start);
+        crowd c;
+        c.add_all(wheel, s);
+        bool caught_up = false;
+        for (std::size_t i = 0; i < pause && !caught_up; ++i) caught_up = bounded(wheel, s.end, 1);
+        if (caught_up) break;
+        act(wheel, c);
+        REQUIRE_LE(pause, most_visits(s));
+    }
+}
+
+// Timers on every level and beyond, of which the one that fires as `killer`th destroys them all,
+// itself included. So what happens then cannot be in the object that holds the timer.
+struct doomed {
+    struct member {
+        explicit member(doomed& d) : home(d) {}
+        void on_fire() { home.on_fire(); }
+        doomed& home;
+        tvec::timer t{tvec::call<&member::t, &member::on_fire>};
+    };
+
+    doomed(timer_wheel& wheel, jiffies tick, std::size_t due_with_it, std::size_t kills)
+        : killer(kills) {
+        for (std::size_t i = 0; i < due_with_it; ++i) arm(wheel, tick);
+        for (const jiffies edge : support::edges()) arm(wheel, tick + edge);
+        arm(wheel, tvec::never);
+        for (const jiffies edge : support::edges()) {
+            arm(wheel, tick + edge);
+            all.back()->t.cancel();
+        }
+    }
+    void arm(timer_wheel& wheel, jiffies at) {
+        all.push_back(std::make_unique<member>(*this));
+        wheel.arm_at(all.back()->t, at);
+    }
+    void on_fire() {
+        if (++fired == killer) all.clear();
+    }
+
+    std::size_t killer, fired = 0;
+    std::vector<std::unique_ptr<member>> all;
+};
+
+void expect_nothing_more(timer_wheel& wheel) {
+    CHECK_EQ(check(wheel), "");
+    CHECK_EQ(support::count_pending(wheel), 0);
+    const auto before = visits(wheel);
+    // One that had been foretold, and one for the overflow slot, which has no bit to find stale.
+    unsigned spurious = 0;
+    for (; wheel.next_wakeup(); wheel.advance(*wheel.next_wakeup())) {
+        REQUIRE_LE(++spurious, 2);
+        REQUIRE_EQ(check(wheel), "");
+    }
+    CHECK(wheel.advance(tvec::never).caught_up);
+    CHECK_EQ(visits(wheel), before);
+}
+
+}  // namespace
+
+Test(hostile, all_timers_may_be_destroyed_wherever_a_budget_has_ended) {
+    for (const jiffies before : just_before)
+        pause_at_each_visit(around(jiffies{1} << 34, before, 3), [](timer_wheel& wheel, crowd& c) {
+            c.all.clear();
+            expect_nothing_more(wheel);
+        });
+}
+
+Test(hostile, all_timers_may_be_drained_and_armed_again_wherever_a_budget_has_ended) {
+    for (const jiffies before : just_before) {
+        const scene s = around(jiffies{1} << 34, before, 3);
+        pause_at_each_visit(s, [&](timer_wheel& wheel, crowd& c) {
+            const jiffies next = wheel.now() + 1;
+            std::vector<jiffies> due = s.due;
+            for (std::size_t i = 0; i < due.size(); ++i)
+                if (c.all[i]->t.pending()) due[i] = std::max(due[i], next);
+            const std::size_t pending = support::count_pending(wheel);
+            CHECK_EQ(wheel.drain([&](tvec::timer& t) { wheel.arm_at(t, t.expires()); }), pending);
+            while (!bounded_and_checked(wheel, s.end + 1, 5)) {
+            }
+            c.expect_each_fired_once_at(due);
+        });
+    }
+}
+
+Test(hostile, a_callback_that_destroys_every_timer_leaves_an_empty_wheel) {
+    for (const jiffies start : support::starts())
+        for (std::size_t place = 1; place <= 12; ++place)
+            for (const std::size_t budget : {std::size_t{1}, unlimited}) {
+                timer_wheel wheel(start);
+                doomed d(wheel, start + 600, 12, place);
+                while (!d.all.empty()) bounded_and_checked(wheel, start + 600, budget);
+                CHECK_EQ(wheel.now(), start + 600);
+                CHECK(wheel.advance(start + 601).caught_up);
+                expect_nothing_more(wheel);
+                CHECK_EQ(d.fired, place);
+            }
+}
+
+Test(hostile, a_callback_that_drains_the_wheel_and_arms_all_again_moves_all_to_the_next_tick) {
+    scene s = together(0, 12, 600);
+    for (const jiffies edge : support::edges()) s.due.push_back(600 + edge);
+    for (std::size_t place = 1; place <= 12; ++place) {
+        timer_wheel wheel;
+        crowd c;
+        c.add_all(wheel, s);
+        for (auto& p : c.all)
+            p->then = [&, armed = p.get()](timer_wheel& w) {
+                if (support::count_fired(c.all) != place) return;
+                w.arm_at(armed->t, w.now());
+                w.drain([&](tvec::timer& t) { CHECK(!w.arm_at(t, w.now())); });
+                CHECK_EQ(check(w), "");
+            };
+        while (!bounded_and_checked(wheel, 601, 10)) {
+        }
+        std::size_t twice = 0, early = 0;
+        for (const auto& p : c.all) {
+            twice += p->ticks == std::vector<jiffies>{600, 601};
+            early += p->fired_only_at(600);
+            CHECK(p->ticks.back() == 601 || p->fired_only_at(600));
+        }
+        CHECK_EQ(twice, 1);  // the one that drained had armed itself
+        CHECK_EQ(early, place - 1);
+        CHECK(!wheel.next_wakeup());
+    }
+}
+
+Test(hostile, callbacks_that_each_drain_the_wheel_and_arm_all_again_cannot_stop_time) {
+    timer_wheel wheel;
+    auto all = support::probes(100);
+    for (auto& p : all) {
+        wheel.arm_after(p->t, 0);
+        p->then = [&](timer_wheel& w) {
+            w.drain([](tvec::timer&) {});
+            for (auto& other : all) w.arm_after(other->t, 0);
+        };
+    }
+    for (jiffies calls = 1; !bounded_and_checked(wheel, 1'000, 3); ++calls)
+        REQUIRE_EQ(wheel.now(), 3 * calls + 1);
+    CHECK_EQ(support::count_fired(all), 1'000);
+    CHECK_EQ(support::count_pending(wheel), 100);
+}
+
+// --- churn without time passing -----------------------------------------------------------------
+
+Test(hostile, a_million_timers_armed_and_destroyed_in_a_slot_cost_no_visit) {
+    constexpr std::array<jiffies, 6> delays{100,     1'000,   1 << 16,
+                                            1 << 22, 1 << 28, jiffies{1} << 34};
+    for (const jiffies delay : delays) {
+        timer_wheel wheel(77);
+        const scene s = together(77, 100, delay);
+        auto all = support::probes(s.due.size());
+        for (std::size_t i = 0; i < 1'000'000; ++i) {
+            tvec::timer gone;
+            wheel.arm_after(gone, delay);
+            if (i % 10'000 == 5'000) wheel.arm_after(all[i / 10'000]->t, delay);
+            if (i % 100'000 == 0) REQUIRE_EQ(check(wheel), "");
+        }
+        while (!bounded_and_checked(wheel, s.end, 50)) {
+        }
+        for (const auto& p : all) CHECK(p->fired_only_at(s.end));
+        CHECK_LE(visits(wheel), most_visits(s));
+    }
+}
+
+namespace {
+
+// Hops from wake-up to wake-up until there is none. Returns how many there were.
+std::size_t run_dry(timer_wheel& wheel) {
+    std::size_t hops = 0;
+    for (; wheel.next_wakeup(); ++hops) bounded_and_checked(wheel, *wheel.next_wakeup(), 1);
+    return hops;
+}
+
+// Deadlines on every level, in an order that goes up and down.
+jiffies up_and_down(std::size_t i) {
+    constexpr std::array<jiffies, 6> delays{1 << 28, 90, 1 << 22, 700, jiffies{1} << 34, 1 << 16};
+    return delays[i % delays.size()] + i % 13;
+}
+
+}  // namespace
+
+Test(hostile, a_timer_armed_and_cancelled_a_million_times_is_dropped_at_one_visit) {
+    timer_wheel wheel(77);
+    probe p;
+    for (std::size_t i = 0; i < 1'000'000; ++i) {
+        CHECK(!wheel.arm_after(p.t, up_and_down(i)));
+        CHECK(p.t.cancel());
+    }
+    CHECK_EQ(check(wheel), "");
+    CHECK_LE(run_dry(wheel), geometry::levels + 1);
+    CHECK_EQ(p.fired(), 0);
+    CHECK_LE(visits(wheel), 1);
+}
+
+Test(hostile, a_timer_pulled_in_and_pushed_back_a_million_times_costs_no_visit_for_places_left) {
+    for (std::size_t last = 0; last < 6; ++last)
+        for (const jiffies start : {jiffies{77}, (jiffies{1} << 32) - 300}) {
+            timer_wheel wheel(start);
+            probe p;
+            for (std::size_t i = 0; i <= 200'000 + last; ++i)
+                CHECK_EQ(wheel.arm_after(p.t, up_and_down(i)), i != 0);
+            const jiffies due = p.t.expires();
+            CHECK_EQ(check(wheel), "");
+            CHECK_LE(run_dry(wheel), 2 * geometry::levels + 2);
+            CHECK(p.fired_only_at(due));
+            // Where it was last pulled in to, and on the way down from where it was pushed to.
+            CHECK_LE(visits(wheel), 2 + geometry::level_of(due - start));
+        }
+}
+
+Test(hostile, a_timer_pulled_in_a_tick_at_a_time_costs_no_visit_for_places_left) {
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : support::edges()) {
+            timer_wheel wheel(start);
+            probe p;
+            wheel.arm_after(p.t, delay + 40);
+            for (int i = 0; i < 40; ++i) wheel.arm_at(p.t, p.t.expires() - 1);
+            run_dry(wheel);
+            CHECK(p.fired_only_at(start + delay));
+            CHECK_LE(visits(wheel), 1 + geometry::level_of(delay));
+        }
+}

@@ -1,0 +1,321 @@
+// A server's life: connections that open, talk and close, requests that seldom time out, and
+// maintenance by the hour, day, week, month and year, on a clock of 1 ms that hops. Whatever was
+// armed is fired, cancelled, destroyed or still there at the end, and never a tick early or late.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/ledger.hpp"
+#include "support/probe.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::visits;
+using tvec::timer_wheel;
+
+TestSuite(long_life, .timeout = 120);
+
+namespace {
+
+constexpr jiffies second = 1'000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
+constexpr jiffies year = 365 * day + 6 * hour;
+
+class server;
+
+struct connection;
+
+// One timer of the server.
+struct job {
+    using action = void (server::*)(job&);
+    job(server& s, int number, action a, jiffies every = 0)
+        : home(s), id(number), then(a), period(every) {}
+    void on_fire(timer_wheel& wheel);
+
+    server& home;
+    const int id;
+    const action then;
+    jiffies period;
+    connection* of = nullptr;
+    tvec::timer t{tvec::call<&job::t, &job::on_fire>};
+};
+
+struct connection {
+    connection(server& s, int number);
+    job idle, request;
+    jiffies patience = 0;
+    std::size_t place = 0;  // among the server's connections
+};
+
+// How often timers became pending, and what became of them.
+struct books {
+    std::uint64_t armed = 0, fired = 0, cancelled = 0, destroyed = 0;
+    bool balance(std::uint64_t pending) const {
+        return armed == fired + cancelled + destroyed + pending;
+    }
+};
+
+class server {
+public:
+    server(jiffies start, std::uint64_t seed);
+    void run(jiffies span);
+    void shut_down();
+
+    void fired(job&, const timer_wheel&);
+    void close_idle(job&);
+    void retry(job&);
+    void beat(job&);
+    void renew(job&);
+    void nothing(job&) {}
+
+    const books& account() const { return books_; }
+    std::uint64_t operations() const { return operations_; }
+
+private:
+    static constexpr std::size_t usual_connections = 40, maintenance_jobs = 11;
+
+    jiffies below(jiffies n) { return random_() % n; }
+    jiffies pause(bool busy) { return 1 + (busy ? below(4 * second) : below(1 << below(27))); }
+
+    void maintain(job::action, jiffies first, jiffies period = 0);
+    void open();
+    void close(connection&);
+    void live();
+    void answer();
+    void talk(connection&);
+    void push_back(connection&);
+    void arm_at(job&, jiffies);
+    void cancel(job&);
+    void burn(const job&);
+    void note(const job&, bool was_pending);
+    void charge(unsigned level);
+    void hop(jiffies end);
+    void audit();
+
+    std::mt19937_64 random_;
+    timer_wheel wheel_;
+    support::ledger due_;
+    std::vector<std::unique_ptr<job>> maintenance_;
+    std::vector<std::unique_ptr<connection>> connections_;
+    books books_;
+    jiffies next_event_;
+    int next_id_ = 0;
+    std::uint64_t operations_ = 0, events_ = 0, hops_ = 0;
+    std::uint64_t idle_hops_ = 0;    // wake-ups that visited nothing
+    std::uint64_t left_places_ = 0;  // timers that may have left a slot without a visit
+    std::uint64_t most_visits_ = 0;  // that what was armed may cost
+};
+
+connection::connection(server& s, int number)
+    : idle(s, number, &server::close_idle), request(s, number + 1, &server::retry) {
+    idle.of = request.of = this;
+}
+
+void job::on_fire(timer_wheel& wheel) {
+    home.fired(*this, wheel);
+    (home.*then)(*this);  // which may destroy this job
+}
+
+server::server(jiffies start, std::uint64_t seed)
+    : random_(seed), wheel_(start), next_event_(start) {
+    for (const jiffies period : {hour, day, 7 * day, 30 * day, year})
+        maintain(&server::beat, period, period);
+    maintain(&server::renew, 90 * day);
+    maintain(&server::nothing, 2 * year + 1);
+    maintain(&server::nothing, 9 * year);
+    maintain(&server::nothing, (jiffies{1} << 33) + 1);
+    maintain(&server::nothing, 11 * year);  // not in this life
+    maintain(&server::nothing, tvec::never - start);
+    REQUIRE_EQ(maintenance_.size(), maintenance_jobs);
+}
+
+// --- what happens to timers ---
+
+void server::maintain(job::action then, jiffies first, jiffies period) {
+    maintenance_.push_back(std::make_unique<job>(*this, next_id_++, then, period));
+    arm_at(*maintenance_.back(), wheel_.now() + first);
+}
+
+void server::arm_at(job& j, jiffies at) {
+    left_places_ += at < j.t.expires();  // pulled in, perhaps after it was cancelled
+    note(j, wheel_.arm_at(j.t, at));
+    REQUIRE_EQ(j.t.expires(), at);
+}
+
+void server::note(const job& j, bool was_pending) {
+    ++operations_;
+    books_.armed += !was_pending;
+    charge(tvec::geometry::level_of(j.t.expires() - wheel_.now()));
+    REQUIRE_EQ(due_.arm(j.id, j.t.expires()), was_pending);
+}
+
+// A timer is visited where it hung, if it was pushed back; on each level on its way down; and where
+// it fires. One that comes back from beyond the wheel has all looked at that wait there.
+void server::charge(unsigned level) {
+    most_visits_ += 2 + level;
+    if (level == tvec::geometry::overflow) most_visits_ += maintenance_jobs;
+}
+
+void server::cancel(job& j) {
+    ++operations_;
+    const bool was_pending = j.t.cancel();
+    books_.cancelled += was_pending;
+    REQUIRE_EQ(due_.cancel(j.id), was_pending);
+}
+
+void server::burn(const job& j) {
+    ++operations_;
+    left_places_ += j.t.expires() > wheel_.now();  // a cancelled timer may hang there as well
+    books_.destroyed += j.t.pending();
+    REQUIRE_EQ(due_.cancel(j.id), j.t.pending());
+}
+
+void server::fired(job& j, const timer_wheel& wheel) {
+    ++books_.fired;
+    ++operations_;
+    REQUIRE(!j.t.pending());
+    REQUIRE_EQ(due_.due(j.id), wheel.now());  // none if it has fired before
+    due_.cancel(j.id);
+}
+
+// --- what the timers do ---
+
+void server::beat(job& j) {
+    const jiffies next = j.t.expires() + j.period;
+    REQUIRE_EQ(wheel_.arm_next(j.t, j.period), 0);
+    REQUIRE_EQ(j.t.expires(), next);
+    note(j, false);
+}
+
+void server::renew(job& j) { arm_at(j, wheel_.now() + 89 * day + below(2 * day)); }
+
+void server::close_idle(job& j) { close(*j.of); }
+
+void server::retry(job& j) {
+    if (below(2) == 0)
+        arm_at(j, wheel_.now() + 10 * second);
+    else
+        close(*j.of);
+}
+
+// --- what the world does ---
+
+void server::open() {
+    connections_.push_back(std::make_unique<connection>(*this, next_id_));
+    next_id_ += 2;
+    connection& c = *connections_.back();
+    c.place = connections_.size() - 1;
+    c.patience = 10 * minute << below(9);  // up to two days
+    push_back(c);
+}
+
+void server::close(connection& c) {
+    burn(c.idle);
+    burn(c.request);
+    const std::size_t place = c.place;
+    connections_.back()->place = place;
+    std::swap(connections_[place], connections_.back());
+    connections_.pop_back();
+}
+
+void server::push_back(connection& c) { arm_at(c.idle, wheel_.now() + c.patience); }
+
+// Most requests are answered; those that are not will time out.
+void server::answer() {
+    for (auto& c : connections_)
+        if (c->request.t.pending() && below(10) != 0) cancel(c->request);
+}
+
+void server::talk(connection& c) {
+    push_back(c);
+    if (below(4) != 0)
+        arm_at(c.request, wheel_.now() + 5 * second + below(100));
+    else
+        cancel(c.request);  // whether or not there is one
+    if (below(100) == 0) arm_at(c.idle, wheel_.now() + 1 + below(minute));  // asked to go soon
+}
+
+// Times of traffic, and hours in which nothing but timers moves.
+void server::live() {
+    ++events_;
+    const bool busy = below(6) != 0;
+    next_event_ = wheel_.now() + pause(busy);
+    answer();
+    if (connections_.size() < usual_connections) open();
+    if (below(50) == 0) close(*connections_[below(connections_.size())]);
+    for (jiffies i = busy ? below(4) : 0; i != 0 && !connections_.empty(); --i)
+        talk(*connections_[below(connections_.size())]);
+}
+
+// --- time ---
+
+// To the next wake-up or the next thing that happens, whichever is first.
+void server::hop(jiffies end) {
+    const jiffies wake = wheel_.next_wakeup().value_or(tvec::never);
+    REQUIRE_LE(wheel_.now() + 1, wake);
+    REQUIRE_LE(wake, due_.first().value_or(tvec::never));
+    const jiffies to = std::min({wake, next_event_, end});
+    const auto before = visits(wheel_);
+    REQUIRE(wheel_.advance(to).caught_up);
+    ++hops_;
+    idle_hops_ += to == wake && visits(wheel_) == before;
+    REQUIRE_LE(to + 1, due_.first().value_or(tvec::never));  // nothing was missed
+    if (to == next_event_) live();
+    if (hops_ % 5'000 == 0) audit();
+}
+
+void server::run(jiffies span) {
+    const jiffies end = wheel_.now() + span;
+    while (wheel_.now() < end) hop(end);
+    audit();
+}
+
+void server::audit() {
+    REQUIRE_EQ(check(wheel_), "");
+    REQUIRE_EQ(support::count_pending(wheel_), due_.size());
+    REQUIRE_EQ(wheel_.next_expiry(), due_.first());
+    REQUIRE_EQ(wheel_.count().fired, books_.fired);
+    REQUIRE(books_.balance(due_.size()));
+    // No idle ticking: a wake-up visits a timer, unless the one it was for has left its slot by
+    // a pull-in or by being destroyed; and what was armed bounds the visits.
+    REQUIRE_LE(idle_hops_, left_places_);
+    REQUIRE_LE(visits(wheel_), most_visits_);
+    REQUIRE_LE(hops_, events_ + most_visits_ + left_places_ + 1);  // 1: the end of the run
+}
+
+void server::shut_down() {
+    std::size_t shown = 0;
+    wheel_.drain([&](tvec::timer& t) {
+        ++shown;
+        job& j = tvec::owner_of<&job::t>(t);
+        REQUIRE_EQ(due_.due(j.id), t.expires());
+        due_.cancel(j.id);
+    });
+    CHECK_GE(shown, 2 + connections_.size());  // eleven years, never, and who is connected
+    CHECK_EQ(due_.size(), 0);
+    CHECK(books_.balance(shown));
+    CHECK(!wheel_.next_wakeup());
+    CHECK_EQ(check(wheel_), "");
+}
+
+}  // namespace
+
+Test(long_life, ten_years_of_a_server_balance, .timeout = 300) {  // T72
+    server s(0, 2026);
+    s.run(10 * year);
+    CHECK_GE(s.operations(), 3'000'000);
+    CHECK_GE(s.account().fired, 100'000);
+    CHECK_GE(s.account().cancelled, 100'000);
+    CHECK_GE(s.account().destroyed, 20'000);
+    s.shut_down();
+}
+
+Test(long_life, a_year_of_a_server_that_starts_at_an_awkward_time_balances) {
+    for (const jiffies start : {(jiffies{1} << 32) - 300, (jiffies{1} << 40) - 1}) {
+        server s(start, 7);
+        s.run(year);
+        s.shut_down();
+    }
+}
