@@ -9,7 +9,7 @@ ARGS ?=
 TIME ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz bench check format bootstrap configure clean
+.PHONY: help run test exhaustive fuzz bench check format bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -19,6 +19,9 @@ run: configure ## serve thousands of connections for 20 s, every timeout on the 
 
 test: configure ## build and run the test suite
 	@meson test -C $(BUILD) --print-errorlogs $(ARGS)
+
+exhaustive: configure ## visit every state of small wheels: half an hour, and gigabytes
+	@meson test -C $(BUILD) --verbose --num-processes 1 --suite long $(ARGS)
 
 fuzz: ## fuzz the wheel and the clock beside their models, for TIME seconds
 	@scripts/fuzz --time $(TIME) $(ARGS)

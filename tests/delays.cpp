@@ -58,6 +58,22 @@ Test(delays, are_as_exact_by_single_ticks_and_by_wakeups_as_by_a_jump) {
         }
 }
 
+Test(delays, around_every_edge_are_exact_from_every_phase_of_the_root) {
+    constexpr jiffies phases = tvec::geometry::ring_of(tvec::geometry::root);
+    for (const jiffies base : {jiffies{0}, (jiffies{1} << 26) - phases, jiffies{1} << 33})
+        for (jiffies phase = 0; phase < phases; ++phase)
+            for (const jiffies delay : support::edges()) {
+                const jiffies start = base + phase;
+                timer_wheel wheel(start);
+                probe p;
+                wheel.arm_after(p.t, delay);
+                REQUIRE_LE(hop_to(wheel, start + delay - 1), tvec::geometry::levels);
+                REQUIRE_EQ(p.fired(), 0);
+                REQUIRE_LE(hop_to(wheel, start + delay), 1);
+                REQUIRE(p.fired_only_at(start + delay));
+            }
+}
+
 Test(delays, of_several_turns_of_the_root_are_exact_from_any_slot) {  // T22, T51
     for (jiffies start = 0; start < 1024; start += 37)
         for (const jiffies delay : {255, 256, 257, 511, 512, 1023, 1024 + 5, 256 * 4 - 1}) {

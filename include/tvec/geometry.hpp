@@ -29,15 +29,17 @@ inline constexpr jiffies never = (jiffies{1} << 63) - 1;
 
 namespace geometry {
 
-#ifdef TVEC_TINY_GEOMETRY  // one test program checks every state of a wheel this small
-inline constexpr unsigned root_bits = 2;
-inline constexpr unsigned level_bits = 1;
-#else
+#ifndef TVEC_TINY_GEOMETRY
 inline constexpr unsigned root_bits = 8;
 inline constexpr unsigned level_bits = 6;
+inline constexpr unsigned levels = 5;  ///< the root and four upper levels
+#else  // test programs visit every state of wheels this small: "root_bits, level_bits, levels"
+inline constexpr unsigned tiny[] = {TVEC_TINY_GEOMETRY};
+inline constexpr unsigned root_bits = tiny[0];
+inline constexpr unsigned level_bits = tiny[1];
+inline constexpr unsigned levels = tiny[2];
 #endif
 inline constexpr unsigned root = 0;
-inline constexpr unsigned levels = 5;           ///< the root and four upper levels
 inline constexpr unsigned overflow = levels;    ///< the "level" of what is beyond level 4
 inline constexpr unsigned laps = 2;             ///< per level: the one being run, the one to come
 inline constexpr unsigned chains_per_slot = 4;  ///< walked in lock step, so that misses overlap

@@ -1,0 +1,436 @@
+// Every state that a wheel can reach: a geometry so small that they can be counted, a few timers,
+// and every operation from every state, each with its result checked.
+//
+// The geometry is a compile definition of this program (TVEC_TINY_GEOMETRY: root bits, level bits,
+// levels) and so is the number of timers (TIMERS). Each timer may be armed for every tick up to
+// beyond the wheel, cancelled or destroyed; the wheel may be advanced by 0 to more than a lap, with
+// a budget of 1 or without; callbacks do nothing, re-arm their timer, cancel the others, re-arm
+// the others, or throw. After each:
+//   - what fired is what was due, on its tick and in the order of ticks; the rest is pending;
+//   - one visit at most with a budget of 1, and a wake-up at once if something is left;
+//   - the wake-up is neither past nor after the first expiry;
+//   - check() finds nothing;
+//   - hopping from wake-up to wake-up fires the rest, in a few hops.
+//
+// Two states are the same if they differ by a whole number of turns of the wheel, by the names of
+// the timers, or in nothing that the wheel will ever read. Arming and destroying again and again
+// without letting time pass leaves a trail of slots that look used; states with more than
+// `most_stale` of those are checked, but not gone on from.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <unordered_set>
+#include <vector>
+
+#include "support/divergence.hpp"
+#include "support/private_members.hpp"
+#include "tvec/inspect.hpp"
+
+namespace {
+
+using support::expect;
+using tvec::jiffies;
+namespace geometry = tvec::geometry;
+namespace of_wheel = support::of_wheel;
+
+constexpr unsigned timers = TIMERS;
+constexpr unsigned most_stale = MOST_STALE;
+
+// The wheel looks the same after this many ticks.
+constexpr jiffies turn = geometry::width_of(geometry::levels - 1) * geometry::ring_of(1);
+constexpr jiffies lap = geometry::width_of(geometry::overflow);
+constexpr jiffies longest_delay = turn + 2;  // beyond the reach of the top level
+static_assert(geometry::level_of(longest_delay) == geometry::overflow);
+
+enum class reaction : std::uint8_t { none, again, cancel_others, arm_others, fail, count };
+
+// The wheel, its timers, and what the model knows.
+struct arena {
+    tvec::timer_wheel wheel{turn};
+    std::array<tvec::timer, timers> timer;
+    std::array<jiffies, timers> due{};  // 0: not pending
+};
+
+arena* here = nullptr;
+reaction react = reaction::none;
+unsigned fires = 0;
+
+struct thrown_by_callback {};
+
+jiffies first_due() {
+    jiffies first = tvec::never;
+    for (const jiffies due : here->due)
+        if (due != 0) first = std::min(first, due);
+    return first;
+}
+
+void arm(unsigned i, jiffies delay) {
+    tvec::timer& t = here->timer[i];
+    const jiffies tick = here->wheel.now() + delay;
+    const bool was_pending = here->wheel.arm_at(t, tick);
+    expect(was_pending == (here->due[i] != 0), "arm said ", was_pending);
+    here->due[i] = std::max(tick, here->wheel.now() + 1);
+}
+
+void cancel(unsigned i) {
+    const bool was_pending = here->timer[i].cancel();
+    expect(was_pending == (here->due[i] != 0), "cancel said ", was_pending);
+    here->due[i] = 0;
+}
+
+void on_fire(tvec::timer_wheel& wheel, tvec::timer& t) {
+    const auto self = static_cast<unsigned>(&t - here->timer.data());
+    expect(here->due[self] == wheel.now(), "due at ", here->due[self], ", fired at ", wheel.now());
+    expect(first_due() == wheel.now(), "overtook a timer for ", first_due());
+    here->due[self] = 0;
+    ++fires;
+    if (react == reaction::again) arm(self, 1 + self);
+    for (unsigned i = 0; i < timers; ++i) {
+        if (i != self && react == reaction::cancel_others) cancel(i);
+        if (i != self && react == reaction::arm_others) arm(i, geometry::ring_of(0));
+    }
+    if (react == reaction::fail) throw thrown_by_callback{};
+}
+
+// --- one operation, as a number -----------------------------------------------------------------
+
+class operation {
+public:
+    static constexpr unsigned per_timer = longest_delay + 1 + 2;  // arms, cancel, destroy
+    static constexpr unsigned first_advance = timers * per_timer;
+    static constexpr unsigned budgets = 2;
+    static constexpr unsigned advances = (lap + 2) * budgets;
+    static constexpr unsigned count =
+        first_advance + advances * static_cast<unsigned>(reaction::count);
+
+    explicit operation(unsigned number) : number_(number) {}
+
+    // The same for all that advance the wheel in the same way and differ in the reaction. One
+    // number stands for all that do not advance it.
+    unsigned advance_number() const {
+        return number_ < first_advance ? advances : (number_ - first_advance) % advances;
+    }
+
+    // Returns whether it has fired anything, or was not to.
+    bool run() const {
+        if (number_ < first_advance) return touch(number_ / per_timer, number_ % per_timer), true;
+        fires = 0;
+        advance((number_ - first_advance) / advances, advance_number());
+        return fires != 0;
+    }
+
+private:
+    static void touch(unsigned i, unsigned what) {
+        if (what <= longest_delay) return arm(i, what);
+        if (what == longest_delay + 1) return cancel(i);
+        std::destroy_at(&here->timer[i]);
+        std::construct_at(&here->timer[i], on_fire);
+        here->due[i] = 0;
+    }
+
+    static void advance(unsigned reacting, unsigned how) {
+        react = static_cast<reaction>(reacting);
+        const std::size_t budget = how % budgets == 0 ? tvec::timer_wheel::unlimited : 1;
+        advance_by(how / budgets, budget);
+        react = reaction::none;
+    }
+
+    static void advance_by(jiffies ticks, std::size_t budget) {
+        const jiffies until = here->wheel.now() + ticks;
+        const auto before = visits();
+        try {
+            const auto [fired, caught_up] = here->wheel.advance(until, budget);
+            expect(fired == fires, "fired ", fired, ", really ", fires);
+            expect(!caught_up || first_due() > until, "missed ", first_due(), " of ", until);
+            expect(caught_up == (here->wheel.now() == until && here->wheel.next_wakeup() != until),
+                   "said caught_up=", caught_up, " with wake-up ", here->wheel.next_wakeup());
+            expect(caught_up || visits() - before == budget, "stopped within its budget");
+        } catch (const thrown_by_callback&) {
+            expect(here->wheel.next_wakeup() == here->wheel.now(), "a throw, and no wake-up now");
+        }
+        expect(visits() - before <= budget, "overran its budget");
+    }
+
+    static std::uint64_t visits() {
+        const auto& c = here->wheel.count();
+        return c.fired + c.moved + c.dropped;
+    }
+
+    unsigned number_;
+};
+
+// --- what must hold in every state --------------------------------------------------------------
+
+void verify_waking() {
+    const auto wakeup = here->wheel.next_wakeup();
+    const jiffies first = first_due();
+    expect(!wakeup || *wakeup >= here->wheel.now(), "wake-up in the past: ", wakeup);
+    expect(first == tvec::never || (wakeup && *wakeup <= first), "wake-up ", wakeup, " after ",
+           first);
+    for (unsigned i = 0; i < timers; ++i)
+        expect(here->timer[i].pending() == (here->due[i] != 0), "a timer is not what it was");
+}
+
+void verify_structure() {
+    const std::string fault = check(here->wheel);
+    expect(fault.empty(), fault);
+    const jiffies first = first_due();
+    expect(here->wheel.next_expiry() ==
+               (first == tvec::never ? std::nullopt : std::optional(first)),
+           "next_expiry");
+}
+
+// From here to the end by wake-ups alone. A place that a timer hangs in, or hung in, costs one
+// wake-up for each level below it.
+void verify_the_rest() {
+    constexpr unsigned enough = (timers + most_stale + 1) * (geometry::levels + 2);
+    unsigned hops = 0;
+    for (; const auto wakeup = here->wheel.next_wakeup(); ++hops) {
+        expect(hops <= enough, "too many wake-ups");
+        here->wheel.advance(*wakeup);
+    }
+    expect(first_due() == tvec::never, "no wake-up, and a timer for ", first_due());
+}
+
+// --- states -------------------------------------------------------------------------------------
+
+// The bytes of the arena that ever change: all but the slots between the levels.
+class snapshot {
+public:
+    snapshot() {
+        const auto* const bytes = reinterpret_cast<const std::byte*>(here);
+        const auto& levels = here->wheel.*member(of_wheel::levels{});
+        std::size_t from = 0;
+        for (unsigned level = 0; level < geometry::levels; ++level) {
+            const unsigned end = geometry::first_slot_of(level) + geometry::ring_of(level);
+            const auto at = [&](unsigned s) {
+                return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&levels[s]) -
+                                                bytes);
+            };
+            add(from, at(end));
+            from = at(geometry::first_slot_of(level + 1));
+        }
+        add(from, sizeof(arena));
+    }
+
+    void save() { copy(kept_.data(), reinterpret_cast<const std::byte*>(here)); }
+    void restore() const { copy(reinterpret_cast<std::byte*>(here), kept_.data()); }
+
+private:
+    struct range {
+        std::size_t from, size;
+    };
+
+    void add(std::size_t from, std::size_t to) { ranges_.push_back({from, to - from}); }
+
+    void copy(std::byte* to, const std::byte* from) const {
+        for (const range& r : ranges_) std::memcpy(to + r.from, from + r.from, r.size);
+    }
+
+    std::vector<range> ranges_;
+    std::vector<std::byte> kept_ = std::vector<std::byte>(sizeof(arena));
+};
+
+// 128 bits of hash stand for a state: two of a hundred million are confused once in 10^22 runs.
+struct fingerprint {
+    std::uint64_t a = 0x9e3779b97f4a7c15, b = 0xc2b2ae3d27d4eb4f;
+
+    void add(std::uint64_t value) {
+        a = std::rotl((a ^ value) * 0xff51afd7ed558ccd, 29);
+        b = std::rotl((b + value) * 0xc4ceb9fe1a85ec53, 31) ^ (a >> 17);
+    }
+    auto operator<=>(const fingerprint&) const = default;
+};
+
+struct hash {
+    std::size_t operator()(const fingerprint& f) const { return f.a ^ f.b >> 32; }
+};
+
+// The state in words, as far as the wheel will ever read it.
+class reading {
+public:
+    reading() : now_(here->wheel.now()), levels_(here->wheel.*member(of_wheel::levels{})) {
+        for (unsigned level = 0; level < geometry::levels; ++level)
+            for (unsigned i = 0; i < geometry::ring_of(level); ++i)
+                read_slot(geometry::first_slot_of(level) + i);
+        read_slot(geometry::overflow_slot);
+        read_slot(geometry::overflow_rest);
+    }
+
+    // Slots that look used and hold nothing, and links counted beyond those that are there.
+    unsigned stale() const { return stale_; }
+
+    fingerprint print() const {
+        std::array<unsigned, timers> names;
+        std::iota(names.begin(), names.end(), 0u);
+        fingerprint least = print(names);
+        while (std::next_permutation(names.begin(), names.end()))
+            least = std::min(least, print(names));
+        return least;
+    }
+
+private:
+    static constexpr std::size_t room = 64;
+
+    jiffies ahead(jiffies tick) const {
+        return tick == tvec::never ? tvec::never : tick - std::min(tick, now_);
+    }
+
+    void read_slot(unsigned s) {
+        const auto count = levels_.at_most(s);
+        const bool marked = s < geometry::overflow_slot && levels_.occupied(s);
+        if (count == 0 && !marked) return;
+        words_[size_++] =
+            s << 16 | static_cast<unsigned>(marked) << 15 | static_cast<unsigned>(count);
+        std::uint64_t there = 0;
+        levels_.for_each_in(s, [&](const tvec::detail::link&) { ++there; });
+        stale_ += static_cast<unsigned>(count - there + (there == 0 && marked));
+        for (unsigned c = 0; c < tvec::detail::slot::chains; ++c)
+            for (const auto* l = levels_[s][c].first(); l != &levels_.sentinel(); l = l->next)
+                read_timer(c, l);
+    }
+
+    void read_timer(unsigned chain, const tvec::detail::link* l) {
+        const auto distance = reinterpret_cast<const std::byte*>(l) -
+                              reinterpret_cast<const std::byte*>(here->timer.data());
+        const auto i = static_cast<unsigned>(distance) / unsigned{sizeof(tvec::timer)};
+        names_at_[size_] = true;
+        words_[size_++] = i;
+        words_[size_++] = chain << 1 | static_cast<unsigned>(here->timer[i].pending());
+        words_[size_++] = ahead(here->timer[i].expires());
+    }
+
+    fingerprint print(const std::array<unsigned, timers>& names) const {
+        fingerprint f;
+        f.add(now_ % turn);
+        f.add(ahead(here->wheel.*member(of_wheel::quiet{})));
+        f.add(ahead(here->wheel.*member(of_wheel::wake{})));
+        f.add(ahead(here->wheel.*member(of_wheel::next_burst{})));
+        f.add(ahead(here->wheel.*member(of_wheel::target{})));
+        f.add(ahead(here->wheel.*member(of_wheel::overflow_due{})));
+        for (const jiffies burst : here->wheel.*member(of_wheel::burst_at{})) f.add(ahead(burst));
+        for (std::size_t i = 0; i < size_; ++i) f.add(names_at_[i] ? names[words_[i]] : words_[i]);
+        return f;
+    }
+
+    jiffies now_;
+    const tvec::detail::levels& levels_;
+    std::array<std::uint64_t, room> words_;
+    std::array<bool, room> names_at_{};
+    std::size_t size_ = 0;
+    unsigned stale_ = 0;
+};
+
+// Breadth first. A state is kept as its fingerprint, the state it was reached from and the
+// operation that led here: to go on from it, its history is run again.
+class explorer {
+public:
+    explicit explorer(std::size_t limit) : limit_(limit) {
+        for (tvec::timer& t : here->timer) t = tvec::timer(on_fire);
+        origin_.save();
+        note(0, 0);
+    }
+
+    void run() {
+        std::size_t layer_end = 1;
+        for (std::size_t i = 0; i < reached_.size() && reached_.size() < limit_; ++i) {
+            if (i % (1 << 20) == 0 && i != 0) progress(i);
+            if (i == layer_end) {
+                layer_end = reached_.size();
+                ++depth_;
+            }
+            go_to(i);
+            current_.save();
+            fired_.fill(true);
+            for (unsigned o = 0; o < operation::count; ++o)
+                if (fired_[operation(o).advance_number()]) try_operation(i, o);
+        }
+    }
+
+    void summary() const {
+        std::printf("timers %u, levels %u, root bits %u, level bits %u, stale marks at most %u: "
+                    "%zu states, ",
+                    timers, geometry::levels, geometry::root_bits, geometry::level_bits, most_stale,
+                    reached_.size());
+        std::printf(reached_.size() < limit_ ? "all there are, at most %u operations from empty"
+                                             : "among them all within %u operations from empty",
+                    depth_);
+        std::printf("; %llu transitions, %llu of them to more stale marks\n",
+                    static_cast<unsigned long long>(transitions_),
+                    static_cast<unsigned long long>(cut_));
+    }
+
+private:
+    struct step {
+        std::uint32_t from;
+        std::uint32_t operation;
+    };
+
+    void progress(std::size_t i) const {
+        std::fprintf(stderr, "%zu states, %zu to go on from\n", reached_.size(),
+                     reached_.size() - i);
+    }
+
+    void try_operation(std::size_t from, unsigned o) {
+        current_.restore();
+        try {
+            fired_[operation(o).advance_number()] = operation(o).run();
+            ++transitions_;
+            verify_waking();
+            note(from, o);
+        } catch (const support::divergence& e) {
+            std::fprintf(stderr, "operation %u: %s\n", o, e.what());
+            explain(from);
+            std::exit(1);
+        }
+    }
+
+    void note(std::size_t from, unsigned o) {
+        const reading now;
+        if (now.stale() > most_stale) {
+            ++cut_;
+            return;
+        }
+        if (!seen_.insert(now.print()).second) return;
+        reached_.push_back({static_cast<std::uint32_t>(from), o});
+        verify_structure();
+        verify_the_rest();
+    }
+
+    void go_to(std::size_t i) {
+        std::vector<std::uint32_t> path;
+        for (; i != 0; i = reached_[i].from) path.push_back(reached_[i].operation);
+        origin_.restore();
+        for (; !path.empty(); path.pop_back()) operation(path.back()).run();
+    }
+
+    void explain(std::size_t i) const {
+        for (; i != 0; i = reached_[i].from)
+            std::fprintf(stderr, "  after operation %u\n", reached_[i].operation);
+    }
+
+    std::size_t limit_;
+    snapshot origin_, current_;
+    std::unordered_set<fingerprint, hash> seen_;
+    std::vector<step> reached_;
+    // By how the wheel is advanced: whether anything fires. If not, the reactions are all the same.
+    std::array<bool, operation::advances + 1> fired_{};
+    unsigned depth_ = 0;  // of the states that are gone on from
+    std::uint64_t transitions_ = 0;
+    std::uint64_t cut_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    static arena memory;
+    here = &memory;
+    explorer all(argc > 1 ? std::strtoull(argv[1], nullptr, 0) : ~std::size_t{0});
+    all.run();
+    all.summary();
+}
