@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/cleared.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
 #include "tvec/inspect.hpp"
@@ -122,7 +123,8 @@ Test(checking, finds_more_timers_than_a_slot_counts) {
 }
 
 Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
-    timer_wheel wheel;
+    const auto memory = std::make_unique<support::cleared<timer_wheel>>();
+    timer_wheel& wheel = *memory;
     probe p;
     const auto before = words_of(wheel);
     wheel.arm_after(p.t, 100);
@@ -143,7 +145,8 @@ Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
 }
 
 Test(checking, finds_a_tick_that_was_left_out) {
-    timer_wheel wheel;
+    const auto memory = std::make_unique<support::cleared<timer_wheel>>();
+    timer_wheel& wheel = *memory;
     probe p;
     wheel.arm_after(p.t, 100);
     const auto before = words_of(wheel);

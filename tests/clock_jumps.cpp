@@ -51,6 +51,24 @@ Test(clock_jumps, back_through_the_clock_layer_is_ignored_too) {
     CHECK_EQ(timers.wheel().now(), 1000);
 }
 
+Test(clock_jumps, over_a_night_asleep_fire_once_and_report_the_beats_missed) {  // T76
+    using namespace std::chrono_literals;
+    tvec::manual_clock::set(tvec::manual_clock::time_point(10s));
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
+    probe once, beat;
+    jiffies missed = 0;
+    beat.then = [&](timer_wheel&) { missed = timers.arm_next(beat.t, 20ms); };
+    timers.arm_after(once.t, 1s);
+    timers.arm_after(beat.t, 20ms);
+    tvec::manual_clock::advance(8h + 5ms);
+    CHECK_EQ(timers.run().fired, 2);
+    CHECK_EQ(missed, 8 * 3'600'000 / 20 - 1);
+    CHECK(once.fired_only_at(1'000));
+    tvec::manual_clock::advance(15ms);
+    CHECK_EQ(timers.run().fired, 1);
+    CHECK_EQ(missed, 0);
+}
+
 Test(clock_jumps, forward_fires_each_due_timer_once_and_visits_no_more) {  // T74, T48
     for (const jiffies jump : {jiffies{3'600'000}, jiffies{1} << 35, jiffies{1} << 40}) {
         timer_wheel wheel(99);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "support/check.hpp"
+#include "support/cleared.hpp"
 #include "support/starts.hpp"
 #include "tvec/timer_wheel.hpp"
 
@@ -43,7 +44,7 @@ template <class F> bool writes_only(crowd& c, std::size_t i, F act) {
 
 Test(one_line, push_back_cancel_and_arming_again_later_write_the_timer_alone) {
     for (const jiffies start : support::starts()) {
-        auto c = std::make_unique<crowd>(start);
+        auto c = std::make_unique<support::cleared<crowd>>(start);
         for (std::size_t i = 0; i < c->timers.size(); i += 7) {
             const jiffies due = c->timers[i].expires();
             const auto arm = [&](jiffies at) {
@@ -59,6 +60,6 @@ Test(one_line, push_back_cancel_and_arming_again_later_write_the_timer_alone) {
 }
 
 Test(one_line, pulling_in_writes_more) {
-    auto c = std::make_unique<crowd>(0);
+    auto c = std::make_unique<support::cleared<crowd>>(0);
     CHECK(!writes_only(*c, 5, [&](tvec::timer& t) { c->wheel.arm_at(t, 1); }));
 }

@@ -40,6 +40,12 @@ trace play(jiffies start, jiffies stride, bool scattered) {
     return fired;
 }
 
+// The trace as seen by one who lives `shift` earlier.
+trace shifted(trace fired, jiffies shift) {
+    for (auto& [tick, which] : fired) tick -= shift;
+    return fired;
+}
+
 }  // namespace
 
 Test(ordering, ticks_run_in_order_however_far_advance_jumps) {
@@ -64,6 +70,26 @@ Test(ordering, a_jump_fires_what_small_steps_fire) {  // T31; the order within a
         std::sort(steps.begin(), steps.end());
         std::sort(jump.begin(), jump.end());
         CHECK(steps == jump);
+    }
+}
+
+Test(ordering, a_replay_a_whole_turn_of_the_wheel_later_fires_in_the_same_order) {
+    for (const jiffies turns : {1, 2, 1'000}) {
+        const jiffies shift = turns * 2 * tvec::geometry::width_of(tvec::geometry::overflow);
+        for (const jiffies start : {0, 300, (1 << 26) - 7})
+            for (const jiffies stride : {1, 50, 40'000})
+                CHECK(shifted(play(start + shift, stride, false), shift) ==
+                      play(start, stride, false));
+    }
+}
+
+Test(ordering, a_replay_at_any_other_time_fires_the_same_timers_on_the_same_ticks) {
+    trace at_zero = play(0, 50, false);
+    std::sort(at_zero.begin(), at_zero.end());
+    for (const jiffies start : support::starts()) {
+        trace later = shifted(play(start, 50, false), start);
+        std::sort(later.begin(), later.end());
+        CHECK(later == at_zero);
     }
 }
 
