@@ -1,8 +1,8 @@
 #include "tvec/uring_wait.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
+
+#include "kernel.hpp"
 
 namespace tvec::detail {
 
@@ -11,25 +11,12 @@ namespace {
 /// Longer sleeps are cut into pieces: nobody needs them, and no kernel need be trusted with them.
 constexpr std::chrono::nanoseconds longest_sleep = std::chrono::hours(1);
 
-[[noreturn]] void refuse(const char* why) {
-    throw std::system_error(std::make_error_code(std::errc::operation_not_supported), why);
-}
-
-/// The wait ended for a reason that is part of a reactor's life.
-bool is_normal(int error) {
-    return error == ETIME || error == EINTR || error == EAGAIN || error == EBUSY;
-}
-
 int wait_until_completion(io_uring& ring) { return io_uring_submit_and_wait(&ring, 1); }
 
 int poll(io_uring& ring) { return io_uring_submit_and_get_events(&ring); }
 
 int wait_for(io_uring& ring, std::chrono::nanoseconds limit) {
-    const auto sleep = std::min(limit, longest_sleep);
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(sleep);
-    __kernel_timespec relative{};
-    relative.tv_sec = seconds.count();
-    relative.tv_nsec = (sleep - seconds).count();
+    auto relative = timespec_of<__kernel_timespec>(std::min(limit, longest_sleep));
     io_uring_cqe* unused = nullptr;
     return io_uring_submit_and_wait_timeout(&ring, &unused, 1, &relative, nullptr);
 }
@@ -47,8 +34,7 @@ void submit_and_wait(io_uring& ring, std::optional<std::chrono::nanoseconds> lim
     const int result = !limit                ? wait_until_completion(ring)
                        : limit->count() <= 0 ? poll(ring)
                                              : wait_for(ring, *limit);
-    if (result < 0 && !is_normal(-result))
-        throw std::system_error(-result, std::system_category(), "uring_wait: io_uring_enter");
+    if (result < 0 && !is_normal(-result)) fail(-result, "uring_wait: io_uring_enter");
 }
 
 }  // namespace tvec::detail

@@ -1,6 +1,5 @@
 /// \file
-/// All of tvec that needs no operating system beyond a clock. uring_wait.hpp comes on its own,
-/// because it includes liburing.
+/// All of tvec but the headers of io_uring, which come on their own because they include liburing.
 #pragma once
 
 #include "tvec/clocked_wheel.hpp"  // IWYU pragma: export
@@ -9,3 +8,4 @@
 #include "tvec/tick_clock.hpp"     // IWYU pragma: export
 #include "tvec/timer.hpp"          // IWYU pragma: export
 #include "tvec/timer_wheel.hpp"    // IWYU pragma: export
+#include "tvec/timerfd_alarm.hpp"  // IWYU pragma: export

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tvec/clocked_wheel.hpp"
+#include "tvec/detail/alarm_clock.hpp"
 
 namespace tvec {
 
@@ -58,9 +59,7 @@ private:
     std::optional<std::chrono::nanoseconds> limit() {
         const auto wakeup = timers_.next_wakeup();
         if (!wakeup) return std::nullopt;
-        const auto now = Clocked::clock::now();
-        if (*wakeup <= now) return std::chrono::nanoseconds::zero();
-        return std::chrono::ceil<std::chrono::nanoseconds>(*wakeup - now);
+        return detail::nanoseconds_from(Clocked::clock::now(), *wakeup);
     }
 
     io_uring& ring_;

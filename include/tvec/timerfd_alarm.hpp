@@ -1,0 +1,97 @@
+/// \file
+/// Waking a loop by a descriptor: for poll, epoll and the loops built on them, and where io_uring
+/// is refused.
+#pragma once
+
+#include "tvec/clocked_wheel.hpp"
+#include "tvec/detail/alarm_clock.hpp"
+
+namespace tvec {
+
+namespace detail {
+
+/// A timerfd.
+class alarm_descriptor {
+public:
+    explicit alarm_descriptor(alarm_clock clock);
+    ~alarm_descriptor();
+    alarm_descriptor(const alarm_descriptor&) = delete;
+    alarm_descriptor& operator=(const alarm_descriptor&) = delete;
+
+    int fd() const noexcept { return fd_; }
+    bool absolute() const noexcept { return absolute_; }
+    void set(std::chrono::nanoseconds time);
+    bool read();
+
+private:
+    int fd_;
+    bool absolute_;
+};
+
+}  // namespace detail
+
+/// A descriptor that becomes readable when a wheel has something to do. One timerfd serves all
+/// timers.
+///
+///     tvec::timerfd_alarm alarm{timers};
+///     watch(alarm.fd(), EPOLLIN);
+///     while (running) {
+///         alarm.rearm();                       // the last thing before the loop sleeps
+///         for (event& e : sleep())
+///             if (e.fd == alarm.fd()) alarm.acknowledge(); else handle(e);
+///         timers.run(256);                     // always, whatever woke us
+///     }
+///
+/// The wake-up is only an alarm: what time it is comes from the clock of `timers`. The descriptor
+/// may become readable too early, at most once for each wake-up that a push-back or a cancel has
+/// made needless.
+///
+/// Wheels on std::chrono::steady_clock and on boottime_clock set points in time of CLOCK_MONOTONIC
+/// and CLOCK_BOOTTIME (which does not wake a suspended machine). On any other clock, what is left
+/// is counted in real time when `rearm` is called.
+///
+/// `timers` must live as long as `rearm` is called; alarm and wheel may be destroyed in either
+/// order. A child made by fork shares the timer behind the descriptor: it must leave it alone.
+template <class Clocked> class timerfd_alarm {
+public:
+    /// An alarm that is not set; nothing is readable before the first `rearm`. Throws
+    /// std::system_error, if there is no descriptor left, say.
+    explicit timerfd_alarm(Clocked& timers)
+        : timers_(timers), descriptor_(detail::alarm_clock_of<clock>) {}
+
+    /// To be watched for reading, in any way that the loop likes, and not for anything else. It is
+    /// non-blocking and closes on exec.
+    int fd() const noexcept { return descriptor_.fd(); }
+
+    /// Sees to it that the descriptor is readable at timers.next_wakeup(), or before. Work left
+    /// over by a budget: at once. Call it last before every sleep.
+    ///
+    /// The alarm is only ever moved earlier. If it need not be, this is a comparison, else one
+    /// system call. Throws std::system_error, which leaves the alarm as it was.
+    void rearm() {
+        const auto wakeup = timers_.next_wakeup();
+        if (!wakeup || *wakeup >= set_for_) return;
+        descriptor_.set(detail::alarm_time<clock>(*wakeup, descriptor_.absolute()));
+        set_for_ = *wakeup;
+    }
+
+    /// Makes the descriptor unreadable again. Returns whether it was readable; if not, nothing has
+    /// changed. Until this is called, an alarm that has gone off stays readable. One system call.
+    /// Throws std::system_error.
+    bool acknowledge() {
+        const bool rang = descriptor_.read();
+        if (rang) set_for_ = not_set;
+        return rang;
+    }
+
+private:
+    using clock = typename Clocked::clock;
+    using time_point = typename Clocked::time_point;
+    static constexpr time_point not_set = time_point::max();
+
+    Clocked& timers_;
+    detail::alarm_descriptor descriptor_;
+    time_point set_for_ = not_set;
+};
+
+}  // namespace tvec

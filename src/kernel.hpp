@@ -1,0 +1,32 @@
+// What the drivers share in speaking to the kernel: its times and its errors.
+#pragma once
+
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+
+namespace tvec::detail {
+
+// What was tried cannot work here, and why.
+[[noreturn]] inline void refuse(const char* why) {
+    throw std::system_error(std::make_error_code(std::errc::operation_not_supported), why);
+}
+
+[[noreturn]] inline void fail(int error, const char* tried) {
+    throw std::system_error(error, std::system_category(), tried);
+}
+
+// Submitting or waiting ended for a reason that is part of a reactor's life.
+inline bool is_normal(int error) {
+    return error == ETIME || error == EINTR || error == EAGAIN || error == EBUSY;
+}
+
+template <class Timespec> Timespec timespec_of(std::chrono::nanoseconds time) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+    Timespec spec{};
+    spec.tv_sec = seconds.count();
+    spec.tv_nsec = (time - seconds).count();
+    return spec;
+}
+
+}  // namespace tvec::detail

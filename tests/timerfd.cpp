@@ -1,0 +1,184 @@
+// The descriptor that becomes readable when a timer is due. Never early is exact; late is not
+// judged.
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "support/appointment.hpp"
+#include "support/check.hpp"
+#include "support/forbid.hpp"
+#include "tvec/timerfd_alarm.hpp"
+
+using namespace std::chrono_literals;
+using wheel = tvec::clocked_wheel<>;
+using std::chrono::steady_clock;
+using support::appointment;
+
+TestSuite(timerfd, .timeout = 60);
+
+namespace {
+
+bool readable(int fd, std::chrono::milliseconds limit = 0ms) {
+    pollfd watched{fd, POLLIN, 0};
+    return poll(&watched, 1, static_cast<int>(limit.count())) == 1;
+}
+
+template <class Wheel> void turn(Wheel& timers, tvec::timerfd_alarm<Wheel>& alarm) {
+    alarm.rearm();
+    readable(alarm.fd(), 30s);
+    alarm.acknowledge();
+    timers.run();
+}
+
+}  // namespace
+
+Test(timerfd, a_thousand_timers_fire_none_early_none_lost_and_then_nothing_wakes) {
+    wheel timers;
+    tvec::timerfd_alarm alarm{timers};
+    const auto all = support::appointments(1'000);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i]->arm(timers, std::chrono::milliseconds(1 + i % 200));
+    int turns = 0;
+    for (; timers.next_wakeup(); ++turns) turn(timers, alarm);
+    for (const auto& a : all) CHECK(a->kept());
+    CHECK_LE(turns, 1'000);
+    alarm.rearm();
+    CHECK(!readable(alarm.fd(), 50ms));
+}
+
+Test(timerfd, an_epoll_loop_needs_nothing_else) {
+    wheel timers;
+    tvec::timerfd_alarm alarm{timers};
+    const int epoll = epoll_create1(EPOLL_CLOEXEC);
+    epoll_event watched{};
+    watched.events = EPOLLIN | EPOLLET;  // acknowledging and arming anew makes a new edge
+    epoll_ctl(epoll, EPOLL_CTL_ADD, alarm.fd(), &watched);
+    appointment a;
+    for (int i = 0; i < 5; ++i) {
+        a.arm(timers, 5ms);
+        while (!a.fired) {
+            alarm.rearm();
+            CHECK_EQ(epoll_wait(epoll, &watched, 1, 30'000), 1);
+            CHECK(alarm.acknowledge());
+            timers.run();
+        }
+        CHECK(a.kept());
+    }
+    close(epoll);
+}
+
+Test(timerfd, is_readable_until_acknowledged_and_then_no_more) {
+    wheel timers;
+    tvec::timerfd_alarm alarm{timers};
+    CHECK(!alarm.acknowledge());
+    appointment a;
+    a.arm(timers, 1ms);
+    alarm.rearm();
+    REQUIRE(readable(alarm.fd(), 30s));
+    CHECK(readable(alarm.fd()));
+    CHECK(alarm.acknowledge());
+    CHECK(!readable(alarm.fd()));
+    CHECK(!alarm.acknowledge());
+}
+
+Test(timerfd, a_push_back_costs_one_needless_wakeup_and_a_cancelled_timer_one_per_level) {
+    wheel timers;
+    tvec::timerfd_alarm alarm{timers};
+    appointment pushed;
+    pushed.arm(timers, 5ms);
+    alarm.rearm();
+    pushed.arm(timers, 40ms);
+    int turns = 0;
+    for (; !pushed.fired; ++turns) turn(timers, alarm);
+    CHECK(pushed.kept());
+    CHECK_LE(turns, 2);
+
+    appointment cancelled;
+    cancelled.arm(timers, 20ms);
+    alarm.rearm();
+    cancelled.t.cancel();
+    turn(timers, alarm);
+    alarm.rearm();
+    CHECK(!readable(alarm.fd(), 50ms));
+}
+
+Test(timerfd, arming_earlier_moves_the_alarm) {
+    wheel timers;
+    tvec::timerfd_alarm alarm{timers};
+    appointment far, near;
+    far.arm(timers, 1h);
+    alarm.rearm();
+    near.arm(timers, 10ms);
+    turn(timers, alarm);
+    CHECK(near.kept());
+    CHECK(!far.fired);
+}
+
+Test(timerfd, work_left_over_is_readable_at_once) {
+    wheel timers;
+    tvec::timerfd_alarm alarm{timers};
+    const auto all = support::appointments(10);
+    for (const auto& a : all) a->arm(timers, 1ms);
+    turn(timers, alarm);
+    for (const auto& a : all) a->arm(timers, 1ms);
+    usleep(5'000);
+    while (!timers.run(1).caught_up) {
+        alarm.rearm();
+        REQUIRE(readable(alarm.fd(), 30s));
+        alarm.acknowledge();
+    }
+    for (const auto& a : all) CHECK(a->kept());
+}
+
+Test(timerfd, boot_time_drives_a_wheel_too) {
+    using ticks = tvec::tick_clock<std::chrono::milliseconds, tvec::boottime_clock>;
+    tvec::clocked_wheel<ticks> timers;
+    tvec::timerfd_alarm alarm{timers};
+    tvec::timer t;
+    const auto deadline = tvec::boottime_clock::now() + 20ms;
+    timers.arm_at(t, deadline);
+    while (t.pending()) turn(timers, alarm);
+    CHECK(tvec::boottime_clock::now() >= deadline);
+}
+
+Test(timerfd, a_clock_that_the_kernel_does_not_know_is_counted_in_real_time) {
+    using ticks = tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>;
+    tvec::clocked_wheel<ticks> timers;
+    tvec::timerfd_alarm alarm{timers};
+    tvec::timer t;
+    timers.arm_after(t, 30ms);
+    const auto before = steady_clock::now();
+    alarm.rearm();
+    REQUIRE(readable(alarm.fd(), 30s));
+    CHECK(steady_clock::now() - before >= 30ms);
+}
+
+Test(timerfd, the_end_of_time_is_no_reason_to_wake) {
+    wheel timers;
+    tvec::timerfd_alarm alarm{timers};
+    tvec::timer last, never;
+    timers.arm_after(last, std::chrono::hours::max());
+    timers.wheel().arm_at(never, tvec::never);
+    alarm.rearm();
+    CHECK(!readable(alarm.fd(), 50ms));
+}
+
+Test(timerfd, alarm_and_wheel_go_in_either_order) {
+    auto timers = std::make_unique<wheel>();
+    auto alarm = std::make_unique<tvec::timerfd_alarm<wheel>>(*timers);
+    appointment a;
+    a.arm(*timers, 1ms);
+    alarm->rearm();
+    timers.reset();
+    CHECK(readable(alarm->fd(), 30s));  // an alarm that nobody needs any more
+    CHECK(alarm->acknowledge());
+}
+
+Test(timerfd, says_what_was_refused) {
+    wheel timers;
+    support::forbid(SYS_timerfd_create, EMFILE);
+    const std::string why = support::refusal([&] { tvec::timerfd_alarm alarm{timers}; });
+    CHECK(support::says(why, "timerfd_create"));
+    CHECK(support::says(why, "Too many open files"));
+}
