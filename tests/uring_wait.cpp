@@ -140,8 +140,7 @@ Test(uring_wait, a_full_completion_queue_is_no_error_and_loses_nothing) {
 }
 
 Test(uring_wait, works_on_each_kind_of_ring) {
-    for (const unsigned flags : {0u, unsigned{IORING_SETUP_COOP_TASKRUN},
-                                 unsigned{IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN},
+    for (const unsigned flags : {0u, unsigned{IORING_SETUP_COOP_TASKRUN}, support::deferred,
                                  unsigned{IORING_SETUP_SQPOLL}}) {
         if (!support::ring_exists(flags)) continue;
         ring r(4, flags);

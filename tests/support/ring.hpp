@@ -7,6 +7,9 @@
 
 namespace support {
 
+// Completions appear only when the thread enters the kernel to get them.
+inline constexpr unsigned deferred = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+
 inline bool ring_exists(unsigned flags) {
     io_uring probe{};
     if (io_uring_queue_init(4, &probe, flags) < 0) return false;

@@ -1,0 +1,171 @@
+#include "tvec/uring_timeout.hpp"
+
+#include <atomic>
+#include <fstream>
+#include <string>
+
+#include "kernel.hpp"
+
+namespace tvec::detail {
+
+namespace {
+
+constexpr unsigned tag_shift = 56, kind_shift = 54, number_shift = 24;
+constexpr std::uint32_t number_mask = (1u << (kind_shift - number_shift)) - 1;
+constexpr std::uint64_t timeout_mask = (1u << number_shift) - 1;
+
+/// No two alarms of a process have the same number, lest one took the other's completion for its
+/// own.
+std::uint32_t next_number() {
+    static std::atomic<std::uint32_t> numbers{0};
+    return numbers.fetch_add(1, std::memory_order_relaxed) & number_mask;
+}
+
+/// Up to Linux 7.0 an absolute timeout does not know that its process lives in a time namespace
+/// with a clock of its own. Where there are no such namespaces, there is no such file.
+bool lives_in_shifted_time() {
+    std::ifstream offsets("/proc/self/timens_offsets");
+    std::string clock;
+    long long seconds = 0, nanoseconds = 0;
+    while (offsets >> clock >> seconds >> nanoseconds)
+        if (seconds != 0 || nanoseconds != 0) return true;
+    return false;
+}
+
+/// How a timeout ends in the normal course of things, or for want of something that may be there
+/// at the next try.
+bool may_end_with(int error) { return is_normal(error) || error == ECANCELED || error == ENOMEM; }
+
+/// What was to be changed has gone off before. Its own completion says the rest, whether it comes
+/// before that of the change or after.
+bool came_too_late(int error) { return error == ENOENT || error == EALREADY; }
+
+}  // namespace
+
+ring_alarm::ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag)
+    : ring_(ring), clock_flag_(clock.id == CLOCK_BOOTTIME ? IORING_TIMEOUT_BOOTTIME : 0),
+      absolute_(clock.same_epoch && !lives_in_shifted_time()), tag_(tag), number_(next_number()) {
+    if (ring.flags & IORING_SETUP_IOPOLL)
+        refuse("uring_timeout: an IORING_SETUP_IOPOLL ring takes no timeouts");
+    if (ring.flags & IORING_SETUP_SQPOLL)
+        refuse("uring_timeout: on an IORING_SETUP_SQPOLL ring timeouts keep the kernel's thread "
+               "spinning, and their time is read too late; use uring_wait");
+}
+
+std::uint64_t ring_alarm::user_data(kind what) const noexcept {
+    return std::uint64_t{tag_} << tag_shift | static_cast<std::uint64_t>(what) << kind_shift |
+           std::uint64_t{number_} << number_shift | (timeouts_ & timeout_mask);
+}
+
+bool ring_alarm::is_mine(std::uint64_t data) const noexcept {
+    return is_uring_timeout(data, tag_) && (data >> number_shift & number_mask) == number_;
+}
+
+/// A place in the submission queue, if need be by submitting what is in it; else null.
+io_uring_sqe* ring_alarm::room() {
+    if (io_uring_sqe* const sqe = io_uring_get_sqe(&ring_)) return sqe;
+    const int result = io_uring_submit(&ring_);
+    if (result < 0 && !is_normal(-result)) fail(-result, "uring_timeout: io_uring_submit");
+    return io_uring_get_sqe(&ring_);
+}
+
+bool ring_alarm::set(std::chrono::nanoseconds time) {
+    if (cut_short_) return true;  // its completion comes at once, and then it is set anew
+    io_uring_sqe* const sqe = room();
+    if (sqe == nullptr) return false;
+    // A request that has not been submitted yet reads the new time as well: it is the earlier one.
+    time_ = timespec_of<__kernel_timespec>(time);
+    if (!in_flight_)
+        start(*sqe);
+    else if (can_move_)
+        move(*sqe);
+    else
+        cut_short(*sqe);
+    set_ = true;
+    return true;
+}
+
+void ring_alarm::start(io_uring_sqe& sqe) noexcept {
+    ++timeouts_;
+    const unsigned absolute = absolute_ ? IORING_TIMEOUT_ABS : 0;
+    io_uring_prep_timeout(&sqe, &time_, 0, clock_flag_ | absolute);  // 0: nothing else completes it
+    io_uring_sqe_set_data64(&sqe, user_data(kind::timeout));
+    in_flight_ = true;
+}
+
+void ring_alarm::move(io_uring_sqe& sqe) noexcept {
+    const unsigned absolute = absolute_ ? IORING_TIMEOUT_ABS : 0;  // it keeps its clock
+    io_uring_prep_timeout_update(&sqe, &time_, user_data(kind::timeout), absolute);
+    tag_change(sqe, kind::move);
+}
+
+/// Where a timeout cannot be moved, it is removed. That completes it at once, and the turn after
+/// that sets it anew.
+void ring_alarm::cut_short(io_uring_sqe& sqe) noexcept {
+    io_uring_prep_timeout_remove(&sqe, user_data(kind::timeout), 0);
+    tag_change(sqe, kind::cut);
+    cut_short_ = true;
+}
+
+void ring_alarm::tag_change(io_uring_sqe& sqe, kind what) noexcept {
+    io_uring_sqe_set_data64(&sqe, user_data(what));
+    if (ring_.features & IORING_FEAT_CQE_SKIP) sqe.flags |= IOSQE_CQE_SKIP_SUCCESS;
+}
+
+bool ring_alarm::complete(std::uint64_t data, int result) {
+    if (!is_mine(data)) return false;
+    const int error = result < 0 ? -result : 0;
+    switch (static_cast<kind>(data >> kind_shift & 3)) {
+    case kind::timeout:
+        if (in_flight_ && data == user_data(kind::timeout)) ended(error);
+        break;
+    case kind::move:
+        if (error != 0 && !came_too_late(error)) not_moved();
+        break;
+    case kind::cut:
+        if (error != 0 && !came_too_late(error))
+            fail(error, "uring_timeout: IORING_OP_TIMEOUT_REMOVE");
+        break;
+    case kind::removal:
+        leaving_ = false;
+        break;
+    }
+    return true;
+}
+
+void ring_alarm::ended(int error) {
+    in_flight_ = cut_short_ = set_ = false;
+    if (error == EINVAL && clock_flag_ != 0) {
+        clock_flag_ = 0;  // before Linux 5.15: the clock that stands still in a suspend must do
+        absolute_ = false;
+    } else if (error != 0 && !may_end_with(error)) {
+        fail(error, "uring_timeout: IORING_OP_TIMEOUT");
+    }
+}
+
+/// The kernel cannot move timeouts (before Linux 5.11): this one is still set for later.
+void ring_alarm::not_moved() noexcept {
+    can_move_ = false;
+    set_ = cut_short_;
+}
+
+bool ring_alarm::queue_removal() {
+    if (timeouts_ == 0 || leaving_) return true;
+    io_uring_sqe* const sqe = room();
+    if (sqe == nullptr) return false;
+    io_uring_prep_timeout_remove(sqe, user_data(kind::timeout), 0);
+    io_uring_sqe_set_data64(sqe, user_data(kind::removal));
+    leaving_ = true;
+    return true;
+}
+
+io_uring_cqe& ring_alarm::wait_for_completion() {
+    io_uring_cqe* cqe = nullptr;
+    while (io_uring_peek_cqe(&ring_, &cqe) != 0) {
+        const int result = io_uring_submit_and_wait(&ring_, 1);
+        if (result < 0 && !is_normal(-result)) fail(-result, "uring_timeout: io_uring_enter");
+    }
+    return *cqe;
+}
+
+}  // namespace tvec::detail

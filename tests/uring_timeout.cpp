@@ -1,0 +1,549 @@
+// One timeout request for all timers, in a ring whose wait is somebody else's. What is queued and
+// how completions are taken is judged exactly; late is not judged.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "support/appointment.hpp"
+#include "support/check.hpp"
+#include "support/ring.hpp"
+#include "tvec/uring_timeout.hpp"
+
+using namespace std::chrono_literals;
+using wheel = tvec::clocked_wheel<>;
+using alarm_of_wheel = tvec::uring_timeout<wheel>;
+using std::chrono::steady_clock;
+using support::appointment;
+using support::ring;
+
+TestSuite(uring_timeout, .timeout = 60);
+
+namespace {
+
+unsigned queued(ring& r) { return io_uring_sq_ready(&r.get()); }
+
+const io_uring_sqe& last_queued(ring& r) {
+    const io_uring_sq& sq = r.get().sq;
+    return sq.sqes[(sq.sqe_tail - 1) & sq.ring_mask];
+}
+
+// Returns how many completions were not the alarm's.
+template <class Alarm> unsigned reap(ring& r, Alarm& alarm) {
+    unsigned foreign = 0;
+    r.reap([&](const io_uring_cqe& cqe) { foreign += !alarm.complete(cqe); });
+    return foreign;
+}
+
+template <class Wheel, class Alarm> unsigned turn(ring& r, Wheel& timers, Alarm& alarm) {
+    REQUIRE(alarm.prepare());
+    io_uring_submit_and_wait(&r.get(), 1);
+    const unsigned foreign = reap(r, alarm);
+    timers.run();
+    return foreign;
+}
+
+using manual_ticks = tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>;
+using manual_wheel = tvec::clocked_wheel<manual_ticks>;
+
+// By the wheel's clock the alarm may still be moved; by the ring's it has gone off.
+template <class Alarm>
+void set_off_and_move_too_late(ring& r, manual_wheel& timers, Alarm& alarm, tvec::timer& far,
+                               tvec::timer& near) {
+    timers.arm_after(far, 2ms);
+    REQUIRE(alarm.prepare());
+    io_uring_submit(&r.get());
+    usleep(4'000);
+    timers.arm_after(near, 1ms);
+    REQUIRE(alarm.prepare());
+    REQUIRE_EQ(last_queued(r).timeout_flags, IORING_TIMEOUT_UPDATE);
+    io_uring_submit(&r.get());
+}
+
+// Lets time pass until what has been submitted has completed.
+void let_complete(ring& r, std::chrono::milliseconds delay) {
+    usleep(static_cast<useconds_t>(delay / 1us));
+    io_uring_get_events(&r.get());
+}
+
+// liburing 2.3 declares functions for this and does not export them.
+long set_up(ring& r, unsigned operation, void* what, unsigned n) {
+    return syscall(__NR_io_uring_register, r.get().ring_fd, operation, what, n);
+}
+
+}  // namespace
+
+// --- what is queued -----------------------------------------------------------------------------
+
+Test(uring_timeout, one_absolute_timeout_that_no_completion_of_others_completes) {  // T130
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment a, b;
+    a.arm(timers, 20ms);
+    b.arm(timers, 30ms);
+    REQUIRE(alarm.prepare());
+    REQUIRE_EQ(queued(r), 1);
+    const io_uring_sqe& sqe = last_queued(r);
+    CHECK_EQ(sqe.opcode, IORING_OP_TIMEOUT);
+    CHECK_EQ(sqe.timeout_flags, IORING_TIMEOUT_ABS);  // no clock flag: CLOCK_MONOTONIC
+    CHECK_EQ(sqe.off, 0);
+    CHECK(tvec::is_uring_timeout(sqe.user_data));
+    CHECK_EQ(sqe.user_data >> 56, 0xA7);
+    for (int i = 0; i < 5; ++i) r.queue_nop();
+    io_uring_submit_and_wait(&r.get(), 5);
+    CHECK_EQ(reap(r, alarm), 5);
+    CHECK(steady_clock::now() > a.deadline || io_uring_cq_ready(&r.get()) == 0);
+    while (!b.fired) turn(r, timers, alarm);
+    CHECK(a.kept() && b.kept());
+}
+
+Test(uring_timeout, an_earlier_deadline_moves_it_and_a_later_one_queues_nothing) {  // T132
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment a, b;
+    CHECK(alarm.prepare());
+    CHECK_EQ(queued(r), 0);
+    a.arm(timers, 1h);
+    CHECK(alarm.prepare());
+    CHECK(alarm.prepare());
+    CHECK_EQ(queued(r), 1);
+    io_uring_submit(&r.get());
+    a.arm(timers, 2h);
+    CHECK(alarm.prepare());
+    CHECK_EQ(queued(r), 0);
+    b.arm(timers, 20ms);
+    CHECK(alarm.prepare());
+    CHECK_EQ(queued(r), 1);
+    CHECK_EQ(last_queued(r).opcode, IORING_OP_TIMEOUT_REMOVE);
+    CHECK_EQ(last_queued(r).timeout_flags, IORING_TIMEOUT_UPDATE | IORING_TIMEOUT_ABS);
+    b.t.cancel();
+    CHECK(alarm.prepare());
+    CHECK_EQ(queued(r), 1);
+    io_uring_submit_and_wait(&r.get(), 1);
+    CHECK_EQ(reap(r, alarm), 0);
+    CHECK(steady_clock::now() >= b.deadline);
+}
+
+Test(uring_timeout, moving_what_has_not_been_submitted_yet_is_right_too) {  // T137
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment far, nearer, near;
+    far.arm(timers, 3h);
+    CHECK(alarm.prepare());
+    nearer.arm(timers, 2h);
+    CHECK(alarm.prepare());
+    near.arm(timers, 10ms);
+    CHECK(alarm.prepare());
+    CHECK_EQ(queued(r), 3);
+    while (!near.fired) turn(r, timers, alarm);
+    CHECK(near.kept());
+}
+
+Test(uring_timeout, without_a_timer_nothing_is_queued_and_nothing_wakes) {  // T143
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    tvec::timer never;
+    timers.wheel().arm_at(never, tvec::never);
+    CHECK(alarm.prepare());
+    CHECK_EQ(queued(r), 0);
+}
+
+Test(uring_timeout, a_move_posts_a_completion_only_where_the_kernel_cannot_skip_it) {  // T142
+    for (const bool skips : {true, false}) {
+        ring r;
+        if (!(r.get().features & IORING_FEAT_CQE_SKIP)) cr_skip("no IORING_FEAT_CQE_SKIP here");
+        if (!skips) r.get().features &= ~unsigned{IORING_FEAT_CQE_SKIP};
+        wheel timers;
+        alarm_of_wheel alarm{r.get(), timers};
+        appointment far, near;
+        far.arm(timers, 2h);
+        REQUIRE(alarm.prepare());
+        io_uring_submit(&r.get());
+        near.arm(timers, 1h);
+        REQUIRE(alarm.prepare());
+        io_uring_submit(&r.get());
+        CHECK_EQ(io_uring_cq_ready(&r.get()), skips ? 0 : 1);
+        CHECK_EQ(reap(r, alarm), 0);
+    }
+}
+
+// --- results ------------------------------------------------------------------------------------
+
+Test(uring_timeout, a_kernel_that_cannot_move_it_has_it_removed_and_set_anew) {  // T131, T142
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment far, nearer, near;
+    far.arm(timers, 2h);
+    REQUIRE(alarm.prepare());
+    nearer.arm(timers, 1h);
+    REQUIRE(alarm.prepare());
+    io_uring_submit(&r.get());
+    alarm.complete(last_queued(r).user_data, -EINVAL);  // as Linux 5.10 answers an update
+    REQUIRE(alarm.prepare());                           // it is still set for the later time
+    REQUIRE_EQ(queued(r), 1);
+    CHECK_EQ(last_queued(r).opcode, IORING_OP_TIMEOUT_REMOVE);
+    CHECK_EQ(last_queued(r).timeout_flags, 0);
+    near.arm(timers, 10ms);
+    REQUIRE(alarm.prepare());
+    CHECK_EQ(queued(r), 1);  // one removal is enough
+    int turns = 0;
+    for (; !near.fired; ++turns) turn(r, timers, alarm);
+    CHECK(near.kept());
+    CHECK_LE(turns, 3);  // the removal's, the alarm's, and the wheel's rounding
+}
+
+Test(uring_timeout, every_way_to_end_that_may_pass_is_followed_by_a_new_timeout) {  // T131
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment a;
+    a.arm(timers, 1h);
+    for (const int result : {-ETIME, 0, -ECANCELED, -EAGAIN, -EBUSY, -ENOMEM, -EINTR}) {
+        REQUIRE(alarm.prepare());
+        REQUIRE_EQ(last_queued(r).opcode, IORING_OP_TIMEOUT);
+        const std::uint64_t ours = last_queued(r).user_data;
+        io_uring_submit(&r.get());
+        CHECK(alarm.complete(ours, result));
+        REQUIRE(alarm.prepare());
+        CHECK_EQ(queued(r), 1);
+        CHECK_NE(last_queued(r).user_data, ours);
+        CHECK(alarm.complete(ours, -ECANCELED));  // T133: a stale one changes nothing
+        CHECK(alarm.prepare());
+        CHECK_EQ(queued(r), 1);
+        CHECK(alarm.complete(last_queued(r).user_data, -ETIME));
+        io_uring_submit(&r.get());
+    }
+}
+
+Test(uring_timeout, a_refusal_that_will_not_pass_is_thrown_with_what_was_tried) {  // T131
+    ring r(8, IORING_SETUP_R_DISABLED);
+    io_uring_restriction only_nops{};
+    only_nops.opcode = IORING_RESTRICTION_SQE_OP;
+    only_nops.sqe_op = IORING_OP_NOP;
+    REQUIRE_EQ(set_up(r, IORING_REGISTER_RESTRICTIONS, &only_nops, 1), 0);
+    REQUIRE_EQ(set_up(r, IORING_REGISTER_ENABLE_RINGS, nullptr, 0), 0);
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment a;
+    a.arm(timers, 10ms);
+    const std::string why = support::refusal([&] { turn(r, timers, alarm); });
+    CHECK(support::says(why, "IORING_OP_TIMEOUT"));
+    CHECK(support::says(why, "Permission denied"));
+}
+
+Test(uring_timeout, an_alarm_that_goes_off_while_it_is_being_moved_loses_no_wakeup) {  // T134
+    for (const unsigned flags : {0u, support::deferred}) {
+        if (!support::ring_exists(flags)) continue;
+        ring r(8, flags);
+        manual_wheel timers;
+        tvec::uring_timeout alarm{r.get(), timers};
+        tvec::timer far, near;
+        set_off_and_move_too_late(r, timers, alarm, far, near);
+        const auto before = steady_clock::now();
+        while (alarm.prepare() && queued(r) == 0) {  // both completions, in either order
+            io_uring_submit_and_wait(&r.get(), 1);
+            CHECK_EQ(reap(r, alarm), 0);
+        }
+        CHECK_EQ(last_queued(r).opcode, IORING_OP_TIMEOUT);
+        CHECK_EQ(turn(r, timers, alarm), 0);
+        CHECK(steady_clock::now() - before >= 1ms);
+    }
+}
+
+Test(uring_timeout, a_move_that_comes_too_late_neither_arms_twice_nor_forgets_to_arm) {  // T134
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment a, b;
+    a.arm(timers, 1h);
+    REQUIRE(alarm.prepare());
+    const std::uint64_t timeout = last_queued(r).user_data;
+    io_uring_submit(&r.get());
+    b.arm(timers, 10ms);
+    REQUIRE(alarm.prepare());
+    const std::uint64_t move = last_queued(r).user_data;
+    CHECK_NE(move, timeout);
+    for (const int too_late : {-ENOENT, -EALREADY}) {
+        CHECK(alarm.complete(move, too_late));
+        CHECK(alarm.prepare());
+        CHECK_EQ(queued(r), 1);  // its own completion is still to come
+    }
+    CHECK(alarm.complete(timeout, -ETIME));
+    CHECK(alarm.prepare());
+    CHECK_EQ(queued(r), 2);
+    CHECK_EQ(last_queued(r).opcode, IORING_OP_TIMEOUT);
+}
+
+// --- narrow rings -------------------------------------------------------------------------------
+
+Test(uring_timeout, a_full_submission_queue_is_submitted_to_make_room) {  // T135
+    ring r(4);
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment a;
+    for (int i = 0; i < 50; ++i) {
+        a.arm(timers, 5ms);
+        for (int k = 0; k < 4; ++k) r.queue_nop();
+        unsigned foreign = 0;
+        while (!a.fired) foreign += turn(r, timers, alarm);
+        CHECK(a.kept());
+        CHECK_EQ(foreign, 4);
+    }
+}
+
+Test(uring_timeout, says_when_there_is_no_room_and_sets_it_when_there_is) {  // T135
+    ring r(4);
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment a;
+    a.arm(timers, 5ms);
+    for (int k = 0; k < 4; ++k) r.queue_nop();
+    const int fd = r.get().enter_ring_fd;
+    r.get().enter_ring_fd = -1;
+    const std::string why = support::refusal([&] { (void)alarm.prepare(); });
+    r.get().enter_ring_fd = fd;
+    CHECK(support::says(why, "io_uring_submit"));
+    io_uring_submit(&r.get());
+    while (!a.fired) turn(r, timers, alarm);
+    CHECK(a.kept());
+}
+
+// --- more than one alarm, and other clocks ------------------------------------------------------
+
+Test(uring_timeout, alarms_that_share_a_ring_and_a_tag_claim_their_own) {
+    ring r;
+    wheel first, second;
+    alarm_of_wheel one{r.get(), first}, two{r.get(), second};
+    appointment a, b;
+    a.arm(first, 20ms);
+    b.arm(second, 10ms);
+    while (!a.fired || !b.fired) {
+        REQUIRE(one.prepare());
+        REQUIRE(two.prepare());
+        io_uring_submit_and_wait(&r.get(), 1);
+        r.reap([&](const io_uring_cqe& cqe) {
+            const bool ones = one.complete(cqe), twos = two.complete(cqe);
+            CHECK(ones != twos);
+        });
+        first.run();
+        second.run();
+    }
+    CHECK(a.kept() && b.kept());
+}
+
+Test(uring_timeout, the_tag_can_be_chosen) {
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers, 0x42};
+    appointment a;
+    a.arm(timers, 1h);
+    REQUIRE(alarm.prepare());
+    CHECK(tvec::is_uring_timeout(last_queued(r).user_data, 0x42));
+    CHECK(!tvec::is_uring_timeout(last_queued(r).user_data));
+}
+
+Test(uring_timeout, neither_addresses_nor_small_numbers_nor_liburings_own_are_taken_for_alarms) {
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    const auto heap = std::make_unique<int>();
+    const std::uint64_t addresses[] = {reinterpret_cast<std::uint64_t>(heap.get()),
+                                       reinterpret_cast<std::uint64_t>(&r),
+                                       0,
+                                       1,
+                                       4096,
+                                       LIBURING_UDATA_TIMEOUT};
+    for (const std::uint64_t data : addresses) {
+        CHECK(!tvec::is_uring_timeout(data));
+        CHECK(!alarm.complete(data, -ETIME));
+    }
+}
+
+Test(uring_timeout, boot_time_drives_a_wheel_too) {
+    using ticks = tvec::tick_clock<std::chrono::milliseconds, tvec::boottime_clock>;
+    for (const bool known : {true, false}) {  // T142: IORING_TIMEOUT_BOOTTIME came with Linux 5.15
+        ring r;
+        tvec::clocked_wheel<ticks> timers;
+        tvec::uring_timeout alarm{r.get(), timers};
+        tvec::timer t;
+        const auto deadline = tvec::boottime_clock::now() + 20ms;
+        timers.arm_at(t, deadline);
+        REQUIRE(alarm.prepare());
+        CHECK_EQ(last_queued(r).timeout_flags, IORING_TIMEOUT_ABS | IORING_TIMEOUT_BOOTTIME);
+        if (!known) {
+            CHECK(alarm.complete(last_queued(r).user_data, -EINVAL));
+            REQUIRE(alarm.prepare());
+            CHECK_EQ(last_queued(r).timeout_flags, 0);
+        }
+        while (t.pending()) turn(r, timers, alarm);
+        CHECK(tvec::boottime_clock::now() >= deadline);
+    }
+}
+
+Test(uring_timeout, a_clock_that_the_kernel_does_not_know_is_counted_in_real_time) {
+    ring r;
+    manual_wheel timers;
+    tvec::uring_timeout alarm{r.get(), timers};
+    tvec::timer t;
+    timers.arm_after(t, 30ms);
+    const auto before = steady_clock::now();
+    turn(r, timers, alarm);
+    CHECK(steady_clock::now() - before >= 30ms);
+    CHECK(t.pending());
+    tvec::manual_clock::advance(30ms);
+    timers.run();
+    CHECK(!t.pending());
+}
+
+// --- detaching, and what outlives what ----------------------------------------------------------
+
+Test(uring_timeout, detaching_takes_everything_out_and_hands_over_what_is_not_ours_in_order) {
+    ring r(4);
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment a;
+    std::vector<std::uint64_t> seen;
+    const auto note = [&](const io_uring_cqe& cqe) { seen.push_back(cqe.user_data); };
+
+    alarm.detach(note);  // never armed: nothing to do
+    CHECK_EQ(queued(r), 0);
+
+    a.arm(timers, 1h);
+    r.queue_nop(1);
+    REQUIRE(alarm.prepare());  // not submitted yet
+    r.queue_nop(2);
+    alarm.detach(note);
+    CHECK(seen == (std::vector<std::uint64_t>{1, 2}));
+    CHECK_EQ(io_uring_cq_ready(&r.get()), 0);
+
+    alarm.detach(note);
+    CHECK_EQ(seen.size(), 2);
+
+    a.arm(timers, 10ms);  // and on again
+    while (!a.fired) turn(r, timers, alarm);
+    CHECK(a.kept());
+}
+
+Test(uring_timeout, detaching_with_the_completion_already_queued_consumes_it) {
+    for (const unsigned flags : {0u, support::deferred}) {
+        if (!support::ring_exists(flags)) continue;
+        ring r(8, flags);
+        wheel timers;
+        alarm_of_wheel alarm{r.get(), timers};
+        appointment a;
+        a.arm(timers, 1ms);
+        r.queue_nop(7);
+        REQUIRE(alarm.prepare());
+        io_uring_submit(&r.get());
+        let_complete(r, 5ms);
+        unsigned foreign = 0;
+        alarm.detach([&](const io_uring_cqe& cqe) { foreign += cqe.user_data == 7; });
+        CHECK_EQ(foreign, 1);
+        let_complete(r, 5ms);
+        CHECK_EQ(io_uring_cq_ready(&r.get()), 0);
+    }
+}
+
+Test(uring_timeout, detaching_leaves_no_failed_move_behind) {
+    for (const unsigned flags : {0u, support::deferred}) {
+        if (!support::ring_exists(flags)) continue;
+        ring r(8, flags);
+        manual_wheel timers;
+        tvec::uring_timeout alarm{r.get(), timers};
+        tvec::timer far, near;
+        set_off_and_move_too_late(r, timers, alarm, far, near);
+        unsigned foreign = 0;
+        alarm.detach([&](const io_uring_cqe&) { ++foreign; });
+        CHECK_EQ(foreign, 0);
+        let_complete(r, 5ms);
+        CHECK_EQ(io_uring_cq_ready(&r.get()), 0);
+    }
+}
+
+Test(uring_timeout, a_handler_that_throws_while_detaching_loses_nothing) {
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment a;
+    a.arm(timers, 1h);
+    r.queue_nop(1);
+    r.queue_nop(2);
+    REQUIRE(alarm.prepare());
+    std::vector<std::uint64_t> seen;
+    const auto note = [&](const io_uring_cqe& cqe) {
+        seen.push_back(cqe.user_data);
+        if (cqe.user_data == 1) throw std::system_error();
+    };
+    support::refusal([&] { alarm.detach(note); });
+    alarm.detach(note);
+    CHECK(seen == (std::vector<std::uint64_t>{1, 2}));
+    CHECK_EQ(io_uring_cq_ready(&r.get()), 0);
+}
+
+Test(uring_timeout, orphans_are_known_as_such_and_ignored_by_the_alarms_that_follow) {  // T133
+    ring r(16);
+    wheel timers;
+    std::mt19937 random(7);
+    unsigned orphans = 0;
+    for (int i = 0; i < 2'000; ++i) {
+        auto alarm = std::make_unique<alarm_of_wheel>(r.get(), timers);
+        appointment a, b;
+        a.arm(timers, std::chrono::milliseconds(random() % 3));
+        REQUIRE(alarm->prepare());
+        if (random() % 2 != 0) b.arm(timers, 0ms);
+        REQUIRE(alarm->prepare());
+        io_uring_submit(&r.get());
+        if (random() % 8 == 0) io_uring_submit_and_wait(&r.get(), 1);
+        if (random() % 4 == 0) alarm->detach([&](const io_uring_cqe&) { ++orphans; });
+        if (random() % 2 == 0) alarm.reset();
+        r.reap([&](const io_uring_cqe& cqe) {
+            CHECK(tvec::is_uring_timeout(cqe.user_data));
+            orphans += !(alarm && alarm->complete(cqe));
+        });
+    }
+    CHECK_GE(orphans, 100);
+}
+
+Test(uring_timeout, ring_wheel_and_alarm_go_in_any_order) {  // T138
+    for (int first = 0; first < 3; ++first)
+        for (int second = 0; second < 3; ++second) {
+            auto r = std::make_unique<ring>();
+            auto timers = std::make_unique<wheel>();
+            auto alarm = std::make_unique<alarm_of_wheel>(r->get(), *timers);
+            appointment a;
+            a.arm(*timers, 1ms);
+            REQUIRE(alarm->prepare());
+            io_uring_submit(&r->get());
+            for (const int which : {first, second}) {
+                if (which == 0) r.reset();
+                if (which == 1) timers.reset();
+                if (which == 2) alarm.reset();
+                if (r && alarm) let_complete(*r, 2ms);
+            }
+            if (r && alarm) CHECK_EQ(reap(*r, *alarm), 0);
+        }
+}
+
+// --- refusals -----------------------------------------------------------------------------------
+
+Test(uring_timeout, refuses_a_polling_kernel_thread_and_says_what_to_use) {
+    ring r;
+    wheel timers;
+    io_uring polling = r.get();
+    polling.flags |= IORING_SETUP_SQPOLL;
+    const std::string why = support::refusal([&] { alarm_of_wheel alarm(polling, timers); });
+    CHECK(support::says(why, "IORING_SETUP_SQPOLL"));
+    CHECK(support::says(why, "uring_wait"));
+}
+
+Test(uring_timeout, refuses_a_ring_for_polled_devices) {
+    ring r(8, IORING_SETUP_IOPOLL);
+    wheel timers;
+    const std::string why = support::refusal([&] { alarm_of_wheel alarm(r.get(), timers); });
+    CHECK(support::says(why, "IORING_SETUP_IOPOLL"));
+}
