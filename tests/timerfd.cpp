@@ -1,6 +1,5 @@
 // The descriptor that becomes readable when a timer is due. Never early is exact; late is not
 // judged.
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include "support/appointment.hpp"
 #include "support/check.hpp"
 #include "support/forbid.hpp"
+#include "support/readable.hpp"
 #include "tvec/timerfd_alarm.hpp"
 
 using namespace std::chrono_literals;
@@ -19,14 +19,9 @@ TestSuite(timerfd, .timeout = 60);
 
 namespace {
 
-bool readable(int fd, std::chrono::milliseconds limit = 0ms) {
-    pollfd watched{fd, POLLIN, 0};
-    return poll(&watched, 1, static_cast<int>(limit.count())) == 1;
-}
-
 template <class Wheel> void turn(Wheel& timers, tvec::timerfd_alarm<Wheel>& alarm) {
     alarm.rearm();
-    readable(alarm.fd(), 30s);
+    support::wait_readable(alarm.fd(), 30s);
     alarm.acknowledge();
     timers.run();
 }
@@ -44,7 +39,7 @@ Test(timerfd, a_thousand_timers_fire_none_early_none_lost_and_then_nothing_wakes
     for (const auto& a : all) CHECK(a->kept());
     CHECK_LE(turns, 1'000);
     alarm.rearm();
-    CHECK(!readable(alarm.fd(), 50ms));
+    CHECK(!support::wait_readable(alarm.fd(), 50ms));
 }
 
 Test(timerfd, an_epoll_loop_needs_nothing_else) {
@@ -75,10 +70,10 @@ Test(timerfd, is_readable_until_acknowledged_and_then_no_more) {
     appointment a;
     a.arm(timers, 1ms);
     alarm.rearm();
-    REQUIRE(readable(alarm.fd(), 30s));
-    CHECK(readable(alarm.fd()));
+    REQUIRE(support::wait_readable(alarm.fd(), 30s));
+    CHECK(support::wait_readable(alarm.fd()));
     CHECK(alarm.acknowledge());
-    CHECK(!readable(alarm.fd()));
+    CHECK(!support::wait_readable(alarm.fd()));
     CHECK(!alarm.acknowledge());
 }
 
@@ -100,7 +95,7 @@ Test(timerfd, a_push_back_costs_one_needless_wakeup_and_a_cancelled_timer_one_pe
     cancelled.t.cancel();
     turn(timers, alarm);
     alarm.rearm();
-    CHECK(!readable(alarm.fd(), 50ms));
+    CHECK(!support::wait_readable(alarm.fd(), 50ms));
 }
 
 Test(timerfd, arming_earlier_moves_the_alarm) {
@@ -125,7 +120,7 @@ Test(timerfd, work_left_over_is_readable_at_once) {
     usleep(5'000);
     while (!timers.run(1).caught_up) {
         alarm.rearm();
-        REQUIRE(readable(alarm.fd(), 30s));
+        REQUIRE(support::wait_readable(alarm.fd(), 30s));
         alarm.acknowledge();
     }
     for (const auto& a : all) CHECK(a->kept());
@@ -150,7 +145,7 @@ Test(timerfd, a_clock_that_the_kernel_does_not_know_is_counted_in_real_time) {
     timers.arm_after(t, 30ms);
     const auto before = steady_clock::now();
     alarm.rearm();
-    REQUIRE(readable(alarm.fd(), 30s));
+    REQUIRE(support::wait_readable(alarm.fd(), 30s));
     CHECK(steady_clock::now() - before >= 30ms);
 }
 
@@ -161,7 +156,7 @@ Test(timerfd, the_end_of_time_is_no_reason_to_wake) {
     timers.arm_after(last, std::chrono::hours::max());
     timers.wheel().arm_at(never, tvec::never);
     alarm.rearm();
-    CHECK(!readable(alarm.fd(), 50ms));
+    CHECK(!support::wait_readable(alarm.fd(), 50ms));
 }
 
 Test(timerfd, alarm_and_wheel_go_in_either_order) {
@@ -171,7 +166,7 @@ Test(timerfd, alarm_and_wheel_go_in_either_order) {
     a.arm(*timers, 1ms);
     alarm->rearm();
     timers.reset();
-    CHECK(readable(alarm->fd(), 30s));  // an alarm that nobody needs any more
+    CHECK(support::wait_readable(alarm->fd(), 30s));  // an alarm that nobody needs any more
     CHECK(alarm->acknowledge());
 }
 

@@ -1,0 +1,37 @@
+/// \file
+/// Which way of waking works here.
+#pragma once
+
+#include <liburing.h>
+
+#include <string>
+
+namespace tvec {
+
+/// A way to wake a reactor, and the reason for it, in words for a log.
+struct waking {
+    enum class way { uring_wait, uring_timeout, timerfd_alarm };
+    way chosen;
+    std::string reason;
+};
+
+/// The name of the class: "uring_wait", say.
+const char* name_of(waking::way w) noexcept;
+
+/// Chooses the best way of waking that a ring allows. Give it what setting the ring up returned:
+///
+///     io_uring ring;
+///     const auto waking = tvec::choose_waking(io_uring_queue_init(256, &ring, flags), ring);
+///     log("woken by ", name_of(waking.chosen), ": ", waking.reason);
+///
+/// uring_wait where the kernel takes a deadline in a wait; else uring_timeout, where the ring takes
+/// timeouts; else timerfd_alarm, which needs no ring: if setting up has failed (`ring` is then not
+/// looked at), if entering the ring is forbidden (which a filter may do though setting up works),
+/// and if the ring is made for polled devices, whose waits do not sleep. The reason tells what
+/// failed, and what is known about the cause.
+///
+/// Only features are asked for, no versions. One system call; call it once, in the thread that will
+/// own the ring. Throws nothing but std::bad_alloc.
+waking choose_waking(int set_up, io_uring& ring);
+
+}  // namespace tvec

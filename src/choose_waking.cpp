@@ -1,0 +1,77 @@
+#include "tvec/choose_waking.hpp"
+
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+
+namespace tvec {
+
+namespace {
+
+/// The administrator's switch: 0 is on, 1 for the privileged, 2 off. Empty where there is none.
+std::string uring_disabled() {
+    std::ifstream file("/proc/sys/kernel/io_uring_disabled");
+    std::string value;
+    file >> value;
+    return value;
+}
+
+std::string cause_of(int error) {
+    const std::string disabled = uring_disabled();
+    switch (error) {
+    case EPERM:
+        return !disabled.empty() && disabled != "0"
+                   ? " (kernel.io_uring_disabled is " + disabled + ")"
+                   : " (a seccomp filter, as containers have them?)";
+    case ENOSYS:
+        return " (a kernel or a seccomp filter without io_uring)";
+    case EMFILE:
+        return " (RLIMIT_NOFILE)";
+    case ENOMEM:
+        return " (RLIMIT_MEMLOCK, on kernels before 5.12?)";
+    case EINVAL:
+        return " (a flag or a size that this kernel does not know)";
+    default:
+        return "";
+    }
+}
+
+std::string failure(const char* tried, int error) {
+    return tried + (": " + std::system_category().message(error)) + cause_of(error);
+}
+
+/// What entering the ring is forbidden with, or 0. Other errors are the reactor's to deal with.
+int forbidden(io_uring& ring) {
+    const int error = -io_uring_get_events(&ring);
+    return error == EPERM || error == EACCES || error == ENOSYS ? error : 0;
+}
+
+}  // namespace
+
+const char* name_of(waking::way w) noexcept {
+    switch (w) {
+    case waking::way::uring_wait:
+        return "uring_wait";
+    case waking::way::uring_timeout:
+        return "uring_timeout";
+    case waking::way::timerfd_alarm:
+        break;
+    }
+    return "timerfd_alarm";
+}
+
+waking choose_waking(int set_up, io_uring& ring) {
+    using way = waking::way;
+    if (set_up < 0) return {way::timerfd_alarm, failure("io_uring_queue_init", -set_up)};
+    if (ring.flags & IORING_SETUP_IOPOLL)
+        return {way::timerfd_alarm, "waits on an IORING_SETUP_IOPOLL ring do not sleep"};
+    if (const int error = forbidden(ring))
+        return {way::timerfd_alarm, failure("io_uring_enter", error)};
+    if (ring.features & IORING_FEAT_EXT_ARG)
+        return {way::uring_wait, "the kernel takes a deadline in a wait (IORING_FEAT_EXT_ARG)"};
+    if (ring.flags & IORING_SETUP_SQPOLL)
+        return {way::timerfd_alarm, "an IORING_SETUP_SQPOLL ring, and no IORING_FEAT_EXT_ARG"};
+    return {way::uring_timeout, "the kernel takes no deadline in a wait (no IORING_FEAT_EXT_ARG)"};
+}
+
+}  // namespace tvec

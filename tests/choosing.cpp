@@ -1,0 +1,125 @@
+// Which way of waking is chosen where something is refused, and what is said about it.
+#include <sys/syscall.h>
+
+#include <fstream>
+
+#include "support/appointment.hpp"
+#include "support/check.hpp"
+#include "support/forbid.hpp"
+#include "support/readable.hpp"
+#include "support/ring.hpp"
+#include "tvec/choose_waking.hpp"
+#include "tvec/timerfd_alarm.hpp"
+#include "tvec/uring_timeout.hpp"
+#include "tvec/uring_wait.hpp"
+
+using namespace std::chrono_literals;
+using support::ring;
+using tvec::choose_waking;
+using way = tvec::waking::way;
+
+TestSuite(choosing, .timeout = 60);
+
+namespace {
+
+void chooses(const tvec::waking& w, way expected, const char* because) {
+    cr_expect(w.chosen == expected, "chose %s: %s", name_of(w.chosen), w.reason.c_str());
+    cr_expect(support::says(w.reason, because), "%s does not say %s", w.reason.c_str(), because);
+}
+
+tvec::waking choose_after_set_up(unsigned entries, unsigned flags) {
+    io_uring r{};
+    const int set_up = io_uring_queue_init(entries, &r, flags);
+    tvec::waking w = choose_waking(set_up, r);
+    if (set_up >= 0) io_uring_queue_exit(&r);
+    return w;
+}
+
+}  // namespace
+
+Test(choosing, the_rings_own_wait_where_it_takes_a_deadline) {
+    for (const unsigned flags : {0u, support::deferred, unsigned{IORING_SETUP_SQPOLL}}) {
+        if (!support::ring_exists(flags)) continue;
+        ring r(8, flags);
+        if (!(r.get().features & IORING_FEAT_EXT_ARG)) cr_skip("no IORING_FEAT_EXT_ARG here");
+        chooses(choose_waking(0, r.get()), way::uring_wait, "IORING_FEAT_EXT_ARG");
+    }
+}
+
+Test(choosing, a_timeout_request_where_waits_take_no_deadline_unless_a_thread_polls) {
+    ring r;
+    r.get().features &= ~unsigned{IORING_FEAT_EXT_ARG};
+    chooses(choose_waking(0, r.get()), way::uring_timeout, "IORING_FEAT_EXT_ARG");
+    io_uring polling = r.get();
+    polling.flags |= IORING_SETUP_SQPOLL;
+    chooses(choose_waking(0, polling), way::timerfd_alarm, "IORING_SETUP_SQPOLL");
+}
+
+Test(choosing, a_descriptor_beside_a_ring_for_polled_devices) {
+    ring r(8, IORING_SETUP_IOPOLL);
+    chooses(choose_waking(0, r.get()), way::timerfd_alarm, "IORING_SETUP_IOPOLL");
+}
+
+Test(choosing, a_descriptor_where_a_filter_forbids_rings) {  // as containers do
+    support::forbid(SYS_io_uring_setup, EPERM);
+    chooses(choose_after_set_up(8, 0), way::timerfd_alarm, "io_uring_queue_init: Operation not");
+}
+
+Test(choosing, a_descriptor_where_the_kernel_has_no_rings) {
+    support::forbid(SYS_io_uring_setup, ENOSYS);
+    chooses(choose_after_set_up(8, 0), way::timerfd_alarm, "Function not implemented");
+}
+
+Test(choosing, a_descriptor_where_setting_up_works_and_entering_is_forbidden) {
+    for (const int error : {EPERM, ENOSYS}) {
+        ring r;
+        support::forbid(SYS_io_uring_enter, error);
+        chooses(choose_waking(0, r.get()), way::timerfd_alarm, "io_uring_enter");
+    }
+}
+
+Test(choosing, the_other_reasons_that_set_up_may_give_are_told) {
+    io_uring none{};
+    chooses(choose_waking(-EMFILE, none), way::timerfd_alarm, "RLIMIT_NOFILE");
+    chooses(choose_waking(-ENOMEM, none), way::timerfd_alarm, "RLIMIT_MEMLOCK");
+    chooses(choose_waking(-ENXIO, none), way::timerfd_alarm, "No such device");
+    chooses(choose_after_set_up(8, 1u << 31), way::timerfd_alarm, "does not know");
+}
+
+Test(choosing, the_administrators_switch_is_named) {
+    const char* const path = "/proc/sys/kernel/io_uring_disabled";
+    std::string was;
+    std::ifstream(path) >> was;
+    if (was.empty() || was == "0") cr_skip("io_uring is not disabled here");
+    chooses(choose_after_set_up(8, 0), way::timerfd_alarm, "kernel.io_uring_disabled");
+}
+
+Test(choosing, timers_go_on_by_the_descriptor_where_rings_are_forbidden) {
+    support::forbid(SYS_io_uring_setup, EPERM);
+    REQUIRE(choose_after_set_up(8, 0).chosen == way::timerfd_alarm);
+    tvec::clocked_wheel<> timers;
+    tvec::timerfd_alarm alarm{timers};
+    support::appointment a;
+    a.arm(timers, 10ms);
+    while (!a.fired) {
+        alarm.rearm();
+        support::wait_readable(alarm.fd(), 30s);
+        alarm.acknowledge();
+        timers.run();
+    }
+    CHECK(a.kept());
+}
+
+Test(choosing, a_ring_that_is_forbidden_while_it_is_in_use_says_so) {
+    ring r;
+    tvec::clocked_wheel<> timers;
+    tvec::uring_wait wait{r.get(), timers};
+    tvec::uring_timeout alarm{r.get(), timers};
+    support::appointment a;
+    a.arm(timers, 10ms);
+    support::forbid(SYS_io_uring_enter, EPERM);
+    CHECK(support::says(support::refusal([&] { wait(); }), "Operation not permitted"));
+    REQUIRE(alarm.prepare());
+    const std::string why = support::refusal([&] { alarm.detach([](const io_uring_cqe&) {}); });
+    CHECK(support::says(why, "Operation not permitted"));
+}
