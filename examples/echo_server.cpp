@@ -1,6 +1,6 @@
 // A TCP echo server on one io_uring, with every timeout on one tvec wheel: per connection an idle
 // timeout that every read pushes back, and a write timeout; a statistics line every second; and
-// the end of the run. The ring's own wait carries the next wake-up.
+// the end of the run. Who carries the next wake-up can be chosen: drivers.hpp.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
@@ -17,10 +17,10 @@
 
 #include "command_line.hpp"
 #include "descriptors.hpp"
+#include "drivers.hpp"
 #include "ring.hpp"
 #include "signals.hpp"
 #include "timer_books.hpp"
-#include "tvec/uring_wait.hpp"
 
 namespace {
 
@@ -32,6 +32,7 @@ struct options {
     std::string address = "127.0.0.1";
     std::uint16_t port = 0;
     std::string port_file;
+    std::string driver = "wait";
     unsigned connections = 4000;
     unsigned idle_ms = 2000;
     unsigned write_ms = 1000;
@@ -105,7 +106,7 @@ public:
 
 private:
     // Small numbers tag the server's own requests; any other tag is a connection's address.
-    enum own_tag : std::uint64_t { accepting = 1, signalled = 2, cancelling = 3 };
+    enum own_tag : std::uint64_t { accepting = 1, signalled = 2, cancelling = 3, waking = 4 };
 
     void listen();
     void announce() const;
@@ -123,7 +124,7 @@ private:
     options options_;
     example::ring ring_{4096};
     example::timers timers_;
-    tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
+    std::unique_ptr<example::driver> driver_;
     example::timer_books books_{timers_};
     totals totals_;
     totals last_;
@@ -229,7 +230,9 @@ void connection::look_after() {
 
 // --- server -------------------------------------------------------------------------------------
 
-server::server(const options& wanted) : options_(wanted), multishot_(!wanted.plain_accept) {
+server::server(const options& wanted)
+    : options_(wanted), driver_(example::make_driver(options_.driver, ring_, timers_, waking)),
+      multishot_(!wanted.plain_accept) {
     example::require_descriptors(options_.connections + 64);
     listen();
     signals_.watch(ring_, signalled);
@@ -282,13 +285,14 @@ int server::run() {
 }
 
 void server::turn() {
-    wait_();
+    driver_->sleep();
     ++totals_.wakeups;
     timers_.run(256);
     ring_.reap([this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
 }
 
 void server::complete(std::uint64_t tag, int result, bool more) {
+    if (driver_->complete(tag, result)) return;
     switch (tag) {
     case accepting:
         return accepted(result, more);
@@ -376,7 +380,7 @@ int server::print_summary() {
     const std::uint64_t leaked = totals_.accepted - totals_.closed;
     const auto& visits = timers_.wheel().count();
     example::lateness& late = books_.late();
-    fmt::print("\nserver, {:.1f} s\n", ran);
+    fmt::print("\nserver, {:.1f} s, woken by {}\n", ran, options_.driver);
     using example::print_line;
     print_line("connections", fmt::format("{} accepted, {} closed, {} leaked", totals_.accepted,
                                           totals_.closed, leaked));
@@ -417,6 +421,11 @@ options parse(int argc, char** argv) {
         ->check(CLI::Range(0, 65'535))
         ->capture_default_str();
     app.add_option("--port-file", o.port_file, "write the port to this file once listening");
+    app.add_option("--driver", o.driver,
+                   "what wakes the server for a timer: its own wait, a timeout in the ring, or a "
+                   "timerfd")
+        ->check(CLI::IsMember({"wait", "timeout", "timerfd"}))
+        ->capture_default_str();
     app.add_option("--connections", o.connections, "connections at a time to have descriptors for")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();

@@ -22,7 +22,9 @@ public:
             if (result != -EINVAL) break;
         }
         if (result < 0)
-            throw std::system_error(-result, std::system_category(), "cannot set up an io_uring");
+            throw std::system_error(
+                -result, std::system_category(),
+                "cannot set up an io_uring, which the sockets need whatever wakes the program");
     }
     ~ring() { io_uring_queue_exit(&ring_); }
     ring(const ring&) = delete;
@@ -43,6 +45,12 @@ public:
         prepare(sqe, arguments...);
         io_uring_sqe_set_data64(sqe, tag);
     }
+
+    // Submits what is queued, and sleeps until something has completed.
+    void submit_and_wait() { check(io_uring_submit_and_wait(&ring_, 1), "io_uring_enter"); }
+
+    // Submits what is queued, and fetches what has completed.
+    void submit_and_poll() { check(io_uring_submit_and_get_events(&ring_), "io_uring_enter"); }
 
     // Calls handle(tag, result, more) for what has completed, a bounded number of times, so that
     // the timers get their turn however busy the sockets are.
@@ -68,10 +76,12 @@ private:
         unsigned flags;
     };
 
-    void make_room() {
-        const int result = io_uring_submit(&ring_);
-        if (result < 0 && result != -EINTR)
-            throw std::system_error(-result, std::system_category(), "io_uring_submit");
+    void make_room() { check(io_uring_submit(&ring_), "io_uring_submit"); }
+
+    // A signal, and completions that have no room before others are reaped, are no errors.
+    static void check(int result, const char* tried) {
+        if (result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY) return;
+        throw std::system_error(-result, std::system_category(), tried);
     }
 
     int create(unsigned entries, unsigned flags) {
