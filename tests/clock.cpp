@@ -276,6 +276,21 @@ Test(clock, slack_and_periods_speak_chrono) {
     CHECK_EQ(beat.t.expires(), 50);
 }
 
+Test(clock, a_period_of_whole_ticks_is_as_many_whatever_a_tick_is_in_nanoseconds) {
+    CHECK_EQ(clock_of<frame>::ticks_to_cover(frame(1)), 1);
+    CHECK_EQ(clock_of<frame>::ticks_to_cover(1s), 60);
+    CHECK_EQ(clock_of<frame>::ticks_to_cover(16'666'666ns), 1);
+    CHECK_EQ(clock_of<frame>::ticks_to_cover(16'666'667ns), 2);
+    CHECK_EQ(clock_of<third_of_ms>::ticks_to_cover(third_of_ms(7)), 7);
+    CHECK_EQ(clock_of<nanoseconds>::ticks_to_cover(std::chrono::hours::max()), tvec::never);
+    manual_clock::set(at(0ns));
+    wheel_of<frame> timers;
+    probe beat;
+    timers.arm_after(beat.t, 1ns);
+    CHECK_EQ(timers.arm_next(beat.t, frame(1)), 0);
+    CHECK_EQ(beat.t.expires(), 2);
+}
+
 Test(clock, boot_time_and_steady_time_run) {
     const auto boot = tvec::boottime_clock::now();
     CHECK(boot.time_since_epoch() > 0ns);

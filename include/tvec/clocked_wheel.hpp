@@ -61,7 +61,7 @@ public:
     /// were missed.
     template <std::integral Rep, class Period>
     jiffies arm_next(timer& t, std::chrono::duration<Rep, Period> period) noexcept {
-        return wheel_.arm_next(t, Ticks::ticks_to_cover(saturated(period)));
+        return wheel_.arm_next(t, Ticks::ticks_to_cover(period));
     }
 
     // --- run ------------------------------------------------------------------------------------

@@ -108,10 +108,14 @@ template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock
         return detail::scale<ticks_per_unit, detail::rounding::up>(since_origin(t), never);
     }
 
-    /// How many ticks cover `d`. 0 if it is negative.
-    static constexpr jiffies ticks_to_cover(duration d) noexcept {
-        return detail::scale<ticks_per_unit, detail::rounding::up>(
-            d.count() > 0 ? unsigned_of(d) : 0, never);
+    /// How many ticks cover `d`, in whatever unit it is given: a whole number of ticks is covered
+    /// by as many. 0 if it is negative.
+    template <std::integral Rep, class Period>
+    static constexpr jiffies ticks_to_cover(std::chrono::duration<Rep, Period> d) noexcept {
+        using ticks_per_period = std::ratio_divide<Period, typename Tick::period>;
+        if (d <= d.zero()) return 0;
+        return detail::scale<ticks_per_period, detail::rounding::up>(
+            static_cast<std::uint64_t>(d.count()), never);
     }
 
     /// The first reading of the clock that lies in tick `j`, or the last that it can show.
