@@ -41,11 +41,13 @@ public:
         return reap([](const io_uring_cqe&) {});
     }
 
-    // Calls handle(const io_uring_cqe&) for what has completed. Returns how many there were.
-    template <class F> unsigned reap(F handle) {
+    // Calls handle(const io_uring_cqe&) for what has completed, `most` times at most. Returns how
+    // often.
+    template <class F> unsigned reap(F handle, unsigned most = ~0u) {
         unsigned head = 0, n = 0;
         io_uring_cqe* cqe = nullptr;
         io_uring_for_each_cqe(&ring_, head, cqe) {
+            if (n == most) break;
             handle(*cqe);
             ++n;
         }

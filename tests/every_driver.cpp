@@ -1,0 +1,263 @@
+// What a reactor may count on, whatever wakes it. Never early is exact; late is judged only by
+// bounds that no machine should miss.
+#include <sys/time.h>
+
+#include <csignal>
+#include <random>
+
+#include "support/appointment.hpp"
+#include "support/check.hpp"
+#include "support/loops.hpp"
+
+using namespace std::chrono_literals;
+using wheel = tvec::clocked_wheel<>;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+using support::appointment;
+
+TestSuite(every_driver, .timeout = 60);
+
+namespace {
+
+template <std::intmax_t PerSecond>
+using hertz = std::chrono::duration<long, std::ratio<1, PerSecond>>;
+
+// Timers that arm themselves again, and are slow now and then.
+template <class Wheel> class restless {
+public:
+    restless(Wheel& timers, std::mt19937& random) : timers_(timers), random_(random) { arm(); }
+
+    unsigned fired = 0;
+    unsigned early = 0;
+
+private:
+    void arm() {
+        const nanoseconds delay(random_() % 30'000'000);
+        deadline_ = steady_clock::now() + delay;
+        timers_.arm_after(t_, delay);
+    }
+    void on_fire() {
+        early += steady_clock::now() < deadline_;
+        ++fired;
+        if (random_() % 16 == 0) usleep(random_() % 3'000);
+        arm();
+    }
+
+    Wheel& timers_;
+    std::mt19937& random_;
+    steady_clock::time_point deadline_;
+    tvec::timer t_{tvec::call<&restless::t_, &restless::on_fire>};
+};
+
+template <template <class> class Loop, class Tick> void is_never_early() {
+    using ticked = tvec::clocked_wheel<tvec::tick_clock<Tick>>;
+    ticked timers;
+    Loop<ticked> loop{timers};
+    std::mt19937 random(11);
+    std::vector<std::unique_ptr<restless<ticked>>> all;
+    for (int i = 0; i < 30; ++i) all.push_back(std::make_unique<restless<ticked>>(timers, random));
+    for (const auto end = steady_clock::now() + 300ms; steady_clock::now() < end;) {
+        if (random() % 4 == 0) loop.poke();
+        loop.sleep();
+        timers.run(random() % 2 == 0 ? 8 : tvec::timer_wheel::unlimited);
+    }
+    unsigned fired = 0;
+    for (const auto& r : all) {
+        CHECK_EQ(r->early, 0);
+        fired += r->fired;
+    }
+    CHECK_GE(fired, 10);
+}
+
+template <class Wheel, class Loop>
+int turns_until_fired(Wheel& timers, Loop& loop, appointment& a) {
+    int turns = 0;
+    for (; !a.fired; ++turns) {
+        loop.sleep();
+        timers.run();
+    }
+    return turns;
+}
+
+}  // namespace
+
+EACH_DRIVER(every_driver, nothing_is_early_at_any_period_in_callbacks_and_after_slow_ones) {
+    is_never_early<Loop, hertz<10'000>>();
+    is_never_early<Loop, std::chrono::milliseconds>();
+    is_never_early<Loop, hertz<60>>();
+    is_never_early<Loop, hertz<100>>();
+}
+
+EACH_DRIVER(every_driver, a_thousand_timers_fire_none_early_none_lost_and_each_tick_wakes_once) {
+    wheel timers;
+    Loop<wheel> loop{timers};
+    const auto all = support::appointments(1'000);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i]->arm(timers, std::chrono::milliseconds(1 + i % 200));
+    int turns = 0;
+    for (; timers.next_wakeup(); ++turns) {
+        loop.sleep();
+        timers.run();
+    }
+    for (const auto& a : all) CHECK(a->kept());
+    CHECK_LE(turns, 250);
+}
+
+EACH_DRIVER(every_driver, a_handler_that_arms_earlier_is_woken_earlier) {
+    wheel timers;
+    Loop<wheel> loop{timers};
+    appointment far, near;
+    far.arm(timers, 1h);
+    loop.poke();
+    CHECK_EQ(loop.sleep(), 1);  // its handler arms a timer that is due sooner
+    near.arm(timers, 20ms);
+    turns_until_fired(timers, loop, near);
+    CHECK(near.kept());
+    CHECK(!far.fired);
+    CHECK(steady_clock::now() - near.deadline < 30s);
+}
+
+EACH_DRIVER(every_driver, a_later_deadline_costs_one_needless_wakeup_at_most) {  // T49
+    wheel timers;
+    Loop<wheel> loop{timers};
+    appointment a;
+    a.arm(timers, 20ms);
+    loop.poke();
+    loop.sleep();
+    a.arm(timers, 70ms);
+    CHECK_LE(turns_until_fired(timers, loop, a), 2);
+    CHECK(a.kept());
+}
+
+EACH_DRIVER(every_driver, waking_costs_one_turn_and_waking_too_early_no_more) {  // T139
+    wheel timers;
+    Loop<wheel> loop{timers};
+    int turns = 0;
+    for (int i = 0; i < 20; ++i) {
+        appointment a;
+        a.arm(timers, 5ms);
+        turns += turns_until_fired(timers, loop, a);
+        CHECK(a.kept());
+    }
+    CHECK_LE(turns, 40);
+}
+
+EACH_DRIVER(every_driver, a_storm_of_signals_is_no_error_and_makes_nothing_early) {  // T141
+    wheel timers;
+    Loop<wheel> loop{timers};
+    struct sigaction ignore {};
+    ignore.sa_handler = [](int) {};
+    sigaction(SIGALRM, &ignore, nullptr);
+    const itimerval storm{{0, 1'700}, {0, 1'700}};
+    setitimer(ITIMER_REAL, &storm, nullptr);
+    appointment a;
+    a.arm(timers, 100ms);
+    turns_until_fired(timers, loop, a);
+    const itimerval calm{};
+    setitimer(ITIMER_REAL, &calm, nullptr);
+    CHECK(a.kept());
+}
+
+EACH_DRIVER(every_driver, work_left_over_does_not_sleep_and_keeps_io_moving) {
+    wheel timers;
+    Loop<wheel> loop{timers};
+    const auto all = support::appointments(10);
+    for (const auto& a : all) a->arm(timers, 1ms);
+    usleep(5'000);
+    int turns = 0;
+    while (!timers.run(1).caught_up) {
+        loop.poke();
+        CHECK_EQ(loop.sleep(), 1);
+        loop.sleep();  // would sleep for ever if it waited for what has been taken
+        ++turns;
+    }
+    CHECK_GE(turns, 8);
+    for (const auto& a : all) CHECK(a->kept());
+}
+
+EACH_DRIVER(every_driver, the_end_of_time_is_no_reason_to_wake) {  // T69
+    wheel timers;
+    Loop<wheel> loop{timers};
+    tvec::timer never, last, longest;
+    appointment waker;
+    timers.wheel().arm_at(never, tvec::never);
+    timers.arm_after(last, std::chrono::hours::max());
+    timers.arm_after(longest, nanoseconds::max());
+    loop.poke();
+    CHECK_EQ(loop.sleep(), 1);
+    waker.arm(timers, 30ms);
+    CHECK_LE(turns_until_fired(timers, loop, waker), 2);
+    CHECK(waker.kept());
+    CHECK(never.pending() && last.pending() && longest.pending());
+}
+
+EACH_RING_DRIVER(every_driver, each_kind_of_ring_wakes) {
+    for (const unsigned flags :
+         {0u, unsigned{IORING_SETUP_COOP_TASKRUN},
+          IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, support::deferred,
+          support::deferred | IORING_SETUP_TASKRUN_FLAG}) {
+        if (!support::ring_exists(flags)) continue;
+        wheel timers;
+        Loop<wheel> loop{timers, 4, flags};
+        appointment a;
+        a.arm(timers, 10ms);
+        turns_until_fired(timers, loop, a);
+        CHECK(a.kept());
+    }
+}
+
+// --- narrow rings -------------------------------------------------------------------------------
+
+// Completions come in faster than they are reaped, so that the alarm's own is never reached.
+EACH_RING_DRIVER(every_driver, timers_fire_though_the_completion_queue_is_never_drained) {
+    for (const unsigned flags : {0u, support::deferred}) {
+        if (!support::ring_exists(flags)) continue;
+        wheel timers;
+        Loop<wheel> loop{timers, 256, flags};
+        appointment a;
+        a.arm(timers, 20ms);
+        unsigned backlog = 0;
+        while (!a.fired) {
+            const unsigned more = backlog < 20'000 ? 32 : 4;
+            for (unsigned i = 0; i < more; ++i) loop.poke();
+            backlog += more - loop.sleep(4);
+            timers.run();
+        }
+        CHECK(a.kept());
+        CHECK_GE(backlog, 100);
+        CHECK(steady_clock::now() - a.deadline < 30s);
+    }
+}
+
+EACH_RING_DRIVER(every_driver, a_completion_queue_of_four_loses_nothing) {  // T136
+    wheel timers;
+    Loop<wheel> loop{timers, 2};
+    appointment a;
+    a.arm(timers, 20ms);
+    unsigned taken = 0;
+    for (int i = 0; i < 40; ++i) {
+        loop.poke();
+        taken += loop.sleep(0);  // overflows
+    }
+    while (taken < 40) taken += loop.sleep();
+    CHECK_EQ(taken, 40);
+    turns_until_fired(timers, loop, a);
+    CHECK(a.kept());
+}
+
+EACH_RING_DRIVER(every_driver, a_full_submission_queue_delays_no_timer) {  // T135
+    wheel timers;
+    Loop<wheel> loop{timers, 4};
+    for (int i = 0; i < 20; ++i) {
+        appointment a;
+        a.arm(timers, 3ms);
+        unsigned taken = 0;
+        for (int k = 0; k < 4; ++k) loop.poke();
+        while (!a.fired) {
+            taken += loop.sleep();
+            timers.run();
+        }
+        CHECK(a.kept());
+        CHECK_EQ(taken, 4);
+    }
+}
