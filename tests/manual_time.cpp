@@ -1,0 +1,81 @@
+// Time that a program drives itself: a manual driver is nothing but `advance`, or a manual clock
+// and `run`.
+#include <random>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "tvec/clocked_wheel.hpp"
+
+using namespace std::chrono_literals;
+using support::jiffies;
+using support::probe;
+using tvec::manual_clock;
+
+namespace {
+
+// Hops from wake-up to wake-up, as long as there are any. Returns how many there were.
+unsigned run_dry(tvec::timer_wheel& wheel) {
+    unsigned hops = 0;
+    for (; const auto next = wheel.next_wakeup(); ++hops) wheel.advance(*next);
+    return hops;
+}
+
+// What fires, and when, if everything armed arms something else.
+std::vector<jiffies> history(unsigned seed) {
+    std::mt19937_64 random(seed);
+    tvec::timer_wheel wheel;
+    auto all = support::probes(20);
+    std::vector<jiffies> fired;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i]->then = [&, i](tvec::timer_wheel& w) {
+            fired.push_back(w.now() * 100 + i);
+            if (fired.size() < 2'000)
+                w.arm_after(all[random() % all.size()]->t, random() >> (40 + random() % 20));
+        };
+        wheel.arm_after(all[i]->t, random() % 1'000);
+    }
+    run_dry(wheel);
+    return fired;
+}
+
+}  // namespace
+
+Test(manual_time, hopping_from_wakeup_to_wakeup_fires_everything_at_its_tick) {
+    tvec::timer_wheel wheel(1'000'000);
+    std::mt19937_64 random(3);
+    const auto all = support::probes(500);
+    for (const auto& p : all) wheel.arm_after(p->t, random() >> (random() % 32 + 24));
+    const unsigned hops = run_dry(wheel);
+    for (const auto& p : all) CHECK(p->fired_only_at(p->t.expires()));
+    CHECK_LE(hops, 500 * 6);  // one for each level that a timer sinks through, and to fire it
+}
+
+Test(manual_time, the_same_program_has_the_same_history) {
+    const auto once = history(1);
+    CHECK_GE(once.size(), 500);
+    CHECK(history(1) == once);
+    CHECK(history(2) != once);
+}
+
+Test(manual_time, sixty_hertz_keep_time_for_a_simulated_hour) {
+    using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
+    manual_clock::set(manual_clock::time_point{});
+    tvec::clocked_wheel<tvec::tick_clock<frame, manual_clock>> timers;
+    constexpr std::int64_t frames = 60 * 3600;
+    std::int64_t fired = 0;
+    jiffies missed = 0;
+    probe beat([&](tvec::timer_wheel&) {
+        ++fired;
+        const std::int64_t exact = (fired * 1'000'000'000 + 59) / 60;  // rounded up to nanoseconds
+        REQUIRE_EQ(manual_clock::now().time_since_epoch().count(), exact);
+        if (fired < frames) missed += timers.arm_next(beat.t, frame(1));
+    });
+    timers.arm_at(beat.t, manual_clock::time_point(1ns));
+    for (; const auto wakeup = timers.next_wakeup();) {
+        manual_clock::set(*wakeup);
+        timers.run();
+    }
+    CHECK_EQ(fired, frames);
+    CHECK_EQ(missed, 0);
+    CHECK(manual_clock::now().time_since_epoch() == 1h);
+}
