@@ -123,3 +123,11 @@ Test(choosing, a_ring_that_is_forbidden_while_it_is_in_use_says_so) {
     const std::string why = support::refusal([&] { alarm.detach([](const io_uring_cqe&) {}); });
     CHECK(support::says(why, "Operation not permitted"));
 }
+
+Test(choosing, a_refused_descriptor_is_an_error_that_says_so) {
+    tvec::clocked_wheel<> timers;
+    support::forbid(SYS_timerfd_create, EMFILE);
+    const std::string why = support::refusal([&] { tvec::timerfd_alarm alarm{timers}; });
+    CHECK(support::says(why, "timerfd_create"));
+    CHECK(support::says(why, "Too many open files"));
+}

@@ -1,12 +1,10 @@
 // The descriptor that becomes readable when a timer is due. What every driver has to do is in
 // every_driver.cpp.
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "support/appointment.hpp"
 #include "support/check.hpp"
-#include "support/forbid.hpp"
 #include "support/readable.hpp"
 #include "tvec/timerfd_alarm.hpp"
 
@@ -116,12 +114,4 @@ Test(timerfd, alarm_and_wheel_go_in_either_order) {
     timers.reset();
     CHECK(support::wait_readable(alarm->fd(), 30s));  // an alarm that nobody needs any more
     CHECK(alarm->acknowledge());
-}
-
-Test(timerfd, says_what_was_refused) {
-    wheel timers;
-    support::forbid(SYS_timerfd_create, EMFILE);
-    const std::string why = support::refusal([&] { tvec::timerfd_alarm alarm{timers}; });
-    CHECK(support::says(why, "timerfd_create"));
-    CHECK(support::says(why, "Too many open files"));
 }
