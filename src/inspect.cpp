@@ -27,8 +27,6 @@ private:
         return out.str();
     }
 
-    bool at_rest() const { return !wheel_.running_ && wheel_.behind() == 0 && !left_over(); }
-
     /// Work of this tick that a budget or an exception has left: the wheel is due at once.
     bool left_over() const { return wheel_.wake_ <= wheel_.now_; }
 
@@ -99,12 +97,10 @@ private:
         if (wheel_.running_) return "";
         if (wheel_.wake_ > visit)
             return say("wake ", wheel_.wake_, " after the visit of slot ", s, " at ", visit);
-        if (at_rest() && visit <= wheel_.now_)
-            return say("slot ", s, " was to be visited at ", visit, ", now is ", wheel_.now_);
         const bool upper = level != geometry::root;
         const jiffies ahead = upper ? visit - geometry::width_of(level) : visit;
         const jiffies burst = std::max(ahead, wheel_.burst_at_[level]);
-        if (upper && at_rest() && wheel_.quiet_ > std::max(burst, wheel_.now_ + 1))
+        if (upper && !left_over() && wheel_.quiet_ > std::max(burst, wheel_.now_ + 1))
             return say("quiet ", wheel_.quiet_, " after slot ", s, " may be emptied from ", ahead);
         return "";
     }

@@ -14,7 +14,7 @@ constexpr unsigned word_bits = 64;
 class numbers {
 public:
     std::uint16_t claim() noexcept {
-        for (unsigned w = 0; w < taken_.size(); ++w) {
+        for (unsigned w = 0;; ++w) {  // ends in the last word, which is never full
             std::uint64_t bits = taken_[w].load(std::memory_order_relaxed);
             while (~bits != 0) {
                 const auto bit = static_cast<unsigned>(std::countr_one(bits));
@@ -25,7 +25,6 @@ public:
                     return static_cast<std::uint16_t>(number);
             }
         }
-        return wheel_number::shared;
     }
 
     void release(std::uint16_t number) noexcept {

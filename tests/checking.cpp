@@ -7,6 +7,7 @@
 
 #include "support/check.hpp"
 #include "support/cleared.hpp"
+#include "support/private_members.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
 #include "tvec/inspect.hpp"
@@ -169,4 +170,22 @@ Test(checking, finds_an_overflow_visit_that_comes_too_late) {
     wheel.arm_after(p.t, jiffies{1} << 40);
     const std::string fault = fault_with(wheel, p.t, expires, jiffies{1} << 35);
     CHECK(mentions(fault, "overflow"));
+}
+
+Test(checking, finds_a_wakeup_after_the_overflow_slot_is_due) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 100);
+    wheel.*member(support::of_wheel::overflow_due{}) = 50;
+    CHECK(mentions(check(wheel), "after the overflow's visit 50"));
+}
+
+Test(checking, finds_a_slot_that_would_not_be_emptied_ahead) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, 100'000);
+    jiffies& quiet = wheel.*member(support::of_wheel::quiet{});
+    REQUIRE_LE(quiet + 1, *wheel.next_wakeup());
+    quiet = *wheel.next_wakeup();
+    CHECK(mentions(check(wheel), "may be emptied from"));
 }
