@@ -5,59 +5,63 @@
 #include <cstdint>
 #include <vector>
 
-#include "workloads.hpp"
+#include "field.hpp"
 
 namespace bench {
 
-struct plain_node {
-    std::uint64_t expires = 0;
-    void (*fire)(plain_node&) = [](plain_node& n) { seen.note(n.expires, n.expires); };
-};
-
 class floors {
 public:
-    floors(const plan& p, bool huge_pages) : plan_(p), herd_(p.order.size(), huge_pages) {}
-
     // One store to each object, in random order.
-    double store() {
-        return each([](plain_node& n, std::uint64_t at) { n.expires = at; });
+    static double store(const stage& s) {
+        return each(s, [](node& n, std::uint64_t at) { n.expires = at; });
     }
 
     // One load, compare and store: what a push-back cannot do without.
-    double load_compare_store() {
-        return each([](plain_node& n, std::uint64_t at) {
+    static double load_compare_store(const stage& s) {
+        return each(s, [](node& n, std::uint64_t at) {
             if (n.expires <= at) n.expires = at;
         });
     }
 
     // An array sorted by deadline, fired in order: expiry without a structure.
-    double fire_sorted() {
-        std::vector<plain_node*> sorted;
-        for (std::size_t i = 0; i < plan_.order.size(); ++i) {
-            plain_node& n = herd_[plan_.order[i]];
-            n.expires = start + plan_.delays[i];
+    static double fire_sorted(const stage& s) {
+        herd<node> objects(s.where, s.what.size());
+        seen.restart(objects.first());
+        std::vector<node*> sorted;
+        for (std::size_t i = 0; i < objects.size(); ++i) {
+            node& n = objects[s.what.order[i]];
+            n.expires = start + s.what.delays[i];
             sorted.push_back(&n);
         }
-        std::stable_sort(
-            sorted.begin(), sorted.end(),
-            [](const plain_node* a, const plain_node* b) { return a->expires < b->expires; });
-        const auto begin = clock::now();
-        for (plain_node* n : sorted) n->fire(*n);
-        return nanoseconds_since(begin) / static_cast<double>(sorted.size());
+        std::stable_sort(sorted.begin(), sorted.end(),
+                         [](const node* a, const node* b) { return a->expires < b->expires; });
+        const stopwatch watch;
+        for (node* n : sorted) n->fire(*n);
+        return watch.nanoseconds() / static_cast<double>(sorted.size());
+    }
+
+    // What a measurement costs in which nothing is done.
+    static double empty_measurement(const stage&) {
+        std::vector<double> all(10'000);
+        for (double& t : all) t = stopwatch().nanoseconds();
+        std::nth_element(all.begin(), all.begin() + 5'000, all.end());
+        return all[5'000];
     }
 
 private:
-    template <class F> double each(F f) {
-        herd_.remake();
-        const auto begin = clock::now();
-        for (std::size_t i = 0; i < plan_.order.size(); ++i)
-            f(herd_[plan_.order[i]], start + plan_.delays[i]);
-        asm volatile("" : : : "memory");
-        return nanoseconds_since(begin) / static_cast<double>(plan_.order.size());
-    }
+    struct node {
+        std::uint64_t expires = 0;
+        void (*fire)(node&) = [](node& n) { seen.note(n, n.expires); };
+    };
 
-    const plan& plan_;
-    herd<plain_node> herd_;
+    template <class F> static double each(const stage& s, F f) {
+        herd<node> objects(s.where, s.what.size());
+        const stopwatch watch;
+        for (std::size_t i = 0; i < objects.size(); ++i)
+            f(objects[s.what.order[i]], start + s.what.delays[i]);
+        asm volatile("" : : : "memory");
+        return watch.nanoseconds() / static_cast<double>(objects.size());
+    }
 };
 
 }  // namespace bench

@@ -1,4 +1,4 @@
-// The objects that timers live in: 128 bytes each, on lines of their own, visited in random order.
+// The objects that timers live in, on lines of their own, visited in random order.
 #pragma once
 
 #include <sys/mman.h>
@@ -6,72 +6,65 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
-#include <numeric>
-#include <random>
+#include <new>
 #include <span>
-#include <vector>
 
 namespace bench {
 
-constexpr std::size_t object_size = 128;
+constexpr std::size_t line = 64;
 
-template <class Node> struct alignas(64) object {
+// 128 bytes; what does not fit (libuv's handle) takes the lines it needs.
+constexpr std::size_t object_size = 2 * line;
+template <class Node> struct alignas(line) object { Node node; };
+template <class Node>
+requires(sizeof(Node) < object_size) struct alignas(line) object<Node> {
     Node node;
     std::byte payload[object_size - sizeof(Node)];
 };
 
-// The order of visits and the delays: the same for every structure.
-struct plan {
-    explicit plan(std::size_t n) : order(n), other_order(n), delays(n) {
-        std::mt19937_64 random(n);
-        std::iota(order.begin(), order.end(), 0u);
-        std::shuffle(order.begin(), order.end(), random);
-        other_order = order;
-        std::shuffle(other_order.begin(), other_order.end(), random);
-        for (std::uint32_t& d : delays) d = 1 + static_cast<std::uint32_t>(random() % longest);
-    }
-    static constexpr std::uint32_t longest = 60'000;
+// The largest object of any structure.
+constexpr std::size_t object_limit = 3 * line;
 
-    std::vector<std::uint32_t> order;        // of arming
-    std::vector<std::uint32_t> other_order;  // of what is done to the armed ones
-    std::vector<std::uint32_t> delays;
-};
-
-// Memory for objects, optionally on huge pages. Objects are made and destroyed by `remake`.
-template <class Node> class herd {
+// Memory for n objects, whatever the structure: all of them use the same pages, in turn.
+class ground {
 public:
-    herd(std::size_t n, bool huge_pages) : bytes_(n * sizeof(object<Node>)), n_(n) {
-        bytes_ = (bytes_ + page - 1) / page * page;
-        memory_ = std::aligned_alloc(page, bytes_);
-        if (memory_ == nullptr) throw std::bad_alloc();
-        madvise(memory_, bytes_, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-        std::uninitialized_default_construct(objects().begin(), objects().end());
+    ground(std::size_t n, bool huge_pages) : bytes_((n * object_limit + page - 1) / page * page) {
+        memory_.reset(std::aligned_alloc(page, bytes_));
+        if (!memory_) throw std::bad_alloc();
+        madvise(memory_.get(), bytes_, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     }
-    ~herd() {
-        std::destroy(objects().begin(), objects().end());
-        std::free(memory_);
-    }
-    herd(const herd&) = delete;
-    herd& operator=(const herd&) = delete;
-
-    // New objects in place of the old: nothing is linked any more, not even what was cancelled.
-    void remake() {
-        std::destroy(objects().begin(), objects().end());
-        std::uninitialized_default_construct(objects().begin(), objects().end());
-    }
-
-    Node& operator[](std::size_t i) { return first()[i].node; }
-    object<Node>* first() { return static_cast<object<Node>*>(memory_); }
+    void* memory() const { return memory_.get(); }
 
 private:
     static constexpr std::size_t page = std::size_t{2} << 20;
-
-    std::span<object<Node>> objects() { return {first(), n_}; }
+    struct freer {
+        void operator()(void* p) const { std::free(p); }
+    };
 
     std::size_t bytes_;
-    std::size_t n_;
-    void* memory_;
+    std::unique_ptr<void, freer> memory_;
+};
+
+// The objects of one structure, on that ground.
+template <class Node> class herd {
+public:
+    static_assert(sizeof(object<Node>) <= object_limit);
+
+    herd(const ground& g, std::size_t n) : objects_(static_cast<object<Node>*>(g.memory()), n) {
+        std::uninitialized_default_construct(objects_.begin(), objects_.end());
+    }
+    ~herd() { std::destroy(objects_.begin(), objects_.end()); }
+    herd(const herd&) = delete;
+    herd& operator=(const herd&) = delete;
+
+    std::size_t size() const { return objects_.size(); }
+    Node& operator[](std::size_t i) { return objects_[i].node; }
+    object<Node>* first() { return objects_.data(); }
+
+private:
+    std::span<object<Node>> objects_;
 };
 
 }  // namespace bench

@@ -1,0 +1,156 @@
+// What every workload runs on: a structure, its objects, and the plan they follow.
+//
+// A structure is described by an adapter, in structures/. It has
+//   name             what it is called in the tables
+//   node             what it needs in each object
+//   now()            the last tick that was run
+//   arm(node&, at)   pending or not
+//   cancel(node&)    pending or not
+//   advance(until)   runs all that is due by then; nobody advances past a tick that is due
+// and, where the structure can do it,
+//   next_wakeup()    the tick until which its loop may sleep
+//   adopt(node&), release(node&)   make a node ready before it is armed, and give it up afterwards;
+//                                  never measured
+// Firing says so: seen.note(node, now).
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "objects.hpp"
+#include "plan.hpp"
+#include "tsc.hpp"
+
+namespace bench {
+
+constexpr std::uint64_t start = 12'345;
+
+// What a run has seen: which object fired on which tick. All structures must see the same.
+class tally {
+public:
+    template <class Node> void note(const Node& n, std::uint64_t now) {
+        const auto* const o = reinterpret_cast<const object<Node>*>(&n);
+        const auto index = static_cast<std::uint64_t>(o - static_cast<const object<Node>*>(first_));
+        ++fired_;
+        checksum_ += (2 * index + 1) * 0x9e3779b97f4a7c15 * now;
+    }
+    void restart(const void* first) { *this = tally(first); }
+
+    std::uint64_t fired() const { return fired_; }
+    std::uint64_t checksum() const { return checksum_; }
+    friend bool operator==(const tally& a, const tally& b) {
+        return a.fired_ == b.fired_ && a.checksum_ == b.checksum_;
+    }
+
+    tally() = default;
+
+private:
+    explicit tally(const void* first) : first_(first) {}
+
+    const void* first_ = nullptr;
+    std::uint64_t fired_ = 0;
+    std::uint64_t checksum_ = 0;
+};
+
+inline tally seen;
+
+template <class A>
+concept structure = requires(A a, typename A::node n, std::uint64_t tick) {
+    { A::name } -> std::convertible_to<const char*>;
+    { a.now() } -> std::same_as<std::uint64_t>;
+    a.arm(n, tick);
+    a.cancel(n);
+    a.advance(tick);
+};
+
+template <class A>
+concept tells_wakeup = requires(A a) {
+    { a.next_wakeup() } -> std::same_as<std::uint64_t>;
+};
+
+template <class A>
+concept adopts = requires(A a, typename A::node n) {
+    a.adopt(n);
+    a.release(n);
+};
+
+// What a run needs besides a structure.
+struct stage {
+    const plan& what;
+    const ground& where;
+    bool play_out;  // afterwards, run on until all that is armed has fired: a check, not measured
+};
+
+template <structure A> class field {
+public:
+    using node = typename A::node;
+
+    explicit field(const stage& s)
+        : plan_(s.what), herd_(s.where, plan_.size()), structure_(std::make_unique<A>()) {
+        seen.restart(herd_.first());
+        if constexpr (adopts<A>)
+            for (std::size_t i = 0; i < size(); ++i) structure_->adopt(herd_[i]);
+    }
+    ~field() {
+        if constexpr (adopts<A>)
+            for (std::size_t i = 0; i < size(); ++i) structure_->release(herd_[i]);
+    }
+    field(const field&) = delete;
+    field& operator=(const field&) = delete;
+
+    std::size_t size() const { return plan_.size(); }
+    const plan& what() const { return plan_; }
+    A& wheel() { return *structure_; }
+    node& at(std::uint32_t index) { return herd_[index]; }
+    node& nth(std::size_t i) { return herd_[plan_.order[i]]; }
+
+    // act(structure, node, i) for each object. The loop keeps all but the object in registers.
+    template <class F> void each(const std::vector<std::uint32_t>& order, F act) {
+        A& w = *structure_;
+        auto* const objects = herd_.first();
+        std::size_t i = 0;
+        for (const std::uint32_t k : order) act(w, objects[k].node, i++);
+    }
+
+    void arm_all() {
+        const std::uint64_t now = wheel().now();
+        const std::uint32_t* const delays = plan_.delays.data();
+        each(plan_.order, [=](A& w, node& n, std::size_t i) { w.arm(n, now + delays[i]); });
+    }
+    void rearm_all() {
+        const std::uint64_t now = wheel().now();
+        const std::uint32_t* const delays = plan_.delays.data();
+        each(plan_.other_order, [=](A& w, node& n, std::size_t i) { w.arm(n, now + delays[i]); });
+    }
+    void arm_all_for(std::uint64_t tick) {
+        each(plan_.other_order, [tick](A& w, node& n, std::size_t) { w.arm(n, tick); });
+    }
+    void cancel_all() {
+        each(plan_.other_order, [](A& w, node& n, std::size_t) { w.cancel(n); });
+    }
+
+    void tick() { wheel().advance(wheel().now() + 1); }
+
+    // Nanoseconds of `work`, per object.
+    template <class F> double time(F work) {
+        const stopwatch watch;
+        work();
+        return watch.nanoseconds() / static_cast<double>(size());
+    }
+
+    // Every tick that a workload arms near, and the one that it arms far away.
+    void play_out() {
+        while (wheel().now() < start + 2 * plan::longest) tick();
+        if (wheel().now() < far_away) wheel().advance(far_away);
+    }
+    static constexpr std::uint64_t far_away = start + 10'000'000;
+
+private:
+    const plan& plan_;
+    herd<node> herd_;
+    std::unique_ptr<A> structure_;  // ends before the objects do
+};
+
+}  // namespace bench

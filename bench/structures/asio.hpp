@@ -1,0 +1,78 @@
+// Boost.Asio's timers through its public interface, with a clock of their own type, in virtual
+// time; without locks, since one thread uses them. Cancelling and re-arming complete the old wait
+// with an error: the loop takes a turn for these whenever 64 of them have come together.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "../field.hpp"
+
+namespace bench {
+
+struct asio_clock {
+    using duration = std::chrono::milliseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<asio_clock>;
+    static constexpr bool is_steady = true;
+
+    static time_point now() noexcept { return at(ticks); }
+    static time_point at(std::uint64_t tick) {
+        return time_point(duration(static_cast<rep>(tick)));
+    }
+
+    static inline std::uint64_t ticks = start;
+};
+
+struct asio_adapter {
+    static constexpr const char* name = "asio";
+
+    using executor = boost::asio::io_context::executor_type;
+    using timer = boost::asio::basic_waitable_timer<asio_clock,
+                                                    boost::asio::wait_traits<asio_clock>, executor>;
+    struct node {
+        std::optional<timer> t;
+    };
+
+    std::uint64_t now() const { return asio_clock::ticks; }
+
+    void arm(node& n, std::uint64_t at) {
+        const std::size_t aborted = n.t->expires_at(asio_clock::at(at));
+        n.t->async_wait([&n](const boost::system::error_code& error) {
+            if (!error) seen.note(n, asio_clock::ticks);
+        });
+        complete(aborted);
+    }
+    void cancel(node& n) { complete(n.t->cancel()); }
+
+    void advance(std::uint64_t until) {
+        asio_clock::ticks = until;
+        aborted_ = 0;
+        context_.poll();
+    }
+
+    void adopt(node& n) { n.t.emplace(context_); }
+    void release(node& n) { n.t.reset(); }
+
+    asio_adapter() { asio_clock::ticks = start; }
+
+private:
+    void complete(std::size_t aborted) {
+        aborted_ += aborted;
+        if (aborted_ < 64) return;
+        aborted_ = 0;
+        context_.poll();
+    }
+
+    boost::asio::io_context context_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE};
+    boost::asio::executor_work_guard<executor> stays_{context_.get_executor()};
+    std::size_t aborted_ = 0;
+};
+
+}  // namespace bench

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "../field.hpp"
+#include "classic_wheel.hpp"
+
+namespace bench {
+
+struct classic_adapter {
+    static constexpr const char* name = "classic";
+
+    struct node {
+        static void fire(classic_timer& t) {
+            seen.note(reinterpret_cast<node&>(t), running->now());
+        }
+        classic_timer t{fire};
+    };
+
+    std::uint64_t now() const { return wheel.now(); }
+    void arm(node& n, std::uint64_t at) { wheel.arm_at(n.t, at); }
+    void cancel(node& n) { wheel.cancel(n.t); }
+    void advance(std::uint64_t until) { wheel.advance(until); }
+    std::uint64_t next_wakeup() { return wheel.next_expiry(); }
+
+    classic_adapter() { running = &wheel; }
+    classic_wheel wheel{start + 1};
+    static inline classic_wheel* running = nullptr;  // the kernel's callbacks read a global clock
+};
+
+}  // namespace bench

@@ -1,0 +1,58 @@
+// libuv's timers through its public interface, in virtual time. A deadline is relative to the
+// loop's cached time. The loop takes a turn only if it says that it has something to do now.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+
+#include <uv.h>
+
+#include "../field.hpp"
+#include "../virtual_time.hpp"
+
+namespace bench {
+
+struct libuv_adapter {
+    static constexpr const char* name = "libuv";
+
+    struct node {
+        uv_timer_t timer;
+    };
+
+    std::uint64_t now() const { return uv_now(&loop_); }
+
+    void arm(node& n, std::uint64_t at) { uv_timer_start(&n.timer, fire, at - now(), 0); }
+    void cancel(node& n) { uv_timer_stop(&n.timer); }
+
+    void advance(std::uint64_t until) {
+        set_virtual_time(until);
+        uv_update_time(&loop_);
+        if (uv_backend_timeout(&loop_) == 0) uv_run(&loop_, UV_RUN_NOWAIT);
+    }
+
+    std::uint64_t next_wakeup() {
+        const int milliseconds = uv_backend_timeout(&loop_);
+        return milliseconds < 0 ? ~0ull : now() + static_cast<std::uint64_t>(milliseconds);
+    }
+
+    void adopt(node& n) { uv_timer_init(&loop_, &n.timer); }
+    void release(node& n) { uv_close(reinterpret_cast<uv_handle_t*>(&n.timer), nullptr); }
+
+    libuv_adapter() {
+        set_virtual_time(start);
+        if (uv_loop_init(&loop_) != 0) throw std::runtime_error("libuv: no loop");
+    }
+    ~libuv_adapter() {
+        uv_run(&loop_, UV_RUN_DEFAULT);  // closes what was released
+        uv_loop_close(&loop_);
+    }
+    libuv_adapter(const libuv_adapter&) = delete;
+    libuv_adapter& operator=(const libuv_adapter&) = delete;
+
+private:
+    static void fire(uv_timer_t* t) { seen.note(reinterpret_cast<node&>(*t), uv_now(t->loop)); }
+
+    uv_loop_t loop_;
+};
+
+}  // namespace bench

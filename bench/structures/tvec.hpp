@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "../field.hpp"
+#include "tvec/timer_wheel.hpp"
+
+namespace bench {
+
+struct tvec_adapter {
+    static constexpr const char* name = "tvec";
+
+    struct node {
+        static void fire(tvec::timer_wheel& wheel, tvec::timer& t) {
+            seen.note(reinterpret_cast<node&>(t), wheel.now());
+        }
+        tvec::timer t{fire};
+    };
+
+    std::uint64_t now() const { return wheel.now(); }
+    void arm(node& n, std::uint64_t at) { wheel.arm_at(n.t, at); }
+    void cancel(node& n) { n.t.cancel(); }
+    void advance(std::uint64_t until) { wheel.advance(until); }
+    std::uint64_t next_wakeup() { return wheel.next_wakeup().value_or(tvec::never); }
+
+    tvec::timer_wheel wheel{start};
+};
+
+}  // namespace bench
