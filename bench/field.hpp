@@ -14,6 +14,8 @@
 // Firing says so: seen.note(node, now).
 #pragma once
 
+#include <malloc.h>
+
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -83,6 +85,11 @@ struct stage {
     bool play_out;  // afterwards, run on until all that is armed has fired: a check, not measured
 };
 
+inline double allocated_bytes() {
+    const struct mallinfo2 m = mallinfo2();
+    return static_cast<double>(m.uordblks) + static_cast<double>(m.hblkhd);
+}
+
 template <structure A> class field {
 public:
     using node = typename A::node;
@@ -131,6 +138,9 @@ public:
         each(plan_.other_order, [](A& w, node& n, std::size_t) { w.cancel(n); });
     }
 
+    // By the structure and for the timers in it, since there is this field.
+    double allocated() const { return allocated_bytes() - allocated_before_; }
+
     void tick() { wheel().advance(wheel().now() + 1); }
 
     // Nanoseconds of `work`, per object.
@@ -148,6 +158,7 @@ public:
     static constexpr std::uint64_t far_away = start + 10'000'000;
 
 private:
+    const double allocated_before_ = allocated_bytes();
     const plan& plan_;
     herd<node> herd_;
     std::unique_ptr<A> structure_;  // ends before the objects do

@@ -26,7 +26,8 @@ public:
     double median() const {
         auto sorted = values_;
         std::sort(sorted.begin(), sorted.end());
-        return sorted[sorted.size() / 2];
+        const std::size_t half = sorted.size() / 2;
+        return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
     }
     // The median of the ratios within each repetition; of the medians, if these are not as many.
     double over(const samples& other) const {

@@ -1,10 +1,11 @@
-// What is measured, written once for all structures.
+// What is measured, written once for all structures. A scenario sets up once and measures one or
+// several figures in turn; the others yield distributions.
 #pragma once
 
-#include <malloc.h>
-
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -12,35 +13,70 @@
 
 namespace bench {
 
-// --- nanoseconds per operation -------------------------------------------------------------------
+enum figure {
+    arming,
+    remembering,
+    cancelling,
+    arming_cancelled,
+    rearming,
+    asking,
+    pushing_back,
+    idling,
+    jumping,
+    expiring,
+    expiring_when_due,
+    serving,
+    all_figures
+};
 
-// Timers that hang nowhere: a cancelled one may still be linked, and arming it is a push-back.
-template <class A> double arm_unlinked(field<A>& f) {
-    return f.time([&] { f.arm_all(); });
+// NaN: this structure cannot do it, or this scenario does not.
+struct figures : std::array<double, all_figures> {
+    figures() { fill(std::numeric_limits<double>::quiet_NaN()); }
+};
+
+// --- scenarios: nanoseconds per operation --------------------------------------------------------
+
+// Timers that hang nowhere are armed; all are cancelled, in another order; armed again, later. (A
+// cancelled timer may still be linked, and arming it again a push-back: so that has a row of its
+// own.) The memory is that of the node, of what was allocated for it, and its share of the
+// structure itself, with all of them armed.
+template <class A> void live(field<A>& f, figures& out) {
+    out[arming] = f.time([&] { f.arm_all(); });
+    out[remembering] = sizeof(typename A::node) + f.allocated() / static_cast<double>(f.size());
+    out[cancelling] = f.time([&] { f.cancel_all(); });
+    const std::uint64_t later = f.wheel().now() + plan::longest + 1;
+    out[arming_cancelled] = f.time([&] { f.arm_all_for(later); });
 }
 
-template <class A> double arm_cancelled_later(field<A>& f) {
-    f.arm_all();
-    f.cancel_all();
-    return f.time([&] { f.arm_all_for(f.wheel().now() + plan::longest + 1); });
-}
-
-template <class A> double cancel(field<A>& f) {
-    f.arm_all();
-    return f.time([&] { f.cancel_all(); });
+// Per question when to wake up, with a timer near; a new answer every 16 questions.
+template <tells_wakeup A> double ask(field<A>& f) {
+    constexpr unsigned ticks = 200, questions = 16;
+    std::uint64_t sum = 0;
+    double spent = 0;
+    for (unsigned i = 0; i < ticks; ++i) {
+        f.tick();
+        const stopwatch watch;
+        for (unsigned k = 0; k < questions; ++k) {
+            sum += f.wheel().next_wakeup();
+            asm volatile("" : "+r"(sum) : : "memory");
+        }
+        spent += watch.nanoseconds();
+    }
+    return spent / (ticks * questions);
 }
 
 // Every timer to another delay, half of them earlier.
-template <class A> double rearm_random(field<A>& f) {
+template <class A> void rearm(field<A>& f, figures& out) {
     f.arm_all();
-    return f.time([&] { f.rearm_all(); });
+    out[rearming] = f.time([&] { f.rearm_all(); });
+    if constexpr (tells_wakeup<A>) out[asking] = ask(f);
 }
 
 // A server's keepalive: each timer pushed back to the same timeout from now, while time goes by.
-template <class A> double push_back(field<A>& f) {
+template <class A> void push_back(field<A>& f, figures& out) {
     f.arm_all_for(f.wheel().now() + plan::longest);
     const std::size_t per_tick = std::max<std::size_t>(f.size() / 100, 100);
-    return f.time([&] {
+    out[pushing_back] = f.time([&] {
         std::size_t left = per_tick;
         std::uint64_t now = f.wheel().now();
         f.each(f.what().order, [&](A& w, auto& n, std::size_t) {
@@ -52,56 +88,33 @@ template <class A> double push_back(field<A>& f) {
     });
 }
 
+// All timers are far away: per tick in which nothing is due, and for one jump over a million.
+template <class A> void wait(field<A>& f, figures& out) {
+    constexpr unsigned ticks = 20'000;
+    f.arm_all_for(f.far_away);
+    const stopwatch watch;
+    for (unsigned i = 0; i < ticks; ++i) f.tick();
+    out[idling] = watch.nanoseconds() / ticks;
+    const stopwatch jump;
+    f.wheel().advance(f.wheel().now() + 1'000'000);
+    out[jumping] = jump.nanoseconds();
+}
+
 // All of them expire, tick by tick.
-template <class A> double expire(field<A>& f) {
+template <class A> void expire(field<A>& f, figures& out) {
     f.arm_all();
-    return f.time([&] {
+    out[expiring] = f.time([&] {
         for (unsigned i = 0; i < plan::longest; ++i) f.tick();
     });
 }
 
 // The same by a loop that sleeps from each tick that is due to the next.
-template <class A> double expire_awake_when_due(field<A>& f) {
+template <class A> void expire_awake_when_due(field<A>& f, figures& out) {
     f.arm_all();
     const std::uint64_t now = f.wheel().now();
-    return f.time([&] {
+    out[expiring_when_due] = f.time([&] {
         for (const std::uint32_t tick : f.what().due) f.wheel().advance(now + tick);
     });
-}
-
-// Per tick in which nothing is due, with all timers far away.
-template <class A> double idle_tick(field<A>& f) {
-    constexpr unsigned ticks = 100'000;
-    f.arm_all_for(f.far_away);
-    const stopwatch watch;
-    for (unsigned i = 0; i < ticks; ++i) f.tick();
-    return watch.nanoseconds() / ticks;
-}
-
-// One jump over a million ticks in which nothing is due.
-template <class A> double jump(field<A>& f) {
-    f.arm_all_for(f.far_away);
-    const stopwatch watch;
-    f.wheel().advance(f.wheel().now() + 1'000'000);
-    return watch.nanoseconds();
-}
-
-// Per question when to wake up, with a timer near; a new answer every 16 questions.
-template <class A> double next_wakeup(field<A>& f) {
-    constexpr unsigned questions = 16'000;
-    f.arm_all();
-    std::uint64_t sum = 0;
-    double spent = 0;
-    for (unsigned i = 0; i < questions; i += 16) {
-        f.tick();
-        const stopwatch watch;
-        for (unsigned k = 0; k < 16; ++k) {
-            sum += f.wheel().next_wakeup();
-            asm volatile("" : "+r"(sum) : : "memory");
-        }
-        spent += watch.nanoseconds();
-    }
-    return spent / questions;
 }
 
 // --- a server ------------------------------------------------------------------------------------
@@ -146,10 +159,10 @@ private:
 };
 
 // Per event, with the ticks that go by meanwhile.
-template <class A> double mixed_server(field<A>& f) {
+template <class A> void serve(field<A>& f, figures& out) {
     server<A> s(f);
     const std::size_t per_tick = std::max<std::size_t>(f.size() / 100, 100);
-    return f.time([&] {
+    out[serving] = f.time([&] {
         for (std::size_t left = f.size(); left > 0;) {
             const std::size_t now = std::min(left, per_tick);
             for (std::size_t k = 0; k < now; ++k) s.event();
@@ -221,22 +234,6 @@ template <class A> single_operations order_timeouts(field<A>& f) {
         spent.advance.push_back(time_one([&] { f.tick(); }));
     }
     return spent;
-}
-
-// --- what a timer takes --------------------------------------------------------------------------
-
-inline double allocated() {
-    const struct mallinfo2 m = mallinfo2();
-    return static_cast<double>(m.uordblks) + static_cast<double>(m.hblkhd);
-}
-
-// Bytes per timer, all of them armed: its node, what was allocated for it, and its share of the
-// structure itself.
-template <class A> double memory(const stage& s) {
-    const double before = allocated();
-    field<A> f(s);
-    f.arm_all();
-    return sizeof(typename A::node) + (allocated() - before) / static_cast<double>(f.size());
 }
 
 }  // namespace bench
