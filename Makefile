@@ -9,7 +9,7 @@ ARGS ?=
 TIME ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test exhaustive fuzz coverage bench check format bootstrap configure clean
+.PHONY: help run test exhaustive fuzz coverage bench bench-full check format bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -29,8 +29,11 @@ fuzz: ## fuzz the wheel and the clock beside their models, for TIME seconds
 coverage: ## count which lines and branches of the library the tests reach
 	@scripts/coverage $(ARGS)
 
-bench: ## measure arm, cancel, push back, expire and the worst tick beside classic and the floors
-	@scripts/bench $(ARGS)
+bench: ## measure every operation beside what people use now: libuv, libev, Asio, ...; 5 minutes
+	@scripts/bench --netty $(ARGS)
+
+bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: some hours
+	@scripts/bench --full --netty $(ARGS)
 
 check: ## what CI runs: both compilers, sanitizers, format, a short load
 	@.ci/run

@@ -1,0 +1,105 @@
+# Called by scripts/plot with csv, folder and largest, the greatest number of timers in the file.
+
+structures = "tvec classic libuv libev libevent asio rbtree multimap pqueue netty floor"
+colours    = "#e4002b #222222 #4477aa #44aadd #228833 #aa3377 #b8a000 #885511 #77bb77 #ff9933 #aaaaaa"
+points     = "7 5 9 11 13 4 6 8 10 12 0"
+
+colour(i) = word(colours, i)
+width(i) = i == 1 ? 4 : 1.5
+point(i) = int(word(points, i))
+dash(i) = word(structures, i) eq "floor" ? 2 : 1
+
+# Lines "timers median" of one work on one structure, and the medians of its quantiles in order.
+of(work, who) = sprintf("< awk -F, '$1 == \"%s\" && $4 == \"%s\" {print $2, $5}' '%s'", work, who, csv)
+quantiles(work, who) = sprintf("< awk -F, 'index($1, \"%s \") == 1 && $2 == %d && $4 == \"%s\" {print $5}' '%s'", work, largest, who, csv)
+has(data) = strlen(system(sprintf("%s | head -1", substr(data, 3, strlen(data))))) > 0
+present = ""
+do for [who in structures] { if (has(sprintf("< grep ',%s,' '%s'", who, csv))) { present = present . " " . who } }
+index_of(who) = sum [k = 1:words(structures)] (word(structures, k) eq who ? k : 0)
+
+
+# Draws of(work, ...) or another data source for each who; tvec once more, on top.
+draw = "with linespoints lc rgb colour(index_of(who)) lw width(index_of(who)) pt point(index_of(who)) dt dash(index_of(who))"
+
+set style line 100 lc rgb "#dddddd" lw 0.7
+set grid ytics xtics ls 100
+set border 3 lc rgb "#777777"
+set xtics nomirror textcolor rgb "#333333"
+set ytics nomirror textcolor rgb "#333333"
+set logscale xy
+set format "10^{%T}"
+set key off
+
+# --- cost.svg: a panel for each operation, and one for the legend ---------------------------------
+set terminal svg size 1200,1000 font "sans-serif,13" background "white"
+set output folder."/cost.svg"
+works = "'arm unlinked' 'arm cancelled later' 'cancel' 're-arm random' 'push back' 'expire' 'mixed server' 'idle tick' 'next wake-up' 'jump 1e6 ticks'"
+set multiplot layout 4,3 margins 0.05,0.985,0.04,0.925 spacing 0.055,0.07 \
+    title "Nanoseconds by number of timers: per operation, expiry, event or tick" font ",17"
+do for [k = 1:10] {
+    work = word(works, k)
+    set title work offset 0,-0.6 font ",14"
+    measured = ""
+    do for [who in present] { if (has(of(work, who))) { measured = measured." ".who } }
+    plot for [who in measured] of(work, who) using 1:2 @draw ps 0.6, \
+        for [who in "tvec"] of(work, who) using 1:2 @draw ps 0.6
+}
+unset title; unset border; unset tics; unset grid
+set key at graph 0.5,0.95 center top maxrows 6 font ",14" samplen 2.5 spacing 1.25
+set xrange [1:2]; set yrange [1:2]
+plot for [who in present] NaN @draw ps 0.8 title who
+unset multiplot
+
+# --- the other plots: one panel, its legend beside it ----------------------------------------------
+set terminal svg size 900,520 font "sans-serif,14" background "white"
+set border 3 lc rgb "#777777"
+set xtics nomirror textcolor rgb "#333333"
+set ytics nomirror textcolor rgb "#333333"
+set grid ytics xtics ls 100
+set key outside right center maxrows auto maxcols 1 font ",14" samplen 2.5 spacing 1.3
+set xrange [*:*]; set yrange [*:*]
+
+set output folder."/growth.svg"
+set title "tvec: cost by number of timers" font ",16"
+set xlabel "timers"; set bmargin 4; set ylabel "nanoseconds per operation"
+grown = "'arm unlinked' 'arm cancelled later' 'cancel' 're-arm random' 'push back' 'expire' 'mixed server' 'idle tick' 'next wake-up'"
+plot for [k = 1:words(grown)] of(word(grown, k), "tvec") using 1:2 with linespoints \
+    lc rgb word(colours, k) lw 2 pt point(k) ps 0.7 title word(grown, k)
+
+unset logscale x
+set format y "%g"
+set xtics ("p50" 0, "p90" 1, "p99" 2, "p99.9" 3, "p99.99" 4, "worst" 5)
+set xrange [-0.2:5.2]
+unset xlabel; set bmargin 2.5
+set ylabel "microseconds per tick"
+do for [kind in "expiry server"] {
+    work = kind." tick"
+    set output sprintf("%s/%s_ticks.svg", folder, kind)
+    set title sprintf(kind eq "expiry" ? "What a tick costs while %d timers expire" \
+        : "What a tick costs under a server with %d timers", largest) font ",16"
+    measured = ""
+    do for [who in present] { if (has(quantiles(work, who))) { measured = measured." ".who } }
+    plot for [who in measured] quantiles(work, who) using 0:1 @draw ps 0.8 title who, \
+        for [who in "tvec"] quantiles(work, who) using 0:1 @draw ps 0.8 notitle
+}
+
+memory_of(who) = sprintf("< awk -F, '$1 == \"memory per timer\" && $2 == %d && $4 == \"%s\" {print $5}' '%s'", largest, who, csv)
+measured = ""
+do for [who in present] { if (has(memory_of(who))) { measured = measured." ".who } }
+unset logscale y
+unset key
+unset grid; set grid ytics ls 100
+set output folder."/memory.svg"
+set title sprintf("Memory per timer, %d of them armed", largest) font ",16"
+set ylabel "bytes: node, allocations, share of the structure"
+set style fill solid 0.85 noborder
+set boxwidth 0.7
+set yrange [0:*]
+set offsets 0, 0, 15, 0
+set xtics scale 0 (word(measured, 1) 1)
+set for [k = 2:words(measured)] xtics add (word(measured, k) k)
+set xrange [0.3:words(measured) + 0.7]
+plot for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1 with boxes \
+    lc rgb colour(index_of(word(measured, k))), \
+    for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1:(sprintf("%.0f", $1)) \
+    with labels offset 0,0.7 font ",13"
