@@ -159,7 +159,7 @@ private:
             add_quantiles("order cancel", "ns", c.name, spent.cancel, operation_quantiles, 1);
             add_quantiles("order advance", "ns", c.name, spent.advance, operation_quantiles, 1);
         }
-        report_.row("order arm p50", "ns", plan_.size(), true)
+        report_.row("empty measurement", "ns", plan_.size(), true)
             .by["floor"]
             .add(floors::empty_measurement(stage_of(false)));
     }

@@ -51,7 +51,7 @@ $1 == "work" || NF < 8 { next }
     if (!(($1, $2) in place)) {
         place[$1, $2] = ++rows
         work[rows] = $1; timers[rows] = $2; unit[rows] = $3
-        is_tail[rows] = $1 ~ / (p[0-9.]+|worst)$/
+        is_tail[rows] = $1 ~ / (p[0-9.]+|worst|measurement)$/
     }
     row = place[$1, $2]
     median[row, $4] = $5
