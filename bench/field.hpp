@@ -110,8 +110,7 @@ public:
     std::size_t size() const { return plan_.size(); }
     const plan& what() const { return plan_; }
     A& wheel() { return *structure_; }
-    node& at(std::uint32_t index) { return herd_[index]; }
-    node& nth(std::size_t i) { return herd_[plan_.order[i]]; }
+    node& at(std::size_t index) { return herd_[index]; }
 
     // act(structure, node, i) for each object. The loop keeps all but the object in registers.
     template <class F> void each(const std::vector<std::uint32_t>& order, F act) {
@@ -145,7 +144,7 @@ public:
 
     // Nanoseconds of `work`, per object.
     template <class F> double time(F work) {
-        const stopwatch watch;
+        const long_stopwatch watch;
         work();
         return watch.nanoseconds() / static_cast<double>(size());
     }

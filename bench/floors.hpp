@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "field.hpp"
+#include "workloads.hpp"
 
 namespace bench {
 
@@ -35,9 +35,17 @@ public:
         }
         std::stable_sort(sorted.begin(), sorted.end(),
                          [](const node* a, const node* b) { return a->expires < b->expires; });
-        const stopwatch watch;
+        const long_stopwatch watch;
         for (node* n : sorted) n->fire(*n);
         return watch.nanoseconds() / static_cast<double>(sorted.size());
+    }
+
+    // The events of a server, each one load, compare and store.
+    static double serve_nothing(const stage& s) {
+        field<memory_only> f(s);
+        figures out;
+        serve(f, out);
+        return out[serving];
     }
 
     // What a measurement costs in which nothing is done.
@@ -54,9 +62,27 @@ private:
         void (*fire)(node&) = [](node& n) { seen.note(n, n.expires); };
     };
 
+    // Arms and cancels by touching the node, and never fires.
+    struct memory_only {
+        static constexpr const char* name = "floor";
+        struct node {
+            std::uint64_t expires = 0;
+            void (*fire)(node&) = nullptr;
+        };
+        std::uint64_t now() const { return now_; }
+        void arm(node& n, std::uint64_t at) {
+            if (n.expires <= at) n.expires = at;
+        }
+        void cancel(node& n) { n.expires = 0; }
+        void advance(std::uint64_t until) { now_ = until; }
+
+    private:
+        std::uint64_t now_ = start;
+    };
+
     template <class F> static double each(const stage& s, F f) {
         herd<node> objects(s.where, s.what.size());
-        const stopwatch watch;
+        const long_stopwatch watch;
         for (std::size_t i = 0; i < objects.size(); ++i)
             f(objects[s.what.order[i]], start + s.what.delays[i]);
         asm volatile("" : : : "memory");

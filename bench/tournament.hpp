@@ -34,7 +34,7 @@ constexpr std::array<event, all_figures> events{{
     {keeping_alive, pushing_back, "push back", "ns", floors::load_compare_store},
     {firing, expiring, "expire", "ns", floors::fire_sorted},
     {firing_when_due, expiring_when_due, "expire due ticks only", "ns", floors::fire_sorted},
-    {serving_connections, serving, "mixed server", "ns"},
+    {serving_connections, serving, "mixed server", "ns", floors::serve_nothing},
     {waiting, idling, "idle tick", "ns"},
     {waiting, jumping, "jump 1e6 ticks", "ns"},
     {rearming_and_asking, asking, "next wake-up", "ns"},

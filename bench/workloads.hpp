@@ -95,10 +95,10 @@ template <class A> void push_back(field<A>& f, figures& out) {
 template <class A> void wait(field<A>& f, figures& out) {
     constexpr unsigned ticks = 20'000;
     f.arm_all_for(f.far_away);
-    const stopwatch watch;
+    const long_stopwatch watch;
     for (unsigned i = 0; i < ticks; ++i) f.tick();
     out[idling] = watch.nanoseconds() / ticks;
-    const stopwatch jump;
+    const long_stopwatch jump;
     f.wheel().advance(f.wheel().now() + 1'000'000);
     out[jumping] = jump.nanoseconds();
 }
@@ -153,8 +153,8 @@ public:
     }
 
 private:
-    auto& idle(std::size_t i) { return field_.nth(i); }
-    auto& request(std::size_t i) { return field_.nth(connections_ + i); }
+    auto& idle(std::size_t i) { return field_.at(i); }
+    auto& request(std::size_t i) { return field_.at(connections_ + i); }
 
     field<A>& field_;
     std::size_t connections_;
