@@ -12,7 +12,7 @@ dash(i) = word(structures, i) eq "floor" ? 2 : 1
 # Lines "timers median" of one work on one structure, and the medians of its quantiles in order.
 of(work, who) = sprintf("< awk -F, '$1 == \"%s\" && $4 == \"%s\" {print $2, $5}' '%s'", work, who, csv)
 quantiles(work, who) = sprintf("< awk -F, 'index($1, \"%s \") == 1 && $2 == %d && $4 == \"%s\" {print $5}' '%s'", work, largest, who, csv)
-has(data) = strlen(system(sprintf("%s | head -1", substr(data, 3, strlen(data))))) > 0
+has(data) = strlen(system(sprintf("%s 2>/dev/null | head -1", substr(data, 3, strlen(data))))) > 0
 present = ""
 do for [who in structures] { if (has(sprintf("< grep ',%s,' '%s'", who, csv))) { present = present . " " . who } }
 index_of(who) = sum [k = 1:words(structures)] (word(structures, k) eq who ? k : 0)
