@@ -98,7 +98,7 @@ template <class A> void wait(field<A>& f, figures& out) {
     const long_stopwatch watch;
     for (unsigned i = 0; i < ticks; ++i) f.tick();
     out[idling] = watch.nanoseconds() / ticks;
-    const long_stopwatch jump;
+    const stopwatch jump;
     f.wheel().advance(f.wheel().now() + 1'000'000);
     out[jumping] = jump.nanoseconds();
 }
