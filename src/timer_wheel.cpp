@@ -10,7 +10,7 @@ namespace {
 
 /// Slots are emptied ahead of time in bursts of this many timers. Few enough to keep the worst
 /// tick at a few microseconds, many enough to leave most ticks without one.
-constexpr std::size_t burst_size = 64;
+constexpr std::size_t burst_size = 16;
 
 constexpr unsigned first_upper = geometry::root + 1;
 
@@ -64,6 +64,16 @@ jiffies timer_wheel::arm_next(timer& t, jiffies period) noexcept {
     const jiffies missed = reached < from ? 0 : (reached - from) / period;
     arm_at(t, later(from + missed * period, period));
     return missed;
+}
+
+/// Out of line, because it is rare: `expires` has passed, or is so far away that it looks as if.
+bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
+    if (expires > never) return arm_at(t, never);
+    const bool was_pending = t.pending();
+    t.unlink_if_linked();
+    t.expires_ = now_ + 1;
+    place(t);
+    return was_pending;
 }
 
 /// Out of line, because it is rare: the slot's bit was clear, or it is the overflow slot.

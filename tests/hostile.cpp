@@ -194,13 +194,13 @@ std::uint64_t worst_tick(timer_wheel& wheel, jiffies end) {
     return worst;
 }
 
-// A burst empties a slot ahead of time: 64 timers of it, or as many as must go on each tick left
+// A burst empties a slot ahead of time: 16 timers of it, or as many as must go on each tick left
 // for it to be empty when its lap begins. That share is largest when the lap before it begins, so
 // nothing is left for the tick at which the slot is entered. One burst per level and tick.
 std::uint64_t largest_bursts(unsigned level, std::size_t n) {
     std::uint64_t sum = 0;
     for (unsigned l = 1; l <= level; ++l)
-        sum += std::max<std::uint64_t>(64, n / geometry::width_of(l) + 1);
+        sum += std::max<std::uint64_t>(16, n / geometry::width_of(l) + 1);
     return sum;
 }
 

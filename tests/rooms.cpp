@@ -129,7 +129,7 @@ Test(rooms, the_next_occupied_slot_is_found_around_the_ring) {
                 const jiffies there = jiffies{from + ahead} << tvec::geometry::shift_of(level);
                 const unsigned s = tvec::geometry::slot_at(level, there);
                 all.set_occupied(s);
-                all.push(s, l);
+                all[s].push(l, all.owner());
                 REQUIRE_EQ(all.next_occupied(level, tick), ahead);
                 l.unlink();
                 REQUIRE_EQ(all.next_occupied(level, tick), 0);

@@ -176,7 +176,8 @@ private:
         return delay < never - from ? from + delay : never;
     }
 
-    bool relink(timer& t, jiffies expires) noexcept;
+    static std::int64_t signed_of(jiffies tick) noexcept { return static_cast<std::int64_t>(tick); }
+    bool arm_past(timer& t, jiffies expires) noexcept;
     void place(timer& t) noexcept;
     void open_slot(unsigned s, jiffies expires) noexcept;
 
@@ -222,29 +223,28 @@ private:
 inline void timer_wheel::place(timer& t) noexcept {
     const jiffies expires = t.expires_;
     const unsigned s = geometry::slot_for(expires, now_);
-    if (levels_.at_most(s) == 0 || s == geometry::overflow_slot) [[unlikely]]
+    detail::slot& slot = levels_[s];
+    if (slot.at_most() == 0 || s == geometry::overflow_slot) [[unlikely]]
         open_slot(s, expires);
-    levels_.push(s, t);
+    slot.push(t, levels_.owner());
 }
 
 inline bool timer_wheel::arm_at(timer& t, jiffies expires) noexcept {
     assert(thread_.admits_caller() && "armed by another thread than the one that advances it");
-    // Not earlier than it was armed for, and neither past nor beyond `never` (which is negative
-    // here). Kept short: the fewer instructions, the more of these misses are under way at a time.
-    const auto is_later =
-        static_cast<std::int64_t>(expires) >= static_cast<std::int64_t>(t.expires());
-    if (t.linked_in(in_place_) && is_later && expires > now_) {
-        const bool was_pending = !(t.expires_ & timer::idle_bit);
-        t.expires_ = expires;
-        return was_pending;
+    // Kept short: the fewer instructions, the more of these misses are under way at a time.
+    if (signed_of(expires) <= signed_of(now_)) [[unlikely]]
+        return arm_past(t, expires);
+    bool was_pending = false;
+    if (t.linked()) {
+        was_pending = !(t.expires_ & timer::idle_bit);
+        const bool is_later = signed_of(expires) >= signed_of(t.expires());
+        if (static_cast<int>(is_later) & static_cast<int>(t.linked_in(in_place_))) {  // one branch
+            t.expires_ = expires;
+            return was_pending;
+        }
+        t.unlink();
     }
-    return relink(t, expires);
-}
-
-inline bool timer_wheel::relink(timer& t, jiffies expires) noexcept {
-    const bool was_pending = t.pending();
-    t.unlink_if_linked();
-    t.expires_ = std::clamp(expires, now_ + 1, never);
+    t.expires_ = expires;
     place(t);
     return was_pending;
 }

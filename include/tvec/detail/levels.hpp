@@ -37,7 +37,6 @@ public:
         return true;
     }
     std::uint64_t at_most(unsigned s) const noexcept { return slots_[s].at_most(); }
-    void push(unsigned s, link& node) noexcept { slots_[s].push(node, owner_); }
     link* pop(unsigned s) noexcept { return slots_[s].pop(sentinel_); }
     void take(unsigned to, unsigned from) noexcept {
         slots_[to].take(slots_[from], sentinel_, owner_);
@@ -60,6 +59,7 @@ public:
             for (const link* l = slots_[s][i].first(); l != &sentinel_; l = l->next) visit(*l);
     }
 
+    slot& operator[](unsigned s) noexcept { return slots_[s]; }
     const slot& operator[](unsigned s) const noexcept { return slots_[s]; }
     const link& sentinel() const noexcept { return sentinel_; }
     owner_tag owner() const noexcept { return owner_; }
