@@ -277,6 +277,7 @@ Test(clock, slack_and_periods_speak_chrono) {
 }
 
 Test(clock, a_period_of_whole_ticks_is_as_many_whatever_a_tick_is_in_nanoseconds) {
+    CHECK_EQ(clock_of<frame>::ticks_to_cover(frame(-1)), 0);
     CHECK_EQ(clock_of<frame>::ticks_to_cover(frame(1)), 1);
     CHECK_EQ(clock_of<frame>::ticks_to_cover(1s), 60);
     CHECK_EQ(clock_of<frame>::ticks_to_cover(16'666'666ns), 1);

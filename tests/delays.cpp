@@ -116,6 +116,22 @@ Test(delays, far_beyond_the_wheel_are_exact) {  // T68
     }
 }
 
+Test(delays, to_ticks_beyond_never_are_never) {  // T69
+    for (const jiffies now : {jiffies{0}, jiffies{1000}, never - 1})
+        for (const jiffies beyond : {never + 1, never + 1000, ~jiffies{0}}) {
+            timer_wheel wheel(now);
+            probe p;
+            CHECK(!wheel.arm_at(p.t, beyond));
+            CHECK_EQ(p.t.expires(), never);
+            CHECK(wheel.arm_at(p.t, beyond));
+            CHECK_EQ(check(wheel), "");
+            wheel.arm_at(p.t, now + 1);
+            CHECK(wheel.arm_at(p.t, beyond));
+            CHECK_EQ(p.t.expires(), never);
+            CHECK_EQ(wheel.advance(never).fired, 0);
+        }
+}
+
 Test(delays, saturate_at_never) {  // T69
     timer_wheel wheel(1000);
     probe p;
