@@ -104,17 +104,23 @@ timer_wheel::progress timer_wheel::run(jiffies until, std::size_t budget) {
 
     turn current{*this, budget};
     const std::uint64_t fired_before = counters_.fired;
-    bool caught_up = run_tick(current);  // what an earlier call left of it
-    while (caught_up && now_ < target_) {
-        now_ = std::min(next_visit(), target_);
-        caught_up = run_tick(current);
-    }
+    bool caught_up = run_ticks(current);
     if (caught_up) {
-        cascade_ahead(current);
-        settle();
+        settle(current);
         current.finished = true;
     }
     return {static_cast<std::size_t>(counters_.fired - fired_before), caught_up};
+}
+
+/// Hops from visit to visit. The first is known: it is now() if an earlier call has left work.
+bool timer_wheel::run_ticks(turn& current) {
+    jiffies visit = wake_;
+    for (;;) {
+        now_ = std::min(visit, target_);
+        if (!run_tick(current)) return false;
+        if (now_ == target_) return true;
+        visit = next_visit();
+    }
 }
 
 /// Runs tick now(), or what is left of it. Returns whether all of it is done.
@@ -184,10 +190,8 @@ bool timer_wheel::cascade_overflow(turn& current) noexcept {
 
 /// Does this stretch's share of emptying the slots whose lap comes next.
 void timer_wheel::cascade_ahead(turn& current) noexcept {
-    if (now_ < next_burst_) return;
     for (unsigned level = first_upper; level < geometry::levels; ++level)
         cascade_burst(level, current);
-    next_burst_ = look_ahead().burst;
 }
 
 /// A burst from the slot of `level` that comes next, if its time has come. The time of the one
@@ -233,8 +237,11 @@ timer_wheel::outlook timer_wheel::look_ahead() noexcept {
     return found;
 }
 
-void timer_wheel::settle() noexcept {
-    wake_ = next_in_root();
+/// Ends a call that has caught up: empties ahead if it is time, and notes what comes next.
+void timer_wheel::settle(turn& current) noexcept {
+    const bool ahead = now_ >= next_burst_;
+    if (ahead) cascade_ahead(current);
+    wake_ = ahead ? never : next_in_root();
     if (wake_ == never) {
         const outlook found = look_ahead();
         wake_ = found.visit;

@@ -184,6 +184,7 @@ private:
     void open_overflow(jiffies expires) noexcept;
 
     progress run(jiffies until, std::size_t budget);
+    bool run_ticks(turn&);
     bool run_tick(turn&);
     bool enter_slots(turn&) noexcept;
     bool fire_due(turn&);
@@ -197,7 +198,7 @@ private:
     jiffies next_in_root() noexcept;
     jiffies next_visit() noexcept;
     outlook look_ahead() noexcept;
-    void settle() noexcept;
+    void settle(turn&) noexcept;
     jiffies wakeup_while_running() noexcept;
     jiffies earliest_in(unsigned s) const noexcept;
 
