@@ -38,6 +38,8 @@ private:
         if (w.wake_ < w.now_) return say("wake ", w.wake_, " before now ", w.now_);
         if (w.wake_ > w.overflow_due_)
             return say("wake ", w.wake_, " after the overflow's visit ", w.overflow_due_);
+        if (!left_over() && w.quiet_ <= w.now_)
+            return say("quiet ", w.quiet_, " not after now ", w.now_, ": no tick would be idle");
         return "";
     }
 

@@ -139,6 +139,23 @@ Test(callbacks, destroy_the_timer_they_belong_to) {  // T96
     CHECK_EQ(wheel.count().fired, 5);
 }
 
+Test(callbacks, begin_when_the_wheel_has_done_with_the_timer) {  // T96
+    struct wiped {
+        void on_fire() {
+            void* const storage = this;
+            this->~wiped();
+            std::memset(storage, 0, sizeof(wiped));
+        }
+        tvec::timer t{tvec::call<&wiped::t, &wiped::on_fire>};
+    };
+    alignas(wiped) std::array<unsigned char, sizeof(wiped)> storage{};
+    timer_wheel wheel;
+    wheel.arm_after((new (storage.data()) wiped)->t, 300);
+    wheel.advance(1'000);
+    CHECK_EQ(wheel.count().fired, 1);
+    CHECK(storage == decltype(storage){});
+}
+
 Test(callbacks, cancel_timers_of_other_slots_and_levels) {  // T82, T30
     timer_wheel wheel;
     auto others = support::probes(6);

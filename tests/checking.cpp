@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "support/check.hpp"
@@ -15,6 +16,7 @@
 using support::jiffies;
 using support::probe;
 using tvec::timer_wheel;
+namespace of_wheel = support::of_wheel;
 
 TestSuite(checking, .timeout = 60);
 
@@ -50,6 +52,15 @@ std::vector<std::uint64_t> words_of(const timer_wheel& wheel) {
 }
 void set_word(timer_wheel& wheel, std::size_t i, std::uint64_t value) {
     std::memcpy(reinterpret_cast<std::byte*>(&wheel) + i * sizeof value, &value, sizeof value);
+}
+
+// Changes one of the ticks that the wheel keeps, asks for the fault, and repairs it.
+template <class Name> std::string fault_with(timer_wheel& wheel, Name name, jiffies tick) {
+    jiffies& kept = wheel.*member(name);
+    const jiffies was = std::exchange(kept, tick);
+    const std::string fault = check(wheel);
+    kept = was;
+    return fault;
 }
 
 bool mentions(const std::string& fault, const char* what) {
@@ -176,7 +187,7 @@ Test(checking, finds_a_wakeup_after_the_overflow_slot_is_due) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 100);
-    wheel.*member(support::of_wheel::overflow_due{}) = 50;
+    wheel.*member(of_wheel::overflow_due{}) = 50;
     CHECK(mentions(check(wheel), "after the overflow's visit 50"));
 }
 
@@ -184,8 +195,27 @@ Test(checking, finds_a_slot_that_would_not_be_emptied_ahead) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 100'000);
-    jiffies& quiet = wheel.*member(support::of_wheel::quiet{});
+    jiffies& quiet = wheel.*member(of_wheel::quiet{});
     REQUIRE_LE(quiet + 1, *wheel.next_wakeup());
     quiet = *wheel.next_wakeup();
     CHECK(mentions(check(wheel), "may be emptied from"));
+}
+
+Test(checking, finds_a_fault_of_any_timer_of_a_slot_on_any_level) {
+    for (const unsigned power : {5u, 12u, 16u, 22u, 28u, 40u}) {
+        timer_wheel wheel;
+        const jiffies delay = jiffies{1} << power;
+        auto all = support::probes(9);
+        for (auto& p : all) wheel.arm_after(p->t, delay);
+        for (auto& p : all) CHECK_NE(fault_with(wheel, p->t, expires, delay / 8), "");
+    }
+}
+
+Test(checking, finds_kept_ticks_that_contradict_each_other) {
+    timer_wheel wheel(1'000);
+    CHECK(mentions(fault_with(wheel, of_wheel::now{}, tvec::never), "is not a tick"));
+    CHECK(mentions(fault_with(wheel, of_wheel::wake{}, 2'000), "after wake"));
+    CHECK(mentions(fault_with(wheel, of_wheel::quiet{}, 1'000), "no tick would be idle"));
+    wheel.*member(of_wheel::quiet{}) = 900;
+    CHECK(mentions(fault_with(wheel, of_wheel::wake{}, 900), "before now"));
 }

@@ -1,6 +1,7 @@
 // P5: deadlines round up, readings round down, a delay is measured from the clock at the call.
 // Nothing fires early by even a nanosecond.
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "support/check.hpp"
@@ -301,4 +302,44 @@ Test(clock, boot_time_and_steady_time_run) {
     timers.arm_after(p.t, 1h);
     CHECK_EQ(timers.run().fired, 0);
     CHECK(timers.next_wakeup() > boot);
+}
+
+Test(clock, boot_time_is_what_the_kernel_says) {
+    const auto kernel = [] {
+        timespec t{};
+        clock_gettime(CLOCK_BOOTTIME, &t);
+        return std::chrono::seconds(t.tv_sec) + nanoseconds(t.tv_nsec);
+    };
+    const nanoseconds before = kernel();
+    const nanoseconds reading = tvec::boottime_clock::now().time_since_epoch();
+    CHECK(before <= reading && reading <= kernel());
+}
+
+Test(clock, each_thread_has_a_manual_clock_of_its_own) {
+    manual_clock::set(at(1h));
+    std::thread([] { CHECK(manual_clock::now() == at(0ns)); }).join();
+    CHECK(manual_clock::now() == at(1h));
+}
+
+Test(clock, a_wheel_begins_at_the_tick_of_its_clock) {
+    manual_clock::set(at(1h));
+    wheel timers{clock_of<std::chrono::milliseconds>{at(0ns)}};
+    CHECK_EQ(timers.wheel().now(), 3'600'000);
+}
+
+Test(clock, delays_finer_than_the_clock_round_up_too) {
+    using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
+    manual_clock::set(at(0ns));
+    wheel timers;
+    probe p;
+    timers.arm_after(p.t, picoseconds(1'000'000'001));  // a millisecond and a bit
+    CHECK_EQ(p.t.expires(), 2);
+}
+
+Test(clock, slack_begins_and_ends_within_the_window) {
+    manual_clock::set(at(0ns));
+    wheel timers;
+    probe p;
+    timers.arm_within(p.t, 4'500us, 5'500us);
+    CHECK_EQ(p.t.expires(), 5);
 }

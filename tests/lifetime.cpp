@@ -179,6 +179,18 @@ Test(lifetime, move_assignment_cancels_what_was_there) {
     CHECK_EQ(second, 1);
 }
 
+Test(lifetime, move_assignment_brings_the_callback_along) {
+    static int mine = 0, brought = 0;
+    timer_wheel wheel;
+    tvec::timer a{[](timer_wheel&, tvec::timer&) { ++mine; }};
+    tvec::timer b{[](timer_wheel&, tvec::timer&) { ++brought; }};
+    wheel.arm_after(b, 10);
+    a = std::move(b);
+    wheel.advance(10);
+    CHECK_EQ(mine, 0);
+    CHECK_EQ(brought, 1);
+}
+
 Test(lifetime, assigning_a_timer_to_itself_does_nothing) {
     timer_wheel wheel;
     probe p;

@@ -50,6 +50,7 @@ Test(one_line, push_back_cancel_and_arming_again_later_write_the_timer_alone) {
             const auto arm = [&](jiffies at) {
                 return [&c, at](tvec::timer& t) { c->wheel.arm_at(t, at); };
             };
+            REQUIRE(writes_only(*c, i, arm(due)));
             REQUIRE(writes_only(*c, i, arm(due + 1)));
             REQUIRE(writes_only(*c, i, arm(due + (1 << 20))));
             REQUIRE(writes_only(*c, i, [](tvec::timer& t) { t.cancel(); }));

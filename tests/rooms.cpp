@@ -118,6 +118,21 @@ Test(rooms, a_slot_finds_what_is_left_after_others_have_unlinked_themselves) {
     }
 }
 
+Test(rooms, a_slot_takes_over_another) {
+    node sentinel;
+    std::array<node, 6> links;
+    slot from, to;
+    from.reset(sentinel);
+    to.reset(sentinel);
+    for (node& l : links) from.push(l, owner);
+    to.take(from, sentinel, owner);
+    CHECK(from.empty(sentinel));
+    CHECK_EQ(from.at_most(), 0);
+    CHECK_EQ(to.at_most(), links.size());
+    for (std::size_t i = links.size(); i-- > 0;) CHECK(to.pop(sentinel) == &links[i]);
+    CHECK(to.empty(sentinel));
+}
+
 Test(rooms, the_next_occupied_slot_is_found_around_the_ring) {
     for (unsigned level = 0; level < tvec::geometry::levels; ++level) {
         const unsigned ring = tvec::geometry::ring_of(level);

@@ -70,3 +70,41 @@ Test(skipping, no_tick_pays_for_a_whole_cascade) {
     // A burst from each level in use and from the one above; a slot of level 2 holds 54 613.
     CHECK_LE(worst, 3 * 64);
 }
+
+Test(skipping, a_slot_is_emptied_in_few_bursts_spread_evenly_over_the_lap_before_its_own) {
+    constexpr std::size_t burst = 16, bursts = 20;
+    constexpr jiffies steps = 256;  // of the lap: a tick on level 1
+    for (unsigned level = 1; level < tvec::geometry::levels; ++level) {
+        const jiffies width = tvec::geometry::width_of(level);
+        timer_wheel wheel;
+        auto all = support::probes(bursts * burst);
+        for (auto& p : all) wheel.arm_at(p->t, 3 * width - 1);
+        wheel.advance(width - 1);
+        std::uint64_t done = visits(wheel);
+        CHECK_EQ(done, 0);
+        std::size_t busy = 0;
+        for (jiffies step = 0; step < steps; ++step) {
+            wheel.advance(width + step * (width / steps));
+            busy += visits(wheel) != done;
+            done = visits(wheel);
+            const std::size_t even = bursts * burst * step / steps;
+            REQUIRE_LE(done, even + 2 * burst);
+            REQUIRE_LE(even, done + burst);
+        }
+        CHECK_EQ(done, all.size());
+        CHECK_EQ(busy, bursts);
+    }
+}
+
+Test(skipping, the_bursts_of_one_level_do_not_hurry_those_of_another) {
+    constexpr std::size_t burst = 16;
+    const jiffies lap = tvec::geometry::width_of(2);
+    timer_wheel wheel;
+    auto far = support::probes(20 * burst), near = support::probes(20 * burst);
+    for (auto& p : far) wheel.arm_at(p->t, 3 * lap - 1);
+    wheel.advance(lap);
+    for (auto& p : near) wheel.arm_at(p->t, lap + 767);
+    for (jiffies t = lap; t < lap + 512; ++t) wheel.advance(t);
+    CHECK_LE(near.size(), visits(wheel));
+    CHECK_LE(visits(wheel), near.size() + 2 * burst);  // a 32nd of the lap has passed
+}

@@ -49,6 +49,10 @@ Test(slack, leaves_a_timer_alone_that_is_in_the_window) {
     wheel.arm_at(p.t, 77);
     CHECK(wheel.arm_within(p.t, 50, 100));
     CHECK_EQ(p.t.expires(), 77);
+    CHECK(wheel.arm_within(p.t, 50, 77));
+    CHECK_EQ(p.t.expires(), 77);
+    CHECK(wheel.arm_within(p.t, 77, 100));
+    CHECK_EQ(p.t.expires(), 77);
     CHECK(wheel.arm_within(p.t, 78, 100));
     CHECK_EQ(p.t.expires(), 96);
     p.t.cancel();

@@ -56,3 +56,24 @@ Test(uring_wait, reports_a_ring_that_is_gone) {
     r.get().enter_ring_fd = entered;
     CHECK(support::says(why, "io_uring_enter"));
 }
+
+Test(uring_wait, nothing_but_a_completion_ends_a_wait_of_whole_seconds_early) {
+    ring r;
+    __kernel_timespec soon{0, 20'000'000};
+    io_uring_prep_timeout(io_uring_get_sqe(&r.get()), &soon, 0, 0);
+    tvec::detail::submit_and_wait(r.get(), 60s);
+    CHECK_EQ(r.reap(), 1);
+}
+
+Test(uring_wait, a_poll_reaps_what_the_kernel_has_put_off) {
+    ring r(8, support::deferred);
+    __kernel_timespec soon{0, 1'000'000};
+    io_uring_prep_timeout(io_uring_get_sqe(&r.get()), &soon, 0, 0);
+    const auto patience = std::chrono::steady_clock::now() + 10s;
+    unsigned reaped = 0;
+    while (reaped == 0 && std::chrono::steady_clock::now() < patience) {
+        tvec::detail::submit_and_wait(r.get(), 0ns);
+        reaped = r.reap();
+    }
+    CHECK_EQ(reaped, 1);
+}

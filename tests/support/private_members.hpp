@@ -16,6 +16,7 @@ template <class Tag, auto Member> struct reveal {
     };                                                                                             \
     template struct reveal<name, &tvec::timer_wheel::name##_>;
 
+SUPPORT_REVEAL(now)
 SUPPORT_REVEAL(quiet)
 SUPPORT_REVEAL(wake)
 SUPPORT_REVEAL(next_burst)
