@@ -9,7 +9,8 @@ ARGS ?=
 TIME ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test exhaustive fuzz coverage bench bench-full check format bootstrap configure clean
+.PHONY: help run test exhaustive fuzz mutants coverage bench bench-full check format bootstrap \
+	configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -25,6 +26,9 @@ exhaustive: configure ## visit every state of small wheels: half an hour, and gi
 
 fuzz: ## fuzz the wheel and the clock beside their models, for TIME seconds
 	@scripts/fuzz --time $(TIME) $(ARGS)
+
+mutants: ## break the library in every way that tests/mutants.toml lists, and run the tests on each
+	@scripts/mutate $(ARGS)
 
 coverage: ## count which lines and branches of the library the tests reach
 	@scripts/coverage $(ARGS)
