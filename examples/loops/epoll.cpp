@@ -1,0 +1,56 @@
+// A wheel in a loop on epoll. epoll_wait's own timeout would do as well, but it counts in
+// milliseconds and wakes up to one of them late; epoll_pwait2 adds the scheduler's slack. A timerfd
+// is exact, and stays set from one wait to the next.
+#include <sys/epoll.h>
+
+#include "conversation.hpp"
+
+namespace {
+
+class poller {
+public:
+    poller() : fd_(epoll_create1(EPOLL_CLOEXEC)) { check(fd_, "epoll_create1"); }
+    ~poller() { ::close(fd_); }
+    poller(const poller&) = delete;
+    poller& operator=(const poller&) = delete;
+
+    void watch(int fd) {
+        epoll_event wanted{};
+        wanted.events = EPOLLIN;
+        wanted.data.fd = fd;
+        check(epoll_ctl(fd_, EPOLL_CTL_ADD, fd, &wanted), "epoll_ctl");
+    }
+
+    // Sleeps, then calls handle(fd) for each that is readable.
+    template <class F> void wait(F handle) {
+        std::array<epoll_event, 64> events;
+        const int n = epoll_wait(fd_, events.data(), static_cast<int>(events.size()), -1);
+        if (n < 0 && errno != EINTR) check(n, "epoll_wait");
+        for (int i = 0; i < n; ++i) handle(events[static_cast<unsigned>(i)].data.fd);
+    }
+
+private:
+    static void check(int result, const char* tried) {
+        if (result < 0) throw std::system_error(errno, std::system_category(), tried);
+    }
+
+    int fd_;
+};
+
+}  // namespace
+
+int main() {
+    example::timers timers;
+    example::conversation talk(timers);
+    tvec::timerfd_alarm alarm(timers);
+    poller loop;
+    loop.watch(alarm.fd());
+    loop.watch(talk.fd());
+    while (!talk.over()) {
+        alarm.rearm();  // the last thing before the sleep
+        loop.wait(
+            [&](int fd) { fd == alarm.fd() ? void(alarm.acknowledge()) : talk.on_readable(); });
+        timers.run(256);  // always, whatever woke us
+    }
+    return talk.verdict("epoll");
+}

@@ -1,0 +1,48 @@
+// A wheel in a loop on libevent, turn by turn with EVLOOP_ONCE. An event with a timeout could carry
+// the wake-up, but it is rounded to epoll's milliseconds unless the base is made with
+// EVENT_BASE_FLAG_PRECISE_TIMER, and measured from a clock that the base has cached.
+#include <event2/event.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "conversation.hpp"
+
+namespace {
+
+using alarm_type = tvec::timerfd_alarm<example::timers>;
+using base_pointer = std::unique_ptr<event_base, decltype(&event_base_free)>;
+using event_pointer = std::unique_ptr<event, decltype(&event_free)>;
+
+void on_alarm(evutil_socket_t, short, void* alarm) {
+    static_cast<alarm_type*>(alarm)->acknowledge();
+}
+
+void on_socket(evutil_socket_t, short, void* talk) {
+    static_cast<example::conversation*>(talk)->on_readable();
+}
+
+event_pointer watch(event_base* base, int fd, event_callback_fn call, void* argument) {
+    event_pointer e(event_new(base, fd, EV_READ | EV_PERSIST, call, argument), event_free);
+    if (!e || event_add(e.get(), nullptr) != 0) throw std::runtime_error("libevent: no event");
+    return e;
+}
+
+}  // namespace
+
+int main() {
+    example::timers timers;
+    example::conversation talk(timers);
+    alarm_type alarm(timers);
+    const base_pointer base(event_base_new(), event_base_free);
+    if (!base) throw std::runtime_error("libevent: no base");
+    const event_pointer ring = watch(base.get(), alarm.fd(), on_alarm, &alarm);
+    const event_pointer socket = watch(base.get(), talk.fd(), on_socket, &talk);
+    while (!talk.over()) {
+        alarm.rearm();  // the last thing before the sleep
+        if (event_base_loop(base.get(), EVLOOP_ONCE) < 0)
+            throw std::runtime_error("libevent: the loop failed");
+        timers.run(256);  // always, whatever woke us
+    }
+    return talk.verdict("libevent");
+}
