@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "command_line.hpp"
+#include "figures.hpp"
 #include "lateness.hpp"
 #include "tvec/tvec.hpp"
 
@@ -221,18 +222,16 @@ template <class Sleep> outcome play(const options& o) {
 
 void print(const options& o, outcome& seen) {
     using example::print_line;
-    const auto us = [](std::chrono::nanoseconds d) { return static_cast<double>(d.count()) / 1e3; };
     const score& s = seen.points;
     const unsigned rounded = 1000 / o.hz;  // the frame of a loop that counts in milliseconds
     fmt::print("{} s of {} frames per second{}, in {:.2f} s\n", o.seconds, o.hz,
                o.simulated ? ", simulated" : "", seen.seconds);
     print_line("frames",
                fmt::format("{}, {} of them catching up", seen.late.fired(), seen.catching_up));
-    print_line("frame lateness", fmt::format("p50 {:.0f} us, p99 {:.0f} us, max {:.0f} us",
-                                             us(seen.late.quantile(0.5)),
-                                             us(seen.late.quantile(0.99)), us(seen.late.max())));
+    print_line("frame lateness", example::spread(seen.late));
     print_line("the last one due at",
-               fmt::format("{:.9f} s ({:.3f} s in frames of {} ms)", us(seen.last_start) / 1e6,
+               fmt::format("{:.9f} s ({:.3f} s in frames of {} ms)",
+                           example::seconds_of(seen.last_start),
                            static_cast<double>(seen.late.fired()) * rounded / 1e3, rounded));
     print_line("creatures", fmt::format("{}, moved in memory {} times while timers were pending",
                                         s.creatures, s.relocations));

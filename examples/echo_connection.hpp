@@ -1,0 +1,163 @@
+// One client of an echo server, with an idle timeout that every read pushes back, and a write
+// timeout.
+#pragma once
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+#include "descriptors.hpp"
+#include "ring.hpp"
+#include "timer_books.hpp"
+
+namespace example {
+
+struct echo_totals {
+    std::uint64_t accepted = 0;
+    std::uint64_t closed = 0;
+    std::uint64_t echoes = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t idle_closes = 0;
+    std::uint64_t write_closes = 0;
+    std::uint64_t wakeups = 0;
+    std::uint64_t leaked() const { return accepted - closed; }
+};
+
+// What connections need of their server.
+struct echo_home {
+    example::ring& ring;
+    timer_books& books;
+    std::chrono::milliseconds idle;   // a connection that says nothing for this long is closed
+    std::chrono::milliseconds write;  // and one that does not take its echo for this long
+    echo_totals count{};
+};
+
+// One socket. It has exactly one request in flight, a receive or a send, and lives until that has
+// completed: closing means to shut the socket down, which completes it.
+class connection {
+public:
+    connection(echo_home& home, int fd);
+    ~connection();
+    connection(const connection&) = delete;
+    connection& operator=(const connection&) = delete;
+
+    // The user data of its requests: its address, which is never a small number.
+    std::uint64_t tag() const { return reinterpret_cast<std::uint64_t>(this); }
+    void start() { receive(); }
+    // Returns false when the connection is over and may be destroyed.
+    bool complete(int result);
+    void shut_down();
+    void look_after();
+
+private:
+    void receive();
+    void send();
+    bool received(int result);
+    bool sent(int result);
+    void on_idle();
+    void on_write_stalled();
+    void cancel_timers();
+
+    echo_home& home_;
+    descriptor socket_;
+    bool sending_ = false;
+    bool closing_ = false;
+    std::uint32_t filled_ = 0;
+    std::uint32_t written_ = 0;
+    time_point idle_deadline_;
+    time_point write_deadline_;
+    tvec::timer idle_{tvec::call<&connection::idle_, &connection::on_idle>};
+    tvec::timer write_{tvec::call<&connection::write_, &connection::on_write_stalled>};
+    std::array<char, 2048> buffer_;
+};
+
+// ---
+
+inline connection::connection(echo_home& home, int fd) : home_(home), socket_(fd) {
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const int small = 64 * 1024;  // a peer that does not read is noticed after this much
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    home_.books.arm(idle_, idle_deadline_, home_.idle);
+}
+
+inline connection::~connection() {
+    cancel_timers();
+    ++home_.count.closed;
+}
+
+inline void connection::receive() {
+    sending_ = false;
+    home_.ring.queue(tag(), io_uring_prep_recv, socket_.get(), buffer_.data(), buffer_.size(), 0);
+}
+
+inline void connection::send() {
+    sending_ = true;
+    home_.ring.queue(tag(), io_uring_prep_send, socket_.get(), buffer_.data() + written_,
+                     filled_ - written_, MSG_NOSIGNAL);
+}
+
+inline bool connection::complete(int result) { return sending_ ? sent(result) : received(result); }
+
+inline bool connection::received(int result) {
+    if (result <= 0 || closing_) return false;
+    filled_ = static_cast<std::uint32_t>(result);
+    written_ = 0;
+    home_.books.arm(idle_, idle_deadline_, home_.idle);  // a push-back: one store
+    home_.books.arm(write_, write_deadline_, home_.write);
+    send();
+    return true;
+}
+
+inline bool connection::sent(int result) {
+    if (result <= 0 || closing_) return false;
+    home_.count.bytes += static_cast<std::uint64_t>(result);
+    written_ += static_cast<std::uint32_t>(result);
+    if (written_ < filled_) {
+        send();
+        return true;
+    }
+    home_.books.cancel(write_, write_deadline_);
+    ++home_.count.echoes;
+    receive();
+    return true;
+}
+
+inline void connection::on_idle() {
+    home_.books.fired(idle_deadline_);
+    if (sending_) {  // not idle but stalled: the write timeout judges that
+        home_.books.arm(idle_, idle_deadline_, home_.idle);
+        return;
+    }
+    ++home_.count.idle_closes;
+    shut_down();
+}
+
+inline void connection::on_write_stalled() {
+    home_.books.fired(write_deadline_);
+    ++home_.count.write_closes;
+    shut_down();
+}
+
+// Not close(): a request in flight would survive that, and the descriptor could be reused.
+inline void connection::shut_down() {
+    closing_ = true;
+    cancel_timers();
+    ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
+inline void connection::cancel_timers() {
+    home_.books.cancel(idle_, idle_deadline_);
+    home_.books.cancel(write_, write_deadline_);
+}
+
+inline void connection::look_after() {
+    home_.books.look_after(idle_, idle_deadline_);
+    home_.books.look_after(write_, write_deadline_);
+}
+
+}  // namespace example
