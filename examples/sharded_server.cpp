@@ -1,0 +1,458 @@
+// The echo server on many cores, with nothing shared: each thread has a ring, a wheel and a
+// listener of its own on the same port. Each connection also has a lease that another shard keeps:
+// a timer on that shard's wheel, asked for and answered by message. No lock is anywhere near a
+// wheel.
+#include <atomic>
+#include <exception>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "command_line.hpp"
+#include "echo_connection.hpp"
+#include "figures.hpp"
+#include "leases.hpp"
+#include "listener.hpp"
+#include "mail.hpp"
+#include "signals.hpp"
+#include "tvec/uring_wait.hpp"
+
+namespace {
+
+using example::connection;
+using example::message;
+using example::time_point;
+using std::chrono::milliseconds;
+
+struct options {
+    std::string address = "127.0.0.1";
+    std::uint16_t port = 0;
+    std::string port_file;
+    std::string messages = "auto";
+    unsigned shards = std::max(1u, std::thread::hardware_concurrency());
+    unsigned connections = 4000;
+    unsigned idle_ms = 2000;
+    unsigned write_ms = 1000;
+    unsigned lease_ms = 500;
+    unsigned seconds = 60;
+};
+
+// What a shard has done, for when its thread has ended.
+struct results {
+    example::echo_totals echo;
+    std::uint64_t asked = 0;
+    std::uint64_t cancelled = 0;
+    std::uint64_t granted = 0;
+    std::size_t unanswered = 0;
+    example::lateness late;      // of its timers
+    example::lateness answered;  // of the answers it got, since the end of the lease
+    std::uint64_t lost = 0;
+    bool balanced = false;
+    double cpu = 0;
+    double seconds = 0;
+};
+
+class shard {
+public:
+    shard(unsigned self, const options& wanted, const example::listener& l,
+          example::post_office& office, bool write_to_rings, example::signals* signals);
+
+    results run();
+
+private:
+    // Small numbers tag the shard's own requests; any other tag is a message's or a connection's.
+    enum own_tag : std::uint64_t { accepting = 1, signalled = 2, cancelling = 3 };
+
+    struct open_connection {
+        std::unique_ptr<connection> client;
+        std::uint64_t lease;
+    };
+
+    void turn();
+    void complete(std::uint64_t tag, int result, bool more);
+    void admit(int socket);
+    std::uint64_t ask_for_lease(std::uint64_t owner);
+    void send(unsigned to, const message& m);
+    void read_mail();
+    void read(const message& m);
+    void answered(const message& m);
+    void tell_others(message::kind what);
+    void stop();
+    bool quiet() const;
+    bool over() const;
+    void on_second();
+    void on_end();
+    results take_results();
+
+    unsigned self_;
+    unsigned shards_;
+    options options_;
+    std::mt19937 random_{self_};
+    example::ring ring_{4096};
+    example::timers timers_;
+    tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
+    example::timer_books books_{timers_};
+    example::echo_home home_{ring_, books_, milliseconds(options_.idle_ms),
+                             milliseconds(options_.write_ms)};
+    example::acceptor acceptor_;
+    std::unique_ptr<example::mail> mail_;
+    example::lease_keeper keeper_;
+    example::lease_holder holder_;
+    std::vector<message> inbox_;
+    bool stopping_ = false;
+    bool told_finished_ = false;
+    bool gave_up_ = false;
+    unsigned others_finished_ = 0;
+    time_point started_ = example::timers::clock::now();
+    time_point second_deadline_;
+    time_point end_deadline_;
+    tvec::timer second_{tvec::call<&shard::second_, &shard::on_second>};
+    tvec::timer end_{tvec::call<&shard::end_, &shard::on_end>};
+    std::unordered_map<std::uint64_t, open_connection> open_;
+};
+
+shard::shard(unsigned self, const options& wanted, const example::listener& l,
+             example::post_office& office, bool write_to_rings, example::signals* signals)
+    : self_(self), shards_(wanted.shards), options_(wanted), acceptor_(ring_, l, accepting, true),
+      keeper_(books_, static_cast<std::uint16_t>(self),
+              [this](unsigned to, const message& m) { send(to, m); }),
+      holder_(static_cast<std::uint16_t>(self),
+              [this](unsigned to, const message& m) { send(to, m); }) {
+    office.enter(self, ring_);
+    if (write_to_rings)
+        mail_ = std::make_unique<example::ring_mail>(ring_, office);
+    else
+        mail_ = std::make_unique<example::queue_mail>(ring_, office, self);
+    if (signals != nullptr) signals->watch(ring_, signalled);
+    books_.arm(second_, second_deadline_, std::chrono::seconds(1));
+    books_.arm(end_, end_deadline_, std::chrono::seconds(options_.seconds));
+}
+
+results shard::run() {
+    while (!over()) turn();
+    books_.cancel(second_, second_deadline_);
+    books_.cancel(end_, end_deadline_);
+    books_.drain();
+    return take_results();
+}
+
+void shard::turn() {
+    wait_();
+    ++home_.count.wakeups;
+    timers_.run(256);
+    ring_.reap([this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
+    read_mail();
+    if (stopping_ && !told_finished_ && quiet()) {
+        told_finished_ = true;
+        tell_others(message::kind::finished);
+    }
+    mail_->flush();
+}
+
+void shard::complete(std::uint64_t tag, int result, bool more) {
+    if (mail_->complete(tag, result, inbox_)) return;
+    switch (tag) {
+    case accepting:
+        return admit(acceptor_.complete(result, more));
+    case signalled:
+        tell_others(message::kind::stop);
+        return stop();
+    case cancelling:
+        return;
+    default:
+        break;
+    }
+    const auto found = open_.find(tag);
+    if (found->second.client->complete(result)) return;
+    holder_.cancel(found->second.lease);
+    open_.erase(found);
+}
+
+void shard::admit(int socket) {
+    if (socket < 0) return;
+    ++home_.count.accepted;
+    auto c = std::make_unique<connection>(home_, socket);
+    c->start();
+    if (stopping_) c->shut_down();
+    const std::uint64_t tag = c->tag();
+    open_.emplace(tag, open_connection{std::move(c), ask_for_lease(tag)});
+}
+
+// --- leases and mail ----------------------------------------------------------------------------
+
+// Of another shard, if there is one.
+std::uint64_t shard::ask_for_lease(std::uint64_t owner) {
+    const unsigned others = shards_ - 1;
+    const unsigned keeper =
+        others == 0 ? self_ : (self_ + 1 + static_cast<unsigned>(random_() % others)) % shards_;
+    const auto half = static_cast<int>(options_.lease_ms / 2);
+    const auto more = static_cast<int>(random_() % (options_.lease_ms + 1));
+    return holder_.ask(keeper, owner, milliseconds(half + more));
+}
+
+void shard::send(unsigned to, const message& m) {
+    if (to == self_)
+        inbox_.push_back(m);
+    else
+        mail_->send(to, m);
+}
+
+// What is read may make the shard write to itself.
+void shard::read_mail() {
+    while (!inbox_.empty()) {
+        const std::vector<message> arrived = std::exchange(inbox_, {});
+        for (const message& m : arrived) read(m);
+    }
+}
+
+void shard::read(const message& m) {
+    switch (m.what) {
+    case message::kind::ask:
+        return keeper_.asked(m);
+    case message::kind::cancel:
+        return keeper_.cancelled(m);
+    case message::kind::expired:
+    case message::kind::cancelled:
+        return answered(m);
+    case message::kind::stop:
+        return stop();
+    case message::kind::finished:
+        ++others_finished_;
+    }
+}
+
+// A connection that is still there has its lease renewed.
+void shard::answered(const message& m) {
+    const std::uint64_t owner = holder_.answered(m);
+    if (stopping_ || m.what == message::kind::cancelled) return;
+    const auto found = open_.find(owner);
+    if (found != open_.end()) found->second.lease = ask_for_lease(owner);
+}
+
+void shard::tell_others(message::kind what) {
+    for (unsigned to = 0; to < shards_; ++to)
+        if (to != self_) send(to, {what, static_cast<std::uint16_t>(self_)});
+}
+
+// --- the end ------------------------------------------------------------------------------------
+
+void shard::stop() {
+    if (stopping_) return;
+    stopping_ = true;
+    books_.compare();
+    acceptor_.stop(cancelling);
+    for (const auto& [tag, c] : open_) c.client->shut_down();
+    books_.arm(end_, end_deadline_, std::chrono::seconds(5));
+}
+
+// Asks nobody for anything any more.
+bool shard::quiet() const {
+    return open_.empty() && !acceptor_.accepting() && holder_.unanswered() == 0;
+}
+
+// Nobody asks it for anything any more either.
+bool shard::over() const {
+    return gave_up_ || (told_finished_ && others_finished_ == shards_ - 1 && mail_->all_sent());
+}
+
+void shard::on_end() {
+    books_.fired(end_deadline_);
+    if (stopping_) gave_up_ = true;
+    stop();
+}
+
+void shard::on_second() {
+    books_.fired(second_deadline_);
+    for (const auto& [tag, c] : open_) c.client->look_after();
+    books_.compare();
+    acceptor_.accept();
+    books_.arm_next(second_, second_deadline_, std::chrono::seconds(1));
+}
+
+results shard::take_results() {
+    results r;
+    r.echo = home_.count;
+    r.asked = holder_.asked();
+    r.cancelled = holder_.cancelled();
+    r.granted = keeper_.granted();
+    r.unanswered = holder_.unanswered();
+    r.late = books_.late();
+    r.answered = holder_.late();
+    r.lost = books_.lost();
+    r.balanced = books_.balanced() && holder_.balanced();
+    r.cpu = example::cpu_seconds(RUSAGE_THREAD);
+    r.seconds = example::seconds_of(example::timers::clock::now() - started_);
+    return r;
+}
+
+// --- all of them --------------------------------------------------------------------------------
+
+class server {
+public:
+    explicit server(const options& wanted);
+
+    int run();
+
+private:
+    void serve(unsigned self);
+    bool failed(unsigned self) const { return failures_[self] != nullptr; }
+    int report();
+
+    options options_;
+    bool write_to_rings_;
+    example::signals
+        signals_;  // blocked here, for all threads to come; the first shard watches them
+    std::vector<example::listener> listeners_;
+    example::post_office office_{options_.shards};
+    std::latch ready_{options_.shards};
+    std::latch over_{options_.shards};
+    std::atomic<bool> cancelled_ = false;
+    std::vector<results> results_{options_.shards};
+    std::vector<std::exception_ptr> failures_{options_.shards};
+};
+
+bool writes_to_rings(const std::string& wish) {
+    if (wish == "queue") return false;
+    const bool can = example::rings_can_write();
+    if (wish == "ring" && !can) throw std::runtime_error("rings cannot write to each other here");
+    return can;
+}
+
+server::server(const options& wanted)
+    : options_(wanted), write_to_rings_(writes_to_rings(wanted.messages)) {
+    example::require_descriptors(options_.connections + 64 + 16 * options_.shards);
+    for (unsigned i = 0; i < options_.shards; ++i) {
+        listeners_.emplace_back(options_.address, options_.port, true);
+        options_.port = listeners_.front().port();
+    }
+}
+
+// A ring is made in the thread that uses it, and lives until nobody writes to it any more.
+void server::serve(unsigned self) {
+    std::optional<shard> s;
+    try {
+        s.emplace(self, options_, listeners_[self], office_, write_to_rings_,
+                  self == 0 ? &signals_ : nullptr);
+    } catch (...) {
+        failures_[self] = std::current_exception();
+        cancelled_ = true;
+    }
+    ready_.arrive_and_wait();
+    if (cancelled_) return;
+    try {
+        results_[self] = s->run();
+    } catch (...) {  // the others miss it, and give up in the end
+        failures_[self] = std::current_exception();
+    }
+    over_.arrive_and_wait();
+}
+
+int server::run() {
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < options_.shards; ++i) threads.emplace_back([this, i] { serve(i); });
+    ready_.wait();
+    if (!cancelled_) listeners_.front().announce(options_.port_file);
+    for (std::thread& t : threads) t.join();
+    for (const std::exception_ptr& failure : failures_)
+        if (failure) std::rethrow_exception(failure);
+    return report();
+}
+
+bool sound(const results& r) {
+    return r.balanced && r.echo.leaked() == 0 && r.unanswered == 0 && r.lost == 0 &&
+           r.late.early() == 0 && r.answered.early() == 0;
+}
+
+void print(const std::string& name, results& r) {
+    using example::print_line;
+    fmt::print("{}\n", name);
+    print_line("connections",
+               fmt::format("{} accepted, {} leaked, {} idle, {} stalled", r.echo.accepted,
+                           r.echo.leaked(), r.echo.idle_closes, r.echo.write_closes));
+    print_line("echoes", fmt::format("{}, {:.0f}/s", r.echo.echoes,
+                                     static_cast<double>(r.echo.echoes) / r.seconds));
+    print_line("leases asked for",
+               fmt::format("{}: {} expired, {} cancelled, {} unanswered", r.asked,
+                           r.answered.fired(), r.cancelled, r.unanswered));
+    print_line("leases kept", r.granted);
+    print_line("answers after the end",
+               fmt::format("{}; {} early", example::spread(r.answered), r.answered.early()));
+    print_line("timers",
+               fmt::format("{} fires, {} early, {} lost, books {}", r.late.fired(), r.late.early(),
+                           r.lost, r.balanced ? "balanced" : "NOT BALANCED"));
+    print_line("lateness", example::spread(r.late));
+    print_line("CPU time, wake-ups", fmt::format("{:.2f} s, {:.0f}/s", r.cpu,
+                                                 static_cast<double>(r.echo.wakeups) / r.seconds));
+}
+
+int server::report() {
+    bool fine = true;
+    std::uint64_t echoes = 0, asked = 0, granted = 0;
+    double rate = 0;
+    fmt::print("\nserver, {} shards, messages by {}\n", options_.shards,
+               write_to_rings_ ? "IORING_OP_MSG_RING" : "queues and eventfds");
+    for (unsigned i = 0; i < options_.shards; ++i) {
+        results& r = results_[i];
+        print(fmt::format("shard {}, {:.1f} s", i, r.seconds), r);
+        fine &= sound(r);
+        echoes += r.echo.echoes;
+        asked += r.asked;
+        granted += r.granted;
+        rate += static_cast<double>(r.echo.echoes) / r.seconds;
+    }
+    fmt::print("all shards\n");
+    example::print_line("echoes", fmt::format("{}, {:.0f}/s", echoes, rate));
+    example::print_line("leases", fmt::format("{} asked for, {} kept", asked, granted));
+    return fine && asked == granted ? 0 : 1;
+}
+
+options parse(int argc, char** argv) {
+    options o;
+    CLI::App app{
+        "The TCP echo server on many cores: a ring, a wheel and a listener per thread, and "
+        "timers on other\nshards' wheels by message. Ends on SIGINT, SIGTERM or after "
+        "--seconds, with a summary for each\nshard; exits non-zero if a timer or an answer "
+        "came early or was lost, or a connection leaked.",
+        "sharded_server"};
+    const auto add = [&app](const char* name, auto& value, double least, double most,
+                            const char* what) {
+        app.add_option(name, value, what)->check(CLI::Range(least, most))->capture_default_str();
+    };
+    app.add_option("--address", o.address, "IPv4 address to listen on")->capture_default_str();
+    add("--port", o.port, 0, 65'535, "port to listen on; 0: any free one");
+    app.add_option("--port-file", o.port_file, "write the port to this file once listening");
+    app.add_option("--messages", o.messages,
+                   "how shards write to each other: ring, queue, or auto, which is ring where the "
+                   "kernel can")
+        ->check(CLI::IsMember({"auto", "ring", "queue"}))
+        ->capture_default_str();
+    add("--shards", o.shards, 1, 64, "threads");
+    add("--connections", o.connections, 1, 1'000'000,
+        "connections at a time to have descriptors for");
+    add("--idle-ms", o.idle_ms, 1, 86'400'000,
+        "close a connection that says nothing for this long, in ms");
+    add("--write-ms", o.write_ms, 1, 86'400'000,
+        "close a connection that does not take its echo in this many ms");
+    add("--lease-ms", o.lease_ms, 1, 86'400'000,
+        "mean length of a lease, in ms; each is picked from half to one and a half of it");
+    add("--seconds", o.seconds, 1, 86'400, "end after this many seconds, if no signal comes first");
+    example::parse_or_exit(app, argc, argv);
+    return o;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    server s(parse(argc, argv));
+    return s.run();
+} catch (const std::exception& e) {
+    fmt::print(stderr, "sharded_server: {}\n", e.what());
+    return 1;
+}
