@@ -302,7 +302,6 @@ public:
 
 private:
     void serve(unsigned self);
-    bool failed(unsigned self) const { return failures_[self] != nullptr; }
     int report();
 
     options options_;
