@@ -1,0 +1,74 @@
+// Repeats one operation of the wheel, for callgrind to count its instructions: scripts/instructions
+// runs it twice, and what differs is the operation's.
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "exercises.hpp"
+#include "machine.hpp"
+
+namespace {
+
+using namespace bench;
+
+struct options {
+    std::string operation;
+    std::size_t times = 1'000;
+    bool list = false;
+    bool compiler = false;
+};
+
+constexpr std::size_t timers = 32'768;
+
+options parse(int argc, char** argv) {
+    options o;
+    std::vector<std::string> names;
+    for (const auto& e : exercise::all) names.emplace_back(e.name);
+    CLI::App app{"Repeats one operation of the wheel, for callgrind to count its instructions.",
+                 "instructions"};
+    auto* const operation =
+        app.add_option("operation", o.operation, "what to do")->check(CLI::IsMember(names));
+    app.add_option("--times", o.times, "how often, on as many timers")
+        ->check(CLI::Range(std::size_t{1}, timers))
+        ->capture_default_str();
+    auto* const list = app.add_flag("--list", o.list, "list the operations");
+    auto* const compiler =
+        app.add_flag("--compiler", o.compiler, "say which compiler built this, and how");
+    operation->excludes(list)->excludes(compiler);
+    try {
+        app.parse(argc, argv);
+        if (app.count_all() < 2) throw CLI::RequiredError("operation");
+    } catch (const CLI::ParseError& e) {
+        std::exit(app.exit(e));
+    }
+    return o;
+}
+
+// The set-up is the same however often the operation is done, and nothing is torn down, so that
+// the count grows by the operation alone.
+[[noreturn]] void repeat(const options& o) {
+    const plan p(timers);
+    exercise wheel(p);
+    for (const auto& e : exercise::all) {
+        if (e.name != o.operation) continue;
+        (wheel.*e.prepare)();
+        (wheel.*e.run)(o.times);
+    }
+    std::_Exit(0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    const options o = parse(argc, argv);
+    if (o.compiler) fmt::print("{} {}\n", compiler(), BENCH_FLAGS);
+    if (o.list)
+        for (const auto& e : exercise::all) fmt::print("{}\n", e.name);
+    if (!o.operation.empty()) repeat(o);
+    return 0;
+} catch (const std::exception& e) {
+    fmt::print(stderr, "instructions: {}\n", e.what());
+    return 1;
+}
