@@ -147,17 +147,6 @@ Test(delays, saturate_at_never) {  // T69
     CHECK(p.t.cancel());
 }
 
-Test(delays, a_pending_timer_that_is_pushed_back_beyond_never_waits_for_never) {
-    timer_wheel wheel;
-    for (const jiffies tick : {never + 1, ~jiffies{0}}) {
-        probe p;
-        wheel.arm_at(p.t, 10);
-        CHECK(wheel.arm_at(p.t, tick));
-        CHECK_EQ(p.t.expires(), never);
-        CHECK(p.t.pending());
-    }
-}
-
 Test(delays, to_the_last_tick_there_is_are_exact) {  // T71: 63 bits, so there is no wrap to cross
     timer_wheel wheel(never - 300);
     probe last, beyond;
