@@ -101,8 +101,8 @@ template <template <class> class Loop> const char* live_through_a_stop(int ready
     const auto all = support::appointments(500);
     for (std::size_t i = 0; i < all.size(); ++i)
         all[i]->arm(timers, std::chrono::milliseconds(1 + 4 * i));
+    auto last = steady_clock::now();  // before the stop, which may follow at once
     eventfd_write(ready, 1);
-    auto last = steady_clock::now();
     std::chrono::nanoseconds longest_gap{};
     std::size_t longest_burst = 0;
     const auto waits = [](const auto& a) { return !a->fired; };
