@@ -5,6 +5,7 @@
 
 #include "support/appointment.hpp"
 #include "support/check.hpp"
+#include "support/probe.hpp"
 #include "support/readable.hpp"
 #include "tvec/timerfd_alarm.hpp"
 
@@ -45,6 +46,21 @@ Test(timerfd, an_epoll_loop_needs_nothing_else) {
         CHECK(a.kept());
     }
     close(epoll);
+}
+
+Test(timerfd, is_readable_at_once_if_a_clock_of_its_own_says_that_the_time_has_passed) {
+    tvec::manual_clock::set(tvec::manual_clock::time_point(10s));
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
+    tvec::timerfd_alarm alarm{timers};
+    support::probe p;
+    for (const auto late : {0ms, 5ms}) {
+        timers.arm_after(p.t, 1ms);
+        tvec::manual_clock::advance(1ms + late);
+        alarm.rearm();
+        CHECK(support::wait_readable(alarm.fd(), 30s));
+        alarm.acknowledge();
+        CHECK_EQ(timers.run().fired, 1);
+    }
 }
 
 Test(timerfd, is_readable_until_acknowledged_and_then_no_more) {
