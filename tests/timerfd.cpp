@@ -1,6 +1,7 @@
 // The descriptor that becomes readable when a timer is due. What every driver has to do is in
 // every_driver.cpp.
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "support/appointment.hpp"
@@ -61,6 +62,22 @@ Test(timerfd, is_readable_at_once_if_a_clock_of_its_own_says_that_the_time_has_p
         alarm.acknowledge();
         CHECK_EQ(timers.run().fired, 1);
     }
+}
+
+// Who switches the timer off behind the alarm's back finds out whether it sets it again.
+Test(timerfd, is_not_set_again_if_it_need_not_be_earlier) {
+    wheel timers;
+    tvec::timerfd_alarm alarm{timers};
+    support::probe p;
+    timers.arm_after(p.t, 1h);
+    alarm.rearm();
+    const itimerspec off{};
+    REQUIRE_EQ(timerfd_settime(alarm.fd(), 0, &off, nullptr), 0);
+    timers.arm_after(p.t, 2h);
+    alarm.rearm();
+    itimerspec left{};
+    REQUIRE_EQ(timerfd_gettime(alarm.fd(), &left), 0);
+    CHECK_EQ(left.it_value.tv_sec + left.it_value.tv_nsec, 0);
 }
 
 Test(timerfd, is_readable_until_acknowledged_and_then_no_more) {
