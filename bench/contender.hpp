@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "recording.hpp"
 #include "workloads.hpp"
 
 namespace bench {
@@ -26,12 +27,13 @@ struct contender {
     durations (*ticks_while_expiring)(const stage&);
     durations (*ticks_of_server)(const stage&);
     single_operations (*order_timeouts)(const stage&);
+    double (*replay)(const stage&, const recording&);
 };
 
 // Sets up, measures, and, if so asked, lets everything fire that is armed.
-template <class A, auto Work> auto perform(const stage& s) {
+template <class A, auto Work, class... Given> auto perform(const stage& s, const Given&... given) {
     field<A> f(s);
-    const auto result = Work(f);
+    const auto result = Work(f, given...);
     if (s.play_out) f.play_out();
     return result;
 }
@@ -52,7 +54,8 @@ template <structure A> constexpr contender contender_of() {
              perform_scenario<A, serve<A>>},
             perform<A, ticks_while_expiring<A>>,
             perform<A, ticks_of_server<A>>,
-            perform<A, order_timeouts<A>>};
+            perform<A, order_timeouts<A>>,
+            perform<A, replay<A>, recording>};
 }
 
 // All that were built, tvec first (roll.cpp.in).

@@ -21,6 +21,7 @@
 #include <memory>
 #include <vector>
 
+#include "../examples/recording_format.hpp"
 #include "objects.hpp"
 #include "plan.hpp"
 #include "tsc.hpp"
@@ -36,7 +37,7 @@ public:
         const auto* const o = reinterpret_cast<const object<Node>*>(&n);
         const auto index = static_cast<std::uint64_t>(o - static_cast<const object<Node>*>(first_));
         ++fired_;
-        checksum_ += (2 * index + 1) * 0x9e3779b97f4a7c15 * now;
+        checksum_ += example::mark_of_fire(index, now - start);
     }
     void restart(const void* first) { *this = tally(first); }
 

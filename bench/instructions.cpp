@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "../examples/command_line.hpp"
 #include "exercises.hpp"
 #include "machine.hpp"
 
@@ -37,12 +36,8 @@ options parse(int argc, char** argv) {
     auto* const compiler =
         app.add_flag("--compiler", o.compiler, "say which compiler built this, and how");
     operation->excludes(list)->excludes(compiler);
-    try {
-        app.parse(argc, argv);
-        if (app.count_all() < 2) throw CLI::RequiredError("operation");
-    } catch (const CLI::ParseError& e) {
-        std::exit(app.exit(e));
-    }
+    app.require_option(1, 0);
+    example::parse_or_exit(app, argc, argv);
     return o;
 }
 

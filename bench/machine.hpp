@@ -21,8 +21,8 @@ inline std::string first_line_of(const char* file, const char* otherwise) {
 
 inline std::string processor() {
     std::ifstream cpus("/proc/cpuinfo");
-    for (std::string line; std::getline(cpus, line);)
-        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+    for (std::string text; std::getline(cpus, text);)
+        if (text.starts_with("model name")) return text.substr(text.find(':') + 2);
     return "unknown processor";
 }
 

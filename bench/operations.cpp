@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "../examples/command_line.hpp"
 #include "machine.hpp"
 #include "tournament.hpp"
 
@@ -41,11 +40,7 @@ options parse(int argc, char** argv) {
     app.add_option("--json", o.json, "the same as JSON");
     app.add_option("--cpu", o.cpu, "run on this CPU only");
     app.add_flag("--huge-pages", o.how.huge_pages, "ask for huge pages for the objects");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& e) {
-        std::exit(app.exit(e));
-    }
+    example::parse_or_exit(app, argc, argv);
     return o;
 }
 

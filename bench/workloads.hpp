@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "field.hpp"
+#include "recording.hpp"
 
 namespace bench {
 
@@ -237,6 +238,29 @@ template <class A> single_operations order_timeouts(field<A>& f) {
         spent.advance.push_back(time_one([&] { f.tick(); }));
     }
     return spent;
+}
+
+// --- what a program did --------------------------------------------------------------------------
+
+// Per operation, an advance being one.
+template <class A> double replay(field<A>& f, const recording& r) {
+    A& wheel = f.wheel();
+    const long_stopwatch watch;
+    for (const recording::step& s : r.steps()) {
+        const std::uint64_t tick = start + s.tick;
+        switch (s.what) {
+        case example::operation::advance:
+            wheel.advance(tick);
+            break;
+        case example::operation::arm:
+            wheel.arm(f.at(s.timer), tick);
+            break;
+        case example::operation::cancel:
+            wheel.cancel(f.at(s.timer));
+            break;
+        }
+    }
+    return watch.nanoseconds() / static_cast<double>(r.steps().size());
 }
 
 }  // namespace bench

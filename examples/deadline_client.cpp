@@ -157,7 +157,7 @@ private:
 void caller::start(milliseconds pause) { client_.books().arm(start_, start_deadline_, pause); }
 
 void caller::on_start() {
-    client_.books().fired(start_deadline_);
+    client_.books().fired(start_, start_deadline_);
     if (client_.stopping()) return;
     if (sending_) return start(milliseconds(1));  // the last request has not left
     ++client_.count().calls;
@@ -184,14 +184,14 @@ milliseconds caller::backoff() {
 }
 
 void caller::on_retry() {
-    client_.books().fired(retry_deadline_);
+    client_.books().fired(retry_, retry_deadline_);
     if (sending_) return client_.books().arm(retry_, retry_deadline_, milliseconds(1));
     ++client_.count().retries;
     send();
 }
 
 void caller::on_deadline() {
-    client_.books().fired(deadline_deadline_);
+    client_.books().fired(deadline_, deadline_deadline_);
     ++client_.count().expired;
     finish();
 }
@@ -234,7 +234,7 @@ void heartbeat::heard() {
 }
 
 void heartbeat::on_beat() {
-    client_.books().fired(beat_deadline_);
+    client_.books().fired(beat_, beat_deadline_);
     if (!sending_) {
         sending_ = true;
         ++client_.count().beats;
@@ -244,7 +244,7 @@ void heartbeat::on_beat() {
 }
 
 void heartbeat::on_silence() {
-    client_.books().fired(silence_deadline_);
+    client_.books().fired(silence_, silence_deadline_);
     there_ = false;
     ++client_.count().server_gone;
 }
@@ -324,7 +324,7 @@ void client::received(const datagram& d) {
 }
 
 void client::on_end() {
-    books_.fired(end_deadline_);
+    books_.fired(end_, end_deadline_);
     stopping_ = true;
 }
 

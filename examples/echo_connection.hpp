@@ -128,7 +128,7 @@ inline bool connection::sent(int result) {
 }
 
 inline void connection::on_idle() {
-    home_.books.fired(idle_deadline_);
+    home_.books.fired(idle_, idle_deadline_);
     if (sending_) {  // not idle but stalled: the write timeout judges that
         home_.books.arm(idle_, idle_deadline_, home_.idle);
         return;
@@ -138,7 +138,7 @@ inline void connection::on_idle() {
 }
 
 inline void connection::on_write_stalled() {
-    home_.books.fired(write_deadline_);
+    home_.books.fired(write_, write_deadline_);
     ++home_.count.write_closes;
     shut_down();
 }

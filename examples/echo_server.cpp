@@ -3,6 +3,7 @@
 // the end of the run. Who carries the next wake-up can be chosen: drivers.hpp.
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -29,6 +30,7 @@ struct options {
     std::uint16_t port = 0;
     std::string port_file;
     std::string driver = "wait";
+    std::string record;
     unsigned connections = 4000;
     unsigned idle_ms = 2000;
     unsigned write_ms = 1000;
@@ -46,6 +48,7 @@ private:
     // Small numbers tag the server's own requests; any other tag is a connection's address.
     enum own_tag : std::uint64_t { accepting = 1, signalled = 2, cancelling = 3, waking = 4 };
 
+    void record();
     void turn();
     void complete(std::uint64_t tag, int result, bool more);
     void admit(int socket);
@@ -62,6 +65,7 @@ private:
     example::timer_books books_{timers_};
     example::echo_home home_{ring_, books_, milliseconds(options_.idle_ms),
                              milliseconds(options_.write_ms)};
+    std::optional<example::recorder> recorder_;
     example::echo_totals& totals_ = home_.count;
     example::echo_totals last_;
     example::listener listener_{options_.address, options_.port, false};
@@ -82,10 +86,17 @@ private:
 server::server(const options& wanted)
     : options_(wanted), driver_(example::make_driver(options_.driver, ring_, timers_, waking)) {
     example::require_descriptors(options_.connections + 64);
+    record();
     signals_.watch(ring_, signalled);
     listener_.announce(options_.port_file);
     books_.arm(second_, second_deadline_, std::chrono::seconds(1));
     books_.arm(end_, end_deadline_, std::chrono::seconds(options_.seconds));
+}
+
+void server::record() {
+    if (options_.record.empty()) return;
+    recorder_.emplace(options_.record, example::timers::tick(1), timers_.wheel().now());
+    books_.record(*recorder_);
 }
 
 int server::run() {
@@ -93,13 +104,14 @@ int server::run() {
     books_.cancel(second_, second_deadline_);
     books_.cancel(end_, end_deadline_);
     books_.drain();
+    if (recorder_) recorder_->finish();
     return print_summary();
 }
 
 void server::turn() {
     driver_->sleep();
     ++totals_.wakeups;
-    timers_.run(256);
+    books_.run(256);
     ring_.reap([this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
 }
 
@@ -138,13 +150,13 @@ void server::stop() {
 }
 
 void server::on_end() {
-    books_.fired(end_deadline_);
+    books_.fired(end_, end_deadline_);
     if (stopping_) gave_up_ = true;
     stop();
 }
 
 void server::on_second() {
-    books_.fired(second_deadline_);
+    books_.fired(second_, second_deadline_);
     for (const auto& [tag, c] : open_) c->look_after();
     books_.compare();
     print_live();
@@ -191,6 +203,10 @@ int server::print_summary() {
     print_line("lateness", example::spread(late));
     print_line("early fires", late.early());
     print_line("lost timers", books_.lost());
+    if (recorder_)
+        print_line("recorded",
+                   fmt::format("{} operations on {} timers", recorder_->header().operations,
+                               recorder_->header().timers));
     print_line("books", books_.balanced() ? "balanced" : "NOT BALANCED");
     return totals_.leaked() == 0 && books_.sound() ? 0 : 1;
 }
@@ -225,6 +241,8 @@ options parse(int argc, char** argv) {
     app.add_option("--seconds", o.seconds, "end after this many seconds, if no signal comes first")
         ->check(CLI::Range(1, 86'400))
         ->capture_default_str();
+    app.add_option("--record", o.record,
+                   "write the timers' operations to this file, for bench/replay");
     app.add_flag("--plain-accept", o.plain_accept,
                  "one request for each connection, as on kernels without multishot accept");
     example::parse_or_exit(app, argc, argv);

@@ -63,7 +63,7 @@ private:
     struct answer {
         explicit answer(flaky_worker& w) : home(&w) {}
         void on_due() {
-            home->books_.fired(deadline);
+            home->books_.fired(due, deadline);
             home->deliver(*this);
         }
         flaky_worker* home;
@@ -138,7 +138,7 @@ private:
     }
 
     void on_sleep() {
-        books_.fired(sleep_deadline_);
+        books_.fired(sleep_, sleep_deadline_);
         asleep_ = !asleep_;
         books_.arm(sleep_, sleep_deadline_, asleep_ ? flaws_.sleep : flaws_.sleeps_every);
     }

@@ -40,7 +40,7 @@ private:
     struct lease {
         lease(lease_keeper& k, const message& m) : keeper(&k), request(m) {}
         void on_due() {
-            keeper->books_.fired(deadline);
+            keeper->books_.fired(due, deadline);
             keeper->answer(*this, message::kind::expired);
         }
         lease_keeper* keeper;

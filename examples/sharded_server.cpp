@@ -263,13 +263,13 @@ bool shard::over() const {
 }
 
 void shard::on_end() {
-    books_.fired(end_deadline_);
+    books_.fired(end_, end_deadline_);
     if (stopping_) gave_up_ = true;
     stop();
 }
 
 void shard::on_second() {
-    books_.fired(second_deadline_);
+    books_.fired(second_, second_deadline_);
     for (const auto& [tag, c] : open_) c.client->look_after();
     books_.compare();
     acceptor_.accept();

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "lateness.hpp"
+#include "recorder.hpp"
 #include "tvec/tvec.hpp"
 
 namespace example {
@@ -19,10 +20,19 @@ class timer_books {
 public:
     explicit timer_books(timers& wheel) : timers_(wheel) {}
 
+    // From now on, tells `r` of each operation.
+    void record(recorder& r) { recorder_ = &r; }
+
+    void run(std::size_t budget) {
+        timers_.run(budget);
+        if (recorder_) recorder_->advanced(now());
+    }
+
     void arm(tvec::timer& t, time_point& deadline, std::chrono::milliseconds delay) {
         look_after(t, deadline);
         deadline = timers::clock::now() + delay;
         const bool was_pending = timers_.arm_at(t, deadline);
+        if (recorder_) recorder_->armed(t, now());
         ++(was_pending ? pushed_back_ : armed_);
         most_pending_ = std::max(most_pending_, pending());
     }
@@ -31,21 +41,26 @@ public:
     void arm_next(tvec::timer& t, time_point& deadline, std::chrono::milliseconds period) {
         timers_.arm_next(t, period);
         deadline = timers_.ticks().start_of(t.expires());
+        if (recorder_) recorder_->armed(t, now());
         ++armed_;
     }
 
     void cancel(tvec::timer& t, time_point deadline) {
         look_after(t, deadline);
         cancelled_ += t.cancel();
+        if (recorder_) recorder_->cancelled(t, now());
     }
 
     // To be called first thing in every callback.
-    void fired(time_point deadline) { late_.record(timers::clock::now() - deadline); }
+    void fired(const tvec::timer& t, time_point deadline) {
+        late_.record(timers::clock::now() - deadline);
+        if (recorder_) recorder_->fired(t, now());
+    }
 
     // A timer that is pending though the wheel has run its tick will never fire: it is lost. One
     // tick more, because a delay of 0 means the next tick. Counts it at every look.
     void look_after(const tvec::timer& t, time_point deadline) {
-        lost_ += t.pending() && timers_.wheel().now() > timers_.ticks().ceil(deadline) + 1;
+        lost_ += t.pending() && now() > timers_.ticks().ceil(deadline) + 1;
     }
 
     // Counts what hangs in the wheel. O(timers).
@@ -76,11 +91,14 @@ public:
     bool sound() const { return late_.early() == 0 && lost_ == 0 && balanced_; }
 
 private:
+    tvec::jiffies now() const { return timers_.wheel().now(); }
+
     void agree(std::uint64_t found) {
         balanced_ &= found == pending() && timers_.wheel().count().fired == late_.fired();
     }
 
     timers& timers_;
+    recorder* recorder_ = nullptr;
     lateness late_;
     std::uint64_t armed_ = 0;
     std::uint64_t pushed_back_ = 0;

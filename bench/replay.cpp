@@ -1,0 +1,84 @@
+// Plays a recording of a program's timers through each structure. A structure that does not fire
+// what the program's wheel fired, on the same ticks, fails the run.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "../examples/command_line.hpp"
+#include "contender.hpp"
+#include "machine.hpp"
+#include "recording.hpp"
+#include "report.hpp"
+
+namespace {
+
+using namespace bench;
+
+struct options {
+    std::string file;
+    std::vector<std::string> with;
+    unsigned repetitions = 11;
+    int cpu = -1;
+};
+
+options parse(int argc, char** argv) {
+    options o;
+    std::vector<std::string> all;
+    for (const contender& c : contenders()) all.emplace_back(c.name);
+    CLI::App app{"Plays a recording of a program's timers (echo_server --record) through each "
+                 "structure.",
+                 "replay"};
+    app.add_option("file", o.file, "the recording")->required();
+    app.add_option("--with", o.with, "only these structures")
+        ->delimiter(',')
+        ->check(CLI::IsMember(all));
+    app.add_option("--repetitions", o.repetitions, "interleaved repetitions")
+        ->check(CLI::Range(1, 1'000))
+        ->capture_default_str();
+    app.add_option("--cpu", o.cpu, "run on this CPU only");
+    example::parse_or_exit(app, argc, argv);
+    if (o.with.empty()) o.with = all;
+    return o;
+}
+
+void require_same_fires(const recording& r, std::string_view who) {
+    const auto& h = r.header();
+    if (seen.fired() == h.fired && seen.checksum() == h.checksum) return;
+    throw std::runtime_error(fmt::format(
+        "the recorded wheel fired {} timers, {} fired {}; checksums of what fired when: {:x} and "
+        "{:x}",
+        h.fired, who, seen.fired(), h.checksum, seen.checksum()));
+}
+
+void describe(const recording& r) {
+    const auto& h = r.header();
+    fmt::print("{} operations on {} timers over {} ticks of {} us; {} fired\n", h.operations,
+               h.timers, r.ticks(), static_cast<double>(h.tick_nanoseconds) / 1e3, h.fired);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    options o = parse(argc, argv);
+    pin_to(o.cpu);
+    const recording recorded(o.file);
+    const plan p(recorded.header().timers);
+    const ground g(p.size(), false);
+    report r;
+    for (unsigned k = 0; k < o.repetitions; ++k)
+        for (const contender& c : contenders()) {
+            if (std::find(o.with.begin(), o.with.end(), c.name) == o.with.end()) continue;
+            const double spent = c.replay({p, g, false}, recorded);
+            require_same_fires(recorded, c.name);
+            r.row("replay, per operation", "ns", p.size()).by[std::string(c.name)].add(spent);
+        }
+    fmt::print("{}\n", machine());
+    describe(recorded);
+    fmt::print("medians of {} repetitions; ratio: tvec / best rival\n\n", o.repetitions);
+    std::erase(o.with, "tvec");
+    r.print(o.with);
+    return 0;
+} catch (const std::exception& e) {
+    fmt::print(stderr, "replay: {}\n", e.what());
+    return 1;
+}
