@@ -9,11 +9,11 @@ ARGS ?=
 TIME ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test exhaustive fuzz mutants coverage bench bench-full bench-drivers check format \
-	bootstrap configure clean
+.PHONY: help run test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
+	bench-programs check format bootstrap configure clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
 	@ninja -C $(BUILD) --quiet && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
@@ -41,6 +41,9 @@ bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: some ho
 
 bench-drivers: ## measure how late each driver wakes its loop, and what that costs; 2 minutes
 	@scripts/bench --drivers $(ARGS)
+
+bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
+	@scripts/bench --programs $(ARGS)
 
 check: ## what CI runs: both compilers, sanitizers, format, a short load
 	@.ci/run

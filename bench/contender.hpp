@@ -28,6 +28,7 @@ struct contender {
     durations (*ticks_of_server)(const stage&);
     single_operations (*order_timeouts)(const stage&);
     double (*replay)(const stage&, const recording&);
+    double (*serve_day)(const stage&, const day&);
 };
 
 // Sets up, measures, and, if so asked, lets everything fire that is armed.
@@ -55,7 +56,8 @@ template <structure A> constexpr contender contender_of() {
             perform<A, ticks_while_expiring<A>>,
             perform<A, ticks_of_server<A>>,
             perform<A, order_timeouts<A>>,
-            perform<A, replay<A>, recording>};
+            perform<A, replay<A>, recording>,
+            perform<A, serve_day<A>, day>};
 }
 
 // All that were built, tvec first (roll.cpp.in).

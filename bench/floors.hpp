@@ -48,6 +48,12 @@ public:
         return out[serving];
     }
 
+    // A server's day, each operation one load, compare and store.
+    static double serve_day_nothing(const stage& s, const day& d) {
+        field<memory_only> f(s);
+        return serve_day(f, d);
+    }
+
     // What a measurement costs in which nothing is done.
     static double empty_measurement(const stage&) {
         std::vector<double> all(10'000);

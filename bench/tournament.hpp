@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "agreement.hpp"
 #include "contender.hpp"
 #include "floors.hpp"
 #include "report.hpp"
@@ -187,29 +188,6 @@ private:
             std::transform(least.begin(), least.end(), ticks.begin(), least.begin(),
                            [](float a, float b) { return std::min(a, b); });
     }
-
-    // Compares what was seen last with what the first structure has seen.
-    class agreement {
-    public:
-        explicit agreement(const char* work) : work_(work) {}
-
-        void require_equal(std::string_view who) {
-            if (first_name_.empty()) {
-                first_ = seen;
-                first_name_ = who;
-            }
-            if (first_ == seen) return;
-            throw std::runtime_error(fmt::format(
-                "{}: {} fired {} timers, {} fired {}; checksums of what fired when: {:x} and {:x}",
-                work_, first_name_, first_.fired(), who, seen.fired(), first_.checksum(),
-                seen.checksum()));
-        }
-
-    private:
-        const char* work_;
-        std::string_view first_name_;
-        tally first_;
-    };
 
     const rules& rules_;
     report& report_;

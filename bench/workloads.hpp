@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <random>
 #include <vector>
 
@@ -174,6 +176,82 @@ template <class A> void serve(field<A>& f, figures& out) {
             f.tick();
         }
     });
+}
+
+// --- a server's day ------------------------------------------------------------------------------
+
+// How many messages come in how much time: fewest at its beginning and end, nine times as many in
+// the middle.
+struct day {
+    std::uint64_t seconds;
+    std::uint64_t messages;
+
+    std::uint64_t messages_before(std::uint64_t second) const {
+        const double x = static_cast<double>(second) / static_cast<double>(seconds);
+        constexpr double turn = 2 * std::numbers::pi;
+        const double share = x - 0.8 * std::sin(turn * x) / turn;
+        return static_cast<std::uint64_t>(share * static_cast<double>(messages) + 0.5);
+    }
+};
+
+// Two timers per connection again. A message pushes its connection's idle timeout back, and either
+// begins a request, whose timer is armed, or ends one, whose timer is cancelled. After one in
+// 200 the connection closes and another takes its place. A tick is a millisecond, and a turn of
+// the loop. Nanoseconds of CPU time, for all of it.
+template <class A> class daily_server {
+public:
+    daily_server(field<A>& f, const day& d) : field_(f), day_(d), connections_(f.size() / 2) {
+        for (std::size_t i = 0; i < connections_; ++i)
+            f.wheel().arm(idle(i), f.wheel().now() + f.what().delays[i]);
+    }
+
+    double serve() {
+        const long_stopwatch watch;
+        for (std::uint64_t s = 0; s < day_.seconds; ++s)
+            serve_second(day_.messages_before(s + 1) - day_.messages_before(s));
+        return watch.nanoseconds();
+    }
+
+private:
+    void serve_second(std::uint64_t messages) {
+        std::uint64_t come = 0;
+        for (std::uint64_t tick = 1; tick <= 1'000; ++tick) {
+            for (; come < messages * tick / 1'000; ++come) message();
+            field_.tick();
+        }
+    }
+
+    void message() {
+        A& wheel = field_.wheel();
+        const std::uint64_t now = wheel.now();
+        const std::uint64_t drawn = random_();
+        const std::size_t i = drawn / 200 % connections_;
+        wheel.arm(idle(i), now + plan::longest);
+        if (drawn % 2 == 0)
+            wheel.arm(request(i), now + plan::request);
+        else
+            wheel.cancel(request(i));
+        if (drawn % 200 == 1) replace(i);
+    }
+
+    void replace(std::size_t i) {
+        A& wheel = field_.wheel();
+        wheel.cancel(idle(i));
+        wheel.cancel(request(i));
+        wheel.arm(idle(i), wheel.now() + plan::longest);
+    }
+
+    auto& idle(std::size_t i) { return field_.at(i); }
+    auto& request(std::size_t i) { return field_.at(connections_ + i); }
+
+    field<A>& field_;
+    const day& day_;
+    std::size_t connections_;
+    std::minstd_rand random_{11};
+};
+
+template <class A> double serve_day(field<A>& f, const day& d) {
+    return daily_server<A>(f, d).serve();
 }
 
 // --- what each tick takes ------------------------------------------------------------------------

@@ -1,0 +1,81 @@
+// A day of a server, in virtual time: the timers of its connections and requests, on one structure.
+// A whole program to be compared as such: scripts/bench --programs.
+#include <string>
+#include <vector>
+
+#include "../examples/command_line.hpp"
+#include "agreement.hpp"
+#include "contender.hpp"
+#include "floors.hpp"
+#include "machine.hpp"
+
+namespace {
+
+using namespace bench;
+
+constexpr const char* floor_name = "floor";
+
+struct options {
+    std::string with = "tvec";
+    std::size_t connections = 10'000;
+    day length{86'400, 10'000'000};
+};
+
+options parse(int argc, char** argv) {
+    options o;
+    std::vector<std::string> names{floor_name, "all"};
+    for (const contender& c : contenders()) names.emplace_back(c.name);
+    CLI::App app{"A day of a server in virtual time, its timers on one structure. Each message "
+                 "pushes an idle timeout\nback, and arms or cancels the timer of a request.",
+                 "server_day"};
+    app.add_option("--with", o.with,
+                   "the structure; all: each in turn, and they must agree; floor: each operation a "
+                   "load, a compare and a store")
+        ->check(CLI::IsMember(names))
+        ->capture_default_str();
+    app.add_option("--connections", o.connections, "connections, of two timers each")
+        ->check(CLI::Range(1, 10'000'000))
+        ->capture_default_str();
+    app.add_option("--seconds", o.length.seconds, "how long the day is")
+        ->check(CLI::Range(1, 86'400))
+        ->capture_default_str();
+    app.add_option("--messages", o.length.messages, "messages in this time")
+        ->check(CLI::Range(0, 2'000'000'000))
+        ->capture_default_str();
+    example::parse_or_exit(app, argc, argv);
+    return o;
+}
+
+void print(const options& o, std::string_view who, double spent) {
+    const double messages = static_cast<double>(o.length.messages);
+    const double seconds = static_cast<double>(o.length.seconds);
+    fmt::print("{:<9} {} connections, {:.3g} messages/s for {} s; {} timers fired; CPU {:.3f} s, "
+               "{:.1f} ns per message, {:.3g} % of a core\n",
+               who, o.connections, messages / seconds, o.length.seconds, seen.fired(), spent * 1e-9,
+               messages > 0 ? spent / messages : 0, spent * 1e-7 / seconds);
+}
+
+void serve(const options& o) {
+    const plan p(2 * o.connections);
+    const ground g(p.size(), false);
+    const stage s{p, g, false};
+    agreement all("server day");
+    for (const contender& c : contenders()) {
+        if (o.with != "all" && o.with != c.name) continue;
+        const double spent = c.serve_day(s, o.length);
+        print(o, c.name, spent);
+        all.require_equal(c.name);
+    }
+    if (o.with == "all" || o.with == floor_name)
+        print(o, floor_name, floors::serve_day_nothing(s, o.length));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    serve(parse(argc, argv));
+    return 0;
+} catch (const std::exception& e) {
+    fmt::print(stderr, "server_day: {}\n", e.what());
+    return 1;
+}
