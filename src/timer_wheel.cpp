@@ -76,21 +76,23 @@ bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
     return was_pending;
 }
 
-/// Out of line, because it is rare: the slot's bit was clear, or it is the overflow slot.
-void timer_wheel::open_slot(unsigned s, jiffies expires) noexcept {
-    const unsigned level = geometry::level_of(expires - now_);
-    if (level == geometry::overflow) return open_overflow(expires);
+/// Out of line, because it is rare: nothing hangs in the slot, or it is beyond the levels.
+void timer_wheel::place_first(timer& t, unsigned s) noexcept {
+    if (s == geometry::beyond) return place_beyond(t);
+    levels_.push(s, t);
     levels_.set_occupied(s);
-    const jiffies entry = geometry::entry_of(level, expires);
+    const unsigned level = geometry::level_of(t.expires_ - now_);
+    const jiffies entry = geometry::entry_of(level, t.expires_);
     wake_ = std::min(wake_, entry);
     if (level != geometry::root)
         next_burst_ = std::min(next_burst_, entry - geometry::width_of(level));
     quiet_ = std::min({quiet_, wake_, next_burst_});
 }
 
-void timer_wheel::open_overflow(jiffies expires) noexcept {
-    if (expires == never) return;  // it has no tick to be visited for
-    overflow_due_ = std::min(overflow_due_, geometry::overflow_visit_of(expires));
+void timer_wheel::place_beyond(timer& t) noexcept {
+    levels_.push(geometry::overflow_slot, t);
+    if (t.expires_ == never) return;  // it has no tick to be visited for
+    overflow_due_ = std::min(overflow_due_, geometry::overflow_visit_of(t.expires_));
     wake_ = std::min(wake_, overflow_due_);
     quiet_ = std::min(quiet_, wake_);
 }
@@ -208,23 +210,25 @@ void timer_wheel::cascade_burst(unsigned level, turn& current) noexcept {
 
 // --- look ahead ---------------------------------------------------------------------------------
 
-/// The next occupied slot of the root before the upper levels have a say again, or `never`.
+/// The next occupied slot of the root, or `never`.
 jiffies timer_wheel::next_in_root() noexcept {
     const unsigned ahead = levels_.next_occupied(geometry::root, now_);
-    const jiffies block_end = now_ | (geometry::width_of(first_upper) - 1);
-    return ahead != 0 && now_ + ahead <= block_end ? now_ + ahead : never;
+    return ahead != 0 ? now_ + ahead : never;
+}
+
+/// Whether `tick` comes before the upper levels have a say again.
+bool timer_wheel::in_this_block(jiffies tick) const noexcept {
+    return tick <= (now_ | (geometry::width_of(first_upper) - 1));
 }
 
 jiffies timer_wheel::next_visit() noexcept {
     const jiffies tick = next_in_root();
-    return tick != never ? tick : look_ahead().visit;
+    return in_this_block(tick) ? tick : look_ahead(tick).visit;
 }
 
-/// Reads the occupancy of all levels.
-timer_wheel::outlook timer_wheel::look_ahead() noexcept {
-    outlook found{overflow_due_, never};
-    if (const unsigned ahead = levels_.next_occupied(geometry::root, now_))
-        found.visit = std::min(found.visit, now_ + ahead);
+/// Reads the occupancy of the upper levels; what the root says is known.
+timer_wheel::outlook timer_wheel::look_ahead(jiffies in_root) noexcept {
+    outlook found{std::min(overflow_due_, in_root), never};
     for (unsigned level = first_upper; level < geometry::levels; ++level) {
         const unsigned ahead = levels_.next_occupied(level, now_);
         if (ahead == 0) continue;
@@ -241,9 +245,9 @@ timer_wheel::outlook timer_wheel::look_ahead() noexcept {
 void timer_wheel::settle(turn& current) noexcept {
     const bool ahead = now_ >= next_burst_;
     if (ahead) cascade_ahead(current);
-    wake_ = ahead ? never : next_in_root();
-    if (wake_ == never) {
-        const outlook found = look_ahead();
+    wake_ = next_in_root();
+    if (ahead || !in_this_block(wake_)) {
+        const outlook found = look_ahead(wake_);
         wake_ = found.visit;
         next_burst_ = found.burst;
     }
@@ -253,7 +257,7 @@ void timer_wheel::settle(turn& current) noexcept {
 /// What hangs in the running slot is due, or has been pushed back and is placed again on the way.
 jiffies timer_wheel::wakeup_while_running() noexcept {
     const bool left_over = !levels_.empty(geometry::slot_at(geometry::root, now_));
-    return left_over ? now_ : look_ahead().visit;
+    return left_over ? now_ : look_ahead(next_in_root()).visit;
 }
 
 jiffies timer_wheel::earliest_in(unsigned s) const noexcept {

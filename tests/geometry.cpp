@@ -15,7 +15,7 @@ namespace {
 
 unsigned slot_by_definition(jiffies at, jiffies now) {
     const unsigned level = geometry::level_of(at - now);
-    return level == geometry::overflow ? geometry::overflow_slot : geometry::slot_at(level, at);
+    return level == geometry::overflow ? geometry::beyond : geometry::slot_at(level, at);
 }
 
 void is_sound(jiffies now, jiffies delay) {
@@ -51,7 +51,7 @@ Test(geometry, has_the_digits_of_the_kernel) {
 Test(geometry, every_level_starts_on_a_word_of_its_own) {
     for (unsigned level = 0; level <= geometry::levels; ++level)
         CHECK_EQ(geometry::first_slot_of(level) % geometry::word_bits, 0);
-    CHECK_EQ(geometry::slots, 512 + 4 * 128 + 2);
+    CHECK_EQ(geometry::slots, 512 + 4 * 128 + 3);
 }
 
 Test(geometry, a_slot_is_visited_no_later_than_what_goes_there_is_due) {  // T27, T28

@@ -1,5 +1,6 @@
 // The parts of the wheel, each by itself: chain, slot, levels.
 #include <array>
+#include <bit>
 #include <vector>
 
 #include "support/check.hpp"
@@ -92,11 +93,12 @@ Test(rooms, a_slot_pops_in_the_reverse_order_of_arrival) {
     slot s;
     s.reset(sentinel);
     CHECK(s.empty(sentinel));
-    for (node& l : links) s.push(l, owner);
-    CHECK_EQ(s.at_most(), 11);
-    for (std::size_t i = links.size(); i-- > 0;) CHECK(s.pop(sentinel) == &links[i]);
-    CHECK(s.pop(sentinel) == nullptr);
-    CHECK_EQ(s.at_most(), 0);
+    std::uint64_t count = 0;
+    for (node& l : links) s.push(l, owner, count);
+    CHECK_EQ(count, 11);
+    for (std::size_t i = links.size(); i-- > 0;) CHECK(s.pop(sentinel, count) == &links[i]);
+    CHECK(s.pop(sentinel, count) == nullptr);
+    CHECK_EQ(count, 0);
 }
 
 Test(rooms, a_slot_finds_what_is_left_after_others_have_unlinked_themselves) {
@@ -105,15 +107,12 @@ Test(rooms, a_slot_finds_what_is_left_after_others_have_unlinked_themselves) {
         std::array<node, 9> links;
         slot s;
         s.reset(sentinel);
-        for (node& l : links) s.push(l, owner);
-        unsigned count = 0;
+        std::uint64_t count = 0;
+        for (node& l : links) s.push(l, owner, count);
         for (unsigned i = 0; i < 9; ++i)
-            if (left >> i & 1)
-                ++count;
-            else
-                links[i].unlink();
-        for (; count != 0; --count) REQUIRE(s.pop(sentinel) != nullptr);
-        REQUIRE(s.pop(sentinel) == nullptr);
+            if (!(left >> i & 1)) links[i].unlink();
+        for (int k = std::popcount(left); k != 0; --k) REQUIRE(s.pop(sentinel, count) != nullptr);
+        REQUIRE(s.pop(sentinel, count) == nullptr);
         REQUIRE(s.empty(sentinel));
     }
 }
@@ -124,13 +123,21 @@ Test(rooms, a_slot_takes_over_another) {
     slot from, to;
     from.reset(sentinel);
     to.reset(sentinel);
-    for (node& l : links) from.push(l, owner);
+    std::uint64_t count = 0;
+    for (node& l : links) from.push(l, owner, count);
     to.take(from, sentinel, owner);
     CHECK(from.empty(sentinel));
-    CHECK_EQ(from.at_most(), 0);
-    CHECK_EQ(to.at_most(), links.size());
-    for (std::size_t i = links.size(); i-- > 0;) CHECK(to.pop(sentinel) == &links[i]);
+    for (std::size_t i = links.size(); i-- > 0;) CHECK(to.pop(sentinel, count) == &links[i]);
     CHECK(to.empty(sentinel));
+}
+
+Test(rooms, a_slot_is_taken_over_with_its_count) {
+    levels all(owner);
+    std::array<node, 6> links;
+    for (node& l : links) all.push(3, l);
+    all.take(7, 3);
+    CHECK_EQ(all.at_most(3), 0);
+    CHECK_EQ(all.at_most(7), links.size());
 }
 
 Test(rooms, the_next_occupied_slot_is_found_around_the_ring) {
@@ -144,7 +151,7 @@ Test(rooms, the_next_occupied_slot_is_found_around_the_ring) {
                 const jiffies there = jiffies{from + ahead} << tvec::geometry::shift_of(level);
                 const unsigned s = tvec::geometry::slot_at(level, there);
                 all.set_occupied(s);
-                all[s].push(l, all.owner());
+                all.push(s, l);
                 REQUIRE_EQ(all.next_occupied(level, tick), ahead);
                 l.unlink();
                 REQUIRE_EQ(all.next_occupied(level, tick), 0);

@@ -65,15 +65,14 @@ constexpr unsigned words_of(unsigned level) noexcept {
 
 /// The wheel's slots stand in one array, level after level. This is the first one of `level`.
 constexpr unsigned first_slot_of(unsigned level) noexcept {
-    unsigned words = 0;
-    for (unsigned below = root; below < level; ++below) words += words_of(below);
-    return words * word_bits;
+    return level == root ? 0 : (words_of(root) + (level - 1) * words_of(root + 1)) * word_bits;
 }
 
-inline constexpr unsigned overflow_slot = first_slot_of(overflow);
+inline constexpr unsigned beyond = first_slot_of(overflow);  ///< no slot: says "to overflow_slot"
+inline constexpr unsigned overflow_slot = beyond + 1;
 inline constexpr unsigned overflow_rest = overflow_slot + 1;  ///< what a visit has yet to place
 inline constexpr unsigned slots = overflow_rest + 1;
-inline constexpr unsigned words = overflow_slot / word_bits + 1;
+inline constexpr unsigned words = overflow_rest / word_bits + 1;
 
 /// The slot of `level` that `tick` belongs to.
 constexpr unsigned slot_at(unsigned level, jiffies tick) noexcept {
@@ -106,18 +105,17 @@ namespace detail {
 
 /// `level_of` and `slot_at` as a table by log2 of the delay: placing has no branch on the level.
 struct placement {
-    std::uint16_t first;
-    std::uint16_t mask;
-    std::uint32_t shift;
+    std::array<std::uint32_t, word_bits> first, mask, shift;
 };
 
-constexpr std::array<placement, word_bits> make_placements() noexcept {
-    std::array<placement, word_bits> rows{};
+constexpr placement make_placements() noexcept {
+    placement rows{};
     for (unsigned log2 = 0; log2 < word_bits; ++log2) {
         const unsigned level = level_of(jiffies{1} << log2);
         const unsigned mask = level == overflow ? 0 : ring_of(level) - 1;
-        rows[log2] = {static_cast<std::uint16_t>(first_slot_of(level)),
-                      static_cast<std::uint16_t>(mask), shift_of(level)};
+        rows.first[log2] = first_slot_of(level);
+        rows.mask[log2] = mask;
+        rows.shift[log2] = shift_of(level);
     }
     return rows;
 }
@@ -128,8 +126,9 @@ inline constexpr auto placements = make_placements();
 
 /// The slot for a timer that expires `at`, seen from `now`. Requires now <= at.
 constexpr unsigned slot_for(jiffies at, jiffies now) noexcept {
-    const auto& row = detail::placements[log2_of(at - now)];
-    return row.first + (static_cast<unsigned>(at >> row.shift) & row.mask);
+    const auto& to = detail::placements;
+    const unsigned row = log2_of(at - now);
+    return (static_cast<unsigned>(at >> to.shift[row]) & to.mask[row]) + to.first[row];
 }
 
 /// When the overflow slot has to be visited for a timer that expires `at`: a lap ahead of it.

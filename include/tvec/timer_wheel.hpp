@@ -179,9 +179,8 @@ private:
     static std::int64_t signed_of(jiffies tick) noexcept { return static_cast<std::int64_t>(tick); }
     bool arm_past(timer& t, jiffies expires) noexcept;
     void place(timer& t) noexcept;
-    void open_slot(unsigned s, jiffies expires) noexcept;
-
-    void open_overflow(jiffies expires) noexcept;
+    void place_first(timer& t, unsigned s) noexcept;
+    void place_beyond(timer& t) noexcept;
 
     progress run(jiffies until, std::size_t budget);
     bool run_ticks(turn&);
@@ -197,7 +196,8 @@ private:
 
     jiffies next_in_root() noexcept;
     jiffies next_visit() noexcept;
-    outlook look_ahead() noexcept;
+    bool in_this_block(jiffies tick) const noexcept;
+    outlook look_ahead(jiffies in_root) noexcept;
     void settle(turn&) noexcept;
     jiffies wakeup_while_running() noexcept;
     jiffies earliest_in(unsigned s) const noexcept;
@@ -222,12 +222,10 @@ private:
 // --- the hot half -------------------------------------------------------------------------------
 
 inline void timer_wheel::place(timer& t) noexcept {
-    const jiffies expires = t.expires_;
-    const unsigned s = geometry::slot_for(expires, now_);
-    detail::slot& slot = levels_[s];
-    if (slot.at_most() == 0 || s == geometry::overflow_slot) [[unlikely]]
-        open_slot(s, expires);
-    slot.push(t, levels_.owner());
+    const unsigned s = geometry::slot_for(t.expires_, now_);
+    if (levels_.at_most(s) == 0) [[unlikely]]
+        return place_first(t, s);
+    levels_.push(s, t);
 }
 
 inline bool timer_wheel::arm_at(timer& t, jiffies expires) noexcept {

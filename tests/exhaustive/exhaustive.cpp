@@ -283,7 +283,7 @@ private:
 
     void read_slot(unsigned s) {
         const auto count = levels_.at_most(s);
-        const bool marked = s < geometry::overflow_slot && levels_.occupied(s);
+        const bool marked = s < geometry::beyond && levels_.occupied(s);
         if (count == 0 && !marked) return;
         words_[size_++] =
             s << 16 | static_cast<unsigned>(marked) << 15 | static_cast<unsigned>(count);

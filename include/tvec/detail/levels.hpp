@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 #include "tvec/detail/slot.hpp"
 #include "tvec/geometry.hpp"
@@ -33,13 +34,16 @@ public:
     bool settle_if_empty(unsigned s) noexcept {
         if (!empty(s)) return false;
         words_[s / word_bits] &= ~bit_of(s);
-        slots_[s].forget_count();
+        counts_[s] = 0;
         return true;
     }
-    std::uint64_t at_most(unsigned s) const noexcept { return slots_[s].at_most(); }
-    link* pop(unsigned s) noexcept { return slots_[s].pop(sentinel_); }
+    /// At least how many timers hang in slot `s`; fewer if some have unlinked themselves.
+    std::uint64_t at_most(unsigned s) const noexcept { return counts_[s]; }
+    void push(unsigned s, link& node) noexcept { slots_[s].push(node, owner_, counts_[s]); }
+    link* pop(unsigned s) noexcept { return slots_[s].pop(sentinel_, counts_[s]); }
     void take(unsigned to, unsigned from) noexcept {
         slots_[to].take(slots_[from], sentinel_, owner_);
+        counts_[to] = std::exchange(counts_[from], 0);
     }
 
     /// How many slots of `level` ahead of the one of `tick` the next is that holds a timer, or 0
@@ -59,7 +63,6 @@ public:
             for (const link* l = slots_[s][i].first(); l != &sentinel_; l = l->next) visit(*l);
     }
 
-    slot& operator[](unsigned s) noexcept { return slots_[s]; }
     const slot& operator[](unsigned s) const noexcept { return slots_[s]; }
     const link& sentinel() const noexcept { return sentinel_; }
     owner_tag owner() const noexcept { return owner_; }
@@ -89,7 +92,8 @@ private:
     owner_tag owner_;
     link sentinel_;
     std::array<std::uint64_t, geometry::words> words_{};
-    std::array<slot, geometry::slots> slots_;
+    std::array<std::uint64_t, geometry::slots> counts_{};
+    alignas(64) std::array<slot, geometry::slots> slots_;
 };
 
 }  // namespace tvec::detail
