@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <fstream>
@@ -137,7 +138,7 @@ private:
 
 template <class Timers> class workload {
 public:
-    workload(Timers& timers, std::chrono::seconds length) : timers_(timers) {
+    workload(Timers& timers, std::chrono::milliseconds length) : timers_(timers) {
         for (int i = 0; i < count; ++i) arm(notes_.emplace_back(*this).due);
         timers_.arm_after(end_, length);
     }
@@ -217,7 +218,7 @@ struct row {
 };
 
 template <template <class> class Driver, int TickMicroseconds>
-row measure(const char* name, bool io, std::chrono::seconds length) {
+row measure(const char* name, bool io, std::chrono::milliseconds length) {
     using timers_type = wheel_of<TickMicroseconds>;
     const pinger pings(io);
     timers_type timers;
@@ -231,7 +232,7 @@ row measure(const char* name, bool io, std::chrono::seconds length) {
         driver.handle_io();
     }
     const double cpu = example::cpu_seconds(RUSAGE_THREAD) - cpu_before;
-    const auto seconds = static_cast<double>(length.count());
+    const auto seconds = static_cast<double>(length.count()) * 1e-3;
     example::lateness& late = load.late();
     const auto us = example::microseconds_of;
     return {name,
@@ -247,13 +248,13 @@ row measure(const char* name, bool io, std::chrono::seconds length) {
 }
 
 template <int TickMicroseconds, class F>
-void measure_tick(bool io, std::chrono::seconds length, F show) {
+void measure_tick(bool io, std::chrono::milliseconds length, F show) {
     show(measure<by_uring_wait, TickMicroseconds>("uring_wait", io, length));
     show(measure<by_uring_timeout, TickMicroseconds>("uring_timeout", io, length));
     show(measure<by_timerfd, TickMicroseconds>("timerfd_alarm", io, length));
 }
 
-template <class F> void measure_all(std::chrono::seconds length, F show) {
+template <class F> void measure_all(std::chrono::milliseconds length, F show) {
     for (const bool io : {false, true}) {
         measure_tick<100>(io, length, show);
         measure_tick<1000>(io, length, show);
@@ -285,7 +286,7 @@ void print_row(const row& r, std::ofstream& csv) {
 }
 
 struct options {
-    unsigned seconds = 5;
+    double seconds = 5;
     std::string csv;
     bool fifo = false;
 };
@@ -305,7 +306,7 @@ options parse(int argc, char** argv) {
         "early.",
         "drivers"};
     app.add_option("--seconds", o.seconds, "how long to measure each of the 18 rows")
-        ->check(CLI::Range(1, 600))
+        ->check(CLI::Range(0.1, 600.))
         ->capture_default_str();
     app.add_option("--csv", o.csv, "write the table to this file, too")->take_last();
     app.add_flag("--fifo", o.fifo,
@@ -321,7 +322,7 @@ int run(const options& o) {
     if (o.fifo) run_ahead();
     std::uint64_t early = 0;
     print_heading(csv);
-    measure_all(std::chrono::seconds(o.seconds), [&](const row& r) {
+    measure_all(std::chrono::milliseconds(std::lround(o.seconds * 1e3)), [&](const row& r) {
         print_row(r, csv);
         early += r.early;
     });
