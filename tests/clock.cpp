@@ -277,6 +277,18 @@ Test(clock, slack_and_periods_speak_chrono) {
     CHECK_EQ(beat.t.expires(), 50);
 }
 
+Test(clock, conditional_arms_speak_chrono) {
+    manual_clock::set(at(0ns));
+    wheel timers;
+    probe p;
+    CHECK(!timers.arm_if_pending(p.t, at(10ms)));
+    CHECK(!timers.arm_if_earlier(p.t, at(10ms)));
+    CHECK(timers.arm_if_earlier(p.t, at(11ms)));
+    CHECK_EQ(p.t.expires(), 10);
+    CHECK(timers.arm_if_pending(p.t, at(11ms + 1ns)));
+    CHECK_EQ(p.t.expires(), 12);
+}
+
 Test(clock, a_period_of_whole_ticks_is_as_many_whatever_a_tick_is_in_nanoseconds) {
     CHECK_EQ(clock_of<frame>::ticks_to_cover(frame(-1)), 0);
     CHECK_EQ(clock_of<frame>::ticks_to_cover(frame(1)), 1);

@@ -46,6 +46,17 @@ public:
         return arm_at(t, detail::add(clock::now(), saturated(delay)));
     }
 
+    /// Fires `t` when the clock has reached `deadline`, if it is pending. See timer_wheel.
+    bool arm_if_pending(timer& t, time_point deadline) noexcept {
+        return wheel_.arm_if_pending(t, ticks_.ceil(deadline));
+    }
+
+    /// Fires `t` when the clock has reached `deadline`, unless it is pending for that or for an
+    /// earlier one. See timer_wheel.
+    bool arm_if_earlier(timer& t, time_point deadline) noexcept {
+        return wheel_.arm_if_earlier(t, ticks_.ceil(deadline));
+    }
+
     /// Fires `t` when between `earliest` and `latest` have passed from now, together with as many
     /// other timers as possible.
     template <std::integral Rep, class Period, std::integral Rep2, class Period2>

@@ -36,8 +36,9 @@ namespace tvec {
 ///
 /// Limits: addresses of 48 bits, which is what Linux gives programs unless they ask for more (a
 /// debug build asserts it). Of more than 65533 wheels alive at a time, those beyond relink on every
-/// re-arm. The wheel belongs to the thread that first advances it; a debug build asserts that no
-/// other thread arms timers on it or advances it.
+/// re-arm, and `arm_if_earlier` takes what is pending in one of them for its own. The wheel belongs
+/// to the thread that first advances it; a debug build asserts that no other thread arms timers on
+/// it or advances it.
 class timer_wheel {
 public:
     /// The budget that does not run out.
@@ -84,6 +85,18 @@ public:
 
     /// arm_at(now() + delay), saturating. A delay of 0 means the next tick.
     bool arm_after(timer& t, jiffies delay) noexcept { return arm_at(t, later(now_, delay)); }
+
+    /// arm_at(t, expires) if `t` is pending; nothing if it is not: pushes back or pulls in what may
+    /// have fired or been cancelled meanwhile, and never brings it back. (mod_timer_pending)
+    bool arm_if_pending(timer& t, jiffies expires) noexcept {
+        return t.pending() && arm_at(t, expires);
+    }
+
+    /// arm_at(t, expires) unless `t` is pending in this wheel for that tick or an earlier one: the
+    /// earliest of several deadlines for one timer. (timer_reduce)
+    bool arm_if_earlier(timer& t, jiffies expires) noexcept {
+        return due_by(t, expires) || arm_at(t, expires);
+    }
 
     /// Fires `t` somewhere in [earliest, latest]: on the roundest tick of that window, the one that
     /// most other windows share, so that timers come together and wake-ups grow fewer. Does nothing
@@ -177,6 +190,10 @@ private:
     }
 
     static std::int64_t signed_of(jiffies tick) noexcept { return static_cast<std::int64_t>(tick); }
+    bool due_by(const timer& t, jiffies tick) const noexcept {
+        return t.pending() && t.expires() <= tick &&
+               t.linked_in(detail::number_of(levels_.owner()));
+    }
     bool arm_past(timer& t, jiffies expires) noexcept;
     void place(timer& t) noexcept;
     void place_first(timer& t, unsigned s) noexcept;
