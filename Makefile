@@ -2,15 +2,18 @@
 #
 #   make run ARGS="--seconds 5"      options for the programs that a target starts
 #   make test BUILD=build-clang CXX=clang++ SETUP="-Db_sanitize=address,undefined"
+#   make install PREFIX=/opt/tvec DESTDIR=/tmp/stage SETUP=-During=disabled
 
 BUILD ?= build
 SETUP ?=
 ARGS ?=
 TIME ?= 60
+PREFIX ?= /usr/local
+export DESTDIR
 
 .DEFAULT_GOAL := help
 .PHONY: help run test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs check format bootstrap configure clean
+	bench-programs install dist check format bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -44,6 +47,12 @@ bench-drivers: ## measure how late each driver wakes its loop, and what that cos
 
 bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
 	@scripts/bench --programs $(ARGS)
+
+install: ## build optimized, and install into PREFIX: libraries, headers, pkg-config, CMake
+	@scripts/install --prefix $(PREFIX) $(SETUP)
+
+dist: ## pack a release into build-dist: sources, single header, wrap file, checksums
+	@scripts/dist
 
 check: ## what CI runs: both compilers, sanitizers, format, a short load
 	@.ci/run

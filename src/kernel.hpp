@@ -1,8 +1,11 @@
 // What the drivers share in speaking to the kernel: its times and its errors.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <system_error>
 
 namespace tvec::detail {
@@ -21,11 +24,14 @@ inline bool is_normal(int error) {
     return error == ETIME || error == EINTR || error == EAGAIN || error == EBUSY;
 }
 
+// Where seconds have 32 bits, what is further away is cut to 68 years.
 template <class Timespec> Timespec timespec_of(std::chrono::nanoseconds time) {
+    using count = decltype(Timespec::tv_sec);
     const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
     Timespec spec{};
-    spec.tv_sec = seconds.count();
-    spec.tv_nsec = (time - seconds).count();
+    spec.tv_sec = static_cast<count>(
+        std::min<std::int64_t>(seconds.count(), std::numeric_limits<count>::max()));
+    spec.tv_nsec = static_cast<decltype(spec.tv_nsec)>((time - seconds).count());
     return spec;
 }
 

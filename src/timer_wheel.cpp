@@ -203,7 +203,8 @@ void timer_wheel::cascade_burst(unsigned level, turn& current) noexcept {
     const unsigned s = geometry::slot_at(level, entry);
     if (now_ < burst_at_[level] || !levels_.occupied(s) || current.budget == 0) return;
     const jiffies ticks = entry - now_;
-    cascade(s, current, std::max<std::size_t>(burst_size, levels_.at_most(s) / ticks + 1));
+    const auto share = static_cast<std::size_t>(levels_.at_most(s) / ticks + 1);
+    cascade(s, current, std::max(burst_size, share));
     const jiffies pause = ticks * burst_size / (levels_.at_most(s) + burst_size);
     burst_at_[level] = now_ + std::max<jiffies>(pause, 1);
 }

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "tvec/detail/export.hpp"
+
 namespace tvec {
 
 /// A way to wake a reactor, and the reason for it, in words for a log.
@@ -16,7 +18,7 @@ struct waking {
 };
 
 /// The name of the class: "uring_wait", say.
-const char* name_of(waking::way w) noexcept;
+TVEC_API const char* name_of(waking::way w) noexcept;
 
 /// Chooses the best way of waking that a ring allows. Give it what setting the ring up returned:
 ///
@@ -32,6 +34,6 @@ const char* name_of(waking::way w) noexcept;
 ///
 /// Only features are asked for, no versions. One system call; call it once, in the thread that will
 /// own the ring. Throws nothing but std::bad_alloc.
-waking choose_waking(int set_up, io_uring& ring);
+TVEC_API waking choose_waking(int set_up, io_uring& ring);
 
 }  // namespace tvec

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tvec/detail/export.hpp"
 #include "tvec/timer_wheel.hpp"
 
 namespace tvec {
@@ -12,6 +13,6 @@ namespace tvec {
 /// hold, with its numbers; an empty string if all hold. Reads every timer: O(slots + timers).
 /// May be called at any time, also from a callback. A wheel that fails has been written to from
 /// outside, by a second thread or through a timer that was freed or copied byte by byte.
-std::string check(const timer_wheel& wheel);
+TVEC_API std::string check(const timer_wheel& wheel);
 
 }  // namespace tvec

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "tvec/detail/export.hpp"
 #include "tvec/detail/levels.hpp"
 #include "tvec/detail/owner_thread.hpp"
 #include "tvec/detail/wheel_number.hpp"
@@ -39,7 +40,7 @@ namespace tvec {
 /// re-arm, and `arm_if_earlier` takes what is pending in one of them for its own. The wheel belongs
 /// to the thread that first advances it; a debug build asserts that no other thread arms timers on
 /// it or advances it.
-class timer_wheel {
+class TVEC_API timer_wheel {
 public:
     /// The budget that does not run out.
     static constexpr std::size_t unlimited = ~std::size_t{0};

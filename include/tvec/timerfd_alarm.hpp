@@ -5,13 +5,14 @@
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/alarm_clock.hpp"
+#include "tvec/detail/export.hpp"
 
 namespace tvec {
 
 namespace detail {
 
 /// A timerfd.
-class alarm_descriptor {
+class TVEC_API alarm_descriptor {
 public:
     explicit alarm_descriptor(alarm_clock clock);
     ~alarm_descriptor();

@@ -9,3 +9,4 @@
 #include "tvec/timer.hpp"          // IWYU pragma: export
 #include "tvec/timer_wheel.hpp"    // IWYU pragma: export
 #include "tvec/timerfd_alarm.hpp"  // IWYU pragma: export
+#include "tvec/version.hpp"        // IWYU pragma: export

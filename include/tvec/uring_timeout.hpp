@@ -8,6 +8,7 @@
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/alarm_clock.hpp"
+#include "tvec/detail/export.hpp"
 
 namespace tvec {
 
@@ -32,7 +33,7 @@ namespace detail {
 ///          23-0    which of its timeouts
 ///
 /// and never an address: a completion that outlives the alarm finds nobody, and does no harm.
-class ring_alarm {
+class TVEC_API ring_alarm {
 public:
     ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag);
     ring_alarm(const ring_alarm&) = delete;

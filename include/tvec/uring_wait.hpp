@@ -9,17 +9,18 @@
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/alarm_clock.hpp"
+#include "tvec/detail/export.hpp"
 
 namespace tvec {
 
 namespace detail {
 
 /// Throws std::system_error if a deadline cannot ride in the waits of `ring`.
-void require_timed_wait(const io_uring& ring);
+TVEC_API void require_timed_wait(const io_uring& ring);
 
 /// Submits what is queued and waits for one completion: for as long as it takes if there is no
 /// `limit`, and not at all if the limit is zero or less. Throws std::system_error.
-void submit_and_wait(io_uring& ring, std::optional<std::chrono::nanoseconds> limit);
+TVEC_API void submit_and_wait(io_uring& ring, std::optional<std::chrono::nanoseconds> limit);
 
 }  // namespace detail
 

@@ -14,7 +14,7 @@ inline constexpr unsigned owner_shift = 48;
 inline constexpr std::uint64_t address_mask = (std::uint64_t{1} << owner_shift) - 1;
 
 /// Where an unlinked link points to in a debug build: an address that no memory has.
-inline constexpr std::uintptr_t poison = 0xdead'0000'0000'dead;
+inline constexpr auto poison = static_cast<std::uintptr_t>(0xdead'0000'0000'dead);
 
 /// The number of the wheel in a tag, or in the word `back` of a link.
 constexpr std::uint16_t number_of(owner_tag tag) noexcept {

@@ -2,10 +2,12 @@
 /// Which thread a wheel belongs to: for the assertions of debug builds.
 #pragma once
 
+#include "tvec/detail/export.hpp"
+
 namespace tvec::detail {
 
 /// An address that no other thread alive has. Not inline, lest every library had its own.
-const void* this_thread() noexcept;
+TVEC_API const void* this_thread() noexcept;
 
 /// Belongs to nobody until a thread claims it. It is there in release builds too, where nobody
 /// asks, so that a wheel looks the same to a program and to a library built otherwise.

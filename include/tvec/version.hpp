@@ -1,0 +1,15 @@
+/// \file
+/// The version of these headers, for the preprocessor.
+///
+/// Versions are MAJOR.MINOR.PATCH, as semver.org has it. Before 1.0 a MINOR version may change the
+/// interface, and programs must be built again; a PATCH never does.
+#pragma once
+
+#define TVEC_VERSION_MAJOR 0
+#define TVEC_VERSION_MINOR 1
+#define TVEC_VERSION_PATCH 0
+#define TVEC_VERSION_STRING "0.1.0"
+
+/// One number to compare with: `#if TVEC_VERSION >= TVEC_MAKE_VERSION(0, 2, 0)`.
+#define TVEC_VERSION TVEC_MAKE_VERSION(TVEC_VERSION_MAJOR, TVEC_VERSION_MINOR, TVEC_VERSION_PATCH)
+#define TVEC_MAKE_VERSION(major, minor, patch) (1000000 * (major) + 1000 * (minor) + (patch))
