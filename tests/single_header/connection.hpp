@@ -1,0 +1,18 @@
+// Half of a program: what the other source file uses.
+#pragma once
+
+#include "tvec.hpp"
+
+class connection {
+public:
+    explicit connection(tvec::clocked_wheel<>& timers) : timers_(timers) { heard(); }
+    void heard();
+    bool closed() const { return closed_; }
+
+private:
+    void on_idle() { closed_ = true; }
+
+    tvec::clocked_wheel<>& timers_;
+    tvec::timer idle_{tvec::call<&connection::idle_, &connection::on_idle>};
+    bool closed_ = false;
+};
