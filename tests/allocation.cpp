@@ -77,7 +77,7 @@ Test(allocation, nor_does_the_clock_layer) {
 }
 
 Test(allocation, arming_and_cancelling_are_noexcept_and_a_timer_is_32_bytes) {
-    static_assert(sizeof(tvec::timer) == 32);
+    static_assert(sizeof(void*) != 8 || sizeof(tvec::timer) == 32);
     using tvec::timer, tvec::timer_wheel;
     static_assert(noexcept(std::declval<timer_wheel&>().arm_at(std::declval<timer&>(), 1)));
     static_assert(noexcept(std::declval<timer_wheel&>().arm_after(std::declval<timer&>(), 1)));

@@ -22,16 +22,20 @@ TestSuite(checking, .timeout = 60);
 
 namespace {
 
-// The words of a timer, as laid out in timer.hpp.
-enum word : std::size_t { next, back, expires };
+// Where the words of a timer stand, as laid out in timer.hpp.
+enum word : std::size_t {
+    next = offsetof(tvec::detail::link, next),
+    back = offsetof(tvec::detail::link, back),
+    expires = sizeof(tvec::detail::link),
+};
 
 template <class T> T read(const tvec::timer& t, word w) {
     T value;
-    std::memcpy(&value, reinterpret_cast<const std::byte*>(&t) + w * 8, sizeof value);
+    std::memcpy(&value, reinterpret_cast<const std::byte*>(&t) + w, sizeof value);
     return value;
 }
 template <class T> void write(tvec::timer& t, word w, T value) {
-    std::memcpy(reinterpret_cast<std::byte*>(&t) + w * 8, &value, sizeof value);
+    std::memcpy(reinterpret_cast<std::byte*>(&t) + w, &value, sizeof value);
 }
 
 // Overwrites a word of a linked timer, asks for the fault, and repairs it.
@@ -129,7 +133,7 @@ Test(checking, finds_more_timers_than_a_slot_counts) {
     auto* const extra = reinterpret_cast<tvec::detail::link*>(&stowaway.t);
     write(stowaway.t, next, sentinel);
     write(stowaway.t, expires, jiffies{100});
-    write(stowaway.t, back, reinterpret_cast<std::uint64_t>(&p.t) | owner);
+    write(stowaway.t, back, reinterpret_cast<std::uintptr_t>(&p.t) | owner);
     CHECK(mentions(fault_with(wheel, p.t, next, extra), "more than its count"));
     write(stowaway.t, back, std::uint64_t{0});
 }
