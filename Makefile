@@ -13,7 +13,7 @@ export DESTDIR
 
 .DEFAULT_GOAL := help
 .PHONY: help run test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs install dist check format bootstrap configure clean
+	bench-programs install dist check format hooks bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -54,11 +54,14 @@ install: ## build optimized, and install into PREFIX: libraries, headers, pkg-co
 dist: ## pack a release into build-dist: sources, single header, wrap file, checksums
 	@scripts/dist
 
-check: ## what CI runs: both compilers, sanitizers, format, a short load
+check: ## what CI runs: both compilers, sanitizers, analysers, consumers, a short load
 	@.ci/run
 
 format: ## format the sources in place
 	@scripts/check formatted
+
+hooks: ## have git run the quick checks before each commit of this clone
+	@git config core.hooksPath scripts/hooks
 
 bootstrap: ## install the Debian packages that the build, the tests and the examples need
 	@scripts/bootstrap
