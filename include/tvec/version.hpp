@@ -2,7 +2,7 @@
 /// The version of these headers, for the preprocessor.
 ///
 /// Versions are MAJOR.MINOR.PATCH, as semver.org has it. Before 1.0 a MINOR version may change the
-/// interface, and programs must be built again; a PATCH never does.
+/// interface; a PATCH never does.
 #pragma once
 
 #define TVEC_VERSION_MAJOR 0
