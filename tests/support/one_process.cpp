@@ -4,6 +4,7 @@
 //
 // All that Criterion's macros call is defined here, and its library is not needed: that is how the
 // tests run on machines for which there is none.
+#include <criterion/alloc.h>
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
 #include <criterion/options.h>
@@ -36,6 +37,11 @@ int cr_asprintf(char** text, const char* format, ...) {
     va_end(arguments);
     return length;
 }
+
+void* cr_malloc(std::size_t size) { return std::malloc(size); }
+void* cr_calloc(std::size_t count, std::size_t size) { return std::calloc(count, size); }
+void* cr_realloc(void* block, std::size_t size) { return std::realloc(block, size); }
+void cr_free(void* block) { std::free(block); }
 
 void cr_asprintf_free(char* text) { std::free(text); }
 
