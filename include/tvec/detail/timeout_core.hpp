@@ -1,0 +1,130 @@
+/// \file
+/// A pool without its clock: everything that `timeout_pool` does in ticks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "tvec/detail/timeout_slabs.hpp"
+#include "tvec/timer_wheel.hpp"
+
+namespace tvec::detail {
+
+/// The life of timeouts: claimed, pending, running, fired or cancelled. The caller arms the alarms,
+/// because only it knows the clock; what is armed, the core says.
+class timeout_core {
+public:
+    struct counters {
+        std::uint64_t fired = 0;
+        std::uint64_t cancelled = 0;
+        std::uint64_t rejected = 0;
+        std::uint64_t failed = 0;
+        std::uint64_t missed = 0;
+    };
+    using exception_hook = std::function<void(timeout_handle, std::exception_ptr)>;
+
+    timeout_core(timer_wheel& wheel, std::size_t max_pending, std::uint32_t counted = 0) noexcept
+        : wheel_(wheel), max_pending_(max_pending), slabs_(*this, counted) {}
+    ~timeout_core();
+    timeout_core(const timeout_core&) = delete;
+    timeout_core& operator=(const timeout_core&) = delete;
+
+    bool cancel(timeout_handle h) noexcept;
+    timeout_state state(timeout_handle h) const noexcept;
+    std::optional<jiffies> due(timeout_handle h) const noexcept;
+
+    /// The node whose alarm is to be armed for another time, or null. Then `rescheduled`.
+    timeout_node* reschedulable(timeout_handle h) noexcept;
+    void rescheduled(timeout_node& n) noexcept;
+
+    void run_early(bool early) noexcept;
+    void stop() noexcept;
+    void on_exception(exception_hook hook) { hook_ = std::move(hook); }
+
+    std::size_t pending() const noexcept { return pending_; }
+    std::size_t max_pending() const noexcept { return max_pending_; }
+    std::size_t high_water() const noexcept { return high_water_; }
+    bool stopped() const noexcept { return stopped_; }
+    const counters& count() const noexcept { return counters_; }
+
+    timeout_slabs& slabs() noexcept { return slabs_; }
+    const timeout_slabs& slabs() const noexcept { return slabs_; }
+
+private:
+    friend class timeout_claim;
+    friend class timeout_handover;
+    friend void run_timeout(timer_wheel&, timer&);
+
+    struct in_user_code;  // a function, its destructor, a hook
+
+    timeout_node* take(bool has_function, schedule_error& error) noexcept;
+    timeout_handle admit(timeout_node& n) noexcept;
+    void armed(timeout_node& n) noexcept;
+    void fire(timeout_node& n);
+    jiffies renew(timeout_node& n) noexcept;
+    std::exception_ptr call(timeout_node& n, const timeout_call& c);
+    void finish(timeout_node& n) noexcept;
+    void release(timeout_node& n, timeout_phase outcome) noexcept;
+    void disarm(timeout_node& n) noexcept;
+    void report(timeout_handle h, std::exception_ptr thrown);
+    template <class F> void for_each_armed(F visit);
+
+    timer_wheel& wheel_;
+    std::size_t max_pending_;
+    std::size_t pending_ = 0;
+    std::size_t high_water_ = 0;
+    std::size_t in_user_code_ = 0;  ///< how deep
+    bool stopped_ = false;
+    bool early_ = false;
+    counters counters_;
+    exception_hook hook_;
+    timeout_slabs slabs_;
+};
+
+/// A timeout on its way in: counted as pending, but with nobody knowing it. Unless it is admitted,
+/// nothing has happened.
+class timeout_claim {
+public:
+    timeout_claim(timeout_core& core, bool has_function) noexcept
+        : core_(core), node_(core.take(has_function, error_)) {}
+    ~timeout_claim();
+    timeout_claim(const timeout_claim&) = delete;
+    timeout_claim& operator=(const timeout_claim&) = delete;
+
+    /// Not none: there is no node.
+    schedule_error error() const noexcept { return error_; }
+    timeout_node& node() noexcept { return *node_; }
+
+    /// The function is held and the alarm is armed.
+    timeout_handle admit() noexcept { return core_.admit(*std::exchange(node_, nullptr)); }
+
+private:
+    timeout_core& core_;
+    schedule_error error_ = schedule_error::none;
+    timeout_node* node_;
+};
+
+/// A timeout on its way out: `stop` has taken it, and shows it to a visitor.
+class timeout_handover {
+public:
+    /// The first pending timeout with an index from `index` on, if there is one.
+    timeout_handover(timeout_core& core, std::uint32_t& index) noexcept;
+    ~timeout_handover();
+    timeout_handover(const timeout_handover&) = delete;
+    timeout_handover& operator=(const timeout_handover&) = delete;
+
+    explicit operator bool() const noexcept { return node_ != nullptr; }
+    timeout_handle handle() const noexcept { return timeout_slabs::handle_of(*node_); }
+    jiffies due() const noexcept { return node_->due; }
+    bool run();
+
+private:
+    timeout_core& core_;
+    timeout_node* node_ = nullptr;
+};
+
+}  // namespace tvec::detail

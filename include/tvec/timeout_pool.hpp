@@ -1,0 +1,271 @@
+/// \file
+/// Timeouts that somebody else owns: schedule a function, keep a handle.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "tvec/clocked_wheel.hpp"
+#include "tvec/detail/timeout_core.hpp"
+#include "tvec/timeout_handle.hpp"
+
+namespace tvec {
+
+/// Functions to be called later, on a clocked wheel that the caller owns and runs as always.
+///
+///     tvec::clocked_wheel timers;
+///     tvec::timeout_pool pool(timers);
+///     const auto reply = pool.schedule(250ms, [&session] { session.give_up(); });
+///     pool.cancel(reply.handle);
+///     timers.run();                                // fires timers and timeouts alike
+///
+/// For those who would rather not embed a `timer`: it costs 128 bytes per timeout, and following a
+/// handle. The promises of the wheel hold for timeouts: none fires early, delays are measured from
+/// the call and saturate, `run`'s budget counts each as one visit.
+///
+/// **Functions** are called as f(const timeout_call&) if they can be, else as f(). They are kept
+/// inside the pool's nodes: at most 48 bytes, aligned to at most 16, move-only ones welcome;
+/// anything else does not compile. They are destroyed as soon as they will not be called any more.
+///
+/// **From inside a function** (its destructor, the hook, a visitor) everything may be called, about
+/// the timeout itself and about those due in the same tick, but the pool may not be destroyed: that
+/// ends the program (std::terminate).
+///
+/// **What a function throws** is contained: counted, and given to the hook if there is one. The
+/// others fire all the same. A periodic timeout goes on.
+///
+/// **Memory** comes in slabs of 64 nodes, which never move. A node whose timeout has fired or been
+/// cancelled is the next to be used again; so nothing is allocated while no more timeouts are
+/// pending than ever before. Cost of a call, unless it says otherwise: O(1), without allocation.
+///
+/// The pool has no thread and no lock: it belongs to the thread of its wheel. Pool and wheel may be
+/// destroyed in either order; once the wheel is gone only `cancel`, `state`, the counts and the
+/// destructor may be called. What the wheel's own `drain` takes out will not fire but still counts
+/// as pending; for a pool, use `stop`.
+template <class Clocked = clocked_wheel<>> class timeout_pool {
+public:
+    using duration = typename Clocked::duration;
+    using time_point = typename Clocked::time_point;
+
+    /// What the pool has done so far.
+    ///  - fired: calls of functions, a periodic one each time
+    ///  - cancelled: timeouts ended by `cancel`, or handed over by `stop` and not run
+    ///  - rejected: calls of `schedule` and its like that were refused, for whatever reason
+    ///  - failed: calls of functions that threw
+    ///  - missed: periods that periodic timeouts passed over
+    using counters = detail::timeout_core::counters;
+
+    /// Called with what a function has thrown, when its timeout has ended.
+    using exception_hook = detail::timeout_core::exception_hook;
+
+    static constexpr std::size_t unlimited = ~std::size_t{0};
+
+    /// An empty pool on that wheel, for at most `max_pending` pending timeouts. Allocates nothing.
+    explicit timeout_pool(Clocked& timers, std::size_t max_pending = unlimited) noexcept
+        : timers_(timers), core_(timers.wheel(), max_pending) {}
+
+    /// Cancels all timeouts, and destroys their functions. O(nodes).
+    ~timeout_pool() = default;
+
+    timeout_pool(const timeout_pool&) = delete;
+    timeout_pool& operator=(const timeout_pool&) = delete;
+
+    // --- in -------------------------------------------------------------------------------------
+    // Each says whether it did, or why not; then `f` is as it was, and the refusal is counted.
+    // Nothing is thrown but what copying or moving `f` throws; then nothing has happened.
+
+    /// Calls `f` once, when `delay` has passed from now. A negative delay counts as 0, which means
+    /// the next tick. O(1), but for a new slab (`reserve` avoids it).
+    template <std::integral Rep, class Period, class F>
+    scheduled schedule(std::chrono::duration<Rep, Period> delay, F&& f) {
+        return admit(std::forward<F>(f), {}, [&](timer& t) { timers_.arm_after(t, delay); });
+    }
+
+    /// Calls `f` once, when the clock has reached `deadline`.
+    template <class F> scheduled schedule_at(time_point deadline, F&& f) {
+        return admit(std::forward<F>(f), {}, [&](timer& t) { timers_.arm_at(t, deadline); });
+    }
+
+    /// Calls `f` each time that another `period` has passed from now, until it is cancelled. The
+    /// period rounds up to whole ticks, and to one at least; deadlines do not drift. When periods
+    /// have passed by before `f` is called, the policy says what becomes of them, and f(const
+    /// timeout_call&) is told how many are passed over.
+    template <std::integral Rep, class Period, class F>
+    scheduled schedule_every(std::chrono::duration<Rep, Period> period, F&& f,
+                             missed_periods policy = missed_periods::skip) {
+        const jiffies ticks = std::max<jiffies>(timers_.ticks().ticks_to_cover(period), 1);
+        return admit(std::forward<F>(f), {ticks, policy},
+                     [&](timer& t) { timers_.arm_after(t, period); });
+    }
+
+    // --- one of them ----------------------------------------------------------------------------
+
+    /// Returns whether the timeout was going to fire, or to fire again. Afterwards it will not,
+    /// even if it was already due. Its function is destroyed at once, or after it has returned if
+    /// it is being called. From inside a function that was to be called once: false.
+    bool cancel(timeout_handle h) noexcept { return core_.cancel(h); }
+
+    /// What has become of the timeout. That it has fired or been cancelled is known until its node
+    /// is used for another timeout, or given back by `trim`; from then on it is unknown.
+    timeout_state state(timeout_handle h) const noexcept { return core_.state(h); }
+
+    /// How long until the timeout's deadline, 0 if that has passed; none if it is not going to
+    /// fire. It knows nothing of `run_early`. Reads the clock.
+    std::optional<duration> remaining(timeout_handle h) const noexcept;
+
+    /// Makes the timeout fire (or, if it is periodic, fire next and keep its phase from there) when
+    /// `delay` has passed from now. Returns whether that is so: what is pending or being called
+    /// can be rescheduled, unless it has been cancelled. Also false, and a refusal that is counted,
+    /// if a timeout that is being called would be one pending too many, or the pool is stopped.
+    /// Pushing back costs one store besides following the handle.
+    template <std::integral Rep, class Period>
+    bool reschedule(timeout_handle h, std::chrono::duration<Rep, Period> delay) noexcept;
+
+    // --- all of them ----------------------------------------------------------------------------
+
+    /// Calls visit(unprocessed&) for every pending timeout, exactly once, in no particular order,
+    /// and has none left; from the start of the call on, nothing can be scheduled. What the
+    /// visitor does not run is cancelled. What it cancels is not shown any more. What is being
+    /// called while `stop` is, is not shown, and not called again. If the visitor throws, the rest
+    /// stays pending, for the next call of `stop`. Returns how many were shown. O(nodes).
+    class unprocessed;
+    template <class F> std::size_t stop(F visit);
+
+    /// The same, with nobody looking.
+    std::size_t stop() {
+        return stop([](unprocessed&) {});
+    }
+
+    /// Whether `stop` has been called.
+    bool stopped() const noexcept { return core_.stopped(); }
+
+    /// True: everything pending, and everything scheduled or rescheduled from now on, fires on the
+    /// next tick. A periodic timeout is brought forward once, by one period of its own; its phase
+    /// stays. False: from now on deadlines count again, also of what has not fired yet. O(nodes).
+    void run_early(bool early) noexcept { core_.run_early(early); }
+
+    /// Who is told what functions throw. It may throw itself; then that leaves `run`, as from a
+    /// callback of the wheel. Not to be replaced from inside itself.
+    void on_exception(exception_hook hook) { core_.on_exception(std::move(hook)); }
+
+    // --- memory and counts ----------------------------------------------------------------------
+
+    /// Sees to it that `timeouts` can be pending at a time without allocating. False if there is
+    /// no memory for so many; those that there was memory for are there.
+    bool reserve(std::size_t timeouts) noexcept { return core_.slabs().reserve(timeouts); }
+
+    /// Gives the slabs back in which nothing is pending or being called. Returns how many timeouts
+    /// they had room for. Handles into them stay harmless. O(nodes).
+    std::size_t trim() noexcept { return core_.slabs().trim(); }
+
+    /// How many timeouts there is memory for. (A node is abandoned after 2^32 - 1 timeouts, when
+    /// its handles run out.)
+    std::size_t capacity() const noexcept { return core_.slabs().capacity(); }
+
+    /// How many timeouts are going to fire. Exact, also inside a function: a timeout that is called
+    /// for the last time is not pending any more.
+    std::size_t pending() const noexcept { return core_.pending(); }
+
+    /// The most that `pending` has been.
+    std::size_t high_water() const noexcept { return core_.high_water(); }
+
+    std::size_t max_pending() const noexcept { return core_.max_pending(); }
+    const counters& count() const noexcept { return core_.count(); }
+
+private:
+    struct repetition {
+        jiffies period = 0;
+        missed_periods policy = missed_periods::skip;
+    };
+
+    template <class F, class Arm> scheduled admit(F&& f, repetition again, Arm arm);
+    static duration until(time_point t, time_point now) noexcept;
+
+    Clocked& timers_;
+    detail::timeout_core core_;
+};
+
+/// A timeout that `stop` shows to its visitor.
+template <class Clocked> class timeout_pool<Clocked>::unprocessed {
+public:
+    timeout_handle handle() const noexcept { return handover_.handle(); }
+
+    /// When it would have fired.
+    time_point deadline() const noexcept { return timers_.ticks().start_of(handover_.due()); }
+
+    /// Calls its function, as if it had fired; what that throws is contained. Returns whether it
+    /// did: the second time it does not.
+    bool run() { return handover_.run(); }
+
+private:
+    friend class timeout_pool;
+    unprocessed(detail::timeout_handover& handover, const Clocked& timers) noexcept
+        : handover_(handover), timers_(timers) {}
+
+    detail::timeout_handover& handover_;
+    const Clocked& timers_;
+};
+
+// --- implementation -----------------------------------------------------------------------------
+
+template <class Clocked>
+template <class F, class Arm>
+scheduled timeout_pool<Clocked>::admit(F&& f, repetition again, Arm arm) {
+    static_assert(std::is_invocable_v<std::decay_t<F>&, const timeout_call&> ||
+                      std::is_invocable_v<std::decay_t<F>&>,
+                  "a timeout's function is called with nothing, or with a const timeout_call&");
+    detail::timeout_claim claim(core_, !detail::is_empty_function(f));
+    if (claim.error() != schedule_error::none) return {{}, claim.error()};
+    detail::timeout_node& n = claim.node();
+    n.hold(std::forward<F>(f));
+    n.period = again.period;
+    n.policy = again.policy;
+    arm(n.alarm);
+    return {claim.admit(), schedule_error::none};
+}
+
+template <class Clocked>
+template <std::integral Rep, class Period>
+bool timeout_pool<Clocked>::reschedule(timeout_handle h,
+                                       std::chrono::duration<Rep, Period> delay) noexcept {
+    detail::timeout_node* const n = core_.reschedulable(h);
+    if (n == nullptr) return false;
+    timers_.arm_after(n->alarm, delay);
+    core_.rescheduled(*n);
+    return true;
+}
+
+template <class Clocked>
+auto timeout_pool<Clocked>::remaining(timeout_handle h) const noexcept -> std::optional<duration> {
+    const std::optional<jiffies> due = core_.due(h);
+    if (!due) return std::nullopt;
+    return until(timers_.ticks().start_of(*due), Clocked::clock::now());
+}
+
+template <class Clocked>
+auto timeout_pool<Clocked>::until(time_point t, time_point now) noexcept -> duration {
+    if (t <= now) return duration::zero();
+    typename duration::rep left{};
+    const bool too_long =
+        __builtin_sub_overflow(t.time_since_epoch().count(), now.time_since_epoch().count(), &left);
+    return too_long ? duration::max() : duration(left);
+}
+
+template <class Clocked> template <class F> std::size_t timeout_pool<Clocked>::stop(F visit) {
+    core_.stop();
+    std::size_t shown = 0;
+    for (std::uint32_t index = 0;; ++shown) {
+        detail::timeout_handover handover(core_, index);
+        if (!handover) return shown;
+        unprocessed timeout(handover, timers_);
+        visit(timeout);
+    }
+}
+
+}  // namespace tvec

@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "tvec/detail/timeout_core.hpp"
+
+namespace tvec::detail {
+
+/// While code of the user runs that was called from inside, the pool cannot be destroyed.
+struct timeout_core::in_user_code {
+    explicit in_user_code(timeout_core& c) noexcept : core(c) { ++core.in_user_code_; }
+    ~in_user_code() { --core.in_user_code_; }
+    in_user_code(const in_user_code&) = delete;
+    in_user_code& operator=(const in_user_code&) = delete;
+
+    timeout_core& core;
+};
+
+template <class F> void timeout_core::for_each_armed(F visit) {
+    for (std::uint32_t i = 0; i < slabs_.indices(); ++i)
+        if (timeout_node* const n = slabs_.at(i); n && n->armed()) visit(*n);
+}
+
+timeout_core::~timeout_core() {
+    if (in_user_code_ != 0) std::terminate();
+    stopped_ = true;
+    for_each_armed([this](timeout_node& n) {
+        disarm(n);
+        release(n, timeout_phase::cancelled);
+    });
+}
+
+// --- in -----------------------------------------------------------------------------------------
+
+timeout_node* timeout_core::take(bool has_function, schedule_error& error) noexcept {
+    timeout_node* n = nullptr;
+    if (!has_function)
+        error = schedule_error::no_function;
+    else if (stopped_)
+        error = schedule_error::stopped;
+    else if (pending_ >= max_pending_)
+        error = schedule_error::too_many;
+    else if (n = slabs_.take(); n == nullptr)
+        error = schedule_error::out_of_memory;
+    n ? ++pending_ : ++counters_.rejected;
+    return n;
+}
+
+timeout_handle timeout_core::admit(timeout_node& n) noexcept {
+    n.phase = timeout_phase::pending;
+    armed(n);
+    return timeout_slabs::handle_of(n);
+}
+
+timeout_claim::~timeout_claim() {
+    if (!node_) return;
+    --core_.pending_;
+    core_.slabs_.give_back(*node_);
+}
+
+/// The caller has armed the alarm for the deadline.
+void timeout_core::armed(timeout_node& n) noexcept {
+    high_water_ = std::max(high_water_, pending_);
+    n.due = n.alarm.expires();
+    if (early_) wheel_.arm_at(n.alarm, wheel_.now());
+}
+
+timeout_node* timeout_core::reschedulable(timeout_handle h) noexcept {
+    timeout_node* const n = slabs_.find(h);
+    if (!n || n->armed()) return n;
+    if (n->phase != timeout_phase::running) return nullptr;
+    if (!stopped_ && pending_ < max_pending_) return n;
+    ++counters_.rejected;
+    return nullptr;
+}
+
+void timeout_core::rescheduled(timeout_node& n) noexcept {
+    if (!n.armed()) {
+        n.phase = timeout_phase::running_again;
+        ++pending_;
+    }
+    armed(n);
+}
+
+void timeout_core::run_early(bool early) noexcept {
+    early_ = early;
+    for_each_armed([&](timeout_node& n) { wheel_.arm_at(n.alarm, early ? wheel_.now() : n.due); });
+}
+
+// --- run ----------------------------------------------------------------------------------------
+
+void run_timeout(timer_wheel&, timer& t) {
+    timeout_node& n = owner_of<&timeout_node::alarm>(t);
+    n.owner->fire(n);
+}
+
+void timeout_core::fire(timeout_node& n) {
+    const in_user_code here(*this);
+    ++counters_.fired;
+    const timeout_call c{timeout_slabs::handle_of(n), n.period != 0 ? renew(n) : 0};
+    n.phase = n.period != 0 ? timeout_phase::running_again : timeout_phase::running;
+    if (n.period == 0) --pending_;
+    std::exception_ptr thrown = call(n, c);
+    finish(n);
+    report(c.self, std::move(thrown));
+}
+
+/// Arms a periodic timeout for its next period. Returns how many are passed over to get there.
+jiffies timeout_core::renew(timeout_node& n) noexcept {
+    const auto later = [](jiffies from, jiffies delay) {
+        return delay < never - from ? from + delay : never;
+    };
+    const jiffies reached = wheel_.now() + wheel_.behind();
+    const jiffies late = reached > n.due ? reached - n.due : 0;
+    const jiffies missed = n.policy == missed_periods::burst ? 0 : late / n.period;
+    const bool moves_phase = n.policy == missed_periods::delay && missed != 0;
+    n.due = later(moves_phase ? reached : n.due + missed * n.period, n.period);
+    wheel_.arm_at(n.alarm, n.due);
+    counters_.missed += missed;
+    return missed;
+}
+
+/// What the function has thrown, if anything.
+std::exception_ptr timeout_core::call(timeout_node& n, const timeout_call& c) {
+#ifdef __cpp_exceptions
+    try {
+        n.function->call(n.storage, c);
+    } catch (...) {
+        ++counters_.failed;
+        return std::current_exception();
+    }
+#else
+    n.function->call(n.storage, c);
+#endif
+    return nullptr;
+}
+
+/// From here on the node may be another timeout's.
+void timeout_core::finish(timeout_node& n) noexcept {
+    if (n.phase == timeout_phase::running_again)
+        n.phase = timeout_phase::pending;
+    else
+        release(n, n.phase == timeout_phase::running ? timeout_phase::fired
+                                                     : timeout_phase::cancelled);
+}
+
+void timeout_core::report(timeout_handle h, std::exception_ptr thrown) {
+    if (thrown && hook_) hook_(h, std::move(thrown));
+}
+
+// --- out ----------------------------------------------------------------------------------------
+
+bool timeout_core::cancel(timeout_handle h) noexcept {
+    timeout_node* const n = slabs_.find(h);
+    if (!n || !n->armed()) return false;
+    const bool running = n->phase == timeout_phase::running_again;
+    disarm(*n);
+    ++counters_.cancelled;
+    if (running)
+        n->phase = timeout_phase::running_cancelled;
+    else
+        release(*n, timeout_phase::cancelled);
+    return true;
+}
+
+void timeout_core::disarm(timeout_node& n) noexcept {
+    n.alarm.cancel();
+    --pending_;
+}
+
+/// The function's destructor may call the pool: for it, the timeout has ended already.
+void timeout_core::release(timeout_node& n, timeout_phase outcome) noexcept {
+    const in_user_code here(*this);
+    n.phase = outcome;
+    n.drop_function();
+    slabs_.give_back(n);
+}
+
+/// What is running is not handed over, but does not run again either.
+void timeout_core::stop() noexcept {
+    stopped_ = true;
+    for_each_armed([this](timeout_node& n) {
+        if (n.phase == timeout_phase::running_again) cancel(timeout_slabs::handle_of(n));
+    });
+}
+
+timeout_handover::timeout_handover(timeout_core& core, std::uint32_t& index) noexcept
+    : core_(core) {
+    for (; index < core.slabs_.indices() && !node_; ++index)
+        if (timeout_node* const n = core.slabs_.at(index); n && n->armed()) node_ = n;
+    if (!node_) return;
+    core.disarm(*node_);
+    ++core.in_user_code_;
+    node_->phase = timeout_phase::handed_over;
+}
+
+timeout_handover::~timeout_handover() {
+    if (!node_) return;
+    const bool has_run = node_->phase == timeout_phase::fired;
+    if (!has_run) ++core_.counters_.cancelled;
+    core_.release(*node_, has_run ? timeout_phase::fired : timeout_phase::cancelled);
+    --core_.in_user_code_;
+}
+
+bool timeout_handover::run() {
+    if (node_->phase != timeout_phase::handed_over) return false;
+    node_->phase = timeout_phase::running;
+    ++core_.counters_.fired;
+    std::exception_ptr thrown = core_.call(*node_, {handle(), 0});
+    node_->phase = timeout_phase::fired;
+    core_.report(handle(), std::move(thrown));
+    return true;
+}
+
+// --- queries ------------------------------------------------------------------------------------
+
+timeout_state timeout_core::state(timeout_handle h) const noexcept {
+    const timeout_node* const n = slabs_.find(h);
+    if (!n) return timeout_state::unknown;
+    switch (n->phase) {
+    case timeout_phase::unused:
+        break;
+    case timeout_phase::pending:
+        return timeout_state::pending;
+    case timeout_phase::running:
+    case timeout_phase::running_again:
+    case timeout_phase::running_cancelled:
+        return timeout_state::running;
+    case timeout_phase::fired:
+        return timeout_state::fired;
+    case timeout_phase::handed_over:
+    case timeout_phase::cancelled:
+        return timeout_state::cancelled;
+    }
+    return timeout_state::unknown;
+}
+
+std::optional<jiffies> timeout_core::due(timeout_handle h) const noexcept {
+    const timeout_node* const n = slabs_.find(h);
+    return n && n->armed() ? std::optional(n->due) : std::nullopt;
+}
+
+}  // namespace tvec::detail

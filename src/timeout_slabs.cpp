@@ -1,0 +1,131 @@
+#include "tvec/detail/timeout_slabs.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace tvec::detail {
+
+timeout_node* timeout_slabs::take() noexcept {
+    if (first_free_ == none && !grow()) return nullptr;
+    timeout_node& n = *at(first_free_);
+    first_free_ = n.next_free;
+    ++n.generation;
+    n.phase = timeout_phase::unused;
+    return &n;
+}
+
+void timeout_slabs::give_back(timeout_node& n) noexcept {
+    if (n.generation != last_generation) return push_free(n);
+    ++entry_of(n.index).worn;
+    --capacity_;
+}
+
+void timeout_slabs::push_free(timeout_node& n) noexcept {
+    n.next_free = first_free_;
+    first_free_ = n.index;
+}
+
+timeout_node* timeout_slabs::at(std::uint32_t index) const noexcept {
+    timeout_node* const nodes = entry_of(index).nodes.get();
+    return nodes ? nodes + index % slab_size : nullptr;
+}
+
+/// A node that is unused may have the generation of the last handle into its slab's predecessor.
+timeout_node* timeout_slabs::find(timeout_handle h) const noexcept {
+    if (!h || h.index_ >= indices()) return nullptr;
+    timeout_node* const n = at(h.index_);
+    const bool found = n && n->generation == h.generation_ && n->phase != timeout_phase::unused;
+    return found ? n : nullptr;
+}
+
+// --- growing ------------------------------------------------------------------------------------
+
+bool timeout_slabs::reserve(std::size_t nodes) noexcept {
+    if (nodes > most_nodes) return false;
+    while (capacity_ < nodes)
+        if (!grow()) return false;
+    return true;
+}
+
+bool timeout_slabs::grow() noexcept {
+    if (first_vacant_ == none && !make_vacancy()) return false;
+    entry& e = entries_[first_vacant_];
+    e.nodes.reset(new (std::nothrow) timeout_node[slab_size]);
+    if (!e.nodes) return false;
+    fill(e);
+    first_vacant_ = std::exchange(e.next_vacant, none);
+    capacity_ += slab_size;
+    return true;
+}
+
+/// Hooks the nodes in such that the first is taken first.
+void timeout_slabs::fill(entry& e) noexcept {
+    for (std::uint32_t i = slab_size; i-- != 0;) {
+        timeout_node& n = e.nodes[i];
+        n.owner = &owner_;
+        n.index = first_vacant_ * slab_size + i;
+        n.generation = e.counted;
+        push_free(n);
+    }
+}
+
+bool timeout_slabs::make_vacancy() noexcept {
+    if (entries_in_use_ == most_nodes / slab_size) return false;
+    if (entries_in_use_ == entries_room_ && !widen_directory()) return false;
+    entries_[entries_in_use_].counted = counted_;
+    first_vacant_ = entries_in_use_++;
+    return true;
+}
+
+bool timeout_slabs::widen_directory() noexcept {
+    const std::uint32_t room = std::max(8U, entries_room_ * 2);
+    std::unique_ptr<entry[]> wider(new (std::nothrow) entry[room]);
+    if (!wider) return false;
+    std::move(entries_.get(), entries_.get() + entries_in_use_, wider.get());
+    entries_ = std::move(wider);
+    entries_room_ = room;
+    return true;
+}
+
+// --- shrinking ----------------------------------------------------------------------------------
+
+std::size_t timeout_slabs::trim() noexcept {
+    count_idle();
+    forget_idle_slabs();
+    std::size_t freed = 0;
+    for (std::uint32_t number = 0; number < entries_in_use_; ++number)
+        if (entries_[number].nodes && entries_[number].idle == slab_size)
+            freed += free_slab(number);
+    return freed;
+}
+
+void timeout_slabs::count_idle() noexcept {
+    for (std::uint32_t i = 0; i < entries_in_use_; ++i) entries_[i].idle = entries_[i].worn;
+    for (std::uint32_t i = first_free_; i != none; i = at(i)->next_free) ++entry_of(i).idle;
+}
+
+/// Takes the nodes of slabs that are about to be freed out of the list of free ones.
+void timeout_slabs::forget_idle_slabs() noexcept {
+    for (std::uint32_t* link = &first_free_; *link != none;) {
+        timeout_node& n = *at(*link);
+        if (entry_of(n.index).idle == slab_size)
+            *link = n.next_free;
+        else
+            link = &n.next_free;
+    }
+}
+
+/// Its place is taken by another slab some day, unless one of its nodes has counted to the end.
+std::size_t timeout_slabs::free_slab(std::uint32_t number) noexcept {
+    entry& e = entries_[number];
+    const std::size_t freed = slab_size - std::exchange(e.worn, 0U);
+    for (std::uint32_t i = 0; i < slab_size; ++i)
+        e.counted = std::max(e.counted, e.nodes[i].generation);
+    e.nodes.reset();
+    capacity_ -= freed;
+    if (e.counted != last_generation) e.next_vacant = std::exchange(first_vacant_, number);
+    return freed;
+}
+
+}  // namespace tvec::detail
