@@ -1,0 +1,402 @@
+// What a pool's functions may do from inside, and that what they throw is contained.
+#include <array>
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/pooled.hpp"
+
+using namespace std::chrono_literals;
+using support::held, support::pooled;
+using tvec::timeout_call, tvec::timeout_handle, tvec::timeout_state;
+
+TestSuite(pool_callbacks, .timeout = 60);
+
+namespace {
+
+// Ten timeouts of one tick. The first to fire that is not the victim does `act` to the victim.
+struct ten {
+    explicit ten(std::size_t chosen) : victim(chosen) {}
+
+    template <class F> void run(F act) {
+        for (std::size_t i = 0; i < 10; ++i)
+            all[i] =
+                on.pool
+                    .schedule(5ms,
+                              [this, i, act] {
+                                  ++fired[i];
+                                  if (!std::exchange(acted, acted || i != victim) && i != victim)
+                                      act(on, all[victim], fired[victim]);
+                              })
+                    .handle;
+        on.pass(5ms);
+        on.pass(1s);
+    }
+
+    pooled on;
+    std::size_t victim;
+    std::array<timeout_handle, 10> all{};
+    std::array<int, 10> fired{};
+    bool acted = false;
+};
+
+template <class F> void first_to_fire_acts_on_each(F act) {
+    for (std::size_t victim = 0; victim < 10; ++victim) {
+        ten timeouts(victim);
+        timeouts.run(act);
+        REQUIRE(timeouts.acted);
+        REQUIRE_EQ(timeouts.on.pool.pending(), 0);
+        REQUIRE_EQ(check(timeouts.on.timers.wheel()), "");
+        for (std::size_t i = 0; i < 10; ++i)
+            if (i != victim) REQUIRE_EQ(timeouts.fired[i], 1);
+    }
+}
+
+}  // namespace
+
+Test(pool_callbacks, cancel_a_sibling_that_is_due) {  // T80, T81, T83
+    first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int& fired) {
+        const bool was_due = fired == 0;
+        CHECK_EQ(on.pool.cancel(victim), was_due);
+        CHECK_EQ(on.pool.state(victim), was_due ? timeout_state::cancelled : timeout_state::fired);
+        fired = was_due ? -1'000 : 0;
+    });
+}
+
+Test(pool_callbacks, reschedule_a_sibling_that_is_due) {  // T87, T88
+    first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int& fired) {
+        const bool was_due = fired == 0;
+        CHECK_EQ(on.pool.reschedule(victim, 7ms), was_due);
+        if (was_due) CHECK_EQ(*on.pool.remaining(victim) / 1ms, 7);
+    });
+}
+
+Test(pool_callbacks, use_a_cancelled_siblings_node_at_once) {
+    first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int&) {
+        on.pool.cancel(victim);
+        const auto heir = on.pool.schedule(2ms, [] {}).handle;
+        CHECK_EQ(on.pool.state(heir), timeout_state::pending);
+        CHECK_EQ(on.pool.state(victim), timeout_state::unknown);
+        CHECK(!on.pool.cancel(victim));
+    });
+}
+
+Test(pool_callbacks, give_memory_back_and_make_room) {
+    first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int&) {
+        on.pool.reserve(1'000);
+        on.pool.cancel(victim);
+        CHECK_EQ(on.pool.trim(), 1'024 - 64);
+    });
+}
+
+Test(pool_callbacks, a_timeout_that_is_called_for_the_last_time_is_running_and_not_pending) {
+    pooled on;
+    const auto h = on.pool
+                       .schedule(1ms,
+                                 [&](const timeout_call& c) {
+                                     CHECK_EQ(on.pool.state(c.self), timeout_state::running);
+                                     CHECK_EQ(on.pool.pending(), 0);
+                                     CHECK(!on.pool.remaining(c.self));
+                                     CHECK(!on.pool.cancel(c.self));  // T84
+                                 })
+                       .handle;
+    CHECK_EQ(on.pass(1ms), 1);
+    CHECK_EQ(on.pool.state(h), timeout_state::fired);
+    CHECK_EQ(on.pool.count().cancelled, 0);
+}
+
+Test(pool_callbacks, its_node_is_not_used_for_what_it_schedules) {
+    pooled on;
+    const auto token = std::make_shared<int>(5);
+    on.pool.schedule(1ms, [&, token](const timeout_call& c) {
+        for (int i = 0; i < 100; ++i) CHECK(on.pool.schedule(1ms, [token] {}).handle != c.self);
+        CHECK_EQ(on.pool.state(c.self), timeout_state::running);
+        CHECK_EQ(*token, 5);
+    });
+    on.pass(1ms);
+    CHECK_EQ(held(token), 100);
+    on.pass(1ms);
+    CHECK_EQ(held(token), 0);
+}
+
+Test(pool_callbacks, a_timeout_reschedules_itself_and_keeps_its_function) {
+    pooled on;
+    const auto token = std::make_shared<int>();
+    int fired = 0;
+    const auto h = on.pool
+                       .schedule(2ms,
+                                 [&, token](const timeout_call& c) {
+                                     if (++fired == 4) return;
+                                     CHECK(on.pool.reschedule(c.self, 2ms));
+                                     CHECK_EQ(on.pool.pending(), 1);
+                                 })
+                       .handle;
+    for (int i = 0; i < 3; ++i) {
+        on.pass(2ms);
+        CHECK_EQ(on.pool.state(h), timeout_state::pending);
+        CHECK_EQ(held(token), 1);
+    }
+    on.pass(2ms);
+    CHECK_EQ(fired, 4);
+    CHECK_EQ(on.pool.state(h), timeout_state::fired);
+    CHECK_EQ(held(token), 0);
+}
+
+Test(pool_callbacks, a_timeout_reschedules_itself_and_thinks_better_of_it) {
+    pooled on;
+    const auto h = on.pool
+                       .schedule(2ms,
+                                 [&](const timeout_call& c) {
+                                     CHECK(on.pool.reschedule(c.self, 2ms));
+                                     CHECK(on.pool.reschedule(c.self, 3ms));
+                                     CHECK_EQ(on.pool.pending(), 1);
+                                     CHECK(on.pool.cancel(c.self));
+                                     CHECK(!on.pool.cancel(c.self));
+                                     CHECK(!on.pool.reschedule(c.self, 3ms));
+                                     CHECK_EQ(on.pool.pending(), 0);
+                                 })
+                       .handle;
+    on.pass(2ms);
+    CHECK_EQ(on.pool.state(h), timeout_state::cancelled);
+    CHECK_EQ(on.pass(1s), 0);
+}
+
+Test(pool_callbacks, rescheduling_itself_is_refused_if_that_is_one_too_many) {  // T105
+    pooled on(1);
+    int fired = 0;
+    on.pool.schedule(1ms, [&](const timeout_call& c) {
+        ++fired;
+        CHECK(on.pool.schedule(1ms, [] {}));
+        CHECK(!on.pool.reschedule(c.self, 1ms));
+    });
+    on.pass(1ms);
+    CHECK_EQ(on.pool.pending(), 1);
+    CHECK_EQ(on.pool.count().rejected, 1);
+    on.pass(1s);
+    CHECK_EQ(fired, 1);
+}
+
+Test(pool_callbacks, what_is_scheduled_for_now_waits_for_the_next_tick) {  // T85, T86, T110
+    pooled on;
+    int fired = 0;
+    std::function<void()> again = [&] {
+        ++fired;
+        on.pool.schedule(0s, std::ref(again));
+    };
+    on.pool.schedule(0s, std::ref(again));
+    for (int i = 1; i <= 10; ++i) {
+        on.pass(1ms);
+        CHECK_EQ(fired, i);
+        on.timers.run();
+        CHECK_EQ(fired, i);
+    }
+}
+
+Test(pool_callbacks, a_functions_destructor_may_use_the_pool) {
+    struct guard {
+        std::function<void()>* last_words;
+        ~guard() { (*last_words)(); }
+    };
+    pooled on;
+    timeout_handle dying, other;
+    int spoken = 0;
+    std::function<void()> words = [&] {
+        ++spoken;
+        CHECK_EQ(on.pool.state(dying), timeout_state::cancelled);
+        CHECK(!on.pool.cancel(dying));
+        CHECK(!on.pool.reschedule(dying, 1ms));
+        CHECK(on.pool.cancel(other));
+        other = on.pool.schedule(1h, [] {}).handle;
+        on.pool.trim();
+    };
+    dying = on.pool.schedule(1ms, [g = std::unique_ptr<guard>(new guard{&words})] {}).handle;
+    other = on.pool.schedule(1h, [] {}).handle;
+    CHECK(on.pool.cancel(dying));
+    CHECK_EQ(spoken, 1);
+    CHECK_EQ(on.pool.state(other), timeout_state::pending);
+    CHECK_EQ(on.pool.pending(), 1);
+}
+
+// --- exceptions ---------------------------------------------------------------------------------
+
+Test(pool_callbacks, what_a_function_throws_is_counted_and_the_others_fire) {  // T121
+    pooled on;
+    const auto token = std::make_shared<int>();
+    std::vector<timeout_handle> all;
+    for (int i = 0; i < 20; ++i)
+        all.push_back(on.pool
+                          .schedule(1ms,
+                                    [token, i] {
+                                        if (i % 3 == 0) throw std::runtime_error("timeout");
+                                    })
+                          .handle);
+    CHECK_EQ(on.pass(1ms), 20);
+    CHECK_EQ(on.pool.count().failed, 7);
+    CHECK_EQ(on.pool.count().fired, 20);
+    CHECK_EQ(on.pool.pending(), 0);
+    CHECK_EQ(held(token), 0);
+    for (const timeout_handle h : all) CHECK_EQ(on.pool.state(h), timeout_state::fired);
+    CHECK(on.pool.schedule(1ms, [] {}));
+    CHECK_EQ(on.pass(1ms), 1);
+}
+
+Test(pool_callbacks, a_hook_is_told_which_timeout_threw_what) {
+    pooled on;
+    timeout_handle blamed;
+    std::string reason;
+    on.pool.on_exception([&](timeout_handle h, std::exception_ptr thrown) {
+        blamed = h;
+        CHECK_EQ(on.pool.state(h), timeout_state::fired);
+        try {
+            std::rethrow_exception(std::move(thrown));
+        } catch (const std::runtime_error& e) {
+            reason = e.what();
+        }
+    });
+    on.pool.schedule(1ms, [] {});
+    const auto h = on.pool.schedule(1ms, [] { throw std::runtime_error("disk on fire"); }).handle;
+    on.pass(1ms);
+    CHECK(blamed == h);
+    CHECK_EQ(reason, "disk on fire");
+}
+
+Test(pool_callbacks, a_periodic_timeout_that_throws_goes_on_unless_the_hook_cancels_it) {
+    pooled on;
+    int fired = 0;
+    const auto h = on.pool
+                       .schedule_every(1ms,
+                                       [&] {
+                                           ++fired;
+                                           throw 1;
+                                       })
+                       .handle;
+    for (int i = 0; i < 5; ++i) on.pass(1ms);
+    CHECK_EQ(fired, 5);
+    CHECK_EQ(on.pool.count().failed, 5);
+    on.pool.on_exception(
+        [&](timeout_handle failed, const std::exception_ptr&) { CHECK(on.pool.cancel(failed)); });
+    for (int i = 0; i < 5; ++i) on.pass(1ms);
+    CHECK_EQ(fired, 6);
+    CHECK_EQ(on.pool.state(h), timeout_state::cancelled);
+}
+
+Test(pool_callbacks, a_function_that_cancels_or_reschedules_itself_may_throw_too) {  // T123
+    pooled on;
+    const auto cancels = on.pool
+                             .schedule_every(1ms,
+                                             [&](const timeout_call& c) {
+                                                 on.pool.cancel(c.self);
+                                                 throw 1;
+                                             })
+                             .handle;
+    const auto again = on.pool
+                           .schedule(1ms,
+                                     [&](const timeout_call& c) {
+                                         on.pool.reschedule(c.self, 1ms);
+                                         throw 2;
+                                     })
+                           .handle;
+    on.pass(1ms);
+    CHECK_EQ(on.pool.state(cancels), timeout_state::cancelled);
+    CHECK_EQ(on.pool.state(again), timeout_state::pending);
+    CHECK_EQ(on.pool.pending(), 1);
+    CHECK_EQ(on.pass(1ms), 1);
+    CHECK_EQ(on.pool.count().failed, 3);
+}
+
+Test(pool_callbacks, what_the_hook_throws_leaves_run_and_the_rest_stays_due) {  // T122
+    pooled on;
+    on.pool.on_exception([](timeout_handle, std::exception_ptr thrown) {
+        std::rethrow_exception(std::move(thrown));
+    });
+    int fired = 0;
+    for (int i = 0; i < 9; ++i)
+        on.pool.schedule(1ms, [&] {
+            if (++fired == 4) throw std::runtime_error("fourth");
+        });
+    bool thrown = false;
+    try {
+        on.pass(1ms);
+    } catch (const std::runtime_error&) {
+        thrown = true;
+    }
+    CHECK(thrown);
+    CHECK_EQ(on.pool.pending(), 5);
+    CHECK_EQ(check(on.timers.wheel()), "");
+    on.timers.run();
+    CHECK_EQ(fired, 9);
+}
+
+Test(pool_callbacks, a_function_whose_copy_throws_is_not_scheduled) {
+    struct fragile {
+        std::shared_ptr<int> token;
+        fragile(std::shared_ptr<int> t) : token(std::move(t)) {}
+        fragile(const fragile&) : token() { throw std::runtime_error("copy"); }
+        fragile(fragile&&) = default;
+        void operator()() {}
+    };
+    pooled on(1);
+    const auto token = std::make_shared<int>();
+    const fragile f(token);
+    for (int i = 0; i < 100; ++i) {
+        bool thrown = false;
+        try {
+            on.pool.schedule(1ms, f);
+        } catch (const std::runtime_error&) {
+            thrown = true;
+        }
+        REQUIRE(thrown);
+    }
+    CHECK_EQ(on.pool.pending(), 0);
+    CHECK_EQ(on.pool.capacity(), 64);
+    CHECK_EQ(on.pool.count().rejected, 0);
+    CHECK(on.pool.schedule(1ms, fragile(token)));
+    CHECK_EQ(on.pass(1ms), 1);
+}
+
+// --- refused ------------------------------------------------------------------------------------
+
+Test(pool_callbacks, destroying_the_pool_from_inside_ends_the_program, .signal = SIGABRT) {  // T98
+    support::manual_wheel timers;
+    auto pool = std::make_unique<pooled::pool_type>(timers);
+    pool->schedule(1ms, [&] { pool.reset(); });
+    tvec::manual_clock::advance(1ms);
+    timers.run();
+}
+
+Test(pool_callbacks, a_visitor_of_stop_that_destroys_the_pool_ends_the_program, .signal = SIGABRT) {
+    support::manual_wheel timers;
+    auto pool = std::make_unique<pooled::pool_type>(timers);
+    pool->schedule(1ms, [] {});
+    pool->stop([&](auto&) { pool.reset(); });
+}
+
+Test(pool_callbacks, a_raw_timer_may_destroy_the_pool) {
+    support::manual_wheel timers;
+    auto pool = std::make_unique<pooled::pool_type>(timers);
+    const auto token = std::make_shared<int>();
+    for (int i = 0; i < 10; ++i) pool->schedule(std::chrono::milliseconds(1 + i % 2), [token] {});
+    tvec::callback_timer raw([&] { pool.reset(); });
+    timers.arm_after(raw, 1ms);
+    tvec::manual_clock::advance(5ms);
+    timers.run();
+    CHECK_EQ(held(token), 0);
+    CHECK_EQ(check(timers.wheel()), "");
+}
+
+Test(pool_callbacks, running_the_wheel_from_inside_does_nothing) {  // T90
+    pooled on;
+    int fired = 0;
+    for (int i = 0; i < 5; ++i)
+        on.pool.schedule(1ms, [&] {
+            ++fired;
+            CHECK_EQ(on.timers.run().fired, 0);
+        });
+    CHECK_EQ(on.pass(1ms), 5);
+    CHECK_EQ(fired, 5);
+}

@@ -1,0 +1,175 @@
+// A pool's memory: slabs that never move, nodes used again, handles that are never given twice.
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/pooled.hpp"
+
+using namespace std::chrono_literals;
+using support::pooled;
+using tvec::timeout_handle, tvec::timeout_state, tvec::schedule_error;
+using tvec::detail::timeout_claim, tvec::detail::timeout_core, tvec::detail::timeout_slabs;
+
+TestSuite(pool_memory, .timeout = 60);
+
+Test(pool_memory, a_node_is_two_cache_lines) {
+    static_assert(sizeof(tvec::detail::timeout_node) == 128);
+    static_assert(alignof(tvec::detail::timeout_node) == 64);
+    pooled on;
+    CHECK_EQ(on.pool.capacity(), 0);
+}
+
+Test(pool_memory, nodes_are_used_again_before_there_are_more) {
+    pooled on;
+    for (int round = 0; round < 50; ++round) {
+        std::vector<timeout_handle> all;
+        for (int i = 0; i < 64; ++i) all.push_back(on.pool.schedule(1ms, [] {}).handle);
+        for (int i = 0; i < 32; ++i) on.pool.cancel(all[static_cast<std::size_t>(i)]);
+        on.pass(1ms);
+    }
+    CHECK_EQ(on.pool.capacity(), 64);
+    for (int i = 0; i < 65; ++i) on.pool.schedule(1ms, [] {});
+    CHECK_EQ(on.pool.capacity(), 128);
+}
+
+Test(pool_memory, functions_do_not_move_while_the_pool_grows) {
+    struct self_aware {
+        std::set<const void*>* seen;
+        void operator()() { seen->insert(this); }
+    };
+    pooled on;
+    std::set<const void*> seen;
+    on.pool.schedule_every(1ms, self_aware{&seen});
+    for (int i = 0; i < 20; ++i) {
+        for (int j = 0; j < 1'000; ++j) on.pool.schedule(1h, [] {});
+        on.pass(1ms);
+    }
+    CHECK_EQ(on.pool.count().fired, 20);
+    CHECK_EQ(seen.size(), 1);
+}
+
+Test(pool_memory, reserve_makes_room_for_so_many_and_refuses_the_absurd) {
+    pooled on;
+    CHECK(on.pool.reserve(1'000));
+    CHECK_GE(on.pool.capacity(), 1'000);
+    const std::size_t capacity = on.pool.capacity();
+    CHECK(on.pool.reserve(10));
+    for (int i = 0; i < 1'000; ++i) on.pool.schedule(1h, [] {});
+    CHECK_EQ(on.pool.capacity(), capacity);
+    CHECK(!on.pool.reserve(pooled::pool_type::unlimited));
+    CHECK_EQ(on.pool.capacity(), capacity);
+}
+
+Test(pool_memory, trim_gives_back_the_slabs_that_nothing_uses) {
+    pooled on;
+    std::vector<timeout_handle> all;
+    for (int i = 0; i < 640; ++i) all.push_back(on.pool.schedule(1h, [] {}).handle);
+    CHECK_EQ(on.pool.trim(), 0);
+    for (std::size_t i = 0; i < 640; ++i)
+        if (i != 100 && i != 639) on.pool.cancel(all[i]);
+    CHECK_EQ(on.pool.trim(), 512);
+    CHECK_EQ(on.pool.capacity(), 128);
+    CHECK_EQ(on.pool.trim(), 0);
+    CHECK_EQ(on.pool.state(all[100]), timeout_state::pending);
+    CHECK_EQ(check(on.timers.wheel()), "");
+    CHECK_EQ(on.pass(1h), 2);
+    CHECK_EQ(on.pool.trim(), 128);
+    CHECK_EQ(on.pool.capacity(), 0);
+}
+
+Test(pool_memory, a_handle_into_a_slab_that_is_gone_is_unknown_also_when_one_has_taken_its_place) {
+    pooled on;
+    std::set<timeout_handle> ever;
+    for (int round = 0; round < 20; ++round) {
+        for (int i = 0; i < 200; ++i) {
+            const auto h = on.pool.schedule(1ms, [] {}).handle;
+            CHECK(ever.insert(h).second);
+        }
+        on.pass(1ms);
+        REQUIRE_EQ(on.pool.trim(), 256);
+        for (const timeout_handle h : ever) CHECK_EQ(on.pool.state(h), timeout_state::unknown);
+        on.pool.reserve(1);
+        for (const timeout_handle h : ever) {
+            CHECK_EQ(on.pool.state(h), timeout_state::unknown);
+            CHECK(!on.pool.cancel(h));
+        }
+    }
+}
+
+Test(pool_memory, every_node_is_found_after_any_order_of_trims) {
+    pooled on;
+    std::vector<timeout_handle> all;
+    for (int round = 0; round < 30; ++round) {
+        for (int i = 0; i < 300; ++i) all.push_back(on.pool.schedule(1h, [] {}).handle);
+        // Whole slabs' worth, from a different place each time.
+        const std::size_t from = static_cast<std::size_t>(round) * 37 % (all.size() - 200);
+        for (std::size_t i = from; i < from + 200; ++i) CHECK(on.pool.cancel(all[i]));
+        all.erase(all.begin() + static_cast<std::ptrdiff_t>(from),
+                  all.begin() + static_cast<std::ptrdiff_t>(from + 200));
+        on.pool.trim();
+        for (const timeout_handle h : all) REQUIRE_EQ(on.pool.state(h), timeout_state::pending);
+        REQUIRE_EQ(on.pool.pending(), all.size());
+        REQUIRE_EQ(check(on.timers.wheel()), "");
+    }
+    CHECK_EQ(on.pass(1h), all.size());
+}
+
+namespace {
+
+// A core whose nodes have counted almost all their generations.
+struct worn {
+    tvec::timer_wheel wheel;
+    timeout_core core{wheel, ~std::size_t{0}, timeout_slabs::last_generation - 2};
+
+    timeout_handle schedule(tvec::jiffies delay) {
+        timeout_claim claim(core, true);
+        claim.node().hold([] {});
+        wheel.arm_after(claim.node().alarm, delay);
+        return claim.admit();
+    }
+};
+
+}  // namespace
+
+Test(pool_memory, a_node_is_retired_when_its_generations_have_run_out) {
+    worn on;
+    std::set<timeout_handle> ever;
+    for (int i = 0; i < 128; ++i) {  // twice each node
+        const timeout_handle h = on.schedule(1);
+        CHECK(ever.insert(h).second);
+        CHECK(on.core.cancel(h));
+        CHECK_EQ(on.core.state(h), timeout_state::cancelled);
+    }
+    CHECK_EQ(on.core.slabs().indices(), 64);
+    CHECK_EQ(on.core.slabs().capacity(), 0);
+    CHECK(ever.insert(on.schedule(1)).second);  // in a new slab
+    CHECK_EQ(on.core.slabs().indices(), 128);
+    CHECK_EQ(on.core.slabs().capacity(), 64);
+}
+
+Test(pool_memory, so_is_the_place_of_a_slab_and_its_memory_is_given_back) {
+    worn on;
+    for (int i = 0; i < 128; ++i) on.core.cancel(on.schedule(1));
+    CHECK_EQ(on.core.slabs().trim(), 0);  // room for nothing, but memory
+    CHECK_EQ(on.core.slabs().at(0), nullptr);
+    const timeout_handle h = on.schedule(1);
+    CHECK_EQ(on.core.slabs().indices(), 128);
+    CHECK_EQ(on.core.state(h), timeout_state::pending);
+    on.wheel.advance(1);
+    CHECK_EQ(on.core.state(h), timeout_state::fired);
+}
+
+Test(pool_memory, a_slab_with_some_worn_nodes_is_given_back_as_well) {
+    worn on;
+    const timeout_handle h = on.schedule(1);
+    on.core.cancel(h);
+    on.core.cancel(on.schedule(1));  // the same node: worn now
+    CHECK_EQ(on.core.slabs().capacity(), 63);
+    CHECK_EQ(on.core.slabs().trim(), 63);
+    CHECK_EQ(on.core.slabs().capacity(), 0);
+    CHECK_EQ(on.core.state(h), timeout_state::unknown);
+    on.schedule(1);
+    CHECK_EQ(on.core.slabs().indices(), 128);
+}

@@ -1,0 +1,181 @@
+// A pool's periodic timeouts: no drift, three policies for what was missed, and a way out.
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/pooled.hpp"
+
+using namespace std::chrono_literals;
+using support::pooled;
+using tvec::jiffies, tvec::missed_periods, tvec::timeout_call, tvec::timeout_state;
+
+TestSuite(pool_periodic, .timeout = 60);
+
+namespace {
+
+// One call of a periodic function: at which tick, and what it was told.
+struct beat {
+    jiffies tick, missed;
+    bool operator==(const beat&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const std::vector<beat>& all) {
+    for (const beat& b : all) out << b.tick << "(" << b.missed << ") ";
+    return out;
+}
+
+// The beats of a 10 ms timeout when the loop comes around at these milliseconds.
+std::vector<beat> beats_of(missed_periods policy, std::initializer_list<int> turns) {
+    pooled on;
+    std::vector<beat> beats;
+    on.pool.schedule_every(
+        10ms,
+        [&](const timeout_call& c) {
+            beats.push_back({on.timers.wheel().now(), c.missed});
+        },
+        policy);
+    int now = 0;
+    for (const int turn : turns) {
+        on.pass(std::chrono::milliseconds(turn - std::exchange(now, turn)));
+        REQUIRE_EQ(on.pool.pending(), 1);
+    }
+    return beats;
+}
+
+using beats = std::vector<beat>;
+
+}  // namespace
+
+Test(pool_periodic, every_policy_is_on_time_when_the_loop_is) {
+    for (const auto policy : {missed_periods::burst, missed_periods::delay, missed_periods::skip})
+        CHECK_EQ(beats_of(policy, {5, 10, 20, 29, 30}), (beats{{10, 0}, {20, 0}, {30, 0}}));
+}
+
+// T126, T127. The loop sleeps from 10 to 47; then it comes around each time that it should.
+Test(pool_periodic, a_burst_is_called_for_each_period_and_misses_none) {
+    CHECK_EQ(beats_of(missed_periods::burst, {10, 47, 50, 57, 60}),
+             (beats{{10, 0}, {20, 0}, {30, 0}, {40, 0}, {50, 0}, {60, 0}}));
+}
+
+Test(pool_periodic, skip_is_called_once_and_keeps_its_phase) {
+    CHECK_EQ(beats_of(missed_periods::skip, {10, 47, 50, 57, 60}),
+             (beats{{10, 0}, {20, 2}, {50, 0}, {60, 0}}));
+}
+
+Test(pool_periodic, delay_is_called_once_and_a_whole_period_later_again) {
+    CHECK_EQ(beats_of(missed_periods::delay, {10, 47, 50, 57, 60, 67}),
+             (beats{{10, 0}, {20, 2}, {57, 0}, {67, 0}}));
+}
+
+Test(pool_periodic, a_turn_that_is_late_by_less_than_a_period_misses_nothing) {
+    for (const auto policy : {missed_periods::burst, missed_periods::delay, missed_periods::skip})
+        CHECK_EQ(beats_of(policy, {19, 20, 39, 40}), (beats{{10, 0}, {20, 0}, {30, 0}, {40, 0}}));
+}
+
+Test(pool_periodic, what_was_missed_is_counted) {
+    pooled on;
+    on.pool.schedule_every(10ms, [] {});
+    on.pass(105ms);
+    CHECK_EQ(on.pool.count().fired, 1);
+    CHECK_EQ(on.pool.count().missed, 9);
+}
+
+Test(pool_periodic, deadlines_do_not_drift) {  // T124
+    pooled on;
+    std::vector<jiffies> ticks;
+    const jiffies start = on.timers.wheel().now();
+    on.pool.schedule_every(7ms, [&] { ticks.push_back(on.timers.wheel().now() - start); });
+    for (int i = 0; i < 10'000; ++i) on.pass(1ms + (i % 3) * 1'700us);
+    CHECK_GE(ticks.size(), 3'000);
+    for (const jiffies tick : ticks) REQUIRE_EQ(tick % 7, 0);
+}
+
+Test(pool_periodic, a_period_below_a_tick_counts_as_one_and_a_broken_one_rounds_up) {  // T128
+    pooled on;
+    int zero = 0, negative = 0, tiny = 0, broken = 0;
+    on.pool.schedule_every(0ms, [&] { ++zero; });
+    on.pool.schedule_every(-3s, [&] { ++negative; });
+    on.pool.schedule_every(1ns, [&] { ++tiny; });
+    on.pool.schedule_every(1ms + 1ns, [&] { ++broken; });
+    for (int i = 0; i < 10; ++i) on.pass(1ms);
+    CHECK_EQ(zero, 10);
+    CHECK_EQ(negative, 10);
+    CHECK_EQ(tiny, 10);
+    CHECK_EQ(broken, 5);
+}
+
+Test(pool_periodic, the_longest_period_never_fires) {  // T128
+    pooled on;
+    const auto h = on.pool.schedule_every(std::chrono::hours::max(), [] {}).handle;
+    on.pass(1h);
+    CHECK_EQ(on.pool.state(h), timeout_state::pending);
+    on.pool.run_early(true);  // even when it is called, the next time is never
+    CHECK_EQ(on.pass(1ms), 1);
+    CHECK_EQ(on.pass(1h), 0);
+    CHECK_EQ(on.pool.pending(), 1);
+}
+
+Test(pool_periodic, it_cancels_itself_and_what_it_schedules_then_fires) {  // T92
+    pooled on;
+    const auto token = std::make_shared<int>();
+    int fired = 0, after = 0;
+    const auto h = on.pool
+                       .schedule_every(5ms,
+                                       [&, token](const timeout_call& c) {
+                                           if (++fired < 3) return;
+                                           CHECK_EQ(on.pool.pending(), 1);
+                                           CHECK(on.pool.cancel(c.self));
+                                           CHECK(!on.pool.cancel(c.self));
+                                           CHECK(!on.pool.reschedule(c.self, 1ms));
+                                           CHECK_EQ(on.pool.pending(), 0);
+                                           CHECK_EQ(on.pool.state(c.self), timeout_state::running);
+                                           CHECK_EQ(support::held(token), 1);
+                                           on.pool.schedule(5ms, [&] { ++after; });
+                                       })
+                       .handle;
+    for (int i = 0; i < 10; ++i) on.pass(5ms);
+    CHECK_EQ(fired, 3);
+    CHECK_EQ(after, 1);
+    CHECK_EQ(support::held(token), 0);
+    CHECK_EQ(on.pool.state(h), timeout_state::cancelled);
+}
+
+Test(pool_periodic, rescheduling_moves_its_phase) {  // T129
+    pooled on;
+    std::vector<jiffies> ticks;
+    const jiffies start = on.timers.wheel().now();
+    const auto h =
+        on.pool.schedule_every(10ms, [&] { ticks.push_back(on.timers.wheel().now() - start); })
+            .handle;
+    on.pass(10ms);
+    on.pass(3ms);
+    CHECK(on.pool.reschedule(h, 4ms));
+    for (int i = 0; i < 30; ++i) on.pass(1ms);
+    CHECK(ticks == (std::vector<jiffies>{10, 17, 27, 37}));
+}
+
+Test(pool_periodic, rescheduled_inside_its_own_call_it_comes_once_at_the_new_time) {
+    pooled on;
+    int fired = 0;
+    on.pool.schedule_every(10ms, [&](const timeout_call& c) {
+        ++fired;
+        CHECK(on.pool.reschedule(c.self, 3ms));
+    });
+    on.pass(10ms);
+    CHECK_EQ(on.pool.pending(), 1);
+    for (int i = 0; i < 9; ++i) on.pass(1ms);
+    CHECK_EQ(fired, 4);
+}
+
+Test(pool_periodic, it_never_stops_being_pending_even_while_it_runs) {
+    pooled on;
+    const auto h = on.pool
+                       .schedule_every(1ms,
+                                       [&](const timeout_call& c) {
+                                           CHECK_EQ(on.pool.pending(), 1);
+                                           CHECK_EQ(on.pool.state(c.self), timeout_state::running);
+                                           CHECK_EQ(*on.pool.remaining(c.self) / 1ms, 1);
+                                       })
+                       .handle;
+    for (int i = 0; i < 100; ++i) on.pass(1ms);
+    CHECK_EQ(on.pool.state(h), timeout_state::pending);
+    CHECK_EQ(on.pool.high_water(), 1);
+}

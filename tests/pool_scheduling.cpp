@@ -1,0 +1,297 @@
+// A pool's timeouts: scheduled, fired, cancelled, rescheduled; what their handles say meanwhile.
+#include <array>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/pooled.hpp"
+
+using namespace std::chrono_literals;
+using support::held, support::pooled;
+using tvec::schedule_error, tvec::timeout_handle, tvec::timeout_state;
+
+TestSuite(pool_scheduling, .timeout = 60);
+
+Test(pool_scheduling, a_timeout_fires_once_when_its_delay_has_passed_and_not_a_nanosecond_before) {
+    for (const auto phase : {0ns, 1ns, 500'000ns, 999'999ns}) {  // T10-T12, T19
+        pooled on;
+        on.pass(phase);
+        int fired = 0;
+        on.pool.schedule(7ms, [&] { ++fired; });
+        on.pass(7ms - 1ns);
+        CHECK_EQ(fired, 0);
+        on.pass(1ms + 1ns);
+        CHECK_EQ(fired, 1);
+        on.pass(70s);
+        CHECK_EQ(fired, 1);
+    }
+}
+
+Test(pool_scheduling, at_a_time_point_it_fires_when_the_clock_is_there) {
+    pooled on;
+    int fired = 0;
+    on.pool.schedule_at(tvec::manual_clock::now() + 20ms, [&] { ++fired; });
+    on.pool.schedule_at(tvec::manual_clock::now() - 1ms, [&] { ++fired; });  // T67
+    on.pass(1ms);
+    CHECK_EQ(fired, 1);
+    on.pass(18ms);
+    CHECK_EQ(fired, 1);
+    on.pass(1ms);
+    CHECK_EQ(fired, 2);
+}
+
+Test(pool_scheduling, zero_and_negative_delays_fire_on_the_next_tick) {  // T65, T66
+    pooled on;
+    int fired = 0;
+    on.pool.schedule(0s, [&] { ++fired; });
+    on.pool.schedule(-5s, [&] { ++fired; });
+    on.pool.schedule(std::chrono::nanoseconds::min(), [&] { ++fired; });
+    CHECK_EQ(on.pass(0s), 0);
+    CHECK_EQ(on.pass(1ms), 3);
+    CHECK_EQ(fired, 3);
+}
+
+Test(pool_scheduling, the_longest_delay_never_fires_and_can_be_cancelled) {  // T69
+    pooled on;
+    const auto h = on.pool.schedule(std::chrono::hours::max(), [] {}).handle;
+    CHECK(!on.timers.next_wakeup() || *on.timers.next_wakeup() > tvec::manual_clock::now());
+    on.pass(24h * 365 * 100);
+    CHECK_EQ(on.pool.state(h), timeout_state::pending);
+    CHECK(*on.pool.remaining(h) > 24h * 365 * 100);
+    CHECK(on.pool.cancel(h));
+}
+
+Test(pool_scheduling, what_cancel_returns_is_whether_it_was_going_to_fire) {  // T7, T8, T104
+    pooled on;
+    int fired = 0;
+    const auto kept = on.pool.schedule(5ms, [&] { ++fired; }).handle;
+    const auto gone = on.pool.schedule(5ms, [&] { ++fired; }).handle;
+    CHECK(on.pool.cancel(gone));
+    CHECK(!on.pool.cancel(gone));
+    CHECK(!on.pool.cancel(timeout_handle{}));
+    CHECK_EQ(on.pool.pending(), 1);
+    on.pass(5ms);
+    CHECK_EQ(fired, 1);
+    CHECK(!on.pool.cancel(kept));
+    CHECK_EQ(on.pool.count().cancelled, 1);
+}
+
+Test(pool_scheduling, cancelling_destroys_the_function_at_once_and_firing_after_the_call) {
+    pooled on;
+    const auto token = std::make_shared<int>();
+    long inside = 0;
+    const auto gone = on.pool.schedule(1ms, [token] {}).handle;
+    on.pool.schedule(2ms, [token, &inside] { inside = held(token); });
+    CHECK_EQ(held(token), 2);
+    on.pool.cancel(gone);
+    CHECK_EQ(held(token), 1);
+    on.pass(2ms);
+    CHECK_EQ(inside, 1);
+    CHECK_EQ(held(token), 0);
+}
+
+Test(pool_scheduling, the_state_of_a_timeout_is_known_until_its_node_is_used_again) {
+    pooled on;
+    const auto fired = on.pool.schedule(1ms, [] {}).handle;
+    CHECK_EQ(on.pool.state(fired), timeout_state::pending);
+    on.pass(1ms);
+    CHECK_EQ(on.pool.state(fired), timeout_state::fired);
+    const auto cancelled = on.pool.schedule(1ms, [] {}).handle;
+    on.pool.cancel(cancelled);
+    CHECK_EQ(on.pool.state(cancelled), timeout_state::cancelled);
+    CHECK_EQ(on.pool.state(fired), timeout_state::unknown);
+    CHECK_EQ(on.pool.state(timeout_handle{}), timeout_state::unknown);
+}
+
+Test(pool_scheduling, a_stale_handle_never_touches_the_timeout_that_has_its_node_now) {
+    pooled on;
+    std::vector<timeout_handle> stale;
+    for (int i = 0; i < 1'000; ++i) {
+        stale.push_back(on.pool.schedule(1ms, [] {}).handle);
+        i % 2 ? on.pass(1ms) : on.pool.cancel(stale.back());
+    }
+    REQUIRE_EQ(on.pool.capacity(), 64);  // they shared nodes
+    const auto alive = on.pool.schedule(1ms, [] {}).handle;
+    for (const timeout_handle h : stale) {
+        CHECK(h != alive);
+        CHECK(!on.pool.cancel(h));
+        CHECK(!on.pool.reschedule(h, 1h));
+        CHECK(!on.pool.remaining(h));
+        CHECK_EQ(on.pool.state(h), timeout_state::unknown);
+    }
+    CHECK_EQ(on.pass(1ms), 1);
+    CHECK_EQ(on.pool.state(alive), timeout_state::fired);
+}
+
+Test(pool_scheduling, a_handle_is_a_small_value_that_may_be_a_key) {
+    static_assert(std::is_trivially_copyable_v<timeout_handle>);
+    static_assert(sizeof(timeout_handle) == 8);
+    CHECK(!timeout_handle{});
+    pooled on;
+    std::map<timeout_handle, int> index;
+    for (int i = 0; i < 100; ++i) index[on.pool.schedule(1s, [] {}).handle] = i;
+    CHECK_EQ(index.size(), 100);
+    CHECK(index.begin()->first);
+}
+
+Test(pool_scheduling, what_remains_counts_down_to_the_deadline_and_not_below_zero) {
+    pooled on;
+    const auto h = on.pool.schedule(10ms, [] {}).handle;
+    CHECK_EQ(*on.pool.remaining(h) / 1ns, 10'000'000);
+    on.pass(3ms + 500us);
+    CHECK_EQ(*on.pool.remaining(h) / 1us, 6'500);
+    tvec::manual_clock::advance(1h);
+    CHECK_EQ(*on.pool.remaining(h) / 1ns, 0);
+    on.timers.run();
+    CHECK(!on.pool.remaining(h));
+}
+
+Test(pool_scheduling, rescheduling_moves_the_deadline_either_way_and_fires_once) {  // T4, T5
+    pooled on;
+    std::array<int, 3> fired{};
+    const auto later = on.pool.schedule(10ms, [&] { ++fired[0]; }).handle;
+    const auto sooner = on.pool.schedule(10s, [&] { ++fired[1]; }).handle;
+    const auto same = on.pool.schedule(10ms, [&] { ++fired[2]; }).handle;
+    CHECK(on.pool.reschedule(later, 20ms));
+    CHECK(on.pool.reschedule(sooner, 5ms));
+    CHECK(on.pool.reschedule(same, 10ms));
+    CHECK_EQ(on.pool.pending(), 3);
+    on.pass(5ms);
+    CHECK(fired == (std::array{0, 1, 0}));
+    on.pass(10ms);
+    CHECK(fired == (std::array{0, 1, 1}));
+    on.pass(5ms);
+    CHECK(fired == (std::array{1, 1, 1}));
+    on.pass(20s);
+    CHECK(fired == (std::array{1, 1, 1}));
+    CHECK(!on.pool.reschedule(later, 1ms));
+}
+
+Test(pool_scheduling, a_bound_on_what_is_pending_refuses_until_something_has_gone) {  // T105
+    pooled on(2);
+    const auto first = on.pool.schedule(1ms, [] {});
+    CHECK(first);
+    CHECK(on.pool.schedule(2ms, [] {}));
+    const auto refused = on.pool.schedule(1ms, [] {});
+    CHECK(!refused);
+    CHECK(!refused.handle);
+    CHECK_EQ(refused.error, schedule_error::too_many);
+    CHECK_EQ(on.pool.count().rejected, 1);
+    on.pool.cancel(first.handle);
+    CHECK(on.pool.schedule(1ms, [] {}));
+    on.pass(1ms);
+    CHECK(on.pool.schedule_every(1ms, [] {}));
+    CHECK(!on.pool.schedule_at(tvec::manual_clock::now(), [] {}));
+    CHECK_EQ(on.pool.pending(), 2);
+    CHECK_EQ(on.pool.high_water(), 2);
+    CHECK_EQ(on.pool.max_pending(), 2);
+}
+
+Test(pool_scheduling, inside_its_function_a_timeout_makes_room_for_another) {  // T105
+    pooled on(1);
+    int chain = 0;
+    std::function<void()> next = [&] {
+        CHECK_EQ(on.pool.pending(), 0);
+        if (++chain < 5) CHECK(on.pool.schedule(1ms, std::ref(next)));
+    };
+    on.pool.schedule(1ms, std::ref(next));
+    for (int i = 0; i < 10; ++i) on.pass(1ms);
+    CHECK_EQ(chain, 5);
+    CHECK_EQ(on.pool.count().rejected, 0);
+}
+
+Test(pool_scheduling, a_refused_function_is_left_as_it_was) {
+    pooled on(0);
+    auto resource = std::make_unique<int>(7);
+    auto f = [resource = std::move(resource)] { return *resource; };
+    CHECK(!on.pool.schedule(1ms, std::move(f)));
+    CHECK_EQ(f(), 7);  // NOLINT: that it has not been moved from is what is tested
+}
+
+Test(pool_scheduling, an_empty_function_is_refused) {  // T2
+    pooled on;
+    void (*const null)() = nullptr;
+    CHECK_EQ(on.pool.schedule(1ms, null).error, schedule_error::no_function);
+    CHECK_EQ(on.pool.schedule(1ms, std::function<void()>{}).error, schedule_error::no_function);
+    CHECK_EQ(on.pool.schedule_every(1ms, std::function<void()>{}).error,
+             schedule_error::no_function);
+    CHECK_EQ(on.pool.pending(), 0);
+    CHECK_EQ(on.pool.count().rejected, 3);
+    CHECK(on.pool.schedule(
+        1ms, +[] {}));
+}
+
+namespace {
+
+struct barely_fits {
+    alignas(16) std::array<void*, 6> captured;
+    void operator()() const { *static_cast<const void**>(captured[5]) = this; }
+};
+
+}  // namespace
+
+Test(pool_scheduling, a_function_of_48_aligned_bytes_fits) {
+    pooled on;
+    const void* called_at = nullptr;
+    on.pool.schedule(1ms, barely_fits{{nullptr, nullptr, nullptr, nullptr, nullptr, &called_at}});
+    on.pass(1ms);
+    REQUIRE(called_at != nullptr);
+    CHECK_EQ(reinterpret_cast<std::uintptr_t>(called_at) % 16, 0);
+}
+
+Test(pool_scheduling, a_function_may_ask_which_timeout_it_is) {
+    pooled on;
+    timeout_handle told;
+    const auto h = on.pool.schedule(1ms, [&](const tvec::timeout_call& c) {
+        told = c.self;
+        CHECK_EQ(c.missed, 0);
+        return 42;  // of no interest
+    });
+    on.pass(1s);
+    CHECK(told == h.handle);
+}
+
+Test(pool_scheduling, timers_and_timeouts_share_a_wheel_and_two_pools_do) {
+    pooled on;
+    support::pooled::pool_type second(on.timers);
+    int fired = 0;
+    tvec::callback_timer raw([&] { fired += 100; });
+    on.timers.arm_after(raw, 3ms);
+    const auto h = on.pool.schedule(3ms, [&] { fired += 10; });
+    second.schedule(3ms, [&] { fired += 1; });
+    CHECK_EQ(on.pool.pending(), 1);
+    CHECK_EQ(second.pending(), 1);
+    CHECK_EQ(on.timers.wheel().next_expiry().value_or(0), on.timers.wheel().now() + 3);
+    on.pass(3ms);
+    CHECK_EQ(fired, 111);
+    CHECK_EQ(on.pool.state(h.handle), timeout_state::fired);
+}
+
+Test(pool_scheduling, a_budget_leaves_timeouts_due_and_cancellable) {  // T114
+    pooled on;
+    std::vector<timeout_handle> all;
+    int fired = 0;
+    for (int i = 0; i < 10; ++i) all.push_back(on.pool.schedule(1ms, [&] { ++fired; }).handle);
+    tvec::manual_clock::advance(1ms);
+    on.timers.run(4);
+    CHECK_EQ(fired, 4);
+    CHECK_EQ(on.pool.pending(), 6);
+    std::size_t cancelled = 0;
+    for (const timeout_handle h : all) cancelled += on.pool.cancel(h);
+    CHECK_EQ(cancelled, 6);
+    on.pass(1ms);
+    CHECK_EQ(fired, 4);
+}
+
+Test(pool_scheduling, the_high_water_mark_stays) {
+    pooled on;
+    for (int i = 0; i < 30; ++i) on.pool.schedule(1ms, [] {});
+    on.pass(1ms);
+    on.pool.schedule(1ms, [] {});
+    CHECK_EQ(on.pool.high_water(), 30);
+    CHECK_EQ(on.pool.pending(), 1);
+    CHECK_EQ(on.pool.count().fired, 30);
+}
