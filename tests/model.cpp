@@ -3,19 +3,14 @@
 //
 // TVEC_SEED and TVEC_STEPS choose the run. A failure prints the seed that repeats it.
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 
 #include "support/check.hpp"
+#include "support/environment.hpp"
 #include "support/oracles.hpp"
 #include "support/world.hpp"
 
 namespace {
-
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-    const char* const value = std::getenv(name);
-    return value ? std::strtoull(value, nullptr, 0) : otherwise;
-}
 
 support::program random_program(std::mt19937_64& random) {
     support::program p;
@@ -29,8 +24,8 @@ support::program random_program(std::mt19937_64& random) {
 }
 
 template <class Oracle> void explore(std::uint64_t steps, unsigned check_every) {
-    const std::uint64_t seed = from_environment("TVEC_SEED", std::random_device{}());
-    steps = from_environment("TVEC_STEPS", steps);
+    const std::uint64_t seed = support::from_environment("TVEC_SEED", std::random_device{}());
+    steps = support::from_environment("TVEC_STEPS", steps);
     std::mt19937_64 random(seed);
     std::uint64_t done = 0, fired = 0;
     while (done < steps) {
