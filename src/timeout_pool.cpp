@@ -219,7 +219,7 @@ timeout_state timeout_core::state(timeout_handle h) const noexcept {
     if (!n) return timeout_state::unknown;
     switch (n->phase) {
     case timeout_phase::unused:
-        break;
+        return timeout_state::unknown;
     case timeout_phase::pending:
         return timeout_state::pending;
     case timeout_phase::running:

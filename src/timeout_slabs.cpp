@@ -31,12 +31,10 @@ timeout_node* timeout_slabs::at(std::uint32_t index) const noexcept {
     return nodes ? nodes + index % slab_size : nullptr;
 }
 
-/// A node that is unused may have the generation of the last handle into its slab's predecessor.
 timeout_node* timeout_slabs::find(timeout_handle h) const noexcept {
     if (!h || h.index_ >= indices()) return nullptr;
     timeout_node* const n = at(h.index_);
-    const bool found = n && n->generation == h.generation_ && n->phase != timeout_phase::unused;
-    return found ? n : nullptr;
+    return n && n->generation == h.generation_ ? n : nullptr;
 }
 
 // --- growing ------------------------------------------------------------------------------------

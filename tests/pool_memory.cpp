@@ -133,6 +133,16 @@ struct worn {
 
 }  // namespace
 
+Test(pool_memory, the_place_of_a_slab_that_is_gone_is_used_again) {
+    tvec::timer_wheel wheel;
+    timeout_core core(wheel, ~std::size_t{0});
+    for (int round = 0; round < 10; ++round) {
+        CHECK(core.slabs().reserve(640));
+        CHECK_EQ(core.slabs().indices(), 640);
+        CHECK_EQ(core.slabs().trim(), 640);
+    }
+}
+
 Test(pool_memory, a_node_is_retired_when_its_generations_have_run_out) {
     worn on;
     std::set<timeout_handle> ever;

@@ -113,6 +113,23 @@ Test(pool_periodic, the_longest_period_never_fires) {  // T128
     CHECK_EQ(on.pool.pending(), 1);
 }
 
+Test(pool_periodic, deadlines_saturate_and_do_not_come_round_again) {  // T68
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::nanoseconds, tvec::manual_clock>> timers;
+    tvec::timeout_pool pool(timers);
+    const auto turn = [&] {
+        tvec::manual_clock::advance(1ns);
+        return timers.run().fired;
+    };
+    pool.schedule_every(std::chrono::nanoseconds(std::int64_t{1} << 62), [] {});
+    for (int i = 0; i < 8; ++i) {  // each brings one period forward, and there are two in all time
+        pool.run_early(true);
+        CHECK_EQ(turn(), 1);
+        pool.run_early(false);
+        CHECK_EQ(turn(), 0);
+    }
+    CHECK_EQ(pool.pending(), 1);
+}
+
 Test(pool_periodic, it_cancels_itself_and_what_it_schedules_then_fires) {  // T92
     pooled on;
     const auto token = std::make_shared<int>();

@@ -254,6 +254,14 @@ Test(pool_scheduling, a_function_may_ask_which_timeout_it_is) {
     CHECK(told == h.handle);
 }
 
+Test(pool_scheduling, a_function_that_can_be_called_either_way_is_told) {
+    pooled on;
+    std::size_t arguments = 0;
+    on.pool.schedule(1ms, [&](const auto&... all) { arguments = sizeof...(all); });
+    on.pass(1ms);
+    CHECK_EQ(arguments, 1);
+}
+
 Test(pool_scheduling, timers_and_timeouts_share_a_wheel_and_two_pools_do) {
     pooled on;
     support::pooled::pool_type second(on.timers);

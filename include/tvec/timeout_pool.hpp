@@ -66,6 +66,10 @@ public:
 
     static constexpr std::size_t unlimited = ~std::size_t{0};
 
+    /// What a function object may have: bytes, and alignment.
+    static constexpr std::size_t function_size = detail::timeout_node::function_size;
+    static constexpr std::size_t function_alignment = detail::timeout_node::function_alignment;
+
     /// An empty pool on that wheel, for at most `max_pending` pending timeouts. Allocates nothing.
     explicit timeout_pool(Clocked& timers, std::size_t max_pending = unlimited) noexcept
         : timers_(timers), core_(timers.wheel(), max_pending) {}

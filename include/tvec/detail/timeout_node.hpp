@@ -26,13 +26,13 @@ struct function_kind {
 
 template <class F> struct function_kind_of {
     static void call(void* f, const timeout_call& c) {
-        F& function = *static_cast<F*>(f);
+        F& function = *std::launder(static_cast<F*>(f));
         if constexpr (std::is_invocable_v<F&, const timeout_call&>)
             static_cast<void>(function(c));
         else
             static_cast<void>(function());
     }
-    static void destroy(void* f) noexcept { static_cast<F*>(f)->~F(); }
+    static void destroy(void* f) noexcept { std::launder(static_cast<F*>(f))->~F(); }
 
     static constexpr function_kind value{call, destroy};
 };

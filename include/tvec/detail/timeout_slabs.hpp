@@ -32,7 +32,8 @@ public:
     /// Takes back a node that holds no function. O(1).
     void give_back(timeout_node& n) noexcept;
 
-    /// The node that still is, or was last, the timeout of that name; null if there is none.
+    /// The node that still is, or was last, the timeout of that name; null if there is none. It may
+    /// also be an unused one, in the place of the slab where that timeout was.
     timeout_node* find(timeout_handle h) const noexcept;
 
     static timeout_handle handle_of(const timeout_node& n) noexcept {
