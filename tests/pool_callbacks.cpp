@@ -197,11 +197,32 @@ Test(pool_callbacks, what_is_scheduled_for_now_waits_for_the_next_tick) {  // T8
     }
 }
 
-Test(pool_callbacks, a_functions_destructor_may_use_the_pool) {
-    struct guard {
-        std::function<void()>* last_words;
-        ~guard() { (*last_words)(); }
+namespace {
+
+// Speaks when the function that holds it is destroyed.
+struct speaker {
+    std::function<void()>* last_words;
+    ~speaker() { (*last_words)(); }
+};
+
+}  // namespace
+
+Test(pool_callbacks, a_node_is_not_used_again_before_its_function_is_gone) {
+    pooled on;
+    timeout_handle dying, heir;
+    std::function<void()> words = [&] {
+        heir = on.pool.schedule(1ms, [] {}).handle;
+        CHECK_NE(on.pool.state(dying), timeout_state::unknown);
     };
+    for (const bool cancelled : {true, false}) {
+        dying =
+            on.pool.schedule(1ms, [s = std::unique_ptr<speaker>(new speaker{&words})] {}).handle;
+        cancelled ? on.pool.cancel(dying) : on.pass(1ms);
+        CHECK_EQ(on.pool.state(heir), timeout_state::pending);
+    }
+}
+
+Test(pool_callbacks, a_functions_destructor_may_use_the_pool) {
     pooled on;
     timeout_handle dying, other;
     int spoken = 0;
@@ -214,7 +235,7 @@ Test(pool_callbacks, a_functions_destructor_may_use_the_pool) {
         other = on.pool.schedule(1h, [] {}).handle;
         on.pool.trim();
     };
-    dying = on.pool.schedule(1ms, [g = std::unique_ptr<guard>(new guard{&words})] {}).handle;
+    dying = on.pool.schedule(1ms, [s = std::unique_ptr<speaker>(new speaker{&words})] {}).handle;
     other = on.pool.schedule(1h, [] {}).handle;
     CHECK(on.pool.cancel(dying));
     CHECK_EQ(spoken, 1);

@@ -56,7 +56,7 @@ struct alignas(64) timeout_node {
 
     timer alarm{run_timeout};
     timeout_core* owner = nullptr;
-    const function_kind* function = nullptr;  ///< null: none in `storage`
+    const function_kind* function = nullptr;  ///< of what is in `storage`
     jiffies due = 0;     ///< the deadline, also while the alarm is set for an earlier tick
     jiffies period = 0;  ///< 0: once
     std::uint32_t index = 0;
@@ -85,9 +85,7 @@ struct alignas(64) timeout_node {
         function = &function_kind_of<object>::value;
     }
 
-    void drop_function() noexcept {
-        if (const function_kind* const f = std::exchange(function, nullptr)) f->destroy(storage);
-    }
+    void drop_function() noexcept { function->destroy(storage); }
 };
 
 static_assert(sizeof(void*) != 8 || sizeof(timeout_node) == 128);
