@@ -1,4 +1,4 @@
-// A program of somebody who has installed tvec. Exits with 0 if a timer wakes it and fires.
+// A program of somebody who has installed tvec. Exits with 0 if what it armed wakes it and fires.
 #include <poll.h>
 #include <tvec/tvec.hpp>
 
@@ -19,7 +19,10 @@ struct connection {
 int main() {
     tvec::clocked_wheel timers;
     tvec::timerfd_alarm alarm{timers};
+    tvec::timeout_pool pool(timers);
     connection client;
+    bool reminded = false;
+    pool.schedule(std::chrono::milliseconds(1), [&reminded] { reminded = true; });
     timers.arm_after(client.idle, std::chrono::milliseconds(2));
     while (!client.closed) {
         alarm.rearm();
@@ -29,5 +32,5 @@ int main() {
         timers.run();
     }
     std::puts("tvec " TVEC_VERSION_STRING);
-    return tvec::check(timers.wheel()).empty() ? 0 : 1;
+    return reminded && tvec::check(timers.wheel()).empty() ? 0 : 1;
 }

@@ -1,10 +1,13 @@
-// Exits with 0 if a timer that is armed in the other source file fires in this one.
+// Exits with 0 if a timer that is armed in the other source file fires in this one, and a timeout.
 #define TVEC_IMPLEMENTATION
 #include "connection.hpp"
 
 int main() {
     tvec::clocked_wheel timers;
     connection client(timers);
+    tvec::timeout_pool pool(timers);
+    bool called = false;
+    pool.schedule(std::chrono::milliseconds(1), [&called] { called = true; });
     while (timers.next_wakeup()) timers.run();
-    return client.closed() && tvec::check(timers.wheel()).empty() ? 0 : 1;
+    return client.closed() && called && tvec::check(timers.wheel()).empty() ? 0 : 1;
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "tvec/detail/export.hpp"
 #include "tvec/detail/timeout_slabs.hpp"
 #include "tvec/timer_wheel.hpp"
 
@@ -16,7 +17,7 @@ namespace tvec::detail {
 
 /// The life of timeouts: claimed, pending, running, fired or cancelled. The caller arms the alarms,
 /// because only it knows the clock; what is armed, the core says.
-class timeout_core {
+class TVEC_API timeout_core {
 public:
     struct counters {
         std::uint64_t fired = 0;
@@ -87,7 +88,7 @@ private:
 
 /// A timeout on its way in: counted as pending, but with nobody knowing it. Unless it is admitted,
 /// nothing has happened.
-class timeout_claim {
+class TVEC_API timeout_claim {
 public:
     timeout_claim(timeout_core& core, bool has_function) noexcept
         : core_(core), node_(core.take(has_function, error_)) {}
@@ -109,7 +110,7 @@ private:
 };
 
 /// A timeout on its way out: `stop` has taken it, and shows it to a visitor.
-class timeout_handover {
+class TVEC_API timeout_handover {
 public:
     /// The first pending timeout with an index from `index` on, if there is one.
     timeout_handover(timeout_core& core, std::uint32_t& index) noexcept;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 
+#include "tvec/detail/export.hpp"
 #include "tvec/detail/timeout_node.hpp"
 
 namespace tvec::detail {
@@ -16,7 +17,7 @@ namespace tvec::detail {
 /// A node's generation counts the timeouts it has held. It never goes back: a slab's place in the
 /// directory outlives the slab, and remembers how far its nodes had counted. A node whose
 /// generation has reached its end, 2^32 - 1, is never taken again.
-class timeout_slabs {
+class TVEC_API timeout_slabs {
 public:
     static constexpr std::uint32_t slab_size = 64;
     static constexpr std::uint32_t last_generation = std::numeric_limits<std::uint32_t>::max();
