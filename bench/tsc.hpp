@@ -66,9 +66,10 @@ inline double counts_per_core_cycle() {
 
 class stopwatch {
 public:
+    std::uint64_t counts() const { return tsc_end() - begin_; }
     double nanoseconds() const {
-        const std::uint64_t counts = tsc_end() - begin_;  // before the first call calibrates
-        return static_cast<double>(counts) * nanoseconds_per_count();
+        const std::uint64_t passed = counts();  // before the first call calibrates
+        return static_cast<double>(passed) * nanoseconds_per_count();
     }
 
 private:
@@ -80,8 +81,9 @@ private:
 class long_stopwatch {
 public:
     double nanoseconds() const {
+        const std::uint64_t counts = watch_.counts();  // first, then what itself takes time
         const double used = system_nanoseconds(CLOCK_THREAD_CPUTIME_ID) - begin_;
-        const double passed = watch_.nanoseconds();
+        const double passed = static_cast<double>(counts) * nanoseconds_per_count();
         return passed < 1e6 ? passed : used;
     }
 
