@@ -39,7 +39,7 @@ coverage: ## count which lines and branches of the library the tests reach
 bench: ## measure every operation beside what people use now: libuv, libev, Asio, ...; 5 minutes
 	@scripts/bench --netty $(ARGS)
 
-bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: some hours
+bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: hours
 	@scripts/bench --full --netty $(ARGS)
 
 bench-drivers: ## measure how late each driver wakes its loop, and what that costs; 2 minutes
