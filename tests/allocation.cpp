@@ -5,7 +5,10 @@
 #include <new>
 
 #include "support/check.hpp"
+#include "support/coroutines.hpp"
 #include "tvec/clocked_wheel.hpp"
+
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -65,7 +68,6 @@ Test(allocation, the_core_does_none) {
 }
 
 Test(allocation, nor_does_the_clock_layer) {
-    using namespace std::chrono_literals;
     tvec::clocked_wheel timers;
     tvec::timer t;
     const inside_the_core running;
@@ -74,6 +76,37 @@ Test(allocation, nor_does_the_clock_layer) {
     timers.arm_next(t, 10ms);
     timers.next_wakeup();
     timers.run();
+}
+
+namespace {
+
+support::task<> sleeps_and_waits(support::manual_timers& on, support::signal& of, int& n, int& w) {
+    for (;; ++n) {
+        co_await tvec::sleep_for(on, 3ms);
+        while (true) {
+            if (const auto got = co_await tvec::with_timeout(on, of, 2ms)) break;
+            ++w;
+        }
+        co_await tvec::with_timeout(on, tvec::sleep_until(on, on.after(9ms)), 1ms);
+    }
+}
+
+}  // namespace
+
+Test(allocation, nor_do_sleeping_and_waiting_for_a_limited_time) {
+    support::manual_timers timers;
+    support::signal s;
+    int naps = 0, waits = 0;
+    support::task<> t = sleeps_and_waits(timers, s, naps, waits);
+    const inside_the_core running;
+    t.start();
+    for (int i = 0; i < 50; ++i) {
+        support::pass(timers, 10ms);
+        s.complete(1);
+    }
+    core_is_running = false;
+    CHECK_GE(naps, 20);
+    CHECK_GE(waits, 20);
 }
 
 Test(allocation, arming_and_cancelling_are_noexcept_and_a_timer_is_32_bytes) {

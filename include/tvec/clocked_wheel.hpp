@@ -43,7 +43,7 @@ public:
     /// Fires `t` when `delay` has passed from now.
     template <std::integral Rep, class Period>
     bool arm_after(timer& t, std::chrono::duration<Rep, Period> delay) noexcept {
-        return arm_at(t, detail::add(clock::now(), saturated(delay)));
+        return arm_at(t, after(delay));
     }
 
     /// Fires `t` when the clock has reached `deadline`, if it is pending. See timer_wheel.
@@ -89,6 +89,14 @@ public:
         const std::optional<jiffies> wakeup = wheel_.next_wakeup();
         if (!wakeup) return std::nullopt;
         return ticks_.start_of(*wakeup);
+    }
+
+    /// The point of the clock that lies `delay` ahead, for calls that take a deadline:
+    ///
+    ///     timers.arm_if_earlier(connection.check, timers.after(50ms));
+    template <std::integral Rep, class Period>
+    static time_point after(std::chrono::duration<Rep, Period> delay) noexcept {
+        return detail::add(clock::now(), saturated(delay));
     }
 
     /// The wheel, for all that speaks in ticks. Do not advance it beyond the clock.

@@ -5,6 +5,7 @@
 #include "tvec/clocked_wheel.hpp"   // IWYU pragma: export
 #include "tvec/geometry.hpp"        // IWYU pragma: export
 #include "tvec/inspect.hpp"         // IWYU pragma: export
+#include "tvec/sleep.hpp"           // IWYU pragma: export
 #include "tvec/tick_clock.hpp"      // IWYU pragma: export
 #include "tvec/timeout_handle.hpp"  // IWYU pragma: export
 #include "tvec/timeout_pool.hpp"    // IWYU pragma: export

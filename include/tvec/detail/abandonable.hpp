@@ -1,0 +1,101 @@
+/// \file
+/// Something awaited that can be given up at any time: whoever holds it says when it ends.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace tvec::detail {
+
+template <class A>
+concept with_member_co_await = requires(A&& a) {
+    static_cast<A&&>(a).operator co_await();
+};
+template <class A>
+concept with_free_co_await = requires(A&& a) {
+    operator co_await(static_cast<A&&>(a));
+};
+template <class A>
+concept makes_awaiter = with_member_co_await<A> || with_free_co_await<A>;
+
+template <class A>
+concept makes_awaiter_nothrow = requires(A&& a) {
+    { static_cast<A&&>(a).operator co_await() }
+    noexcept;
+}
+|| requires(A&& a) {
+    { operator co_await(static_cast<A&&>(a)) }
+    noexcept;
+};
+
+template <class A> decltype(auto) awaiter_of(A&& a) noexcept(makes_awaiter_nothrow<A>) {
+    if constexpr (with_member_co_await<A>)
+        return static_cast<A&&>(a).operator co_await();
+    else
+        return operator co_await(static_cast<A&&>(a));
+}
+
+/// An awaiter that is held by value.
+template <class A> class abandonable {
+public:
+    using awaiter = A;
+    static constexpr bool ends_what_it_began = !std::is_trivially_destructible_v<A>;
+
+    static_assert(!std::is_reference_v<A>,
+                  "an awaiter is destroyed when time runs out: give it away, by std::move");
+
+    explicit abandonable(A&& a) noexcept(std::is_nothrow_move_constructible_v<A>)
+        : awaiter_(std::move(a)) {}
+
+    awaiter& begin() noexcept { return *awaiter_; }
+    awaiter& current() noexcept { return *awaiter_; }
+    void abandon() noexcept { awaiter_.reset(); }
+
+private:
+    std::optional<A> awaiter_;
+};
+
+/// Something with an operator co_await, held by value or, if `A` is an lvalue reference, referred
+/// to; and the awaiter that it makes, once it is awaited. Movable until then.
+template <makes_awaiter A> class abandonable<A> {
+public:
+    using awaiter = decltype(awaiter_of(std::declval<A>()));
+    static constexpr bool ends_what_it_began =
+        !std::is_trivially_destructible_v<awaiter> ||
+        !(std::is_reference_v<A> || std::is_trivially_destructible_v<A>);
+
+    static_assert(!std::is_reference_v<awaiter>,
+                  "an awaiter is destroyed when time runs out: operator co_await must return it by "
+                  "value");
+
+    explicit abandonable(A&& a) noexcept(std::is_nothrow_constructible_v<held, A&&>)
+        : awaitable_(std::forward<A>(a)) {}
+    abandonable(abandonable&& other) noexcept(std::is_nothrow_move_constructible_v<held>)
+        : awaitable_(std::move(other.awaitable_)) {}
+
+    awaiter& begin() noexcept(noexcept(awaiter_of<A>(std::declval<A>()))) {
+        std::remove_reference_t<A>& awaitable = *awaitable_;
+        return awaiter_.emplace(made_in_place{static_cast<A&&>(awaitable)});
+    }
+    awaiter& current() noexcept { return *awaiter_; }
+    void abandon() noexcept {
+        awaiter_.reset();
+        awaitable_.reset();
+    }
+
+private:
+    using held = std::conditional_t<std::is_reference_v<A>,
+                                    std::reference_wrapper<std::remove_reference_t<A>>, A>;
+
+    struct made_in_place {  // an awaiter need not be movable
+        operator awaiter() const { return awaiter_of<A>(static_cast<A&&>(from)); }
+        A&& from;
+    };
+
+    std::optional<held> awaitable_;
+    std::optional<awaiter> awaiter_;
+};
+
+}  // namespace tvec::detail

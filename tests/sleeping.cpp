@@ -1,0 +1,299 @@
+// Coroutines that sleep: on their tick and never before, as callbacks would; destroyed whenever
+// their owner likes.
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/coroutines.hpp"
+#include "support/probe.hpp"
+#include "tvec/inspect.hpp"
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using support::count_pending;
+using support::elapsed;
+using support::manual_timers;
+using support::pass;
+using support::reckless;
+using support::task;
+using support::unowned;
+using tvec::jiffies;
+using tvec::timer_wheel;
+
+TestSuite(sleeping, .timeout = 60);
+
+namespace {
+
+using times = std::vector<milliseconds>;
+
+task<> naps(manual_timers& timers, milliseconds each, int n, times& woken) {
+    for (; n > 0; --n) {
+        co_await tvec::sleep_for(timers, each);
+        woken.push_back(elapsed());
+    }
+}
+
+task<> sleeps_until(timer_wheel& wheel, jiffies expires, std::vector<jiffies>& woken) {
+    co_await tvec::sleep_until(wheel, expires);
+    woken.push_back(wheel.now());
+}
+
+}  // namespace
+
+Test(sleeping, for_a_while_takes_that_long_and_not_a_nanosecond_less) {
+    manual_timers timers;
+    times woken;
+    task<> t = naps(timers, 5ms, 1, woken);
+    t.start();
+    tvec::manual_clock::advance(5ms - 1ns);
+    timers.run();
+    CHECK(!t.done());
+    tvec::manual_clock::advance(1ns);
+    timers.run();
+    CHECK(t.done());
+}
+
+Test(sleeping, again_and_again_is_measured_each_time) {
+    manual_timers timers;
+    times woken;
+    task<> t = naps(timers, 300ms, 3, woken);
+    t.start();
+    pass(timers, 1000ms);
+    CHECK(woken == (times{300ms, 600ms, 900ms}));
+    CHECK(t.done());
+}
+
+namespace {
+
+task<> naps_as_agreed_before(manual_timers& on, times& w) {
+    auto nap = tvec::sleep_for(on, 10ms);
+    co_await tvec::sleep_for(on, 7ms);
+    co_await std::move(nap);
+    w.push_back(elapsed());
+}
+
+}  // namespace
+
+Test(sleeping, is_measured_from_the_call_and_not_from_when_it_is_awaited) {
+    manual_timers timers;
+    times woken;
+    task<> t = naps_as_agreed_before(timers, woken);
+    t.start();
+    pass(timers, 30ms);
+    CHECK(woken == times{10ms});
+}
+
+namespace {
+
+task<> sleeps_until_3_ms(manual_timers& on, times& w) {
+    co_await tvec::sleep_until(on, tvec::manual_clock::time_point(3ms));
+    w.push_back(elapsed());
+}
+
+}  // namespace
+
+Test(sleeping, until_a_time_that_is_past_or_for_no_time_lasts_until_the_next_tick) {
+    manual_timers timers;
+    pass(timers, 20ms);
+    times woken;
+    task<> past = sleeps_until_3_ms(timers, woken);
+    task<> none = naps(timers, 0ms, 2, woken);
+    task<> less_than_none = naps(timers, -5ms, 1, woken);
+    for (task<>* t : {&past, &none, &less_than_none}) t->start();
+    CHECK(woken.empty());
+    pass(timers, 2ms);
+    CHECK(woken == (times{21ms, 21ms, 21ms, 22ms}));
+}
+
+namespace {
+
+task<> sleeps_for_ever(manual_timers& on) {
+    co_await tvec::sleep_for(on, std::chrono::hours::max());
+}
+
+}  // namespace
+
+Test(sleeping, for_ever_does_not_end) {
+    manual_timers timers;
+    task<> t = sleeps_for_ever(timers);
+    t.start();
+    pass(timers, 100ms);
+    CHECK(!t.done());
+}
+
+namespace {
+
+task<> sleeps_for(timer_wheel& on, std::vector<jiffies>& w, jiffies delay) {
+    co_await tvec::sleep_for(on, delay);
+    w.push_back(on.now());
+}
+
+}  // namespace
+
+Test(sleeping, goes_in_ticks_on_a_wheel_without_a_clock) {
+    timer_wheel wheel(250);
+    std::vector<jiffies> woken;
+    task<> first = sleeps_until(wheel, 260, woken);
+    first.start();
+    task<> second = sleeps_for(wheel, woken, 20'000);
+    task<> third = sleeps_for(wheel, woken, ~jiffies{0});
+    second.start();
+    third.start();
+    wheel.advance(1'000'000);
+    CHECK(woken == (std::vector<jiffies>{260, 20'250}));
+    CHECK(!third.done());
+    CHECK_EQ(check(wheel), "");
+}
+
+Test(sleeping, ends_when_the_coroutine_is_destroyed) {
+    manual_timers timers;
+    times woken;
+    {
+        task<> t = naps(timers, 5ms, 1, woken);
+        t.start();
+        CHECK_EQ(count_pending(timers.wheel()), 1);
+    }
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+    pass(timers, 10ms);
+    CHECK(woken.empty());
+    CHECK_EQ(timers.wheel().count().fired, 0);
+}
+
+Test(sleeping, ends_when_a_callback_destroys_the_coroutine_on_the_tick_that_would_have_woken_it) {
+    timer_wheel wheel;
+    std::vector<jiffies> woken;
+    std::vector<std::optional<task<>>> sleepers(8);
+    for (auto& t : sleepers) t.emplace(sleeps_until(wheel, 10, woken));
+    const auto destroy_all = [&](timer_wheel&) {
+        for (auto& t : sleepers) t.reset();
+    };
+    std::vector<support::probe> killers(2);
+    for (auto& k : killers) k.then = destroy_all;
+    wheel.arm_at(killers[0].t, 10);
+    for (auto& t : sleepers) t->start();
+    wheel.arm_at(killers[1].t, 10);
+
+    wheel.advance(20);
+    CHECK_LT(woken.size(), sleepers.size());
+    CHECK_EQ(wheel.count().fired, woken.size() + killers.size());
+    CHECK_EQ(check(wheel), "");
+}
+
+namespace {
+
+task<> wakes_and_destroys(timer_wheel& on, std::vector<std::optional<task<>>>& others,
+                          std::size_t self, int& n) {
+    co_await tvec::sleep_until(on, 10);
+    ++n;
+    for (std::size_t i = 0; i < others.size(); ++i)
+        if (i != self) others[i].reset();
+}
+
+}  // namespace
+
+Test(sleeping, coroutines_may_destroy_others_that_wake_on_the_same_tick) {
+    timer_wheel wheel;
+    std::vector<std::optional<task<>>> all(6);
+    int woken = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i].emplace(wakes_and_destroys(wheel, all, i, woken));
+        all[i]->start();
+    }
+    wheel.advance(20);
+    CHECK_EQ(woken, 1);
+    CHECK_EQ(check(wheel), "");
+}
+
+namespace {
+
+unowned sleeps_twice(timer_wheel& on, int& n) {
+    co_await tvec::sleep_for(on, 3);
+    co_await tvec::sleep_for(on, 300);
+    ++n;
+}
+
+}  // namespace
+
+Test(sleeping, a_coroutine_that_has_nobody_may_end_and_free_itself_inside_advance) {
+    timer_wheel wheel;
+    int ended = 0;
+    for (int i = 0; i < 5; ++i) sleeps_twice(wheel, ended);
+    wheel.advance(400);
+    CHECK_EQ(ended, 5);
+}
+
+namespace {
+
+reckless wakes_and_throws(timer_wheel& on, int& n) {
+    co_await tvec::sleep_until(on, 10);
+    ++n;
+    throw std::runtime_error("from a coroutine");
+}
+
+}  // namespace
+
+Test(sleeping, an_exception_that_leaves_the_coroutine_leaves_advance_and_the_rest_stays_due) {
+    timer_wheel wheel;
+    int ended = 0;
+    std::vector<reckless> all;
+    for (int i = 0; i < 3; ++i) all.push_back(wakes_and_throws(wheel, ended));
+    for (int left = 3; left > 0; --left) {
+        bool thrown = false;
+        try {
+            wheel.advance(10);
+        } catch (const std::runtime_error&) {
+            thrown = true;
+        }
+        CHECK(thrown);
+        CHECK_EQ(ended, 4 - left);
+        CHECK_EQ(count_pending(wheel), left - 1);
+    }
+    CHECK(wheel.advance(10).caught_up);
+    CHECK_EQ(check(wheel), "");
+}
+
+namespace {
+
+task<> awaits_naps(manual_timers& on, times& w) {
+    co_await naps(on, 5ms, 2, w);
+    w.push_back(elapsed() + 1s);
+}
+
+}  // namespace
+
+Test(sleeping, within_a_task_that_another_awaits_ends_with_the_outer_one) {
+    manual_timers timers;
+    times woken;
+    {
+        task<> cut_short = awaits_naps(timers, woken);
+        cut_short.start();
+        pass(timers, 7ms);
+    }
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+    task<> t = awaits_naps(timers, woken);
+    t.start();
+    pass(timers, 20ms);
+    CHECK(woken == (times{5ms, 12ms, 17ms, 1017ms}));
+}
+
+Test(sleeping, coroutines_may_outlive_their_wheel_and_are_not_woken_then) {
+    std::optional<manual_timers> timers(std::in_place);
+    times woken;
+    task<> t = naps(*timers, 5ms, 1, woken);
+    t.start();
+    timers.reset();
+    CHECK(!t.done());
+}
+
+Test(sleeping, obeys_the_budget_of_a_run) {
+    timer_wheel wheel;
+    std::vector<jiffies> woken;
+    std::vector<task<>> all;
+    for (int i = 0; i < 10; ++i) all.push_back(sleeps_until(wheel, 10, woken));
+    for (task<>& t : all) t.start();
+    CHECK(!wheel.advance(10, 4).caught_up);
+    CHECK_EQ(woken.size(), 4);
+    CHECK(wheel.advance(10).caught_up);
+    CHECK_EQ(woken.size(), 10);
+}

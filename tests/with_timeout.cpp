@@ -1,0 +1,504 @@
+// Awaiting for a limited time: exactly one of completion and timeout happens, and whatever has lost
+// is gone before the coroutine goes on.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/coroutines.hpp"
+#include "support/probe.hpp"
+#include "tvec/inspect.hpp"
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using support::count_pending;
+using support::manual_timers;
+using support::pass;
+using support::task;
+using tvec::jiffies;
+using tvec::timer_wheel;
+
+TestSuite(with_timeout, .timeout = 60);
+
+namespace {
+
+// What one wait ends with: the value, -1 if time ran out, -2 for an exception.
+task<> waits(manual_timers& timers, support::signal& s, milliseconds limit, std::vector<int>& out) {
+    try {
+        const std::optional<int> got = co_await tvec::with_timeout(timers, s, limit);
+        out.push_back(got.value_or(-1));
+    } catch (const std::runtime_error&) {
+        out.push_back(-2);
+    }
+}
+
+task<int> slow_answer(manual_timers& timers, milliseconds d, std::shared_ptr<int> alive) {
+    co_await tvec::sleep_for(timers, d);
+    co_return *alive;
+}
+
+// An awaiter of the plain kind, given away and held by value.
+template <class Result> struct scripted {
+    scripted(std::function<Result()> r, bool is_ready) : ready(is_ready), result(std::move(r)) {}
+    scripted(scripted&&) = default;
+    scripted& operator=(scripted&&) = delete;
+    ~scripted() {}  // has nothing to cancel, and says so
+    bool await_ready() const { return ready; }
+    bool await_suspend(std::coroutine_handle<>) const { return !at_once; }
+    Result await_resume() { return result(); }
+
+    bool ready;
+    bool at_once = false;
+    std::function<Result()> result;
+};
+
+}  // namespace
+
+Test(with_timeout, gives_what_completes_in_time_and_cancels_its_timer) {
+    manual_timers timers;
+    support::signal s;
+    std::vector<int> out;
+    task<> t = waits(timers, s, 10ms, out);
+    t.start();
+    pass(timers, 9ms);
+    CHECK(out.empty());
+    s.complete(7);
+    CHECK(out == std::vector<int>{7});
+    CHECK(t.done());
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(s.given_up, 0);
+}
+
+Test(with_timeout, says_that_time_ran_out_and_nothing_waits_any_more) {
+    manual_timers timers;
+    support::signal s;
+    std::vector<int> out;
+    task<> t = waits(timers, s, 10ms, out);
+    t.start();
+    pass(timers, 10ms);
+    CHECK(out == std::vector<int>{-1});
+    CHECK_EQ(s.given_up, 1);
+    CHECK(!s.awaited());
+    s.complete(7);
+    CHECK_EQ(out.size(), 1);
+}
+
+namespace {
+
+long holders_after(const std::optional<int>& got, const std::shared_ptr<int>& a) {
+    return got ? -2 : a.use_count();
+}
+
+task<> counts_holders(manual_timers& on, std::shared_ptr<int> a, long& n) {
+    // One expression, so that temporaries would live until its end.
+    n = holders_after(co_await tvec::with_timeout(on, slow_answer(on, 50ms, a), 10ms), a);
+}
+
+}  // namespace
+
+Test(with_timeout, destroys_what_it_abandons_before_the_coroutine_goes_on) {
+    manual_timers timers;
+    const auto alive = std::make_shared<int>(7);
+    long holders = -1;
+    task<> t = counts_holders(timers, alive, holders);
+    t.start();
+    pass(timers, 10ms);
+    CHECK_EQ(holders, 2);  // ours, and that of the coroutine
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+}
+
+namespace {
+
+task<> takes_two_answers(manual_timers& on, std::vector<int>& o) {
+    const auto nine = std::make_shared<int>(9);
+    o.push_back((co_await tvec::with_timeout(on, slow_answer(on, 5ms, nine), 6ms)).value_or(-1));
+    o.push_back((co_await tvec::with_timeout(on, slow_answer(on, 6ms, nine), 5ms)).value_or(-1));
+    CHECK_EQ(nine.use_count(), 1);
+}
+
+}  // namespace
+
+Test(with_timeout, takes_tasks_and_gives_their_values) {
+    manual_timers timers;
+    std::vector<int> out;
+    task<> t = takes_two_answers(timers, out);
+    t.start();
+    pass(timers, 20ms);
+    CHECK(out == (std::vector<int>{9, -1}));
+    CHECK(t.done());
+}
+
+Test(with_timeout, passes_on_exceptions_and_cancels_its_timer) {
+    manual_timers timers;
+    support::signal s;
+    std::vector<int> out;
+    task<> t = waits(timers, s, 10ms, out);
+    t.start();
+    s.complete(-1);
+    CHECK(out == std::vector<int>{-2});
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+}
+
+namespace {
+
+// Throws instead of suspending.
+struct refuses {
+    refuses() = default;
+    refuses(refuses&&) = default;
+    refuses& operator=(refuses&&) = delete;
+    ~refuses() {}
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<>) const { throw std::runtime_error("no"); }
+    void await_resume() const {}
+};
+
+task<> holds_what_refuses(timer_wheel& on, std::string& what) {
+    auto held = tvec::with_timeout(on, refuses(), 5);
+    try {
+        co_await held;
+    } catch (const std::runtime_error& e) {
+        what = e.what();
+    }
+    co_await tvec::sleep_for(on, 100);
+}
+
+}  // namespace
+
+Test(with_timeout, passes_on_an_exception_from_suspending_and_cancels_its_timer) {
+    timer_wheel wheel;
+    std::string said;
+    task<> t = holds_what_refuses(wheel, said);
+    t.start();
+    CHECK_EQ(said, "no");
+    CHECK_EQ(count_pending(wheel), 1);
+    wheel.advance(50);
+    CHECK(!t.done());
+    wheel.advance(100);
+    CHECK(t.done());
+}
+
+Test(with_timeout, arms_nothing_for_what_is_ready_at_once_whatever_the_limit) {
+    manual_timers timers;
+    for (const milliseconds limit : {10ms, 0ms, -10ms}) {
+        support::signal s;
+        std::vector<int> out;
+        s.complete(3);
+        task<> t = waits(timers, s, limit, out);
+        t.start();
+        CHECK(out == std::vector<int>{3});
+        CHECK(!timers.next_wakeup());
+    }
+}
+
+namespace {
+
+task<> takes_what_is_there_at_once(timer_wheel& on, std::optional<int>& o) {
+    scripted<int> s([] { return 5; }, false);
+    s.at_once = true;
+    o = co_await tvec::with_timeout(on, std::move(s), 10);
+}
+
+}  // namespace
+
+Test(with_timeout, takes_an_awaiter_that_finds_out_while_suspending_that_it_need_not) {
+    timer_wheel wheel;
+    std::optional<int> got;
+    task<> t = takes_what_is_there_at_once(wheel, got);
+    t.start();
+    CHECK_EQ(got, std::optional(5));
+    CHECK_EQ(count_pending(wheel), 0);
+}
+
+Test(with_timeout, of_zero_or_less_ends_on_the_next_tick) {
+    manual_timers timers;
+    for (const milliseconds limit : {0ms, -10ms}) {
+        support::signal s;
+        std::vector<int> out;
+        task<> t = waits(timers, s, limit, out);
+        t.start();
+        timers.run();
+        CHECK(out.empty());
+        pass(timers, 1ms);
+        CHECK(out == std::vector<int>{-1});
+    }
+}
+
+namespace {
+
+task<> waits_for_ever(timer_wheel& on, support::signal& of, std::optional<int>& o) {
+    o = co_await tvec::with_timeout(on, of, tvec::never);
+}
+
+}  // namespace
+
+Test(with_timeout, without_end_waits_as_long_as_it_takes) {
+    timer_wheel wheel;
+    support::signal s;
+    std::optional<int> got;
+    task<> t = waits_for_ever(wheel, s, got);
+    t.start();
+    CHECK(!wheel.next_wakeup());
+    wheel.advance(jiffies{1} << 40);
+    s.complete(1);
+    CHECK_EQ(got, std::optional(1));
+}
+
+namespace {
+
+struct kinds {
+    bool completed = false;
+    bool too_late = true;
+    int object = 4;
+    int* referred = nullptr;
+};
+
+task<> takes_all_kinds(timer_wheel& on, kinds& k) {
+    k.completed = co_await tvec::with_timeout(on, tvec::sleep_for(on, 2), 5);
+    k.too_late = co_await tvec::with_timeout(on, tvec::sleep_for(on, 5), 2);
+    scripted<int&> s([&]() -> int& { return k.object; }, true);
+    const std::optional<std::reference_wrapper<int>> r =
+        co_await tvec::with_timeout(on, std::move(s), 5);
+    k.referred = &r->get();
+}
+
+}  // namespace
+
+Test(with_timeout, is_a_bool_for_what_gives_nothing_and_a_reference_wrapper_for_a_reference) {
+    timer_wheel wheel;
+    kinds k;
+    task<> t = takes_all_kinds(wheel, k);
+    t.start();
+    wheel.advance(20);
+    CHECK(t.done());
+    CHECK(k.completed);
+    CHECK(!k.too_late);
+    CHECK(k.referred == &k.object);
+}
+
+namespace {
+
+task<> takes_a_pointer(timer_wheel& on, std::optional<std::unique_ptr<int>>& o) {
+    scripted<std::unique_ptr<int>> s([] { return std::make_unique<int>(6); }, true);
+    o = co_await tvec::with_timeout(on, std::move(s), 10);
+}
+
+}  // namespace
+
+Test(with_timeout, moves_out_what_can_only_be_moved) {
+    timer_wheel wheel;
+    std::optional<std::unique_ptr<int>> got;
+    task<> t = takes_a_pointer(wheel, got);
+    t.start();
+    CHECK(got && *got && **got == 6);
+}
+
+namespace {
+
+task<> races(timer_wheel& on, int& n) {
+    co_await tvec::with_timeout(on, tvec::sleep_until(on, 10), 10);
+    ++n;
+    co_await tvec::sleep_for(on, 100);  // a second resumption would end this
+    ++n;
+}
+
+}  // namespace
+
+Test(with_timeout, on_the_tick_of_completion_does_exactly_one_of_the_two) {
+    for (const int pad : {0, 1, 2, 3, 4, 5, 6, 7}) {  // so that either comes first in the tick
+        timer_wheel wheel;
+        std::vector<support::probe> others(static_cast<std::size_t>(pad));
+        for (auto& p : others) wheel.arm_at(p.t, 10);
+        int ended = 0;
+        task<> t = races(wheel, ended);
+        t.start();
+        wheel.advance(10);
+        CHECK_EQ(ended, 1);
+        CHECK_EQ(wheel.count().fired, pad + 1);
+        CHECK_EQ(count_pending(wheel), 1);
+        wheel.advance(110);
+        CHECK_EQ(ended, 2);
+    }
+}
+
+namespace {
+
+task<> waits_twice(timer_wheel& on, support::signal& of, std::vector<std::optional<int>>& o) {
+    o.push_back(co_await tvec::with_timeout(on, of, 10));
+    o.push_back(co_await tvec::with_timeout(on, of, 10));
+}
+
+}  // namespace
+
+Test(with_timeout, cancels_its_timer_although_it_is_due_when_a_callback_completes_first) {
+    timer_wheel wheel;
+    support::signal s;
+    std::vector<std::optional<int>> out;
+    std::vector<support::probe> completers(2);  // one before it in the slot, one after
+    for (auto& c : completers)
+        c.then = [&](timer_wheel&) {
+            if (s.awaited()) s.complete(1);
+        };
+    wheel.arm_at(completers[0].t, 10);
+    task<> t = waits_twice(wheel, s, out);
+    t.start();
+    wheel.arm_at(completers[1].t, 10);
+    wheel.advance(10);
+    CHECK_GE(out.size(), 1u);
+    CHECK_EQ(out.size() + static_cast<std::size_t>(s.awaited()), 2);
+    wheel.advance(100);
+    REQUIRE_EQ(out.size(), 2);
+    CHECK_EQ(static_cast<int>(!out[0]) + static_cast<int>(!out[1]), s.given_up);
+    CHECK_EQ(check(wheel), "");
+}
+
+Test(with_timeout, is_cancelled_with_what_it_waits_for_when_the_coroutine_is_destroyed) {
+    manual_timers timers;
+    support::signal s;
+    std::vector<int> out;
+    for (const milliseconds before : {0ms, 3ms, 9ms}) {
+        task<> t = waits(timers, s, 10ms, out);
+        t.start();
+        pass(timers, before);
+        CHECK(s.awaited());
+    }
+    CHECK(!s.awaited());
+    CHECK_EQ(s.given_up, 3);
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+    pass(timers, 20ms);
+    CHECK(out.empty());
+}
+
+Test(with_timeout, may_never_have_been_awaited) {
+    timer_wheel wheel;
+    support::signal s;
+    auto unused = tvec::with_timeout(wheel, s, 10);
+    auto moved = std::move(unused);
+    static_cast<void>(moved);
+    CHECK_EQ(count_pending(wheel), 0);
+    wheel.advance(20);
+    CHECK_EQ(wheel.count().fired, 0);
+}
+
+namespace {
+
+task<> waits_once(timer_wheel& on, support::signal& of, int& n) {
+    co_await tvec::with_timeout(on, of, 10);
+    ++n;
+}
+
+}  // namespace
+
+Test(with_timeout, is_cancelled_when_a_callback_destroys_the_coroutine_on_the_tick_of_the_timeout) {
+    for (const bool first : {false, true}) {
+        timer_wheel wheel;
+        std::vector<std::optional<task<>>> all(5);
+        int ended = 0;
+        support::probe killer([&](timer_wheel&) {
+            for (auto& t : all) t.reset();
+        });
+        std::vector<support::signal> signals(all.size());
+        if (first) wheel.arm_at(killer.t, 10);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            all[i].emplace(waits_once(wheel, signals[i], ended));
+            all[i]->start();
+        }
+        if (!first) wheel.arm_at(killer.t, 10);
+        wheel.advance(20);
+        CHECK_EQ(wheel.count().fired, 1 + ended);
+        for (const auto& of : signals) CHECK_EQ(of.given_up, 1);
+        CHECK_EQ(check(wheel), "");
+    }
+}
+
+namespace {
+
+using nested = std::optional<std::optional<int>>;
+
+task<> waits_within_a_wait(manual_timers& on, support::signal& of, milliseconds inner,
+                           milliseconds outer, std::vector<nested>& o) {
+    o.push_back(co_await tvec::with_timeout(on, tvec::with_timeout(on, of, inner), outer));
+}
+
+}  // namespace
+
+Test(with_timeout, nests_and_the_shorter_limit_wins) {
+    manual_timers timers;
+    support::signal s;
+    std::vector<nested> out;
+    task<> inner_wins = waits_within_a_wait(timers, s, 5ms, 9ms, out);
+    inner_wins.start();
+    pass(timers, 9ms);
+    task<> outer_wins = waits_within_a_wait(timers, s, 9ms, 5ms, out);
+    outer_wins.start();
+    pass(timers, 9ms);
+    task<> neither = waits_within_a_wait(timers, s, 5ms, 9ms, out);
+    neither.start();
+    s.complete(8);
+
+    REQUIRE_EQ(out.size(), 3);
+    CHECK(out[0] && !*out[0]);
+    CHECK(!out[1]);
+    CHECK(out[2] && *out[2] == 8);
+    CHECK_EQ(s.given_up, 2);
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+}
+
+namespace {
+
+task<int> counts_rounds(manual_timers& on, support::signal& of, int& n) {
+    while (true) {
+        if (const auto got = co_await tvec::with_timeout(on, of, 3ms)) co_return *got;
+        ++n;
+    }
+}
+
+task<> allows_10_ms(manual_timers& on, support::signal& of, int& n) {
+    const auto got = co_await tvec::with_timeout(on, counts_rounds(on, of, n), 10ms);
+    if (!got) n += 100;
+}
+
+}  // namespace
+
+Test(with_timeout, around_a_task_full_of_waits_ends_all_of_them) {
+    manual_timers timers;
+    support::signal s;
+    int rounds = 0;
+    task<> t = allows_10_ms(timers, s, rounds);
+    t.start();
+    pass(timers, 30ms);
+    CHECK_EQ(rounds, 103);
+    CHECK(t.done());
+    CHECK(!s.awaited());
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+}
+
+Test(with_timeout, whose_wheel_is_gone_waits_without_limit) {
+    std::optional<manual_timers> timers(std::in_place);
+    support::signal s;
+    std::vector<int> out;
+    task<> t = waits(*timers, s, 10ms, out);
+    t.start();
+    timers.reset();
+    s.complete(2);
+    CHECK(out == std::vector<int>{2});
+}
+
+Test(with_timeout, refuses_what_cannot_be_given_up_and_is_noexcept_where_it_can_be) {
+    using tvec::detail::abandonable;
+    static_assert(!abandonable<std::suspend_always>::ends_what_it_began);
+    static_assert(abandonable<tvec::sleeper>::ends_what_it_began);
+    static_assert(abandonable<support::signal&>::ends_what_it_began);
+    static_assert(abandonable<task<int>>::ends_what_it_began);
+    timer_wheel* const wheel = nullptr;
+    static_assert(noexcept(tvec::sleep_for(*wheel, 1)));
+    static_assert(
+        noexcept(tvec::sleep_for(std::declval<manual_timers&>(), std::declval<milliseconds>())));
+    static_assert(noexcept(tvec::with_timeout(*wheel, tvec::sleep_for(*wheel, 1), 1)));
+    using timed_sleep = tvec::timed<tvec::sleeper>;
+    static_assert(noexcept(std::declval<timed_sleep&>().await_ready()));
+    static_assert(noexcept(std::declval<timed_sleep&>().await_suspend(std::coroutine_handle<>())));
+    static_assert(noexcept(std::declval<timed_sleep&>().await_resume()));
+}
