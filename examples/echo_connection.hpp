@@ -27,6 +27,13 @@ struct echo_totals {
     std::uint64_t leaked() const { return accepted - closed; }
 };
 
+inline void set_up_client(int fd) {
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const int small = 64 * 1024;  // a peer that does not read is noticed after this much
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+}
+
 // What connections need of their server.
 struct echo_home {
     example::ring& ring;
@@ -78,10 +85,7 @@ private:
 // ---
 
 inline connection::connection(echo_home& home, int fd) : home_(home), socket_(fd) {
-    const int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    const int small = 64 * 1024;  // a peer that does not read is noticed after this much
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    set_up_client(fd);
     home_.books.arm(idle_, idle_deadline_, home_.idle);
 }
 

@@ -1,0 +1,141 @@
+// Sending and receiving on a ring, for coroutines: requests that can be abandoned.
+//
+// A coroutine may go while the kernel still works for it: its time has run out, or its owner has
+// destroyed it. So what the kernel works on, the buffer and the socket, belongs to the request
+// until its completion has come, and not to the coroutine.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <coroutine>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "descriptors.hpp"
+#include "ring.hpp"
+
+namespace example {
+
+struct stream {
+    explicit stream(int fd) : socket(fd) {}
+
+    descriptor socket;
+    std::array<char, 2048> buffer;
+};
+
+class requests {
+    // Its address is the tag. It is used again only after its completion, and a request queued then
+    // stands behind the cancellation that was meant for the one before.
+    struct request {
+        std::coroutine_handle<> waiting;  // null: abandoned
+        int result = 0;
+        std::shared_ptr<stream> keeps;
+    };
+
+public:
+    // `cancelling` tags the cancellations of requests, whose completions are to be ignored.
+    requests(ring& r, std::uint64_t cancelling) : ring_(r), cancelling_(cancelling) {}
+
+    // To be awaited once. Gives what the kernel says: a count of bytes, or a negative error.
+    class [[nodiscard]] transfer {
+    public:
+        transfer(transfer&& other) noexcept
+            : home_(other.home_), stream_(std::move(other.stream_)), span_(other.span_),
+              request_(std::exchange(other.request_, nullptr)) {}
+        transfer& operator=(transfer&&) = delete;
+        // Whatever was received by then is lost.
+        ~transfer() {
+            if (request_ != nullptr) home_.abandon(*request_);
+        }
+
+        bool await_ready() const noexcept { return false; }
+        void await_suspend(std::coroutine_handle<> waiting) {
+            request_ = &home_.begin(waiting, std::move(stream_), span_);
+        }
+        int await_resume() noexcept { return home_.end(*std::exchange(request_, nullptr)); }
+
+    private:
+        friend class requests;
+
+        struct span {
+            bool sends;
+            std::uint32_t from;
+            std::uint32_t size;
+        };
+
+        transfer(requests& home, std::shared_ptr<stream> s, span what)
+            : home_(home), stream_(std::move(s)), span_(what) {}
+
+        requests& home_;
+        std::shared_ptr<stream> stream_;
+        span span_;
+        request* request_ = nullptr;
+    };
+
+    // Receives into the buffer of `s`.
+    transfer receive(std::shared_ptr<stream> s) {
+        const auto all = static_cast<std::uint32_t>(s->buffer.size());
+        return {*this, std::move(s), {false, 0, all}};
+    }
+    // Sends from the buffer of `s`.
+    transfer send(std::shared_ptr<stream> s, std::uint32_t from, std::uint32_t size) {
+        return {*this, std::move(s), {true, from, size}};
+    }
+
+    // A completion with any tag that is not the program's own: resumes who waits for it.
+    void complete(std::uint64_t tag, int result) {
+        request& r = *reinterpret_cast<request*>(tag);
+        r.result = result;
+        if (r.waiting)
+            r.waiting.resume();
+        else
+            end(r);
+    }
+
+    std::size_t in_flight() const { return all_.size() - free_.size(); }
+
+private:
+    request& begin(std::coroutine_handle<> waiting, std::shared_ptr<stream> s,
+                   transfer::span what) {
+        request& r = unused();
+        r.waiting = waiting;
+        r.keeps = std::move(s);
+        const int fd = r.keeps->socket.get();
+        char* const where = r.keeps->buffer.data() + what.from;
+        const auto tag = reinterpret_cast<std::uint64_t>(&r);
+        if (what.sends)
+            ring_.queue(tag, io_uring_prep_send, fd, where, what.size, MSG_NOSIGNAL);
+        else
+            ring_.queue(tag, io_uring_prep_recv, fd, where, what.size, 0);
+        return r;
+    }
+
+    request& unused() {
+        if (free_.empty()) return all_.emplace_back();
+        request& r = *free_.back();
+        free_.pop_back();
+        return r;
+    }
+
+    int end(request& r) noexcept {
+        r.keeps.reset();
+        free_.push_back(&r);
+        return r.result;
+    }
+
+    void abandon(request& r) {
+        r.waiting = nullptr;
+        ring_.queue(cancelling_, io_uring_prep_cancel64, reinterpret_cast<std::uint64_t>(&r), 0);
+    }
+
+    ring& ring_;
+    std::uint64_t cancelling_;
+    std::deque<request> all_;
+    std::vector<request*> free_;
+};
+
+}  // namespace example
