@@ -1,0 +1,191 @@
+// The code of docs/which-arm.md, on a clock that is moved by hand. Exits with 1 if a timer does not
+// do what that page says.
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "task.hpp"
+#include "tvec/tvec.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using wheel = tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>>;
+
+// Lets time pass as a reactor sees it: it wakes when the wheel asks for it, and at the end.
+void pass(wheel& timers, std::chrono::nanoseconds d) {
+    const auto end = tvec::manual_clock::now() + d;
+    for (auto next = timers.next_wakeup(); next && *next < end; next = timers.next_wakeup()) {
+        tvec::manual_clock::set(std::max(*next, tvec::manual_clock::now()));
+        timers.run();
+    }
+    tvec::manual_clock::set(end);
+    timers.run();
+}
+
+struct connection {
+    explicit connection(wheel& w) : timers(w) {}
+
+    void on_read() { timers.arm_after(idle, 30s); }
+    void on_idle() { closed = true; }
+
+    wheel& timers;
+    bool closed = false;
+    tvec::timer idle{tvec::call<&connection::idle, &connection::on_idle>};
+};
+
+struct request {
+    explicit request(wheel& w) : timers(w) {}
+
+    void send() { timers.arm_after(timeout, 500ms); }
+    void on_answer() {
+        if (timeout.cancel()) answered = true;  // else it is too late
+    }
+    void on_timeout() { failed = true; }
+
+    wheel& timers;
+    bool answered = false;
+    bool failed = false;
+    tvec::timer timeout{tvec::call<&request::timeout, &request::on_timeout>};
+};
+
+struct heart {
+    explicit heart(wheel& w) : timers(w) { timers.arm_after(beat, 1s); }
+
+    void on_beat() {
+        missed += timers.arm_next(beat, 1s);
+        ++beats;
+    }
+
+    wheel& timers;
+    int beats = 0;
+    tvec::jiffies missed = 0;
+    tvec::timer beat{tvec::call<&heart::beat, &heart::on_beat>};
+};
+
+struct player {
+    void on_shield_gone() { shielded = false; }
+
+    bool shielded = true;
+    tvec::timer shield{tvec::call<&player::shield, &player::on_shield_gone>};
+};
+
+bool idle_timeout(wheel& timers) {
+    connection c(timers);
+    for (int i = 0; i < 100; ++i, pass(timers, 20s)) c.on_read();
+    const bool open = !c.closed;
+    pass(timers, 10s);
+    return open && c.closed;
+}
+
+bool request_timeout(wheel& timers) {
+    request quick(timers), slow(timers);
+    quick.send();
+    slow.send();
+    pass(timers, 400ms);
+    quick.on_answer();
+    pass(timers, 100ms);
+    slow.on_answer();
+    return quick.answered && !quick.failed && slow.failed && !slow.answered;
+}
+
+bool periodic(wheel& timers) {
+    heart h(timers);
+    pass(timers, 3s);
+    tvec::manual_clock::advance(2500ms);  // the loop is held up
+    timers.run();
+    pass(timers, 500ms);
+    return h.beats == 5 && h.missed == 1;
+}
+
+bool earliest(wheel& timers) {
+    tvec::timer check;
+    for (const auto lease : {50ms, 20ms, 80ms}) timers.arm_if_earlier(check, timers.after(lease));
+    pass(timers, 19ms);
+    const bool waited = check.pending();
+    pass(timers, 1ms);
+    return waited && !check.pending();
+}
+
+bool only_if_pending(wheel& timers) {
+    connection c(timers);
+    c.on_read();
+    c.idle.cancel();  // it is closing
+    timers.arm_if_pending(c.idle, timers.after(30s));
+    return !c.idle.pending();
+}
+
+bool slack(wheel& timers) {
+    std::vector<tvec::timer> sweeps(100);
+    for (tvec::timer& sweep : sweeps) {
+        timers.arm_within(sweep, 60s, 90s);
+        pass(timers, 10ms);
+    }
+    for (const tvec::timer& t : sweeps)
+        if (t.expires() != sweeps[0].expires()) return false;
+    return true;
+}
+
+bool many_alike(wheel& timers) {
+    std::vector<tvec::timer> waiting(1000);
+    const auto deadline = timers.after(30s);
+    for (tvec::timer& t : waiting) timers.arm_at(t, deadline);
+    pass(timers, 30s);
+    return timers.wheel().next_expiry() == std::nullopt;
+}
+
+bool frames() {
+    tvec::timer_wheel frames;
+    player p;
+    frames.arm_after(p.shield, 3 * 60);  // three seconds of sixty frames
+    for (tvec::jiffies frame = 1; frame <= 180; ++frame) {
+        if (!p.shielded) return false;
+        frames.advance(frame);
+    }
+    return !p.shielded;
+}
+
+example::task<int> answer(wheel& timers, std::chrono::milliseconds takes) {
+    co_await tvec::sleep_for(timers, takes);
+    co_return 42;
+}
+
+example::task<> ask(wheel& timers, bool& fine) {
+    const std::optional<int> soon = co_await tvec::with_timeout(timers, answer(timers, 20ms), 50ms);
+    const std::optional<int> late = co_await tvec::with_timeout(timers, answer(timers, 80ms), 50ms);
+    fine = soon == 42 && !late;
+}
+
+bool coroutines(wheel& timers) {
+    bool fine = false;
+    auto asking = ask(timers, fine);
+    asking.start();
+    pass(timers, 100ms);
+    return fine;
+}
+
+int wrong = 0;
+
+void expect(bool fine, const char* what) {
+    if (fine) return;
+    std::fprintf(stderr, "which_arm: %s\n", what);
+    ++wrong;
+}
+
+}  // namespace
+
+int main() {
+    wheel timers;
+    expect(idle_timeout(timers), "idle timeout");
+    expect(request_timeout(timers), "a request's timeout");
+    expect(periodic(timers), "periodic");
+    expect(earliest(timers), "the earliest of several");
+    expect(only_if_pending(timers), "only if pending");
+    expect(slack(timers), "slack");
+    expect(many_alike(timers), "many alike");
+    expect(frames(), "frames");
+    expect(coroutines(timers), "coroutines");
+    return wrong != 0;
+}
