@@ -72,6 +72,21 @@ Test(with_timeout, gives_what_completes_in_time_and_cancels_its_timer) {
     CHECK_EQ(s.given_up, 0);
 }
 
+Test(with_timeout, gives_all_the_time_it_says_to_the_nanosecond) {
+    manual_timers timers;
+    support::signal s;
+    std::vector<int> out;
+    tvec::manual_clock::advance(300us);
+    task<> t = waits(timers, s, 10ms, out);
+    t.start();
+    tvec::manual_clock::advance(10ms - 1ns);
+    timers.run();
+    CHECK(out.empty());
+    tvec::manual_clock::advance(1ms);
+    timers.run();
+    CHECK(out == std::vector<int>{-1});
+}
+
 Test(with_timeout, says_that_time_ran_out_and_nothing_waits_any_more) {
     manual_timers timers;
     support::signal s;
@@ -209,6 +224,35 @@ Test(with_timeout, takes_an_awaiter_that_finds_out_while_suspending_that_it_need
     task<> t = takes_what_is_there_at_once(wheel, got);
     t.start();
     CHECK_EQ(got, std::optional(5));
+    CHECK_EQ(count_pending(wheel), 0);
+}
+
+namespace {
+
+// Resumes the coroutine before its suspending is over.
+struct impatient {
+    impatient() = default;
+    impatient(impatient&&) = default;
+    impatient& operator=(impatient&&) = delete;
+    ~impatient() {}
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiting) const { waiting.resume(); }
+    int await_resume() const { return 6; }
+};
+
+task<> takes_what_cannot_wait(timer_wheel& on, std::optional<int>& o) {
+    o = co_await tvec::with_timeout(on, impatient(), 10);
+}
+
+}  // namespace
+
+Test(with_timeout, may_be_over_before_its_suspending_is) {
+    timer_wheel wheel;
+    std::optional<int> got;
+    task<> t = takes_what_cannot_wait(wheel, got);
+    t.start();
+    CHECK(t.done());
+    CHECK_EQ(got, std::optional(6));
     CHECK_EQ(count_pending(wheel), 0);
 }
 
