@@ -415,6 +415,32 @@ Test(with_timeout, is_cancelled_with_what_it_waits_for_when_the_coroutine_is_des
     CHECK(out.empty());
 }
 
+namespace {
+
+task<> holds_it_and_sleeps(timer_wheel& on, support::signal& of, int& n) {
+    auto held = tvec::with_timeout(on, of, 10);
+    co_await held;
+    ++n;
+    co_await tvec::sleep_for(on, 100);
+    ++n;
+}
+
+}  // namespace
+
+Test(with_timeout, that_is_over_does_not_fire_although_it_is_still_there) {
+    timer_wheel wheel;
+    support::signal s;
+    int reached = 0;
+    task<> t = holds_it_and_sleeps(wheel, s, reached);
+    t.start();
+    s.complete(1);
+    wheel.advance(50);
+    CHECK_EQ(reached, 1);
+    wheel.advance(100);
+    CHECK_EQ(reached, 2);
+    CHECK_EQ(wheel.count().fired, 1);
+}
+
 Test(with_timeout, may_never_have_been_awaited) {
     timer_wheel wheel;
     support::signal s;
