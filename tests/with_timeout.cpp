@@ -441,6 +441,33 @@ Test(with_timeout, that_is_over_does_not_fire_although_it_is_still_there) {
     CHECK_EQ(wheel.count().fired, 1);
 }
 
+namespace {
+
+task<> holds_what_timed_out(timer_wheel& on, support::signal& of, int& n) {
+    auto by_reference = tvec::with_timeout(on, of, 2);
+    co_await by_reference;
+    auto by_value = tvec::with_timeout(on, tvec::sleep_until(on, 20), 2);
+    co_await by_value;
+    ++n;
+    co_await tvec::sleep_until(on, 100);
+    ++n;
+}
+
+}  // namespace
+
+Test(with_timeout, that_timed_out_holds_nothing_that_waits_although_it_is_still_there) {
+    timer_wheel wheel;
+    support::signal s;
+    int reached = 0;
+    task<> t = holds_what_timed_out(wheel, s, reached);
+    t.start();
+    wheel.advance(50);
+    CHECK_EQ(s.given_up, 1);
+    CHECK_EQ(reached, 1);
+    wheel.advance(100);
+    CHECK_EQ(reached, 2);
+}
+
 Test(with_timeout, may_never_have_been_awaited) {
     timer_wheel wheel;
     support::signal s;
