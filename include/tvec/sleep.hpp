@@ -102,7 +102,7 @@ public:
         if constexpr (noexcept(inner_.current().await_suspend(waiting)))
             return inner_.current().await_suspend(waiting);
         else
-            return suspend_or_disarm(waiting);
+            return suspend_or_disarm(waiting);  // cppcheck-suppress throwInNoexceptFunction
     }
 
     result await_resume() noexcept(noexcept(std::declval<awaiter&>().await_resume()) &&

@@ -113,7 +113,8 @@ template <class Object, class Member> struct member_pointer<Member Object::*> {
 template <auto Hook> auto& owner_of(timer& t) noexcept {
     using pointer = detail::member_pointer<std::remove_const_t<decltype(Hook)>>;
     static_assert(std::is_same_v<typename pointer::member, timer>, "Hook names a tvec::timer");
-    static_assert(sizeof(Hook) == sizeof(std::ptrdiff_t), "a data member pointer is an offset");
+    static_assert(sizeof(decltype(Hook)) == sizeof(std::ptrdiff_t),
+                  "a data member pointer is an offset");
     auto* const here = reinterpret_cast<std::byte*>(&t);
     return *reinterpret_cast<typename pointer::object*>(here - std::bit_cast<std::ptrdiff_t>(Hook));
 }

@@ -20,21 +20,15 @@ concept with_free_co_await = requires(A&& a) {
 template <class A>
 concept makes_awaiter = with_member_co_await<A> || with_free_co_await<A>;
 
-template <class A>
-concept makes_awaiter_nothrow = requires(A&& a) {
-    { static_cast<A&&>(a).operator co_await() }
-    noexcept;
+template <with_member_co_await A>
+decltype(auto) awaiter_of(A&& a) noexcept(noexcept(static_cast<A&&>(a).operator co_await())) {
+    return static_cast<A&&>(a).operator co_await();
 }
-|| requires(A&& a) {
-    { operator co_await(static_cast<A&&>(a)) }
-    noexcept;
-};
 
-template <class A> decltype(auto) awaiter_of(A&& a) noexcept(makes_awaiter_nothrow<A>) {
-    if constexpr (with_member_co_await<A>)
-        return static_cast<A&&>(a).operator co_await();
-    else
-        return operator co_await(static_cast<A&&>(a));
+template <with_free_co_await A>
+requires(!with_member_co_await<A>) decltype(auto)
+    awaiter_of(A&& a) noexcept(noexcept(operator co_await(static_cast<A&&>(a)))) {
+    return operator co_await(static_cast<A&&>(a));
 }
 
 /// An awaiter that is held by value.
@@ -77,6 +71,7 @@ public:
 
     awaiter& begin() noexcept(noexcept(awaiter_of<A>(std::declval<A>()))) {
         std::remove_reference_t<A>& awaitable = *awaitable_;
+        // cppcheck-suppress returnTempReference
         return awaiter_.emplace(made_in_place{static_cast<A&&>(awaitable)});
     }
     awaiter& current() noexcept { return *awaiter_; }
