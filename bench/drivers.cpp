@@ -23,8 +23,8 @@
 #include "command_line.hpp"
 #include "descriptors.hpp"
 #include "figures.hpp"
-#include "lateness.hpp"
 #include "ring.hpp"
+#include "tvec/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 #include "tvec/uring_timeout.hpp"
 #include "tvec/uring_wait.hpp"
@@ -144,7 +144,7 @@ public:
     }
 
     bool over() const { return over_; }
-    example::lateness& late() { return late_; }
+    tvec::lateness_histogram& late() { return late_; }
 
 private:
     static constexpr int count = 64;
@@ -167,7 +167,7 @@ private:
 
     Timers& timers_;
     std::mt19937 random_{1};
-    example::lateness late_;
+    tvec::lateness_histogram late_;
     bool over_ = false;
     tvec::timer end_{tvec::call<&workload::end_, &workload::on_end>};
     std::deque<note> notes_;
@@ -233,7 +233,7 @@ row measure(const char* name, bool io, std::chrono::milliseconds length) {
     }
     const double cpu = example::cpu_seconds(RUSAGE_THREAD) - cpu_before;
     const auto seconds = static_cast<double>(length.count()) * 1e-3;
-    example::lateness& late = load.late();
+    tvec::lateness_histogram& late = load.late();
     const auto us = example::microseconds_of;
     return {name,
             TickMicroseconds,
@@ -241,7 +241,7 @@ row measure(const char* name, bool io, std::chrono::milliseconds length) {
             us(late.quantile(0.5)),
             us(late.quantile(0.99)),
             us(late.max()),
-            static_cast<double>(late.fired()) / seconds,
+            static_cast<double>(late.count()) / seconds,
             wakeups / seconds,
             cpu * 1e3 / seconds,
             late.early()};

@@ -117,7 +117,7 @@ public:
     void send(std::uint64_t tag, const datagram& d);
     example::timer_books& books() { return books_; }
     totals& count() { return totals_; }
-    example::lateness& answer_times() { return answer_times_; }
+    tvec::lateness_histogram& answer_times() { return answer_times_; }
     bool stopping() const { return stopping_; }
     milliseconds deadline() const { return milliseconds(options_.deadline_ms); }
     milliseconds between(milliseconds least, milliseconds most);
@@ -143,7 +143,7 @@ private:
     example::timer_books books_{timers_};
     example::receiver receiver_{ring_, socket_.get(), receiving};
     example::signals signals_;
-    example::lateness answer_times_;
+    tvec::lateness_histogram answer_times_;
     totals totals_;
     bool stopping_ = false;
     time_point end_deadline_;
@@ -354,7 +354,7 @@ int client::report(const example::server_totals& server) {
     print_line("heartbeats", fmt::format("{}, {} answered; server gone {} times, back {} times",
                                          t.beats, t.beats_answered, t.server_gone, t.server_back));
     print_line("timers", fmt::format("{} armed, {} cancelled, {} fires, {} early, {} lost",
-                                     books_.armed(), books_.cancelled(), books_.late().fired(),
+                                     books_.armed(), books_.cancelled(), books_.late().count(),
                                      books_.late().early(), books_.lost()));
     print_line("server",
                fmt::format("{} received: {} answered, {} dropped, {} slept through, {} still held",

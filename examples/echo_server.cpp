@@ -179,7 +179,7 @@ void server::print_live() {
 int server::print_summary() {
     const double ran = example::seconds_of(example::timers::clock::now() - started_);
     const auto& visits = timers_.wheel().count();
-    example::lateness& late = books_.late();
+    const tvec::lateness_histogram& late = books_.late();
     fmt::print("\nserver, {:.1f} s, woken by {}\n", ran, options_.driver);
     using example::print_line;
     print_line("connections", fmt::format("{} accepted, {} closed, {} leaked", totals_.accepted,
@@ -192,7 +192,7 @@ int server::print_summary() {
     print_line("timers armed", books_.armed());
     print_line("push-backs", books_.pushed_back());
     print_line("cancelled", books_.cancelled());
-    print_line("fires", late.fired());
+    print_line("fires", late.count());
     print_line("pending timers",
                fmt::format("{} at most, {} at the end", books_.most_pending(), books_.drained()));
     print_line("visits", fmt::format("{} fired, {} moved, {} dropped", visits.fired, visits.moved,

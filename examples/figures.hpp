@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "lateness.hpp"
+#include "tvec/lateness_histogram.hpp"
 
 namespace example {
 
@@ -28,7 +28,7 @@ inline double cpu_seconds(__rusage_who who) {
     return of(used.ru_utime) + of(used.ru_stime);
 }
 
-inline std::string spread(lateness& late) {
+inline std::string spread(const tvec::lateness_histogram& late) {
     return fmt::format("p50 {:.0f} us, p99 {:.0f} us, max {:.0f} us",
                        microseconds_of(late.quantile(0.5)), microseconds_of(late.quantile(0.99)),
                        microseconds_of(late.max()));

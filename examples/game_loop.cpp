@@ -13,7 +13,7 @@
 
 #include "command_line.hpp"
 #include "figures.hpp"
-#include "lateness.hpp"
+#include "tvec/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {
@@ -188,7 +188,7 @@ struct simulated_sleep {
 
 struct outcome {
     score points;
-    example::lateness late;
+    tvec::lateness_histogram late;
     std::uint64_t catching_up = 0;           // frames that began when they should have been over
     std::chrono::nanoseconds last_start{0};  // when the last frame was to begin, since the first
     double seconds = 0;                      // what it took
@@ -228,12 +228,12 @@ void print(const options& o, outcome& seen) {
     fmt::print("{} s of {} frames per second{}, in {:.2f} s\n", o.seconds, o.hz,
                o.simulated ? ", simulated" : "", seen.seconds);
     print_line("frames",
-               fmt::format("{}, {} of them catching up", seen.late.fired(), seen.catching_up));
+               fmt::format("{}, {} of them catching up", seen.late.count(), seen.catching_up));
     print_line("frame lateness", example::spread(seen.late));
     print_line("the last one due at",
                fmt::format("{:.9f} s ({:.3f} s in frames of {} ms)",
                            example::seconds_of(seen.last_start),
-                           static_cast<double>(seen.late.fired()) * rounded / 1e3, rounded));
+                           static_cast<double>(seen.late.count()) * rounded / 1e3, rounded));
     print_line("creatures", fmt::format("{}, moved in memory {} times while timers were pending",
                                         s.creatures, s.relocations));
     print_line("attacks", s.attacks);

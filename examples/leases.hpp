@@ -103,8 +103,8 @@ public:
     std::uint64_t asked() const { return asked_; }
     std::uint64_t cancelled() const { return cancelled_; }
     // How long after the lease's end the answer came, both ways of the message included.
-    const lateness& late() const { return late_; }
-    bool balanced() const { return asked_ == cancelled_ + late_.fired() + unanswered(); }
+    const tvec::lateness_histogram& late() const { return late_; }
+    bool balanced() const { return asked_ == cancelled_ + late_.count() + unanswered(); }
 
 private:
     struct held {
@@ -116,7 +116,7 @@ private:
     std::uint16_t self_;
     send_function send_;
     std::unordered_map<std::uint64_t, held> held_;
-    lateness late_;
+    tvec::lateness_histogram late_;
     std::uint64_t asked_ = 0;
     std::uint64_t cancelled_ = 0;
 };

@@ -380,7 +380,7 @@ int load::print_summary() {
                            totals_.half_open_closed, totals_.talkers_closed));
     print_line("timers",
                fmt::format("{} armed, {} fires, {} early, {} lost, books {}", books_.armed(),
-                           books_.late().fired(), books_.late().early(), books_.lost(),
+                           books_.late().count(), books_.late().early(), books_.lost(),
                            books_.balanced() ? "balanced" : "NOT BALANCED"));
     if (totals_.connected == 0 && totals_.refused > 0)
         throw std::system_error(

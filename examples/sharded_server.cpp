@@ -51,8 +51,8 @@ struct results {
     std::uint64_t cancelled = 0;
     std::uint64_t granted = 0;
     std::size_t unanswered = 0;
-    example::lateness late;      // of its timers
-    example::lateness answered;  // of the answers it got, since the end of the lease
+    tvec::lateness_histogram late;      // of its timers
+    tvec::lateness_histogram answered;  // of the answers it got, since the end of the lease
     std::uint64_t lost = 0;
     bool balanced = false;
     double cpu = 0;
@@ -379,12 +379,12 @@ void print(const std::string& name, results& r) {
                                      static_cast<double>(r.echo.echoes) / r.seconds));
     print_line("leases asked for",
                fmt::format("{}: {} expired, {} cancelled, {} unanswered", r.asked,
-                           r.answered.fired(), r.cancelled, r.unanswered));
+                           r.answered.count(), r.cancelled, r.unanswered));
     print_line("leases kept", r.granted);
     print_line("answers after the end",
                fmt::format("{}; {} early", example::spread(r.answered), r.answered.early()));
     print_line("timers",
-               fmt::format("{} fires, {} early, {} lost, books {}", r.late.fired(), r.late.early(),
+               fmt::format("{} fires, {} early, {} lost, books {}", r.late.count(), r.late.early(),
                            r.lost, r.balanced ? "balanced" : "NOT BALANCED"));
     print_line("lateness", example::spread(r.late));
     print_line("CPU time, wake-ups", fmt::format("{:.2f} s, {:.0f}/s", r.cpu,

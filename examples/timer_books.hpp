@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cstdint>
 
-#include "lateness.hpp"
 #include "recorder.hpp"
+#include "tvec/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
 namespace example {
@@ -81,11 +81,11 @@ public:
     std::uint64_t pushed_back() const { return pushed_back_; }
     std::uint64_t cancelled() const { return cancelled_; }
     std::uint64_t lost() const { return lost_; }
-    std::uint64_t pending() const { return armed_ - late_.fired() - cancelled_; }
+    std::uint64_t pending() const { return armed_ - late_.count() - cancelled_; }
     std::uint64_t most_pending() const { return most_pending_; }
     std::uint64_t drained() const { return drained_; }
     bool balanced() const { return balanced_; }
-    lateness& late() { return late_; }
+    const tvec::lateness_histogram& late() const { return late_; }
 
     // Nothing early, nothing lost, and the wheel's books agree with these.
     bool sound() const { return late_.early() == 0 && lost_ == 0 && balanced_; }
@@ -94,12 +94,12 @@ private:
     tvec::jiffies now() const { return timers_.wheel().now(); }
 
     void agree(std::uint64_t found) {
-        balanced_ &= found == pending() && timers_.wheel().count().fired == late_.fired();
+        balanced_ &= found == pending() && timers_.wheel().count().fired == late_.count();
     }
 
     timers& timers_;
     recorder* recorder_ = nullptr;
-    lateness late_;
+    tvec::lateness_histogram late_;
     std::uint64_t armed_ = 0;
     std::uint64_t pushed_back_ = 0;
     std::uint64_t cancelled_ = 0;

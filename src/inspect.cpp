@@ -107,14 +107,8 @@ private:
         return "";
     }
 
-    /// When the wheel comes to slot `s`. The slot of now() is to be visited now only while this
-    /// tick is not done; else it belongs to the turn after.
     jiffies visit_of(unsigned level, unsigned s) const {
-        const jiffies now = geometry::entry_of(level, wheel_.now_);
-        const unsigned ring = geometry::ring_of(level);
-        const unsigned ahead = (s - geometry::slot_at(level, wheel_.now_) + ring) % ring;
-        const bool next_turn = ahead == 0 && now < wheel_.now_;
-        return now + (next_turn ? ring : ahead) * geometry::width_of(level);
+        return geometry::visit_of(level, s, wheel_.now_);
     }
 
     const timer_wheel& wheel_;

@@ -85,6 +85,16 @@ constexpr jiffies entry_of(unsigned level, jiffies tick) noexcept {
     return tick >> shift_of(level) << shift_of(level);
 }
 
+/// When a wheel at `now` comes to slot `s` of `level`. The slot of `now` itself is visited now only
+/// if `now` is its first tick, while that is not done; else it belongs to the turn after.
+constexpr jiffies visit_of(unsigned level, unsigned s, jiffies now) noexcept {
+    const jiffies entry = entry_of(level, now);
+    const unsigned ring = ring_of(level);
+    const unsigned ahead = (s - slot_at(level, now) + ring) % ring;
+    const bool next_turn = ahead == 0 && entry < now;
+    return entry + (next_turn ? ring : ahead) * width_of(level);
+}
+
 /// The highest bit of `delta`; 0 for 0. The xor is a subtraction that compilers see through.
 constexpr unsigned log2_of(jiffies delta) noexcept {
     return static_cast<unsigned>(std::countl_zero(delta | 1)) ^ (word_bits - 1);

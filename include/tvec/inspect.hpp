@@ -1,9 +1,11 @@
 /// \file
-/// Looking inside a wheel: for tests and for whoever is hunting a bug.
+/// Looking inside a wheel: for tests and for whoever is hunting a bug. What hangs where and when is
+/// in census.hpp, which this brings along.
 #pragma once
 
 #include <string>
 
+#include "tvec/census.hpp"  // IWYU pragma: export
 #include "tvec/detail/export.hpp"
 #include "tvec/timer_wheel.hpp"
 

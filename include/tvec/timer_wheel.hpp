@@ -163,6 +163,7 @@ public:
 
 private:
     friend class inspector;
+    friend class census_taker;
 
     struct turn;  // one call of `advance`
 

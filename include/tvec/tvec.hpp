@@ -2,14 +2,16 @@
 /// All of tvec but the headers of io_uring, which come on their own because they include liburing.
 #pragma once
 
-#include "tvec/clocked_wheel.hpp"   // IWYU pragma: export
-#include "tvec/geometry.hpp"        // IWYU pragma: export
-#include "tvec/inspect.hpp"         // IWYU pragma: export
-#include "tvec/sleep.hpp"           // IWYU pragma: export
-#include "tvec/tick_clock.hpp"      // IWYU pragma: export
-#include "tvec/timeout_handle.hpp"  // IWYU pragma: export
-#include "tvec/timeout_pool.hpp"    // IWYU pragma: export
-#include "tvec/timer.hpp"           // IWYU pragma: export
-#include "tvec/timer_wheel.hpp"     // IWYU pragma: export
-#include "tvec/timerfd_alarm.hpp"   // IWYU pragma: export
-#include "tvec/version.hpp"         // IWYU pragma: export
+#include "tvec/census.hpp"              // IWYU pragma: export
+#include "tvec/clocked_wheel.hpp"       // IWYU pragma: export
+#include "tvec/geometry.hpp"            // IWYU pragma: export
+#include "tvec/inspect.hpp"             // IWYU pragma: export
+#include "tvec/lateness_histogram.hpp"  // IWYU pragma: export
+#include "tvec/sleep.hpp"               // IWYU pragma: export
+#include "tvec/tick_clock.hpp"          // IWYU pragma: export
+#include "tvec/timeout_handle.hpp"      // IWYU pragma: export
+#include "tvec/timeout_pool.hpp"        // IWYU pragma: export
+#include "tvec/timer.hpp"               // IWYU pragma: export
+#include "tvec/timer_wheel.hpp"         // IWYU pragma: export
+#include "tvec/timerfd_alarm.hpp"       // IWYU pragma: export
+#include "tvec/version.hpp"             // IWYU pragma: export

@@ -1,0 +1,70 @@
+/// \file
+/// What hangs in a wheel: counted level by level and slot by slot, and as text.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tvec/timer_wheel.hpp"
+
+namespace tvec {
+
+/// What `take_census` counts. Plain data, of about 16 KB; it has nothing to do with the wheel any
+/// more.
+struct census {
+    /// What hangs in a slot.
+    struct slot {
+        std::uint64_t pending = 0;  ///< timers that are going to fire
+        std::uint64_t idle = 0;     ///< cancelled ones that the wheel has not come by since
+        std::uint64_t linked() const noexcept { return pending + idle; }
+    };
+
+    /// What hangs in a level, or in the overflow.
+    struct level {
+        std::uint64_t pending = 0;
+        std::uint64_t idle = 0;
+        std::uint64_t longest = 0;  ///< timers in its fullest slot, idle ones included
+        unsigned slots_used = 0;    ///< slots that hold anything, of geometry::ring_of(level)
+    };
+
+    jiffies now = 0;
+    std::uint64_t pending = 0;            ///< in all levels
+    std::uint64_t idle = 0;               ///< in all levels
+    std::optional<jiffies> first_expiry;  ///< of the pending timers but those armed for `never`
+    std::optional<jiffies> last_expiry;   ///< the same
+
+    /// The root, levels 1 to 4, and the overflow: levels[geometry::overflow].
+    std::array<level, geometry::levels + 1> levels{};
+
+    /// The slots of all levels, as the wheel has them: those of level n begin at
+    /// geometry::first_slot_of(n), and the overflow is slots[geometry::overflow_slot].
+    /// geometry::visit_of says when the wheel comes by.
+    std::array<slot, geometry::slots> slots{};
+};
+
+/// Counts what hangs in `wheel`. Reads every timer: O(slots + timers). May be called at any time,
+/// also from a callback.
+census take_census(const timer_wheel& wheel) noexcept;
+
+/// A census as text for programs, scripts/wheel_view among them. A line is words between single
+/// spaces; the first says what the line is, and readers skip those that they do not know:
+///
+///     tvec-census 1                    the version: it changes if a line loses or moves a word
+///     now TICK
+///     first_expiry TICK                "none" where there is none, here and below
+///     last_expiry TICK
+///     level LEVEL WIDTH SLOTS          0 is the root; a slot spans WIDTH ticks
+///     slot TICK PENDING IDLE           a slot of that level: its visit, and what hangs in it
+///     overflow PENDING IDLE            what is beyond the levels
+///
+/// Empty slots have no line. About 20 bytes for each of the others.
+std::string to_text(const census& counted);
+
+/// A wheel as text for people: its time, its counters, a line per level, and up to `timers` of the
+/// timers in it, level by level, with their addresses.
+std::string dump(const timer_wheel& wheel, std::size_t timers = 32);
+
+}  // namespace tvec

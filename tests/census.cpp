@@ -1,0 +1,195 @@
+// take_census counts what hangs where, and its texts say so.
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/census.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::census;
+using tvec::timer_wheel;
+namespace geometry = tvec::geometry;
+
+TestSuite(census, .timeout = 60);
+
+namespace {
+
+std::uint64_t lines_with(const std::string& text, const std::string& word) {
+    std::uint64_t found = 0;
+    for (std::size_t at = 0; (at = text.find("\n" + word, at)) != std::string::npos; ++at) ++found;
+    return found;
+}
+
+unsigned slot_of(jiffies delay, jiffies now) {
+    return std::max(geometry::slot_for(now + delay, now),
+                    geometry::level_of(delay) == geometry::overflow ? geometry::overflow_slot : 0);
+}
+
+// What the sums of a census have to say of its slots.
+void check_sums(const census& all) {
+    std::uint64_t pending = 0, idle = 0, used = 0;
+    for (const census::slot& s : all.slots) {
+        pending += s.pending;
+        idle += s.idle;
+        used += s.linked() != 0;
+    }
+    for (const census::level& l : all.levels) used -= l.slots_used;
+    CHECK_EQ(all.pending, pending);
+    CHECK_EQ(all.idle, idle);
+    CHECK_EQ(used, 0);
+}
+
+}  // namespace
+
+Test(census, of_an_empty_wheel_is_empty) {
+    const timer_wheel wheel(77);
+    const census all = take_census(wheel);
+    CHECK_EQ(all.now, 77);
+    CHECK_EQ(all.pending, 0);
+    CHECK_EQ(all.idle, 0);
+    CHECK(!all.first_expiry && !all.last_expiry);
+    check_sums(all);
+}
+
+Test(census, counts_a_timer_in_the_level_that_its_delay_goes_to) {
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : support::edges()) {
+            timer_wheel wheel(start);
+            probe p;
+            wheel.arm_after(p.t, delay);
+            const census all = take_census(wheel);
+            const census::level& level = all.levels[geometry::level_of(delay)];
+            REQUIRE_EQ(level.pending, 1);
+            CHECK_EQ(level.slots_used, 1);
+            CHECK_EQ(level.longest, 1);
+            CHECK_EQ(all.pending, 1);
+            CHECK_EQ(all.first_expiry, start + delay);
+            CHECK_EQ(all.last_expiry, start + delay);
+            CHECK_EQ(all.slots[slot_of(delay, start)].pending, 1);
+            check_sums(all);
+        }
+}
+
+Test(census, counts_cancelled_timers_as_idle_until_the_wheel_comes_by) {
+    timer_wheel wheel;
+    const auto all = support::probes(3);
+    for (const auto& p : all) wheel.arm_at(p->t, 1000);
+    all[1]->t.cancel();
+    const census before = take_census(wheel);
+    CHECK_EQ(before.pending, 2);
+    CHECK_EQ(before.idle, 1);
+    CHECK_EQ(before.levels[1].longest, 3);
+    CHECK_EQ(before.levels[1].slots_used, 1);
+    wheel.advance(999);
+    CHECK_EQ(take_census(wheel).idle, 0);
+    CHECK_EQ(take_census(wheel).levels[geometry::root].pending, 2);
+}
+
+Test(census, knows_the_longest_slot_of_each_level) {
+    timer_wheel wheel;
+    const auto all = support::probes(10);
+    for (std::size_t i = 0; i < 10; ++i) wheel.arm_at(all[i]->t, i < 7 ? 40 : 50);
+    const census::level root = take_census(wheel).levels[geometry::root];
+    CHECK_EQ(root.longest, 7);
+    CHECK_EQ(root.slots_used, 2);
+    CHECK_EQ(root.pending, 10);
+}
+
+Test(census, first_and_last_expiry_are_those_of_pending_timers_that_have_one) {
+    timer_wheel wheel;
+    const auto all = support::probes(5);
+    const jiffies at[] = {10, 20, 30'000, jiffies{1} << 40, tvec::never};
+    for (std::size_t i = 0; i < 5; ++i) wheel.arm_at(all[i]->t, at[i]);
+    all[0]->t.cancel();
+    CHECK_EQ(take_census(wheel).first_expiry, 20);
+    CHECK_EQ(take_census(wheel).last_expiry, jiffies{1} << 40);
+    CHECK_EQ(take_census(wheel).levels[geometry::overflow].pending, 2);
+    for (std::size_t i = 0; i < 4; ++i) all[i]->t.cancel();
+    CHECK(!take_census(wheel).first_expiry);
+    CHECK_EQ(take_census(wheel).pending, 1);
+}
+
+Test(census, agrees_with_the_wheel_in_every_state_of_a_random_run) {
+    std::mt19937_64 random(8);
+    timer_wheel wheel(12'345);
+    const auto all = support::probes(500);
+    for (int step = 0; step < 2000; ++step) {
+        probe& p = *all[random() % all.size()];
+        if (random() % 4 == 0)
+            p.t.cancel();
+        else
+            wheel.arm_after(p.t, random() >> random() % 64);
+        if (step % 16 == 0) wheel.advance(wheel.now() + random() % 300, random() % 30);
+        const census counted = take_census(wheel);
+        REQUIRE_EQ(counted.pending, support::count_pending(wheel));
+        REQUIRE_EQ(counted.first_expiry, wheel.next_expiry());
+        check_sums(counted);
+    }
+}
+
+Test(census, may_be_taken_from_a_callback) {
+    timer_wheel wheel;
+    probe other;
+    std::uint64_t pending = 0;
+    probe p([&](timer_wheel& w) { pending = take_census(w).pending; });
+    wheel.arm_at(p.t, 5);
+    wheel.arm_at(other.t, 5);
+    wheel.arm_at(other.t, 6);
+    wheel.advance(5);
+    CHECK_EQ(pending, 1);
+}
+
+Test(census, as_text_has_a_line_for_each_slot_in_use_and_the_tick_of_its_visit) {
+    timer_wheel wheel(1000);
+    const auto all = support::probes(5);
+    const jiffies at[] = {1010, 1010, 2000, 2001, tvec::never};
+    for (std::size_t i = 0; i < 5; ++i) wheel.arm_at(all[i]->t, at[i]);
+    all[3]->t.cancel();
+    CHECK_EQ(to_text(take_census(wheel)), "tvec-census 1\n"
+                                          "now 1000\n"
+                                          "first_expiry 1010\n"
+                                          "last_expiry 2000\n"
+                                          "level 0 1 512\n"
+                                          "slot 1010 2 0\n"
+                                          "level 1 256 128\n"
+                                          "slot 1792 1 1\n"
+                                          "level 2 16384 128\n"
+                                          "level 3 1048576 128\n"
+                                          "level 4 67108864 128\n"
+                                          "overflow 1 0\n");
+}
+
+Test(census, as_text_says_none_where_nothing_expires) {
+    const std::string text = to_text(take_census(timer_wheel()));
+    CHECK(text.find("\nfirst_expiry none\nlast_expiry none\n") != std::string::npos);
+    CHECK_EQ(lines_with(text, "slot "), 0);
+}
+
+Test(census, the_dump_counts_each_level_in_use_and_lists_its_timers) {
+    timer_wheel wheel;
+    const auto all = support::probes(4);
+    for (std::size_t i = 0; i < 3; ++i) wheel.arm_at(all[i]->t, 7 + i);
+    wheel.arm_at(all[3]->t, 1'000'000);
+    all[2]->t.cancel();
+    const std::string text = dump(wheel);
+    CHECK_EQ(text.find("wheel at tick 0 and 0 behind: 3 pending, 1 idle\n"), 0);
+    CHECK_EQ(lines_with(text, "level "), 2);
+    CHECK_EQ(lines_with(text, "  timer 0x"), 4);
+    CHECK(text.find("in level 2 expires at 1000000\n") != std::string::npos);
+    CHECK(text.find("in level 0 idle, expired at 9\n") != std::string::npos);
+}
+
+Test(census, the_dump_lists_no_more_timers_than_asked_for) {
+    timer_wheel wheel;
+    const auto all = support::probes(10);
+    for (const auto& p : all) wheel.arm_at(p->t, 7);
+    const std::string text = dump(wheel, 3);
+    CHECK_EQ(lines_with(text, "  timer "), 3);
+    CHECK(text.ends_with("  and 7 more\n"));
+    CHECK_EQ(lines_with(dump(wheel, 10), "  and "), 0);
+}

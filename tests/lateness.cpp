@@ -1,0 +1,136 @@
+// lateness_histogram: quantiles within 5 % of the exact ones, in memory that does not grow.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "support/check.hpp"
+#include "tvec/lateness_histogram.hpp"
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using tvec::lateness_histogram;
+
+TestSuite(lateness, .timeout = 60);
+
+namespace {
+
+constexpr double shares[] = {0, 0.001, 0.1, 0.25, 0.5, 0.9, 0.99, 0.999, 0.9999, 1};
+
+nanoseconds exact_quantile(const std::vector<nanoseconds>& sorted, double share) {
+    const double rank = std::ceil(share * static_cast<double>(sorted.size()));
+    return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
+void check_within(nanoseconds seen, nanoseconds exact, double share) {
+    const double error = std::abs(static_cast<double>((seen - exact).count()));
+    if (error > 0.032 * static_cast<double>(exact.count()))
+        cr_expect_fail("quantile %g is %lld ns, exactly %lld ns", share,
+                       static_cast<long long>(seen.count()), static_cast<long long>(exact.count()));
+}
+
+template <class Draw> void check_quantiles_of(Draw draw) {
+    lateness_histogram late;
+    std::vector<nanoseconds> all(20'000);
+    for (nanoseconds& d : all) late.record(d = draw());
+    std::sort(all.begin(), all.end());
+    for (const double share : shares)
+        check_within(late.quantile(share), exact_quantile(all, share), share);
+    CHECK_EQ(late.count(), all.size());
+    CHECK_EQ(late.max().count(), all.back().count());
+}
+
+}  // namespace
+
+static_assert(sizeof(lateness_histogram) < 8000);
+
+Test(lateness, is_nothing_as_long_as_nothing_was_recorded) {
+    const lateness_histogram late;
+    CHECK_EQ(late.count(), 0);
+    CHECK_EQ(late.max().count(), 0);
+    for (const double share : shares) CHECK_EQ(late.quantile(share).count(), 0);
+}
+
+Test(lateness, quantiles_of_random_durations_are_close_to_the_exact_ones) {
+    std::mt19937_64 random(7);
+    std::lognormal_distribution<> skewed(12, 3);
+    check_quantiles_of([&] { return nanoseconds(random() % 10'000'000); });
+    check_quantiles_of([&] { return nanoseconds(random() >> (1 + random() % 63)); });
+    check_quantiles_of([&] { return nanoseconds(static_cast<long long>(skewed(random))); });
+    check_quantiles_of([&] { return nanoseconds(random() % 100 == 0 ? 80'000'000 : 900); });
+}
+
+Test(lateness, short_durations_are_exact) {
+    for (int n = 0; n < 16; ++n) {
+        lateness_histogram late;
+        late.record(nanoseconds(n));
+        CHECK_EQ(late.quantile(0.5).count(), n);
+    }
+}
+
+Test(lateness, every_duration_has_a_bucket_near_it) {
+    for (unsigned bit = 0; bit < 63; ++bit)
+        for (const long long off : {-1, 0, 1}) {
+            lateness_histogram late;
+            const nanoseconds d((1LL << bit) + off);
+            late.record(d);
+            late.record(nanoseconds::max());  // lest max() cuts what a quantile says
+            check_within(late.quantile(0.5), d, 0.5);
+        }
+}
+
+Test(lateness, a_quantile_is_never_beyond_the_longest) {
+    lateness_histogram late;
+    late.record(1'000'000ns);
+    for (const double share : shares) CHECK_LE(late.quantile(share).count(), 1'000'000);
+    CHECK_EQ(late.max().count(), 1'000'000);
+}
+
+Test(lateness, a_share_outside_of_0_to_1_is_taken_for_the_next_end) {
+    lateness_histogram late;
+    for (const nanoseconds d : {1ns, 5ns, 9ns}) late.record(d);
+    CHECK_EQ(late.quantile(-3).count(), 1);
+    CHECK_EQ(late.quantile(7).count(), 9);
+    CHECK_EQ(late.quantile(0.34).count(), 5);
+}
+
+Test(lateness, early_timers_are_counted_and_taken_for_punctual) {
+    lateness_histogram late;
+    late.record(-1ns);
+    late.record(nanoseconds::min());
+    late.record(3ns);
+    CHECK_EQ(late.early(), 2);
+    CHECK_EQ(late.count(), 3);
+    CHECK_EQ(late.quantile(0.5).count(), 0);
+    CHECK_EQ(late.sum().count(), 3);
+}
+
+Test(lateness, merged_histograms_say_what_one_of_everything_says) {
+    std::mt19937_64 random(9);
+    lateness_histogram all, some, others;
+    for (int i = 0; i < 10'000; ++i) {
+        const nanoseconds d(static_cast<long long>(random() % 5'000'000) - 1000);
+        all.record(d);
+        (i % 3 == 0 ? some : others).record(d);
+    }
+    some.merge(others);
+    for (const double share : shares)
+        CHECK_EQ(some.quantile(share).count(), all.quantile(share).count());
+    CHECK_EQ(some.count(), all.count());
+    CHECK_EQ(some.early(), all.early());
+    CHECK_EQ(some.sum().count(), all.sum().count());
+    CHECK_EQ(some.max().count(), all.max().count());
+}
+
+Test(lateness, reset_forgets_all) {
+    lateness_histogram late;
+    late.record(-5ns);
+    late.record(1h);
+    late.reset();
+    CHECK_EQ(late.count(), 0);
+    CHECK_EQ(late.early(), 0);
+    CHECK_EQ(late.sum().count(), 0);
+    CHECK_EQ(late.max().count(), 0);
+    CHECK_EQ(late.quantile(1).count(), 0);
+}
