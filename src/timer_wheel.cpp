@@ -21,8 +21,10 @@ constexpr unsigned first_upper = geometry::root + 1;
 struct timer_wheel::turn {
     turn(timer_wheel& w, std::size_t visits) noexcept : wheel(w), budget(visits) {
         wheel.running_ = true;
+        TVEC_PROBE3(advance_begin, &wheel, wheel.now_, wheel.target_);
     }
     ~turn() {
+        TVEC_PROBE3(advance_end, &wheel, wheel.now_, finished);
         wheel.running_ = false;
         if (!finished) wheel.wake_ = wheel.quiet_ = wheel.now_;
     }
@@ -70,6 +72,7 @@ jiffies timer_wheel::arm_next(timer& t, jiffies period) noexcept {
 /// Out of line, because it is rare: `expires` has passed, or is so far away that it looks as if.
 bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
     if (expires > never) return arm_at(t, never);
+    TVEC_PROBE3(arm, this, &t, expires);
     const bool was_pending = t.pending();
     t.unlink_if_linked();
     t.expires_ = now_ + 1;
@@ -155,6 +158,7 @@ void timer_wheel::visit(timer& t) {
     if (t.expires_ > now_) [[unlikely]]
         return sink(t);
     ++counters_.fired;
+    TVEC_PROBE3(fire, this, &t, t.expires_);
     t.fire_(*this, t);
 }
 
@@ -165,6 +169,7 @@ void timer_wheel::sink(timer& t) noexcept {
         return;
     }
     ++counters_.moved;
+    TVEC_PROBE3(move, this, &t, t.expires_);
     place(t);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tvec/detail/chain.hpp"
+#include "tvec/detail/probes.hpp"
 #include "tvec/geometry.hpp"
 
 namespace tvec {
@@ -59,6 +60,7 @@ public:
     /// Returns whether the timer was pending, that is, whether it was going to fire. Afterwards it
     /// will not, even if it was already due. One store to the timer's own line; needs no wheel.
     bool cancel() noexcept {
+        TVEC_PROBE2(cancel, this, expires_);
         const bool was_pending = pending();
         expires_ |= idle_bit;
         return was_pending;

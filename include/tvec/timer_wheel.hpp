@@ -252,6 +252,7 @@ inline bool timer_wheel::arm_at(timer& t, jiffies expires) noexcept {
     // Kept short: the fewer instructions, the more of these misses are under way at a time.
     if (signed_of(expires) <= signed_of(now_)) [[unlikely]]
         return arm_past(t, expires);
+    TVEC_PROBE3(arm, this, &t, expires);
     bool was_pending = false;
     if (t.linked()) {
         was_pending = !(t.expires_ & timer::idle_bit);
