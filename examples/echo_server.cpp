@@ -1,6 +1,7 @@
 // A TCP echo server on one io_uring, with every timeout on one tvec wheel: per connection an idle
 // timeout that every read pushes back, and a write timeout; a statistics line every second; and
-// the end of the run. Who carries the next wake-up can be chosen: drivers.hpp.
+// the end of the run. Who carries the next wake-up can be chosen: drivers.hpp. On SIGUSR1 it prints
+// what is in its wheel, and --metrics serves the same: prometheus.hpp, text_port.hpp.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -11,12 +12,15 @@
 
 #include "command_line.hpp"
 #include "descriptors.hpp"
+#include "disturbance.hpp"
 #include "drivers.hpp"
 #include "echo_connection.hpp"
 #include "figures.hpp"
 #include "listener.hpp"
+#include "prometheus.hpp"
 #include "ring.hpp"
 #include "signals.hpp"
+#include "text_port.hpp"
 #include "timer_books.hpp"
 
 namespace {
@@ -36,6 +40,8 @@ struct options {
     unsigned write_ms = 1000;
     unsigned seconds = 60;
     bool plain_accept = false;
+    std::optional<std::uint16_t> metrics;
+    example::disturbance::extent disturbance;
 };
 
 class server {
@@ -46,16 +52,27 @@ public:
 
 private:
     // Small numbers tag the server's own requests; any other tag is a connection's address.
-    enum own_tag : std::uint64_t { accepting = 1, signalled = 2, cancelling = 3, waking = 4 };
+    enum own_tag : std::uint64_t {
+        accepting = 1,
+        signalled = 2,
+        cancelling = 3,
+        waking = 4,
+        reading = 5
+    };
+    static_assert(reading + example::text_port::tags < 32);
 
     void record();
+    void serve_metrics();
+    bool over() const;
     void turn();
     void complete(std::uint64_t tag, int result, bool more);
+    void on_signal();
     void admit(int socket);
     void stop();
     void on_second();
     void on_end();
     void print_live();
+    void print_wheel();
     int print_summary();
 
     options options_;
@@ -70,7 +87,9 @@ private:
     example::echo_totals last_;
     example::listener listener_{options_.address, options_.port, false};
     example::acceptor acceptor_{ring_, listener_, accepting, !options_.plain_accept};
-    example::signals signals_;
+    std::optional<example::text_port> metrics_;
+    example::disturbance disturbance_{books_, options_.disturbance};
+    example::signals signals_{SIGUSR1};
     bool stopping_ = false;
     bool gave_up_ = false;
     time_point started_ = example::timers::clock::now();
@@ -87,6 +106,7 @@ server::server(const options& wanted)
     : options_(wanted), driver_(example::make_driver(options_.driver, ring_, timers_, waking)) {
     example::require_descriptors(options_.connections + 64);
     record();
+    serve_metrics();
     signals_.watch(ring_, signalled);
     listener_.announce(options_.port_file);
     books_.arm(second_, second_deadline_, std::chrono::seconds(1));
@@ -99,8 +119,25 @@ void server::record() {
     books_.record(*recorder_);
 }
 
+void server::serve_metrics() {
+    if (!options_.metrics) return;
+    const tvec::timer_wheel& wheel = timers_.wheel();
+    metrics_.emplace(
+        ring_, books_, *options_.metrics, reading,
+        std::vector<example::page>{
+            {"/metrics", example::prometheus_type,
+             [this, &wheel] { return example::prometheus(wheel, books_, totals_); }},
+            {"/census", "text/plain", [&wheel] { return to_text(take_census(wheel)); }}});
+}
+
+bool server::over() const {
+    const bool all_closed =
+        open_.empty() && !acceptor_.accepting() && (!metrics_ || metrics_->done());
+    return stopping_ && (gave_up_ || all_closed);
+}
+
 int server::run() {
-    while (!stopping_ || !(gave_up_ || (open_.empty() && !acceptor_.accepting()))) turn();
+    while (!over()) turn();
     books_.cancel(second_, second_deadline_);
     books_.cancel(end_, end_deadline_);
     books_.drain();
@@ -117,11 +154,12 @@ void server::turn() {
 
 void server::complete(std::uint64_t tag, int result, bool more) {
     if (driver_->complete(tag, result)) return;
+    if (metrics_ && metrics_->complete(tag, result)) return;
     switch (tag) {
     case accepting:
         return admit(acceptor_.complete(result, more));
     case signalled:
-        return stop();
+        return on_signal();
     case cancelling:
         return;
     default:
@@ -129,6 +167,12 @@ void server::complete(std::uint64_t tag, int result, bool more) {
     }
     const auto found = open_.find(tag);
     if (!found->second->complete(result)) open_.erase(found);
+}
+
+void server::on_signal() {
+    if (signals_.take() != SIGUSR1) return stop();
+    print_wheel();
+    signals_.watch(ring_, signalled);
 }
 
 void server::admit(int socket) {
@@ -145,6 +189,8 @@ void server::stop() {
     stopping_ = true;
     books_.compare();
     acceptor_.stop(cancelling);
+    if (metrics_) metrics_->stop(cancelling);
+    disturbance_.stop();
     for (const auto& [tag, c] : open_) c->shut_down();
     books_.arm(end_, end_deadline_, std::chrono::seconds(5));
 }
@@ -158,6 +204,8 @@ void server::on_end() {
 void server::on_second() {
     books_.fired(second_, second_deadline_);
     for (const auto& [tag, c] : open_) c->look_after();
+    if (metrics_) metrics_->look_after();
+    disturbance_.look_after();
     books_.compare();
     print_live();
     acceptor_.accept();
@@ -174,6 +222,14 @@ void server::print_live() {
                totals_.wakeups - last_.wakeups, isatty(STDOUT_FILENO) ? '\r' : '\n');
     std::fflush(stdout);
     last_ = totals_;
+}
+
+void server::print_wheel() {
+    const tvec::lateness_histogram& late = books_.late();
+    fmt::print("\n{}", dump(timers_.wheel()));
+    fmt::print("lateness of {} fires: {}, {} early\n", late.count(), example::spread(late),
+               late.early());
+    std::fflush(stdout);
 }
 
 int server::print_summary() {
@@ -211,12 +267,27 @@ int server::print_summary() {
     return totals_.leaked() == 0 && books_.sound() ? 0 : 1;
 }
 
+void add_soak_options(CLI::App& app, example::disturbance::extent& d) {
+    app.add_option("--stall-ms", d.stall_ms,
+                   "for soaks: block the loop this long in a callback, in ms")
+        ->check(CLI::Range(0, 10'000))
+        ->capture_default_str();
+    app.add_option("--stall-every-ms", d.stall_every_ms, "how often, in ms")
+        ->check(CLI::Range(1, 86'400'000))
+        ->capture_default_str();
+    app.add_option("--restless", d.restless,
+                   "for soaks: timers that move each other about from their callbacks")
+        ->check(CLI::Range(0, 1'000'000))
+        ->capture_default_str();
+}
+
 options parse(int argc, char** argv) {
     options o;
-    CLI::App app{"A TCP echo server: io_uring, and every timeout on one timer wheel.\n"
-                 "Ends on SIGINT, SIGTERM or after --seconds, with a summary; exits non-zero if a "
-                 "timer\nfired early or was lost, or a connection leaked.",
-                 "echo_server"};
+    CLI::App app{
+        "A TCP echo server: io_uring, and every timeout on one timer wheel.\n"
+        "Ends on SIGINT, SIGTERM or after --seconds, with a summary; on SIGUSR1 prints what is in\n"
+        "its wheel. Exits non-zero if a timer fired early or was lost, or a connection leaked.",
+        "echo_server"};
     app.add_option("--address", o.address, "IPv4 address to listen on")->capture_default_str();
     app.add_option("--port", o.port, "port to listen on; 0: any free one")
         ->check(CLI::Range(0, 65'535))
@@ -245,6 +316,11 @@ options parse(int argc, char** argv) {
                    "write the timers' operations to this file, for bench/replay");
     app.add_flag("--plain-accept", o.plain_accept,
                  "one request for each connection, as on kernels without multishot accept");
+    app.add_option("--metrics", o.metrics,
+                   "serve /metrics (for Prometheus) and /census on this port of 127.0.0.1; 0: any "
+                   "free one")
+        ->check(CLI::Range(0, 65'535));
+    add_soak_options(app, o.disturbance);
     example::parse_or_exit(app, argc, argv);
     return o;
 }

@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM as a completion, so that the reactor has one place to sleep in.
+// SIGINT, SIGTERM and others as a completion, so that the reactor has one place to sleep in.
 #pragma once
 
 #include <poll.h>
@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <initializer_list>
 
 #include "descriptors.hpp"
 #include "ring.hpp"
@@ -15,19 +16,27 @@ namespace example {
 class signals {
 public:
     // From here on the signals wait in the descriptor, also where a shell made them be ignored.
-    signals() {
+    explicit signals(std::initializer_list<int> more = {}) {
         sigset_t set;
         sigemptyset(&set);
         sigaddset(&set, SIGINT);
         sigaddset(&set, SIGTERM);
+        for (const int signal : more) sigaddset(&set, signal);
         if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) fail("sigprocmask");
-        descriptor_ = descriptor(signalfd(-1, &set, SFD_CLOEXEC));
+        descriptor_ = descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
         if (descriptor_.get() < 0) fail("signalfd");
     }
 
-    // Completes with `tag` when the first has come. A poll: no buffer has to outlive the ring.
+    // Completes once, with `tag`, when one has come. A poll: no buffer has to outlive the ring.
     void watch(ring& r, std::uint64_t tag) {
         r.queue(tag, io_uring_prep_poll_add, descriptor_.get(), unsigned{POLLIN});
+    }
+
+    // The signal that has come, or 0.
+    int take() {
+        signalfd_siginfo info{};
+        const bool one = ::read(descriptor_.get(), &info, sizeof info) == sizeof info;
+        return one ? static_cast<int>(info.ssi_signo) : 0;
     }
 
 private:
