@@ -13,7 +13,8 @@ export DESTDIR
 
 .DEFAULT_GOAL := help
 .PHONY: help run test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs install dist check format hooks bootstrap configure clean
+	bench-programs soak install dist check format hooks \
+	bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -47,6 +48,9 @@ bench-drivers: ## measure how late each driver wakes its loop, and what that cos
 
 bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
 	@scripts/bench --programs $(ARGS)
+
+soak: bootstrap ## serve for ten minutes under ASan and ten at full speed; nothing early, lost, or leaked
+	@scripts/soak $(ARGS)
 
 install: ## build optimized, and install into PREFIX: libraries, headers, pkg-config, CMake
 	@scripts/install --prefix $(PREFIX) $(SETUP)
