@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Runs the echo server, and reads what it says of its wheel: on SIGUSR1, as metrics, as a picture.
+
+usage: observing.py ECHO_SERVER WHEEL_VIEW
+"""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+import urllib.request
+import xml.etree.ElementTree
+
+SERVER, WHEEL_VIEW = sys.argv[1:3]
+PATIENCE = 30  # seconds, for what takes none
+
+SAMPLE = re.compile(r'(?P<name>[a-z_]+)(?P<labels>\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? '
+                    r'(?P<value>[-+0-9.e]+)')
+
+
+class Server:
+    """An echo server with a hundred timers and any free ports."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            [SERVER, "--seconds", "120", "--metrics=0", "--restless", "100", "--idle-ms", "60000"],
+            stdout=subprocess.PIPE, text=True)
+        self.metrics = int(self.line_with(r"127\.0\.0\.1:(\d+)/metrics"))
+        self.port = int(self.line_with(r"listening on 127\.0\.0\.1:(\d+)"))
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def line_with(self, pattern):
+        for line in self.process.stdout:
+            found = re.search(pattern, line)
+            if found:
+                return found.group(found.re.groups)
+        raise AssertionError(f"the server did not say {pattern}")
+
+    def get(self, path):
+        return urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}{path}", timeout=PATIENCE)
+
+    def raw(self, request):
+        """The answer to any bytes, until the server closes."""
+        with socket.create_connection(("127.0.0.1", self.metrics), PATIENCE) as s:
+            s.sendall(request)
+            s.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: s.recv(4096), b""))
+
+    def try_raw(self, request):
+        try:
+            return self.raw(request)
+        except OSError:  # a reset is as good as a close
+            return None
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        said, _ = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, said
+
+
+def samples(text):
+    """Name and labels -> value, of a text in which every sample follows its HELP and TYPE."""
+    values, metric, kind = {}, None, None
+    for line in text.splitlines():
+        words = line.split(" ")
+        if words[:2] == ["#", "HELP"]:
+            helped = words[2]
+            continue
+        if words[:2] == ["#", "TYPE"]:
+            metric, kind = words[2], words[3]
+            assert metric == helped and kind in ("counter", "gauge", "summary"), line
+            assert (kind == "counter") == metric.endswith("_total"), line
+            continue
+        sample = SAMPLE.fullmatch(line)
+        assert sample, line
+        assert sample["name"] == metric or kind == "summary" and \
+            sample["name"] in (metric + "_sum", metric + "_count"), line
+        key = sample["name"] + (sample["labels"] or "")
+        assert key not in values, line
+        values[key] = float(sample["value"])
+    return values
+
+
+class Observing(unittest.TestCase):
+    def test_metrics_are_in_the_format_of_prometheus(self):
+        with Server() as server:
+            answer = server.get("/metrics")
+            self.assertEqual(answer.headers["Content-Type"],
+                             "text/plain; version=0.0.4; charset=utf-8")
+            text = answer.read().decode()
+            self.assertTrue(text.endswith("\n"))
+            self.assertEqual(len(text), int(answer.headers["Content-Length"]))
+            seen = samples(text)
+            pending = sum(v for k, v in seen.items()
+                          if k.startswith("tvec_timers{") and 'state="pending"' in k)
+            self.assertEqual(pending, 100 + 2 + 1)  # restless, the second, the end, who asks
+            self.assertEqual(seen["tvec_early_fires_total"], 0)
+
+    def test_metrics_follow_what_the_server_does(self):
+        with Server() as server, \
+                socket.create_connection(("127.0.0.1", server.port), PATIENCE) as client:
+            before = samples(server.get("/metrics").read().decode())
+            client.sendall(b"hello")
+            self.assertEqual(client.recv(100), b"hello")
+            time.sleep(0.1)
+            after = samples(server.get("/metrics").read().decode())
+            self.assertEqual(before["echo_connections_open"], 1)
+            self.assertEqual(after["echo_messages_total"] - before["echo_messages_total"], 1)
+            self.assertGreater(after["tvec_lateness_seconds_count"],
+                               before["tvec_lateness_seconds_count"])
+
+    def test_bad_requests_get_an_answer_and_harm_nothing(self):
+        with Server() as server:
+            for request, status in [
+                    (b"GET /nothing HTTP/1.0\r\n\r\n", b"404"),
+                    (b"GET /metrics?x HTTP/1.0\r\n\r\n", b"404"),
+                    (b"GET  HTTP/1.0\r\n\r\n", b"404"),
+                    (b"POST /metrics HTTP/1.1\r\n\r\n", b"405"),
+                    (b"\r\n\r\n", b"400"),
+                    (b" HTTP/1.0\r\n\r\n", b"400"),
+                    (b"GET\r\n\r\n", b"400"),
+                    (b"\x00\xff HTTP\r\n\r\n", b"400"),
+                    (b"GET /metrics HTTP/1.0\r\nX: " + b"y" * 10_000, b"431")]:
+                self.assertEqual(server.raw(request).split(b" ")[1], status, request[:40])
+            self.assertEqual(server.raw(b"GET /met"), b"")  # went away in the middle
+            self.assertEqual(server.raw(b""), b"")
+            self.assertIn(b"tvec_timers", server.raw(b"GET /metrics HTTP/1.0\n\n"))
+            self.assertEqual(server.end()[0], 0)
+
+    def test_one_asker_too_many_is_hung_up_on_and_silent_ones_in_time(self):
+        with Server() as server:
+            silent = [socket.create_connection(("127.0.0.1", server.metrics), PATIENCE)
+                      for _ in range(4)]
+            time.sleep(0.2)
+            self.assertIn(server.try_raw(b"GET /metrics HTTP/1.0\r\n\r\n"), (b"", None))
+            for s in silent:
+                self.assertEqual(s.recv(1), b"")
+                s.close()
+            self.assertEqual(server.get("/metrics").status, 200)
+            self.assertEqual(server.end()[0], 0)
+
+    def test_the_server_ends_though_somebody_is_asking(self):
+        with Server() as server, \
+                socket.create_connection(("127.0.0.1", server.metrics), PATIENCE) as asker:
+            asker.sendall(b"GET /")
+            time.sleep(0.1)
+            status, said = server.end()
+            self.assertEqual(status, 0)
+            self.assertIn("books                 balanced", said)
+
+    def test_on_sigusr1_it_prints_its_wheel_each_time(self):
+        with Server() as server:
+            for _ in range(3):
+                server.process.send_signal(signal.SIGUSR1)
+                server.line_with(r"^wheel at tick \d+ and \d+ behind: \d+ pending, \d+ idle")
+                server.line_with(r"^so far: \d+ fired, \d+ moved, \d+ dropped")
+                server.line_with(r"^level 0:")
+                server.line_with(r"^lateness of \d+ fires: p50 \d+ us, p99 \d+ us, max \d+ us, 0 early")
+            self.assertEqual(server.end()[0], 0)
+
+
+class WheelView(unittest.TestCase):
+    def view(self, *options, census=""):
+        return subprocess.run([WHEEL_VIEW, *options], input=census, capture_output=True, text=True,
+                              timeout=PATIENCE)
+
+    def test_draws_a_census_of_a_server_as_svg(self):
+        with Server() as server:
+            census = server.get("/census").read().decode()
+        seen = self.view("-", census=census)
+        self.assertEqual((seen.returncode, seen.stderr), (0, ""))
+        picture = xml.etree.ElementTree.fromstring(seen.stdout)
+        self.assertTrue(picture.tag.endswith("svg"))
+        said = " ".join(t.text for t in picture.iter("{http://www.w3.org/2000/svg}text"))
+        for level in ["root", "level 1", "level 2", "level 3", "level 4", "overflow"]:
+            self.assertIn(level + ":", said)
+        self.assertIn("102 timers pending", said)
+
+    def test_watches_a_server_in_the_terminal(self):
+        with Server() as server:
+            seen = self.view("--port", str(server.metrics), "--watch", "--times", "2",
+                             "--interval", "0.1")
+        self.assertEqual((seen.returncode, seen.stderr), (0, ""))
+        self.assertEqual(seen.stdout.count("root: 1 tick to a slot"), 2)
+        self.assertIn("▁", seen.stdout)
+
+    def test_draws_an_empty_wheel_and_the_last_slots_of_a_turn(self):
+        census = ("tvec-census 1\nnow 1000\nfirst_expiry none\nlast_expiry none\nnews from later\n"
+                  "level 0 1 512\nslot 1511 1 0\nlevel 1 256 128\nslot 33536 0 5\noverflow 1 0\n")
+        self.assertEqual(self.view("-", census=census).returncode, 0)
+        self.assertEqual(self.view("-", census="tvec-census 1\nnow 0\n").returncode, 0)
+
+    def test_says_in_one_line_what_is_wrong(self):
+        for census in ["", "nonsense\n", "tvec-census 2\n", "tvec-census 1\nslot 1 1 1\n",
+                       "tvec-census 1\nnow x\n", "tvec-census 1\nlevel 0 0 512\nslot 1 1 1\n",
+                       "tvec-census 1\nnow 0\nlevel 0 1 512\nslot 9999 1 1\n"]:
+            seen = self.view("-", census=census)
+            self.assertEqual(seen.returncode, 1, census)
+            self.assertRegex(seen.stderr, r"\Awheel_view: [^\n]*\n\Z")
+        self.assertEqual(self.view("/no/such/file").returncode, 1)
+        self.assertEqual(self.view().returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
