@@ -71,7 +71,7 @@ private:
     example::listener listener_{options_.address, options_.port, false};
     example::acceptor acceptor_{ring_, listener_, accepting, true};
     example::signals signals_;
-    example::lateness late_;
+    tvec::lateness_histogram late_;
     example::echo_totals totals_;
     example::echo_totals last_;
     time_point started_ = example::timers::clock::now();
@@ -221,7 +221,7 @@ void server::print_live() {
 // Every fire has woken a coroutine that says so, and no timer has outlived its coroutine.
 bool server::balanced() {
     const std::uint64_t left = timers_.wheel().drain([](tvec::timer&) {});
-    return left == 0 && timers_.wheel().count().fired == late_.fired() &&
+    return left == 0 && timers_.wheel().count().fired == late_.count() &&
            requests_.in_flight() == 0;
 }
 
@@ -238,7 +238,7 @@ int server::print_summary() {
     print_line("idle closes", totals_.idle_closes);
     print_line("stalled writes closed", totals_.write_closes);
     print_line("requests", fmt::format("{} at the end", requests_.in_flight()));
-    print_line("fires", late_.fired());
+    print_line("fires", late_.count());
     print_line("CPU time", fmt::format("{:.2f} s", example::cpu_seconds(RUSAGE_SELF)));
     print_line("lateness", example::spread(late_));
     print_line("early fires", late_.early());

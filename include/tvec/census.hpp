@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "tvec/detail/export.hpp"
 #include "tvec/timer_wheel.hpp"
 
 namespace tvec {
@@ -47,7 +48,7 @@ struct census {
 
 /// Counts what hangs in `wheel`. Reads every timer: O(slots + timers). May be called at any time,
 /// also from a callback.
-census take_census(const timer_wheel& wheel) noexcept;
+TVEC_API census take_census(const timer_wheel& wheel) noexcept;
 
 /// A census as text for programs, scripts/wheel_view among them. A line is words between single
 /// spaces; the first says what the line is, and readers skip those that they do not know:
@@ -61,10 +62,10 @@ census take_census(const timer_wheel& wheel) noexcept;
 ///     overflow PENDING IDLE            what is beyond the levels
 ///
 /// Empty slots have no line. About 20 bytes for each of the others.
-std::string to_text(const census& counted);
+TVEC_API std::string to_text(const census& counted);
 
 /// A wheel as text for people: its time, its counters, a line per level, and up to `timers` of the
 /// timers in it, level by level, with their addresses.
-std::string dump(const timer_wheel& wheel, std::size_t timers = 32);
+TVEC_API std::string dump(const timer_wheel& wheel, std::size_t timers = 32);
 
 }  // namespace tvec
