@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <concepts>
 #include <coroutine>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <type_traits>
@@ -118,11 +119,19 @@ private:
         waiting_.resume();
     }
 
-    template <class Promise> auto suspend_or_disarm(std::coroutine_handle<Promise> waiting) try {
+    // Not try and catch: without exceptions there are none. Touches the timer only if one passes,
+    // for after all else it may be gone.
+    struct disarm_on_failure {
+        ~disarm_on_failure() {
+            if (std::uncaught_exceptions() > before) armed.cancel();
+        }
+        timer& armed;
+        int before = std::uncaught_exceptions();
+    };
+
+    template <class Promise> auto suspend_or_disarm(std::coroutine_handle<Promise> waiting) {
+        const disarm_on_failure guard{timer_};
         return inner_.current().await_suspend(waiting);
-    } catch (...) {
-        timer_.cancel();
-        throw;
     }
 
     result abandoned() noexcept {
