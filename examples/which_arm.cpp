@@ -28,8 +28,10 @@ void pass(wheel& timers, std::chrono::nanoseconds d) {
 struct connection {
     explicit connection(wheel& w) : timers(w) {}
 
+    // [idle]
     void on_read() { timers.arm_after(idle, 30s); }
     void on_idle() { closed = true; }
+    // [idle]
 
     wheel& timers;
     bool closed = false;
@@ -39,10 +41,12 @@ struct connection {
 struct request {
     explicit request(wheel& w) : timers(w) {}
 
+    // [request]
     void send() { timers.arm_after(timeout, 500ms); }
     void on_answer() {
         if (timeout.cancel()) answered = true;  // else it is too late
     }
+    // [request]
     void on_timeout() { failed = true; }
 
     wheel& timers;
@@ -54,10 +58,12 @@ struct request {
 struct heart {
     explicit heart(wheel& w) : timers(w) { timers.arm_after(beat, 1s); }
 
+    // [beat]
     void on_beat() {
         missed += timers.arm_next(beat, 1s);
         ++beats;
     }
+    // [beat]
 
     wheel& timers;
     int beats = 0;
@@ -102,7 +108,9 @@ bool periodic(wheel& timers) {
 
 bool earliest(wheel& timers) {
     tvec::timer check;
+    // [earliest]
     for (const auto lease : {50ms, 20ms, 80ms}) timers.arm_if_earlier(check, timers.after(lease));
+    // [earliest]
     pass(timers, 19ms);
     const bool waited = check.pending();
     pass(timers, 1ms);
@@ -112,15 +120,19 @@ bool earliest(wheel& timers) {
 bool only_if_pending(wheel& timers) {
     connection c(timers);
     c.on_read();
+    // [if_pending]
     c.idle.cancel();  // it is closing
     timers.arm_if_pending(c.idle, timers.after(30s));
+    // [if_pending]
     return !c.idle.pending();
 }
 
 bool slack(wheel& timers) {
     std::vector<tvec::timer> sweeps(100);
     for (tvec::timer& sweep : sweeps) {
+        // [slack]
         timers.arm_within(sweep, 60s, 90s);
+        // [slack]
         pass(timers, 10ms);
     }
     for (const tvec::timer& t : sweeps)
@@ -130,8 +142,10 @@ bool slack(wheel& timers) {
 
 bool many_alike(wheel& timers) {
     std::vector<tvec::timer> waiting(1000);
+    // [alike]
     const auto deadline = timers.after(30s);
     for (tvec::timer& t : waiting) timers.arm_at(t, deadline);
+    // [alike]
     pass(timers, 30s);
     return timers.wheel().next_expiry() == std::nullopt;
 }
@@ -139,7 +153,9 @@ bool many_alike(wheel& timers) {
 bool frames() {
     tvec::timer_wheel frames;
     player p;
+    // [frames]
     frames.arm_after(p.shield, 3 * 60);  // three seconds of sixty frames
+    // [frames]
     for (tvec::jiffies frame = 1; frame <= 180; ++frame) {
         if (!p.shielded) return false;
         frames.advance(frame);
@@ -148,13 +164,17 @@ bool frames() {
 }
 
 example::task<int> answer(wheel& timers, std::chrono::milliseconds takes) {
+    // [sleep]
     co_await tvec::sleep_for(timers, takes);
+    // [sleep]
     co_return 42;
 }
 
 example::task<> ask(wheel& timers, bool& fine) {
     const std::optional<int> soon = co_await tvec::with_timeout(timers, answer(timers, 20ms), 50ms);
+    // [limit]
     const std::optional<int> late = co_await tvec::with_timeout(timers, answer(timers, 80ms), 50ms);
+    // [limit]
     fine = soon == 42 && !late;
 }
 

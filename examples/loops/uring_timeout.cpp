@@ -1,0 +1,48 @@
+// A wheel in a loop on io_uring whose wait is somebody else's to make: one timeout request in the
+// ring, for all timers, wakes any kind of wait.
+#include <poll.h>
+
+#include "../ring.hpp"
+#include "conversation.hpp"
+#include "tvec/uring_timeout.hpp"
+
+namespace {
+
+// Stands for the framework: sleeps if it may, and calls handle for each completion.
+template <class F> void take_a_turn(example::ring& ring, bool may_sleep, F handle) {
+    if (may_sleep)
+        ring.submit_and_wait();
+    else
+        ring.submit_and_poll();
+    ring.reap(handle);
+}
+
+void watch(example::ring& ring, const example::conversation& talk) {
+    ring.queue(0, io_uring_prep_poll_add, talk.fd(), unsigned{POLLIN});
+}
+
+}  // namespace
+
+int main() {
+    example::timers timers;
+    example::conversation talk(timers);
+    example::ring ring(64);
+    watch(ring, talk);
+    tvec::uring_timeout alarm(ring.get(), timers);
+    // [completion]
+    const auto handle = [&](std::uint64_t user_data, int result, bool) {
+        if (alarm.complete(user_data, result)) return;  // ours, and dealt with
+        if (tvec::is_uring_timeout(user_data)) return;  // of an alarm that is gone
+        talk.on_readable();
+        watch(ring, talk);
+    };
+    // [completion]
+    // [loop]
+    while (!talk.over()) {
+        const bool set = alarm.prepare();  // the last thing before the sleep
+        take_a_turn(ring, set, handle);    // sleeps, unless the ring is full
+        timers.run(256);                   // always, whatever woke us
+    }
+    // [loop]
+    return talk.verdict("uring_timeout");
+}

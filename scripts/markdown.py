@@ -1,0 +1,73 @@
+"""The project's pages, as far as the checks of them need to understand Markdown."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def files(*patterns):
+    """What git knows or would add, by pattern, relative to the root."""
+    found = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
+        cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
+    return sorted(name for name in set(found) if name and (ROOT / name).is_file())
+
+
+def lines_of(page):
+    return (ROOT / page).read_text(encoding="utf-8").split("\n")
+
+
+class Block:
+    """Fenced code: its language, its lines, and where the first of them stands."""
+
+    def __init__(self, language, first):
+        self.language, self.first, self.lines = language, first, []
+
+
+def blocks(lines):
+    """Yields every fenced block."""
+    block = None
+    for number, line in enumerate(lines):
+        fence = re.fullmatch(r"```(\w*)", line)
+        if not fence:
+            if block:
+                block.lines.append(line)
+        elif block:
+            yield block
+            block = None
+        else:
+            block = Block(fence[1], number + 1)
+
+
+def unfenced(lines):
+    """Yields the number and text of each line outside fenced blocks."""
+    code = {n for b in blocks(lines) for n in range(b.first - 1, b.first + len(b.lines) + 1)}
+    return ((number, line) for number, line in enumerate(lines) if number not in code)
+
+
+def prose(lines):
+    """Yields the number and text of each line that is not code."""
+    return ((number, line) for number, line in unfenced(lines) if not line.startswith("    "))
+
+
+def indented(lines):
+    """Yields the number and text of each line of an indented block."""
+    return ((number, line) for number, line in unfenced(lines) if line.startswith("    "))
+
+
+def headings(lines):
+    """Yields the level and text of each heading."""
+    for _, line in prose(lines):
+        found = re.fullmatch(r"(#+) +(.*?)\s*", line)
+        if found:
+            yield len(found[1]), found[2]
+
+
+def finish(faults):
+    """Ends a check: says what is wrong, a line each."""
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    sys.exit(1 if faults else 0)
