@@ -10,6 +10,7 @@
 
 namespace {
 
+// [alarm]
 class alarm_timer {
 public:
     alarm_timer(boost::asio::io_context& loop, example::timers& wheel)
@@ -31,6 +32,7 @@ private:
     boost::asio::steady_timer timer_;
     example::timers& timers_;
 };
+// [alarm]
 
 void listen(boost::asio::posix::stream_descriptor& socket, example::conversation& talk) {
     socket.async_wait(socket.wait_read, [&](auto error) {
@@ -49,11 +51,13 @@ int main() {
     alarm_timer alarm(loop, timers);
     boost::asio::posix::stream_descriptor socket(loop, ::dup(talk.fd()));
     listen(socket, talk);
+    // [loop]
     while (!talk.over()) {
         alarm.rearm();    // the last thing before the sleep
         loop.run_one();   // sleeps
         loop.poll();      // what else is ready
         timers.run(256);  // always, whatever woke us
     }
+    // [loop]
     return talk.verdict("asio");
 }

@@ -42,6 +42,7 @@ private:
 int main() {
     example::timers timers;
     example::conversation talk(timers);
+    // [loop]
     tvec::timerfd_alarm alarm(timers);
     poller loop;
     loop.watch(alarm.fd());
@@ -52,5 +53,6 @@ int main() {
             [&](int fd) { fd == alarm.fd() ? void(alarm.acknowledge()) : talk.on_readable(); });
         timers.run(256);  // always, whatever woke us
     }
+    // [loop]
     return talk.verdict("epoll");
 }

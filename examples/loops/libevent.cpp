@@ -38,11 +38,13 @@ int main() {
     if (!base) throw std::runtime_error("libevent: no base");
     const event_pointer ring = watch(base.get(), alarm.fd(), on_alarm, &alarm);
     const event_pointer socket = watch(base.get(), talk.fd(), on_socket, &talk);
+    // [loop]
     while (!talk.over()) {
         alarm.rearm();  // the last thing before the sleep
         if (event_base_loop(base.get(), EVLOOP_ONCE) < 0)
             throw std::runtime_error("libevent: the loop failed");
         timers.run(256);  // always, whatever woke us
     }
+    // [loop]
     return talk.verdict("libevent");
 }

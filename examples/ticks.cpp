@@ -1,0 +1,73 @@
+// The code of docs/ticks.md: the same thousand delays on wheels of different ticks. Simulated, so
+// that what is seen is the tick and nothing of the machine. Exits with 1 if a timer is early, or a
+// tick late.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <vector>
+
+#include "tvec/tvec.hpp"
+
+namespace {
+
+// [ticks]
+using hundred_us = std::chrono::duration<std::int64_t, std::ratio<1, 10'000>>;
+using ten_ms = std::chrono::duration<std::int64_t, std::ratio<1, 100>>;
+using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
+
+tvec::clocked_wheel<tvec::tick_clock<hundred_us>> precise;
+tvec::clocked_wheel<> usual;  // a millisecond
+tvec::clocked_wheel<tvec::tick_clock<ten_ms>> coarse;
+tvec::clocked_wheel<tvec::tick_clock<frame>> game;  // exact, though no whole number of ns
+// [ticks]
+
+using std::chrono::nanoseconds;
+using tvec::manual_clock;
+
+struct outcome {
+    nanoseconds least = nanoseconds::max(), most{};
+    unsigned wakeups = 0;
+};
+
+struct delay {
+    void on_due() {
+        const nanoseconds late = manual_clock::now() - wanted;
+        seen->least = std::min(seen->least, late);
+        seen->most = std::max(seen->most, late);
+    }
+    outcome* seen;
+    manual_clock::time_point wanted;
+    tvec::timer due{tvec::call<&delay::due, &delay::on_due>};
+};
+
+// A thousand delays of up to ten seconds, in a loop that wakes exactly when it should.
+template <class Tick> bool try_out(const char* name) {
+    tvec::clocked_wheel<tvec::tick_clock<Tick, manual_clock>> timers;
+    outcome seen;
+    std::vector<delay> delays(1000);
+    std::mt19937 random(7);
+    for (delay& d : delays) {
+        d.seen = &seen;
+        d.wanted = timers.after(nanoseconds(random() % 10'000'000'000));
+        timers.arm_at(d.due, d.wanted);
+    }
+    for (auto next = timers.next_wakeup(); next; next = timers.next_wakeup(), ++seen.wakeups) {
+        manual_clock::set(*next);
+        timers.run();
+    }
+    const auto us = [](nanoseconds t) { return static_cast<double>(t.count()) / 1000; };
+    std::printf("%-8s%12.1f%12.1f%12u\n", name, us(seen.least), us(seen.most), seen.wakeups);
+    return seen.least >= nanoseconds(0) && seen.most < Tick(1);
+}
+
+}  // namespace
+
+int main() {
+    std::puts("tick    late: least        most    wake-ups     (us)");
+    const bool fine[] = {try_out<hundred_us>("100 us"), try_out<std::chrono::milliseconds>("1 ms"),
+                         try_out<ten_ms>("10 ms"), try_out<frame>("1/60 s")};
+    const bool empty = !precise.next_wakeup() && !usual.next_wakeup() && !coarse.next_wakeup() &&
+                       !game.next_wakeup();
+    return std::all_of(std::begin(fine), std::end(fine), [](bool b) { return b; }) && empty ? 0 : 1;
+}
