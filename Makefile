@@ -13,8 +13,7 @@ export DESTDIR
 
 .DEFAULT_GOAL := help
 .PHONY: help run test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs soak install dist check format hooks \
-	bootstrap configure clean
+	bench-programs soak install dist docs check format hooks bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -57,6 +56,9 @@ install: ## build optimized, and install into PREFIX: libraries, headers, pkg-co
 
 dist: ## pack a release into build-dist: sources, single header, wrap file, checksums
 	@scripts/dist
+
+docs: ## make pages of the headers in build-docs; fails if anything public is not documented
+	@scripts/docs
 
 check: ## what CI runs: both compilers, sanitizers, analysers, consumers, a short load
 	@.ci/run

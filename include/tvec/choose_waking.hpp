@@ -12,9 +12,14 @@ namespace tvec {
 
 /// A way to wake a reactor, and the reason for it, in words for a log.
 struct waking {
-    enum class way { uring_wait, uring_timeout, timerfd_alarm };
-    way chosen;
-    std::string reason;
+    /// The classes of the same names.
+    enum class way {
+        uring_wait,     ///< the deadline rides in the reactor's own wait
+        uring_timeout,  ///< one timeout request in the ring
+        timerfd_alarm,  ///< a descriptor to watch, by a ring or by anything else
+    };
+    way chosen;          ///< the best that works
+    std::string reason;  ///< why that, and why no better one
 };
 
 /// The name of the class: "uring_wait", say.

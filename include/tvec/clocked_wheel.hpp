@@ -25,10 +25,10 @@ namespace tvec {
 /// one counts as 0. One thread owns it; it is neither copied nor moved.
 template <class Ticks = tick_clock<std::chrono::milliseconds>> class clocked_wheel {
 public:
-    using clock = typename Ticks::clock;
-    using tick = typename Ticks::tick;
-    using duration = typename Ticks::duration;
-    using time_point = typename Ticks::time_point;
+    using clock = typename Ticks::clock;            ///< whose time it is
+    using tick = typename Ticks::tick;              ///< what one tick lasts
+    using duration = typename Ticks::duration;      ///< in units of the clock
+    using time_point = typename Ticks::time_point;  ///< of the clock
 
     /// An empty wheel. Tick 0 begins at the origin of `ticks`, by default now.
     explicit clocked_wheel(Ticks ticks = Ticks{}) noexcept : ticks_(ticks), wheel_(ticks.now()) {}
@@ -101,6 +101,7 @@ public:
 
     /// The wheel, for all that speaks in ticks. Do not advance it beyond the clock.
     timer_wheel& wheel() noexcept { return wheel_; }
+    /// The same, to look at.
     const timer_wheel& wheel() const noexcept { return wheel_; }
 
     /// The clock in ticks.

@@ -30,16 +30,16 @@ inline constexpr jiffies never = (jiffies{1} << 63) - 1;
 namespace geometry {
 
 #ifndef TVEC_TINY_GEOMETRY
-inline constexpr unsigned root_bits = 8;
-inline constexpr unsigned level_bits = 6;
-inline constexpr unsigned levels = 5;  ///< the root and four upper levels
+inline constexpr unsigned root_bits = 8;   ///< log2 of the slots of a lap of the root
+inline constexpr unsigned level_bits = 6;  ///< the same of every upper level
+inline constexpr unsigned levels = 5;      ///< the root and four upper levels
 #else  // test programs visit every state of wheels this small: "root_bits, level_bits, levels"
 inline constexpr unsigned tiny[] = {TVEC_TINY_GEOMETRY};
 inline constexpr unsigned root_bits = tiny[0];
 inline constexpr unsigned level_bits = tiny[1];
 inline constexpr unsigned levels = tiny[2];
 #endif
-inline constexpr unsigned root = 0;
+inline constexpr unsigned root = 0;             ///< the lowest level
 inline constexpr unsigned overflow = levels;    ///< the "level" of what is beyond level 4
 inline constexpr unsigned laps = 2;             ///< per level: the one being run, the one to come
 inline constexpr unsigned chains_per_slot = 4;  ///< walked in lock step, so that misses overlap
@@ -68,11 +68,11 @@ constexpr unsigned first_slot_of(unsigned level) noexcept {
     return level == root ? 0 : (words_of(root) + (level - 1) * words_of(root + 1)) * word_bits;
 }
 
-inline constexpr unsigned beyond = first_slot_of(overflow);  ///< no slot: says "to overflow_slot"
-inline constexpr unsigned overflow_slot = beyond + 1;
+inline constexpr unsigned beyond = first_slot_of(overflow);   ///< no slot: says "to overflow_slot"
+inline constexpr unsigned overflow_slot = beyond + 1;         ///< what is beyond level 4
 inline constexpr unsigned overflow_rest = overflow_slot + 1;  ///< what a visit has yet to place
-inline constexpr unsigned slots = overflow_rest + 1;
-inline constexpr unsigned words = overflow_rest / word_bits + 1;
+inline constexpr unsigned slots = overflow_rest + 1;          ///< of all levels
+inline constexpr unsigned words = overflow_rest / word_bits + 1;  ///< of all levels
 
 /// The slot of `level` that `tick` belongs to.
 constexpr unsigned slot_at(unsigned level, jiffies tick) noexcept {

@@ -43,13 +43,19 @@ inline jiffies tick_after(const timer_wheel& wheel, jiffies delay) noexcept {
 /// What sleep_for and sleep_until return, to be awaited once. Movable until then.
 class [[nodiscard]] sleeper {
 public:
+    /// Arms nothing yet.
     sleeper(timer_wheel& wheel, jiffies expires) noexcept : wheel_(wheel), expires_(expires) {}
 
+    /// False: it always suspends.
     bool await_ready() const noexcept { return false; }
+
+    /// Arms the timer, which resumes `asleep`.
     void await_suspend(std::coroutine_handle<> asleep) noexcept {
         asleep_ = asleep;
         wheel_.arm_at(timer_, expires_);
     }
+
+    /// There is nothing to return.
     void await_resume() const noexcept {}
 
 private:
@@ -81,18 +87,22 @@ template <class Awaitable> class [[nodiscard]] timed {
                   "resume a coroutine that no longer waits for it");
 
 public:
+    /// Whether taking over what is awaited cannot throw.
     static constexpr bool nothrow = std::is_nothrow_constructible_v<inner, Awaitable&&>;
 
     /// bool if what is awaited gives nothing. A reference becomes a std::reference_wrapper.
     using result = std::conditional_t<has_value, std::optional<kept>, bool>;
 
+    /// Arms nothing yet.
     timed(timer_wheel& wheel, jiffies expires, Awaitable&& awaitable) noexcept(nothrow)
         : inner_(std::forward<Awaitable>(awaitable)), wheel_(wheel), expires_(expires) {}
 
+    /// Whether what is awaited is there already.
     bool await_ready() noexcept(noexcept(std::declval<inner&>().begin().await_ready())) {
         return inner_.begin().await_ready();
     }
 
+    /// Arms the timer and begins to await; whichever is first resumes `waiting`.
     // Armed first: what is awaited may resume the coroutine, and thereby destroy all this, before
     // its await_suspend returns.
     template <class Promise>
@@ -106,6 +116,7 @@ public:
             return suspend_or_disarm(waiting);  // cppcheck-suppress throwInNoexceptFunction
     }
 
+    /// What was awaited, or that time ran out; then what was awaited is destroyed.
     result await_resume() noexcept(noexcept(std::declval<awaiter&>().await_resume()) &&
                                    (!has_value || std::is_nothrow_constructible_v<kept, value>)) {
         timer_.cancel();
@@ -176,6 +187,8 @@ sleeper sleep_for(clocked_wheel<Ticks>& timers, std::chrono::duration<Rep, Perio
 inline sleeper sleep_until(timer_wheel& wheel, jiffies expires) noexcept {
     return {wheel, expires};
 }
+
+/// The same in ticks from now(), on a wheel without a clock.
 inline sleeper sleep_for(timer_wheel& wheel, jiffies delay) noexcept {
     return {wheel, detail::tick_after(wheel, delay)};
 }

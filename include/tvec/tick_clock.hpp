@@ -46,12 +46,16 @@ constexpr TimePoint add(TimePoint from, typename TimePoint::duration d) noexcept
 /// A clock that also counts the time the machine was suspended (CLOCK_BOOTTIME). Timers of a
 /// wheel on this clock that came due during a suspend fire right after it.
 struct boottime_clock {
+    /// What std::chrono asks of a clock.
+    /// @{
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
     using period = duration::period;
     using time_point = std::chrono::time_point<boottime_clock>;
     static constexpr bool is_steady = true;
+    /// @}
 
+    /// A system call, though mostly answered without entering the kernel.
     static time_point now() noexcept {
         timespec t{};
         clock_gettime(CLOCK_BOOTTIME, &t);
@@ -61,14 +65,20 @@ struct boottime_clock {
 
 /// A clock that moves when a test says so. Each thread has its own; it starts at 0.
 struct manual_clock {
+    /// What std::chrono asks of a clock.
+    /// @{
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
     using period = duration::period;
     using time_point = std::chrono::time_point<manual_clock>;
     static constexpr bool is_steady = false;
+    /// @}
 
+    /// What it was last told.
     static time_point now() noexcept { return now_; }
+    /// Makes it this time, for this thread; earlier than before is allowed.
     static void set(time_point t) noexcept { now_ = t; }
+    /// Moves it by `d`, for this thread.
     static void advance(duration d) noexcept { now_ += d; }
 
 private:
@@ -87,10 +97,10 @@ private:
 ///
 /// `Clock` must be steady, or a test's: on one that is stepped (system_clock), so are the timers.
 template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock {
-    using clock = Clock;
-    using tick = Tick;
-    using duration = typename Clock::duration;
-    using time_point = typename Clock::time_point;
+    using clock = Clock;                            ///< whose time it is
+    using tick = Tick;                              ///< what one tick lasts
+    using duration = typename Clock::duration;      ///< in units of the clock
+    using time_point = typename Clock::time_point;  ///< of the clock
 
     /// Tick 0 begins at `origin`, by default now.
     explicit tick_clock(time_point origin = Clock::now()) noexcept : origin_(origin) {}
@@ -126,6 +136,7 @@ template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock
         return time_point(duration(static_cast<rep>(start)));
     }
 
+    /// When tick 0 begins.
     time_point origin() const noexcept { return origin_; }
 
 private:

@@ -24,6 +24,7 @@ public:
     /// Whether it names a timeout at all, gone or not.
     constexpr explicit operator bool() const noexcept { return generation_ != 0; }
 
+    /// For keys of a std::map; the order says nothing.
     friend constexpr auto operator<=>(timeout_handle, timeout_handle) noexcept = default;
 
 private:
@@ -47,7 +48,7 @@ enum class timeout_state : std::uint8_t {
 
 /// Why a timeout was not scheduled.
 enum class schedule_error : std::uint8_t {
-    none,
+    none,           ///< it was
     too_many,       ///< max_pending timeouts are pending
     stopped,        ///< the pool has been stopped
     out_of_memory,  ///< there was no memory for another slab; what is pending is not affected
@@ -56,9 +57,10 @@ enum class schedule_error : std::uint8_t {
 
 /// What `schedule` returns: the handle, or why there is none.
 struct scheduled {
-    timeout_handle handle;  ///< names no timeout if there is an error
-    schedule_error error = schedule_error::none;
+    timeout_handle handle;                        ///< names no timeout if there is an error
+    schedule_error error = schedule_error::none;  ///< why there is none
 
+    /// Whether it was scheduled.
     constexpr explicit operator bool() const noexcept { return error == schedule_error::none; }
 };
 

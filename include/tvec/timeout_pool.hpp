@@ -50,8 +50,8 @@ namespace tvec {
 /// as pending; for a pool, use `stop`.
 template <class Clocked = clocked_wheel<>> class timeout_pool {
 public:
-    using duration = typename Clocked::duration;
-    using time_point = typename Clocked::time_point;
+    using duration = typename Clocked::duration;      ///< in units of the clock
+    using time_point = typename Clocked::time_point;  ///< of the clock
 
     /// What the pool has done so far.
     ///  - fired: calls of functions, a periodic one each time
@@ -64,10 +64,12 @@ public:
     /// Called with what a function has thrown, when its timeout has ended.
     using exception_hook = detail::timeout_core::exception_hook;
 
+    /// As max_pending: as many as there is memory for.
     static constexpr std::size_t unlimited = ~std::size_t{0};
 
-    /// What a function object may have: bytes, and alignment.
+    /// How many bytes a function object may have.
     static constexpr std::size_t function_size = detail::timeout_node::function_size;
+    /// What alignment a function object may have.
     static constexpr std::size_t function_alignment = detail::timeout_node::function_alignment;
 
     /// An empty pool on that wheel, for at most `max_pending` pending timeouts. Allocates nothing.
@@ -133,12 +135,13 @@ public:
 
     // --- all of them ----------------------------------------------------------------------------
 
+    class unprocessed;
+
     /// Calls visit(unprocessed&) for every pending timeout, exactly once, in no particular order,
     /// and has none left; from the start of the call on, nothing can be scheduled. What the
     /// visitor does not run is cancelled. What it cancels is not shown any more. What is being
     /// called while `stop` is, is not shown, and not called again. If the visitor throws, the rest
     /// stays pending, for the next call of `stop`. Returns how many were shown. O(nodes).
-    class unprocessed;
     template <class F> std::size_t stop(F visit);
 
     /// The same, with nobody looking.
@@ -179,7 +182,9 @@ public:
     /// The most that `pending` has been.
     std::size_t high_water() const noexcept { return core_.high_water(); }
 
+    /// The bound that the constructor was given.
     std::size_t max_pending() const noexcept { return core_.max_pending(); }
+    /// What the pool has done so far.
     const counters& count() const noexcept { return core_.count(); }
 
 private:
@@ -198,6 +203,7 @@ private:
 /// A timeout that `stop` shows to its visitor.
 template <class Clocked> class timeout_pool<Clocked>::unprocessed {
 public:
+    /// Which timeout it is.
     timeout_handle handle() const noexcept { return handover_.handle(); }
 
     /// When it would have fired.

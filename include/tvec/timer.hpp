@@ -155,6 +155,7 @@ inline constexpr timer::callback call = &detail::call_method<Hook, Method>;
 /// pending it keeps its place.
 template <class F> class callback_timer : public timer {
 public:
+    /// Not armed yet.
     explicit callback_timer(F f) : timer(&run), f_(std::move(f)) {}
 
 private:
