@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "tvec/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {
@@ -25,46 +26,40 @@ tvec::clocked_wheel<tvec::tick_clock<frame>> game;  // exact, though no whole nu
 using std::chrono::nanoseconds;
 using tvec::manual_clock;
 
-struct outcome {
-    nanoseconds least = nanoseconds::max(), most{};
-    unsigned wakeups = 0;
-};
-
 struct delay {
-    void on_due() {
-        const nanoseconds late = manual_clock::now() - wanted;
-        seen->least = std::min(seen->least, late);
-        seen->most = std::max(seen->most, late);
-    }
-    outcome* seen;
-    manual_clock::time_point wanted;
+    // [record]
+    void on_due() { late->record(manual_clock::now() - deadline); }
+    // [record]
+    tvec::lateness_histogram* late;
+    manual_clock::time_point deadline;
     tvec::timer due{tvec::call<&delay::due, &delay::on_due>};
 };
 
 // A thousand delays of up to ten seconds, in a loop that wakes exactly when it should.
 template <class Tick> bool try_out(const char* name) {
     tvec::clocked_wheel<tvec::tick_clock<Tick, manual_clock>> timers;
-    outcome seen;
+    tvec::lateness_histogram late;
+    unsigned wakeups = 0;
     std::vector<delay> delays(1000);
     std::mt19937 random(7);
     for (delay& d : delays) {
-        d.seen = &seen;
-        d.wanted = timers.after(nanoseconds(random() % 10'000'000'000));
-        timers.arm_at(d.due, d.wanted);
+        d.late = &late;
+        d.deadline = timers.after(nanoseconds(random() % 10'000'000'000));
+        timers.arm_at(d.due, d.deadline);
     }
-    for (auto next = timers.next_wakeup(); next; next = timers.next_wakeup(), ++seen.wakeups) {
+    for (auto next = timers.next_wakeup(); next; next = timers.next_wakeup(), ++wakeups) {
         manual_clock::set(*next);
         timers.run();
     }
     const auto us = [](nanoseconds t) { return static_cast<double>(t.count()) / 1000; };
-    std::printf("%-8s%12.1f%12.1f%12u\n", name, us(seen.least), us(seen.most), seen.wakeups);
-    return seen.least >= nanoseconds(0) && seen.most < Tick(1);
+    std::printf("%-8s%12.0f%12.0f%12u\n", name, us(late.quantile(0.5)), us(late.max()), wakeups);
+    return late.count() == delays.size() && late.early() == 0 && late.max() < Tick(1);
 }
 
 }  // namespace
 
 int main() {
-    std::puts("tick    late: least        most    wake-ups     (us)");
+    std::puts("tick    late: half       all    wake-ups     (us)");
     const bool fine[] = {try_out<hundred_us>("100 us"), try_out<std::chrono::milliseconds>("1 ms"),
                          try_out<ten_ms>("10 ms"), try_out<frame>("1/60 s")};
     const bool empty = !precise.next_wakeup() && !usual.next_wakeup() && !coarse.next_wakeup() &&

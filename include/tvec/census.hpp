@@ -20,18 +20,19 @@ struct census {
     struct slot {
         std::uint64_t pending = 0;  ///< timers that are going to fire
         std::uint64_t idle = 0;     ///< cancelled ones that the wheel has not come by since
+        /// Both.
         std::uint64_t linked() const noexcept { return pending + idle; }
     };
 
     /// What hangs in a level, or in the overflow.
     struct level {
-        std::uint64_t pending = 0;
-        std::uint64_t idle = 0;
+        std::uint64_t pending = 0;  ///< in all its slots
+        std::uint64_t idle = 0;     ///< in all its slots
         std::uint64_t longest = 0;  ///< timers in its fullest slot, idle ones included
         unsigned slots_used = 0;    ///< slots that hold anything, of geometry::ring_of(level)
     };
 
-    jiffies now = 0;
+    jiffies now = 0;                      ///< the wheel's time
     std::uint64_t pending = 0;            ///< in all levels
     std::uint64_t idle = 0;               ///< in all levels
     std::optional<jiffies> first_expiry;  ///< of the pending timers but those armed for `never`

@@ -25,7 +25,7 @@ namespace tvec {
 /// its own, and they are merged to be read.
 class lateness_histogram {
 public:
-    using duration = std::chrono::nanoseconds;
+    using duration = std::chrono::nanoseconds;  ///< what is recorded
 
     /// Counts one duration. A negative one says that a timer fired early: it counts as 0, and in
     /// early(). O(1), some ten instructions.
