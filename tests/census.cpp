@@ -132,6 +132,17 @@ Test(census, agrees_with_the_wheel_in_every_state_of_a_random_run) {
     }
 }
 
+Test(census, counts_what_a_visit_of_the_overflow_has_yet_to_place_as_being_there) {
+    timer_wheel wheel;
+    const auto all = support::probes(10);
+    for (const auto& p : all) wheel.arm_at(p->t, (jiffies{1} << 33) + 5);
+    CHECK(!wheel.advance(jiffies{1} << 33, 3).caught_up);
+    const census counted = take_census(wheel);
+    CHECK_EQ(counted.levels[geometry::overflow].pending, 7);
+    CHECK_EQ(counted.slots[geometry::overflow_slot].pending, 7);
+    CHECK_EQ(counted.pending, 10);
+}
+
 Test(census, may_be_taken_from_a_callback) {
     timer_wheel wheel;
     probe other;
