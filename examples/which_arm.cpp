@@ -114,7 +114,7 @@ bool earliest(wheel& timers) {
     pass(timers, 19ms);
     const bool waited = check.pending();
     pass(timers, 1ms);
-    return waited && !check.pending();  // cppcheck-suppress incorrectLogicOperator
+    return waited && !check.pending();
 }
 
 bool only_if_pending(wheel& timers) {

@@ -1,5 +1,5 @@
 # Turns a CSV of bench/operations into Markdown: the works at all sizes, then the distributions at the
-# largest. Used by scripts/bench --table.
+# largest that has them. Used by scripts/bench --table.
 
 function short(x,   i) {
     if (x == "") return "-"
@@ -56,6 +56,6 @@ $1 == "work" || NF < 8 { next }
     row = place[$1, $2]
     median[row, $4] = $5
     to_tvec[row, $4] = $8
-    if ($2 + 0 > largest) largest = $2 + 0
+    if (is_tail[row] && $2 + 0 > largest) largest = $2 + 0
 }
 END { print_works("work", 0); print_works("distribution", 1); print "" }
