@@ -107,9 +107,6 @@ void timeout_core::fire(timeout_node& n) {
 
 /// Arms a periodic timeout for its next period. Returns how many are passed over to get there.
 jiffies timeout_core::renew(timeout_node& n) noexcept {
-    const auto later = [](jiffies from, jiffies delay) {
-        return delay < never - from ? from + delay : never;
-    };
     const jiffies reached = wheel_.now() + wheel_.behind();
     const jiffies late = reached > n.due ? reached - n.due : 0;
     const jiffies missed = n.policy == missed_periods::burst ? 0 : late / n.period;

@@ -65,7 +65,7 @@ jiffies timer_wheel::arm_next(timer& t, jiffies period) noexcept {
     const jiffies from = t.expires();
     const jiffies reached = now_ + behind();
     const jiffies missed = reached < from ? 0 : (reached - from) / period;
-    arm_at(t, later(from + missed * period, period));
+    arm_at(t, detail::later(from + missed * period, period));
     return missed;
 }
 

@@ -1,5 +1,4 @@
 // take_census counts what hangs where, and its texts say so.
-#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -26,8 +25,8 @@ std::uint64_t lines_with(const std::string& text, const std::string& word) {
 }
 
 unsigned slot_of(jiffies delay, jiffies now) {
-    return std::max(geometry::slot_for(now + delay, now),
-                    geometry::level_of(delay) == geometry::overflow ? geometry::overflow_slot : 0);
+    const bool is_beyond = geometry::level_of(delay) == geometry::overflow;
+    return is_beyond ? geometry::overflow_slot : geometry::slot_for(now + delay, now);
 }
 
 // What the sums of a census have to say of its slots.

@@ -27,6 +27,15 @@ using jiffies = std::uint64_t;
 /// The tick that does not come: `advance` stops before it, and longer delays saturate at it.
 inline constexpr jiffies never = (jiffies{1} << 63) - 1;
 
+namespace detail {
+
+/// The tick that comes `delay` after `from`, saturating at `never`. Requires from <= never.
+constexpr jiffies later(jiffies from, jiffies delay) noexcept {
+    return delay < never - from ? from + delay : never;
+}
+
+}  // namespace detail
+
 namespace geometry {
 
 #ifndef TVEC_TINY_GEOMETRY

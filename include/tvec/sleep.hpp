@@ -1,19 +1,6 @@
 /// \file
 /// Coroutines: sleeping, and awaiting anything for a limited time.
-#pragma once
-
-#include <algorithm>
-#include <concepts>
-#include <coroutine>
-#include <exception>
-#include <functional>
-#include <optional>
-#include <type_traits>
-#include <utility>
-
-#include "tvec/clocked_wheel.hpp"
-#include "tvec/detail/abandonable.hpp"
-
+///
 /// The timer lives in what is awaited, and that lives in the coroutine's frame: nothing is
 /// allocated, arming cannot fail, and destroying a suspended coroutine cancels its timer.
 ///
@@ -25,20 +12,26 @@
 ///
 /// The coroutine goes on inside `run` or `advance`, on its tick, where a callback would; so it may
 /// do whatever a callback may: arm, cancel, destroy, throw. What it throws past its own frame
-/// (because its promise's unhandled_exception throws again) leaves `advance`, as from a callback.
+/// (because its promise's unhandled_exception throws again) leaves `advance`, as from a callback;
+/// the coroutine is then at its end, and is still to be destroyed by its owner.
 ///
 /// The wheel must be there when a coroutine awaits it. If it is destroyed or drained afterwards,
 /// whoever sleeps is not woken, and whatever is awaited has no limit any more; such coroutines are
 /// still to be destroyed by their owner.
+#pragma once
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "tvec/clocked_wheel.hpp"
+#include "tvec/detail/abandonable.hpp"
+
 namespace tvec {
-
-namespace detail {
-
-inline jiffies tick_after(const timer_wheel& wheel, jiffies delay) noexcept {
-    return wheel.now() + std::min(delay, never);
-}
-
-}  // namespace detail
 
 /// What sleep_for and sleep_until return, to be awaited once. Movable until then.
 class [[nodiscard]] sleeper {
@@ -190,7 +183,7 @@ inline sleeper sleep_until(timer_wheel& wheel, jiffies expires) noexcept {
 
 /// The same in ticks from now(), on a wheel without a clock.
 inline sleeper sleep_for(timer_wheel& wheel, jiffies delay) noexcept {
-    return {wheel, detail::tick_after(wheel, delay)};
+    return {wheel, detail::later(wheel.now(), delay)};
 }
 
 /// Awaits `awaitable` until `delay` has passed from this call at the longest:
@@ -235,7 +228,7 @@ with_timeout(clocked_wheel<Ticks>& timers, Awaitable&& awaitable,
 template <class Awaitable>
 timed<Awaitable> with_timeout(timer_wheel& wheel, Awaitable&& awaitable,
                               jiffies delay) noexcept(timed<Awaitable>::nothrow) {
-    return {wheel, detail::tick_after(wheel, delay), std::forward<Awaitable>(awaitable)};
+    return {wheel, detail::later(wheel.now(), delay), std::forward<Awaitable>(awaitable)};
 }
 
 }  // namespace tvec

@@ -85,7 +85,9 @@ public:
     bool arm_at(timer& t, jiffies expires) noexcept;
 
     /// arm_at(now() + delay), saturating. A delay of 0 means the next tick.
-    bool arm_after(timer& t, jiffies delay) noexcept { return arm_at(t, later(now_, delay)); }
+    bool arm_after(timer& t, jiffies delay) noexcept {
+        return arm_at(t, detail::later(now_, delay));
+    }
 
     /// arm_at(t, expires) if `t` is pending; nothing if it is not: pushes back or pulls in what may
     /// have fired or been cancelled meanwhile, and never brings it back. (mod_timer_pending)
@@ -186,10 +188,6 @@ private:
         detail::link sentinel_;
         detail::chain rest_;
     };
-
-    static jiffies later(jiffies from, jiffies delay) noexcept {
-        return delay < never - from ? from + delay : never;
-    }
 
     static std::int64_t signed_of(jiffies tick) noexcept { return static_cast<std::int64_t>(tick); }
     bool due_by(const timer& t, jiffies tick) const noexcept {

@@ -15,3 +15,6 @@
 #include "tvec/timer_wheel.hpp"         // IWYU pragma: export
 #include "tvec/timerfd_alarm.hpp"       // IWYU pragma: export
 #include "tvec/version.hpp"             // IWYU pragma: export
+
+/// All of tvec. What is in a namespace `detail` is not for users, and may change in any release.
+namespace tvec {}
