@@ -19,7 +19,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
-	@ninja -C $(BUILD) --quiet && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
+	@ninja -C $(BUILD) --quiet servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
 
 test: configure ## build and run the test suite
 	@meson test -C $(BUILD) --print-errorlogs $(ARGS)

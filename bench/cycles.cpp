@@ -19,20 +19,18 @@ using namespace bench;
 struct options {
     std::size_t timers = 1'000;
     unsigned batches = 200;
-    int cpu = -1;
+    std::optional<unsigned> cpu;
 };
 
 options parse(int argc, char** argv) {
     options o;
-    CLI::App app{"What operations of the wheel take, in cycles of the core.", "cycles"};
-    app.add_option("--timers", o.timers, "timers in the wheel, and operations in a batch")
-        ->check(CLI::Range(1, 10'000'000))
-        ->capture_default_str();
-    app.add_option("--batches", o.batches, "batches of each operation")
-        ->check(CLI::Range(1, 1'000'000))
-        ->capture_default_str();
-    app.add_option("--cpu", o.cpu, "run on this CPU only");
-    example::parse_or_exit(app, argc, argv);
+    example::command_line line{"What operations of the wheel take, in cycles of the core.",
+                               "cycles"};
+    line.add_number("--timers", o.timers, 1, 10'000'000,
+                    "timers in the wheel, and operations in a batch");
+    line.add_number("--batches", o.batches, 1, 1'000'000, "batches of each operation");
+    line.add_number("--cpu", o.cpu, 0, last_cpu, "run on this CPU only");
+    line.parse_or_exit(argc, argv);
     return o;
 }
 

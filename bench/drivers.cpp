@@ -300,18 +300,16 @@ void run_ahead() {
 
 options parse(int argc, char** argv) {
     options o;
-    CLI::App app{
+    example::command_line line{
         "How late each driver wakes its loop, and what that costs: for ticks of 100 us, 1 ms "
         "and 10 ms,\nwithout and with I/O. Prints a table; exits non-zero if a timer fired "
         "early.",
         "drivers"};
-    app.add_option("--seconds", o.seconds, "how long to measure each of the 18 rows")
-        ->check(CLI::Range(0.1, 600.))
-        ->capture_default_str();
-    app.add_option("--csv", o.csv, "write the table to this file, too")->take_last();
-    app.add_flag("--fifo", o.fifo,
-                 "run ahead of all other programs (SCHED_FIFO), if that is allowed");
-    example::parse_or_exit(app, argc, argv);
+    line.add_number("--seconds", o.seconds, 0.1, 600, "how long to measure each of the 18 rows");
+    line.add_text("--csv", o.csv, "write the table to this file, too");
+    line.add_flag("--fifo", o.fifo,
+                  "run ahead of all other programs (SCHED_FIFO), if that is allowed");
+    line.parse_or_exit(argc, argv);
     return o;
 }
 

@@ -25,19 +25,19 @@ options parse(int argc, char** argv) {
     options o;
     std::vector<std::string> names;
     for (const auto& e : exercise::all) names.emplace_back(e.name);
-    CLI::App app{"Repeats one operation of the wheel, for callgrind to count its instructions.",
-                 "instructions"};
-    auto* const operation =
-        app.add_option("operation", o.operation, "what to do")->check(CLI::IsMember(names));
-    app.add_option("--times", o.times, "how often, on as many timers")
-        ->check(CLI::Range(std::size_t{1}, timers))
-        ->capture_default_str();
-    auto* const list = app.add_flag("--list", o.list, "list the operations");
-    auto* const compiler =
-        app.add_flag("--compiler", o.compiler, "say which compiler built this, and how");
-    operation->excludes(list)->excludes(compiler);
-    app.require_option(1, 0);
-    example::parse_or_exit(app, argc, argv);
+    example::command_line line{
+        "Repeats one operation of the wheel, for callgrind to count its instructions.",
+        "instructions"};
+    line.add_choice("operation", o.operation, names, "what to do");
+    line.add_number("--times", o.times, 1, timers, "how often, on as many timers");
+    line.add_flag("--list", o.list, "list the operations");
+    line.add_flag("--compiler", o.compiler, "say which compiler built this, and how");
+    line.add_rule([&o] {
+        return o.operation.empty() == (o.list || o.compiler)
+                   ? ""
+                   : "an operation is needed, or --list or --compiler";
+    });
+    line.parse_or_exit(argc, argv);
     return o;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -45,13 +46,15 @@ inline std::string machine() {
         system.release, compiler(), BENCH_FLAGS);
 }
 
-inline void pin_to(int cpu) {
-    if (cpu < 0) return;
+inline constexpr unsigned last_cpu = CPU_SETSIZE - 1;
+
+inline void pin_to(std::optional<unsigned> cpu) {
+    if (!cpu) return;
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(static_cast<unsigned>(cpu), &set);
+    CPU_SET(*cpu, &set);
     if (sched_setaffinity(0, sizeof set, &set) != 0)
-        throw std::runtime_error(fmt::format("cannot run on CPU {}", cpu));
+        throw std::runtime_error(fmt::format("cannot run on CPU {}", *cpu));
 }
 
 }  // namespace bench

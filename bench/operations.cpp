@@ -20,27 +20,24 @@ struct options {
     std::vector<std::string> also;
     std::string csv;
     std::string json;
-    int cpu = -1;
+    std::optional<unsigned> cpu;
 };
 
 options parse(int argc, char** argv) {
     options o;
-    CLI::App app{"What timer operations cost, on tvec and on what people use instead.",
-                 "operations"};
-    app.add_option("--sizes", o.sizes, "numbers of timers")
-        ->delimiter(',')
-        ->check(CLI::Range(2, 100'000'000))
-        ->capture_default_str();
-    app.add_option("--repetitions", o.how.repetitions, "interleaved repetitions of each row")
-        ->check(CLI::Range(1, 1'000))
-        ->capture_default_str();
-    app.add_option("--rows", o.how.rows, "only rows whose name contains this");
-    app.add_option("--also", o.also, "add the rows of this file: work,timers,unit,structure,value");
-    app.add_option("--csv", o.csv, "write medians, minima, maxima and ratios to this file");
-    app.add_option("--json", o.json, "the same as JSON");
-    app.add_option("--cpu", o.cpu, "run on this CPU only");
-    app.add_flag("--huge-pages", o.how.huge_pages, "ask for huge pages for the objects");
-    example::parse_or_exit(app, argc, argv);
+    example::command_line line{
+        "What timer operations cost, on tvec and on what people use instead.", "operations"};
+    line.add_numbers("--sizes", o.sizes, std::size_t{2}, std::size_t{100'000'000},
+                     "numbers of timers");
+    line.add_number("--repetitions", o.how.repetitions, 1, 1'000,
+                    "interleaved repetitions of each row");
+    line.add_text("--rows", o.how.rows, "only rows whose name contains this");
+    line.add_texts("--also", o.also, "add the rows of this file: work,timers,unit,structure,value");
+    line.add_text("--csv", o.csv, "write medians, minima, maxima and ratios to this file");
+    line.add_text("--json", o.json, "the same as JSON");
+    line.add_number("--cpu", o.cpu, 0, last_cpu, "run on this CPU only");
+    line.add_flag("--huge-pages", o.how.huge_pages, "ask for huge pages for the objects");
+    line.parse_or_exit(argc, argv);
     return o;
 }
 

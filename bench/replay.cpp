@@ -18,25 +18,23 @@ struct options {
     std::string file;
     std::vector<std::string> with;
     unsigned repetitions = 11;
-    int cpu = -1;
+    std::optional<unsigned> cpu;
 };
 
 options parse(int argc, char** argv) {
     options o;
     std::vector<std::string> all;
     for (const contender& c : contenders()) all.emplace_back(c.name);
-    CLI::App app{"Plays a recording of a program's timers (echo_server --record) through each "
-                 "structure.",
-                 "replay"};
-    app.add_option("file", o.file, "the recording")->required();
-    app.add_option("--with", o.with, "only these structures")
-        ->delimiter(',')
-        ->check(CLI::IsMember(all));
-    app.add_option("--repetitions", o.repetitions, "interleaved repetitions")
-        ->check(CLI::Range(1, 1'000))
-        ->capture_default_str();
-    app.add_option("--cpu", o.cpu, "run on this CPU only");
-    example::parse_or_exit(app, argc, argv);
+    example::command_line line{
+        "Plays a recording of a program's timers (echo_server --record) through each "
+        "structure.",
+        "replay"};
+    line.add_text("file", o.file, "the recording");
+    line.require("file");
+    line.add_choices("--with", o.with, all, "only these structures");
+    line.add_number("--repetitions", o.repetitions, 1, 1'000, "interleaved repetitions");
+    line.add_number("--cpu", o.cpu, 0, last_cpu, "run on this CPU only");
+    line.parse_or_exit(argc, argv);
     if (o.with.empty()) o.with = all;
     return o;
 }

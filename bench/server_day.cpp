@@ -25,24 +25,18 @@ options parse(int argc, char** argv) {
     options o;
     std::vector<std::string> names{floor_name, "all"};
     for (const contender& c : contenders()) names.emplace_back(c.name);
-    CLI::App app{"A day of a server in virtual time, its timers on one structure. Each message "
-                 "pushes an idle timeout\nback, and arms or cancels the timer of a request.",
-                 "server_day"};
-    app.add_option("--with", o.with,
-                   "the structure; all: each in turn, and they must agree; floor: each operation a "
-                   "load, a compare and a store")
-        ->check(CLI::IsMember(names))
-        ->capture_default_str();
-    app.add_option("--connections", o.connections, "connections, of two timers each")
-        ->check(CLI::Range(1, 10'000'000))
-        ->capture_default_str();
-    app.add_option("--seconds", o.length.seconds, "how long the day is")
-        ->check(CLI::Range(1, 86'400))
-        ->capture_default_str();
-    app.add_option("--messages", o.length.messages, "messages in this time")
-        ->check(CLI::Range(0, 2'000'000'000))
-        ->capture_default_str();
-    example::parse_or_exit(app, argc, argv);
+    example::command_line line{
+        "A day of a server in virtual time, its timers on one structure. Each message "
+        "pushes an idle timeout\nback, and arms or cancels the timer of a request.",
+        "server_day"};
+    line.add_choice("--with", o.with, names,
+                    "the structure; all: each in turn, and they must agree; floor: each operation "
+                    "a load, a compare and a store");
+    line.add_number("--connections", o.connections, 1, 10'000'000,
+                    "connections, of two timers each");
+    line.add_number("--seconds", o.length.seconds, 1, 86'400, "how long the day is");
+    line.add_number("--messages", o.length.messages, 0, 2'000'000'000, "messages in this time");
+    line.parse_or_exit(argc, argv);
     return o;
 }
 

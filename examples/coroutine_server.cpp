@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
-#include "command_line.hpp"
 #include "echo_connection.hpp"
 #include "figures.hpp"
 #include "listener.hpp"
+#include "server_options.hpp"
 #include "signals.hpp"
 #include "task.hpp"
 #include "tvec/sleep.hpp"
@@ -26,15 +26,7 @@ using example::task;
 using example::time_point;
 using std::chrono::milliseconds;
 
-struct options {
-    std::string address = "127.0.0.1";
-    std::uint16_t port = 0;
-    std::string port_file;
-    unsigned connections = 4000;
-    unsigned idle_ms = 2000;
-    unsigned write_ms = 1000;
-    unsigned seconds = 60;
-};
+using options = example::server_options;
 
 class server {
 public:
@@ -248,25 +240,13 @@ int server::print_summary() {
 
 options parse(int argc, char** argv) {
     options o;
-    CLI::App app{
+    example::command_line line{
         "A TCP echo server in coroutines: io_uring, and every timeout on one timer wheel.\n"
         "Ends on SIGINT, SIGTERM or after --seconds, with a summary; exits non-zero if a "
         "timer\nfired early, or a timer, a request or a connection leaked.",
         "coroutine_server"};
-    const auto add = [&app](const char* name, auto& value, int least, int most, const char* what) {
-        app.add_option(name, value, what)->check(CLI::Range(least, most))->capture_default_str();
-    };
-    app.add_option("--address", o.address, "IPv4 address to listen on")->capture_default_str();
-    add("--port", o.port, 0, 65'535, "port to listen on; 0: any free one");
-    app.add_option("--port-file", o.port_file, "write the port to this file once listening");
-    add("--connections", o.connections, 1, 1'000'000,
-        "connections at a time to have descriptors for");
-    add("--idle-ms", o.idle_ms, 1, 86'400'000,
-        "close a connection that says nothing for this long, in ms");
-    add("--write-ms", o.write_ms, 1, 86'400'000,
-        "close a connection that does not take its echo in this many ms");
-    add("--seconds", o.seconds, 1, 86'400, "end after this many seconds, if no signal comes first");
-    example::parse_or_exit(app, argc, argv);
+    example::add_server_options(line, o);
+    line.parse_or_exit(argc, argv);
     return o;
 }
 

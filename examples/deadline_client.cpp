@@ -369,21 +369,18 @@ int client::report(const example::server_totals& server) {
 
 options parse(int argc, char** argv) {
     options o;
-    CLI::App app{
+    example::command_line line{
         "Calls with deadlines, retries and a heartbeat, to a server on the loopback that "
         "drops and delays\nanswers, and sleeps at times. Ends after --seconds or on SIGINT; "
         "exits non-zero if the books of\ncalls, datagrams and timers do not balance.",
         "deadline_client"};
-    const auto add = [&app](const char* name, auto& value, double least, double most,
-                            const char* what) {
-        app.add_option(name, value, what)->check(CLI::Range(least, most))->capture_default_str();
-    };
-    add("--callers", o.callers, 1, 10'000, "callers, each with one call at a time");
-    add("--seconds", o.seconds, 1, 3600, "how long to go on, in seconds");
-    add("--deadline-ms", o.deadline_ms, 1, 60'000, "a call that takes longer has failed, in ms");
-    add("--drop", o.server.drop, 0, 1, "share of datagrams that the server drops");
-    add("--delay", o.server.delay, 0, 1, "share of answers that it delays");
-    example::parse_or_exit(app, argc, argv);
+    line.add_number("--callers", o.callers, 1, 10'000, "callers, each with one call at a time");
+    line.add_number("--seconds", o.seconds, 1, 3600, "how long to go on, in seconds");
+    line.add_number("--deadline-ms", o.deadline_ms, 1, 60'000,
+                    "a call that takes longer has failed, in ms");
+    line.add_number("--drop", o.server.drop, 0, 1, "share of datagrams that the server drops");
+    line.add_number("--delay", o.server.delay, 0, 1, "share of answers that it delays");
+    line.parse_or_exit(argc, argv);
     return o;
 }
 

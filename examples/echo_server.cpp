@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "command_line.hpp"
 #include "descriptors.hpp"
 #include "disturbance.hpp"
 #include "drivers.hpp"
@@ -19,6 +18,7 @@
 #include "listener.hpp"
 #include "prometheus.hpp"
 #include "ring.hpp"
+#include "server_options.hpp"
 #include "signals.hpp"
 #include "text_port.hpp"
 #include "timer_books.hpp"
@@ -29,16 +29,9 @@ using example::connection;
 using example::time_point;
 using std::chrono::milliseconds;
 
-struct options {
-    std::string address = "127.0.0.1";
-    std::uint16_t port = 0;
-    std::string port_file;
+struct options : example::server_options {
     std::string driver = "wait";
     std::string record;
-    unsigned connections = 4000;
-    unsigned idle_ms = 2000;
-    unsigned write_ms = 1000;
-    unsigned seconds = 60;
     bool plain_accept = false;
     std::optional<std::uint16_t> metrics;
     example::disturbance::extent disturbance;
@@ -267,61 +260,34 @@ int server::print_summary() {
     return totals_.leaked() == 0 && books_.sound() ? 0 : 1;
 }
 
-void add_soak_options(CLI::App& app, example::disturbance::extent& d) {
-    app.add_option("--stall-ms", d.stall_ms,
-                   "for soaks: block the loop this long in a callback, in ms")
-        ->check(CLI::Range(0, 10'000))
-        ->capture_default_str();
-    app.add_option("--stall-every-ms", d.stall_every_ms, "how often, in ms")
-        ->check(CLI::Range(1, 86'400'000))
-        ->capture_default_str();
-    app.add_option("--restless", d.restless,
-                   "for soaks: timers that move each other about from their callbacks")
-        ->check(CLI::Range(0, 1'000'000))
-        ->capture_default_str();
+void add_soak_options(example::command_line& line, example::disturbance::extent& d) {
+    line.add_number("--stall-ms", d.stall_ms, 0, 10'000,
+                    "for soaks: block the loop this long in a callback, in ms");
+    line.add_number("--stall-every-ms", d.stall_every_ms, 1, 86'400'000, "how often, in ms");
+    line.add_number("--restless", d.restless, 0, 1'000'000,
+                    "for soaks: timers that move each other about from their callbacks");
 }
 
 options parse(int argc, char** argv) {
     options o;
-    CLI::App app{
+    example::command_line line{
         "A TCP echo server: io_uring, and every timeout on one timer wheel.\n"
         "Ends on SIGINT, SIGTERM or after --seconds, with a summary; on SIGUSR1 prints what is in\n"
         "its wheel. Exits non-zero if a timer fired early or was lost, or a connection leaked.",
         "echo_server"};
-    app.add_option("--address", o.address, "IPv4 address to listen on")->capture_default_str();
-    app.add_option("--port", o.port, "port to listen on; 0: any free one")
-        ->check(CLI::Range(0, 65'535))
-        ->capture_default_str();
-    app.add_option("--port-file", o.port_file, "write the port to this file once listening");
-    app.add_option("--driver", o.driver,
-                   "what wakes the server for a timer: its own wait, a timeout in the ring, or a "
-                   "timerfd")
-        ->check(CLI::IsMember({"wait", "timeout", "timerfd"}))
-        ->capture_default_str();
-    app.add_option("--connections", o.connections, "connections at a time to have descriptors for")
-        ->check(CLI::Range(1, 1'000'000))
-        ->capture_default_str();
-    app.add_option("--idle-ms", o.idle_ms,
-                   "close a connection that says nothing for this long, in ms")
-        ->check(CLI::Range(1, 86'400'000))
-        ->capture_default_str();
-    app.add_option("--write-ms", o.write_ms,
-                   "close a connection that does not take its echo in this many ms")
-        ->check(CLI::Range(1, 86'400'000))
-        ->capture_default_str();
-    app.add_option("--seconds", o.seconds, "end after this many seconds, if no signal comes first")
-        ->check(CLI::Range(1, 86'400))
-        ->capture_default_str();
-    app.add_option("--record", o.record,
-                   "write the timers' operations to this file, for bench/replay");
-    app.add_flag("--plain-accept", o.plain_accept,
-                 "one request for each connection, as on kernels without multishot accept");
-    app.add_option("--metrics", o.metrics,
-                   "serve /metrics (for Prometheus) and /census on this port of 127.0.0.1; 0: any "
-                   "free one")
-        ->check(CLI::Range(0, 65'535));
-    add_soak_options(app, o.disturbance);
-    example::parse_or_exit(app, argc, argv);
+    example::add_server_options(line, o);
+    line.add_choice("--driver", o.driver, {"wait", "timeout", "timerfd"},
+                    "what wakes the server for a timer: its own wait, a timeout in the ring, or a "
+                    "timerfd");
+    line.add_text("--record", o.record,
+                  "write the timers' operations to this file, for bench/replay");
+    line.add_flag("--plain-accept", o.plain_accept,
+                  "one request for each connection, as on kernels without multishot accept");
+    line.add_number("--metrics", o.metrics, 0, 65'535,
+                    "serve /metrics (for Prometheus) and /census on this port of 127.0.0.1; 0: any "
+                    "free one");
+    add_soak_options(line, o.disturbance);
+    line.parse_or_exit(argc, argv);
     return o;
 }
 

@@ -23,7 +23,7 @@ using tvec::jiffies;
 
 struct options {
     unsigned hz = 60;
-    unsigned seconds = 5;
+    unsigned seconds = 0;
     bool simulated = false;
 };
 
@@ -264,20 +264,18 @@ int run(const options& o) {
 
 options parse(int argc, char** argv) {
     options o;
-    CLI::App app{"A game server's loop whose jiffy is a frame. Prints how late its frames began; "
-                 "exits non-zero if\na timer fired in a wrong frame or was lost.",
-                 "game_loop"};
-    app.add_option("--hz", o.hz, "frames per second")
-        ->check(CLI::IsMember({60, 128}))
-        ->capture_default_str();
-    const auto* seconds =
-        app.add_option("--seconds", o.seconds, "how long to play; simulated: 3600")
-            ->check(CLI::Range(1, 86'400))
-            ->capture_default_str();
-    app.add_flag("--simulated", o.simulated,
-                 "on a clock that is set and not waited for, with stalls; twice, to compare");
-    example::parse_or_exit(app, argc, argv);
-    if (o.simulated && seconds->count() == 0) o.seconds = 3600;
+    example::command_line line{
+        "A game server's loop whose jiffy is a frame. Prints how late its frames began; "
+        "exits non-zero if\na timer fired in a wrong frame or was lost.",
+        "game_loop"};
+    std::optional<unsigned> seconds;
+    line.add_choice("--hz", o.hz, {60, 128}, "frames per second");
+    line.add_number("--seconds", seconds, 1, 86'400,
+                    "how long to play; if it is not said 5, or 3600 if simulated");
+    line.add_flag("--simulated", o.simulated,
+                  "on a clock that is set and not waited for, with stalls; twice, to compare");
+    line.parse_or_exit(argc, argv);
+    o.seconds = seconds.value_or(o.simulated ? 3600 : 5);
     return o;
 }
 

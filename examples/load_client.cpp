@@ -391,31 +391,27 @@ int load::print_summary() {
 
 options parse(int argc, char** argv) {
     options o;
-    CLI::App app{
+    example::command_line line{
         "Clients for echo_server. Ends after --seconds with a summary; exits non-zero if an "
         "echo was\nwrong, or a timer fired early or was lost.",
         "load_client"};
-    const auto add = [&app](const char* name, auto& value, double least, double most,
-                            const char* what) {
-        app.add_option(name, value, what)->check(CLI::Range(least, most))->capture_default_str();
-    };
-    app.add_option("--address", o.address, "IPv4 address of the server")->capture_default_str();
-    add("--port", o.port, 1, 65'535, "port of the server");
-    add("--connections", o.connections, 1, 1'000'000, "clients at a time");
-    add("--seconds", o.seconds, 1, 86'400, "how long to go on, in seconds");
-    add("--think-ms", o.think_ms, 0, 3'600'000,
-        "mean pause between an echo and the next message, in ms; each is "
-        "picked from 0 to twice that");
-    add("--reply-ms", o.reply_ms, 1, 3'600'000,
-        "an echo that takes more ms than this counts as too late");
-    add("--silent", o.silent, 0, 1, "share of clients that never say anything");
-    add("--half-open", o.half_open, 0, 1, "share of clients that send and never read");
-    app.get_option("--port")->required();
-    app.callback([&o] {
-        if (o.silent + o.half_open > 1)
-            throw CLI::ValidationError("--silent and --half-open", "are more than 1 together");
+    line.add_text("--address", o.address, "IPv4 address of the server");
+    line.add_number("--port", o.port, 1, 65'535, "port of the server");
+    line.add_number("--connections", o.connections, 1, 1'000'000, "clients at a time");
+    line.add_number("--seconds", o.seconds, 1, 86'400, "how long to go on, in seconds");
+    line.add_number("--think-ms", o.think_ms, 0, 3'600'000,
+                    "mean pause between an echo and the next message, in ms; each is "
+                    "picked from 0 to twice that");
+    line.add_number("--reply-ms", o.reply_ms, 1, 3'600'000,
+                    "an echo that takes more ms than this counts as too late");
+    line.add_number("--silent", o.silent, 0, 1, "share of clients that never say anything");
+    line.add_number("--half-open", o.half_open, 0, 1, "share of clients that send and never read");
+    line.require("--port");
+    line.add_rule([&o] {
+        return o.silent + o.half_open > 1 ? "--silent and --half-open are more than 1 together"
+                                          : "";
     });
-    example::parse_or_exit(app, argc, argv);
+    line.parse_or_exit(argc, argv);
     return o;
 }
 

@@ -15,12 +15,12 @@
 
 #include <fmt/format.h>
 
-#include "command_line.hpp"
 #include "echo_connection.hpp"
 #include "figures.hpp"
 #include "leases.hpp"
 #include "listener.hpp"
 #include "mail.hpp"
+#include "server_options.hpp"
 #include "signals.hpp"
 #include "tvec/uring_wait.hpp"
 
@@ -31,17 +31,10 @@ using example::message;
 using example::time_point;
 using std::chrono::milliseconds;
 
-struct options {
-    std::string address = "127.0.0.1";
-    std::uint16_t port = 0;
-    std::string port_file;
+struct options : example::server_options {
     std::string messages = "auto";
     unsigned shards = std::max(1u, std::thread::hardware_concurrency());
-    unsigned connections = 4000;
-    unsigned idle_ms = 2000;
-    unsigned write_ms = 1000;
     unsigned lease_ms = 500;
-    unsigned seconds = 60;
 };
 
 // What a shard has done, for when its thread has ended.
@@ -414,35 +407,21 @@ int server::report() {
 
 options parse(int argc, char** argv) {
     options o;
-    CLI::App app{
+    example::command_line line{
         "The TCP echo server on many cores: a ring, a wheel and a listener per thread, and "
         "timers on other\nshards' wheels by message. Ends on SIGINT, SIGTERM or after "
         "--seconds, with a summary for each\nshard; exits non-zero if a timer or an answer "
         "came early or was lost, or a connection leaked.",
         "sharded_server"};
-    const auto add = [&app](const char* name, auto& value, double least, double most,
-                            const char* what) {
-        app.add_option(name, value, what)->check(CLI::Range(least, most))->capture_default_str();
-    };
-    app.add_option("--address", o.address, "IPv4 address to listen on")->capture_default_str();
-    add("--port", o.port, 0, 65'535, "port to listen on; 0: any free one");
-    app.add_option("--port-file", o.port_file, "write the port to this file once listening");
-    app.add_option("--messages", o.messages,
-                   "how shards write to each other: ring, queue, or auto, which is ring where the "
-                   "kernel can")
-        ->check(CLI::IsMember({"auto", "ring", "queue"}))
-        ->capture_default_str();
-    add("--shards", o.shards, 1, 64, "threads");
-    add("--connections", o.connections, 1, 1'000'000,
-        "connections at a time to have descriptors for");
-    add("--idle-ms", o.idle_ms, 1, 86'400'000,
-        "close a connection that says nothing for this long, in ms");
-    add("--write-ms", o.write_ms, 1, 86'400'000,
-        "close a connection that does not take its echo in this many ms");
-    add("--lease-ms", o.lease_ms, 1, 86'400'000,
+    example::add_server_options(line, o);
+    line.add_choice("--messages", o.messages, {"auto", "ring", "queue"},
+                    "how shards write to each other: ring, queue, or auto, which is ring where the "
+                    "kernel can");
+    line.add_number("--shards", o.shards, 1, 64, "threads");
+    line.add_number(
+        "--lease-ms", o.lease_ms, 1, 86'400'000,
         "mean length of a lease, in ms; each is picked from half to one and a half of it");
-    add("--seconds", o.seconds, 1, 86'400, "end after this many seconds, if no signal comes first");
-    example::parse_or_exit(app, argc, argv);
+    line.parse_or_exit(argc, argv);
     return o;
 }
 

@@ -1,0 +1,109 @@
+#include "command_line.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <CLI/CLI.hpp>
+
+namespace example {
+
+namespace {
+
+// All options are declared here, so that they behave alike.
+template <class Value>
+CLI::Option& add_one(CLI::App& app, const char* name, Value& value, const char* what) {
+    return *app.add_option(name, value, what)->take_last();
+}
+
+template <class Value>
+CLI::Option& add_several(CLI::App& app, const char* name, Value& values, const char* what) {
+    return *app.add_option(name, values, what)->delimiter(',')->capture_default_str();
+}
+
+}  // namespace
+
+command_line::command_line(const char* about, const char* program)
+    : app_(std::make_unique<CLI::App>(about, program)) {}
+command_line::~command_line() = default;
+
+void command_line::add_text(const char* name, std::string& value, const char* what) {
+    add_one(*app_, name, value, what).capture_default_str();
+}
+
+void command_line::add_flag(const char* name, bool& value, const char* what) {
+    app_->add_flag(name, value, what);
+}
+
+template <class Number>
+void command_line::add_number(const char* name, Number& value, std::type_identity_t<Number> least,
+                              std::type_identity_t<Number> most, const char* what) {
+    add_one(*app_, name, value, what).check(CLI::Range(least, most))->capture_default_str();
+}
+
+template <class Number>
+void command_line::add_number(const char* name, std::optional<Number>& value,
+                              std::type_identity_t<Number> least, std::type_identity_t<Number> most,
+                              const char* what) {
+    add_one(*app_, name, value, what).check(CLI::Range(least, most));
+}
+
+template <class Value>
+void command_line::add_choice(const char* name, Value& value, const std::vector<Value>& choices,
+                              const char* what) {
+    add_one(*app_, name, value, what).check(CLI::IsMember(choices))->capture_default_str();
+}
+
+void command_line::add_texts(const char* name, std::vector<std::string>& values, const char* what) {
+    add_several(*app_, name, values, what);
+}
+
+void command_line::add_choices(const char* name, std::vector<std::string>& values,
+                               const std::vector<std::string>& choices, const char* what) {
+    add_several(*app_, name, values, what).check(CLI::IsMember(choices));
+}
+
+template <class Number>
+void command_line::add_numbers(const char* name, std::vector<Number>& values, Number least,
+                               Number most, const char* what) {
+    add_several(*app_, name, values, what).check(CLI::Range(least, most));
+}
+
+void command_line::require(const char* name) { app_->get_option(name)->required(); }
+
+void command_line::parse_or_exit(int argc, char** argv) {
+    try {
+        app_->parse(argc, argv);
+    } catch (const CLI::Success& e) {
+        std::exit(app_->exit(e));
+    } catch (const CLI::ParseError& e) {
+        refuse(e.what());
+    }
+    for (const auto& rule : rules_)
+        if (const std::string fault = rule(); !fault.empty()) refuse(fault);
+}
+
+void command_line::refuse(const std::string& fault) const {
+    fmt::print(stderr, "{}: {} (see --help)\n", app_->get_name(), fault);
+    std::exit(2);
+}
+
+#define INSTANTIATE(Number)                                                                        \
+    template void command_line::add_number(const char*, Number&, Number, Number, const char*);     \
+    template void command_line::add_number(const char*, std::optional<Number>&, Number, Number,    \
+                                           const char*);                                           \
+    template void command_line::add_numbers(const char*, std::vector<Number>&, Number, Number,     \
+                                            const char*);                                          \
+    template void command_line::add_choice(const char*, Number&, const std::vector<Number>&,       \
+                                           const char*);
+
+INSTANTIATE(unsigned short)
+INSTANTIATE(int)
+INSTANTIATE(unsigned)
+INSTANTIATE(unsigned long)
+INSTANTIATE(unsigned long long)
+INSTANTIATE(double)
+template void command_line::add_choice(const char*, std::string&, const std::vector<std::string>&,
+                                       const char*);
+#undef INSTANTIATE
+
+}  // namespace example
