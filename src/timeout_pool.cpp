@@ -96,8 +96,11 @@ void run_timeout(timer_wheel&, timer& t) {
 
 void timeout_core::fire(timeout_node& n) {
     const in_user_code here(*this);
+    const jiffies late = late_by(n);
     ++counters_.fired;
-    const timeout_call c{timeout_slabs::handle_of(n), n.period != 0 ? renew(n) : 0};
+    counters_.late += late;
+    counters_.latest = std::max(counters_.latest, late);
+    const timeout_call c{timeout_slabs::handle_of(n), n.period != 0 ? renew(n, late) : 0};
     n.phase = n.period != 0 ? timeout_phase::running_again : timeout_phase::running;
     if (n.period == 0) --pending_;
     std::exception_ptr thrown = call(n, c);
@@ -105,13 +108,17 @@ void timeout_core::fire(timeout_node& n) {
     report(c.self, std::move(thrown));
 }
 
-/// Arms a periodic timeout for its next period. Returns how many are passed over to get there.
-jiffies timeout_core::renew(timeout_node& n) noexcept {
+/// How far the wheel has got, or has been told to go, beyond the deadline.
+jiffies timeout_core::late_by(const timeout_node& n) const noexcept {
     const jiffies reached = wheel_.now() + wheel_.behind();
-    const jiffies late = reached > n.due ? reached - n.due : 0;
+    return reached > n.due ? reached - n.due : 0;
+}
+
+/// Arms a periodic timeout for its next period. Returns how many are passed over to get there.
+jiffies timeout_core::renew(timeout_node& n, jiffies late) noexcept {
     const jiffies missed = n.policy == missed_periods::burst ? 0 : late / n.period;
     const bool moves_phase = n.policy == missed_periods::delay && missed != 0;
-    n.due = later(moves_phase ? reached : n.due + missed * n.period, n.period);
+    n.due = later(n.due + (moves_phase ? late : missed * n.period), n.period);
     wheel_.arm_at(n.alarm, n.due);
     counters_.missed += missed;
     return missed;

@@ -229,7 +229,10 @@ private:
         if (handed_over_) return;
         require(e.armed && e.state == timeout_state::pending, "called though not pending");
         require(e.alarm == now(), "called at another tick");
+        const jiffies reached = now() + on_.timers.wheel().behind();
+        late_ += reached - std::min(reached, e.due);
         require(c.missed == renew(e), "missed periods");
+        require(on_.pool.count().late == late_, "lateness");
         e.state = timeout_state::running;
         compare();
         for (auto acts = below(4); acts != 0; --acts) below(3) ? act_once() : act_on_self(e);
@@ -338,6 +341,7 @@ private:
     bool stopped_ = false;
     bool handed_over_ = false;
     std::uint64_t calls_ = 0;
+    jiffies late_ = 0;  // ticks, in sum
     std::optional<std::string> failure_;
 };
 

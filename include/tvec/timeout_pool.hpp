@@ -59,6 +59,10 @@ public:
     ///  - rejected: calls of `schedule` and its like that were refused, for whatever reason
     ///  - failed: calls of functions that threw
     ///  - missed: periods that periodic timeouts passed over
+    ///  - late: ticks by which functions were called after their deadlines, in sum; late / fired is
+    ///    the mean. A call is late by what `run` still had to do or had been kept from: 0 if it is
+    ///    called often enough
+    ///  - latest: ticks by which the latest of these calls came
     using counters = detail::timeout_core::counters;
 
     /// Called with what a function has thrown, when its timeout has ended.

@@ -25,6 +25,8 @@ public:
         std::uint64_t rejected = 0;
         std::uint64_t failed = 0;
         std::uint64_t missed = 0;
+        jiffies late = 0;
+        jiffies latest = 0;
     };
     using exception_hook = std::function<void(timeout_handle, std::exception_ptr)>;
 
@@ -66,7 +68,8 @@ private:
     timeout_handle admit(timeout_node& n) noexcept;
     void armed(timeout_node& n) noexcept;
     void fire(timeout_node& n);
-    jiffies renew(timeout_node& n) noexcept;
+    jiffies late_by(const timeout_node& n) const noexcept;
+    jiffies renew(timeout_node& n, jiffies late) noexcept;
     std::exception_ptr call(timeout_node& n, const timeout_call& c);
     void finish(timeout_node& n) noexcept;
     void release(timeout_node& n, timeout_phase outcome) noexcept;
