@@ -118,15 +118,14 @@ void print_counters(const options& o, const plan& p) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    const options o = parse(argc, argv);
-    pin_to(o.cpu);
-    const plan p(o.timers);
-    fmt::print("{}\n", machine());
-    print_times(o, p);
-    print_counters(o, p);
-    return 0;
-} catch (const std::exception& e) {
-    fmt::print(stderr, "cycles: {}\n", e.what());
-    return 1;
+int main(int argc, char** argv) {
+    return example::run_program("cycles", [&] {
+        const options o = parse(argc, argv);
+        pin_to(o.cpu);
+        const plan p(o.timers);
+        fmt::print("{}\n", machine());
+        print_times(o, p);
+        print_counters(o, p);
+        return 0;
+    });
 }

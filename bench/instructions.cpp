@@ -56,14 +56,13 @@ options parse(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    const options o = parse(argc, argv);
-    if (o.compiler) fmt::print("{} {}\n", compiler(), BENCH_FLAGS);
-    if (o.list)
-        for (const auto& e : exercise::all) fmt::print("{}\n", e.name);
-    if (!o.operation.empty()) repeat(o);
-    return 0;
-} catch (const std::exception& e) {
-    fmt::print(stderr, "instructions: {}\n", e.what());
-    return 1;
+int main(int argc, char** argv) {
+    return example::run_program("instructions", [&] {
+        const options o = parse(argc, argv);
+        if (o.compiler) fmt::print("{} {}\n", compiler(), BENCH_FLAGS);
+        if (o.list)
+            for (const auto& e : exercise::all) fmt::print("{}\n", e.name);
+        if (!o.operation.empty()) repeat(o);
+        return 0;
+    });
 }

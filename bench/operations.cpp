@@ -52,19 +52,18 @@ std::vector<std::string> columns(const options& o) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    const options o = parse(argc, argv);
-    pin_to(o.cpu);
-    report r;
-    for (const std::size_t n : o.sizes) std::make_unique<tournament>(n, o.how, r)->run();
-    for (const std::string& file : o.also) r.add_from(file);
-    fmt::print("{}\nmedians of {} repetitions; ratio: tvec / best rival\n\n", machine(),
-               o.how.repetitions);
-    r.print(columns(o));
-    if (!o.csv.empty()) r.write_csv(o.csv, machine());
-    if (!o.json.empty()) r.write_json(o.json, machine());
-    return 0;
-} catch (const std::exception& e) {
-    fmt::print(stderr, "operations: {}\n", e.what());
-    return 1;
+int main(int argc, char** argv) {
+    return example::run_program("operations", [&] {
+        const options o = parse(argc, argv);
+        pin_to(o.cpu);
+        report r;
+        for (const std::size_t n : o.sizes) std::make_unique<tournament>(n, o.how, r)->run();
+        for (const std::string& file : o.also) r.add_from(file);
+        fmt::print("{}\nmedians of {} repetitions; ratio: tvec / best rival\n\n", machine(),
+                   o.how.repetitions);
+        r.print(columns(o));
+        if (!o.csv.empty()) r.write_csv(o.csv, machine());
+        if (!o.json.empty()) r.write_json(o.json, machine());
+        return 0;
+    });
 }

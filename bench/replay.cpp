@@ -56,27 +56,26 @@ void describe(const recording& r) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    options o = parse(argc, argv);
-    pin_to(o.cpu);
-    const recording recorded(o.file);
-    const plan p(recorded.header().timers);
-    const ground g(p.size(), false);
-    report r;
-    for (unsigned k = 0; k < o.repetitions; ++k)
-        for (const contender& c : contenders()) {
-            if (std::find(o.with.begin(), o.with.end(), c.name) == o.with.end()) continue;
-            const double spent = c.replay({p, g, false}, recorded);
-            require_same_fires(recorded, c.name);
-            r.row("replay, per operation", "ns", p.size()).by[std::string(c.name)].add(spent);
-        }
-    fmt::print("{}\n", machine());
-    describe(recorded);
-    fmt::print("medians of {} repetitions; ratio: tvec / best rival\n\n", o.repetitions);
-    std::erase(o.with, "tvec");
-    r.print(o.with);
-    return 0;
-} catch (const std::exception& e) {
-    fmt::print(stderr, "replay: {}\n", e.what());
-    return 1;
+int main(int argc, char** argv) {
+    return example::run_program("replay", [&] {
+        options o = parse(argc, argv);
+        pin_to(o.cpu);
+        const recording recorded(o.file);
+        const plan p(recorded.header().timers);
+        const ground g(p.size(), false);
+        report r;
+        for (unsigned k = 0; k < o.repetitions; ++k)
+            for (const contender& c : contenders()) {
+                if (std::find(o.with.begin(), o.with.end(), c.name) == o.with.end()) continue;
+                const double spent = c.replay({p, g, false}, recorded);
+                require_same_fires(recorded, c.name);
+                r.row("replay, per operation", "ns", p.size()).by[std::string(c.name)].add(spent);
+            }
+        fmt::print("{}\n", machine());
+        describe(recorded);
+        fmt::print("medians of {} repetitions; ratio: tvec / best rival\n\n", o.repetitions);
+        std::erase(o.with, "tvec");
+        r.print(o.with);
+        return 0;
+    });
 }

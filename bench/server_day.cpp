@@ -66,10 +66,9 @@ void serve(const options& o) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    serve(parse(argc, argv));
-    return 0;
-} catch (const std::exception& e) {
-    fmt::print(stderr, "server_day: {}\n", e.what());
-    return 1;
+int main(int argc, char** argv) {
+    return example::run_program("server_day", [&] {
+        serve(parse(argc, argv));
+        return 0;
+    });
 }

@@ -87,6 +87,13 @@ void command_line::refuse(const std::string& fault) const {
     std::exit(2);
 }
 
+int run_program(const char* program, const std::function<int()>& body) try {
+    return body();
+} catch (const std::exception& e) {
+    fmt::print(stderr, "{}: {}\n", program, e.what());
+    return 1;
+}
+
 #define INSTANTIATE(Number)                                                                        \
     template void command_line::add_number(const char*, Number&, Number, Number, const char*);     \
     template void command_line::add_number(const char*, std::optional<Number>&, Number, Number,    \

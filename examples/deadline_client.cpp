@@ -394,9 +394,6 @@ int run(const options& o) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    return run(parse(argc, argv));
-} catch (const std::exception& e) {
-    fmt::print(stderr, "deadline_client: {}\n", e.what());
-    return 1;
+int main(int argc, char** argv) {
+    return example::run_program("deadline_client", [&] { return run(parse(argc, argv)); });
 }

@@ -281,9 +281,6 @@ options parse(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    return run(parse(argc, argv));
-} catch (const std::exception& e) {
-    fmt::print(stderr, "game_loop: {}\n", e.what());
-    return 1;
+int main(int argc, char** argv) {
+    return example::run_program("game_loop", [&] { return run(parse(argc, argv)); });
 }

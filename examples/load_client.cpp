@@ -417,10 +417,9 @@ options parse(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    load l(parse(argc, argv));
-    return l.run();
-} catch (const std::exception& e) {
-    fmt::print(stderr, "load_client: {}\n", e.what());
-    return 1;
+int main(int argc, char** argv) {
+    return example::run_program("load_client", [&] {
+        load l(parse(argc, argv));
+        return l.run();
+    });
 }

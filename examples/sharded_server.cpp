@@ -427,10 +427,9 @@ options parse(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    server s(parse(argc, argv));
-    return s.run();
-} catch (const std::exception& e) {
-    fmt::print(stderr, "sharded_server: {}\n", e.what());
-    return 1;
+int main(int argc, char** argv) {
+    return example::run_program("sharded_server", [&] {
+        server s(parse(argc, argv));
+        return s.run();
+    });
 }
