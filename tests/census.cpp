@@ -194,6 +194,15 @@ Test(census, the_dump_counts_each_level_in_use_and_lists_its_timers) {
     CHECK(text.find("in level 0 idle, expired at 9\n") != std::string::npos);
 }
 
+Test(census, the_dump_shows_what_is_beyond_the_levels) {
+    timer_wheel wheel;
+    probe far;
+    wheel.arm_at(far.t, jiffies{1} << 40);
+    const std::string text = dump(wheel);
+    CHECK_EQ(lines_with(text, "overflow: "), 1);
+    CHECK(text.find("in overflow expires at 1099511627776\n") != std::string::npos);
+}
+
 Test(census, the_dump_lists_no_more_timers_than_asked_for) {
     timer_wheel wheel;
     const auto all = support::probes(10);

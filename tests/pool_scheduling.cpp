@@ -137,6 +137,14 @@ Test(pool_scheduling, a_handle_is_a_small_value_that_may_be_a_key) {
     CHECK(index.begin()->first);
 }
 
+Test(pool_scheduling, what_remains_of_more_than_a_duration_can_say_is_cut_to_the_most_it_can) {
+    using clock = tvec::manual_clock;
+    clock::set(clock::time_point(-1h));
+    pooled on;
+    const timeout_handle h = on.pool.schedule(std::chrono::hours::max(), [] {}).handle;
+    CHECK(*on.pool.remaining(h) == clock::duration::max());
+}
+
 Test(pool_scheduling, what_remains_counts_down_to_the_deadline_and_not_below_zero) {
     pooled on;
     const auto h = on.pool.schedule(10ms, [] {}).handle;
