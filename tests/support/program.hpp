@@ -31,6 +31,8 @@ enum class verb : std::uint8_t {
     script,        // the next few operations are what the subject does when it fires
     fail,          // in a script: throws
     rebuild,       // destroys the wheel, and makes one that starts elsewhere
+    arm_if_pending,
+    arm_if_earlier,
 };
 
 struct operation {
@@ -51,8 +53,16 @@ struct operation {
     };
 
     verb action() const {
-        // Rare things take a value of their own out of the 256.
-        return what == 255 ? verb::rebuild : verbs[what % verbs.size()];
+        switch (what) {  // rare things take a value of their own out of the 256
+        case 253:
+            return verb::arm_if_pending;
+        case 254:
+            return verb::arm_if_earlier;
+        case 255:
+            return verb::rebuild;
+        default:
+            return verbs[what % verbs.size()];
+        }
     }
     int subject() const { return who % 32; }
     bool on_self() const { return who & 32; }  // in a script

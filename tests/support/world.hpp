@@ -132,6 +132,10 @@ private:
             return arm_within(s, id, later(s.wheel->now(), distance(op, s)), op.offset);
         case verb::arm_next:
             return arm_next(s, id, distance(op, s));
+        case verb::arm_if_pending:
+            return arm_if_pending(s, id, later(s.wheel->now(), distance(op, s)));
+        case verb::arm_if_earlier:
+            return arm_if_earlier(s, id, later(s.wheel->now(), distance(op, s)));
         case verb::cancel:
             return cancel(id);
         case verb::destroy:
@@ -201,6 +205,22 @@ private:
 
     void arm_at(side& s, int id, jiffies tick) {
         note_arm(s, id, tick, s.wheel->arm_at(timer(id), tick));
+    }
+
+    void arm_if_pending(side& s, int id, jiffies tick) {
+        const jiffies before = timer(id).expires();
+        const bool is_pending = sides_[0].due.pending(id) || sides_[1].due.pending(id);
+        const bool was_pending = s.wheel->arm_if_pending(timer(id), tick);
+        if (is_pending) return note_arm(s, id, tick, was_pending);
+        expect(!was_pending && !timer(id).pending() && timer(id).expires() == before,
+               "armed though it was not pending");
+    }
+
+    void arm_if_earlier(side& s, int id, jiffies tick) {
+        const auto before = evicted_by(id) == 0 ? s.due.due(id) : std::nullopt;
+        const bool was_pending = s.wheel->arm_if_earlier(timer(id), tick);
+        if (!before || *before > tick) return note_arm(s, id, tick, was_pending);
+        expect(was_pending && timer(id).expires() == *before, "left an earlier deadline");
     }
 
     void arm_next(side& s, int id, jiffies period) {
