@@ -4,6 +4,7 @@
 #include <random>
 
 #include "support/check.hpp"
+#include "support/private_members.hpp"
 #include "support/probe.hpp"
 
 using support::jiffies;
@@ -94,6 +95,17 @@ Test(skipping, a_slot_is_emptied_in_few_bursts_spread_evenly_over_the_lap_before
         CHECK_EQ(done, all.size());
         CHECK_EQ(busy, bursts);
     }
+}
+
+// Cost no visit shows: `advance` returns at once before the tick `quiet`, and only before it.
+Test(skipping, the_ticks_between_two_bursts_are_idle) {
+    timer_wheel wheel;
+    const auto crowd = support::probes(40);
+    for (const auto& p : crowd) wheel.arm_at(p->t, 900);
+    const jiffies entered = tvec::geometry::entry_of(1, 900), lap = tvec::geometry::width_of(1);
+    wheel.advance(entered - lap);
+    CHECK_EQ(visits(wheel), 16);
+    CHECK_LE(wheel.now() + lap / 3, wheel.*member(support::of_wheel::quiet{}));
 }
 
 Test(skipping, the_bursts_of_one_level_do_not_hurry_those_of_another) {
