@@ -155,7 +155,8 @@ Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
     }
     // Two cached ticks, the slot's bit and its count. Not the head of the chain, without which it
     // looks like one that its timers have left, nor the sentinel's way back, which nobody takes.
-    CHECK_EQ(lost, 6);
+    // (With pointers of 4 bytes, that way back lies across two of these words.)
+    CHECK_EQ(lost, sizeof(void*) == 8 ? 6 : 7);
     CHECK_EQ(found, 4);
     CHECK_EQ(check(wheel), "");
 }

@@ -82,16 +82,16 @@ private:
 
     /// Below `fine` each value has a bucket; above, the highest bit and the four after it count.
     static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
-        if (value < fine) return value;
+        if (value < fine) return static_cast<std::size_t>(value);
         const auto coarse = static_cast<unsigned>(std::bit_width(value)) - fine_bits - 1;
-        return coarse * fine + (value >> coarse);
+        return coarse * fine + static_cast<std::size_t>(value >> coarse);
     }
 
     /// The value in the middle of a bucket.
     static constexpr std::uint64_t middle_of(std::size_t bucket) noexcept {
         if (bucket < fine) return bucket;
         const std::size_t coarse = bucket / fine - 1;
-        const std::uint64_t first = (fine + bucket % fine) << coarse;
+        const std::uint64_t first = std::uint64_t{fine + bucket % fine} << coarse;
         return first + ((std::uint64_t{1} << coarse) - 1) / 2;
     }
 
