@@ -217,9 +217,10 @@ private:
     }
 
     void arm_if_earlier(side& s, int id, jiffies tick) {
-        const auto before = evicted_by(id) == 0 ? s.due.due(id) : std::nullopt;
+        const auto before = s.due.due(id);
+        const bool stays = before && evicted_by(id) == 0 && *before <= tick;
         const bool was_pending = s.wheel->arm_if_earlier(timer(id), tick);
-        if (!before || *before > tick) return note_arm(s, id, tick, was_pending);
+        if (!stays) return note_arm(s, id, tick, was_pending);
         expect(was_pending && timer(id).expires() == *before, "left an earlier deadline");
     }
 
