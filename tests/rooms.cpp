@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "support/check.hpp"
-#include "tvec/detail/levels.hpp"
+#include "tvec/detail/core/levels.hpp"
 
 using namespace tvec::detail;
 using node = tvec::detail::link;

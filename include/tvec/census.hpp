@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "tvec/detail/export.hpp"
+#include "tvec/detail/core/export.hpp"
 #include "tvec/timer_wheel.hpp"
 
 namespace tvec {

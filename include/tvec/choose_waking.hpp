@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "tvec/detail/export.hpp"
+#include "tvec/detail/core/export.hpp"
 
 namespace tvec {
 

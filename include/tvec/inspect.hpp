@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tvec/census.hpp"  // IWYU pragma: export
-#include "tvec/detail/export.hpp"
+#include "tvec/detail/core/export.hpp"
 #include "tvec/timer_wheel.hpp"
 
 namespace tvec {

@@ -29,7 +29,7 @@
 #include <utility>
 
 #include "tvec/clocked_wheel.hpp"
-#include "tvec/detail/abandonable.hpp"
+#include "tvec/detail/coroutines/abandonable.hpp"
 
 namespace tvec {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "tvec/clocked_wheel.hpp"
-#include "tvec/detail/timeout_core.hpp"
+#include "tvec/detail/pool/timeout_core.hpp"
 #include "tvec/timeout_handle.hpp"
 
 namespace tvec {

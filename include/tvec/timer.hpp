@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "tvec/detail/chain.hpp"
-#include "tvec/detail/probes.hpp"
+#include "tvec/detail/core/chain.hpp"
+#include "tvec/detail/core/probes.hpp"
 #include "tvec/geometry.hpp"
 
 namespace tvec {

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "tvec/detail/export.hpp"
-#include "tvec/detail/levels.hpp"
-#include "tvec/detail/owner_thread.hpp"
-#include "tvec/detail/wheel_number.hpp"
+#include "tvec/detail/core/export.hpp"
+#include "tvec/detail/core/levels.hpp"
+#include "tvec/detail/core/owner_thread.hpp"
+#include "tvec/detail/core/wheel_number.hpp"
 #include "tvec/timer.hpp"
 
 namespace tvec {

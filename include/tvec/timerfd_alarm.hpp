@@ -4,8 +4,8 @@
 #pragma once
 
 #include "tvec/clocked_wheel.hpp"
-#include "tvec/detail/alarm_clock.hpp"
-#include "tvec/detail/export.hpp"
+#include "tvec/detail/core/export.hpp"
+#include "tvec/detail/drivers/alarm_clock.hpp"
 
 namespace tvec {
 

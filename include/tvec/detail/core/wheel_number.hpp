@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tvec/detail/chain.hpp"
+#include "tvec/detail/core/chain.hpp"
 
 namespace tvec::detail {
 

@@ -1,4 +1,4 @@
-#include "tvec/detail/wheel_number.hpp"
+#include "tvec/detail/core/wheel_number.hpp"
 
 #include <array>
 #include <atomic>

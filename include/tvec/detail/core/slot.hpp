@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "tvec/detail/chain.hpp"
+#include "tvec/detail/core/chain.hpp"
 #include "tvec/geometry.hpp"
 
 namespace tvec::detail {

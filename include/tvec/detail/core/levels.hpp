@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "tvec/detail/slot.hpp"
+#include "tvec/detail/core/slot.hpp"
 #include "tvec/geometry.hpp"
 
 namespace tvec::detail {

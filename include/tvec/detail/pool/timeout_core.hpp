@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "tvec/detail/export.hpp"
-#include "tvec/detail/timeout_slabs.hpp"
+#include "tvec/detail/core/export.hpp"
+#include "tvec/detail/pool/timeout_slabs.hpp"
 #include "tvec/timer_wheel.hpp"
 
 namespace tvec::detail {

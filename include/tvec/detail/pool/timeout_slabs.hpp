@@ -7,8 +7,8 @@
 #include <limits>
 #include <memory>
 
-#include "tvec/detail/export.hpp"
-#include "tvec/detail/timeout_node.hpp"
+#include "tvec/detail/core/export.hpp"
+#include "tvec/detail/pool/timeout_node.hpp"
 
 namespace tvec::detail {
 

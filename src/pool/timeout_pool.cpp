@@ -2,7 +2,7 @@
 #include <exception>
 #include <utility>
 
-#include "tvec/detail/timeout_core.hpp"
+#include "tvec/detail/pool/timeout_core.hpp"
 
 namespace tvec::detail {
 

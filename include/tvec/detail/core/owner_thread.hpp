@@ -2,7 +2,7 @@
 /// Which thread a wheel belongs to: for the assertions of debug builds.
 #pragma once
 
-#include "tvec/detail/export.hpp"
+#include "tvec/detail/core/export.hpp"
 
 namespace tvec::detail {
 

@@ -1,4 +1,4 @@
-#include "tvec/detail/owner_thread.hpp"
+#include "tvec/detail/core/owner_thread.hpp"
 
 namespace tvec::detail {
 
