@@ -20,10 +20,10 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
-#include "command_line.hpp"
-#include "descriptors.hpp"
-#include "figures.hpp"
-#include "ring.hpp"
+#include "../examples/support/command_line.hpp"
+#include "../examples/support/descriptors.hpp"
+#include "../examples/support/figures.hpp"
+#include "../examples/support/ring.hpp"
 #include "tvec/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 #include "tvec/uring_timeout.hpp"

@@ -21,7 +21,7 @@
 #include <memory>
 #include <vector>
 
-#include "../examples/recording_format.hpp"
+#include "../examples/support/recording_format.hpp"
 #include "objects.hpp"
 #include "plan.hpp"
 #include "tsc.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "../examples/command_line.hpp"
+#include "../examples/support/command_line.hpp"
 #include "exercises.hpp"
 #include "machine.hpp"
 

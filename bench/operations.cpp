@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../examples/command_line.hpp"
+#include "../examples/support/command_line.hpp"
 #include "machine.hpp"
 #include "tournament.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "../examples/command_line.hpp"
+#include "../examples/support/command_line.hpp"
 #include "contender.hpp"
 #include "machine.hpp"
 #include "recording.hpp"

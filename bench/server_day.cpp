@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "../examples/command_line.hpp"
+#include "../examples/support/command_line.hpp"
 #include "agreement.hpp"
 #include "contender.hpp"
 #include "floors.hpp"

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "command_line.hpp"
-#include "figures.hpp"
+#include "support/command_line.hpp"
+#include "support/figures.hpp"
 #include "tvec/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 

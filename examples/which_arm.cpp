@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "task.hpp"
+#include "support/task.hpp"
 #include "tvec/tvec.hpp"
 
 using namespace std::chrono_literals;

@@ -2,7 +2,7 @@
 // ring, for all timers, wakes any kind of wait.
 #include <poll.h>
 
-#include "../ring.hpp"
+#include "../support/ring.hpp"
 #include "conversation.hpp"
 #include "tvec/uring_timeout.hpp"
 

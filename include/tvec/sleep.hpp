@@ -215,7 +215,7 @@ inline sleeper sleep_for(timer_wheel& wheel, jiffies delay) noexcept {
 /// `if (const auto r = co_await f())` does not.
 ///
 /// What io_uring works on must outlive the request and not only the coroutine:
-/// examples/uring_requests.hpp shows how a receive is abandoned.
+/// examples/servers/uring_requests.hpp shows how a receive is abandoned.
 template <class Ticks, class Awaitable, std::integral Rep, class Period>
 timed<Awaitable>
 with_timeout(clocked_wheel<Ticks>& timers, Awaitable&& awaitable,

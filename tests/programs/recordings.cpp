@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../bench/recording.hpp"
-#include "../examples/recorder.hpp"
+#include "../examples/servers/recorder.hpp"
 #include "support/check.hpp"
 #include "tvec/timer_wheel.hpp"
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "../examples/task.hpp"
+#include "../examples/support/task.hpp"
 #include "tvec/sleep.hpp"
 
 namespace support {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "recording_format.hpp"
+#include "../support/recording_format.hpp"
 #include "tvec/timer.hpp"
 
 namespace example {

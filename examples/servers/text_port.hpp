@@ -15,9 +15,9 @@
 
 #include <fmt/format.h>
 
-#include "descriptors.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/ring.hpp"
 #include "listener.hpp"
-#include "ring.hpp"
 #include "timer_books.hpp"
 
 namespace example {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ring.hpp"
+#include "../support/ring.hpp"
 #include "timer_books.hpp"
 #include "tvec/timerfd_alarm.hpp"
 #include "tvec/uring_timeout.hpp"

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "descriptors.hpp"
-#include "ring.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/ring.hpp"
 
 namespace example {
 

@@ -15,8 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "../support/figures.hpp"
 #include "echo_connection.hpp"
-#include "figures.hpp"
 #include "leases.hpp"
 #include "listener.hpp"
 #include "mail.hpp"

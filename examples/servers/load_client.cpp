@@ -15,9 +15,9 @@
 
 #include <fmt/format.h>
 
-#include "command_line.hpp"
-#include "descriptors.hpp"
-#include "ring.hpp"
+#include "../support/command_line.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/ring.hpp"
 #include "signals.hpp"
 #include "timer_books.hpp"
 #include "tvec/uring_wait.hpp"

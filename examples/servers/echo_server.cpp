@@ -10,14 +10,14 @@
 
 #include <fmt/format.h>
 
-#include "descriptors.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/figures.hpp"
+#include "../support/ring.hpp"
 #include "disturbance.hpp"
 #include "drivers.hpp"
 #include "echo_connection.hpp"
-#include "figures.hpp"
 #include "listener.hpp"
 #include "prometheus.hpp"
-#include "ring.hpp"
 #include "server_options.hpp"
 #include "signals.hpp"
 #include "text_port.hpp"

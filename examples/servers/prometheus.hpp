@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "../support/figures.hpp"
 #include "echo_connection.hpp"
-#include "figures.hpp"
 #include "timer_books.hpp"
 
 namespace example {

@@ -10,8 +10,8 @@
 #include <chrono>
 #include <cstdint>
 
-#include "descriptors.hpp"
-#include "ring.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/ring.hpp"
 #include "timer_books.hpp"
 
 namespace example {

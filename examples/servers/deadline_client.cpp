@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "command_line.hpp"
+#include "../support/command_line.hpp"
 #include "flaky_server.hpp"
 #include "signals.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "command_line.hpp"
+#include "../support/command_line.hpp"
 
 namespace example {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "descriptors.hpp"
-#include "ring.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/ring.hpp"
 
 namespace example {
 

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "descriptors.hpp"
-#include "ring.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/ring.hpp"
 
 namespace example {
 

@@ -15,8 +15,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "descriptors.hpp"
-#include "ring.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/ring.hpp"
 
 namespace example {
 

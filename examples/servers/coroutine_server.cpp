@@ -9,12 +9,12 @@
 
 #include <fmt/format.h>
 
+#include "../support/figures.hpp"
+#include "../support/task.hpp"
 #include "echo_connection.hpp"
-#include "figures.hpp"
 #include "listener.hpp"
 #include "server_options.hpp"
 #include "signals.hpp"
-#include "task.hpp"
 #include "tvec/sleep.hpp"
 #include "tvec/uring_wait.hpp"
 #include "uring_requests.hpp"
