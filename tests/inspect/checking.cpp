@@ -1,7 +1,5 @@
 // P19: check() verifies every structural invariant of a wheel and says which one fails.
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
 #include <random>
 #include <utility>
 #include <vector>
@@ -17,26 +15,12 @@ using support::jiffies;
 using support::probe;
 using tvec::timer_wheel;
 namespace of_wheel = support::of_wheel;
+using of_wheel::set_word, of_wheel::words_of;
+using namespace support::of_timer;
 
 TestSuite(checking, .timeout = 60);
 
 namespace {
-
-// Where the words of a timer stand, as laid out in timer.hpp.
-enum word : std::size_t {
-    next = offsetof(tvec::detail::link, next),
-    back = offsetof(tvec::detail::link, back),
-    expires = sizeof(tvec::detail::link),
-};
-
-template <class T> T read(const tvec::timer& t, word w) {
-    T value;
-    std::memcpy(&value, reinterpret_cast<const std::byte*>(&t) + w, sizeof value);
-    return value;
-}
-template <class T> void write(tvec::timer& t, word w, T value) {
-    std::memcpy(reinterpret_cast<std::byte*>(&t) + w, &value, sizeof value);
-}
 
 // Overwrites a word of a linked timer, asks for the fault, and repairs it.
 template <class T> std::string fault_with(timer_wheel& wheel, tvec::timer& t, word w, T value) {
@@ -46,16 +30,6 @@ template <class T> std::string fault_with(timer_wheel& wheel, tvec::timer& t, wo
     write(t, w, was);
     CHECK_EQ(check(wheel), "");
     return fault;
-}
-
-// The wheel as words, to be compared and overwritten one by one.
-std::vector<std::uint64_t> words_of(const timer_wheel& wheel) {
-    std::vector<std::uint64_t> words(sizeof wheel / sizeof(std::uint64_t));
-    std::memcpy(words.data(), static_cast<const void*>(&wheel), sizeof wheel);
-    return words;
-}
-void set_word(timer_wheel& wheel, std::size_t i, std::uint64_t value) {
-    std::memcpy(reinterpret_cast<std::byte*>(&wheel) + i * sizeof value, &value, sizeof value);
 }
 
 // Changes one of the ticks that the wheel keeps, asks for the fault, and repairs it.
@@ -119,7 +93,7 @@ Test(checking, finds_a_timer_that_hangs_twice) {
     timer_wheel wheel;
     auto all = support::probes(5);  // the fifth hangs in the same chain as the first
     for (auto& p : all) wheel.arm_after(p->t, 100);
-    auto* const first = reinterpret_cast<tvec::detail::link*>(&all[0]->t);
+    auto* const first = link_of(all[0]->t);
     const std::string fault = fault_with(wheel, all[0]->t, next, first);
     CHECK(mentions(fault, "points back to"));
 }
@@ -130,7 +104,7 @@ Test(checking, finds_more_timers_than_a_slot_counts) {
     wheel.arm_after(p.t, 100);
     auto* const sentinel = read<tvec::detail::link*>(p.t, next);
     const auto owner = read<std::uint64_t>(p.t, back) & ~tvec::detail::address_mask;
-    auto* const extra = reinterpret_cast<tvec::detail::link*>(&stowaway.t);
+    auto* const extra = link_of(stowaway.t);
     write(stowaway.t, next, sentinel);
     write(stowaway.t, expires, jiffies{100});
     write(stowaway.t, back, reinterpret_cast<std::uintptr_t>(&p.t) | owner);

@@ -1,9 +1,16 @@
-// The private members of a wheel, for a test that has to see whole states. An explicit
-// instantiation may name them; nothing else of the language is bent.
+// What is private in a wheel and in its timers, for a test that has to see whole states or to
+// damage them. No other file of the tests knows it.
 #pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
 
 #include "tvec/timer_wheel.hpp"
 
+// The members of a wheel: `wheel.*member(of_wheel::now{})`. An explicit instantiation may name
+// them; nothing else of the language is bent.
 namespace support::of_wheel {
 
 template <class Tag, auto Member> struct reveal {
@@ -27,4 +34,39 @@ SUPPORT_REVEAL(levels)
 
 #undef SUPPORT_REVEAL
 
+// The wheel as words, to be compared and overwritten one by one.
+inline std::vector<std::uint64_t> words_of(const tvec::timer_wheel& wheel) {
+    std::vector<std::uint64_t> words(sizeof wheel / sizeof(std::uint64_t));
+    std::memcpy(words.data(), static_cast<const void*>(&wheel), sizeof wheel);
+    return words;
+}
+inline void set_word(tvec::timer_wheel& wheel, std::size_t i, std::uint64_t value) {
+    std::memcpy(reinterpret_cast<std::byte*>(&wheel) + i * sizeof value, &value, sizeof value);
+}
+
 }  // namespace support::of_wheel
+
+// The words of a timer, as laid out in timer.hpp.
+namespace support::of_timer {
+
+enum word : std::size_t {
+    next = offsetof(tvec::detail::link, next),
+    back = offsetof(tvec::detail::link, back),
+    expires = sizeof(tvec::detail::link),
+};
+
+template <class T> T read(const tvec::timer& t, word w) {
+    T value;
+    std::memcpy(&value, reinterpret_cast<const std::byte*>(&t) + w, sizeof value);
+    return value;
+}
+template <class T> void write(tvec::timer& t, word w, T value) {
+    std::memcpy(reinterpret_cast<std::byte*>(&t) + w, &value, sizeof value);
+}
+
+// What of a timer hangs in the chains.
+inline tvec::detail::link* link_of(tvec::timer& t) {
+    return reinterpret_cast<tvec::detail::link*>(&t);
+}
+
+}  // namespace support::of_timer
