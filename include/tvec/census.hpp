@@ -13,7 +13,7 @@
 
 namespace tvec {
 
-/// What `take_census` counts. Plain data, of about 16 KB; it has nothing to do with the wheel any
+/// What `take_census` counts. Plain data, of about 25 KB; it has nothing to do with the wheel any
 /// more.
 struct census {
     /// What hangs in a slot.
@@ -38,11 +38,11 @@ struct census {
     std::optional<jiffies> first_expiry;  ///< of the pending timers but those armed for `never`
     std::optional<jiffies> last_expiry;   ///< the same
 
-    /// The root, levels 1 to 4, and the overflow: levels[geometry::overflow].
+    /// The root, levels 1 to 4, and the overflow with `never`: levels[geometry::overflow].
     std::array<level, geometry::levels + 1> levels{};
 
-    /// The slots of all levels, as the wheel has them: those of level n begin at
-    /// geometry::first_slot_of(n), and the overflow is slots[geometry::overflow_slot].
+    /// The slots of all levels, as the wheel has them: geometry::slot_number(n, i) is the i-th of
+    /// level n, of the overflow too, and geometry::never_slot holds what is armed for `never`.
     /// geometry::visit_of says when the wheel comes by.
     std::array<slot, geometry::slots> slots{};
 };

@@ -126,7 +126,7 @@ public:
     /// through; the timer that threw has fired, the rest stays due.
     progress advance(jiffies until, std::size_t budget = unlimited) {
         assert(thread_.claim() && "advanced by a second thread");
-        if (until < quiet_ && until >= now_) [[likely]] {
+        if (until - now_ < quiet_ - now_) [[likely]] {  // now_ <= until < quiet_
             now_ = until;
             return {0, true};
         }
@@ -169,9 +169,13 @@ private:
 
     struct turn;  // one call of `advance`
 
-    struct outlook {  // what a scan of the levels finds, or `never`
-        jiffies visit;
-        jiffies burst;
+    struct pace {                  // at which the slot of a level is emptied ahead of time
+        jiffies entry = 0;         ///< when it has to be empty
+        std::uint64_t rate = 0;    ///< timers a tick until then: no more than that may be left
+        std::uint64_t gentle = 0;  ///< what a loop that is awake moves a tick, so as to end early
+
+        jiffies start(std::uint64_t there, std::uint64_t a_tick) const noexcept;
+        std::uint64_t due(std::uint64_t there, jiffies now) const noexcept;
     };
 
     class evicted {  // what `drain` has taken out and not shown yet
@@ -183,9 +187,12 @@ private:
         timer* next() noexcept;
 
     private:
+        timer* next_in(detail::chain& from) noexcept;
+
         timer_wheel& wheel_;
         bool was_running_;
         detail::link sentinel_;
+        detail::chain next_;  ///< what is due at the next tick or never, even if armed for the past
         detail::chain rest_;
     };
 
@@ -195,54 +202,58 @@ private:
                t.linked_in(detail::number_of(levels_.owner()));
     }
     bool arm_past(timer& t, jiffies expires) noexcept;
-    void place(timer& t) noexcept;
-    void place_first(timer& t, unsigned s) noexcept;
-    void place_beyond(timer& t) noexcept;
+    void place(timer& t, jiffies at) noexcept;
+    void place_below(timer& t) noexcept;
+    void place_and_foresee(timer& t, jiffies at) noexcept;
+    void place_beyond(timer& t, jiffies at) noexcept;
 
     progress run(jiffies until, std::size_t budget);
     bool run_ticks(turn&);
-    bool run_tick(turn&);
     bool enter_slots(turn&) noexcept;
     bool fire_due(turn&);
-    void visit(timer&);
-    void sink(timer&) noexcept;
-    bool cascade(unsigned s, turn&, std::size_t limit = unlimited) noexcept;
-    bool cascade_overflow(turn&) noexcept;
-    void cascade_ahead(turn&) noexcept;
-    void cascade_burst(unsigned level, turn&) noexcept;
+    bool is_idle(const timer&) noexcept;
+    bool cascade(unsigned s, std::size_t most, turn&) noexcept;
+    bool empty_ahead(turn&) noexcept;
+    bool empty_ahead(unsigned level, turn&) noexcept;
+    bool settle(turn&) noexcept;
 
     jiffies next_in_root() noexcept;
-    jiffies next_visit() noexcept;
-    bool in_this_block(jiffies tick) const noexcept;
-    outlook look_ahead(jiffies in_root) noexcept;
-    void settle(turn&) noexcept;
+    jiffies next_entry(unsigned level) noexcept;
+    void look_ahead() noexcept;
+    void foresee(unsigned level, jiffies entry) noexcept;
+    pace pace_of(unsigned level, jiffies entry) const noexcept;
     jiffies wakeup_while_running() noexcept;
-    jiffies earliest_in(unsigned s) const noexcept;
+    jiffies earliest_in(unsigned s, jiffies entry) const noexcept;
 
     // The line that every call reads.
     detail::wheel_number number_;
     bool running_ = false;
     std::uint16_t in_place_ = number_.in_place();  ///< of timers re-armed by one store
     jiffies now_;
-    jiffies quiet_ = never;         ///< before this tick `advance` has nothing at all to do
-    jiffies wake_ = never;          ///< the first visit
-    jiffies next_burst_ = never;    ///< the first tick at which a slot may be emptied ahead
-    jiffies target_ = 0;            ///< where `advance` is going
-    jiffies overflow_due_ = never;  ///< when the overflow slot is to be visited
+    jiffies quiet_ = never;        ///< before this tick there is nothing to do
+    jiffies wake_ = never;         ///< before this tick nothing has to be done
+    jiffies upper_visit_ = never;  ///< the first visit above the root
+    jiffies next_burst_ = never;   ///< the first tick at which a slot may be emptied ahead of time
+    jiffies must_burst_ = never;   ///< and the first at which one has to be
+    jiffies target_ = 0;           ///< where `advance` is going
     detail::owner_thread thread_;
 
-    std::array<jiffies, geometry::levels> burst_at_{};  ///< next burst for the slot to come
+    std::array<pace, geometry::levels + 1> pace_{};
     counters counters_;
     detail::levels levels_;
 };
 
 // --- the hot half -------------------------------------------------------------------------------
 
-inline void timer_wheel::place(timer& t) noexcept {
-    const unsigned s = geometry::slot_for(t.expires_, now_);
-    if (levels_.at_most(s) == 0) [[unlikely]]
-        return place_first(t, s);
-    levels_.push(s, t);
+/// Links `t`, to be visited by `at`. The wheel has to look up for the first timer of a slot, and
+/// for each chunk of more: so the common arm asks one question for three rare cases, of which what
+/// is beyond the levels is the third.
+inline void timer_wheel::place(timer& t, jiffies at) noexcept {
+    const unsigned log2 = geometry::log2_of(at - now_);
+    const unsigned s = geometry::slot_by_log2(at, log2);
+    if (levels_.at_most(s) % geometry::chunk == 0) [[unlikely]]
+        return place_and_foresee(t, at);
+    levels_.push(s, geometry::last_chain_by_log2(log2), t);
 }
 
 inline bool timer_wheel::arm_at(timer& t, jiffies expires) noexcept {
@@ -262,7 +273,7 @@ inline bool timer_wheel::arm_at(timer& t, jiffies expires) noexcept {
         t.unlink();
     }
     t.expires_ = expires;
-    place(t);
+    place(t, expires);
     return was_pending;
 }
 
@@ -272,10 +283,9 @@ inline std::optional<jiffies> timer_wheel::next_wakeup() noexcept {
 }
 
 template <class F> void timer_wheel::for_each_pending(F visit) const {
-    for (unsigned s = 0; s < geometry::slots; ++s)
-        levels_.for_each_in(s, [&](const detail::link& l) {
-            if (timer::of(l).pending()) visit(timer::of(l));
-        });
+    levels_.for_each([&](unsigned, const detail::link& l) {
+        if (timer::of(l).pending()) visit(timer::of(l));
+    });
 }
 
 template <class F> std::size_t timer_wheel::drain(F visit) {

@@ -1,5 +1,6 @@
 #include "tvec/timer_wheel.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <exception>
 #include <utility>
@@ -8,11 +9,13 @@ namespace tvec {
 
 namespace {
 
-/// Slots are emptied ahead of time in bursts of this many timers. Few enough to keep the worst
-/// tick at a few microseconds, many enough to leave most ticks without one.
-constexpr std::size_t burst_size = 16;
-
 constexpr unsigned first_upper = geometry::root + 1;
+
+/// A tick that is hardly ever lowered, once a few timers are armed.
+void lower(jiffies& tick, jiffies to) noexcept {
+    if (to < tick) [[unlikely]]
+        tick = to;
+}
 
 }  // namespace
 
@@ -41,9 +44,7 @@ timer_wheel::timer_wheel(jiffies now) noexcept
 
 timer_wheel::~timer_wheel() {
     if (running_) std::terminate();
-    for (unsigned s = 0; s < geometry::slots; ++s)
-        while (levels_.pop(s)) {
-        }
+    levels_.pop_all([](detail::link&) {});
 }
 
 // --- arm ----------------------------------------------------------------------------------------
@@ -75,30 +76,42 @@ bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
     TVEC_PROBE3(arm, this, &t, expires);
     const bool was_pending = t.pending();
     t.unlink_if_linked();
-    t.expires_ = now_ + 1;
-    place(t);
+    t.expires_ = expires;
+    place(t, now_ + 1);
     return was_pending;
 }
 
-/// Out of line, because it is rare: nothing hangs in the slot, or it is beyond the levels.
-void timer_wheel::place_first(timer& t, unsigned s) noexcept {
-    if (s == geometry::beyond) return place_beyond(t);
-    levels_.push(s, t);
+/// Places a timer that is on its way down. `look_ahead` follows.
+void timer_wheel::place_below(timer& t) noexcept {
+    const unsigned log2 = geometry::log2_of(t.expires_ - now_);
+    const unsigned s = geometry::slot_by_log2(t.expires_, log2);
+    if (s == geometry::beyond) [[unlikely]]
+        return place_beyond(t, t.expires_);
+    levels_.push(s, geometry::last_chain_by_log2(log2), t);
     levels_.set_occupied(s);
-    const unsigned level = geometry::level_of(t.expires_ - now_);
-    const jiffies entry = geometry::entry_of(level, t.expires_);
-    wake_ = std::min(wake_, entry);
-    if (level != geometry::root)
-        next_burst_ = std::min(next_burst_, entry - geometry::width_of(level));
-    quiet_ = std::min({quiet_, wake_, next_burst_});
 }
 
-void timer_wheel::place_beyond(timer& t) noexcept {
-    levels_.push(geometry::overflow_slot, t);
-    if (t.expires_ == never) return;  // it has no tick to be visited for
-    overflow_due_ = std::min(overflow_due_, geometry::overflow_visit_of(t.expires_));
-    wake_ = std::min(wake_, overflow_due_);
-    quiet_ = std::min(quiet_, wake_);
+/// Out of line, because it is rare: see `place`.
+void timer_wheel::place_and_foresee(timer& t, jiffies at) noexcept {
+    const unsigned log2 = geometry::log2_of(at - now_);
+    const unsigned s = geometry::slot_by_log2(at, log2);
+    if (s == geometry::beyond || at == never) return place_beyond(t, at);
+    levels_.bound_count(s);
+    levels_.push(s, geometry::last_chain_by_log2(log2), t);
+    levels_.set_occupied(s);
+    const unsigned level = geometry::level_by_log2(log2);
+    foresee(level, geometry::entry_of(level, at));
+}
+
+/// What is armed for `never` has no tick to be visited for.
+void timer_wheel::place_beyond(timer& t, jiffies at) noexcept {
+    const bool is_never = at == never;
+    const unsigned s = is_never ? geometry::never_slot : geometry::overflow_slot_for(at, now_);
+    levels_.bound_count(s);
+    levels_.push(s, geometry::chains_of(s) - 1, t);
+    if (is_never) return;
+    levels_.set_occupied(s);
+    foresee(geometry::overflow, geometry::visit_of(geometry::overflow, s, now_));
 }
 
 // --- advance ------------------------------------------------------------------------------------
@@ -110,109 +123,132 @@ timer_wheel::progress timer_wheel::run(jiffies until, std::size_t budget) {
 
     turn current{*this, budget};
     const std::uint64_t fired_before = counters_.fired;
-    bool caught_up = run_ticks(current);
-    if (caught_up) {
-        settle(current);
-        current.finished = true;
-    }
-    return {static_cast<std::size_t>(counters_.fired - fired_before), caught_up};
+    current.finished = run_ticks(current) && settle(current);
+    return {static_cast<std::size_t>(counters_.fired - fired_before), current.finished};
 }
 
 /// Hops from visit to visit. The first is known: it is now() if an earlier call has left work.
 bool timer_wheel::run_ticks(turn& current) {
     jiffies visit = wake_;
     for (;;) {
-        now_ = std::min(visit, target_);
-        if (!run_tick(current)) return false;
+        now_ = quiet_ = std::min(visit, target_);
+        if (now_ >= upper_visit_ && !enter_slots(current)) return false;
+        if (!fire_due(current)) return false;
         if (now_ == target_) return true;
-        visit = next_visit();
+        visit = std::min(next_in_root(), upper_visit_);
     }
 }
 
-/// Runs tick now(), or what is left of it. Returns whether all of it is done.
-bool timer_wheel::run_tick(turn& current) { return enter_slots(current) && fire_due(current); }
-
-/// Empties the slots whose lap begins with this tick. Most are empty already.
+/// Empties the slots that have to be empty now, and looks ahead. Most are empty already.
 bool timer_wheel::enter_slots(turn& current) noexcept {
-    for (unsigned level = first_upper; level < geometry::levels; ++level) {
-        if (now_ % geometry::width_of(level) != 0) return true;
-        if (!cascade(geometry::slot_at(level, now_), current)) return false;
+    for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
+        if (now_ % geometry::width_of(level) != 0) break;
+        const unsigned s = geometry::slot_before(level, now_);
+        if (levels_.occupied(s) && !cascade(s, unlimited, current)) return false;
     }
-    return now_ % geometry::width_of(geometry::overflow) != 0 || cascade_overflow(current);
+    look_ahead();
+    return true;
 }
 
-/// The running slot receives no arms, so it is emptied in place: there is no work list.
+/// Runs what is left of tick now(). The running slot receives no arms, so it is emptied in place:
+/// there is no work list.
 bool timer_wheel::fire_due(turn& current) {
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_.occupied(s)) return true;
-    for (; current.budget != 0; --current.budget) {
-        detail::link* const l = levels_.pop(s);
+    for (detail::slot due = levels_[s]; current.budget != 0; --current.budget) {
+        detail::link* const l = due.pop();
         if (l == nullptr) break;
-        visit(timer::of(*l));
+        timer& t = timer::of(*l);
+        if (t.expires_ > now_) [[unlikely]] {  // idle, or pushed back
+            if (!is_idle(t)) place(t, t.expires_);
+            continue;
+        }
+        ++counters_.fired;
+        TVEC_PROBE3(fire, this, &t, t.expires_);
+        t.fire_(*this, t);
     }
     return levels_.settle_if_empty(s);
 }
 
-/// Visits a timer of the running slot. Idle ones have a deadline beyond every tick.
-void timer_wheel::visit(timer& t) {
-    if (t.expires_ > now_) [[unlikely]]
-        return sink(t);
-    ++counters_.fired;
-    TVEC_PROBE3(fire, this, &t, t.expires_);
-    t.fire_(*this, t);
-}
-
-/// Visits a timer that is not due yet: places it again, or drops it if it is idle.
-void timer_wheel::sink(timer& t) noexcept {
-    if (t.expires_ & timer::idle_bit) {
+/// Whether a timer that is visited before it is due is dropped; if not, it is to be placed again.
+bool timer_wheel::is_idle(const timer& t) noexcept {
+    const bool idle = t.expires_ & timer::idle_bit;  // so its deadline is beyond every tick
+    if (idle) {
         ++counters_.dropped;
-        return;
+    } else {
+        ++counters_.moved;
+        TVEC_PROBE3(move, this, &t, t.expires_);
     }
-    ++counters_.moved;
-    TVEC_PROBE3(move, this, &t, t.expires_);
-    place(t);
+    return idle;
 }
 
-/// Moves up to `limit` timers of slot `s` down. Returns whether it is empty.
-bool timer_wheel::cascade(unsigned s, turn& current, std::size_t limit) noexcept {
-    const std::size_t allowed = std::min(limit, current.budget);
-    std::size_t left = allowed;
-    for (; left != 0; --left) {
-        detail::link* const l = levels_.pop(s);
-        if (l == nullptr) break;
-        sink(timer::of(*l));
-    }
-    current.budget -= allowed - left;
-    return levels_.settle_if_empty(s);
+/// Moves up to `most` timers of slot `s` down. Returns whether that is done, or the slot empty: if
+/// not, the budget has run out.
+bool timer_wheel::cascade(unsigned s, std::size_t most, turn& current) noexcept {
+    const auto move = [this](detail::link& l) {
+        if (!is_idle(timer::of(l))) place_below(timer::of(l));
+    };
+    const std::size_t moved =
+        levels_[s].pop_each(std::min(most, current.budget), levels_.owner(), move);
+    current.budget -= moved;
+    return levels_.settle_if_empty(s) || moved == most;
 }
 
-/// Places what has waited in the overflow slot again, a lap ahead of the first expiry there. What
-/// is still too far away goes back to that slot, which is why it is emptied aside.
-bool timer_wheel::cascade_overflow(turn& current) noexcept {
-    if (now_ >= overflow_due_) {
-        levels_.take(geometry::overflow_rest, geometry::overflow_slot);
-        overflow_due_ = never;
-    }
-    return cascade(geometry::overflow_rest, current);
+/// Does what has to be done by now to empty the slots that come next, and looks ahead. Returns
+/// whether the budget has sufficed.
+bool timer_wheel::empty_ahead(turn& current) noexcept {
+    for (unsigned level = first_upper; level <= geometry::overflow; ++level)
+        if (!empty_ahead(level, current)) return false;
+    look_ahead();
+    return true;
 }
 
-/// Does this stretch's share of emptying the slots whose lap comes next.
-void timer_wheel::cascade_ahead(turn& current) noexcept {
-    for (unsigned level = first_upper; level < geometry::levels; ++level)
-        cascade_burst(level, current);
-}
-
-/// A burst from the slot of `level` that comes next, if its time has come. The time of the one
-/// after is chosen such that bursts of equal size end just before the slot's lap begins.
-void timer_wheel::cascade_burst(unsigned level, turn& current) noexcept {
+/// The same for one level.
+bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
     const jiffies entry = geometry::entry_of(level, now_) + geometry::width_of(level);
-    const unsigned s = geometry::slot_at(level, entry);
-    if (now_ < burst_at_[level] || !levels_.occupied(s) || current.budget == 0) return;
-    const jiffies ticks = entry - now_;
-    const auto share = static_cast<std::size_t>(levels_.at_most(s) / ticks + 1);
-    cascade(s, current, std::max(burst_size, share));
-    const jiffies pause = ticks * burst_size / (levels_.at_most(s) + burst_size);
-    burst_at_[level] = now_ + std::max<jiffies>(pause, 1);
+    const unsigned s = geometry::slot_before(level, entry);
+    if (!levels_.occupied(s)) return true;
+    pace_[level] = pace_of(level, entry);
+    const std::uint64_t due = pace_[level].due(levels_.at_most(s), now_);
+    return due == 0 || cascade(s, due, current);
+}
+
+/// Ends a call that has run all ticks: empties ahead if it is time, and notes what comes next.
+bool timer_wheel::settle(turn& current) noexcept {
+    if (now_ >= next_burst_ && !empty_ahead(current)) return false;
+    const jiffies visit = std::min(next_in_root(), upper_visit_);
+    wake_ = std::min(visit, must_burst_);
+    quiet_ = std::min(visit, std::max(next_burst_, now_ + 1));
+    return true;
+}
+
+// --- pace ---------------------------------------------------------------------------------------
+
+/// A chunk a tick; but if the slot holds more than that in all its ticks, an even share of what was
+/// there when its turn came. Who is awake spreads its work over some of those ticks, few enough to
+/// leave the others idle.
+timer_wheel::pace timer_wheel::pace_of(unsigned level, jiffies entry) const noexcept {
+    if (pace_[level].entry == entry) return pace_[level];
+    constexpr std::uint64_t chunk = geometry::chunk;
+    const std::uint64_t there = levels_.at_most(geometry::slot_before(level, entry)) - 1;
+    const jiffies width = geometry::width_of(level);
+    const std::uint64_t rate = std::max(chunk, there / width + 1);
+    const std::uint64_t gentle = std::max((chunk + 7) / 8, there * 8 / (3 * width) + 1);
+    return {entry, rate, std::min(rate, gentle)};
+}
+
+/// When emptying a slot that holds so many has to begin. Not before the lap of the slot before it.
+jiffies timer_wheel::pace::start(std::uint64_t there, std::uint64_t a_tick) const noexcept {
+    return entry - (there - 1) / a_tick;
+}
+
+/// How many of those that are there have to go now: those that cannot leave in time otherwise, and
+/// up to a chunk of those that would hurry then.
+std::uint64_t timer_wheel::pace::due(std::uint64_t there, jiffies now) const noexcept {
+    const jiffies ticks = entry - now;
+    const std::uint64_t late = there - std::min(there, ticks * rate);
+    const std::uint64_t soon = there - std::min(there, ticks * gentle);
+    return std::max(late, std::min<std::uint64_t>(soon, geometry::chunk));
 }
 
 // --- look ahead ---------------------------------------------------------------------------------
@@ -223,70 +259,76 @@ jiffies timer_wheel::next_in_root() noexcept {
     return ahead != 0 ? now_ + ahead : never;
 }
 
-/// Whether `tick` comes before the upper levels have a say again.
-bool timer_wheel::in_this_block(jiffies tick) const noexcept {
-    return tick <= (now_ | (geometry::width_of(first_upper) - 1));
-}
-
-jiffies timer_wheel::next_visit() noexcept {
-    const jiffies tick = next_in_root();
-    return in_this_block(tick) ? tick : look_ahead(tick).visit;
-}
-
-/// Reads the occupancy of the upper levels; what the root says is known.
-timer_wheel::outlook timer_wheel::look_ahead(jiffies in_root) noexcept {
-    outlook found{std::min(overflow_due_, in_root), never};
-    for (unsigned level = first_upper; level < geometry::levels; ++level) {
-        const unsigned ahead = levels_.next_occupied(level, now_);
-        if (ahead == 0) continue;
-        const jiffies width = geometry::width_of(level);
-        const jiffies entry = geometry::entry_of(level, now_) + ahead * width;
-        const jiffies burst = ahead > 1 ? entry - width : std::max(now_ + 1, burst_at_[level]);
-        found.visit = std::min(found.visit, entry);
-        found.burst = std::min(found.burst, burst);
+/// When the next occupied slot of `level` has to be empty, or `never`.
+jiffies timer_wheel::next_entry(unsigned level) noexcept {
+    if (level == geometry::overflow) {
+        const unsigned s = levels_.next_occupied_of_overflow(now_);
+        return s == geometry::beyond ? never : geometry::visit_of(level, s, now_);
     }
-    return found;
+    const unsigned ahead = levels_.next_occupied(level, now_);
+    if (ahead == 0) return never;
+    return geometry::entry_of(level, now_) + ahead * geometry::width_of(level);
 }
 
-/// Ends a call that has caught up: empties ahead if it is time, and notes what comes next.
-void timer_wheel::settle(turn& current) noexcept {
-    const bool ahead = now_ >= next_burst_;
-    if (ahead) cascade_ahead(current);
-    wake_ = next_in_root();
-    if (ahead || !in_this_block(wake_)) {
-        const outlook found = look_ahead(wake_);
-        wake_ = found.visit;
-        next_burst_ = found.burst;
+/// Reads the occupancy of the upper levels. Only the next slot of each matters: until it is visited
+/// no other has to be emptied, and then the wheel looks ahead again.
+void timer_wheel::look_ahead() noexcept {
+    upper_visit_ = next_burst_ = must_burst_ = never;
+    for (unsigned level = first_upper; level <= geometry::overflow; ++level)
+        if (const jiffies entry = next_entry(level); entry != never) foresee(level, entry);
+}
+
+/// From now on the slot of `level` that has to be empty at `entry` is reckoned with, as far as it
+/// is filled.
+void timer_wheel::foresee(unsigned level, jiffies entry) noexcept {
+    jiffies burst = entry, must_burst = entry;
+    if (level != geometry::root) {
+        const std::uint64_t there = levels_.at_most(geometry::slot_before(level, entry));
+        if (there > 1) {
+            const pace to = pace_of(level, entry);
+            burst = to.start(there, to.gentle);
+            must_burst = to.start(there, to.rate);
+        }
+        lower(upper_visit_, entry);
+        lower(next_burst_, burst);
+        lower(must_burst_, must_burst);
     }
-    quiet_ = std::min(wake_, next_burst_);
+    if (running_) return;  // `settle` follows
+    lower(quiet_, burst);
+    lower(wake_, must_burst);
 }
 
 /// What hangs in the running slot is due, or has been pushed back and is placed again on the way.
 jiffies timer_wheel::wakeup_while_running() noexcept {
-    const bool left_over = !levels_.empty(geometry::slot_at(geometry::root, now_));
-    return left_over ? now_ : look_ahead(next_in_root()).visit;
+    const unsigned s = geometry::slot_at(geometry::root, now_);
+    if (!levels_[s].empty()) return now_;
+    return std::min({next_in_root(), upper_visit_, std::max(must_burst_, now_ + 1)});
 }
 
-jiffies timer_wheel::earliest_in(unsigned s) const noexcept {
+/// What is armed for the past is due at its visit.
+jiffies timer_wheel::earliest_in(unsigned s, jiffies entry) const noexcept {
     jiffies first = never;
     levels_.for_each_in(s, [&](const detail::link& l) {
-        if (timer::of(l).pending()) first = std::min(first, timer::of(l).expires());
+        const timer& t = timer::of(l);
+        if (t.pending()) first = std::min(first, std::max(t.expires(), entry));
     });
     return first;
 }
 
 std::optional<jiffies> timer_wheel::next_expiry() const noexcept {
-    jiffies first =
-        std::min(earliest_in(geometry::overflow_slot), earliest_in(geometry::overflow_rest));
+    jiffies first = never;
     for (unsigned level = geometry::root; level < geometry::levels; ++level) {
         const jiffies width = geometry::width_of(level);
         jiffies tick = now_;  // the slot of now() itself may hold what is left of this tick
         for (unsigned ahead = 0; ahead <= geometry::ring_of(level); ++ahead, tick += width) {
-            if (geometry::entry_of(level, tick) > first) break;
+            const jiffies entry = geometry::entry_of(level, tick);
+            if (entry > first) break;
             const unsigned s = geometry::slot_at(level, tick);
-            if (levels_.occupied(s)) first = std::min(first, earliest_in(s));
+            if (levels_.occupied(s)) first = std::min(first, earliest_in(s, entry));
         }
     }
+    for (unsigned s = geometry::first_slot_of(geometry::overflow); s < geometry::beyond; ++s)
+        if (levels_.occupied(s)) first = std::min(first, earliest_in(s, now_));
     return first == never ? std::nullopt : std::optional(first);
 }
 
@@ -295,25 +337,36 @@ std::optional<jiffies> timer_wheel::next_expiry() const noexcept {
 /// As long as it lives the wheel is running: it can be neither advanced nor destroyed.
 timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept
     : wheel_(wheel), was_running_(std::exchange(wheel.running_, true)) {
+    const auto nobody = detail::wheel_number::nobody;
+    next_.reset(sentinel_);
     rest_.reset(sentinel_);
-    for (unsigned s = 0; s < geometry::slots; ++s) {
-        while (detail::link* const l = wheel.levels_.pop(s))
-            rest_.push(*l, detail::wheel_number::nobody);
-        wheel.levels_.settle_if_empty(s);
-    }
-    wheel.overflow_due_ = wheel.next_burst_ = wheel.wake_ = never;
+    for (const unsigned s :
+         {geometry::slot_at(geometry::root, wheel.now_ + 1), geometry::never_slot})
+        while (detail::link* const l = wheel.levels_[s].pop()) next_.push(*l, nobody);
+    wheel.levels_.pop_all([&](detail::link& l) { rest_.push(l, nobody); });
+    for (unsigned s = 0; s < geometry::slots; ++s) wheel.levels_.settle_if_empty(s);
+    wheel.upper_visit_ = wheel.next_burst_ = wheel.must_burst_ = never;
     if (!was_running_) wheel.quiet_ = wheel.target_ = wheel.now_;
 }
 
 timer_wheel::evicted::~evicted() {
-    while (timer* const t = next()) wheel_.place(*t);
+    const jiffies now = wheel_.now_;
+    while (timer* const t = next_in(next_)) wheel_.place(*t, std::max(t->expires_, now + 1));
+    while (timer* const t = next_in(rest_)) wheel_.place(*t, std::max(t->expires_, now));
     wheel_.running_ = was_running_;
-    if (!was_running_) wheel_.quiet_ = std::min(wheel_.wake_, wheel_.next_burst_);
+    if (was_running_) return;
+    wheel_.wake_ = wheel_.wakeup_while_running();
+    wheel_.quiet_ = std::min(wheel_.wake_, wheel_.next_burst_);
 }
 
 timer* timer_wheel::evicted::next() noexcept {
-    while (rest_.first() != &sentinel_) {
-        timer& t = timer::of(rest_.pop());
+    timer* const t = next_in(next_);
+    return t != nullptr ? t : next_in(rest_);
+}
+
+timer* timer_wheel::evicted::next_in(detail::chain& from) noexcept {
+    while (from.first() != &sentinel_) {
+        timer& t = timer::of(from.pop());
         if (!(t.expires_ & timer::idle_bit)) return &t;
     }
     return nullptr;

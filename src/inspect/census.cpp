@@ -15,7 +15,8 @@ public:
         census all;
         all.now = wheel_.now_;
         for_each_linked([&all](unsigned s, const timer& t) { add(t, all, all.slots[s]); });
-        for (unsigned s = 0; s < geometry::slots; ++s) add(all.slots[s], all.levels[level_with(s)]);
+        for (unsigned s = 0; s < geometry::slots; ++s)
+            add(all.slots[s], all.levels[geometry::level_with(s)]);
         for (const census::level& level : all.levels) {
             all.pending += level.pending;
             all.idle += level.idle;
@@ -23,19 +24,9 @@ public:
         return all;
     }
 
-    /// Calls visit(slot, const timer&) for all that hangs in the wheel, idle timers included. What
-    /// a visit of the overflow has yet to place is shown as being there still.
+    /// Calls visit(slot, const timer&) for all that hangs in the wheel, idle timers included.
     template <class F> void for_each_linked(F visit) const {
-        for (unsigned s = 0; s < geometry::slots; ++s)
-            wheel_.levels_.for_each_in(s, [&](const detail::link& l) {
-                visit(std::min(s, geometry::overflow_slot), timer::of(l));
-            });
-    }
-
-    static unsigned level_with(unsigned s) noexcept {
-        unsigned level = geometry::root;
-        while (level < geometry::overflow && s >= geometry::first_slot_of(level + 1)) ++level;
-        return level;
+        wheel_.levels_.for_each([&](unsigned s, const detail::link& l) { visit(s, timer::of(l)); });
     }
 
 private:
@@ -106,7 +97,7 @@ void add_timers(text& out, const timer_wheel& wheel, std::size_t most) {
     std::size_t seen = 0;
     census_taker(wheel).for_each_linked([&](unsigned s, const timer& t) {
         if (seen++ >= most) return;
-        out.line("  timer", address_of(&t), "in", name_of(census_taker::level_with(s)),
+        out.line("  timer", address_of(&t), "in", name_of(geometry::level_with(s)),
                  t.pending() ? "expires at" : "idle, expired at", t.expires());
     });
     if (seen > most) out.line("  and", seen - most, "more");
@@ -123,9 +114,9 @@ std::string to_text(const census& counted) {
     out.line("first_expiry", counted.first_expiry);
     out.line("last_expiry", counted.last_expiry);
     for (unsigned level = geometry::root; level < geometry::levels; ++level) {
-        const unsigned first = geometry::first_slot_of(level);
         out.line("level", level, geometry::width_of(level), geometry::ring_of(level));
-        for (unsigned s = first; s < first + geometry::ring_of(level); ++s) {
+        for (unsigned i = 0; i < geometry::ring_of(level); ++i) {
+            const unsigned s = geometry::slot_number(level, i);
             const census::slot& slot = counted.slots[s];
             if (slot.linked() == 0) continue;
             out.line("slot", geometry::visit_of(level, s, counted.now), slot.pending, slot.idle);

@@ -12,12 +12,10 @@ public:
 
     std::string fault() const {
         std::string found = clock_fault();
-        for (unsigned level = geometry::root; level < geometry::levels; ++level)
+        for (unsigned level = geometry::root; level <= geometry::overflow; ++level)
             for (unsigned i = 0; found.empty() && i < geometry::ring_of(level); ++i)
-                found = slot_fault(level, geometry::first_slot_of(level) + i);
-        for (const unsigned s : {geometry::overflow_slot, geometry::overflow_rest})
-            if (found.empty()) found = slot_fault(geometry::overflow, s);
-        return found;
+                found = slot_fault(level, geometry::slot_number(level, i));
+        return found.empty() ? slot_fault(geometry::overflow, geometry::never_slot) : found;
     }
 
 private:
@@ -27,47 +25,51 @@ private:
         return out.str();
     }
 
-    /// Work of this tick that a budget or an exception has left: the wheel is due at once.
+    /// Work that a budget or an exception has left: the wheel is due at once.
     bool left_over() const { return wheel_.wake_ <= wheel_.now_; }
 
     std::string clock_fault() const {
         const timer_wheel& w = wheel_;
         if (w.now_ >= never) return say("now ", w.now_, " is not a tick");
         if (w.running_) return "";
-        if (w.quiet_ > w.wake_) return say("quiet ", w.quiet_, " after wake ", w.wake_);
         if (w.wake_ < w.now_) return say("wake ", w.wake_, " before now ", w.now_);
-        if (w.wake_ > w.overflow_due_)
-            return say("wake ", w.wake_, " after the overflow's visit ", w.overflow_due_);
-        if (!left_over() && w.quiet_ <= w.now_)
+        if (w.quiet_ > w.wake_) return say("quiet ", w.quiet_, " after wake ", w.wake_);
+        if (left_over()) return "";
+        if (w.quiet_ <= w.now_)
             return say("quiet ", w.quiet_, " not after now ", w.now_, ": no tick would be idle");
+        if (w.wake_ > w.upper_visit_)
+            return say("wake ", w.wake_, " after the upper levels' visit ", w.upper_visit_);
+        if (w.wake_ > w.must_burst_)
+            return say("wake ", w.wake_, " after the burst that must be at ", w.must_burst_);
         return "";
     }
 
     std::string slot_fault(unsigned level, unsigned s) const {
         std::uint64_t timers = 0;
-        for (unsigned i = 0; i < detail::slot::chains && !levels_.empty(s); ++i) {
+        for (unsigned k = 0; k < geometry::chains_of(s); ++k) {
             std::uint64_t length = 0;
-            if (std::string found = chain_fault(level, s, i, length); !found.empty()) return found;
+            if (std::string found = chain_fault(level, s, k, length); !found.empty()) return found;
             timers += length;
         }
         if (timers > levels_.at_most(s))
             return say("slot ", s, " holds ", timers, " timers, more than its count of ",
                        levels_.at_most(s));
-        if (level == geometry::overflow) return "";
+        if (s == geometry::never_slot) return "";
         if (levels_.at_most(s) != 0 && !levels_.occupied(s))
             return say("slot ", s, " counts ", levels_.at_most(s), " timers and its bit is clear");
-        return timers == 0 ? "" : visit_fault(level, s);
+        if (timers == 0 || wheel_.running_) return "";
+        return level == geometry::root ? root_fault(s) : upper_fault(level, s);
     }
 
-    std::string chain_fault(unsigned level, unsigned s, unsigned i, std::uint64_t& length) const {
-        detail::link* const* from = &levels_[s][i].first_pointer();
+    std::string chain_fault(unsigned level, unsigned s, unsigned k, std::uint64_t& length) const {
+        detail::link* const* from = &levels_.chain_of(s, k).first_pointer();
         for (; *from != &levels_.sentinel(); from = &(*from)->next, ++length) {
             const detail::link& l = **from;
             if (&l.pointer_here() != from)
-                return say("slot ", s, " chain ", i, ": link ", length, " points back to ",
+                return say("slot ", s, " chain ", k, ": link ", length, " points back to ",
                            &l.pointer_here(), " and hangs from ", from);
             if (!l.linked_in(detail::number_of(levels_.owner())))
-                return say("slot ", s, " chain ", i, ": link ", length, " has the tag ", l.back,
+                return say("slot ", s, " chain ", k, ": link ", length, " has the tag ", l.back,
                            " of another wheel than ", levels_.owner());
             std::string found = timer_fault(level, s, timer::of(l));
             if (!found.empty()) return found;
@@ -75,35 +77,42 @@ private:
         return "";
     }
 
-    /// The heart of it: a slot is visited no later than what hangs in it is due.
+    /// The heart of it: a slot is visited no later than what hangs in it is due. What was armed for
+    /// the past is due at the next tick.
     std::string timer_fault(unsigned level, unsigned s, const timer& t) const {
-        if (level == geometry::overflow) return overflow_fault(s, t);
-        const jiffies visit = visit_of(level, s);
-        if (visit > t.expires())
-            return say("slot ", s, " of level ", level, " is visited at ", visit,
+        const jiffies due = std::max(t.expires(), wheel_.now_ + 1);
+        if (s == geometry::never_slot && due != never)
+            return say("a timer that expires at ", t.expires(), " hangs where none is visited");
+        if (s != geometry::never_slot && visit_of(level, s) > due)
+            return say("slot ", s, " of level ", level, " is visited at ", visit_of(level, s),
                        ", after a timer in it expires at ", t.expires());
         return "";
     }
 
-    std::string overflow_fault(unsigned s, const timer& t) const {
-        if (s == geometry::overflow_rest || t.expires() == never) return "";
-        if (geometry::overflow_visit_of(t.expires()) < wheel_.overflow_due_)
-            return say("the overflow slot is visited at ", wheel_.overflow_due_,
-                       ", too late for a timer that expires at ", t.expires());
-        return "";
+    std::string root_fault(unsigned s) const {
+        const jiffies visit = visit_of(geometry::root, s);
+        if (wheel_.wake_ <= visit) return "";
+        return say("wake ", wheel_.wake_, " after the visit of slot ", s, " at ", visit);
     }
 
-    /// What the cached ticks have to say of a slot that is not empty.
-    std::string visit_fault(unsigned level, unsigned s) const {
-        const jiffies visit = visit_of(level, s);
-        if (wheel_.running_) return "";
-        if (wheel_.wake_ > visit)
-            return say("wake ", wheel_.wake_, " after the visit of slot ", s, " at ", visit);
-        const bool upper = level != geometry::root;
-        const jiffies ahead = upper ? visit - geometry::width_of(level) : visit;
-        const jiffies burst = std::max(ahead, wheel_.burst_at_[level]);
-        if (upper && !left_over() && wheel_.quiet_ > std::max(burst, wheel_.now_ + 1))
-            return say("quiet ", wheel_.quiet_, " after slot ", s, " may be emptied from ", ahead);
+    /// What the cached ticks have to say of a slot that is not empty, and whether it is emptied in
+    /// time: that bounds what is left for its visit, however the loop calls.
+    std::string upper_fault(unsigned level, unsigned s) const {
+        const timer_wheel& w = wheel_;
+        const jiffies visit = visit_of(level, s), width = geometry::width_of(level);
+        if (w.upper_visit_ > visit)
+            return say("the upper levels' visit ", w.upper_visit_, " after that of slot ", s,
+                       " at ", visit);
+        if (left_over()) return "";
+        const std::uint64_t there = levels_.at_most(s);
+        const timer_wheel::pace to = w.pace_of(level, visit);
+        const jiffies burst = std::max(to.start(there, to.rate), visit - width);
+        if (std::min(w.must_burst_, w.upper_visit_) > burst)
+            return say("the burst at ", w.must_burst_, " is too late for the ", there,
+                       " timers of slot ", s, ", to be emptied from ", burst);
+        if (visit - w.now_ < width && there > (visit - w.now_) * to.rate)
+            return say(there, " timers are left in slot ", s, ", ", visit - w.now_,
+                       " ticks before it has to be empty at ", to.rate, " a tick");
         return "";
     }
 

@@ -94,11 +94,10 @@ public:
         return node;
     }
 
-    /// Takes over all that hangs in `other`, which must end in the same sentinel.
-    void take(chain& other, link& sentinel, owner_tag owner) noexcept {
-        head_ = other.head_;
-        head_->hang(head_, owner);
-        other.reset(sentinel);
+    /// What `node` begins, or nothing if it is the sentinel, is all that hangs here from now on.
+    void restart_at(link& node, owner_tag owner) noexcept {
+        head_ = &node;
+        node.hang(head_, owner);
     }
 
 private:

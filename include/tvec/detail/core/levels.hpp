@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <utility>
 
 #include "tvec/detail/core/slot.hpp"
 #include "tvec/geometry.hpp"
@@ -17,38 +16,50 @@ namespace tvec::detail {
 /// A bit is set when a timer is linked, and cleared when a visit finds the slot empty: unlinking
 /// needs no wheel and so leaves the bit. A set bit may be stale, a clear one never is. A slot whose
 /// count is not 0 has its bit set, so that linking there need not look at the bit.
-/// The overflow slots have no bit.
+/// The slot of what is armed for `never` has no bit: it is not visited.
 class levels {
 public:
     explicit levels(owner_tag owner) noexcept : owner_(owner) {
-        for (slot& s : slots_) s.reset(sentinel_);
+        for (chain& c : chains_) c.reset(sentinel_);
     }
     levels(const levels&) = delete;
     levels& operator=(const levels&) = delete;
 
     bool occupied(unsigned s) const noexcept { return words_[s / word_bits] & bit_of(s); }
-    void set_occupied(unsigned s) noexcept { words_[s / word_bits] |= bit_of(s); }
+    void set_occupied(unsigned s) noexcept {
+        words_[s / word_bits] |= bit_of(s);
+        words_used_ |= bit_of(s / word_bits);
+    }
 
-    bool empty(unsigned s) const noexcept { return slots_[s].empty(sentinel_); }
+    slot operator[](unsigned s) noexcept {
+        return {&chains_[s * row], geometry::chains_of(s), counts_[s], sentinel_};
+    }
     /// Whether slot `s` is empty. If it is, its bit and its count say so from now on.
     bool settle_if_empty(unsigned s) noexcept {
-        if (!empty(s)) return false;
-        words_[s / word_bits] &= ~bit_of(s);
+        if (!(*this)[s].empty()) return false;
+        const unsigned w = s / word_bits;
+        words_[w] &= ~bit_of(s);
+        if (words_[w] == 0) words_used_ &= ~bit_of(w);
         counts_[s] = 0;
         return true;
     }
+
     /// At least how many timers hang in slot `s`; fewer if some have unlinked themselves.
-    std::uint64_t at_most(unsigned s) const noexcept { return counts_[s]; }
-    void push(unsigned s, link& node) noexcept { slots_[s].push(node, owner_, counts_[s]); }
-    link* pop(unsigned s) noexcept { return slots_[s].pop(sentinel_, counts_[s]); }
-    void take(unsigned to, unsigned from) noexcept {
-        slots_[to].take(slots_[from], sentinel_, owner_);
-        counts_[to] = std::exchange(counts_[from], 0);
+    link_count at_most(unsigned s) const noexcept { return counts_[s]; }
+    /// Links to a slot with so many chains but one.
+    void push(unsigned s, unsigned last_chain, link& node) noexcept {
+        chains_[s * row + (counts_[s]++ & last_chain)].push(node, owner_);
+    }
+    /// Keeps the count of slot `s` from wrapping, however often timers link and unlink themselves
+    /// there. To be called now and then. What is left is still more than the timers there are, and
+    /// as far in the turn of the chains.
+    void bound_count(unsigned s) noexcept {
+        if (counts_[s] > most_counted) counts_[s] -= most_counted / 2 + 1;
     }
 
-    /// How many slots of `level` ahead of the one of `tick` the next is that holds a timer, or 0
-    /// if none does. From 1 to the whole ring: the slot of `tick` itself comes last, a full turn
-    /// away. Clears the bits that it finds stale.
+    /// How many slots of `level`, not of the overflow, ahead of the one of `tick` the next is that
+    /// holds a timer, or 0 if none does. From 1 to the whole ring: the slot of `tick` itself comes
+    /// last, a full turn away. Clears the bits that it finds stale.
     unsigned next_occupied(unsigned level, jiffies tick) noexcept {
         for (;;) {
             const unsigned ahead = next_marked(level, tick);
@@ -57,43 +68,82 @@ public:
         }
     }
 
-    /// Calls visit(const link&) for all that hangs in slot `s`.
-    template <class F> void for_each_in(unsigned s, F visit) const {
-        for (unsigned i = 0; i < slot::chains; ++i)
-            for (const link* l = slots_[s][i].first(); l != &sentinel_; l = l->next) visit(*l);
+    /// The same of the overflow: its first slot to be emptied after `tick`, or `beyond`.
+    unsigned next_occupied_of_overflow(jiffies tick) noexcept {
+        constexpr unsigned level = geometry::overflow, first = geometry::first_slot_of(level);
+        const jiffies next_lap = geometry::entry_of(level, tick) + geometry::width_of(level);
+        const unsigned running = geometry::overflow_slot_before(next_lap);
+        while (const std::uint64_t bits = words_[first / word_bits]) {
+            const auto lowest = first + static_cast<unsigned>(std::countr_zero(bits));
+            const unsigned s = occupied(running) ? running : lowest;
+            if (!settle_if_empty(s)) return s;
+        }
+        return geometry::beyond;
     }
 
-    const slot& operator[](unsigned s) const noexcept { return slots_[s]; }
+    /// Calls visit(slot, const link&) for all that hangs in any of them.
+    template <class F> void for_each(F visit) const {
+        for (unsigned s = 0; s < geometry::slots; ++s) {
+            const bool is_second_row = geometry::chains_of(s) != row && s % 2 != 0;
+            for_each_in(s, row, [&](const link& l) { visit(s - is_second_row, l); });
+        }
+    }
+    /// Calls visit(const link&) for all that hangs in slot `s`.
+    template <class F> void for_each_in(unsigned s, F visit) const {
+        for_each_in(s, geometry::chains_of(s), visit);
+    }
+    /// Unlinks all that hangs in any of them, and calls take(link&) for each. Leaves counts and
+    /// bits.
+    template <class F> void pop_all(F take) noexcept {
+        for (chain& c : chains_)
+            while (c.first() != &sentinel_) take(c.pop());
+    }
+
+    const chain& chain_of(unsigned s, unsigned k) const noexcept { return chains_[s * row + k]; }
     const link& sentinel() const noexcept { return sentinel_; }
     owner_tag owner() const noexcept { return owner_; }
 
 private:
+    static constexpr unsigned row = geometry::chains_per_row;
     static constexpr unsigned word_bits = geometry::word_bits;
+    static constexpr link_count most_counted = static_cast<link_count>(~link_count{0}) / 2;
     static constexpr unsigned shift(unsigned level) noexcept { return geometry::shift_of(level); }
     static std::uint64_t bit_of(unsigned s) noexcept { return std::uint64_t{1} << s % word_bits; }
 
+    template <class F> void for_each_in(unsigned s, unsigned chains, F visit) const {
+        for (unsigned k = 0; k < chains; ++k)
+            for (const link* l = chain_of(s, k).first(); l != &sentinel_; l = l->next) visit(*l);
+    }
+
     /// As `next_occupied`, but takes the bits at their word.
     unsigned next_marked(unsigned level, jiffies tick) const noexcept {
-        const unsigned ring = geometry::ring_of(level);
-        const unsigned words = geometry::words_of(level);
-        const std::uint64_t* const first = &words_[geometry::first_slot_of(level) / word_bits];
-        const unsigned from = static_cast<unsigned>((tick >> shift(level)) + 1) % ring;
-        std::uint64_t bits = first[from / word_bits] & ~std::uint64_t{0} << from % word_bits;
-        for (unsigned i = 0; i <= words; ++i) {
-            const unsigned word = (from / word_bits + i) % words;
-            if (i != 0) bits = first[word];
-            if (bits == 0) continue;
-            const unsigned found = word * word_bits + static_cast<unsigned>(std::countr_zero(bits));
-            return (found - from) % ring + 1;
+        const unsigned words = geometry::words_of(level), rows = geometry::rows_of(level);
+        const unsigned ring = geometry::ring_of(level) * rows;
+        const unsigned first = geometry::first_slot_of(level) / word_bits;
+        const std::uint64_t all = (std::uint64_t{1} << words) - 1;
+        const std::uint64_t used = words_used_ >> first & all;
+        if (used == 0) return 0;
+        const unsigned from = (static_cast<unsigned>(tick >> shift(level)) + 1) * rows % ring;
+        unsigned word = from / word_bits;
+        std::uint64_t bits = words_[first + word] & ~std::uint64_t{0} << from % word_bits;
+        if (bits == 0) {  // then in the next word that is used, of which this one is the last
+            const unsigned after = word + 1;
+            const std::uint64_t turned = (used >> after | used << (words - after)) & all;
+            word = (after + static_cast<unsigned>(std::countr_zero(turned))) % words;
+            bits = words_[first + word];
         }
-        return 0;
+        const unsigned found = word * word_bits + static_cast<unsigned>(std::countr_zero(bits));
+        return (found - from + ring) % ring / rows + 1;
     }
 
     owner_tag owner_;
     link sentinel_;
+    std::uint64_t words_used_ = 0;  ///< a bit for each word that is not 0
     std::array<std::uint64_t, geometry::words> words_{};
-    std::array<std::uint64_t, geometry::slots> counts_{};
-    alignas(64) std::array<slot, geometry::slots> slots_;
+    std::array<link_count, geometry::slots> counts_{};
+    alignas(64) std::array<chain, geometry::slots * row> chains_;
 };
+
+static_assert(geometry::words <= geometry::word_bits);
 
 }  // namespace tvec::detail

@@ -1,8 +1,9 @@
 /// \file
-/// A slot: four chains, filled in turn and emptied in turn.
+/// A slot: four chains or eight, filled in turn and emptied in turn.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "tvec/detail/core/chain.hpp"
@@ -10,53 +11,76 @@
 
 namespace tvec::detail {
 
-/// The timers that the wheel visits together.
+/// The links to a slot since it was last empty, less the pops. See levels.hpp for where it ends.
+#ifndef TVEC_TINY_GEOMETRY
+using link_count = std::uint32_t;
+#else
+using link_count = std::uint8_t;
+#endif
+
+/// The timers that the wheel visits together: a view of chains that lie side by side.
 ///
 /// Walking one list costs a whole memory latency per timer, because the address of the next one
-/// is known only when the line has arrived. Four lists walked in turn keep four misses in flight.
+/// is known only when the line has arrived. Lists walked in turn keep as many misses in flight.
 ///
-/// A slot is told of its count of links: those since it was last empty, less the pops. The k-th
-/// link went to chain k mod 4, so popping chain --k mod 4 meets a timer each time, in the reverse
-/// order of arrival, unless one has unlinked itself. The count is thus an upper bound, and a hint
-/// only: a slot is empty when all its chains are. It is kept elsewhere (levels.hpp), so that a slot
-/// is half a cache line.
+/// The k-th link went to chain k mod n, so popping chain --k mod n meets a timer each time, in the
+/// reverse order of arrival, unless one has unlinked itself. The count is thus an upper bound: a
+/// slot is empty when all its chains are, and if the count is 0 it is. It is kept elsewhere
+/// (levels.hpp), as are the chains.
 class slot {
 public:
-    static constexpr unsigned chains = geometry::chains_per_slot;
+    static constexpr unsigned most_chains = 2 * geometry::chains_per_row;
 
-    void reset(link& sentinel) noexcept {
-        for (chain& c : chains_) c.reset(sentinel);
-    }
+    /// `chains` is a power of two.
+    slot(chain* first, unsigned chains, link_count& links, link& sentinel) noexcept
+        : chains_(first), last_(chains - 1), links_(links), sentinel_(sentinel) {}
 
-    bool empty(const link& sentinel) const noexcept {
-        for (const chain& c : chains_)
-            if (c.first() != &sentinel) return false;
+    bool empty() const noexcept {
+        for (unsigned k = 0; k <= last_; ++k)
+            if (chains_[k].first() != &sentinel_) return false;
         return true;
     }
 
-    void push(link& node, owner_tag owner, std::uint64_t& links) noexcept {
-        chains_[links++ % chains].push(node, owner);
-    }
-
     /// The next link in turn, unlinked; null when the slot is empty.
-    link* pop(const link& sentinel, std::uint64_t& links) noexcept {
-        for (unsigned misses = 0; misses < chains; ++misses) {
-            chain& c = chains_[--links % chains];
-            if (c.first() != &sentinel) return &c.pop();
+    link* pop() noexcept {
+        for (unsigned misses = 0; misses <= last_ && links_ != 0; ++misses) {
+            chain& c = chains_[--links_ & last_];
+            if (c.first() != &sentinel_) return &c.pop();
         }
-        links = 0;
+        links_ = 0;
         return nullptr;
     }
 
-    /// Takes over all that hangs in `other`. Requires that this slot is empty.
-    void take(slot& other, link& sentinel, owner_tag owner) noexcept {
-        for (unsigned i = 0; i < chains; ++i) chains_[i].take(other.chains_[i], sentinel, owner);
+    /// Unlinks up to `most` links and calls take(link&) for each, which must link nothing here.
+    /// What comes next in each chain is on its way meanwhile, and the back pointers are set once,
+    /// at the end. Returns how many there were; if fewer than `most`, the slot is empty.
+    template <class F> std::size_t pop_each(std::size_t most, owner_tag owner, F take) noexcept {
+        std::array<link*, most_chains> next;
+        for (unsigned k = 0; k <= last_; ++k) next[k] = chains_[k].first();
+        std::size_t left = most;
+        link_count links = links_;
+        for (unsigned misses = 0; left != 0 && links != 0 && misses <= last_;) {
+            link*& first = next[--links & last_];
+            link& l = *first;
+            ++misses;
+            if (&l == &sentinel_) continue;
+            misses = 0;
+            first = l.next;
+            __builtin_prefetch(first, 1);
+            l.forget();
+            take(l);
+            --left;
+        }
+        for (unsigned k = 0; k <= last_; ++k) chains_[k].restart_at(*next[k], owner);
+        links_ = links;
+        return most - left;
     }
 
-    const chain& operator[](unsigned i) const noexcept { return chains_[i]; }
-
 private:
-    std::array<chain, chains> chains_;
+    chain* chains_;
+    unsigned last_;
+    link_count& links_;
+    link& sentinel_;
 };
 
 }  // namespace tvec::detail
