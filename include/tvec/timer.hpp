@@ -54,7 +54,8 @@ public:
     bool pending() const noexcept { return linked() && !(expires_ & idle_bit); }
 
     /// The tick that the timer was last armed for, also after it has fired or been cancelled, and
-    /// inside its callback. 0 if it was never armed.
+    /// inside its callback; if it had passed by then, the tick that was asked for, though the timer
+    /// is due at the next one. 0 if it was never armed.
     jiffies expires() const noexcept { return expires_ & ~idle_bit; }
 
     /// Returns whether the timer was pending, that is, whether it was going to fire. Afterwards it

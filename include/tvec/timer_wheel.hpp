@@ -20,7 +20,7 @@ namespace tvec {
 /// slot as wide as the whole level below it (see geometry.hpp).
 ///
 /// The wheel has no clock: time is what `advance` says it is. One thread owns it; nothing is
-/// locked. It holds no memory but its own (about 41 KB), and arming and cancelling cannot fail.
+/// locked. It holds no memory but its own (about 56 KB), and arming and cancelling cannot fail.
 ///
 /// What it promises:
 ///  - A timer armed for tick x fires when `advance` passes x, never before. Arming for now or the
@@ -30,8 +30,12 @@ namespace tvec {
 ///  - Every delay is legal, exact to 2^63-2 ticks, and saturates at `never`.
 ///  - Arming and cancelling are O(1). Pushing a pending timer back, cancelling it, and arming it
 ///    again later write one cache line: the timer's own.
-///  - `advance` costs what it fires and moves; empty time costs nothing. The cascade of a slot is
-///    spread over the ticks before its lap begins.
+///  - `advance` costs what it fires and moves; empty time costs nothing. No call pays for a whole
+///    cascade, however the loop calls: a slot of an upper level is emptied ahead of time, so that
+///    at tick t at most (E - t) x 64 timers are left in the one whose lap begins at E, or, if it
+///    had more than 64 for each of its ticks, its even share of them. A call that comes late does
+///    what was missed. So a loop that follows `next_wakeup` moves at most 64 timers per level and
+///    call.
 ///  - Callbacks may arm, cancel, move and destroy any timer, themselves included, and may throw:
 ///    what is left stays due. They must not destroy the wheel.
 ///
@@ -118,7 +122,11 @@ public:
     ///
     /// Visits at most `budget` timers: those it fires, moves and drops. When that is not enough,
     /// now() stays on the tick being run; what is left of it stays due, may be cancelled, and comes
-    /// first in the next call. An `until` before now() counts as now() (and in
+    /// first in the next call. Emptying slots ahead of time comes last: what is due by `until`
+    /// fires before it, except what hangs in a slot that has to be emptied for a tick on the way.
+    /// So a timer may be late by the time that callbacks take and, after a stall longer than the
+    /// slots were emptied ahead, by the moves that this put off: budget times the cost of a visit,
+    /// per call, until they are done. An `until` before now() counts as now() (and in
     /// count().clock_backward), one of `never` or more as never-1.
     ///
     /// A tick in which there is nothing to do costs a compare and a store. Called from one of its
@@ -137,10 +145,14 @@ public:
 
     /// The next tick for which `advance` must be called: sleep until then. Never before now(),
     /// never after the first expiry, and now() itself while something due is left over. Empty when
-    /// no timer will ever fire.
+    /// nothing hangs in the wheel but what is armed for `never`. A timer that was cancelled or
+    /// destroyed may leave such a tick behind until it has come: this is no way to ask whether
+    /// anything is pending (next_expiry() is).
     ///
-    /// It may come before the first expiry: a timer costs at most one such tick for each level it
-    /// sinks through, a cancelled or pushed back one no more. O(1); O(levels) inside a callback.
+    /// It may come before the first expiry: a lone timer costs at most one such tick for each level
+    /// it sinks through, a cancelled or pushed back one no more; beyond 2^33 ticks at most one more
+    /// for each time what is left is halved. A slot of more than 64 timers costs one for each 64 of
+    /// them. O(1).
     std::optional<jiffies> next_wakeup() noexcept;
 
     /// The tick of the first expiry, exactly. Reads every timer of some slots: for tests and tools.
