@@ -25,11 +25,10 @@ template <class Tag, auto Member> struct reveal {
 
 SUPPORT_REVEAL(now)
 SUPPORT_REVEAL(quiet)
-SUPPORT_REVEAL(wake)
+SUPPORT_REVEAL(upper_wake)
 SUPPORT_REVEAL(next_burst)
 SUPPORT_REVEAL(target)
-SUPPORT_REVEAL(overflow_due)
-SUPPORT_REVEAL(burst_at)
+SUPPORT_REVEAL(pace)
 SUPPORT_REVEAL(levels)
 
 #undef SUPPORT_REVEAL
