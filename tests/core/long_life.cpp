@@ -90,7 +90,6 @@ private:
     void cancel(job&);
     void burn(const job&);
     void note(const job&, bool was_pending);
-    void charge(unsigned level);
     void hop(jiffies end);
     void audit();
 
@@ -147,15 +146,9 @@ void server::arm_at(job& j, jiffies at) {
 void server::note(const job& j, bool was_pending) {
     ++operations_;
     books_.armed += !was_pending;
-    charge(tvec::geometry::level_of(j.t.expires() - wheel_.now()));
+    // A visit where it hung, if it was pushed back, and what it costs from here.
+    most_visits_ += 1 + support::most_visits(j.t.expires() - wheel_.now());
     REQUIRE_EQ(due_.arm(j.id, j.t.expires()), was_pending);
-}
-
-// A timer is visited where it hung, if it was pushed back; on each level on its way down; and where
-// it fires. One that comes back from beyond the wheel has all looked at that wait there.
-void server::charge(unsigned level) {
-    most_visits_ += 2 + level;
-    if (level == tvec::geometry::overflow) most_visits_ += maintenance_jobs;
 }
 
 void server::cancel(job& j) {

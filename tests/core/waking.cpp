@@ -1,5 +1,6 @@
 // P17: next_wakeup() is never in the past and never later than the first expiry; it is now() while
 // something due is left over. A lone timer costs at most one wake-up per level. No timer: none.
+#include <algorithm>
 #include <optional>
 #include <random>
 
@@ -40,13 +41,14 @@ Test(waking, an_empty_wheel_has_no_wakeup_and_none_is_not_a_time) {  // T40
     CHECK_EQ(end.next_wakeup(), tvec::never - 1);
 }
 
+// What fires it is one of them. Beyond 2^33 ticks there is one more for each halving of the laps.
 Test(waking, a_lone_timer_costs_one_wakeup_per_level_at_most) {  // T41
     for (const jiffies start : support::starts())
-        for (jiffies delay = 1; delay < jiffies{1} << 36; delay += 1 + delay / 9) {
+        for (jiffies delay = 1; delay < jiffies{1} << 40; delay += 1 + delay / 9) {
             timer_wheel wheel(start);
             probe p;
             wheel.arm_after(p.t, delay);
-            REQUIRE_LE(wakeups(wheel), 6);
+            REQUIRE_LE(wakeups(wheel), support::most_visits(delay));
             REQUIRE(p.fired_only_at(start + delay));
         }
 }
@@ -58,10 +60,10 @@ Test(waking, a_cancelled_or_pushed_back_timer_costs_no_more) {  // T47
             probe cancelled, pushed;
             wheel.arm_after(cancelled.t, delay);
             cancelled.t.cancel();
-            REQUIRE_LE(wakeups(wheel), 6);
+            REQUIRE_LE(wakeups(wheel), 1);
             wheel.arm_after(pushed.t, delay);
             wheel.arm_after(pushed.t, delay + 1'000);
-            REQUIRE_LE(wakeups(wheel), 7);
+            REQUIRE_LE(wakeups(wheel), 1 + support::most_visits(delay + 1'000));
             REQUIRE_EQ(pushed.fired(), 1);
         }
 }
@@ -79,7 +81,9 @@ Test(waking, the_exact_next_expiry_is_the_minimum) {  // T42
         if (round % 7 == 0) wheel.advance(wheel.now() + random() % 500);
         std::optional<jiffies> first;
         for (const auto& q : all)
-            if (q->t.pending() && (!first || q->t.expires() < *first)) first = q->t.expires();
+            if (q->t.pending())  // what is armed for the past comes next
+                first = std::min(first.value_or(tvec::never),
+                                 std::max(q->t.expires(), wheel.now() + 1));
         REQUIRE(wheel.next_expiry() == first);
         REQUIRE(!first || *wheel.next_wakeup() <= *first);
     }

@@ -46,6 +46,15 @@ inline std::uint64_t visits(const tvec::timer_wheel& wheel) {
     return wheel.count().fired + wheel.count().moved + wheel.count().dropped;
 }
 
+// What a lone timer armed so far ahead costs at most: a visit for each level it sinks through, and
+// one where it fires. Beyond the levels also one for each halving of the laps that are left.
+inline std::uint64_t most_visits(jiffies delay) {
+    namespace geometry = tvec::geometry;
+    const unsigned level = geometry::level_of(delay);
+    if (level < geometry::overflow) return 1 + level;
+    return 1 + level + geometry::log2_of(delay >> geometry::shift_of(geometry::overflow));
+}
+
 inline std::size_t count_pending(const tvec::timer_wheel& wheel) {
     std::size_t pending = 0;
     wheel.for_each_pending([&](const tvec::timer&) { ++pending; });

@@ -15,6 +15,7 @@ inline std::vector<tvec::jiffies> starts() {
     for (const unsigned power : {8u, 14u, 20u, 26u, 32u, 33u, 40u})
         for (const unsigned off : {0u, 1u, 2u}) all.push_back((jiffies{1} << power) - 1 + off);
     all.push_back((jiffies{1} << 32) - 300);
+    all.push_back((jiffies{7} << 32) - 1);
     return all;
 }
 
@@ -22,7 +23,7 @@ inline std::vector<tvec::jiffies> starts() {
 inline std::vector<tvec::jiffies> edges() {
     using tvec::jiffies;
     std::vector<jiffies> all{1, 2, 3};
-    for (const unsigned power : {8u, 9u, 14u, 15u, 20u, 21u, 26u, 27u, 32u, 33u, 34u})
+    for (const unsigned power : {8u, 9u, 14u, 15u, 16u, 20u, 21u, 26u, 27u, 32u, 33u, 34u})
         for (const unsigned off : {0u, 1u, 2u, 3u, 4u})
             all.push_back((jiffies{1} << power) - 2 + off);
     return all;

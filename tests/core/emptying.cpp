@@ -1,0 +1,390 @@
+// P9: a slot is emptied by a deadline, not by how often somebody calls. At tick t no more than
+// (E - t) x rate timers are left in the slot whose lap begins at E; the rate is a chunk, or an even
+// share if the slot holds more than that for each of its ticks. A call that comes late does what
+// was missed. Work is counted in visits, never in time.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/meter.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::meter;
+using support::moves;
+using support::probe;
+using support::visits;
+using tvec::timer_wheel;
+namespace geometry = tvec::geometry;
+
+TestSuite(emptying, .timeout = 120);
+
+namespace {
+
+constexpr std::size_t chunk = geometry::chunk;
+constexpr unsigned overflow = geometry::overflow;
+
+constexpr jiffies reach_of(unsigned level) {
+    return geometry::width_of(level) * geometry::ring_of(level);
+}
+
+// A tick at which a slot of every level has to be empty, of the overflow as well: it is the first
+// of lap 5, and what comes from beyond is due in lap 5 or later. `armed_at` is a tick of lap 2.
+constexpr jiffies entry = 5 * geometry::width_of(overflow);
+constexpr jiffies armed_at(unsigned level) {
+    return level == overflow ? 2 * geometry::width_of(overflow) + 1 : entry - reach_of(level - 1);
+}
+
+// `n` timers in the slot of `level` that has to be empty at `entry`, due on its last tick.
+struct crowded_slot {
+    crowded_slot(unsigned of_level, std::size_t n)
+        : level(of_level), due(entry + geometry::width_of(level) - 1), wheel(armed_at(level)),
+          timers(n) {
+        for (tvec::timer& t : timers) wheel.arm_at(t, due);
+    }
+    void expect_all_fire_when_due() {
+        while (const auto wakeup = wheel.next_wakeup()) {
+            const auto fired = wheel.advance(*wakeup).fired;
+            CHECK(fired == 0 || (fired == timers.size() && wheel.now() == due));
+        }
+        CHECK_EQ(wheel.count().fired, timers.size());
+    }
+
+    unsigned level;
+    jiffies due;
+    timer_wheel wheel;
+    std::vector<tvec::timer> timers;
+};
+
+constexpr std::array<unsigned, 5> upper_levels{1, 2, 3, 4, overflow};
+
+}  // namespace
+
+// --- the deadline -------------------------------------------------------------------------------
+
+Test(emptying, leaves_a_slot_alone_until_it_has_to_begin_and_then_takes_a_chunk_on_each_tick) {
+    for (const unsigned level : upper_levels) {
+        constexpr std::size_t n = 10 * chunk - 5;
+        crowded_slot s(level, n);
+        s.wheel.advance(entry - 10);
+        REQUIRE_EQ(visits(s.wheel), 0);
+        for (jiffies left = 10; left-- > 0;) {
+            s.wheel.advance(entry - left);
+            REQUIRE_EQ(visits(s.wheel), n - left * chunk);
+            REQUIRE_EQ(check(s.wheel), "");
+        }
+        s.expect_all_fire_when_due();
+    }
+}
+
+Test(emptying, wakes_a_sleeper_when_a_slot_has_to_begin_and_for_each_chunk_after) {
+    for (const unsigned level : upper_levels) {
+        constexpr std::size_t n = 10 * chunk - 5;
+        crowded_slot s(level, n);
+        for (jiffies left = 10; left-- > 0;) {
+            REQUIRE_EQ(s.wheel.next_wakeup(), entry - left);
+            s.wheel.advance(entry - left);
+            REQUIRE_EQ(visits(s.wheel), n - left * chunk);
+        }
+        s.expect_all_fire_when_due();
+    }
+}
+
+Test(emptying, begins_a_tick_earlier_with_each_chunk_that_is_armed) {
+    for (const unsigned level : upper_levels) {
+        crowded_slot s(level, 0);
+        s.timers.resize(5 * chunk);
+        for (std::size_t i = 0; i < s.timers.size(); ++i) {
+            s.wheel.arm_at(s.timers[i], s.due);
+            REQUIRE_EQ(s.wheel.next_wakeup(), entry - i / chunk);
+        }
+    }
+}
+
+Test(emptying, of_a_slot_of_a_chunk_or_less_is_its_visit) {
+    for (const unsigned level : upper_levels)
+        for (const std::size_t n : {std::size_t{1}, chunk}) {
+            crowded_slot s(level, n);
+            s.wheel.advance(entry - 1);
+            CHECK_EQ(visits(s.wheel), 0);
+            s.wheel.advance(entry);
+            CHECK_EQ(visits(s.wheel), n);
+        }
+}
+
+// A sleeper may be woken once before that, when the slot would have to begin at a chunk a tick.
+Test(emptying, takes_an_even_share_of_what_a_chunk_per_tick_would_not_empty) {
+    for (const auto& [level, n] : {std::pair{1u, 40'000u}, {1u, 16'385u}, {2u, 1'100'000u}}) {
+        crowded_slot s(level, n);
+        const jiffies width = geometry::width_of(level), rate = (n - 1) / width + 1;
+        const jiffies ticks = (n - 1) / rate;
+        CHECK_LE(chunk + 1, rate);
+        CHECK_LE(ticks + 1, width);
+        REQUIRE_LE(entry - width + 1, *s.wheel.next_wakeup());
+        meter m(s.wheel);
+        REQUIRE_EQ(m.call(entry - ticks - 1), 0);
+        REQUIRE_EQ(s.wheel.next_wakeup(), entry - ticks);
+        REQUIRE_EQ(m.call(entry - ticks), n - ticks * rate);
+        for (jiffies left = ticks; left-- > 0;) REQUIRE_EQ(m.call(entry - left), rate);
+        CHECK_EQ(moves(s.wheel), n);
+        CHECK_EQ(check(s.wheel), "");
+    }
+}
+
+Test(emptying, keeps_the_share_that_it_began_with) {
+    constexpr std::size_t n = 40'000, rate = 157;
+    crowded_slot s(1, n);
+    s.wheel.advance(entry - 100);  // late
+    CHECK_EQ(visits(s.wheel), n - 100 * rate);
+    meter m(s.wheel);
+    for (jiffies left = 100; left-- > 0;) REQUIRE_EQ(m.call(entry - left), rate);
+}
+
+Test(emptying, that_comes_late_does_what_was_missed_and_no_more) {
+    constexpr std::size_t n = 100 * chunk;
+    for (const unsigned level : upper_levels)
+        for (jiffies left = 0; left < 100; left += 7)
+            for (const jiffies begun : {jiffies{100}, jiffies{99}, left + 1}) {
+                if (begun <= left) continue;
+                crowded_slot s(level, n);
+                s.wheel.advance(entry - begun);
+                s.wheel.advance(entry - left);
+                REQUIRE_EQ(visits(s.wheel), n - left * chunk);
+                REQUIRE_EQ(check(s.wheel), "");
+                if (left != 0) REQUIRE_EQ(s.wheel.next_wakeup(), entry - left + 1);
+            }
+}
+
+Test(emptying, is_over_when_the_lap_of_the_slot_has_begun) {
+    constexpr std::size_t n = 1'000;
+    for (const unsigned level : upper_levels)
+        for (const jiffies after : {jiffies{0}, jiffies{1}, jiffies{200}}) {
+            crowded_slot s(level, n);
+            s.wheel.advance(entry + after);
+            CHECK_LE(n, visits(s.wheel));
+            CHECK_EQ(check(s.wheel), "");
+            s.expect_all_fire_when_due();
+        }
+}
+
+Test(emptying, of_one_level_does_not_hurry_that_of_another) {
+    for (unsigned level = 2; level <= overflow; ++level) {
+        crowded_slot far(level, 20 * chunk);
+        // In the slot of level 1 that has to be empty a few ticks before the other has to begin.
+        const jiffies lap = geometry::width_of(1);
+        far.wheel.advance(entry - lap - 512);
+        std::vector<tvec::timer> near(20 * chunk);
+        for (tvec::timer& t : near) far.wheel.arm_at(t, entry - 1);
+        meter m(far.wheel);
+        m.sleep_until(entry - lap);
+        CHECK_EQ(m.worst(), chunk);
+        CHECK_EQ(moves(far.wheel), near.size());
+    }
+}
+
+Test(emptying, of_all_levels_at_once_takes_a_chunk_of_each) {
+    constexpr std::size_t n = 10 * chunk;
+    timer_wheel wheel(armed_at(overflow));
+    std::vector<tvec::timer> timers(5 * n);
+    for (unsigned level = overflow; level > geometry::root; --level) {
+        wheel.advance(armed_at(level));
+        for (std::size_t i = 0; i < n; ++i)
+            wheel.arm_at(timers[level * n - 1 - i], entry + geometry::width_of(level) - 1);
+    }
+    REQUIRE_EQ(visits(wheel), 0);
+    meter m(wheel);
+    m.call(entry - 10);
+    for (jiffies left = 10; left-- > 0;) {
+        CHECK_EQ(wheel.next_wakeup(), entry - left);
+        CHECK_EQ(m.call(entry - left), 5 * chunk);
+        CHECK_EQ(check(wheel), "");
+    }
+    m.sleep_until(tvec::never);
+    CHECK_LE(m.worst(), 5 * chunk);
+    CHECK_EQ(wheel.count().fired, timers.size());
+}
+
+// --- a budget -----------------------------------------------------------------------------------
+
+Test(emptying, that_a_budget_cuts_is_not_caught_up_and_due_at_once) {
+    for (const unsigned level : upper_levels) {
+        crowded_slot s(level, 10 * chunk);
+        CHECK(s.wheel.advance(entry - 10, 0).caught_up);
+        for (std::size_t done = 10; done < chunk; done += 10) {
+            const auto [fired, caught_up] = s.wheel.advance(entry - 9, 10);
+            CHECK_EQ(fired, 0);
+            CHECK(!caught_up);
+            CHECK_EQ(visits(s.wheel), done);
+            CHECK_EQ(s.wheel.now(), entry - 9);
+            CHECK_EQ(s.wheel.behind(), 0);
+            CHECK_EQ(s.wheel.next_wakeup(), entry - 9);
+            CHECK_EQ(check(s.wheel), "");
+        }
+        CHECK(s.wheel.advance(entry - 9, chunk % 10).caught_up);
+        CHECK_EQ(visits(s.wheel), chunk);
+        CHECK_EQ(s.wheel.next_wakeup(), entry - 8);
+    }
+}
+
+Test(emptying, that_a_budget_cuts_is_cut_between_two_levels_as_well) {
+    timer_wheel wheel(armed_at(2));
+    std::vector<tvec::timer> high(2 * chunk), low(2 * chunk);
+    for (tvec::timer& t : high) wheel.arm_at(t, entry + geometry::width_of(2) - 1);
+    wheel.advance(armed_at(1));
+    for (tvec::timer& t : low) wheel.arm_at(t, entry + 255);
+    CHECK(!wheel.advance(entry - 1, chunk).caught_up);
+    CHECK_EQ(wheel.next_wakeup(), entry - 1);
+    CHECK(wheel.advance(entry - 1, chunk).caught_up);
+    CHECK_EQ(visits(wheel), 2 * chunk);
+}
+
+Test(emptying, that_a_budget_has_put_off_is_made_up_for_before_the_lap_begins) {
+    constexpr std::size_t n = 1'000, ticks = (n - 1) / chunk;
+    for (const std::size_t budget : {1, 16, 63, 64, 256}) {
+        crowded_slot s(1, n);
+        std::size_t missed = 0, done = 0;
+        for (jiffies left = ticks + 1; left-- > 0;) {
+            missed += left == ticks ? n - ticks * chunk : chunk;
+            CHECK_EQ(s.wheel.advance(entry - left, budget).caught_up, missed <= budget);
+            done += std::min(missed, budget);
+            missed -= std::min(missed, budget);
+            REQUIRE_EQ(visits(s.wheel), done);
+        }
+        for (; missed != 0; missed -= std::min(missed, budget)) {
+            REQUIRE_EQ(s.wheel.now(), entry);  // the lap does not begin before it is done
+            CHECK_EQ(s.wheel.advance(entry + 5, budget).caught_up, missed <= budget);
+        }
+        CHECK(s.wheel.advance(entry + 5, budget).caught_up);
+        CHECK_EQ(s.wheel.now(), entry + 5);
+        CHECK_EQ(visits(s.wheel), n);
+    }
+}
+
+// --- what is due comes first --------------------------------------------------------------------
+
+namespace {
+
+// Timers due on each of the `ticks` before `entry`, which note what has been moved by then.
+struct due_meanwhile {
+    due_meanwhile(timer_wheel& wheel, jiffies ticks) : all(support::probes(ticks)) {
+        for (jiffies i = 0; i < ticks; ++i) {
+            all[i]->then = [this](timer_wheel& w) { moved.push_back(moves(w)); };
+            wheel.arm_at(all[i]->t, entry - 1 - i);
+        }
+    }
+    std::vector<std::unique_ptr<probe>> all;
+    std::vector<std::uint64_t> moved;
+};
+
+}  // namespace
+
+Test(emptying, after_a_stall_comes_after_all_that_is_due_by_then) {
+    constexpr std::size_t n = 150 * chunk;
+    for (const unsigned level : upper_levels)
+        for (const jiffies left : {jiffies{100}, jiffies{1}}) {
+            crowded_slot s(level, n);
+            s.wheel.advance(entry - 200);
+            REQUIRE_EQ(visits(s.wheel), 0);
+            due_meanwhile d(s.wheel, 190);
+            s.wheel.advance(entry - left);
+            CHECK(d.moved == std::vector<std::uint64_t>(190 - left + 1, 0));
+            CHECK_EQ(moves(s.wheel), n - left * chunk);
+        }
+}
+
+Test(emptying, after_a_stall_leaves_a_budget_to_what_is_due) {
+    constexpr std::size_t n = 150 * chunk;
+    crowded_slot s(1, n);
+    s.wheel.advance(entry - 200);
+    due_meanwhile d(s.wheel, 190);
+    const auto first = s.wheel.advance(entry - 1, 190);
+    CHECK_EQ(first.fired, 190);
+    CHECK(!first.caught_up);
+    CHECK_EQ(moves(s.wheel), 0);
+}
+
+// The ticks before the lap begins come first; then the slot, because what is due in its lap hangs
+// there.
+Test(emptying, after_a_stall_across_the_beginning_of_a_lap_comes_between_what_is_due) {
+    constexpr std::size_t n = 150 * chunk;
+    for (const unsigned level : upper_levels) {
+        crowded_slot s(level, n);
+        s.wheel.advance(entry - 200);
+        due_meanwhile before(s.wheel, 190);
+        probe at_entry, after;
+        std::vector<std::uint64_t> moved;
+        for (probe* p : {&at_entry, &after})
+            p->then = [&](timer_wheel& w) { moved.push_back(moves(w)); };
+        s.wheel.arm_at(at_entry.t, entry);
+        s.wheel.arm_at(after.t, entry + 3);
+        s.wheel.advance(entry + 5);
+        CHECK(before.moved == std::vector<std::uint64_t>(190, 0));
+        CHECK(moved == std::vector<std::uint64_t>(2, n));
+        CHECK(at_entry.fired_only_at(entry) && after.fired_only_at(entry + 3));
+    }
+}
+
+// --- what is not there any more -----------------------------------------------------------------
+
+Test(emptying, drops_what_was_cancelled_at_the_same_pace) {
+    for (const unsigned level : upper_levels) {
+        crowded_slot s(level, 10 * chunk);
+        for (tvec::timer& t : s.timers) t.cancel();
+        meter m(s.wheel);
+        m.sleep_until(tvec::never);
+        CHECK_EQ(m.worst(), chunk);
+        CHECK_EQ(m.calls(), 10);
+        CHECK_EQ(s.wheel.count().dropped, s.timers.size());
+        CHECK_EQ(visits(s.wheel), s.timers.size());
+    }
+}
+
+Test(emptying, moves_what_was_pushed_back_at_the_same_pace) {
+    for (const unsigned level : upper_levels) {
+        crowded_slot s(level, 10 * chunk);
+        const jiffies later = s.due + 3 * geometry::width_of(overflow);
+        for (tvec::timer& t : s.timers) s.wheel.arm_at(t, later);
+        meter m(s.wheel);
+        m.sleep_until(entry);
+        CHECK_EQ(m.worst(), chunk);
+        CHECK_EQ(m.calls(), 10);
+        CHECK_EQ(s.wheel.count().moved, s.timers.size());
+        s.due = later;
+        s.expect_all_fire_when_due();
+    }
+}
+
+// Counts are upper bounds: a slot of which timers were destroyed is emptied too early, not twice.
+Test(emptying, stops_when_it_finds_the_slot_empty) {
+    for (const unsigned level : upper_levels)
+        for (const std::size_t left : {std::size_t{0}, std::size_t{1}, chunk, 3 * chunk}) {
+            crowded_slot s(level, 5'000);
+            s.timers.erase(s.timers.begin() + static_cast<long>(left), s.timers.end());
+            meter m(s.wheel);
+            m.sleep_until(entry);
+            CHECK_EQ(visits(s.wheel), left);
+            CHECK_LE(m.worst(), chunk);
+            CHECK_LE(m.calls(), left / chunk + 1);
+            CHECK_LE(m.idle(), left == 0);
+            s.expect_all_fire_when_due();
+        }
+}
+
+Test(emptying, of_a_slot_through_which_millions_went_spins_for_nobody) {
+    for (const unsigned level : upper_levels) {
+        crowded_slot s(level, 100);
+        for (int i = 0; i < 1'000'000; ++i) {
+            tvec::timer gone;
+            s.wheel.arm_at(gone, s.due);
+        }
+        meter m(s.wheel);
+        m.sleep_until(entry);
+        CHECK_EQ(visits(s.wheel), 100);
+        CHECK_LE(m.calls(), 3);
+        CHECK_EQ(check(s.wheel), "");
+        s.expect_all_fire_when_due();
+    }
+}

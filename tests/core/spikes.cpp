@@ -1,0 +1,336 @@
+// P9: no call of `advance` pays for a whole cascade, however the loop calls: on every tick, asleep
+// until next_wakeup(), or at gaps; nor whatever an adversary arms. Besides what it fires a call
+// moves a chunk of each level, for each tick that has passed since the last; or an even share of
+// what a slot holds per tick, if that is more. Counted in visits, never in time.
+//
+// The numbers that are written out are exact: who changes them changes the promise.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/meter.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::meter;
+using support::moves;
+using support::visits;
+using tvec::timer_wheel;
+namespace geometry = tvec::geometry;
+
+TestSuite(spikes, .timeout = 300);
+
+namespace {
+
+constexpr std::size_t million = 1'000'000, chunk = 64;
+constexpr jiffies lap = jiffies{1} << 32;  // of the wheel
+
+// Timers whose deadlines lie anywhere between two delays.
+struct crowd {
+    crowd(std::size_t n, jiffies shortest, jiffies longest, jiffies start = 0)
+        : wheel(start), timers(n) {
+        std::mt19937_64 random(7);
+        for (tvec::timer& t : timers)
+            wheel.arm_after(t, shortest + random() % (longest - shortest));
+    }
+    void push_all_back(jiffies delay) {
+        for (tvec::timer& t : timers) wheel.arm_after(t, delay);
+    }
+    void expect_all_fired() const { CHECK_EQ(wheel.count().fired, timers.size()); }
+
+    timer_wheel wheel;
+    std::vector<tvec::timer> timers;
+};
+
+// The delays that go to each level and to no other; and a few laps of those beyond.
+struct span {
+    unsigned level;
+    jiffies shortest, longest;
+};
+constexpr std::array<span, 5> spans{{{1, 1 << 9, 1 << 16},
+                                     {2, 1 << 16, 1 << 21},
+                                     {3, 1 << 21, 1 << 27},
+                                     {4, 1 << 27, 2 * lap},
+                                     {5, 2 * lap, 9 * lap}}};
+
+}  // namespace
+
+// --- on every tick ------------------------------------------------------------------------------
+
+Test(spikes, a_loop_that_calls_on_every_tick_moves_a_chunk_at_a_time) {
+    crowd c(million, 1, 60'000);
+    meter m(c.wheel);
+    m.call_every(1, 60'000);
+    c.expect_all_fired();
+    CHECK_EQ(m.worst(), chunk);
+}
+
+Test(spikes, a_loop_that_calls_on_every_tick_moves_a_chunk_of_each_of_two_levels) {
+    crowd c(200'000, 100'000, 300'000);
+    meter m(c.wheel);
+    m.call_every(1, 300'000);
+    c.expect_all_fired();
+    CHECK_EQ(m.worst(), 2 * chunk);
+}
+
+// --- asleep -------------------------------------------------------------------------------------
+
+Test(spikes, a_loop_that_sleeps_moves_a_chunk_at_a_time) {
+    crowd c(million, 33'000, 60'000);
+    meter m(c.wheel);
+    m.sleep_until(tvec::never);
+    c.expect_all_fired();
+    CHECK_EQ(m.worst(), chunk);
+    CHECK_EQ(m.idle(), 0);
+}
+
+Test(spikes, a_loop_that_sleeps_beside_a_periodic_timer_moves_a_chunk_at_a_time) {
+    for (const jiffies period : {100, 10, 2}) {
+        crowd c(million, 33'000, 60'000);
+        tvec::callback_timer beat{[&](timer_wheel& w, tvec::timer& t) { w.arm_next(t, period); }};
+        c.wheel.arm_after(beat, period);
+        meter m(c.wheel);
+        m.sleep_until(60'000);
+        CHECK_EQ(c.wheel.count().fired, million + 60'000 / period);
+        CHECK_EQ(m.worst(), chunk);
+        CHECK_EQ(m.idle(), 0);
+    }
+}
+
+Test(spikes, a_loop_that_sleeps_moves_a_chunk_of_each_level_at_a_time) {
+    for (const span& s : spans) {
+        crowd c(100'000, s.shortest, s.longest, 12'345);
+        meter m(c.wheel);
+        m.sleep_until(tvec::never);
+        c.expect_all_fired();
+        CHECK_LE(m.worst(), s.level * chunk);
+        CHECK_EQ(m.idle(), 0);
+    }
+}
+
+// P17. Each of them fires somebody, or empties a slot: of a chunk, or of the rest.
+Test(spikes, a_loop_that_sleeps_is_woken_once_more_for_each_chunk_of_a_slot) {
+    for (const span& s : spans)
+        for (const std::size_t n :
+             {std::size_t{1}, chunk, chunk + 1, 20 * chunk, std::size_t{10'000}}) {
+            crowd c(n, s.shortest + 700, s.shortest + 701);  // all on one tick
+            const std::size_t chunks = (n - 1) / chunk + 1;
+            meter m(c.wheel);
+            m.sleep_until(tvec::never);
+            c.expect_all_fired();
+            CHECK_LE(m.calls(), 1 + (support::most_visits(s.shortest + 700) - 1) * chunks);
+            CHECK_EQ(m.idle(), 0);
+        }
+}
+
+// --- at gaps ------------------------------------------------------------------------------------
+
+Test(spikes, a_loop_that_calls_at_gaps_moves_a_chunk_for_each_tick_of_the_gap) {
+    for (const jiffies gap : {2, 5, 10, 100}) {
+        crowd c(million, 33'000, 60'000);
+        meter m(c.wheel);
+        m.call_every(gap, 60'000);
+        c.expect_all_fired();
+        CHECK_LE(m.worst(), gap * chunk);
+    }
+}
+
+// A million keepalives that are all armed at once hang in one slot, and then in the next.
+Test(spikes, a_loop_that_calls_at_gaps_moves_an_even_share_for_each_tick_of_the_gap) {
+    constexpr std::size_t share = million / 256 + 1;
+    for (const jiffies gap : {1, 5, 100}) {
+        crowd c(million, 60'000, 60'001);
+        meter m(c.wheel);
+        for (jiffies t = gap; t <= 150'000; t += gap) {
+            m.call(t);
+            if (t == 30'000 || t == 60'000 || t == 90'000) c.push_all_back(60'000);
+        }
+        c.expect_all_fired();
+        CHECK_LE(m.worst(), gap * share);
+        CHECK_EQ(moves(c.wheel), 4 * million);  // by way of four slots
+    }
+}
+
+namespace {
+
+// One crowd meets every wake-up, the other jumps. Both are at the same tick afterwards, and to jump
+// has cost no more: what is moved later sinks through no more levels.
+void jump_beside(crowd& on_time, crowd& jumping, jiffies jump, unsigned levels) {
+    const jiffies until = jumping.wheel.now() + jump;
+    meter hops(on_time.wheel), one(jumping.wheel);
+    hops.sleep_until(until);
+    hops.call(until);
+    one.call(until);
+    REQUIRE_LE(one.worst(), jump * levels * chunk);
+    REQUIRE_LE(visits(jumping.wheel), visits(on_time.wheel));
+    REQUIRE_EQ(jumping.wheel.count().fired, on_time.wheel.count().fired);
+}
+
+}  // namespace
+
+Test(spikes, a_stall_costs_what_its_ticks_would_have) {
+    constexpr jiffies wrap = 32'768;
+    for (const jiffies stall : {310, 16'384}) {
+        crowd on_time(million, 33'000, 60'000), late(million, 33'000, 60'000);
+        on_time.wheel.advance(wrap + 10 - stall);
+        late.wheel.advance(wrap + 10 - stall);
+        jump_beside(on_time, late, stall, 1);
+        CHECK_EQ(visits(late.wheel), visits(on_time.wheel));
+        CHECK_EQ(check(late.wheel), "");
+    }
+}
+
+Test(spikes, a_jump_of_any_size_costs_what_its_ticks_would_have) {
+    for (jiffies jump = 1; jump < 4 * lap; jump += 1 + jump / 2) {
+        crowd on_time(0, 0, 1), jumping(0, 0, 1);
+        std::mt19937_64 random(jump);
+        on_time.timers.resize(10'000);
+        jumping.timers.resize(10'000);
+        for (std::size_t i = 0; i < 10'000; ++i) {
+            const jiffies delay = 1 + (random() >> (29 + random() % 34));
+            on_time.wheel.arm_after(on_time.timers[i], delay);
+            jumping.wheel.arm_after(jumping.timers[i], delay);
+        }
+        for (int i = 0; i < 10; ++i) jump_beside(on_time, jumping, jump, 5);
+        CHECK_EQ(check(jumping.wheel), "");
+    }
+}
+
+// --- a budget on every tick ---------------------------------------------------------------------
+
+// What a loop without a budget visits on each tick is the work; a budget puts off what it cannot
+// do, and adds nothing.
+Test(spikes, a_budget_on_every_tick_puts_off_work_and_adds_none) {
+    for (const auto& [budget, n] :
+         {std::pair<std::size_t, std::size_t>{1, 10'000}, {16, 150'000}, {256, million}}) {
+        crowd free(n, 33'000, 60'000), bound(n, 33'000, 60'000);
+        std::uint64_t backlog = 0;
+        for (jiffies t = 1; t <= 65'000; ++t) {
+            const auto before = visits(free.wheel);
+            free.wheel.advance(t);
+            backlog += visits(free.wheel) - before;
+            const bool enough = backlog <= budget;
+            REQUIRE_EQ(bound.wheel.advance(t, budget).caught_up, enough);
+            backlog -= std::min<std::uint64_t>(backlog, budget);
+            REQUIRE_EQ(visits(bound.wheel) + backlog, visits(free.wheel));
+        }
+        bound.expect_all_fired();
+    }
+}
+
+// --- adversaries --------------------------------------------------------------------------------
+
+namespace {
+
+// A wheel on the last tick of a slot of a level, and all timers in the first slot of that level
+// that can still be reached. On level 1 it has to be empty 257 ticks later: n / 256 a tick is the
+// floor.
+struct last_moment {
+    last_moment(unsigned at_level, std::size_t n)
+        : width(geometry::width_of(at_level)), now(1'000 * width - 1), wheel(now), timers(n) {
+        for (tvec::timer& t : timers) wheel.arm_at(t, now + nearest(at_level));
+    }
+    static jiffies nearest(unsigned level) {
+        return geometry::width_of(level - 1) * geometry::ring_of(level - 1);
+    }
+
+    jiffies width, now;
+    timer_wheel wheel;
+    std::vector<tvec::timer> timers;
+};
+
+}  // namespace
+
+Test(spikes, all_armed_on_the_last_tick_of_a_slot_are_spread_evenly_over_the_ticks_there_are) {
+    for (const unsigned level : {1u, 2u, 3u, 4u})
+        for (const auto& then : std::array<std::function<void(timer_wheel&, tvec::timer&)>, 3>{
+                 [](timer_wheel&, tvec::timer&) {},
+                 [](timer_wheel&w, tvec::timer&t) { w.arm_after(t, 9 * lap); },
+                 [](timer_wheel&, tvec::timer&t) { t.cancel(); }}) {
+            last_moment a(level, level == 1 ? million : 100'000);
+            for (tvec::timer& t : a.timers) then(a.wheel, t);
+            meter m(a.wheel);
+            m.call_every(1, a.now + 300);
+            m.sleep_until(a.now + 4 * a.width);
+            CHECK_LE(a.timers.size(), visits(a.wheel));
+            // From above all come to one slot of level 1, which has 256 ticks as well.
+            CHECK_LE(m.worst(), (a.timers.size() - 1) / 256 + 1);
+        }
+}
+
+Test(spikes, all_armed_on_the_last_tick_before_a_lap_of_the_wheel_are_spread_evenly) {
+    const jiffies start = lap - 512 - 1;
+    timer_wheel wheel(start);
+    std::vector<tvec::timer> timers(million);
+    for (tvec::timer& t : timers) wheel.arm_after(t, 512);
+    for (tvec::timer& t : timers) wheel.arm_after(t, jiffies{1} << 40);
+    meter m(wheel);
+    m.call_every(1, start + 1'200);
+    CHECK_EQ(moves(wheel), million);
+    CHECK_LE(m.worst(), million / 256 + 1);
+}
+
+// --- beyond the levels --------------------------------------------------------------------------
+
+Test(spikes, what_is_beyond_the_levels_leaves_a_chunk_at_a_time_in_its_last_lap) {
+    crowd c(million, 2 * lap, 2 * lap + 1'000'000'000, lap + 5);
+    meter around_a_wrap(c.wheel), asleep(c.wheel);
+    around_a_wrap.call(2 * lap - 50);
+    around_a_wrap.call_every(1, 2 * lap + 50);
+    CHECK_EQ(moves(c.wheel), 0);
+    CHECK_EQ(c.wheel.next_wakeup(), 3 * lap - (million - 1) / chunk);
+    asleep.sleep_until(3 * lap);
+    CHECK_LE(million, moves(c.wheel));
+    CHECK_LE(asleep.worst(), 2 * chunk);  // the nearest are on level 1 already
+    CHECK_EQ(asleep.idle(), 0);
+    CHECK_EQ(check(c.wheel), "");
+}
+
+Test(spikes, what_is_armed_for_never_is_never_visited) {
+    for (const bool cancelled : {false, true}) {
+        timer_wheel wheel(lap + 5);
+        std::vector<tvec::timer> for_ever(million), far(100);
+        for (tvec::timer& t : for_ever) wheel.arm_at(t, tvec::never);
+        for (std::size_t i = 0; i < far.size(); ++i) wheel.arm_at(far[i], (3 + i) * lap + 100);
+        if (cancelled)
+            for (tvec::timer& t : for_ever) t.cancel();
+        std::uint64_t most = 0;
+        for (std::size_t i = 0; i < far.size(); ++i)
+            most += support::most_visits((3 + i) * lap + 100 - wheel.now());
+        meter m(wheel);
+        m.sleep_until(tvec::never);
+        CHECK_EQ(wheel.count().fired, far.size());
+        CHECK_EQ(wheel.count().dropped, 0);
+        CHECK_LE(visits(wheel), most);
+    }
+}
+
+Test(spikes, what_was_cancelled_beyond_the_levels_is_dropped_once_a_chunk_at_a_time) {
+    crowd c(million, 2 * lap, 3 * lap);
+    for (tvec::timer& t : c.timers) t.cancel();
+    meter m(c.wheel);
+    m.sleep_until(tvec::never);
+    CHECK_EQ(c.wheel.count().dropped, million);
+    CHECK_EQ(visits(c.wheel), million);
+    CHECK_EQ(m.worst(), chunk);
+}
+
+// One timer in each lap: a wheel in which all are placed again in every lap would move each of them
+// as often as there are laps.
+Test(spikes, a_far_timer_is_moved_for_each_halving_of_its_laps_whatever_others_do) {
+    for (const std::size_t n : {10, 100, 1'000, 10'000}) {
+        timer_wheel wheel;
+        std::vector<tvec::timer> timers(n);
+        std::uint64_t most = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            wheel.arm_at(timers[i], (i + 3) * lap + i);
+            most += support::most_visits(timers[i].expires());
+        }
+        CHECK_EQ(wheel.advance((n + 4) * lap).fired, n);
+        CHECK_LE(visits(wheel), most);
+    }
+}
