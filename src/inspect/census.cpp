@@ -14,7 +14,7 @@ public:
     census count() const noexcept {
         census all;
         all.now = wheel_.now_;
-        for_each_linked([&all](unsigned s, const timer& t) { add(t, all, all.slots[s]); });
+        for_each_linked([&all](unsigned s, const timer& t) { add(t, s, all); });
         for (unsigned s = 0; s < geometry::slots; ++s)
             add(all.slots[s], all.levels[geometry::level_with(s)]);
         for (const census::level& level : all.levels) {
@@ -30,10 +30,12 @@ public:
     }
 
 private:
-    static void add(const timer& t, census& all, census::slot& s) noexcept {
-        ++(t.pending() ? s.pending : s.idle);
-        const jiffies at = t.expires();
-        if (!t.pending() || at == never) return;
+    /// What is armed for the past is due at its visit.
+    static void add(const timer& t, unsigned s, census& all) noexcept {
+        ++(t.pending() ? all.slots[s].pending : all.slots[s].idle);
+        if (!t.pending() || t.expires() == never || s == geometry::never_slot) return;
+        const jiffies visit = geometry::visit_of(geometry::level_with(s), s, all.now);
+        const jiffies at = std::max(t.expires(), visit);
         all.first_expiry = std::min(all.first_expiry.value_or(at), at);
         all.last_expiry = std::max(all.last_expiry.value_or(at), at);
     }

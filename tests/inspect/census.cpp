@@ -26,7 +26,8 @@ std::uint64_t lines_with(const std::string& text, const std::string& word) {
 
 unsigned slot_of(jiffies delay, jiffies now) {
     const bool is_beyond = geometry::level_of(delay) == geometry::overflow;
-    return is_beyond ? geometry::overflow_slot : geometry::slot_for(now + delay, now);
+    return is_beyond ? geometry::overflow_slot_for(now + delay, now)
+                     : geometry::slot_for(now + delay, now);
 }
 
 // What the sums of a census have to say of its slots.
@@ -74,6 +75,37 @@ Test(census, counts_a_timer_in_the_level_that_its_delay_goes_to) {
         }
 }
 
+Test(census, counts_what_is_armed_for_never_in_a_slot_of_its_own_that_belongs_to_the_overflow) {
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        probe pending, idle;
+        wheel.arm_at(pending.t, tvec::never);
+        wheel.arm_at(idle.t, tvec::never);
+        idle.t.cancel();
+        const census all = take_census(wheel);
+        CHECK_EQ(all.slots[geometry::never_slot].pending, 1);
+        CHECK_EQ(all.slots[geometry::never_slot].idle, 1);
+        CHECK_EQ(all.levels[geometry::overflow].pending, 1);
+        CHECK_EQ(all.levels[geometry::overflow].idle, 1);
+        CHECK(!all.first_expiry && !all.last_expiry);
+        check_sums(all);
+    }
+}
+
+// On levels 1 and 2 the chains of a slot are two rows.
+Test(census, counts_all_chains_of_a_slot_together) {
+    for (const jiffies delay : support::edges()) {
+        timer_wheel wheel;
+        const auto all = support::probes(9);
+        for (const auto& p : all) wheel.arm_after(p->t, delay);
+        const census counted = take_census(wheel);
+        const census::level& level = counted.levels[geometry::level_of(delay)];
+        CHECK_EQ(counted.slots[slot_of(delay, 0)].pending, 9);
+        CHECK_EQ(level.longest, 9);
+        CHECK_EQ(level.slots_used, 1);
+    }
+}
+
 Test(census, counts_cancelled_timers_as_idle_until_the_wheel_comes_by) {
     timer_wheel wheel;
     const auto all = support::probes(3);
@@ -113,6 +145,18 @@ Test(census, first_and_last_expiry_are_those_of_pending_timers_that_have_one) {
     CHECK_EQ(take_census(wheel).pending, 1);
 }
 
+Test(census, says_of_what_is_armed_for_the_past_that_it_expires_when_it_is_due) {
+    timer_wheel wheel(1000);
+    probe past;
+    wheel.arm_at(past.t, 3);
+    CHECK_EQ(take_census(wheel).first_expiry, 1001);
+    CHECK_EQ(take_census(wheel).last_expiry, 1001);
+    timer_wheel at_the_end(tvec::never - 1);
+    probe too_late;
+    at_the_end.arm_at(too_late.t, 3);
+    CHECK(!take_census(at_the_end).first_expiry);
+}
+
 Test(census, agrees_with_the_wheel_in_every_state_of_a_random_run) {
     std::mt19937_64 random(8);
     timer_wheel wheel(12'345);
@@ -138,7 +182,7 @@ Test(census, counts_what_a_visit_of_the_overflow_has_yet_to_place_as_being_there
     CHECK(!wheel.advance(jiffies{1} << 33, 3).caught_up);
     const census counted = take_census(wheel);
     CHECK_EQ(counted.levels[geometry::overflow].pending, 7);
-    CHECK_EQ(counted.slots[geometry::overflow_slot].pending, 7);
+    CHECK_EQ(counted.slots[geometry::first_slot_of(geometry::overflow)].pending, 7);
     CHECK_EQ(counted.pending, 10);
 }
 
@@ -166,7 +210,7 @@ Test(census, as_text_has_a_line_for_each_slot_in_use_and_the_tick_of_its_visit) 
                                           "last_expiry 2000\n"
                                           "level 0 1 512\n"
                                           "slot 1010 2 0\n"
-                                          "level 1 256 128\n"
+                                          "level 1 256 256\n"
                                           "slot 1792 1 1\n"
                                           "level 2 16384 128\n"
                                           "level 3 1048576 128\n"

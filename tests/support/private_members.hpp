@@ -25,8 +25,10 @@ template <class Tag, auto Member> struct reveal {
 
 SUPPORT_REVEAL(now)
 SUPPORT_REVEAL(quiet)
-SUPPORT_REVEAL(upper_wake)
+SUPPORT_REVEAL(wake)
+SUPPORT_REVEAL(upper_visit)
 SUPPORT_REVEAL(next_burst)
+SUPPORT_REVEAL(must_burst)
 SUPPORT_REVEAL(target)
 SUPPORT_REVEAL(pace)
 SUPPORT_REVEAL(levels)
