@@ -57,6 +57,8 @@ private:
         if (s == geometry::never_slot) return "";
         if (levels_.at_most(s) != 0 && !levels_.occupied(s))
             return say("slot ", s, " counts ", levels_.at_most(s), " timers and its bit is clear");
+        if (levels_.occupied(s) && !levels_.is_in_used_word(s))
+            return say("slot ", s, " has its bit in a word that looks unused");
         if (timers == 0 || wheel_.running_) return "";
         return level == geometry::root ? root_fault(s) : upper_fault(level, s);
     }
@@ -106,13 +108,13 @@ private:
         if (left_over()) return "";
         const std::uint64_t there = levels_.at_most(s);
         const timer_wheel::pace to = w.pace_of(level, visit);
+        if (visit - w.now_ < width && there > (visit - w.now_) * to.rate)
+            return say(there, " timers are left in slot ", s, ", ", visit - w.now_,
+                       " ticks before it has to be empty at ", to.rate, " a tick");
         const jiffies burst = std::max(to.start(there, to.rate), visit - width);
         if (std::min(w.must_burst_, w.upper_visit_) > burst)
             return say("the burst at ", w.must_burst_, " is too late for the ", there,
                        " timers of slot ", s, ", to be emptied from ", burst);
-        if (visit - w.now_ < width && there > (visit - w.now_) * to.rate)
-            return say(there, " timers are left in slot ", s, ", ", visit - w.now_,
-                       " ticks before it has to be empty at ", to.rate, " a tick");
         return "";
     }
 

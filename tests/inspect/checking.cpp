@@ -62,6 +62,26 @@ Test(checking, finds_nothing_in_any_state_of_a_sound_wheel) {
     }
 }
 
+// Slots of many chunks, bursts that a budget cuts, and counts of timers that are gone.
+Test(checking, finds_nothing_in_any_state_of_a_crowded_wheel) {
+    std::mt19937_64 random(11);
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        std::vector<tvec::timer> all(3'000);
+        jiffies delay = 0;
+        for (int i = 0; i < 300; ++i) {
+            if (i % 20 == 0) delay = random() >> (28 + random() % 35);
+            for (int k = 0; k < 100; ++k) wheel.arm_after(all[random() % 3'000], delay);
+            for (int k = 0; k < 20; ++k) all[random() % 3'000].cancel();
+            for (int k = 0; k < 20; ++k) all[random() % 3'000] = tvec::timer();
+            const jiffies ahead = wheel.next_wakeup().value_or(wheel.now()) - wheel.now();
+            const jiffies by = random() % 2 == 0 ? ahead : random() % 400;
+            wheel.advance(wheel.now() + by, random() % 200);
+            REQUIRE_EQ(check(wheel), "");
+        }
+    }
+}
+
 Test(checking, finds_a_deadline_before_the_visit) {
     timer_wheel wheel;
     probe root, upper;
@@ -119,19 +139,22 @@ Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
     const auto before = words_of(wheel);
     wheel.arm_after(p.t, 100);
     const auto after = words_of(wheel);
-    std::size_t lost = 0, found = 0;
+    std::size_t lost = 0;
+    std::string found;
     for (std::size_t i = 0; i < after.size(); ++i) {
         if (before[i] == after[i]) continue;
         ++lost;
         set_word(wheel, i, before[i]);
-        if (!check(wheel).empty()) ++found;
+        found += check(wheel);
         set_word(wheel, i, after[i]);
     }
-    // Two cached ticks, the slot's bit and its count. Not the head of the chain, without which it
-    // looks like one that its timers have left, nor the sentinel's way back, which nobody takes.
+    for (const char* fault : {"after wake", "after the visit of slot", "its bit is clear",
+                              "in a word that looks unused", "more than its count"})
+        CHECK(mentions(found, fault));
+    // Not the head of the chain, without which it looks like one that its timers have left, nor the
+    // sentinel's way back, which nobody takes.
     // (With pointers of 4 bytes, that way back lies across two of these words.)
-    CHECK_EQ(lost, sizeof(void*) == 8 ? 6 : 7);
-    CHECK_EQ(found, 4);
+    CHECK_EQ(lost, 5 + (sizeof(void*) == 8 ? 2 : 3));
     CHECK_EQ(check(wheel), "");
 }
 
@@ -154,30 +177,76 @@ Test(checking, finds_a_tick_that_was_left_out) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(checking, finds_an_overflow_visit_that_comes_too_late) {
+Test(checking, finds_a_visit_beyond_the_levels_that_comes_too_late) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, jiffies{1} << 40);
     const std::string fault = fault_with(wheel, p.t, expires, jiffies{1} << 35);
-    CHECK(mentions(fault, "overflow"));
+    CHECK(mentions(fault, "of level 5 is visited at") && mentions(fault, "expires at 34359738368"));
 }
 
-Test(checking, finds_a_wakeup_after_the_overflow_slot_is_due) {
+Test(checking, finds_a_timer_that_is_to_fire_where_none_is_visited) {
     timer_wheel wheel;
     probe p;
-    wheel.arm_after(p.t, 100);
-    wheel.*member(of_wheel::overflow_due{}) = 50;
-    CHECK(mentions(check(wheel), "after the overflow's visit 50"));
+    wheel.arm_at(p.t, tvec::never);
+    CHECK(mentions(fault_with(wheel, p.t, expires, jiffies{5'000}), "hangs where none is visited"));
 }
 
-Test(checking, finds_a_slot_that_would_not_be_emptied_ahead) {
+Test(checking, finds_an_upper_visit_that_would_be_missed) {
+    for (const unsigned power : {12u, 18u, 24u, 30u, 40u}) {
+        timer_wheel wheel;
+        probe p;
+        wheel.arm_after(p.t, jiffies{1} << power);
+        const jiffies visit = wheel.*member(of_wheel::upper_visit{});
+        CHECK_EQ(wheel.next_wakeup(), visit);
+        CHECK(
+            mentions(fault_with(wheel, of_wheel::upper_visit{}, visit + 1), "after that of slot"));
+        CHECK(mentions(fault_with(wheel, of_wheel::wake{}, visit + 1), "after the upper levels'"));
+    }
+}
+
+namespace {
+
+// Ten chunks of timers in a slot of level 1, and a wheel that has not had to begin emptying it.
+struct crowded {
+    static constexpr jiffies entry = 4'096;
+    crowded() : timers(10 * tvec::geometry::chunk) {
+        for (tvec::timer& t : timers) wheel.arm_at(t, entry + 100);
+        REQUIRE_EQ(wheel.next_wakeup(), entry - 9);
+    }
     timer_wheel wheel;
-    probe p;
-    wheel.arm_after(p.t, 100'000);
-    jiffies& quiet = wheel.*member(of_wheel::quiet{});
-    REQUIRE_LE(quiet + 1, *wheel.next_wakeup());
-    quiet = *wheel.next_wakeup();
-    CHECK(mentions(check(wheel), "may be emptied from"));
+    std::vector<tvec::timer> timers;
+};
+
+}  // namespace
+
+Test(checking, finds_a_slot_that_would_not_be_emptied_in_time) {
+    crowded c;
+    const jiffies burst = c.entry - 9;
+    CHECK(
+        mentions(fault_with(c.wheel, of_wheel::wake{}, burst + 1), "after the burst that must be"));
+    c.wheel.*member(of_wheel::wake{}) = burst + 1;
+    CHECK(mentions(fault_with(c.wheel, of_wheel::must_burst{}, burst + 1),
+                   "is too late for the 640"));
+}
+
+Test(checking, finds_more_timers_in_a_slot_than_can_leave_it_in_time) {
+    crowded c;
+    // As if the ticks until then had been left out.
+    c.wheel.*member(of_wheel::now{}) = c.entry - 8;
+    c.wheel.*member(of_wheel::quiet{}) = c.entry - 7;
+    c.wheel.*member(of_wheel::wake{}) = c.entry - 7;
+    c.wheel.*member(of_wheel::must_burst{}) = c.entry - 7;
+    CHECK(mentions(check(c.wheel), "640 timers are left in slot"));
+    CHECK(mentions(check(c.wheel), "8 ticks before it has to be empty at 64 a tick"));
+}
+
+Test(checking, leaves_a_budget_what_it_has_put_off) {
+    crowded c;
+    CHECK(!c.wheel.advance(c.entry - 1, 10).caught_up);
+    CHECK_EQ(check(c.wheel), "");
+    CHECK(!c.wheel.advance(c.entry, 10).caught_up);
+    CHECK_EQ(check(c.wheel), "");
 }
 
 Test(checking, finds_a_fault_of_any_timer_of_a_slot_on_any_level) {
@@ -194,7 +263,6 @@ Test(checking, finds_kept_ticks_that_contradict_each_other) {
     timer_wheel wheel(1'000);
     CHECK(mentions(fault_with(wheel, of_wheel::now{}, tvec::never), "is not a tick"));
     CHECK(mentions(fault_with(wheel, of_wheel::wake{}, 2'000), "after wake"));
-    CHECK(mentions(fault_with(wheel, of_wheel::quiet{}, 1'000), "no tick would be idle"));
-    wheel.*member(of_wheel::quiet{}) = 900;
     CHECK(mentions(fault_with(wheel, of_wheel::wake{}, 900), "before now"));
+    CHECK(mentions(fault_with(wheel, of_wheel::quiet{}, 1'000), "no tick would be idle"));
 }

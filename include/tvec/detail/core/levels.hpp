@@ -26,6 +26,8 @@ public:
     levels& operator=(const levels&) = delete;
 
     bool occupied(unsigned s) const noexcept { return words_[s / word_bits] & bit_of(s); }
+    /// So it is, if the slot is occupied: else it would not be found.
+    bool is_in_used_word(unsigned s) const noexcept { return words_used_ & bit_of(s / word_bits); }
     void set_occupied(unsigned s) noexcept {
         words_[s / word_bits] |= bit_of(s);
         words_used_ |= bit_of(s / word_bits);
