@@ -203,14 +203,15 @@ bool timer_wheel::empty_ahead(turn& current) noexcept {
     return true;
 }
 
-/// The same for one level.
+/// The same for one level. What a loop that is awake does early may be left to a later call.
 bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
     const jiffies entry = geometry::entry_of(level, now_) + geometry::width_of(level);
     const unsigned s = geometry::slot_before(level, entry);
     if (!levels_.occupied(s)) return true;
-    pace_[level] = pace_of(level, entry);
-    const std::uint64_t due = pace_[level].due(levels_.at_most(s), now_);
-    return due == 0 || cascade(s, due, current);
+    const pace& to = pace_[level] = pace_of(level, entry);
+    const std::uint64_t due = to.due(levels_.at_most(s), now_);
+    if (due != 0) cascade(s, due, current);
+    return levels_.at_most(s) <= (entry - now_) * to.rate;
 }
 
 /// Ends a call that has run all ticks: empties ahead if it is time, and notes what comes next.

@@ -65,32 +65,22 @@ constexpr std::array<unsigned, 5> upper_levels{1, 2, 3, 4, overflow};
 
 // --- the deadline -------------------------------------------------------------------------------
 
-Test(emptying, leaves_a_slot_alone_until_it_has_to_begin_and_then_takes_a_chunk_on_each_tick) {
-    for (const unsigned level : upper_levels) {
-        constexpr std::size_t n = 10 * chunk - 5;
-        crowded_slot s(level, n);
-        s.wheel.advance(entry - 10);
-        REQUIRE_EQ(visits(s.wheel), 0);
-        for (jiffies left = 10; left-- > 0;) {
-            s.wheel.advance(entry - left);
-            REQUIRE_EQ(visits(s.wheel), n - left * chunk);
-            REQUIRE_EQ(check(s.wheel), "");
+Test(emptying, wakes_a_sleeper_when_a_slot_has_to_begin_and_once_for_each_chunk) {
+    for (const unsigned level : upper_levels)
+        for (const std::size_t n : {std::size_t{1}, chunk, chunk + 1, 10 * chunk - 5, 10 * chunk}) {
+            crowded_slot s(level, n);
+            meter m(s.wheel);
+            for (std::size_t left = n; left != 0; left = n - moves(s.wheel)) {
+                const jiffies ticks = (left - 1) / chunk;  // that a chunk on each of them needs
+                REQUIRE_EQ(s.wheel.next_wakeup(), entry - ticks);
+                m.call(entry - ticks);
+                REQUIRE_EQ(check(s.wheel), "");
+            }
+            REQUIRE_EQ(s.wheel.now(), entry);
+            REQUIRE_EQ(m.calls(), (n - 1) / chunk + 1);
+            REQUIRE_LE(m.worst(), chunk);
+            s.expect_all_fire_when_due();
         }
-        s.expect_all_fire_when_due();
-    }
-}
-
-Test(emptying, wakes_a_sleeper_when_a_slot_has_to_begin_and_for_each_chunk_after) {
-    for (const unsigned level : upper_levels) {
-        constexpr std::size_t n = 10 * chunk - 5;
-        crowded_slot s(level, n);
-        for (jiffies left = 10; left-- > 0;) {
-            REQUIRE_EQ(s.wheel.next_wakeup(), entry - left);
-            s.wheel.advance(entry - left);
-            REQUIRE_EQ(visits(s.wheel), n - left * chunk);
-        }
-        s.expect_all_fire_when_due();
-    }
 }
 
 Test(emptying, begins_a_tick_earlier_with_each_chunk_that_is_armed) {
@@ -104,15 +94,19 @@ Test(emptying, begins_a_tick_earlier_with_each_chunk_that_is_armed) {
     }
 }
 
-Test(emptying, of_a_slot_of_a_chunk_or_less_is_its_visit) {
+Test(emptying, that_comes_late_does_what_was_missed_and_no_more) {
+    constexpr std::size_t n = 100 * chunk;
     for (const unsigned level : upper_levels)
-        for (const std::size_t n : {std::size_t{1}, chunk}) {
-            crowded_slot s(level, n);
-            s.wheel.advance(entry - 1);
-            CHECK_EQ(visits(s.wheel), 0);
-            s.wheel.advance(entry);
-            CHECK_EQ(visits(s.wheel), n);
-        }
+        for (jiffies left = 0; left < 99; left += 7)
+            for (const jiffies begun : {jiffies{100}, jiffies{99}, left + 1}) {
+                if (begun <= left) continue;
+                crowded_slot s(level, n);
+                s.wheel.advance(entry - begun);
+                s.wheel.advance(entry - left);
+                REQUIRE_EQ(visits(s.wheel), n - left * chunk);
+                REQUIRE_EQ(check(s.wheel), "");
+                if (left != 0) REQUIRE_EQ(s.wheel.next_wakeup(), entry - left + 1);
+            }
 }
 
 // A sleeper may be woken once before that, when the slot would have to begin at a chunk a tick.
@@ -127,9 +121,12 @@ Test(emptying, takes_an_even_share_of_what_a_chunk_per_tick_would_not_empty) {
         meter m(s.wheel);
         REQUIRE_EQ(m.call(entry - ticks - 1), 0);
         REQUIRE_EQ(s.wheel.next_wakeup(), entry - ticks);
-        REQUIRE_EQ(m.call(entry - ticks), n - ticks * rate);
-        for (jiffies left = ticks; left-- > 0;) REQUIRE_EQ(m.call(entry - left), rate);
-        CHECK_EQ(moves(s.wheel), n);
+        std::size_t there = n;
+        for (jiffies left = ticks; there != 0; --left) {
+            REQUIRE_LE(m.call(entry - left), rate);
+            there = n - moves(s.wheel);
+            REQUIRE_LE(there, left * rate);
+        }
         CHECK_EQ(check(s.wheel), "");
     }
 }
@@ -143,21 +140,6 @@ Test(emptying, keeps_the_share_that_it_began_with) {
     for (jiffies left = 100; left-- > 0;) REQUIRE_EQ(m.call(entry - left), rate);
 }
 
-Test(emptying, that_comes_late_does_what_was_missed_and_no_more) {
-    constexpr std::size_t n = 100 * chunk;
-    for (const unsigned level : upper_levels)
-        for (jiffies left = 0; left < 100; left += 7)
-            for (const jiffies begun : {jiffies{100}, jiffies{99}, left + 1}) {
-                if (begun <= left) continue;
-                crowded_slot s(level, n);
-                s.wheel.advance(entry - begun);
-                s.wheel.advance(entry - left);
-                REQUIRE_EQ(visits(s.wheel), n - left * chunk);
-                REQUIRE_EQ(check(s.wheel), "");
-                if (left != 0) REQUIRE_EQ(s.wheel.next_wakeup(), entry - left + 1);
-            }
-}
-
 Test(emptying, is_over_when_the_lap_of_the_slot_has_begun) {
     constexpr std::size_t n = 1'000;
     for (const unsigned level : upper_levels)
@@ -169,6 +151,68 @@ Test(emptying, is_over_when_the_lap_of_the_slot_has_begun) {
             s.expect_all_fire_when_due();
         }
 }
+
+// --- a loop that is awake -----------------------------------------------------------------------
+
+namespace {
+
+// The most that a loop which calls on every tick finds in a slot so many ticks before its deadline.
+std::size_t gently_left(unsigned level, std::size_t n, jiffies ticks) {
+    const jiffies width = geometry::width_of(level);
+    // In the last three eighths of the lap, but an eighth of a chunk at least, and no more a tick
+    // than has to be.
+    const jiffies gentle = std::max<jiffies>(chunk / 8, (n - 1) * 8 / (width * 3) + 1);
+    const jiffies rate = std::max<jiffies>(chunk, (n - 1) / width + 1);
+    return std::min<std::size_t>(n, ticks * std::min(gentle, rate));
+}
+
+}  // namespace
+
+Test(emptying, by_a_loop_that_is_awake_is_spread_over_the_last_ticks_of_a_lap) {
+    for (const unsigned level : upper_levels)
+        for (const std::size_t n : {1, 8, 9, 64, 635, 4'096, 12'000, 30'000}) {
+            crowded_slot s(level, n);
+            const jiffies ticks = std::min<jiffies>(geometry::width_of(level), n / 8 + 2);
+            s.wheel.advance(entry - ticks - 1);
+            for (jiffies left = ticks + 1; left-- > 0;) {
+                s.wheel.advance(entry - left);
+                const std::size_t there = n - visits(s.wheel), gently = gently_left(level, n, left);
+                // It begins up to a chunk late: counts are looked at for each chunk that is armed.
+                REQUIRE_LE(there, gently == 0 ? 0 : gently + chunk - 1);
+                REQUIRE_LE(gently, there);
+                REQUIRE(there == gently || gently + chunk > n);
+            }
+            REQUIRE_EQ(check(s.wheel), "");
+        }
+}
+
+Test(emptying, by_a_loop_that_is_awake_leaves_most_of_its_ticks_alone) {
+    for (const std::size_t n : {1, 64, 635, 4'096, 6'000}) {
+        crowded_slot s(1, n);
+        meter m(s.wheel);
+        m.call(entry - 257);
+        m.call_every(1, entry);
+        CHECK_EQ(moves(s.wheel), n);
+        CHECK_LE(m.calls() - m.idle(), 1 + 256 * 3 / 8);
+        CHECK_LE(m.worst(), chunk);
+    }
+}
+
+Test(emptying, by_a_loop_that_has_slept_takes_a_chunk_a_call_until_it_is_as_far_as_if_it_had_not) {
+    constexpr std::size_t n = 40 * chunk;
+    for (const unsigned level : {2u, 3u, 4u, overflow}) {
+        crowded_slot s(level, n);
+        std::size_t left = n;
+        for (jiffies ticks = 150; ticks-- > 40;) {
+            s.wheel.advance(entry - ticks);
+            left -= std::min(left - gently_left(level, n, ticks), chunk);
+            REQUIRE_EQ(n - visits(s.wheel), left);
+        }
+        CHECK_EQ(left, gently_left(level, n, 40));
+    }
+}
+
+// --- several levels -----------------------------------------------------------------------------
 
 Test(emptying, of_one_level_does_not_hurry_that_of_another) {
     for (unsigned level = 2; level <= overflow; ++level) {
@@ -196,7 +240,6 @@ Test(emptying, of_all_levels_at_once_takes_a_chunk_of_each) {
     }
     REQUIRE_EQ(visits(wheel), 0);
     meter m(wheel);
-    m.call(entry - 10);
     for (jiffies left = 10; left-- > 0;) {
         CHECK_EQ(wheel.next_wakeup(), entry - left);
         CHECK_EQ(m.call(entry - left), 5 * chunk);
@@ -212,7 +255,6 @@ Test(emptying, of_all_levels_at_once_takes_a_chunk_of_each) {
 Test(emptying, that_a_budget_cuts_is_not_caught_up_and_due_at_once) {
     for (const unsigned level : upper_levels) {
         crowded_slot s(level, 10 * chunk);
-        CHECK(s.wheel.advance(entry - 10, 0).caught_up);
         for (std::size_t done = 10; done < chunk; done += 10) {
             const auto [fired, caught_up] = s.wheel.advance(entry - 9, 10);
             CHECK_EQ(fired, 0);
@@ -229,6 +271,17 @@ Test(emptying, that_a_budget_cuts_is_not_caught_up_and_due_at_once) {
     }
 }
 
+Test(emptying, that_a_budget_cuts_before_it_has_to_be_done_is_caught_up) {
+    for (const unsigned level : upper_levels)
+        for (const std::size_t budget : {0, 1, 10}) {
+            crowded_slot s(level, 10 * chunk);
+            CHECK(s.wheel.advance(entry - 30, budget).caught_up);
+            CHECK_EQ(visits(s.wheel), budget);
+            CHECK_EQ(s.wheel.next_wakeup(), entry - 9);
+            CHECK_EQ(check(s.wheel), "");
+        }
+}
+
 Test(emptying, that_a_budget_cuts_is_cut_between_two_levels_as_well) {
     timer_wheel wheel(armed_at(2));
     std::vector<tvec::timer> high(2 * chunk), low(2 * chunk);
@@ -236,26 +289,30 @@ Test(emptying, that_a_budget_cuts_is_cut_between_two_levels_as_well) {
     wheel.advance(armed_at(1));
     for (tvec::timer& t : low) wheel.arm_at(t, entry + 255);
     CHECK(!wheel.advance(entry - 1, chunk).caught_up);
+    CHECK_EQ(visits(wheel), chunk);
     CHECK_EQ(wheel.next_wakeup(), entry - 1);
-    CHECK(wheel.advance(entry - 1, chunk).caught_up);
-    CHECK_EQ(visits(wheel), 2 * chunk);
+    CHECK(wheel.advance(entry - 1, 2 * chunk).caught_up);
+    CHECK_EQ(check(wheel), "");
+    CHECK_LE(2 * chunk, visits(wheel));
 }
 
 Test(emptying, that_a_budget_has_put_off_is_made_up_for_before_the_lap_begins) {
-    constexpr std::size_t n = 1'000, ticks = (n - 1) / chunk;
+    constexpr std::size_t n = 1'000;
     for (const std::size_t budget : {1, 16, 63, 64, 256}) {
         crowded_slot s(1, n);
-        std::size_t missed = 0, done = 0;
-        for (jiffies left = ticks + 1; left-- > 0;) {
-            missed += left == ticks ? n - ticks * chunk : chunk;
-            CHECK_EQ(s.wheel.advance(entry - left, budget).caught_up, missed <= budget);
-            done += std::min(missed, budget);
-            missed -= std::min(missed, budget);
-            REQUIRE_EQ(visits(s.wheel), done);
+        std::size_t there = n;
+        for (jiffies left = 16; left-- > 0;) {
+            const bool caught_up = s.wheel.advance(entry - left, budget).caught_up;
+            const std::size_t moved = there - (n - visits(s.wheel));
+            there -= moved;
+            REQUIRE_LE(moved, budget);
+            REQUIRE_EQ(caught_up, there <= left * chunk);
+            REQUIRE(caught_up || moved == budget);
         }
-        for (; missed != 0; missed -= std::min(missed, budget)) {
+        if (budget >= chunk) CHECK_EQ(there, 0);
+        for (; there != 0; there -= std::min(there, budget)) {
             REQUIRE_EQ(s.wheel.now(), entry);  // the lap does not begin before it is done
-            CHECK_EQ(s.wheel.advance(entry + 5, budget).caught_up, missed <= budget);
+            CHECK_EQ(s.wheel.advance(entry + 5, budget).caught_up, there <= budget);
         }
         CHECK(s.wheel.advance(entry + 5, budget).caught_up);
         CHECK_EQ(s.wheel.now(), entry + 5);
@@ -287,10 +344,11 @@ Test(emptying, after_a_stall_comes_after_all_that_is_due_by_then) {
         for (const jiffies left : {jiffies{100}, jiffies{1}}) {
             crowded_slot s(level, n);
             s.wheel.advance(entry - 200);
-            REQUIRE_EQ(visits(s.wheel), 0);
+            const std::uint64_t before = moves(s.wheel);
+            CHECK_LE(before, chunk);
             due_meanwhile d(s.wheel, 190);
             s.wheel.advance(entry - left);
-            CHECK(d.moved == std::vector<std::uint64_t>(190 - left + 1, 0));
+            CHECK(d.moved == std::vector<std::uint64_t>(190 - left + 1, before));
             CHECK_EQ(moves(s.wheel), n - left * chunk);
         }
 }
@@ -313,6 +371,8 @@ Test(emptying, after_a_stall_across_the_beginning_of_a_lap_comes_between_what_is
     for (const unsigned level : upper_levels) {
         crowded_slot s(level, n);
         s.wheel.advance(entry - 200);
+        const std::uint64_t at_first = moves(s.wheel);
+        CHECK_LE(at_first, chunk);
         due_meanwhile before(s.wheel, 190);
         probe at_entry, after;
         std::vector<std::uint64_t> moved;
@@ -321,7 +381,7 @@ Test(emptying, after_a_stall_across_the_beginning_of_a_lap_comes_between_what_is
         s.wheel.arm_at(at_entry.t, entry);
         s.wheel.arm_at(after.t, entry + 3);
         s.wheel.advance(entry + 5);
-        CHECK(before.moved == std::vector<std::uint64_t>(190, 0));
+        CHECK(before.moved == std::vector<std::uint64_t>(190, at_first));
         CHECK(moved == std::vector<std::uint64_t>(2, n));
         CHECK(at_entry.fired_only_at(entry) && after.fired_only_at(entry + 3));
     }
