@@ -3,7 +3,7 @@
 // moves a chunk of each level, for each tick that has passed since the last; or an even share of
 // what a slot holds per tick, if that is more. Counted in visits, never in time.
 //
-// The numbers that are written out are exact: who changes them changes the promise.
+// Numbers that are written out were measured: who changes them changes what is promised.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -61,20 +61,20 @@ constexpr std::array<span, 5> spans{{{1, 1 << 9, 1 << 16},
 
 // --- on every tick ------------------------------------------------------------------------------
 
-Test(spikes, a_loop_that_calls_on_every_tick_moves_a_chunk_at_a_time) {
+Test(spikes, a_loop_that_calls_on_every_tick_moves_less_than_a_chunk_at_a_time) {
     crowd c(million, 1, 60'000);
     meter m(c.wheel);
     m.call_every(1, 60'000);
     c.expect_all_fired();
-    CHECK_EQ(m.worst(), chunk);
+    CHECK_LE(m.worst(), 47);
 }
 
-Test(spikes, a_loop_that_calls_on_every_tick_moves_a_chunk_of_each_of_two_levels) {
+Test(spikes, a_loop_that_calls_on_every_tick_moves_a_chunk_of_each_of_two_levels_at_most) {
     crowd c(200'000, 100'000, 300'000);
     meter m(c.wheel);
     m.call_every(1, 300'000);
     c.expect_all_fired();
-    CHECK_EQ(m.worst(), 2 * chunk);
+    CHECK_LE(m.worst(), 2 * chunk);
 }
 
 // --- asleep -------------------------------------------------------------------------------------
@@ -184,6 +184,14 @@ Test(spikes, a_stall_costs_what_its_ticks_would_have) {
     }
 }
 
+Test(spikes, a_stall_of_a_loop_that_calls_on_every_tick_costs_little_that_had_time) {
+    crowd c(million, 33'000, 60'000);
+    meter m(c.wheel);
+    m.call_every(1, 32'768 - 300);
+    m.call(32'768 + 10);
+    CHECK_LE(m.worst(), 904);
+}
+
 Test(spikes, a_jump_of_any_size_costs_what_its_ticks_would_have) {
     for (jiffies jump = 1; jump < 4 * lap; jump += 1 + jump / 2) {
         crowd on_time(0, 0, 1), jumping(0, 0, 1);
@@ -202,23 +210,27 @@ Test(spikes, a_jump_of_any_size_costs_what_its_ticks_would_have) {
 
 // --- a budget on every tick ---------------------------------------------------------------------
 
-// What a loop without a budget visits on each tick is the work; a budget puts off what it cannot
-// do, and adds nothing.
-Test(spikes, a_budget_on_every_tick_puts_off_work_and_adds_none) {
-    for (const auto& [budget, n] :
-         {std::pair<std::size_t, std::size_t>{1, 10'000}, {16, 150'000}, {256, million}}) {
-        crowd free(n, 33'000, 60'000), bound(n, 33'000, 60'000);
-        std::uint64_t backlog = 0;
-        for (jiffies t = 1; t <= 65'000; ++t) {
-            const auto before = visits(free.wheel);
+Test(spikes, a_budget_on_every_tick_that_is_enough_for_all_is_caught_up_in_each_lap) {
+    struct loop {
+        std::size_t budget, timers;
+        jiffies most_behind;  // ticks
+    };
+    for (const loop& l : {loop{256, million, 0}, {16, 150'000, 40}, {1, 10'000, 120}}) {
+        crowd free(l.timers, 33'000, 60'000), bound(l.timers, 33'000, 60'000);
+        jiffies caught_up_at = 0, most_behind = 0;
+        for (jiffies t = 1; t <= 61'000; ++t) {
             free.wheel.advance(t);
-            backlog += visits(free.wheel) - before;
-            const bool enough = backlog <= budget;
-            REQUIRE_EQ(bound.wheel.advance(t, budget).caught_up, enough);
-            backlog -= std::min<std::uint64_t>(backlog, budget);
-            REQUIRE_EQ(visits(bound.wheel) + backlog, visits(free.wheel));
+            const auto before = visits(bound.wheel);
+            const bool caught_up = bound.wheel.advance(t, l.budget).caught_up;
+            REQUIRE(caught_up || visits(bound.wheel) - before == l.budget);
+            REQUIRE_LE(visits(bound.wheel), visits(free.wheel));  // it puts off work, and adds none
+            if (caught_up) caught_up_at = t;
+            REQUIRE_LE(t - caught_up_at, 256);
+            most_behind = std::max(most_behind, bound.wheel.behind());
+            if (t % 10'000 == 0) REQUIRE_EQ(check(bound.wheel), "");
         }
         bound.expect_all_fired();
+        CHECK_LE(most_behind, l.most_behind);
     }
 }
 
