@@ -94,12 +94,13 @@ public:
     /// the next tick. O(1), but for a new slab (`reserve` avoids it).
     template <std::integral Rep, class Period, class F>
     scheduled schedule(std::chrono::duration<Rep, Period> delay, F&& f) {
-        return admit(std::forward<F>(f), {}, [&](timer& t) { timers_.arm_after(t, delay); });
+        return admit(tick_after(delay), std::forward<F>(f), {});
     }
 
-    /// Calls `f` once, when the clock has reached `deadline`.
+    /// Calls `f` once, when the clock has reached `deadline`. One that has passed counts as the
+    /// next tick.
     template <class F> scheduled schedule_at(time_point deadline, F&& f) {
-        return admit(std::forward<F>(f), {}, [&](timer& t) { timers_.arm_at(t, deadline); });
+        return admit(timers_.ticks().ceil(deadline), std::forward<F>(f), {});
     }
 
     /// Calls `f` each time that another `period` has passed from now, until it is cancelled. The
@@ -110,8 +111,7 @@ public:
     scheduled schedule_every(std::chrono::duration<Rep, Period> period, F&& f,
                              missed_periods policy = missed_periods::skip) {
         const jiffies ticks = std::max<jiffies>(timers_.ticks().ticks_to_cover(period), 1);
-        return admit(std::forward<F>(f), {ticks, policy},
-                     [&](timer& t) { timers_.arm_after(t, period); });
+        return admit(tick_after(period), std::forward<F>(f), {ticks, policy});
     }
 
     // --- one of them ----------------------------------------------------------------------------
@@ -135,7 +135,9 @@ public:
     /// if a timeout that is being called would be one pending too many, or the pool is stopped.
     /// Pushing back costs one store besides following the handle.
     template <std::integral Rep, class Period>
-    bool reschedule(timeout_handle h, std::chrono::duration<Rep, Period> delay) noexcept;
+    bool reschedule(timeout_handle h, std::chrono::duration<Rep, Period> delay) noexcept {
+        return core_.reschedule(h, tick_after(delay));
+    }
 
     // --- all of them ----------------------------------------------------------------------------
 
@@ -158,7 +160,9 @@ public:
 
     /// True: everything pending, and everything scheduled or rescheduled from now on, fires on the
     /// next tick. A periodic timeout is brought forward once, by one period of its own; its phase
-    /// stays. False: from now on deadlines count again, also of what has not fired yet. O(nodes).
+    /// stays. False: from now on deadlines count again, also of what has not fired yet. Neither
+    /// postpones what is due by its deadline, however often and from wherever it is called.
+    /// O(nodes).
     void run_early(bool early) noexcept { core_.run_early(early); }
 
     /// Who is told what functions throw. It may throw itself; then that leaves `run`, as from a
@@ -197,7 +201,13 @@ private:
         missed_periods policy = missed_periods::skip;
     };
 
-    template <class F, class Arm> scheduled admit(F&& f, repetition again, Arm arm);
+    /// The tick that a deadline `delay` from now falls on.
+    template <class Rep, class Period>
+    jiffies tick_after(std::chrono::duration<Rep, Period> delay) const noexcept {
+        return timers_.ticks().ceil(timers_.after(delay));
+    }
+
+    template <class F> scheduled admit(jiffies due, F&& f, repetition again);
     static duration until(time_point t, time_point now) noexcept;
 
     Clocked& timers_;
@@ -229,8 +239,8 @@ private:
 // --- implementation -----------------------------------------------------------------------------
 
 template <class Clocked>
-template <class F, class Arm>
-scheduled timeout_pool<Clocked>::admit(F&& f, repetition again, Arm arm) {
+template <class F>
+scheduled timeout_pool<Clocked>::admit(jiffies due, F&& f, repetition again) {
     static_assert(std::is_invocable_v<std::decay_t<F>&, const timeout_call&> ||
                       std::is_invocable_v<std::decay_t<F>&>,
                   "a timeout's function is called with nothing, or with a const timeout_call&");
@@ -240,19 +250,7 @@ scheduled timeout_pool<Clocked>::admit(F&& f, repetition again, Arm arm) {
     n.hold(std::forward<F>(f));
     n.period = again.period;
     n.policy = again.policy;
-    arm(n.alarm);
-    return {claim.admit(), schedule_error::none};
-}
-
-template <class Clocked>
-template <std::integral Rep, class Period>
-bool timeout_pool<Clocked>::reschedule(timeout_handle h,
-                                       std::chrono::duration<Rep, Period> delay) noexcept {
-    detail::timeout_node* const n = core_.reschedulable(h);
-    if (n == nullptr) return false;
-    timers_.arm_after(n->alarm, delay);
-    core_.rescheduled(*n);
-    return true;
+    return {claim.admit(due), schedule_error::none};
 }
 
 template <class Clocked>

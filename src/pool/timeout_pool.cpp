@@ -46,9 +46,9 @@ timeout_node* timeout_core::take(bool has_function, schedule_error& error) noexc
     return n;
 }
 
-timeout_handle timeout_core::admit(timeout_node& n) noexcept {
+timeout_handle timeout_core::admit(timeout_node& n, jiffies due) noexcept {
     n.phase = timeout_phase::pending;
-    armed(n);
+    arm(n, due);
     return timeout_slabs::handle_of(n);
 }
 
@@ -58,33 +58,46 @@ timeout_claim::~timeout_claim() {
     core_.slabs_.give_back(*node_);
 }
 
-/// The caller has armed the alarm for the deadline.
-void timeout_core::armed(timeout_node& n) noexcept {
+void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
     high_water_ = std::max(high_water_, pending_);
-    n.due = n.alarm.expires();
-    if (early_) wheel_.arm_at(n.alarm, wheel_.now());
+    const jiffies next = wheel_.now() + 1;
+    n.due = std::max(due, next);
+    wheel_.arm_at(n.alarm, early_ ? next : n.due);
 }
 
-timeout_node* timeout_core::reschedulable(timeout_handle h) noexcept {
+bool timeout_core::reschedule(timeout_handle h, jiffies due) noexcept {
     timeout_node* const n = slabs_.find(h);
-    if (!n || n->armed()) return n;
-    if (n->phase != timeout_phase::running) return nullptr;
-    if (!stopped_ && pending_ < max_pending_) return n;
-    ++counters_.rejected;
-    return nullptr;
+    if (!n || !(n->armed() || revive(*n))) return false;
+    arm(*n, due);
+    return true;
 }
 
-void timeout_core::rescheduled(timeout_node& n) noexcept {
-    if (!n.armed()) {
-        n.phase = timeout_phase::running_again;
-        ++pending_;
+/// Makes a timeout that is being called for the last time pending again, if that is allowed.
+bool timeout_core::revive(timeout_node& n) noexcept {
+    if (n.phase != timeout_phase::running) return false;
+    if (stopped_ || pending_ >= max_pending_) {
+        ++counters_.rejected;
+        return false;
     }
-    armed(n);
+    n.phase = timeout_phase::running_again;
+    ++pending_;
+    return true;
 }
 
 void timeout_core::run_early(bool early) noexcept {
     early_ = early;
-    for_each_armed([&](timeout_node& n) { wheel_.arm_at(n.alarm, early ? wheel_.now() : n.due); });
+    for_each_armed([&](timeout_node& n) { early ? bring_forward(n) : take_back(n); });
+}
+
+/// What comes by then stays where it is: what is due would come later, were it armed anew.
+void timeout_core::bring_forward(timeout_node& n) noexcept {
+    const jiffies next = wheel_.now() + 1;
+    if (n.alarm.pending() && n.alarm.expires() > next) wheel_.arm_at(n.alarm, next);
+}
+
+/// The same here: only a deadline to come is waited for again.
+void timeout_core::take_back(timeout_node& n) noexcept {
+    if (n.alarm.pending() && n.due > wheel_.now()) wheel_.arm_at(n.alarm, n.due);
 }
 
 // --- run ----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ using std::chrono::nanoseconds;
 using support::held;
 using tvec::jiffies, tvec::missed_periods, tvec::timeout_call, tvec::timeout_handle,
     tvec::timeout_state;
+using time_point = tvec::manual_clock::time_point;
 
 namespace {
 
@@ -78,7 +79,7 @@ private:
         const std::uint64_t scale = std::uint64_t{1} << below(36);
         const auto ns = static_cast<std::int64_t>(below(4) == 0 ? below(3) * 1'000'000
                                                                 : below(scale * 1'000) + scale);
-        return nanoseconds(below(50) == 0 ? -ns : ns);
+        return nanoseconds(below(16) == 0 ? -ns : ns);
     }
 
     int some_id() { return static_cast<int>(below(static_cast<std::uint64_t>(next_id_) + 1)); }
@@ -108,18 +109,17 @@ private:
             if (entry* const e = some_entry()) reschedule(*e);
             return;
         default:
-            if (below(20) == 0) run_early(!early_);
+            if (below(8) == 0) run_early(below(2) == 0);
         }
     }
 
     void schedule() {
         const nanoseconds delay = some_delay();
         const int id = next_id_++;
-        const auto made =
-            below(2) ? on_.pool.schedule(delay, function(id))
-                     : on_.pool.schedule_at(tvec::manual_clock::now() + std::max(delay, 0ns),
-                                            function(id));
-        admit(id, made, delay, 0, missed_periods::skip);
+        const bool relative = below(2) == 0;
+        const auto made = relative ? on_.pool.schedule(delay, function(id))
+                                   : on_.pool.schedule_at(clock_now() + delay, function(id));
+        admit(id, made, relative ? after(delay) : clock_now() + delay, 0, missed_periods::skip);
     }
 
     void schedule_every() {
@@ -131,17 +131,17 @@ private:
             1, (std::max<std::int64_t>(period.count(), 0) + 999'999) / 1'000'000));
         const int id = next_id_++;
         const auto made = on_.pool.schedule_every(period, function(id), policy);
-        admit(id, made, period, ticks, policy);
+        admit(id, made, after(period), ticks, policy);
     }
 
-    void admit(int id, tvec::scheduled made, nanoseconds delay, jiffies period,
+    void admit(int id, tvec::scheduled made, time_point deadline, jiffies period,
                missed_periods policy) {
         const bool room = armed_ < most_pending && !stopped_;
         require(static_cast<bool>(made) == room, "whether there is room");
         require(static_cast<bool>(made.handle) == room, "a handle");
         if (!room) return;
         entry e{made.handle, timeout_state::pending, true, 0, 0, period, policy};
-        arm(e, delay);
+        arm(e, deadline);
         ++armed_;
         entries_.emplace(id, e);
         while (entries_.size() > 400) forget_one();
@@ -170,14 +170,17 @@ private:
         if (!can) return;
         if (!e.armed) ++armed_;
         e.armed = true;
-        arm(e, delay);
+        arm(e, after(delay));
     }
 
     void run_early(bool early) {
         early_ = early;
         on_.pool.run_early(early);
         for (auto& [id, e] : entries_)
-            if (e.armed) e.alarm = early ? now() + 1 : std::max(e.due, now() + 1);
+            if (early)
+                e.alarm = std::min(e.alarm, now() + 1);
+            else if (e.due > now())
+                e.alarm = e.due;  // else it is due, and stays so
     }
 
     void stop() {
@@ -218,7 +221,7 @@ private:
 
     void hop() {
         const auto next = on_.timers.next_wakeup();
-        if (next && *next > tvec::manual_clock::now()) tvec::manual_clock::set(*next);
+        if (next && *next > clock_now()) tvec::manual_clock::set(*next);
     }
 
     // --- what is called -------------------------------------------------------------------------
@@ -276,10 +279,12 @@ private:
     // --- the model ------------------------------------------------------------------------------
     jiffies now() const { return on_.timers.wheel().now(); }
 
-    void arm(entry& e, nanoseconds delay) {
-        const nanoseconds from = tvec::manual_clock::now() - on_.timers.ticks().origin();
-        const auto ns = static_cast<jiffies>((from + std::max(delay, 0ns)).count());
-        e.due = std::max((ns + 999'999) / 1'000'000, now() + 1);
+    static time_point clock_now() { return tvec::manual_clock::now(); }
+    static time_point after(nanoseconds delay) { return clock_now() + std::max(delay, 0ns); }
+
+    void arm(entry& e, time_point deadline) {
+        const nanoseconds since = std::max(deadline - on_.timers.ticks().origin(), 0ns);
+        e.due = std::max((static_cast<jiffies>(since.count()) + 999'999) / 1'000'000, now() + 1);
         e.alarm = early_ ? now() + 1 : e.due;
     }
 
@@ -318,7 +323,7 @@ private:
         require(left.has_value() == e.armed, "whether something remains");
         if (!left) return;
         const auto due = on_.timers.ticks().start_of(e.due);
-        require(*left == std::max(due - tvec::manual_clock::now(), 0ns), "what remains");
+        require(*left == std::max(due - clock_now(), 0ns), "what remains");
     }
 
     // A failure that is noticed inside a function must not be contained: it is kept.

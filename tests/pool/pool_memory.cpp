@@ -126,8 +126,7 @@ struct worn {
     timeout_handle schedule(tvec::jiffies delay) {
         timeout_claim claim(core, true);
         claim.node().hold([] {});
-        wheel.arm_after(claim.node().alarm, delay);
-        return claim.admit();
+        return claim.admit(wheel.now() + delay);
     }
 };
 

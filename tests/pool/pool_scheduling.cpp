@@ -43,6 +43,17 @@ Test(pool_scheduling, at_a_time_point_it_fires_when_the_clock_is_there) {
     CHECK_EQ(fired, 2);
 }
 
+Test(pool_scheduling, a_deadline_that_has_passed_counts_as_the_next_tick) {
+    pooled on;
+    on.pass(10s);
+    const auto h = on.pool.schedule_at(tvec::manual_clock::now() - 9s, [] {}).handle;
+    CHECK(on.pool.remaining(h) == 1ms);
+    on.pool.run_early(true);
+    on.pool.run_early(false);
+    CHECK_EQ(on.pass(1ms), 1);
+    CHECK_EQ(on.pool.count().late, 0);
+}
+
 Test(pool_scheduling, zero_and_negative_delays_fire_on_the_next_tick) {  // T65, T66
     pooled on;
     int fired = 0;

@@ -245,6 +245,68 @@ Test(pool_stopping, early_a_budget_still_holds_and_cancelling_still_works) {
     CHECK_EQ(on.pass(1h), 5);
 }
 
+Test(pool_stopping, what_is_due_stays_due_whatever_a_function_says_of_early) {
+    for (const bool early : {false, true}) {
+        pooled on;
+        for (int i = 0; i < 10; ++i) on.pool.schedule(5ms, [&] { on.pool.run_early(early); });
+        CHECK_EQ(on.pass(5ms), 10);
+        CHECK_EQ(on.pool.count().late, 0);
+    }
+}
+
+Test(pool_stopping, what_a_budget_has_left_over_stays_due_whatever_is_said_of_early) {
+    for (const bool early : {false, true}) {
+        pooled on;
+        for (int i = 0; i < 10; ++i) on.pool.schedule(5ms, [] {});
+        tvec::manual_clock::advance(5ms);
+        CHECK_EQ(on.timers.run(1).fired, 1);
+        on.pool.run_early(early);
+        CHECK(on.timers.next_wakeup() <= tvec::manual_clock::now());
+        CHECK_EQ(on.timers.run().fired, 9);
+    }
+}
+
+Test(pool_stopping, a_function_that_speaks_of_early_on_every_tick_starves_nobody) {
+    for (const bool early : {false, true})
+        for (const std::size_t before : {0u, 3u, 8u}) {
+            pooled on;
+            const auto others = [&](std::size_t n) {
+                while (n-- != 0) on.pool.schedule(10ms, [] {});
+            };
+            others(before);
+            const auto beat = on.pool.schedule_every(1ms, [&] { on.pool.run_early(early); }).handle;
+            others(8 - before);
+            for (int i = 0; i < 10; ++i) on.pass(1ms);
+            CHECK_EQ(on.pool.pending(), 1);
+            CHECK(on.pool.cancel(beat));
+        }
+}
+
+Test(pool_stopping, back_to_normal_only_what_is_due_by_its_deadline_still_fires) {
+    pooled on;
+    on.pool.schedule(1ms, [] {});
+    for (int i = 0; i < 5; ++i) on.pool.schedule(3ms, [] {});
+    on.pool.schedule(1h, [] {});
+    on.pool.run_early(true);
+    tvec::manual_clock::advance(5ms);
+    CHECK_EQ(on.timers.run(0).fired, 0);  // stops on the tick for which all were brought forward
+    on.pool.run_early(false);
+    CHECK_EQ(on.timers.run().fired, 6);
+    CHECK_EQ(on.pool.pending(), 1);
+    CHECK_EQ(on.pass(1h), 1);
+}
+
+Test(pool_stopping, what_the_wheels_drain_has_taken_out_is_not_brought_back_by_early) {
+    for (const bool early : {false, true}) {
+        pooled on;
+        on.pool.schedule(1s, [] {});
+        on.timers.wheel().drain([](tvec::timer&) {});
+        on.pool.run_early(early);
+        CHECK_EQ(on.pass(1s), 0);
+        CHECK_EQ(on.pool.pending(), 1);
+    }
+}
+
 // --- destruction --------------------------------------------------------------------------------
 
 Test(pool_stopping, the_end_of_a_pool_destroys_each_function_once_and_empties_the_wheel) {

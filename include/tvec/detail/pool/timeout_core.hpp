@@ -15,8 +15,8 @@
 
 namespace tvec::detail {
 
-/// The life of timeouts: claimed, pending, running, fired or cancelled. The caller arms the alarms,
-/// because only it knows the clock; what is armed, the core says.
+/// The life of timeouts: claimed, pending, running, fired or cancelled. Deadlines are ticks that
+/// the caller has from its clock; one that has passed counts as the next tick.
 class TVEC_API timeout_core {
 public:
     struct counters {
@@ -40,9 +40,7 @@ public:
     timeout_state state(timeout_handle h) const noexcept;
     std::optional<jiffies> due(timeout_handle h) const noexcept;
 
-    /// The node whose alarm is to be armed for another time, or null. Then `rescheduled`.
-    timeout_node* reschedulable(timeout_handle h) noexcept;
-    void rescheduled(timeout_node& n) noexcept;
+    bool reschedule(timeout_handle h, jiffies due) noexcept;
 
     void run_early(bool early) noexcept;
     void stop() noexcept;
@@ -65,8 +63,11 @@ private:
     struct in_user_code;  // a function, its destructor, a hook
 
     timeout_node* take(bool has_function, schedule_error& error) noexcept;
-    timeout_handle admit(timeout_node& n) noexcept;
-    void armed(timeout_node& n) noexcept;
+    timeout_handle admit(timeout_node& n, jiffies due) noexcept;
+    void arm(timeout_node& n, jiffies due) noexcept;
+    bool revive(timeout_node& n) noexcept;
+    void bring_forward(timeout_node& n) noexcept;
+    void take_back(timeout_node& n) noexcept;
     void fire(timeout_node& n);
     jiffies late_by(const timeout_node& n) const noexcept;
     jiffies renew(timeout_node& n, jiffies late) noexcept;
@@ -103,8 +104,10 @@ public:
     schedule_error error() const noexcept { return error_; }
     timeout_node& node() noexcept { return *node_; }
 
-    /// The function is held and the alarm is armed.
-    timeout_handle admit() noexcept { return core_.admit(*std::exchange(node_, nullptr)); }
+    /// The function is held.
+    timeout_handle admit(jiffies due) noexcept {
+        return core_.admit(*std::exchange(node_, nullptr), due);
+    }
 
 private:
     timeout_core& core_;
