@@ -33,9 +33,9 @@ namespace tvec {
 /// inside the pool's nodes: at most 48 bytes, aligned to at most 16, move-only ones welcome;
 /// anything else does not compile. They are destroyed as soon as they will not be called any more.
 ///
-/// **From inside a function** (its destructor, the hook, a visitor) everything may be called, about
-/// the timeout itself and about those due in the same tick, but the pool may not be destroyed: that
-/// ends the program (std::terminate).
+/// **From inside a function** (its copy or move constructor, its destructor, the hook, a visitor)
+/// everything may be called, about the timeout itself and about those due in the same tick, but the
+/// pool may not be destroyed: that ends the program (std::terminate).
 ///
 /// **What a function throws** is contained: counted, and given to the hook if there is one. The
 /// others fire all the same. A periodic timeout goes on.
@@ -88,7 +88,8 @@ public:
 
     // --- in -------------------------------------------------------------------------------------
     // Each says whether it did, or why not; then `f` is as it was, and the refusal is counted.
-    // Nothing is thrown but what copying or moving `f` throws; then nothing has happened.
+    // Nothing is thrown but what copying or moving `f` throws; then nothing has happened. Until it
+    // has been copied or moved the timeout is not pending; if that stops the pool, it is refused.
 
     /// Calls `f` once, when `delay` has passed from now. A negative delay counts as 0, which means
     /// the next tick. O(1), but for a new slab (`reserve` avoids it).
@@ -250,7 +251,7 @@ scheduled timeout_pool<Clocked>::admit(jiffies due, F&& f, repetition again) {
     n.hold(std::forward<F>(f));
     n.period = again.period;
     n.policy = again.policy;
-    return {claim.admit(due), schedule_error::none};
+    return claim.admit(due);
 }
 
 template <class Clocked>

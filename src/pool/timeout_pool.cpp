@@ -22,7 +22,7 @@ template <class F> void timeout_core::for_each_armed(F visit) {
 }
 
 timeout_core::~timeout_core() {
-    if (in_user_code_ != 0) std::terminate();
+    if (in_user_code_ + claimed_ != 0) std::terminate();
     stopped_ = true;
     for_each_armed([this](timeout_node& n) {
         disarm(n);
@@ -38,24 +38,31 @@ timeout_node* timeout_core::take(bool has_function, schedule_error& error) noexc
         error = schedule_error::no_function;
     else if (stopped_)
         error = schedule_error::stopped;
-    else if (pending_ >= max_pending_)
+    else if (full())
         error = schedule_error::too_many;
     else if (n = slabs_.take(); n == nullptr)
         error = schedule_error::out_of_memory;
-    n ? ++pending_ : ++counters_.rejected;
+    n ? ++claimed_ : ++counters_.rejected;
     return n;
 }
 
-timeout_handle timeout_core::admit(timeout_node& n, jiffies due) noexcept {
+/// Whoever has taken the function in may have stopped the pool meanwhile.
+scheduled timeout_core::admit(timeout_node& n, jiffies due) noexcept {
+    if (stopped_) {
+        n.drop_function();
+        ++counters_.rejected;
+        return {{}, schedule_error::stopped};
+    }
+    ++pending_;
     n.phase = timeout_phase::pending;
     arm(n, due);
-    return timeout_slabs::handle_of(n);
+    return {timeout_slabs::handle_of(n), schedule_error::none};
 }
 
 timeout_claim::~timeout_claim() {
     if (!node_) return;
-    --core_.pending_;
-    core_.slabs_.give_back(*node_);
+    --core_.claimed_;
+    if (node_->phase == timeout_phase::unused) core_.slabs_.give_back(*node_);
 }
 
 void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
@@ -75,7 +82,7 @@ bool timeout_core::reschedule(timeout_handle h, jiffies due) noexcept {
 /// Makes a timeout that is being called for the last time pending again, if that is allowed.
 bool timeout_core::revive(timeout_node& n) noexcept {
     if (n.phase != timeout_phase::running) return false;
-    if (stopped_ || pending_ >= max_pending_) {
+    if (stopped_ || full()) {
         ++counters_.rejected;
         return false;
     }

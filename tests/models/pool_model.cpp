@@ -1,7 +1,8 @@
 // Random programs on a pool beside a model of it, an ordered map: which timeout is called at which
 // tick and what it is told, what each call returns, what each handle says, how many functions are
 // alive. Functions are hostile: they cancel, reschedule and schedule, themselves and others, stop
-// the pool, give memory back, throw. TVEC_SEED and TVEC_STEPS choose the run.
+// the pool, switch to early and back, give memory back, throw; and so do their copy and move
+// constructors and their destructors. TVEC_SEED and TVEC_STEPS choose the run.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -17,14 +18,11 @@
 
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
-using support::held;
 using tvec::jiffies, tvec::missed_periods, tvec::timeout_call, tvec::timeout_handle,
     tvec::timeout_state;
 using time_point = tvec::manual_clock::time_point;
 
 namespace {
-
-constexpr std::size_t most_pending = 150;
 
 // What the model knows of one timeout.
 struct entry {
@@ -39,7 +37,7 @@ struct entry {
 
 class world {
 public:
-    explicit world(std::mt19937_64& random) : random_(random) {}
+    explicit world(std::mt19937_64& random) : random_(random), on_(bound_) {}
     world(const world&) = delete;
 
     void step() {
@@ -58,19 +56,32 @@ public:
     void finish() {
         stop();
         compare();
-        require(held(token_) == 0, "functions alive after stop");
+        require(functions_ == 0, "functions alive after stop");
     }
 
     std::uint64_t calls() const { return calls_; }
 
 private:
+    // A function object. The pool's own is the only one that is ever copied or moved into being.
     struct callee {
-        void operator()(const timeout_call& c) { home->called(id, c); }
-        world* home;
+        callee(world& w, int i) : home(w), id(i) {}
+        callee(const callee& other) : home(other.home), id(other.id), owned(true) { home.taken(); }
+        callee(callee&& other) : callee(static_cast<const callee&>(other)) {}
+        ~callee() {
+            if (owned) stays_where_it_is([this] { home.dropped(); });
+        }
+        void operator()(const timeout_call& c) {
+            stays_where_it_is([&] { home.called(id, c); });
+        }
+        template <class F> void stays_where_it_is(F act) {
+            const int before = id;
+            act();
+            home.require(id == before, "a node was used again too soon");
+        }
+        world& home;
         int id;
-        std::shared_ptr<int> token;
+        bool owned = false;
     };
-    callee function(int id) { return {this, id, token_}; }
 
     // --- choices --------------------------------------------------------------------------------
     std::uint64_t below(std::uint64_t n) { return random_() % n; }
@@ -115,11 +126,13 @@ private:
 
     void schedule() {
         const nanoseconds delay = some_delay();
-        const int id = next_id_++;
-        const bool relative = below(2) == 0;
-        const auto made = relative ? on_.pool.schedule(delay, function(id))
-                                   : on_.pool.schedule_at(clock_now() + delay, function(id));
-        admit(id, made, relative ? after(delay) : clock_now() + delay, 0, missed_periods::skip);
+        if (below(2) == 0)
+            admit(after(delay), 0, missed_periods::skip,
+                  [&](auto&& f) { return on_.pool.schedule(delay, std::forward<decltype(f)>(f)); });
+        else
+            admit(clock_now() + delay, 0, missed_periods::skip, [&](auto&& f) {
+                return on_.pool.schedule_at(clock_now() + delay, std::forward<decltype(f)>(f));
+            });
     }
 
     void schedule_every() {
@@ -129,48 +142,64 @@ private:
             policy == missed_periods::burst ? 50ms + some_delay() / 100 * 100 : some_delay();
         const auto ticks = static_cast<jiffies>(std::max<std::int64_t>(
             1, (std::max<std::int64_t>(period.count(), 0) + 999'999) / 1'000'000));
+        admit(after(period), ticks, policy, [&](auto&& f) {
+            return on_.pool.schedule_every(period, std::forward<decltype(f)>(f), policy);
+        });
+    }
+
+    // Whether the pool takes a new timeout is decided when it is asked to, but that stopping it
+    // while it copies the function makes it refuse.
+    template <class Schedule>
+    void admit(time_point deadline, jiffies period, missed_periods policy, Schedule schedule) {
+        const bool room = has_room();
         const int id = next_id_++;
-        const auto made = on_.pool.schedule_every(period, function(id), policy);
-        admit(id, made, after(period), ticks, policy);
-    }
-
-    void admit(int id, tvec::scheduled made, time_point deadline, jiffies period,
-               missed_periods policy) {
-        const bool room = armed_ < most_pending && !stopped_;
-        require(static_cast<bool>(made) == room, "whether there is room");
-        require(static_cast<bool>(made.handle) == room, "a handle");
-        if (!room) return;
-        entry e{made.handle, timeout_state::pending, true, 0, 0, period, policy};
+        callee f(*this, id);
+        tvec::scheduled made;
+        claimed_ += room;
+        try {
+            made = below(2) ? schedule(f) : schedule(std::move(f));
+        } catch (const copy_failed&) {
+            claimed_ -= room;
+            return require(room, "a function was copied for nothing");
+        }
+        claimed_ -= room;
+        const bool admitted = room && !stopped_;
+        require(static_cast<bool>(made) == admitted, "whether it is admitted");
+        require(static_cast<bool>(made.handle) == admitted, "a handle");
+        rejected_ += !admitted;
+        if (!admitted) return;
+        entry e{made.handle, timeout_state::pending, false, 0, 0, period, policy};
         arm(e, deadline);
-        ++armed_;
         entries_.emplace(id, e);
-        while (entries_.size() > 400) forget_one();
+        while (entries_.size() > 400 && forget_one()) continue;
     }
 
-    void forget_one() {
+    bool has_room() const { return armed_ + claimed_ < bound_ && !stopped_; }
+
+    bool forget_one() {
         for (auto i = entries_.begin(); i != entries_.end(); ++i)
             if (!i->second.armed && i->second.state != timeout_state::running) {
                 entries_.erase(i);
-                return;
+                return true;
             }
+        return false;
     }
 
+    // What destroys the function comes after all else: by then `e` may have been forgotten.
     void cancel(entry& e) {
-        require(on_.pool.cancel(e.handle) == e.armed, "what cancel returns");
-        if (!e.armed) return;
-        disarm(e);
-        if (e.state == timeout_state::pending) e.state = timeout_state::cancelled;
+        const bool was_armed = e.armed;
+        if (was_armed) disarm(e);
+        if (was_armed && e.state == timeout_state::pending) e.state = timeout_state::cancelled;
+        require(on_.pool.cancel(e.handle) == was_armed, "what cancel returns");
     }
 
     void reschedule(entry& e) {
         const nanoseconds delay = some_delay();
         const bool running = e.state == timeout_state::running && !cancelled_inside(e);
-        const bool can = e.armed || (running && armed_ < most_pending && !stopped_);
+        const bool can = e.armed || (running && has_room());
+        rejected_ += !can && running;
         require(on_.pool.reschedule(e.handle, delay) == can, "what reschedule returns");
-        if (!can) return;
-        if (!e.armed) ++armed_;
-        e.armed = true;
-        arm(e, after(delay));
+        if (can) arm(e, after(delay));
     }
 
     void run_early(bool early) {
@@ -184,28 +213,29 @@ private:
     }
 
     void stop() {
-        const std::size_t expected = static_cast<std::size_t>(
-            std::count_if(entries_.begin(), entries_.end(), [](const auto& item) {
-                return item.second.armed && item.second.state == timeout_state::pending;
-            }));
         stopped_ = true;
         for (auto& [id, e] : entries_)
             if (e.armed && e.state == timeout_state::running) disarm(e);
+        std::size_t seen = 0;
         const std::size_t shown = on_.pool.stop([&](support::pooled::pool_type::unprocessed& u) {
+            ++seen;
             entry& e = entry_of(u.handle());
             require(e.armed && e.state == timeout_state::pending, "stop shows what is pending");
             disarm(e);
             e.state = timeout_state::cancelled;
             if (below(2) == 0) run_at_stop(u, e);
+            act_somehow();
         });
-        require(shown == expected, "stop shows each once");
+        require(shown == seen, "how many stop has shown");
+        require(armed_ == 0, "stop shows all");
     }
 
     void run_at_stop(support::pooled::pool_type::unprocessed& u, entry& e) {
-        handed_over_ = true;
+        handed_over_ = e.handle;
+        e.state = timeout_state::running;
         require(u.run(), "run at stop");
-        handed_over_ = false;
         e.state = timeout_state::fired;
+        require(!u.run(), "run twice at stop");
     }
 
     void pass() {
@@ -213,10 +243,7 @@ private:
             hop();
         else
             tvec::manual_clock::advance(nanoseconds(below(below(10) ? 3'000'000 : 900'000'000)));
-        const auto budget = below(5) ? tvec::timer_wheel::unlimited : below(20);
-        if (!on_.timers.run(budget).caught_up) return;
-        for (const auto& [id, e] : entries_)
-            require(!e.armed || e.alarm > now(), "something due has not been called");
+        run();
     }
 
     void hop() {
@@ -224,12 +251,46 @@ private:
         if (next && *next > clock_now()) tvec::manual_clock::set(*next);
     }
 
+    void run() {
+        const auto budget = below(5) ? tvec::timer_wheel::unlimited : below(20);
+        if (!on_.timers.run(budget).caught_up) return;
+        for (const auto& [id, e] : entries_)
+            require(!e.armed || e.alarm > now(), "something due has not been called");
+    }
+
+    // --- the life of functions ------------------------------------------------------------------
+    struct copy_failed {};
+
+    void taken() {
+        act_somehow();
+        if (below(50) == 0) tvec::manual_clock::advance(nanoseconds(below(3'000'000)));
+        if (below(20) == 0) throw copy_failed();
+        ++functions_;
+    }
+
+    void dropped() {
+        --functions_;
+        act_somehow();
+    }
+
+    // From wherever the pool calls, besides the functions themselves; not without end.
+    void act_somehow() {
+        if (depth_ == 4 || below(8) != 0) return;
+        ++depth_;
+        require(on_.pool.pending() == armed_, "pending, from inside");
+        act_once();
+        if (below(1'000) == 0) stop();
+        if (below(10) == 0) on_.pool.trim();
+        if (below(10) == 0) run();
+        --depth_;
+    }
+
     // --- what is called -------------------------------------------------------------------------
     void called(int id, const timeout_call& c) {
         ++calls_;
         entry& e = entries_.at(id);
         require(c.self == e.handle, "self");
-        if (handed_over_) return;
+        if (e.handle == handed_over_) return act_at_stop(e);
         require(e.armed && e.state == timeout_state::pending, "called though not pending");
         require(e.alarm == now(), "called at another tick");
         const jiffies reached = now() + on_.timers.wheel().behind();
@@ -243,6 +304,11 @@ private:
         compare();
         end_of_call(e);
         if (below(8) == 0) throw id;
+    }
+
+    void act_at_stop(entry& e) {
+        handed_over_ = {};
+        for (auto acts = below(4); acts != 0; --acts) below(3) ? act_once() : act_on_self(e);
     }
 
     void act_on_self(entry& e) {
@@ -283,6 +349,9 @@ private:
     static time_point after(nanoseconds delay) { return clock_now() + std::max(delay, 0ns); }
 
     void arm(entry& e, time_point deadline) {
+        if (!e.armed) ++armed_;
+        e.armed = true;
+        high_water_ = std::max(high_water_, armed_);
         const nanoseconds since = std::max(deadline - on_.timers.ticks().origin(), 0ns);
         e.due = std::max((static_cast<jiffies>(since.count()) + 999'999) / 1'000'000, now() + 1);
         e.alarm = early_ ? now() + 1 : e.due;
@@ -306,13 +375,15 @@ private:
 
     void compare() {
         require(on_.pool.pending() == armed_, "pending");
+        require(on_.pool.high_water() == high_water_, "the high water mark");
+        require(on_.pool.count().rejected == rejected_, "what was refused");
         if (below(16) != 0) return;
         std::size_t alive = 0;
         for (const auto& [id, e] : entries_) {
             compare(e);
             alive += e.armed || e.state == timeout_state::running;
         }
-        require(held(token_) == static_cast<long>(alive), "functions alive");
+        require(depth_ != 0 || functions_ == alive, "functions alive");
     }
 
     void compare(const entry& e) {
@@ -336,16 +407,21 @@ public:
 
 private:
     std::mt19937_64& random_;
-    std::shared_ptr<int> token_ = std::make_shared<int>();
-    support::pooled on_{most_pending};
+    const std::size_t bound_ = below(4) == 0 ? 1 + below(6) : 150;  // of what is pending
+    support::pooled on_;
     std::map<int, entry> entries_;
     std::vector<timeout_handle> cancelled_;  // by themselves, while running
     int next_id_ = 0;
     std::size_t armed_ = 0;
     bool early_ = false;
     bool stopped_ = false;
-    bool handed_over_ = false;
+    timeout_handle handed_over_;  // to the visitor of `stop`, that is going to run it
+    std::size_t claimed_ = 0;     // being scheduled
+    std::size_t functions_ = 0;   // that the pool holds
+    std::size_t high_water_ = 0;
+    std::uint64_t rejected_ = 0;
     std::uint64_t calls_ = 0;
+    int depth_ = 0;     // of what copies and destructors do
     jiffies late_ = 0;  // ticks, in sum
     std::optional<std::string> failure_;
 };

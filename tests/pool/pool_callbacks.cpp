@@ -13,7 +13,7 @@
 
 using namespace std::chrono_literals;
 using support::held, support::pooled;
-using tvec::timeout_call, tvec::timeout_handle, tvec::timeout_state;
+using tvec::schedule_error, tvec::timeout_call, tvec::timeout_handle, tvec::timeout_state;
 
 TestSuite(pool_callbacks, .timeout = 60);
 
@@ -380,7 +380,104 @@ Test(pool_callbacks, a_function_whose_copy_throws_is_not_scheduled) {
     CHECK_EQ(on.pass(1ms), 1);
 }
 
+// --- while a function is taken in ---------------------------------------------------------------
+
+namespace {
+
+// Acts whenever it is copied or moved.
+struct hostile {
+    explicit hostile(std::function<void()>& a) : act(&a) {}
+    hostile(const hostile& other) : act(other.act), token(other.token) { (*act)(); }
+    hostile(hostile&& other) : hostile(static_cast<const hostile&>(other)) {}
+    void operator()() const {}
+
+    std::function<void()>* act;
+    std::shared_ptr<int> token = std::make_shared<int>();
+};
+
+}  // namespace
+
+Test(pool_callbacks, a_function_whose_copy_stops_the_pool_is_refused_and_destroyed) {
+    pooled on;
+    std::size_t handed_over = 0;
+    std::function<void()> stop = [&] { handed_over = on.pool.stop(); };
+    const hostile f(stop);
+    CHECK(on.pool.schedule(1ms, [] {}));
+    const auto refused = on.pool.schedule(1ms, f);
+    CHECK_EQ(refused.error, schedule_error::stopped);
+    CHECK(!refused.handle);
+    CHECK_EQ(handed_over, 1);
+    CHECK_EQ(on.pool.pending(), 0);
+    CHECK_EQ(on.pool.count().rejected, 1);
+    CHECK_EQ(held(f.token), 0);
+    CHECK_EQ(on.pool.trim(), 64);
+    CHECK_EQ(on.pass(1s), 0);
+}
+
+Test(pool_callbacks, a_timeout_is_not_pending_before_its_function_has_been_taken_in) {
+    pooled on;
+    std::function<void()> look = [&] {
+        CHECK_EQ(on.pool.pending(), 1);
+        CHECK_EQ(on.pool.high_water(), 1);
+    };
+    on.pool.schedule(1ms, [] {});
+    on.pool.schedule(1ms, hostile(look));
+    CHECK_EQ(on.pool.pending(), 2);
+}
+
+Test(pool_callbacks, the_high_water_mark_knows_nothing_of_what_was_never_pending) {
+    pooled on;
+    std::function<void()> fail = [&] {
+        on.pool.schedule(1ms, [] {});
+        throw std::runtime_error("copy");
+    };
+    bool thrown = false;
+    try {
+        on.pool.schedule(1ms, hostile(fail));
+    } catch (const std::runtime_error&) {
+        thrown = true;
+    }
+    CHECK(thrown);
+    CHECK_EQ(on.pool.pending(), 1);
+    CHECK_EQ(on.pool.high_water(), 1);
+}
+
+Test(pool_callbacks, what_is_being_taken_in_counts_against_the_bound) {
+    pooled on(2);
+    timeout_handle running;
+    std::function<void()> act = [&] {
+        CHECK(on.pool.schedule(1ms, [] {}));
+        CHECK_EQ(on.pool.schedule(1ms, [] {}).error, schedule_error::too_many);
+        CHECK(!on.pool.reschedule(running, 1ms));
+    };
+    const auto outer = [&](const timeout_call& c) {
+        running = c.self;
+        CHECK(on.pool.schedule(1ms, hostile(act)));
+    };
+    on.pool.schedule(1ms, outer);
+    CHECK_EQ(on.pass(1ms), 1);
+    CHECK_EQ(on.pool.pending(), 2);
+    CHECK_EQ(on.pool.high_water(), 2);
+    CHECK_EQ(on.pool.count().rejected, 2);
+}
+
+Test(pool_callbacks, a_delay_counts_from_the_call_though_taking_the_function_in_takes_time) {
+    pooled on;
+    std::function<void()> idle_away = [&] { tvec::manual_clock::advance(7ms); };
+    const auto h = on.pool.schedule(10ms, hostile(idle_away)).handle;
+    CHECK(on.pool.remaining(h) == 3ms);
+    CHECK_EQ(on.pass(3ms - 1ns), 0);
+    CHECK_EQ(on.pass(1ns), 1);
+}
+
 // --- refused ------------------------------------------------------------------------------------
+
+Test(pool_callbacks, a_copy_that_destroys_the_pool_ends_the_program, .signal = SIGABRT) {
+    support::manual_wheel timers;
+    auto pool = std::make_unique<pooled::pool_type>(timers);
+    std::function<void()> destroy = [&] { pool.reset(); };
+    pool->schedule(1ms, hostile(destroy));
+}
 
 Test(pool_callbacks, destroying_the_pool_from_inside_ends_the_program, .signal = SIGABRT) {  // T98
     support::manual_wheel timers;

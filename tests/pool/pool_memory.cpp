@@ -126,7 +126,7 @@ struct worn {
     timeout_handle schedule(tvec::jiffies delay) {
         timeout_claim claim(core, true);
         claim.node().hold([] {});
-        return claim.admit(wheel.now() + delay);
+        return claim.admit(wheel.now() + delay).handle;
     }
 };
 

@@ -60,10 +60,11 @@ private:
     friend class timeout_handover;
     friend void run_timeout(timer_wheel&, timer&);
 
-    struct in_user_code;  // a function, its destructor, a hook
+    struct in_user_code;  // a function, its destructor, a hook; what is claimed is in it as well
 
     timeout_node* take(bool has_function, schedule_error& error) noexcept;
-    timeout_handle admit(timeout_node& n, jiffies due) noexcept;
+    scheduled admit(timeout_node& n, jiffies due) noexcept;
+    bool full() const noexcept { return pending_ + claimed_ >= max_pending_; }
     void arm(timeout_node& n, jiffies due) noexcept;
     bool revive(timeout_node& n) noexcept;
     void bring_forward(timeout_node& n) noexcept;
@@ -81,6 +82,7 @@ private:
     timer_wheel& wheel_;
     std::size_t max_pending_;
     std::size_t pending_ = 0;
+    std::size_t claimed_ = 0;  ///< timeouts whose functions are being taken in
     std::size_t high_water_ = 0;
     std::size_t in_user_code_ = 0;  ///< how deep
     bool stopped_ = false;
@@ -90,8 +92,8 @@ private:
     timeout_slabs slabs_;
 };
 
-/// A timeout on its way in: counted as pending, but with nobody knowing it. Unless it is admitted,
-/// nothing has happened.
+/// A timeout on its way in: it counts against the bound, but is not pending, and nobody knows it.
+/// Unless it is admitted, nothing has happened.
 class TVEC_API timeout_claim {
 public:
     timeout_claim(timeout_core& core, bool has_function) noexcept
@@ -104,10 +106,8 @@ public:
     schedule_error error() const noexcept { return error_; }
     timeout_node& node() noexcept { return *node_; }
 
-    /// The function is held.
-    timeout_handle admit(jiffies due) noexcept {
-        return core_.admit(*std::exchange(node_, nullptr), due);
-    }
+    /// The function is held. Refused if taking it in has stopped the pool.
+    scheduled admit(jiffies due) noexcept { return core_.admit(*node_, due); }
 
 private:
     timeout_core& core_;
