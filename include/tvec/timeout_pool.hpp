@@ -41,8 +41,9 @@ namespace tvec {
 /// others fire all the same. A periodic timeout goes on.
 ///
 /// **Memory** comes in slabs of 64 nodes, which never move. A node whose timeout has fired or been
-/// cancelled is the next to be used again; so nothing is allocated while no more timeouts are
-/// pending than ever before. Cost of a call, unless it says otherwise: O(1), without allocation.
+/// cancelled, and whose function is gone, is the next to be used again; so nothing is allocated
+/// while no more timeouts are pending or being called than ever before. Cost of a call, unless it
+/// says otherwise: O(1), without allocation.
 ///
 /// The pool has no thread and no lock: it belongs to the thread of its wheel. Pool and wheel may be
 /// destroyed in either order; once the wheel is gone only `cancel`, `state`, the counts and the
@@ -172,9 +173,10 @@ public:
 
     // --- memory and counts ----------------------------------------------------------------------
 
-    /// Sees to it that `timeouts` can be pending at a time without allocating. False if there is
-    /// no memory for so many; those that there was memory for are there.
-    bool reserve(std::size_t timeouts) noexcept { return core_.slabs().reserve(timeouts); }
+    /// Sees to it that `timeouts` can be pending at a time without allocating, besides one that is
+    /// being called (or destroyed) and may schedule the last of them. False if there is no memory
+    /// for so many; those that there was memory for are there. For 0 it does nothing.
+    bool reserve(std::size_t timeouts) noexcept { return core_.reserve(timeouts); }
 
     /// Gives the slabs back in which nothing is pending or being called. Returns how many timeouts
     /// they had room for. Handles into them stay harmless. O(nodes).

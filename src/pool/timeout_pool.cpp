@@ -65,6 +65,11 @@ timeout_claim::~timeout_claim() {
     if (node_->phase == timeout_phase::unused) core_.slabs_.give_back(*node_);
 }
 
+/// What is called needs its node until it has returned, and is not pending any more.
+bool timeout_core::reserve(std::size_t timeouts) noexcept {
+    return timeouts == 0 || (timeouts < timeout_slabs::most_nodes && slabs_.reserve(timeouts + 1));
+}
+
 void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
     high_water_ = std::max(high_water_, pending_);
     const jiffies next = wheel_.now() + 1;

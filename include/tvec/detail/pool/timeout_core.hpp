@@ -52,6 +52,8 @@ public:
     bool stopped() const noexcept { return stopped_; }
     const counters& count() const noexcept { return counters_; }
 
+    bool reserve(std::size_t timeouts) noexcept;
+
     timeout_slabs& slabs() noexcept { return slabs_; }
     const timeout_slabs& slabs() const noexcept { return slabs_; }
 
