@@ -64,10 +64,11 @@ struct scheduled {
     constexpr explicit operator bool() const noexcept { return error == schedule_error::none; }
 };
 
-/// What a periodic timeout does about the periods that have passed by before it was called.
+/// What a periodic timeout does when it is called late, perhaps by periods.
 enum class missed_periods : std::uint8_t {
     burst,  ///< is called for each of them, as fast as possible, until it has caught up
-    delay,  ///< is called once, and a whole period later again: its phase moves
+    delay,  ///< is called once, and next a whole period after that: each late call moves its phase.
+            ///< Two calls are never closer, but by less than a tick: what is late is told in ticks
     skip,   ///< is called once, and keeps its phase
 };
 

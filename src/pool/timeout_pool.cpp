@@ -142,7 +142,7 @@ jiffies timeout_core::late_by(const timeout_node& n) const noexcept {
 /// Arms a periodic timeout for its next period. Returns how many are passed over to get there.
 jiffies timeout_core::renew(timeout_node& n, jiffies late) noexcept {
     const jiffies missed = n.policy == missed_periods::burst ? 0 : late / n.period;
-    const bool moves_phase = n.policy == missed_periods::delay && missed != 0;
+    const bool moves_phase = n.policy == missed_periods::delay;
     n.due = later(n.due + (moves_phase ? late : missed * n.period), n.period);
     wheel_.arm_at(n.alarm, n.due);
     counters_.missed += missed;

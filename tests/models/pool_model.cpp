@@ -336,7 +336,7 @@ private:
         jiffies missed = 0;
         jiffies next = e.due + e.period;
         for (; e.policy != missed_periods::burst && next <= reached; next += e.period) ++missed;
-        if (missed != 0 && e.policy == missed_periods::delay) next = reached + e.period;
+        if (reached > e.due && e.policy == missed_periods::delay) next = reached + e.period;
         e.due = next;
         e.alarm = std::max(next, now() + 1);
         return missed;

@@ -1,4 +1,8 @@
 // A pool's periodic timeouts: no drift, three policies for what was missed, and a way out.
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "support/check.hpp"
@@ -42,6 +46,23 @@ std::vector<beat> beats_of(missed_periods policy, std::initializer_list<int> tur
 
 using beats = std::vector<beat>;
 
+// The shortest time between two calls of a 10 ms timeout whose loop takes up to 8 ms for a turn, in
+// steps of `step`.
+std::chrono::nanoseconds shortest_pause(missed_periods policy, std::chrono::nanoseconds step) {
+    pooled on;
+    std::mt19937 random(14);
+    std::optional<tvec::manual_clock::time_point> last;
+    std::chrono::nanoseconds shortest = 1h;
+    const auto call = [&] {
+        const auto now = tvec::manual_clock::now();
+        if (last) shortest = std::min(shortest, now - *last);
+        last = now;
+    };
+    on.pool.schedule_every(10ms, call, policy);
+    for (int i = 0; i < 10'000; ++i) on.pass(random() % (8ms / step) * step);
+    return shortest;
+}
+
 }  // namespace
 
 Test(pool_periodic, every_policy_is_on_time_when_the_loop_is) {
@@ -65,8 +86,23 @@ Test(pool_periodic, delay_is_called_once_and_a_whole_period_later_again) {
              (beats{{10, 0}, {20, 2}, {57, 0}, {67, 0}}));
 }
 
+Test(pool_periodic, delay_keeps_a_whole_period_after_each_late_call) {
+    CHECK_EQ(beats_of(missed_periods::delay, {14, 20, 23, 24, 33, 34, 35, 44, 49, 58, 59}),
+             (beats{{10, 0}, {24, 0}, {34, 0}, {44, 0}, {54, 0}}));
+    CHECK_EQ(beats_of(missed_periods::delay, {19, 28, 29, 39, 58, 67, 68}),
+             (beats{{10, 0}, {29, 0}, {39, 0}, {49, 0}, {68, 0}}));
+}
+
+// What rate limiters need.
+Test(pool_periodic, delay_never_calls_twice_within_a_period_by_the_clock_less_a_tick) {
+    CHECK(shortest_pause(missed_periods::delay, 1ms) == 10ms);
+    CHECK(shortest_pause(missed_periods::delay, 1us) > 9ms);
+    CHECK(shortest_pause(missed_periods::skip, 1us) < 3ms);
+}
+
 Test(pool_periodic, a_turn_that_is_late_by_less_than_a_period_misses_nothing) {
-    for (const auto policy : {missed_periods::burst, missed_periods::delay, missed_periods::skip})
+    CHECK_EQ(beats_of(missed_periods::delay, {19, 20, 29, 30}), (beats{{10, 0}, {29, 0}}));
+    for (const auto policy : {missed_periods::burst, missed_periods::skip})
         CHECK_EQ(beats_of(policy, {19, 20, 39, 40}), (beats{{10, 0}, {20, 0}, {30, 0}, {40, 0}}));
 }
 
