@@ -47,19 +47,18 @@ public:
     /// The longest, exactly; 0 if there is none.
     duration max() const noexcept { return to_duration(max_); }
 
-    /// All together; 0 if there is none. Wraps after 584 years.
+    /// All together; 0 if there is none. Wraps after 292 years.
     duration sum() const noexcept { return to_duration(sum_); }
 
-    /// The duration that a share of them, from 0 to 1, did not exceed; 0 if there is none. With n
-    /// recorded it stands for the one of rank ceil(share * n), the first for a share of 0. At most
-    /// max(). O(buckets).
+    /// The duration that a share of them did not exceed; 0 if there is none. With n recorded it
+    /// stands for the one of rank ceil(share * n), as doubles count; the first for a share of 0 or
+    /// less or for NaN, the last for 1 or more. At most max(). O(buckets).
     duration quantile(double share) const noexcept {
         if (count_ == 0) return duration::zero();
-        const double exact = std::clamp(share, 0.0, 1.0) * static_cast<double>(count_);
-        const auto rank = static_cast<std::uint64_t>(std::ceil(exact));
+        const std::uint64_t rank = rank_of(share);
         std::uint64_t seen = 0;
         std::size_t b = 0;
-        while ((seen += buckets_[b]) < rank || seen == 0) ++b;
+        while ((seen += buckets_[b]) < rank) ++b;
         return to_duration(std::min(middle_of(b), max_));
     }
 
@@ -93,6 +92,14 @@ private:
         const std::size_t coarse = bucket / fine - 1;
         const std::uint64_t first = std::uint64_t{fine + bucket % fine} << coarse;
         return first + ((std::uint64_t{1} << coarse) - 1) / 2;
+    }
+
+    /// From 1 to count_, however `share` and a double's 53 bits round.
+    std::uint64_t rank_of(double share) const noexcept {
+        if (!(share > 0)) return 1;
+        const auto all = static_cast<double>(count_);
+        const double exact = std::ceil(share * all);
+        return exact < all ? static_cast<std::uint64_t>(exact) : count_;
     }
 
     static constexpr duration to_duration(std::uint64_t nanoseconds) noexcept {

@@ -95,6 +95,36 @@ Test(lateness, a_share_outside_of_0_to_1_is_taken_for_the_next_end) {
     CHECK_EQ(late.quantile(0.34).count(), 5);
 }
 
+Test(lateness, a_share_that_is_no_number_is_taken_for_0) {
+    lateness_histogram late;
+    CHECK_EQ(late.quantile(std::nan("")).count(), 0);
+    for (const nanoseconds d : {1ns, 5ns, 9ns}) late.record(d);
+    CHECK_EQ(late.quantile(std::nan("")).count(), 1);
+}
+
+namespace {
+
+// As many records of 5 ns as no double can count: 2^bits - 1.
+lateness_histogram all_ones(unsigned bits) {
+    lateness_histogram one, all;
+    one.record(5ns);
+    for (; bits != 0; --bits) {
+        all.merge(all);
+        all.merge(one);
+    }
+    return all;
+}
+
+}  // namespace
+
+Test(lateness, counts_beyond_what_a_double_can_say_have_quantiles_too) {
+    for (unsigned bits = 50; bits <= 64; ++bits) {
+        lateness_histogram late = all_ones(bits);
+        CHECK_EQ(late.count(), ~std::uint64_t{0} >> (64 - bits));
+        for (const double share : shares) CHECK_EQ(late.quantile(share).count(), 5);
+    }
+}
+
 Test(lateness, early_timers_are_counted_and_taken_for_punctual) {
     lateness_histogram late;
     late.record(-1ns);
