@@ -153,11 +153,29 @@ inline constexpr timer::callback call = &detail::call_method<Hook, Method>;
 ///     }};
 ///
 /// `F` is called with (timer_wheel&, timer&), or with nothing. Movable if `F` is; moved while
-/// pending it keeps its place.
+/// pending it keeps its place. If moving `F` throws, both timers are pending as they were.
 template <class F> class callback_timer : public timer {
 public:
     /// Not armed yet.
     explicit callback_timer(F f) : timer(&run), f_(std::move(f)) {}
+
+    // Functions go before places, for only they can fail to.
+
+    /// Takes over `other`'s function, its place in its wheel and its deadline.
+    callback_timer(callback_timer&& other) noexcept(
+        std::is_nothrow_move_constructible_v<F>) requires std::is_move_constructible_v<F>
+        : timer(&run), f_(std::move(other.f_)) {
+        timer::operator=(static_cast<timer&&>(other));
+    }
+
+    /// The same; cancels this timer first. Assigning a timer to itself does nothing.
+    callback_timer& operator=(callback_timer&& other) noexcept(
+        std::is_nothrow_move_assignable_v<F>) requires std::is_move_assignable_v<F> {
+        if (this == &other) return *this;
+        f_ = std::move(other.f_);
+        timer::operator=(static_cast<timer&&>(other));
+        return *this;
+    }
 
 private:
     static void run(timer_wheel& wheel, timer& t) {

@@ -1,7 +1,12 @@
 // How a timer finds its object and its callback: owner_of, call, callback_timer.
 #include <memory>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "support/check.hpp"
+#include "tvec/inspect.hpp"
 #include "tvec/timer_wheel.hpp"
 
 using tvec::timer_wheel;
@@ -86,4 +91,100 @@ Test(binding, a_callback_timer_may_be_moved_while_pending) {
     auto moved = std::move(move_me);
     wheel.advance(5);
     CHECK_EQ(fired, 7);
+}
+
+namespace {
+
+// A function object that cannot be moved when it is told so.
+struct clumsy {
+    explicit clumsy(bool& drops) : drops_(&drops) {}
+    clumsy(clumsy&& other) : drops_(other.drops_) { move(); }
+    clumsy& operator=(clumsy&&) {
+        move();
+        return *this;
+    }
+    void operator()() {}
+
+private:
+    void move() const {
+        if (*drops_) throw std::runtime_error("dropped");
+    }
+    bool* drops_;
+};
+
+template <class F> bool throws(F act) {
+    try {
+        act();
+    } catch (const std::runtime_error&) {
+        return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+Test(binding, if_its_function_cannot_be_moved_a_callback_timer_stays_where_it_is) {
+    timer_wheel wheel;
+    bool drops = false;
+    tvec::callback_timer a{clumsy(drops)}, b{clumsy(drops)};
+    wheel.arm_after(a, 5);
+    wheel.arm_after(b, 7);
+    drops = true;
+    CHECK(throws([&] { auto c = std::move(a); }));
+    CHECK(throws([&] { b = std::move(a); }));
+    CHECK(a.pending() && b.pending());
+    CHECK_EQ(check(wheel), "");
+    CHECK_EQ(wheel.advance(5).fired, 1);
+    CHECK_EQ(wheel.advance(7).fired, 1);
+}
+
+Test(binding, and_a_vector_that_could_not_grow_still_has_it_pending) {
+    timer_wheel wheel;
+    bool drops = false, never = false;
+    std::vector<tvec::callback_timer<clumsy>> all;
+    all.reserve(1);
+    all.emplace_back(clumsy(drops));
+    wheel.arm_after(all[0], 5);
+    drops = true;
+    CHECK(throws([&] { all.emplace_back(clumsy(never)); }));
+    CHECK(all[0].pending());
+    CHECK_EQ(wheel.advance(5).fired, 1);
+}
+
+Test(binding, an_assigned_callback_timer_has_the_others_function_and_place) {
+    struct adder {
+        int* sum;
+        std::vector<int> amounts;  // one that is moved to itself is empty
+        void operator()() {
+            for (const int amount : amounts) *sum += amount;
+        }
+    };
+    timer_wheel wheel;
+    int sum = 0;
+    tvec::callback_timer a{adder{&sum, {1, 2}}}, b{adder{&sum, {10}}};
+    wheel.arm_after(a, 5);
+    wheel.arm_after(b, 7);
+    b = std::move(a);
+    auto& same = b;
+    b = std::move(same);
+    CHECK(!a.pending());
+    CHECK_EQ(b.expires(), 5);
+    CHECK_EQ(wheel.advance(7).fired, 1);
+    CHECK_EQ(sum, 3);
+}
+
+Test(binding, a_callback_timer_is_as_movable_as_its_function) {
+    struct fixed {
+        fixed(fixed&&) = delete;
+        void operator()() {}
+    };
+    const auto lambda = [n = 1] { static_cast<void>(n); };
+    using of_lambda = tvec::callback_timer<std::remove_const_t<decltype(lambda)>>;
+    using of_clumsy = tvec::callback_timer<clumsy>;
+    static_assert(std::is_nothrow_move_constructible_v<of_lambda>);
+    static_assert(!std::is_move_assignable_v<of_lambda>);
+    static_assert(std::is_move_constructible_v<of_clumsy> && std::is_move_assignable_v<of_clumsy>);
+    static_assert(!std::is_nothrow_move_constructible_v<of_clumsy>);
+    static_assert(!std::is_move_constructible_v<tvec::callback_timer<fixed>>);
+    static_assert(!std::is_copy_constructible_v<of_lambda>);
 }
