@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <concepts>
 #include <optional>
 
 #include "tvec/tick_clock.hpp"
@@ -21,8 +20,9 @@ namespace tvec {
 /// time that callbacks take and that the loop sleeps too long. Every relative arm reads the clock
 /// (about 30 ns), so that a delay is measured from the call and not from when the loop last woke.
 ///
-/// Delays are integral durations. They saturate: std::chrono::hours::max() never fires; a negative
-/// one counts as 0. One thread owns it; it is neither copied nor moved.
+/// Delays are durations that count in integers of at most 64 bits. They saturate:
+/// std::chrono::hours::max() never fires; a negative one counts as 0. One thread owns it; it is
+/// neither copied nor moved.
 template <class Ticks = tick_clock<std::chrono::milliseconds>> class clocked_wheel {
 public:
     using clock = typename Ticks::clock;            ///< whose time it is
@@ -41,7 +41,7 @@ public:
     }
 
     /// Fires `t` when `delay` has passed from now.
-    template <std::integral Rep, class Period>
+    template <detail::countable Rep, class Period>
     bool arm_after(timer& t, std::chrono::duration<Rep, Period> delay) noexcept {
         return arm_at(t, after(delay));
     }
@@ -59,7 +59,7 @@ public:
 
     /// Fires `t` when between `earliest` and `latest` have passed from now, together with as many
     /// other timers as possible.
-    template <std::integral Rep, class Period, std::integral Rep2, class Period2>
+    template <detail::countable Rep, class Period, detail::countable Rep2, class Period2>
     bool arm_within(timer& t, std::chrono::duration<Rep, Period> earliest,
                     std::chrono::duration<Rep2, Period2> latest) noexcept {
         const time_point now = clock::now();
@@ -70,7 +70,7 @@ public:
     /// Fires `t` a whole number of periods after it was last armed for; the first that lies in the
     /// future. The period rounds up to whole ticks, and to one at least. Returns how many periods
     /// were missed.
-    template <std::integral Rep, class Period>
+    template <detail::countable Rep, class Period>
     jiffies arm_next(timer& t, std::chrono::duration<Rep, Period> period) noexcept {
         return wheel_.arm_next(t, Ticks::ticks_to_cover(period));
     }
@@ -94,7 +94,7 @@ public:
     /// The point of the clock that lies `delay` ahead, for calls that take a deadline:
     ///
     ///     timers.arm_if_earlier(connection.check, timers.after(50ms));
-    template <std::integral Rep, class Period>
+    template <detail::countable Rep, class Period>
     static time_point after(std::chrono::duration<Rep, Period> delay) noexcept {
         return detail::add(clock::now(), saturated(delay));
     }

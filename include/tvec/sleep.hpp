@@ -20,7 +20,6 @@
 /// still to be destroyed by their owner.
 #pragma once
 
-#include <concepts>
 #include <coroutine>
 #include <exception>
 #include <functional>
@@ -171,7 +170,7 @@ sleeper sleep_until(clocked_wheel<Ticks>& timers,
 
 /// Sleeps until `delay` has passed from this call. Saturates as clocked_wheel does; a negative
 /// delay counts as 0, and 0 means the next tick.
-template <class Ticks, std::integral Rep, class Period>
+template <class Ticks, detail::countable Rep, class Period>
 sleeper sleep_for(clocked_wheel<Ticks>& timers, std::chrono::duration<Rep, Period> delay) noexcept {
     return sleep_until(timers, timers.after(delay));
 }
@@ -216,7 +215,7 @@ inline sleeper sleep_for(timer_wheel& wheel, jiffies delay) noexcept {
 ///
 /// What io_uring works on must outlive the request and not only the coroutine:
 /// examples/servers/uring_requests.hpp shows how a receive is abandoned.
-template <class Ticks, class Awaitable, std::integral Rep, class Period>
+template <class Ticks, class Awaitable, detail::countable Rep, class Period>
 timed<Awaitable>
 with_timeout(clocked_wheel<Ticks>& timers, Awaitable&& awaitable,
              std::chrono::duration<Rep, Period> delay) noexcept(timed<Awaitable>::nothrow) {

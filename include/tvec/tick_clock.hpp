@@ -16,6 +16,10 @@ namespace tvec {
 
 namespace detail {
 
+/// What durations may count in. Wider integers, which compilers have as an extension, would wrap.
+template <class Rep>
+concept countable = std::integral<Rep> && sizeof(Rep) <= sizeof(std::uint64_t);
+
 enum class rounding { down, up };
 
 /// The ratio `Per` applied to `count`, at most `limit`. Exact: no intermediate result overflows.
@@ -120,7 +124,7 @@ template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock
 
     /// How many ticks cover `d`, in whatever unit it is given: a whole number of ticks is covered
     /// by as many. 0 if it is negative.
-    template <std::integral Rep, class Period>
+    template <detail::countable Rep, class Period>
     static constexpr jiffies ticks_to_cover(std::chrono::duration<Rep, Period> d) noexcept {
         using ticks_per_period = std::ratio_divide<Period, typename Tick::period>;
         if (d <= d.zero()) return 0;
@@ -143,7 +147,9 @@ private:
     using rep = typename duration::rep;
     using ticks_per_unit = std::ratio_divide<typename duration::period, typename Tick::period>;
     using units_per_tick = std::ratio_divide<typename Tick::period, typename duration::period>;
-    static_assert(std::signed_integral<rep> && std::integral<typename Tick::rep>);
+    static_assert(std::signed_integral<rep> && detail::countable<rep>,
+                  "a clock counts in signed integers of at most 64 bits");
+    static_assert(std::integral<typename Tick::rep>);
 
     static constexpr std::uint64_t unsigned_of(duration d) noexcept {
         return static_cast<std::uint64_t>(d.count());

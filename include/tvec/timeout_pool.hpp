@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -94,7 +93,7 @@ public:
 
     /// Calls `f` once, when `delay` has passed from now. A negative delay counts as 0, which means
     /// the next tick. O(1), but for a new slab (`reserve` avoids it).
-    template <std::integral Rep, class Period, class F>
+    template <detail::countable Rep, class Period, class F>
     scheduled schedule(std::chrono::duration<Rep, Period> delay, F&& f) {
         return admit(tick_after(delay), std::forward<F>(f), {});
     }
@@ -109,7 +108,7 @@ public:
     /// period rounds up to whole ticks, and to one at least; deadlines do not drift. When periods
     /// have passed by before `f` is called, the policy says what becomes of them, and f(const
     /// timeout_call&) is told how many are passed over.
-    template <std::integral Rep, class Period, class F>
+    template <detail::countable Rep, class Period, class F>
     scheduled schedule_every(std::chrono::duration<Rep, Period> period, F&& f,
                              missed_periods policy = missed_periods::skip) {
         const jiffies ticks = std::max<jiffies>(timers_.ticks().ticks_to_cover(period), 1);
@@ -136,7 +135,7 @@ public:
     /// can be rescheduled, unless it has been cancelled. Also false, and a refusal that is counted,
     /// if a timeout that is being called would be one pending too many, or the pool is stopped.
     /// Pushing back costs one store besides following the handle.
-    template <std::integral Rep, class Period>
+    template <detail::countable Rep, class Period>
     bool reschedule(timeout_handle h, std::chrono::duration<Rep, Period> delay) noexcept {
         return core_.reschedule(h, tick_after(delay));
     }
