@@ -41,6 +41,9 @@ public:
     int fd() const { return socket_.get(); }
     std::uint16_t port() const { return port_; }
 
+    // From now on nobody is taken: who is still to be accepted, or comes later, is refused.
+    void refuse() const { ::shutdown(fd(), SHUT_RDWR); }
+
     // Says where it listens, and writes the port to a file, if one is named.
     void announce(const std::string& port_file) const {
         fmt::print("listening on {}:{}\n", address_, port_);

@@ -52,16 +52,51 @@ struct results {
     double seconds = 0;
 };
 
+// What has ended a shard before its time. Whatever comes first is kept, and ends all the others.
+class failure {
+public:
+    failure() {
+        if (bell_.get() < 0) example::fail("cannot make an eventfd");
+    }
+
+    // In a catch: keeps what was thrown, and tells all.
+    void happen() noexcept {
+        if (!happened_.exchange(true)) first_ = std::current_exception();
+        eventfd_write(bell_.get(), 1);
+    }
+    bool happened() const { return happened_; }
+    // Completes once, with `tag`, when it has happened.
+    void watch(example::ring& r, std::uint64_t tag) const {
+        r.queue(tag, io_uring_prep_poll_add, bell_.get(), unsigned{POLLIN});
+    }
+    // When all have ended.
+    void rethrow() const {
+        if (first_) std::rethrow_exception(first_);
+    }
+
+private:
+    example::descriptor bell_{eventfd(0, EFD_CLOEXEC)};  // never read: it rings for everybody
+    std::atomic<bool> happened_ = false;
+    std::exception_ptr first_;
+};
+
+// What shards know of each other.
+struct common {
+    explicit common(const options& o) : office(o.shards) {}
+    example::post_office office;
+    failure failed;
+};
+
 class shard {
 public:
-    shard(unsigned self, const options& wanted, const example::listener& l,
-          example::post_office& office, bool write_to_rings, example::signals* signals);
+    shard(unsigned self, const options& wanted, const example::listener& l, common& all,
+          bool write_to_rings, example::signals* signals);
 
     results run();
 
 private:
     // Small numbers tag the shard's own requests; any other tag is a message's or a connection's.
-    enum own_tag : std::uint64_t { accepting = 1, signalled = 2, cancelling = 3 };
+    enum own_tag : std::uint64_t { accepting = 1, signalled = 2, cancelling = 3, failing = 4 };
 
     struct open_connection {
         std::unique_ptr<connection> client;
@@ -87,6 +122,7 @@ private:
     unsigned self_;
     unsigned shards_;
     options options_;
+    const failure& failed_;
     std::mt19937 random_{self_};
     example::ring ring_{4096};
     example::timers timers_;
@@ -111,18 +147,20 @@ private:
     std::unordered_map<std::uint64_t, open_connection> open_;
 };
 
-shard::shard(unsigned self, const options& wanted, const example::listener& l,
-             example::post_office& office, bool write_to_rings, example::signals* signals)
-    : self_(self), shards_(wanted.shards), options_(wanted), acceptor_(ring_, l, accepting, true),
+shard::shard(unsigned self, const options& wanted, const example::listener& l, common& all,
+             bool write_to_rings, example::signals* signals)
+    : self_(self), shards_(wanted.shards), options_(wanted), failed_(all.failed),
+      acceptor_(ring_, l, accepting, true),
       keeper_(books_, static_cast<std::uint16_t>(self),
               [this](unsigned to, const message& m) { send(to, m); }),
       holder_(static_cast<std::uint16_t>(self),
               [this](unsigned to, const message& m) { send(to, m); }) {
-    office.enter(self, ring_);
+    all.office.enter(self, ring_);
     if (write_to_rings)
-        mail_ = std::make_unique<example::ring_mail>(ring_, office);
+        mail_ = std::make_unique<example::ring_mail>(ring_, all.office);
     else
-        mail_ = std::make_unique<example::queue_mail>(ring_, office, self);
+        mail_ = std::make_unique<example::queue_mail>(ring_, all.office, self);
+    failed_.watch(ring_, failing);
     if (signals != nullptr) signals->watch(ring_, signalled);
     books_.arm(second_, second_deadline_, std::chrono::seconds(1));
     books_.arm(end_, end_deadline_, std::chrono::seconds(options_.seconds));
@@ -156,6 +194,8 @@ void shard::complete(std::uint64_t tag, int result, bool more) {
         return admit(acceptor_.complete(result, more));
     case signalled:
         tell_others(message::kind::stop);
+        return stop();
+    case failing:
         return stop();
     case cancelling:
         return;
@@ -250,8 +290,9 @@ bool shard::quiet() const {
     return open_.empty() && !acceptor_.accepting() && holder_.unanswered() == 0;
 }
 
-// Nobody asks it for anything any more either.
+// Nobody asks it for anything any more either. After a failure nobody is waited for.
 bool shard::over() const {
+    if (failed_.happened() && open_.empty() && !acceptor_.accepting()) return true;
     return gave_up_ || (told_finished_ && others_finished_ == shards_ - 1 && mail_->all_sent());
 }
 
@@ -295,6 +336,9 @@ public:
 
 private:
     void serve(unsigned self);
+    template <class F> void attempt(unsigned self, F work);
+    std::jthread thread_of(unsigned self);
+    void run_threads();
     int report();
 
     options options_;
@@ -302,12 +346,10 @@ private:
     example::signals
         signals_;  // blocked here, for all threads to come; the first shard watches them
     std::vector<example::listener> listeners_;
-    example::post_office office_{options_.shards};
+    common common_{options_};
     std::latch ready_{options_.shards};
     std::latch over_{options_.shards};
-    std::atomic<bool> cancelled_ = false;
     std::vector<results> results_{options_.shards};
-    std::vector<std::exception_ptr> failures_{options_.shards};
 };
 
 bool writes_to_rings(const std::string& wish) {
@@ -329,32 +371,47 @@ server::server(const options& wanted)
 // A ring is made in the thread that uses it, and lives until nobody writes to it any more.
 void server::serve(unsigned self) {
     std::optional<shard> s;
-    try {
-        s.emplace(self, options_, listeners_[self], office_, write_to_rings_,
+    attempt(self, [&] {
+        s.emplace(self, options_, listeners_[self], common_, write_to_rings_,
                   self == 0 ? &signals_ : nullptr);
-    } catch (...) {
-        failures_[self] = std::current_exception();
-        cancelled_ = true;
-    }
+    });
     ready_.arrive_and_wait();
-    if (cancelled_) return;
-    try {
-        results_[self] = s->run();
-    } catch (...) {  // the others miss it, and give up in the end
-        failures_[self] = std::current_exception();
-    }
+    if (s) attempt(self, [&] { results_[self] = s->run(); });
     over_.arrive_and_wait();
 }
 
+// A shard that has failed answers nobody, and takes no more clients.
+template <class F> void server::attempt(unsigned self, F work) try { work(); } catch (...) {
+    common_.failed.happen();
+    listeners_[self].refuse();
+}
+
 int server::run() {
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < options_.shards; ++i) threads.emplace_back([this, i] { serve(i); });
-    ready_.wait();
-    if (!cancelled_) listeners_.front().announce(options_.port_file);
-    for (std::thread& t : threads) t.join();
-    for (const std::exception_ptr& failure : failures_)
-        if (failure) std::rethrow_exception(failure);
+    run_threads();
+    common_.failed.rethrow();
     return report();
+}
+
+std::jthread server::thread_of(unsigned self) try {
+    return std::jthread([this, self] { serve(self); });
+} catch (const std::system_error& e) {
+    throw std::system_error(e.code(), "cannot start a thread");
+}
+
+// The threads are joined whatever happens, and none waits for one that could not be had.
+void server::run_threads() {
+    std::vector<std::jthread> threads;
+    try {
+        threads.reserve(options_.shards);
+        for (unsigned i = 0; i < options_.shards; ++i) threads.push_back(thread_of(i));
+        ready_.wait();
+        if (!common_.failed.happened()) listeners_.front().announce(options_.port_file);
+    } catch (...) {
+        common_.failed.happen();
+        const auto missing = static_cast<std::ptrdiff_t>(options_.shards - threads.size());
+        ready_.count_down(missing);
+        over_.count_down(missing);
+    }
 }
 
 bool sound(const results& r) {

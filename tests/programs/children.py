@@ -1,0 +1,55 @@
+"""Programs that a test runs, and that are gone when it is over."""
+
+import re
+import signal
+import subprocess
+
+PATIENCE = 60  # seconds, for what takes none
+
+
+class Child:
+    """A program that runs beside the test."""
+
+    def __init__(self, *command, **more):
+        self.command, self.more = [str(word) for word in command], more
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, text=True, **self.more)
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def line_with(self, pattern):
+        """Waits for a line, and returns what the last group of the pattern says."""
+        for line in self.process.stdout:
+            found = re.search(pattern, line)
+            if found:
+                return found.group(found.re.groups)
+        raise AssertionError(f"{self.command[0]} did not say {pattern}")
+
+    def wait(self):
+        """Its exit status, and what else it has printed."""
+        said, _ = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, said
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        return self.wait()
+
+
+class Server(Child):
+    """An echo server, of any kind, on a free port."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.port = int(self.line_with(r"listening on 127\.0\.0\.1:(\d+)"))
+        return self
+
+
+def run(*command, **more):
+    """Runs a program to its end."""
+    return subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True, timeout=PATIENCE, **more)

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Runs the sharded server, and breaks it: whatever fails first is said in one line, and ends it.
+
+usage: sharded.py SHARDED_SERVER [SANITIZER]
+
+Programs with a sanitizer end by themselves when there is no memory: then nothing is taken from them.
+"""
+
+import resource
+import socket
+import subprocess
+import sys
+import unittest
+
+from children import PATIENCE, Server, run
+
+SERVER = sys.argv[1]
+SANITIZED = sys.argv[2:] not in ([], ["none"])
+
+
+def limited(kind, bytes_):
+    return lambda: resource.setrlimit(kind, (bytes_, bytes_))
+
+
+def come(port):
+    """A client that stays, and whether it is served."""
+    client = socket.socket()
+    client.settimeout(PATIENCE)
+    try:
+        client.connect(("127.0.0.1", port))
+        client.sendall(b"x")
+        return client, client.recv(1) == b"x"
+    except OSError:
+        return client, False
+
+
+class Failing(unittest.TestCase):
+    def assert_one_line(self, text):
+        self.assertRegex(text, r"\Asharded_server: [^\n]+\n\Z")
+
+    def test_an_error_at_the_start_is_one_line(self):
+        done = run(SERVER, "--shards", 4, "--seconds", 600, "--port-file", "/no/such/folder/port")
+        self.assertEqual(done.returncode, 1)
+        self.assert_one_line(done.stderr)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer needs the memory")
+    def test_a_thread_that_cannot_be_had_is_one_line(self):
+        done = run(SERVER, "--shards", 64, "--seconds", 600,
+                   preexec_fn=limited(resource.RLIMIT_AS, 300 << 20))
+        self.assertEqual(done.returncode, 1)
+        self.assert_one_line(done.stderr)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer ends the program")
+    def test_a_shard_that_fails_ends_all(self):
+        for messages in ["auto", "queue"]:
+            with self.subTest(messages):
+                self.take_the_memory(messages)
+
+    def take_the_memory(self, messages):
+        """One client after the other, until the shard of one has no memory left."""
+        with Server(SERVER, "--shards", 3, "--seconds", 600, "--idle-ms", 600_000,
+                    "--messages", messages, stderr=subprocess.PIPE) as server:
+            resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (0, 0))
+            clients, served = [], True
+            while served and len(clients) < 900:
+                client, served = come(server.port)
+                clients.append(self.enterContext(client))
+            self.assertFalse(served)
+            _, said = server.process.communicate(timeout=PATIENCE)
+            self.assertEqual(server.process.returncode, 1)
+            self.assert_one_line(said)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
