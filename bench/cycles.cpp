@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../examples/support/command_line.hpp"
+#include "../examples/support/program.hpp"
 #include "exercises.hpp"
 #include "machine.hpp"
 #include "perf_counters.hpp"

@@ -12,17 +12,17 @@
 #include <cmath>
 #include <cstdint>
 #include <deque>
-#include <fstream>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
 
 #include <fmt/format.h>
-#include <fmt/ostream.h>
 
 #include "../examples/support/command_line.hpp"
 #include "../examples/support/descriptors.hpp"
 #include "../examples/support/figures.hpp"
+#include "../examples/support/program.hpp"
 #include "../examples/support/ring.hpp"
 #include "tvec/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
@@ -264,25 +264,32 @@ template <class F> void measure_all(std::chrono::milliseconds length, F show) {
 
 // --- what it says -------------------------------------------------------------------------------
 
-void print_heading(std::ofstream& csv) {
+using csv_file = std::optional<example::output_file>;
+
+void print_heading(csv_file& csv) {
     fmt::print(
         "I/O: up to {} reads per second. Lateness in us from the start of the tick; the rest per "
         "second.\n\n",
         pinger::per_second);
     fmt::print("| tick | I/O | driver | p50 | p99 | max | fires | wake-ups | CPU, ms |\n"
                "|---|---|---|---|---|---|---|---|---|\n");
-    csv << "tick_us,io,driver,p50_us,p99_us,max_us,fires_per_s,wakeups_per_s,cpu_ms_per_s\n";
+    example::flush_output();
+    if (!csv) return;
+    fmt::print(csv->get(),
+               "tick_us,io,driver,p50_us,p99_us,max_us,fires_per_s,wakeups_per_s,cpu_ms_per_s\n");
+    csv->flush();
 }
 
-void print_row(const row& r, std::ofstream& csv) {
+void print_row(const row& r, csv_file& csv) {
     const std::string tick =
         r.tick_us < 1000 ? fmt::format("{} us", r.tick_us) : fmt::format("{} ms", r.tick_us / 1000);
     fmt::print("| {} | {} | {} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.1f} |\n", tick,
                r.io ? "yes" : "no", r.driver, r.p50_us, r.p99_us, r.max_us, r.fires, r.wakeups,
                r.cpu_ms);
-    std::fflush(stdout);
-    fmt::print(csv, "{},{:d},{},{:.1f},{:.1f},{:.1f},{:.0f},{:.0f},{:.2f}\n", r.tick_us, r.io,
-               r.driver, r.p50_us, r.p99_us, r.max_us, r.fires, r.wakeups, r.cpu_ms);
+    example::flush_output();
+    if (!csv) return;
+    fmt::print(csv->get(), "{},{:d},{},{:.1f},{:.1f},{:.1f},{:.0f},{:.0f},{:.2f}\n", r.tick_us,
+               r.io, r.driver, r.p50_us, r.p99_us, r.max_us, r.fires, r.wakeups, r.cpu_ms);
 }
 
 struct options {
@@ -314,9 +321,8 @@ options parse(int argc, char** argv) {
 }
 
 int run(const options& o) {
-    std::ofstream csv;
-    if (!o.csv.empty()) csv.open(o.csv);
-    if (!csv) throw std::runtime_error("cannot write to " + o.csv);
+    csv_file csv;
+    if (!o.csv.empty()) csv.emplace(o.csv);
     if (o.fifo) run_ahead();
     std::uint64_t early = 0;
     print_heading(csv);
@@ -324,6 +330,7 @@ int run(const options& o) {
         print_row(r, csv);
         early += r.early;
     });
+    if (csv) csv->finish();
     if (early > 0) fmt::print("\n{} FIRED EARLY\n", early);
     return early == 0 ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../examples/support/command_line.hpp"
+#include "../examples/support/program.hpp"
 #include "machine.hpp"
 #include "tournament.hpp"
 
@@ -50,20 +51,40 @@ std::vector<std::string> columns(const options& o) {
     return names;
 }
 
+std::optional<example::output_file> open(const std::string& file) {
+    if (file.empty()) return std::nullopt;
+    return example::output_file(file);
+}
+
+std::vector<foreign_sample> read_all(const std::vector<std::string>& files) {
+    std::vector<foreign_sample> all;
+    for (const std::string& file : files)
+        for (const foreign_sample& s : read_samples(file)) all.push_back(s);
+    return all;
+}
+
+report measure(const options& o, const std::vector<foreign_sample>& foreign) {
+    report r;
+    for (const std::size_t n : o.sizes) std::make_unique<tournament>(n, o.how, r)->run();
+    if (r.empty()) throw std::runtime_error(fmt::format("no row is called '{}'", o.how.rows));
+    for (const foreign_sample& s : foreign) r.add(s);
+    return r;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     return example::run_program("operations", [&] {
         const options o = parse(argc, argv);
+        auto csv = open(o.csv), json = open(o.json);
+        const std::vector<foreign_sample> foreign = read_all(o.also);
         pin_to(o.cpu);
-        report r;
-        for (const std::size_t n : o.sizes) std::make_unique<tournament>(n, o.how, r)->run();
-        for (const std::string& file : o.also) r.add_from(file);
+        const report r = measure(o, foreign);
         fmt::print("{}\nmedians of {} repetitions; ratio: tvec / best rival\n\n", machine(),
                    o.how.repetitions);
         r.print(columns(o));
-        if (!o.csv.empty()) r.write_csv(o.csv, machine());
-        if (!o.json.empty()) r.write_json(o.json, machine());
+        if (csv) r.write_csv(*csv, machine());
+        if (json) r.write_json(*json, machine());
         return 0;
     });
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../examples/support/command_line.hpp"
+#include "../examples/support/program.hpp"
 #include "contender.hpp"
 #include "machine.hpp"
 #include "recording.hpp"

@@ -13,7 +13,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ostream.h>
+
+#include "../examples/support/program.hpp"
 
 namespace bench {
 
@@ -81,6 +82,43 @@ struct row_result {
     }
 };
 
+// What another program has measured.
+struct foreign_sample {
+    std::string work;
+    std::size_t timers;
+    std::string unit;
+    std::string structure;
+    double value;
+};
+
+inline std::vector<std::string> cells_of(const std::string& text) {
+    std::vector<std::string> cells(1);
+    for (const char c : text)
+        if (c == ',')
+            cells.emplace_back();
+        else
+            cells.back() += c;
+    return cells;
+}
+
+inline foreign_sample sample_of(const std::string& file, const std::string& text) try {
+    const auto cells = cells_of(text);
+    if (cells.size() != 5) throw std::invalid_argument("not five cells");
+    return {cells[0], std::stoul(cells[1]), cells[2], cells[3], std::stod(cells[4])};
+} catch (const std::logic_error&) {  // of std::stoul and std::stod, too
+    throw std::runtime_error(
+        fmt::format("{}: not work, timers, unit, structure, value: {}", file, text));
+}
+
+// Reads a CSV of such lines.
+inline std::vector<foreign_sample> read_samples(const std::string& file) {
+    std::ifstream in(file);
+    std::vector<foreign_sample> all;
+    for (std::string text; std::getline(in, text);) all.push_back(sample_of(file, text));
+    if (all.empty()) throw std::runtime_error("cannot read measurements from " + file);
+    return all;
+}
+
 class report {
 public:
     row_result& row(const std::string& work, const std::string& unit, std::size_t timers,
@@ -99,17 +137,20 @@ public:
                    [=](const row_result& r) { return r.is_tail && r.timers == largest; });
     }
 
-    void write_csv(const std::string& file, const std::string& machine) const {
-        auto out = open(file);
+    bool empty() const { return rows_.empty(); }
+
+    void write_csv(example::output_file& file, const std::string& machine) const {
+        std::FILE* const out = file.get();
         fmt::print(out, "# {}\nwork,timers,unit,structure,median,min,max,tvec_ratio\n", machine);
         for_each([&](const row_result& r, const std::string& who, const samples& s) {
             fmt::print(out, "{},{},{},{},{:.4g},{:.4g},{:.4g},{}\n", r.work, r.timers, r.unit, who,
                        s.median(), s.min(), s.max(), ratio_or(r, who, ""));
         });
+        file.finish();
     }
 
-    void write_json(const std::string& file, const std::string& machine) const {
-        auto out = open(file);
+    void write_json(example::output_file& file, const std::string& machine) const {
+        std::FILE* const out = file.get();
         fmt::print(out, "{{\n  \"machine\": \"{}\",\n  \"rows\": [", machine);
         const char* separator = "\n";
         for_each([&](const row_result& r, const std::string& who, const samples& s) {
@@ -122,33 +163,14 @@ public:
             separator = ",\n";
         });
         fmt::print(out, "\n  ]\n}}\n");
+        file.finish();
     }
 
-    // Adds what another program has measured: a CSV of work, timers, unit, structure, value.
-    void add_from(const std::string& file) {
-        std::ifstream in(file);
-        if (!in) throw std::runtime_error("cannot read " + file);
-        for (std::string text; std::getline(in, text);) add_line(file, text);
+    void add(const foreign_sample& s) {
+        row(s.work, s.unit, s.timers).by[s.structure].add(s.value);
     }
 
 private:
-    static std::ofstream open(const std::string& file) {
-        std::ofstream out(file);
-        if (!out) throw std::runtime_error("cannot write " + file);
-        return out;
-    }
-
-    void add_line(const std::string& file, const std::string& text) {
-        std::vector<std::string> cells(1);
-        for (const char c : text)
-            if (c == ',')
-                cells.emplace_back();
-            else
-                cells.back() += c;
-        if (cells.size() != 5) throw std::runtime_error(file + ": not five cells: " + text);
-        row(cells[0], cells[2], std::stoul(cells[1])).by[cells[3]].add(std::stod(cells[4]));
-    }
-
     template <class F> void for_each(F f) const {
         for (const row_result& r : rows_)
             for (const auto& [who, s] : r.by) f(r, who, s);

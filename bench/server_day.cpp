@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "../examples/support/command_line.hpp"
+#include "../examples/support/program.hpp"
 #include "agreement.hpp"
 #include "contender.hpp"
 #include "floors.hpp"

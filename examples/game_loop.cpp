@@ -13,6 +13,7 @@
 
 #include "support/command_line.hpp"
 #include "support/figures.hpp"
+#include "support/program.hpp"
 #include "tvec/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 

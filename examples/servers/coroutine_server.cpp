@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "../support/figures.hpp"
+#include "../support/program.hpp"
 #include "../support/task.hpp"
 #include "echo_connection.hpp"
 #include "listener.hpp"
@@ -206,7 +207,7 @@ void server::print_live() {
                since, open_.size(), totals_.echoes - last_.echoes, totals_.closed,
                requests_.in_flight(), totals_.wakeups - last_.wakeups,
                isatty(STDOUT_FILENO) ? '\r' : '\n');
-    std::fflush(stdout);
+    example::flush_output();
     last_ = totals_;
 }
 

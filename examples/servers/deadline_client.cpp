@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "../support/command_line.hpp"
+#include "../support/program.hpp"
 #include "flaky_server.hpp"
 #include "signals.hpp"
 

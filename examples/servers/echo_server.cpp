@@ -12,6 +12,7 @@
 
 #include "../support/descriptors.hpp"
 #include "../support/figures.hpp"
+#include "../support/program.hpp"
 #include "../support/ring.hpp"
 #include "disturbance.hpp"
 #include "drivers.hpp"
@@ -213,7 +214,7 @@ void server::print_live() {
                "wake-ups/s{}",
                since, open_.size(), totals_.echoes - last_.echoes, totals_.closed, books_.pending(),
                totals_.wakeups - last_.wakeups, isatty(STDOUT_FILENO) ? '\r' : '\n');
-    std::fflush(stdout);
+    example::flush_output();
     last_ = totals_;
 }
 
@@ -222,7 +223,7 @@ void server::print_wheel() {
     fmt::print("\n{}", dump(timers_.wheel()));
     fmt::print("lateness of {} fires: {}, {} early\n", late.count(), example::spread(late),
                late.early());
-    std::fflush(stdout);
+    example::flush_output();
 }
 
 int server::print_summary() {

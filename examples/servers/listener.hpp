@@ -5,13 +5,13 @@
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "../support/descriptors.hpp"
+#include "../support/program.hpp"
 #include "../support/ring.hpp"
 
 namespace example {
@@ -47,11 +47,11 @@ public:
     // Says where it listens, and writes the port to a file, if one is named.
     void announce(const std::string& port_file) const {
         fmt::print("listening on {}:{}\n", address_, port_);
-        std::fflush(stdout);
+        flush_output();
         if (port_file.empty()) return;
-        std::ofstream file(port_file);
-        file << port_ << std::endl;
-        if (!file) throw std::runtime_error("cannot write the port to " + port_file);
+        output_file file(port_file);
+        fmt::print(file.get(), "{}\n", port_);
+        file.finish();
     }
 
 private:

@@ -17,6 +17,7 @@
 
 #include "../support/command_line.hpp"
 #include "../support/descriptors.hpp"
+#include "../support/program.hpp"
 #include "../support/ring.hpp"
 #include "signals.hpp"
 #include "timer_books.hpp"

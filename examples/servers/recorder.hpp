@@ -3,13 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
-#include <fstream>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "../support/program.hpp"
 #include "../support/recording_format.hpp"
 #include "tvec/timer.hpp"
 
@@ -21,10 +22,10 @@ namespace example {
 class recorder {
 public:
     recorder(std::string file, std::chrono::nanoseconds tick, tvec::jiffies now)
-        : name_(std::move(file)), file_(name_, std::ios::binary), origin_(now) {
+        : file_(std::move(file)), origin_(now) {
         header_.tick_nanoseconds = static_cast<std::uint64_t>(tick.count());
         write_header();
-        if (!file_) throw std::runtime_error("cannot write a recording to " + name_);
+        file_.flush();  // what takes no header takes no recording
     }
 
     void armed(const tvec::timer& t, tvec::jiffies now) {
@@ -52,10 +53,8 @@ public:
         write_out();
         header_.magic = recording_header::the_magic;
         header_.timers = timers_.size();
-        file_.seekp(0);
         write_header();
-        file_.close();
-        if (!file_) throw std::runtime_error("cannot write the recording " + name_);
+        file_.finish();
     }
 
     const recording_header& header() const { return header_; }
@@ -114,14 +113,17 @@ private:
     }
 
     void write_out() {
-        file_.write(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
+        std::fwrite(bytes_.data(), 1, bytes_.size(), file_.get());
+        file_.flush();
         header_.bytes += bytes_.size();
         bytes_.clear();
     }
-    void write_header() { file_.write(reinterpret_cast<const char*>(&header_), sizeof header_); }
+    void write_header() {
+        file_.rewind();
+        std::fwrite(&header_, sizeof header_, 1, file_.get());
+    }
 
-    std::string name_;
-    std::ofstream file_;
+    output_file file_;
     recording_header header_;
     tvec::jiffies origin_;
     tvec::jiffies now_ = origin_;      // the tick of what is noted

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "../support/figures.hpp"
+#include "../support/program.hpp"
 #include "echo_connection.hpp"
 #include "leases.hpp"
 #include "listener.hpp"

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "program.hpp"
+
 namespace example {
 
 namespace {
@@ -74,7 +76,7 @@ void command_line::parse_or_exit(int argc, char** argv) {
     try {
         app_->parse(argc, argv);
     } catch (const CLI::Success& e) {
-        std::exit(app_->exit(e));
+        std::exit(run_program(app_->get_name().c_str(), [&] { return app_->exit(e); }));
     } catch (const CLI::ParseError& e) {
         refuse(e.what());
     }
@@ -85,13 +87,6 @@ void command_line::parse_or_exit(int argc, char** argv) {
 void command_line::refuse(const std::string& fault) const {
     fmt::print(stderr, "{}: {} (see --help)\n", app_->get_name(), fault);
     std::exit(2);
-}
-
-int run_program(const char* program, const std::function<int()>& body) try {
-    return body();
-} catch (const std::exception& e) {
-    fmt::print(stderr, "{}: {}\n", program, e.what());
-    return 1;
 }
 
 #define INSTANTIATE(Number)                                                                        \

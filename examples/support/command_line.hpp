@@ -68,9 +68,6 @@ private:
     std::vector<std::function<std::string()>> rules_;
 };
 
-// What `body` returns is the program's status. What it throws becomes one line, and status 1.
-int run_program(const char* program, const std::function<int()>& body);
-
 // One line of a summary.
 template <class Value> void print_line(const char* what, const Value& value) {
     fmt::print("  {:<22}{}\n", what, value);
