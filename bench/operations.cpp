@@ -66,7 +66,7 @@ std::vector<foreign_sample> read_all(const std::vector<std::string>& files) {
 report measure(const options& o, const std::vector<foreign_sample>& foreign) {
     report r;
     for (const std::size_t n : o.sizes) std::make_unique<tournament>(n, o.how, r)->run();
-    if (r.empty()) throw std::runtime_error(fmt::format("no row is called '{}'", o.how.rows));
+    if (r.empty()) throw std::runtime_error(fmt::format("no row's name contains '{}'", o.how.rows));
     for (const foreign_sample& s : foreign) r.add(s);
     return r;
 }

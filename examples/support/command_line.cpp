@@ -22,6 +22,18 @@ CLI::Option& add_several(CLI::App& app, const char* name, Value& values, const c
     return *app.add_option(name, values, what)->delimiter(',')->capture_default_str();
 }
 
+// As CLI::Range, to which "not a number" is in every range.
+template <class Number> CLI::Validator range(Number least, Number most) {
+    CLI::Validator all = CLI::Range(least, most);
+    all.operation([least, most](std::string& text) {
+        Number value;
+        const bool in_range =
+            CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+        return in_range ? "" : fmt::format("Value {} not in range {} to {}", text, least, most);
+    });
+    return all;
+}
+
 }  // namespace
 
 command_line::command_line(const char* about, const char* program)
@@ -39,14 +51,14 @@ void command_line::add_flag(const char* name, bool& value, const char* what) {
 template <class Number>
 void command_line::add_number(const char* name, Number& value, std::type_identity_t<Number> least,
                               std::type_identity_t<Number> most, const char* what) {
-    add_one(*app_, name, value, what).check(CLI::Range(least, most))->capture_default_str();
+    add_one(*app_, name, value, what).check(range(least, most))->capture_default_str();
 }
 
 template <class Number>
 void command_line::add_number(const char* name, std::optional<Number>& value,
                               std::type_identity_t<Number> least, std::type_identity_t<Number> most,
                               const char* what) {
-    add_one(*app_, name, value, what).check(CLI::Range(least, most));
+    add_one(*app_, name, value, what).check(range(least, most));
 }
 
 template <class Value>
@@ -67,7 +79,7 @@ void command_line::add_choices(const char* name, std::vector<std::string>& value
 template <class Number>
 void command_line::add_numbers(const char* name, std::vector<Number>& values, Number least,
                                Number most, const char* what) {
-    add_several(*app_, name, values, what).check(CLI::Range(least, most));
+    add_several(*app_, name, values, what).check(range(least, most));
 }
 
 void command_line::require(const char* name) { app_->get_option(name)->required(); }

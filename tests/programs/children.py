@@ -1,5 +1,7 @@
 """Programs that a test runs, and that are gone when it is over."""
 
+import json
+import pathlib
 import re
 import signal
 import subprocess
@@ -47,6 +49,14 @@ class Server(Child):
         super().__enter__()
         self.port = int(self.line_with(r"listening on 127\.0\.0\.1:(\d+)"))
         return self
+
+
+def programs(build):
+    """Name -> path of all that examples/ and bench/ build in this folder."""
+    targets = json.loads(pathlib.Path(build, "meson-info/intro-targets.json").read_text())
+    paths = {t["name"]: pathlib.Path(t["filename"][0]) for t in targets if t["type"] == "executable"}
+    return {name: path for name, path in paths.items()
+            if path.relative_to(build).parts[0] in ("examples", "bench")}
 
 
 def run(*command, **more):

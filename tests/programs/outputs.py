@@ -4,15 +4,14 @@
 usage: outputs.py BUILD_FOLDER
 """
 
-import json
 import pathlib
 import subprocess
 import sys
 import unittest
 
-from children import PATIENCE, Server, run
+from children import Server, programs, run
 
-BUILD = pathlib.Path(sys.argv[1])
+PROGRAMS = programs(sys.argv[1])
 RECORDING = pathlib.Path(__file__).parent.parent.parent / "bench/recordings/echo_server.tvec"
 
 # So that each prints something soon. What is not listed has no options.
@@ -32,18 +31,6 @@ OPTIONS = {
 }
 
 SILENT = {"from_netty", "which_arm"}  # if all is well
-
-
-def programs():
-    """Name and path of all that examples/ and bench/ build."""
-    targets = json.loads((BUILD / "meson-info/intro-targets.json").read_text())
-    for target in targets:
-        path = pathlib.Path(target["filename"][0])
-        if target["type"] == "executable" and path.relative_to(BUILD).parts[0] in ("examples", "bench"):
-            yield target["name"], path
-
-
-PROGRAMS = dict(programs())
 
 
 class Outputs(unittest.TestCase):
