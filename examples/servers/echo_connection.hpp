@@ -41,6 +41,7 @@ struct echo_home {
     std::chrono::milliseconds idle;   // a connection that says nothing for this long is closed
     std::chrono::milliseconds write;  // and one that does not take its echo for this long
     echo_totals count{};
+    std::uint64_t next_tag = 1024;  // of a connection; smaller ones are the server's own
 };
 
 // One socket. It has exactly one request in flight, a receive or a send, and lives until that has
@@ -52,8 +53,10 @@ public:
     connection(const connection&) = delete;
     connection& operator=(const connection&) = delete;
 
-    // The user data of its requests: its address, which is never a small number.
-    std::uint64_t tag() const { return reinterpret_cast<std::uint64_t>(this); }
+    // The user data of its requests, and who it is to others. No other connection ever has the
+    // same: an address would come again, and what is under way for one that is gone would reach
+    // another.
+    std::uint64_t tag() const { return tag_; }
     void start() { receive(); }
     // Returns false when the connection is over and may be destroyed.
     bool complete(int result);
@@ -70,6 +73,7 @@ private:
     void cancel_timers();
 
     echo_home& home_;
+    std::uint64_t tag_;
     descriptor socket_;
     bool sending_ = false;
     bool closing_ = false;
@@ -84,7 +88,8 @@ private:
 
 // ---
 
-inline connection::connection(echo_home& home, int fd) : home_(home), socket_(fd) {
+inline connection::connection(echo_home& home, int fd)
+    : home_(home), tag_(home.next_tag++), socket_(fd) {
     set_up_client(fd);
     home_.books.arm(idle_, idle_deadline_, home_.idle);
 }

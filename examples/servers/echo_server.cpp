@@ -45,7 +45,7 @@ public:
     int run();
 
 private:
-    // Small numbers tag the server's own requests; any other tag is a connection's address.
+    // Small numbers tag the server's own requests; any other tag is a connection's.
     enum own_tag : std::uint64_t {
         accepting = 1,
         signalled = 2,
@@ -53,7 +53,7 @@ private:
         waking = 4,
         reading = 5
     };
-    static_assert(reading + example::text_port::tags < 32);
+    static_assert(reading + example::text_port::tags < 1024);
 
     void record();
     void serve_metrics();

@@ -31,7 +31,7 @@ struct message {
 
 namespace detail {
 
-// The top byte of user data; addresses and small numbers have 0 there.
+// The top byte of user data; the tags of others have 0 there.
 inline constexpr std::uint64_t arrived_tag = 0xB5, sent_tag = 0xB6, bell_tag = 0xB7;
 
 struct packed {

@@ -45,6 +45,7 @@ struct results {
     std::uint64_t cancelled = 0;
     std::uint64_t granted = 0;
     std::size_t unanswered = 0;
+    std::uint64_t mixed_up = 0;         // answers that came to a connection with another lease
     tvec::lateness_histogram late;      // of its timers
     tvec::lateness_histogram answered;  // of the answers it got, since the end of the lease
     std::uint64_t lost = 0;
@@ -140,6 +141,7 @@ private:
     bool told_finished_ = false;
     bool gave_up_ = false;
     unsigned others_finished_ = 0;
+    std::uint64_t mixed_up_ = 0;
     time_point started_ = example::timers::clock::now();
     time_point second_deadline_;
     time_point end_deadline_;
@@ -262,12 +264,15 @@ void shard::read(const message& m) {
     }
 }
 
-// A connection that is still there has its lease renewed.
+// A connection that is still there has its lease renewed: its own, and not one of another that was
+// there before.
 void shard::answered(const message& m) {
     const std::uint64_t owner = holder_.answered(m);
     if (stopping_ || m.what == message::kind::cancelled) return;
     const auto found = open_.find(owner);
-    if (found != open_.end()) found->second.lease = ask_for_lease(owner);
+    if (found == open_.end()) return;
+    mixed_up_ += found->second.lease != m.number;
+    found->second.lease = ask_for_lease(owner);
 }
 
 void shard::tell_others(message::kind what) {
@@ -318,6 +323,7 @@ results shard::take_results() {
     r.cancelled = holder_.cancelled();
     r.granted = keeper_.granted();
     r.unanswered = holder_.unanswered();
+    r.mixed_up = mixed_up_;
     r.late = books_.late();
     r.answered = holder_.late();
     r.lost = books_.lost();
@@ -416,8 +422,8 @@ void server::run_threads() {
 }
 
 bool sound(const results& r) {
-    return r.balanced && r.echo.leaked() == 0 && r.unanswered == 0 && r.lost == 0 &&
-           r.late.early() == 0 && r.answered.early() == 0;
+    return r.balanced && r.echo.leaked() == 0 && r.unanswered == 0 && r.mixed_up == 0 &&
+           r.lost == 0 && r.late.early() == 0 && r.answered.early() == 0;
 }
 
 void print(const std::string& name, results& r) {
@@ -429,8 +435,8 @@ void print(const std::string& name, results& r) {
     print_line("echoes", fmt::format("{}, {:.0f}/s", r.echo.echoes,
                                      static_cast<double>(r.echo.echoes) / r.seconds));
     print_line("leases asked for",
-               fmt::format("{}: {} expired, {} cancelled, {} unanswered", r.asked,
-                           r.answered.count(), r.cancelled, r.unanswered));
+               fmt::format("{}: {} expired, {} cancelled, {} unanswered, {} mixed up", r.asked,
+                           r.answered.count(), r.cancelled, r.unanswered, r.mixed_up));
     print_line("leases kept", r.granted);
     print_line("answers after the end",
                fmt::format("{}; {} early", example::spread(r.answered), r.answered.early()));

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the sharded server, and breaks it: whatever fails first is said in one line, and ends it.
+"""Runs the sharded server, and breaks it: whatever fails first is said in one line, and ends it. And what
+is meant for one client reaches no other.
 
 usage: sharded.py SHARDED_SERVER [SANITIZER]
 
@@ -69,6 +70,24 @@ class Failing(unittest.TestCase):
             _, said = server.process.communicate(timeout=PATIENCE)
             self.assertEqual(server.process.returncode, 1)
             self.assert_one_line(said)
+
+
+class Leases(unittest.TestCase):
+    def test_an_answer_for_a_connection_that_is_gone_reaches_no_other(self):
+        # So fast that one comes to be where another was, before its lease is over.
+        for messages in ["auto", "queue"]:
+            with self.subTest(messages), Server(
+                    SERVER, "--shards", 2, "--seconds", 600, "--idle-ms", 600_000, "--lease-ms", 2,
+                    "--messages", messages) as server:
+                clients = [come(server.port)[0] for _ in range(50)]
+                for i in range(1000):
+                    clients[i % 50].close()
+                    clients[i % 50], served = come(server.port)
+                    self.assertTrue(served)
+                for client in clients:
+                    client.close()
+                status, said = server.end()
+                self.assertEqual(status, 0, said)
 
 
 if __name__ == "__main__":
