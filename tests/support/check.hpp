@@ -1,6 +1,6 @@
 // What a test says: CHECK(...) and its comparisons print the expression and both values, and go
-// on; REQUIRE(...) ends the test. They stand on Criterion's own asserts, which print either no
-// values or take minutes to compile.
+// on; REQUIRE(...) ends the test. Criterion's own asserts print either no values or take minutes to
+// compile, and each puts all that happens when it fails where it stands; these call a function.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -44,25 +44,49 @@ struct less {
     }
 };
 
+// Prints what failed, and where.
+[[gnu::cold]] void report(const char* file, unsigned line, const std::string& what);
+
+inline std::string said(const char* claim) { return claim; }
+template <class A, class B> std::string said(const char* claim, const A& a, const B& b) {
+    return std::string(claim) + ": " + show(a) + ", " + show(b);
+}
+
+// The values become text only when a check fails: a test may compare millions of times.
+template <class... Values>
+[[gnu::noinline, gnu::cold]] void fail(const char* file, unsigned line, const char* claim,
+                                       const Values&... values) {
+    report(file, line, said(claim, values...));
+    criterion_continue_test();
+}
+template <class... Values>
+[[noreturn, gnu::noinline, gnu::cold]] void
+fail_and_end(const char* file, unsigned line, const char* claim, const Values&... values) {
+    report(file, line, said(claim, values...));
+    criterion_abort_test();
+}
+
 }  // namespace support
 
-#define CHECK(condition) cr_expect((condition), "%s", #condition)
-#define REQUIRE(condition) cr_assert((condition), "%s", #condition)
+#define SUPPORT_VERIFY(failure, condition, ...)                                                    \
+    do {                                                                                           \
+        if (!(condition)) support::failure(__FILE__, __LINE__, __VA_ARGS__);                       \
+    } while (false)
 
-// The values become text only when they disagree: a test may compare millions of times.
-#define SUPPORT_COMPARE(verdict, holds, a, b, sign)                                                \
+#define CHECK(condition) SUPPORT_VERIFY(fail, condition, #condition)
+#define REQUIRE(condition) SUPPORT_VERIFY(fail_and_end, condition, #condition)
+
+#define SUPPORT_COMPARE(failure, holds, a, b, sign)                                                \
     do {                                                                                           \
         const auto lhs_ = (a);                                                                     \
         const auto rhs_ = (b);                                                                     \
-        if (!(holds))                                                                              \
-            verdict("%s %s %s: %s, %s", #a, sign, #b, support::show(lhs_).c_str(),                 \
-                    support::show(rhs_).c_str());                                                  \
+        SUPPORT_VERIFY(failure, holds, #a " " sign " " #b, lhs_, rhs_);                            \
     } while (false)
 
-#define CHECK_EQ(a, b) SUPPORT_COMPARE(cr_expect_fail, support::equal{}(lhs_, rhs_), a, b, "==")
-#define CHECK_NE(a, b) SUPPORT_COMPARE(cr_expect_fail, !support::equal{}(lhs_, rhs_), a, b, "!=")
-#define CHECK_LT(a, b) SUPPORT_COMPARE(cr_expect_fail, support::less{}(lhs_, rhs_), a, b, "<")
-#define CHECK_LE(a, b) SUPPORT_COMPARE(cr_expect_fail, !support::less{}(rhs_, lhs_), a, b, "<=")
-#define CHECK_GE(a, b) SUPPORT_COMPARE(cr_expect_fail, !support::less{}(lhs_, rhs_), a, b, ">=")
-#define REQUIRE_EQ(a, b) SUPPORT_COMPARE(cr_assert_fail, support::equal{}(lhs_, rhs_), a, b, "==")
-#define REQUIRE_LE(a, b) SUPPORT_COMPARE(cr_assert_fail, !support::less{}(rhs_, lhs_), a, b, "<=")
+#define CHECK_EQ(a, b) SUPPORT_COMPARE(fail, support::equal{}(lhs_, rhs_), a, b, "==")
+#define CHECK_NE(a, b) SUPPORT_COMPARE(fail, !support::equal{}(lhs_, rhs_), a, b, "!=")
+#define CHECK_LT(a, b) SUPPORT_COMPARE(fail, support::less{}(lhs_, rhs_), a, b, "<")
+#define CHECK_LE(a, b) SUPPORT_COMPARE(fail, !support::less{}(rhs_, lhs_), a, b, "<=")
+#define CHECK_GE(a, b) SUPPORT_COMPARE(fail, !support::less{}(lhs_, rhs_), a, b, ">=")
+#define REQUIRE_EQ(a, b) SUPPORT_COMPARE(fail_and_end, support::equal{}(lhs_, rhs_), a, b, "==")
+#define REQUIRE_LE(a, b) SUPPORT_COMPARE(fail_and_end, !support::less{}(rhs_, lhs_), a, b, "<=")
