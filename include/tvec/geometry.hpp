@@ -83,7 +83,9 @@ constexpr unsigned ring_of(unsigned level) noexcept {
 
 /// The rows of a slot of `level`. What comes down from levels 1 and 2 has left the caches: there a
 /// slot is a whole cache line of chains, so that more misses overlap.
-constexpr unsigned rows_of(unsigned level) noexcept { return level == 1 || level == 2 ? 2 : 1; }
+constexpr unsigned rows_of(unsigned level) noexcept {
+    return (level == 1 || level == 2) && level != overflow ? 2 : 1;
+}
 
 /// The occupancy words of `level`, a bit for each row. Each level starts on a word of its own.
 constexpr unsigned words_of(unsigned level) noexcept {

@@ -31,17 +31,17 @@ private:
     std::string clock_fault() const {
         const timer_wheel& w = wheel_;
         if (w.now_ >= never) return say("now ", w.now_, " is not a tick");
-        if (w.running_) return "";
+        if (w.running_) return {};
         if (w.wake_ < w.now_) return say("wake ", w.wake_, " before now ", w.now_);
         if (w.quiet_ > w.wake_) return say("quiet ", w.quiet_, " after wake ", w.wake_);
-        if (left_over()) return "";
+        if (left_over()) return {};
         if (w.quiet_ <= w.now_)
             return say("quiet ", w.quiet_, " not after now ", w.now_, ": no tick would be idle");
         if (w.wake_ > w.upper_visit_)
             return say("wake ", w.wake_, " after the upper levels' visit ", w.upper_visit_);
         if (w.wake_ > w.must_burst_)
             return say("wake ", w.wake_, " after the burst that must be at ", w.must_burst_);
-        return "";
+        return {};
     }
 
     std::string slot_fault(unsigned level, unsigned s) const {
@@ -54,12 +54,12 @@ private:
         if (timers > levels_.at_most(s))
             return say("slot ", s, " holds ", timers, " timers, more than its count of ",
                        levels_.at_most(s));
-        if (s == geometry::never_slot) return "";
+        if (s == geometry::never_slot) return {};
         if (levels_.at_most(s) != 0 && !levels_.occupied(s))
             return say("slot ", s, " counts ", levels_.at_most(s), " timers and its bit is clear");
         if (levels_.occupied(s) && !levels_.is_in_used_word(s))
             return say("slot ", s, " has its bit in a word that looks unused");
-        if (timers == 0 || wheel_.running_) return "";
+        if (timers == 0 || wheel_.running_) return {};
         return level == geometry::root ? root_fault(s) : upper_fault(level, s);
     }
 
@@ -76,7 +76,7 @@ private:
             std::string found = timer_fault(level, s, timer::of(l));
             if (!found.empty()) return found;
         }
-        return "";
+        return {};
     }
 
     /// The heart of it: a slot is visited no later than what hangs in it is due. What was armed for
@@ -88,12 +88,12 @@ private:
         if (s != geometry::never_slot && visit_of(level, s) > due)
             return say("slot ", s, " of level ", level, " is visited at ", visit_of(level, s),
                        ", after a timer in it expires at ", t.expires());
-        return "";
+        return {};
     }
 
     std::string root_fault(unsigned s) const {
         const jiffies visit = visit_of(geometry::root, s);
-        if (wheel_.wake_ <= visit) return "";
+        if (wheel_.wake_ <= visit) return {};
         return say("wake ", wheel_.wake_, " after the visit of slot ", s, " at ", visit);
     }
 
@@ -105,7 +105,7 @@ private:
         if (w.upper_visit_ > visit)
             return say("the upper levels' visit ", w.upper_visit_, " after that of slot ", s,
                        " at ", visit);
-        if (left_over()) return "";
+        if (left_over()) return {};
         const std::uint64_t there = levels_.at_most(s);
         const timer_wheel::pace to = w.pace_of(level, visit);
         if (visit - w.now_ < width && there > (visit - w.now_) * to.rate)
@@ -115,7 +115,7 @@ private:
         if (std::min(w.must_burst_, w.upper_visit_) > burst)
             return say("the burst at ", w.must_burst_, " is too late for the ", there,
                        " timers of slot ", s, ", to be emptied from ", burst);
-        return "";
+        return {};
     }
 
     jiffies visit_of(unsigned level, unsigned s) const {

@@ -2,20 +2,27 @@
 // and every operation from every state, each with its result checked.
 //
 // The geometry is a compile definition of this program (TVEC_TINY_GEOMETRY: root bits, level bits,
-// levels) and so is the number of timers (TIMERS). Each timer may be armed for every tick up to
-// beyond the wheel, cancelled or destroyed; the wheel may be advanced by 0 to more than a lap, with
-// a budget of 1 or without; callbacks do nothing, re-arm their timer, cancel the others, re-arm
-// the others, or throw. After each:
+// levels, laps of level 1, chunk) and so are the number of timers (TIMERS) and how far they are
+// armed (LAPS_AHEAD). Each timer may be armed for every tick up to two or four laps of the wheel
+// and for `never`, cancelled or destroyed; the wheel may be advanced by 0 to more than a lap, with
+// a budget of 1 or without; callbacks do nothing, re-arm their timer, cancel the others, re-arm the
+// others, or throw. After each:
 //   - what fired is what was due, on its tick and in the order of ticks; the rest is pending;
 //   - one visit at most with a budget of 1, and a wake-up at once if something is left;
 //   - the wake-up is neither past nor after the first expiry;
-//   - check() finds nothing;
+//   - check() finds nothing: no slot holds more than can leave it in time;
 //   - hopping from wake-up to wake-up fires the rest, in a few hops.
 //
 // Two states are the same if they differ by a whole number of turns of the wheel, by the names of
 // the timers, or in nothing that the wheel will ever read. Arming and destroying again and again
 // without letting time pass leaves a trail of slots that look used; states with more than
 // `most_stale` of those are checked, but not gone on from.
+//
+// A turn is four laps, though the bits of the lap number above the lowest two choose slots of the
+// overflow. They choose nothing else. No last lap of a timer is more than four ahead, so that all
+// whose last lap differs from the running one in those bits are in the next four laps: they hang in
+// one slot, whichever it is, and that is emptied when the lowest two bits have become 0. From there
+// only these two are left. So a slot of the overflow is named by the tick of its visit.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -25,6 +32,7 @@
 #include <cstring>
 #include <numeric>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "support/divergence.hpp"
@@ -41,10 +49,10 @@ namespace of_wheel = support::of_wheel;
 constexpr unsigned timers = TIMERS;
 constexpr unsigned most_stale = MOST_STALE;
 
-// The wheel looks the same after this many ticks.
-constexpr jiffies turn = geometry::width_of(geometry::levels - 1) * geometry::ring_of(1);
 constexpr jiffies lap = geometry::width_of(geometry::overflow);
-constexpr jiffies longest_delay = turn + 2;  // beyond the reach of the top level
+constexpr jiffies turn = 4 * lap;  // the wheel looks the same after this many ticks
+constexpr jiffies longest_delay = LAPS_AHEAD * lap + 2;
+static_assert(longest_delay <= turn + 2);
 static_assert(geometry::level_of(longest_delay) == geometry::overflow);
 
 enum class reaction : std::uint8_t { none, again, cancel_others, arm_others, fail, count };
@@ -69,13 +77,14 @@ jiffies first_due() {
     return first;
 }
 
-void arm(unsigned i, jiffies delay) {
+void arm_at(unsigned i, jiffies tick) {
     tvec::timer& t = here->timer[i];
-    const jiffies tick = here->wheel.now() + delay;
     const bool was_pending = here->wheel.arm_at(t, tick);
     expect(was_pending == (here->due[i] != 0), "arm said ", was_pending);
     here->due[i] = std::max(tick, here->wheel.now() + 1);
 }
+
+void arm(unsigned i, jiffies delay) { arm_at(i, here->wheel.now() + delay); }
 
 void cancel(unsigned i) {
     const bool was_pending = here->timer[i].cancel();
@@ -101,7 +110,7 @@ void on_fire(tvec::timer_wheel& wheel, tvec::timer& t) {
 
 class operation {
 public:
-    static constexpr unsigned per_timer = longest_delay + 1 + 2;  // arms, cancel, destroy
+    static constexpr unsigned per_timer = longest_delay + 1 + 3;  // arms, never, cancel, destroy
     static constexpr unsigned first_advance = timers * per_timer;
     static constexpr unsigned budgets = 2;
     static constexpr unsigned advances = (lap + 2) * budgets;
@@ -127,7 +136,8 @@ public:
 private:
     static void touch(unsigned i, unsigned what) {
         if (what <= longest_delay) return arm(i, what);
-        if (what == longest_delay + 1) return cancel(i);
+        if (what == longest_delay + 1) return arm_at(i, tvec::never);
+        if (what == longest_delay + 2) return cancel(i);
         std::destroy_at(&here->timer[i]);
         std::construct_at(&here->timer[i], on_fire);
         here->due[i] = 0;
@@ -185,10 +195,10 @@ void verify_structure() {
            "next_expiry");
 }
 
-// From here to the end by wake-ups alone. A place that a timer hangs in, or hung in, costs one
-// wake-up for each level below it.
+// From here to the end by wake-ups alone. A timer costs one for each level below it, and for each
+// halving of up to four laps; where it was pushed back from and where one hung costs one.
 void verify_the_rest() {
-    constexpr unsigned enough = (timers + most_stale + 1) * (geometry::levels + 2);
+    constexpr unsigned enough = timers * (geometry::levels + 4) + most_stale + 1;
     unsigned hops = 0;
     for (; const auto wakeup = here->wheel.next_wakeup(); ++hops) {
         expect(hops <= enough, "too many wake-ups");
@@ -199,23 +209,19 @@ void verify_the_rest() {
 
 // --- states -------------------------------------------------------------------------------------
 
+// How many slots of the overflow are ever used: the highest bit of a lap number that is reached.
+constexpr unsigned far_slots = 8;
+
 // The bytes of the arena that ever change: all but the slots between the levels.
 class snapshot {
 public:
     snapshot() {
-        const auto* const bytes = reinterpret_cast<const std::byte*>(here);
-        const auto& levels = here->wheel.*member(of_wheel::levels{});
-        std::size_t from = 0;
-        for (unsigned level = 0; level < geometry::levels; ++level) {
-            const unsigned end = geometry::first_slot_of(level) + geometry::ring_of(level);
-            const auto at = [&](unsigned s) {
-                return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&levels[s]) -
-                                                bytes);
-            };
-            add(from, at(end));
-            from = at(geometry::first_slot_of(level + 1));
-        }
-        add(from, sizeof(arena));
+        for (unsigned level = 0; level < geometry::levels; ++level)
+            leave_out(geometry::first_slot_of(level) +
+                          geometry::ring_of(level) * geometry::rows_of(level),
+                      geometry::first_slot_of(level + 1));
+        leave_out(geometry::first_slot_of(geometry::overflow) + far_slots, geometry::never_slot);
+        add(from_, sizeof(arena));
     }
 
     void save() { copy(kept_.data(), reinterpret_cast<const std::byte*>(here)); }
@@ -226,12 +232,24 @@ private:
         std::size_t from, size;
     };
 
+    // Slots that nothing is ever linked to, from `first` to before `end`.
+    void leave_out(unsigned first, unsigned end) {
+        const auto& levels = here->wheel.*member(of_wheel::levels{});
+        const auto at = [&](unsigned s) {
+            return reinterpret_cast<const std::byte*>(&levels.chain_of(s, 0)) -
+                   reinterpret_cast<const std::byte*>(here);
+        };
+        add(from_, static_cast<std::size_t>(at(first)));
+        from_ = static_cast<std::size_t>(at(end));
+    }
+
     void add(std::size_t from, std::size_t to) { ranges_.push_back({from, to - from}); }
 
     void copy(std::byte* to, const std::byte* from) const {
         for (const range& r : ranges_) std::memcpy(to + r.from, from + r.from, r.size);
     }
 
+    std::size_t from_ = 0;
     std::vector<range> ranges_;
     std::vector<std::byte> kept_ = std::vector<std::byte>(sizeof(arena));
 };
@@ -257,9 +275,9 @@ public:
     reading() : now_(here->wheel.now()), levels_(here->wheel.*member(of_wheel::levels{})) {
         for (unsigned level = 0; level < geometry::levels; ++level)
             for (unsigned i = 0; i < geometry::ring_of(level); ++i)
-                read_slot(geometry::first_slot_of(level) + i);
-        read_slot(geometry::overflow_slot);
-        read_slot(geometry::overflow_rest);
+                read_slot(geometry::slot_number(level, i), geometry::slot_number(level, i));
+        read_overflow();
+        read_slot(geometry::never_slot, geometry::never_slot);
     }
 
     // Slots that look used and hold nothing, and links counted beyond those that are there.
@@ -281,17 +299,31 @@ private:
         return tick == tvec::never ? tvec::never : tick - std::min(tick, now_);
     }
 
-    void read_slot(unsigned s) {
+    // In the order of their visits.
+    void read_overflow() {
+        expect(now_ / lap < jiffies{1} << (far_slots - 1), "lap numbers have grown too large");
+        std::vector<std::pair<jiffies, unsigned>> used;
+        for (unsigned i = 0; i < far_slots; ++i) {
+            const unsigned s = geometry::slot_number(geometry::overflow, i);
+            if (is_used(s)) used.emplace_back(geometry::visit_of(geometry::overflow, s, now_), s);
+        }
+        std::sort(used.begin(), used.end());
+        for (const auto& [visit, s] : used) read_slot(s, geometry::never_slot + 1 + ahead(visit));
+    }
+
+    bool is_used(unsigned s) const { return levels_.at_most(s) != 0 || levels_.occupied(s); }
+
+    void read_slot(unsigned s, jiffies name) {
+        if (!is_used(s)) return;
         const auto count = levels_.at_most(s);
-        const bool marked = s < geometry::beyond && levels_.occupied(s);
-        if (count == 0 && !marked) return;
-        words_[size_++] =
-            s << 16 | static_cast<unsigned>(marked) << 15 | static_cast<unsigned>(count);
+        const bool marked = levels_.occupied(s);
+        words_[size_++] = name << 16 | static_cast<unsigned>(marked) << 15 | count;
         std::uint64_t there = 0;
         levels_.for_each_in(s, [&](const tvec::detail::link&) { ++there; });
         stale_ += static_cast<unsigned>(count - there + (there == 0 && marked));
-        for (unsigned c = 0; c < tvec::detail::slot::chains; ++c)
-            for (const auto* l = levels_[s][c].first(); l != &levels_.sentinel(); l = l->next)
+        for (unsigned c = 0; c < geometry::chains_of(s); ++c)
+            for (const auto* l = levels_.chain_of(s, c).first(); l != &levels_.sentinel();
+                 l = l->next)
                 read_timer(c, l);
     }
 
@@ -310,12 +342,27 @@ private:
         f.add(now_ % turn);
         f.add(ahead(here->wheel.*member(of_wheel::quiet{})));
         f.add(ahead(here->wheel.*member(of_wheel::wake{})));
+        f.add(ahead(here->wheel.*member(of_wheel::upper_visit{})));
         f.add(ahead(here->wheel.*member(of_wheel::next_burst{})));
+        f.add(ahead(here->wheel.*member(of_wheel::must_burst{})));
         f.add(ahead(here->wheel.*member(of_wheel::target{})));
-        f.add(ahead(here->wheel.*member(of_wheel::overflow_due{})));
-        for (const jiffies burst : here->wheel.*member(of_wheel::burst_at{})) f.add(ahead(burst));
+        add_paces(f);
         for (std::size_t i = 0; i < size_; ++i) f.add(names_at_[i] ? names[words_[i]] : words_[i]);
         return f;
+    }
+
+    // One that has passed will not be looked at again. One of a chunk a tick would be found again
+    // where slots that come next only shrink: that is, not on the first tick of a lap of the wheel.
+    void add_paces(fingerprint& f) const {
+        const auto& paces = here->wheel.*member(of_wheel::pace{});
+        for (unsigned level = 1; level <= geometry::overflow; ++level) {
+            const auto& pace = paces[level];
+            const bool is_least =
+                pace.rate == geometry::chunk && pace.gentle == (geometry::chunk + 7) / 8;
+            const bool is_read = pace.entry > now_ && (level == geometry::overflow || !is_least);
+            f.add(is_read ? pace.entry - now_ : 0);
+            if (is_read) f.add(pace.rate), f.add(pace.gentle);
+        }
     }
 
     jiffies now_;
@@ -353,10 +400,11 @@ public:
     }
 
     void summary() const {
-        std::printf("timers %u, levels %u, root bits %u, level bits %u, stale marks at most %u: "
-                    "%zu states, ",
-                    timers, geometry::levels, geometry::root_bits, geometry::level_bits, most_stale,
-                    reached_.size());
+        std::printf(
+            "timers %u, levels %u, root bits %u, level bits %u, laps of level 1 %u, chunk %u, "
+            "stale marks at most %u: %zu states, ",
+            timers, geometry::levels, geometry::root_bits, geometry::level_bits,
+            geometry::level_1_laps, geometry::chunk, most_stale, reached_.size());
         std::printf(reached_.size() < limit_ ? "all there are, at most %u operations from empty"
                                              : "among them all within %u operations from empty",
                     depth_);
