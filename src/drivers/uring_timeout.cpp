@@ -1,10 +1,9 @@
 #include "tvec/uring_timeout.hpp"
 
 #include <atomic>
-#include <fstream>
-#include <string>
 
 #include "kernel.hpp"
+#include "time_namespace.hpp"
 
 namespace tvec::detail {
 
@@ -21,17 +20,6 @@ std::uint32_t next_number() {
     return numbers.fetch_add(1, std::memory_order_relaxed) & number_mask;
 }
 
-/// Up to Linux 7.0 an absolute timeout does not know that its process lives in a time namespace
-/// with a clock of its own. Where there are no such namespaces, there is no such file.
-bool lives_in_shifted_time() {
-    std::ifstream offsets("/proc/self/timens_offsets");
-    std::string clock;
-    long long seconds = 0, nanoseconds = 0;
-    while (offsets >> clock >> seconds >> nanoseconds)
-        if (seconds != 0 || nanoseconds != 0) return true;
-    return false;
-}
-
 /// How a timeout ends in the normal course of things, or for want of something that may be there
 /// at the next try.
 bool may_end_with(int error) { return is_normal(error) || error == ECANCELED || error == ENOMEM; }
@@ -44,7 +32,8 @@ bool came_too_late(int error) { return error == ENOENT || error == EALREADY; }
 
 ring_alarm::ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag)
     : ring_(ring), clock_flag_(clock.id == CLOCK_BOOTTIME ? IORING_TIMEOUT_BOOTTIME : 0),
-      absolute_(clock.same_epoch && !lives_in_shifted_time()), tag_(tag), number_(next_number()) {
+      absolute_(clock.same_epoch && !may_live_in_shifted_time()), tag_(tag),
+      number_(next_number()) {
     if (ring.flags & IORING_SETUP_IOPOLL)
         refuse("uring_timeout: an IORING_SETUP_IOPOLL ring takes no timeouts");
     if (ring.flags & IORING_SETUP_SQPOLL)

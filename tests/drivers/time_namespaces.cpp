@@ -1,9 +1,13 @@
 // Processes whose monotonic clock is shifted, as containers restored from a checkpoint have it. Up
 // to Linux 7.0, absolute timeouts of io_uring ignore the shift.
 #include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 
 #include <fstream>
+#include <optional>
+#include <string>
 
 #include "support/appointment.hpp"
 #include "support/check.hpp"
@@ -44,23 +48,64 @@ const char* shift(int offset) {
     return file ? nullptr : "cannot set the offset";
 }
 
-template <template <class> class Loop> const char* keep_appointments_shifted_by(int offset) {
+// Runs `body` in a process whose clock is `offset` seconds ahead.
+template <class F> const char* shifted_by(int offset, F body) {
     const auto before = steady_clock::now();
     if (const char* const wrong = shift(offset)) return wrong;
     const pid_t child = support::start_child([&]() -> const char* {
         const auto shifted = steady_clock::now() - before - std::chrono::seconds(offset);
         if (shifted < 0s || shifted > 5s) return "is not shifted";
-        return keep_appointments<Loop>();
+        return body();
     });
     return support::ended_well(child) ? nullptr : "wrong in a shifted namespace";
+}
+
+bool may_shift() {
+    return support::ended_well(support::start_child([] { return shift(1000); }));
+}
+
+// Puts another /proc in place of the kernel's, for this process: with nothing in it but `offsets`.
+const char* replace_proc(const std::optional<std::string>& offsets) {
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+        return "no mount namespaces";
+    if (mount("none", "/proc", "tmpfs", 0, nullptr) != 0) return "cannot replace /proc";
+    if (!offsets) return nullptr;
+    mkdir("/proc/self", 0700);
+    std::ofstream file("/proc/self/timens_offsets");
+    file << *offsets << std::flush;
+    return file ? nullptr : "cannot write there";
 }
 
 }  // namespace
 
 EACH_DRIVER(time_namespaces, timers_fire_on_time_where_the_clock_is_shifted) {
-    if (!support::ended_well(support::start_child([] { return shift(1000); })))
-        cr_skip("may not make a time namespace here");
+    if (!may_shift()) cr_skip("may not make a time namespace here");
     for (const int offset : {1000, -5})
         CHECK(support::ended_well(
-            support::start_child([&] { return keep_appointments_shifted_by<Loop>(offset); })));
+            support::start_child([&] { return shifted_by(offset, keep_appointments<Loop>); })));
+}
+
+// What cannot be read must not be taken for "no offset".
+EACH_DRIVER(time_namespaces, so_do_they_where_proc_does_not_say_that_it_is) {
+    if (!may_shift()) cr_skip("may not make a time namespace here");
+    const std::optional<std::string> texts[] = {std::nullopt, "", "monotonic 0 0\n", "nothing"};
+    for (const auto& offsets : texts)
+        CHECK(support::ended_well(support::start_child([&] {
+            return shifted_by(1000, [&]() -> const char* {
+                if (const char* const wrong = replace_proc(offsets)) return wrong;
+                return keep_appointments<Loop>();
+            });
+        })));
+}
+
+// What the kernel tells is for the children to come.
+EACH_DRIVER(time_namespaces, and_where_the_children_to_come_are_in_another_namespace) {
+    if (!may_shift()) cr_skip("may not make a time namespace here");
+    CHECK(support::ended_well(support::start_child([&] {
+        return shifted_by(1000, []() -> const char* {
+            if (const char* const wrong = shift(0)) return wrong;
+            return keep_appointments<Loop>();
+        });
+    })));
 }
