@@ -36,8 +36,7 @@ int main() {
     };
     listen();
     while (!me.over) {
-        wait();           // submits, then sleeps until something has happened or a timer is due
-        timers.run(256);  // fires what is due
+        wait();  // submits, then sleeps until something has happened or a timer is due
         io_uring_cqe* cqe = nullptr;
         while (io_uring_peek_cqe(&ring, &cqe) == 0) {
             const int length = cqe->res;
@@ -46,6 +45,7 @@ int main() {
             std::printf("heard %d characters\n", length);
             listen();
         }
+        timers.run(256);  // fires what is due
     }
     io_uring_queue_exit(&ring);
 }

@@ -27,8 +27,8 @@ int main() {
     tvec::uring_wait wait(ring.get(), timers);
     while (!talk.over()) {
         wait();             // submits, then sleeps until a completion or the next wake-up
-        timers.run(256);    // always, whatever woke us; at most 256 visits
         ring.reap(handle);  // handles what has completed
+        timers.run(256);    // always, whatever woke us; at most 256 visits
     }
     // [loop]
     return talk.verdict("uring_wait");

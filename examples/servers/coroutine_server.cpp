@@ -3,6 +3,7 @@
 // wheel. Who ends a connection destroys its coroutine, and has thereby cancelled all of it.
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,12 +17,14 @@
 #include "listener.hpp"
 #include "server_options.hpp"
 #include "signals.hpp"
+#include "stalls.hpp"
 #include "tvec/sleep.hpp"
 #include "tvec/uring_wait.hpp"
 #include "uring_requests.hpp"
 
 namespace {
 
+using example::requests;
 using example::stream;
 using example::task;
 using example::time_point;
@@ -40,12 +43,15 @@ private:
     enum own_tag : std::uint64_t { accepting = 1, signalled = 2, cancelling = 3 };
 
     task<> talk(std::uint64_t id, std::shared_ptr<stream> client);
+    task<std::optional<int>> hear_from(std::shared_ptr<stream> client);
+    task<std::optional<int>> wait_for(requests::transfer& what, milliseconds limit);
     task<bool> echo(std::shared_ptr<stream> client, std::uint32_t size);
     task<> report_every_second();
     task<> stop_after(std::chrono::seconds delay);
     task<> give_up_after(std::chrono::seconds delay);
 
     void turn();
+    unsigned hear();
     void complete(std::uint64_t tag, int result, bool more);
     void admit(int socket);
     void sweep();
@@ -60,7 +66,8 @@ private:
     example::ring ring_{4096};
     example::timers timers_;
     tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
-    example::requests requests_{ring_, cancelling};
+    example::stall_watch<example::timers> stalls_{timers_, milliseconds(options_.grace_ms)};
+    requests requests_{ring_, cancelling};
     example::listener listener_{options_.address, options_.port, false};
     example::acceptor acceptor_{ring_, listener_, accepting, true};
     example::signals signals_;
@@ -79,11 +86,10 @@ private:
 
 // Until the client says nothing for too long, does not take its echo, or goes.
 task<> server::talk(std::uint64_t id, std::shared_ptr<stream> client) {
-    const milliseconds idle(options_.idle_ms), write(options_.write_ms);
+    const milliseconds write(options_.write_ms);
     while (true) {
-        const time_point idle_end = timers_.after(idle);
-        const auto heard = co_await tvec::with_timeout(timers_, requests_.receive(client), idle);
-        if (!heard) woken(idle_end), ++totals_.idle_closes;
+        const auto heard = co_await hear_from(client);
+        if (!heard) ++totals_.idle_closes;
         if (!heard || *heard <= 0) break;
 
         const time_point write_end = timers_.after(write);
@@ -93,6 +99,22 @@ task<> server::talk(std::uint64_t id, std::shared_ptr<stream> client) {
         if (!taken || !*taken) break;
     }
     ended_.push_back(id);
+}
+
+// Empty if it says nothing for too long. If the server was away itself, the same receive has a
+// second chance.
+task<std::optional<int>> server::hear_from(std::shared_ptr<stream> client) {
+    auto receiving = requests_.receive(std::move(client));
+    auto heard = co_await wait_for(receiving, milliseconds(options_.idle_ms));
+    if (!heard && stalls_.just_back()) heard = co_await wait_for(receiving, stalls_.grace());
+    co_return heard;
+}
+
+task<std::optional<int>> server::wait_for(requests::transfer& what, milliseconds limit) {
+    const time_point end = timers_.after(limit);
+    const auto done = co_await tvec::with_timeout(timers_, what, limit);
+    if (!done) woken(end);
+    co_return done;
 }
 
 // All of it, in as many pieces as the socket likes. Gives false if the client is gone.
@@ -155,9 +177,14 @@ int server::run() {
 void server::turn() {
     wait_();
     ++totals_.wakeups;
+    stalls_.listen(ring_, [this] { return hear(); });
     timers_.run(256);
-    ring_.reap([this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
     sweep();
+}
+
+unsigned server::hear() {
+    return ring_.reap(
+        [this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
 }
 
 void server::complete(std::uint64_t tag, int result, bool more) {
@@ -235,6 +262,7 @@ int server::print_summary() {
     print_line("CPU time", fmt::format("{:.2f} s", example::cpu_seconds(RUSAGE_SELF)));
     print_line("lateness", example::spread(late_));
     print_line("early fires", late_.early());
+    print_line("stalls", stalls_.stalls());
     print_line("books", fine ? "balanced" : "NOT BALANCED");
     return totals_.leaked() == 0 && late_.early() == 0 && fine ? 0 : 1;
 }

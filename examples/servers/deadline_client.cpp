@@ -11,6 +11,7 @@
 #include "../support/program.hpp"
 #include "flaky_server.hpp"
 #include "signals.hpp"
+#include "stalls.hpp"
 
 namespace {
 
@@ -99,6 +100,7 @@ private:
     datagram request_{datagram::kind::heartbeat, 0};
     bool there_ = true;
     bool sending_ = false;
+    example::second_chance chance_;
     time_point beat_deadline_;
     time_point silence_deadline_;
     tvec::timer beat_{tvec::call<&heartbeat::beat_, &heartbeat::on_beat>};
@@ -117,6 +119,7 @@ public:
 
     void send(std::uint64_t tag, const datagram& d);
     example::timer_books& books() { return books_; }
+    const example::stall_watch<example::timers>& stalls() const { return stalls_; }
     totals& count() { return totals_; }
     tvec::lateness_histogram& answer_times() { return answer_times_; }
     bool stopping() const { return stopping_; }
@@ -142,6 +145,7 @@ private:
     example::timers timers_;
     tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
     example::timer_books books_{timers_};
+    example::stall_watch<example::timers> stalls_{timers_, milliseconds(500)};
     example::receiver receiver_{ring_, socket_.get(), receiving};
     example::signals signals_;
     tvec::lateness_histogram answer_times_;
@@ -231,6 +235,7 @@ void heartbeat::start() {
 void heartbeat::heard() {
     if (!there_) ++client_.count().server_back;
     there_ = true;
+    chance_.renew();
     client_.books().arm(silence_, silence_deadline_, patience);  // a push-back: one store
 }
 
@@ -246,6 +251,8 @@ void heartbeat::on_beat() {
 
 void heartbeat::on_silence() {
     client_.books().fired(silence_, silence_deadline_);
+    if (chance_.take(client_.stalls()))  // perhaps it was not the server that was silent
+        return client_.books().arm(silence_, silence_deadline_, client_.stalls().grace());
     there_ = false;
     ++client_.count().server_gone;
 }
@@ -294,8 +301,10 @@ bool client::all_done() const {
 
 void client::turn() {
     wait_();
+    stalls_.listen(ring_, [this] {
+        return ring_.reap([this](std::uint64_t tag, int result, bool) { complete(tag, result); });
+    });
     timers_.run(256);
-    ring_.reap([this](std::uint64_t tag, int result, bool) { complete(tag, result); });
 }
 
 void client::complete(std::uint64_t tag, int result) {

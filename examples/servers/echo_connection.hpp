@@ -12,6 +12,7 @@
 
 #include "../support/descriptors.hpp"
 #include "../support/ring.hpp"
+#include "stalls.hpp"
 #include "timer_books.hpp"
 
 namespace example {
@@ -38,6 +39,7 @@ inline void set_up_client(int fd) {
 struct echo_home {
     example::ring& ring;
     timer_books& books;
+    const stall_watch<timers>& stalls;
     std::chrono::milliseconds idle;   // a connection that says nothing for this long is closed
     std::chrono::milliseconds write;  // and one that does not take its echo for this long
     echo_totals count{};
@@ -79,6 +81,7 @@ private:
     bool closing_ = false;
     std::uint32_t filled_ = 0;
     std::uint32_t written_ = 0;
+    second_chance chance_;
     time_point idle_deadline_;
     time_point write_deadline_;
     tvec::timer idle_{tvec::call<&connection::idle_, &connection::on_idle>};
@@ -114,6 +117,7 @@ inline bool connection::complete(int result) { return sending_ ? sent(result) : 
 
 inline bool connection::received(int result) {
     if (result <= 0 || closing_) return false;
+    chance_.renew();
     filled_ = static_cast<std::uint32_t>(result);
     written_ = 0;
     home_.books.arm(idle_, idle_deadline_, home_.idle);  // a push-back: one store
@@ -138,16 +142,20 @@ inline bool connection::sent(int result) {
 
 inline void connection::on_idle() {
     home_.books.fired(idle_, idle_deadline_);
-    if (sending_) {  // not idle but stalled: the write timeout judges that
-        home_.books.arm(idle_, idle_deadline_, home_.idle);
-        return;
-    }
+    // Not idle but stalled: the write timeout judges that.
+    if (sending_) return home_.books.arm(idle_, idle_deadline_, home_.idle);
+    // [judge]
+    if (chance_.take(home_.stalls))  // once in a silence, if the loop was away itself
+        return home_.books.arm(idle_, idle_deadline_, home_.stalls.grace());
     ++home_.count.idle_closes;
     shut_down();
+    // [judge]
 }
 
 inline void connection::on_write_stalled() {
     home_.books.fired(write_, write_deadline_);
+    if (chance_.take(home_.stalls))
+        return home_.books.arm(write_, write_deadline_, home_.stalls.grace());
     ++home_.count.write_closes;
     shut_down();
 }

@@ -59,6 +59,7 @@ private:
     void serve_metrics();
     bool over() const;
     void turn();
+    unsigned hear();
     void complete(std::uint64_t tag, int result, bool more);
     void on_signal();
     void admit(int socket);
@@ -74,7 +75,8 @@ private:
     example::timers timers_;
     std::unique_ptr<example::driver> driver_;
     example::timer_books books_{timers_};
-    example::echo_home home_{ring_, books_, milliseconds(options_.idle_ms),
+    example::stall_watch<example::timers> stalls_{timers_, milliseconds(options_.grace_ms)};
+    example::echo_home home_{ring_, books_, stalls_, milliseconds(options_.idle_ms),
                              milliseconds(options_.write_ms)};
     std::optional<example::recorder> recorder_;
     example::echo_totals& totals_ = home_.count;
@@ -140,10 +142,17 @@ int server::run() {
 }
 
 void server::turn() {
-    driver_->sleep();
     ++totals_.wakeups;
+    // [turn]
+    driver_->sleep();
+    stalls_.listen(ring_, [this] { return hear(); });  // after a stall, to all that came meanwhile
     books_.run(256);
-    ring_.reap([this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
+    // [turn]
+}
+
+unsigned server::hear() {
+    return ring_.reap(
+        [this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
 }
 
 void server::complete(std::uint64_t tag, int result, bool more) {
@@ -252,6 +261,7 @@ int server::print_summary() {
     print_line("CPU time", fmt::format("{:.2f} s", example::cpu_seconds(RUSAGE_SELF)));
     print_line("lateness", example::spread(late));
     print_line("early fires", late.early());
+    print_line("stalls", stalls_.stalls());
     print_line("lost timers", books_.lost());
     if (recorder_)
         print_line("recorded",

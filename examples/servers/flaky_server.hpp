@@ -75,8 +75,8 @@ private:
 
     void turn() {
         wait_();
-        timers_.run(256);
         ring_.reap([this](std::uint64_t tag, int result, bool) { complete(tag, result); });
+        timers_.run(256);
     }
 
     void complete(std::uint64_t tag, int result) {

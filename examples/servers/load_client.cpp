@@ -20,6 +20,7 @@
 #include "../support/program.hpp"
 #include "../support/ring.hpp"
 #include "signals.hpp"
+#include "stalls.hpp"
 #include "timer_books.hpp"
 #include "tvec/uring_wait.hpp"
 
@@ -92,6 +93,7 @@ private:
     descriptor socket_;
     std::uint32_t length_ = 0;
     std::uint32_t done_ = 0;
+    example::second_chance chance_;
     time_point pause_deadline_;
     time_point reply_deadline_;
     tvec::timer pause_{tvec::call<&client::pause_, &client::on_pause_over>};
@@ -109,6 +111,7 @@ public:
     // What clients need of it.
     example::ring& ring() { return ring_; }
     example::timer_books& books() { return books_; }
+    const example::stall_watch<example::timers>& stalls() const { return stalls_; }
     totals& count() { return totals_; }
     const sockaddr_in& server() const { return server_; }
     bool stopping() const { return stopping_; }
@@ -138,6 +141,7 @@ private:
     example::timers timers_;
     tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
     example::timer_books books_{timers_};
+    example::stall_watch<example::timers> stalls_{timers_, milliseconds(500)};
     totals totals_;
     example::signals signals_;
     time_point started_ = example::timers::clock::now();
@@ -189,6 +193,7 @@ void client::compose() {
     for (std::uint32_t i = 0; i < length_; ++i)
         message_[i] = static_cast<char>(tag_ * 31 + i + load_.below(2));
     done_ = 0;
+    chance_.renew();
     load_.books().arm(reply_, reply_deadline_, load_.reply());
 }
 
@@ -260,6 +265,8 @@ void client::received(int result) {
 
 void client::on_no_reply() {
     load_.books().fired(reply_, reply_deadline_);
+    if (chance_.take(load_.stalls()))
+        return load_.books().arm(reply_, reply_deadline_, load_.stalls().grace());
     if (manner_ == manner::talking) ++load_.count().late_echoes;
     shut_down();
 }
@@ -330,8 +337,10 @@ int load::run() {
 
 void load::turn() {
     wait_();
+    stalls_.listen(ring_, [this] {
+        return ring_.reap([this](std::uint64_t tag, int result, bool) { complete(tag, result); });
+    });
     timers_.run(256);
-    ring_.reap([this](std::uint64_t tag, int result, bool) { complete(tag, result); });
 }
 
 void load::complete(std::uint64_t tag, int result) {

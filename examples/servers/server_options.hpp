@@ -15,6 +15,7 @@ struct server_options {
     unsigned connections = 4000;
     unsigned idle_ms = 2000;
     unsigned write_ms = 1000;
+    unsigned grace_ms = 500;
     unsigned seconds = 60;
 };
 
@@ -29,6 +30,8 @@ inline void add_server_options(command_line& line, server_options& o) {
                     "close a connection that says nothing for this long, in ms");
     line.add_number("--write-ms", o.write_ms, 1, day_ms,
                     "close a connection that does not take its echo in this many ms");
+    line.add_number("--grace-ms", o.grace_ms, 0, day_ms,
+                    "after a stall of the server nobody is closed for this long, in ms");
     line.add_number("--seconds", o.seconds, 1, 86'400,
                     "end after this many seconds, if no signal comes first");
 }

@@ -45,7 +45,8 @@ struct results {
     std::uint64_t cancelled = 0;
     std::uint64_t granted = 0;
     std::size_t unanswered = 0;
-    std::uint64_t mixed_up = 0;         // answers that came to a connection with another lease
+    std::uint64_t mixed_up = 0;  // answers that came to a connection with another lease
+    std::size_t stalls = 0;
     tvec::lateness_histogram late;      // of its timers
     tvec::lateness_histogram answered;  // of the answers it got, since the end of the lease
     std::uint64_t lost = 0;
@@ -106,6 +107,7 @@ private:
     };
 
     void turn();
+    unsigned hear();
     void complete(std::uint64_t tag, int result, bool more);
     void admit(int socket);
     std::uint64_t ask_for_lease(std::uint64_t owner);
@@ -130,7 +132,8 @@ private:
     example::timers timers_;
     tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
     example::timer_books books_{timers_};
-    example::echo_home home_{ring_, books_, milliseconds(options_.idle_ms),
+    example::stall_watch<example::timers> stalls_{timers_, milliseconds(options_.grace_ms)};
+    example::echo_home home_{ring_, books_, stalls_, milliseconds(options_.idle_ms),
                              milliseconds(options_.write_ms)};
     example::acceptor acceptor_;
     std::unique_ptr<example::mail> mail_;
@@ -180,14 +183,21 @@ results shard::run() {
 void shard::turn() {
     wait_();
     ++home_.count.wakeups;
+    stalls_.listen(ring_, [this] { return hear(); });
     timers_.run(256);
-    ring_.reap([this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
-    read_mail();
+    read_mail();  // what the timers have written to itself
     if (stopping_ && !told_finished_ && quiet()) {
         told_finished_ = true;
         tell_others(message::kind::finished);
     }
     mail_->flush();
+}
+
+unsigned shard::hear() {
+    const unsigned heard = ring_.reap(
+        [this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
+    read_mail();
+    return heard;
 }
 
 void shard::complete(std::uint64_t tag, int result, bool more) {
@@ -324,6 +334,7 @@ results shard::take_results() {
     r.granted = keeper_.granted();
     r.unanswered = holder_.unanswered();
     r.mixed_up = mixed_up_;
+    r.stalls = stalls_.stalls();
     r.late = books_.late();
     r.answered = holder_.late();
     r.lost = books_.lost();
@@ -444,6 +455,7 @@ void print(const std::string& name, results& r) {
                fmt::format("{} fires, {} early, {} lost, books {}", r.late.count(), r.late.early(),
                            r.lost, r.balanced ? "balanced" : "NOT BALANCED"));
     print_line("lateness", example::spread(r.late));
+    print_line("stalls", r.stalls);
     print_line("CPU time, wake-ups", fmt::format("{:.2f} s, {:.0f}/s", r.cpu,
                                                  static_cast<double>(r.echo.wakeups) / r.seconds));
 }

@@ -31,8 +31,10 @@ class requests {
     // Its address is the tag. It is used again only after its completion, and a request queued then
     // stands behind the cancellation that was meant for the one before.
     struct request {
-        std::coroutine_handle<> waiting;  // null: abandoned
+        std::coroutine_handle<> waiting;  // null: nobody, now
         int result = 0;
+        bool done = false;
+        bool abandoned = false;
         std::shared_ptr<stream> keeps;
     };
 
@@ -40,8 +42,12 @@ public:
     // `cancelling` tags the cancellations of requests, whose completions are to be ignored.
     requests(ring& r, std::uint64_t cancelling) : ring_(r), cancelling_(cancelling) {}
 
-    // To be awaited once. Gives what the kernel says: a count of bytes, or a negative error.
+    // A request that begins when it is awaited. Gives what the kernel says: a count of bytes, or a
+    // negative error. Where time runs out in the await of one that has a name, it goes on, and may
+    // be awaited again: nothing that comes meanwhile is lost.
     class [[nodiscard]] transfer {
+        class awaiter;
+
     public:
         transfer(transfer&& other) noexcept
             : home_(other.home_), stream_(std::move(other.stream_)), span_(other.span_),
@@ -52,14 +58,35 @@ public:
             if (request_ != nullptr) home_.abandon(*request_);
         }
 
-        bool await_ready() const noexcept { return false; }
-        void await_suspend(std::coroutine_handle<> waiting) {
-            request_ = &home_.begin(waiting, std::move(stream_), span_);
-        }
-        int await_resume() noexcept { return home_.end(*std::exchange(request_, nullptr)); }
+        awaiter operator co_await() noexcept { return awaiter(*this); }
 
     private:
         friend class requests;
+
+        class awaiter {
+        public:
+            explicit awaiter(transfer& t) noexcept : of_(t) {}
+            awaiter(const awaiter&) = delete;
+            awaiter& operator=(const awaiter&) = delete;
+            ~awaiter() {
+                if (of_.request_ != nullptr) of_.request_->waiting = nullptr;
+            }
+
+            bool await_ready() const noexcept {
+                return of_.request_ != nullptr && of_.request_->done;
+            }
+            void await_suspend(std::coroutine_handle<> waiting) {
+                if (of_.request_ == nullptr)
+                    of_.request_ = &of_.home_.begin(std::move(of_.stream_), of_.span_);
+                of_.request_->waiting = waiting;
+            }
+            int await_resume() noexcept {
+                return of_.home_.end(*std::exchange(of_.request_, nullptr));
+            }
+
+        private:
+            transfer& of_;
+        };
 
         struct span {
             bool sends;
@@ -90,19 +117,19 @@ public:
     void complete(std::uint64_t tag, int result) {
         request& r = *reinterpret_cast<request*>(tag);
         r.result = result;
-        if (r.waiting)
-            r.waiting.resume();
-        else
+        r.done = true;
+        if (r.abandoned)
             end(r);
+        else if (r.waiting)
+            r.waiting.resume();
     }
 
     std::size_t in_flight() const { return all_.size() - free_.size(); }
 
 private:
-    request& begin(std::coroutine_handle<> waiting, std::shared_ptr<stream> s,
-                   transfer::span what) {
+    request& begin(std::shared_ptr<stream> s, transfer::span what) {
         request& r = unused();
-        r.waiting = waiting;
+        r = request{};
         r.keeps = std::move(s);
         const int fd = r.keeps->socket.get();
         char* const where = r.keeps->buffer.data() + what.from;
@@ -128,8 +155,12 @@ private:
     }
 
     void abandon(request& r) {
-        r.waiting = nullptr;
-        ring_.queue(cancelling_, io_uring_prep_cancel64, reinterpret_cast<std::uint64_t>(&r), 0);
+        r.abandoned = true;
+        if (r.done)
+            end(r);
+        else
+            ring_.queue(cancelling_, io_uring_prep_cancel64, reinterpret_cast<std::uint64_t>(&r),
+                        0);
     }
 
     ring& ring_;

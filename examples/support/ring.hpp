@@ -53,8 +53,8 @@ public:
     void submit_and_poll() { check(io_uring_submit_and_get_events(&ring_), "io_uring_enter"); }
 
     // Calls handle(tag, result, more) for what has completed, a bounded number of times, so that
-    // the timers get their turn however busy the sockets are.
-    template <class F> void reap(F handle) {
+    // the timers get their turn however busy the sockets are. Returns how often.
+    template <class F> unsigned reap(F handle) {
         std::array<io_uring_cqe*, batch_size> batch{};
         const unsigned n = io_uring_peek_batch_cqe(&ring_, batch.data(), batch_size);
         std::array<completion, batch_size> completions;
@@ -65,6 +65,7 @@ public:
             const completion& c = completions[i];
             handle(c.tag, c.result, (c.flags & IORING_CQE_F_MORE) != 0);
         }
+        return n;
     }
 
 private:

@@ -37,6 +37,9 @@ class Child:
         said, _ = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, said
 
+    def send(self, number):
+        self.process.send_signal(number)
+
     def end(self):
         self.process.send_signal(signal.SIGINT)
         return self.wait()
