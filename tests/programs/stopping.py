@@ -115,6 +115,16 @@ class Stopping(unittest.TestCase):
             self.assertEqual(status, 0, said)
             self.assertIn(" 0 too late", said)
 
+    def test_an_answer_after_its_deadline_is_none(self):
+        with Child(FOLDER / "deadline_client", "--seconds", 5) as client:
+            for _ in range(3):
+                time.sleep(0.7)
+                stop([client], 0.8)
+            status, said = client.wait()
+            self.assertEqual(status, 0, said)
+            longest = re.search(r"answered after .* max ([0-9.]+) ms", said)
+            self.assertLessEqual(float(longest[1]), 500)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
