@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -63,6 +64,7 @@ private:
     int print_summary();
 
     options options_;
+    example::echo_totals totals_;
     example::ring ring_{4096};
     example::timers timers_;
     tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
@@ -72,8 +74,8 @@ private:
     example::acceptor acceptor_{ring_, listener_, accepting, true};
     example::signals signals_;
     tvec::lateness_histogram late_;
-    example::echo_totals totals_;
     example::echo_totals last_;
+    std::uint64_t closed_before_ = 0;
     time_point started_ = example::timers::clock::now();
     bool stopping_ = false;
     bool gave_up_ = false;
@@ -203,17 +205,19 @@ void server::complete(std::uint64_t tag, int result, bool more) {
 void server::admit(int socket) {
     if (socket < 0) return;
     example::set_up_client(socket);
-    auto client = std::make_shared<stream>(socket);
+    auto client = std::make_shared<stream>(socket, totals_.closed);
     const std::uint64_t id = totals_.accepted++;
     task<>& t = open_.emplace(id, talk(id, std::move(client))).first->second;
     t.start();
     if (stopping_) ended_.push_back(id);
 }
 
-// A coroutine cannot destroy itself; whoever has ended waits to be.
+// A coroutine cannot destroy itself; whoever has ended waits to be. Its socket may be closed only
+// later, when the kernel has let go of its requests.
 void server::sweep() {
-    for (const std::uint64_t id : ended_) totals_.closed += open_.erase(id);
+    for (const std::uint64_t id : ended_) open_.erase(id);
     ended_.clear();
+    if (std::exchange(closed_before_, totals_.closed) != totals_.closed) acceptor_.closed_one();
 }
 
 // Destroying the coroutines is all: it cancels their timers and their requests.

@@ -61,6 +61,7 @@ private:
     void turn();
     unsigned hear();
     void complete(std::uint64_t tag, int result, bool more);
+    void use_room();
     void on_signal();
     void admit(int socket);
     void stop();
@@ -123,7 +124,8 @@ void server::serve_metrics() {
         std::vector<example::page>{
             {"/metrics", example::prometheus_type,
              [this, &wheel] { return example::prometheus(wheel, books_, totals_); }},
-            {"/census", "text/plain", [&wheel] { return to_text(take_census(wheel)); }}});
+            {"/census", "text/plain", [&wheel] { return to_text(take_census(wheel)); }}},
+        [this] { use_room(); });
 }
 
 bool server::over() const {
@@ -169,7 +171,15 @@ void server::complete(std::uint64_t tag, int result, bool more) {
         break;
     }
     const auto found = open_.find(tag);
-    if (!found->second->complete(result)) open_.erase(found);
+    if (found->second->complete(result)) return;
+    open_.erase(found);
+    use_room();
+}
+
+// A descriptor has been closed.
+void server::use_room() {
+    acceptor_.closed_one();
+    if (metrics_) metrics_->closed_one();
 }
 
 void server::on_signal() {

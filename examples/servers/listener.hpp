@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -68,12 +69,19 @@ public:
         accept();
     }
 
-    // Does nothing if it is in the ring. After an error it is not.
+    // Does nothing if it is in the ring. After an error it is not: to be called now and then.
     void accept() {
         if (accepting_ || stopping_) return;
+        has_room_ = false;
         const auto prepare = multishot_ ? io_uring_prep_multishot_accept : io_uring_prep_accept;
         ring_.queue(tag_, prepare, fd_, nullptr, nullptr, SOCK_CLOEXEC);
         accepting_ = true;
+    }
+
+    // A descriptor of this program has been closed: if there was none left, there is one now.
+    void closed_one() {
+        has_room_ = true;
+        accept();
     }
 
     // Returns the new connection's socket, or a negative number.
@@ -81,8 +89,8 @@ public:
         accepting_ = more;
         if (result == -EINVAL && multishot_)
             multishot_ = false;  // an older kernel: one request per connection
-        else if (result < 0)
-            return result;  // no descriptors, say: accept again later
+        else if (result < 0 && result != -ECONNABORTED && !has_room_)
+            return result;  // no descriptors, say: when one has been closed, or later
         accept();
         return result;
     }
@@ -100,6 +108,7 @@ private:
     std::uint64_t tag_;
     bool multishot_;
     bool accepting_ = false;
+    bool has_room_ = false;  // a descriptor has been closed since it was put in the ring
     bool stopping_ = false;
 };
 

@@ -219,6 +219,7 @@ void shard::complete(std::uint64_t tag, int result, bool more) {
     if (found->second.client->complete(result)) return;
     holder_.cancel(found->second.lease);
     open_.erase(found);
+    acceptor_.closed_one();
 }
 
 void shard::admit(int socket) {

@@ -74,10 +74,12 @@ private:
 
 class text_port {
 public:
-    // Uses `tags` tags from `first_tag` on. Port 0: any free one.
+    // Uses `tags` tags from `first_tag` on. Port 0: any free one. Calls `on_close` whenever it has
+    // closed a descriptor.
     text_port(ring& r, timer_books& books, std::uint16_t port, std::uint64_t first_tag,
-              std::vector<page> pages)
+              std::vector<page> pages, std::function<void()> on_close)
         : pages_(std::move(pages)), listener_("127.0.0.1", port, false), first_tag_(first_tag),
+          on_close_(std::move(on_close)),
           acceptor_(r, listener_, first_tag, false), askers_{{{r, books, pages_},
                                                               {r, books, pages_},
                                                               {r, books, pages_},
@@ -95,6 +97,8 @@ public:
     bool done() const;
     // Accepts again after an error; once a second or so.
     void look_after();
+    // A descriptor of this program has been closed.
+    void closed_one() { acceptor_.closed_one(); }
 
 private:
     static constexpr std::size_t most_askers = tags - 1;
@@ -104,6 +108,7 @@ private:
     std::vector<page> pages_;
     listener listener_;
     std::uint64_t first_tag_;
+    std::function<void()> on_close_;
     acceptor acceptor_;
     std::array<asker, most_askers> askers_;
 };
@@ -196,10 +201,13 @@ inline void asker::on_due() {
 
 inline bool text_port::complete(std::uint64_t tag, int result) {
     if (tag < first_tag_ || tag > first_tag_ + most_askers) return false;
-    if (tag == first_tag_)
+    if (tag == first_tag_) {
         admit(acceptor_.complete(result, false));
-    else
-        askers_[tag - first_tag_ - 1].complete(result);
+        return true;
+    }
+    asker& a = askers_[tag - first_tag_ - 1];
+    a.complete(result);
+    if (a.free()) on_close_();
     return true;
 }
 

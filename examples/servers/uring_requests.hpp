@@ -20,9 +20,14 @@
 
 namespace example {
 
+// Counts in `closed` when it has been closed.
 struct stream {
-    explicit stream(int fd) : socket(fd) {}
+    stream(int fd, std::uint64_t& closed) : count{closed}, socket(fd) {}
 
+    struct counter {  // gone after the socket
+        ~counter() { ++closed; }
+        std::uint64_t& closed;
+    } count;
     descriptor socket;
     std::array<char, 2048> buffer;
 };

@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 
 PATIENCE = 60  # seconds, for what takes none
@@ -52,6 +53,44 @@ class Server(Child):
         super().__enter__()
         self.port = int(self.line_with(r"listening on 127\.0\.0\.1:(\d+)"))
         return self
+
+
+class Client:
+    """One client of a server."""
+
+    def __init__(self, port):
+        self.socket = socket.socket()
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(("127.0.0.1", port))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def say(self, word=b"x"):
+        self.socket.sendall(word)
+
+    def hears(self, within=PATIENCE):
+        """What comes within so many seconds: empty if the server has closed, None if nothing comes."""
+        self.socket.settimeout(within)
+        try:
+            return self.socket.recv(100)
+        except ConnectionError:
+            return b""
+        except TimeoutError:
+            return None
+
+    def is_echoed(self):
+        try:
+            self.say()
+        except ConnectionError:
+            return False
+        return self.hears() == b"x"
 
 
 def programs(build):

@@ -8,12 +8,11 @@ Programs with a sanitizer end by themselves when there is no memory: then nothin
 """
 
 import resource
-import socket
 import subprocess
 import sys
 import unittest
 
-from children import PATIENCE, Server, run
+from children import PATIENCE, Client, Server, run
 
 SERVER = sys.argv[1]
 SANITIZED = sys.argv[2:] not in ([], ["none"])
@@ -21,18 +20,6 @@ SANITIZED = sys.argv[2:] not in ([], ["none"])
 
 def limited(kind, bytes_):
     return lambda: resource.setrlimit(kind, (bytes_, bytes_))
-
-
-def come(port):
-    """A client that stays, and whether it is served."""
-    client = socket.socket()
-    client.settimeout(PATIENCE)
-    try:
-        client.connect(("127.0.0.1", port))
-        client.sendall(b"x")
-        return client, client.recv(1) == b"x"
-    except OSError:
-        return client, False
 
 
 class Failing(unittest.TestCase):
@@ -62,10 +49,10 @@ class Failing(unittest.TestCase):
         with Server(SERVER, "--shards", 3, "--seconds", 600, "--idle-ms", 600_000,
                     "--messages", messages, stderr=subprocess.PIPE) as server:
             resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (0, 0))
-            clients, served = [], True
-            while served and len(clients) < 900:
-                client, served = come(server.port)
-                clients.append(self.enterContext(client))
+            clients, served = 0, True
+            while served and clients < 900:
+                served = self.enterContext(Client(server.port)).is_echoed()
+                clients += 1
             self.assertFalse(served)
             _, said = server.process.communicate(timeout=PATIENCE)
             self.assertEqual(server.process.returncode, 1)
@@ -79,11 +66,11 @@ class Leases(unittest.TestCase):
             with self.subTest(messages), Server(
                     SERVER, "--shards", 2, "--seconds", 600, "--idle-ms", 600_000, "--lease-ms", 2,
                     "--messages", messages) as server:
-                clients = [come(server.port)[0] for _ in range(50)]
+                clients = [Client(server.port) for _ in range(50)]
                 for i in range(1000):
                     clients[i % 50].close()
-                    clients[i % 50], served = come(server.port)
-                    self.assertTrue(served)
+                    clients[i % 50] = Client(server.port)
+                    self.assertTrue(clients[i % 50].is_echoed())
                 for client in clients:
                     client.close()
                 status, said = server.end()

@@ -8,12 +8,11 @@ import contextlib
 import pathlib
 import re
 import signal
-import socket
 import sys
 import time
 import unittest
 
-from children import PATIENCE, Child, Server
+from children import Child, Client, Server
 
 FOLDER = pathlib.Path(sys.argv[1])
 LONG = 86_400  # seconds: ended before
@@ -46,26 +45,6 @@ def stop(programs, seconds):
     time.sleep(seconds)
     for program in programs:
         program.send(signal.SIGCONT)
-
-
-class Client:
-    """One client, as it comes."""
-
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.close()
-
-    def is_echoed(self):
-        try:
-            self.socket.sendall(b"x")
-            return self.socket.recv(1) == b"x"
-        except ConnectionError:
-            return False
 
 
 class Stopping(unittest.TestCase):
@@ -105,7 +84,7 @@ class Stopping(unittest.TestCase):
     def test_who_goes_on_being_silent_is_closed(self):
         with contextlib.ExitStack() as stack:
             for _, client in self.stopped(stack, "--grace-ms", 1):
-                self.assertEqual(client.socket.recv(1), b"")
+                self.assertEqual(client.hears(), b"")
 
     def test_clients_that_were_stopped_do_not_blame_the_server(self):
         with server("wait", "--idle-ms", 60_000) as s, talkers(s.port, "--reply-ms", 1000) as client:
