@@ -1,16 +1,20 @@
 // Texts for whoever asks on a port of this machine: enough of HTTP/1.0 for curl and Prometheus, on
-// the server's own ring. A few askers at a time, a few kilobytes and seconds for each.
+// the server's own ring. A few askers at a time, a few kilobytes and seconds for each; whoever is
+// slow makes room for the next.
 #pragma once
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -38,10 +42,15 @@ public:
     asker& operator=(const asker&) = delete;
 
     bool free() const { return doing_ == nothing; }
-    void start(int socket, std::uint64_t tag);
+    bool leaving() const { return leaving_; }
+    time_point since() const { return since_; }
+    void start(descriptor socket, std::uint64_t tag);
     void complete(int result);
+    // Frees it, as soon as its request has completed.
     void hang_up() {
-        if (!free()) ::shutdown(socket_.get(), SHUT_RDWR);
+        if (free()) return;
+        ::shutdown(socket_.get(), SHUT_RDWR);
+        leaving_ = true;
     }
     void look_after() { books_.look_after(due_, deadline_); }
 
@@ -62,7 +71,9 @@ private:
     timer_books& books_;
     const std::vector<page>& pages_;
     activity doing_ = nothing;
+    bool leaving_ = false;
     std::uint64_t tag_ = 0;
+    time_point since_;
     descriptor socket_;
     std::size_t filled_ = 0;
     std::array<char, 4096> request_;
@@ -104,6 +115,8 @@ private:
     static constexpr std::size_t most_askers = tags - 1;
 
     void admit(int socket);
+    void place();
+    void make_room();
 
     std::vector<page> pages_;
     listener listener_;
@@ -111,13 +124,15 @@ private:
     std::function<void()> on_close_;
     acceptor acceptor_;
     std::array<asker, most_askers> askers_;
+    std::deque<descriptor> waiting_;  // for those who are leaving
 };
 
 // --- asker --------------------------------------------------------------------------------------
 
-inline void asker::start(int socket, std::uint64_t tag) {
-    socket_ = descriptor(socket);
+inline void asker::start(descriptor socket, std::uint64_t tag) {
+    socket_ = std::move(socket);
     tag_ = tag;
+    since_ = timers::clock::now();
     filled_ = 0;
     doing_ = reading;
     books_.arm(due_, deadline_, patience);
@@ -190,6 +205,7 @@ inline void asker::finish() {
     socket_ = descriptor();
     answer_ = {};
     doing_ = nothing;
+    leaving_ = false;
 }
 
 inline void asker::on_due() {
@@ -207,19 +223,42 @@ inline bool text_port::complete(std::uint64_t tag, int result) {
     }
     asker& a = askers_[tag - first_tag_ - 1];
     a.complete(result);
-    if (a.free()) on_close_();
+    if (!a.free()) return true;
+    place();
+    on_close_();
     return true;
 }
 
 inline void text_port::admit(int socket) {
-    if (socket < 0) return;
-    for (std::size_t i = 0; i < most_askers; ++i)
-        if (askers_[i].free()) return askers_[i].start(socket, first_tag_ + 1 + i);
-    descriptor too_many(socket);  // closes it
+    descriptor one(socket);
+    if (socket < 0 || waiting_.size() == most_askers) return;
+    waiting_.push_back(std::move(one));
+    place();
+}
+
+inline void text_port::place() {
+    for (std::size_t i = 0; i < most_askers && !waiting_.empty(); ++i) {
+        if (!askers_[i].free()) continue;
+        askers_[i].start(std::move(waiting_.front()), first_tag_ + 1 + i);
+        waiting_.pop_front();
+    }
+    make_room();
+}
+
+// For each who waits, whoever has been here for longest has to leave: to ask takes no time, except
+// for those who are slow.
+inline void text_port::make_room() {
+    const auto leave = [](const asker& a) { return a.leaving(); };
+    auto leaving = static_cast<std::size_t>(std::count_if(askers_.begin(), askers_.end(), leave));
+    for (; leaving < waiting_.size(); ++leaving)
+        std::min_element(askers_.begin(), askers_.end(), [](const asker& a, const asker& b) {
+            return std::pair(a.leaving(), a.since()) < std::pair(b.leaving(), b.since());
+        })->hang_up();
 }
 
 inline void text_port::stop(std::uint64_t tag) {
     acceptor_.stop(tag);
+    waiting_.clear();
     for (asker& a : askers_) a.hang_up();
 }
 

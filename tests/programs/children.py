@@ -17,9 +17,12 @@ class Child:
         self.command, self.more = [str(word) for word in command], more
 
     def __enter__(self):
+        self.start()
+        return self
+
+    def start(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, text=True, **self.more)
-        return self
 
     def __exit__(self, *_):
         self.process.kill()
@@ -50,9 +53,12 @@ class Server(Child):
     """An echo server, of any kind, on a free port."""
 
     def __enter__(self):
-        super().__enter__()
-        self.port = int(self.line_with(r"listening on 127\.0\.0\.1:(\d+)"))
+        self.start()
+        self.listen()
         return self
+
+    def listen(self):
+        self.port = int(self.line_with(r"listening on 127\.0\.0\.1:(\d+)"))
 
 
 class Client:

@@ -4,6 +4,7 @@
 usage: observing.py ECHO_SERVER WHEEL_VIEW
 """
 
+import contextlib
 import re
 import signal
 import socket
@@ -14,34 +15,26 @@ import unittest
 import urllib.request
 import xml.etree.ElementTree
 
+import children
+from children import PATIENCE, Client
+
 SERVER, WHEEL_VIEW = sys.argv[1:3]
-PATIENCE = 30  # seconds, for what takes none
 
 SAMPLE = re.compile(r'(?P<name>[a-z_]+)(?P<labels>\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? '
                     r'(?P<value>[-+0-9.e]+)')
 
 
-class Server:
+class Server(children.Server):
     """An echo server with a hundred timers and any free ports."""
 
+    def __init__(self):
+        super().__init__(SERVER, "--seconds", 120, "--metrics=0", "--restless", 100, "--idle-ms", 60_000)
+
     def __enter__(self):
-        self.process = subprocess.Popen(
-            [SERVER, "--seconds", "120", "--metrics=0", "--restless", "100", "--idle-ms", "60000"],
-            stdout=subprocess.PIPE, text=True)
+        self.start()
         self.metrics = int(self.line_with(r"127\.0\.0\.1:(\d+)/metrics"))
-        self.port = int(self.line_with(r"listening on 127\.0\.0\.1:(\d+)"))
+        self.listen()
         return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.communicate()
-
-    def line_with(self, pattern):
-        for line in self.process.stdout:
-            found = re.search(pattern, line)
-            if found:
-                return found.group(found.re.groups)
-        raise AssertionError(f"the server did not say {pattern}")
 
     def get(self, path):
         return urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}{path}", timeout=PATIENCE)
@@ -53,16 +46,9 @@ class Server:
             s.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: s.recv(4096), b""))
 
-    def try_raw(self, request):
-        try:
-            return self.raw(request)
-        except OSError:  # a reset is as good as a close
-            return None
-
-    def end(self):
-        self.process.send_signal(signal.SIGINT)
-        said, _ = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, said
+    def ask(self):
+        """One who asks on the metrics port."""
+        return Client(self.metrics)
 
 
 def samples(text):
@@ -134,16 +120,32 @@ class Observing(unittest.TestCase):
             self.assertIn(b"tvec_timers", server.raw(b"GET /metrics HTTP/1.0\n\n"))
             self.assertEqual(server.end()[0], 0)
 
-    def test_one_asker_too_many_is_hung_up_on_and_silent_ones_in_time(self):
-        with Server() as server:
-            silent = [socket.create_connection(("127.0.0.1", server.metrics), PATIENCE)
-                      for _ in range(4)]
-            time.sleep(0.2)
-            self.assertIn(server.try_raw(b"GET /metrics HTTP/1.0\r\n\r\n"), (b"", None))
-            for s in silent:
-                self.assertEqual(s.recv(1), b"")
-                s.close()
+    def test_slow_askers_do_not_keep_others_out(self):
+        with Server() as server, contextlib.ExitStack() as stack:
+            slow = [stack.enter_context(server.ask()) for _ in range(4)]
+            slow[0].say(b"GET /met")
+            self.assertIn(b"200 OK", server.raw(b"GET /metrics HTTP/1.0\r\n\r\n"))
+            self.assertEqual(slow.pop(0).hears(), b"")  # who had been there for longest, and nobody else
+            for asker in slow:
+                asker.say(b"GET /metrics HTTP/1.0\r\n\r\n")
+                self.assertIn(b"200 OK", asker.hears())
+            self.assertEqual(server.end()[0], 0)
+
+    def test_silent_askers_are_hung_up_on_in_time(self):
+        with Server() as server, contextlib.ExitStack() as stack:
+            for asker in [stack.enter_context(server.ask()) for _ in range(4)]:
+                self.assertEqual(asker.hears(), b"")
             self.assertEqual(server.get("/metrics").status, 200)
+            self.assertEqual(server.end()[0], 0)
+
+    def test_more_askers_than_places_at_once_harm_nothing(self):
+        with Server() as server, contextlib.ExitStack() as stack:
+            askers = [stack.enter_context(server.ask()) for _ in range(100)]
+            for asker in askers:
+                with contextlib.suppress(ConnectionError):
+                    asker.say(b"GET /metrics HTTP/1.0\r\n\r\n")
+            heard = [asker.hears() for asker in askers]
+            self.assertIn(b"200 OK", heard[-1])
             self.assertEqual(server.end()[0], 0)
 
     def test_the_server_ends_though_somebody_is_asking(self):
