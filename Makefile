@@ -9,7 +9,11 @@ SETUP ?=
 ARGS ?=
 TIME ?= 60
 PREFIX ?= /usr/local
+# Every second test sleeps most of its time.
+TESTS_AT_A_TIME ?= $(shell expr 2 '*' $$(nproc))
 export DESTDIR
+# ccache takes part where headers are precompiled only if it is told so.
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .PHONY: help run test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
@@ -19,10 +23,10 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
-	@ninja -C $(BUILD) --quiet servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
+	@ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
 
 test: configure ## build and run the test suite
-	@meson test -C $(BUILD) --print-errorlogs $(ARGS)
+	@meson test -C $(BUILD) --print-errorlogs --num-processes $(TESTS_AT_A_TIME) $(ARGS)
 
 exhaustive: configure ## visit every state of small wheels: half an hour, and gigabytes
 	@meson test -C $(BUILD) --verbose --num-processes 1 --suite long $(ARGS)
@@ -73,7 +77,7 @@ bootstrap: ## install the Debian packages that the build, the tests and the exam
 	@scripts/bootstrap
 
 configure: bootstrap
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled $(SETUP)
+	@scripts/configure $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled $(SETUP)
 
 clean: ## remove the build folder
 	@rm -rf $(BUILD)
