@@ -203,9 +203,9 @@ Test(clock, delays_saturate_and_negative_ones_mean_now) {
     CHECK_EQ(p.t.expires(), end);
     CHECK(timers.next_wakeup() > at(24h * 365 * 200) || !timers.next_wakeup());
     timers.arm_after(p.t, -5s);
-    CHECK_EQ(p.t.expires(), 1);
+    CHECK_EQ(timers.wheel().next_expiry(), 1);
     timers.arm_at(p.t, manual_clock::time_point::min());
-    CHECK_EQ(p.t.expires(), 1);
+    CHECK_EQ(timers.wheel().next_expiry(), 1);
 }
 
 Test(clock, deadlines_before_the_origin_are_past) {

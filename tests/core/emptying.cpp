@@ -10,6 +10,7 @@
 
 #include "support/check.hpp"
 #include "support/meter.hpp"
+#include "support/private_members.hpp"
 #include "tvec/inspect.hpp"
 
 using support::jiffies;
@@ -64,6 +65,31 @@ constexpr std::array<unsigned, 5> upper_levels{1, 2, 3, 4, overflow};
 }  // namespace
 
 // --- the deadline -------------------------------------------------------------------------------
+
+// A loop that is awake moves an eighth of a chunk on each tick, or so much that it takes three
+// eighths of the lap. As the wheel looks at a slot on every 64th arm only, it may begin later by
+// what came after, and then catches up.
+Test(emptying, by_a_loop_that_is_awake_takes_little_on_each_of_many_ticks) {
+    for (const std::size_t n : {1'000, 3'000}) {
+        crowded_slot s(1, n);
+        const jiffies width = geometry::width_of(1), begin = entry - width * 3 / 8;
+        const std::size_t gentle = n * 8 / (3 * width) + 1;
+        meter m(s.wheel);
+        REQUIRE_EQ(m.call(begin - 1), 0);
+        unsigned hurried = 0;
+        for (jiffies t = begin; t <= entry; ++t) hurried += m.call(t) > gentle;
+        CHECK_EQ(moves(s.wheel), n);
+        CHECK_LE(m.worst(), chunk);
+        CHECK_LE(hurried, 1);
+    }
+}
+
+Test(emptying, by_a_loop_that_is_awake_leaves_the_ticks_before_it_begins_idle) {
+    crowded_slot s(1, 10 * chunk);
+    s.wheel.advance(entry - 256);
+    CHECK_LE(entry - 10 * 8 + 1, s.wheel.*member(support::of_wheel::quiet{}));
+    CHECK_LE(s.wheel.*member(support::of_wheel::quiet{}), entry - 9 * 8);
+}
 
 Test(emptying, wakes_a_sleeper_when_a_slot_has_to_begin_and_once_for_each_chunk) {
     for (const unsigned level : upper_levels)

@@ -109,9 +109,11 @@ template <class TickPeriod, class Period> struct conversions {
         using in_units = std::ratio_divide<Unit, Period>;
         const wide delay = in.delay <= 0 ? 0 : scaled<in_units>(static_cast<wide>(in.delay), true);
         const auto deadline = at(plus(in.time, at_most(delay, static_cast<std::uint64_t>(last))));
-        const jiffies now = wheel.wheel().now();
-        const jiffies exact = std::clamp(t.ceil(deadline), now + 1, tvec::never);
+        const jiffies exact = std::min(t.ceil(deadline), tvec::never);
         expect(timer.expires() == exact, "armed for ", timer.expires(), ", exactly ", exact);
+        const jiffies due = std::clamp(exact, wheel.wheel().now() + 1, tvec::never);
+        expect(wheel.wheel().next_expiry().value_or(tvec::never) == due, "due at ",
+               wheel.wheel().next_expiry().value_or(tvec::never), ", exactly ", due);
         const auto start = t.start_of(exact);
         const bool saturated = exact == tvec::never || start.time_since_epoch().count() == last;
         expect(saturated || start >= deadline, "early");
