@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "tvec/detail/core/slot.hpp"
@@ -87,7 +88,8 @@ public:
     template <class F> void for_each(F visit) const {
         for (unsigned s = 0; s < geometry::slots; ++s) {
             const bool is_second_row = geometry::chains_of(s) != row && s % 2 != 0;
-            for_each_in(s, row, [&](const link& l) { visit(s - is_second_row, l); });
+            for_each_in(s, geometry::chains_per_row,
+                        [&](const link& l) { visit(s - is_second_row, l); });
         }
     }
     /// Calls visit(const link&) for all that hangs in slot `s`.
@@ -106,7 +108,7 @@ public:
     owner_tag owner() const noexcept { return owner_; }
 
 private:
-    static constexpr unsigned row = geometry::chains_per_row;
+    static constexpr std::size_t row = geometry::chains_per_row;
     static constexpr unsigned word_bits = geometry::word_bits;
     static constexpr link_count most_counted = static_cast<link_count>(~link_count{0}) / 2;
     static constexpr unsigned shift(unsigned level) noexcept { return geometry::shift_of(level); }
