@@ -158,6 +158,26 @@ Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
     CHECK_EQ(check(wheel), "");
 }
 
+Test(checking, finds_a_timer_in_any_chain_of_a_slot_that_seems_empty) {
+    for (unsigned chain = 0; chain < tvec::geometry::chains_per_row; ++chain) {
+        const auto memory = std::make_unique<support::cleared<timer_wheel>>();
+        timer_wheel& wheel = *memory;
+        const auto before = words_of(wheel);
+        for (auto& gone : support::probes(chain)) wheel.arm_after(gone->t, 100);
+        probe p;
+        wheel.arm_after(p.t, 100);
+        const auto after = words_of(wheel);
+        const auto head = read<std::uint64_t>(p.t, back) & tvec::detail::address_mask;
+        const auto kept = (head - reinterpret_cast<std::uintptr_t>(&wheel)) / sizeof after[0];
+        for (std::size_t i = 0; i < after.size(); ++i)
+            if (i != kept) set_word(wheel, i, before[i]);
+        const std::string fault = check(wheel);
+        for (std::size_t i = 0; i < after.size(); ++i) set_word(wheel, i, after[i]);
+        CHECK(mentions(fault, "more than its count"));
+        CHECK_EQ(check(wheel), "");
+    }
+}
+
 Test(checking, finds_a_tick_that_was_left_out) {
     const auto memory = std::make_unique<support::cleared<timer_wheel>>();
     timer_wheel& wheel = *memory;

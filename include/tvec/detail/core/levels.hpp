@@ -115,8 +115,9 @@ private:
     static std::uint64_t bit_of(unsigned s) noexcept { return std::uint64_t{1} << s % word_bits; }
 
     template <class F> void for_each_in(unsigned s, unsigned chains, F visit) const {
+        const chain* const first = &chain_of(s, 0);
         for (unsigned k = 0; k < chains; ++k)
-            for (const link* l = chain_of(s, k).first(); l != &sentinel_; l = l->next) visit(*l);
+            for (const link* l = first[k].first(); l != &sentinel_; l = l->next) visit(*l);
     }
 
     /// As `next_occupied`, but takes the bits at their word.
