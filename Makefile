@@ -32,7 +32,7 @@ exhaustive: configure ## visit every state of small wheels: half an hour, and gi
 	@meson test -C $(BUILD) --verbose --num-processes 1 --suite long $(ARGS)
 
 fuzz: ## fuzz the wheel and the clock beside their models, for TIME seconds
-	@scripts/fuzz --time $(TIME) $(ARGS)
+	@scripts/fuzz --time "$(TIME)" $(ARGS)
 
 mutants: ## break the library in every way that tests/mutants.toml lists, and run the tests on each
 	@scripts/mutate $(ARGS)

@@ -10,14 +10,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def files(*patterns):
     """What git knows or would add, by pattern, relative to the root."""
-    found = subprocess.run(
+    known = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
-        cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
-    return sorted(name for name in set(found) if name and (ROOT / name).is_file())
+        cwd=ROOT, check=False, capture_output=True, text=True)
+    if known.returncode != 0:
+        finish([f"{ROOT}: {known.stderr.strip()}"])
+    return sorted(name for name in set(known.stdout.split("\n")) if name and (ROOT / name).is_file())
 
 
 def lines_of(page):
-    return (ROOT / page).read_text(encoding="utf-8").split("\n")
+    return (ROOT / page).read_text(encoding="utf-8", errors="replace").split("\n")
 
 
 class Block:

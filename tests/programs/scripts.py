@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Asks the scripts for what they cannot do: each says so in a line, and before it has done anything.
+
+usage: scripts.py SOURCE_FOLDER
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from children import run
+
+SOURCE = pathlib.Path(sys.argv[1])
+
+
+class Scripts(unittest.TestCase):
+    def assert_says(self, done, line, status=2):
+        """It has printed this alone."""
+        self.assertEqual((done.returncode, done.stdout), (status, ""), done)
+        self.assertRegex(done.stderr, rf"\A[^\n]*{line}[^\n]*\n\Z")
+
+    def refused(self, *command, **more):
+        return run(*command, stdout=subprocess.PIPE, **more)
+
+    def copy(self, *names):
+        """A tree of which only these files are there."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for name in names:
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copy(SOURCE / name, folder / name)
+        return folder
+
+
+class Run(Scripts):
+    def start(self, *options):
+        """Where there are no programs, so that it ends when it has read its options."""
+        return self.refused(SOURCE / "scripts/run", *options,
+                            env={**os.environ, "BUILD_DIR": "/no/such"})
+
+    def test_one_server_is_asked_for_and_not_two(self):
+        for options in [["--coroutines", "--shards", "2"], ["--shards", "2", "--coroutines"]]:
+            self.assert_says(self.start(*options), "run: --coroutines and --shards are two servers")
+
+    def test_a_value_may_follow_an_equals_sign(self):
+        for options, server in [(["--seconds=2", "--coroutines"], "coroutine_server"),
+                                (["--shards=2", "--idle-ms=5"], "sharded_server")]:
+            self.assert_says(self.start(*options), f"run: no /no/such/examples/{server}", status=1)
+
+    def test_a_value_that_is_none_is_refused_however_it_is_given(self):
+        for options in [["--seconds=x"], ["--seconds="], ["--seconds", "x"], ["--seconds"],
+                        ["--seconds=1=2"], ["--nothing=1"]]:
+            self.assert_says(self.start(*options), "run: (no option )?'?--")
+
+
+class Fuzz(Scripts):
+    TIMES = ["abc", "-1", "0", "", "1.5", "1 2"]
+
+    def test_a_time_that_is_none_is_refused_before_anything_is_installed_or_built(self):
+        folder = self.copy("scripts/fuzz", "Makefile")
+        for time in self.TIMES:
+            self.assert_says(self.refused(folder / "scripts/fuzz", "--time", time), "fuzz: --time takes")
+            done = self.refused("make", "-C", folder, "--no-print-directory", "fuzz", f"TIME={time}")
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn("fuzz: --time takes", done.stderr.splitlines()[0])
+        self.assert_says(self.refused(folder / "scripts/fuzz", "--time"), "fuzz: --time takes")
+
+
+class Paths(Scripts):
+    def test_the_single_header_cannot_be_where_there_is_no_folder(self):
+        amalgamate = SOURCE / "scripts/amalgamate"
+        for options in [["/no/such/file"], [os.devnull, "--depfile", "/no/such/file"]]:
+            self.assert_says(self.refused(amalgamate, *options), "/no/such/file: No such file", status=1)
+        self.assertEqual(self.refused(amalgamate, "--depfile", os.devnull).returncode, 2)
+
+    def test_the_single_header_is_not_made_of_what_is_missing(self):
+        folder = self.copy("scripts/amalgamate", "LICENSE")
+        self.assert_says(self.refused(folder / "scripts/amalgamate"), "tvec.hpp: No such file", status=1)
+
+    def test_pages_are_read_where_git_knows_them(self):
+        folder = self.copy("scripts/links", "scripts/markdown.py")
+        self.assert_says(self.refused(folder / "scripts/links", env={**os.environ, "GIT_DIR": "/no"}),
+                         "not a git repository", status=1)
+
+    def test_links_to_what_is_missing_or_has_no_headings(self):
+        folder = self.copy("scripts/links", "scripts/markdown.py")
+        if not shutil.which("git"):
+            self.skipTest("no git here")
+        self.assertEqual(self.refused("git", "init", "--quiet", folder).returncode, 0)
+        for link in ["gone.md", "gone.md#x", "scripts#x", "/#x", "page.md#x"]:
+            (folder / "page.md").write_text(f"[a link]({link})\n", encoding="utf-8")
+            self.assert_says(self.refused(folder / "scripts/links"), "page.md:1: ", status=1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
