@@ -89,7 +89,7 @@ private:
 // Until the client says nothing for too long, does not take its echo, or goes.
 task<> server::talk(std::uint64_t id, std::shared_ptr<stream> client) {
     const milliseconds write(options_.write_ms);
-    while (true) {
+    for (std::uint64_t echoes = 0;; ++echoes) {
         const auto heard = co_await hear_from(client);
         if (!heard) ++totals_.idle_closes;
         if (!heard || *heard <= 0) break;
@@ -98,7 +98,10 @@ task<> server::talk(std::uint64_t id, std::shared_ptr<stream> client) {
         const auto size = static_cast<std::uint32_t>(*heard);
         const auto taken = co_await tvec::with_timeout(timers_, echo(client, size), write);
         if (!taken) woken(write_end), ++totals_.write_closes;
-        if (!taken || !*taken) break;
+        if (!taken || !*taken) {
+            totals_.unread += echoes;
+            break;
+        }
     }
     ended_.push_back(id);
 }
@@ -259,6 +262,7 @@ int server::print_summary() {
     print_line("echoes", fmt::format("{}, {:.0f}/s, {:.1f} MB", totals_.echoes,
                                      static_cast<double>(totals_.echoes) / ran,
                                      static_cast<double>(totals_.bytes) * 1e-6));
+    print_line("not read", fmt::format("{} of these", totals_.unread));
     print_line("idle closes", totals_.idle_closes);
     print_line("stalled writes closed", totals_.write_closes);
     print_line("requests", fmt::format("{} at the end", requests_.in_flight()));

@@ -21,6 +21,7 @@ struct echo_totals {
     std::uint64_t accepted = 0;
     std::uint64_t closed = 0;
     std::uint64_t echoes = 0;
+    std::uint64_t unread = 0;  // of these: sent to who did not read any more in the end
     std::uint64_t bytes = 0;
     std::uint64_t idle_closes = 0;
     std::uint64_t write_closes = 0;
@@ -77,6 +78,7 @@ private:
     echo_home& home_;
     std::uint64_t tag_;
     descriptor socket_;
+    std::uint64_t echoes_ = 0;
     bool sending_ = false;
     bool closing_ = false;
     std::uint32_t filled_ = 0;
@@ -100,6 +102,7 @@ inline connection::connection(echo_home& home, int fd)
 inline connection::~connection() {
     cancel_timers();
     ++home_.count.closed;
+    if (sending_) home_.count.unread += echoes_;
 }
 
 inline void connection::receive() {
@@ -136,6 +139,7 @@ inline bool connection::sent(int result) {
     }
     home_.books.cancel(write_, write_deadline_);
     ++home_.count.echoes;
+    ++echoes_;
     receive();
     return true;
 }

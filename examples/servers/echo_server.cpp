@@ -256,6 +256,7 @@ int server::print_summary() {
     print_line("echoes", fmt::format("{}, {:.0f}/s, {:.1f} MB", totals_.echoes,
                                      static_cast<double>(totals_.echoes) / ran,
                                      static_cast<double>(totals_.bytes) * 1e-6));
+    print_line("not read", fmt::format("{} of these", totals_.unread));
     print_line("idle closes", totals_.idle_closes);
     print_line("stalled writes closed", totals_.write_closes);
     print_line("timers armed", books_.armed());

@@ -46,7 +46,6 @@ struct totals {
     std::uint64_t echoes = 0;
     std::uint64_t wrong_echoes = 0;
     std::uint64_t late_echoes = 0;
-    std::uint64_t unheard = 0;  // messages whose echoes nobody reads
     std::uint64_t refused = 0;
     int last_refusal = 0;  // its errno
     std::uint64_t silent_closed = 0;
@@ -245,7 +244,6 @@ void client::sent(int result) {
     done_ += static_cast<std::uint32_t>(result);
     if (done_ < length_) return send();
     if (manner_ == manner::half_open) {  // and on, without ever reading
-        ++load_.count().unheard;
         done_ = 0;
         length_ = longest;
         return send();
@@ -387,8 +385,6 @@ int load::print_summary() {
                fmt::format("{} times, {} refused", totals_.connected, totals_.refused));
     print_line("echoes", fmt::format("{}, {} wrong, {} too late", totals_.echoes,
                                      totals_.wrong_echoes, totals_.late_echoes));
-    print_line("unread",
-               fmt::format("echoes of {} messages of half-open clients", totals_.unheard));
     print_line("thrown out",
                fmt::format("{} silent, {} half open, {} talking", totals_.silent_closed,
                            totals_.half_open_closed, totals_.talkers_closed));

@@ -446,6 +446,7 @@ void print(const std::string& name, results& r) {
                            r.echo.leaked(), r.echo.idle_closes, r.echo.write_closes));
     print_line("echoes", fmt::format("{}, {:.0f}/s", r.echo.echoes,
                                      static_cast<double>(r.echo.echoes) / r.seconds));
+    print_line("not read", fmt::format("{} of these", r.echo.unread));
     print_line("leases asked for",
                fmt::format("{}: {} expired, {} cancelled, {} unanswered, {} mixed up", r.asked,
                            r.answered.count(), r.cancelled, r.unanswered, r.mixed_up));
