@@ -8,6 +8,7 @@
 
 #include "../examples/support/command_line.hpp"
 #include "../examples/support/program.hpp"
+#include "clocked_exercises.hpp"
 #include "exercises.hpp"
 #include "machine.hpp"
 #include "perf_counters.hpp"
@@ -52,9 +53,10 @@ counts empty_batches(const options& o, const plan& p) {
     });
 }
 
-counts batches_of(const options& o, const plan& p, const exercise::named& e) {
+template <class Exercise>
+counts batches_of(const options& o, const plan& p, const typename Exercise::named& e) {
     return time_batches(o, p, [&](const plan& what) {
-        exercise wheel(what);
+        Exercise wheel(what);
         (wheel.*e.prepare)();
         const std::uint64_t begin = tsc_begin();
         (wheel.*e.run)(what.size());
@@ -62,26 +64,37 @@ counts batches_of(const options& o, const plan& p, const exercise::named& e) {
     });
 }
 
-void print_times(const options& o, const plan& p) {
-    const double cycle = counts_per_core_cycle();
-    const double nanoseconds = nanoseconds_per_count();
-    const std::uint64_t empty = empty_batches(o, p)[o.batches / 2];
-    fmt::print("TSC {:.3f} GHz, core {:.3f} GHz ({:.4f} counts per cycle); an empty measurement "
-               "takes {} counts and is subtracted\n"
-               "per operation, in batches of {}\n\n",
-               1 / nanoseconds, 1 / (nanoseconds * cycle), cycle, empty, p.size());
-    fmt::print("{:<16}{:>12}{:>12}{:>10}{:>10}\n", "", "cycles, min", "cycles, p50", "ns, min",
-               "ns, p50");
-    for (const auto& e : exercise::all) {
-        const counts all = batches_of(o, p, e);
+// What counts of the TSC mean.
+struct scale {
+    double cycle = counts_per_core_cycle();
+    double nanoseconds = nanoseconds_per_count();
+    std::uint64_t empty;  // what a measurement takes in which nothing is done
+};
+
+template <class Exercise> void print_each(const options& o, const plan& p, const scale& s) {
+    for (const auto& e : Exercise::all) {
+        const counts all = batches_of<Exercise>(o, p, e);
         const auto each = [&](std::uint64_t batch) {
-            return static_cast<double>(batch - std::min(batch, empty)) /
+            return static_cast<double>(batch - std::min(batch, s.empty)) /
                    static_cast<double>(p.size());
         };
         const double least = each(all.front()), median = each(all[all.size() / 2]);
-        fmt::print("{:<16}{:>12.2f}{:>12.2f}{:>10.2f}{:>10.2f}\n", e.name, least / cycle,
-                   median / cycle, least * nanoseconds, median * nanoseconds);
+        fmt::print("{:<16}{:>12.2f}{:>12.2f}{:>10.2f}{:>10.2f}\n", e.name, least / s.cycle,
+                   median / s.cycle, least * s.nanoseconds, median * s.nanoseconds);
     }
+}
+
+void print_times(const options& o, const plan& p) {
+    const scale s{.empty = empty_batches(o, p)[o.batches / 2]};
+    fmt::print("TSC {:.3f} GHz, core {:.3f} GHz ({:.4f} counts per cycle); an empty measurement "
+               "takes {} counts and is subtracted\n"
+               "per operation, in batches of {}\n\n",
+               1 / s.nanoseconds, 1 / (s.nanoseconds * s.cycle), s.cycle, s.empty, p.size());
+    fmt::print("{:<16}{:>12}{:>12}{:>10}{:>10}\n", "", "cycles, min", "cycles, p50", "ns, min",
+               "ns, p50");
+    print_each<exercise>(o, p, s);
+    fmt::print("\npush back on a wheel with a clock\n");
+    print_each<clocked_exercise>(o, p, s);
 }
 
 // What a counter that is available counts.

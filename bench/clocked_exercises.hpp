@@ -1,0 +1,73 @@
+// Push-backs on a wheel with a clock, ready to be repeated as those of exercises.hpp are: what the
+// reading of the clock costs, and one reading for many.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "plan.hpp"
+#include "tvec/clocked_wheel.hpp"
+
+namespace bench {
+
+class clocked_exercise {
+public:
+    explicit clocked_exercise(const plan& p) : order_(p.other_order), timers_(p.size()) {}
+
+    struct named {
+        std::string_view name;
+        void (clocked_exercise::*prepare)();
+        void (clocked_exercise::*run)(std::size_t n);
+    };
+    static const std::array<named, 4> all;
+
+private:
+    static constexpr std::chrono::milliseconds timeout{plan::longest};
+    static constexpr std::size_t batch = 32;  // what a loop reaps at a time
+
+    void arm_all() {
+        for (tvec::timer& t : timers_) wheel_.arm_after(t, timeout);
+    }
+
+    void read_the_clock(std::size_t n) {
+        for (std::size_t i = 0; i < n; ++i) {
+            auto now = decltype(wheel_)::clock::now();
+            asm volatile("" : : "g"(&now) : "memory");
+        }
+    }
+
+    void push_back_from_now(std::size_t n) {
+        for (std::size_t i = 0; i < n; ++i) wheel_.arm_after(timers_[order_[i]], timeout);
+    }
+
+    void push_back_in_batches(std::size_t n) {
+        for (std::size_t i = 0; i < n;) {
+            const auto deadline = wheel_.after(timeout);
+            for (const std::size_t end = std::min(i + batch, n); i < end; ++i)
+                wheel_.arm_at(timers_[order_[i]], deadline);
+        }
+    }
+
+    void push_back_by_ticks(std::size_t n) {
+        const tvec::jiffies tick = wheel_.ticks().ceil(wheel_.after(timeout));
+        for (std::size_t i = 0; i < n; ++i) wheel_.wheel().arm_at(timers_[order_[i]], tick);
+    }
+
+    const std::vector<std::uint32_t>& order_;
+    std::vector<tvec::timer> timers_;
+    tvec::clocked_wheel<> wheel_;
+};
+
+inline constexpr std::array<clocked_exercise::named, 4> clocked_exercise::all{{
+    {"clock", &clocked_exercise::arm_all, &clocked_exercise::read_the_clock},
+    {"arm_after", &clocked_exercise::arm_all, &clocked_exercise::push_back_from_now},
+    {"batches of 32", &clocked_exercise::arm_all, &clocked_exercise::push_back_in_batches},
+    {"in ticks", &clocked_exercise::arm_all, &clocked_exercise::push_back_by_ticks},
+}};
+
+}  // namespace bench
