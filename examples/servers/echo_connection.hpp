@@ -43,6 +43,7 @@ struct echo_home {
     const stall_watch<timers>& stalls;
     std::chrono::milliseconds idle;   // a connection that says nothing for this long is closed
     std::chrono::milliseconds write;  // and one that does not take its echo for this long
+    time_point heard{};               // when what has completed was reaped, all of it together
     echo_totals count{};
     std::uint64_t next_tag = 1024;  // of a connection; smaller ones are the server's own
 };
@@ -96,7 +97,7 @@ private:
 inline connection::connection(echo_home& home, int fd)
     : home_(home), tag_(home.next_tag++), socket_(fd) {
     set_up_client(fd);
-    home_.books.arm(idle_, idle_deadline_, home_.idle);
+    home_.books.arm_at(idle_, idle_deadline_, home_.heard + home_.idle);
 }
 
 inline connection::~connection() {
@@ -123,8 +124,10 @@ inline bool connection::received(int result) {
     chance_.renew();
     filled_ = static_cast<std::uint32_t>(result);
     written_ = 0;
-    home_.books.arm(idle_, idle_deadline_, home_.idle);  // a push-back: one store
-    home_.books.arm(write_, write_deadline_, home_.write);
+    // [heard]
+    home_.books.arm_at(idle_, idle_deadline_, home_.heard + home_.idle);  // a push-back: one store
+    home_.books.arm_at(write_, write_deadline_, home_.heard + home_.write);
+    // [heard]
     send();
     return true;
 }

@@ -194,6 +194,7 @@ void shard::turn() {
 }
 
 unsigned shard::hear() {
+    home_.heard = example::timers::clock::now();
     const unsigned heard = ring_.reap(
         [this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
     read_mail();

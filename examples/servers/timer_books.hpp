@@ -29,8 +29,12 @@ public:
     }
 
     void arm(tvec::timer& t, time_point& deadline, std::chrono::milliseconds delay) {
+        arm_at(t, deadline, timers::clock::now() + delay);
+    }
+
+    void arm_at(tvec::timer& t, time_point& deadline, time_point at) {
         look_after(t, deadline);
-        deadline = timers::clock::now() + delay;
+        deadline = at;
         const bool was_pending = timers_.arm_at(t, deadline);
         if (recorder_) recorder_->armed(t, now());
         ++(was_pending ? pushed_back_ : armed_);
