@@ -40,7 +40,7 @@ mutants: ## break the library in every way that tests/mutants.toml lists, and ru
 coverage: ## count which lines and branches of the library the tests reach
 	@scripts/coverage $(ARGS)
 
-bench: ## measure every operation beside what people use now: libuv, libev, Asio, ...; 5 minutes
+bench: ## measure every operation beside what people use now: libuv, libev, Asio, ...; 7 minutes
 	@scripts/bench --netty $(ARGS)
 
 bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: hours

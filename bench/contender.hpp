@@ -5,7 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "loops.hpp"
 #include "recording.hpp"
+#include "requests.hpp"
 #include "workloads.hpp"
 
 namespace bench {
@@ -18,6 +20,9 @@ enum scenario {
     firing,
     firing_when_due,
     serving_connections,
+    living_shortly,
+    answering,
+    answering_from_pool,
     all_scenarios
 };
 
@@ -26,6 +31,7 @@ struct contender {
     std::array<figures (*)(const stage&), all_scenarios> play;
     durations (*ticks_while_expiring)(const stage&);
     durations (*ticks_of_server)(const stage&);
+    durations (*calls_of_loop)(const stage&, const loop&);
     single_operations (*order_timeouts)(const stage&);
     double (*replay)(const stage&, const recording&);
     double (*serve_day)(const stage&, const day&);
@@ -52,9 +58,11 @@ template <structure A> constexpr contender contender_of() {
             {perform_scenario<A, live<A>>, perform_scenario<A, rearm<A>>,
              perform_scenario<A, push_back<A>>, perform_scenario<A, wait<A>>,
              perform_scenario<A, expire<A>>, perform_scenario<A, expire_awake_when_due<A>>,
-             perform_scenario<A, serve<A>>},
+             perform_scenario<A, serve<A>>, perform_scenario<A, live_shortly<A>>,
+             perform_scenario<A, request<A>>, perform_scenario<A, request_from_pool<A>>},
             perform<A, ticks_while_expiring<A>>,
             perform<A, ticks_of_server<A>>,
+            perform<A, calls_of_loop<A>, loop>,
             perform<A, order_timeouts<A>>,
             perform<A, replay<A>, recording>,
             perform<A, serve_day<A>, day>};

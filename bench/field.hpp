@@ -10,7 +10,11 @@
 // and, where the structure can do it,
 //   next_wakeup()    the tick until which its loop may sleep
 //   adopt(node&), release(node&)   make a node ready before it is armed, and give it up afterwards;
-//                                  never measured
+//                                  measured only where timers are made and destroyed
+//   discard(Owner*)  release the node that an object begins with, and delete the object when the
+//                    structure has done with it
+//   leaves_entries   there, if it may look at a node after it was cancelled, which so may not be
+//   freed
 // Firing says so: seen.note(node, now).
 #pragma once
 
@@ -79,6 +83,16 @@ concept adopts = requires(A a, typename A::node n) {
     a.release(n);
 };
 
+template <class A>
+concept discards = requires(A a, typename A::node* n) {
+    a.discard(n);
+};
+
+template <class A>
+concept leaves_entries = requires {
+    A::leaves_entries;
+};
+
 // What a run needs besides a structure.
 struct stage {
     const plan& what;
@@ -98,8 +112,7 @@ public:
     explicit field(const stage& s)
         : plan_(s.what), herd_(s.where, plan_.size()), structure_(std::make_unique<A>()) {
         seen.restart(herd_.first());
-        if constexpr (adopts<A>)
-            for (std::size_t i = 0; i < size(); ++i) structure_->adopt(herd_[i]);
+        adopt_all();
     }
     ~field() {
         if constexpr (adopts<A>)
@@ -134,8 +147,28 @@ public:
     void arm_all_for(std::uint64_t tick) {
         each(plan_.other_order, [tick](A& w, node& n, std::size_t) { w.arm(n, tick); });
     }
+    void arm_all_in_memory_order() {
+        A& w = *structure_;
+        auto* const objects = herd_.first();
+        const std::uint64_t now = w.now();
+        const std::vector<std::uint32_t>& delays = plan_.delays;
+        for (std::size_t i = 0; i < delays.size(); ++i) w.arm(objects[i].node, now + delays[i]);
+    }
     void cancel_all() {
         each(plan_.other_order, [](A& w, node& n, std::size_t) { w.cancel(n); });
+    }
+
+    // Nothing may be done with them until make_all.
+    void destroy_all() {
+        each(plan_.other_order, [](A& w, node& n, std::size_t) {
+            w.cancel(n);
+            if constexpr (adopts<A>) w.release(n);
+            std::destroy_at(&n);
+        });
+    }
+    void make_all() {
+        for (std::size_t i = 0; i < size(); ++i) std::construct_at(&herd_[i]);
+        adopt_all();
     }
 
     // By the structure and for the timers in it, since there is this field.
@@ -158,6 +191,11 @@ public:
     static constexpr std::uint64_t far_away = start + 10'000'000;
 
 private:
+    void adopt_all() {
+        if constexpr (adopts<A>)
+            for (std::size_t i = 0; i < size(); ++i) structure_->adopt(herd_[i]);
+    }
+
     const double allocated_before_ = allocated_bytes();
     const plan& plan_;
     herd<node> herd_;

@@ -16,6 +16,16 @@ public:
         return each(s, [](node& n, std::uint64_t at) { n.expires = at; });
     }
 
+    // The same in the order of memory.
+    static double store_in_memory_order(const stage& s) {
+        herd<node> objects(s.where, s.what.size());
+        const long_stopwatch watch;
+        for (std::size_t i = 0; i < objects.size(); ++i)
+            objects[i].expires = start + s.what.delays[i];
+        asm volatile("" : : : "memory");
+        return watch.nanoseconds() / static_cast<double>(objects.size());
+    }
+
     // One load, compare and store: what a push-back cannot do without.
     static double load_compare_store(const stage& s) {
         return each(s, [](node& n, std::uint64_t at) {

@@ -29,13 +29,18 @@ struct event {
 
 constexpr std::array<event, all_figures> events{{
     {living, arming, "arm unlinked", "ns", floors::store},
+    {living_shortly, arming_in_memory_order, "arm in memory order", "ns",
+     floors::store_in_memory_order},
     {living, arming_cancelled, "arm cancelled later", "ns", floors::load_compare_store},
     {living, cancelling, "cancel", "ns", floors::load_compare_store},
+    {living_shortly, destroying, "cancel and destroy", "ns"},
     {rearming_and_asking, rearming, "re-arm random", "ns"},
     {keeping_alive, pushing_back, "push back", "ns", floors::load_compare_store},
     {firing, expiring, "expire", "ns", floors::fire_sorted},
     {firing_when_due, expiring_when_due, "expire due ticks only", "ns", floors::fire_sorted},
     {serving_connections, serving, "mixed server", "ns", floors::serve_nothing},
+    {answering, requesting, "request", "ns"},
+    {answering_from_pool, requesting_from_pool, "request from pool", "ns"},
     {waiting, idling, "idle tick", "ns"},
     {waiting, jumping, "jump 1e6 ticks", "ns"},
     {rearming_and_asking, asking, "next wake-up", "ns"},
@@ -56,8 +61,9 @@ constexpr std::array<quantile, 6> tick_quantiles{{{"p50", 0.5},
                                                   {"p99.9", 0.999},
                                                   {"p99.99", 0.9999},
                                                   {"worst", 1.0}}};
-constexpr std::array<quantile, 3> operation_quantiles{
-    {{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}}};
+constexpr std::array<quantile, 1> loop_quantiles{{{"worst", 1.0}}};
+constexpr std::array<quantile, 4> operation_quantiles{
+    {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}};
 
 // All works with one number of timers.
 class tournament {
@@ -74,9 +80,15 @@ public:
             for (unsigned s = 0; s < all_scenarios; ++s) hold(static_cast<scenario>(s));
             if (wanted("expiry tick")) hold_ticks("expiry tick", &contender::ticks_while_expiring);
             if (wanted("server tick")) hold_ticks("server tick", &contender::ticks_of_server);
+            for (const loop& l : loops)
+                if (wanted(l.name)) hold_loop(l);
             if (wanted("order")) hold_orders();
         }
-        for (const auto& [what, least] : least_ticks_) report_ticks(what.first, what.second, least);
+        report_least(least_ticks_, tick_quantiles);
+        for (const loop& l : loops)  // so that the table has their order
+            if (wanted(l.name))
+                report_.row(fmt::format("{} worst", l.name), "us", plan_.size(), true);
+        report_least(least_calls_, loop_quantiles);
         fmt::print(stderr, "\n");
     }
 
@@ -151,6 +163,15 @@ private:
         }
     }
 
+    void hold_loop(const loop& l) {
+        agreement all(l.name);
+        for (const contender& c : contenders()) {
+            keep_least(least_calls_[{l.name, std::string(c.name)}],
+                       c.calls_of_loop(stage_of(true), l));
+            all.require_equal(c.name);
+        }
+    }
+
     void hold_orders() {
         agreement all("orders");
         for (const contender& c : contenders()) {
@@ -165,8 +186,12 @@ private:
             .add(floors::empty_measurement(stage_of(false)));
     }
 
-    void report_ticks(const std::string& name, const std::string& who, durations least) {
-        add_quantiles(name, "us", who, least, tick_quantiles, 1e3);
+    // By work and structure, in the order of calls.
+    using least_durations = std::map<std::pair<std::string, std::string>, durations>;
+
+    template <class Quantiles> void report_least(least_durations& all, const Quantiles& quantiles) {
+        for (auto& [what, least] : all)
+            add_quantiles(what.first, "us", what.second, least, quantiles, 1e3);
     }
 
     template <class Quantiles>
@@ -193,7 +218,8 @@ private:
     report& report_;
     plan plan_;
     ground ground_;
-    std::map<std::pair<std::string, std::string>, durations> least_ticks_;  // by work and structure
+    least_durations least_ticks_;
+    least_durations least_calls_;
 };
 
 }  // namespace bench

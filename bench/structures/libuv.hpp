@@ -37,6 +37,10 @@ struct libuv_adapter {
 
     void adopt(node& n) { uv_timer_init(&loop_, &n.timer); }
     void release(node& n) { uv_close(reinterpret_cast<uv_handle_t*>(&n.timer), nullptr); }
+    template <class Owner> void discard(Owner* o) {
+        uv_close(reinterpret_cast<uv_handle_t*>(o),
+                 [](uv_handle_t* t) { delete reinterpret_cast<Owner*>(t); });
+    }
 
     libuv_adapter() {
         set_virtual_time(start);

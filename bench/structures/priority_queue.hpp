@@ -12,6 +12,7 @@ namespace bench {
 
 struct priority_queue_adapter {
     static constexpr const char* name = "pqueue";
+    static constexpr bool leaves_entries = true;
 
     struct node {
         std::uint64_t generation = 0;  // 0: not pending
