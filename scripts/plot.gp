@@ -83,6 +83,22 @@ do for [kind in "expiry server"] {
         for [who in "tvec"] quantiles(work, who) using 0:1 @draw ps 0.8 notitle
 }
 
+# --- loops.svg ------------------------------------------------------------------------------------
+worst_calls(who) = sprintf("< awk -F, '$1 ~ /^loop .* worst$/ && $2 == %d && $4 == \"%s\" {print $5}' '%s'", largest, who, csv)
+measured = ""
+do for [who in present] { if (has(worst_calls(who))) { measured = measured." ".who } }
+if (measured ne "") {
+    set output folder."/loops.svg"
+    set title sprintf("The worst call of a loop while %d keepalives wait", largest) font ",16"
+    set xtics ("sleeps until\nthe next wake-up" 0, "every\n2 ticks" 1, "every\n5 ticks" 2, "every\n10 ticks" 3, "every\n100 ticks" 4)
+    set xrange [-0.3:4.2]
+    set bmargin 4
+    set ylabel "microseconds"
+    plot for [who in measured] worst_calls(who) using 0:1 @draw ps 0.8 title who, \
+        for [who in "tvec"] worst_calls(who) using 0:1 @draw ps 0.8 notitle
+    set bmargin 2.5
+}
+
 memory_of(who) = sprintf("< awk -F, '$1 == \"memory per timer\" && $2 == %d && $4 == \"%s\" {print $5}' '%s'", largest, who, csv)
 measured = ""
 do for [who in present] { if (has(memory_of(who))) { measured = measured." ".who } }
