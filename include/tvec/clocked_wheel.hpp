@@ -30,8 +30,11 @@ public:
     using duration = typename Ticks::duration;      ///< in units of the clock
     using time_point = typename Ticks::time_point;  ///< of the clock
 
-    /// An empty wheel. Tick 0 begins at the origin of `ticks`, by default now.
-    explicit clocked_wheel(Ticks ticks = Ticks{}) noexcept : ticks_(ticks), wheel_(ticks.now()) {}
+    /// An empty wheel. Tick 0 begins now.
+    clocked_wheel() noexcept : clocked_wheel(Ticks{}) {}
+
+    /// An empty wheel. Tick 0 begins at the origin of `ticks`.
+    explicit clocked_wheel(Ticks ticks) noexcept : ticks_(ticks), wheel_(ticks.now()) {}
 
     // --- arm: as in timer_wheel; each returns whether the timer was pending before --------------
 

@@ -106,8 +106,11 @@ template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock
     using duration = typename Clock::duration;      ///< in units of the clock
     using time_point = typename Clock::time_point;  ///< of the clock
 
-    /// Tick 0 begins at `origin`, by default now.
-    explicit tick_clock(time_point origin = Clock::now()) noexcept : origin_(origin) {}
+    /// Tick 0 begins now.
+    tick_clock() noexcept : tick_clock(Clock::now()) {}
+
+    /// Tick 0 begins at `origin`.
+    explicit tick_clock(time_point origin) noexcept : origin_(origin) {}
 
     /// The tick we are in: what `advance` is to be called with.
     jiffies now() const noexcept { return floor(Clock::now()); }

@@ -63,8 +63,11 @@ public:
         std::uint64_t clock_backward = 0;  ///< calls of `advance` for a tick before now()
     };
 
+    /// An empty wheel whose time is 0. O(slots).
+    timer_wheel() noexcept : timer_wheel(0) {}
+
     /// An empty wheel whose time is `now`, at most never-1. O(slots).
-    explicit timer_wheel(jiffies now = 0) noexcept;
+    explicit timer_wheel(jiffies now) noexcept;
 
     /// Leaves the timers that hang in it not pending. O(timers). Must not be called from one of
     /// its own callbacks, nor from the visitor of `drain`: that ends the program (std::terminate).

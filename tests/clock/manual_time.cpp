@@ -38,7 +38,26 @@ std::vector<jiffies> history(unsigned seed) {
     return fired;
 }
 
+template <class T>
+concept made_of_nothing = requires(void (*take)(const T&)) {
+    take({});
+};
+
 }  // namespace
+
+Test(manual_time, aggregates_may_hold_a_clock_and_its_wheel) {
+    using ticks = tvec::tick_clock<std::chrono::milliseconds, manual_clock>;
+    static_assert(made_of_nothing<ticks> && made_of_nothing<tvec::clocked_wheel<ticks>>);
+    struct loop {
+        tvec::clocked_wheel<ticks> timers;
+        int turns = 0;
+    };
+    manual_clock::set(manual_clock::time_point(7ms));
+    loop l{.turns = 3};
+    CHECK_EQ(l.turns, 3);
+    CHECK(l.timers.ticks().origin() == manual_clock::now());
+    CHECK_EQ(l.timers.wheel().now(), 0);
+}
 
 Test(manual_time, hopping_from_wakeup_to_wakeup_fires_everything_at_its_tick) {
     tvec::timer_wheel wheel(1'000'000);

@@ -24,6 +24,29 @@ Test(lifetime, a_fresh_timer_is_not_pending) {  // T1
     CHECK(!without_a_constructor_call.cancel());
 }
 
+namespace {
+
+// Made of {}, which no explicit constructor allows. For members that an aggregate leaves out, g++
+// allows it nonetheless, and clang does not.
+template <class T>
+concept made_of_nothing = requires(void (*take)(const T&)) {
+    take({});
+};
+
+}  // namespace
+
+Test(lifetime, aggregates_may_hold_a_wheel) {
+    static_assert(made_of_nothing<timer_wheel> && made_of_nothing<tvec::timer>);
+    struct loop {
+        timer_wheel wheel;
+        int turns = 0;
+    };
+    const loop l{.turns = 3};
+    const timer_wheel several[2] = {};
+    CHECK_EQ(l.turns, 3);
+    CHECK_EQ(l.wheel.now() + several[1].now(), 0);
+}
+
 Test(lifetime, a_timer_without_a_callback_just_stops_being_pending) {  // T2
     timer_wheel wheel;
     tvec::timer none, null{nullptr};
