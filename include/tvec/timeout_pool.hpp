@@ -34,7 +34,8 @@ namespace tvec {
 ///
 /// **From inside a function** (its copy or move constructor, its destructor, the hook, a visitor)
 /// everything may be called, about the timeout itself and about those due in the same tick, but the
-/// pool may not be destroyed: that ends the program (std::terminate).
+/// pool may not be destroyed: that is said in one line on the standard error output, and ends the
+/// program (std::terminate).
 ///
 /// **What a function throws** is contained: counted, and given to the hook if there is one. The
 /// others fire all the same. A periodic timeout goes on.

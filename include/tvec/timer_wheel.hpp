@@ -70,7 +70,8 @@ public:
     explicit timer_wheel(jiffies now) noexcept;
 
     /// Leaves the timers that hang in it not pending. O(timers). Must not be called from one of
-    /// its own callbacks, nor from the visitor of `drain`: that ends the program (std::terminate).
+    /// its own callbacks, nor from the visitor of `drain`: that is said on the standard error
+    /// output, in one line, and ends the program (std::terminate).
     ~timer_wheel();
 
     timer_wheel(const timer_wheel&) = delete;

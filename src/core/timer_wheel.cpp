@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <exception>
 #include <utility>
+
+#include "tvec/detail/core/broken_promise.hpp"
 
 namespace tvec {
 
@@ -43,7 +44,9 @@ timer_wheel::timer_wheel(jiffies now) noexcept
     : now_(std::min(now, never - 1)), levels_(number_.tag()) {}
 
 timer_wheel::~timer_wheel() {
-    if (running_) std::terminate();
+    if (running_)
+        detail::broken_promise("a timer_wheel is destroyed by one of its own callbacks, or by the "
+                               "visitor of its drain(): it must outlive them");
     levels_.pop_all([](detail::link&) {});
 }
 

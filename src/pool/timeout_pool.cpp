@@ -2,6 +2,7 @@
 #include <exception>
 #include <utility>
 
+#include "tvec/detail/core/broken_promise.hpp"
 #include "tvec/detail/pool/timeout_core.hpp"
 
 namespace tvec::detail {
@@ -22,7 +23,9 @@ template <class F> void timeout_core::for_each_armed(F visit) {
 }
 
 timeout_core::~timeout_core() {
-    if (in_user_code_ + claimed_ != 0) std::terminate();
+    if (in_user_code_ + claimed_ != 0)
+        broken_promise("a timeout_pool is destroyed by one of its own functions, by its exception "
+                       "hook, or by the visitor of its stop(): it must outlive them");
     stopped_ = true;
     for_each_armed([this](timeout_node& n) {
         disarm(n);

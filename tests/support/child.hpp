@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <utility>
 
 #include "support/check.hpp"
@@ -31,6 +33,29 @@ template <class F> pid_t start_child(F body) {
 inline bool ended_well(pid_t child) {
     int status = 0;
     return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// What a process that runs `body` has said on stderr when SIGABRT ended it; else why it says
+// nothing.
+template <class F> std::string last_words(F body) {
+    int ends[2];
+    if (pipe(ends) != 0) return "no pipe";
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        body();
+        _exit(0);
+    }
+    close(ends[1]);
+    std::string said;
+    char part[256];
+    for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;)
+        said.append(part, static_cast<std::size_t>(n));
+    close(ends[0]);
+    int status = 0;
+    const bool aborted =
+        waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+    return aborted ? said : "has not aborted";
 }
 
 }  // namespace support
