@@ -68,6 +68,9 @@ struct boottime_clock {
 };
 
 /// A clock that moves when a test says so. Each thread has its own; it starts at 0.
+///
+/// A shared library that hides its symbols (-fvisibility=hidden, or the single header, which hides
+/// them itself) has a clock of its own, which the program's `set` and `advance` do not move.
 struct manual_clock {
     /// What std::chrono asks of a clock.
     /// @{

@@ -1,5 +1,7 @@
 #include "tvec/detail/core/wheel_number.hpp"
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <bit>
@@ -9,32 +11,63 @@ namespace tvec::detail {
 namespace {
 
 constexpr unsigned word_bits = 64;
+/// Of the 64 numbers of a key, those that are given out: neither `nobody` nor `unused` nor
+/// `shared`.
+constexpr std::uint64_t usable = 0x3fff'ffff'ffff'fffe;
+constexpr unsigned most_keys_held = 64;  // C libraries have 128, or 1024
 
-/// One bit per number. `nobody`, `unused` and `shared` are never given out.
+/// A word per key, a bit per number. The word is not 0 as long as this copy of the library holds
+/// the key for the numbers that it has given out; no other copy gives them out meanwhile.
 class numbers {
 public:
     std::uint16_t claim() noexcept {
-        for (unsigned w = 0;; ++w) {  // ends in the last word, which is never full
-            std::uint64_t bits = taken_[w].load(std::memory_order_relaxed);
-            while (~bits != 0) {
-                const auto bit = static_cast<unsigned>(std::countr_one(bits));
-                const unsigned number = w * word_bits + bit;
-                if (number >= wheel_number::unused) return wheel_number::shared;
-                if (taken_[w].compare_exchange_weak(bits, bits | std::uint64_t{1} << bit,
-                                                    std::memory_order_acquire))
-                    return static_cast<std::uint16_t>(number);
-            }
-        }
+        for (unsigned key = 0; key < taken_.size(); ++key)
+            if (const std::uint16_t number = claim_under(key); number != wheel_number::nobody)
+                return number;
+        return claim_under_new_key();
     }
 
     void release(std::uint16_t number) noexcept {
         if (number == wheel_number::shared) return;
-        taken_[number / word_bits].fetch_and(~(std::uint64_t{1} << number % word_bits),
-                                             std::memory_order_release);
+        const unsigned key = number / word_bits;
+        const std::uint64_t bit = std::uint64_t{1} << number % word_bits;
+        if (taken_[key].fetch_and(~bit, std::memory_order_acq_rel) == bit) give_back(key);
     }
 
 private:
-    std::array<std::atomic<std::uint64_t>, 65536 / word_bits> taken_{1};  // 0 is nobody's
+    /// Nobody's, if the key is not held or has no number left.
+    std::uint16_t claim_under(unsigned key) noexcept {
+        std::uint64_t bits = taken_[key].load(std::memory_order_relaxed);
+        while (bits != 0 && (~bits & usable) != 0) {
+            const auto bit = static_cast<unsigned>(std::countr_zero(~bits & usable));
+            if (taken_[key].compare_exchange_weak(bits, bits | std::uint64_t{1} << bit,
+                                                  std::memory_order_acquire))
+                return static_cast<std::uint16_t>(key * word_bits + bit);
+        }
+        return wheel_number::nobody;
+    }
+
+    std::uint16_t claim_under_new_key() noexcept {
+        pthread_key_t key{};
+        if (keys_held_.fetch_add(1, std::memory_order_relaxed) < most_keys_held &&
+            pthread_key_create(&key, nullptr) == 0) {
+            if (key < taken_.size()) {
+                taken_[key].store(usable & -usable, std::memory_order_release);
+                return static_cast<std::uint16_t>(key * word_bits + std::countr_zero(usable));
+            }
+            pthread_key_delete(key);
+        }
+        keys_held_.fetch_sub(1, std::memory_order_relaxed);
+        return wheel_number::shared;
+    }
+
+    void give_back(unsigned key) noexcept {
+        pthread_key_delete(static_cast<pthread_key_t>(key));
+        keys_held_.fetch_sub(1, std::memory_order_relaxed);
+    }
+
+    std::array<std::atomic<std::uint64_t>, 65536 / word_bits> taken_{};
+    std::atomic<unsigned> keys_held_{0};
 };
 
 constinit numbers alive;

@@ -1,7 +1,10 @@
 // P15: destroying a timer cancels it, moving it keeps its place, timer and wheel may be destroyed
 // in either order, and arming on wheel B what hangs in wheel A moves it.
+#include <pthread.h>
+
 #include <cstring>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -283,12 +286,64 @@ Test(lifetime, the_slack_of_another_wheel_does_not_hold_a_timer) {
     CHECK_EQ(b.advance(1'000).fired, 1);
 }
 
-Test(lifetime, wheels_beyond_the_last_number_relink_instead) {
-    using tvec::detail::wheel_number;
+namespace {
+
+using tvec::detail::wheel_number;
+
+bool shares(const wheel_number& n) { return tvec::detail::number_of(n.tag()) != n.in_place(); }
+
+// Claims numbers until they are shared.
+std::vector<std::unique_ptr<wheel_number>> all_numbers() {
     std::vector<std::unique_ptr<wheel_number>> numbers;
     do numbers.push_back(std::make_unique<wheel_number>());
-    while (tvec::detail::number_of(numbers.back()->tag()) == numbers.back()->in_place());
-    CHECK_EQ(numbers.size(), 0xffff - 2 + 1);
+    while (!shares(*numbers.back()));
+    return numbers;
+}
+
+// How many keys of thread-specific data there are.
+unsigned free_keys() {
+    std::vector<pthread_key_t> keys;
+    for (pthread_key_t key{}; pthread_key_create(&key, nullptr) == 0;) keys.push_back(key);
+    for (const pthread_key_t key : keys) pthread_key_delete(key);
+    return static_cast<unsigned>(keys.size());
+}
+
+}  // namespace
+
+Test(lifetime, no_two_wheels_have_one_number) {
+    std::set<std::uint16_t> seen{wheel_number::nobody, wheel_number::unused, wheel_number::shared};
+    const auto numbers = all_numbers();
+    for (std::size_t i = 0; i + 1 < numbers.size(); ++i)
+        CHECK(seen.insert(tvec::detail::number_of(numbers[i]->tag())).second);
+    CHECK_EQ(numbers.size(), 64 * 61 + 1);
+}
+
+// Copies of the library share nothing but the keys.
+Test(lifetime, numbers_are_those_of_keys_that_are_held_as_long_as_they_are_used) {
+    const unsigned before = free_keys();
+    for (int i = 0; i < 3; ++i) {
+        const auto numbers = all_numbers();
+        CHECK_EQ(free_keys(), before - 64);
+    }
+    CHECK_EQ(free_keys(), before);
+    const wheel_number one, two;
+    CHECK_EQ(free_keys(), before - 1);
+    pthread_key_t next{};
+    CHECK_EQ(pthread_key_create(&next, nullptr), 0);
+    CHECK_NE(next, tvec::detail::number_of(one.tag()) / 64);
+    CHECK_EQ(pthread_key_delete(next), 0);
+}
+
+Test(lifetime, where_there_is_no_key_wheels_share_a_number) {
+    std::vector<pthread_key_t> keys;
+    for (pthread_key_t key{}; pthread_key_create(&key, nullptr) == 0;) keys.push_back(key);
+    CHECK(shares(wheel_number()));
+    for (const pthread_key_t key : keys) pthread_key_delete(key);
+    CHECK(!shares(wheel_number()));
+}
+
+Test(lifetime, wheels_beyond_the_last_number_relink_instead) {
+    auto numbers = all_numbers();
     timer_wheel a, b;  // both share the last number
     probe p;
     a.arm_after(p.t, 100);
@@ -299,6 +354,5 @@ Test(lifetime, wheels_beyond_the_last_number_relink_instead) {
     b.advance(1'000);
     CHECK(p.fired_only_at(300));
     numbers.clear();
-    const wheel_number again;
-    CHECK_EQ(tvec::detail::number_of(again.tag()), again.in_place());
+    CHECK(!shares(wheel_number()));
 }

@@ -8,9 +8,13 @@
 
 namespace tvec::detail {
 
-/// A number that no other wheel alive has, as long as there are at most 65533 of them. Those
-/// beyond share one: for them every re-arm relinks the timer, which is right for any wheel.
-/// Claiming and releasing are lock-free and may be done from any thread.
+/// A number that no other wheel alive in the process has, though the library may be in there
+/// several times with hidden symbols, so that the copies know nothing of each other. What they
+/// share is the C library, whose keys of thread-specific data are numbers: a copy holds one for
+/// every 61 of its wheels that are alive, at most 64, and gives out the numbers that begin with it.
+///
+/// Where there is no key left, wheels share a number: for them every re-arm relinks the timer,
+/// which is right for any wheel. Claiming and releasing may be done from any thread.
 class wheel_number {
 public:
     wheel_number() noexcept;

@@ -1,0 +1,15 @@
+// What a shared library with a copy of tvec lets a program do with a wheel of its own.
+#pragma once
+
+struct copy {
+    void* (*make)();
+    void (*destroy)(void* wheel);
+    void (*arm)(void* wheel, void* timer, unsigned long at);
+    unsigned long (*fire)(void* wheel, unsigned long until);  // how many
+};
+
+extern "C" {
+copy first_copy();
+copy second_copy();
+copy other_version();
+}
