@@ -48,7 +48,8 @@ constexpr TimePoint add(TimePoint from, typename TimePoint::duration d) noexcept
 }  // namespace detail
 
 /// A clock that also counts the time the machine was suspended (CLOCK_BOOTTIME). Timers of a
-/// wheel on this clock that came due during a suspend fire right after it.
+/// wheel on this clock that came due during a suspend fire right after it, if the loop is woken by
+/// timerfd_alarm, by uring_timeout from Linux 5.15 on, or by uring_wait from 6.12 on.
 struct boottime_clock {
     /// What std::chrono asks of a clock.
     /// @{

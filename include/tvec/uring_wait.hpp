@@ -15,12 +15,24 @@ namespace tvec {
 
 namespace detail {
 
-/// Throws std::system_error if a deadline cannot ride in the waits of `ring`.
-TVEC_API void require_timed_wait(const io_uring& ring);
+/// A ring whose waits take a deadline.
+class TVEC_API timed_ring {
+public:
+    /// Has the ring wait on `clock`, if the kernel can do that. Throws std::system_error if a
+    /// deadline cannot ride in its waits.
+    timed_ring(io_uring& ring, alarm_clock clock);
 
-/// Submits what is queued and waits for one completion: for as long as it takes if there is no
-/// `limit`, and not at all if the limit is zero or less. Throws std::system_error.
-TVEC_API void submit_and_wait(io_uring& ring, std::optional<std::chrono::nanoseconds> limit);
+    /// Whether a wait ends at a point in time of the clock; if not, when so much time has passed.
+    bool absolute() const noexcept { return absolute_; }
+
+    /// Submits what is queued and waits for one completion: for as long as it takes if there is no
+    /// `limit`, and not at all if the limit is zero or less. Throws std::system_error.
+    void submit_and_wait(std::optional<std::chrono::nanoseconds> limit);
+
+private:
+    io_uring& ring_;
+    bool absolute_;
+};
 
 }  // namespace detail
 
@@ -38,15 +50,24 @@ TVEC_API void submit_and_wait(io_uring& ring, std::optional<std::chrono::nanosec
 /// The wake-up is only an alarm: what time it is comes from the clock of `timers`. A wait may end
 /// early, and says nothing about why it ended; look into the completion queue and run the timers.
 ///
+/// From Linux 6.12 on the ring waits on the clock of `timers`, if that is std::chrono::steady_clock
+/// or boottime_clock, and until a point in time, so that no clock is read before the wait; with
+/// SQPOLL and in a time namespace with an offset, for as long as is left. All waits on one ring
+/// have one clock: that of the uring_wait that was made for it last.
+///
+/// Before 6.12 a wait lasts as long as is left by the clock of `timers`, on CLOCK_MONOTONIC. So
+/// after a suspend a timer on boottime_clock fires late, by at most what was left of the wait when
+/// the machine was suspended, and by less than an hour. There timerfd_alarm does better, whose
+/// descriptor the ring can poll; or uring_timeout, from 5.15 on.
+///
 /// `ring` and `timers` must outlive it. Rings with SQPOLL are fine.
 template <class Clocked> class uring_wait {
 public:
     /// Throws std::system_error (operation_not_supported), naming what is missing, if the kernel
     /// cannot take a deadline in a wait (before 5.11), or if the ring is made with
     /// IORING_SETUP_IOPOLL, where waits poll and ignore it.
-    uring_wait(io_uring& ring, Clocked& timers) : ring_(ring), timers_(timers) {
-        detail::require_timed_wait(ring);
-    }
+    uring_wait(io_uring& ring, Clocked& timers)
+        : ring_(ring, detail::alarm_clock_of<clock>), timers_(timers) {}
 
     /// Submits what is queued, and waits for one completion, at most until timers.next_wakeup().
     /// No timer pending: no limit. Timers left over by a budget: does not sleep, but still
@@ -54,16 +75,19 @@ public:
     ///
     /// A timeout, a signal and a full completion queue end the wait and are no errors. Throws
     /// std::system_error for anything else.
-    void operator()() { detail::submit_and_wait(ring_, limit()); }
+    void operator()() { ring_.submit_and_wait(limit()); }
 
 private:
+    using clock = typename Clocked::clock;
+
     std::optional<std::chrono::nanoseconds> limit() {
-        const auto wakeup = timers_.next_wakeup();
+        const auto wakeup = timers_.wheel().next_wakeup();
         if (!wakeup) return std::nullopt;
-        return detail::nanoseconds_from(Clocked::clock::now(), *wakeup);
+        if (*wakeup == timers_.wheel().now()) return std::chrono::nanoseconds::zero();  // left over
+        return detail::alarm_time<clock>(timers_.ticks().start_of(*wakeup), ring_.absolute());
     }
 
-    io_uring& ring_;
+    detail::timed_ring ring_;
     Clocked& timers_;
 };
 

@@ -1,15 +1,31 @@
 #include "tvec/uring_wait.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "kernel.hpp"
+#include "time_namespace.hpp"
 
 namespace tvec::detail {
 
 namespace {
 
+// What Linux has since 6.12, and liburing has no names for before 2.8.
+constexpr unsigned register_clock = 29;        // IORING_REGISTER_CLOCK
+constexpr unsigned enter_abs_timer = 1u << 5;  // IORING_ENTER_ABS_TIMER
+struct clock_register {                        // io_uring_clock_register
+    std::uint32_t clock_id;
+    std::uint32_t reserved[3];
+};
+
 /// Longer sleeps are cut into pieces: nobody needs them, and no kernel need be trusted with them.
 constexpr std::chrono::nanoseconds longest_sleep = std::chrono::hours(1);
+
+/// Returns whether the ring waits on that clock from now on, and can wait until a point of it.
+bool set_clock(io_uring& ring, clockid_t id) {
+    clock_register wanted{static_cast<std::uint32_t>(id), {}};
+    return io_uring_register(static_cast<unsigned>(ring.ring_fd), register_clock, &wanted, 0) == 0;
+}
 
 int wait_until_completion(io_uring& ring) { return io_uring_submit_and_wait(&ring, 1); }
 
@@ -21,7 +37,23 @@ int wait_for(io_uring& ring, std::chrono::nanoseconds limit) {
     return io_uring_submit_and_wait_timeout(&ring, &unused, 1, &relative, nullptr);
 }
 
-}  // namespace
+/// Shows the kernel what is queued, as io_uring_submit does on a ring without SQPOLL. Returns how
+/// much that is.
+unsigned flush(io_uring_sq& sq) {
+    sq.sqe_head = sq.sqe_tail;
+    std::atomic_ref(*sq.ktail).store(sq.sqe_tail, std::memory_order_release);
+    return sq.sqe_tail - std::atomic_ref(*sq.khead).load(std::memory_order_relaxed);
+}
+
+int wait_until(io_uring& ring, std::chrono::nanoseconds time) {
+    auto point = timespec_of<__kernel_timespec>(time);
+    io_uring_getevents_arg argument{};
+    argument.ts = reinterpret_cast<std::uintptr_t>(&point);
+    unsigned flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG | enter_abs_timer;
+    if (ring.enter_ring_fd != ring.ring_fd) flags |= IORING_ENTER_REGISTERED_RING;
+    return io_uring_enter2(static_cast<unsigned>(ring.enter_ring_fd), flush(ring.sq), 1, flags,
+                           reinterpret_cast<sigset_t*>(&argument), sizeof argument);
+}
 
 void require_timed_wait(const io_uring& ring) {
     if (!(ring.features & IORING_FEAT_EXT_ARG))
@@ -30,10 +62,19 @@ void require_timed_wait(const io_uring& ring) {
         refuse("uring_wait: waits on an IORING_SETUP_IOPOLL ring ignore deadlines");
 }
 
-void submit_and_wait(io_uring& ring, std::optional<std::chrono::nanoseconds> limit) {
-    const int result = !limit                ? wait_until_completion(ring)
-                       : limit->count() <= 0 ? poll(ring)
-                                             : wait_for(ring, *limit);
+}  // namespace
+
+timed_ring::timed_ring(io_uring& ring, alarm_clock clock) : ring_(ring), absolute_(false) {
+    require_timed_wait(ring);
+    if (!clock.same_epoch || !set_clock(ring, clock.id)) return;
+    absolute_ = !(ring.flags & IORING_SETUP_SQPOLL) && !may_live_in_shifted_time();
+}
+
+void timed_ring::submit_and_wait(std::optional<std::chrono::nanoseconds> limit) {
+    const int result = !limit                ? wait_until_completion(ring_)
+                       : limit->count() <= 0 ? poll(ring_)
+                       : absolute_           ? wait_until(ring_, *limit)
+                                             : wait_for(ring_, *limit);
     if (result < 0 && !is_normal(-result)) fail(-result, "uring_wait: io_uring_enter");
 }
 

@@ -1,4 +1,4 @@
-// Processes whose monotonic clock is shifted, as containers restored from a checkpoint have it. Up
+// Processes whose clocks are shifted, as containers restored from a checkpoint have it. Up
 // to Linux 7.0, absolute timeouts of io_uring ignore the shift.
 #include <sched.h>
 #include <sys/mount.h>
@@ -23,14 +23,15 @@ TestSuite(time_namespaces, .timeout = 60);
 namespace {
 
 // In a shifted namespace: on time, and without spinning until then.
-template <template <class> class Loop> const char* keep_appointments() {
+template <template <class> class Loop, class Wheel = wheel> const char* keep_appointments() {
     alarm(15);  // ends a sleep that is too long
-    wheel timers;
-    Loop<wheel> loop{timers};
+    Wheel timers;
+    Loop<Wheel> loop{timers};
     int turns = 0;
     for (int i = 0; i < 5; ++i) {
         support::appointment a;
-        a.arm(timers, 20ms);
+        a.deadline = steady_clock::now() + 20ms;
+        timers.arm_after(a.t, 20ms);
         for (; !a.fired; ++turns) {
             loop.sleep();
             timers.run();
@@ -40,11 +41,11 @@ template <template <class> class Loop> const char* keep_appointments() {
     return turns <= 20 ? nullptr : "spins";
 }
 
-// Moves the children to come into a namespace whose clock is `offset` seconds ahead.
+// Moves the children to come into a namespace whose clocks are `offset` seconds ahead.
 const char* shift(int offset) {
     if (unshare(CLONE_NEWTIME) != 0) return "no time namespaces";
     std::ofstream file("/proc/self/timens_offsets");
-    file << "monotonic " << offset << " 0" << std::endl;
+    file << "monotonic " << offset << " 0\nboottime " << offset << " 0" << std::endl;
     return file ? nullptr : "cannot set the offset";
 }
 
@@ -84,6 +85,15 @@ EACH_DRIVER(time_namespaces, timers_fire_on_time_where_the_clock_is_shifted) {
     for (const int offset : {1000, -5})
         CHECK(support::ended_well(
             support::start_child([&] { return shifted_by(offset, keep_appointments<Loop>); })));
+}
+
+EACH_DRIVER(time_namespaces, so_do_those_on_the_time_since_boot) {
+    using since_boot =
+        tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::boottime_clock>>;
+    if (!may_shift()) cr_skip("may not make a time namespace here");
+    for (const int offset : {1000, -5})
+        CHECK(support::ended_well(support::start_child(
+            [&] { return shifted_by(offset, keep_appointments<Loop, since_boot>); })));
 }
 
 // What cannot be read must not be taken for "no offset".

@@ -4,6 +4,12 @@
 #include "support/check.hpp"
 #include "support/ring.hpp"
 #include <liburing.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <vector>
 
 using namespace std::chrono_literals;
 using wheel = tvec::clocked_wheel<>;
@@ -11,6 +17,46 @@ using support::appointment;
 using support::ring;
 
 TestSuite(uring_wait, .timeout = 60);
+
+namespace {
+
+struct registration {
+    unsigned opcode = 0;
+    clockid_t clock = -1;
+};
+std::optional<registration> last;  // by anybody but liburing itself
+bool kernel_is_old = false;
+
+// A clock that counts how often it is read.
+template <class Clock> struct counted : Clock {
+    using time_point = std::chrono::time_point<counted>;
+    static inline int readings = 0;
+    static time_point now() noexcept {
+        ++readings;
+        return time_point(Clock::now().time_since_epoch());
+    }
+};
+using counted_steady = counted<std::chrono::steady_clock>;
+using counted_boottime = counted<tvec::boottime_clock>;
+template <class Clock>
+using wheel_on = tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, Clock>>;
+
+}  // namespace
+
+template <>
+inline constexpr auto tvec::detail::alarm_clock_of<counted_steady> =
+    tvec::detail::alarm_clock_of<std::chrono::steady_clock>;
+template <>
+inline constexpr auto tvec::detail::alarm_clock_of<counted_boottime> =
+    tvec::detail::alarm_clock_of<tvec::boottime_clock>;
+
+// Stands before the kernel, and before liburing's function of this name.
+extern "C" int io_uring_register(unsigned fd, unsigned opcode, const void* what, unsigned n) {
+    last = registration{opcode, *static_cast<const clockid_t*>(what)};
+    if (kernel_is_old) return -EINVAL;
+    const long result = syscall(__NR_io_uring_register, fd, opcode, what, n);
+    return static_cast<int>(result < 0 ? -errno : result);
+}
 
 // No other driver may sleep on such a ring.
 Test(uring_wait, works_where_a_kernel_thread_polls_for_submissions) {
@@ -61,19 +107,118 @@ Test(uring_wait, nothing_but_a_completion_ends_a_wait_of_whole_seconds_early) {
     ring r;
     __kernel_timespec soon{0, 20'000'000};
     io_uring_prep_timeout(io_uring_get_sqe(&r.get()), &soon, 0, 0);
-    tvec::detail::submit_and_wait(r.get(), 60s);
+    tvec::detail::timed_ring(r.get(), {CLOCK_MONOTONIC, false}).submit_and_wait(60s);
     CHECK_EQ(r.reap(), 1);
 }
 
 Test(uring_wait, a_poll_reaps_what_the_kernel_has_put_off) {
     ring r(8, support::deferred);
+    tvec::detail::timed_ring timed(r.get(), {CLOCK_MONOTONIC, true});
     __kernel_timespec soon{0, 1'000'000};
     io_uring_prep_timeout(io_uring_get_sqe(&r.get()), &soon, 0, 0);
     const auto patience = std::chrono::steady_clock::now() + 10s;
     unsigned reaped = 0;
     while (reaped == 0 && std::chrono::steady_clock::now() < patience) {
-        tvec::detail::submit_and_wait(r.get(), 0ns);
+        timed.submit_and_wait(0ns);
         reaped = r.reap();
     }
     CHECK_EQ(reaped, 1);
+}
+
+// --- until a point in time -----------------------------------------------------------------------
+
+namespace {
+
+template <class Clock> bool waits_until_points_in_time() {
+    ring r;
+    const auto clock = tvec::detail::alarm_clock_of<Clock>;
+    return tvec::detail::timed_ring(r.get(), clock).absolute();
+}
+
+// Keeps an appointment. Returns how often the clock was read by a turn.
+template <class Clock> int readings_per_turn(unsigned ring_flags = 0) {
+    ring r(8, ring_flags);
+    wheel_on<Clock> timers;
+    tvec::uring_wait wait{r.get(), timers};
+    support::appointment a;
+    a.deadline = std::chrono::steady_clock::now() + 20ms;
+    timers.arm_after(a.t, 20ms);
+    r.queue_nop();
+    Clock::readings = 0;
+    int turns = 0;
+    for (; !a.fired; ++turns) {
+        wait();
+        r.reap();
+        timers.run();
+    }
+    CHECK(a.kept());
+    CHECK_EQ(Clock::readings % turns, 0);
+    return Clock::readings / turns;
+}
+
+}  // namespace
+
+Test(uring_wait, the_ring_waits_on_the_wheels_clock) {
+    ring r;
+    wheel_on<tvec::boottime_clock> since_boot;
+    wheel steady;
+    tvec::uring_wait{r.get(), since_boot};
+    REQUIRE(last.has_value());
+    CHECK_EQ(last->opcode, 29);  // IORING_REGISTER_CLOCK
+    CHECK_EQ(last->clock, CLOCK_BOOTTIME);
+    tvec::uring_wait{r.get(), steady};
+    CHECK_EQ(last->clock, CLOCK_MONOTONIC);
+}
+
+Test(uring_wait, a_clock_that_the_kernel_does_not_have_is_not_given_to_the_ring) {
+    ring r;
+    wheel_on<tvec::manual_clock> timers;
+    last.reset();
+    tvec::uring_wait{r.get(), timers};
+    CHECK(!last.has_value());
+}
+
+Test(uring_wait, until_a_point_in_time_no_clock_is_read_but_by_run) {
+    if (!waits_until_points_in_time<counted_steady>()) cr_skip("no such waits here");
+    CHECK_EQ(readings_per_turn<counted_steady>(), 1);
+    CHECK_EQ(readings_per_turn<counted_boottime>(), 1);
+    CHECK_EQ(readings_per_turn<counted_boottime>(support::deferred), 1);
+}
+
+Test(uring_wait, older_kernels_wait_as_long_as_is_left) {
+    kernel_is_old = true;
+    CHECK(!waits_until_points_in_time<counted_steady>());
+    CHECK_EQ(readings_per_turn<counted_steady>(), 2);
+    CHECK_EQ(readings_per_turn<counted_boottime>(), 2);
+    kernel_is_old = false;
+}
+
+Test(uring_wait, a_ring_that_is_registered_waits_as_well) {
+    if (!waits_until_points_in_time<counted_steady>()) cr_skip("no such waits here");
+    ring other, r;
+    io_uring_register_ring_fd(&other.get());
+    io_uring_register_ring_fd(&r.get());
+    tvec::detail::timed_ring timed(r.get(), tvec::detail::alarm_clock_of<counted_steady>);
+    r.queue_nop();
+    timed.submit_and_wait(std::chrono::steady_clock::now().time_since_epoch() + 60s);
+    CHECK_EQ(r.reap(), 1);
+    const auto soon = std::chrono::steady_clock::now() + 20ms;
+    timed.submit_and_wait(soon.time_since_epoch());
+    CHECK(std::chrono::steady_clock::now() >= soon);
+}
+
+Test(uring_wait, what_a_budget_has_left_over_does_not_sleep) {
+    ring r;
+    wheel_on<tvec::boottime_clock> timers;
+    tvec::uring_wait wait{r.get(), timers};
+    std::vector<tvec::timer> due(100);
+    for (tvec::timer& t : due) timers.arm_after(t, 1ms);
+    tvec::timer later;
+    timers.arm_after(later, 10s);
+    do wait();
+    while (timers.run(0).caught_up);
+    r.queue_nop();
+    wait();
+    CHECK_EQ(r.reap(), 1);
+    CHECK(!timers.run(99).caught_up);
 }
