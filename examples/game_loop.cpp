@@ -1,7 +1,7 @@
 // A game server's loop at 60 or 128 frames per second. A jiffy is a frame: cooldowns and respawns
-// are counted in frames, fire in the frame that they are due, and a replay replays. The loop sleeps
-// until the absolute time of each frame, so that what one is late the next is not; and where a
-// frame is no whole number of nanoseconds, no rounding adds up.
+// are counted in frames, fire in the frame that they are due, and a replay, frame by frame,
+// replays. The loop sleeps until the absolute time of each frame, so that what one is late the next
+// is not; and where a frame is no whole number of nanoseconds, no rounding adds up.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

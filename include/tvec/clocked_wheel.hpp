@@ -17,8 +17,10 @@ namespace tvec {
 ///     timers.run();                                // once per turn of the loop
 ///
 /// Nothing fires early by even a nanosecond of the clock; lateness is at most one tick plus the
-/// time that callbacks take and that the loop sleeps too long. Every relative arm reads the clock
-/// (about 30 ns), so that a delay is measured from the call and not from when the loop last woke.
+/// time that callbacks take and that the loop sleeps too long. Ticks lie on a grid that begins at
+/// the origin: after a tick that was run late, the next is due in less than a tick. Every relative
+/// arm reads the clock (about 30 ns), so that a delay is measured from the call and not from when
+/// the loop last woke.
 ///
 /// Delays are durations that count in integers of at most 64 bits. They saturate:
 /// std::chrono::hours::max() never fires; a negative one counts as 0. One thread owns it; it is
@@ -71,8 +73,9 @@ public:
     }
 
     /// Fires `t` a whole number of periods after it was last armed for; the first that lies in the
-    /// future. The period rounds up to whole ticks, and to one at least. Returns how many periods
-    /// were missed.
+    /// future. The period rounds up to whole ticks, and to one at least. Deadlines are a period
+    /// apart, and after a late call the next comes sooner; for a whole period after each call take
+    /// arm_after. Returns how many periods were missed.
     template <detail::countable Rep, class Period>
     jiffies arm_next(timer& t, std::chrono::duration<Rep, Period> period) noexcept {
         return wheel_.arm_next(t, Ticks::ticks_to_cover(period));

@@ -26,7 +26,8 @@ namespace tvec {
 ///  - A timer armed for tick x fires when `advance` passes x, never before. Arming for now or the
 ///    past means the next tick.
 ///  - All of tick x runs before any of tick x+1, also when `advance` jumps. Within a tick the
-///    order depends on the calls made and on nothing else; it is not the order of arming.
+///    order depends on the calls made, those of `advance` among them, and on nothing else: another
+///    jump to the same tick may fire in another order. It is not the order of arming.
 ///  - Every delay is legal, exact to 2^63-2 ticks, and saturates at `never`.
 ///  - Arming and cancelling are O(1). Pushing a pending timer back, cancelling it, and arming it
 ///    again later write one cache line: the timer's own.
@@ -116,7 +117,8 @@ public:
     bool arm_within(timer& t, jiffies earliest, jiffies latest) noexcept;
 
     /// Fires `t` a whole number of periods after the tick it was last armed for, on the first such
-    /// tick after now() + behind(): a periodic timer that keeps its phase however late it runs.
+    /// tick after now() + behind(): a periodic timer that keeps its phase however late it runs. So
+    /// after a late call the next comes sooner than a period. One that is not due yet skips a beat.
     /// Returns how many periods were passed over to get there. A period of 0 counts as 1.
     /// For a burst instead, arm_at(t, t.expires() + period).
     jiffies arm_next(timer& t, jiffies period) noexcept;

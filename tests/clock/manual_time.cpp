@@ -76,6 +76,43 @@ Test(manual_time, the_same_program_has_the_same_history) {
     CHECK(history(2) != once);
 }
 
+namespace {
+
+using three_ms = std::chrono::duration<std::int64_t, std::ratio<3, 1000>>;
+using coarse_wheel = tvec::clocked_wheel<tvec::tick_clock<three_ms, manual_clock>>;
+
+// Runs a coarse wheel as it asks to be, but two milliseconds late the first time. Returns when what
+// fired, in milliseconds.
+template <class F> std::vector<std::int64_t> beats_after_a_late_wakeup(F arm_again) {
+    manual_clock::set(manual_clock::time_point{});
+    coarse_wheel timers;
+    std::vector<std::int64_t> beats;
+    probe p([&](tvec::timer_wheel&) {
+        beats.push_back(manual_clock::now().time_since_epoch() / 1ms);
+        if (beats.size() < 3) arm_again(timers, p.t);
+    });
+    timers.arm_after(p.t, 3ms);
+    for (auto late = 2ms; const auto wakeup = timers.next_wakeup(); late = 0ms) {
+        manual_clock::set(*wakeup + late);
+        timers.run();
+    }
+    return beats;
+}
+
+}  // namespace
+
+Test(manual_time, ticks_lie_on_a_grid_so_after_a_late_one_the_next_is_nearer) {
+    const auto beats = beats_after_a_late_wakeup(
+        [](coarse_wheel& timers, tvec::timer& t) { timers.arm_next(t, 3ms); });
+    CHECK(beats == (std::vector<std::int64_t>{5, 6, 9}));
+}
+
+Test(manual_time, but_a_delay_that_is_armed_then_passes_as_a_whole) {
+    const auto beats = beats_after_a_late_wakeup(
+        [](coarse_wheel& timers, tvec::timer& t) { timers.arm_after(t, 3ms); });
+    CHECK(beats == (std::vector<std::int64_t>{5, 9, 12}));
+}
+
 Test(manual_time, sixty_hertz_keep_time_for_a_simulated_hour) {
     using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
     manual_clock::set(manual_clock::time_point{});
