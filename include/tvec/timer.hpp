@@ -3,17 +3,29 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
 #include "tvec/detail/core/chain.hpp"
 #include "tvec/detail/core/probes.hpp"
+#include "tvec/detail/core/wants.hpp"
 #include "tvec/geometry.hpp"
 
 namespace tvec {
 
+class timer;
 class timer_wheel;
+
+namespace detail {
+
+/// A class that has `timer` as its base, or a reference to one.
+template <class T>
+concept derived_timer = !std::same_as<std::remove_cvref_t<T>, timer> &&
+                        std::derived_from<std::remove_cvref_t<T>, timer>;
+
+}  // namespace detail
 
 /// One pending call, embedded in the object it belongs to. Never allocates.
 ///
@@ -42,10 +54,22 @@ public:
 
     /// Takes over `other`'s place in its wheel, its deadline and its callback. `other` is left not
     /// pending. O(1); the wheel notices nothing.
+    ///
+    /// The callback travels, what it works on does not. One that was made by `call` looks for its
+    /// object around the timer: so move a timer to the same member of another object of the same
+    /// class, as that class's own move does. A class derived from `timer` is moved as a whole: out
+    /// of a callback_timer no plain timer can be made.
     timer(timer&& other) noexcept : fire_(other.fire_) { take(other); }
 
     /// Cancels this timer first. Assigning a timer to itself does nothing.
     timer& operator=(timer&& other) noexcept;
+
+    timer(const timer&) TVEC_WANTS("std::move: a timer is in one place");
+    timer& operator=(const timer&) TVEC_WANTS("std::move: a timer is in one place");
+    template <detail::derived_timer T>
+    timer(T&&) TVEC_WANTS("the whole callback_timer: its function would stay behind");
+    template <detail::derived_timer T>
+    timer& operator=(T&&) TVEC_WANTS("the whole callback_timer: its function would stay behind");
 
     /// Cancels. O(1); writes the neighbours in the slot if the timer still hangs there.
     ~timer() { unlink_if_linked(); }
@@ -152,8 +176,9 @@ inline constexpr timer::callback call = &detail::call_method<Hook, Method>;
 ///         wheel.arm_next(self, 100);
 ///     }};
 ///
-/// `F` is called with (timer_wheel&, timer&), or with nothing. Movable if `F` is; moved while
-/// pending it keeps its place. If moving `F` throws, both timers are pending as they were.
+/// `F` is called with (timer_wheel&, timer&), or with nothing. Movable if `F` is, into another of
+/// its type; moved while pending it keeps its place, and its function comes along. If moving `F`
+/// throws, both timers are pending as they were.
 template <class F> class callback_timer : public timer {
 public:
     /// Not armed yet.

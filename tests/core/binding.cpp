@@ -188,3 +188,46 @@ Test(binding, a_callback_timer_is_as_movable_as_its_function) {
     static_assert(!std::is_move_constructible_v<tvec::callback_timer<fixed>>);
     static_assert(!std::is_copy_constructible_v<of_lambda>);
 }
+
+namespace {
+
+struct derived : tvec::timer {};
+struct derived_virtually : virtual tvec::timer {};
+
+// Whether what holds a timer moves and assigns as its compiler writes it.
+template <class T>
+constexpr bool moves_as_a_whole =
+    std::is_nothrow_move_constructible_v<T>&& std::is_nothrow_move_assignable_v<T>;
+
+// Whether a timer takes the place of a T, and nothing else of it.
+template <class T>
+constexpr bool is_sliced =
+    std::is_constructible_v<tvec::timer, T> || std::is_assignable_v<tvec::timer&, T>;
+
+}  // namespace
+
+Test(binding, a_timer_is_not_cut_out_of_what_derives_from_it) {
+    const auto lambda = [] {};
+    using of_lambda = tvec::callback_timer<std::remove_const_t<decltype(lambda)>>;
+    static_assert(!is_sliced<of_lambda> && !is_sliced<of_lambda&> && !is_sliced<const of_lambda>);
+    static_assert(!is_sliced<derived> && !is_sliced<derived&> && !is_sliced<derived_virtually>);
+    static_assert(is_sliced<tvec::timer>, "or nothing is tested");
+}
+
+Test(binding, what_holds_or_derives_from_a_timer_still_moves) {
+    static_assert(moves_as_a_whole<tvec::timer> && moves_as_a_whole<derived>);
+    static_assert(std::is_nothrow_move_constructible_v<derived_virtually>);
+    struct plain {
+        void on_fire() { ++fired; }
+        int fired = 0;
+        tvec::timer t{tvec::call<&plain::t, &plain::on_fire>};
+    };
+    static_assert(moves_as_a_whole<plain>);
+    timer_wheel wheel;
+    std::vector<plain> all(1);
+    wheel.arm_after(all[0].t, 5);
+    all.emplace_back();
+    all.emplace_back();
+    wheel.advance(5);
+    CHECK_EQ(all[0].fired, 1);
+}
