@@ -176,12 +176,12 @@ sleeper sleep_for(clocked_wheel<Ticks>& timers, std::chrono::duration<Rep, Perio
 }
 
 /// The same in ticks, on a wheel without a clock.
-inline sleeper sleep_until(timer_wheel& wheel, jiffies expires) noexcept {
+inline sleeper sleep_until(timer_wheel& wheel, tick_count expires) noexcept {
     return {wheel, expires};
 }
 
 /// The same in ticks from now(), on a wheel without a clock.
-inline sleeper sleep_for(timer_wheel& wheel, jiffies delay) noexcept {
+inline sleeper sleep_for(timer_wheel& wheel, tick_count delay) noexcept {
     return {wheel, detail::later(wheel.now(), delay)};
 }
 
@@ -226,7 +226,7 @@ with_timeout(clocked_wheel<Ticks>& timers, Awaitable&& awaitable,
 /// The same in ticks, on a wheel without a clock.
 template <class Awaitable>
 timed<Awaitable> with_timeout(timer_wheel& wheel, Awaitable&& awaitable,
-                              jiffies delay) noexcept(timed<Awaitable>::nothrow) {
+                              tick_count delay) noexcept(timed<Awaitable>::nothrow) {
     return {wheel, detail::later(wheel.now(), delay), std::forward<Awaitable>(awaitable)};
 }
 

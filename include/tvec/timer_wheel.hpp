@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,10 +12,43 @@
 #include "tvec/detail/core/export.hpp"
 #include "tvec/detail/core/levels.hpp"
 #include "tvec/detail/core/owner_thread.hpp"
+#include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/core/wheel_number.hpp"
 #include "tvec/timer.hpp"
 
 namespace tvec {
+
+namespace detail {
+
+/// What counts ticks: integers of at most 64 bits, and what a plus sign makes one of.
+template <class N>
+concept integer = requires(const N& n) {
+    { +n } -> std::integral;
+    requires sizeof(+n) <= sizeof(jiffies);
+};
+
+}  // namespace detail
+
+/// A number of ticks as it is given to a wheel: any integer, and what turns into one. A negative
+/// one counts as 0: a point in time that has passed, a delay that is over at once. It costs nothing
+/// to pass a jiffies, and a comparison to pass what is signed and no constant.
+class tick_count {
+public:
+    /// What `n` counts, or 0.
+    template <detail::integer N>
+    constexpr tick_count(const N& n) noexcept : ticks_(static_cast<jiffies>(+n)) {
+        if constexpr (std::signed_integral<decltype(+n)>)
+            if (+n < 0) ticks_ = 0;
+    }
+    template <class T>
+    tick_count(const T&) TVEC_WANTS("whole ticks: durations are for a tvec::clocked_wheel");
+
+    /// The number.
+    constexpr operator jiffies() const noexcept { return ticks_; }
+
+private:
+    jiffies ticks_;
+};
 
 /// A cascading timer wheel: a root of 256 slots of one tick, and four levels of 64 slots, each
 /// slot as wide as the whole level below it (see geometry.hpp).
@@ -69,15 +103,15 @@ public:
     timer_wheel() noexcept : timer_wheel(0) {}
 
     /// An empty wheel whose time is `now`, at most never-1. O(slots).
-    explicit timer_wheel(jiffies now) noexcept;
+    explicit timer_wheel(tick_count now) noexcept;
 
     /// Leaves the timers that hang in it not pending. O(timers). Must not be called from one of
     /// its own callbacks, nor from the visitor of `drain`: that is said on the standard error
     /// output, in one line, and ends the program (std::terminate).
     ~timer_wheel();
 
-    timer_wheel(const timer_wheel&) = delete;
-    timer_wheel& operator=(const timer_wheel&) = delete;
+    timer_wheel(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
+    timer_wheel& operator=(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
 
     /// The tick that was last run; inside a callback, the tick being run.
     jiffies now() const noexcept { return now_; }
@@ -87,41 +121,42 @@ public:
     jiffies behind() const noexcept { return target_ > now_ ? target_ - now_ : 0; }
 
     // --- arm: each returns whether the timer was pending before ---------------------------------
-    // A timer that is pending, here or on another wheel of this thread, is moved.
+    // A timer that is pending, here or on another wheel of this thread, is moved. Ticks, delays and
+    // periods that are negative count as 0: in the past, at once, as often as possible.
 
     /// Fires `t` when tick `expires` is run; on the next tick if that is now or past; not at all
     /// if it is `never`. O(1). If `t` hangs in this wheel and `expires` is not earlier than the
     /// tick it was last armed for, this is one store.
-    bool arm_at(timer& t, jiffies expires) noexcept;
+    bool arm_at(timer& t, tick_count expires) noexcept;
 
     /// arm_at(now() + delay), saturating. A delay of 0 means the next tick.
-    bool arm_after(timer& t, jiffies delay) noexcept {
+    bool arm_after(timer& t, tick_count delay) noexcept {
         return arm_at(t, detail::later(now_, delay));
     }
 
     /// arm_at(t, expires) if `t` is pending; nothing if it is not: pushes back or pulls in what may
     /// have fired or been cancelled meanwhile, and never brings it back. (mod_timer_pending)
-    bool arm_if_pending(timer& t, jiffies expires) noexcept {
+    bool arm_if_pending(timer& t, tick_count expires) noexcept {
         return t.pending() && arm_at(t, expires);
     }
 
     /// arm_at(t, expires) unless `t` is pending in this wheel for that tick or an earlier one: the
     /// earliest of several deadlines for one timer. (timer_reduce)
-    bool arm_if_earlier(timer& t, jiffies expires) noexcept {
+    bool arm_if_earlier(timer& t, tick_count expires) noexcept {
         return due_by(t, expires) || arm_at(t, expires);
     }
 
     /// Fires `t` somewhere in [earliest, latest]: on the roundest tick of that window, the one that
     /// most other windows share, so that timers come together and wake-ups grow fewer. Does nothing
     /// if `t` is already pending for a tick of the window. If latest < earliest, earliest counts.
-    bool arm_within(timer& t, jiffies earliest, jiffies latest) noexcept;
+    bool arm_within(timer& t, tick_count earliest, tick_count latest) noexcept;
 
     /// Fires `t` a whole number of periods after the tick it was last armed for, on the first such
     /// tick after now() + behind(): a periodic timer that keeps its phase however late it runs. So
     /// after a late call the next comes sooner than a period. One that is not due yet skips a beat.
     /// Returns how many periods were passed over to get there. A period of 0 counts as 1.
     /// For a burst instead, arm_at(t, t.expires() + period).
-    jiffies arm_next(timer& t, jiffies period) noexcept;
+    jiffies arm_next(timer& t, tick_count period) noexcept;
 
     // --- run ------------------------------------------------------------------------------------
 
@@ -139,7 +174,7 @@ public:
     /// A tick in which there is nothing to do costs a compare and a store. Called from one of its
     /// own callbacks it does nothing and returns {0, false}. An exception from a callback passes
     /// through; the timer that threw has fired, the rest stays due.
-    progress advance(jiffies until, std::size_t budget = unlimited) {
+    progress advance(tick_count until, std::size_t budget = unlimited) {
         assert(thread_.claim() && "advanced by a second thread");
         if (until - now_ < quiet_ - now_) [[likely]] {  // now_ <= until < quiet_
             now_ = until;
@@ -275,12 +310,12 @@ inline void timer_wheel::place(timer& t, jiffies at) noexcept {
     levels_.push(s, geometry::last_chain_by_log2(log2), t);
 }
 
-inline bool timer_wheel::arm_at(timer& t, jiffies expires) noexcept {
+inline bool timer_wheel::arm_at(timer& t, tick_count expires) noexcept {
     assert(thread_.admits_caller() && "armed by another thread than the one that advances it");
     // Kept short: the fewer instructions, the more of these misses are under way at a time.
     if (signed_of(expires) <= signed_of(now_)) [[unlikely]]
         return arm_past(t, expires);
-    TVEC_PROBE3(arm, this, &t, expires);
+    TVEC_PROBE3(arm, this, &t, jiffies{expires});
     bool was_pending = false;
     if (t.linked()) {
         was_pending = !(t.expires_ & timer::idle_bit);

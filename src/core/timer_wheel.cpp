@@ -40,8 +40,8 @@ struct timer_wheel::turn {
     bool finished = false;
 };
 
-timer_wheel::timer_wheel(jiffies now) noexcept
-    : now_(std::min(now, never - 1)), levels_(number_.tag()) {}
+timer_wheel::timer_wheel(tick_count now) noexcept
+    : now_(std::min<jiffies>(now, never - 1)), levels_(number_.tag()) {}
 
 timer_wheel::~timer_wheel() {
     if (running_)
@@ -52,9 +52,9 @@ timer_wheel::~timer_wheel() {
 
 // --- arm ----------------------------------------------------------------------------------------
 
-bool timer_wheel::arm_within(timer& t, jiffies earliest, jiffies latest) noexcept {
-    earliest = std::clamp(earliest, now_ + 1, never);
-    latest = std::clamp(latest, earliest, never);
+bool timer_wheel::arm_within(timer& t, tick_count earliest, tick_count latest) noexcept {
+    earliest = std::clamp<jiffies>(earliest, now_ + 1, never);
+    latest = std::clamp<jiffies>(latest, earliest, never);
     if (t.pending() && t.linked_in(in_place_) && earliest <= t.expires() && t.expires() <= latest)
         return true;
     // The highest bit in which latest differs from the tick before the window: clearing what is
@@ -64,7 +64,7 @@ bool timer_wheel::arm_within(timer& t, jiffies earliest, jiffies latest) noexcep
     return arm_at(t, latest >> keep << keep);
 }
 
-jiffies timer_wheel::arm_next(timer& t, jiffies period) noexcept {
+jiffies timer_wheel::arm_next(timer& t, tick_count period) noexcept {
     period = std::max<jiffies>(period, 1);
     const jiffies from = t.expires();
     const jiffies reached = now_ + behind();
