@@ -3,12 +3,40 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
+#include <cstddef>
 #include <optional>
 
+#include "tvec/detail/core/wants.hpp"
 #include "tvec/tick_clock.hpp"
 #include "tvec/timer_wheel.hpp"
 
 namespace tvec {
+
+namespace detail {
+
+/// What is driven by a clock.
+template <class Timers>
+concept clocked = requires {
+    typename Timers::clock;
+};
+
+/// What is no argument of `after`, `arm_at` and `run`.
+template <class D>
+concept no_duration = !whole_duration<D>;
+template <class At, class TimePoint>
+concept no_time_point = !std::convertible_to<const At&, TimePoint>;
+template <class B>
+concept no_budget = !std::convertible_to<B, std::size_t>;
+
+/// What is not armed so: no timer, a const one, or for what is no time point or no duration.
+template <class At, class T, class TimePoint>
+concept misarmed_at = !std::convertible_to<T, timer&> || no_time_point<At, TimePoint>;
+template <class D, class T, class... More>
+concept misarmed_after =
+    !std::convertible_to<T, timer&> || no_duration<D> || (no_duration<More> || ...);
+
+}  // namespace detail
 
 /// A `timer_wheel` and the clock that drives it.
 ///
@@ -26,6 +54,10 @@ namespace tvec {
 /// std::chrono::hours::max() never fires; a negative one counts as 0. One thread owns it; it is
 /// neither copied nor moved.
 template <class Ticks = tick_clock<std::chrono::milliseconds>> class clocked_wheel {
+    static_assert(detail::clocked<Ticks>,
+                  "a clocked_wheel is made of a tick_clock: "
+                  "tvec::clocked_wheel<tvec::tick_clock<std::chrono::microseconds>>");
+
 public:
     using clock = typename Ticks::clock;            ///< whose time it is
     using tick = typename Ticks::tick;              ///< what one tick lasts
@@ -112,6 +144,38 @@ public:
 
     /// The clock in ticks.
     const Ticks& ticks() const noexcept { return ticks_; }
+
+    // --- what the compiler refuses, and what it wants -------------------------------------------
+
+    clocked_wheel(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
+    clocked_wheel& operator=(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays there");
+    template <class T, detail::misarmed_at<T, time_point> At>
+    bool arm_at(T&&, const At&) TVEC_WANTS("a timer& and a time_point; arm_after has durations");
+    template <class T, detail::misarmed_at<T, time_point> At>
+    bool arm_if_pending(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
+    template <class T, detail::misarmed_at<T, time_point> At>
+    bool arm_if_earlier(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
+    template <class T, detail::misarmed_after<T> D>
+    bool arm_after(T&&, const D&) TVEC_WANTS("a timer& and a duration: 1500ms, not 1.5s");
+    template <class T, detail::misarmed_after<T> D>
+    jiffies arm_next(T&&, const D&) TVEC_WANTS("a timer& and a duration: 1500ms, not 1.5s");
+    template <class T, class D, detail::misarmed_after<T, D> D2>
+    bool arm_within(T&&, const D&, const D2&) TVEC_WANTS("a timer&, and two durations: 60s, 90s");
+    template <class T, class D>
+    bool arm_within(T&&, const D&) TVEC_WANTS("a timer&, and two durations: 60s, 90s");
+    bool arm_at(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
+    bool arm_if_pending(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
+    bool arm_if_earlier(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
+    template <detail::whole_duration D>
+    bool arm_after(timer&, const D&) const TVEC_WANTS("a wheel that is not const");
+    template <detail::whole_duration D>
+    jiffies arm_next(timer&, const D&) const TVEC_WANTS("a wheel that is not const");
+    template <detail::whole_duration D, detail::whole_duration D2>
+    bool arm_within(timer&, const D&, const D2&) const TVEC_WANTS("a wheel that is not const");
+    template <detail::no_duration D>
+    static time_point after(const D&) TVEC_WANTS("a duration: 1500ms, not 1.5s");
+    template <detail::no_budget B>
+    timer_wheel::progress run(const B&) TVEC_WANTS("a budget of visits; it reads the clock itself");
 
 private:
     /// `d` in units of the clock, rounded up, and cut to what the clock can express.

@@ -20,6 +20,7 @@
 /// still to be destroyed by their owner.
 #pragma once
 
+#include <concepts>
 #include <coroutine>
 #include <exception>
 #include <functional>
@@ -28,12 +29,38 @@
 #include <utility>
 
 #include "tvec/clocked_wheel.hpp"
+#include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/coroutines/abandonable.hpp"
 
 namespace tvec {
 
+namespace detail {
+
+template <class Ticks>
+typename clocked_wheel<Ticks>::time_point point_in_time(const clocked_wheel<Ticks>&);
+template <class W> using time_point_of = decltype(point_in_time(std::declval<W>()));
+
+/// What is a delay, and a deadline, on a wheel that is passed as `W`.
+template <class D, class W>
+concept delay_on = (std::convertible_to<W, timer_wheel&> && std::convertible_to<D, tick_count>) ||
+                   (std::is_class_v<time_point_of<W>> && whole_duration<D>);
+template <class At, class W>
+concept deadline_on = (std::convertible_to<W, timer_wheel&> &&
+                       std::convertible_to<At, tick_count>) ||
+                      std::convertible_to<At, time_point_of<W>>;
+
+template <class D, class W>
+concept no_delay_on = !delay_on<D, W>;
+template <class At, class W>
+concept no_deadline_on = !deadline_on<At, W>;
+
+}  // namespace detail
+
+/// Says that what does nothing before it is awaited is not.
+#define TVEC_AWAITED [[nodiscard("it waits for nothing before it is awaited: co_await it")]]
+
 /// What sleep_for and sleep_until return, to be awaited once. Movable until then.
-class [[nodiscard]] sleeper {
+class TVEC_AWAITED sleeper {
 public:
     /// Arms nothing yet.
     sleeper(timer_wheel& wheel, jiffies expires) noexcept : wheel_(wheel), expires_(expires) {}
@@ -65,7 +92,10 @@ private:
 /// as if by `co_await`, and so does the timer here: either may resume it, and the first to do so
 /// decides. If it was the timer, it has said so before; then await_resume destroys what is awaited.
 /// If not, await_resume cancels the timer, which always wins, even over a timer that is due.
-template <class Awaitable> class [[nodiscard]] timed {
+template <class Awaitable> class TVEC_AWAITED timed {
+    static_assert(detail::awaitable<Awaitable>,
+                  "with_timeout is given a wheel, what to await, and a duration or ticks");
+
     using inner = detail::abandonable<Awaitable>;
     using awaiter = typename inner::awaiter;
     using value = decltype(std::declval<awaiter&>().await_resume());
@@ -229,5 +259,14 @@ timed<Awaitable> with_timeout(timer_wheel& wheel, Awaitable&& awaitable,
                               tick_count delay) noexcept(timed<Awaitable>::nothrow) {
     return {wheel, detail::later(wheel.now(), delay), std::forward<Awaitable>(awaitable)};
 }
+
+// --- what the compiler refuses, and what it wants -----------------------------------------------
+
+template <class W, detail::no_delay_on<W> D>
+sleeper sleep_for(W&&, const D&) TVEC_WANTS("a wheel, then a delay: sleep_for(timers, 1500ms)");
+template <class W, detail::no_deadline_on<W> At>
+sleeper sleep_until(W&&, const At&) TVEC_WANTS("a wheel, then a point in the time that it keeps");
+template <class W, class A, detail::no_delay_on<W> D>
+timed<A> with_timeout(W&&, A&&, const D&) TVEC_WANTS("a wheel, what to await, a delay: 1500ms");
 
 }  // namespace tvec

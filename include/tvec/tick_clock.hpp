@@ -20,6 +20,12 @@ namespace detail {
 template <class Rep>
 concept countable = std::integral<Rep> && sizeof(Rep) <= sizeof(std::uint64_t);
 
+template <countable Rep, class Period> void whole(std::chrono::duration<Rep, Period>);
+template <class D>
+concept whole_duration = requires(const D& d) {
+    whole(d);
+};
+
 enum class rounding { down, up };
 
 /// The ratio `Per` applied to `count`, at most `limit`. Exact: no intermediate result overflows.
@@ -105,6 +111,10 @@ private:
 ///
 /// `Clock` must be steady, or a test's: on one that is stepped (system_clock), so are the timers.
 template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock {
+    static_assert(detail::whole_duration<Tick>,
+                  "a tick is a duration that counts in integers: std::chrono::milliseconds, or "
+                  "std::chrono::duration<std::int64_t, std::ratio<1, 60>>");
+
     using clock = Clock;                            ///< whose time it is
     using tick = Tick;                              ///< what one tick lasts
     using duration = typename Clock::duration;      ///< in units of the clock
@@ -156,7 +166,6 @@ private:
     using units_per_tick = std::ratio_divide<typename Tick::period, typename duration::period>;
     static_assert(std::signed_integral<rep> && detail::countable<rep>,
                   "a clock counts in signed integers of at most 64 bits");
-    static_assert(std::integral<typename Tick::rep>);
 
     static constexpr std::uint64_t unsigned_of(duration d) noexcept {
         return static_cast<std::uint64_t>(d.count());

@@ -5,9 +5,12 @@
 #include <compare>
 #include <cstdint>
 
+#include "tvec/detail/core/wants.hpp"
 #include "tvec/geometry.hpp"
 
 namespace tvec {
+
+struct scheduled;
 
 namespace detail {
 class timeout_slabs;
@@ -20,6 +23,7 @@ class timeout_handle {
 public:
     /// Names no timeout.
     constexpr timeout_handle() noexcept = default;
+    timeout_handle(const scheduled&) TVEC_WANTS("the handle in what `schedule` returned: .handle");
 
     /// Whether it names a timeout at all, gone or not.
     constexpr explicit operator bool() const noexcept { return generation_ != 0; }

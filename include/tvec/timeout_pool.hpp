@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tvec/clocked_wheel.hpp"
+#include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/pool/timeout_core.hpp"
 #include "tvec/timeout_handle.hpp"
 
@@ -50,6 +51,9 @@ namespace tvec {
 /// destructor may be called. What the wheel's own `drain` takes out will not fire but still counts
 /// as pending; for a pool, use `stop`.
 template <class Clocked = clocked_wheel<>> class timeout_pool {
+    static_assert(detail::clocked<Clocked>,
+                  "a timeout_pool is on a tvec::clocked_wheel: a timer_wheel has no clock");
+
 public:
     using duration = typename Clocked::duration;      ///< in units of the clock
     using time_point = typename Clocked::time_point;  ///< of the clock
@@ -84,8 +88,8 @@ public:
     /// Cancels all timeouts, and destroys their functions. O(nodes).
     ~timeout_pool() = default;
 
-    timeout_pool(const timeout_pool&) = delete;
-    timeout_pool& operator=(const timeout_pool&) = delete;
+    timeout_pool(const timeout_pool&) TVEC_WANTS("a reference: a pool stays where it is");
+    timeout_pool& operator=(const timeout_pool&) TVEC_WANTS("a reference: a pool stays there");
 
     // --- in -------------------------------------------------------------------------------------
     // Each says whether it did, or why not; then `f` is as it was, and the refusal is counted.
@@ -197,6 +201,18 @@ public:
     std::size_t max_pending() const noexcept { return core_.max_pending(); }
     /// What the pool has done so far.
     const counters& count() const noexcept { return core_.count(); }
+
+    // --- what the compiler refuses, and what it wants -------------------------------------------
+
+    explicit timeout_pool(Clocked&&, std::size_t = 0) TVEC_WANTS("a wheel that outlives it");
+    template <detail::no_duration D, class F>
+    scheduled schedule(const D&, F&&) TVEC_WANTS("a duration: 1500ms, not 1.5s; then a function");
+    template <detail::no_time_point<time_point> T, class F>
+    scheduled schedule_at(const T&, F&&) TVEC_WANTS("a time_point of its clock, then a function");
+    template <detail::no_duration D, class... F>
+    scheduled schedule_every(const D&, F&&...) TVEC_WANTS("a duration: 1500ms, not 1.5s; ...");
+    template <detail::no_duration D>
+    bool reschedule(timeout_handle, const D&) TVEC_WANTS("a duration: 1500ms, not 1.5s");
 
 private:
     struct repetition {

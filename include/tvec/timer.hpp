@@ -25,6 +25,12 @@ template <class T>
 concept derived_timer = !std::same_as<std::remove_cvref_t<T>, timer> &&
                         std::derived_from<std::remove_cvref_t<T>, timer>;
 
+/// What somebody may take for a timer's callback. (0 and NULL are numbers, and null callbacks.)
+template <class F>
+concept no_callback =
+    !std::derived_from<std::remove_cvref_t<F>, timer> && !std::is_arithmetic_v<F> &&
+    !std::convertible_to<F, void (*)(timer_wheel&, timer&)>;
+
 }  // namespace detail
 
 /// One pending call, embedded in the object it belongs to. Never allocates.
@@ -66,6 +72,8 @@ public:
 
     timer(const timer&) TVEC_WANTS("std::move: a timer is in one place");
     timer& operator=(const timer&) TVEC_WANTS("std::move: a timer is in one place");
+    template <detail::no_callback F>
+    explicit timer(F&&) TVEC_WANTS("a function of (timer_wheel&, timer&), or a callback_timer");
     template <detail::derived_timer T>
     timer(T&&) TVEC_WANTS("the whole callback_timer: its function would stay behind");
     template <detail::derived_timer T>
@@ -128,33 +136,77 @@ inline timer& timer::operator=(timer&& other) noexcept {
 
 namespace detail {
 
-template <class Member> struct member_pointer;
+template <class Pointer> struct member_pointer {  // that is none
+    using object = void;
+    using member = void;
+};
 template <class Object, class Member> struct member_pointer<Member Object::*> {
     using object = Object;
     using member = Member;
 };
+template <auto Pointer>
+using pointer_to_member = member_pointer<std::remove_const_t<decltype(Pointer)>>;
+
+/// Whether `Hook` points to a timer. If not, the compiler says what else it points to.
+template <auto Hook> consteval bool is_hook() {
+    using member = typename pointer_to_member<Hook>::member;
+    constexpr bool is_method = std::is_function_v<member>, is_array = std::is_array_v<member>;
+    constexpr bool is_const = std::is_const_v<member>, is_timer = std::is_same_v<member, timer>;
+    static_assert(!is_method, "first the timer, then the method: "
+                              "tvec::call<&connection::idle, &connection::on_idle>");
+    static_assert(!is_array, "a timer in an array does not know where its object begins: make it a "
+                             "member of a struct, and that the element");
+    static_assert(!is_const, "arming changes a timer: declare it without const");
+    static_assert(is_method || is_array || is_const || is_timer,
+                  "the first argument points to a member that is a tvec::timer: &connection::idle");
+    static_assert(!is_timer || sizeof(decltype(Hook)) == sizeof(std::ptrdiff_t),
+                  "a data member pointer is an offset");
+    return is_timer;
+}
+
+/// Whether the object that has `Hook` can call `Method`. If not, the compiler says why.
+template <auto Hook, auto Method> consteval bool is_method_for() {
+    using owner = typename pointer_to_member<Hook>::object;
+    using method = pointer_to_member<Method>;
+    constexpr bool is_method = std::is_member_function_pointer_v<decltype(Method)>;
+    constexpr bool is_own = std::is_base_of_v<typename method::object, owner>;
+    constexpr bool is_callable = std::is_invocable_v<decltype(Method), owner&> ||
+                                 std::is_invocable_v<decltype(Method), owner&, timer_wheel&>;
+    static_assert(is_method,
+                  "the second argument is a method: &connection::on_idle; a function, or "
+                  "a static method, is what tvec::timer itself is made of");
+    static_assert(!is_method || is_own,
+                  "the timer and the method belong to the same class; that of "
+                  "a base calls a method of the base");
+    static_assert(!is_method || !is_own || is_callable,
+                  "the method takes nothing, or a tvec::timer_wheel&");
+    return is_method && is_own && is_callable;
+}
 
 }  // namespace detail
 
 /// The object whose member `Hook` is `t`: the kernel's container_of, without the macro.
 /// `Hook` points to a member of type `timer` that is not in a virtual base.
 template <auto Hook> auto& owner_of(timer& t) noexcept {
-    using pointer = detail::member_pointer<std::remove_const_t<decltype(Hook)>>;
-    static_assert(std::is_same_v<typename pointer::member, timer>, "Hook names a tvec::timer");
-    static_assert(sizeof(decltype(Hook)) == sizeof(std::ptrdiff_t),
-                  "a data member pointer is an offset");
-    auto* const here = reinterpret_cast<std::byte*>(&t);
-    return *reinterpret_cast<typename pointer::object*>(here - std::bit_cast<std::ptrdiff_t>(Hook));
+    if constexpr (detail::is_hook<Hook>()) {
+        using owner = typename detail::pointer_to_member<Hook>::object;
+        auto* const here = reinterpret_cast<std::byte*>(&t);
+        return *reinterpret_cast<owner*>(here - std::bit_cast<std::ptrdiff_t>(Hook));
+    } else {
+        return t;
+    }
 }
 
 namespace detail {
 
 template <auto Hook, auto Method> void call_method(timer_wheel& wheel, timer& t) {
-    auto& owner = owner_of<Hook>(t);
-    if constexpr (std::is_invocable_v<decltype(Method), decltype(owner), timer_wheel&>)
-        (owner.*Method)(wheel);
-    else
-        (owner.*Method)();
+    if constexpr (is_hook<Hook>() && is_method_for<Hook, Method>()) {
+        auto& owner = owner_of<Hook>(t);
+        if constexpr (std::is_invocable_v<decltype(Method), decltype(owner), timer_wheel&>)
+            (owner.*Method)(wheel);
+        else
+            (owner.*Method)();
+    }
 }
 
 }  // namespace detail
@@ -180,9 +232,16 @@ inline constexpr timer::callback call = &detail::call_method<Hook, Method>;
 /// its type; moved while pending it keeps its place, and its function comes along. If moving `F`
 /// throws, both timers are pending as they were.
 template <class F> class callback_timer : public timer {
+    static_assert(
+        std::is_invocable_v<F&, timer_wheel&, timer&> || std::is_invocable_v<F&>,
+        "a callback_timer's function takes (tvec::timer_wheel&, tvec::timer&), or nothing");
+
 public:
     /// Not armed yet.
     explicit callback_timer(F f) : timer(&run), f_(std::move(f)) {}
+
+    callback_timer(const callback_timer&) TVEC_WANTS("std::move: a timer is in one place");
+    callback_timer& operator=(const callback_timer&) TVEC_WANTS("a function that can be assigned");
 
     // Functions go before places, for only they can fail to.
 

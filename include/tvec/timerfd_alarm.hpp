@@ -5,6 +5,7 @@
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/core/export.hpp"
+#include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/drivers/alarm_clock.hpp"
 
 namespace tvec {
@@ -54,11 +55,15 @@ private:
 /// `timers` must live as long as `rearm` is called; alarm and wheel may be destroyed in either
 /// order. A child made by fork shares the timer behind the descriptor: it must leave it alone.
 template <class Clocked> class timerfd_alarm {
+    static_assert(detail::clocked<Clocked>,
+                  "timerfd_alarm rings for a tvec::clocked_wheel: a timer_wheel has no clock");
+
 public:
     /// An alarm that is not set; nothing is readable before the first `rearm`. Throws
     /// std::system_error, if there is no descriptor left, say.
     explicit timerfd_alarm(Clocked& timers)
         : timers_(timers), descriptor_(detail::alarm_clock_of<clock>) {}
+    explicit timerfd_alarm(Clocked&&) TVEC_WANTS("a wheel that outlives it");
 
     /// To be watched for reading, in any way that the loop likes, and not for anything else. It is
     /// non-blocking and closes on exec.

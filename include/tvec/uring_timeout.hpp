@@ -8,6 +8,7 @@
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/core/export.hpp"
+#include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/drivers/alarm_clock.hpp"
 
 namespace tvec {
@@ -114,6 +115,9 @@ private:
 /// Do not put it behind IOSQE_IO_DRAIN requests, nor into a chain of linked ones: what it queues
 /// would wait for them.
 template <class Clocked> class uring_timeout {
+    static_assert(detail::clocked<Clocked>,
+                  "uring_timeout wakes for a tvec::clocked_wheel: a timer_wheel has no clock");
+
 public:
     /// Submits nothing yet. Throws std::system_error (operation_not_supported), saying why, if the
     /// ring is made with IORING_SETUP_IOPOLL, whose kernel refuses timeouts, or with
@@ -121,6 +125,7 @@ public:
     /// time when it has already been overwritten: there use uring_wait.
     uring_timeout(io_uring& ring, Clocked& timers, std::uint8_t tag = uring_timeout_tag)
         : timers_(timers), alarm_(ring, detail::alarm_clock_of<clock>, tag) {}
+    uring_timeout(io_uring&, Clocked&&, std::uint8_t = 0) TVEC_WANTS("a wheel that outlives it");
 
     /// Sees to it that a completion arrives at timers.next_wakeup(), or before. Work left over by
     /// a budget: at once. Call it before every submission that may sleep.

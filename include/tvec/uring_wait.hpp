@@ -9,6 +9,7 @@
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/core/export.hpp"
+#include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/drivers/alarm_clock.hpp"
 
 namespace tvec {
@@ -62,12 +63,16 @@ private:
 ///
 /// `ring` and `timers` must outlive it. Rings with SQPOLL are fine.
 template <class Clocked> class uring_wait {
+    static_assert(detail::clocked<Clocked>,
+                  "uring_wait waits for a tvec::clocked_wheel: a timer_wheel has no clock");
+
 public:
     /// Throws std::system_error (operation_not_supported), naming what is missing, if the kernel
     /// cannot take a deadline in a wait (before 5.11), or if the ring is made with
     /// IORING_SETUP_IOPOLL, where waits poll and ignore it.
     uring_wait(io_uring& ring, Clocked& timers)
         : ring_(ring, detail::alarm_clock_of<clock>), timers_(timers) {}
+    uring_wait(io_uring&, Clocked&&) TVEC_WANTS("a wheel that outlives it");
 
     /// Submits what is queued, and waits for one completion, at most until timers.next_wakeup().
     /// No timer pending: no limit. Timers left over by a budget: does not sleep, but still

@@ -20,6 +20,11 @@ concept with_free_co_await = requires(A&& a) {
 template <class A>
 concept makes_awaiter = with_member_co_await<A> || with_free_co_await<A>;
 
+template <class A>
+concept awaitable = makes_awaiter<A> || requires(std::remove_reference_t<A>& a) {
+    a.await_ready();
+};
+
 template <with_member_co_await A>
 decltype(auto) awaiter_of(A&& a) noexcept(noexcept(static_cast<A&&>(a).operator co_await())) {
     return static_cast<A&&>(a).operator co_await();

@@ -1,0 +1,7 @@
+// says: a timer& and a time_point; arm_after has durations
+// lines: 6
+#include "tvec/tvec.hpp"
+
+void arm(tvec::clocked_wheel<>& w, tvec::timer& t) {
+    w.arm_at(t, std::chrono::system_clock::now());
+}

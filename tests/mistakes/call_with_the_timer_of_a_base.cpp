@@ -1,0 +1,11 @@
+// says: the timer and the method belong to the same class
+// lines: 5
+#include "tvec/tvec.hpp"
+
+struct session {
+    tvec::timer idle;
+};
+struct connection : session {
+    void on_idle() {}
+    connection() { idle = tvec::timer{tvec::call<&connection::idle, &connection::on_idle>}; }
+};

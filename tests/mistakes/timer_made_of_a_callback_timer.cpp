@@ -1,0 +1,10 @@
+// says: the whole callback_timer: its function would stay behind
+// lines: 6
+#include <utility>
+
+#include "tvec/tvec.hpp"
+
+tvec::timer cut() {
+    tvec::callback_timer t{[] {}};
+    return std::move(t);
+}

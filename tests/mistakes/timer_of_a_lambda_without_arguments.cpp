@@ -1,0 +1,5 @@
+// says: a function of (timer_wheel&, timer&), or a callback_timer
+// lines: 5
+#include "tvec/tvec.hpp"
+
+tvec::timer t{[] {}};

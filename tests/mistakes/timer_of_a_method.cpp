@@ -1,0 +1,8 @@
+// says: a function of (timer_wheel&, timer&), or a callback_timer
+// lines: 5
+#include "tvec/tvec.hpp"
+
+struct connection {
+    void on_idle() {}
+    tvec::timer idle{&connection::on_idle};
+};

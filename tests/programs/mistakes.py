@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Compiles mistakes, and looks whether the compiler says early what to write instead.
+
+usage: mistakes.py [--show] FOLDER [ARGUMENT...]
+
+Each program of FOLDER begins with what has to come of it:
+
+    // says: SENTENCE            it is refused in these words
+    // g++ says: SENTENCE        the same, where compilers have words of their own
+    // lines: N                  among the first N lines, or
+    // legal: REASON             it is no mistake, and not refused
+
+ARGUMENTs are for the compilers: g++, and clang++ if it is there. What a program includes from
+liburing is skipped where that is not. --show prints what they say, and after how many lines.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+COMMON = """\
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+#include "tvec/tvec.hpp"
+#include "tvec/timerfd_alarm.hpp"
+#if __has_include(<liburing.h>)
+#include "tvec/uring_timeout.hpp"
+#include "tvec/uring_wait.hpp"
+#endif
+"""
+FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Werror"]
+
+
+class Compiler:
+    """One that has the common headers precompiled: they are most of the work."""
+
+    def __init__(self, name, folder, arguments):
+        self.name = name
+        common = folder / name / "common.hpp"
+        common.parent.mkdir()
+        common.write_text(COMMON)
+        precompiled = common.with_suffix(".hpp.pch" if name == "clang++" else ".hpp.gch")
+        self.command = [name, *FLAGS, *arguments]
+        subprocess.run([*self.command, "-x", "c++-header", common, "-o", precompiled], check=True)
+        self.command += ["-include", common, "-fsyntax-only"]
+        uring = common.with_name("uring.cpp")
+        uring.write_text("#include <liburing.h>\n")
+        self.has_uring = self.says(uring)[0]
+
+    def can(self, program):
+        """Whether there is what the program includes."""
+        return self.has_uring or "tvec/uring" not in program.read_text()
+
+    def says(self, program):
+        """Whether it takes the program, and its lines, but for those that lead to a header."""
+        done = subprocess.run([*self.command, program], stdin=subprocess.DEVNULL, text=True,
+                              capture_output=True, env=os.environ | {"LC_ALL": "C"})
+        lines = done.stderr.splitlines()
+        return done.returncode == 0, [line for line in lines
+                                      if not re.match(r"In file included from| +from ", line)]
+
+
+def wanted(program, compiler):
+    """What a program's first lines say: the sentence, or None if it is legal, and the bound."""
+    head = dict(re.findall(r"^// ([a-z+ ]+): (.+)$", program.read_text(), re.MULTILINE))
+    if "legal" in head:
+        return None, 0
+    return head.get(f"{compiler.name} says") or head["says"], int(head["lines"])
+
+
+def found_after(sentence, lines):
+    """How many lines it takes to have read the sentence, or None."""
+    return next((n for n, line in enumerate(lines, 1) if sentence in line), None)
+
+
+def fault(program, compiler, show):
+    """What is wrong with what a compiler says of a program, or ""."""
+    sentence, most = wanted(program, compiler)
+    taken, lines = compiler.says(program)
+    title = f"{compiler.name} {program.stem}"
+    if sentence is None:
+        return "" if taken else "\n".join([f"{title}: refused", *lines[:20]])
+    after = found_after(sentence, lines)
+    if show:
+        print("\n".join([f"{title}: {after} of {len(lines)}", *lines[:after or 20], ""]))
+    if not taken and after is not None and after <= most:
+        return ""
+    why = "taken" if taken else f"not in the first {most} lines (but {after}): {sentence}"
+    return "\n".join([f"{title}: {why}", *lines[:20]])
+
+
+def main(arguments):
+    show = arguments[0] == "--show"
+    programs = sorted(pathlib.Path(arguments[show]).glob("*.cpp"))
+    with tempfile.TemporaryDirectory() as folder, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        names = [name for name in ("g++", "clang++") if shutil.which(name)]
+        compilers = list(pool.map(
+            lambda name: Compiler(name, pathlib.Path(folder), arguments[show + 1:]), names))
+        pairs = [(p, c) for c in compilers for p in programs if c.can(p)]
+        faults = [f for f in pool.map(lambda pair: fault(*pair, show), pairs) if f]
+    print("\n\n".join([*faults, f"mistakes: {len(pairs)} compiled, {len(faults)} not as they should"]))
+    return 1 if faults or not pairs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
