@@ -11,5 +11,5 @@ int main() {
     tvec::clocked_wheel timers;  // ticks of one millisecond, steady_clock
     connection client;
     timers.arm_after(client.idle, std::chrono::milliseconds(20));  // and again at every read
-    while (timers.next_wakeup()) timers.run();  // a reactor sleeps until then: tvec::uring_wait
+    while (timers.any_pending()) timers.run();  // a reactor sleeps meanwhile: tvec::uring_wait
 }

@@ -121,13 +121,20 @@ public:
         return wheel_.advance(ticks_.now(), budget);
     }
 
-    /// When `run` must be called next: sleep until then. In the past if work is left over; empty
-    /// if no timer will ever fire. See timer_wheel::next_wakeup.
+    /// When `run` must be called next: sleep until then. In the past if work is left over or `run`
+    /// is late; empty when nothing hangs in the wheel but what is armed for `never`. A cancelled
+    /// timer may hang there until it has come. See timer_wheel::next_wakeup.
     std::optional<time_point> next_wakeup() noexcept {
         const std::optional<jiffies> wakeup = wheel_.next_wakeup();
         if (!wakeup) return std::nullopt;
         return ticks_.start_of(*wakeup);
     }
+
+    /// Whether any timer is pending. See timer_wheel: looks for one, until it has found it.
+    bool any_pending() const noexcept { return wheel_.any_pending(); }
+
+    /// How many timers are pending. See timer_wheel: counts them.
+    std::size_t count_pending() const noexcept { return wheel_.count_pending(); }
 
     /// The point of the clock that lies `delay` ahead, for calls that take a deadline:
     ///

@@ -189,18 +189,30 @@ public:
     /// never after the first expiry, and now() itself while something due is left over. Empty when
     /// nothing hangs in the wheel but what is armed for `never`. A timer that was cancelled or
     /// destroyed may leave such a tick behind until it has come: this is no way to ask whether
-    /// anything is pending (next_expiry() is).
+    /// anything is pending (any_pending() is).
     ///
-    /// It may come before the first expiry: a lone timer costs at most one such tick for each level
-    /// it sinks through, a cancelled or pushed back one no more; beyond 2^33 ticks at most one more
-    /// for each time what is left is halved. A slot of more than 64 timers costs one for each 64 of
-    /// them. O(1).
+    /// It may come before the first expiry. A lone timer costs at most one such tick for each level
+    /// it sinks through, and beyond 2^33 ticks one more for each time what is left is halved; a
+    /// cancelled or destroyed one costs one more at most. One that is pushed back is found at the
+    /// tick it was placed for, and goes on from there as if it were armed: so all push-backs
+    /// between two visits together cost one such tick more, but a timer that is pushed back by a
+    /// tick just before each of its ticks costs one every time. A slot of more than 64 timers costs
+    /// one for each 64 of them. O(1).
     std::optional<jiffies> next_wakeup() noexcept;
 
     /// The tick of the first expiry, exactly. Reads every timer of some slots: for tests and tools.
     std::optional<jiffies> next_expiry() const noexcept;
 
     // --- all of them ----------------------------------------------------------------------------
+
+    /// Whether any timer is pending, be it for `never`: whether there is anything to wait for, or
+    /// anything that a test has left behind. No count is kept, which would have every arm and
+    /// cancel pay for it: this looks through the slots that may hold something until it finds one.
+    /// That is at the first timer, or after all those that were cancelled and not dropped yet.
+    bool any_pending() const noexcept;
+
+    /// How many timers are pending, those for `never` too. Counts them: O(slots + timers).
+    std::size_t count_pending() const noexcept;
 
     /// Calls visit(const timer&) for every pending timer, in no particular order. `visit` must not
     /// arm, cancel or destroy timers. O(slots + timers).

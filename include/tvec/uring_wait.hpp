@@ -75,7 +75,7 @@ public:
     uring_wait(io_uring&, Clocked&&) TVEC_WANTS("a wheel that outlives it");
 
     /// Submits what is queued, and waits for one completion, at most until timers.next_wakeup().
-    /// No timer pending: no limit. Timers left over by a budget: does not sleep, but still
+    /// Nothing in the wheel: no limit. Timers left over by a budget: does not sleep, but still
     /// submits and reaps, so that I/O keeps moving.
     ///
     /// A timeout, a signal and a full completion queue end the wait and are no errors. Throws

@@ -336,6 +336,18 @@ std::optional<jiffies> timer_wheel::next_expiry() const noexcept {
     return first == never ? std::nullopt : std::optional(first);
 }
 
+// --- all of them --------------------------------------------------------------------------------
+
+bool timer_wheel::any_pending() const noexcept {
+    return levels_.any_of([](const detail::link& l) { return timer::of(l).pending(); });
+}
+
+std::size_t timer_wheel::count_pending() const noexcept {
+    std::size_t pending = 0;
+    for_each_pending([&](const timer&) { ++pending; });
+    return pending;
+}
+
 // --- drain --------------------------------------------------------------------------------------
 
 /// As long as it lives the wheel is running: it can be neither advanced nor destroyed.

@@ -100,6 +100,7 @@ Test(signed_ticks, sleeping_until_or_for_negative_ticks_is_sleeping_for_one) {
 }
 
 Test(signed_ticks, what_is_not_negative_is_as_it_was) {
+    static_assert(tick_count(0) == 0 && tick_count(1) == 1 && tick_count(true) == 1);
     static_assert(tick_count(5) == 5 && tick_count(~jiffies{}) == ~jiffies{});
     static_assert(tick_count(std::int64_t{1} << 62) == jiffies{1} << 62);
     static_assert(tick_count(static_cast<unsigned char>(255)) == 255);

@@ -181,3 +181,61 @@ Test(waking, a_destroyed_timer_costs_one_spurious_wakeup_at_most) {
     }
     CHECK_LE(wakeups(wheel), 1);
 }
+
+namespace {
+
+// Advances to `tick` from wake-up to wake-up. Returns how many there were.
+std::uint64_t wakeups_until(timer_wheel& wheel, jiffies tick) {
+    std::uint64_t n = 0;
+    for (; wheel.next_wakeup().value_or(tvec::never) <= tick; ++n)
+        wheel.advance(*wheel.next_wakeup());
+    wheel.advance(tick);
+    return n;
+}
+
+}  // namespace
+
+Test(waking, pushing_back_by_a_tick_before_each_visit_costs_a_wakeup_each_time_and_no_more) {
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        probe p;
+        wheel.arm_after(p.t, 10);
+        std::uint64_t n = 0;
+        for (int i = 0; i < 2'000; ++i) {
+            const jiffies visit = *wheel.next_wakeup();
+            wheel.advance(visit - 1);
+            wheel.arm_at(p.t, p.t.expires() + 1);
+            n += wakeups_until(wheel, visit);
+        }
+        CHECK_EQ(n, 2'000);
+        CHECK_EQ(p.fired(), 0);
+    }
+}
+
+Test(waking, all_push_backs_between_two_visits_cost_one_wakeup_more) {
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : support::edges()) {
+            timer_wheel wheel(start);
+            probe p;
+            wheel.arm_after(p.t, delay);
+            for (jiffies i = 1; i <= 1'000; ++i) wheel.arm_after(p.t, delay + i);
+            const auto n = wakeups_until(wheel, start + delay + 1'000);
+            REQUIRE(p.fired_only_at(start + delay + 1'000));
+            REQUIRE_LE(n, support::most_visits(delay) + 1 + support::most_visits(1'000));
+        }
+}
+
+Test(waking, a_keepalive_costs_a_wakeup_in_each_of_its_lengths) {
+    for (const jiffies start : support::starts())
+        for (const jiffies length : {2, 50, 300}) {
+            timer_wheel wheel(start);
+            probe p;
+            std::uint64_t n = 0;
+            for (jiffies i = 0; i < 30'000; ++i) {  // heard of at every tick
+                wheel.arm_after(p.t, length);
+                n += wakeups_until(wheel, start + i + 1);
+            }
+            CHECK_EQ(p.fired(), 0);
+            CHECK_LE(n, 30'000 / (length - 1) + 1);
+        }
+}

@@ -407,9 +407,9 @@ private:
 
     void verify_thoroughly(side& s) {
         expect(s.wheel->next_expiry() == s.due.first(), "next_expiry");
-        std::size_t pending = 0;
-        s.wheel->for_each_pending([&](const tvec::timer&) { ++pending; });
+        const std::size_t pending = s.wheel->count_pending();
         expect(pending == s.due.size(), pending, " pending, not ", s.due.size());
+        expect(s.wheel->any_pending() == (pending != 0), pending, " pending, and any is not");
         const std::string fault = check(*s.wheel);
         expect(fault.empty(), fault);
     }

@@ -193,6 +193,10 @@ void verify_structure() {
     expect(here->wheel.next_expiry() ==
                (first == tvec::never ? std::nullopt : std::optional(first)),
            "next_expiry");
+    const auto pending = static_cast<std::size_t>(
+        std::count_if(here->due.begin(), here->due.end(), [](jiffies due) { return due != 0; }));
+    expect(here->wheel.count_pending() == pending, "count_pending");
+    expect(here->wheel.any_pending() == (pending != 0), "any_pending");
 }
 
 // From here to the end by wake-ups alone. A timer costs one for each level below it, and for each

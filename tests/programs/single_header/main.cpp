@@ -8,6 +8,6 @@ int main() {
     tvec::timeout_pool pool(timers);
     bool called = false;
     pool.schedule(std::chrono::milliseconds(1), [&called] { called = true; });
-    while (timers.next_wakeup()) timers.run();
+    while (timers.any_pending()) timers.run();
     return client.closed() && called && tvec::check(timers.wheel()).empty() ? 0 : 1;
 }

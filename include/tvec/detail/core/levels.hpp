@@ -96,6 +96,16 @@ public:
     template <class F> void for_each_in(unsigned s, F visit) const {
         for_each_in(s, geometry::chains_of(s), visit);
     }
+    /// Whether is(const link&) holds for any that hangs in any of them. Looks into slots that may
+    /// hold something, and no further than it has to.
+    template <class F> bool any_of(F is) const {
+        for (unsigned w = 0; w < geometry::words; ++w)
+            for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1) {
+                const unsigned s = w * word_bits + static_cast<unsigned>(std::countr_zero(bits));
+                if (any_in(s, geometry::chains_of(s), is)) return true;
+            }
+        return any_in(geometry::never_slot, geometry::chains_of(geometry::never_slot), is);
+    }
     /// Unlinks all that hangs in any of them, and calls take(link&) for each. Leaves counts and
     /// bits.
     template <class F> void pop_all(F take) noexcept {
@@ -114,10 +124,18 @@ private:
     static constexpr unsigned shift(unsigned level) noexcept { return geometry::shift_of(level); }
     static std::uint64_t bit_of(unsigned s) noexcept { return std::uint64_t{1} << s % word_bits; }
 
-    template <class F> void for_each_in(unsigned s, unsigned chains, F visit) const {
+    template <class F> bool any_in(unsigned s, unsigned chains, F is) const {
         const chain* const first = &chain_of(s, 0);
         for (unsigned k = 0; k < chains; ++k)
-            for (const link* l = first[k].first(); l != &sentinel_; l = l->next) visit(*l);
+            for (const link* l = first[k].first(); l != &sentinel_; l = l->next)
+                if (is(*l)) return true;
+        return false;
+    }
+    template <class F> void for_each_in(unsigned s, unsigned chains, F visit) const {
+        any_in(s, chains, [&](const link& l) {
+            visit(l);
+            return false;
+        });
     }
 
     /// As `next_occupied`, but takes the bits at their word.

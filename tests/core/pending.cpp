@@ -1,0 +1,125 @@
+// Asking whether anything is pending, and how many timers are: exact at any time, also when
+// next_wakeup() still reckons with what has been cancelled.
+#include <memory>
+#include <random>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/clocked_wheel.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(pending, .timeout = 60);
+
+namespace {
+
+// Whether the wheel says of both that so many are pending.
+bool has_pending(const timer_wheel& wheel, std::size_t n) {
+    return wheel.any_pending() == (n != 0) && wheel.count_pending() == n;
+}
+
+}  // namespace
+
+Test(pending, a_timer_is_until_it_has_fired) {
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : support::edges()) {
+            timer_wheel wheel(start);
+            REQUIRE(has_pending(wheel, 0));
+            probe p;
+            wheel.arm_after(p.t, delay);
+            REQUIRE(has_pending(wheel, 1));
+            wheel.advance(start + delay - 1, 1);  // what has a level left to sink is left over
+            REQUIRE(has_pending(wheel, 1));
+            wheel.advance(start + delay);
+            REQUIRE(has_pending(wheel, 0));
+        }
+}
+
+Test(pending, what_was_cancelled_or_destroyed_is_not_though_it_may_cost_a_wakeup) {
+    for (const jiffies delay : support::edges()) {
+        timer_wheel wheel;
+        auto p = std::make_unique<probe>();
+        wheel.arm_after(p->t, delay);
+        p->t.cancel();
+        REQUIRE(has_pending(wheel, 0));
+        REQUIRE(wheel.next_wakeup());
+        wheel.arm_after(p->t, delay);
+        REQUIRE(has_pending(wheel, 1));
+        p.reset();
+        REQUIRE(has_pending(wheel, 0));
+        REQUIRE(wheel.next_wakeup());
+    }
+}
+
+Test(pending, what_is_armed_for_never_is_though_there_is_no_wakeup) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_at(p.t, tvec::never);
+    CHECK(!wheel.next_wakeup());
+    CHECK(has_pending(wheel, 1));
+    p.t.cancel();
+    CHECK(has_pending(wheel, 0));
+}
+
+Test(pending, one_among_many_that_were_cancelled_is_found) {
+    timer_wheel wheel;
+    auto all = support::probes(1'000);
+    for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_after(all[i]->t, 1 + i * i);
+    for (std::size_t left = all.size(); left > 0; --left) {
+        REQUIRE(has_pending(wheel, left));
+        all[left * 7 % 1'000]->t.cancel();  // 7 and 1000 have no divisor in common
+    }
+    CHECK(has_pending(wheel, 0));
+}
+
+Test(pending, one_is_found_wherever_in_its_slot_it_hangs) {
+    for (const jiffies delay : support::edges()) {
+        timer_wheel wheel;
+        auto all = support::probes(16);
+        for (auto& left : all) {
+            for (auto& p : all) wheel.arm_after(p->t, delay);
+            for (auto& p : all)
+                if (p != left) p->t.cancel();
+            REQUIRE(has_pending(wheel, 1));
+        }
+    }
+}
+
+Test(pending, what_is_due_in_the_same_tick_is_until_its_callback_begins) {
+    timer_wheel wheel;
+    std::size_t left = 3;
+    bool exact = true;
+    const auto look = [&](timer_wheel& w) { exact = exact && has_pending(w, --left); };
+    probe a{look}, b{look}, c{look};
+    for (probe* p : {&a, &b, &c}) wheel.arm_after(p->t, 300);
+    wheel.advance(300, 2);
+    CHECK(has_pending(wheel, left));
+    wheel.advance(300);
+    CHECK(exact);
+    CHECK_EQ(left, 0);
+}
+
+Test(pending, a_drained_timer_is_not) {
+    timer_wheel wheel;
+    auto all = support::probes(20);
+    for (auto& p : all) wheel.arm_after(p->t, 5'000);
+    wheel.drain([&](tvec::timer& t) {
+        if (&t == &all[3]->t) wheel.arm_after(t, 7);
+    });
+    CHECK(has_pending(wheel, 1));
+}
+
+Test(pending, a_clocked_wheel_says_the_same) {
+    tvec::clocked_wheel timers;
+    probe p;
+    CHECK(!timers.any_pending());
+    timers.arm_after(p.t, std::chrono::hours(1));
+    CHECK(timers.any_pending());
+    CHECK_EQ(timers.count_pending(), 1);
+    p.t.cancel();
+    CHECK(!timers.any_pending());
+    CHECK_EQ(timers.count_pending(), 0);
+}
