@@ -20,16 +20,14 @@ class timer_wheel;
 
 namespace detail {
 
-/// A class that has `timer` as its base, or a reference to one.
+/// A class that has `timer` as its base.
 template <class T>
-concept derived_timer = !std::same_as<std::remove_cvref_t<T>, timer> &&
-                        std::derived_from<std::remove_cvref_t<T>, timer>;
+concept derived_timer = !std::same_as<T, timer> && std::derived_from<T, timer>;
 
 /// What somebody may take for a timer's callback. (0 and NULL are numbers, and null callbacks.)
 template <class F>
-concept no_callback =
-    !std::derived_from<std::remove_cvref_t<F>, timer> && !std::is_arithmetic_v<F> &&
-    !std::convertible_to<F, void (*)(timer_wheel&, timer&)>;
+concept no_callback = !std::derived_from<F, timer> && !std::is_arithmetic_v<F> &&
+                      !std::convertible_to<F, void (*)(timer_wheel&, timer&)>;
 
 }  // namespace detail
 
@@ -73,11 +71,11 @@ public:
     timer(const timer&) TVEC_WANTS("std::move: a timer is in one place");
     timer& operator=(const timer&) TVEC_WANTS("std::move: a timer is in one place");
     template <detail::no_callback F>
-    explicit timer(F&&) TVEC_WANTS("a function of (timer_wheel&, timer&), or a callback_timer");
+    explicit timer(const F&) TVEC_WANTS("a function of (timer_wheel&, timer&), or callback_timer");
     template <detail::derived_timer T>
-    timer(T&&) TVEC_WANTS("the whole callback_timer: its function would stay behind");
+    timer(const T&) TVEC_WANTS("the whole callback_timer: its function stays behind");
     template <detail::derived_timer T>
-    timer& operator=(T&&) TVEC_WANTS("the whole callback_timer: its function would stay behind");
+    timer& operator=(const T&) TVEC_WANTS("the whole callback_timer: its function stays behind");
 
     /// Cancels. O(1); writes the neighbours in the slot if the timer still hangs there.
     ~timer() { unlink_if_linked(); }

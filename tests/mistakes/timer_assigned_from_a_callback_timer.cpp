@@ -1,4 +1,4 @@
-// says: the whole callback_timer: its function would stay behind
+// says: the whole callback_timer: its function stays behind
 // lines: 6
 #include <utility>
 

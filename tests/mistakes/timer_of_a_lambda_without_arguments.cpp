@@ -1,4 +1,4 @@
-// says: a function of (timer_wheel&, timer&), or a callback_timer
+// says: a function of (timer_wheel&, timer&), or callback_timer
 // lines: 5
 #include "tvec/tvec.hpp"
 
