@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 
 #include "tvec/detail/core/export.hpp"
 #include "tvec/detail/core/levels.hpp"
@@ -26,6 +27,12 @@ concept integer = requires(const N& n) {
     { +n } -> std::integral;
     requires sizeof(+n) <= sizeof(jiffies);
 };
+template <class N>
+concept plain_integer = integer<N> && !std::is_class_v<N>;
+template <class N>
+concept made_integer = integer<N> && std::is_class_v<N>;
+template <class T>
+concept no_integer = !integer<T>;
 
 }  // namespace detail
 
@@ -34,13 +41,15 @@ concept integer = requires(const N& n) {
 /// to pass a jiffies, and a comparison to pass what is signed and no constant.
 class tick_count {
 public:
-    /// What `n` counts, or 0.
-    template <detail::integer N>
-    constexpr tick_count(const N& n) noexcept : ticks_(static_cast<jiffies>(+n)) {
+    /// What `n` counts, or 0. By value, so that a static member needs no definition.
+    template <detail::plain_integer N>
+    constexpr tick_count(N n) noexcept : ticks_(static_cast<jiffies>(+n)) {
         if constexpr (std::signed_integral<decltype(+n)>)
             if (+n < 0) ticks_ = 0;
     }
-    template <class T>
+    /// The same of a std::atomic, a std::integral_constant, ...
+    template <detail::made_integer N> constexpr tick_count(const N& n) noexcept : tick_count(+n) {}
+    template <detail::no_integer T>
     tick_count(const T&) TVEC_WANTS("whole ticks: durations are for a tvec::clocked_wheel");
 
     /// The number.

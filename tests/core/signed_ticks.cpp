@@ -107,6 +107,21 @@ Test(signed_ticks, what_is_not_negative_is_as_it_was) {
     static_assert(tick_count(~0u) == ~0u);
 }
 
+namespace {
+
+struct of_a_server {
+    static const int delay = 7;  // nowhere defined, so nobody may refer to it
+};
+
+}  // namespace
+
+Test(signed_ticks, a_constant_that_is_only_declared_will_do) {
+    timer_wheel wheel;
+    probe p;
+    wheel.arm_after(p.t, of_a_server::delay);
+    CHECK_EQ(p.t.expires(), 7);
+}
+
 Test(signed_ticks, whatever_is_an_integer_counts_and_nothing_else) {
     enum plain { two = 2 };
     enum class scoped { two = 2 };
