@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles mistakes, and looks whether the compiler says early what to write instead.
 
-usage: mistakes.py [--show] FOLDER [ARGUMENT...]
+usage: mistakes.py [--show] COMPILER FOLDER [ARGUMENT...]
 
 Each program of FOLDER begins with what has to come of it:
 
@@ -10,15 +10,14 @@ Each program of FOLDER begins with what has to come of it:
     // lines: N                  among the first N lines, or
     // legal: REASON             it is no mistake, and not refused
 
-ARGUMENTs are for the compilers: g++, and clang++ if it is there. What a program includes from
-liburing is skipped where that is not. --show prints what they say, and after how many lines.
+COMPILER is g++ or clang++, and ARGUMENTs are for it. What a program includes from liburing is
+skipped where that is not. --show prints what it says, and after how many lines.
 """
 
 import concurrent.futures
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -98,16 +97,14 @@ def fault(program, compiler, show):
 
 def main(arguments):
     show = arguments[0] == "--show"
-    programs = sorted(pathlib.Path(arguments[show]).glob("*.cpp"))
+    name, where, *others = arguments[show:]
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        names = [name for name in ("g++", "clang++") if shutil.which(name)]
-        compilers = list(pool.map(
-            lambda name: Compiler(name, pathlib.Path(folder), arguments[show + 1:]), names))
-        pairs = [(p, c) for c in compilers for p in programs if c.can(p)]
-        faults = [f for f in pool.map(lambda pair: fault(*pair, show), pairs) if f]
-    print("\n\n".join([*faults, f"mistakes: {len(pairs)} compiled, {len(faults)} not as they should"]))
-    return 1 if faults or not pairs else 0
+        compiler = Compiler(name, pathlib.Path(folder), others)
+        programs = [p for p in sorted(pathlib.Path(where).glob("*.cpp")) if compiler.can(p)]
+        faults = [f for f in pool.map(lambda p: fault(p, compiler, show), programs) if f]
+    print("\n\n".join([*faults, f"mistakes: {len(programs)} compiled, {len(faults)} not as they should"]))
+    return 1 if faults or not programs else 0
 
 
 if __name__ == "__main__":
