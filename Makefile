@@ -9,8 +9,8 @@ SETUP ?=
 ARGS ?=
 TIME ?= 60
 PREFIX ?= /usr/local
-# Every second test sleeps most of its time.
-TESTS_AT_A_TIME ?= $(shell expr 2 '*' $$(nproc))
+# Of three tests, two sleep most of their time.
+TESTS_AT_A_TIME ?= $(shell expr 3 '*' $$(nproc))
 export DESTDIR
 # ccache takes part where headers are precompiled only if it is told so.
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
