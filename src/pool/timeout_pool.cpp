@@ -70,7 +70,7 @@ timeout_claim::~timeout_claim() {
 
 /// What is called needs its node until it has returned, and is not pending any more.
 bool timeout_core::reserve(std::size_t timeouts) noexcept {
-    return timeouts == 0 || (timeouts < timeout_slabs::most_nodes && slabs_.reserve(timeouts + 1));
+    return timeouts == 0 || (timeouts + 1 != 0 && slabs_.reserve(timeouts + 1));
 }
 
 void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
