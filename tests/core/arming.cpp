@@ -75,7 +75,7 @@ Test(arming, arming_a_pending_timer_moves_it) {  // T4
     CHECK(!wheel.arm_after(p.t, 10));
     CHECK(wheel.arm_after(p.t, 1000));
     CHECK(wheel.arm_after(p.t, 500));
-    CHECK_EQ(support::count_pending(wheel), 1);
+    CHECK_EQ(wheel.count_pending(), 1);
     wheel.advance(5000);
     CHECK(p.fired_only_at(500));
 }
@@ -88,7 +88,7 @@ Test(arming, a_timer_that_changes_levels_stays_one_timer) {  // T106
         for (const jiffies delay : support::edges()) {
             CHECK(wheel.arm_after(p.t, jiffies{1} << 35));  // out
             CHECK(wheel.arm_after(p.t, delay));             // and in again
-            REQUIRE_EQ(support::count_pending(wheel), 1);
+            REQUIRE_EQ(wheel.count_pending(), 1);
             REQUIRE_EQ(check(wheel), "");
         }
         wheel.advance(start + (jiffies{1} << 35));
@@ -117,7 +117,7 @@ Test(arming, arming_for_the_same_tick_again_changes_nothing) {  // T6
     probe p;
     wheel.arm_at(p.t, 70);
     CHECK(wheel.arm_at(p.t, 70));
-    CHECK_EQ(support::count_pending(wheel), 1);
+    CHECK_EQ(wheel.count_pending(), 1);
     wheel.advance(100);
     CHECK(p.fired_only_at(70));
 }

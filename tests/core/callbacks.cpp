@@ -304,7 +304,7 @@ Test(callbacks, see_the_wheel_as_it_is) {
     probe next, far;
     probe p([&](timer_wheel& w) {
         CHECK_EQ(check(w), "");
-        CHECK_EQ(support::count_pending(w), 2);
+        CHECK_EQ(w.count_pending(), 2);
         CHECK_EQ(w.next_expiry(), jiffies{50});
         CHECK_LE(*w.next_wakeup(), jiffies{50});
         w.arm_after(next.t, 5);

@@ -35,9 +35,9 @@ Test(cancelling, wins_over_being_due) {  // T104
     for (auto& p : all) wheel.arm_after(p->t, 10);
     wheel.advance(10, 1);
     CHECK_EQ(support::count_fired(all), 1);
-    CHECK_EQ(support::count_pending(wheel), 3);
+    CHECK_EQ(wheel.count_pending(), 3);
     for (auto& p : all) CHECK_EQ(p->t.cancel(), p->fired() == 0);
-    CHECK_EQ(support::count_pending(wheel), 0);
+    CHECK_EQ(wheel.count_pending(), 0);
     wheel.advance(100);
     CHECK_EQ(support::count_fired(all), 1);
 }
@@ -72,7 +72,7 @@ Test(cancelling, the_pending_ones_are_those_not_cancelled) {  // T103, T107, T10
     auto all = support::probes(1'000);
     for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_after(all[i]->t, 1 + i * i);
     for (std::size_t i = 0; i < all.size(); ++i) {
-        REQUIRE_EQ(support::count_pending(wheel), all.size() - i);
+        REQUIRE_EQ(wheel.count_pending(), all.size() - i);
         REQUIRE(all[i]->t.cancel());
     }
     CHECK_EQ(check(wheel), "");

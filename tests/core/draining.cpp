@@ -52,7 +52,7 @@ Test(draining, shows_each_pending_timer_once_and_empties_the_wheel) {  // T100, 
         std::sort(shown.begin(), shown.end());
         CHECK(std::unique(shown.begin(), shown.end()) == shown.end());
         CHECK(!wheel.next_wakeup());
-        CHECK_EQ(support::count_pending(wheel), 0);
+        CHECK_EQ(wheel.count_pending(), 0);
         CHECK_EQ(check(wheel), "");
         wheel.advance(tvec::never);
         CHECK_EQ(support::count_fired(f.all), 0);
@@ -87,7 +87,7 @@ Test(draining, does_not_show_what_the_visitor_cancelled_destroyed_or_armed) {
         if (&d->t != &first) d.reset();
     });
     CHECK_EQ(shown, 1);
-    CHECK_EQ(support::count_pending(wheel), 0);
+    CHECK_EQ(wheel.count_pending(), 0);
 }
 
 Test(draining, a_sibling_that_the_visitor_arms_stays_armed) {
@@ -98,7 +98,7 @@ Test(draining, a_sibling_that_the_visitor_arms_stays_armed) {
     const std::size_t shown =
         wheel.drain([&](tvec::timer& t) { wheel.arm_after(&t == &a.t ? b.t : a.t, 200); });
     CHECK_EQ(shown, 1);
-    CHECK_EQ(support::count_pending(wheel), 1);
+    CHECK_EQ(wheel.count_pending(), 1);
     CHECK_EQ(wheel.advance(200).fired, 1);
 }
 
@@ -113,7 +113,7 @@ Test(draining, a_visitor_that_throws_leaves_the_rest_armed) {
         CHECK(false);
     } catch (const std::runtime_error&) {
     }
-    CHECK_EQ(support::count_pending(wheel), 150);
+    CHECK_EQ(wheel.count_pending(), 150);
     CHECK_EQ(check(wheel), "");
     wheel.advance(jiffies{1} << 41);
     CHECK_EQ(support::count_fired(f.all), 150);
@@ -125,7 +125,7 @@ Test(draining, a_visitor_that_throws_while_work_is_left_over_leaves_it_due) {
     for (auto& p : all) wheel.arm_after(p->t, 10);
     wheel.advance(50, 4);
     CHECK(drain_throws(wheel));
-    CHECK_EQ(support::count_pending(wheel), 15);
+    CHECK_EQ(wheel.count_pending(), 15);
     CHECK_EQ(wheel.next_wakeup(), jiffies{10});
     CHECK_EQ(check(wheel), "");
     CHECK_EQ(wheel.advance(50).fired, 15);

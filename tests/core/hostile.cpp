@@ -426,7 +426,7 @@ struct doomed {
 
 void expect_nothing_more(timer_wheel& wheel) {
     CHECK_EQ(check(wheel), "");
-    CHECK_EQ(support::count_pending(wheel), 0);
+    CHECK_EQ(wheel.count_pending(), 0);
     const auto before = visits(wheel);
     // One at once, if a budget has left work over; and one that had been foretold.
     if (wheel.next_wakeup() == wheel.now()) wheel.advance(wheel.now());
@@ -459,7 +459,7 @@ Test(hostile, all_timers_may_be_drained_and_armed_again_wherever_a_budget_has_en
             std::vector<jiffies> due = s.due;
             for (std::size_t i = 0; i < due.size(); ++i)
                 if (c.all[i]->t.pending()) due[i] = std::max(due[i], next);
-            const std::size_t pending = support::count_pending(wheel);
+            const std::size_t pending = wheel.count_pending();
             CHECK_EQ(wheel.drain([&](tvec::timer& t) { wheel.arm_at(t, t.expires()); }), pending);
             while (!bounded_and_checked(wheel, s.end + 1, 5)) {
             }
@@ -523,7 +523,7 @@ Test(hostile, callbacks_that_each_drain_the_wheel_and_arm_all_again_cannot_stop_
     for (jiffies calls = 1; !bounded_and_checked(wheel, 1'000, 3); ++calls)
         REQUIRE_EQ(wheel.now(), 3 * calls + 1);
     CHECK_EQ(support::count_fired(all), 1'000);
-    CHECK_EQ(support::count_pending(wheel), 100);
+    CHECK_EQ(wheel.count_pending(), 100);
 }
 
 // --- churn without time passing -----------------------------------------------------------------

@@ -268,7 +268,7 @@ void server::run(jiffies span) {
 
 void server::audit() {
     REQUIRE_EQ(check(wheel_), "");
-    REQUIRE_EQ(support::count_pending(wheel_), due_.size());
+    REQUIRE_EQ(wheel_.count_pending(), due_.size());
     REQUIRE_EQ(wheel_.next_expiry(), due_.first());
     REQUIRE_EQ(wheel_.count().fired, books_.fired);
     REQUIRE(books_.balance(due_.size()));

@@ -11,7 +11,6 @@
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
-using support::count_pending;
 using support::elapsed;
 using support::manual_timers;
 using support::pass;
@@ -153,9 +152,9 @@ Test(sleeping, ends_when_the_coroutine_is_destroyed) {
     {
         task<> t = naps(timers, 5ms, 1, woken);
         t.start();
-        CHECK_EQ(count_pending(timers.wheel()), 1);
+        CHECK_EQ(timers.wheel().count_pending(), 1);
     }
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
     pass(timers, 10ms);
     CHECK(woken.empty());
     CHECK_EQ(timers.wheel().count().fired, 0);
@@ -248,7 +247,7 @@ Test(sleeping, an_exception_that_leaves_the_coroutine_leaves_advance_and_the_res
         }
         CHECK(thrown);
         CHECK_EQ(ended, 4 - left);
-        CHECK_EQ(count_pending(wheel), left - 1);
+        CHECK_EQ(wheel.count_pending(), left - 1);
     }
     CHECK(wheel.advance(10).caught_up);
     CHECK_EQ(check(wheel), "");
@@ -271,7 +270,7 @@ Test(sleeping, within_a_task_that_another_awaits_ends_with_the_outer_one) {
         cut_short.start();
         pass(timers, 7ms);
     }
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
     task<> t = awaits_naps(timers, woken);
     t.start();
     pass(timers, 20ms);

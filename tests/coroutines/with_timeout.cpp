@@ -14,7 +14,6 @@
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
-using support::count_pending;
 using support::manual_timers;
 using support::pass;
 using support::task;
@@ -68,7 +67,7 @@ Test(with_timeout, gives_what_completes_in_time_and_cancels_its_timer) {
     s.complete(7);
     CHECK(out == std::vector<int>{7});
     CHECK(t.done());
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
     CHECK_EQ(s.given_up, 0);
 }
 
@@ -122,7 +121,7 @@ Test(with_timeout, destroys_what_it_abandons_before_the_coroutine_goes_on) {
     t.start();
     pass(timers, 10ms);
     CHECK_EQ(holders, 2);  // ours, and that of the coroutine
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
 }
 
 namespace {
@@ -154,7 +153,7 @@ Test(with_timeout, passes_on_exceptions_and_cancels_its_timer) {
     t.start();
     s.complete(-1);
     CHECK(out == std::vector<int>{-2});
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
 }
 
 namespace {
@@ -188,7 +187,7 @@ Test(with_timeout, passes_on_an_exception_from_suspending_and_cancels_its_timer)
     task<> t = holds_what_refuses(wheel, said);
     t.start();
     CHECK_EQ(said, "no");
-    CHECK_EQ(count_pending(wheel), 1);
+    CHECK_EQ(wheel.count_pending(), 1);
     wheel.advance(50);
     CHECK(!t.done());
     wheel.advance(100);
@@ -224,7 +223,7 @@ Test(with_timeout, takes_an_awaiter_that_finds_out_while_suspending_that_it_need
     task<> t = takes_what_is_there_at_once(wheel, got);
     t.start();
     CHECK_EQ(got, std::optional(5));
-    CHECK_EQ(count_pending(wheel), 0);
+    CHECK_EQ(wheel.count_pending(), 0);
 }
 
 namespace {
@@ -253,7 +252,7 @@ Test(with_timeout, may_be_over_before_its_suspending_is) {
     t.start();
     CHECK(t.done());
     CHECK_EQ(got, std::optional(6));
-    CHECK_EQ(count_pending(wheel), 0);
+    CHECK_EQ(wheel.count_pending(), 0);
 }
 
 Test(with_timeout, of_zero_or_less_ends_on_the_next_tick) {
@@ -361,7 +360,7 @@ Test(with_timeout, on_the_tick_of_completion_does_exactly_one_of_the_two) {
         wheel.advance(10);
         CHECK_EQ(ended, 1);
         CHECK_EQ(wheel.count().fired, pad + 1);
-        CHECK_EQ(count_pending(wheel), 1);
+        CHECK_EQ(wheel.count_pending(), 1);
         wheel.advance(110);
         CHECK_EQ(ended, 2);
     }
@@ -410,7 +409,7 @@ Test(with_timeout, is_cancelled_with_what_it_waits_for_when_the_coroutine_is_des
     }
     CHECK(!s.awaited());
     CHECK_EQ(s.given_up, 3);
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
     pass(timers, 20ms);
     CHECK(out.empty());
 }
@@ -474,7 +473,7 @@ Test(with_timeout, may_never_have_been_awaited) {
     auto unused = tvec::with_timeout(wheel, s, 10);
     auto moved = std::move(unused);
     static_cast<void>(moved);
-    CHECK_EQ(count_pending(wheel), 0);
+    CHECK_EQ(wheel.count_pending(), 0);
     wheel.advance(20);
     CHECK_EQ(wheel.count().fired, 0);
 }
@@ -540,7 +539,7 @@ Test(with_timeout, nests_and_the_shorter_limit_wins) {
     CHECK(!out[1]);
     CHECK(out[2] && *out[2] == 8);
     CHECK_EQ(s.given_up, 2);
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
 }
 
 namespace {
@@ -569,7 +568,7 @@ Test(with_timeout, around_a_task_full_of_waits_ends_all_of_them) {
     CHECK_EQ(rounds, 103);
     CHECK(t.done());
     CHECK(!s.awaited());
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
 }
 
 Test(with_timeout, whose_wheel_is_gone_waits_without_limit) {

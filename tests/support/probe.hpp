@@ -55,10 +55,4 @@ inline std::uint64_t most_visits(jiffies delay) {
     return 1 + level + geometry::log2_of(delay >> geometry::shift_of(geometry::overflow));
 }
 
-inline std::size_t count_pending(const tvec::timer_wheel& wheel) {
-    std::size_t pending = 0;
-    wheel.for_each_pending([&](const tvec::timer&) { ++pending; });
-    return pending;
-}
-
 }  // namespace support
