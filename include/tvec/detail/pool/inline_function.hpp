@@ -1,0 +1,63 @@
+/// \file
+/// Function objects that live inside a node, and whose type is forgotten.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace tvec::detail {
+
+/// How many bytes a function object may have, and how it may be aligned.
+inline constexpr std::size_t function_size = 48;
+inline constexpr std::size_t function_alignment = 16;
+
+/// What can be done with a function object whose type is forgotten. It is called with `Argument`,
+/// if it can be, else with nothing.
+template <class Argument> struct function_kind {
+    void (*call)(void* f, Argument a);
+    void (*destroy)(void* f) noexcept;
+};
+
+template <class F, class Argument> struct function_kind_of {
+    static void call(void* f, Argument a) {
+        F& function = *std::launder(static_cast<F*>(f));
+        if constexpr (std::is_invocable_v<F&, Argument>)
+            static_cast<void>(function(a));
+        else
+            static_cast<void>(function());
+    }
+    static void destroy(void* f) noexcept { std::launder(static_cast<F*>(f))->~F(); }
+
+    static constexpr function_kind<Argument> value{call, destroy};
+};
+
+/// Makes a function object of `f` in `storage`, which has place for it. Returns what it is.
+template <class Argument, class F>
+const function_kind<Argument>* hold_function(std::byte* storage, F&& f) {
+    using object = std::decay_t<F>;
+    static_assert(sizeof(object) <= function_size,
+                  "a timeout's function object has at most 48 bytes: capture a pointer to "
+                  "what it needs, or a std::unique_ptr");
+    static_assert(alignof(object) <= function_alignment,
+                  "a timeout's function object is aligned to at most 16 bytes: capture a "
+                  "pointer to what it needs, or a std::unique_ptr");
+    static_assert(std::is_nothrow_destructible_v<object>,
+                  "a timeout's function object has a destructor that does not throw");
+    ::new (static_cast<void*>(storage)) object(std::forward<F>(f));
+    return &function_kind_of<object, Argument>::value;
+}
+
+/// Whether `f` is a null pointer, or an object as empty as one.
+template <class F> bool is_empty_function(const F& f) noexcept {
+    if constexpr (std::is_pointer_v<F>)
+        return f == nullptr;
+    else if constexpr (std::is_constructible_v<F, std::nullptr_t> &&
+                       std::is_constructible_v<bool, const F&>)
+        return !static_cast<bool>(f);
+    else
+        return false;
+}
+
+}  // namespace tvec::detail
