@@ -7,6 +7,7 @@
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
 #include "tvec/clocked_wheel.hpp"
+#include "tvec/remote.hpp"
 
 using namespace std::chrono_literals;
 
@@ -107,6 +108,28 @@ Test(allocation, nor_do_sleeping_and_waiting_for_a_limited_time) {
     core_is_running = false;
     CHECK_GE(naps, 20);
     CHECK_GE(waits, 20);
+}
+
+Test(allocation, nor_does_a_remote_once_it_is_made) {
+    tvec::clocked_wheel timers;
+    int rings = 0, called = 0;
+    tvec::remote mailbox(timers, 100, [&] { ++rings; });
+    const auto sender = mailbox.sender();
+    const inside_the_core running;
+    for (int i = 0; i < 1'000; ++i) {
+        const auto copy = sender;
+        mailbox.rearm();
+        const auto late = copy.schedule(1h, [&] { ++called; });
+        copy.reschedule(late.handle, 2h);
+        if (i % 2) mailbox.run();
+        copy.post([&] { ++called; });
+        copy.cancel_then(late.handle, [&](bool) { ++called; });
+        mailbox.run();
+        timers.run();
+    }
+    core_is_running = false;
+    CHECK_EQ(rings, 1'000);
+    CHECK_EQ(called, 2'000);
 }
 
 Test(allocation, arming_and_cancelling_are_noexcept_and_a_timer_is_32_bytes) {

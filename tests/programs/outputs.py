@@ -25,6 +25,7 @@ OPTIONS = {
     "instructions": ["--list"],
     "load_client": ["--seconds", "1", "--connections", "1"],
     "operations": ["--sizes", "1000", "--repetitions", "1", "--rows", "cancel"],
+    "remote": ["--batch", "100", "--rounds", "2"],
     "replay": [RECORDING, "--repetitions", "1"],
     "server_day": ["--seconds", "10", "--messages", "100", "--connections", "10"],
     "sharded_server": ["--seconds", "1", "--shards", "2"],
@@ -35,7 +36,7 @@ SILENT = {"from_netty", "which_arm"}  # if all is well
 
 class Outputs(unittest.TestCase):
     # Who writes a file, and by which option.
-    WRITERS = [("drivers", "--csv"), ("operations", "--csv"), ("operations", "--json"),
+    WRITERS = [("drivers", "--csv"), ("remote", "--csv"), ("operations", "--csv"), ("operations", "--json"),
                ("echo_server", "--port-file"), ("echo_server", "--record"),
                ("sharded_server", "--port-file"), ("coroutine_server", "--port-file")]
 

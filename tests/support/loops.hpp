@@ -2,6 +2,7 @@
 //
 //     Loop<Wheel> loop{timers};
 //     loop.poke();       something else than a timer to wake for
+//     loop.watch(fd);    wake when this is readable, too
 //     loop.sleep();      until poked or a timer is due; returns how many pokes it has taken
 //
 // EACH_DRIVER(suite, name) { ... Loop<Wheel> ... } is a test for each of them.
@@ -18,19 +19,49 @@
 
 namespace support {
 
+// A descriptor that a ring polls.
+class watched_descriptor {
+public:
+    void watch(int fd) { fd_ = fd; }
+    // Before each sleep.
+    void poll(ring& r) {
+        if (fd_ < 0 || polled_) return;
+        io_uring_sqe* const sqe = io_uring_get_sqe(&r.get());
+        io_uring_prep_poll_add(sqe, fd_, POLLIN);
+        io_uring_sqe_set_data64(sqe, tag);
+        polled_ = true;
+    }
+    bool complete(const io_uring_cqe& cqe) {
+        if (cqe.user_data != tag) return false;
+        polled_ = false;
+        return true;
+    }
+
+private:
+    static constexpr std::uint64_t tag = 1;
+    int fd_ = -1;
+    bool polled_ = false;
+};
+
 template <class Wheel> class wait_loop {
 public:
     explicit wait_loop(Wheel& timers, unsigned entries = 8, unsigned flags = 0)
         : ring_(entries, flags), wait_(ring_.get(), timers) {}
 
     void poke() { ring_.queue_nop(); }
+    void watch(int fd) { watched_.watch(fd); }
     unsigned sleep(unsigned most = ~0u) {
+        watched_.poll(ring_);
         wait_();
-        return ring_.reap([](const io_uring_cqe&) {}, most);
+        unsigned pokes = 0;
+        ring_.reap([&](const io_uring_cqe& cqe) { pokes += !watched_.complete(cqe); }, most);
+        return pokes;
     }
+    int ring_fd() { return ring_.get().ring_fd; }
 
 private:
     support::ring ring_;
+    watched_descriptor watched_;
     tvec::uring_wait<Wheel> wait_;
 };
 
@@ -40,18 +71,26 @@ public:
         : ring_(entries, flags), alarm_(ring_.get(), timers) {}
 
     void poke() { ring_.queue_nop(); }
+    void watch(int fd) { watched_.watch(fd); }
     unsigned sleep(unsigned most = ~0u) {
+        watched_.poll(ring_);
         const int result = alarm_.prepare() ? io_uring_submit_and_wait(&ring_.get(), 1)
                                             : io_uring_submit_and_get_events(&ring_.get());
         if (result < 0 && result != -EINTR && result != -EBUSY)
             throw std::system_error(-result, std::system_category(), "io_uring_enter");
         unsigned pokes = 0;
-        ring_.reap([&](const io_uring_cqe& cqe) { pokes += !alarm_.complete(cqe); }, most);
+        ring_.reap(
+            [&](const io_uring_cqe& cqe) {
+                pokes += !watched_.complete(cqe) && !alarm_.complete(cqe);
+            },
+            most);
         return pokes;
     }
+    int ring_fd() { return ring_.get().ring_fd; }
 
 private:
     support::ring ring_;
+    watched_descriptor watched_;
     tvec::uring_timeout<Wheel> alarm_;
 };
 
@@ -64,10 +103,11 @@ public:
     timerfd_loop& operator=(const timerfd_loop&) = delete;
 
     void poke() { eventfd_write(poked_, 1); }
+    void watch(int fd) { watched_ = fd; }
     unsigned sleep() {
         alarm_.rearm();
-        pollfd watched[] = {{alarm_.fd(), POLLIN, 0}, {poked_, POLLIN, 0}};
-        if (poll(watched, 2, -1) < 0) return 0;  // a signal
+        pollfd watched[] = {{alarm_.fd(), POLLIN, 0}, {poked_, POLLIN, 0}, {watched_, POLLIN, 0}};
+        if (poll(watched, 3, -1) < 0) return 0;  // a signal
         if (watched[0].revents != 0) alarm_.acknowledge();
         eventfd_t pokes = 0;
         if (watched[1].revents != 0) eventfd_read(poked_, &pokes);
@@ -77,6 +117,7 @@ public:
 private:
     tvec::timerfd_alarm<Wheel> alarm_;
     int poked_;
+    int watched_ = -1;  // which poll passes over
 };
 
 }  // namespace support

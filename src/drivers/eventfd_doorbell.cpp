@@ -1,0 +1,37 @@
+#include "tvec/eventfd_doorbell.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "kernel.hpp"
+
+namespace tvec {
+
+struct eventfd_doorbell::descriptor {
+    descriptor() : fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+        if (fd < 0) detail::fail(errno, "eventfd_doorbell: eventfd");
+    }
+    ~descriptor() { close(fd); }
+    descriptor(const descriptor&) = delete;
+    descriptor& operator=(const descriptor&) = delete;
+
+    const int fd;
+};
+
+eventfd_doorbell::eventfd_doorbell() : descriptor_(std::make_shared<const descriptor>()) {}
+
+/// A count that is full (2^64 - 2) is readable, which is all that is wanted.
+void eventfd_doorbell::operator()() const noexcept {
+    static_cast<void>(eventfd_write(descriptor_->fd, 1));
+}
+
+int eventfd_doorbell::fd() const noexcept { return descriptor_->fd; }
+
+bool eventfd_doorbell::acknowledge() const {
+    eventfd_t rings = 0;
+    if (eventfd_read(descriptor_->fd, &rings) == 0) return true;
+    if (errno != EAGAIN) detail::fail(errno, "eventfd_doorbell: read");
+    return false;
+}
+
+}  // namespace tvec

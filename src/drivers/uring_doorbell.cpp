@@ -1,0 +1,46 @@
+#include "tvec/uring_doorbell.hpp"
+
+#include <memory>
+
+#include "kernel.hpp"
+
+namespace tvec {
+
+namespace {
+
+bool knows_messages() {
+    const std::unique_ptr<io_uring_probe, decltype(&io_uring_free_probe)> probe(
+        io_uring_get_probe(), io_uring_free_probe);
+    return probe && io_uring_opcode_supported(probe.get(), IORING_OP_MSG_RING);
+}
+
+}  // namespace
+
+uring_doorbell::uring_doorbell(io_uring& own, int owners_ring_fd, std::uint64_t user_data)
+    : ring_(own), target_(owners_ring_fd), user_data_(user_data) {
+    if (!knows_messages())
+        detail::refuse("uring_doorbell: this kernel has no messages between rings");
+}
+
+/// The kernel takes whatever a full queue holds, unless it has no memory at all.
+void uring_doorbell::operator()() noexcept {
+    io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+    while (sqe == nullptr) {
+        io_uring_submit(&ring_);
+        sqe = io_uring_get_sqe(&ring_);
+    }
+    io_uring_prep_msg_ring(sqe, target_, 0, user_data_, 0);
+    io_uring_sqe_set_data64(sqe, user_data_);
+    sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+}
+
+bool uring_doorbell::complete(std::uint64_t user_data, int result) {
+    if (user_data != user_data_) return false;
+    if (result == -EAGAIN || result == -EOVERFLOW)
+        (*this)();
+    else if (result < 0)
+        detail::fail(-result, "uring_doorbell: IORING_OP_MSG_RING");
+    return true;
+}
+
+}  // namespace tvec
