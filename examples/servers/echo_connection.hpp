@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 #include "../support/descriptors.hpp"
 #include "../support/ring.hpp"
@@ -46,10 +47,11 @@ struct echo_home {
     time_point heard{};               // when what has completed was reaped, all of it together
     echo_totals count{};
     std::uint64_t next_tag = 1024;  // of a connection; smaller ones are the server's own
+    std::function<void(std::uint64_t)> work{};  // if any: what is done for a tag before each echo
 };
 
-// One socket. It has exactly one request in flight, a receive or a send, and lives until that has
-// completed: closing means to shut the socket down, which completes it.
+// One socket. It has exactly one request in flight, a receive or a send, or is being worked for,
+// and lives until that has completed: closing means to shut the socket down, which completes it.
 class connection {
 public:
     connection(echo_home& home, int fd);
@@ -64,6 +66,8 @@ public:
     void start() { receive(); }
     // Returns false when the connection is over and may be destroyed.
     bool complete(int result);
+    // The work for it is done; returns the same.
+    bool worked();
     void shut_down();
     void look_after();
 
@@ -81,6 +85,7 @@ private:
     descriptor socket_;
     std::uint64_t echoes_ = 0;
     bool sending_ = false;
+    bool working_ = false;
     bool closing_ = false;
     std::uint32_t filled_ = 0;
     std::uint32_t written_ = 0;
@@ -128,6 +133,15 @@ inline bool connection::received(int result) {
     home_.books.arm_at(idle_, idle_deadline_, home_.heard + home_.idle);  // a push-back: one store
     home_.books.arm_at(write_, write_deadline_, home_.heard + home_.write);
     // [heard]
+    if (!home_.work) return worked();
+    working_ = true;
+    home_.work(tag_);
+    return true;
+}
+
+inline bool connection::worked() {
+    working_ = false;
+    if (closing_) return false;
     send();
     return true;
 }
@@ -150,7 +164,7 @@ inline bool connection::sent(int result) {
 inline void connection::on_idle() {
     home_.books.fired(idle_, idle_deadline_);
     // Not idle but stalled: the write timeout judges that.
-    if (sending_) return home_.books.arm(idle_, idle_deadline_, home_.idle);
+    if (sending_ || working_) return home_.books.arm(idle_, idle_deadline_, home_.idle);
     // [judge]
     if (chance_.take(home_.stalls))  // once in a silence, if the loop was away itself
         return home_.books.arm(idle_, idle_deadline_, home_.stalls.grace());

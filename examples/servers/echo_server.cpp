@@ -1,7 +1,8 @@
 // A TCP echo server on one io_uring, with every timeout on one tvec wheel: per connection an idle
 // timeout that every read pushes back, and a write timeout; a statistics line every second; and
 // the end of the run. Who carries the next wake-up can be chosen: drivers.hpp. On SIGUSR1 it prints
-// what is in its wheel, and --metrics serves the same: prometheus.hpp, text_port.hpp.
+// what is in its wheel, and --metrics serves the same: prometheus.hpp, text_port.hpp. With
+// --workers threads prepare the echoes, and time themselves out on the same wheel: workers.hpp.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "signals.hpp"
 #include "text_port.hpp"
 #include "timer_books.hpp"
+#include "workers.hpp"
 
 namespace {
 
@@ -35,6 +37,8 @@ struct options : example::server_options {
     std::string record;
     bool plain_accept = false;
     std::optional<std::uint16_t> metrics;
+    unsigned workers = 0;
+    unsigned work_ms = 5;
     example::disturbance::extent disturbance;
 };
 
@@ -51,12 +55,14 @@ private:
         signalled = 2,
         cancelling = 3,
         waking = 4,
-        reading = 5
+        working = 5,
+        reading = 6
     };
     static_assert(reading + example::text_port::tags < 1024);
 
     void record();
     void serve_metrics();
+    void hire();
     bool over() const;
     void turn();
     unsigned hear();
@@ -64,11 +70,13 @@ private:
     void use_room();
     void on_signal();
     void admit(int socket);
+    void worked(std::uint64_t tag);
     void stop();
     void on_second();
     void on_end();
     void print_live();
     void print_wheel();
+    void print_work();
     int print_summary();
 
     options options_;
@@ -85,6 +93,7 @@ private:
     example::listener listener_{options_.address, options_.port, false};
     example::acceptor acceptor_{ring_, listener_, accepting, !options_.plain_accept};
     std::optional<example::text_port> metrics_;
+    std::optional<example::crew> crew_;
     example::disturbance disturbance_{books_, options_.disturbance};
     example::signals signals_{SIGUSR1};
     bool stopping_ = false;
@@ -104,6 +113,7 @@ server::server(const options& wanted)
     example::require_descriptors(options_.connections + 64);
     record();
     serve_metrics();
+    hire();
     signals_.watch(ring_, signalled);
     listener_.announce(options_.port_file);
     books_.arm(second_, second_deadline_, std::chrono::seconds(1));
@@ -128,6 +138,13 @@ void server::serve_metrics() {
         [this] { use_room(); });
 }
 
+void server::hire() {
+    if (options_.workers == 0) return;
+    crew_.emplace(ring_, timers_, books_, working, options_.workers, milliseconds(options_.work_ms),
+                  options_.connections, [this](std::uint64_t tag) { worked(tag); });
+    home_.work = [this](std::uint64_t tag) { crew_->ask(tag); };
+}
+
 bool server::over() const {
     const bool all_closed =
         open_.empty() && !acceptor_.accepting() && (!metrics_ || metrics_->done());
@@ -136,6 +153,7 @@ bool server::over() const {
 
 int server::run() {
     while (!over()) turn();
+    if (crew_) crew_->stop();
     books_.cancel(second_, second_deadline_);
     books_.cancel(end_, end_deadline_);
     books_.drain();
@@ -145,9 +163,11 @@ int server::run() {
 
 void server::turn() {
     ++totals_.wakeups;
+    if (crew_) crew_->rearm();
     // [turn]
     driver_->sleep();
     stalls_.listen(ring_, [this] { return hear(); });  // after a stall, to all that came meanwhile
+    if (crew_) crew_->run();                           // what other threads have sent
     books_.run(256);
     // [turn]
 }
@@ -162,6 +182,7 @@ unsigned server::hear() {
 
 void server::complete(std::uint64_t tag, int result, bool more) {
     if (driver_->complete(tag, result)) return;
+    if (crew_ && crew_->complete(tag)) return;
     if (metrics_ && metrics_->complete(tag, result)) return;
     switch (tag) {
     case accepting:
@@ -175,6 +196,13 @@ void server::complete(std::uint64_t tag, int result, bool more) {
     }
     const auto found = open_.find(tag);
     if (found->second->complete(result)) return;
+    open_.erase(found);
+    use_room();
+}
+
+void server::worked(std::uint64_t tag) {
+    const auto found = open_.find(tag);
+    if (found->second->worked()) return;
     open_.erase(found);
     use_room();
 }
@@ -248,6 +276,19 @@ void server::print_wheel() {
     example::flush_output();
 }
 
+void server::print_work() {
+    const example::work_totals& work = crew_->count();
+    using example::print_line;
+    print_line("asked of workers", fmt::format("{}: {} answered, {} given up, {} left", work.asked,
+                                               work.answered, work.given_up, work.left));
+    print_line("remote timers",
+               fmt::format("{} scheduled, {} cancelled, {} rescheduled, {} refused", work.scheduled,
+                           work.cancelled, work.more_time, work.refused));
+    print_line("given up late by",
+               fmt::format("{}; {} early", example::spread(work.late), work.late.early()));
+    print_line("workers' books", crew_->sound() ? "balanced" : "NOT BALANCED");
+}
+
 int server::print_summary() {
     const double ran = example::seconds_of(example::timers::clock::now() - started_);
     const auto& visits = timers_.wheel().count();
@@ -281,8 +322,10 @@ int server::print_summary() {
         print_line("recorded",
                    fmt::format("{} operations on {} timers", recorder_->header().operations,
                                recorder_->header().timers));
+    if (crew_) print_work();
     print_line("books", books_.balanced() ? "balanced" : "NOT BALANCED");
-    return totals_.leaked() == 0 && books_.sound() ? 0 : 1;
+    const bool work_is_sound = !crew_ || crew_->sound();
+    return totals_.leaked() == 0 && books_.sound() && work_is_sound ? 0 : 1;
 }
 
 void add_soak_options(example::command_line& line, example::disturbance::extent& d) {
@@ -311,6 +354,10 @@ options parse(int argc, char** argv) {
     line.add_number("--metrics", o.metrics, 0, 65'535,
                     "serve /metrics (for Prometheus) and /census on this port of 127.0.0.1; 0: any "
                     "free one");
+    line.add_number("--workers", o.workers, 0, 64,
+                    "threads that prepare the echoes, and time themselves out on the same wheel");
+    line.add_number("--work-ms", o.work_ms, 1, 10'000,
+                    "how long that takes, in ms; after four times that the server does without");
     add_soak_options(line, o.disturbance);
     line.parse_or_exit(argc, argv);
     return o;
