@@ -203,7 +203,7 @@ Test(remote_sending, the_answer_may_be_a_call_on_the_owners_side_when_the_functi
     const auto token = std::make_shared<int>();
     std::vector<bool> answers;
     const auto ask = [&](remote_handle h) {
-        CHECK(on.sender.cancel_then(h, [&, h](bool was_pending) {
+        CHECK(on.sender.cancel_then(h, [&](bool was_pending) {
             CHECK_EQ(held(token), 0);
             answers.push_back(was_pending);
         }));
