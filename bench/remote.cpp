@@ -341,18 +341,24 @@ struct times {
     double schedule = 0, cancel = 0;
 };
 
-void wait_until_taken_in(way& w) {
-    std::atomic<bool> arrived = false;
-    std::function<void()> arrive = [&arrived] {
-        arrived = true;
-        arrived.notify_one();
+// By which a producer learns that the loop has come so far. It outlives the loop, which may still
+// be waking it when it has gone on.
+struct milestone {
+    std::atomic<unsigned> passed = 0;
+    std::function<void()> pass = [this] {
+        ++passed;
+        passed.notify_one();
     };
-    w.post(&arrive);
-    arrived.wait(false);
-}
+
+    void wait_for(way& w) {
+        const unsigned before = passed;
+        w.post(&pass);
+        passed.wait(before);
+    }
+};
 
 // What one producer does.
-times produce(way& w, const extent& e, std::size_t first_place) {
+times produce(way& w, const extent& e, std::size_t first_place, milestone& taken_in) {
     times t;
     for (std::size_t round = 0; round < e.rounds; ++round) {
         const auto begin = clock::now();
@@ -362,18 +368,19 @@ times produce(way& w, const extent& e, std::size_t first_place) {
         const auto middle = clock::now();
         for (std::size_t i = 0; i < e.batch; ++i) w.cancel(first_place + i);
         t.cancel += ns_since(middle);
-        wait_until_taken_in(w);
+        taken_in.wait_for(w);
     }
     return t;
 }
 
 template <class Way> row measure(const char* name, const extent& e) {
+    std::vector<milestone> taken_in(e.producers);
     Way w(e.producers * e.batch);
     std::vector<times> all(e.producers);
     std::vector<std::thread> threads;
     const auto begin = clock::now();
     for (unsigned p = 0; p < e.producers; ++p)
-        threads.emplace_back([&, p] { all[p] = produce(w, e, p * e.batch); });
+        threads.emplace_back([&, p] { all[p] = produce(w, e, p * e.batch, taken_in[p]); });
     for (std::thread& t : threads) t.join();
     const double elapsed = ns_since(begin);
     w.end();
