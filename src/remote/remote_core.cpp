@@ -53,7 +53,7 @@ bool remote_mailbox::fall_asleep() noexcept {
 // --- vacancies ----------------------------------------------------------------------------------
 
 remote_vacancies::remote_vacancies(remote_slot* slots, std::uint32_t count) noexcept
-    : slots_(slots), head_(count == 0 ? index_mask : 0) {
+    : head_(count == 0 ? index_mask : 0), slots_(slots) {
     for (std::uint32_t i = 0; i < count; ++i)
         slots[i].next_vacant.store(i + 1 < count ? i + 1 : most, relaxed);
 }
@@ -64,8 +64,7 @@ remote_slot* remote_vacancies::take() noexcept {
     do {
         if ((head & index_mask) == index_mask) return nullptr;
         next = slots_[head & index_mask].next_vacant.load(relaxed);
-    } while (
-        !head_.compare_exchange_weak(head, ((head & ~index_mask) + tag) | next, acquire, acquire));
+    } while (!head_.compare_exchange_weak(head, (head & ~index_mask) | next, acquire, acquire));
     return &slots_[head & index_mask];
 }
 

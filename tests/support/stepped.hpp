@@ -63,7 +63,7 @@ private:
             context.uc_link = &home.scheduler_;
             makecontext(&context, &fibers::begin, 0);
         }
-        static constexpr std::size_t stack_size = 256 * 1024;
+        static constexpr std::size_t stack_size = 1 << 18;
 
         fibers& home;
         std::function<void()> body;
