@@ -154,16 +154,15 @@ remote_slot* remote_core::find(remote_handle h) const noexcept {
     return h && h.index_ < capacity_ ? &slots_[h.index_] : nullptr;
 }
 
-/// Who is writing the deadline will queue it.
 bool remote_core::cancel(remote_handle h, const doorbell& bell) {
     remote_slot* const s = find(h);
     if (!s) return false;
-    word w = s->state.load(relaxed), next = 0;
-    do {
+    word w = s->state.load(relaxed);
+    do
         if (generation_of(w) != h.generation_ || phase_of(w) != at::pending) return false;
-        next = with_phase(w, at::cancelled) | (w & at::moving ? 0 : at::queued);
-    } while (!s->state.compare_exchange_weak(w, next, acq_rel, relaxed));
-    if (next & ~w & at::queued) queue(*s, bell);
+    while (!s->state.compare_exchange_weak(w, with_phase(w, at::cancelled) | at::queued, acq_rel,
+                                           relaxed));
+    if (!(w & at::queued)) queue(*s, bell);
     return true;
 }
 
