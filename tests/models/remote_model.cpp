@@ -66,6 +66,7 @@ public:
     world(std::mt19937_64& random, std::uint64_t operations)
         : random_(random), operations_(operations), capacity_(below(16)),
           budget_(below(2) ? 1 + below(4) : remote::unlimited), producers_(1 + below(4)),
+          favourite_(below(2) ? 4 : below(8)),
           remote_(std::make_unique<remote>(timers_, capacity_, [this] { ring(); })),
           threads_(random) {}
 
@@ -131,7 +132,7 @@ private:
     void act(const sender& s, bool may_wait) {
         if (operations_ == 0) return;
         --operations_;
-        switch (below(8)) {
+        switch (below(4) ? favourite_ : below(8)) {
         case 0:
         case 1:
             return post(s);
@@ -195,7 +196,7 @@ private:
     entry* some_entry() {
         if (handles_.empty()) return nullptr;
         const std::uint64_t last = handles_.rbegin()->first;
-        const std::uint64_t back = below(below(8) ? 8 : 200);
+        const std::uint64_t back = below(below(8) ? 3 : 200);
         return &entries_.at(handles_.lower_bound(last - std::min(last, back))->first);
     }
 
@@ -345,6 +346,7 @@ private:
     totals count_;
     wheel timers_;
     std::uint64_t operations_, capacity_, budget_, producers_;
+    std::uint64_t favourite_;  // what is done mostly
     bool stopping_ = false, rung_ = false, in_run_ = false;
     std::uint64_t moment_ = 0, next_id_ = 0, sending_ = 0, alive_ = 0, sleeps_ = 0, rings_ = 0;
     std::uint64_t answers_asked_ = 0, answers_ = 0;
