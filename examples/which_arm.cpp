@@ -1,7 +1,10 @@
 // The code of docs/which-arm.md, on a clock that is moved by hand. Exits with 1 if a timer does not
 // do what that page says.
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <cstring>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -95,6 +98,25 @@ bool request_timeout(wheel& timers) {
     pass(timers, 100ms);
     slow.on_answer();
     return quick.answered && !quick.failed && slow.failed && !slow.answered;
+}
+
+bool unlinked(wheel& timers) {
+    static int given_up;
+    given_up = 0;
+    const tvec::timer::callback give_up = [](tvec::timer_wheel&, tvec::timer&) { ++given_up; };
+    alignas(tvec::timer) std::byte memory[sizeof(tvec::timer)];
+    auto* timeout = new (memory) tvec::timer(give_up);
+    timers.arm_after(*timeout, 400ms);
+    // [unlink]
+    timeout->unlink();                            // cancel() would leave it linked
+    std::memset(memory, 0, sizeof(tvec::timer));  // and no destructor runs
+    timeout = new (memory) tvec::timer(give_up);  // the next request's
+    timers.arm_after(*timeout, 500ms);
+    // [unlink]
+    pass(timers, 450ms);
+    const bool waited = given_up == 0;
+    pass(timers, 50ms);
+    return waited && given_up == 1;
 }
 
 bool periodic(wheel& timers) {
@@ -200,6 +222,7 @@ int main() {
     wheel timers;
     expect(idle_timeout(timers), "idle timeout");
     expect(request_timeout(timers), "a request's timeout");
+    expect(unlinked(timers), "unlinked");
     expect(periodic(timers), "periodic");
     expect(earliest(timers), "the earliest of several");
     expect(only_if_pending(timers), "only if pending");

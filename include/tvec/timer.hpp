@@ -40,7 +40,7 @@ concept no_callback = !std::derived_from<F, timer> && !std::is_arithmetic_v<F> &
 /// Where a timer hangs and when it is due are two things. Cancelling marks the timer idle and
 /// leaves it hanging; the wheel drops it when it next comes by. So a cancelled timer may still be
 /// linked to its wheel, though nobody can tell but `check`, and a timer belongs to its wheel's
-/// thread until it is destroyed, fired, drained, or armed on another wheel.
+/// thread until it is destroyed, unlinked, fired, drained, or armed on another wheel.
 class timer : private detail::link {
 public:
     /// Called once when the timer fires, with the wheel it was armed on. The timer is no longer
@@ -97,6 +97,19 @@ public:
         return was_pending;
     }
 
+    /// Cancels, and unlinks the timer now: afterwards nobody refers to its bytes, and they may be
+    /// overwritten, freed or given to another thread without a destructor, as C programs do. Before
+    /// it is armed again, what was overwritten has to be made a timer again (placement new).
+    /// Returns what `cancel` does. May be called wherever that may, also for a timer that was
+    /// cancelled, has fired or was never armed, and after its wheel is gone; but on the thread of
+    /// its wheel. O(1); writes the neighbours in the slot, as the destructor does, so who keeps the
+    /// timer had better `cancel`.
+    bool unlink() noexcept {
+        const bool was_pending = cancel();
+        unlink_if_linked();
+        return was_pending;
+    }
+
 private:
     friend class timer_wheel;
     friend class inspector;
@@ -110,7 +123,7 @@ private:
     static const timer& of(const detail::link& l) noexcept { return static_cast<const timer&>(l); }
 
     void unlink_if_linked() noexcept {
-        if (linked()) unlink();
+        if (linked()) link::unlink();
     }
 
     void take(timer& other) noexcept {

@@ -345,7 +345,7 @@ inline bool timer_wheel::arm_at(timer& t, tick_count expires) noexcept {
             t.expires_ = expires;
             return was_pending;
         }
-        t.unlink();
+        t.link::unlink();
     }
     t.expires_ = expires;
     place(t, expires);

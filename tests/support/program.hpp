@@ -33,6 +33,7 @@ enum class verb : std::uint8_t {
     rebuild,       // destroys the wheel, and makes one that starts elsewhere
     arm_if_pending,
     arm_if_earlier,
+    unlink,  // and zero its bytes, and make another in them
 };
 
 struct operation {
@@ -54,6 +55,8 @@ struct operation {
 
     verb action() const {
         switch (what) {  // rare things take a value of their own out of the 256
+        case 252:
+            return verb::unlink;
         case 253:
             return verb::arm_if_pending;
         case 254:

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -138,6 +139,8 @@ private:
             return arm_if_earlier(s, id, later(s.wheel->now(), distance(op, s)));
         case verb::cancel:
             return cancel(id);
+        case verb::unlink:
+            return unlink(id);
         case verb::destroy:
             return destroy(id);
         case verb::move:
@@ -257,6 +260,16 @@ private:
         const bool was_pending = timer(id).cancel();
         expect(was_pending == forget(id), "cancel said ", was_pending);
         expect(!timer(id).pending(), "pending after cancel");
+    }
+
+    // As C programs use their memory: no destructor runs.
+    void unlink(int id) {
+        tvec::timer& t = timer(id);
+        const bool was_pending = t.unlink();
+        expect(was_pending == forget(id), "unlink said ", was_pending);
+        std::memset(static_cast<void*>(&t), 0, sizeof t);
+        std::construct_at(&t, tvec::call<&subject::t, &subject::on_fire>);
+        asked(id) = 0;
     }
 
     // What is left of the old object must never be read again.
