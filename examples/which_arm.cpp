@@ -149,6 +149,18 @@ bool only_if_pending(wheel& timers) {
     return !c.idle.pending();
 }
 
+bool walk(wheel& timers) {
+    std::vector<tvec::timer> all(10);
+    for (std::size_t i = 0; i < all.size(); ++i) timers.arm_after(all[i], i * 1s);
+    const auto tick_of_the_shutdown = timers.ticks().ceil(timers.after(4500ms));
+    // [walk]
+    timers.wheel().for_each_pending([&](tvec::timer& t) {
+        if (t.expires() > tick_of_the_shutdown) t.cancel();
+    });
+    // [walk]
+    return timers.count_pending() == 5;
+}
+
 bool slack(wheel& timers) {
     std::vector<tvec::timer> sweeps(100);
     for (tvec::timer& sweep : sweeps) {
@@ -226,6 +238,7 @@ int main() {
     expect(periodic(timers), "periodic");
     expect(earliest(timers), "the earliest of several");
     expect(only_if_pending(timers), "only if pending");
+    expect(walk(timers), "walk");
     expect(slack(timers), "slack");
     expect(many_alike(timers), "many alike");
     expect(frames(), "frames");

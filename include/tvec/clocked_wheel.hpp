@@ -144,7 +144,8 @@ public:
         return detail::add(clock::now(), saturated(delay));
     }
 
-    /// The wheel, for all that speaks in ticks. Do not advance it beyond the clock.
+    /// The wheel, for all that speaks in ticks or of all timers (for_each_pending, drain). Do not
+    /// advance it beyond the clock.
     timer_wheel& wheel() noexcept { return wheel_; }
     /// The same, to look at.
     const timer_wheel& wheel() const noexcept { return wheel_; }

@@ -34,6 +34,17 @@ concept made_integer = integer<N> && std::is_class_v<N>;
 template <class T>
 concept no_integer = !integer<T>;
 
+/// Calls visit(thing). Whether it wants to go on: it returns nothing, or says so.
+template <class F, class T> bool goes_on(F& visit, T& thing) {
+    using answer = std::remove_cvref_t<std::invoke_result_t<F&, T&>>;
+    static_assert(std::is_void_v<answer> || std::is_same_v<answer, bool>,
+                  "it returns nothing, or a bool: false to end here");
+    if constexpr (std::is_void_v<answer>)
+        return visit(thing), true;
+    else
+        return visit(thing);
+}
+
 }  // namespace detail
 
 /// A number of ticks as it is given to a wheel: any integer, and what turns into one. A negative
@@ -223,9 +234,17 @@ public:
     /// How many timers are pending, those for `never` too. Counts them: O(slots + timers).
     std::size_t count_pending() const noexcept;
 
-    /// Calls visit(const timer&) for every pending timer, in no particular order. `visit` must not
-    /// arm, cancel or destroy timers. O(slots + timers).
-    template <class F> void for_each_pending(F visit) const;
+    /// Calls visit(timer&) for every pending timer, those for `never` too, in no particular order.
+    /// `visit` returns nothing, or a bool: false ends the walk. It may do to the timer that it is
+    /// shown whatever it likes: cancel, unlink, move or destroy it, or arm it, and then it may be
+    /// shown once more. Of the others it may cancel any, which is not shown any more; it must not
+    /// unlink, move, destroy or arm them, nor advance, drain or destroy the wheel. What it throws
+    /// passes through. Returns whether the walk came to its end. O(slots + timers), or up to where
+    /// it was ended.
+    template <class F> bool for_each_pending(F visit);
+
+    /// The same to look only: visit(const timer&) for every pending timer.
+    template <class F> bool for_each_pending(F visit) const;
 
     /// Empties the wheel, and calls visit(timer&) for every timer that was pending in it, exactly
     /// once; by then it is not pending any more. `visit` may do anything to any timer: one that it
@@ -357,9 +376,18 @@ inline std::optional<jiffies> timer_wheel::next_wakeup() noexcept {
     return tick == never ? std::nullopt : std::optional(tick);
 }
 
-template <class F> void timer_wheel::for_each_pending(F visit) const {
-    levels_.for_each([&](unsigned, const detail::link& l) {
-        if (timer::of(l).pending()) visit(timer::of(l));
+template <class F> bool timer_wheel::for_each_pending(F visit) {
+    static_assert(std::is_invocable_v<F&, timer&>, "the visitor is called with a tvec::timer&");
+    return !levels_.any_of([&](detail::link& l) {
+        return timer::of(l).pending() && !detail::goes_on(visit, timer::of(l));
+    });
+}
+
+template <class F> bool timer_wheel::for_each_pending(F visit) const {
+    static_assert(std::is_invocable_v<F&, const timer&>,
+                  "the visitor is called with a const tvec::timer&, for the wheel is const");
+    return !levels_.any_of([&](const detail::link& l) {
+        return timer::of(l).pending() && !detail::goes_on(visit, timer::of(l));
     });
 }
 

@@ -34,6 +34,7 @@ enum class verb : std::uint8_t {
     arm_if_pending,
     arm_if_earlier,
     unlink,  // and zero its bytes, and make another in them
+    sweep,   // a walk that does something to each timer it is shown, and may end early
 };
 
 struct operation {
@@ -55,6 +56,8 @@ struct operation {
 
     verb action() const {
         switch (what) {  // rare things take a value of their own out of the 256
+        case 251:
+            return verb::sweep;
         case 252:
             return verb::unlink;
         case 253:

@@ -165,6 +165,8 @@ private:
             return advance(s, now - std::min<jiffies>(now, 1 + distance(op, s)));
         case verb::drain:
             return drain(s);
+        case verb::sweep:
+            return sweep(s, op);
         case verb::rebuild:
             return rebuild(s, op);
         default:
@@ -393,6 +395,37 @@ private:
             return s.wheel->drain(visit), true;
         } catch (const thrown_by_callback&) {
             return false;
+        }
+    }
+
+    // --- sweep ----------------------------------------------------------------------------------
+
+    void sweep(side& s, const operation& op) {
+        const std::size_t most = 1 + op.offset % 64;
+        std::size_t waiting = 0, shown = 0;
+        for (int id = 0; id < subjects; ++id) waiting += s.due.pending(id) && evicted_by(id) == 0;
+        const bool all = s.wheel->for_each_pending([&](tvec::timer& t) {
+            const int id = tvec::owner_of<&subject::t>(t).id;
+            expect(&t == &timer(id) && s.due.pending(id), "shown, and not pending: ", id);
+            treat(id, op.span + shown);
+            return ++shown < most;
+        });
+        expect(shown == std::min(waiting, most), "a walk showed ", shown, " of ", waiting);
+        expect(all == (shown < most), "a walk ended after ", shown, " and said ", all);
+    }
+
+    void treat(int id, std::size_t how) {
+        switch (how % 5) {
+        case 0:
+            return cancel(id);
+        case 1:
+            return unlink(id);
+        case 2:
+            return destroy(id);
+        case 3:
+            return move(id);
+        default:
+            return;
         }
     }
 

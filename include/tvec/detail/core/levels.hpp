@@ -96,8 +96,8 @@ public:
     template <class F> void for_each_in(unsigned s, F visit) const {
         for_each_in(s, geometry::chains_of(s), visit);
     }
-    /// Whether is(const link&) holds for any that hangs in any of them. Looks into slots that may
-    /// hold something, and no further than it has to.
+    /// Whether is(link&) holds for any that hangs in any of them. Looks into slots that may hold
+    /// something, and no further than it has to. `is` may unlink the one it is shown, and link.
     template <class F> bool any_of(F is) const {
         for (unsigned w = 0; w < geometry::words; ++w)
             for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1) {
@@ -127,8 +127,11 @@ private:
     template <class F> bool any_in(unsigned s, unsigned chains, F is) const {
         const chain* const first = &chain_of(s, 0);
         for (unsigned k = 0; k < chains; ++k)
-            for (const link* l = first[k].first(); l != &sentinel_; l = l->next)
-                if (is(*l)) return true;
+            for (link* l = first[k].first(); l != &sentinel_;) {
+                link& shown = *l;
+                l = l->next;
+                if (is(shown)) return true;
+            }
         return false;
     }
     template <class F> void for_each_in(unsigned s, unsigned chains, F visit) const {

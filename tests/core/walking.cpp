@@ -1,0 +1,202 @@
+// for_each_pending: shows each pending timer once, ends when it is told to, and what it is showing
+// may be cancelled, unlinked, moved, destroyed or armed.
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "support/starts.hpp"
+#include "tvec/inspect.hpp"
+
+using support::jiffies;
+using support::probe;
+using tvec::timer_wheel;
+
+TestSuite(walking, .timeout = 60);
+
+namespace {
+
+// A wheel with a timer for each edge, three for the most part, on all levels and beyond.
+struct full {
+    explicit full(jiffies start) : wheel(start), all(support::probes(3 * edges.size() + 1)) {
+        for (std::size_t i = 0; i + 1 < all.size(); ++i) wheel.arm_after(all[i]->t, edges[i / 3]);
+        wheel.arm_at(all.back()->t, tvec::never);
+    }
+
+    // Fires all that is left but what is armed for `never`.
+    std::size_t run_dry() { return wheel.advance(wheel.now() + (jiffies{1} << 41)).fired; }
+
+    std::vector<jiffies> edges = support::edges();
+    timer_wheel wheel;
+    std::vector<std::unique_ptr<probe>> all;
+};
+
+std::unique_ptr<probe>& holder_of(full& f, const tvec::timer& t) {
+    return *std::find_if(f.all.begin(), f.all.end(), [&](auto& p) { return p && &p->t == &t; });
+}
+
+}  // namespace
+
+Test(walking, shows_each_pending_timer_once) {
+    for (const jiffies start : support::starts()) {
+        full f(start);
+        for (std::size_t i = 0; i < f.all.size(); i += 4) f.all[i]->t.cancel();
+        std::vector<const tvec::timer*> shown;
+        const auto note = [&](const tvec::timer& t) { shown.push_back(&t); };
+        REQUIRE(f.wheel.for_each_pending(note));
+        REQUIRE(std::as_const(f.wheel).for_each_pending(note));
+        std::sort(shown.begin(), shown.end());
+        for (std::size_t i = 0; i < f.all.size(); ++i) {
+            const auto [first, last] = std::equal_range(shown.begin(), shown.end(), &f.all[i]->t);
+            REQUIRE_EQ(last - first, i % 4 == 0 ? 0 : 2);
+        }
+    }
+}
+
+Test(walking, of_an_empty_wheel_shows_nothing_and_comes_to_its_end) {
+    timer_wheel wheel;
+    CHECK(wheel.for_each_pending([](tvec::timer&) { return false; }));
+    CHECK(std::as_const(wheel).for_each_pending([](const tvec::timer&) { return false; }));
+}
+
+Test(walking, ends_where_the_visitor_says_so_and_tells) {
+    full f(77);
+    for (std::size_t most = 1; most <= f.all.size(); ++most) {
+        std::size_t shown = 0;
+        REQUIRE(!f.wheel.for_each_pending([&](tvec::timer&) { return ++shown < most; }));
+        REQUIRE_EQ(shown, most);
+        const timer_wheel& wheel = f.wheel;
+        REQUIRE(!wheel.for_each_pending([&](const tvec::timer&) { return --shown > 0; }));
+        REQUIRE_EQ(shown, 0);
+    }
+    CHECK(f.wheel.for_each_pending([](tvec::timer&) { return true; }));
+}
+
+Test(walking, on_a_const_wheel_is_to_look_only) {
+    const timer_wheel wheel;
+    wheel.for_each_pending(
+        [](auto& t) { static_assert(std::is_same_v<decltype(t), const tvec::timer&>); });
+}
+
+Test(walking, the_visitor_may_cancel_what_it_is_shown) {
+    for (const jiffies start : support::starts()) {
+        full f(start);
+        std::size_t cancelled = 0;
+        f.wheel.for_each_pending([&](tvec::timer& t) { cancelled += t.cancel(); });
+        REQUIRE_EQ(cancelled, f.all.size());
+        REQUIRE(!f.wheel.any_pending());
+        REQUIRE_EQ(check(f.wheel), "");
+    }
+}
+
+Test(walking, does_not_show_what_the_visitor_has_cancelled) {
+    full f(0);
+    std::size_t shown = 0;
+    f.wheel.for_each_pending([&](tvec::timer& t) {
+        ++shown;
+        for (auto& p : f.all)
+            if (&p->t != &t) p->t.cancel();
+    });
+    CHECK_EQ(shown, 1);
+    CHECK_EQ(f.wheel.count_pending(), 1);
+}
+
+Test(walking, the_visitor_may_unlink_or_destroy_what_it_is_shown) {
+    for (const jiffies start : support::starts()) {
+        full f(start);
+        std::size_t shown = 0, kept = 0;
+        REQUIRE(f.wheel.for_each_pending([&](tvec::timer& t) {
+            switch (++shown % 3) {
+            case 0:
+                return static_cast<void>(t.unlink());
+            case 1:
+                return holder_of(f, t).reset();
+            default:
+                kept += t.expires() != tvec::never;
+            }
+        }));
+        REQUIRE_EQ(shown, f.all.size());
+        REQUIRE_EQ(check(f.wheel), "");
+        REQUIRE_EQ(f.run_dry(), kept);
+    }
+}
+
+Test(walking, the_visitor_may_move_what_it_is_shown) {
+    timer_wheel wheel;
+    std::vector<tvec::timer> from(100), to(100);
+    for (std::size_t i = 0; i < from.size(); ++i) wheel.arm_after(from[i], 1 + i % 7 * 90);
+    std::size_t moved = 0;
+    wheel.for_each_pending([&](tvec::timer& t) {
+        if (&t >= &from.front() && &t <= &from.back()) to[moved++] = std::move(t);
+    });
+    CHECK_EQ(moved, 100);
+    CHECK_EQ(check(wheel), "");
+    CHECK_EQ(wheel.advance(1'000).fired, 100);
+}
+
+// Sooner or later than it was due: linked elsewhere, or not.
+Test(walking, the_visitor_may_arm_what_it_is_shown) {
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : {jiffies{1}, jiffies{300}, jiffies{1} << 35}) {
+            full f(start);
+            std::size_t shown = 0;
+            f.wheel.for_each_pending([&](tvec::timer& t) {
+                ++shown;
+                f.wheel.arm_after(t, delay);
+            });
+            REQUIRE(shown >= f.all.size());
+            REQUIRE_EQ(f.wheel.count_pending(), f.all.size());
+            REQUIRE_EQ(check(f.wheel), "");
+            f.wheel.advance(start + delay - 1);
+            REQUIRE_EQ(support::count_fired(f.all), 0);
+            REQUIRE_EQ(f.wheel.advance(start + delay).fired, f.all.size());
+        }
+}
+
+Test(walking, shows_what_is_due_in_the_same_tick_to_its_siblings) {
+    timer_wheel wheel;
+    auto all = support::probes(9);
+    for (auto& p : all) {
+        wheel.arm_after(p->t, 300);
+        p->then = [](timer_wheel& w) {
+            std::size_t shown = 0;
+            w.for_each_pending([&](tvec::timer& t) {
+                ++shown;
+                t.unlink();
+            });
+            CHECK_EQ(shown, 8);
+        };
+    }
+    wheel.advance(1'000);
+    CHECK_EQ(support::count_fired(all), 1);
+    CHECK_EQ(check(wheel), "");
+}
+
+Test(walking, in_the_visitor_of_drain_shows_what_that_has_armed) {
+    timer_wheel wheel;
+    auto all = support::probes(9);
+    for (auto& p : all) wheel.arm_after(p->t, 300);
+    std::size_t drained = 0;
+    wheel.drain([&](tvec::timer& t) {
+        wheel.arm_after(t, 20);
+        std::size_t shown = 0;
+        wheel.for_each_pending([&](tvec::timer&) { ++shown; });
+        CHECK_EQ(shown, ++drained);
+    });
+    CHECK_EQ(wheel.advance(20).fired, 9);
+}
+
+Test(walking, a_visitor_that_throws_ends_it_and_changes_nothing) {
+    full f(3);
+    try {
+        f.wheel.for_each_pending([](tvec::timer&) { throw std::runtime_error("visitor"); });
+        CHECK(false);
+    } catch (const std::runtime_error&) {
+    }
+    CHECK_EQ(f.wheel.count_pending(), f.all.size());
+    CHECK_EQ(check(f.wheel), "");
+}
