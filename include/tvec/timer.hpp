@@ -2,6 +2,7 @@
 /// The timer: 32 bytes that live inside the object they belong to.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -157,16 +158,22 @@ template <class Object, class Member> struct member_pointer<Member Object::*> {
 };
 template <auto Pointer>
 using pointer_to_member = member_pointer<std::remove_const_t<decltype(Pointer)>>;
+template <auto Pointer> using object_of = typename pointer_to_member<Pointer>::object;
+
+/// How many timers a member of that type is an array of; 0 if it is none.
+template <class Member> inline constexpr std::size_t timers_in_array = 0;
+template <std::size_t N> inline constexpr std::size_t timers_in_array<timer[N]> = N;
+template <std::size_t N> inline constexpr std::size_t timers_in_array<std::array<timer, N>> = N;
 
 /// Whether `Hook` points to a timer. If not, the compiler says what else it points to.
 template <auto Hook> consteval bool is_hook() {
     using member = typename pointer_to_member<Hook>::member;
-    constexpr bool is_method = std::is_function_v<member>, is_array = std::is_array_v<member>;
+    constexpr bool is_method = std::is_function_v<member>, is_array = timers_in_array<member> != 0;
     constexpr bool is_const = std::is_const_v<member>, is_timer = std::is_same_v<member, timer>;
     static_assert(!is_method, "first the timer, then the method: "
                               "tvec::call<&connection::idle, &connection::on_idle>");
-    static_assert(!is_array, "a timer in an array does not know where its object begins: make it a "
-                             "member of a struct, and that the element");
+    static_assert(!is_array, "each timer of an array has a callback of its own: "
+                             "tvec::call_each<&connection::timers, &connection::on_timer>()");
     static_assert(!is_const, "arming changes a timer: declare it without const");
     static_assert(is_method || is_array || is_const || is_timer,
                   "the first argument points to a member that is a tvec::timer: &connection::idle");
@@ -175,23 +182,55 @@ template <auto Hook> consteval bool is_hook() {
     return is_timer;
 }
 
-/// Whether the object that has `Hook` can call `Method`. If not, the compiler says why.
-template <auto Hook, auto Method> consteval bool is_method_for() {
-    using owner = typename pointer_to_member<Hook>::object;
-    using method = pointer_to_member<Method>;
-    constexpr bool is_method = std::is_member_function_pointer_v<decltype(Method)>;
-    constexpr bool is_own = std::is_base_of_v<typename method::object, owner>;
-    constexpr bool is_callable = std::is_invocable_v<decltype(Method), owner&> ||
-                                 std::is_invocable_v<decltype(Method), owner&, timer_wheel&>;
+/// Whether `Array` points to an array of timers with an element `I`.
+template <auto Array, std::size_t I> consteval bool is_hook_of_element() {
+    constexpr std::size_t size = timers_in_array<typename pointer_to_member<Array>::member>;
+    static_assert(size != 0, "the first argument points to a member that is a std::array of "
+                             "tvec::timer, or a tvec::timer[]: &connection::timers");
+    static_assert(size == 0 || I < size, "the array has no such element");
+    return I < size;
+}
+
+/// The class of the object that has the timer and is called. It may be derived from that of the
+/// timer or from that of the method; from both, nobody can guess it.
+template <auto Hook, auto Method>
+using owner_for = std::conditional_t<std::is_base_of_v<object_of<Hook>, object_of<Method>>,
+                                     object_of<Method>, object_of<Hook>>;
+
+template <class Base, class Owner>
+concept base_at_an_offset = requires(Base& b) {
+    static_cast<Owner&>(b);
+};
+
+/// Whether an `Owner` has `Hook` and can call `Method`. If not, the compiler says why.
+template <auto Hook, auto Method, class Owner> consteval bool is_method_for() {
+    using method = decltype(Method);
+    constexpr bool is_method = std::is_member_function_pointer_v<method>;
+    constexpr bool is_own =
+        std::is_base_of_v<object_of<Method>, Owner> && std::is_base_of_v<object_of<Hook>, Owner>;
+    constexpr bool is_there = is_own && base_at_an_offset<object_of<Hook>, Owner>;
+    constexpr bool is_callable = std::is_invocable_v<method, Owner&> ||
+                                 std::is_invocable_v<method, Owner&, timer_wheel&> ||
+                                 std::is_invocable_v<method, Owner&, timer&> ||
+                                 std::is_invocable_v<method, Owner&, timer_wheel&, timer&>;
     static_assert(is_method,
                   "the second argument is a method: &connection::on_idle; a function, or "
                   "a static method, is what tvec::timer itself is made of");
     static_assert(!is_method || is_own,
-                  "the timer and the method belong to the same class; that of "
-                  "a base calls a method of the base");
+                  "the timer and the method belong to the same object: to one class and its base, "
+                  "or to two bases of a class that is named: tvec::call<timer, method, class>");
+    static_assert(!is_own || is_there, "a timer in a virtual base does not know its object");
     static_assert(!is_method || !is_own || is_callable,
-                  "the method takes nothing, or a tvec::timer_wheel&");
-    return is_method && is_own && is_callable;
+                  "the method takes nothing, a tvec::timer_wheel&, a tvec::timer&, or both");
+    return is_method && is_there && is_callable;
+}
+
+/// The object whose member `Hook` is `t`, or has `t` as its element `I`.
+template <class Owner, auto Hook, std::size_t I> Owner& owner_around(timer& t) noexcept {
+    using holder = object_of<Hook>;
+    auto* const first = reinterpret_cast<std::byte*>(&t) - I * sizeof(timer);
+    return static_cast<Owner&>(
+        *reinterpret_cast<holder*>(first - std::bit_cast<std::ptrdiff_t>(Hook)));
 }
 
 }  // namespace detail
@@ -199,25 +238,35 @@ template <auto Hook, auto Method> consteval bool is_method_for() {
 /// The object whose member `Hook` is `t`: the kernel's container_of, without the macro.
 /// `Hook` points to a member of type `timer` that is not in a virtual base.
 template <auto Hook> auto& owner_of(timer& t) noexcept {
-    if constexpr (detail::is_hook<Hook>()) {
-        using owner = typename detail::pointer_to_member<Hook>::object;
-        auto* const here = reinterpret_cast<std::byte*>(&t);
-        return *reinterpret_cast<owner*>(here - std::bit_cast<std::ptrdiff_t>(Hook));
-    } else {
+    if constexpr (detail::is_hook<Hook>())
+        return detail::owner_around<detail::object_of<Hook>, Hook, 0>(t);
+    else
         return t;
-    }
 }
 
 namespace detail {
 
-template <auto Hook, auto Method> void call_method(timer_wheel& wheel, timer& t) {
-    if constexpr (is_hook<Hook>() && is_method_for<Hook, Method>()) {
-        auto& owner = owner_of<Hook>(t);
-        if constexpr (std::is_invocable_v<decltype(Method), decltype(owner), timer_wheel&>)
-            (owner.*Method)(wheel);
-        else
-            (owner.*Method)();
-    }
+template <class Owner, auto Method> void call_method(Owner& owner, timer_wheel& wheel, timer& t) {
+    using method = decltype(Method);
+    if constexpr (std::is_invocable_v<method, Owner&, timer_wheel&, timer&>)
+        (owner.*Method)(wheel, t);
+    else if constexpr (std::is_invocable_v<method, Owner&, timer_wheel&>)
+        (owner.*Method)(wheel);
+    else if constexpr (std::is_invocable_v<method, Owner&, timer&>)
+        (owner.*Method)(t);
+    else
+        (owner.*Method)();
+}
+
+template <auto Hook, auto Method, class Owner> void call_owner(timer_wheel& wheel, timer& t) {
+    if constexpr (is_hook<Hook>() && is_method_for<Hook, Method, Owner>())
+        call_method<Owner, Method>(owner_around<Owner, Hook, 0>(t), wheel, t);
+}
+
+template <auto Array, std::size_t I, auto Method, class Owner>
+void call_owner_of_element(timer_wheel& wheel, timer& t) {
+    if constexpr (is_hook_of_element<Array, I>() && is_method_for<Array, Method, Owner>())
+        call_method<Owner, Method>(owner_around<Owner, Array, I>(t), wheel, t);
 }
 
 }  // namespace detail
@@ -229,9 +278,51 @@ template <auto Hook, auto Method> void call_method(timer_wheel& wheel, timer& t)
 ///         tvec::timer idle{tvec::call<&connection::idle, &connection::on_idle>};
 ///     };
 ///
-/// `Method` takes nothing or a `timer_wheel&`. It is one function: the method, inlined.
-template <auto Hook, auto Method>
-inline constexpr timer::callback call = &detail::call_method<Hook, Method>;
+/// `Method` takes nothing, a `timer_wheel&`, a `timer&`, or both in this order: so several timers
+/// may have one method, which compares addresses. What it returns is ignored. It is one function:
+/// the method, inlined.
+///
+/// The timer may be a member of a base, and so may the method. If both are, of two bases, name the
+/// class of the object itself: call<&has_timer::t, &has_method::on_fire, connection>. The base that
+/// has the timer must not be a virtual one.
+template <auto Hook, auto Method, class Owner = detail::owner_for<Hook, Method>>
+inline constexpr timer::callback call = &detail::call_owner<Hook, Method, Owner>;
+
+/// A callback as `call` makes, for element `I` of a member that is an array of timers. Each element
+/// has one of its own, which knows how far before it the object begins: no memory is needed, and a
+/// small function for each. So an element must not be moved to another place of its array; objects
+/// with arrays may be moved. For a plain array; for a std::array there is call_each.
+///
+///     tvec::timer two[2]{tvec::timer{tvec::call_element<&job::two, 0, &job::on_two>},
+///                        tvec::timer{tvec::call_element<&job::two, 1, &job::on_two>}};
+template <auto Array, std::size_t I, auto Method, class Owner = detail::owner_for<Array, Method>>
+inline constexpr timer::callback call_element =
+    &detail::call_owner_of_element<Array, I, Method, Owner>;
+
+namespace detail {
+
+template <auto Array, auto Method, class Owner, std::size_t... I>
+std::array<timer, sizeof...(I)> timers_of(std::index_sequence<I...>) noexcept {
+    return {{timer{call_element<Array, I, Method, Owner>}...}};
+}
+
+}  // namespace detail
+
+/// The timers of a member that is a std::array, each with its call_element. Which of them has fired
+/// is the difference of two addresses:
+///
+///     struct connection {
+///         void on_phase(tvec::timer& t) { const auto phase = &t - phases.data(); ... }
+///         std::array<tvec::timer, 3> phases{
+///             tvec::call_each<&connection::phases, &connection::on_phase>()};
+///     };
+template <auto Array, auto Method, class Owner = detail::owner_for<Array, Method>>
+auto call_each() noexcept {
+    constexpr std::size_t size =
+        detail::timers_in_array<typename detail::pointer_to_member<Array>::member>;
+    if constexpr (detail::is_hook_of_element<Array, 0>())
+        return detail::timers_of<Array, Method, Owner>(std::make_index_sequence<size>());
+}
 
 /// A timer that carries a function object of its own, for locals, tests and tools:
 ///

@@ -1,4 +1,6 @@
 // How a timer finds its object and its callback: owner_of, call, callback_timer.
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <stdexcept>
 #include <type_traits>
@@ -65,6 +67,124 @@ Test(binding, owner_of_finds_the_object_around_the_timer) {
     wheel.arm_after(c.idle, 1);
     wheel.advance(1);
     CHECK_EQ(c.idles, 1);
+}
+
+namespace {
+
+// Three timers, two of one method.
+struct session {
+    void on_either(tvec::timer& t) { fired.push_back(&t); }
+    void on_third(timer_wheel& wheel, tvec::timer& t) {
+        fired.push_back(&t);
+        if (fired.size() < 4) wheel.arm_after(t, 1);
+    }
+
+    std::vector<const tvec::timer*> fired;
+    tvec::timer one{tvec::call<&session::one, &session::on_either>};
+    tvec::timer two{tvec::call<&session::two, &session::on_either>};
+    tvec::timer three{tvec::call<&session::three, &session::on_third>};
+};
+
+}  // namespace
+
+Test(binding, several_timers_may_call_one_method_which_is_told_which_it_was) {
+    timer_wheel wheel;
+    session s;
+    wheel.arm_after(s.two, 1);
+    wheel.arm_after(s.one, 2);
+    wheel.arm_after(s.three, 3);
+    for (tvec::jiffies t = 1; t < 10; ++t) wheel.advance(t);
+    CHECK(s.fired == (std::vector<const tvec::timer*>{&s.two, &s.one, &s.three, &s.three}));
+}
+
+namespace {
+
+struct job {
+    void on_phase(tvec::timer& t) { phases_over.push_back(&t - phases.data()); }
+    void on_side(timer_wheel&) { ++sides_over; }
+
+    char name = 'j';
+    std::vector<std::ptrdiff_t> phases_over;
+    int sides_over = 0;
+    std::array<tvec::timer, 5> phases{tvec::call_each<&job::phases, &job::on_phase>()};
+    tvec::timer sides[2]{tvec::timer{tvec::call_element<&job::sides, 0, &job::on_side>},
+                         tvec::timer{tvec::call_element<&job::sides, 1, &job::on_side>}};
+};
+
+}  // namespace
+
+Test(binding, each_timer_of_an_array_finds_its_object_and_its_place) {
+    timer_wheel wheel;
+    job j;
+    static_assert(sizeof j.phases == 5 * sizeof(tvec::timer));
+    for (std::size_t i = 0; i < 5; ++i) wheel.arm_after(j.phases[i], 1 + i * 7 % 5);
+    for (tvec::jiffies t = 1; t < 10; ++t) wheel.advance(t);
+    CHECK(j.phases_over == (std::vector<std::ptrdiff_t>{0, 3, 1, 4, 2}));
+}
+
+Test(binding, so_does_each_of_a_plain_array) {
+    timer_wheel wheel;
+    job j;
+    for (tvec::timer& t : j.sides) wheel.arm_after(t, 300);
+    wheel.advance(1'000);
+    CHECK_EQ(j.sides_over, 2);
+}
+
+Test(binding, objects_with_arrays_of_timers_may_be_moved) {
+    timer_wheel wheel;
+    std::vector<job> all(1);
+    for (tvec::timer& t : all[0].phases) wheel.arm_after(t, 5);
+    for (int i = 0; i < 10; ++i) all.emplace_back();
+    wheel.advance(5);
+    CHECK_EQ(all[0].phases_over.size(), 5);
+    CHECK_EQ(check(wheel), "");
+}
+
+namespace {
+
+struct with_timers {
+    virtual ~with_timers() = default;
+    tvec::timer t;
+    std::array<tvec::timer, 2> more;
+};
+struct with_method {
+    virtual ~with_method() = default;
+    void on_fire() { ++fired; }
+    int fired = 0;
+};
+
+// Neither base begins where the object does.
+struct derived_from_both : connection, with_timers, with_method {
+    derived_from_both() {
+        using self = derived_from_both;
+        t = tvec::timer(tvec::call<&self::t, &self::on_own>);
+        more = tvec::call_each<&with_timers::more, &with_method::on_fire, self>();
+    }
+    void on_own() { owns.push_back(this); }
+    std::vector<const derived_from_both*> owns;
+};
+
+}  // namespace
+
+Test(binding, a_timer_of_a_base_calls_a_method_of_the_derived) {
+    timer_wheel wheel;
+    derived_from_both d;
+    wheel.arm_after(d.t, 1);
+    wheel.advance(1);
+    CHECK(d.owns == std::vector<const derived_from_both*>{&d});
+}
+
+Test(binding, a_timer_of_one_base_calls_a_method_of_another_if_the_object_is_named) {
+    timer_wheel wheel;
+    derived_from_both d;
+    for (tvec::timer& t : d.more) wheel.arm_after(t, 1);
+    wheel.advance(1);
+    CHECK_EQ(d.fired, 2);
+    d.t = tvec::timer(tvec::call<&with_timers::t, &with_method::on_fire, derived_from_both>);
+    wheel.arm_after(d.t, 1);
+    wheel.advance(2);
+    CHECK_EQ(d.fired, 3);
+    CHECK(d.owns.empty());
 }
 
 Test(binding, a_callback_timer_carries_its_function) {

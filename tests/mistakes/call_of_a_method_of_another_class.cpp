@@ -1,4 +1,4 @@
-// says: the timer and the method belong to the same class
+// says: the timer and the method belong to the same object
 // lines: 5
 #include "tvec/tvec.hpp"
 

@@ -1,5 +1,4 @@
-// says: the method takes nothing, or a tvec::timer_wheel&
-// lines: 5
+// legal: it may ask which, and on what wheel
 #include "tvec/tvec.hpp"
 
 struct connection {

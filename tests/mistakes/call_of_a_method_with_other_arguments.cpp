@@ -1,4 +1,4 @@
-// says: the method takes nothing, or a tvec::timer_wheel&
+// says: the method takes nothing, a tvec::timer_wheel&, a tvec::timer&, or both
 // lines: 5
 #include "tvec/tvec.hpp"
 

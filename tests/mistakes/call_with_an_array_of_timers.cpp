@@ -1,4 +1,4 @@
-// says: a timer in an array does not know where its object begins
+// says: each timer of an array has a callback of its own
 // lines: 5
 #include "tvec/tvec.hpp"
 

@@ -1,5 +1,4 @@
-// says: the timer and the method belong to the same class
-// lines: 5
+// legal: the object has it
 #include "tvec/tvec.hpp"
 
 struct session {
