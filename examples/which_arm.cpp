@@ -1,6 +1,7 @@
 // The code of docs/which-arm.md, on a clock that is moved by hand. Exits with 1 if a timer does not
 // do what that page says.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -56,6 +57,14 @@ struct request {
     bool answered = false;
     bool failed = false;
     tvec::timer timeout{tvec::call<&request::timeout, &request::on_timeout>};
+};
+
+struct handshake {
+    std::array<bool, 3> over{};
+    // [array]
+    void on_phase(tvec::timer& t) { over[static_cast<std::size_t>(&t - phases.data())] = true; }
+    std::array<tvec::timer, 3> phases{tvec::call_each<&handshake::phases, &handshake::on_phase>()};
+    // [array]
 };
 
 struct heart {
@@ -117,6 +126,14 @@ bool unlinked(wheel& timers) {
     const bool waited = given_up == 0;
     pass(timers, 50ms);
     return waited && given_up == 1;
+}
+
+bool phases(wheel& timers) {
+    handshake h;
+    for (std::size_t i = 0; i < h.phases.size(); ++i) timers.arm_after(h.phases[i], (1 + i) * 1s);
+    h.phases[1].cancel();
+    pass(timers, 5s);
+    return h.over == std::array{true, false, true};
 }
 
 bool periodic(wheel& timers) {
@@ -184,6 +201,33 @@ bool many_alike(wheel& timers) {
     return !timers.any_pending();
 }
 
+bool bounded_time(wheel& timers) {
+    std::vector<tvec::callback_timer<void (*)()>> slow_ones;
+    for (int i = 0; i < 10; ++i) slow_ones.emplace_back([] { tvec::manual_clock::advance(1ms); });
+    for (auto& t : slow_ones) timers.arm_after(t, 10ms);
+    tvec::manual_clock::advance(10ms);
+    int turns_cut_short = 0;
+    for (int turn = 0; turn < 10; ++turn) {
+        // [run_until]
+        const auto done = timers.run_until(timers.after(2ms), 256);
+        if (!done.caught_up) ++turns_cut_short;  // next_wakeup() is in the past: do not sleep
+        // [run_until]
+    }
+    return turns_cut_short == 4 && !timers.any_pending();
+}
+
+bool measured(wheel& timers) {
+    tvec::callback_timer slow_one{[] { tvec::manual_clock::advance(3ms); }};
+    timers.arm_after(slow_one, 10ms);
+    tvec::manual_clock::advance(10ms);
+    // [meter]
+    tvec::callback_meter<wheel::clock> slow(2ms);
+    timers.run_watched(slow, 256);  // in place of timers.run(256)
+    const bool is_fine = slow.over() == 0;
+    // [meter]
+    return !is_fine && slow.longest() == 3ms;
+}
+
 bool frames() {
     tvec::timer_wheel frames;
     player p;
@@ -235,12 +279,15 @@ int main() {
     expect(idle_timeout(timers), "idle timeout");
     expect(request_timeout(timers), "a request's timeout");
     expect(unlinked(timers), "unlinked");
+    expect(phases(timers), "phases");
     expect(periodic(timers), "periodic");
     expect(earliest(timers), "the earliest of several");
     expect(only_if_pending(timers), "only if pending");
     expect(walk(timers), "walk");
     expect(slack(timers), "slack");
     expect(many_alike(timers), "many alike");
+    expect(bounded_time(timers), "bounded time");
+    expect(measured(timers), "measured");
     expect(frames(), "frames");
     expect(coroutines(timers), "coroutines");
     return wrong != 0;

@@ -121,6 +121,30 @@ public:
         return wheel_.advance(ticks_.now(), budget);
     }
 
+    /// As `run`, but begins no further callback when the clock has reached `deadline`: visits do
+    /// not bound what slow callbacks take. What is left stays due, and comes first in the next
+    /// call. Looks at the clock after each callback (about 30 ns), so one is run at least, if any
+    /// is due, and a loop that is always late still gets on. What moves between callbacks is
+    /// bounded by `budget` alone.
+    ///
+    ///     timers.run_until(timers.after(2ms), 256);
+    timer_wheel::progress run_until(time_point deadline,
+                                    std::size_t budget = timer_wheel::unlimited) {
+        return run_watched(
+            [deadline](const timer_wheel::due_callback& fire) {
+                fire();
+                return clock::now() < deadline;
+            },
+            budget);
+    }
+
+    /// As `run`, with `watch` around each callback, which may measure it and end the call: see
+    /// timer_wheel::advance_watched. A callback_meter is such a watch.
+    template <class F>
+    timer_wheel::progress run_watched(F&& watch, std::size_t budget = timer_wheel::unlimited) {
+        return wheel_.advance_watched(ticks_.now(), watch, budget);
+    }
+
     /// When `run` must be called next: sleep until then. In the past if work is left over or `run`
     /// is late; empty when nothing hangs in the wheel but what is armed for `never`. A cancelled
     /// timer may hang there until it has come. See timer_wheel::next_wakeup.
@@ -184,6 +208,8 @@ public:
     static time_point after(const D&) TVEC_WANTS("a duration: 1500ms, not 1.5s");
     template <detail::no_budget B>
     timer_wheel::progress run(const B&) TVEC_WANTS("a budget of visits; it reads the clock itself");
+    template <detail::no_time_point<time_point> T>
+    void run_until(const T&, std::size_t = 0) TVEC_WANTS("a time_point: after(2ms)");
 
 private:
     /// `d` in units of the clock, rounded up, and cut to what the clock can express.

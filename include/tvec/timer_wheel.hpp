@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <type_traits>
 
@@ -195,12 +196,36 @@ public:
     /// own callbacks it does nothing and returns {0, false}. An exception from a callback passes
     /// through; the timer that threw has fired, the rest stays due.
     progress advance(tick_count until, std::size_t budget = unlimited) {
-        assert(thread_.claim() && "advanced by a second thread");
-        if (until - now_ < quiet_ - now_) [[likely]] {  // now_ <= until < quiet_
-            now_ = until;
+        if (skip_to(until)) [[likely]]
             return {0, true};
-        }
         return run(until, budget);
+    }
+
+    /// A callback that is about to run, as `advance_watched` shows it.
+    class due_callback {
+    public:
+        /// Runs it. To be called once; afterwards its timer may be gone.
+        void operator()() const { timer_.fire_(wheel_, timer_); }
+
+    private:
+        friend class timer_wheel;
+        due_callback(timer_wheel& wheel, timer& t) noexcept : wheel_(wheel), timer_(t) {}
+
+        timer_wheel& wheel_;
+        timer& timer_;
+    };
+
+    /// The same as `advance`, with `watch` around each callback: for who has a clock, and wants to
+    /// know how long callbacks take, or to bound it. watch(const due_callback& fire) calls fire()
+    /// once, and returns nothing, or a bool: false ends the call there, as if the budget had run
+    /// out. So what is left stays due, and comes first in the next call; and a call that has
+    /// something to fire fires one timer at least, if its budget suffices. What `watch` throws
+    /// passes through, as a callback's exceptions do. Costs a call through a pointer per callback;
+    /// `advance` by itself costs what it did.
+    template <class F>
+    progress advance_watched(tick_count until, F&& watch, std::size_t budget = unlimited) {
+        if (skip_to(until)) return {0, true};
+        return run_watched(until, budget, watcher_by(watch));
     }
 
     // --- look ahead -----------------------------------------------------------------------------
@@ -262,6 +287,21 @@ private:
     friend class census_taker;
 
     struct turn;  // one call of `advance`
+    struct watched_turn;
+
+    struct watcher {  // a function to be called around callbacks, whatever its type
+        bool (*call)(void* f, const due_callback& fire);
+        void* f;
+    };
+    template <class F> static watcher watcher_by(F& f) noexcept {
+        static_assert(std::is_invocable_v<F&, const due_callback&>,
+                      "the watch is called with a const tvec::timer_wheel::due_callback&");
+        void* const forgotten = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
+        return {[](void* it, const due_callback& fire) {
+                    return detail::goes_on(*static_cast<F*>(it), fire);
+                },
+                forgotten};
+    }
 
     struct pace {                  // at which the slot of a level is emptied ahead of time
         jiffies entry = 0;         ///< when it has to be empty
@@ -301,10 +341,19 @@ private:
     void place_and_foresee(timer& t, jiffies at) noexcept;
     void place_beyond(timer& t, jiffies at) noexcept;
 
+    /// Makes `until` the current tick if nothing has to be done for that.
+    bool skip_to(jiffies until) noexcept {
+        assert(thread_.claim() && "advanced by a second thread");
+        const bool is_quiet = until - now_ < quiet_ - now_;  // now_ <= until < quiet_
+        if (is_quiet) now_ = until;
+        return is_quiet;
+    }
     progress run(jiffies until, std::size_t budget);
-    bool run_ticks(turn&);
+    progress run_watched(jiffies until, std::size_t budget, watcher);
+    template <class Turn, class... Watch> progress run_as(jiffies, std::size_t, const Watch&...);
+    template <class Turn> bool run_ticks(Turn&);
     bool enter_slots(turn&) noexcept;
-    bool fire_due(turn&);
+    template <class Turn> bool fire_due(Turn&);
     bool is_idle(const timer&) noexcept;
     bool cascade(unsigned s, std::size_t most, turn&) noexcept;
     bool empty_ahead(turn&) noexcept;

@@ -35,9 +35,28 @@ struct timer_wheel::turn {
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
 
+    /// Runs the callback of a timer of `w`, which is `wheel`. Returns whether to go on.
+    static bool fire(timer_wheel& w, timer& t) {
+        t.fire_(w, t);
+        return true;
+    }
+
     timer_wheel& wheel;
     std::size_t budget;  ///< visits left
     bool finished = false;
+};
+
+/// One call of `advance_watched`.
+struct timer_wheel::watched_turn : turn {
+    watched_turn(timer_wheel& w, std::size_t visits, const watcher& around) noexcept
+        : turn(w, visits), around_(around) {}
+
+    bool fire(timer_wheel& w, timer& t) const {
+        return around_.call(around_.f, due_callback(w, t));
+    }
+
+private:
+    watcher around_;
 };
 
 timer_wheel::timer_wheel(tick_count now) noexcept
@@ -119,19 +138,30 @@ void timer_wheel::place_beyond(timer& t, jiffies at) noexcept {
 
 // --- advance ------------------------------------------------------------------------------------
 
-timer_wheel::progress timer_wheel::run(jiffies until, std::size_t budget) {
+/// Inlined in each of its callers: a plain `advance` shall not pay for there being others.
+template <class Turn, class... Watch>
+[[gnu::always_inline]] inline timer_wheel::progress
+timer_wheel::run_as(jiffies until, std::size_t budget, const Watch&... around) {
     if (running_) return {0, false};
     if (until < now_) ++counters_.clock_backward;
     target_ = std::clamp(until, now_, never - 1);
 
-    turn current{*this, budget};
+    Turn current{*this, budget, around...};
     const std::uint64_t fired_before = counters_.fired;
     current.finished = run_ticks(current) && settle(current);
     return {static_cast<std::size_t>(counters_.fired - fired_before), current.finished};
 }
 
+timer_wheel::progress timer_wheel::run(jiffies until, std::size_t budget) {
+    return run_as<turn>(until, budget);
+}
+
+timer_wheel::progress timer_wheel::run_watched(jiffies until, std::size_t budget, watcher around) {
+    return run_as<watched_turn>(until, budget, around);
+}
+
 /// Hops from visit to visit. The first is known: it is now() if an earlier call has left work.
-bool timer_wheel::run_ticks(turn& current) {
+template <class Turn> bool timer_wheel::run_ticks(Turn& current) {
     jiffies visit = wake_;
     for (;;) {
         now_ = quiet_ = std::min(visit, target_);
@@ -155,7 +185,7 @@ bool timer_wheel::enter_slots(turn& current) noexcept {
 
 /// Runs what is left of tick now(). The running slot receives no arms, so it is emptied in place:
 /// there is no work list.
-bool timer_wheel::fire_due(turn& current) {
+template <class Turn> bool timer_wheel::fire_due(Turn& current) {
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_.occupied(s)) return true;
     for (detail::slot due = levels_[s]; current.budget != 0; --current.budget) {
@@ -168,7 +198,7 @@ bool timer_wheel::fire_due(turn& current) {
         }
         ++counters_.fired;
         TVEC_PROBE3(fire, this, &t, t.expires_);
-        t.fire_(*this, t);
+        if (!current.fire(*this, t)) current.budget = 1;  // as if this were the last visit
     }
     return levels_.settle_if_empty(s);
 }

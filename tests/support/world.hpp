@@ -159,6 +159,8 @@ private:
             return advance(s, later(now, affordable(op, distance(op, s))));
         case verb::advance_some:
             return advance(s, later(now, affordable(op, distance(op, s))), op.budget());
+        case verb::advance_watched:
+            return advance_watched(s, later(now, affordable(op, distance(op, s))), 1 + op.budget());
         case verb::hop:
             return advance(s, now + affordable(op, s.wheel->next_wakeup().value_or(now) - now));
         case verb::go_back:
@@ -312,7 +314,7 @@ private:
         if (s.busy) return expect_refusal(s, until, budget);
         const auto before = s.wheel->count();
         const jiffies from = s.wheel->now();
-        const auto done = try_advance(s, until, budget);
+        const auto done = try_to(s, [&] { return s.wheel->advance(until, budget); });
         const auto after = s.wheel->count();
         expect(after.clock_backward - before.clock_backward == (until < from), "clock_backward");
         expect(visits(after) - visits(before) <= budget, "more visits than ", budget);
@@ -323,6 +325,25 @@ private:
         expect(s.wheel->next_wakeup() == s.wheel->now(), "work left over, and no wake-up now");
     }
 
+    void advance_watched(side& s, jiffies until, std::size_t most) {
+        if (s.busy) return expect_refusal(s, until, most);
+        const jiffies from = s.wheel->now();
+        std::size_t watched = 0;
+        const auto done = try_to(s, [&] {
+            return s.wheel->advance_watched(until, [&](const auto& fire) {
+                ++watched;
+                fire();
+                return watched < most;
+            });
+        });
+        if (!done) return;
+        expect(done->fired == watched && watched <= most, "fired ", done->fired, ", watched ",
+               watched, ", and wanted ", most);
+        if (done->caught_up) return expect_caught_up(s, std::max(until, from));
+        expect(watched == most, "stopped though the watch wanted more");
+        expect(s.wheel->next_wakeup() == s.wheel->now(), "work left over, and no wake-up now");
+    }
+
     void expect_refusal(side& s, jiffies until, std::size_t budget) {
         const jiffies now = s.wheel->now();
         const auto done = s.wheel->advance(until, budget);
@@ -330,11 +351,10 @@ private:
     }
 
     // Empty if a callback threw.
-    std::optional<tvec::timer_wheel::progress> try_advance(side& s, jiffies until,
-                                                           std::size_t budget) {
+    template <class F> std::optional<tvec::timer_wheel::progress> try_to(side& s, F act) {
         const busy running(s);
         try {
-            return s.wheel->advance(until, budget);
+            return act();
         } catch (const thrown_by_callback&) {
             return std::nullopt;
         }
