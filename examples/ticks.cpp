@@ -26,6 +26,23 @@ tvec::clocked_wheel<tvec::tick_clock<frame>> game;  // exact, though no whole nu
 using std::chrono::nanoseconds;
 using tvec::manual_clock;
 
+// [chosen]
+struct settings {
+    std::chrono::microseconds tick{250};
+};
+
+struct service {
+    explicit service(const settings& from) : timers(tvec::runtime_tick_clock<>(from.tick)) {}
+
+    tvec::clocked_wheel<tvec::runtime_tick_clock<>> timers;
+};
+// [chosen]
+
+bool has_the_tick_it_was_given(std::chrono::microseconds tick) {
+    const service s(settings{tick});
+    return s.timers.ticks().start_of(4) - s.timers.ticks().origin() == 4 * tick;
+}
+
 struct delay {
     // [record]
     void on_due() { late->record(manual_clock::now() - deadline); }
@@ -64,5 +81,8 @@ int main() {
                          try_out<ten_ms>("10 ms"), try_out<frame>("1/60 s")};
     const bool empty = !precise.next_wakeup() && !usual.next_wakeup() && !coarse.next_wakeup() &&
                        !game.next_wakeup();
-    return std::all_of(std::begin(fine), std::end(fine), [](bool b) { return b; }) && empty ? 0 : 1;
+    const bool chosen = has_the_tick_it_was_given(std::chrono::microseconds(250)) &&
+                        has_the_tick_it_was_given(std::chrono::microseconds(1));
+    const bool all = std::all_of(std::begin(fine), std::end(fine), [](bool b) { return b; });
+    return all && empty && chosen ? 0 : 1;
 }

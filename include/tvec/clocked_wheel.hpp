@@ -21,6 +21,14 @@ concept clocked = requires {
     typename Timers::clock;
 };
 
+/// What one tick lasts, if the type says so.
+template <class Ticks> struct tick_of { using type = void; };
+template <class Ticks>
+requires requires { typename Ticks::tick; }
+struct tick_of<Ticks> {
+    using type = typename Ticks::tick;
+};
+
 /// What is no argument of `after`, `arm_at` and `run`.
 template <class D>
 concept no_duration = !whole_duration<D>;
@@ -60,9 +68,10 @@ template <class Ticks = tick_clock<std::chrono::milliseconds>> class clocked_whe
 
 public:
     using clock = typename Ticks::clock;            ///< whose time it is
-    using tick = typename Ticks::tick;              ///< what one tick lasts
     using duration = typename Ticks::duration;      ///< in units of the clock
     using time_point = typename Ticks::time_point;  ///< of the clock
+    /// what one tick lasts; void if that is chosen at run time: then ticks().tick_length()
+    using tick = typename detail::tick_of<Ticks>::type;
 
     /// An empty wheel. Tick 0 begins now.
     clocked_wheel() noexcept : clocked_wheel(Ticks{}) {}
@@ -110,7 +119,7 @@ public:
     /// arm_after. Returns how many periods were missed.
     template <detail::countable Rep, class Period>
     jiffies arm_next(timer& t, std::chrono::duration<Rep, Period> period) noexcept {
-        return wheel_.arm_next(t, Ticks::ticks_to_cover(period));
+        return wheel_.arm_next(t, ticks_.ticks_to_cover(period));
     }
 
     // --- run ------------------------------------------------------------------------------------

@@ -2,11 +2,15 @@
 // Nothing fires early by even a nanosecond.
 #include <random>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
 #include "tvec/clocked_wheel.hpp"
+#include "tvec/sleep.hpp"
+#include "tvec/timeout_pool.hpp"
+#include "tvec/timerfd_alarm.hpp"
 
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
@@ -21,16 +25,34 @@ namespace {
 using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
 using third_of_ms = std::chrono::duration<std::int64_t, std::ratio<1, 3000>>;
 using hundred_us = std::chrono::duration<std::int64_t, std::ratio<1, 10'000>>;
+using odd_tick = std::chrono::duration<std::int64_t, std::ratio<1'234'567, 1'000'000'000>>;
 template <class Tick> using clock_of = tvec::tick_clock<Tick, manual_clock>;
 template <class Tick> using wheel_of = tvec::clocked_wheel<clock_of<Tick>>;
 using wheel = wheel_of<std::chrono::milliseconds>;
 
+// The same ticks, chosen at run time.
+template <class Tick> struct chosen_clock_of : tvec::runtime_tick_clock<manual_clock> {
+    chosen_clock_of() : chosen_clock_of(manual_clock::now()) {}
+    explicit chosen_clock_of(manual_clock::time_point origin)
+        : runtime_tick_clock(Tick(1), origin) {}
+};
+
 manual_clock::time_point at(nanoseconds since) { return manual_clock::time_point(since); }
 
+// A test of both: `Ticks<T>` is a clock whose tick is a T.
+#define TestBoth(name)                                                                             \
+    template <template <class> class Ticks> void name();                                           \
+    Test(clock, name) {                                                                            \
+        name<clock_of>();                                                                          \
+        name<chosen_clock_of>();                                                                   \
+    }                                                                                              \
+    template <template <class> class Ticks> void name()
+
 // Arms `delay` at every phase of a tick and lets the clock pass it a nanosecond at a time.
-template <class Tick> void fires_within_a_tick_of(nanoseconds delay, nanoseconds phase) {
+template <class Tick, template <class> class Ticks = clock_of>
+void fires_within_a_tick_of(nanoseconds delay, nanoseconds phase) {
     manual_clock::set(at(0ns));
-    wheel_of<Tick> timers;
+    tvec::clocked_wheel<Ticks<Tick>> timers;
     manual_clock::set(at(phase));
     timers.run();
     probe p;
@@ -44,10 +66,11 @@ template <class Tick> void fires_within_a_tick_of(nanoseconds delay, nanoseconds
 }
 
 // The conversions beside plain 128-bit arithmetic.
-template <class Tick> void agrees_with_wide_arithmetic(std::int64_t count) {
+template <class Tick, template <class> class Ticks = clock_of>
+void agrees_with_wide_arithmetic(std::int64_t count) {
     __extension__ using wide = __int128;
     using ratio = std::ratio_divide<std::nano, typename Tick::period>;
-    const clock_of<Tick> ticks(at(0ns));
+    const Ticks<Tick> ticks(at(0ns));
     const wide exact = wide{count} * ratio::num;
     const auto down = static_cast<jiffies>(exact / ratio::den);
     const auto up = static_cast<jiffies>((exact + ratio::den - 1) / ratio::den);
@@ -95,6 +118,8 @@ Test(clock, a_delay_is_never_short_and_at_most_a_tick_long) {  // T19
             fires_within_a_tick_of<std::chrono::milliseconds>(delay, phase);
             fires_within_a_tick_of<frame>(delay, phase);
             fires_within_a_tick_of<hundred_us>(delay, phase);
+            fires_within_a_tick_of<std::chrono::milliseconds, chosen_clock_of>(delay, phase);
+            fires_within_a_tick_of<hundred_us, chosen_clock_of>(delay, phase);
         }
 }
 
@@ -105,6 +130,8 @@ Test(clock, nothing_fires_early_at_any_phase_of_any_tick) {
         const auto phase = nanoseconds(static_cast<std::int64_t>(random() % 50'000'000));
         fires_within_a_tick_of<third_of_ms>(delay, phase);
         fires_within_a_tick_of<frame>(delay, phase);
+        fires_within_a_tick_of<hundred_us, chosen_clock_of>(delay, phase);
+        fires_within_a_tick_of<odd_tick, chosen_clock_of>(delay, phase);
     }
 }
 
@@ -118,6 +145,10 @@ Test(clock, conversions_are_exact) {  // T70
             agrees_with_wide_arithmetic<frame>(count);
             agrees_with_wide_arithmetic<third_of_ms>(count);
             agrees_with_wide_arithmetic<std::chrono::hours>(count);
+            agrees_with_wide_arithmetic<std::chrono::milliseconds, chosen_clock_of>(count);
+            agrees_with_wide_arithmetic<nanoseconds, chosen_clock_of>(count);
+            agrees_with_wide_arithmetic<odd_tick, chosen_clock_of>(count);
+            agrees_with_wide_arithmetic<std::chrono::hours, chosen_clock_of>(count);
         }
 }
 
@@ -144,9 +175,9 @@ Test(clock, sixty_hertz_stays_exact_for_ten_years) {
     }
 }
 
-Test(clock, a_delay_counts_from_the_call_and_not_from_the_last_run) {  // T64
+TestBoth(a_delay_counts_from_the_call_and_not_from_the_last_run) {  // T64
     manual_clock::set(at(0ns));
-    wheel timers;
+    tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     probe late;
     probe slow([&](tvec::timer_wheel&) {
         manual_clock::advance(50ms);  // a callback that takes its time
@@ -163,9 +194,9 @@ Test(clock, a_delay_counts_from_the_call_and_not_from_the_last_run) {  // T64
     CHECK_EQ(late.fired(), 1);
 }
 
-Test(clock, a_wheel_that_was_not_run_for_long_is_not_early) {  // T63, T78
+TestBoth(a_wheel_that_was_not_run_for_long_is_not_early) {  // T63, T78
     manual_clock::set(at(0ns));
-    wheel timers;
+    tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     manual_clock::advance(10s);
     probe p;
     timers.arm_after(p.t, 255ms);
@@ -178,9 +209,9 @@ Test(clock, a_wheel_that_was_not_run_for_long_is_not_early) {  // T63, T78
     CHECK_EQ(p.fired(), 1);
 }
 
-Test(clock, polling_more_slowly_than_the_deadline_still_fires) {  // T62
+TestBoth(polling_more_slowly_than_the_deadline_still_fires) {  // T62
     manual_clock::set(at(0ns));
-    wheel_of<std::chrono::duration<std::int64_t, std::ratio<2>>> timers;
+    tvec::clocked_wheel<Ticks<std::chrono::duration<std::int64_t, std::ratio<2>>>> timers;
     probe p;
     timers.arm_after(p.t, 5s);
     for (int i = 0; i < 6 && p.fired() == 0; ++i) {
@@ -192,9 +223,9 @@ Test(clock, polling_more_slowly_than_the_deadline_still_fires) {  // T62
     CHECK(manual_clock::now() <= at(5s + 2s + 1800ms));
 }
 
-Test(clock, delays_saturate_and_negative_ones_mean_now) {
+TestBoth(delays_saturate_and_negative_ones_mean_now) {
     manual_clock::set(at(123ms));
-    wheel timers;
+    tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     probe p;
     timers.arm_after(p.t, std::chrono::hours::max());
     const jiffies end = timers.ticks().ceil(manual_clock::time_point::max());
@@ -208,9 +239,9 @@ Test(clock, delays_saturate_and_negative_ones_mean_now) {
     CHECK_EQ(timers.wheel().next_expiry(), 1);
 }
 
-Test(clock, deadlines_before_the_origin_are_past) {
+TestBoth(deadlines_before_the_origin_are_past) {
     manual_clock::set(at(1s));
-    const clock_of<std::chrono::milliseconds> ticks(at(2s));
+    const Ticks<std::chrono::milliseconds> ticks(at(2s));
     CHECK_EQ(ticks.now(), 0);
     CHECK_EQ(ticks.ceil(at(1s)), 0);
     CHECK(ticks.start_of(0) == at(2s));
@@ -221,23 +252,23 @@ Test(clock, deadlines_before_the_origin_are_past) {
     CHECK_EQ(ticks.ticks_to_cover(1'000'001ns), 2);
 }
 
-Test(clock, origins_at_either_end_of_the_clock_are_legal) {
+TestBoth(origins_at_either_end_of_the_clock_are_legal) {
     using time_point = manual_clock::time_point;
-    const clock_of<nanoseconds> whole_range(time_point::min());
+    const Ticks<nanoseconds> whole_range(time_point::min());
     CHECK_EQ(whole_range.floor(time_point::max()), tvec::never);  // 2^64-1 ns are more ticks
     CHECK_EQ(whole_range.floor(at(-1ns)), tvec::never);           // 2^63-1 of them
     CHECK_EQ(whole_range.floor(at(-2ns)), tvec::never - 1);
-    const clock_of<std::chrono::milliseconds> late(time_point::max());
+    const Ticks<std::chrono::milliseconds> late(time_point::max());
     CHECK_EQ(late.ceil(time_point::max()), 0);
     CHECK(late.start_of(1) == time_point::max());
-    const clock_of<std::chrono::milliseconds> early(time_point::min());
+    const Ticks<std::chrono::milliseconds> early(time_point::min());
     CHECK_EQ(early.ceil(time_point::max()), 18'446'744'073'710);
     CHECK(early.start_of(1) == time_point::min() + 1ms);
 }
 
 // 292 years, which is all that a difference of two nanosecond counts can hold, are not the limit.
-Test(clock, a_tick_may_begin_further_from_the_origin_than_a_duration_can_say) {
-    using ticks = tvec::tick_clock<std::chrono::seconds, manual_clock>;
+TestBoth(a_tick_may_begin_further_from_the_origin_than_a_duration_can_say) {
+    using ticks = Ticks<std::chrono::seconds>;
     const manual_clock::time_point origin{std::chrono::hours{-80 * 365 * 24}};
     const ticks clock(manual_clock::time_point{manual_clock::duration::min()});
     const ticks later(origin);
@@ -262,9 +293,9 @@ Test(clock, the_next_wakeup_is_the_instant_at_which_run_has_work) {
     CHECK(*wakeup >= at(20ms));
 }
 
-Test(clock, slack_and_periods_speak_chrono) {
+TestBoth(slack_and_periods_speak_chrono) {
     manual_clock::set(at(0ns));
-    wheel timers;
+    tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     probe slack, beat;
     timers.arm_within(slack.t, 100ms, 140ms);
     CHECK_EQ(slack.t.expires(), 128);
@@ -277,9 +308,9 @@ Test(clock, slack_and_periods_speak_chrono) {
     CHECK_EQ(beat.t.expires(), 50);
 }
 
-Test(clock, conditional_arms_speak_chrono) {
+TestBoth(conditional_arms_speak_chrono) {
     manual_clock::set(at(0ns));
-    wheel timers;
+    tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     probe p;
     CHECK(!timers.arm_if_pending(p.t, at(10ms)));
     CHECK(!timers.arm_if_earlier(p.t, at(10ms)));
@@ -333,25 +364,96 @@ Test(clock, each_thread_has_a_manual_clock_of_its_own) {
     CHECK(manual_clock::now() == at(1h));
 }
 
-Test(clock, a_wheel_begins_at_the_tick_of_its_clock) {
+TestBoth(a_wheel_begins_at_the_tick_of_its_clock) {
     manual_clock::set(at(1h));
-    wheel timers{clock_of<std::chrono::milliseconds>{at(0ns)}};
+    tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers{
+        Ticks<std::chrono::milliseconds>{at(0ns)}};
     CHECK_EQ(timers.wheel().now(), 3'600'000);
 }
 
-Test(clock, delays_finer_than_the_clock_round_up_too) {
+TestBoth(delays_finer_than_the_clock_round_up_too) {
     using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
     manual_clock::set(at(0ns));
-    wheel timers;
+    tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     probe p;
     timers.arm_after(p.t, picoseconds(1'000'000'001));  // a millisecond and a bit
     CHECK_EQ(p.t.expires(), 2);
 }
 
-Test(clock, slack_begins_and_ends_within_the_window) {
+TestBoth(slack_begins_and_ends_within_the_window) {
     manual_clock::set(at(0ns));
-    wheel timers;
+    tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     probe p;
     timers.arm_within(p.t, 4'500us, 5'500us);
     CHECK_EQ(p.t.expires(), 5);
+}
+
+Test(clock, periods_in_ticks_chosen_at_run_time_are_covered) {
+    const chosen_clock_of<std::chrono::milliseconds> ms;
+    CHECK_EQ(ms.ticks_to_cover(-5s), 0);
+    CHECK_EQ(ms.ticks_to_cover(0ns), 0);
+    CHECK_EQ(ms.ticks_to_cover(1ns), 1);
+    CHECK_EQ(ms.ticks_to_cover(3ms), 3);
+    CHECK_EQ(ms.ticks_to_cover(3ms + 1ns), 4);
+    CHECK_EQ(ms.ticks_to_cover(frame(1)), 17);
+    CHECK_EQ(ms.ticks_to_cover(std::chrono::hours::max()), tvec::never);
+    const chosen_clock_of<nanoseconds> ns;
+    using unsigned_ns = std::chrono::duration<std::uint64_t, std::nano>;
+    CHECK_EQ(ns.ticks_to_cover(nanoseconds::max()), tvec::never);
+    CHECK_EQ(ns.ticks_to_cover(unsigned_ns((std::uint64_t{1} << 63) + 5)), tvec::never);
+}
+
+Test(clock, a_tick_chosen_at_run_time_is_what_was_chosen) {
+    const tvec::runtime_tick_clock five(5ms);
+    CHECK(five.tick_length() == 5ms);
+    CHECK(five.start_of(2) - five.origin() == 10ms);
+    tvec::clocked_wheel timers{tvec::runtime_tick_clock<manual_clock>(250us)};
+    static_assert(std::is_void_v<decltype(timers)::tick>);
+    probe p;
+    timers.arm_after(p.t, 1ms);
+    CHECK_EQ(p.t.expires(), 4);
+    CHECK(timers.ticks().tick_length() == 250us);
+}
+
+Test(clock, a_tick_of_zero_or_less_is_one_unit_of_the_clock) {
+    for (const nanoseconds wrong : {0ns, -1ns, nanoseconds::min()}) {
+        manual_clock::set(at(0ns));
+        tvec::clocked_wheel timers{tvec::runtime_tick_clock<manual_clock>(wrong)};
+        CHECK(timers.ticks().tick_length() == 1ns);
+        probe p;
+        timers.arm_after(p.t, 7ns);
+        manual_clock::set(at(6ns));
+        CHECK_EQ(timers.run().fired, 0);
+        manual_clock::set(at(7ns));
+        CHECK_EQ(timers.run().fired, 1);
+    }
+}
+
+Test(clock, the_longest_tick_of_all_is_legal) {
+    manual_clock::set(at(0ns));
+    const tvec::runtime_tick_clock<manual_clock> ticks(nanoseconds::max());
+    CHECK_EQ(ticks.ceil(at(1ns)), 1);
+    CHECK_EQ(ticks.floor(manual_clock::time_point::max()), 1);
+    CHECK(ticks.start_of(1) == manual_clock::time_point::max());
+    CHECK(ticks.start_of(3) == manual_clock::time_point::max());
+    CHECK(ticks.start_of(tvec::never) == manual_clock::time_point::max());
+}
+
+Test(clock, a_pool_a_sleeper_and_an_alarm_work_on_ticks_chosen_at_run_time) {
+    manual_clock::set(at(0ns));
+    tvec::clocked_wheel timers{tvec::runtime_tick_clock<manual_clock>(5ms)};
+    tvec::timeout_pool pool(timers);
+    int calls = 0;
+    pool.schedule(6ms, [&] { ++calls; });
+    pool.schedule_every(10ms, [&] { ++calls; });
+    const auto asleep = tvec::sleep_for(timers, 6ms);
+    static_cast<void>(asleep);
+    tvec::timerfd_alarm alarm{timers};
+    alarm.rearm();
+    manual_clock::set(at(10ms - 1ns));
+    timers.run();
+    CHECK_EQ(calls, 0);
+    manual_clock::set(at(10ms));
+    timers.run();
+    CHECK_EQ(calls, 2);
 }

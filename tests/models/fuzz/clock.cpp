@@ -52,9 +52,22 @@ std::int64_t plus(std::int64_t a, std::uint64_t b) {
     return b <= room ? static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + b) : last;
 }
 
-template <class TickPeriod, class Period> struct conversions {
+// The same ticks, chosen at run time.
+template <class TickPeriod, class Period>
+struct chosen_ticks : tvec::runtime_tick_clock<set_clock<Period>> {
+    using base = tvec::runtime_tick_clock<set_clock<Period>>;
+    explicit chosen_ticks(typename base::time_point origin)
+        : base(std::chrono::duration<std::int64_t, TickPeriod>(1), origin) {}
+};
+
+template <class TickPeriod, class Period>
+using fixed_ticks =
+    tvec::tick_clock<std::chrono::duration<std::int64_t, TickPeriod>, set_clock<Period>>;
+
+template <class TickPeriod, class Period, template <class, class> class Ticks = fixed_ticks>
+struct conversions {
     using clock = set_clock<Period>;
-    using ticks = tvec::tick_clock<std::chrono::duration<std::int64_t, TickPeriod>, clock>;
+    using ticks = Ticks<TickPeriod, Period>;
     using point = typename clock::time_point;
     using span = typename clock::duration;
     using ticks_per_unit = std::ratio_divide<Period, TickPeriod>;
@@ -92,7 +105,7 @@ template <class TickPeriod, class Period> struct conversions {
     static void check_delays(const ticks& t, const input& in) {
         const auto cover = in.delay <= 0 ? 0 : static_cast<std::uint64_t>(in.delay);
         const jiffies covered = at_most(scaled<ticks_per_unit>(cover, true), tvec::never);
-        expect(ticks::ticks_to_cover(span(in.delay)) == covered, "covers ", covered);
+        expect(t.ticks_to_cover(span(in.delay)) == covered, "covers ", covered);
         clock::now_ = at(in.time);
         tvec::clocked_wheel<ticks> wheel(t);
         arm_in<std::nano>(wheel, in);
@@ -141,6 +154,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         conversions<std::nano, std::nano>::check(in);
         conversions<std::nano, std::ratio<1>>::check(in);
         conversions<std::ratio<7, 3>, std::ratio<5, 11>>::check(in);
+        conversions<std::milli, std::nano, chosen_ticks>::check(in);
+        conversions<std::nano, std::nano, chosen_ticks>::check(in);
+        conversions<std::ratio<86'399>, std::milli, chosen_ticks>::check(in);
     } catch (const support::divergence& e) {
         std::fprintf(stderr, "a conversion is not exact: %s\n", e.what());
         std::abort();
