@@ -166,6 +166,29 @@ bool only_if_pending(wheel& timers) {
     return !c.idle.pending();
 }
 
+bool unless_pending(wheel& timers) {
+    tvec::timer sweep;
+    // [unless_pending]
+    for (const auto wait : {50ms, 20ms, 80ms}) timers.arm_unless_pending(sweep, timers.after(wait));
+    // [unless_pending]
+    pass(timers, 49ms);
+    const bool waited = sweep.pending();
+    pass(timers, 1ms);
+    return waited && !sweep.pending();
+}
+
+bool shut_down(wheel& timers) {
+    connection c(timers);
+    c.on_read();
+    // [shut_down]
+    c.idle.unlink();
+    c.idle.set_callback(nullptr);
+    // [shut_down]
+    c.on_read();
+    pass(timers, 60s);
+    return !c.closed;
+}
+
 bool walk(wheel& timers) {
     std::vector<tvec::timer> all(10);
     for (std::size_t i = 0; i < all.size(); ++i) timers.arm_after(all[i], i * 1s);
@@ -283,6 +306,8 @@ int main() {
     expect(periodic(timers), "periodic");
     expect(earliest(timers), "the earliest of several");
     expect(only_if_pending(timers), "only if pending");
+    expect(unless_pending(timers), "unless pending");
+    expect(shut_down(timers), "shut down");
     expect(walk(timers), "walk");
     expect(slack(timers), "slack");
     expect(many_alike(timers), "many alike");

@@ -97,6 +97,11 @@ public:
         return wheel_.arm_if_pending(t, ticks_.ceil(deadline));
     }
 
+    /// Fires `t` when the clock has reached `deadline`, unless it is pending. See timer_wheel.
+    bool arm_unless_pending(timer& t, time_point deadline) noexcept {
+        return wheel_.arm_unless_pending(t, ticks_.ceil(deadline));
+    }
+
     /// Fires `t` when the clock has reached `deadline`, unless it is pending for that or for an
     /// earlier one. See timer_wheel.
     bool arm_if_earlier(timer& t, time_point deadline) noexcept {
@@ -195,6 +200,8 @@ public:
     template <class T, detail::misarmed_at<T, time_point> At>
     bool arm_if_pending(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
     template <class T, detail::misarmed_at<T, time_point> At>
+    bool arm_unless_pending(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
+    template <class T, detail::misarmed_at<T, time_point> At>
     bool arm_if_earlier(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
     template <class T, detail::misarmed_after<T> D>
     bool arm_after(T&&, const D&) TVEC_WANTS("a timer& and a duration: 1500ms, not 1.5s");
@@ -206,6 +213,7 @@ public:
     bool arm_within(T&&, const D&) TVEC_WANTS("a timer&, and two durations: 60s, 90s");
     bool arm_at(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
     bool arm_if_pending(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
+    bool arm_unless_pending(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
     bool arm_if_earlier(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
     template <detail::whole_duration D>
     bool arm_after(timer&, const D&) const TVEC_WANTS("a wheel that is not const");

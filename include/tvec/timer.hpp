@@ -81,6 +81,10 @@ public:
     /// Cancels. O(1); writes the neighbours in the slot if the timer still hangs there.
     ~timer() { unlink_if_linked(); }
 
+    /// Has the timer call `fire` from now on, whether it is pending or not; a null `fire` does
+    /// nothing. Its place and its deadline stay. One store.
+    void set_callback(callback fire) noexcept { fire_ = fire ? fire : do_nothing; }
+
     /// Armed, and neither fired nor cancelled since.
     bool pending() const noexcept { return linked() && !(expires_ & idle_bit); }
 
@@ -342,6 +346,7 @@ public:
     /// Not armed yet.
     explicit callback_timer(F f) : timer(&run), f_(std::move(f)) {}
 
+    void set_callback(timer::callback) TVEC_WANTS("another callback_timer, assigned to this one");
     callback_timer(const callback_timer&) TVEC_WANTS("std::move: a timer is in one place");
     callback_timer& operator=(const callback_timer&) TVEC_WANTS("a function that can be assigned");
 

@@ -161,6 +161,12 @@ public:
         return t.pending() && arm_at(t, expires);
     }
 
+    /// arm_at(t, expires) unless `t` is pending, for whatever tick and in whatever wheel: the first
+    /// of several who ask decides. (schedule_delayed_work)
+    bool arm_unless_pending(timer& t, tick_count expires) noexcept {
+        return t.pending() || arm_at(t, expires);
+    }
+
     /// arm_at(t, expires) unless `t` is pending in this wheel for that tick or an earlier one: the
     /// earliest of several deadlines for one timer. (timer_reduce)
     bool arm_if_earlier(timer& t, tick_count expires) noexcept {

@@ -318,6 +318,10 @@ TestBoth(conditional_arms_speak_chrono) {
     CHECK_EQ(p.t.expires(), 10);
     CHECK(timers.arm_if_pending(p.t, at(11ms + 1ns)));
     CHECK_EQ(p.t.expires(), 12);
+    CHECK(timers.arm_unless_pending(p.t, at(5ms)));
+    CHECK(p.t.cancel());
+    CHECK(!timers.arm_unless_pending(p.t, at(5ms + 1ns)));
+    CHECK_EQ(p.t.expires(), 6);
 }
 
 Test(clock, a_period_of_whole_ticks_is_as_many_whatever_a_tick_is_in_nanoseconds) {

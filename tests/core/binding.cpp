@@ -25,6 +25,8 @@ struct connection {
         if (retries < 3) wheel.arm_after(retry, 5);
     }
 
+    void on_retry_of_idle() { ++retries; }
+
     char name = 'c';
     int idles = 0;
     int retries = 0;
@@ -185,6 +187,47 @@ Test(binding, a_timer_of_one_base_calls_a_method_of_another_if_the_object_is_nam
     wheel.advance(2);
     CHECK_EQ(d.fired, 3);
     CHECK(d.owns.empty());
+}
+
+Test(binding, a_callback_may_be_changed_pending_or_not) {
+    timer_wheel wheel;
+    connection c;
+    wheel.arm_after(c.idle, 10);
+    c.idle.set_callback(tvec::call<&connection::idle, &connection::on_retry_of_idle>);
+    CHECK(c.idle.pending());
+    CHECK_EQ(wheel.advance(10).fired, 1);
+    CHECK_EQ(c.idles, 0);
+    CHECK_EQ(c.retries, 1);
+    c.idle.set_callback(by_hand);
+    wheel.arm_after(c.idle, 1);
+    wheel.advance(11);
+    CHECK_EQ(c.idles, 1);
+}
+
+Test(binding, a_timer_without_a_callback_may_be_armed_and_does_nothing) {
+    timer_wheel wheel;
+    connection c;
+    wheel.arm_after(c.idle, 10);
+    c.idle.unlink();
+    c.idle.set_callback(nullptr);
+    wheel.arm_after(c.idle, 10);
+    CHECK_EQ(wheel.advance(10).fired, 1);
+    CHECK_EQ(c.idles, 0);
+}
+
+Test(binding, a_callback_may_change_its_own_successor) {
+    static int first, second;
+    first = second = 0;
+    timer_wheel wheel;
+    tvec::timer t([](timer_wheel& w, tvec::timer& self) {
+        ++first;
+        self.set_callback([](timer_wheel&, tvec::timer&) { ++second; });
+        w.arm_after(self, 1);
+    });
+    wheel.arm_after(t, 1);
+    wheel.advance(10);
+    CHECK_EQ(first, 1);
+    CHECK_EQ(second, 1);
 }
 
 Test(binding, a_callback_timer_carries_its_function) {

@@ -1,4 +1,5 @@
-// arm_if_pending and arm_if_earlier: the kernel's mod_timer_pending and timer_reduce.
+// arm_if_pending, arm_unless_pending and arm_if_earlier: the kernel's mod_timer_pending,
+// schedule_delayed_work and timer_reduce.
 #include "support/check.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
@@ -48,6 +49,52 @@ Test(conditional_arming, if_pending_in_its_own_callback_does_nothing) {
     wheel.arm_after(t, 3);
     wheel.advance(100);
     CHECK_EQ(fired, 1);
+}
+
+Test(conditional_arming, unless_pending_keeps_the_first_of_several_deadlines) {
+    for (const jiffies start : support::starts())
+        for (const jiffies other : {5u, 400u, 70'000u}) {
+            timer_wheel wheel(start);
+            probe p;
+            CHECK(!wheel.arm_unless_pending(p.t, start + 300));
+            CHECK(wheel.arm_unless_pending(p.t, start + other));
+            wheel.advance(start + 70'000);
+            CHECK(p.fired_only_at(start + 300));
+        }
+}
+
+Test(conditional_arming, unless_pending_arms_what_has_fired_or_was_cancelled) {
+    timer_wheel wheel;
+    probe gone, cancelled;
+    wheel.arm_after(gone.t, 1);
+    wheel.arm_after(cancelled.t, 5);
+    wheel.advance(1);
+    cancelled.t.cancel();
+    CHECK(!wheel.arm_unless_pending(gone.t, 9));
+    CHECK(!wheel.arm_unless_pending(cancelled.t, 9));
+    wheel.advance(1'000);
+    CHECK(gone.ticks == (std::vector<jiffies>{1, 9}));
+    CHECK(cancelled.fired_only_at(9));
+}
+
+Test(conditional_arming, unless_pending_leaves_what_is_pending_on_another_wheel) {
+    timer_wheel here, there;
+    probe p;
+    there.arm_at(p.t, 7);
+    CHECK(here.arm_unless_pending(p.t, 3));
+    CHECK_EQ(here.advance(10).fired, 0);
+    CHECK_EQ(there.advance(10).fired, 1);
+}
+
+Test(conditional_arming, unless_pending_in_its_own_callback_arms) {
+    timer_wheel wheel;
+    int fired = 0;
+    tvec::callback_timer t{[&](timer_wheel& w, tvec::timer& self) {
+        if (++fired < 3) CHECK(!w.arm_unless_pending(self, w.now() + 1));
+    }};
+    wheel.arm_after(t, 3);
+    wheel.advance(100);
+    CHECK_EQ(fired, 3);
 }
 
 Test(conditional_arming, if_earlier_keeps_the_earliest_of_several_deadlines) {

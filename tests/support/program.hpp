@@ -33,6 +33,7 @@ enum class verb : std::uint8_t {
     rebuild,       // destroys the wheel, and makes one that starts elsewhere
     arm_if_pending,
     arm_if_earlier,
+    arm_unless_pending,
     unlink,           // and zero its bytes, and make another in them
     advance_watched,  // by a distance, and ends after 1 + `who` modulo 8 callbacks
     sweep,            // a walk that does something to each timer it is shown, and may end early
@@ -57,6 +58,8 @@ struct operation {
 
     verb action() const {
         switch (what) {  // rare things take a value of their own out of the 256
+        case 249:
+            return verb::arm_unless_pending;
         case 250:
             return verb::advance_watched;
         case 251:

@@ -135,6 +135,8 @@ private:
             return arm_next(s, id, distance(op, s));
         case verb::arm_if_pending:
             return arm_if_pending(s, id, later(s.wheel->now(), distance(op, s)));
+        case verb::arm_unless_pending:
+            return arm_unless_pending(s, id, later(s.wheel->now(), distance(op, s)));
         case verb::arm_if_earlier:
             return arm_if_earlier(s, id, later(s.wheel->now(), distance(op, s)));
         case verb::cancel:
@@ -222,6 +224,14 @@ private:
         if (is_pending) return note_arm(s, id, tick, was_pending);
         expect(!was_pending && !timer(id).pending() && timer(id).expires() == before,
                "armed though it was not pending");
+    }
+
+    void arm_unless_pending(side& s, int id, jiffies tick) {
+        const jiffies before = timer(id).expires();
+        const bool is_pending = sides_[0].due.pending(id) || sides_[1].due.pending(id);
+        const bool was_pending = s.wheel->arm_unless_pending(timer(id), tick);
+        if (!is_pending) return note_arm(s, id, tick, was_pending);
+        expect(was_pending && timer(id).expires() == before, "moved though it was pending");
     }
 
     void arm_if_earlier(side& s, int id, jiffies tick) {
