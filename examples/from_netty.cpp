@@ -1,4 +1,8 @@
 // The code of docs/from-netty.md. Exits with 1 if the pool does not do what that page says.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "tvec/tvec.hpp"
 
 using namespace std::chrono_literals;
@@ -9,6 +13,39 @@ struct session {
     void give_up() { given_up = true; }
     bool given_up = false;
 };
+
+std::vector<std::uint64_t> done;
+
+// [in_order]
+struct job {
+    void start(tvec::clocked_wheel<>& timers, tvec::clocked_wheel<>::time_point when) {
+        static std::uint64_t starts = 0;
+        number = ++starts;
+        timers.arm_at(t, when);
+    }
+    static bool before(tvec::timer& a, tvec::timer& b) {
+        return tvec::owner_of<&job::t>(a).number < tvec::owner_of<&job::t>(b).number;
+    }
+
+    void on_time() { done.push_back(number); }
+    std::uint64_t number = 0;
+    tvec::timer t{tvec::call<&job::t, &job::on_time>};
+};
+// [in_order]
+
+// As libuv does: what is due together is called in the order in which it was started.
+bool calls_in_the_order_of_starting() {
+    tvec::clocked_wheel timers;
+    std::vector<job> jobs(10);
+    const auto when = timers.after(1ms);
+    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i * 7 % 10].start(timers, when);
+    while (timers.any_pending()) {
+        // [run_in_order]
+        timers.run_in_order(job::before, 256);  // in place of timers.run(256)
+        // [run_in_order]
+    }
+    return done.size() == 10 && std::is_sorted(done.begin(), done.end());
+}
 
 }  // namespace
 
@@ -21,5 +58,5 @@ int main() {
     pool.cancel(reply.handle);
     timers.run();  // once per turn of your loop
     // [pool]
-    return session.given_up || pool.pending() != 0;
+    return session.given_up || pool.pending() != 0 || !calls_in_the_order_of_starting();
 }

@@ -59,6 +59,24 @@ struct request {
     tvec::timer timeout{tvec::call<&request::timeout, &request::on_timeout>};
 };
 
+struct errand {
+    explicit errand(wheel& w) : timers(w) {}
+
+    // [appointment]
+    void begin() {
+        deadline = timers.after(2s);  // once, for all that follows
+        timers.arm_at(step, deadline);
+    }
+    void on_looked_up() { timers.arm_at(step, deadline); }  // what is left, and no two seconds more
+    // [appointment]
+    void on_timeout() { failed = true; }
+
+    wheel& timers;
+    wheel::time_point deadline;
+    bool failed = false;
+    tvec::timer step{tvec::call<&errand::step, &errand::on_timeout>};
+};
+
 struct handshake {
     std::array<bool, 3> over{};
     // [array]
@@ -126,6 +144,18 @@ bool unlinked(wheel& timers) {
     const bool waited = given_up == 0;
     pass(timers, 50ms);
     return waited && given_up == 1;
+}
+
+bool appointment(wheel& timers) {
+    errand e(timers);
+    e.begin();
+    pass(timers, 1500ms);
+    e.step.cancel();
+    e.on_looked_up();
+    pass(timers, 499ms);
+    const bool waited = !e.failed;
+    pass(timers, 1ms);
+    return waited && e.failed;
 }
 
 bool phases(wheel& timers) {
@@ -302,6 +332,7 @@ int main() {
     expect(idle_timeout(timers), "idle timeout");
     expect(request_timeout(timers), "a request's timeout");
     expect(unlinked(timers), "unlinked");
+    expect(appointment(timers), "an appointment");
     expect(phases(timers), "phases");
     expect(periodic(timers), "periodic");
     expect(earliest(timers), "the earliest of several");

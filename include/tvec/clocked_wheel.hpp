@@ -159,6 +159,13 @@ public:
         return wheel_.advance_watched(ticks_.now(), watch, budget);
     }
 
+    /// As `run`, with the timers of each tick in an order of the caller's: see
+    /// timer_wheel::advance_in_order.
+    template <class F>
+    timer_wheel::progress run_in_order(F&& before, std::size_t budget = timer_wheel::unlimited) {
+        return wheel_.advance_in_order(ticks_.now(), before, budget);
+    }
+
     /// When `run` must be called next: sleep until then. In the past if work is left over or `run`
     /// is late; empty when nothing hangs in the wheel but what is armed for `never`. A cancelled
     /// timer may hang there until it has come. See timer_wheel::next_wakeup.

@@ -35,6 +35,9 @@ struct timer_wheel::turn {
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
 
+    /// What is to be done before the first timer of a slot fires.
+    static void prepare(unsigned) noexcept {}
+
     /// Runs the callback of a timer of `w`, which is `wheel`. Returns whether to go on.
     static bool fire(timer_wheel& w, timer& t) {
         t.fire_(w, t);
@@ -57,6 +60,23 @@ struct timer_wheel::watched_turn : turn {
 
 private:
     watcher around_;
+};
+
+/// One call of `advance_in_order`.
+struct timer_wheel::ordered_turn : turn {
+    ordered_turn(timer_wheel& w, std::size_t visits, const ordering& by) noexcept
+        : turn(w, visits), by_(by) {}
+
+    /// Sorts what hangs in the slot of now(), unless an earlier call has done so, and left a rest.
+    void prepare(unsigned s) const noexcept {
+        if (std::exchange(wheel.sorted_, wheel.now_) == wheel.now_) return;
+        wheel.levels_.sort(s, [this](detail::link& a, detail::link& b) {
+            return by_.before(by_.f, timer::of(a), timer::of(b));
+        });
+    }
+
+private:
+    ordering by_;
 };
 
 timer_wheel::timer_wheel(tick_count now) noexcept
@@ -138,15 +158,15 @@ void timer_wheel::place_beyond(timer& t, jiffies at) noexcept {
 
 // --- advance ------------------------------------------------------------------------------------
 
-/// Inlined in each of its callers: a plain `advance` shall not pay for there being others.
-template <class Turn, class... Watch>
+/// Inlined in each of its three callers: a plain `advance` shall not pay for there being others.
+template <class Turn, class... How>
 [[gnu::always_inline]] inline timer_wheel::progress
-timer_wheel::run_as(jiffies until, std::size_t budget, const Watch&... around) {
+timer_wheel::run_as(jiffies until, std::size_t budget, const How&... how) {
     if (running_) return {0, false};
     if (until < now_) ++counters_.clock_backward;
     target_ = std::clamp(until, now_, never - 1);
 
-    Turn current{*this, budget, around...};
+    Turn current{*this, budget, how...};
     const std::uint64_t fired_before = counters_.fired;
     current.finished = run_ticks(current) && settle(current);
     return {static_cast<std::size_t>(counters_.fired - fired_before), current.finished};
@@ -158,6 +178,10 @@ timer_wheel::progress timer_wheel::run(jiffies until, std::size_t budget) {
 
 timer_wheel::progress timer_wheel::run_watched(jiffies until, std::size_t budget, watcher around) {
     return run_as<watched_turn>(until, budget, around);
+}
+
+timer_wheel::progress timer_wheel::run_in_order(jiffies until, std::size_t budget, ordering by) {
+    return run_as<ordered_turn>(until, budget, by);
 }
 
 /// Hops from visit to visit. The first is known: it is now() if an earlier call has left work.
@@ -188,6 +212,7 @@ bool timer_wheel::enter_slots(turn& current) noexcept {
 template <class Turn> bool timer_wheel::fire_due(Turn& current) {
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_.occupied(s)) return true;
+    current.prepare(s);
     for (detail::slot due = levels_[s]; current.budget != 0; --current.budget) {
         detail::link* const l = due.pop();
         if (l == nullptr) break;
@@ -399,6 +424,7 @@ timer_wheel::evicted::~evicted() {
     const jiffies now = wheel_.now_;
     while (timer* const t = next_in(next_)) wheel_.place(*t, std::max(t->expires_, now + 1));
     while (timer* const t = next_in(rest_)) wheel_.place(*t, std::max(t->expires_, now));
+    wheel_.sorted_ = never;
     wheel_.running_ = was_running_;
     if (was_running_) return;
     wheel_.wake_ = wheel_.wakeup_while_running();

@@ -179,6 +179,28 @@ Test(rooms, a_slot_that_is_popped_in_part_is_filled_and_popped_on) {
         }
 }
 
+Test(rooms, a_sorted_slot_pops_in_order_also_after_some_have_unlinked_themselves) {
+    for (const unsigned chains : chain_counts)
+        for (unsigned left = 0; left < 1u << 11; ++left) {
+            slot_of<11> s(chains);
+            const auto rank = [&](const node& l) { return (&l - s.links.data()) * 7 % 11; };
+            const auto before = [&](const node& a, const node& b) { return rank(a) < rank(b); };
+            for (unsigned i = 0; i < 5; ++i)
+                if (!(left >> i & 1)) s.links[i].unlink();
+            s.view().sort(owner, before);
+            for (unsigned i = 5; i < 11; ++i)
+                if (!(left >> i & 1)) s.links[i].unlink();
+            std::ptrdiff_t last = -1;
+            for (int n = std::popcount(left); n > 0; --n) {
+                const node* const l = s.view().pop();
+                REQUIRE(l != nullptr && rank(*l) > last);
+                last = rank(*l);
+            }
+            REQUIRE(s.view().empty());
+            REQUIRE(s.view().pop() == nullptr);
+        }
+}
+
 Test(rooms, a_slot_finds_what_is_left_after_others_have_unlinked_themselves) {
     for (const unsigned chains : chain_counts)
         for (unsigned left = 0; left < 1u << 11; ++left)

@@ -34,9 +34,10 @@ enum class verb : std::uint8_t {
     arm_if_pending,
     arm_if_earlier,
     arm_unless_pending,
-    unlink,           // and zero its bytes, and make another in them
-    advance_watched,  // by a distance, and ends after 1 + `who` modulo 8 callbacks
-    sweep,            // a walk that does something to each timer it is shown, and may end early
+    unlink,            // and zero its bytes, and make another in them
+    advance_in_order,  // by a distance, with a budget of 1 + `who` modulo 8
+    advance_watched,   // by a distance, and ends after 1 + `who` modulo 8 callbacks
+    sweep,             // a walk that does something to each timer it is shown, and may end early
 };
 
 struct operation {
@@ -58,6 +59,8 @@ struct operation {
 
     verb action() const {
         switch (what) {  // rare things take a value of their own out of the 256
+        case 248:
+            return verb::advance_in_order;
         case 249:
             return verb::arm_unless_pending;
         case 250:

@@ -52,11 +52,17 @@ public:
 private:
     struct thrown_by_callback {};
 
+    struct fire_in_order {
+        jiffies tick = tvec::never;
+        std::uint64_t number = 0;
+    };
+
     struct side {
         explicit side(jiffies start) : wheel(std::make_unique<tvec::timer_wheel>(start)) {}
         std::unique_ptr<tvec::timer_wheel> wheel;
         Oracle due;
         bool busy = false;  // a callback or a visitor of this wheel is running
+        std::optional<fire_in_order> last_in_order;  // in an advance_in_order
     };
 
     struct subject {
@@ -163,6 +169,9 @@ private:
             return advance(s, later(now, affordable(op, distance(op, s))), op.budget());
         case verb::advance_watched:
             return advance_watched(s, later(now, affordable(op, distance(op, s))), 1 + op.budget());
+        case verb::advance_in_order:
+            return advance_in_order(s, later(now, affordable(op, distance(op, s))),
+                                    1 + op.budget());
         case verb::hop:
             return advance(s, now + affordable(op, s.wheel->next_wakeup().value_or(now) - now));
         case verb::go_back:
@@ -204,6 +213,7 @@ private:
         expect(was_pending == forget(id), "arm said was_pending=", was_pending);
         s.due.arm(id, expected);
         asked(id) = std::min(at_tick, tvec::never);
+        armed(id) = ++arms_;
         expect(timer(id).expires() == asked(id), "armed for ", timer(id).expires(), ", asked for ",
                asked(id));
     }
@@ -299,6 +309,7 @@ private:
         timer(to) = std::move(timer(from));
         if (from == to) return;
         asked(to) = asked(from);
+        armed(to) = armed(from);
         forget(to);
         const auto evicted_by = evicted_by_[static_cast<std::size_t>(from)];
         for (side& s : sides_)
@@ -354,6 +365,29 @@ private:
         expect(s.wheel->next_wakeup() == s.wheel->now(), "work left over, and no wake-up now");
     }
 
+    void advance_in_order(side& s, jiffies until, std::size_t budget) {
+        if (s.busy) return expect_refusal(s, until, budget);
+        const jiffies from = s.wheel->now();
+        const auto in_order = [this](tvec::timer& a, tvec::timer& b) {
+            return armed(tvec::owner_of<&subject::t>(a).id) <
+                   armed(tvec::owner_of<&subject::t>(b).id);
+        };
+        s.last_in_order.emplace();
+        const auto done =
+            try_to(s, [&] { return s.wheel->advance_in_order(until, in_order, budget); });
+        s.last_in_order.reset();
+        if (!done) return;
+        if (done->caught_up) return expect_caught_up(s, std::max(until, from));
+        expect(s.wheel->next_wakeup() == s.wheel->now(), "work left over, and no wake-up now");
+    }
+
+    // In such a call, whether what fires on a tick has been armed one after the other.
+    void expect_in_order(side& s, int id) {
+        if (!s.last_in_order) return;
+        const fire_in_order last = std::exchange(*s.last_in_order, {s.wheel->now(), armed(id)});
+        expect(last.tick != s.wheel->now() || last.number < armed(id), id, " overtook its elders");
+    }
+
     void expect_refusal(side& s, jiffies until, std::size_t budget) {
         const jiffies now = s.wheel->now();
         const auto done = s.wheel->advance(until, budget);
@@ -385,6 +419,7 @@ private:
     void fire(int id, tvec::timer_wheel& wheel) {
         side& s = side_of(wheel);
         ++fired_;
+        expect_in_order(s, id);
         const auto due = s.due.due(id);
         const auto first = s.due.first();
         expect(due == wheel.now(), id, " is due at ", due, ", fired at ", wheel.now());
@@ -462,6 +497,9 @@ private:
     // The tick that the subject was last armed for, however long it had passed.
     jiffies& asked(int id) { return asked_[static_cast<std::size_t>(id)]; }
 
+    // Which of all arms it was that armed the subject last.
+    std::uint64_t& armed(int id) { return armed_[static_cast<std::size_t>(id)]; }
+
     // The call of drain that has taken the subject out and not shown it yet, or 0.
     unsigned& evicted_by(int id) { return evicted_by_[static_cast<std::size_t>(id)]; }
 
@@ -518,6 +556,8 @@ private:
     std::array<std::span<const operation>, subjects> scripts_;
     std::array<unsigned, subjects> evicted_by_{};
     std::array<jiffies, subjects> asked_{};
+    std::array<std::uint64_t, subjects> armed_{};
+    std::uint64_t arms_ = 0;
 };
 
 }  // namespace support

@@ -47,6 +47,9 @@ public:
         return true;
     }
 
+    /// From now on slot `s` gives first what is before(link&, link&) the others.
+    template <class F> void sort(unsigned s, F before) noexcept { (*this)[s].sort(owner_, before); }
+
     /// At least how many timers hang in slot `s`; fewer if some have unlinked themselves.
     link_count at_most(unsigned s) const noexcept { return counts_[s]; }
     /// Links to a slot with so many chains but one.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "tvec/detail/core/chain.hpp"
 #include "tvec/geometry.hpp"
@@ -76,7 +77,43 @@ public:
         return most - left;
     }
 
+    /// From now on `pop` gives first what is before(link&, link&) the others, and equals as it
+    /// would have done. All hangs in one chain then, so that what unlinks itself does not change
+    /// the order; and the count is that of a slot whose other chains have lost theirs. Nothing is
+    /// to be linked here until the slot is empty. For less than 2^29 links.
+    template <class F> void sort(owner_tag owner, F before) noexcept {
+        link* const end = &sentinel_;
+        std::array<link*, 32> runs;  // of 2^k links each, or none
+        runs.fill(end);
+        link_count n = 0;
+        for (link* l = pop(); l != nullptr; l = pop(), ++n) {
+            l->next = end;
+            unsigned k = 0;
+            for (; runs[k] != end; ++k) l = merge(std::exchange(runs[k], end), l, end, before);
+            runs[k] = l;
+        }
+        link* all = end;
+        for (link* earlier : runs) all = merge(earlier, all, end, before);
+        chains_[0].restart_at(*all, owner);
+        for (link* l = all; l != end; l = l->next) l->next->hang(l->next, owner);
+        links_ = static_cast<link_count>(n * (last_ + 1));
+    }
+
 private:
+    /// One sorted list of two, linked by `next` alone up to `end`. Of equals, those of `a` first.
+    template <class F> static link* merge(link* a, link* b, link* end, F& before) noexcept {
+        link* first = end;
+        link** last = &first;
+        while (a != end && b != end) {
+            link*& next = before(*b, *a) ? b : a;
+            *last = next;
+            last = &next->next;
+            next = next->next;
+        }
+        *last = a != end ? a : b;
+        return first;
+    }
+
     chain* chains_;
     unsigned last_;
     link_count& links_;
