@@ -306,15 +306,38 @@ example::task<> ask(wheel& timers, bool& fine) {
     // [limit]
     const std::optional<int> late = co_await tvec::with_timeout(timers, answer(timers, 80ms), 50ms);
     // [limit]
-    fine = soon == 42 && !late;
+    // [limits]
+    const auto deadline = timers.after(50ms);
+    const std::optional<int> one =
+        co_await tvec::with_timeout_until(timers, answer(timers, 30ms), deadline);
+    const std::optional<int> two =
+        co_await tvec::with_timeout_until(timers, answer(timers, 30ms), deadline);
+    // [limits]
+    fine = soon == 42 && !late && one == 42 && !two;
 }
 
 bool coroutines(wheel& timers) {
     bool fine = false;
     auto asking = ask(timers, fine);
     asking.start();
-    pass(timers, 100ms);
+    pass(timers, 200ms);
     return fine;
+}
+
+bool from_a_start_on(wheel& timers) {
+    tvec::timeout_pool pool(timers);
+    int reports = 0, renewals = 0;
+    const auto midnight = tvec::manual_clock::now() - 30s;
+    const auto report = [&] { ++reports; };
+    const auto renew = [&] { ++renewals; };
+    // [start]
+    pool.schedule_every(midnight, 1min, report);       // at once, then at every full minute
+    pool.schedule_every(timers.after(0s), 5s, renew);  // at once, then every five seconds
+    // [start]
+    pass(timers, 29s);
+    const bool at_once = reports == 1 && renewals == 6;
+    pass(timers, 1s);
+    return at_once && reports == 2;
 }
 
 int wrong = 0;
@@ -346,5 +369,6 @@ int main() {
     expect(measured(timers), "measured");
     expect(frames(), "frames");
     expect(coroutines(timers), "coroutines");
+    expect(from_a_start_on(timers), "from a start on");
     return wrong != 0;
 }

@@ -215,6 +215,22 @@ inline sleeper sleep_for(timer_wheel& wheel, tick_count delay) noexcept {
     return {wheel, detail::later(wheel.now(), delay)};
 }
 
+/// Awaits `awaitable` until the clock has reached `deadline` at the longest; several steps may
+/// share one. As with_timeout else.
+template <class Ticks, class Awaitable>
+timed<Awaitable> with_timeout_until(
+    clocked_wheel<Ticks>& timers, Awaitable&& awaitable,
+    typename clocked_wheel<Ticks>::time_point deadline) noexcept(timed<Awaitable>::nothrow) {
+    return {timers.wheel(), timers.ticks().ceil(deadline), std::forward<Awaitable>(awaitable)};
+}
+
+/// The same in ticks, on a wheel without a clock.
+template <class Awaitable>
+timed<Awaitable> with_timeout_until(timer_wheel& wheel, Awaitable&& awaitable,
+                                    tick_count expires) noexcept(timed<Awaitable>::nothrow) {
+    return {wheel, expires, std::forward<Awaitable>(awaitable)};
+}
+
 /// Awaits `awaitable` until `delay` has passed from this call at the longest:
 ///
 ///     std::optional<message> m = co_await with_timeout(timers, socket.receive(), 30s);
@@ -249,15 +265,15 @@ template <class Ticks, class Awaitable, detail::countable Rep, class Period>
 timed<Awaitable>
 with_timeout(clocked_wheel<Ticks>& timers, Awaitable&& awaitable,
              std::chrono::duration<Rep, Period> delay) noexcept(timed<Awaitable>::nothrow) {
-    return {timers.wheel(), timers.ticks().ceil(timers.after(delay)),
-            std::forward<Awaitable>(awaitable)};
+    return with_timeout_until(timers, std::forward<Awaitable>(awaitable), timers.after(delay));
 }
 
 /// The same in ticks, on a wheel without a clock.
 template <class Awaitable>
 timed<Awaitable> with_timeout(timer_wheel& wheel, Awaitable&& awaitable,
                               tick_count delay) noexcept(timed<Awaitable>::nothrow) {
-    return {wheel, detail::later(wheel.now(), delay), std::forward<Awaitable>(awaitable)};
+    return with_timeout_until(wheel, std::forward<Awaitable>(awaitable),
+                              detail::later(wheel.now(), delay));
 }
 
 // --- what the compiler refuses, and what it wants -----------------------------------------------
@@ -268,5 +284,7 @@ template <class W, detail::no_deadline_on<W> At>
 sleeper sleep_until(W&&, const At&) TVEC_WANTS("a wheel, then a point in the time that it keeps");
 template <class W, class A, detail::no_delay_on<W> D>
 timed<A> with_timeout(W&&, A&&, const D&) TVEC_WANTS("a wheel, what to await, a delay: 1500ms");
+template <class W, class A, detail::no_deadline_on<W> At>
+timed<A> with_timeout_until(W&&, A&&, const At&) TVEC_WANTS("a wheel, what to await, a time_point");
 
 }  // namespace tvec

@@ -7,6 +7,7 @@
 
 #include "tvec/detail/core/wants.hpp"
 #include "tvec/geometry.hpp"
+#include "tvec/missed_periods.hpp"  // IWYU pragma: export
 
 namespace tvec {
 
@@ -68,18 +69,13 @@ struct scheduled {
     constexpr explicit operator bool() const noexcept { return error == schedule_error::none; }
 };
 
-/// What a periodic timeout does when it is called late, perhaps by periods. They are counted in
-/// ticks: by the clock, two calls that are a period apart may be closer by less than a tick.
-enum class missed_periods : std::uint8_t {
-    burst,  ///< is called for each of them, as fast as possible, until it has caught up
-    delay,  ///< is called once, and next a whole period after that: each late call moves its phase
-    skip,   ///< is called once, and keeps its phase
-};
-
 /// What a function may ask to be told when it is called.
 struct timeout_call {
     timeout_handle self;  ///< the timeout that is being called
     jiffies missed;  ///< periods passed over besides this one; 0 unless periodic, and in a burst
+    /// The tick of the deadline that it is called for, also if it is called late or early. In the
+    /// time of its clock that is timers.ticks().start_of(due).
+    jiffies due;
 };
 
 }  // namespace tvec

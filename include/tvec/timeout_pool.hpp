@@ -2,7 +2,6 @@
 /// Timeouts that somebody else owns: schedule a function, keep a handle.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,11 +10,20 @@
 #include <utility>
 
 #include "tvec/clocked_wheel.hpp"
+#include "tvec/detail/clock/beats.hpp"
 #include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/pool/timeout_core.hpp"
 #include "tvec/timeout_handle.hpp"
 
 namespace tvec {
+
+namespace detail {
+
+/// What is no first argument of `schedule_every`.
+template <class D, class TimePoint>
+concept neither_duration_nor = no_duration<D> && no_time_point<D, TimePoint>;
+
+}  // namespace detail
 
 /// Functions to be called later, on a clocked wheel that the caller owns and runs as always.
 ///
@@ -116,8 +124,20 @@ public:
     template <detail::countable Rep, class Period, class F>
     scheduled schedule_every(std::chrono::duration<Rep, Period> period, F&& f,
                              missed_periods policy = missed_periods::skip) {
-        const jiffies ticks = std::max<jiffies>(timers_.ticks().ticks_to_cover(period), 1);
-        return admit(tick_after(period), std::forward<F>(f), {ticks, policy});
+        return admit(tick_after(period), std::forward<F>(f),
+                     {detail::period_on(timers_, period), policy});
+    }
+
+    /// The same, for the first time when the clock has reached `start`, which may have passed: then
+    /// the first call comes at once, on the next tick, and those after it whole periods after
+    /// `start`, as if that first call had not been. What went by before is not missed, and a call
+    /// at once is not late. A `start` of `clock::now()` is the way to have f called at once, and
+    /// then each period.
+    template <detail::countable Rep, class Period, class F>
+    scheduled schedule_every(time_point start, std::chrono::duration<Rep, Period> period, F&& f,
+                             missed_periods policy = missed_periods::skip) {
+        const jiffies ticks = detail::period_on(timers_, period);
+        return admit(detail::begin_at(timers_, start, ticks), std::forward<F>(f), {ticks, policy});
     }
 
     // --- one of them ----------------------------------------------------------------------------
@@ -142,7 +162,13 @@ public:
     /// Pushing back costs one store besides following the handle.
     template <detail::countable Rep, class Period>
     bool reschedule(timeout_handle h, std::chrono::duration<Rep, Period> delay) noexcept {
-        return core_.reschedule(h, tick_after(delay));
+        return reschedule_at(h, timers_.after(delay));
+    }
+
+    /// The same for when the clock has reached `deadline`. One that has passed counts as the next
+    /// tick. Does not read the clock.
+    bool reschedule_at(timeout_handle h, time_point deadline) noexcept {
+        return core_.reschedule(h, timers_.ticks().ceil(deadline));
     }
 
     // --- all of them ----------------------------------------------------------------------------
@@ -209,10 +235,16 @@ public:
     scheduled schedule(const D&, F&&) TVEC_WANTS("a duration: 1500ms, not 1.5s; then a function");
     template <detail::no_time_point<time_point> T, class F>
     scheduled schedule_at(const T&, F&&) TVEC_WANTS("a time_point of its clock, then a function");
-    template <detail::no_duration D, class... F>
+    template <detail::neither_duration_nor<time_point> D, class... F>
     scheduled schedule_every(const D&, F&&...) TVEC_WANTS("a duration: 1500ms, not 1.5s; ...");
+    template <detail::no_duration D, class... F>
+    scheduled schedule_every(time_point, const D&, F&&...) TVEC_WANTS("a start, a duration, ...");
+    template <detail::whole_duration D, class... F>
+    scheduled schedule_every(const D&, time_point, F&&...) TVEC_WANTS("a start, a duration, ...");
     template <detail::no_duration D>
     bool reschedule(timeout_handle, const D&) TVEC_WANTS("a duration: 1500ms, not 1.5s");
+    template <detail::no_time_point<time_point> T>
+    bool reschedule_at(timeout_handle, const T&) TVEC_WANTS("a time_point of its clock");
 
 private:
     struct repetition {
@@ -226,8 +258,7 @@ private:
         return timers_.ticks().ceil(timers_.after(delay));
     }
 
-    template <class F> scheduled admit(jiffies due, F&& f, repetition again);
-    static duration until(time_point t, time_point now) noexcept;
+    template <class F> scheduled admit(detail::beginning begin, F&& f, repetition again);
 
     Clocked& timers_;
     detail::timeout_core core_;
@@ -259,7 +290,7 @@ private:
 
 template <class Clocked>
 template <class F>
-scheduled timeout_pool<Clocked>::admit(jiffies due, F&& f, repetition again) {
+scheduled timeout_pool<Clocked>::admit(detail::beginning begin, F&& f, repetition again) {
     static_assert(std::is_invocable_v<std::decay_t<F>&, const timeout_call&> ||
                       std::is_invocable_v<std::decay_t<F>&>,
                   "a timeout's function is called with nothing, or with a const timeout_call&");
@@ -269,23 +300,15 @@ scheduled timeout_pool<Clocked>::admit(jiffies due, F&& f, repetition again) {
     n.hold(std::forward<F>(f));
     n.period = again.period;
     n.policy = again.policy;
-    return claim.admit(due);
+    return claim.admit(begin);
 }
 
 template <class Clocked>
 auto timeout_pool<Clocked>::remaining(timeout_handle h) const noexcept -> std::optional<duration> {
     const std::optional<jiffies> due = core_.due(h);
     if (!due) return std::nullopt;
-    return until(timers_.ticks().start_of(*due), Clocked::clock::now());
-}
-
-template <class Clocked>
-auto timeout_pool<Clocked>::until(time_point t, time_point now) noexcept -> duration {
-    if (t <= now) return duration::zero();
-    typename duration::rep left{};
-    const bool too_long =
-        __builtin_sub_overflow(t.time_since_epoch().count(), now.time_since_epoch().count(), &left);
-    return too_long ? duration::max() : duration(left);
+    const time_point deadline = timers_.ticks().start_of(*due), now = Clocked::clock::now();
+    return deadline <= now ? duration::zero() : detail::between(now, deadline);
 }
 
 template <class Clocked> template <class F> std::size_t timeout_pool<Clocked>::stop(F visit) {

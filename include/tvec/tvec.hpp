@@ -11,6 +11,7 @@
 #include "tvec/lateness_histogram.hpp"  // IWYU pragma: export
 #include "tvec/remote.hpp"              // IWYU pragma: export
 #include "tvec/remote_handle.hpp"       // IWYU pragma: export
+#include "tvec/missed_periods.hpp"      // IWYU pragma: export
 #include "tvec/sleep.hpp"               // IWYU pragma: export
 #include "tvec/tick_clock.hpp"          // IWYU pragma: export
 #include "tvec/timeout_handle.hpp"      // IWYU pragma: export

@@ -50,7 +50,7 @@ timeout_node* timeout_core::take(bool has_function, schedule_error& error) noexc
 }
 
 /// Whoever has taken the function in may have stopped the pool meanwhile.
-scheduled timeout_core::admit(timeout_node& n, jiffies due) noexcept {
+scheduled timeout_core::admit(timeout_node& n, beginning begin) noexcept {
     if (stopped_) {
         n.drop_function();
         ++counters_.rejected;
@@ -58,7 +58,11 @@ scheduled timeout_core::admit(timeout_node& n, jiffies due) noexcept {
     }
     ++pending_;
     n.phase = timeout_phase::pending;
-    arm(n, due);
+    arm(n, begin.first);
+    if (begin.due != begin.first) {
+        n.due = begin.due;
+        n.at_once = true;
+    }
     return {timeout_slabs::handle_of(n), schedule_error::none};
 }
 
@@ -77,6 +81,7 @@ void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
     high_water_ = std::max(high_water_, pending_);
     const jiffies next = wheel_.now() + 1;
     n.due = std::max(due, next);
+    n.at_once = false;
     wheel_.arm_at(n.alarm, early_ ? next : n.due);
 }
 
@@ -112,7 +117,7 @@ void timeout_core::bring_forward(timeout_node& n) noexcept {
 
 /// The same here: only a deadline to come is waited for again.
 void timeout_core::take_back(timeout_node& n) noexcept {
-    if (n.alarm.pending() && n.due > wheel_.now()) wheel_.arm_at(n.alarm, n.due);
+    if (n.alarm.pending() && !n.at_once && n.due > wheel_.now()) wheel_.arm_at(n.alarm, n.due);
 }
 
 // --- run ----------------------------------------------------------------------------------------
@@ -128,7 +133,8 @@ void timeout_core::fire(timeout_node& n) {
     ++counters_.fired;
     counters_.late += late;
     counters_.latest = std::max(counters_.latest, late);
-    const timeout_call c{timeout_slabs::handle_of(n), n.period != 0 ? renew(n, late) : 0};
+    const jiffies deadline = n.deadline();
+    const timeout_call c{timeout_slabs::handle_of(n), n.period != 0 ? renew(n) : 0, deadline};
     n.phase = n.period != 0 ? timeout_phase::running_again : timeout_phase::running;
     if (n.period == 0) --pending_;
     std::exception_ptr thrown = call(n, c);
@@ -136,20 +142,20 @@ void timeout_core::fire(timeout_node& n) {
     report(c.self, std::move(thrown));
 }
 
-/// How far the wheel has got, or has been told to go, beyond the deadline.
+/// How far the wheel has got, or has been told to go, beyond the deadline. What is called at once
+/// has none.
 jiffies timeout_core::late_by(const timeout_node& n) const noexcept {
-    const jiffies reached = wheel_.now() + wheel_.behind();
-    return reached > n.due ? reached - n.due : 0;
+    return reached() > n.due && !n.at_once ? reached() - n.due : 0;
 }
 
 /// Arms a periodic timeout for its next period. Returns how many are passed over to get there.
-jiffies timeout_core::renew(timeout_node& n, jiffies late) noexcept {
-    const jiffies missed = n.policy == missed_periods::burst ? 0 : late / n.period;
-    const bool moves_phase = n.policy == missed_periods::delay;
-    n.due = later(n.due + (moves_phase ? late : missed * n.period), n.period);
+jiffies timeout_core::renew(timeout_node& n) noexcept {
+    const beat next = n.at_once ? beat{n.due, 0} : beat_after(n.due, n.period, n.policy, reached());
+    n.due = next.due;
+    n.at_once = false;
     wheel_.arm_at(n.alarm, n.due);
-    counters_.missed += missed;
-    return missed;
+    counters_.missed += next.missed;
+    return next.missed;
 }
 
 /// What the function has thrown, if anything.
@@ -238,7 +244,7 @@ bool timeout_handover::run() {
     if (node_->phase != timeout_phase::handed_over) return false;
     node_->phase = timeout_phase::running;
     ++core_.counters_.fired;
-    std::exception_ptr thrown = core_.call(*node_, {handle(), 0});
+    std::exception_ptr thrown = core_.call(*node_, {handle(), 0, due()});
     node_->phase = timeout_phase::fired;
     core_.report(handle(), std::move(thrown));
     return true;
@@ -269,7 +275,7 @@ timeout_state timeout_core::state(timeout_handle h) const noexcept {
 
 std::optional<jiffies> timeout_core::due(timeout_handle h) const noexcept {
     const timeout_node* const n = slabs_.find(h);
-    return n && n->armed() ? std::optional(n->due) : std::nullopt;
+    return n && n->armed() ? std::optional(n->deadline()) : std::nullopt;
 }
 
 }  // namespace tvec::detail

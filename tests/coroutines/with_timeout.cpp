@@ -86,6 +86,52 @@ Test(with_timeout, gives_all_the_time_it_says_to_the_nanosecond) {
     CHECK(out == std::vector<int>{-1});
 }
 
+namespace {
+
+task<> waits_until(manual_timers& on, support::signal& of, milliseconds end, std::vector<int>& o) {
+    const auto deadline = tvec::manual_clock::time_point(end);
+    const std::optional<int> got = co_await tvec::with_timeout_until(on, of, deadline);
+    o.push_back(got.value_or(-1));
+}
+
+task<> waits_until_tick(timer_wheel& on, support::signal& of, jiffies end, std::vector<int>& o) {
+    const std::optional<int> got = co_await tvec::with_timeout_until(on, of, end);
+    o.push_back(got.value_or(-1));
+}
+
+}  // namespace
+
+Test(with_timeout, until_a_point_in_time_waits_until_the_clock_is_there) {
+    manual_timers timers;
+    pass(timers, 5ms);
+    support::signal first, second, third;
+    std::vector<int> out;
+    task<> in_time = waits_until(timers, first, 10ms, out);
+    task<> too_late = waits_until(timers, second, 10ms, out);
+    task<> past = waits_until(timers, third, 2ms, out);
+    for (task<>* t : {&in_time, &too_late, &past}) t->start();
+    pass(timers, 1ms);
+    CHECK(out == std::vector<int>{-1});
+    pass(timers, 3ms);
+    first.complete(7);
+    CHECK(out == (std::vector<int>{-1, 7}));
+    pass(timers, 1ms);
+    CHECK(out == (std::vector<int>{-1, 7, -1}));
+    CHECK_EQ(second.given_up, 1);
+}
+
+Test(with_timeout, until_a_tick_waits_until_that_is_run) {
+    timer_wheel wheel(100);
+    support::signal s;
+    std::vector<int> out;
+    task<> t = waits_until_tick(wheel, s, 110, out);
+    t.start();
+    wheel.advance(109);
+    CHECK(out.empty());
+    wheel.advance(110);
+    CHECK(out == std::vector<int>{-1});
+}
+
 Test(with_timeout, says_that_time_ran_out_and_nothing_waits_any_more) {
     manual_timers timers;
     support::signal s;
@@ -593,6 +639,7 @@ Test(with_timeout, refuses_what_cannot_be_given_up_and_is_noexcept_where_it_can_
     static_assert(
         noexcept(tvec::sleep_for(std::declval<manual_timers&>(), std::declval<milliseconds>())));
     static_assert(noexcept(tvec::with_timeout(*wheel, tvec::sleep_for(*wheel, 1), 1)));
+    static_assert(noexcept(tvec::with_timeout_until(*wheel, tvec::sleep_for(*wheel, 1), 1)));
     using timed_sleep = tvec::timed<tvec::sleeper>;
     static_assert(noexcept(std::declval<timed_sleep&>().await_ready()));
     static_assert(noexcept(std::declval<timed_sleep&>().await_suspend(std::coroutine_handle<>())));

@@ -10,6 +10,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/check.hpp"
@@ -33,6 +34,14 @@ struct entry {
     jiffies alarm = 0;   // when it will be called
     jiffies period = 0;  // 0: once
     missed_periods policy = missed_periods::skip;
+    bool at_once = false;  // to be called at `alarm` first, and then when due
+
+    jiffies deadline() const { return at_once ? alarm : due; }
+};
+
+// When a periodic timeout is called first, and its first deadline.
+struct beginning {
+    jiffies first = 0, due = 0;
 };
 
 class world {
@@ -126,11 +135,12 @@ private:
 
     void schedule() {
         const nanoseconds delay = some_delay();
+        const auto once = missed_periods::skip;
         if (below(2) == 0)
-            admit(after(delay), 0, missed_periods::skip,
+            admit(at(after(delay)), 0, once,
                   [&](auto&& f) { return on_.pool.schedule(delay, std::forward<decltype(f)>(f)); });
         else
-            admit(clock_now() + delay, 0, missed_periods::skip, [&](auto&& f) {
+            admit(at(clock_now() + delay), 0, once, [&](auto&& f) {
                 return on_.pool.schedule_at(clock_now() + delay, std::forward<decltype(f)>(f));
             });
     }
@@ -142,15 +152,43 @@ private:
             policy == missed_periods::burst ? 50ms + some_delay() / 100 * 100 : some_delay();
         const auto ticks = static_cast<jiffies>(std::max<std::int64_t>(
             1, (std::max<std::int64_t>(period.count(), 0) + 999'999) / 1'000'000));
-        admit(after(period), ticks, policy, [&](auto&& f) {
-            return on_.pool.schedule_every(period, std::forward<decltype(f)>(f), policy);
+        if (below(2) == 0)
+            return admit(at(after(period)), ticks, policy, [&](auto&& f) {
+                return on_.pool.schedule_every(period, std::forward<decltype(f)>(f), policy);
+            });
+        // Before the wheel was made, perhaps.
+        const time_point start = clock_now() + (below(2) ? some_delay() : -some_delay());
+        admit(begin_at(start, ticks), ticks, policy, [&](auto&& f) {
+            return on_.pool.schedule_every(start, period, std::forward<decltype(f)>(f), policy);
         });
+    }
+
+    // At once, and a whole number of periods after the start, if that is before the next tick by
+    // wheel and clock.
+    beginning begin_at(time_point start, jiffies period) const {
+        const auto step = static_cast<std::int64_t>(period);
+        const auto next = static_cast<std::int64_t>(
+            std::max(tick_of(clock_now()), static_cast<std::int64_t>(now()) + 1));
+        std::int64_t due = tick_of(start);
+        if (due >= next) return {static_cast<jiffies>(due), static_cast<jiffies>(due)};
+        due += ((next - due) / step + 1) * step;
+        return {static_cast<jiffies>(next), static_cast<jiffies>(due)};
+    }
+
+    // Rounded up; negative before the origin.
+    std::int64_t tick_of(time_point t) const {
+        const std::int64_t ns = (t - on_.timers.ticks().origin()).count();
+        return ns / 1'000'000 + (ns % 1'000'000 > 0);
+    }
+    beginning at(time_point deadline) const {
+        const auto due = static_cast<jiffies>(std::max<std::int64_t>(tick_of(deadline), 0));
+        return {due, due};
     }
 
     // Whether the pool takes a new timeout is decided when it is asked to, but that stopping it
     // while it copies the function makes it refuse.
     template <class Schedule>
-    void admit(time_point deadline, jiffies period, missed_periods policy, Schedule schedule) {
+    void admit(beginning begin, jiffies period, missed_periods policy, Schedule schedule) {
         const bool room = has_room();
         const int id = next_id_++;
         callee f(*this, id);
@@ -169,7 +207,11 @@ private:
         rejected_ += !admitted;
         if (!admitted) return;
         entry e{made.handle, timeout_state::pending, false, 0, 0, period, policy};
-        arm(e, deadline);
+        arm(e, begin.first);
+        if (begin.due != begin.first) {
+            e.due = begin.due;
+            e.at_once = true;
+        }
         entries_.emplace(id, e);
         while (entries_.size() > 400 && forget_one()) continue;
     }
@@ -198,8 +240,10 @@ private:
         const bool running = e.state == timeout_state::running && !cancelled_inside(e);
         const bool can = e.armed || (running && has_room());
         rejected_ += !can && running;
-        require(on_.pool.reschedule(e.handle, delay) == can, "what reschedule returns");
-        if (can) arm(e, after(delay));
+        const bool has = below(2) ? on_.pool.reschedule(e.handle, delay)
+                                  : on_.pool.reschedule_at(e.handle, after(delay));
+        require(has == can, "what reschedule returns");
+        if (can) arm(e, at(after(delay)).first);
     }
 
     void run_early(bool early) {
@@ -208,7 +252,7 @@ private:
         for (auto& [id, e] : entries_)
             if (early)
                 e.alarm = std::min(e.alarm, now() + 1);
-            else if (e.due > now())
+            else if (e.due > now() && !e.at_once)
                 e.alarm = e.due;  // else it is due, and stays so
     }
 
@@ -294,7 +338,8 @@ private:
         require(e.armed && e.state == timeout_state::pending, "called though not pending");
         require(e.alarm == now(), "called at another tick");
         const jiffies reached = now() + on_.timers.wheel().behind();
-        late_ += reached - std::min(reached, e.due);
+        if (!e.at_once) late_ += reached - std::min(reached, e.due);
+        require(c.due == e.deadline(), "the deadline that it is called for");
         require(c.missed == renew(e), "missed periods");
         require(on_.pool.count().late == late_, "lateness");
         e.state = timeout_state::running;
@@ -332,6 +377,10 @@ private:
             --armed_;
             return 0;
         }
+        if (std::exchange(e.at_once, false)) {
+            e.alarm = std::max(e.due, now() + 1);
+            return 0;
+        }
         const jiffies reached = now() + on_.timers.wheel().behind();
         jiffies missed = 0;
         jiffies next = e.due + e.period;
@@ -348,12 +397,12 @@ private:
     static time_point clock_now() { return tvec::manual_clock::now(); }
     static time_point after(nanoseconds delay) { return clock_now() + std::max(delay, 0ns); }
 
-    void arm(entry& e, time_point deadline) {
+    void arm(entry& e, jiffies due) {
         if (!e.armed) ++armed_;
         e.armed = true;
+        e.at_once = false;
         high_water_ = std::max(high_water_, armed_);
-        const nanoseconds since = std::max(deadline - on_.timers.ticks().origin(), 0ns);
-        e.due = std::max((static_cast<jiffies>(since.count()) + 999'999) / 1'000'000, now() + 1);
+        e.due = std::max(due, now() + 1);
         e.alarm = early_ ? now() + 1 : e.due;
     }
 
@@ -393,7 +442,7 @@ private:
         const auto left = on_.pool.remaining(e.handle);
         require(left.has_value() == e.armed, "whether something remains");
         if (!left) return;
-        const auto due = on_.timers.ticks().start_of(e.due);
+        const auto due = on_.timers.ticks().start_of(e.deadline());
         require(*left == std::max(due - clock_now(), 0ns), "what remains");
     }
 

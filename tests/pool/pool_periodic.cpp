@@ -232,3 +232,141 @@ Test(pool_periodic, it_never_stops_being_pending_even_while_it_runs) {
     CHECK_EQ(on.pool.state(h), timeout_state::pending);
     CHECK_EQ(on.pool.high_water(), 1);
 }
+
+// --- from a point in time on --------------------------------------------------------------------
+
+namespace {
+
+// The beats of a 10 ms timeout that is scheduled at 25 ms with this start, when the loop comes
+// around at these milliseconds. All of them count from when the wheel was made.
+std::vector<beat> beats_from(std::chrono::nanoseconds start, missed_periods policy,
+                             std::initializer_list<int> turns) {
+    pooled on;
+    std::vector<beat> beats;
+    on.pass(25ms);
+    on.pool.schedule_every(
+        on.timers.ticks().origin() + start, 10ms,
+        [&](const timeout_call& c) {
+            beats.push_back({on.timers.wheel().now(), c.missed});
+        },
+        policy);
+    int now = 25;
+    for (const int turn : turns)
+        on.pass(std::chrono::milliseconds(turn - std::exchange(now, turn)));
+    return beats;
+}
+
+constexpr auto every_policy = {missed_periods::burst, missed_periods::delay, missed_periods::skip};
+
+}  // namespace
+
+Test(pool_periodic, from_a_start_to_come_it_is_called_then_and_each_period_after_that) {
+    for (const auto policy : every_policy) {
+        CHECK_EQ(beats_from(28ms, policy, {26, 27, 28, 37, 38, 48}),
+                 (beats{{28, 0}, {38, 0}, {48, 0}}));
+        CHECK_EQ(beats_from(28ms - 1ns, policy, {28, 38}), (beats{{28, 0}, {38, 0}}));
+        CHECK_EQ(beats_from(28ms + 1ns, policy, {28, 29, 39}), (beats{{29, 0}, {39, 0}}));
+    }
+}
+
+Test(pool_periodic, from_a_start_that_is_past_the_first_call_comes_at_once_and_the_phase_stays) {
+    for (const auto policy : every_policy) {
+        CHECK_EQ(beats_from(3ms, policy, {26, 32, 33, 43}), (beats{{26, 0}, {33, 0}, {43, 0}}));
+        CHECK_EQ(beats_from(24ms, policy, {26, 33, 34}), (beats{{26, 0}, {34, 0}}));
+        CHECK_EQ(beats_from(25ms, policy, {26, 34, 35}), (beats{{26, 0}, {35, 0}}));
+        CHECK_EQ(beats_from(16ms, policy, {26, 35, 36}), (beats{{26, 0}, {36, 0}}));
+    }
+}
+
+Test(pool_periodic, a_start_before_the_wheel_was_made_has_a_phase_too) {
+    for (const auto policy : every_policy) {
+        CHECK_EQ(beats_from(-3ms, policy, {26, 27, 37}), (beats{{26, 0}, {27, 0}, {37, 0}}));
+        CHECK_EQ(beats_from(-1h - 2ms, policy, {26, 27, 28}), (beats{{26, 0}, {28, 0}}));
+        CHECK_EQ(beats_from(-3ms - 1ns, policy, {26, 27, 37}),
+                 (beats{{26, 0}, {27, 0}, {37, 0}}));  // rounds up, as all deadlines
+        CHECK_EQ(beats_from(-3ms + 1ns, policy, {26, 27, 28}), (beats{{26, 0}, {28, 0}}));
+    }
+}
+
+Test(pool_periodic, a_start_at_the_beginning_of_all_time_is_past) {
+    pooled on;
+    on.pool.schedule_every(tvec::manual_clock::time_point::min(), 10ms, [] {});
+    CHECK_EQ(on.pass(1ms), 1);
+    CHECK_EQ(on.pass(10ms), 1);
+}
+
+Test(pool_periodic, a_first_call_at_once_that_the_loop_holds_up_is_no_reason_to_miss_more) {
+    CHECK_EQ(beats_from(3ms, missed_periods::skip, {56, 63}), (beats{{26, 0}, {33, 2}, {63, 0}}));
+    CHECK_EQ(beats_from(3ms, missed_periods::burst, {56, 63}),
+             (beats{{26, 0}, {33, 0}, {43, 0}, {53, 0}, {63, 0}}));
+    CHECK_EQ(beats_from(3ms, missed_periods::delay, {31, 33, 56, 66}),
+             (beats{{26, 0}, {33, 0}, {43, 1}, {66, 0}}));
+}
+
+Test(pool_periodic, a_first_call_at_once_is_not_late_and_misses_nothing) {
+    pooled on;
+    on.pool.schedule_every(tvec::manual_clock::now() - 1h, 7min, [] {});
+    on.pass(5s);
+    CHECK_EQ(on.pool.count().fired, 1);
+    CHECK_EQ(on.pool.count().late, 0);
+    CHECK_EQ(on.pool.count().missed, 0);
+}
+
+Test(pool_periodic,
+     what_went_by_before_it_was_scheduled_is_not_missed_though_nobody_ran_the_wheel) {
+    pooled on;
+    int fired = 0;
+    tvec::manual_clock::advance(1h);
+    on.pool.schedule_every(
+        tvec::manual_clock::now() - 30min, 10ms, [&] { ++fired; }, missed_periods::burst);
+    on.pass(1ms);
+    CHECK_EQ(fired, 1);
+    on.pass(10ms);
+    CHECK_EQ(fired, 2);
+}
+
+Test(pool_periodic, what_remains_to_a_first_call_at_once_is_the_rest_of_the_tick) {
+    pooled on;
+    on.pass(25ms + 300us);
+    const auto h =
+        on.pool.schedule_every(tvec::manual_clock::now() - 22ms - 300us, 10ms, [] {}).handle;
+    CHECK(on.pool.remaining(h) == 700us);
+    on.pass(700us);
+    CHECK(on.pool.remaining(h) == 7ms);
+}
+
+Test(pool_periodic, rescheduled_before_its_first_call_at_once_it_waits_and_has_a_new_phase) {
+    pooled on;
+    std::vector<jiffies> ticks;
+    on.pass(25ms);
+    const auto h = on.pool
+                       .schedule_every(tvec::manual_clock::now() - 22ms, 10ms,
+                                       [&] { ticks.push_back(on.timers.wheel().now()); })
+                       .handle;
+    CHECK(on.pool.reschedule(h, 5ms));
+    for (int i = 0; i < 20; ++i) on.pass(1ms);
+    CHECK(ticks == (std::vector<jiffies>{30, 40}));
+}
+
+Test(pool_periodic, run_early_and_back_does_not_put_a_first_call_at_once_off) {
+    pooled on;
+    std::vector<jiffies> ticks;
+    on.pass(25ms);
+    on.pool.schedule_every(tvec::manual_clock::now() - 22ms, 10ms,
+                           [&] { ticks.push_back(on.timers.wheel().now()); });
+    on.pool.run_early(true);
+    on.pool.run_early(false);
+    for (int i = 0; i < 10; ++i) on.pass(1ms);
+    CHECK(ticks == (std::vector<jiffies>{26, 33}));
+}
+
+Test(pool_periodic, a_period_of_a_tick_has_no_phase_to_shift) {
+    pooled on;
+    int fired = 0;
+    on.pass(25ms);
+    on.pool.schedule_every(tvec::manual_clock::now() - 22ms, 1ms, [&] { ++fired; });
+    for (int i = 1; i <= 10; ++i) {
+        on.pass(1ms);
+        CHECK_EQ(fired, i);
+    }
+}

@@ -1,4 +1,5 @@
 // A pool's timeouts: scheduled, fired, cancelled, rescheduled; what their handles say meanwhile.
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <limits>
@@ -187,6 +188,50 @@ Test(pool_scheduling, rescheduling_moves_the_deadline_either_way_and_fires_once)
     on.pass(20s);
     CHECK(fired == (std::array{1, 1, 1}));
     CHECK(!on.pool.reschedule(later, 1ms));
+}
+
+Test(pool_scheduling, rescheduling_at_a_time_point_fires_when_the_clock_is_there) {
+    pooled on;
+    int fired = 0;
+    const auto h = on.pool.schedule(10ms, [&] { ++fired; }).handle;
+    const auto start = tvec::manual_clock::now();
+    on.pass(5ms);
+    CHECK(on.pool.reschedule_at(h, start + 30ms));
+    CHECK(on.pool.remaining(h) == 25ms);
+    on.pass(25ms - 1ns);
+    CHECK_EQ(fired, 0);
+    on.pass(1ns);
+    CHECK_EQ(fired, 1);
+    CHECK(!on.pool.reschedule_at(h, start + 50ms));
+    const auto past = on.pool.schedule(1h, [&] { ++fired; }).handle;
+    CHECK(on.pool.reschedule_at(past, start));
+    CHECK_EQ(on.pass(1ms), 1);
+}
+
+Test(pool_scheduling, a_function_is_told_the_deadline_that_it_is_called_for) {
+    pooled on;
+    std::vector<tvec::manual_clock::time_point> deadlines;
+    const auto look = [&](const tvec::timeout_call& c) {
+        deadlines.push_back(on.timers.ticks().start_of(c.due));
+    };
+    const auto start = tvec::manual_clock::now();
+    on.pool.schedule(10ms, look);
+    on.pool.schedule_at(start + 20ms, look);
+    on.pool.schedule_every(30ms, look);
+    on.pool.schedule_every(start - 35ms, 40ms, look);  // at once, and from 5 ms on
+    on.pass(72ms);                                     // all but those at once are late
+    std::sort(deadlines.begin(), deadlines.end());
+    CHECK(deadlines ==
+          (std::vector{start + 1ms, start + 5ms, start + 10ms, start + 20ms, start + 30ms}));
+    on.pool.run_early(true);
+    on.pass(1ms);  // what is early is called for its deadline to come
+    std::sort(deadlines.begin(), deadlines.end());
+    CHECK(deadlines[5] == start + 85ms);
+    CHECK(deadlines[6] == start + 90ms);
+    on.pool.stop([](auto& u) { u.run(); });
+    std::sort(deadlines.begin(), deadlines.end());
+    CHECK(deadlines[7] == start + 120ms);
+    CHECK(deadlines[8] == start + 125ms);
 }
 
 Test(pool_scheduling, a_bound_on_what_is_pending_refuses_until_something_has_gone) {  // T105

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "tvec/detail/clock/beats.hpp"
 #include "tvec/detail/core/export.hpp"
 #include "tvec/detail/pool/timeout_slabs.hpp"
 #include "tvec/timer_wheel.hpp"
@@ -65,7 +66,7 @@ private:
     struct in_user_code;  // a function, its destructor, a hook; what is claimed is in it as well
 
     timeout_node* take(bool has_function, schedule_error& error) noexcept;
-    scheduled admit(timeout_node& n, jiffies due) noexcept;
+    scheduled admit(timeout_node& n, beginning begin) noexcept;
     bool full() const noexcept { return pending_ + claimed_ >= max_pending_; }
     void arm(timeout_node& n, jiffies due) noexcept;
     bool revive(timeout_node& n) noexcept;
@@ -73,7 +74,8 @@ private:
     void take_back(timeout_node& n) noexcept;
     void fire(timeout_node& n);
     jiffies late_by(const timeout_node& n) const noexcept;
-    jiffies renew(timeout_node& n, jiffies late) noexcept;
+    jiffies reached() const noexcept { return wheel_.now() + wheel_.behind(); }
+    jiffies renew(timeout_node& n) noexcept;
     std::exception_ptr call(timeout_node& n, const timeout_call& c);
     void finish(timeout_node& n) noexcept;
     void release(timeout_node& n, timeout_phase outcome) noexcept;
@@ -109,7 +111,7 @@ public:
     timeout_node& node() noexcept { return *node_; }
 
     /// The function is held. Refused if taking it in has stopped the pool.
-    scheduled admit(jiffies due) noexcept { return core_.admit(*node_, due); }
+    scheduled admit(beginning begin) noexcept { return core_.admit(*node_, begin); }
 
 private:
     timeout_core& core_;
@@ -128,7 +130,7 @@ public:
 
     explicit operator bool() const noexcept { return node_ != nullptr; }
     timeout_handle handle() const noexcept { return timeout_slabs::handle_of(*node_); }
-    jiffies due() const noexcept { return node_->due; }
+    jiffies due() const noexcept { return node_->deadline(); }
     bool run();
 
 private:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tvec/detail/pool/inline_function.hpp"
+#include "tvec/missed_periods.hpp"
 #include "tvec/timeout_handle.hpp"
 #include "tvec/timer.hpp"
 
@@ -44,12 +45,16 @@ struct alignas(64) timeout_node {
     std::uint32_t next_free = 0;
     timeout_phase phase = timeout_phase::unused;
     missed_periods policy = missed_periods::skip;
+    bool at_once = false;  ///< periodic, to be called first when the alarm says, and then when due
     alignas(function_alignment) std::byte storage[function_size];
 
     /// Whether the alarm is set for a time that the function will be called.
     bool armed() const noexcept {
         return phase == timeout_phase::pending || phase == timeout_phase::running_again;
     }
+
+    /// What it is going to be called for.
+    jiffies deadline() const noexcept { return at_once ? alarm.expires() : due; }
 
     template <class F> void hold(F&& f) {
         function = hold_function<const timeout_call&>(storage, std::forward<F>(f));
