@@ -66,6 +66,12 @@ public:
     using duration = typename Clocked::duration;      ///< in units of the clock
     using time_point = typename Clocked::time_point;  ///< of the clock
 
+    /// A timeout that is going to fire.
+    struct pending_timeout {
+        timeout_handle handle;  ///< which
+        time_point deadline;    ///< when; on that tick, or later
+    };
+
     /// What the pool has done so far.
     ///  - fired: calls of functions, a periodic one each time
     ///  - cancelled: timeouts ended by `cancel`, or handed over by `stop` and not run
@@ -173,6 +179,19 @@ public:
 
     // --- all of them ----------------------------------------------------------------------------
 
+    /// Calls visit(const pending_timeout&) for every pending timeout, once, in no particular order,
+    /// periodic ones also while they are called. The visitor may do anything, also to the one it
+    /// looks at; what is cancelled or fires meanwhile is not shown any more, and what is scheduled
+    /// meanwhile may be shown. It returns nothing, or a bool: false ends the walk. What it throws
+    /// passes through. Returns whether the walk came to its end. O(nodes).
+    template <class F> bool for_each_pending(F visit) const;
+
+    /// The timeout that fires next, or one of those that do on the same tick: with run_early it may
+    /// be any. None if none will. No order is kept, which would make every other call pay for it:
+    /// this looks at all nodes, O(nodes). When the wheel wants to be run next costs O(1), its
+    /// `next_wakeup`.
+    std::optional<pending_timeout> next() const noexcept;
+
     class unprocessed;
 
     /// Calls visit(unprocessed&) for every pending timeout, exactly once, in no particular order,
@@ -260,6 +279,10 @@ private:
 
     template <class F> scheduled admit(detail::beginning begin, F&& f, repetition again);
 
+    pending_timeout described(const detail::timeout_node& n) const noexcept {
+        return {detail::timeout_slabs::handle_of(n), timers_.ticks().start_of(n.deadline())};
+    }
+
     Clocked& timers_;
     detail::timeout_core core_;
 };
@@ -309,6 +332,28 @@ auto timeout_pool<Clocked>::remaining(timeout_handle h) const noexcept -> std::o
     if (!due) return std::nullopt;
     const time_point deadline = timers_.ticks().start_of(*due), now = Clocked::clock::now();
     return deadline <= now ? duration::zero() : detail::between(now, deadline);
+}
+
+template <class Clocked>
+template <class F>
+bool timeout_pool<Clocked>::for_each_pending(F visit) const {
+    using goes_on = std::invoke_result_t<F&, const pending_timeout&>;
+    static_assert(std::is_void_v<goes_on> || std::is_same_v<goes_on, bool>,
+                  "a visitor returns nothing, or a bool: whether to go on");
+    detail::timeout_walk walk(core_);
+    while (const detail::timeout_node* const n = walk.next()) {
+        if constexpr (std::is_void_v<goes_on>)
+            visit(described(*n));
+        else if (!visit(described(*n)))
+            return false;
+    }
+    return true;
+}
+
+template <class Clocked>
+auto timeout_pool<Clocked>::next() const noexcept -> std::optional<pending_timeout> {
+    const detail::timeout_node* const n = core_.next();
+    return n ? std::optional(described(*n)) : std::nullopt;
 }
 
 template <class Clocked> template <class F> std::size_t timeout_pool<Clocked>::stop(F visit) {

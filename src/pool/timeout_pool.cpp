@@ -17,9 +17,15 @@ struct timeout_core::in_user_code {
     timeout_core& core;
 };
 
-template <class F> void timeout_core::for_each_armed(F visit) {
-    for (std::uint32_t i = 0; i < slabs_.indices(); ++i)
-        if (timeout_node* const n = slabs_.at(i); n && n->armed()) visit(*n);
+/// The first one with an index from `index` on, which then is the one after it; or null.
+timeout_node* timeout_core::next_armed(std::uint32_t& index) const noexcept {
+    while (index < slabs_.indices())
+        if (timeout_node* const n = slabs_.at(index++); n && n->armed()) return n;
+    return nullptr;
+}
+
+template <class F> void timeout_core::for_each_armed(F visit) const {
+    for (std::uint32_t i = 0; timeout_node* const n = next_armed(i);) visit(*n);
 }
 
 timeout_core::~timeout_core() {
@@ -153,7 +159,7 @@ jiffies timeout_core::renew(timeout_node& n) noexcept {
     const beat next = n.at_once ? beat{n.due, 0} : beat_after(n.due, n.period, n.policy, reached());
     n.due = next.due;
     n.at_once = false;
-    wheel_.arm_at(n.alarm, n.due);
+    wheel_.arm_at(n.alarm, std::max(n.due, wheel_.now() + 1));
     counters_.missed += next.missed;
     return next.missed;
 }
@@ -223,9 +229,7 @@ void timeout_core::stop() noexcept {
 }
 
 timeout_handover::timeout_handover(timeout_core& core, std::uint32_t& index) noexcept
-    : core_(core) {
-    for (; index < core.slabs_.indices() && !node_; ++index)
-        if (timeout_node* const n = core.slabs_.at(index); n && n->armed()) node_ = n;
+    : core_(core), node_(core.next_armed(index)) {
     if (!node_) return;
     core.disarm(*node_);
     ++core.in_user_code_;
@@ -271,6 +275,18 @@ timeout_state timeout_core::state(timeout_handle h) const noexcept {
         return timeout_state::cancelled;
     }
     return timeout_state::unknown;
+}
+
+/// What was drained is not going to fire, nor what is armed for `never`.
+const timeout_node* timeout_core::next() const noexcept {
+    const timeout_node* first = nullptr;
+    jiffies earliest = never;
+    for_each_armed([&](const timeout_node& n) {
+        if (!n.alarm.pending() || n.alarm.expires() >= earliest) return;
+        earliest = n.alarm.expires();
+        first = &n;
+    });
+    return first;
 }
 
 std::optional<jiffies> timeout_core::due(timeout_handle h) const noexcept {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -113,7 +114,7 @@ private:
 
     // --- operations, each on both ---------------------------------------------------------------
     void act_once() {
-        switch (below(9)) {
+        switch (below(10)) {
         case 0:
         case 1:
         case 2:
@@ -128,6 +129,8 @@ private:
         case 7:
             if (entry* const e = some_entry()) reschedule(*e);
             return;
+        case 8:
+            return below(8) == 0 ? walk() : next();
         default:
             if (below(8) == 0) run_early(below(2) == 0);
         }
@@ -280,6 +283,40 @@ private:
         require(u.run(), "run at stop");
         e.state = timeout_state::fired;
         require(!u.run(), "run twice at stop");
+    }
+
+    // What is armed before and after it is shown; nothing twice, and nothing that is not armed.
+    void walk() {
+        const auto armed = armed_handles();
+        std::set<timeout_handle> seen;
+        const bool to_its_end = on_.pool.for_each_pending([&](const auto& shown) {
+            entry& e = entry_of(shown.handle);
+            require(e.armed, "a walk shows what is not pending");
+            require(shown.deadline == on_.timers.ticks().start_of(e.deadline()), "a deadline");
+            require(seen.insert(shown.handle).second, "a walk shows a timeout twice");
+            if (below(16) == 0) cancel(e);
+            act_somehow();
+            return below(100) != 0;
+        });
+        if (!to_its_end) return;
+        for (const timeout_handle h : armed_handles())
+            require(!armed.contains(h) || seen.contains(h), "a walk leaves a timeout out");
+    }
+
+    std::set<timeout_handle> armed_handles() const {
+        std::set<timeout_handle> all;
+        for (const auto& [id, e] : entries_)
+            if (e.armed) all.insert(e.handle);
+        return all;
+    }
+
+    void next() {
+        jiffies first = tvec::never;
+        for (const auto& [id, e] : entries_)
+            if (e.armed) first = std::min(first, e.alarm);
+        const auto next = on_.pool.next();
+        require(next.has_value() == (first != tvec::never), "whether anything is next");
+        if (next) require(entry_of(next->handle).alarm == first, "what is next");
     }
 
     void pass() {

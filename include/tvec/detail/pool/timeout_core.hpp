@@ -43,6 +43,9 @@ public:
 
     bool reschedule(timeout_handle h, jiffies due) noexcept;
 
+    /// The one whose alarm is set for the earliest tick, or null. O(nodes).
+    const timeout_node* next() const noexcept;
+
     void run_early(bool early) noexcept;
     void stop() noexcept;
     void on_exception(exception_hook hook) { hook_ = std::move(hook); }
@@ -61,6 +64,7 @@ public:
 private:
     friend class timeout_claim;
     friend class timeout_handover;
+    friend class timeout_walk;
     friend void run_timeout(timer_wheel&, timer&);
 
     struct in_user_code;  // a function, its destructor, a hook; what is claimed is in it as well
@@ -81,14 +85,15 @@ private:
     void release(timeout_node& n, timeout_phase outcome) noexcept;
     void disarm(timeout_node& n) noexcept;
     void report(timeout_handle h, std::exception_ptr thrown);
-    template <class F> void for_each_armed(F visit);
+    timeout_node* next_armed(std::uint32_t& index) const noexcept;
+    template <class F> void for_each_armed(F visit) const;
 
     timer_wheel& wheel_;
     std::size_t max_pending_;
     std::size_t pending_ = 0;
     std::size_t claimed_ = 0;  ///< timeouts whose functions are being taken in
     std::size_t high_water_ = 0;
-    std::size_t in_user_code_ = 0;  ///< how deep
+    mutable std::size_t in_user_code_ = 0;  ///< how deep
     bool stopped_ = false;
     bool early_ = false;
     counters counters_;
@@ -117,6 +122,25 @@ private:
     timeout_core& core_;
     schedule_error error_ = schedule_error::none;
     timeout_node* node_;
+};
+
+/// A walk over what is armed, in which anything may happen between two steps, but that the pool is
+/// destroyed. What is armed all the while is come by once.
+class TVEC_API timeout_walk {
+public:
+    explicit timeout_walk(const timeout_core& core) noexcept : core_(core) {
+        ++core_.in_user_code_;
+    }
+    ~timeout_walk() { --core_.in_user_code_; }
+    timeout_walk(const timeout_walk&) = delete;
+    timeout_walk& operator=(const timeout_walk&) = delete;
+
+    /// The next, or null.
+    const timeout_node* next() noexcept { return core_.next_armed(index_); }
+
+private:
+    const timeout_core& core_;
+    std::uint32_t index_ = 0;
 };
 
 /// A timeout on its way out: `stop` has taken it, and shows it to a visitor.
