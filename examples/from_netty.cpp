@@ -1,6 +1,7 @@
 // The code of docs/from-netty.md. Exits with 1 if the pool does not do what that page says.
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "tvec/tvec.hpp"
@@ -58,5 +59,15 @@ int main() {
     pool.cancel(reply.handle);
     timers.run();  // once per turn of your loop
     // [pool]
-    return session.given_up || pool.pending() != 0 || !calls_in_the_order_of_starting();
+    // [outcome]
+    struct request {
+        tvec::timeout_handle timeout;
+        bool timed_out = false;
+    };
+    const auto sent = std::make_shared<request>();  // or a member of what you have anyway
+    sent->timeout = pool.schedule(250ms, [sent] { sent->timed_out = true; }).handle;
+    // [outcome]
+    pool.run_early(true);
+    while (pool.pending() != 0) timers.run();
+    return session.given_up || !sent->timed_out || !calls_in_the_order_of_starting();
 }

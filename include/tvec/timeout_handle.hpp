@@ -48,7 +48,7 @@ enum class timeout_state : std::uint8_t {
     pending,  ///< it is going to fire
     running,  ///< its function is being called
     fired,    ///< its function has been called
-    cancelled,  ///< its function has not been called, or no more; by `cancel` or by `stop`
+    cancelled,  ///< its function has not been called, or no more: `cancel`, `take`, `stop`
 };
 
 /// Why a timeout was not scheduled.

@@ -55,9 +55,9 @@ concept neither_duration_nor = no_duration<D> && no_time_point<D, TimePoint>;
 /// says otherwise: O(1), without allocation.
 ///
 /// The pool has no thread and no lock: it belongs to the thread of its wheel. Pool and wheel may be
-/// destroyed in either order; once the wheel is gone only `cancel`, `state`, the counts and the
-/// destructor may be called. What the wheel's own `drain` takes out will not fire but still counts
-/// as pending; for a pool, use `stop`.
+/// destroyed in either order; once the wheel is gone only `cancel`, `take`, `state`, the counts and
+/// the destructor may be called. What the wheel's own `drain` takes out will not fire but still
+/// counts as pending; for a pool, use `stop`.
 template <class Clocked = clocked_wheel<>> class timeout_pool {
     static_assert(detail::clocked<Clocked>,
                   "a timeout_pool is on a tvec::clocked_wheel: a timer_wheel has no clock");
@@ -74,7 +74,7 @@ public:
 
     /// What the pool has done so far.
     ///  - fired: calls of functions, a periodic one each time
-    ///  - cancelled: timeouts ended by `cancel`, or handed over by `stop` and not run
+    ///  - cancelled: timeouts ended by `cancel` or `take`, or handed over by `stop` and not run
     ///  - rejected: calls of `schedule` and its like that were refused, for whatever reason
     ///  - failed: calls of functions that threw
     ///  - missed: periods that periodic timeouts passed over
@@ -152,6 +152,17 @@ public:
     /// even if it was already due. Its function is destroyed at once, or after it has returned if
     /// it is being called. From inside a function that was to be called once: false.
     bool cancel(timeout_handle h) noexcept { return core_.cancel(h); }
+
+    /// Cancels the timeout, and gives its function back: what was to be done, for somebody else to
+    /// do. F is the type that was scheduled: a class of yours, or decltype(f) of a lambda that has
+    /// a name. Empty, and nothing happens, if the function is of another type, is being called, or
+    /// is not going to be. If moving it throws, that passes through, and the timeout is cancelled.
+    ///
+    ///     if (auto mail = pool.take<delayed_mail>(h)) mail->send_now();
+    ///
+    /// Types are told apart by addresses. So what another shared library has scheduled, if that
+    /// hides its symbols, is of another type.
+    template <class F> [[nodiscard]] std::optional<F> take(timeout_handle h);
 
     /// What has become of the timeout. That it has fired or been cancelled is known until its node
     /// is used for another timeout, or given back by `trim`; from then on it is unknown.
@@ -324,6 +335,17 @@ scheduled timeout_pool<Clocked>::admit(detail::beginning begin, F&& f, repetitio
     n.period = again.period;
     n.policy = again.policy;
     return claim.admit(begin);
+}
+
+template <class Clocked>
+template <class F>
+std::optional<F> timeout_pool<Clocked>::take(timeout_handle h) {
+    static_assert(std::is_same_v<F, std::decay_t<F>> && std::is_move_constructible_v<F>,
+                  "take gives a function object: take<delayed_mail>(h), without const or &");
+    detail::timeout_handover taken(core_, h,
+                                   detail::function_kind_of<F, const timeout_call&>::value);
+    if (!taken) return std::nullopt;
+    return std::optional<F>(std::in_place, std::move(taken.function<F>()));
 }
 
 template <class Clocked>

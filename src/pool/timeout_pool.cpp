@@ -228,8 +228,14 @@ void timeout_core::stop() noexcept {
     });
 }
 
-timeout_handover::timeout_handover(timeout_core& core, std::uint32_t& index) noexcept
-    : core_(core), node_(core.next_armed(index)) {
+/// Kinds are told apart by where they are.
+timeout_node* timeout_core::waiting(timeout_handle h, const timeout_kind& kind) const noexcept {
+    timeout_node* const n = slabs_.find(h);
+    return n && n->phase == timeout_phase::pending && n->function == &kind ? n : nullptr;
+}
+
+timeout_handover::timeout_handover(timeout_core& core, timeout_node* n) noexcept
+    : core_(core), node_(n) {
     if (!node_) return;
     core.disarm(*node_);
     ++core.in_user_code_;

@@ -93,6 +93,10 @@ private:
         bool owned = false;
     };
 
+    struct stranger {  // nobody schedules it
+        void operator()() const {}
+    };
+
     // --- choices --------------------------------------------------------------------------------
     std::uint64_t below(std::uint64_t n) { return random_() % n; }
 
@@ -114,7 +118,7 @@ private:
 
     // --- operations, each on both ---------------------------------------------------------------
     void act_once() {
-        switch (below(10)) {
+        switch (below(9)) {
         case 0:
         case 1:
         case 2:
@@ -129,10 +133,22 @@ private:
         case 7:
             if (entry* const e = some_entry()) reschedule(*e);
             return;
-        case 8:
-            return below(8) == 0 ? walk() : next();
         default:
-            if (below(8) == 0) run_early(below(2) == 0);
+            return act_rarely();
+        }
+    }
+
+    void act_rarely() {
+        switch (below(8)) {
+        case 0:
+            return run_early(below(2) == 0);
+        case 1:
+            return walk();
+        case 2:
+        case 3:
+            return next();
+        default:
+            if (entry* const e = some_entry()) take(*e);
         }
     }
 
@@ -236,6 +252,22 @@ private:
         if (was_armed) disarm(e);
         if (was_armed && e.state == timeout_state::pending) e.state = timeout_state::cancelled;
         require(on_.pool.cancel(e.handle) == was_armed, "what cancel returns");
+    }
+
+    // As `cancel`, but that what is being called cannot be taken, and that moving it may throw.
+    void take(entry& e) {
+        const timeout_handle h = e.handle;
+        require(!on_.pool.take<stranger>(h), "taken as another type");
+        const bool can = e.armed && e.state == timeout_state::pending;
+        if (can) {
+            disarm(e);
+            e.state = timeout_state::cancelled;
+        }
+        try {
+            require(on_.pool.take<callee>(h).has_value() == can, "whether it is taken");
+        } catch (const copy_failed&) {
+            require(can, "a function was moved for nothing");
+        }
     }
 
     void reschedule(entry& e) {

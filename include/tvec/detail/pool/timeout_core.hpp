@@ -86,6 +86,7 @@ private:
     void disarm(timeout_node& n) noexcept;
     void report(timeout_handle h, std::exception_ptr thrown);
     timeout_node* next_armed(std::uint32_t& index) const noexcept;
+    timeout_node* waiting(timeout_handle h, const timeout_kind& kind) const noexcept;
     template <class F> void for_each_armed(F visit) const;
 
     timer_wheel& wheel_;
@@ -143,11 +144,16 @@ private:
     std::uint32_t index_ = 0;
 };
 
-/// A timeout on its way out: `stop` has taken it, and shows it to a visitor.
+/// A timeout on its way out: `stop` has taken it, and shows it to a visitor; or somebody wants its
+/// function back.
 class TVEC_API timeout_handover {
 public:
     /// The first pending timeout with an index from `index` on, if there is one.
-    timeout_handover(timeout_core& core, std::uint32_t& index) noexcept;
+    timeout_handover(timeout_core& core, std::uint32_t& index) noexcept
+        : timeout_handover(core, core.next_armed(index)) {}
+    /// The pending timeout of that name, if its function is of that kind and not being called.
+    timeout_handover(timeout_core& core, timeout_handle h, const timeout_kind& kind) noexcept
+        : timeout_handover(core, core.waiting(h, kind)) {}
     ~timeout_handover();
     timeout_handover(const timeout_handover&) = delete;
     timeout_handover& operator=(const timeout_handover&) = delete;
@@ -156,10 +162,14 @@ public:
     timeout_handle handle() const noexcept { return timeout_slabs::handle_of(*node_); }
     jiffies due() const noexcept { return node_->deadline(); }
     bool run();
+    /// Its function. Requires that this is of that type.
+    template <class F> F& function() noexcept { return node_->held<F>(); }
 
 private:
+    timeout_handover(timeout_core& core, timeout_node* n) noexcept;
+
     timeout_core& core_;
-    timeout_node* node_ = nullptr;
+    timeout_node* node_;
 };
 
 }  // namespace tvec::detail

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <utility>
 
 #include "tvec/detail/pool/inline_function.hpp"
@@ -17,6 +18,9 @@ class timeout_core;
 
 /// The callback of every node's timer.
 void run_timeout(timer_wheel&, timer&);
+
+/// What can be done with a timeout's function.
+using timeout_kind = function_kind<const timeout_call&>;
 
 /// What a node's timeout is at. The first three are armed on the wheel or were; the running ones
 /// have a function that is being called.
@@ -37,7 +41,7 @@ struct alignas(64) timeout_node {
 
     timer alarm{run_timeout};
     timeout_core* owner = nullptr;
-    const function_kind<const timeout_call&>* function = nullptr;  ///< of what is in `storage`
+    const timeout_kind* function = nullptr;  ///< of what is in `storage`
     jiffies due = 0;     ///< the deadline, also while the alarm is set for an earlier tick
     jiffies period = 0;  ///< 0: once
     std::uint32_t index = 0;
@@ -58,6 +62,10 @@ struct alignas(64) timeout_node {
 
     template <class F> void hold(F&& f) {
         function = hold_function<const timeout_call&>(storage, std::forward<F>(f));
+    }
+
+    template <class F> F& held() noexcept {
+        return *std::launder(static_cast<F*>(static_cast<void*>(storage)));
     }
 
     void drop_function() noexcept { function->destroy(storage); }
