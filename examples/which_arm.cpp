@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "support/task.hpp"
@@ -316,6 +317,66 @@ example::task<> ask(wheel& timers, bool& fine) {
     fine = soon == 42 && !late && one == 42 && !two;
 }
 
+// [interval]
+example::task<> sample_ten_times_a_second(wheel& timers, std::vector<tvec::jiffies>& samples) {
+    for (tvec::interval every(timers, 100ms);;) {
+        const tvec::jiffies missed = co_await every.next();
+        samples.push_back(missed);
+    }
+}
+// [interval]
+
+bool interval(wheel& timers) {
+    std::vector<tvec::jiffies> samples;
+    auto sampling = sample_ten_times_a_second(timers, samples);
+    sampling.start();
+    pass(timers, 300ms);
+    tvec::manual_clock::advance(250ms);  // the loop is held up
+    timers.run();
+    pass(timers, 50ms);
+    return samples == std::vector<tvec::jiffies>{0, 0, 0, 1, 0};
+}
+
+// [watch]
+example::task<> close_when_silent(tvec::sleeper& silence, connection& c) {
+    co_await silence;
+    c.on_idle();
+}
+
+void on_read(tvec::sleeper& silence, wheel& timers) {
+    silence.reset(tvec::sleep_for(timers, 30s));  // a push-back
+}
+// [watch]
+
+bool watched(wheel& timers) {
+    connection c(timers);
+    tvec::sleeper silence = tvec::sleep_for(timers, 30s);
+    auto watching = close_when_silent(silence, c);
+    watching.start();
+    for (int i = 0; i < 10; ++i, pass(timers, 20s)) on_read(silence, timers);
+    const bool open = !c.closed && !silence.elapsed();
+    pass(timers, 10s);
+    return open && c.closed && silence.elapsed();
+}
+
+// [stop]
+example::task<> flush_every_5_s(wheel& timers, std::stop_token stop, int& flushes) {
+    for (bool stopped = false; !stopped; ++flushes)  // once more at the end
+        stopped = co_await tvec::sleep_for(timers, 5s, stop);
+}
+// [stop]
+
+bool stopped(wheel& timers) {
+    std::stop_source stop;
+    int flushes = 0;
+    auto flushing = flush_every_5_s(timers, stop.get_token(), flushes);
+    flushing.start();
+    pass(timers, 12s);
+    stop.request_stop();
+    pass(timers, 1ms);
+    return flushing.done() && flushes == 3;
+}
+
 bool coroutines(wheel& timers) {
     bool fine = false;
     auto asking = ask(timers, fine);
@@ -369,6 +430,9 @@ int main() {
     expect(measured(timers), "measured");
     expect(frames(), "frames");
     expect(coroutines(timers), "coroutines");
+    expect(interval(timers), "an interval");
+    expect(watched(timers), "a sleep that is reset");
+    expect(stopped(timers), "a sleep that is stopped");
     expect(from_a_start_on(timers), "from a start on");
     return wrong != 0;
 }

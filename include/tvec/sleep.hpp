@@ -20,6 +20,7 @@
 /// still to be destroyed by their owner.
 #pragma once
 
+#include <cassert>
 #include <concepts>
 #include <coroutine>
 #include <exception>
@@ -59,19 +60,72 @@ concept no_deadline_on = !deadline_on<At, W>;
 /// Says that what does nothing before it is awaited is not.
 #define TVEC_AWAITED [[nodiscard("it waits for nothing before it is awaited: co_await it")]]
 
-/// What sleep_for and sleep_until return, to be awaited once. Movable until then.
+/// What sleep_for and sleep_until return, to be awaited. Movable while nobody does.
+///
+/// One that has a name can be reset from elsewhere while a coroutine sleeps, asked whether its time
+/// has come, and awaited again: what a watchdog needs.
+///
+///     tvec::sleeper silence = tvec::sleep_for(timers, 30s);
+///     co_await silence;                              // the watchdog, which closes the connection
+///     silence.reset(tvec::sleep_for(timers, 30s));   // whoever has heard something: a push-back
+///
+/// One coroutine at a time awaits it. It may outlive that coroutine.
 class TVEC_AWAITED sleeper {
 public:
+    /// A coroutine's wait for a sleeper that has a name.
+    class waiting {
+    public:
+        /// Arms nothing yet.
+        explicit waiting(sleeper& nap) noexcept : nap_(nap) {}
+        waiting(const waiting&) = delete;
+        waiting& operator=(const waiting&) = delete;
+        /// Ends the sleep.
+        ~waiting() { nap_.timer_.cancel(); }
+
+        /// As of the sleeper itself.
+        /// @{
+        bool await_ready() const noexcept { return nap_.await_ready(); }
+        void await_suspend(std::coroutine_handle<> asleep) noexcept { nap_.await_suspend(asleep); }
+        void await_resume() const noexcept {}
+        /// @}
+
+    private:
+        sleeper& nap_;
+    };
+
     /// Arms nothing yet.
-    sleeper(timer_wheel& wheel, jiffies expires) noexcept : wheel_(wheel), expires_(expires) {}
+    sleeper(timer_wheel& wheel, jiffies expires) noexcept : wheel_(&wheel), expires_(expires) {}
+
+    /// Of one that nobody awaits.
+    sleeper(sleeper&&) noexcept = default;
+    sleeper& operator=(const sleeper&) TVEC_WANTS("reset: nap.reset(sleep_for(timers, 30s))");
+    ~sleeper() = default;
+
+    /// Sleeps as long as `other` would: co_await does from now on, and so does whoever is asleep.
+    /// Resumes nobody: what is past by then wakes on the next tick. O(1); later is one store.
+    void reset(const sleeper& other) noexcept {
+        wheel_ = other.wheel_;
+        expires_ = other.expires_;
+        if (timer_.pending()) wheel_->arm_at(timer_, expires_);
+    }
+
+    /// Whether its time has come, as far as the wheel has been run; awaited or not.
+    bool elapsed() const noexcept { return wheel_->now() >= expires_; }
+
+    /// Awaits one that has a name. Destroying the coroutine that does ends the sleep.
+    // No member for lvalues alone: g++ 12 takes that for others as well, and then complains.
+    template <class S>
+    requires std::same_as<S, sleeper&>
+    friend waiting operator co_await(S&& nap) noexcept { return waiting(nap); }
 
     /// False: it always suspends.
     bool await_ready() const noexcept { return false; }
 
     /// Arms the timer, which resumes `asleep`.
     void await_suspend(std::coroutine_handle<> asleep) noexcept {
+        assert(!timer_.pending() && "awaited by a second coroutine");
         asleep_ = asleep;
-        wheel_.arm_at(timer_, expires_);
+        wheel_->arm_at(timer_, expires_);
     }
 
     /// There is nothing to return.
@@ -80,7 +134,7 @@ public:
 private:
     void on_fire() { asleep_.resume(); }
 
-    timer_wheel& wheel_;
+    timer_wheel* wheel_;
     jiffies expires_;
     std::coroutine_handle<> asleep_;
     timer timer_{call<&sleeper::timer_, &sleeper::on_fire>};

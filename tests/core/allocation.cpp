@@ -3,11 +3,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <new>
+#include <stop_token>
 
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
 #include "tvec/clocked_wheel.hpp"
+#include "tvec/interval.hpp"
 #include "tvec/remote.hpp"
+#include "tvec/stoppable_sleep.hpp"
 
 using namespace std::chrono_literals;
 
@@ -130,6 +133,37 @@ Test(allocation, nor_does_a_remote_once_it_is_made) {
     core_is_running = false;
     CHECK_EQ(rings, 1'000);
     CHECK_EQ(called, 2'000);
+}
+
+namespace {
+
+support::task<> beats_and_sleeps(support::manual_timers& on, tvec::sleeper& nap,
+                                 std::stop_token token, int& beats) {
+    for (tvec::interval every(on, 2ms);;) {
+        beats += static_cast<int>(co_await every.next()) + 1;
+        nap.reset(tvec::sleep_for(on, 3ms));
+        co_await nap;
+        const bool stopped = co_await tvec::sleep_for(on, 1h, token);
+        if (stopped) co_return;
+    }
+}
+
+}  // namespace
+
+Test(allocation, nor_do_intervals_and_sleeps_that_are_reset_or_stopped) {
+    support::manual_timers timers;
+    std::stop_source stop;
+    int beats = 0;
+    tvec::sleeper nap = tvec::sleep_for(timers, 3ms);
+    support::task<> t = beats_and_sleeps(timers, nap, stop.get_token(), beats);
+    const inside_the_core running;
+    t.start();
+    support::pass(timers, 20ms);
+    stop.request_stop();
+    support::pass(timers, 1ms);
+    core_is_running = false;
+    CHECK(t.done());
+    CHECK_EQ(beats, 1);
 }
 
 Test(allocation, arming_and_cancelling_are_noexcept_and_a_timer_is_32_bytes) {

@@ -2,6 +2,8 @@
 // their owner likes.
 #include <optional>
 #include <stdexcept>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "support/check.hpp"
@@ -296,4 +298,182 @@ Test(sleeping, obeys_the_budget_of_a_run) {
     CHECK_EQ(woken.size(), 4);
     CHECK(wheel.advance(10).caught_up);
     CHECK_EQ(woken.size(), 10);
+}
+
+// --- one that has a name ------------------------------------------------------------------------
+
+namespace {
+
+task<> sleeps_on(tvec::sleeper& nap, times& w) {
+    co_await nap;
+    w.push_back(elapsed());
+}
+
+}  // namespace
+
+Test(sleeping, what_is_reset_sleeps_as_long_as_it_is_told_later_or_sooner) {
+    manual_timers timers;
+    times woken;
+    tvec::sleeper nap = tvec::sleep_for(timers, 10ms);
+    task<> t = sleeps_on(nap, woken);
+    t.start();
+    for (int i = 0; i < 5; ++i) {
+        pass(timers, 8ms);
+        nap.reset(tvec::sleep_for(timers, 10ms));
+    }
+    CHECK(woken.empty());
+    CHECK_EQ(count_pending(timers.wheel()), 1);
+    nap.reset(tvec::sleep_until(timers, tvec::manual_clock::time_point(43ms)));
+    pass(timers, 20ms);
+    CHECK(woken == times{43ms});
+}
+
+Test(sleeping, what_is_reset_to_the_past_wakes_on_the_next_tick_and_not_at_once) {
+    manual_timers timers;
+    times woken;
+    tvec::sleeper nap = tvec::sleep_for(timers, 10ms);
+    task<> t = sleeps_on(nap, woken);
+    t.start();
+    pass(timers, 5ms);
+    nap.reset(tvec::sleep_for(timers, -1ms));
+    CHECK(woken.empty());
+    pass(timers, 1ms);
+    CHECK(woken == times{6ms});
+}
+
+Test(sleeping, what_is_reset_before_it_is_awaited_arms_nothing_until_then) {
+    manual_timers timers;
+    times woken;
+    tvec::sleeper nap = tvec::sleep_for(timers, 10ms);
+    nap.reset(tvec::sleep_for(timers, 4ms));
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+    task<> t = sleeps_on(nap, woken);
+    t.start();
+    pass(timers, 20ms);
+    CHECK(woken == times{4ms});
+}
+
+Test(sleeping, what_is_over_can_be_reset_and_awaited_again) {
+    manual_timers timers;
+    times woken;
+    tvec::sleeper nap = tvec::sleep_for(timers, 5ms);
+    for (int i = 0; i < 3; ++i) {
+        task<> t = sleeps_on(nap, woken);
+        t.start();
+        pass(timers, 10ms);
+        CHECK(t.done());
+        nap.reset(tvec::sleep_for(timers, 5ms));
+        CHECK_EQ(count_pending(timers.wheel()), 0);
+    }
+    CHECK(woken == (times{5ms, 15ms, 25ms}));
+}
+
+Test(sleeping, knows_whether_its_time_has_come_awaited_or_not) {
+    manual_timers timers;
+    times woken;
+    tvec::sleeper awaited = tvec::sleep_for(timers, 10ms);
+    const tvec::sleeper unawaited = tvec::sleep_for(timers, 10ms);
+    tvec::sleeper moved = tvec::sleep_for(timers, 10ms);
+    const tvec::sleeper endless = tvec::sleep_for(timers, std::chrono::hours::max());
+    task<> t = sleeps_on(awaited, woken);
+    t.start();
+    pass(timers, 9ms);
+    CHECK(!awaited.elapsed());
+    CHECK(!unawaited.elapsed());
+    moved.reset(tvec::sleep_for(timers, 10ms));
+    pass(timers, 1ms);
+    CHECK(awaited.elapsed());
+    CHECK(unawaited.elapsed());
+    CHECK(!moved.elapsed());
+    CHECK(!endless.elapsed());
+    awaited.reset(tvec::sleep_for(timers, 10ms));
+    CHECK(!awaited.elapsed());
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+}
+
+Test(sleeping, ends_when_the_coroutine_is_destroyed_though_the_sleeper_lives_on) {
+    manual_timers timers;
+    times woken;
+    tvec::sleeper nap = tvec::sleep_for(timers, 5ms);
+    {
+        task<> t = sleeps_on(nap, woken);
+        t.start();
+        CHECK_EQ(count_pending(timers.wheel()), 1);
+    }
+    CHECK_EQ(count_pending(timers.wheel()), 0);
+    nap.reset(tvec::sleep_for(timers, 5ms));  // brings nothing back
+    pass(timers, 10ms);
+    CHECK(woken.empty());
+    task<> again = sleeps_on(nap, woken);
+    again.start();
+    pass(timers, 1ms);
+    CHECK(woken == times{11ms});
+}
+
+namespace {
+
+task<> sleeps_on_for(timer_wheel& on, tvec::sleeper& nap, jiffies limit, std::vector<bool>& o) {
+    const bool slept = co_await tvec::with_timeout(on, nap, limit);
+    o.push_back(slept);
+}
+
+}  // namespace
+
+Test(sleeping, on_one_that_has_a_name_may_have_a_limit) {
+    timer_wheel wheel;
+    std::vector<bool> out;
+    tvec::sleeper nap = tvec::sleep_for(wheel, 10);
+    task<> cut_short = sleeps_on_for(wheel, nap, 5, out);
+    cut_short.start();
+    wheel.advance(5);
+    CHECK(out == std::vector<bool>{false});
+    CHECK_EQ(count_pending(wheel), 0);
+    task<> whole = sleeps_on_for(wheel, nap, 6, out);
+    whole.start();
+    wheel.advance(20);
+    CHECK(out == (std::vector<bool>{false, true}));
+}
+
+Test(sleeping, what_is_reset_to_another_wheel_wakes_there) {
+    timer_wheel first, second(1'000);
+    times woken;
+    tvec::sleeper nap = tvec::sleep_for(first, 10);
+    task<> t = sleeps_on(nap, woken);
+    t.start();
+    nap.reset(tvec::sleep_for(second, 10));
+    CHECK_EQ(count_pending(first), 0);
+    first.advance(100);
+    CHECK(woken.empty());
+    second.advance(1'010);
+    CHECK_EQ(woken.size(), 1);
+}
+
+Test(sleeping, what_is_reset_when_its_wheel_is_gone_stays_asleep_and_can_sleep_elsewhere) {
+    std::optional<timer_wheel> gone(std::in_place);
+    timer_wheel wheel;
+    times woken;
+    tvec::sleeper nap = tvec::sleep_for(*gone, 10);
+    {
+        task<> t = sleeps_on(nap, woken);
+        t.start();
+        gone.reset();
+        nap.reset(tvec::sleep_for(wheel, 10));
+        CHECK_EQ(count_pending(wheel), 0);
+    }
+    task<> t = sleeps_on(nap, woken);
+    t.start();
+    wheel.advance(10);
+    CHECK_EQ(woken.size(), 1);
+}
+
+Test(sleeping, one_that_nobody_awaits_may_move) {
+    manual_timers timers;
+    times woken;
+    tvec::sleeper nap = tvec::sleep_for(timers, 5ms);
+    tvec::sleeper moved = std::move(nap);
+    task<> t = sleeps_on(moved, woken);
+    t.start();
+    pass(timers, 10ms);
+    CHECK(woken == times{5ms});
+    static_assert(!std::is_move_assignable_v<tvec::sleeper>);
 }
