@@ -10,9 +10,9 @@
 #include "tvec/inspect.hpp"             // IWYU pragma: export
 #include "tvec/interval.hpp"            // IWYU pragma: export
 #include "tvec/lateness_histogram.hpp"  // IWYU pragma: export
+#include "tvec/missed_periods.hpp"      // IWYU pragma: export
 #include "tvec/remote.hpp"              // IWYU pragma: export
 #include "tvec/remote_handle.hpp"       // IWYU pragma: export
-#include "tvec/missed_periods.hpp"      // IWYU pragma: export
 #include "tvec/sleep.hpp"               // IWYU pragma: export
 #include "tvec/stoppable_sleep.hpp"     // IWYU pragma: export
 #include "tvec/tick_clock.hpp"          // IWYU pragma: export

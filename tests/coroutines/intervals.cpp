@@ -12,7 +12,6 @@
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
-using support::count_pending;
 using support::elapsed;
 using support::manual_timers;
 using support::pass;
@@ -214,9 +213,9 @@ Test(intervals, end_when_the_coroutine_is_destroyed_and_go_on_in_another) {
         task<> t = beat_on(timers, every, {}, out);
         t.start();
         pass(timers, 15ms);
-        CHECK_EQ(count_pending(timers.wheel()), 1);
+        CHECK_EQ(timers.wheel().count_pending(), 1);
     }
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
     pass(timers, 22ms);  // to 37 ms
     task<> heir = beat_on(timers, every, {}, out);
     heir.start();
@@ -241,7 +240,7 @@ Test(intervals, end_when_a_callback_destroys_the_coroutine_on_the_tick_of_a_beat
         wheel.advance(50);
         CHECK_GE(ticks.size(), 6);
         CHECK_LE(ticks.size(), 12);
-        CHECK_EQ(count_pending(wheel), 0);
+        CHECK_EQ(wheel.count_pending(), 0);
         CHECK_EQ(check(wheel), "");
     }
 }
@@ -329,5 +328,5 @@ Test(intervals, never_awaited_arm_nothing) {
     interval every(wheel, 10);
     const auto unused = every.next();
     static_cast<void>(unused);
-    CHECK_EQ(count_pending(wheel), 0);
+    CHECK_EQ(wheel.count_pending(), 0);
 }

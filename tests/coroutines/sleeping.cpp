@@ -322,7 +322,7 @@ Test(sleeping, what_is_reset_sleeps_as_long_as_it_is_told_later_or_sooner) {
         nap.reset(tvec::sleep_for(timers, 10ms));
     }
     CHECK(woken.empty());
-    CHECK_EQ(count_pending(timers.wheel()), 1);
+    CHECK_EQ(timers.wheel().count_pending(), 1);
     nap.reset(tvec::sleep_until(timers, tvec::manual_clock::time_point(43ms)));
     pass(timers, 20ms);
     CHECK(woken == times{43ms});
@@ -346,7 +346,7 @@ Test(sleeping, what_is_reset_before_it_is_awaited_arms_nothing_until_then) {
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 10ms);
     nap.reset(tvec::sleep_for(timers, 4ms));
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
     task<> t = sleeps_on(nap, woken);
     t.start();
     pass(timers, 20ms);
@@ -363,7 +363,7 @@ Test(sleeping, what_is_over_can_be_reset_and_awaited_again) {
         pass(timers, 10ms);
         CHECK(t.done());
         nap.reset(tvec::sleep_for(timers, 5ms));
-        CHECK_EQ(count_pending(timers.wheel()), 0);
+        CHECK_EQ(timers.wheel().count_pending(), 0);
     }
     CHECK(woken == (times{5ms, 15ms, 25ms}));
 }
@@ -388,7 +388,7 @@ Test(sleeping, knows_whether_its_time_has_come_awaited_or_not) {
     CHECK(!endless.elapsed());
     awaited.reset(tvec::sleep_for(timers, 10ms));
     CHECK(!awaited.elapsed());
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
 }
 
 Test(sleeping, ends_when_the_coroutine_is_destroyed_though_the_sleeper_lives_on) {
@@ -398,9 +398,9 @@ Test(sleeping, ends_when_the_coroutine_is_destroyed_though_the_sleeper_lives_on)
     {
         task<> t = sleeps_on(nap, woken);
         t.start();
-        CHECK_EQ(count_pending(timers.wheel()), 1);
+        CHECK_EQ(timers.wheel().count_pending(), 1);
     }
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
     nap.reset(tvec::sleep_for(timers, 5ms));  // brings nothing back
     pass(timers, 10ms);
     CHECK(woken.empty());
@@ -427,7 +427,7 @@ Test(sleeping, on_one_that_has_a_name_may_have_a_limit) {
     cut_short.start();
     wheel.advance(5);
     CHECK(out == std::vector<bool>{false});
-    CHECK_EQ(count_pending(wheel), 0);
+    CHECK_EQ(wheel.count_pending(), 0);
     task<> whole = sleeps_on_for(wheel, nap, 6, out);
     whole.start();
     wheel.advance(20);
@@ -441,7 +441,7 @@ Test(sleeping, what_is_reset_to_another_wheel_wakes_there) {
     task<> t = sleeps_on(nap, woken);
     t.start();
     nap.reset(tvec::sleep_for(second, 10));
-    CHECK_EQ(count_pending(first), 0);
+    CHECK_EQ(first.count_pending(), 0);
     first.advance(100);
     CHECK(woken.empty());
     second.advance(1'010);
@@ -458,7 +458,7 @@ Test(sleeping, what_is_reset_when_its_wheel_is_gone_stays_asleep_and_can_sleep_e
         t.start();
         gone.reset();
         nap.reset(tvec::sleep_for(wheel, 10));
-        CHECK_EQ(count_pending(wheel), 0);
+        CHECK_EQ(wheel.count_pending(), 0);
     }
     task<> t = sleeps_on(nap, woken);
     t.start();

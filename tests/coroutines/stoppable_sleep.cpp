@@ -13,7 +13,6 @@
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
-using support::count_pending;
 using support::elapsed;
 using support::manual_timers;
 using support::pass;
@@ -90,7 +89,7 @@ Test(stoppable_sleep, that_is_stopped_ends_on_the_next_tick_and_not_inside_the_r
     CHECK(timers.next_wakeup() == tvec::manual_clock::now() + 1ms);
     pass(timers, 1ms);
     CHECK(woken == (wakings{{4ms, true}, {4ms, true}}));
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
     CHECK_EQ(check(timers.wheel()), "");
 }
 
@@ -143,9 +142,9 @@ Test(stoppable_sleep, ends_when_the_coroutine_is_destroyed_and_a_request_finds_n
     {
         task<> t = naps(timers, 5ms, 1, stop.get_token(), woken);
         t.start();
-        CHECK_EQ(count_pending(timers.wheel()), 1);
+        CHECK_EQ(timers.wheel().count_pending(), 1);
     }
-    CHECK_EQ(count_pending(timers.wheel()), 0);
+    CHECK_EQ(timers.wheel().count_pending(), 0);
     stop.request_stop();
     pass(timers, 10ms);
     CHECK(woken.empty());
