@@ -183,7 +183,9 @@ Test(in_order, after_a_drain_that_threw_the_rest_is_sorted_again) {
         wheel.drain([](tvec::timer&) { throw std::runtime_error("visitor"); });
     } catch (const std::runtime_error&) {
     }
-    CHECK_EQ(wheel.advance_in_order(300, line::before).fired, 34);
+    std::size_t unlinked = 0;  // which leaves holes in what hangs in several chains
+    for (std::size_t i = 0; i < 40; i += 3) unlinked += l.all[i]->t.unlink();
+    CHECK_EQ(wheel.advance_in_order(300, line::before).fired, 34 - unlinked);
     CHECK(l.has_fired_in_order());
 }
 
