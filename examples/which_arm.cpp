@@ -275,7 +275,7 @@ bool measured(wheel& timers) {
     timers.arm_after(slow_one, 10ms);
     tvec::manual_clock::advance(10ms);
     // [meter]
-    tvec::callback_meter<wheel::clock> slow(2ms);
+    tvec::callback_meter<wheel::clock> slow{2ms};
     timers.run_watched(slow, 256);  // in place of timers.run(256)
     const bool is_fine = slow.over() == 0;
     // [meter]

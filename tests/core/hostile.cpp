@@ -7,6 +7,7 @@
 #include <random>
 
 #include "support/check.hpp"
+#include "support/environment.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
 #include "tvec/inspect.hpp"
@@ -123,6 +124,8 @@ scene around(jiffies wrap, jiffies before, std::size_t each) {
     return s;
 }
 
+const std::size_t twenty_thousand = support::crowd_of(20'000);
+
 constexpr std::array<jiffies, 9> just_before{
     1, 2, 255, 300, 600, (1 << 15) + 5, (1 << 21) + 7, (1 << 27) + 9, (jiffies{1} << 33) + 11};
 
@@ -131,7 +134,7 @@ constexpr std::array<jiffies, 9> just_before{
 // --- deadlines that meet ------------------------------------------------------------------------
 
 Test(hostile, twenty_thousand_on_one_tick_keep_to_the_budget_and_their_order) {
-    const scene crowded = together(0, 20'000, 700);
+    const scene crowded = together(0, twenty_thousand, 700);
     CHECK(play(crowded, 100) == play(crowded, unlimited));
     constexpr std::array<jiffies, 6> delays{3, 700, 40'000, 1 << 22, 1 << 28, jiffies{1} << 34};
     for (const jiffies start : support::starts())
@@ -171,7 +174,7 @@ Test(hostile, one_tick_for_timers_from_near_and_far) {
 
 Test(hostile, twenty_thousand_in_one_slot_of_each_level_keep_to_the_budget) {
     for (unsigned level = 1; level < geometry::levels; ++level) {
-        const scene s = in_one_slot(300, 20'000, level, tvec::never);
+        const scene s = in_one_slot(300, twenty_thousand, level, tvec::never);
         CHECK(play(s, 250) == play(s, unlimited));
         for (const jiffies start : support::starts()) {
             const scene small = in_one_slot(start, 200, level, tvec::never);
@@ -206,7 +209,7 @@ std::uint64_t largest_bursts(unsigned level, std::size_t n) {
 }  // namespace
 
 Test(hostile, one_crowded_slot_of_any_level_is_spread_over_the_ticks_before_it) {
-    constexpr std::size_t n = 20'000;
+    const std::size_t n = twenty_thousand;
     for (unsigned level = 1; level < geometry::levels; ++level)
         for (const jiffies spread : {jiffies{1}, jiffies{1} << 18}) {
             const scene s = in_one_slot(300, n, level, spread);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/environment.hpp"
 #include "support/meter.hpp"
 #include "tvec/inspect.hpp"
 
@@ -26,7 +27,8 @@ TestSuite(spikes, .timeout = 300);
 
 namespace {
 
-constexpr std::size_t million = 1'000'000, chunk = 64;
+constexpr std::size_t chunk = 64;
+const std::size_t million = support::crowd_of(1'000'000);
 constexpr jiffies lap = jiffies{1} << 32;  // of the wheel
 
 // Timers whose deadlines lie anywhere between two delays.
@@ -89,13 +91,14 @@ Test(spikes, a_loop_that_sleeps_moves_a_chunk_at_a_time) {
 }
 
 Test(spikes, a_loop_that_sleeps_beside_a_periodic_timer_moves_a_chunk_at_a_time) {
+    constexpr std::size_t n = 1'000'000;  // fewer would be moved in less than chunks
     for (const jiffies period : {100, 10, 2}) {
-        crowd c(million, 33'000, 60'000);
+        crowd c(n, 33'000, 60'000);
         tvec::callback_timer beat{[&](timer_wheel& w, tvec::timer& t) { w.arm_next(t, period); }};
         c.wheel.arm_after(beat, period);
         meter m(c.wheel);
         m.sleep_until(60'000);
-        CHECK_EQ(c.wheel.count().fired, million + 60'000 / period);
+        CHECK_EQ(c.wheel.count().fired, n + 60'000 / period);
         CHECK_EQ(m.worst(), chunk);
         CHECK_EQ(m.idle(), 0);
     }
@@ -141,7 +144,7 @@ Test(spikes, a_loop_that_calls_at_gaps_moves_a_chunk_for_each_tick_of_the_gap) {
 
 // A million keepalives that are all armed at once hang in one slot, and then in the next.
 Test(spikes, a_loop_that_calls_at_gaps_moves_an_even_share_for_each_tick_of_the_gap) {
-    constexpr std::size_t share = million / 256 + 1;
+    const std::size_t share = million / 256 + 1;
     for (const jiffies gap : {1, 5, 100}) {
         crowd c(million, 60'000, 60'001);
         meter m(c.wheel);

@@ -1,6 +1,7 @@
 // What the caller of a test may choose: seeds, steps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
@@ -9,6 +10,11 @@ namespace support {
 inline std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
     const char* const value = std::getenv(name);
     return value ? std::strtoull(value, nullptr, 0) : otherwise;
+}
+
+// How many timers a crowd of `n` has: fewer where each access takes long.
+inline std::size_t crowd_of(std::size_t n) {
+    return n * from_environment("TVEC_CROWD_PERCENT", 100) / 100;
 }
 
 }  // namespace support
