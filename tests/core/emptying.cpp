@@ -137,7 +137,8 @@ Test(emptying, that_comes_late_does_what_was_missed_and_no_more) {
 
 // A sleeper may be woken once before that, when the slot would have to begin at a chunk a tick.
 Test(emptying, takes_an_even_share_of_what_a_chunk_per_tick_would_not_empty) {
-    for (const auto& [level, n] : {std::pair{1u, 40'000u}, {1u, 16'385u}, {2u, 1'100'000u}}) {
+    for (const auto& [level, n] :
+         {std::pair{1u, 40'000u}, {1u, 16'385u}, {1u, 16'640u}, {2u, 1'100'000u}}) {
         crowded_slot s(level, n);
         const jiffies width = geometry::width_of(level), rate = (n - 1) / width + 1;
         const jiffies ticks = (n - 1) / rate;
@@ -471,6 +472,19 @@ Test(emptying, of_a_slot_through_which_millions_went_spins_for_nobody) {
         CHECK_EQ(visits(s.wheel), 100);
         CHECK_LE(m.calls(), 3);
         CHECK_EQ(check(s.wheel), "");
+        s.expect_all_fire_when_due();
+    }
+}
+
+Test(emptying, of_a_slot_that_has_been_linked_to_as_often_as_can_be_counted_forgets_no_timer) {
+    for (const unsigned level : upper_levels) {
+        crowded_slot s(level, 1'000);
+        support::set_counts(s.wheel, 1'000, ~tvec::detail::link_count{0} - 100);
+        for (int i = 0; i < 200; ++i) {
+            tvec::timer gone;
+            s.wheel.arm_at(gone, s.due);
+        }
+        REQUIRE_EQ(check(s.wheel), "");
         s.expect_all_fire_when_due();
     }
 }

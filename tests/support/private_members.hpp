@@ -35,6 +35,11 @@ SUPPORT_REVEAL(levels)
 
 #undef SUPPORT_REVEAL
 
+struct counts {
+    friend constexpr auto member(counts);
+};
+template struct reveal<counts, &tvec::detail::levels::counts_>;
+
 // The wheel as words, to be compared and overwritten one by one.
 inline std::vector<std::uint64_t> words_of(const tvec::timer_wheel& wheel) {
     std::vector<std::uint64_t> words(sizeof wheel / sizeof(std::uint64_t));
@@ -46,6 +51,18 @@ inline void set_word(tvec::timer_wheel& wheel, std::size_t i, std::uint64_t valu
 }
 
 }  // namespace support::of_wheel
+
+namespace support {
+
+// Slots that count `from` links count `to` from now on.
+inline void set_counts(tvec::timer_wheel& wheel, tvec::detail::link_count from,
+                       tvec::detail::link_count to) {
+    auto& levels = wheel.*member(of_wheel::levels{});
+    for (auto& n : levels.*member(of_wheel::counts{}))
+        if (n == from) n = to;
+}
+
+}  // namespace support
 
 // The words of a timer, as laid out in timer.hpp.
 namespace support::of_timer {
