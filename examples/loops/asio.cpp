@@ -1,8 +1,10 @@
-// A wheel in a loop on Boost.Asio, whose descriptors own what they watch.
+// A wheel in a loop on Boost.Asio, whose descriptors own what they watch. Other threads wake it by a
+// post.
 #include <utility>  // Boost 1.74 forgets it
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 
 #include "asio_alarm.hpp"
 #include "conversation.hpp"
@@ -17,15 +19,37 @@ void listen(boost::asio::posix::stream_descriptor& socket, example::conversation
     });
 }
 
+// [mailbox]
+class mailbox {
+public:
+    mailbox(boost::asio::io_context& loop, example::timers& wheel)
+        : remote_(wheel, 4, [this, &loop] { boost::asio::post(loop, [this] { take_in(); }); }) {
+        remote_.rearm();
+    }
+
+    tvec::remote_sender<> sender() const { return remote_.sender(); }
+
+private:
+    void take_in() {
+        remote_.run();    // takes in what other threads have sent
+        remote_.rearm();  // the next of them rings again
+    }
+
+    tvec::remote<> remote_;
+};
+// [mailbox]
+
 }  // namespace
 
 int main() {
+    boost::asio::io_context loop;  // outlives whoever posts to it
     example::timers timers;
     example::conversation talk(timers);
-    boost::asio::io_context loop;
     example::alarm_timer alarm(loop, timers);
     boost::asio::posix::stream_descriptor socket(loop, ::dup(talk.fd()));
     listen(socket, talk);
+    mailbox mail(loop, timers);
+    talk.let_in(mail.sender());
     // [loop]
     while (!talk.over()) {
         alarm.rearm();    // the last thing before the sleep

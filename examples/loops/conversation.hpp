@@ -1,6 +1,7 @@
 // What happens in each of the loops: one side of a socket pair talks a while and falls silent, the
 // other waits for it, and gives up when nothing has come for some time. Both sides have a timer, on
-// the wheel that the loop is to drive; and the loop has a descriptor of its own to watch.
+// the wheel that the loop is to drive; and the loop has a descriptor of its own to watch. A third,
+// on another thread, asks now and then whether they are done, if he is let in.
 #pragma once
 
 #include <sys/socket.h>
@@ -10,7 +11,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <future>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include "tvec/tvec.hpp"
 
@@ -27,6 +31,7 @@ public:
         wait_for_more();
     }
     ~conversation() {
+        if (third_.joinable()) third_.join();  // his remote is gone, for it came later
         for (const int side_fd : ends_) ::close(side_fd);
     }
     conversation(const conversation&) = delete;
@@ -43,16 +48,24 @@ public:
         wait_for_more();  // a push-back: one store, no system call
     }
 
-    bool over() const { return over_; }
+    // Starts the thread of the third. While the other two are silent, and when they are done,
+    // nothing but what he sends wakes the loop.
+    void let_in(tvec::remote_sender<timers> loop) {
+        third_ = std::thread([this, loop = std::move(loop)] { ask_until_they_are_done(loop); });
+    }
 
-    // What a program returns: 0 if everything was heard, and silence was neither called too early
-    // nor much too late (a machine may be busy).
+    bool over() const { return done_ && !third_.joinable(); }
+
+    // What a program returns: 0 if everything was heard, nobody was answered too early, and silence
+    // was called neither too early nor much too late (a machine may be busy).
     int verdict(const char* loop) const {
         const auto silence = given_up_ - last_heard_;
-        std::printf("%s: heard %d of %d, gave up after %.1f ms of silence\n", loop, heard_, words,
+        std::printf("%s: heard %d of %d, gave up after %.1f ms of silence", loop, heard_, words,
                     std::chrono::duration<double, std::milli>(silence).count());
+        if (asked_ != 0) std::printf("; another thread asked %d times", asked_);
+        std::printf("\n");
         const bool in_time = silence >= patience && silence < patience + std::chrono::seconds(5);
-        return heard_ == words && in_time ? 0 : 1;
+        return heard_ == words && in_time && !answered_early_ ? 0 : 1;
     }
 
 private:
@@ -73,18 +86,43 @@ private:
 
     void on_silence() {
         given_up_ = timers::clock::now();
-        over_ = true;
+        done_ = true;
     }
+
+    // [third]
+    // On the thread of the third. What is sent is called on the loop's.
+    void ask_until_they_are_done(const tvec::remote_sender<timers>& loop) try {
+        while (!ask(loop)) continue;
+        loop.post([this] { third_.join(); });  // he has nothing more to do than to end
+    } catch (const std::future_error&) {
+        // The loop has ended without an answer.
+    }
+
+    bool ask(const tvec::remote_sender<timers>& loop) {
+        std::promise<bool> answer;
+        std::future<bool> are_done = answer.get_future();
+        const auto due = timers::after(pause);
+        loop.schedule_at(due, [this, due, answer = std::move(answer)]() mutable {
+            ++asked_;
+            answered_early_ |= timers::clock::now() < due;
+            answer.set_value(done_);
+        });
+        return are_done.get();
+    }
+    // [third]
 
     timers& timers_;
     std::array<int, 2> ends_{};
     int said_ = 0;
     int heard_ = 0;
-    bool over_ = false;
+    int asked_ = 0;
+    bool answered_early_ = false;
+    bool done_ = false;
     timers::time_point last_heard_;
     timers::time_point given_up_;
     tvec::timer talk_{tvec::call<&conversation::talk_, &conversation::on_talk>};
     tvec::timer silence_{tvec::call<&conversation::silence_, &conversation::on_silence>};
+    std::thread third_;
 };
 
 }  // namespace example

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 
 #include "conversation.hpp"
+#include "mailbox.hpp"
 
 namespace {
 
@@ -42,15 +43,21 @@ private:
 int main() {
     example::timers timers;
     example::conversation talk(timers);
+    example::mailbox mailbox(timers, 4);
+    talk.let_in(mailbox.sender());
     // [loop]
     tvec::timerfd_alarm alarm(timers);
     poller loop;
     loop.watch(alarm.fd());
     loop.watch(talk.fd());
+    loop.watch(mailbox.fd());
     while (!talk.over()) {
         alarm.rearm();  // the last thing before the sleep
-        loop.wait(
-            [&](int fd) { fd == alarm.fd() ? void(alarm.acknowledge()) : talk.on_readable(); });
+        loop.wait([&](int fd) {
+            if (fd == alarm.fd()) alarm.acknowledge();
+            if (fd == talk.fd()) talk.on_readable();
+            if (fd == mailbox.fd()) mailbox.on_readable();  // what other threads have sent
+        });
         timers.run(256);  // always, whatever woke us
     }
     // [loop]

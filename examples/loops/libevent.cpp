@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "conversation.hpp"
+#include "mailbox.hpp"
 
 namespace {
 
@@ -22,6 +23,10 @@ void on_socket(evutil_socket_t, short, void* talk) {
     static_cast<example::conversation*>(talk)->on_readable();
 }
 
+void on_mail(evutil_socket_t, short, void* mailbox) {
+    static_cast<example::mailbox*>(mailbox)->on_readable();
+}
+
 event_pointer watch(event_base* base, int fd, event_callback_fn call, void* argument) {
     event_pointer e(event_new(base, fd, EV_READ | EV_PERSIST, call, argument), event_free);
     if (!e || event_add(e.get(), nullptr) != 0) throw std::runtime_error("libevent: no event");
@@ -33,11 +38,14 @@ event_pointer watch(event_base* base, int fd, event_callback_fn call, void* argu
 int main() {
     example::timers timers;
     example::conversation talk(timers);
+    example::mailbox mailbox(timers, 4);
+    talk.let_in(mailbox.sender());
     alarm_type alarm(timers);
     const base_pointer base(event_base_new(), event_base_free);
     if (!base) throw std::runtime_error("libevent: no base");
     const event_pointer ring = watch(base.get(), alarm.fd(), on_alarm, &alarm);
     const event_pointer socket = watch(base.get(), talk.fd(), on_socket, &talk);
+    const event_pointer mail = watch(base.get(), mailbox.fd(), on_mail, &mailbox);
     // [loop]
     while (!talk.over()) {
         alarm.rearm();  // the last thing before the sleep

@@ -1,6 +1,7 @@
-// A wheel in a loop on libuv: three handles, and uv_run stays as it is. Before each sleep the alarm
+// A wheel in a loop on libuv: four handles, and uv_run stays as it is. Before each sleep the alarm
 // is set, after each the wheel runs. A uv_timer_t could carry the wake-up without a system call,
-// but it counts in whole milliseconds, from when the loop last looked at the clock.
+// but it counts in whole milliseconds, from when the loop last looked at the clock. Other threads
+// wake it by a uv_async_t.
 #include <uv.h>
 
 #include "conversation.hpp"
@@ -18,6 +19,8 @@ struct program {
     uv_poll_t ring, socket;
     uv_prepare_t before;
     uv_check_t after;
+    uv_async_t mail;
+    tvec::remote<> mailbox{timers, 4, [this] { uv_async_send(&mail); }};
 };
 
 template <class Handle> program& program_of(Handle* h) { return *static_cast<program*>(h->data); }
@@ -33,6 +36,13 @@ void after_sleep(uv_check_t* h) {
 }
 // [handles]
 
+// [mail]
+void on_mail(uv_async_t* h) {
+    program_of(h).mailbox.run();    // takes in what other threads have sent
+    program_of(h).mailbox.rearm();  // the next of them rings again
+}
+// [mail]
+
 }  // namespace
 
 int main() {
@@ -43,11 +53,14 @@ int main() {
     check(uv_poll_init(&loop, &p.socket, p.talk.fd()));
     check(uv_prepare_init(&loop, &p.before));
     check(uv_check_init(&loop, &p.after));
-    p.ring.data = p.socket.data = p.before.data = p.after.data = &p;
+    check(uv_async_init(&loop, &p.mail, on_mail));
+    p.ring.data = p.socket.data = p.before.data = p.after.data = p.mail.data = &p;
     check(uv_poll_start(&p.ring, UV_READABLE, on_alarm));
     check(uv_poll_start(&p.socket, UV_READABLE, on_socket));
     check(uv_prepare_start(&p.before, before_sleep));
     check(uv_check_start(&p.after, after_sleep));
+    p.mailbox.rearm();
+    p.talk.let_in(p.mailbox.sender());
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_walk(
         &loop, [](uv_handle_t* h, void*) { uv_close(h, nullptr); }, nullptr);

@@ -4,6 +4,7 @@
 
 #include "../support/ring.hpp"
 #include "conversation.hpp"
+#include "mailbox.hpp"
 #include "tvec/uring_timeout.hpp"
 
 namespace {
@@ -17,8 +18,8 @@ template <class F> void take_a_turn(example::ring& ring, bool may_sleep, F handl
     ring.reap(handle);
 }
 
-void watch(example::ring& ring, const example::conversation& talk) {
-    ring.queue(0, io_uring_prep_poll_add, talk.fd(), unsigned{POLLIN});
+void watch(example::ring& ring, int fd) {
+    ring.queue(static_cast<unsigned>(fd), io_uring_prep_poll_add, fd, unsigned{POLLIN});
 }
 
 }  // namespace
@@ -26,15 +27,19 @@ void watch(example::ring& ring, const example::conversation& talk) {
 int main() {
     example::timers timers;
     example::conversation talk(timers);
+    example::mailbox mailbox(timers, 4);
+    talk.let_in(mailbox.sender());
     example::ring ring(64);
-    watch(ring, talk);
+    watch(ring, talk.fd());
+    watch(ring, mailbox.fd());
     tvec::uring_timeout alarm(ring.get(), timers);
     // [completion]
     const auto handle = [&](std::uint64_t user_data, int result, bool) {
         if (alarm.complete(user_data, result)) return;  // ours, and dealt with
         if (tvec::is_uring_timeout(user_data)) return;  // of an alarm that is gone
-        talk.on_readable();
-        watch(ring, talk);
+        const int fd = static_cast<int>(user_data);
+        fd == mailbox.fd() ? mailbox.on_readable() : talk.on_readable();
+        watch(ring, fd);
     };
     // [completion]
     // [loop]

@@ -4,12 +4,13 @@
 
 #include "../support/ring.hpp"
 #include "conversation.hpp"
+#include "mailbox.hpp"
 #include "tvec/uring_wait.hpp"
 
 namespace {
 
-void watch(example::ring& ring, const example::conversation& talk) {
-    ring.queue(0, io_uring_prep_poll_add, talk.fd(), unsigned{POLLIN});
+void watch(example::ring& ring, int fd) {
+    ring.queue(static_cast<unsigned>(fd), io_uring_prep_poll_add, fd, unsigned{POLLIN});
 }
 
 }  // namespace
@@ -17,11 +18,15 @@ void watch(example::ring& ring, const example::conversation& talk) {
 int main() {
     example::timers timers;
     example::conversation talk(timers);
+    example::mailbox mailbox(timers, 4);
+    talk.let_in(mailbox.sender());
     example::ring ring(64);
-    watch(ring, talk);
-    const auto handle = [&](std::uint64_t, int, bool) {
-        talk.on_readable();
-        watch(ring, talk);
+    watch(ring, talk.fd());
+    watch(ring, mailbox.fd());
+    const auto handle = [&](std::uint64_t user_data, int, bool) {
+        const int fd = static_cast<int>(user_data);
+        fd == mailbox.fd() ? mailbox.on_readable() : talk.on_readable();
+        watch(ring, fd);
     };
     // [loop]
     tvec::uring_wait wait(ring.get(), timers);

@@ -134,7 +134,10 @@ public:
 
     /// Call it last before every sleep: from here on the doorbell rings for what is sent, once. If
     /// something has been sent already, or was left over, it rings at once, so that the sleep ends.
-    /// Calling it again without sleeping is harmless; without it the owner is not woken.
+    /// Calling it again without sleeping is harmless; without it the owner is not woken. A loop
+    /// into which nothing can be put before the sleep calls `run` and then this in the handler of
+    /// the doorbell, also if `run` threw, and this once before it begins: then what is sent while
+    /// it is awake rings, too, once until the handler is called.
     void rearm() { core_->rearm(); }
 
     class unprocessed;
