@@ -1,5 +1,5 @@
-// A wheel in a loop on Boost.Asio, whose descriptors own what they watch. Other threads wake it by a
-// post.
+// A wheel in a loop on Boost.Asio, whose descriptors own what they watch. Other threads wake it by
+// a post.
 #include <utility>  // Boost 1.74 forgets it
 
 #include <boost/asio/io_context.hpp>

@@ -7,26 +7,37 @@
 #include "tvec/detail/core/export.hpp"
 #include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/drivers/alarm_clock.hpp"
+#include "tvec/detail/drivers/outcome.hpp"
 
 namespace tvec {
 
 namespace detail {
 
+/// Opens a timerfd on that clock.
+TVEC_API outcome open_alarm(alarm_clock clock, int& fd) noexcept;
+/// Has it ring at a point in time, or in so long a time.
+TVEC_API outcome set_alarm(int fd, bool absolute, std::chrono::nanoseconds time) noexcept;
+/// Whether it has rung. From now on it has not.
+TVEC_API outcome silence_alarm(int fd) noexcept;
+TVEC_API void close_alarm(int fd) noexcept;
+
 /// A timerfd.
-class TVEC_API alarm_descriptor {
+class alarm_descriptor {
 public:
-    explicit alarm_descriptor(alarm_clock clock);
-    ~alarm_descriptor();
+    explicit alarm_descriptor(alarm_clock clock) : absolute_(clock.same_epoch) {
+        open_alarm(clock, fd_).or_throw();
+    }
+    ~alarm_descriptor() { close_alarm(fd_); }
     alarm_descriptor(const alarm_descriptor&) = delete;
     alarm_descriptor& operator=(const alarm_descriptor&) = delete;
 
     int fd() const noexcept { return fd_; }
     bool absolute() const noexcept { return absolute_; }
-    void set(std::chrono::nanoseconds time);
-    bool read();
+    void set(std::chrono::nanoseconds time) { set_alarm(fd_, absolute_, time).or_throw(); }
+    bool read() { return silence_alarm(fd_).or_throw(); }
 
 private:
-    int fd_;
+    int fd_ = -1;
     bool absolute_;
 };
 

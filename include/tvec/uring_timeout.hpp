@@ -5,11 +5,13 @@
 #include <liburing.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/core/export.hpp"
 #include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/drivers/alarm_clock.hpp"
+#include "tvec/detail/drivers/outcome.hpp"
 
 namespace tvec {
 
@@ -36,24 +38,28 @@ namespace detail {
 /// and never an address: a completion that outlives the alarm finds nobody, and does no harm.
 class TVEC_API ring_alarm {
 public:
-    ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag);
+    /// Whether timeouts can be in that ring; an error if not.
+    static outcome accepts(const io_uring& ring) noexcept;
+
+    ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag) noexcept;
     ring_alarm(const ring_alarm&) = delete;
     ring_alarm& operator=(const ring_alarm&) = delete;
 
     bool absolute() const noexcept { return absolute_; }
 
-    /// Queues what makes the alarm ring at `time`, earlier than it is set for. Returns false if
-    /// there is no room.
-    bool set(std::chrono::nanoseconds time);
+    /// Queues what makes the alarm ring at `time`, earlier than it is set for. Whether there
+    /// was room.
+    outcome set(std::chrono::nanoseconds time) noexcept;
     /// Whether the wait will end when the alarm was last set for, or before.
     bool is_set() const noexcept { return set_; }
 
-    bool complete(std::uint64_t user_data, int result);
+    /// Whether the completion was ours.
+    outcome complete(std::uint64_t user_data, int result) noexcept;
 
-    /// Queues the removal; its completion is the last of all. Returns false if there is no room.
-    bool queue_removal();
+    /// Queues the removal; its completion is the last of all. Whether there was room.
+    outcome queue_removal() noexcept;
     bool in_ring() const noexcept { return in_flight_ || leaving_; }
-    io_uring_cqe& wait_for_completion();
+    outcome wait_for_completion(io_uring_cqe*& cqe) noexcept;
     void consume_completion() noexcept { io_uring_cq_advance(&ring_, 1); }
 
 private:
@@ -61,12 +67,12 @@ private:
 
     std::uint64_t user_data(kind what) const noexcept;
     bool is_mine(std::uint64_t user_data) const noexcept;
-    io_uring_sqe* room();
+    outcome room(io_uring_sqe*& sqe) noexcept;
     void start(io_uring_sqe& sqe) noexcept;
     void move(io_uring_sqe& sqe) noexcept;
     void cut_short(io_uring_sqe& sqe) noexcept;
     void tag_change(io_uring_sqe& sqe, kind what) noexcept;
-    void ended(int error);
+    outcome ended(int error) noexcept;
     void not_moved() noexcept;
 
     io_uring& ring_;
@@ -124,7 +130,7 @@ public:
     /// IORING_SETUP_SQPOLL, whose kernel thread would spin for every wake-up and might read the
     /// time when it has already been overwritten: there use uring_wait.
     uring_timeout(io_uring& ring, Clocked& timers, std::uint8_t tag = uring_timeout_tag)
-        : timers_(timers), alarm_(ring, detail::alarm_clock_of<clock>, tag) {}
+        : timers_(timers), alarm_(accepted(ring), detail::alarm_clock_of<clock>, tag) {}
     uring_timeout(io_uring&, Clocked&&, std::uint8_t = 0) TVEC_WANTS("a wheel that outlives it");
 
     /// Sees to it that a completion arrives at timers.next_wakeup(), or before. Work left over by
@@ -137,7 +143,8 @@ public:
     [[nodiscard]] bool prepare() {
         const auto wakeup = timers_.next_wakeup();
         if (!wakeup || *wakeup >= set_for_) return true;
-        if (!alarm_.set(detail::alarm_time<clock>(*wakeup, alarm_.absolute()))) return false;
+        const auto time = detail::alarm_time<clock>(*wakeup, alarm_.absolute());
+        if (!alarm_.set(time).or_throw()) return false;
         set_for_ = *wakeup;
         return true;
     }
@@ -149,7 +156,7 @@ public:
 
     /// The same for loops that have copied what they need from the completion.
     bool complete(std::uint64_t user_data, int result) {
-        const bool ours = alarm_.complete(user_data, result);
+        const bool ours = alarm_.complete(user_data, result).or_throw();
         if (ours && !alarm_.is_set()) set_for_ = not_set;
         return ours;
     }
@@ -159,7 +166,7 @@ public:
     /// consumed when it returns or throws; it may queue requests, but reap no completions. What is
     /// queued is submitted. `prepare` may be called again later. Throws std::system_error.
     template <class F> void detach(F foreign) {
-        while (!alarm_.queue_removal()) take_completion(foreign);
+        while (!alarm_.queue_removal().or_throw()) take_completion(foreign);
         while (alarm_.in_ring()) take_completion(foreign);
         set_for_ = not_set;
     }
@@ -168,6 +175,11 @@ private:
     using clock = typename Clocked::clock;
     using time_point = typename Clocked::time_point;
     static constexpr time_point not_set = time_point::max();
+
+    static io_uring& accepted(io_uring& ring) {
+        detail::ring_alarm::accepts(ring).or_throw();
+        return ring;
+    }
 
     struct consumed_at_end {
         explicit consumed_at_end(detail::ring_alarm& a) : alarm(a) {}
@@ -178,9 +190,10 @@ private:
     };
 
     template <class F> void take_completion(F& foreign) {
-        const io_uring_cqe& cqe = alarm_.wait_for_completion();
+        io_uring_cqe* cqe = nullptr;
+        alarm_.wait_for_completion(cqe).or_throw();
         const consumed_at_end guard(alarm_);
-        if (!complete(cqe)) foreign(cqe);
+        if (!complete(*cqe)) foreign(std::as_const(*cqe));
     }
 
     Clocked& timers_;

@@ -11,6 +11,7 @@
 #include "tvec/detail/core/export.hpp"
 #include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/drivers/alarm_clock.hpp"
+#include "tvec/detail/drivers/outcome.hpp"
 
 namespace tvec {
 
@@ -19,16 +20,18 @@ namespace detail {
 /// A ring whose waits take a deadline.
 class TVEC_API timed_ring {
 public:
-    /// Has the ring wait on `clock`, if the kernel can do that. Throws std::system_error if a
-    /// deadline cannot ride in its waits.
-    timed_ring(io_uring& ring, alarm_clock clock);
+    /// Whether a deadline can ride in the waits of that ring; an error if not.
+    static outcome accepts(const io_uring& ring) noexcept;
+
+    /// Has the ring wait on `clock`, if the kernel can do that.
+    timed_ring(io_uring& ring, alarm_clock clock) noexcept;
 
     /// Whether a wait ends at a point in time of the clock; if not, when so much time has passed.
     bool absolute() const noexcept { return absolute_; }
 
     /// Submits what is queued and waits for one completion: for as long as it takes if there is no
-    /// `limit`, and not at all if the limit is zero or less. Throws std::system_error.
-    void submit_and_wait(std::optional<std::chrono::nanoseconds> limit);
+    /// `limit`, and not at all if the limit is zero or less.
+    outcome submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept;
 
 private:
     io_uring& ring_;
@@ -71,7 +74,7 @@ public:
     /// cannot take a deadline in a wait (before 5.11), or if the ring is made with
     /// IORING_SETUP_IOPOLL, where waits poll and ignore it.
     uring_wait(io_uring& ring, Clocked& timers)
-        : ring_(ring, detail::alarm_clock_of<clock>), timers_(timers) {}
+        : ring_(accepted(ring), detail::alarm_clock_of<clock>), timers_(timers) {}
     uring_wait(io_uring&, Clocked&&) TVEC_WANTS("a wheel that outlives it");
 
     /// Submits what is queued, and waits for one completion, at most until timers.next_wakeup().
@@ -80,10 +83,15 @@ public:
     ///
     /// A timeout, a signal and a full completion queue end the wait and are no errors. Throws
     /// std::system_error for anything else.
-    void operator()() { ring_.submit_and_wait(limit()); }
+    void operator()() { ring_.submit_and_wait(limit()).or_throw(); }
 
 private:
     using clock = typename Clocked::clock;
+
+    static io_uring& accepted(io_uring& ring) {
+        detail::timed_ring::accepts(ring).or_throw();
+        return ring;
+    }
 
     std::optional<std::chrono::nanoseconds> limit() {
         const auto wakeup = timers_.wheel().next_wakeup();

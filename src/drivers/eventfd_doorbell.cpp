@@ -3,13 +3,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "kernel.hpp"
+#include "tvec/detail/drivers/outcome.hpp"
 
 namespace tvec {
 
 struct eventfd_doorbell::descriptor {
     descriptor() : fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-        if (fd < 0) detail::fail(errno, "eventfd_doorbell: eventfd");
+        if (fd < 0) detail::raise(errno, "eventfd_doorbell: eventfd");
     }
     ~descriptor() { close(fd); }
     descriptor(const descriptor&) = delete;
@@ -30,7 +30,7 @@ int eventfd_doorbell::fd() const noexcept { return descriptor_->fd; }
 bool eventfd_doorbell::acknowledge() const {
     eventfd_t rings = 0;
     if (eventfd_read(descriptor_->fd, &rings) == 0) return true;
-    if (errno != EAGAIN) detail::fail(errno, "eventfd_doorbell: read");
+    if (errno != EAGAIN) detail::raise(errno, "eventfd_doorbell: read");
     return false;
 }
 

@@ -6,18 +6,17 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
-#include <system_error>
+
+#include "tvec/detail/drivers/outcome.hpp"
 
 namespace tvec::detail {
 
 // What was tried cannot work here, and why.
-[[noreturn]] inline void refuse(const char* why) {
-    throw std::system_error(std::make_error_code(std::errc::operation_not_supported), why);
-}
+inline outcome refused(const char* why) { return {false, EOPNOTSUPP, why}; }
 
-[[noreturn]] inline void fail(int error, const char* tried) {
-    throw std::system_error(error, std::system_category(), tried);
-}
+inline outcome failed(int error, const char* tried) { return {false, error, tried}; }
+
+inline outcome answer(bool yes) { return {yes, 0, nullptr}; }
 
 // Submitting or waiting ended for a reason that is part of a reactor's life.
 inline bool is_normal(int error) {

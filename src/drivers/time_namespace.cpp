@@ -1,17 +1,17 @@
 #include "time_namespace.hpp"
 
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <system_error>
+#include <sys/stat.h>
+
+#include <cstdio>
 
 namespace tvec::detail {
 
 namespace {
 
-std::string target_of(const char* link) {
-    std::error_code ignored;
-    return std::filesystem::read_symlink(link, ignored).string();
+/// Which namespace a link leads to: its inode, or 0.
+ino_t inode_of(const char* link) {
+    struct stat found {};
+    return stat(link, &found) == 0 ? found.st_ino : 0;
 }
 
 }  // namespace
@@ -19,14 +19,14 @@ std::string target_of(const char* link) {
 /// The kernel tells the offsets of the namespace that the children to come will be in. What cannot
 /// be read may be anything: a container without /proc, or with a part of it.
 bool may_live_in_shifted_time() {
-    if (target_of("/proc/self/ns/time") != target_of("/proc/self/ns/time_for_children"))
-        return true;
-    std::ifstream offsets("/proc/self/timens_offsets");
-    std::string clock;
+    if (inode_of("/proc/self/ns/time") != inode_of("/proc/self/ns/time_for_children")) return true;
+    std::FILE* const offsets = std::fopen("/proc/self/timens_offsets", "re");
+    if (offsets == nullptr) return true;
     long long seconds = 0, nanoseconds = 0;
     int unshifted = 0;
-    while (offsets >> clock >> seconds >> nanoseconds)
+    while (std::fscanf(offsets, "%*s %lld %lld", &seconds, &nanoseconds) == 2)
         unshifted += seconds == 0 && nanoseconds == 0;
+    std::fclose(offsets);
     return unshifted != 2;  // CLOCK_MONOTONIC and CLOCK_BOOTTIME
 }
 

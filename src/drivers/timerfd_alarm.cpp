@@ -9,25 +9,25 @@
 
 namespace tvec::detail {
 
-alarm_descriptor::alarm_descriptor(alarm_clock clock)
-    : fd_(timerfd_create(clock.id, TFD_NONBLOCK | TFD_CLOEXEC)), absolute_(clock.same_epoch) {
-    if (fd_ < 0) fail(errno, "timerfd_alarm: timerfd_create");
+outcome open_alarm(alarm_clock clock, int& fd) noexcept {
+    fd = timerfd_create(clock.id, TFD_NONBLOCK | TFD_CLOEXEC);
+    return fd >= 0 ? answer(true) : failed(errno, "timerfd_alarm: timerfd_create");
 }
 
-alarm_descriptor::~alarm_descriptor() { close(fd_); }
+void close_alarm(int fd) noexcept { close(fd); }
 
-void alarm_descriptor::set(std::chrono::nanoseconds time) {
+outcome set_alarm(int fd, bool absolute, std::chrono::nanoseconds time) noexcept {
     itimerspec once{};
     once.it_value = timespec_of<timespec>(std::max(time, std::chrono::nanoseconds(1)));  // 0: off
-    if (timerfd_settime(fd_, absolute_ ? TFD_TIMER_ABSTIME : 0, &once, nullptr) != 0)
-        fail(errno, "timerfd_alarm: timerfd_settime");
+    if (timerfd_settime(fd, absolute ? TFD_TIMER_ABSTIME : 0, &once, nullptr) == 0)
+        return answer(true);
+    return failed(errno, "timerfd_alarm: timerfd_settime");
 }
 
-bool alarm_descriptor::read() {
+outcome silence_alarm(int fd) noexcept {
     std::uint64_t expirations = 0;
-    if (::read(fd_, &expirations, sizeof expirations) > 0) return true;
-    if (errno != EAGAIN) fail(errno, "timerfd_alarm: read");
-    return false;
+    if (read(fd, &expirations, sizeof expirations) > 0) return answer(true);
+    return errno == EAGAIN ? answer(false) : failed(errno, "timerfd_alarm: read");
 }
 
 }  // namespace tvec::detail

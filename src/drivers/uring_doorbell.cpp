@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "kernel.hpp"
+#include "tvec/detail/drivers/outcome.hpp"
 
 namespace tvec {
 
@@ -19,7 +19,7 @@ bool knows_messages() {
 uring_doorbell::uring_doorbell(io_uring& own, int owners_ring_fd, std::uint64_t user_data)
     : ring_(own), target_(owners_ring_fd), user_data_(user_data) {
     if (!knows_messages())
-        detail::refuse("uring_doorbell: this kernel has no messages between rings");
+        detail::raise(EOPNOTSUPP, "uring_doorbell: this kernel has no messages between rings");
 }
 
 /// The kernel takes whatever a full queue holds, unless it has no memory at all.
@@ -39,7 +39,7 @@ bool uring_doorbell::complete(std::uint64_t user_data, int result) {
     if (result == -EAGAIN || result == -EOVERFLOW)
         (*this)();
     else if (result < 0)
-        detail::fail(-result, "uring_doorbell: IORING_OP_MSG_RING");
+        detail::raise(-result, "uring_doorbell: IORING_OP_MSG_RING");
     return true;
 }
 

@@ -30,16 +30,19 @@ bool came_too_late(int error) { return error == ENOENT || error == EALREADY; }
 
 }  // namespace
 
-ring_alarm::ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag)
+outcome ring_alarm::accepts(const io_uring& ring) noexcept {
+    if (ring.flags & IORING_SETUP_IOPOLL)
+        return refused("uring_timeout: an IORING_SETUP_IOPOLL ring takes no timeouts");
+    if (ring.flags & IORING_SETUP_SQPOLL)
+        return refused("uring_timeout: on an IORING_SETUP_SQPOLL ring timeouts keep the kernel's "
+                       "thread spinning, and their time is read too late; use uring_wait");
+    return answer(true);
+}
+
+ring_alarm::ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag) noexcept
     : ring_(ring), clock_flag_(clock.id == CLOCK_BOOTTIME ? IORING_TIMEOUT_BOOTTIME : 0),
       absolute_(clock.same_epoch && !may_live_in_shifted_time()), tag_(tag),
-      number_(next_number()) {
-    if (ring.flags & IORING_SETUP_IOPOLL)
-        refuse("uring_timeout: an IORING_SETUP_IOPOLL ring takes no timeouts");
-    if (ring.flags & IORING_SETUP_SQPOLL)
-        refuse("uring_timeout: on an IORING_SETUP_SQPOLL ring timeouts keep the kernel's thread "
-               "spinning, and their time is read too late; use uring_wait");
-}
+      number_(next_number()) {}
 
 std::uint64_t ring_alarm::user_data(kind what) const noexcept {
     return std::uint64_t{tag_} << tag_shift | static_cast<std::uint64_t>(what) << kind_shift |
@@ -50,18 +53,20 @@ bool ring_alarm::is_mine(std::uint64_t data) const noexcept {
     return is_uring_timeout(data, tag_) && (data >> number_shift & number_mask) == number_;
 }
 
-/// A place in the submission queue, if need be by submitting what is in it; else null.
-io_uring_sqe* ring_alarm::room() {
-    if (io_uring_sqe* const sqe = io_uring_get_sqe(&ring_)) return sqe;
+/// Whether there is a place in the submission queue, if need be by submitting what is in it.
+outcome ring_alarm::room(io_uring_sqe*& sqe) noexcept {
+    sqe = io_uring_get_sqe(&ring_);
+    if (sqe != nullptr) return answer(true);
     const int result = io_uring_submit(&ring_);
-    if (result < 0 && !is_normal(-result)) fail(-result, "uring_timeout: io_uring_submit");
-    return io_uring_get_sqe(&ring_);
+    if (result < 0 && !is_normal(-result)) return failed(-result, "uring_timeout: io_uring_submit");
+    sqe = io_uring_get_sqe(&ring_);
+    return answer(sqe != nullptr);
 }
 
-bool ring_alarm::set(std::chrono::nanoseconds time) {
-    if (cut_short_) return true;  // its completion comes at once, and then it is set anew
-    io_uring_sqe* const sqe = room();
-    if (sqe == nullptr) return false;
+outcome ring_alarm::set(std::chrono::nanoseconds time) noexcept {
+    if (cut_short_) return answer(true);  // its completion comes at once, and then it is set anew
+    io_uring_sqe* sqe = nullptr;
+    if (const outcome found = room(sqe); !found.yes) return found;
     // A request that has not been submitted yet reads the new time as well: it is the earlier one.
     time_ = timespec_of<__kernel_timespec>(time);
     if (!in_flight_)
@@ -71,7 +76,7 @@ bool ring_alarm::set(std::chrono::nanoseconds time) {
     else
         cut_short(*sqe);
     set_ = true;
-    return true;
+    return answer(true);
 }
 
 void ring_alarm::start(io_uring_sqe& sqe) noexcept {
@@ -101,35 +106,36 @@ void ring_alarm::tag_change(io_uring_sqe& sqe, kind what) noexcept {
     if (ring_.features & IORING_FEAT_CQE_SKIP) sqe.flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
-bool ring_alarm::complete(std::uint64_t data, int result) {
-    if (!is_mine(data)) return false;
+outcome ring_alarm::complete(std::uint64_t data, int result) noexcept {
+    if (!is_mine(data)) return answer(false);
     const int error = result < 0 ? -result : 0;
     switch (static_cast<kind>(data >> kind_shift & 3)) {
     case kind::timeout:
-        if (in_flight_ && data == user_data(kind::timeout)) ended(error);
+        if (in_flight_ && data == user_data(kind::timeout)) return ended(error);
         break;
     case kind::move:
         if (error != 0 && !came_too_late(error)) not_moved();
         break;
     case kind::cut:
         if (error != 0 && !came_too_late(error))
-            fail(error, "uring_timeout: IORING_OP_TIMEOUT_REMOVE");
+            return failed(error, "uring_timeout: IORING_OP_TIMEOUT_REMOVE");
         break;
     case kind::removal:
         leaving_ = false;
         break;
     }
-    return true;
+    return answer(true);
 }
 
-void ring_alarm::ended(int error) {
+outcome ring_alarm::ended(int error) noexcept {
     in_flight_ = cut_short_ = set_ = false;
     if (error == EINVAL && clock_flag_ != 0) {
         clock_flag_ = 0;  // before Linux 5.15: the clock that stands still in a suspend must do
         absolute_ = false;
     } else if (error != 0 && !may_end_with(error)) {
-        fail(error, "uring_timeout: IORING_OP_TIMEOUT");
+        return failed(error, "uring_timeout: IORING_OP_TIMEOUT");
     }
+    return answer(true);
 }
 
 /// The kernel cannot move timeouts (before Linux 5.11): this one is still set for later.
@@ -138,23 +144,23 @@ void ring_alarm::not_moved() noexcept {
     set_ = cut_short_;
 }
 
-bool ring_alarm::queue_removal() {
-    if (timeouts_ == 0 || leaving_) return true;
-    io_uring_sqe* const sqe = room();
-    if (sqe == nullptr) return false;
+outcome ring_alarm::queue_removal() noexcept {
+    if (timeouts_ == 0 || leaving_) return answer(true);
+    io_uring_sqe* sqe = nullptr;
+    if (const outcome found = room(sqe); !found.yes) return found;
     io_uring_prep_timeout_remove(sqe, user_data(kind::timeout), 0);
     io_uring_sqe_set_data64(sqe, user_data(kind::removal));
     leaving_ = true;
-    return true;
+    return answer(true);
 }
 
-io_uring_cqe& ring_alarm::wait_for_completion() {
-    io_uring_cqe* cqe = nullptr;
+outcome ring_alarm::wait_for_completion(io_uring_cqe*& cqe) noexcept {
     while (io_uring_peek_cqe(&ring_, &cqe) != 0) {
         const int result = io_uring_submit_and_wait(&ring_, 1);
-        if (result < 0 && !is_normal(-result)) fail(-result, "uring_timeout: io_uring_enter");
+        if (result < 0 && !is_normal(-result))
+            return failed(-result, "uring_timeout: io_uring_enter");
     }
-    return *cqe;
+    return answer(true);
 }
 
 }  // namespace tvec::detail

@@ -55,27 +55,29 @@ int wait_until(io_uring& ring, std::chrono::nanoseconds time) {
                            reinterpret_cast<sigset_t*>(&argument), sizeof argument);
 }
 
-void require_timed_wait(const io_uring& ring) {
-    if (!(ring.features & IORING_FEAT_EXT_ARG))
-        refuse("uring_wait: the kernel takes no deadline in a wait (IORING_FEAT_EXT_ARG, 5.11)");
-    if (ring.flags & IORING_SETUP_IOPOLL)
-        refuse("uring_wait: waits on an IORING_SETUP_IOPOLL ring ignore deadlines");
-}
-
 }  // namespace
 
-timed_ring::timed_ring(io_uring& ring, alarm_clock clock) : ring_(ring), absolute_(false) {
-    require_timed_wait(ring);
+outcome timed_ring::accepts(const io_uring& ring) noexcept {
+    if (!(ring.features & IORING_FEAT_EXT_ARG))
+        return refused(
+            "uring_wait: the kernel takes no deadline in a wait (IORING_FEAT_EXT_ARG, 5.11)");
+    if (ring.flags & IORING_SETUP_IOPOLL)
+        return refused("uring_wait: waits on an IORING_SETUP_IOPOLL ring ignore deadlines");
+    return answer(true);
+}
+
+timed_ring::timed_ring(io_uring& ring, alarm_clock clock) noexcept : ring_(ring), absolute_(false) {
     if (!clock.same_epoch || !set_clock(ring, clock.id)) return;
     absolute_ = !(ring.flags & IORING_SETUP_SQPOLL) && !may_live_in_shifted_time();
 }
 
-void timed_ring::submit_and_wait(std::optional<std::chrono::nanoseconds> limit) {
+outcome timed_ring::submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
     const int result = !limit                ? wait_until_completion(ring_)
                        : limit->count() <= 0 ? poll(ring_)
                        : absolute_           ? wait_until(ring_, *limit)
                                              : wait_for(ring_, *limit);
-    if (result < 0 && !is_normal(-result)) fail(-result, "uring_wait: io_uring_enter");
+    const bool has_failed = result < 0 && !is_normal(-result);
+    return has_failed ? failed(-result, "uring_wait: io_uring_enter") : answer(true);
 }
 
 }  // namespace tvec::detail

@@ -109,7 +109,7 @@ Test(uring_wait, nothing_but_a_completion_ends_a_wait_of_whole_seconds_early) {
     __kernel_timespec soon{0, 20'000'000};
     io_uring_prep_timeout(io_uring_get_sqe(&r.get()), &soon, 0, 0);
     const auto before = std::chrono::steady_clock::now();
-    tvec::detail::timed_ring(r.get(), {CLOCK_MONOTONIC, false}).submit_and_wait(20s);
+    tvec::detail::timed_ring(r.get(), {CLOCK_MONOTONIC, false}).submit_and_wait(20s).or_throw();
     CHECK_EQ(r.reap(), 1);
     CHECK(std::chrono::steady_clock::now() - before < 10s);
 }
@@ -118,7 +118,7 @@ Test(uring_wait, one_completion_ends_a_wait_for_what_is_left) {
     ring r;
     r.queue_nop();
     const auto before = std::chrono::steady_clock::now();
-    tvec::detail::timed_ring(r.get(), {CLOCK_MONOTONIC, false}).submit_and_wait(20s);
+    tvec::detail::timed_ring(r.get(), {CLOCK_MONOTONIC, false}).submit_and_wait(20s).or_throw();
     CHECK_EQ(r.reap(), 1);
     CHECK(std::chrono::steady_clock::now() - before < 10s);
 }
@@ -131,7 +131,7 @@ Test(uring_wait, a_poll_reaps_what_the_kernel_has_put_off) {
     const auto patience = std::chrono::steady_clock::now() + 10s;
     unsigned reaped = 0;
     while (reaped == 0 && std::chrono::steady_clock::now() < patience) {
-        timed.submit_and_wait(0ns);
+        timed.submit_and_wait(0ns).or_throw();
         reaped = r.reap();
     }
     CHECK_EQ(reaped, 1);
@@ -215,11 +215,11 @@ Test(uring_wait, a_ring_that_is_registered_waits_as_well) {
     tvec::detail::timed_ring timed(r.get(), tvec::detail::alarm_clock_of<counted_steady>);
     r.queue_nop();
     const auto before = std::chrono::steady_clock::now();
-    timed.submit_and_wait(before.time_since_epoch() + 20s);
+    timed.submit_and_wait(before.time_since_epoch() + 20s).or_throw();
     CHECK_EQ(r.reap(), 1);
     CHECK(std::chrono::steady_clock::now() - before < 10s);
     const auto soon = std::chrono::steady_clock::now() + 20ms;
-    timed.submit_and_wait(soon.time_since_epoch());
+    timed.submit_and_wait(soon.time_since_epoch()).or_throw();
     CHECK(std::chrono::steady_clock::now() >= soon);
 }
 
