@@ -118,6 +118,7 @@ public:
 private:
     friend class timer_wheel;
     friend class inspector;
+    friend class layout;
     friend class census_taker;
 
     static constexpr jiffies idle_bit = jiffies{1} << 63;

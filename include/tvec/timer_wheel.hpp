@@ -305,6 +305,7 @@ public:
 
 private:
     friend class inspector;
+    friend class layout;
     friend class census_taker;
 
     struct turn;  // one call of `advance`

@@ -3,6 +3,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "tvec/detail/drivers/outcome.hpp"
 
 namespace tvec {

@@ -1,5 +1,6 @@
 #include "tvec/uring_doorbell.hpp"
 
+#include <cerrno>
 #include <memory>
 
 #include "tvec/detail/drivers/outcome.hpp"

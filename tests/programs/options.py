@@ -33,7 +33,7 @@ class Refused(unittest.TestCase):
 
     def test_arguments_of_programs_without_options(self):
         for name in PROGRAMS.keys() & {"first", "from_netty", "manual_time", "pool", "start",
-                                       "testing", "ticks", "which_arm", "workers", "loop_epoll"}:
+                                       "testing", "ticks", "which_arm", "workers", "loop_epoll", "c_first"}:
             for argument in ["--help", "--seconds", "x", ""]:
                 self.assert_refused(name, argument)
 

@@ -1,0 +1,49 @@
+#include "clock.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+
+using tvec::c::point;
+using tvec::c::ticks_of;
+
+static_assert(TVEC_CLOCK_MONOTONIC == CLOCK_MONOTONIC && TVEC_CLOCK_BOOTTIME == CLOCK_BOOTTIME);
+
+int tvec_clock_init(tvec_clock* clock, int id, int64_t tick) {
+    if ((id != TVEC_CLOCK_MONOTONIC && id != TVEC_CLOCK_BOOTTIME) || tick <= 0) return -EINVAL;
+    *clock = {id, 0, tick};
+    clock->origin = tvec_clock_read(clock);
+    return 0;
+}
+
+int64_t tvec_clock_read(const tvec_clock* clock) {
+    timespec t{};
+    clock_gettime(clock->id, &t);
+    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+uint64_t tvec_clock_now(const tvec_clock* clock) {
+    return tvec_clock_floor(clock, tvec_clock_read(clock));
+}
+
+uint64_t tvec_clock_floor(const tvec_clock* clock, int64_t time) {
+    return ticks_of(*clock).floor(point(time));
+}
+
+uint64_t tvec_clock_ceil(const tvec_clock* clock, int64_t deadline) {
+    return ticks_of(*clock).ceil(point(deadline));
+}
+
+uint64_t tvec_clock_after(const tvec_clock* clock, int64_t delay) {
+    const std::chrono::nanoseconds at_least_none(std::max<int64_t>(delay, 0));
+    return ticks_of(*clock).ceil(tvec::detail::add(point(tvec_clock_read(clock)), at_least_none));
+}
+
+uint64_t tvec_clock_ticks(const tvec_clock* clock, int64_t duration) {
+    return ticks_of(*clock).ticks_to_cover(std::chrono::nanoseconds(duration));
+}
+
+int64_t tvec_clock_start_of(const tvec_clock* clock, uint64_t tick) {
+    return ticks_of(*clock).start_of(tick).time_since_epoch().count();
+}

@@ -1,0 +1,37 @@
+// Whether C and C++ lay out alike what they share. Nothing is compiled here.
+#include <cstddef>
+#include <type_traits>
+
+#include "seen.hpp"
+
+namespace tvec {
+
+// Sees where the private members are.
+class layout {
+    template <class T> static constexpr bool is_plain = std::is_standard_layout_v<T>;
+
+    static_assert(is_plain<tvec_timer> && is_plain<tvec_wheel> && is_plain<timer_wheel>);
+
+    static_assert(sizeof(tvec_timer) == sizeof(timer) && alignof(tvec_timer) == alignof(timer));
+    static_assert(offsetof(tvec_timer, next) == offsetof(detail::link, next));
+    static_assert(offsetof(tvec_timer, back) == offsetof(detail::link, back));
+    // Bases and members have no other order that both compilers' C++ ABI would allow: after the
+    // link, which fills its last byte, the deadline and the callback.
+    static_assert(offsetof(tvec_timer, expires) == sizeof(detail::link));
+    static_assert(offsetof(tvec_timer, fire) == sizeof(detail::link) + sizeof(timer::expires_));
+    static_assert(sizeof(timer) ==
+                  sizeof(detail::link) + sizeof(timer::expires_) + sizeof(timer::fire_));
+    static_assert(TVEC_NEVER == never && ~TVEC_NEVER == timer::idle_bit);
+    static_assert(detail::owner_shift == 48);
+
+    static_assert(sizeof(tvec_wheel) == TVEC_WHEEL_SIZE);
+    static_assert(alignof(tvec_wheel) == TVEC_WHEEL_ALIGNMENT);
+    static_assert(sizeof(void*) == 8 ? sizeof(timer_wheel) == TVEC_WHEEL_SIZE
+                                     : sizeof(timer_wheel) <= TVEC_WHEEL_SIZE);
+    static_assert(alignof(timer_wheel) <= TVEC_WHEEL_ALIGNMENT);
+    static_assert(offsetof(tvec_wheel, in_place) == offsetof(timer_wheel, in_place_));
+    static_assert(offsetof(tvec_wheel, now) == offsetof(timer_wheel, now_));
+    static_assert(TVEC_UNLIMITED == timer_wheel::unlimited);
+};
+
+}  // namespace tvec

@@ -1,0 +1,16 @@
+// The wheel and its timers as both languages have them: the same bytes.
+#pragma once
+
+#include "tvec/timer_wheel.hpp"
+#include "tvec/tvec.h"
+
+namespace tvec::c {
+
+inline timer& seen(tvec_timer* t) noexcept { return *reinterpret_cast<timer*>(t); }
+inline timer_wheel& seen(tvec_wheel* w) noexcept { return *reinterpret_cast<timer_wheel*>(w); }
+inline const timer_wheel& seen(const tvec_wheel* w) noexcept {
+    return *reinterpret_cast<const timer_wheel*>(w);
+}
+inline tvec_timer* shown(timer& t) noexcept { return reinterpret_cast<tvec_timer*>(&t); }
+
+}  // namespace tvec::c

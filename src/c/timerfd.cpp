@@ -1,0 +1,31 @@
+#include <limits>
+
+#include "clock.hpp"
+#include "tvec/timerfd_alarm.hpp"
+
+namespace {
+
+constexpr int64_t not_set = std::numeric_limits<int64_t>::max();
+
+}  // namespace
+
+int tvec_timerfd_init(tvec_timerfd* alarm, tvec_wheel* wheel, const tvec_clock* clock) {
+    *alarm = {wheel, clock, not_set, -1};
+    return tvec::c::result_of(tvec::detail::open_alarm(tvec::c::alarm_clock_of(*clock), alarm->fd));
+}
+
+void tvec_timerfd_destroy(tvec_timerfd* alarm) { tvec::detail::close_alarm(alarm->fd); }
+
+int tvec_timerfd_rearm(tvec_timerfd* alarm) {
+    const int64_t wakeup = tvec::c::next_wakeup(alarm->wheel, *alarm->clock);
+    if (wakeup >= alarm->set_for) return 0;
+    const auto set = tvec::detail::set_alarm(alarm->fd, true, std::chrono::nanoseconds(wakeup));
+    if (set.error == 0) alarm->set_for = wakeup;
+    return tvec::c::result_of(set);
+}
+
+int tvec_timerfd_acknowledge(tvec_timerfd* alarm) {
+    const auto rang = tvec::detail::silence_alarm(alarm->fd);
+    if (rang.yes) alarm->set_for = not_set;
+    return tvec::c::answer_of(rang);
+}

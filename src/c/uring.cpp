@@ -1,0 +1,127 @@
+#include "tvec/tvec_uring.h"
+
+#include <limits>
+#include <new>
+#include <optional>
+#include <type_traits>
+
+#include "clock.hpp"
+#include "tvec/uring_timeout.hpp"
+#include "tvec/uring_wait.hpp"
+
+namespace {
+
+using std::chrono::nanoseconds;
+using tvec::detail::outcome;
+using tvec::detail::ring_alarm;
+using tvec::detail::timed_ring;
+
+constexpr int64_t not_set = std::numeric_limits<int64_t>::max();
+
+/// What to set an alarm for: a point in time, or what is left.
+nanoseconds alarm_time(const tvec_clock& clock, int64_t wakeup, bool absolute) {
+    const int64_t from = absolute ? 0 : tvec_clock_read(&clock);
+    return tvec::detail::nanoseconds_from(tvec::c::point(from), tvec::c::point(wakeup));
+}
+
+struct wait_of_c {
+    timed_ring ring;
+    tvec_wheel* wheel;
+    const tvec_clock* clock;
+
+    std::optional<nanoseconds> limit() const {
+        const uint64_t tick = tvec_next_wakeup(wheel);
+        if (tick == TVEC_NEVER) return std::nullopt;
+        if (tick == tvec_now(wheel)) return nanoseconds::zero();  // left over
+        return alarm_time(*clock, tvec_clock_start_of(clock, tick), ring.absolute());
+    }
+};
+
+struct timeout_of_c {
+    timeout_of_c(io_uring& ring, tvec_wheel* w, const tvec_clock* c, std::uint8_t tag) noexcept
+        : alarm(ring, tvec::c::alarm_clock_of(*c), tag), wheel(w), clock(c) {}
+
+    ring_alarm alarm;
+    tvec_wheel* wheel;
+    const tvec_clock* clock;
+    int64_t set_for = not_set;
+
+    outcome prepare() {
+        const int64_t wakeup = tvec::c::next_wakeup(wheel, *clock);
+        if (wakeup >= set_for) return {};
+        const outcome set = alarm.set(alarm_time(*clock, wakeup, alarm.absolute()));
+        if (set.yes) set_for = wakeup;
+        return set;
+    }
+
+    outcome complete(uint64_t user_data, int result) {
+        const outcome ours = alarm.complete(user_data, result);
+        if (ours.yes && !alarm.is_set()) set_for = not_set;
+        return ours;
+    }
+
+    template <class F> outcome detach(F foreign) {
+        outcome out = alarm.queue_removal();
+        for (; out.error == 0 && !out.yes; out = alarm.queue_removal())
+            if (out = take_completion(foreign); out.error != 0) return out;
+        while (out.error == 0 && alarm.in_ring()) out = take_completion(foreign);
+        if (out.error == 0) set_for = not_set;
+        return out;
+    }
+
+private:
+    template <class F> outcome take_completion(F& foreign) {
+        io_uring_cqe* cqe = nullptr;
+        if (const outcome found = alarm.wait_for_completion(cqe); found.error != 0) return found;
+        const outcome ours = complete(cqe->user_data, cqe->res);
+        if (ours.error == 0 && !ours.yes) foreign(*cqe);
+        alarm.consume_completion();
+        return ours;
+    }
+};
+
+template <class Own, class C> Own& own(C* c) {
+    static_assert(sizeof(Own) <= sizeof(C) && alignof(Own) <= alignof(C));
+    static_assert(std::is_trivially_destructible_v<Own>);
+    return *reinterpret_cast<Own*>(c);
+}
+
+}  // namespace
+
+int tvec_uring_wait_init(tvec_uring_wait* wait, io_uring* ring, tvec_wheel* wheel,
+                         const tvec_clock* clock) {
+    const outcome accepted = timed_ring::accepts(*ring);
+    if (accepted.error == 0)
+        new (wait) wait_of_c{timed_ring(*ring, tvec::c::alarm_clock_of(*clock)), wheel, clock};
+    return tvec::c::result_of(accepted);
+}
+
+int tvec_uring_submit_and_wait(tvec_uring_wait* wait) {
+    auto& w = own<wait_of_c>(wait);
+    return tvec::c::result_of(w.ring.submit_and_wait(w.limit()));
+}
+
+int tvec_uring_timeout_init(tvec_uring_timeout* alarm, io_uring* ring, tvec_wheel* wheel,
+                            const tvec_clock* clock, uint8_t tag) {
+    const outcome accepted = ring_alarm::accepts(*ring);
+    if (accepted.error == 0) new (alarm) timeout_of_c(*ring, wheel, clock, tag);
+    return tvec::c::result_of(accepted);
+}
+
+int tvec_uring_timeout_prepare(tvec_uring_timeout* alarm) {
+    return tvec::c::answer_of(own<timeout_of_c>(alarm).prepare());
+}
+
+int tvec_uring_timeout_complete(tvec_uring_timeout* alarm, uint64_t user_data, int result) {
+    return tvec::c::answer_of(own<timeout_of_c>(alarm).complete(user_data, result));
+}
+
+int tvec_uring_timeout_detach(tvec_uring_timeout* alarm,
+                              void (*foreign)(void*, const io_uring_cqe*), void* context) {
+    const auto hand_over = [=](const io_uring_cqe& cqe) { foreign(context, &cqe); };
+    return tvec::c::result_of(own<timeout_of_c>(alarm).detach(hand_over));
+}
+
+bool tvec_is_uring_timeout(uint64_t user_data, uint8_t tag) {
+    return tvec::is_uring_timeout(user_data, tag);
+}

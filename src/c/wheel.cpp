@@ -1,0 +1,86 @@
+// The wheel of the C interface: each call is that of the C++ wheel.
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "seen.hpp"
+
+using tvec::c::seen;
+using tvec::c::shown;
+
+namespace {
+
+uint64_t tick_or_never(const std::optional<tvec::jiffies>& tick) {
+    return tick.value_or(tvec::never);
+}
+
+}  // namespace
+
+bool tvec_unlink(tvec_timer* timer) { return seen(timer).unlink(); }
+
+void tvec_move(tvec_timer* to, tvec_timer* from) { new (to) tvec::timer(std::move(seen(from))); }
+
+void tvec_wheel_init(tvec_wheel* wheel, uint64_t now) { new (wheel) tvec::timer_wheel(now); }
+
+void tvec_wheel_destroy(tvec_wheel* wheel) { std::destroy_at(&seen(wheel)); }
+
+tvec_wheel* tvec_wheel_new(uint64_t now) {
+    void* const memory = aligned_alloc(TVEC_WHEEL_ALIGNMENT, TVEC_WHEEL_SIZE);
+    if (memory == nullptr) return nullptr;
+    auto* const wheel = static_cast<tvec_wheel*>(memory);
+    tvec_wheel_init(wheel, now);
+    return wheel;
+}
+
+void tvec_wheel_free(tvec_wheel* wheel) {
+    if (wheel == nullptr) return;
+    tvec_wheel_destroy(wheel);
+    std::free(wheel);
+}
+
+uint64_t tvec_behind(const tvec_wheel* wheel) { return seen(wheel).behind(); }
+
+bool tvec_arm_by_linking(tvec_wheel* wheel, tvec_timer* timer, uint64_t expires) {
+    return seen(wheel).arm_at(seen(timer), expires);
+}
+
+bool tvec_arm_if_earlier(tvec_wheel* wheel, tvec_timer* timer, uint64_t expires) {
+    return seen(wheel).arm_if_earlier(seen(timer), expires);
+}
+
+bool tvec_arm_within(tvec_wheel* wheel, tvec_timer* timer, uint64_t earliest, uint64_t latest) {
+    return seen(wheel).arm_within(seen(timer), earliest, latest);
+}
+
+uint64_t tvec_arm_next(tvec_wheel* wheel, tvec_timer* timer, uint64_t period) {
+    return seen(wheel).arm_next(seen(timer), period);
+}
+
+tvec_progress tvec_advance(tvec_wheel* wheel, uint64_t until, size_t budget) {
+    const auto done = seen(wheel).advance(until, budget);
+    return {done.fired, done.caught_up};
+}
+
+uint64_t tvec_next_wakeup(tvec_wheel* wheel) { return tick_or_never(seen(wheel).next_wakeup()); }
+
+uint64_t tvec_next_expiry(const tvec_wheel* wheel) {
+    return tick_or_never(seen(wheel).next_expiry());
+}
+
+bool tvec_any_pending(const tvec_wheel* wheel) { return seen(wheel).any_pending(); }
+
+size_t tvec_count_pending(const tvec_wheel* wheel) { return seen(wheel).count_pending(); }
+
+bool tvec_for_each_pending(tvec_wheel* wheel, bool (*visit)(void*, tvec_timer*), void* context) {
+    return seen(wheel).for_each_pending([=](tvec::timer& t) { return visit(context, shown(t)); });
+}
+
+size_t tvec_drain(tvec_wheel* wheel, void (*visit)(void*, tvec_timer*), void* context) {
+    return seen(wheel).drain([=](tvec::timer& t) { visit(context, shown(t)); });
+}
+
+tvec_counters tvec_count(const tvec_wheel* wheel) {
+    const auto& done = seen(wheel).count();
+    return {done.fired, done.moved, done.dropped, done.clock_backward};
+}

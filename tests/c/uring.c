@@ -1,0 +1,130 @@
+/* Waking a reactor on io_uring through the C interface, on real rings. */
+#define _GNU_SOURCE /* liburing.h asks for it */
+
+#include <errno.h>
+#include <liburing.h>
+
+#include "check.h"
+#include "probe.h"
+#include "tvec/tvec_uring.h"
+
+TestSuite(c_uring, .timeout = 60);
+
+static const int64_t ms = 1000000;
+
+static struct io_uring ring;
+static struct tvec_clock the_clock;
+static struct tvec_wheel wheel;
+
+static void begin(void) {
+    CHECK(io_uring_queue_init(8, &ring, 0) == 0);
+    CHECK(tvec_clock_init(&the_clock, TVEC_CLOCK_MONOTONIC, ms) == 0);
+    tvec_wheel_init(&wheel, tvec_clock_now(&the_clock));
+}
+
+static void end(void) {
+    tvec_wheel_destroy(&wheel);
+    io_uring_queue_exit(&ring);
+}
+
+static void run(void) { tvec_advance(&wheel, tvec_clock_now(&the_clock), TVEC_UNLIMITED); }
+
+static int64_t arm_in(struct probe* p, int64_t delay) {
+    const int64_t deadline = tvec_clock_read(&the_clock) + delay;
+    tvec_arm_at(&wheel, &p->timer, tvec_clock_ceil(&the_clock, deadline));
+    return deadline;
+}
+
+static void queue_nop(uint64_t user_data) {
+    struct io_uring_sqe* sqe = io_uring_get_sqe(&ring);
+    io_uring_prep_nop(sqe);
+    io_uring_sqe_set_data64(sqe, user_data);
+}
+
+Test(c_uring, a_wait_ends_when_a_timer_is_due_and_when_a_completion_comes) {
+    struct tvec_uring_wait wait;
+    struct probe p = PROBE_INIT;
+    struct io_uring_cqe* cqe;
+    int64_t deadline;
+    begin();
+    CHECK(tvec_uring_wait_init(&wait, &ring, &wheel, &the_clock) == 0);
+    queue_nop(1);
+    CHECK(tvec_uring_submit_and_wait(&wait) == 0); /* no timer: no limit */
+    CHECK(io_uring_peek_cqe(&ring, &cqe) == 0);
+    io_uring_cqe_seen(&ring, cqe);
+    deadline = arm_in(&p, 20 * ms);
+    for (; p.fired == 0; run()) CHECK(tvec_uring_submit_and_wait(&wait) == 0);
+    CHECK(tvec_clock_read(&the_clock) >= deadline);
+    end();
+}
+
+Test(c_uring, what_a_budget_has_left_over_does_not_sleep) {
+    struct tvec_uring_wait wait;
+    struct probe p[3] = {PROBE_INIT, PROBE_INIT, PROBE_INIT};
+    begin();
+    CHECK(tvec_uring_wait_init(&wait, &ring, &wheel, &the_clock) == 0);
+    tvec_arm_after(&wheel, &p[0].timer, 1);
+    tvec_arm_after(&wheel, &p[1].timer, 1);
+    tvec_arm_after(&wheel, &p[2].timer, 100000000);
+    CHECK(!tvec_advance(&wheel, tvec_now(&wheel) + 1, 1).caught_up);
+    CHECK(tvec_uring_submit_and_wait(&wait) == 0);
+    end();
+}
+
+Test(c_uring, one_timeout_in_the_ring_wakes_whatever_waits) {
+    struct tvec_uring_timeout alarm;
+    struct probe soon = PROBE_INIT, later = PROBE_INIT;
+    struct io_uring_cqe* cqe;
+    int64_t deadline;
+    begin();
+    CHECK(tvec_uring_timeout_init(&alarm, &ring, &wheel, &the_clock, TVEC_URING_TIMEOUT_TAG) == 0);
+    arm_in(&later, 1000000 * ms);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 1);
+    io_uring_submit(&ring);
+    deadline = arm_in(&soon, 20 * ms); /* the timeout has to be moved */
+    for (; soon.fired == 0; run()) {
+        CHECK(tvec_uring_timeout_prepare(&alarm) == 1);
+        CHECK(io_uring_submit_and_wait(&ring, 1) >= 0);
+        while (io_uring_peek_cqe(&ring, &cqe) == 0) {
+            CHECK(tvec_is_uring_timeout(cqe->user_data, TVEC_URING_TIMEOUT_TAG));
+            CHECK(tvec_uring_timeout_complete(&alarm, cqe->user_data, cqe->res) == 1);
+            io_uring_cqe_seen(&ring, cqe);
+        }
+    }
+    CHECK(tvec_clock_read(&the_clock) >= deadline);
+    CHECK(tvec_uring_timeout_complete(&alarm, 7, 0) == 0);
+    CHECK(!tvec_is_uring_timeout(7, TVEC_URING_TIMEOUT_TAG));
+    end();
+}
+
+static void hand_over(void* context, const struct io_uring_cqe* cqe) {
+    uint64_t* seen = context;
+    *seen += cqe->user_data;
+}
+
+Test(c_uring, what_is_detached_leaves_nothing_in_the_ring) {
+    struct tvec_uring_timeout alarm;
+    struct probe p = PROBE_INIT;
+    struct io_uring_cqe* cqe;
+    uint64_t seen = 0;
+    begin();
+    CHECK(tvec_uring_timeout_init(&alarm, &ring, &wheel, &the_clock, TVEC_URING_TIMEOUT_TAG) == 0);
+    arm_in(&p, 1000000 * ms);
+    queue_nop(5);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 1);
+    CHECK(tvec_uring_timeout_detach(&alarm, hand_over, &seen) == 0);
+    CHECK(io_uring_peek_cqe(&ring, &cqe) != 0);
+    CHECK_EQ(seen, 5);
+    end();
+}
+
+Test(c_uring, rings_that_take_no_deadlines_are_refused) {
+    struct tvec_uring_wait wait;
+    struct tvec_uring_timeout alarm;
+    begin();
+    ring.flags |= IORING_SETUP_IOPOLL; /* few file systems have such rings */
+    CHECK(tvec_uring_wait_init(&wait, &ring, &wheel, &the_clock) == -EOPNOTSUPP);
+    CHECK(tvec_uring_timeout_init(&alarm, &ring, &wheel, &the_clock, 1) == -EOPNOTSUPP);
+    ring.flags &= ~(unsigned)IORING_SETUP_IOPOLL;
+    end();
+}
