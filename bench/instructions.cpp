@@ -7,6 +7,7 @@
 #include "../examples/support/command_line.hpp"
 #include "../examples/support/program.hpp"
 #include "exercises.hpp"
+#include "exercises_in_c.hpp"
 #include "machine.hpp"
 
 namespace {
@@ -22,14 +23,19 @@ struct options {
 
 constexpr std::size_t timers = 32'768;
 
-options parse(int argc, char** argv) {
-    options o;
+std::vector<std::string> all_names() {
     std::vector<std::string> names;
     for (const auto& e : exercise::all) names.emplace_back(e.name);
+    for (const auto& e : exercise_in_c::all) names.emplace_back(e.name);
+    return names;
+}
+
+options parse(int argc, char** argv) {
+    options o;
     example::command_line line{
         "Repeats one operation of the wheel, for callgrind to count its instructions.",
         "instructions"};
-    line.add_choice("operation", o.operation, names, "what to do");
+    line.add_choice("operation", o.operation, all_names(), "what to do");
     line.add_number("--times", o.times, 1, timers, "how often, on as many timers");
     line.add_flag("--list", o.list, "list the operations");
     line.add_flag("--compiler", o.compiler, "say which compiler built this, and how");
@@ -44,15 +50,20 @@ options parse(int argc, char** argv) {
 
 // The set-up is the same however often the operation is done, and nothing is torn down, so that
 // the count grows by the operation alone.
-[[noreturn]] void repeat(const options& o) {
-    const plan p(timers);
-    exercise wheel(p);
-    for (const auto& e : exercise::all) {
+template <class Exercise> void repeat_if_it_has(const options& o, const plan& p) {
+    for (const auto& e : Exercise::all) {
         if (e.name != o.operation) continue;
-        (wheel.*e.prepare)();
-        (wheel.*e.run)(o.times);
+        auto* const wheel = new Exercise(p);
+        (wheel->*e.prepare)();
+        (wheel->*e.run)(o.times);
+        std::_Exit(0);
     }
-    std::_Exit(0);
+}
+
+void repeat(const options& o) {
+    const plan p(timers);
+    repeat_if_it_has<exercise>(o, p);
+    repeat_if_it_has<exercise_in_c>(o, p);
 }
 
 }  // namespace
@@ -62,7 +73,7 @@ int main(int argc, char** argv) {
         const options o = parse(argc, argv);
         if (o.compiler) fmt::print("{} {}\n", compiler(), BENCH_FLAGS);
         if (o.list)
-            for (const auto& e : exercise::all) fmt::print("{}\n", e.name);
+            for (const std::string& name : all_names()) fmt::print("{}\n", name);
         if (!o.operation.empty()) repeat(o);
         return 0;
     });

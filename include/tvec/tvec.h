@@ -198,6 +198,10 @@ TVEC_C_API uint64_t tvec_behind(const struct tvec_wheel* wheel);
 /* --- arm: each returns whether the timer was pending before ---------------------------------- */
 /* A timer that is pending, here or on another wheel of this thread, is moved. */
 
+/// What tvec_arm_at calls for a timer that hangs in no wheel. It must hang in none.
+TVEC_C_API void tvec_arm_unlinked(struct tvec_wheel* wheel, struct tvec_timer* timer,
+                                  uint64_t expires);
+
 /// What tvec_arm_at calls where one store will not do. It does the same for any timer.
 TVEC_C_API bool tvec_arm_by_linking(struct tvec_wheel* wheel, struct tvec_timer* timer,
                                     uint64_t expires);
@@ -207,6 +211,10 @@ TVEC_C_API bool tvec_arm_by_linking(struct tvec_wheel* wheel, struct tvec_timer*
 /// tick it was last armed for, this is one store, and no call.
 TVEC_C_API TVEC_INLINE bool tvec_arm_at(struct tvec_wheel* wheel, struct tvec_timer* timer,
                                         uint64_t expires) {
+    if (timer->back == 0) {
+        tvec_arm_unlinked(wheel, timer, expires);
+        return false;
+    }
     const bool is_linked_here = TVEC_CAST_(uint16_t, timer->back >> 48) == wheel->in_place;
     /* Signed, so that what is more than TVEC_NEVER is not later either. */
     if (is_linked_here && TVEC_CAST_(int64_t, expires) > TVEC_CAST_(int64_t, wheel->now) &&

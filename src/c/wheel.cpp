@@ -1,9 +1,11 @@
 // The wheel of the C interface: each call is that of the C++ wheel.
+#include <cassert>
 #include <cstdlib>
 #include <memory>
 #include <new>
 #include <utility>
 
+#include "layout.hpp"
 #include "seen.hpp"
 
 using tvec::c::seen;
@@ -40,6 +42,13 @@ void tvec_wheel_free(tvec_wheel* wheel) {
 }
 
 uint64_t tvec_behind(const tvec_wheel* wheel) { return seen(wheel).behind(); }
+
+void tvec_arm_unlinked(tvec_wheel* wheel, tvec_timer* timer, uint64_t expires) {
+    const bool is_linked = tvec::layout::is_linked(seen(timer));
+    assert(!is_linked);
+    if (is_linked) __builtin_unreachable();  // nor asked for once more
+    seen(wheel).arm_at(seen(timer), expires);
+}
 
 bool tvec_arm_by_linking(tvec_wheel* wheel, tvec_timer* timer, uint64_t expires) {
     return seen(wheel).arm_at(seen(timer), expires);

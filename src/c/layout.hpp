@@ -1,4 +1,7 @@
-// Whether C and C++ lay out alike what they share. Nothing is compiled here.
+// Whether C and C++ lay out alike what they share, and what the inline functions of both know of
+// it.
+#pragma once
+
 #include <cstddef>
 #include <type_traits>
 
@@ -8,6 +11,10 @@ namespace tvec {
 
 // Sees where the private members are.
 class layout {
+public:
+    static bool is_linked(const timer& t) noexcept { return t.linked(); }
+
+private:
     template <class T> static constexpr bool is_plain = std::is_standard_layout_v<T>;
 
     static_assert(is_plain<tvec_timer> && is_plain<tvec_wheel> && is_plain<timer_wheel>);
