@@ -33,7 +33,8 @@ class Refused(unittest.TestCase):
 
     def test_arguments_of_programs_without_options(self):
         for name in PROGRAMS.keys() & {"first", "from_netty", "manual_time", "pool", "start",
-                                       "testing", "ticks", "which_arm", "workers", "loop_epoll", "c_first"}:
+                                       "testing", "ticks", "which_arm", "workers", "loop_epoll",
+                                       "c_first", "c_epoll_server"}:
             for argument in ["--help", "--seconds", "x", ""]:
                 self.assert_refused(name, argument)
 
