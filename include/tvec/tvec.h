@@ -37,12 +37,12 @@
 #ifdef __cplusplus
 #define TVEC_ALIGNAS_ alignas
 #define TVEC_CAST_(type, value) (static_cast<type>(value))
-#define TVEC_AT_ADDRESS_(type, address) (reinterpret_cast<type*>(address))
+#define TVEC_AT_ADDRESS_(type, address) (static_cast<type*>(static_cast<void*>(address)))
 extern "C" {
 #else
 #define TVEC_ALIGNAS_ _Alignas
 #define TVEC_CAST_(type, value) ((type)(value))
-#define TVEC_AT_ADDRESS_(type, address) ((type*)(address))
+#define TVEC_AT_ADDRESS_(type, address) ((type*)(void*)(address))
 #endif
 #define TVEC_C_API __attribute__((visibility("default")))
 #ifndef TVEC_INLINE /* the library defines it, and so has them as functions */
