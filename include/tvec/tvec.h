@@ -320,6 +320,21 @@ TVEC_C_API size_t tvec_drain(struct tvec_wheel* wheel,
 /// What the wheel has done so far.
 TVEC_C_API struct tvec_counters tvec_count(const struct tvec_wheel* wheel);
 
+/// Checks every structural invariant that the wheel keeps, and writes the first that does not hold
+/// to `memory`, with its numbers, as snprintf does: at most `size` bytes, a zero at the end among
+/// them. Returns how long that text is, or would be if there were room: 0 if all hold, and up to
+/// 255. Reads every timer: O(slots + timers). May be called at any time, also from a callback. A
+/// wheel that fails has been written to from outside: by a second thread, or through a timer that
+/// was freed or copied without `tvec_unlink`.
+TVEC_C_API size_t tvec_check(const struct tvec_wheel* wheel, char* memory, size_t size);
+
+/// Writes the wheel as text for people to `memory`, as snprintf does: its time, its counters, a
+/// line per level, and up to `timers` of the timers in it, level by level, with their addresses.
+/// Returns how long that text is, or would be if there were room. Takes 25 KB of the stack. O(slots
+/// + timers).
+TVEC_C_API size_t tvec_dump(const struct tvec_wheel* wheel, size_t timers, char* memory,
+                            size_t size);
+
 /* --- a clock ---------------------------------------------------------------------------------- */
 
 /// The clocks there are, as clock_gettime has them.

@@ -1,4 +1,6 @@
-/* All timers of a wheel through the C interface: counted, walked over, drained. */
+/* All timers of a wheel through the C interface: counted, walked over, drained, checked, shown. */
+#include <string.h>
+
 #include "check.h"
 #include "probe.h"
 
@@ -70,5 +72,33 @@ Test(c_walking, a_drain_shows_each_once_and_leaves_the_wheel_empty) {
     CHECK_EQ(shown, timers);
     CHECK_EQ(tvec_count_pending(wheel), 0);
     CHECK_EQ(tvec_next_wakeup(wheel), TVEC_NEVER);
+    tvec_wheel_free(wheel);
+}
+
+Test(c_walking, check_finds_nothing_in_a_sound_wheel_and_says_what_is_wrong_with_another) {
+    struct probe p[timers];
+    struct tvec_wheel* wheel = armed(p);
+    char text[256] = "?";
+    size_t length;
+    CHECK_EQ(tvec_check(wheel, text, sizeof text), 0);
+    CHECK_EQ(strlen(text), 0);
+    p[2].timer.expires = 1;  // what is due long before it is visited
+    length = tvec_check(wheel, text, sizeof text);
+    CHECK_EQ(length, strlen(text));
+    CHECK(strstr(text, "after a timer in it expires at 1") != NULL);
+    CHECK_EQ(tvec_check(wheel, NULL, 0), length);
+    tvec_wheel_free(wheel);
+}
+
+Test(c_walking, a_dump_says_what_hangs_where_and_how_long_it_would_be) {
+    struct probe p[timers];
+    struct tvec_wheel* wheel = armed(p);
+    char text[2000], begin[10] = "";
+    const size_t length = tvec_dump(wheel, 3, text, sizeof text);
+    CHECK_EQ(length, strlen(text));
+    CHECK(strncmp(text, "wheel at tick 0 and 0 behind: 8 pending, 0 idle\n", 48) == 0);
+    CHECK(strstr(text, "and 5 more\n") != NULL);
+    CHECK_EQ(tvec_dump(wheel, 3, begin, sizeof begin), length);
+    CHECK(strcmp(begin, "wheel at ") == 0);
     tvec_wheel_free(wheel);
 }

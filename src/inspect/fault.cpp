@@ -1,0 +1,145 @@
+#include "tvec/detail/inspect/fault.hpp"
+
+#include <algorithm>
+
+namespace tvec {
+
+/// Sees the private parts of a wheel. Each function returns the first fault it finds, or "".
+class inspector {
+public:
+    explicit inspector(const timer_wheel& wheel) : wheel_(wheel), levels_(wheel.levels_) {}
+
+    detail::fault first_fault() const {
+        if (detail::fault found = clock_fault(); !found.empty()) return found;
+        for (unsigned level = geometry::root; level <= geometry::overflow; ++level)
+            for (unsigned i = 0; i < geometry::ring_of(level); ++i) {
+                const unsigned s = geometry::slot_number(level, i);
+                if (is_untouched(s)) continue;
+                if (detail::fault found = slot_fault(level, s); !found.empty()) return found;
+            }
+        return slot_fault(geometry::overflow, geometry::never_slot);
+    }
+
+private:
+    using fault = detail::fault;
+
+    template <class... Parts> static fault say(const Parts&... parts) noexcept {
+        return fault::of(parts...);
+    }
+
+    /// Work that a budget or an exception has left: the wheel is due at once.
+    bool left_over() const { return wheel_.wake_ <= wheel_.now_; }
+
+    fault clock_fault() const {
+        const timer_wheel& w = wheel_;
+        if (w.now_ >= never) return say("now ", w.now_, " is not a tick");
+        if (w.running_) return {};
+        if (w.wake_ < w.now_) return say("wake ", w.wake_, " before now ", w.now_);
+        if (w.quiet_ > w.wake_) return say("quiet ", w.quiet_, " after wake ", w.wake_);
+        if (left_over()) return {};
+        if (w.quiet_ <= w.now_)
+            return say("quiet ", w.quiet_, " not after now ", w.now_, ": no tick would be idle");
+        if (w.wake_ > w.upper_visit_)
+            return say("wake ", w.wake_, " after the upper levels' visit ", w.upper_visit_);
+        if (w.wake_ > w.must_burst_)
+            return say("wake ", w.wake_, " after the burst that must be at ", w.must_burst_);
+        return {};
+    }
+
+    /// So are nearly all, and there is nothing to be said of them: `check` stands in loops.
+    bool is_untouched(unsigned s) const {
+        if (levels_.at_most(s) != 0 || levels_.occupied(s)) return false;
+        const detail::chain* const first = &levels_.chain_of(s, 0);
+        const detail::link* const end = &levels_.sentinel();
+        for (unsigned k = 0; k < geometry::chains_of(s); ++k)
+            if (first[k].first() != end) return false;
+        return true;
+    }
+
+    fault slot_fault(unsigned level, unsigned s) const {
+        std::uint64_t timers = 0;
+        for (unsigned k = 0; k < geometry::chains_of(s); ++k) {
+            std::uint64_t length = 0;
+            if (fault found = chain_fault(level, s, k, length); !found.empty()) return found;
+            timers += length;
+        }
+        if (timers > levels_.at_most(s))
+            return say("slot ", s, " holds ", timers, " timers, more than its count of ",
+                       levels_.at_most(s));
+        if (s == geometry::never_slot) return {};
+        if (levels_.at_most(s) != 0 && !levels_.occupied(s))
+            return say("slot ", s, " counts ", levels_.at_most(s), " timers and its bit is clear");
+        if (levels_.occupied(s) && !levels_.is_in_used_word(s))
+            return say("slot ", s, " has its bit in a word that looks unused");
+        if (timers == 0 || wheel_.running_) return {};
+        return level == geometry::root ? root_fault(s) : upper_fault(level, s);
+    }
+
+    fault chain_fault(unsigned level, unsigned s, unsigned k, std::uint64_t& length) const {
+        detail::link* const* from = &levels_.chain_of(s, k).first_pointer();
+        for (; *from != &levels_.sentinel(); from = &(*from)->next, ++length) {
+            const detail::link& l = **from;
+            if (&l.pointer_here() != from)
+                return say("slot ", s, " chain ", k, ": link ", length, " points back to ",
+                           &l.pointer_here(), " and hangs from ", from);
+            if (!l.linked_in(detail::number_of(levels_.owner())))
+                return say("slot ", s, " chain ", k, ": link ", length, " has the tag ", l.back,
+                           " of another wheel than ", levels_.owner());
+            fault found = timer_fault(level, s, timer::of(l));
+            if (!found.empty()) return found;
+        }
+        return {};
+    }
+
+    /// The heart of it: a slot is visited no later than what hangs in it is due. What was armed for
+    /// the past is due at the next tick.
+    fault timer_fault(unsigned level, unsigned s, const timer& t) const {
+        const jiffies due = std::max(t.expires(), wheel_.now_ + 1);
+        if (s == geometry::never_slot && due != never)
+            return say("a timer that expires at ", t.expires(), " hangs where none is visited");
+        if (s != geometry::never_slot && visit_of(level, s) > due)
+            return say("slot ", s, " of level ", level, " is visited at ", visit_of(level, s),
+                       ", after a timer in it expires at ", t.expires());
+        return {};
+    }
+
+    fault root_fault(unsigned s) const {
+        const jiffies visit = visit_of(geometry::root, s);
+        if (wheel_.wake_ <= visit) return {};
+        return say("wake ", wheel_.wake_, " after the visit of slot ", s, " at ", visit);
+    }
+
+    /// What the cached ticks have to say of a slot that is not empty, and whether it is emptied in
+    /// time: that bounds what is left for its visit, however the loop calls.
+    fault upper_fault(unsigned level, unsigned s) const {
+        const timer_wheel& w = wheel_;
+        const jiffies visit = visit_of(level, s), width = geometry::width_of(level);
+        if (w.upper_visit_ > visit)
+            return say("the upper levels' visit ", w.upper_visit_, " after that of slot ", s,
+                       " at ", visit);
+        if (left_over()) return {};
+        const std::uint64_t there = levels_.at_most(s);
+        const timer_wheel::pace to = w.pace_of(level, visit);
+        if (visit - w.now_ < width && there > (visit - w.now_) * to.rate)
+            return say(there, " timers are left in slot ", s, ", ", visit - w.now_,
+                       " ticks before it has to be empty at ", to.rate, " a tick");
+        const jiffies burst = std::max(to.start(there, to.rate), visit - width);
+        if (std::min(w.must_burst_, w.upper_visit_) > burst)
+            return say("the burst at ", w.must_burst_, " is too late for the ", there,
+                       " timers of slot ", s, ", to be emptied from ", burst);
+        return {};
+    }
+
+    jiffies visit_of(unsigned level, unsigned s) const {
+        return geometry::visit_of(level, s, wheel_.now_);
+    }
+
+    const timer_wheel& wheel_;
+    const detail::levels& levels_;
+};
+
+detail::fault detail::first_fault(const timer_wheel& wheel) noexcept {
+    return inspector(wheel).first_fault();
+}
+
+}  // namespace tvec
