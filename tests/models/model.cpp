@@ -23,14 +23,15 @@ support::program random_program(std::mt19937_64& random) {
     return p;
 }
 
-template <class Oracle> void explore(std::uint64_t steps, unsigned check_every) {
+template <class Oracle, class Interface = support::in_cpp>
+void explore(std::uint64_t steps, unsigned check_every) {
     const std::uint64_t seed = support::from_environment("TVEC_SEED", std::random_device{}());
     steps = support::from_environment("TVEC_STEPS", steps);
     std::mt19937_64 random(seed);
     std::uint64_t done = 0, fired = 0;
     while (done < steps) {
         const support::program p = random_program(random);
-        support::world<Oracle> world(p, check_every);
+        support::world<Oracle, Interface> world(p, check_every);
         try {
             done += world.run();
             fired += world.fired();
@@ -56,6 +57,10 @@ Test(model, agrees_with_both_oracles_and_keeps_every_invariant_after_every_opera
 
 Test(model, agrees_with_an_array_that_is_read_from_end_to_end_over_many_operations) {
     explore<support::plain_array>(2'000'000, 64);
+}
+
+Test(model, agrees_with_an_array_when_it_is_driven_through_the_c_interface) {
+    explore<support::plain_array, support::in_c>(300'000, 16);
 }
 
 Test(model, notices_when_its_oracles_differ) {

@@ -10,19 +10,23 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "support/divergence.hpp"
+#include "support/interfaces.hpp"
 #include "support/program.hpp"
 #include "support/starts.hpp"
-#include "tvec/inspect.hpp"
-#include "tvec/timer_wheel.hpp"
 
 namespace support {
 
 using tvec::jiffies;
 
-template <class Oracle> class world {
+template <class Oracle, class Interface = in_cpp> class world {
+    using wheel_type = typename Interface::wheel;
+    using timer_type = typename Interface::timer;
+
 public:
     // `check_every`: how many operations there are from one check() of each wheel to the next.
     world(const program& p, unsigned check_every)
@@ -58,8 +62,8 @@ private:
     };
 
     struct side {
-        explicit side(jiffies start) : wheel(std::make_unique<tvec::timer_wheel>(start)) {}
-        std::unique_ptr<tvec::timer_wheel> wheel;
+        explicit side(jiffies start) : wheel(std::make_unique<wheel_type>(start)) {}
+        std::unique_ptr<wheel_type> wheel;
         Oracle due;
         bool busy = false;  // a callback or a visitor of this wheel is running
         std::optional<fire_in_order> last_in_order;  // in an advance_in_order
@@ -67,10 +71,10 @@ private:
 
     struct subject {
         subject(world& w, int n) : home(&w), id(n) {}
-        void on_fire(tvec::timer_wheel& wheel) { home->fire(id, wheel); }
+        void on_fire(wheel_type& wheel) { home->fire(id, wheel); }
         world* home;
         int id;
-        tvec::timer t{tvec::call<&subject::t, &subject::on_fire>};
+        timer_type t{Interface::template call<subject>};
     };
 
     class busy {
@@ -90,11 +94,10 @@ private:
         return all[choice % all.size()];
     }
 
+    static subject& owner_of(timer_type& t) { return Interface::template owner_of<subject>(t); }
     std::unique_ptr<subject>& at(int id) { return subjects_[static_cast<std::size_t>(id)]; }
-    tvec::timer& timer(int id) { return at(id)->t; }
-    side& side_of(const tvec::timer_wheel& wheel) {
-        return sides_[&wheel != sides_[0].wheel.get()];
-    }
+    timer_type& timer(int id) { return at(id)->t; }
+    side& side_of(const wheel_type& wheel) { return sides_[&wheel != sides_[0].wheel.get()]; }
 
     // --- scripts --------------------------------------------------------------------------------
 
@@ -109,9 +112,14 @@ private:
         for (const operation& op : scripts_[static_cast<std::size_t>(self)]) {
             if (fuel_ == 0) return;
             --fuel_;
-            if (op.action() == verb::fail) throw thrown_by_callback{};
+            if (op.action() == verb::fail) return fail();
             perform(op, op.on_self() ? self : op.subject());
         }
+    }
+
+    // Without exceptions, it only does nothing more.
+    static void fail() {
+        if constexpr (Interface::is_whole) throw thrown_by_callback{};
     }
 
     void outside_callbacks(const operation& op) {
@@ -168,10 +176,9 @@ private:
         case verb::advance_some:
             return advance(s, later(now, affordable(op, distance(op, s))), op.budget());
         case verb::advance_watched:
-            return advance_watched(s, later(now, affordable(op, distance(op, s))), 1 + op.budget());
         case verb::advance_in_order:
-            return advance_in_order(s, later(now, affordable(op, distance(op, s))),
-                                    1 + op.budget());
+            return advance_otherwise(op.action(), s, later(now, affordable(op, distance(op, s))),
+                                     1 + op.budget());
         case verb::hop:
             return advance(s, now + affordable(op, s.wheel->next_wakeup().value_or(now) - now));
         case verb::go_back:
@@ -288,11 +295,11 @@ private:
 
     // As C programs use their memory: no destructor runs.
     void unlink(int id) {
-        tvec::timer& t = timer(id);
+        timer_type& t = timer(id);
         const bool was_pending = t.unlink();
         expect(was_pending == forget(id), "unlink said ", was_pending);
         std::memset(static_cast<void*>(&t), 0, sizeof t);
-        std::construct_at(&t, tvec::call<&subject::t, &subject::on_fire>);
+        std::construct_at(&t, Interface::template call<subject>);
         asked(id) = 0;
     }
 
@@ -322,7 +329,7 @@ private:
     void rebuild(side& s, const operation& op) {
         if (s.busy) return;
         s.wheel.reset();
-        s.wheel = std::make_unique<tvec::timer_wheel>(start_of(op.offset));
+        s.wheel = std::make_unique<wheel_type>(start_of(op.offset));
         for (int id = 0; id < subjects; ++id) {
             const bool lost = s.due.cancel(id);
             expect(!lost || !timer(id).pending(), "pending in a wheel that is gone");
@@ -331,7 +338,7 @@ private:
 
     // --- time -----------------------------------------------------------------------------------
 
-    void advance(side& s, jiffies until, std::size_t budget = tvec::timer_wheel::unlimited) {
+    void advance(side& s, jiffies until, std::size_t budget = TVEC_UNLIMITED) {
         if (s.busy) return expect_refusal(s, until, budget);
         const auto before = s.wheel->count();
         const jiffies from = s.wheel->now();
@@ -344,6 +351,15 @@ private:
         if (done->caught_up) return expect_caught_up(s, std::max(until, from));
         expect(visits(after) - visits(before) == budget, "stopped within its budget");
         expect(s.wheel->next_wakeup() == s.wheel->now(), "work left over, and no wake-up now");
+    }
+
+    void advance_otherwise(verb how, side& s, jiffies until, std::size_t budget) {
+        if constexpr (!Interface::is_whole)
+            advance(s, until, budget);
+        else if (how == verb::advance_watched)
+            advance_watched(s, until, budget);
+        else
+            advance_in_order(s, until, budget);
     }
 
     void advance_watched(side& s, jiffies until, std::size_t most) {
@@ -368,9 +384,8 @@ private:
     void advance_in_order(side& s, jiffies until, std::size_t budget) {
         if (s.busy) return expect_refusal(s, until, budget);
         const jiffies from = s.wheel->now();
-        const auto in_order = [this](tvec::timer& a, tvec::timer& b) {
-            return armed(tvec::owner_of<&subject::t>(a).id) <
-                   armed(tvec::owner_of<&subject::t>(b).id);
+        const auto in_order = [this](timer_type& a, timer_type& b) {
+            return armed(owner_of(a).id) < armed(owner_of(b).id);
         };
         s.last_in_order.emplace();
         const auto done =
@@ -395,7 +410,7 @@ private:
     }
 
     // Empty if a callback threw.
-    template <class F> std::optional<tvec::timer_wheel::progress> try_to(side& s, F act) {
+    template <class F> std::optional<std::invoke_result_t<F&>> try_to(side& s, F act) {
         const busy running(s);
         try {
             return act();
@@ -404,7 +419,7 @@ private:
         }
     }
 
-    static std::uint64_t visits(const tvec::timer_wheel::counters& c) {
+    template <class Counters> static std::uint64_t visits(const Counters& c) {
         return c.fired + c.moved + c.dropped;
     }
 
@@ -416,7 +431,7 @@ private:
         expect(!first || *first > until, "timer for ", first, " not fired by ", until);
     }
 
-    void fire(int id, tvec::timer_wheel& wheel) {
+    void fire(int id, wheel_type& wheel) {
         side& s = side_of(wheel);
         ++fired_;
         expect_in_order(s, id);
@@ -448,8 +463,8 @@ private:
 
     bool try_drain(side& s, unsigned serial, std::size_t& shown) {
         const busy draining(s);
-        const auto visit = [&](tvec::timer& t) {
-            const int id = tvec::owner_of<&subject::t>(t).id;
+        const auto visit = [&](timer_type& t) {
+            const int id = owner_of(t).id;
             ++shown;
             expect(!t.pending(), "shown while pending");
             expect(evicted_by(id) == serial, "shown, but was not to be: ", id);
@@ -469,8 +484,8 @@ private:
         const std::size_t most = 1 + op.offset % 64;
         std::size_t waiting = 0, shown = 0;
         for (int id = 0; id < subjects; ++id) waiting += s.due.pending(id) && evicted_by(id) == 0;
-        const bool all = s.wheel->for_each_pending([&](tvec::timer& t) {
-            const int id = tvec::owner_of<&subject::t>(t).id;
+        const bool all = s.wheel->for_each_pending([&](timer_type& t) {
+            const int id = owner_of(t).id;
             expect(&t == &timer(id) && s.due.pending(id), "shown, and not pending: ", id);
             treat(id, op.span + shown);
             return ++shown < most;

@@ -1,0 +1,108 @@
+// The interfaces that a world (world.hpp) can be run through: that in C++, and that in C as if it
+// were in C++.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "tvec/inspect.hpp"
+#include "tvec/timer_wheel.hpp"
+#include "tvec/tvec.h"
+
+namespace support {
+
+struct in_cpp {
+    using wheel = tvec::timer_wheel;
+    using timer = tvec::timer;
+    static constexpr bool is_whole = true;  // callbacks may throw, be watched, and be in an order
+
+    template <class Owner>
+    static constexpr timer::callback call = tvec::call<&Owner::t, &Owner::on_fire>;
+    template <class Owner> static Owner& owner_of(timer& t) { return tvec::owner_of<&Owner::t>(t); }
+};
+
+struct in_c {
+    struct timer : tvec_timer {
+        explicit timer(tvec_callback callback) noexcept { tvec_timer_init(this, callback); }
+        timer(timer&& other) noexcept { tvec_move(this, &other); }
+        timer& operator=(timer&& other) noexcept {
+            if (this == &other) return *this;
+            tvec_unlink(this);
+            tvec_move(this, &other);
+            return *this;
+        }
+        ~timer() { tvec_unlink(this); }
+
+        bool pending() const { return tvec_pending(this); }
+        tvec::jiffies expires() const { return tvec_expires(this); }
+        bool cancel() { return tvec_cancel(this); }
+        bool unlink() { return tvec_unlink(this); }
+    };
+
+    class wheel : tvec_wheel {
+        using jiffies = tvec::jiffies;
+
+    public:
+        explicit wheel(jiffies now) { tvec_wheel_init(this, now); }
+        ~wheel() { tvec_wheel_destroy(this); }
+        wheel(const wheel&) = delete;
+        wheel& operator=(const wheel&) = delete;
+        static wheel& of(tvec_wheel& w) { return static_cast<wheel&>(w); }
+
+        jiffies now() const { return tvec_now(this); }
+        jiffies behind() const { return tvec_behind(this); }
+        bool arm_at(timer& t, jiffies at) { return tvec_arm_at(this, &t, at); }
+        bool arm_after(timer& t, jiffies delay) { return tvec_arm_after(this, &t, delay); }
+        bool arm_if_pending(timer& t, jiffies at) { return tvec_arm_if_pending(this, &t, at); }
+        bool arm_unless_pending(timer& t, jiffies at) {
+            return tvec_arm_unless_pending(this, &t, at);
+        }
+        bool arm_if_earlier(timer& t, jiffies at) { return tvec_arm_if_earlier(this, &t, at); }
+        bool arm_within(timer& t, jiffies earliest, jiffies latest) {
+            return tvec_arm_within(this, &t, earliest, latest);
+        }
+        jiffies arm_next(timer& t, jiffies period) { return tvec_arm_next(this, &t, period); }
+
+        tvec_progress advance(jiffies until, std::size_t budget) {
+            return tvec_advance(this, until, budget);
+        }
+        std::optional<jiffies> next_wakeup() { return tick_of(tvec_next_wakeup(this)); }
+        std::optional<jiffies> next_expiry() const { return tick_of(tvec_next_expiry(this)); }
+        bool any_pending() const { return tvec_any_pending(this); }
+        std::size_t count_pending() const { return tvec_count_pending(this); }
+        tvec_counters count() const { return tvec_count(this); }
+
+        template <class F> bool for_each_pending(F visit) {
+            const auto call = [](void* f, tvec_timer* t) -> bool {
+                return (*static_cast<F*>(f))(static_cast<timer&>(*t));
+            };
+            return tvec_for_each_pending(this, call, &visit);
+        }
+        template <class F> std::size_t drain(F visit) {
+            const auto call = [](void* f, tvec_timer* t) {
+                (*static_cast<F*>(f))(static_cast<timer&>(*t));
+            };
+            return tvec_drain(this, call, &visit);
+        }
+
+        friend std::string check(const wheel& w) {
+            char fault[256];
+            return {fault, tvec_check(&w, fault, sizeof fault)};
+        }
+
+    private:
+        static std::optional<jiffies> tick_of(jiffies tick) {
+            return tick == TVEC_NEVER ? std::nullopt : std::optional(tick);
+        }
+    };
+
+    static constexpr bool is_whole = false;
+
+    template <class Owner> static void call(tvec_wheel* w, tvec_timer* t) {
+        owner_of<Owner>(static_cast<timer&>(*t)).on_fire(wheel::of(*w));
+    }
+    template <class Owner> static Owner& owner_of(timer& t) { return *TVEC_OWNER_OF(&t, Owner, t); }
+};
+
+}  // namespace support
