@@ -19,7 +19,7 @@ namespace tvec {
 class TVEC_API eventfd_doorbell {
 public:
     /// Throws std::system_error, if there is no descriptor left, say.
-    eventfd_doorbell();
+    eventfd_doorbell() : descriptor_(std::make_shared<const descriptor>()) {}
 
     /// Rings. Any thread, also in a signal handler; it neither waits nor fails. One system call.
     void operator()() const noexcept;
@@ -33,7 +33,15 @@ public:
     bool acknowledge() const;
 
 private:
-    struct descriptor;
+    struct TVEC_API descriptor {
+        descriptor();
+        ~descriptor();
+        descriptor(const descriptor&) = delete;
+        descriptor& operator=(const descriptor&) = delete;
+
+        const int fd;
+    };
+
     std::shared_ptr<const descriptor> descriptor_;
 };
 

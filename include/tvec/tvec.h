@@ -37,7 +37,8 @@
 #ifdef __cplusplus
 #define TVEC_ALIGNAS_ alignas
 #define TVEC_CAST_(type, value) (static_cast<type>(value))
-#define TVEC_AT_ADDRESS_(type, address) (static_cast<type*>(static_cast<void*>(address)))
+#define TVEC_AT_ADDRESS_(type, address) /* NOLINTNEXTLINE(bugprone-macro-parentheses): a type */   \
+    (static_cast<type*>(static_cast<void*>(address)))
 extern "C" {
 #else
 #define TVEC_ALIGNAS_ _Alignas

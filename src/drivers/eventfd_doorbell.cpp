@@ -9,18 +9,11 @@
 
 namespace tvec {
 
-struct eventfd_doorbell::descriptor {
-    descriptor() : fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-        if (fd < 0) detail::raise(errno, "eventfd_doorbell: eventfd");
-    }
-    ~descriptor() { close(fd); }
-    descriptor(const descriptor&) = delete;
-    descriptor& operator=(const descriptor&) = delete;
+eventfd_doorbell::descriptor::descriptor() : fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (fd < 0) detail::raise(errno, "eventfd_doorbell: eventfd");
+}
 
-    const int fd;
-};
-
-eventfd_doorbell::eventfd_doorbell() : descriptor_(std::make_shared<const descriptor>()) {}
+eventfd_doorbell::descriptor::~descriptor() { close(fd); }
 
 /// A count that is full (2^64 - 2) is readable, which is all that is wanted.
 void eventfd_doorbell::operator()() const noexcept {
