@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "tvec/detail/core/export.hpp"
+#include "tvec/detail/drivers/outcome.hpp"
 
 namespace tvec {
 
@@ -29,8 +30,10 @@ public:
     /// For ringing in the ring behind `owners_ring_fd` (io_uring::ring_fd). No other completion in
     /// either ring may have `user_data`. Throws std::system_error (operation_not_supported) if the
     /// kernel does not know messages between rings.
-    uring_doorbell(io_uring& own, int owners_ring_fd,
-                   std::uint64_t user_data = uring_doorbell_data);
+    uring_doorbell(io_uring& own, int owners_ring_fd, std::uint64_t user_data = uring_doorbell_data)
+        : ring_(own), target_(owners_ring_fd), user_data_(user_data) {
+        is_supported().or_throw();
+    }
     uring_doorbell(const uring_doorbell&) = delete;
     uring_doorbell& operator=(const uring_doorbell&) = delete;
 
@@ -41,9 +44,14 @@ public:
     /// Whether a completion of the own ring is the bell's: only failures have one. The ringing is
     /// repeated if it failed for want of room in the owner's ring. Throws std::system_error if it
     /// failed for a reason that will not pass: the owner's ring is gone, or is disabled.
-    bool complete(std::uint64_t user_data, int result);
+    bool complete(std::uint64_t user_data, int result) {
+        return completed(user_data, result).or_throw();
+    }
 
 private:
+    static detail::outcome is_supported() noexcept;
+    detail::outcome completed(std::uint64_t user_data, int result) noexcept;
+
     io_uring& ring_;
     int target_;
     std::uint64_t user_data_;

@@ -1,15 +1,14 @@
 #include "tvec/uring_doorbell.hpp"
 
-#include <cerrno>
 #include <memory>
 
-#include "tvec/detail/drivers/outcome.hpp"
+#include "kernel.hpp"
 
 namespace tvec {
 
 namespace {
 
-bool knows_messages() {
+bool knows_messages() noexcept {
     const std::unique_ptr<io_uring_probe, decltype(&io_uring_free_probe)> probe(
         io_uring_get_probe(), io_uring_free_probe);
     return probe && io_uring_opcode_supported(probe.get(), IORING_OP_MSG_RING);
@@ -17,10 +16,9 @@ bool knows_messages() {
 
 }  // namespace
 
-uring_doorbell::uring_doorbell(io_uring& own, int owners_ring_fd, std::uint64_t user_data)
-    : ring_(own), target_(owners_ring_fd), user_data_(user_data) {
-    if (!knows_messages())
-        detail::raise(EOPNOTSUPP, "uring_doorbell: this kernel has no messages between rings");
+detail::outcome uring_doorbell::is_supported() noexcept {
+    if (knows_messages()) return detail::answer(true);
+    return detail::refused("uring_doorbell: this kernel has no messages between rings");
 }
 
 /// The kernel takes whatever a full queue holds, unless it has no memory at all.
@@ -35,13 +33,13 @@ void uring_doorbell::operator()() noexcept {
     sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
-bool uring_doorbell::complete(std::uint64_t user_data, int result) {
-    if (user_data != user_data_) return false;
+detail::outcome uring_doorbell::completed(std::uint64_t user_data, int result) noexcept {
+    if (user_data != user_data_) return detail::answer(false);
     if (result == -EAGAIN || result == -EOVERFLOW)
         (*this)();
     else if (result < 0)
-        detail::raise(-result, "uring_doorbell: IORING_OP_MSG_RING");
-    return true;
+        return detail::failed(-result, "uring_doorbell: IORING_OP_MSG_RING");
+    return detail::answer(true);
 }
 
 }  // namespace tvec
