@@ -23,7 +23,12 @@ public final class NettyProducers {
     private final AtomicLong cancelling = new AtomicLong();
     private final List<Long> late = new ArrayList<>(); // of the timer's thread, until it is stopped
 
+    private volatile boolean over;
+
     private void beat() {
+        if (over) {
+            return;
+        }
         final long due = System.nanoTime() + 1_000_000L;
         timer.newTimeout(t -> {
             late.add(System.nanoTime() - due);
@@ -61,6 +66,8 @@ public final class NettyProducers {
         for (final Thread thread : threads) {
             thread.join();
         }
+        over = true; // nothing may be set once the timer is stopped
+        Thread.sleep(10);
         timer.stop();
         final long[] sorted = late.stream().mapToLong(Long::longValue).toArray();
         Arrays.sort(sorted);

@@ -165,6 +165,21 @@ Test(remote_stopping, senders_may_outlive_it_and_the_wheel) {
     CHECK_EQ(copy.post([] {}).error, send_error::stopped);
 }
 
+// Or the last sender would write to it, on a thread of its own.
+Test(remote_stopping, nothing_that_senders_keep_hangs_in_the_wheel) {
+    remoted on;
+    on.sender.schedule(1h, [] {});
+    on.sender.cancel(on.sender.schedule(2h, [] {}).handle);
+    const remote_handle h = on.sender.schedule(3h, [] {}).handle;
+    on.turn();
+    on.sender.cancel(h);
+    on.turn();
+    on.mailbox.stop();
+    const tvec::census left = tvec::take_census(on.timers.wheel());
+    CHECK_EQ(left.pending, 0);
+    CHECK_EQ(left.idle, 0);
+}
+
 Test(remote_stopping, the_wheel_may_end_first) {
     std::optional<support::manual_wheel> timers(std::in_place);
     const auto token = std::make_shared<int>();
