@@ -567,5 +567,5 @@ Test(pool_model, agrees_with_the_pool_after_every_operation) {
     std::fprintf(stderr, "pool_model: TVEC_SEED=%llu, %llu steps, %llu calls\n",
                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(done),
                  static_cast<unsigned long long>(calls));
-    CHECK_GE(calls, steps / 8);
+    CHECK_GE(calls, steps / 16);  // or it has tried little; from 1/8 up to 1/5 is usual
 }
