@@ -32,6 +32,9 @@ inline int64_t next_wakeup(tvec_wheel* wheel, const tvec_clock& clock) noexcept 
     return tick == TVEC_NEVER ? INT64_MAX : tvec_clock_start_of(&clock, tick);
 }
 
+/// When an alarm rings that is not set.
+inline constexpr int64_t not_set = INT64_MAX;
+
 /// As C functions return it: the answer, or a negative errno value.
 inline int answer_of(const detail::outcome& o) noexcept { return o.error != 0 ? -o.error : o.yes; }
 

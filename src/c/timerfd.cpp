@@ -1,16 +1,8 @@
-#include <limits>
-
 #include "clock.hpp"
 #include "tvec/timerfd_alarm.hpp"
 
-namespace {
-
-constexpr int64_t not_set = std::numeric_limits<int64_t>::max();
-
-}  // namespace
-
 int tvec_timerfd_init(tvec_timerfd* alarm, tvec_wheel* wheel, const tvec_clock* clock) {
-    *alarm = {wheel, clock, not_set, -1};
+    *alarm = {wheel, clock, tvec::c::not_set, -1};
     return tvec::c::result_of(tvec::detail::open_alarm(tvec::c::alarm_clock_of(*clock), alarm->fd));
 }
 
@@ -26,6 +18,6 @@ int tvec_timerfd_rearm(tvec_timerfd* alarm) {
 
 int tvec_timerfd_acknowledge(tvec_timerfd* alarm) {
     const auto rang = tvec::detail::silence_alarm(alarm->fd);
-    if (rang.yes) alarm->set_for = not_set;
+    if (rang.yes) alarm->set_for = tvec::c::not_set;
     return tvec::c::answer_of(rang);
 }

@@ -1,6 +1,5 @@
 #include "tvec/tvec_uring.h"
 
-#include <limits>
 #include <new>
 #include <optional>
 #include <type_traits>
@@ -12,11 +11,10 @@
 namespace {
 
 using std::chrono::nanoseconds;
+using tvec::c::not_set;
 using tvec::detail::outcome;
 using tvec::detail::ring_alarm;
 using tvec::detail::timed_ring;
-
-constexpr int64_t not_set = std::numeric_limits<int64_t>::max();
 
 /// What to set an alarm for: a point in time, or what is left.
 nanoseconds alarm_time(const tvec_clock& clock, int64_t wakeup, bool absolute) {
