@@ -7,24 +7,13 @@
 
 using support::jiffies;
 using support::probe;
+using support::row;
 using support::visits;
 using tvec::timer_wheel;
 
 TestSuite(budget, .timeout = 60);
 
 namespace {
-
-// Timers of one tick, and the order in which they fire.
-struct row {
-    row(timer_wheel& wheel, std::size_t n, jiffies at) : all(support::probes(n)) {
-        for (std::size_t i = 0; i < n; ++i) {
-            all[i]->then = [this, i](timer_wheel&) { order.push_back(i); };
-            wheel.arm_at(all[i]->t, at);
-        }
-    }
-    std::vector<std::unique_ptr<probe>> all;
-    std::vector<std::size_t> order;
-};
 
 std::vector<std::size_t> order_with_budget(std::size_t budget) {
     timer_wheel wheel;

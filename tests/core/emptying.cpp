@@ -26,7 +26,7 @@ TestSuite(emptying, .timeout = 120);
 namespace {
 
 constexpr std::size_t chunk = geometry::chunk;
-constexpr unsigned overflow = geometry::overflow;
+using geometry::overflow;
 
 constexpr jiffies reach_of(unsigned level) {
     return geometry::width_of(level) * geometry::ring_of(level);

@@ -13,7 +13,7 @@ TestSuite(geometry, .timeout = 60);
 
 namespace {
 
-constexpr unsigned overflow = geometry::overflow;
+using geometry::overflow;
 constexpr jiffies lap = geometry::width_of(overflow);  // of the whole wheel
 
 unsigned slot_by_definition(jiffies at, jiffies now) {

@@ -55,7 +55,7 @@ public:
     std::vector<std::unique_ptr<member>> all;
 };
 
-bool advance_throws(timer_wheel& wheel, jiffies until) {
+bool advance_in_order_throws(timer_wheel& wheel, jiffies until) {
     try {
         wheel.advance_in_order(until, line::before);
     } catch (const std::runtime_error&) {
@@ -125,7 +125,7 @@ Test(in_order, a_budget_an_exception_and_a_plain_call_leave_the_rest_in_order) {
     for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i * 7 % 40, 300);
     l.all[8 * 7 % 40]->then = [](timer_wheel&) { throw std::runtime_error("callback"); };
     CHECK_EQ(wheel.advance_in_order(300, line::before, 5).fired, 5);
-    CHECK(advance_throws(wheel, 300));
+    CHECK(advance_in_order_throws(wheel, 300));
     CHECK_EQ(l.fired.size(), 9);
     CHECK_EQ(wheel.advance(300, 11).fired, 11);
     CHECK_EQ(check(wheel), "");

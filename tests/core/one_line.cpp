@@ -16,8 +16,8 @@ TestSuite(one_line, .timeout = 60);
 namespace {
 
 // A wheel full of timers in one piece of memory, to be compared byte by byte.
-struct crowd {
-    explicit crowd(jiffies start) : wheel(start) {
+struct neighbours {
+    explicit neighbours(jiffies start) : wheel(start) {
         jiffies delay = 1;
         for (tvec::timer& t : timers) wheel.arm_after(t, delay = delay * 3 % 1'000'003);
         for (std::size_t i = 0; i < timers.size(); i += 14)  // some wait beyond the wheel
@@ -28,9 +28,9 @@ struct crowd {
     std::array<tvec::timer, 200> timers;
 };
 
-// Whether `act` changes nothing of the crowd but the bytes of timer `i`.
-template <class F> bool writes_only(crowd& c, std::size_t i, F act) {
-    const auto bytes = sizeof(crowd);
+// Whether `act` changes nothing of the neighbours but the bytes of timer `i`.
+template <class F> bool writes_only(neighbours& c, std::size_t i, F act) {
+    const auto bytes = sizeof(neighbours);
     auto before = std::make_unique<unsigned char[]>(bytes);
     std::memcpy(before.get(), static_cast<const void*>(&c), bytes);
     act(c.timers[i]);
@@ -44,7 +44,7 @@ template <class F> bool writes_only(crowd& c, std::size_t i, F act) {
 
 Test(one_line, push_back_cancel_and_arming_again_later_write_the_timer_alone) {
     for (const jiffies start : support::starts()) {
-        auto c = std::make_unique<support::cleared<crowd>>(start);
+        auto c = std::make_unique<support::cleared<neighbours>>(start);
         for (std::size_t i = 0; i < c->timers.size(); i += 7) {
             const jiffies due = c->timers[i].expires();
             const auto arm = [&](jiffies at) {
@@ -61,6 +61,6 @@ Test(one_line, push_back_cancel_and_arming_again_later_write_the_timer_alone) {
 }
 
 Test(one_line, pulling_in_writes_more) {
-    auto c = std::make_unique<support::cleared<crowd>>(0);
+    auto c = std::make_unique<support::cleared<neighbours>>(0);
     CHECK(!writes_only(*c, 5, [&](tvec::timer& t) { c->wheel.arm_at(t, 1); }));
 }

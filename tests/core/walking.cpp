@@ -21,8 +21,8 @@ TestSuite(walking, .timeout = 60);
 namespace {
 
 // A wheel with a timer for each edge, three for the most part, on all levels and beyond.
-struct full {
-    explicit full(jiffies start) : wheel(start), all(support::probes(3 * edges.size() + 1)) {
+struct filled {
+    explicit filled(jiffies start) : wheel(start), all(support::probes(3 * edges.size() + 1)) {
         for (std::size_t i = 0; i + 1 < all.size(); ++i) wheel.arm_after(all[i]->t, edges[i / 3]);
         wheel.arm_at(all.back()->t, tvec::never);
     }
@@ -35,7 +35,7 @@ struct full {
     std::vector<std::unique_ptr<probe>> all;
 };
 
-std::unique_ptr<probe>& holder_of(full& f, const tvec::timer& t) {
+std::unique_ptr<probe>& holder_of(filled& f, const tvec::timer& t) {
     return *std::find_if(f.all.begin(), f.all.end(), [&](auto& p) { return p && &p->t == &t; });
 }
 
@@ -43,7 +43,7 @@ std::unique_ptr<probe>& holder_of(full& f, const tvec::timer& t) {
 
 Test(walking, shows_each_pending_timer_once) {
     for (const jiffies start : support::starts()) {
-        full f(start);
+        filled f(start);
         for (std::size_t i = 0; i < f.all.size(); i += 4) f.all[i]->t.cancel();
         std::vector<const tvec::timer*> shown;
         const auto note = [&](const tvec::timer& t) { shown.push_back(&t); };
@@ -64,7 +64,7 @@ Test(walking, of_an_empty_wheel_shows_nothing_and_comes_to_its_end) {
 }
 
 Test(walking, ends_where_the_visitor_says_so_and_tells) {
-    full f(77);
+    filled f(77);
     for (std::size_t most = 1; most <= f.all.size(); ++most) {
         std::size_t shown = 0;
         REQUIRE(!f.wheel.for_each_pending([&](tvec::timer&) { return ++shown < most; }));
@@ -84,7 +84,7 @@ Test(walking, on_a_const_wheel_is_to_look_only) {
 
 Test(walking, the_visitor_may_cancel_what_it_is_shown) {
     for (const jiffies start : support::starts()) {
-        full f(start);
+        filled f(start);
         std::size_t cancelled = 0;
         f.wheel.for_each_pending([&](tvec::timer& t) { cancelled += t.cancel(); });
         REQUIRE_EQ(cancelled, f.all.size());
@@ -94,7 +94,7 @@ Test(walking, the_visitor_may_cancel_what_it_is_shown) {
 }
 
 Test(walking, does_not_show_what_the_visitor_has_cancelled) {
-    full f(0);
+    filled f(0);
     std::size_t shown = 0;
     f.wheel.for_each_pending([&](tvec::timer& t) {
         ++shown;
@@ -107,7 +107,7 @@ Test(walking, does_not_show_what_the_visitor_has_cancelled) {
 
 Test(walking, the_visitor_may_unlink_or_destroy_what_it_is_shown) {
     for (const jiffies start : support::starts()) {
-        full f(start);
+        filled f(start);
         std::size_t shown = 0, kept = 0;
         REQUIRE(f.wheel.for_each_pending([&](tvec::timer& t) {
             switch (++shown % 3) {
@@ -142,7 +142,7 @@ Test(walking, the_visitor_may_move_what_it_is_shown) {
 Test(walking, the_visitor_may_arm_what_it_is_shown) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : {jiffies{1}, jiffies{300}, jiffies{1} << 35}) {
-            full f(start);
+            filled f(start);
             std::size_t shown = 0;
             f.wheel.for_each_pending([&](tvec::timer& t) {
                 ++shown;
@@ -191,7 +191,7 @@ Test(walking, in_the_visitor_of_drain_shows_what_that_has_armed) {
 }
 
 Test(walking, a_visitor_that_throws_ends_it_and_changes_nothing) {
-    full f(3);
+    filled f(3);
     try {
         f.wheel.for_each_pending([](tvec::timer&) { throw std::runtime_error("visitor"); });
         CHECK(false);

@@ -10,6 +10,7 @@
 
 using support::jiffies;
 using support::probe;
+using support::row;
 using tvec::timer_wheel;
 using due_callback = timer_wheel::due_callback;
 
@@ -25,18 +26,6 @@ struct wants {
         return --left > 0;
     }
     std::size_t left;
-};
-
-// Twenty timers of one tick, and the order in which they fire.
-struct row {
-    row(timer_wheel& wheel, jiffies at) : all(support::probes(20)) {
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            all[i]->then = [this, i](timer_wheel&) { order.push_back(i); };
-            wheel.arm_at(all[i]->t, at);
-        }
-    }
-    std::vector<std::unique_ptr<probe>> all;
-    std::vector<std::size_t> order;
 };
 
 bool advance_throws(timer_wheel& wheel, jiffies until, auto watch) {
@@ -75,7 +64,7 @@ Test(watching, the_watch_is_around_every_callback) {
 Test(watching, a_watch_that_wants_no_more_ends_the_call_and_the_rest_is_due) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
-        row r(wheel, start + 50);
+        row r(wheel, 20, start + 50);
         const auto done = wheel.advance_watched(start + 90, wants(4));
         REQUIRE_EQ(done.fired, 4);
         REQUIRE(!done.caught_up);
@@ -89,7 +78,7 @@ Test(watching, a_watch_that_wants_no_more_ends_the_call_and_the_rest_is_due) {
 
 Test(watching, does_not_change_the_order) {
     timer_wheel plain, watched;
-    row a(plain, 700), b(watched, 700);
+    row a(plain, 20, 700), b(watched, 20, 700);
     plain.advance(700);
     while (!watched.advance_watched(700, wants(3)).caught_up) {
     }
@@ -98,7 +87,7 @@ Test(watching, does_not_change_the_order) {
 
 Test(watching, what_a_watch_has_left_may_be_cancelled_and_comes_before_later_ticks) {
     timer_wheel wheel;
-    row r(wheel, 50);
+    row r(wheel, 20, 50);
     probe later;
     wheel.arm_at(later.t, 51);
     wheel.advance_watched(90, wants(4));
@@ -110,7 +99,7 @@ Test(watching, what_a_watch_has_left_may_be_cancelled_and_comes_before_later_tic
 
 Test(watching, the_last_timer_that_is_due_may_be_the_last_that_is_wanted) {
     timer_wheel wheel;
-    row r(wheel, 50);
+    row r(wheel, 20, 50);
     CHECK(wheel.advance_watched(50, wants(20)).caught_up);
     CHECK_EQ(wheel.now(), 50);
     CHECK_EQ(check(wheel), "");
@@ -118,7 +107,7 @@ Test(watching, the_last_timer_that_is_due_may_be_the_last_that_is_wanted) {
 
 Test(watching, a_watch_and_a_budget_end_the_call_whichever_is_first) {
     timer_wheel wheel;
-    row r(wheel, 50);
+    row r(wheel, 20, 50);
     CHECK_EQ(wheel.advance_watched(50, wants(9), 3).fired, 3);
     CHECK_EQ(wheel.advance_watched(50, wants(3), 9).fired, 3);
     CHECK_EQ(wheel.advance_watched(50, wants(100), 100).fired, 14);
@@ -135,7 +124,7 @@ Test(watching, sees_nothing_where_nothing_is_due) {
 
 Test(watching, what_a_watch_or_a_callback_throws_passes_through) {
     timer_wheel wheel;
-    row r(wheel, 50);
+    row r(wheel, 20, 50);
     const auto throwing = [](const due_callback& fire) {
         fire();
         throw std::runtime_error("watch");
@@ -176,7 +165,7 @@ Test(watching, a_timer_may_be_gone_after_its_callback) {
 
 Test(watching, the_watch_may_be_const_and_keeps_what_it_counts) {
     timer_wheel wheel;
-    row r(wheel, 50);
+    row r(wheel, 20, 50);
     wants three(3);
     wheel.advance_watched(50, three);
     CHECK_EQ(three.left, 0);

@@ -42,6 +42,18 @@ inline std::size_t count_fired(const std::vector<std::unique_ptr<probe>>& all) {
     return fired;
 }
 
+// Timers of one tick, and the order in which they fire.
+struct row {
+    row(tvec::timer_wheel& wheel, std::size_t n, jiffies at) : all(probes(n)) {
+        for (std::size_t i = 0; i < n; ++i) {
+            all[i]->then = [this, i](tvec::timer_wheel&) { order.push_back(i); };
+            wheel.arm_at(all[i]->t, at);
+        }
+    }
+    std::vector<std::unique_ptr<probe>> all;
+    std::vector<std::size_t> order;
+};
+
 inline std::uint64_t visits(const tvec::timer_wheel& wheel) {
     return wheel.count().fired + wheel.count().moved + wheel.count().dropped;
 }
