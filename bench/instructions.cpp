@@ -1,6 +1,6 @@
-// Repeats one operation of the wheel, for callgrind to count its instructions: scripts/instructions
-// runs it twice, and what differs is the operation's.
-#include <cstdlib>
+// Repeats operations of the wheel, for callgrind to count their instructions: scripts/instructions
+// has it count from each call of `counted` to its end.
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,37 +33,35 @@ std::vector<std::string> all_names() {
 options parse(int argc, char** argv) {
     options o;
     example::command_line line{
-        "Repeats one operation of the wheel, for callgrind to count its instructions.",
+        "Repeats operations of the wheel, for callgrind to count their instructions.",
         "instructions"};
-    line.add_choice("operation", o.operation, all_names(), "what to do");
+    line.add_choice("operation", o.operation, all_names(), "what to do (all in turn)");
     line.add_number("--times", o.times, 1, timers, "how often, on as many timers");
     line.add_flag("--list", o.list, "list the operations");
     line.add_flag("--compiler", o.compiler, "say which compiler built this, and how");
-    line.add_rule([&o] {
-        return o.operation.empty() == (o.list || o.compiler)
-                   ? ""
-                   : "an operation is needed, or --list or --compiler";
-    });
     line.parse_or_exit(argc, argv);
     return o;
 }
 
-// The set-up is the same however often the operation is done, and nothing is torn down, so that
-// the count grows by the operation alone.
-template <class Exercise> void repeat_if_it_has(const options& o, const plan& p) {
+// Callgrind writes what it has counted before and after.
+[[gnu::noinline]] void counted(const std::function<void()>& run) {
+    run();
+    asm volatile("");  // it ends here: no jump into `run`
+}
+
+template <class Exercise> void repeat_those_of(const options& o, const plan& p) {
     for (const auto& e : Exercise::all) {
-        if (e.name != o.operation) continue;
-        auto* const wheel = new Exercise(p);
-        (wheel->*e.prepare)();
-        (wheel->*e.run)(o.times);
-        std::_Exit(0);
+        if (!o.operation.empty() && e.name != o.operation) continue;
+        const auto exercise = std::make_unique<Exercise>(p);
+        (*exercise.*e.prepare)();
+        counted([&] { (*exercise.*e.run)(o.times); });
     }
 }
 
 void repeat(const options& o) {
     const plan p(timers);
-    repeat_if_it_has<exercise>(o, p);
-    repeat_if_it_has<exercise_in_c>(o, p);
+    repeat_those_of<exercise>(o, p);
+    repeat_those_of<exercise_in_c>(o, p);
 }
 
 }  // namespace
@@ -71,10 +69,12 @@ void repeat(const options& o) {
 int main(int argc, char** argv) {
     return example::run_program("instructions", [&] {
         const options o = parse(argc, argv);
-        if (o.compiler) fmt::print("{} {}\n", compiler(), BENCH_FLAGS);
-        if (o.list)
-            for (const std::string& name : all_names()) fmt::print("{}\n", name);
-        if (!o.operation.empty()) repeat(o);
+        if (o.compiler)
+            fmt::print("{} {}\n", compiler(), BENCH_FLAGS);
+        else if (o.list)
+            fmt::print("{}\n", fmt::join(all_names(), "\n"));
+        else
+            repeat(o);
         return 0;
     });
 }
