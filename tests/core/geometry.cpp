@@ -3,6 +3,7 @@
 #include <random>
 
 #include "support/check.hpp"
+#include "support/environment.hpp"
 #include "support/starts.hpp"
 #include "tvec/geometry.hpp"
 
@@ -126,10 +127,10 @@ Test(geometry, a_delay_knows_the_last_chain_of_its_slot) {
 Test(geometry, a_slot_is_visited_no_later_than_what_goes_there_is_due) {  // T27, T28
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) is_sound(start, delay);
-    for (jiffies now = 0; now < 1'024; ++now)
+    for (jiffies now = 0; now < support::scaled(1'024); ++now)
         for (jiffies delay = 1; delay < 2'048; ++delay) is_sound(now, delay);
     std::mt19937_64 random(11);
-    for (int i = 0; i < 1'000'000; ++i)
+    for (std::size_t i = support::scaled(1'000'000); i > 0; --i)
         is_sound(random() >> (2 + random() % 60), 1 + (random() >> (2 + random() % 60)));
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/environment.hpp"
 #include "tvec/detail/core/levels.hpp"
 
 using namespace tvec::detail;
@@ -341,8 +342,9 @@ unsigned next_by_search(const levels& all, unsigned level, jiffies tick) {
 }  // namespace
 
 Test(rooms, the_next_of_many_occupied_slots_is_found_wherever_they_are) {
+    const std::size_t rounds = support::scaled(300);
     std::mt19937_64 random(5);
-    for (int round = 0; round < 300; ++round) {
+    for (std::size_t round = 0; round < rounds; ++round) {
         levels all(owner);
         std::vector<node> links(1 + random() % 12);
         for (node& l : links) {

@@ -28,7 +28,7 @@ TestSuite(spikes, .timeout = 300);
 namespace {
 
 constexpr std::size_t chunk = 64;
-const std::size_t million = support::crowd_of(1'000'000);
+const std::size_t million = support::scaled(1'000'000);
 constexpr jiffies lap = jiffies{1} << 32;  // of the wheel
 
 // Timers whose deadlines lie anywhere between two delays.

@@ -12,9 +12,9 @@ inline std::uint64_t from_environment(const char* name, std::uint64_t otherwise)
     return value ? std::strtoull(value, nullptr, 0) : otherwise;
 }
 
-// How many timers a crowd of `n` has: fewer where each access takes long.
-inline std::size_t crowd_of(std::size_t n) {
-    return n * from_environment("TVEC_CROWD_PERCENT", 100) / 100;
+// Of `n` timers or repetitions, as many as a test takes: fewer where each access takes long.
+inline std::size_t scaled(std::size_t n) {
+    return n * from_environment("TVEC_PERCENT", 100) / 100;
 }
 
 }  // namespace support
