@@ -267,7 +267,7 @@ bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
     const unsigned s = geometry::slot_before(level, entry);
     if (!levels_.occupied(s)) return true;
     const pace& to = pace_[level] = pace_of(level, entry);
-    const std::uint64_t due = to.due(levels_.at_most(s), now_);
+    const auto due = static_cast<std::size_t>(to.due(levels_.at_most(s), now_));
     if (due != 0) cascade(s, due, current);
     return levels_.at_most(s) <= (entry - now_) * to.rate;
 }
