@@ -13,8 +13,6 @@ inline std::uint64_t from_environment(const char* name, std::uint64_t otherwise)
 }
 
 // Of `n` timers or repetitions, as many as a test takes: fewer where each access takes long.
-inline std::size_t scaled(std::size_t n) {
-    return n * from_environment("TVEC_PERCENT", 100) / 100;
-}
+inline std::size_t scaled(std::size_t n) { return n * from_environment("TVEC_PERCENT", 100) / 100; }
 
 }  // namespace support
