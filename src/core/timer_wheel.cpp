@@ -240,8 +240,7 @@ bool timer_wheel::is_idle(const timer& t) noexcept {
     return idle;
 }
 
-/// Moves up to `most` timers of slot `s` down. Returns whether that is done, or the slot empty: if
-/// not, the budget has run out.
+/// Moves up to `most` timers of slot `s` down. Returns whether the slot is empty now.
 bool timer_wheel::cascade(unsigned s, std::size_t most, turn& current) noexcept {
     const auto move = [this](detail::link& l) {
         if (!is_idle(timer::of(l))) place_below(timer::of(l));
@@ -249,7 +248,7 @@ bool timer_wheel::cascade(unsigned s, std::size_t most, turn& current) noexcept 
     const std::size_t moved =
         levels_[s].pop_each(std::min(most, current.budget), levels_.owner(), move);
     current.budget -= moved;
-    return levels_.settle_if_empty(s) || moved == most;
+    return levels_.settle_if_empty(s);
 }
 
 /// Does what has to be done by now to empty the slots that come next, and looks ahead. Returns
@@ -275,7 +274,7 @@ bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
 /// Ends a call that has run all ticks: empties ahead if it is time, and notes what comes next.
 bool timer_wheel::settle(turn& current) noexcept {
     if (now_ >= next_burst_ && !empty_ahead(current)) return false;
-    const jiffies visit = std::min(next_in_root(), upper_visit_);
+    const jiffies visit = next_in_root();  // those above are no sooner than the bursts before them
     wake_ = std::min(visit, must_burst_);
     quiet_ = std::min(visit, std::max(next_burst_, now_ + 1));
     return true;
@@ -361,7 +360,7 @@ void timer_wheel::foresee(unsigned level, jiffies entry) noexcept {
 jiffies timer_wheel::wakeup_while_running() noexcept {
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_[s].empty()) return now_;
-    return std::min({next_in_root(), upper_visit_, std::max(must_burst_, now_ + 1)});
+    return std::min(next_in_root(), std::max(must_burst_, now_ + 1));
 }
 
 /// What is armed for the past is due at its visit.

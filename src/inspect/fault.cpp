@@ -39,8 +39,11 @@ private:
         if (left_over()) return {};
         if (w.quiet_ <= w.now_)
             return say("quiet ", w.quiet_, " not after now ", w.now_, ": no tick would be idle");
-        if (w.wake_ > w.upper_visit_)
-            return say("wake ", w.wake_, " after the upper levels' visit ", w.upper_visit_);
+        if (w.must_burst_ > w.upper_visit_)
+            return say("the burst that must be at ", w.must_burst_,
+                       " after the upper levels' visit ", w.upper_visit_);
+        if (w.quiet_ > std::max(w.next_burst_, w.now_ + 1))
+            return say("quiet ", w.quiet_, " after the burst that may be at ", w.next_burst_);
         if (w.wake_ > w.must_burst_)
             return say("wake ", w.wake_, " after the burst that must be at ", w.must_burst_);
         return {};

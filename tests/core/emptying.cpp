@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -89,6 +90,37 @@ Test(emptying, by_a_loop_that_is_awake_leaves_the_ticks_before_it_begins_idle) {
     s.wheel.advance(entry - 256);
     CHECK_LE(entry - 10 * 8 + 1, s.wheel.*member(support::of_wheel::quiet{}));
     CHECK_LE(s.wheel.*member(support::of_wheel::quiet{}), entry - 9 * 8);
+}
+
+Test(emptying, leaves_ticks_idle_again_when_it_is_over) {
+    crowded_slot s(1, 10 * chunk);
+    s.wheel.advance(entry);
+    CHECK_EQ(s.wheel.*member(support::of_wheel::quiet{}), s.due);
+}
+
+Test(emptying, begins_as_early_after_a_drain_that_threw) {
+    crowded_slot s(1, 10 * chunk);
+    cr_assert_throw(s.wheel.drain([](tvec::timer&) { throw std::runtime_error("enough"); }),
+                    std::runtime_error);
+    CHECK_LE(s.wheel.*member(support::of_wheel::quiet{}), entry - 9 * 8);
+}
+
+Test(emptying, tells_a_callback_when_it_has_to_begin) {
+    crowded_slot s(2, 10 * chunk);
+    jiffies told = 0;
+    probe p([&](timer_wheel& w) { told = *w.next_wakeup(); });
+    s.wheel.arm_at(p.t, entry - 100);
+    s.wheel.advance(entry - 100);
+    CHECK_EQ(told, entry - 9);
+}
+
+Test(emptying, that_is_late_is_to_go_on_after_the_tick_of_a_callback) {
+    crowded_slot s(2, 10 * chunk);
+    jiffies told = 0;
+    probe p([&](timer_wheel& w) { told = *w.next_wakeup(); });
+    s.wheel.arm_at(p.t, entry - 3);
+    s.wheel.advance(entry - 3);
+    CHECK_EQ(told, entry - 2);
 }
 
 Test(emptying, wakes_a_sleeper_when_a_slot_has_to_begin_and_once_for_each_chunk) {

@@ -221,7 +221,8 @@ Test(checking, finds_an_upper_visit_that_would_be_missed) {
         CHECK_EQ(wheel.next_wakeup(), visit);
         CHECK(
             mentions(fault_with(wheel, of_wheel::upper_visit{}, visit + 1), "after that of slot"));
-        CHECK(mentions(fault_with(wheel, of_wheel::wake{}, visit + 1), "after the upper levels'"));
+        CHECK(mentions(fault_with(wheel, of_wheel::must_burst{}, visit + 1),
+                       "after the upper levels' visit"));
     }
 }
 
@@ -245,6 +246,7 @@ Test(checking, finds_a_slot_that_would_not_be_emptied_in_time) {
     const jiffies burst = c.entry - 9;
     CHECK(
         mentions(fault_with(c.wheel, of_wheel::wake{}, burst + 1), "after the burst that must be"));
+    CHECK(mentions(fault_with(c.wheel, of_wheel::quiet{}, burst), "after the burst that may be"));
     c.wheel.*member(of_wheel::wake{}) = burst + 1;
     CHECK(mentions(fault_with(c.wheel, of_wheel::must_burst{}, burst + 1),
                    "is too late for the 640"));
