@@ -263,6 +263,17 @@ Test(checking, finds_more_timers_in_a_slot_than_can_leave_it_in_time) {
     CHECK(mentions(check(c.wheel), "8 ticks before it has to be empty at 64 a tick"));
 }
 
+Test(checking, finds_one_timer_more_than_can_leave_a_slot_in_time) {
+    crowded c;
+    tvec::timer one_more;
+    c.wheel.arm_at(one_more, c.entry + 100);
+    c.wheel.*member(of_wheel::now{}) = c.entry - 10;
+    c.wheel.*member(of_wheel::quiet{}) = c.entry - 9;
+    c.wheel.*member(of_wheel::wake{}) = c.entry - 9;
+    c.wheel.*member(of_wheel::must_burst{}) = c.entry - 9;
+    CHECK(mentions(check(c.wheel), "641 timers are left in slot"));
+}
+
 Test(checking, leaves_a_budget_what_it_has_put_off) {
     crowded c;
     CHECK(!c.wheel.advance(c.entry - 1, 10).caught_up);
