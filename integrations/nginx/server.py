@@ -11,7 +11,7 @@ PATIENCE = 30  # seconds, for what takes a moment
 
 CONFIGURATION = """
 pid nginx.pid;
-error_log error.log;
+error_log stderr alert;
 worker_processes 1;
 %(main)s
 events { worker_connections 10000; }
@@ -62,7 +62,7 @@ class Nginx:
         self.folder.chmod(0o755)  # workers are nobody, if it is root who starts this
         (self.folder / "nginx.conf").write_text(self.text, encoding="utf-8")
         self.process = subprocess.Popen(
-            [*self.words, "-p", self.folder, "-c", "nginx.conf", "-e", "error.log", "-g", "daemon off;"],
+            [*self.words, "-p", self.folder, "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off;"],
             stdin=subprocess.DEVNULL)
         wait_until(self.answers, "its first answer")
         return self
@@ -78,7 +78,7 @@ class Nginx:
     def answers(self):
         """Whether anybody listens."""
         if self.process.poll() is not None:
-            raise RuntimeError(f"nginx ended: {(self.folder / 'error.log').read_text()}")
+            raise RuntimeError(f"{self.words[-1]} ended with {self.process.returncode}")
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 

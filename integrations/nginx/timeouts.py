@@ -199,7 +199,7 @@ def neighbours():
 
 def show(cases, names, found):
     print("| timeout | ms | " + " | ".join(f"{name}: ms beyond it" for name in names) + " |")
-    print("|---|--:" * 1 + "|--:" * len(names) + "|")
+    print("|---|--:" + "|--:" * len(names) + "|")
     for row, (what, nominal, _) in enumerate(cases):
         cells = [f"{found[name][row][0]:.1f} to {found[name][row][1]:.1f}" for name in names]
         print(f"| {what} | {nominal} | " + " | ".join(cells) + " |")
@@ -227,4 +227,7 @@ async def main(builds):
 if __name__ == "__main__":
     if len(sys.argv) < 2 or not all("=" in word for word in sys.argv[1:]):
         sys.exit(__doc__.strip().splitlines()[-1])
-    asyncio.run(main(dict(word.split("=", 1) for word in sys.argv[1:])))
+    try:
+        asyncio.run(main(dict(word.split("=", 1) for word in sys.argv[1:])))
+    except (OSError, RuntimeError, TimeoutError) as fault:
+        sys.exit(f"timeouts: {fault!r}")

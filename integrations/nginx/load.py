@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Loads builds of nginx in turns, with wrk on connections that are kept alive, and prints requests per
+second and what part of the worker's time (perf) and instructions (callgrind) goes into timers. An
+instruction counts by the source file that it was compiled from, wherever it was inlined. Fails if the
+last build's share of instructions is over a fifth of the first's.
+
+usage: load.py NAME=NGINX...
+"""
+
+import collections
+import math
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from server import Nginx
+
+ROUNDS = 3
+SECONDS = 8
+CONNECTIONS = (1000, 4000)
+INSTRUCTIONS = 1000  # connections for callgrind, which is fifty times as slow
+LIMIT = "worker_rlimit_nofile 12000;"
+HTTP = "keepalive_requests 100000000; keepalive_timeout 75s;"
+
+# nginx's and the shim's; all that is C++ is tvec's.
+OF_TIMERS = re.compile(r"(ngx_event_timer\.[ch]|ngx_rbtree\.[ch]|tvec\.h|\.[ch]pp|/c\+\+/.*)$")
+
+Run = collections.namedtuple("Run", "rate cpu share samples")
+
+
+def load(server, connections, seconds):
+    """Starts wrk on it."""
+    return subprocess.Popen(
+        ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s",
+         f"http://127.0.0.1:{server.port}/hello"], stdout=subprocess.PIPE, text=True)
+
+
+def finish(loading):
+    """Waits for wrk, which has to have had nothing but answers."""
+    said, _ = loading.communicate()
+    if loading.returncode or (fault := re.search("Socket errors.*|Non-2xx.*", said)):
+        raise RuntimeError(f"wrk: {fault[0] if not loading.returncode else said}")
+
+
+def call(*words, **more):
+    """What a program prints."""
+    return subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, **more).stdout
+
+
+def cpu_of(worker):
+    """Seconds that it has run."""
+    fields = pathlib.Path(f"/proc/{worker}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def sample(worker, recorded):
+    """Looks where it is, 4000 times a second that it runs, if perf can do so on this machine."""
+    sleeping = ["sleep", str(SECONDS)]
+    try:
+        call("perf", "record", "-q", "-e", "cpu-clock", "-F", "4000", "-p", worker, "-o", recorded,
+             "--", *sleeping)
+    except (OSError, subprocess.CalledProcessError):
+        call(*sleeping)
+
+
+def share_by_perf(binary, recorded):
+    """The share of samples that lie in timers, and how many samples there are."""
+    if not os.path.exists(recorded):
+        return math.nan, 0
+    said = call("perf", "script", "-i", recorded, "-F", "ip")
+    counts = collections.Counter(int(word, 16) for word in said.split())
+    own = [address for address in counts if address < 1 << 40]  # not libraries, not the kernel
+    lines = call("addr2line", "-e", binary, input="\n".join(map(hex, own))).splitlines()
+    files = [re.sub(r":[\d?]+( \(.*\))?$", "", line) for line in lines]
+    of_timers = sum(counts[address] for address, file in zip(own, files) if OF_TIMERS.search(file))
+    return of_timers / counts.total(), counts.total()
+
+
+def run(binary, connections):
+    """One run under load, sampled while it lasts."""
+    with Nginx(binary, main=LIMIT, http=HTTP) as server, tempfile.TemporaryDirectory() as folder:
+        worker, = server.workers()
+        loading = load(server, connections, SECONDS + 2)
+        time.sleep(1)
+        recorded = f"{folder}/perf.data"
+        requests, cpu, start = server.requests(), cpu_of(worker), time.monotonic()
+        sample(worker, recorded)
+        requests, cpu = server.requests() - requests, cpu_of(worker) - cpu
+        rate = requests / (time.monotonic() - start)
+        finish(loading)
+        return Run(rate, cpu / requests * 1e6, *share_by_perf(binary, recorded))
+
+
+def instructions(binary):
+    """Instructions for each request, and those of timers, by callgrind: of the event loop, when all
+    connections are there."""
+    with tempfile.TemporaryDirectory() as folder:
+        counted = f"{folder}/callgrind"
+        with Nginx(binary, main=LIMIT + "master_process off;", http=HTTP,
+                   before=["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={counted}",
+                           "--toggle-collect=ngx_process_events_and_timers"]) as server:
+            loading = load(server, INSTRUCTIONS, 3 * SECONDS)
+            time.sleep(SECONDS)
+            call("callgrind_control", "--zero", str(server.process.pid))
+            before = server.requests()
+            time.sleep(SECONDS)
+            requests = server.requests() - before
+            call("callgrind_control", "--dump", str(server.process.pid))
+            finish(loading)
+        total, of_timers = instructions_in(f"{counted}.1")
+        return total / requests, of_timers / requests
+
+
+def instructions_in(counted):
+    """All, and those of timers."""
+    said = call("callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no", counted)
+    said = re.sub(r"(?<=\d),(?=\d)", "", said)
+    total = int(re.search(r"(\d+)\s+PROGRAM TOTALS", said)[1])
+    of_files = re.findall(r"^\s*(\d+)\s+([^\s:]+):\S", said, re.MULTILINE)
+    return total, sum(int(n) for n, file in of_files if OF_TIMERS.search(file))
+
+
+def show_loads(builds):
+    print(f"Medians of {ROUNDS} runs of {SECONDS} s, the builds in turns:\n")
+    print("| connections | build | requests/s | µs of CPU a request | timers' share of CPU | samples |")
+    print("|--:|---|--:|--:|--:|--:|")
+    for connections in CONNECTIONS:
+        runs = collections.defaultdict(list)
+        for _ in range(ROUNDS):
+            for name, binary in builds.items():
+                runs[name].append(run(binary, connections))
+        for name, those in runs.items():
+            rate, cpu, share, _ = (statistics.median(column) for column in zip(*those))
+            samples = sum(each.samples for each in those)
+            print(f"| {connections} | {name} | {rate:.0f} | {cpu:.2f} | {share:.2%} | {samples} |",
+                  flush=True)
+
+
+def show_instructions(builds):
+    """Prints them; returns the shares of timers."""
+    print(f"\nInstructions of the event loop, {INSTRUCTIONS} connections:\n")
+    print("| build | a request | of them timers | share |")
+    print("|---|--:|--:|--:|")
+    shares = []
+    for name, binary in builds.items():
+        total, of_timers = instructions(binary)
+        shares.append(of_timers / total)
+        print(f"| {name} | {total:.0f} | {of_timers:.0f} | {shares[-1]:.2%} |", flush=True)
+    return shares
+
+
+def main():
+    if len(sys.argv) < 2 or not all("=" in word for word in sys.argv[1:]):
+        sys.exit(__doc__.strip().splitlines()[-1])
+    builds = dict(word.split("=", 1) for word in sys.argv[1:])
+    try:
+        show_loads(builds)
+        shares = show_instructions(builds)
+    except (OSError, RuntimeError, subprocess.CalledProcessError) as fault:
+        sys.exit(f"load: {fault}")
+    if shares[-1] > shares[0] / 5:
+        sys.exit(f"load: {shares[-1]:.2%} is over a fifth of {shares[0]:.2%}")
+
+
+if __name__ == "__main__":
+    main()
