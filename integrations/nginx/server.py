@@ -20,10 +20,14 @@ http {
     client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
     uwsgi_temp_path uwsgi; scgi_temp_path scgi;
     %(http)s
+    upstream itself { server 127.0.0.1:%(port)d; keepalive 1000; keepalive_requests 100000000; }
     server {
         listen 127.0.0.1:%(port)d backlog=8192;
         location = /status { stub_status; }
         location = /hello { return 200 "hello\\n"; }
+        location = /proxied {
+            proxy_pass http://itself/hello; proxy_http_version 1.1; proxy_set_header Connection "";
+        }
         %(server)s
     }
 }
