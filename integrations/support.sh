@@ -56,5 +56,9 @@ install_tvec() {
         -Ddefault_library=static -Ddebug=true -During=disabled >/dev/null
 }
 
-# tvec_flags: what the C compiler needs to use it, to compile and to link.
-tvec_flags() { PKG_CONFIG_PATH=$work/tvec/lib/pkgconfig pkg-config --static --cflags --libs tvec-c; }
+# tvec_flags [OPTION...]: what the C compiler needs to use it; OPTION --cflags, to compile, or --libs, to
+# link (default: both).
+tvec_flags() {
+    [ $# -gt 0 ] || set -- --cflags --libs
+    PKG_CONFIG_PATH=$work/tvec/lib/pkgconfig pkg-config --static "$@" tvec-c
+}

@@ -179,7 +179,7 @@ def main():
         faults = list(show_instructions(builds))
     except (OSError, RuntimeError, subprocess.CalledProcessError) as fault:
         sys.exit(f"load: {fault}")
-    sys.exit("\n".join(faults))
+    sys.exit("\n".join(faults) or 0)
 
 
 if __name__ == "__main__":

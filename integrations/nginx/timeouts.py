@@ -237,7 +237,7 @@ async def main(builds):
     faults = [f"timeouts: {name}: {what}: {least:.1f} to {most:.1f} ms beyond"
               for name, rows in found.items()
               for (what, _, _), (least, most) in zip(CASES, rows) if least < EARLY or most > LATE]
-    sys.exit("\n".join(faults))
+    sys.exit("\n".join(faults) or 0)
 
 
 if __name__ == "__main__":
