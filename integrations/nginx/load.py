@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Loads builds of nginx in turns, with wrk on connections that are kept alive, and prints requests per
-second and what part of the worker's time (perf) and instructions (callgrind) goes into timers. An
-instruction counts by the source file that it was compiled from, wherever it was inlined. Fails if the
-last build's share of instructions is over a fifth of the first's.
+"""Loads builds of nginx in turns, with wrk on connections that are kept alive, and prints requests
+per second and what part of the worker's time (perf) and instructions (callgrind) goes into timers.
+An instruction counts by the source file that it was compiled from, wherever it was inlined. Fails if
+the last build's share of instructions is over a fifth of the first's. Worker and wrk have a
+processor each; where others want them too, start it with `nice -n -10`.
 
 usage: load.py NAME=NGINX...
 """
@@ -21,11 +22,11 @@ import time
 from server import Nginx
 
 ROUNDS = 3
-SECONDS = 8
+SECONDS = 5
 LOADS = (("/hello", 1000), ("/hello", 4000), ("/proxied", 1000))
-HANDLED = {"/hello": 1, "/proxied": 2}  # by nginx for each of wrk's requests: it is proxied to itself
+HANDLED = {"/hello": 1, "/proxied": 2}  # by nginx for each of wrk's requests: proxied to itself
 COUNTED = (("/hello", 1000), ("/proxied", 300))  # by callgrind, which is fifty times as slow
-LIMIT = "worker_rlimit_nofile 12000;"
+WORKER = "worker_rlimit_nofile 12000; worker_cpu_affinity 01;"  # and wrk on the last processor
 HTTP = "keepalive_requests 100000000; keepalive_timeout 75s;"
 
 # nginx's and the shim's; all that is C++ is tvec's.
@@ -37,8 +38,9 @@ Run = collections.namedtuple("Run", "rate cpu share samples")
 def load(server, path, connections, seconds):
     """Starts wrk on it."""
     return subprocess.Popen(
-        ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s",
-         f"http://127.0.0.1:{server.port}{path}"], stdout=subprocess.PIPE, text=True)
+        ["taskset", "-c", str(os.cpu_count() - 1), "wrk", "-t1", f"-c{connections}",
+         f"-d{seconds}s", "--timeout", "60s", f"http://127.0.0.1:{server.port}{path}"],
+        stdout=subprocess.PIPE, text=True)
 
 
 def finish(loading):
@@ -56,7 +58,8 @@ def call(*words, **more):
 
 def cpu_of(worker):
     """Seconds that it has run."""
-    fields = pathlib.Path(f"/proc/{worker}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    said = pathlib.Path(f"/proc/{worker}/stat").read_text(encoding="utf-8")
+    fields = said.rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -85,7 +88,7 @@ def share_by_perf(binary, recorded):
 
 def run(binary, path, connections):
     """One run under load, sampled while it lasts."""
-    with Nginx(binary, main=LIMIT, http=HTTP) as server, tempfile.TemporaryDirectory() as folder:
+    with Nginx(binary, main=WORKER, http=HTTP) as server, tempfile.TemporaryDirectory() as folder:
         worker, = server.workers()
         loading = load(server, path, connections, SECONDS + 2)
         time.sleep(1)
@@ -100,11 +103,11 @@ def run(binary, path, connections):
 
 
 def instructions(binary, path, connections):
-    """Instructions for each of wrk's requests, and those of timers, by callgrind: of the event loop,
-    when all connections are there."""
+    """Instructions for each of wrk's requests, and those of timers, by callgrind: of the event
+    loop, when all connections are there."""
     with tempfile.TemporaryDirectory() as folder:
         counted = f"{folder}/callgrind"
-        with Nginx(binary, main=LIMIT + "master_process off;", http=HTTP,
+        with Nginx(binary, main=WORKER + "master_process off;", http=HTTP,
                    before=["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={counted}",
                            "--toggle-collect=ngx_process_events_and_timers"]) as server:
             loading = load(server, path, connections, 3 * SECONDS)
@@ -120,7 +123,7 @@ def instructions(binary, path, connections):
 def calls_of(function, counted):
     """How often it was called."""
     names, called, calls = {}, None, 0
-    for line in open(counted, encoding="utf-8"):
+    for line in pathlib.Path(counted).read_text(encoding="utf-8").splitlines():
         if named := re.match(r"(c?)fn=(\(\d+\))(?: (.*))?", line):
             names.setdefault(named[2], named[3])
             called = named[2] if named[1] else None

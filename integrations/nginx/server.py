@@ -66,8 +66,8 @@ class Nginx:
         self.folder.chmod(0o755)  # workers are nobody, if it is root who starts this
         (self.folder / "nginx.conf").write_text(self.text, encoding="utf-8")
         self.process = subprocess.Popen(
-            [*self.words, "-p", self.folder, "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off;"],
-            stdin=subprocess.DEVNULL)
+            [*self.words, "-p", self.folder, "-c", "nginx.conf", "-e", "stderr",
+             "-g", "daemon off;"], stdin=subprocess.DEVNULL)
         wait_until(self.answers, "its first answer")
         return self
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how long nginx's timeouts take, on several builds of it at the same time, and prints a
-table. Fails if one ends over 20 ms early, over a second late, or not at all. A little early they may be:
-nginx counts whole milliseconds, and looks at the clock once in a turn of its loop.
+table. Fails if one ends over 20 ms early, over a second late, or not at all. A little early they
+may be: nginx counts whole milliseconds, and looks at the clock once in a turn of its loop.
 
 usage: timeouts.py NAME=NGINX...
 """
@@ -178,7 +178,7 @@ AGAIN = ("client_body_timeout, again after 200 ms", 500, body_again)
 async def measure(port, case):
     """Milliseconds beyond what was configured."""
     _, nominal, act = case
-    await asyncio.sleep(random.random() / 5)
+    await asyncio.sleep(random.random())
     talk = await Talk().open(port)
     try:
         return await asyncio.wait_for(act(talk), PATIENCE) - nominal
