@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from server import Nginx
+from server import Nginx, wait_until
 
 ROUNDS = 3
 SECONDS = 5
@@ -89,7 +89,7 @@ def share_by_perf(binary, recorded):
 def run(binary, path, connections):
     """One run under load, sampled while it lasts."""
     with Nginx(binary, main=WORKER, http=HTTP) as server, tempfile.TemporaryDirectory() as folder:
-        worker, = server.workers()
+        worker, = wait_until(server.workers, "its worker")
         loading = load(server, path, connections, SECONDS + 2)
         time.sleep(1)
         recorded = f"{folder}/perf.data"
