@@ -7,6 +7,7 @@
 BUILD ?= build
 SETUP ?=
 ARGS ?=
+ONLY ?=
 TIME ?= 60
 PREFIX ?= /usr/local
 # Of three tests, two sleep most of their time.
@@ -17,7 +18,7 @@ export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .PHONY: help run test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs soak install dist docs check format hooks bootstrap configure clean
+	bench-programs integrations soak install dist docs check format hooks bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -51,6 +52,9 @@ bench-drivers: ## measure how late each driver wakes its loop, and what that cos
 
 bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
 	@scripts/bench --programs $(ARGS)
+
+integrations: ## servers that people run, stock and on tvec: tests and loads on both; ONLY=nginx for one
+	@integrations/run $(ONLY)
 
 soak: bootstrap ## serve for ten minutes under ASan and ten at full speed; nothing early, lost, or leaked
 	@scripts/soak $(ARGS)

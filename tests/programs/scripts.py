@@ -56,6 +56,24 @@ class Run(Scripts):
             self.assert_says(self.start(*options), "run: (no option )?'?--")
 
 
+class Integrations(Scripts):
+    def test_a_program_that_is_not_there_is_refused(self):
+        self.assert_says(self.refused(SOURCE / "integrations/run", "no_such"),
+                         "integrations: no program 'no_such': there are ")
+
+    def test_a_program_whose_source_cannot_be_had_is_skipped_with_the_reason(self):
+        for program in (SOURCE / "integrations").glob("*/run"):
+            name = program.parent.name
+            folder = self.copy("integrations/support.sh")
+            shutil.copytree(program.parent, folder / "integrations" / name)
+            (folder / "apt-get").write_text("#!/bin/sh\necho E: no network; exit 100\n")
+            (folder / "apt-get").chmod(0o755)
+            done = self.refused(folder / "integrations" / name / "run",
+                                env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+            self.assertEqual((done.returncode, done.stdout), (77, ""), done)
+            self.assertRegex(done.stderr, r"E: no network\nskipped: the source package of .*\n\Z")
+
+
 class Fuzz(Scripts):
     TIMES = ["abc", "-1", "0", "", "1.5", "1 2"]
 
