@@ -243,34 +243,50 @@ void engine::join() {
                 }));
 }
 
-// Takes what is free up to our share of the shards, and gives back what is beyond it.
+// Gives back what is beyond our share of the shards, and looks for more if it is less.
 void engine::share(std::size_t processes) {
     if (stopping_) return;
-    const std::size_t fair = (shards_.size() + processes - 1) / processes;
+    fair_ = (shards_.size() + processes - 1) / processes;
     std::size_t mine = owned();
     for (auto& s : shards_) {
         if (s->mine == 0) continue;
-        if (mine > fair) {
+        if (mine > fair_) {
             --mine;
             give_back(*s);
         } else {
             own(*s);
         }
     }
+    const bool is_seeking = to_try_ > 0;
+    to_try_ = shards_.size();
     // Begins anywhere, lest all processes ask for the same.
-    const auto from = static_cast<std::size_t>(store_.now().time_since_epoch().count());
-    for (std::size_t i = 0; i < shards_.size() && mine < fair; ++i) {
-        shard& s = *shards_[(from + i) % shards_.size()];
+    try_next_ = static_cast<std::size_t>(store_.now().time_since_epoch().count());
+    if (!is_seeking) seek();
+}
+
+// Asks for one shard after the other, until we have our share or all were tried.
+void engine::seek() {
+    for (; to_try_ > 0; --to_try_) {
+        shard& s = *shards_[try_next_++ % shards_.size()];
         if (s.mine != 0) continue;
-        own(s);
-        ++mine;
+        if (stopping_ || owned() >= fair_)
+            to_try_ = 1;  // the last
+        else
+            return own(s);
     }
 }
 
 void engine::own(shard& s) {
-    store_.own(s.number, options_.shard_lease, guarded([this, &s](standing how, epoch e) {
-                   if (how == standing::done) return on_owned(s, e);
-                   if (!store_.traits().shared) arm(beat_, options_.retry);
+    const bool is_sought = s.mine == 0;
+    store_.own(s.number, options_.shard_lease,
+               guarded([this, &s, is_sought](standing how, epoch e) {
+                   if (how == standing::done)
+                       on_owned(s, e);
+                   else if (!store_.traits().shared)
+                       arm(beat_, options_.retry);
+                   if (!is_sought || to_try_ == 0) return;
+                   --to_try_;
+                   seek();
                }));
 }
 
@@ -291,6 +307,7 @@ void engine::fence(shard& s) {
 }
 
 void engine::lose(shard& s) {
+    ++s.term;
     s.mine = 0;
     s.taken.reset();
     s.taking_until.reset();
@@ -352,8 +369,8 @@ void engine::take(shard& s) {
     const time_point until = std::min(now() + options_.horizon, latest_due);
     s.taking_until = until;
     store_.take(s.number, s.mine, s.taken.value_or(place{}), until, limit,
-                guarded([this, &s, limit, e = s.mine](standing how, std::vector<place> got) {
-                    if (e != s.mine) return;
+                guarded([this, &s, limit, term = s.term](standing how, std::vector<place> got) {
+                    if (term != s.term) return;
                     if (how == standing::done) return on_taken(s, limit, std::move(got));
                     if (how == standing::fenced) return fence(s);
                     s.taking_until.reset();
@@ -377,8 +394,8 @@ void engine::sweep(shard& s) {
     arm(s.sweeper, options_.sweep);
     if (s.mine == 0) return;
     store_.take(s.number, s.mine, place{}, std::max(now() - grace, earliest_due), together,
-                guarded([this, &s, e = s.mine](standing how, const std::vector<place>& got) {
-                    if (e != s.mine) return;
+                guarded([this, &s, term = s.term](standing how, const std::vector<place>& got) {
+                    if (term != s.term) return;
                     if (how == standing::done) on_swept(s, got);
                     if (how == standing::fenced) fence(s);
                 }));
@@ -409,8 +426,11 @@ void engine::evict(shard& s) {
         if (t.at == phase::waiting) waiting.push_back(&t);
     if (!s.taken || waiting.size() < 2) return;
     const auto first = waiting.end() - static_cast<std::ptrdiff_t>((waiting.size() + 3) / 4);
-    std::ranges::nth_element(waiting, first, {}, [](const near_timer* t) { return place_of(*t); });
-    s.taken = std::min(*s.taken, place_of(**first));
+    const auto order = [](const near_timer* t) { return place_of(*t); };
+    std::ranges::nth_element(waiting, first, {}, order);
+    const near_timer* const last_kept =
+        *std::ranges::max_element(waiting.begin(), first, {}, order);
+    s.taken = std::min(*s.taken, place_of(*last_kept));
     s.partial = true;
     count_.evicted += static_cast<std::uint64_t>(waiting.end() - first);
     for (auto t = first; t != waiting.end(); ++t) s.near.erase(s.near.find(*(*t)->id));
@@ -496,8 +516,8 @@ bool engine::claim(shard& s) {
         if (const auto t = s.near.find(id); t != s.near.end())
             set_phase(t->second, phase::claiming);
     store_.claim(s.number, s.mine, {options_.claim_lease, options_.attempts}, ids,
-                 guarded([this, &s, ids, e = s.mine](standing how, std::vector<claimed> got) {
-                     if (e == s.mine) on_claims(s, ids, how, std::move(got));
+                 guarded([this, &s, ids, term = s.term](standing how, std::vector<claimed> got) {
+                     if (term == s.term) on_claims(s, ids, how, std::move(got));
                  }));
     return true;
 }

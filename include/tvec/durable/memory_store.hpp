@@ -95,12 +95,16 @@ private:
 ///     tvec::durable::memory_store store(all, "process 1");
 ///
 /// The database must outlive it.
-class TVEC_API memory_store final : public store {
+class TVEC_API memory_store : public store {
 public:
     /// A link. Two of the same name are the same process. `claim_ahead`: see store_traits.
     memory_store(memory_database& all, std::string name, duration claim_ahead = {});
     ~memory_store() override;
 
+    /// Whether something was asked that is not done.
+    bool is_asked() const noexcept { return !requests_.empty(); }
+    /// Whether there are answers or hints.
+    bool has_answers() const noexcept { return !replies_.empty() || !hints_.empty(); }
     /// Lets the database do what was asked first and is not done. Returns whether there was any.
     bool serve();
     /// Calls the completion of what was done first and is not answered, or tells the first hint.

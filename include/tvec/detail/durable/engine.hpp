@@ -182,6 +182,7 @@ private:
         engine& home;
         unsigned number;
         epoch mine = 0;
+        std::uint64_t term = 0;                    // counts what was lost, be it to ourselves
         std::optional<place> taken{};              // what is before or there is in the window
         std::optional<time_point> taking_until{};  // while a take is under way
         bool partial = false;                      // there is more before the horizon, and no room
@@ -209,6 +210,7 @@ private:
     void join();
     void share(std::size_t processes);
     std::size_t owned() const noexcept;
+    void seek();
     void own(shard& s);
     void on_owned(shard& s, epoch e);
     void fence(shard& s);
@@ -257,6 +259,8 @@ private:
     options options_;
     std::vector<std::unique_ptr<shard>> shards_;
     timer beat_{call<&engine::beat_, &engine::join>};
+    std::size_t fair_ = 1;                               // how many shards are our share
+    std::size_t to_try_ = 0, try_next_ = 0;              // of the shards that may be free
     std::optional<std::chrono::microseconds> offset_{};  // of the store's clock to the wheel's
     std::size_t asked_ = 0;
     std::size_t own_asked_ = 0;  // ends, and shards to be given back
