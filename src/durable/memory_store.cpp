@@ -60,9 +60,9 @@ memory_database::put_reply memory_database::put(const record& timer, existing ho
 
 cancel_result memory_database::cancel(const std::string& id) {
     shard& s = of(id);
-    if (s.dead.erase(id) != 0) return cancel_result::had_begun;
     const auto there = s.timers.find(id);
-    if (there == s.timers.end()) return cancel_result::unknown_id;
+    if (there == s.timers.end())
+        return s.dead.erase(id) != 0 ? cancel_result::had_begun : cancel_result::unknown_id;
     const bool has_begun = there->second.attempt != there->second.ended;
     erase(s, id);
     return has_begun ? cancel_result::had_begun : cancel_result::cancelled;

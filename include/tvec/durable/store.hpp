@@ -179,8 +179,8 @@ struct store_listener {
 /// **Time** is the store's. It decides whether a timer is due, and in it leases are counted.
 ///
 /// **A claim is a push-back.** A timer that is claimed is not shown by `take`, and cannot be
-/// claimed, until its lease is over, or (where nobody shares the store) until the store is opened
-/// again. `end` works for the attempt that was claimed last and for no other.
+/// claimed, until its lease is over. Where nobody shares the store its only owner sees to that by
+/// itself. `end` works for the attempt that was claimed last and for no other.
 ///
 /// **Owners.** `take` and `claim` work for the owner of the shard: whoever brings its epoch. All
 /// else may be asked by anybody.
