@@ -100,7 +100,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=8, help="how often it is killed (8)")
     parser.add_argument("--time", type=float, help="seconds, instead of a number of rounds")
     options = parser.parse_args()
-    environment = dict(os.environ, **({"LD_PRELOAD": options.power_cuts} if options.power_cuts else {}))
+    environment = dict(os.environ)
+    environment.setdefault("TSAN_OPTIONS", "halt_on_error=1")  # so that a race is seen, too
+    if options.power_cuts:
+        environment["LD_PRELOAD"] = options.power_cuts
 
     with tempfile.TemporaryDirectory(prefix="tvec-durable-") as name:
         folder, run, begun = pathlib.Path(name), 0, time.monotonic()
