@@ -17,7 +17,7 @@ export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .PHONY: help run run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs soak install dist docs check format hooks bootstrap configure clean
+	bench-programs bench-durable soak install dist docs check format hooks bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -57,6 +57,9 @@ bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: hours
 
 bench-drivers: ## measure how late each driver wakes its loop, and what that costs; 2 minutes
 	@scripts/bench --drivers $(ARGS)
+
+bench-durable: ## measure durable timers beside a table that is written and polled by hand; 2 minutes
+	@scripts/bench --durable $(ARGS)
 
 bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
 	@scripts/bench --programs $(ARGS)
