@@ -193,7 +193,7 @@ double puts_of_tvec(const settings& s, bool in_order) {
     on_tvec t(f.path(), [](const delivery&) {});
     const time_point begin = today() + 1h;
     return per_second(s.puts, [&] {
-        t.put(s.puts, 10'000, [&](std::uint64_t n) {
+        t.put(s.puts, 50'000, [&](std::uint64_t n) {
             return record{id_of(n, in_order), begin + duration(n / 50), body};
         });
     });
