@@ -36,7 +36,7 @@ struct settings {
     std::string folder;
     std::vector<std::string> rows{"puts", "lateness", "recovery", "idle"};
     std::uint64_t puts = 200'000, stored = 1'000'000;
-    unsigned rate = 10'000, seconds = 8, poll_ms = 100, repetitions = 3;
+    unsigned rate = 10'000, seconds = 8, poll_ms = 100, repetitions = 3, days = 365;
 };
 
 const std::string body(64, 'b');
@@ -322,17 +322,17 @@ void measure_idle(const settings& s, const std::string& path) {
 
 void measure_many(const settings& s, bool has_recovery, bool has_idle) {
     const file f(s);
-    const time_point begin = today() + 2min;
+    const time_point begin = today() + 10s;
     {
         on_tvec t(f.path(), [](const delivery&) {});
         t.put(s.stored, 50'000, [&](std::uint64_t n) {
-            const auto year = static_cast<std::uint64_t>(duration(24h * 365).count());
-            return record{id_of(n, true), begin + duration((n * 11400714819323198485ULL) % year),
+            const auto span = static_cast<std::uint64_t>(duration(24h * s.days).count());
+            return record{id_of(n, true), begin + duration((n * 11400714819323198485ULL) % span),
                           body};
         });
     }
     if (has_recovery) {
-        fmt::print("recovery, {} stored over a year: {:.1f} bytes per timer\n", s.stored,
+        fmt::print("recovery, {} stored over {} days: {:.1f} bytes per timer\n", s.stored, s.days,
                    static_cast<double>(f.size()) / static_cast<double>(s.stored));
         for (unsigned i = 0; i < s.repetitions; ++i) {
             std::size_t near = 0;
@@ -371,6 +371,7 @@ settings parse(int argc, char** argv) {
     line.add_number("--seconds", s.seconds, 1, 3'600, "lateness, idle: how long");
     line.add_number("--poll-ms", s.poll_ms, 1, 10'000, "lateness: how often the table is polled");
     line.add_number("--stored", s.stored, 1, 1'000'000'000, "recovery, idle: how many are stored");
+    line.add_number("--days", s.days, 1, 36'500, "recovery: over how many days they are due");
     line.add_number("--repetitions", s.repetitions, 1, 1'000,
                     "puts, lateness, recovery: how often");
     line.parse_or_exit(argc, argv);

@@ -16,8 +16,8 @@ struct sqlite_options {
     /// or only the end of the process.
     bool survives_power_cut = true;
     /// So long before its deadline a timer is claimed, so that writing that does not make it late:
-    /// longer than a sync of the disk takes.
-    duration claim_ahead{30};
+    /// longer than the disk takes, also when it is busy.
+    duration claim_ahead{200};
 };
 
 /// Timers in an SQLite file (WAL). One process has it open at a time, and shares it with nobody.
