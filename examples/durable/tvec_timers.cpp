@@ -15,7 +15,6 @@
 
 namespace {
 
-using namespace std::chrono_literals;
 using namespace tvec::durable;
 
 constexpr std::size_t page = 1'000;
@@ -31,7 +30,7 @@ struct settings {
 template <class... Answer, class Ask> std::tuple<Answer...> answer_to(store& s, Ask ask) {
     std::optional<std::tuple<Answer...>> got;
     ask(store::completion<Answer...>([&](Answer... a) { got.emplace(std::move(a)...); }));
-    const auto limit = std::chrono::steady_clock::now() + 10s;
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!got) {
         if (std::chrono::steady_clock::now() > limit)
             throw std::runtime_error("the store does not answer");

@@ -88,12 +88,13 @@ engine::engine(timer_wheel& wheel, pace p, store& from, handler h, options o)
       options_(std::move(o)) {
     for (unsigned n = 0; n < from.traits().shards; ++n)
         shards_.push_back(std::make_unique<shard>(*this, n));
-    from.listen(
-        {guarded([this](unsigned n, std::string id, time_point due) { on_hint(n, id, due); }),
-         guarded([this] {
-             for (auto& s : shards_) lose(*s);
-             join();
-         })});
+    from.listen({guarded([this](unsigned n, const std::string& id, time_point due) {
+                     on_hint(n, id, due);
+                 }),
+                 guarded([this] {
+                     for (auto& s : shards_) lose(*s);
+                     join();
+                 })});
     join();
 }
 
@@ -166,12 +167,10 @@ void engine::on_put(put_result r, const place& p) {
     }
 }
 
-refusal engine::cancel(std::string id, completion<cancel_result> then) {
+refusal engine::cancel(const std::string& id, completion<cancel_result> then) {
     if (const refusal fault = fault_of_id(id); fault != refusal::none) return refuse(fault);
     if (const refusal full = admit(1); full != refusal::none) return full;
-    std::string asked = id;
-    store_.cancel(std::move(asked),
-                  answering<cancel_result>(1, std::move(then), [this, id](cancel_result& r) {
+    store_.cancel(id, answering<cancel_result>(1, std::move(then), [this, id](cancel_result& r) {
                       r = on_cancelled(id, r);
                   }));
     return refusal::none;
@@ -211,12 +210,11 @@ refusal engine::count(completion<standing, totals> then) {
     return refusal::none;
 }
 
-refusal engine::revive(std::string id, time_point due, completion<revive_result> then) {
+refusal engine::revive(const std::string& id, time_point due, completion<revive_result> then) {
     if (const refusal fault = fault_of_id(id); fault != refusal::none) return refuse(fault);
     if (!in_range(due)) return refuse(refusal::bad_due);
     if (const refusal full = admit(1); full != refusal::none) return full;
-    std::string asked = id;
-    store_.revive(std::move(asked), due,
+    store_.revive(id, due,
                   answering<revive_result>(1, std::move(then), [this, id, due](revive_result r) {
                       if (r == revive_result::put_back) on_known(of(id), id, due);
                   }));

@@ -29,7 +29,7 @@ using epoch = std::uint64_t;
 /// What every store takes. What lies outside is refused before it is sent.
 /// @{
 inline constexpr std::size_t longest_id = 255;                          ///< bytes; at least one
-inline constexpr std::size_t largest_body = 1024 * 1024;                ///< bytes
+inline constexpr std::size_t largest_body = 1'048'576;                  ///< bytes: 1 MiB
 inline constexpr time_point earliest_due{};                             ///< the beginning of 1970
 inline constexpr time_point latest_due{duration(253'402'300'799'999)};  ///< the end of 9999
 /// @}

@@ -89,7 +89,7 @@ public:
                     completion<std::vector<put_result>> then = {});
 
     /// Takes a timer away, whether it waits, is being delivered or is dead.
-    refusal cancel(std::string id, completion<cancel_result> then = {});
+    refusal cancel(const std::string& id, completion<cancel_result> then = {});
 
     /// Ends a delivery. A timer with a period comes again at the first beat after now, else it is
     /// gone. `then` is told whether the attempt was the current one. Never refused while a delivery
@@ -113,7 +113,7 @@ public:
     refusal count(completion<standing, totals> then);
 
     /// Has a dead timer wait again, for that deadline.
-    refusal revive(std::string id, time_point due, completion<revive_result> then = {});
+    refusal revive(const std::string& id, time_point due, completion<revive_result> then = {});
 
     /// Takes nothing more, delivers nothing more, and gives the shards back. All calls but `done`
     /// and `again` are refused from now on. `then` is called by `run` when everything is answered:
