@@ -17,14 +17,17 @@ export DESTDIR
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
-.PHONY: help run test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs integrations soak install dist docs check format hooks bootstrap configure clean
+.PHONY: help run run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
+	bench-programs bench-durable integrations soak install dist docs check format hooks bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
 	@ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
+
+run-durable: configure ## orders on durable timers, killed with -9 and started again; nothing is lost
+	@ninja -C $(BUILD) durable-programs && BUILD_DIR=$(BUILD) scripts/run-durable $(ARGS)
 
 test: configure ## build and run the test suite
 	@meson test -C $(BUILD) --print-errorlogs --num-processes $(TESTS_AT_A_TIME) $(ARGS)
@@ -34,6 +37,12 @@ exhaustive: configure ## visit every state of small wheels: half an hour, and gi
 
 fuzz: ## fuzz the wheel and the clock beside their models, for TIME seconds
 	@scripts/fuzz --time "$(TIME)" $(ARGS)
+
+durable-faults: configure ## kill processes with durable timers, then cut their power, for TIME seconds each
+	@ninja -C $(BUILD) durable-faults
+	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)"
+	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
+		--power-cuts $(abspath $(BUILD))/tests/libwhat_was_synced.so
 
 mutants: ## break the library in every way that tests/mutants.toml lists, and run the tests on each
 	@scripts/mutate $(ARGS)
@@ -49,6 +58,9 @@ bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: hours
 
 bench-drivers: ## measure how late each driver wakes its loop, and what that costs; 2 minutes
 	@scripts/bench --drivers $(ARGS)
+
+bench-durable: ## measure durable timers beside a table that is written and polled by hand; 2 minutes
+	@scripts/bench --durable $(ARGS)
 
 bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
 	@scripts/bench --programs $(ARGS)

@@ -76,8 +76,8 @@ public:
 
 private:
     static constexpr unsigned fine_bits = 4;
-    static constexpr unsigned fine = 1U << fine_bits;  ///< buckets to a power of two
-    static constexpr unsigned bits = 63;               ///< of a duration that is not negative
+    static constexpr std::size_t fine = 1U << fine_bits;  ///< buckets to a power of two
+    static constexpr unsigned bits = 63;                  ///< of a duration that is not negative
 
     /// Below `fine` each value has a bucket; above, the highest bit and the four after it count.
     static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {

@@ -7,11 +7,14 @@ usage: outputs.py BUILD_FOLDER
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from children import Server, programs, run
 
 PROGRAMS = programs(sys.argv[1])
+FOLDER = tempfile.TemporaryDirectory(prefix="tvec-outputs-")
+STORE = ["--store", f"{FOLDER.name}/timers.db"]
 RECORDING = pathlib.Path(__file__).parent.parent.parent / "bench/recordings/echo_server.tvec"
 
 # So that each prints something soon. What is not listed has no options.
@@ -20,15 +23,18 @@ OPTIONS = {
     "cycles": ["--timers", "100", "--batches", "2"],
     "deadline_client": ["--seconds", "1", "--callers", "10"],
     "drivers": ["--seconds", "0.1"],
+    "durable": ["--rows", "idle", "--stored", "1", "--seconds", "1"],
     "echo_server": ["--seconds", "1"],
     "game_loop": ["--simulated", "--seconds", "2"],
     "instructions": ["--list"],
     "load_client": ["--seconds", "1", "--connections", "1"],
     "operations": ["--sizes", "1000", "--repetitions", "1", "--rows", "cancel"],
+    "orders": [*STORE, "--book", f"{FOLDER.name}/orders", "--seconds", "1"],
     "remote": ["--batch", "100", "--rounds", "2"],
     "replay": [RECORDING, "--repetitions", "1"],
     "server_day": ["--seconds", "10", "--messages", "100", "--connections", "10"],
     "sharded_server": ["--seconds", "1", "--shards", "2"],
+    "tvec-timers": [*STORE, "stats"],
 }
 
 SILENT = {"from_netty", "which_arm"}  # if all is well

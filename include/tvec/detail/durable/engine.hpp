@@ -1,0 +1,276 @@
+/// \file
+/// The life of durable timers between the store and the wheel, in ticks. tvec/durable/timers.hpp
+/// puts types and a clock around it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tvec/durable/metrics.hpp"
+#include "tvec/durable/store.hpp"
+#include "tvec/timer_wheel.hpp"
+
+namespace tvec::durable {
+
+/// A timer that has come due, for the handler to keep.
+struct delivery {
+    token which;         ///< for `done` and `again`
+    time_point due;      ///< what it was put for; of a period, the beat
+    duration every{};    ///< its period, or 0
+    std::string body{};  ///< as it was put
+};
+
+/// Why a call was refused: nothing was sent, and the completion is not called.
+enum class refusal {
+    none,            ///< it was not
+    bad_id,          ///< empty, or longer than longest_id
+    body_too_large,  ///< larger than largest_body
+    bad_due,         ///< before earliest_due or after latest_due
+    bad_period,      ///< negative, or longer than until latest_due
+    too_many,        ///< options::most_asked calls are unanswered: try again when some are
+    stopping         ///< `stop` has been called
+};
+
+/// What it means, in a few words.
+TVEC_API const char* to_text(refusal r) noexcept;
+
+/// How durable timers are kept.
+struct options {
+    duration horizon{60'000};          ///< how far ahead the wheel is filled,
+    std::size_t window = 200'000;      ///< and with how many timers at most; of each shard a share
+    duration claim_lease{30'000};      ///< how long a delivery may take before it comes again
+    std::uint32_t attempts = 0;        ///< so many in a row without an end: dead; 0: no limit
+    duration shard_lease{10'000};      ///< how long a dead process keeps its shards
+    duration sweep{1'000};             ///< how late a lost hint makes a timer
+    duration retry{1'000};             ///< how long to wait when the store could not
+    std::size_t most_asked = 100'000;  ///< unanswered calls; more are refused
+    /// Told what handlers and completions have thrown. Must not throw.
+    std::function<void(std::exception_ptr)> on_exception{};
+};
+
+namespace detail {
+
+/// The wheel's clock: in which tick a delay ends, and what it reads.
+struct pace {
+    std::function<jiffies(std::chrono::microseconds)> tick_after;
+    std::function<std::chrono::microseconds()> reading;
+};
+
+/// See `timers`.
+class TVEC_API engine {
+public:
+    /// Called with what is due.
+    using handler = std::function<void(delivery)>;
+    /// What is called with an answer.
+    template <class... Answer> using completion = store::completion<Answer...>;
+
+    engine(timer_wheel& wheel, pace p, store& from, handler h, options o);
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+    /// Forgets what is near; shards are kept until their leases end. `stop` gives them back.
+    ~engine();
+
+    // --- what users do --------------------------------------------------------------------------
+
+    /// Stores a timer. Cost: a message to the store.
+    refusal put(record timer, existing how, completion<put_result> then = {});
+
+    /// Stores them in one round trip; each is by itself, and the answers are in their order. If one
+    /// of them is refused, none is sent. Counts as one call for each.
+    refusal put_all(std::vector<record> timers, existing how,
+                    completion<std::vector<put_result>> then = {});
+
+    /// Takes a timer away, whether it waits, is being delivered or is dead.
+    refusal cancel(const std::string& id, completion<cancel_result> then = {});
+
+    /// Ends a delivery. A timer with a period comes again at the first beat after now, else it is
+    /// gone. `then` is told whether the attempt was the current one. Never refused while a delivery
+    /// is under way, and repeated until the store has answered: also after `stop`.
+    void done(token which, completion<bool> then = {});
+
+    /// Ends a delivery and has the timer come again at that time. A period goes on from there.
+    /// Returns refusal::bad_due, and nothing has ended, if that is out of range.
+    refusal again(token which, time_point due, completion<bool> then = {});
+
+    /// The timer of that id that waits or is being delivered; none if there is none, or if the link
+    /// broke, which `standing` tells apart.
+    refusal find(std::string id, completion<standing, std::optional<stored_timer>> then);
+
+    /// At most `limit` timers in order of their deadlines, those next after that place. Page by
+    /// page: begin with place{}, and go on from the due and id of the last that was shown.
+    refusal list(which set, place after, std::size_t limit,
+                 completion<standing, std::vector<stored_timer>> then);
+
+    /// How many timers the store holds.
+    refusal count(completion<standing, totals> then);
+
+    /// Has a dead timer wait again, for that deadline.
+    refusal revive(const std::string& id, time_point due, completion<revive_result> then = {});
+
+    /// Takes nothing more, delivers nothing more, and gives the shards back. All calls but `done`
+    /// and `again` are refused from now on. `then` is called by `run` when everything is answered:
+    /// what was put, what was ended, and the shards. Deliveries that are not ended come again when
+    /// their leases are over.
+    void stop(std::function<void()> then = {});
+
+    // --- the loop's side ------------------------------------------------------------------------
+
+    /// Readable when the store has answers: call `run`. To be watched for reading.
+    int fd() const noexcept { return store_.fd(); }
+
+    /// Once per turn of the loop, after the wheel's `run`: calls completions and handlers of what
+    /// the store has answered, and asks it for what is due.
+    void run();
+
+    /// The store's time.
+    time_point now() const { return std::chrono::floor<duration>(store_.now()); }
+
+    /// Whether all shards that this process owns, and at least one, are in the window as far as it
+    /// reaches.
+    bool ready() const noexcept;
+
+    /// What has happened so far.
+    const counters& count() const noexcept { return count_; }
+    /// What there is now.
+    gauges now_near() const noexcept;
+    /// How late handlers were called for the first time, by the store's clock.
+    const lateness_histogram& late() const noexcept { return late_; }
+
+private:
+    struct shard;
+
+    // Where a timer of the window stands. From `claiming` on it counts as being delivered.
+    enum class phase {
+        waiting,    // for its deadline
+        asked,      // for a claim to be sent
+        claiming,   // for the answer
+        held,       // claimed ahead of its deadline
+        delivered,  // until it is ended, or its lease is over
+        ending      // its end is under way
+    };
+    struct near_timer {
+        near_timer(shard& s, time_point d) : home(s), due(d) {}
+        void on_alarm();
+
+        shard& home;
+        const std::string* id = nullptr;  // of the table
+        time_point due;                   // when it is to be asked for, or delivered
+        phase at = phase::waiting;
+        bool first = false;  // nothing was delivered of it since its end, if any
+        delivery held{};     // what was claimed
+        timer alarm{call<&near_timer::alarm, &near_timer::on_alarm>};
+    };
+    struct own_ending {
+        ending e;
+        completion<bool> then;
+    };
+    struct shard {
+        shard(engine& all, unsigned n) : home(all), number(n) {}
+        void on_refill() { home.take(*this); }
+        void on_flush() { home.flush(*this); }
+        void on_sweep() { home.sweep(*this); }
+        bool covers(time_point due, const std::string& id) const;
+
+        engine& home;
+        unsigned number;
+        epoch mine = 0;
+        std::uint64_t term = 0;                    // counts what was lost, be it to ourselves
+        std::optional<place> taken{};              // what is before or there is in the window
+        std::optional<time_point> taking_until{};  // while a take is under way
+        bool partial = false;                      // there is more before the horizon, and no room
+        std::size_t claimed = 0;
+        std::unordered_map<std::string, near_timer> near;
+        std::vector<std::string> to_claim;
+        std::vector<own_ending> endings;
+        timer refill{call<&shard::refill, &shard::on_refill>};
+        timer flusher{call<&shard::flusher, &shard::on_flush>};
+        timer sweeper{call<&shard::sweeper, &shard::on_sweep>};
+    };
+
+    template <class F> auto guarded(F f);
+    template <class... Answer, class F>
+    auto answering(std::size_t calls, completion<Answer...> then, F f);
+    template <class F, class... Answer> void contain(const F& f, Answer&&... a);
+
+    shard& of(const std::string& id) { return *shards_[store_.shard_of(id)]; }
+    std::size_t room() const noexcept;
+    void arm(timer& t, std::chrono::microseconds delay);
+    refusal admit(std::size_t calls);
+    refusal refuse(refusal r);
+
+    // shards
+    void join();
+    void share(std::size_t processes);
+    std::size_t owned() const noexcept;
+    void seek();
+    void own(shard& s);
+    void on_owned(shard& s, epoch e);
+    void fence(shard& s);
+    void lose(shard& s);
+    void give_back(shard& s);
+
+    // the window
+    void take(shard& s);
+    void on_taken(shard& s, std::size_t limit, std::vector<place> got);
+    void sweep(shard& s);
+    void on_swept(shard& s, const std::vector<place>& got);
+    bool enter(shard& s, const std::string& id, time_point due);
+    static place place_of(const near_timer& t) { return {t.due, *t.id}; }
+    void evict(shard& s);
+    void on_known(shard& s, const std::string& id, time_point due);
+    void on_hint(unsigned shard, const std::string& id, time_point due);
+    void set_alarm(near_timer& t);
+    void heed_clock();
+    void set_phase(near_timer& t, phase to);
+    void forget(shard& s, const std::string& id);
+
+    // delivery
+    void on_alarm(near_timer& t);
+    void ask_for(near_timer& t);
+    bool claim(shard& s);
+    void on_claims(shard& s, const std::vector<std::string>& ids, standing how,
+                   std::vector<claimed> got);
+    void on_claimed(near_timer& t, claimed& c);
+    void on_granted(near_timer& t, stored_timer& granted);
+    void deliver(near_timer& t);
+
+    // ends
+    void end(own_ending e);
+    void flush(shard& s);
+    void on_ends(shard& s, std::vector<own_ending>& asked, standing how,
+                 const std::vector<end_reply>& got);
+    void on_ended(shard& s, own_ending& e, const end_reply& r);
+    void on_put(put_result r, const place& p);
+    cancel_result on_cancelled(const std::string& id, cancel_result r);
+    void settle();
+
+    timer_wheel& wheel_;
+    pace pace_;
+    store& store_;
+    handler handler_;
+    options options_;
+    std::vector<std::unique_ptr<shard>> shards_;
+    timer beat_{call<&engine::beat_, &engine::join>};
+    std::size_t fair_ = 1;                               // how many shards are our share
+    std::size_t to_try_ = 0, try_next_ = 0;              // of the shards that may be free
+    std::optional<std::chrono::microseconds> offset_{};  // of the store's clock to the wheel's
+    std::size_t asked_ = 0;
+    std::size_t own_asked_ = 0;  // ends, and shards to be given back
+    bool stopping_ = false;
+    std::function<void()> stopped_{};
+    counters count_;
+    lateness_histogram late_;
+    std::shared_ptr<const char> alive_ = std::make_shared<const char>('x');
+};
+
+}  // namespace detail
+
+}  // namespace tvec::durable

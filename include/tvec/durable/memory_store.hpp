@@ -1,0 +1,182 @@
+/// \file
+/// A store in memory: for tests of programs that use durable timers, and the model of what all
+/// stores do.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tvec/durable/store.hpp"
+#include "tvec/eventfd_doorbell.hpp"
+
+namespace tvec::durable {
+
+/// What several `memory_store`s share, as processes share a database. Each of its operations is
+/// what the store's operation of that name does, done at once. One thread owns it.
+class TVEC_API memory_database {
+public:
+    /// Reads the time.
+    using clock = std::function<reading()>;
+
+    /// An empty database. `time` says what its clock shows; std::chrono::system_clock by default.
+    explicit memory_database(unsigned shards = 1, clock time = {});
+
+    /// Its time.
+    reading now() const { return clock_(); }
+    /// Into how many shards it is divided.
+    unsigned shards() const noexcept { return static_cast<unsigned>(shards_.size()); }
+    /// The shard of an id (FNV-1a).
+    unsigned shard_of(std::string_view id) const noexcept;
+
+    /// What came of a put, and who is to be told of it: "" for nobody.
+    struct put_reply {
+        put_result result;
+        std::string hint_to{};
+    };
+
+    /// As in `store`, for one timer, or one process `me`.
+    /// @{
+    put_reply put(const record& timer, existing how, const std::string& me);
+    cancel_result cancel(const std::string& id);
+    end_reply end(const ending& e);
+    std::optional<stored_timer> find(const std::string& id) const;
+    std::vector<stored_timer> list(which set, const place& after, std::size_t limit) const;
+    totals count() const;
+    revive_result revive(const std::string& id, time_point due);
+    std::size_t join(const std::string& me, duration lease);
+    epoch own(const std::string& me, unsigned shard, duration lease);
+    void release(unsigned shard, epoch mine);
+    std::optional<std::vector<place>> take(unsigned shard, epoch mine, const place& after,
+                                           time_point until, std::size_t limit);
+    std::optional<claimed> claim(unsigned shard, epoch mine, const claim_terms& terms,
+                                 duration ahead, const std::string& id);
+    /// @}
+
+private:
+    friend class memory_store;
+    using teller = std::function<void(unsigned shard, const record& timer)>;
+
+    // `visible` is when it may be claimed: its deadline, or the end of the lease of a claim.
+    struct entry : stored_timer {
+        time_point visible;
+    };
+    struct shard {
+        std::map<std::string, entry> timers, dead;
+        std::set<place> order;  // of the timers, by `visible`
+        std::string owner;
+        epoch last = 0;
+        time_point owned_until{};
+        time_point taken_until{};
+    };
+
+    time_point today() const { return std::chrono::floor<duration>(now()); }
+    shard& of(const std::string& id) { return shards_[shard_of(id)]; }
+    bool is_owned(const shard& s) const { return s.last != 0 && s.owned_until > today(); }
+    void move(shard& s, entry& e, time_point to);
+    void insert(shard& s, entry e);
+    void erase(shard& s, const std::string& id);
+
+    clock clock_;
+    std::vector<shard> shards_;
+    std::map<std::string, time_point> members_;
+    std::map<std::string, teller> tellers_;  // by the name of the process that wants hints
+};
+
+/// A link to a memory_database, by the name of one process. What is asked waits until `run`, which
+/// does it and calls the completions. A test can do both by itself, step by step, and cut the link:
+///
+///     tvec::durable::memory_database all(8, [] { return my_time(); });
+///     tvec::durable::memory_store store(all, "process 1");
+///
+/// The database must outlive it.
+class TVEC_API memory_store : public store {
+public:
+    /// A link. Two of the same name are the same process. `claim_ahead`: see store_traits.
+    memory_store(memory_database& all, std::string name, duration claim_ahead = {});
+    ~memory_store() override;
+
+    /// Whether something was asked that is not done.
+    bool is_asked() const noexcept { return !requests_.empty(); }
+    /// Whether there are answers or hints.
+    bool has_answers() const noexcept { return !replies_.empty() || !hints_.empty(); }
+    /// Lets the database do what was asked first and is not done. Returns whether there was any.
+    bool serve();
+    /// Calls the completion of what was done first and is not answered, or tells the first hint.
+    /// Returns whether there was any.
+    bool answer();
+    /// Forgets the first hint. Returns whether there was any.
+    bool lose_hint();
+    /// Breaks the link: what was asked and is not done never will be, and all that is not answered
+    /// is `unknown`. The completions, and then the listener's `reconnected`, are called by
+    /// `answer`.
+    void cut();
+    /// Has the next operation fail, or as many as that: puts and cancels have `failed`, all else is
+    /// `unknown`. As a full disk does.
+    void fail(std::size_t operations) noexcept { failing_ = operations; }
+
+    /// \cond
+    int fd() const noexcept override { return bell_.fd(); }
+    std::size_t run() override;
+    reading now() const override { return all_.now(); }
+    const store_traits& traits() const noexcept override { return traits_; }
+    unsigned shard_of(std::string_view id) const noexcept override { return all_.shard_of(id); }
+    std::size_t unanswered() const noexcept override;
+    std::string last_failure() const override { return failure_; }
+    void listen(store_listener listener) override { listener_ = std::move(listener); }
+    void put(std::vector<record> timers, existing how,
+             completion<std::vector<put_result>> then) override;
+    void cancel(std::string id, completion<cancel_result> then) override;
+    void end(unsigned shard, std::vector<ending> endings,
+             completion<standing, std::vector<end_reply>> then) override;
+    void find(std::string id, completion<standing, std::optional<stored_timer>> then) override;
+    void list(which set, place after, std::size_t limit,
+              completion<standing, std::vector<stored_timer>> then) override;
+    void count(completion<standing, totals> then) override;
+    void revive(std::string id, time_point due, completion<revive_result> then) override;
+    void join(duration lease, completion<standing, std::size_t> then) override;
+    void own(unsigned shard, duration lease, completion<standing, epoch> then) override;
+    void release(unsigned shard, epoch mine, completion<standing> then) override;
+    void take(unsigned shard, epoch mine, place after, time_point until, std::size_t limit,
+              completion<standing, std::vector<place>> then) override;
+    void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
+               completion<standing, std::vector<claimed>> then) override;
+    /// \endcond
+
+private:
+    // Calls a completion: with an answer, or if the link has broken.
+    struct reply {
+        std::function<void()> known, broken;
+    };
+    // What was asked: `serve` does it and returns the answer.
+    struct request {
+        std::function<std::function<void()>()> serve;
+        std::function<void()> broken, failed;
+    };
+    struct hint {
+        unsigned shard;
+        std::string id;
+        time_point due;
+    };
+
+    void ask(request r);
+    std::vector<put_result> put_all(const std::vector<record>& timers, existing how);
+
+    memory_database& all_;
+    std::string name_;
+    store_traits traits_;
+    eventfd_doorbell bell_;
+    store_listener listener_;
+    std::deque<request> requests_;
+    std::deque<reply> replies_;
+    std::deque<hint> hints_;
+    std::size_t failing_ = 0;
+    std::string failure_;
+};
+
+}  // namespace tvec::durable

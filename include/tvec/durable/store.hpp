@@ -1,0 +1,273 @@
+/// \file
+/// What a store of timers does: the interface between the engine in `tvec/durable/timers.hpp` and
+/// the place where all timers are kept.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tvec/detail/core/export.hpp"
+
+namespace tvec::durable {
+
+/// Deadlines: milliseconds since 1970, by the clock of the store.
+using time_point = std::chrono::sys_time<std::chrono::milliseconds>;
+/// A reading of that clock.
+using reading = std::chrono::sys_time<std::chrono::microseconds>;
+/// Leases, periods and distances of deadlines.
+using duration = std::chrono::milliseconds;
+/// Which ownership of a shard it is: they count up. 0 is nobody's.
+using epoch = std::uint64_t;
+
+/// What every store takes. What lies outside is refused before it is sent.
+/// @{
+inline constexpr std::size_t longest_id = 255;                          ///< bytes; at least one
+inline constexpr std::size_t largest_body = 1'048'576;                  ///< bytes: 1 MiB
+inline constexpr time_point earliest_due{};                             ///< the beginning of 1970
+inline constexpr time_point latest_due{duration(253'402'300'799'999)};  ///< the end of 9999
+/// @}
+
+/// A timer, as it is put.
+struct record {
+    std::string id;      ///< any bytes; one timer has it at a time
+    time_point due;      ///< not delivered before
+    std::string body{};  ///< any bytes; delivered with it
+    duration every{};    ///< 0: once; else again at due + k * every, until it is cancelled
+
+    friend bool operator==(const record&, const record&) = default;
+};
+
+/// Names a delivery. It is never given out a second time while the timer lives; who keeps the
+/// highest attempt that he has seen of an id can refuse those that are over (a fencing token).
+struct token {
+    std::string id;             ///< of the timer
+    std::uint32_t attempt = 0;  ///< from 1, counting up; numbers may be left out
+
+    friend bool operator==(const token&, const token&) = default;
+};
+
+/// A timer, as it is in the store.
+struct stored_timer : record {
+    std::uint32_t attempt = 0;  ///< the last that was given out; 0: none
+    std::uint32_t ended = 0;    ///< the last that was ended, and the timer was to come again
+};
+
+/// A place in the order of deadlines, and of ids where these are equal: byte by byte.
+struct place {
+    time_point due = earliest_due;
+    std::string id{};  ///< "" is before all others
+
+    friend auto operator<=>(const place&, const place&) = default;
+};
+
+/// What to do with a timer that has the same id.
+enum class existing {
+    keep,    ///< there_already, and nothing changes
+    replace  ///< it gets the new deadline, body and period; what is being delivered of it is stale
+};
+
+/// What came of a put.
+enum class put_result {
+    stored,         ///< it is in the store, as safely as the store promises
+    there_already,  ///< another has its id, and is kept
+    unknown,        ///< the link broke: it may be there. Putting the same id again tells
+    failed          ///< it is not there: the store could not (store::last_failure says why)
+};
+
+/// What came of a cancel.
+enum class cancel_result {
+    cancelled,   ///< it was there and will not be delivered
+    had_begun,   ///< it is gone, but a delivery had begun that is not ended: it may be under way
+    unknown_id,  ///< nothing of that id is there: ended, cancelled, or never put
+    unknown,     ///< the link broke: it may be cancelled. Cancelling again tells
+    failed       ///< it is as it was: the store could not
+};
+
+/// What came of putting a dead timer back.
+enum class revive_result {
+    put_back,       ///< it is due again, with a whole number of attempts before it
+    unknown_id,     ///< nothing of that id is dead
+    there_already,  ///< a living timer has the id by now; the dead one is left
+    unknown,        ///< the link broke
+    failed          ///< it is as it was: the store could not
+};
+
+/// Whether the store did what the engine asked.
+enum class standing {
+    done,    ///< it did
+    fenced,  ///< no: the shard is not ours any more
+    unknown  ///< the link broke, or the store could not; what was asked may have been done
+};
+
+/// How a delivery is to end.
+struct ending {
+    token which;
+    std::optional<time_point> again{};  ///< none: it is done
+};
+
+/// What came of it.
+struct end_reply {
+    bool was_current = false;          ///< if not, nothing has changed: the attempt is over
+    std::optional<time_point> next{};  ///< when it comes again, if it does
+};
+
+/// What came of asking for a timer that is due.
+struct claimed {
+    /// @{
+    enum class kind {
+        granted,  ///< it is ours for the length of the lease; `timer` is whole, its attempt counted
+        gone,     ///< cancelled, ended, or claimed by another owner of the shard
+        early,    ///< timer.due says when it may be claimed
+        dead      ///< it has had all its attempts and is now among the dead
+    } what = kind::gone;
+    stored_timer timer{};
+    /// @}
+};
+
+/// What a timer may be claimed for.
+struct claim_terms {
+    duration lease{30'000};      ///< if it is not ended by then it comes again
+    std::uint32_t attempts = 0;  ///< so many that do not end, and then it is dead; 0: no limit
+};
+
+/// The first beat of a period that lies after `now`: due + k * every, with k > 0. For stores.
+TVEC_API time_point next_beat(time_point due, duration every, time_point now) noexcept;
+
+/// Which timers are listed.
+enum class which {
+    waiting,  ///< those that will be delivered, also what is being delivered
+    dead      ///< those that had all their attempts
+};
+
+/// How many there are of each.
+struct totals {
+    std::uint64_t waiting = 0, dead = 0;
+};
+
+/// What a store is, once it is open.
+struct store_traits {
+    unsigned shards = 1;  ///< into which the ids are divided, by their hash
+    bool shared = true;   ///< others may own shards, and put: leases, hints and sweeps are needed
+    duration claim_ahead{};  ///< so long before its deadline a timer can be claimed already
+};
+
+/// What a store tells without being asked. Called from `run`.
+struct store_listener {
+    /// Somebody else has put a timer into a shard, before the end of what its owner has taken.
+    std::function<void(unsigned shard, std::string id, time_point due)> hint;
+    /// The link broke and is there again: what is known of the shards may be old.
+    std::function<void()> reconnected;
+};
+
+/// A place where timers are kept, divided into shards. The engine calls it; users construct one and
+/// hand it over.
+///
+/// **Nothing waits.** Every operation returns at once. Its completion is called exactly once, by
+/// `run`, on the same thread, never from within the operation: when the store has answered, or when
+/// it is clear that it will not, which is then `unknown`. What is asked is done as if in the order
+/// of the calls, as far as one shard goes. Answers come in that order, too, but for
+/// acknowledgements of writes, which may be held back until they are safe. A completion must not
+/// throw and may call the store. Those that are left when the store is destroyed are not called.
+///
+/// **Time** is the store's. It decides whether a timer is due, and in it leases are counted.
+///
+/// **A claim is a push-back.** A timer that is claimed is not shown by `take`, and cannot be
+/// claimed, until its lease is over. Where nobody shares the store its only owner sees to that by
+/// itself. `end` works for the attempt that was claimed last and for no other.
+///
+/// **Owners.** `take` and `claim` work for the owner of the shard: whoever brings its epoch. All
+/// else may be asked by anybody.
+class TVEC_API store {
+public:
+    /// What is called with an answer.
+    template <class... Answer> using completion = std::function<void(Answer...)>;
+
+    store() = default;
+    store(const store&) = delete;
+    store& operator=(const store&) = delete;
+    virtual ~store();
+
+    // --- the loop's side ------------------------------------------------------------------------
+
+    /// Readable when `run` has something to do. To be watched for reading, and not for anything
+    /// else. The same all the time that the store lives.
+    virtual int fd() const noexcept = 0;
+
+    /// Calls the completions of what has been answered. Returns how many. Does not wait.
+    virtual std::size_t run() = 0;
+
+    /// The store's time, as well as it is known here. Does not wait.
+    virtual reading now() const = 0;
+
+    /// What it is.
+    virtual const store_traits& traits() const noexcept = 0;
+
+    /// The shard of an id.
+    virtual unsigned shard_of(std::string_view id) const noexcept = 0;
+
+    /// How many operations were asked for and are not answered.
+    virtual std::size_t unanswered() const noexcept = 0;
+
+    /// What the store has last failed at, in one line; "" if it never has.
+    virtual std::string last_failure() const = 0;
+
+    /// From now on tells it. Replaces who was told before.
+    virtual void listen(store_listener listener) = 0;
+
+    // --- what anybody may ask -------------------------------------------------------------------
+
+    /// Puts all of them, in one round trip. The answers are in their order; each is by itself.
+    virtual void put(std::vector<record> timers, existing how,
+                     completion<std::vector<put_result>> then) = 0;
+
+    /// Takes a timer away, whether it waits, is being delivered or is dead.
+    virtual void cancel(std::string id, completion<cancel_result> then) = 0;
+
+    /// Ends deliveries of one shard. What is done goes; what has a period, or is to come again, is
+    /// given its next deadline. The answers are in their order. To ask again is harmless.
+    virtual void end(unsigned shard, std::vector<ending> endings,
+                     completion<standing, std::vector<end_reply>> then) = 0;
+
+    /// The timer of that id that waits, if there is one.
+    virtual void find(std::string id, completion<standing, std::optional<stored_timer>> then) = 0;
+
+    /// At most `limit` timers, those next after that place, over all shards in one order.
+    virtual void list(which set, place after, std::size_t limit,
+                      completion<standing, std::vector<stored_timer>> then) = 0;
+
+    /// How many there are.
+    virtual void count(completion<standing, totals> then) = 0;
+
+    /// Makes a dead timer wait again, for that deadline. Its attempts go on counting.
+    virtual void revive(std::string id, time_point due, completion<revive_result> then) = 0;
+
+    // --- what the engine asks -------------------------------------------------------------------
+
+    /// Says that this process is there for the length of the lease, and how many are.
+    virtual void join(duration lease, completion<standing, std::size_t> then) = 0;
+
+    /// Makes the shard ours for the length of the lease, or ours for longer. Epoch 0: somebody else
+    /// owns it. An epoch as before: nobody has had it since.
+    virtual void own(unsigned shard, duration lease, completion<standing, epoch> then) = 0;
+
+    /// Gives the shard back, if it is ours by that epoch.
+    virtual void release(unsigned shard, epoch mine, completion<standing> then) = 0;
+
+    /// At most `limit` timers of the shard with after < place and due <= until, in order. From now
+    /// on the owner is given a hint of each that is put there.
+    virtual void take(unsigned shard, epoch mine, place after, time_point until, std::size_t limit,
+                      completion<standing, std::vector<place>> then) = 0;
+
+    /// Claims timers of the shard. The answers are in the order of the ids.
+    virtual void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
+                       completion<standing, std::vector<claimed>> then) = 0;
+};
+
+}  // namespace tvec::durable

@@ -1,0 +1,82 @@
+/// \file
+/// Timers that survive: a store holds all of them, a wheel those of the near window.
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include "tvec/clocked_wheel.hpp"
+#include "tvec/detail/core/wants.hpp"
+#include "tvec/detail/durable/engine.hpp"
+
+namespace tvec::durable {
+
+/// Timers that are kept in a store, and delivered when they are due, at least once, never early.
+///
+///     tvec::clocked_wheel timers;
+///     tvec::durable::sqlite_store store("orders.db");
+///     tvec::durable::timers orders(timers, store, [&](tvec::durable::delivery d) {
+///         close_if_unpaid(d.which.id, d.body);
+///         orders.done(d.which);
+///     });
+///     watch(orders.fd(), EPOLLIN);
+///     ...
+///     orders.put({.id = "17", .due = orders.now() + 30min, .body = "..."}, existing::keep,
+///     answer); while (running) {
+///         alarm.rearm();
+///         sleep
+///         timers.run(256);
+///         orders.run();             // once per turn, after the wheel
+///     }
+///
+/// **What it promises.** What was answered `stored` is delivered: at its deadline if a process that
+/// owns its shard runs then, else as soon as one does; and again, until a delivery of it is ended,
+/// or it is cancelled, or it has had all its attempts and is listed among the dead. Not before its
+/// deadline, by the clock of the store. Not once a cancel was answered `cancelled`. A delivery may
+/// come twice: if its lease ran out, or the process or the link broke before its end was stored.
+/// `(id, attempt)` then differs. How safe `stored` is, the store says.
+///
+/// **Ending.** Each delivery ends by `done` or `again`, during the handler or any time later; if
+/// neither comes within the lease of the claim, it comes once more. The end of an attempt that is
+/// over changes nothing, and is told to be stale.
+///
+/// **Ids.** One timer has an id at a time. A new one with the id of one that has ended counts its
+/// attempts from 1.
+///
+/// **Answers.** Each call that takes a completion returns at once: `refusal::none`, and the
+/// completion is called once, by `run`; or why it was refused, and nothing is called. Functions may
+/// be empty. What a handler or a completion throws is counted and given to options::on_exception;
+/// the delivery is not ended by it.
+///
+/// **Memory.** At most options::window timers are in the wheel (about 200 bytes each), half of them
+/// being delivered, and at most options::most_asked calls are unanswered. What is behind the window
+/// waits in the store.
+///
+/// **Threads.** One thread owns it, and runs the wheel. It is neither copied nor moved. Wheel and
+/// store must outlive it. It may not be destroyed by its own handler or completions. Completions
+/// that are left then are not called.
+template <class Clocked = clocked_wheel<>> class timers : public detail::engine {
+    static_assert(tvec::detail::clocked<Clocked>,
+                  "durable timers are on a tvec::clocked_wheel: a timer_wheel has no clock");
+
+public:
+    /// Begins to own shards, and to take what is due soon. What went wrong shows in the counters.
+    timers(Clocked& wheel, store& from, handler h, options o = {})
+        : engine(wheel.wheel(), pace_of(wheel), from, std::move(h), std::move(o)) {}
+
+    timers(Clocked&&, store&, handler, options = {}) TVEC_WANTS("a wheel that outlives it");
+    timers(const timers&) TVEC_WANTS("a reference: it stays where it is");
+    timers& operator=(const timers&) TVEC_WANTS("a reference: it stays where it is");
+
+private:
+    static detail::pace pace_of(Clocked& wheel) {
+        using std::chrono::microseconds;
+        return {[&wheel](microseconds delay) { return wheel.ticks().ceil(wheel.after(delay)); },
+                [] {
+                    return std::chrono::floor<microseconds>(
+                        Clocked::clock::now().time_since_epoch());
+                }};
+    }
+};
+
+}  // namespace tvec::durable

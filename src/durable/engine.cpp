@@ -1,0 +1,645 @@
+#include "tvec/detail/durable/engine.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tvec::durable {
+
+const char* to_text(refusal r) noexcept {
+    switch (r) {
+    case refusal::none:
+        return "not refused";
+    case refusal::bad_id:
+        return "the id is empty, or longer than 255 bytes";
+    case refusal::body_too_large:
+        return "the body is larger than 1 MiB";
+    case refusal::bad_due:
+        return "the deadline is before 1970 or after 9999";
+    case refusal::bad_period:
+        return "the period is negative, or too long";
+    case refusal::too_many:
+        return "too many calls are unanswered";
+    case refusal::stopping:
+        return "it is being stopped";
+    }
+    return "";
+}
+
+namespace detail {
+
+using std::chrono::microseconds;
+
+namespace {
+
+// Ids in one claim or end, and in one page of the window.
+constexpr std::size_t together = 500;
+constexpr std::size_t page = 10'000;
+// How far the clocks may drift apart before the window is placed anew.
+constexpr microseconds drift{5'000};
+// What a sweep finds is overdue for longer than a claim takes.
+constexpr duration grace{100};
+
+bool in_range(time_point due) { return due >= earliest_due && due <= latest_due; }
+
+refusal fault_of_id(const std::string& id) {
+    return id.empty() || id.size() > longest_id ? refusal::bad_id : refusal::none;
+}
+
+refusal fault_of(const record& r) {
+    if (fault_of_id(r.id) != refusal::none) return refusal::bad_id;
+    if (r.body.size() > largest_body) return refusal::body_too_large;
+    if (!in_range(r.due)) return refusal::bad_due;
+    if (r.every < duration::zero() || r.every > latest_due - r.due) return refusal::bad_period;
+    return refusal::none;
+}
+
+}  // namespace
+
+// A function that does nothing once the engine is gone.
+template <class F> auto engine::guarded(F f) {
+    return [alive = std::weak_ptr<const char>(alive_), f = std::move(f)](auto&&... a) mutable {
+        if (!alive.expired()) f(std::forward<decltype(a)>(a)...);
+    };
+}
+
+// Calls what is the user's.
+template <class F, class... Answer> void engine::contain(const F& f, Answer&&... a) {
+    if (!f) return;
+    try {
+        f(std::forward<Answer>(a)...);
+    } catch (...) {
+        ++count_.thrown;
+        if (options_.on_exception) options_.on_exception(std::current_exception());
+    }
+}
+
+// What ends that many unanswered calls, does `f` to the answer, and hands it to the user.
+template <class... Answer, class F>
+auto engine::answering(std::size_t calls, completion<Answer...> then, F f) {
+    return guarded([this, calls, then = std::move(then), f = std::move(f)](Answer... a) mutable {
+        asked_ -= calls;
+        f(a...);
+        contain(then, std::move(a)...);
+    });
+}
+
+engine::engine(timer_wheel& wheel, pace p, store& from, handler h, options o)
+    : wheel_(wheel), pace_(std::move(p)), store_(from), handler_(std::move(h)),
+      options_(std::move(o)) {
+    for (unsigned n = 0; n < from.traits().shards; ++n)
+        shards_.push_back(std::make_unique<shard>(*this, n));
+    from.listen({guarded([this](unsigned n, const std::string& id, time_point due) {
+                     on_hint(n, id, due);
+                 }),
+                 guarded([this] {
+                     for (auto& s : shards_) lose(*s);
+                     join();
+                 })});
+    join();
+}
+
+engine::~engine() { store_.listen({}); }
+
+std::size_t engine::room() const noexcept {
+    return std::max<std::size_t>(options_.window / shards_.size(), 2);
+}
+
+void engine::arm(timer& t, microseconds delay) {
+    wheel_.arm_at(t, pace_.tick_after(std::max(delay, microseconds::zero())));
+}
+
+// --- what users do ------------------------------------------------------------------------------
+
+refusal engine::refuse(refusal r) {
+    ++count_.refused;
+    return r;
+}
+
+refusal engine::admit(std::size_t calls) {
+    if (stopping_) return refuse(refusal::stopping);
+    if (calls > options_.most_asked - asked_) return refuse(refusal::too_many);
+    asked_ += calls;
+    return refusal::none;
+}
+
+refusal engine::put(record timer, existing how, completion<put_result> then) {
+    std::vector<record> one;
+    one.push_back(std::move(timer));
+    return put_all(std::move(one), how, [then = std::move(then)](const auto& results) {
+        if (then) then(results.front());
+    });
+}
+
+refusal engine::put_all(std::vector<record> timers, existing how,
+                        completion<std::vector<put_result>> then) {
+    std::vector<place> places;
+    places.reserve(timers.size());
+    for (const record& r : timers) {
+        if (const refusal fault = fault_of(r); fault != refusal::none) return refuse(fault);
+        places.push_back({r.due, r.id});
+    }
+    if (const refusal full = admit(timers.size()); full != refusal::none) return full;
+    store_.put(
+        std::move(timers), how,
+        answering<std::vector<put_result>>(places.size(), std::move(then),
+                                           [this, places](const std::vector<put_result>& results) {
+                                               for (std::size_t i = 0; i < places.size(); ++i)
+                                                   on_put(results[i], places[i]);
+                                           }));
+    return refusal::none;
+}
+
+void engine::on_put(put_result r, const place& p) {
+    switch (r) {
+    case put_result::stored:
+        ++count_.stored;
+        on_known(of(p.id), p.id, p.due);
+        break;
+    case put_result::there_already:
+        ++count_.there_already;
+        break;
+    case put_result::unknown:
+        ++count_.unknown;
+        break;
+    case put_result::failed:
+        ++count_.failed;
+        break;
+    }
+}
+
+refusal engine::cancel(const std::string& id, completion<cancel_result> then) {
+    if (const refusal fault = fault_of_id(id); fault != refusal::none) return refuse(fault);
+    if (const refusal full = admit(1); full != refusal::none) return full;
+    store_.cancel(id, answering<cancel_result>(1, std::move(then), [this, id](cancel_result& r) {
+                      r = on_cancelled(id, r);
+                  }));
+    return refusal::none;
+}
+
+// The store knows of a claim, and not whether its delivery has begun: here that is known.
+cancel_result engine::on_cancelled(const std::string& id, cancel_result r) {
+    count_.unknown += r == cancel_result::unknown;
+    count_.failed += r == cancel_result::failed;
+    if (r == cancel_result::unknown || r == cancel_result::failed) return r;
+    shard& s = of(id);
+    const auto n = s.near.find(id);
+    const bool was_held = n != s.near.end() && n->second.at == phase::held && n->second.first;
+    forget(s, id);
+    if (r == cancel_result::unknown_id) return r;
+    ++count_.cancelled;
+    return was_held ? cancel_result::cancelled : r;
+}
+
+refusal engine::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
+    if (const refusal fault = fault_of_id(id); fault != refusal::none) return refuse(fault);
+    if (const refusal full = admit(1); full != refusal::none) return full;
+    store_.find(std::move(id), answering(1, std::move(then), [](auto&...) {}));
+    return refusal::none;
+}
+
+refusal engine::list(which set, place after, std::size_t limit,
+                     completion<standing, std::vector<stored_timer>> then) {
+    if (const refusal full = admit(1); full != refusal::none) return full;
+    store_.list(set, std::move(after), limit, answering(1, std::move(then), [](auto&...) {}));
+    return refusal::none;
+}
+
+refusal engine::count(completion<standing, totals> then) {
+    if (const refusal full = admit(1); full != refusal::none) return full;
+    store_.count(answering(1, std::move(then), [](auto&...) {}));
+    return refusal::none;
+}
+
+refusal engine::revive(const std::string& id, time_point due, completion<revive_result> then) {
+    if (const refusal fault = fault_of_id(id); fault != refusal::none) return refuse(fault);
+    if (!in_range(due)) return refuse(refusal::bad_due);
+    if (const refusal full = admit(1); full != refusal::none) return full;
+    store_.revive(id, due,
+                  answering<revive_result>(1, std::move(then), [this, id, due](revive_result r) {
+                      if (r == revive_result::put_back) on_known(of(id), id, due);
+                  }));
+    return refusal::none;
+}
+
+// --- shards -------------------------------------------------------------------------------------
+
+std::size_t engine::owned() const noexcept {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(shards_, [](const auto& s) { return s->mine != 0; }));
+}
+
+// Renews what is ours; asks how many processes there are to share with.
+void engine::join() {
+    if (stopping_) return;
+    if (!store_.traits().shared) {
+        for (auto& s : shards_) own(*s);
+        return;
+    }
+    arm(beat_, options_.shard_lease / 3);
+    store_.join(options_.shard_lease, guarded([this](standing how, std::size_t processes) {
+                    if (how == standing::done) share(std::max<std::size_t>(processes, 1));
+                }));
+}
+
+// Gives back what is beyond our share of the shards, and looks for more if it is less.
+void engine::share(std::size_t processes) {
+    if (stopping_) return;
+    fair_ = (shards_.size() + processes - 1) / processes;
+    std::size_t mine = owned();
+    for (auto& s : shards_) {
+        if (s->mine == 0) continue;
+        if (mine > fair_) {
+            --mine;
+            give_back(*s);
+        } else {
+            own(*s);
+        }
+    }
+    const bool is_seeking = to_try_ > 0;
+    to_try_ = shards_.size();
+    // Begins anywhere, lest all processes ask for the same.
+    try_next_ = static_cast<std::size_t>(store_.now().time_since_epoch().count());
+    if (!is_seeking) seek();
+}
+
+// Asks for one shard after the other, until we have our share or all were tried.
+void engine::seek() {
+    for (; to_try_ > 0; --to_try_) {
+        shard& s = *shards_[try_next_++ % shards_.size()];
+        if (s.mine != 0) continue;
+        if (stopping_ || owned() >= fair_)
+            to_try_ = 1;  // the last
+        else
+            return own(s);
+    }
+}
+
+void engine::own(shard& s) {
+    const bool is_sought = s.mine == 0;
+    store_.own(s.number, options_.shard_lease,
+               guarded([this, &s, is_sought](standing how, epoch e) {
+                   if (how == standing::done)
+                       on_owned(s, e);
+                   else if (!store_.traits().shared)
+                       arm(beat_, options_.retry);
+                   if (!is_sought || to_try_ == 0) return;
+                   --to_try_;
+                   seek();
+               }));
+}
+
+void engine::on_owned(shard& s, epoch e) {
+    if (e == s.mine) return;
+    if (s.mine != 0) fence(s);
+    s.mine = e;
+    if (e == 0) return;
+    if (stopping_) return give_back(s);
+    take(s);
+    if (store_.traits().shared) arm(s.sweeper, options_.sweep);
+}
+
+// The shard is another's.
+void engine::fence(shard& s) {
+    ++count_.leases_lost;
+    lose(s);
+}
+
+void engine::lose(shard& s) {
+    ++s.term;
+    s.mine = 0;
+    s.taken.reset();
+    s.taking_until.reset();
+    s.partial = false;
+    s.claimed = 0;
+    s.to_claim.clear();
+    s.near.clear();
+    s.refill.cancel();
+    s.sweeper.cancel();
+}
+
+void engine::give_back(shard& s) {
+    ++own_asked_;
+    store_.release(s.number, s.mine, guarded([this](standing) { --own_asked_; }));
+    lose(s);
+}
+
+void engine::stop(std::function<void()> then) {
+    stopping_ = true;
+    stopped_ = std::move(then);
+    arm(beat_, microseconds::zero());  // so that there is a turn in which to say that it is over
+    for (auto& s : shards_) {
+        flush(*s);
+        if (s->mine != 0) give_back(*s);
+    }
+}
+
+void engine::settle() {
+    const bool is_over = stopping_ && stopped_ && asked_ == 0 && own_asked_ == 0;
+    if (!is_over || std::ranges::any_of(shards_, [](auto& s) { return !s->endings.empty(); }))
+        return;
+    contain(std::exchange(stopped_, {}));
+}
+
+bool engine::ready() const noexcept {
+    const auto is_taken = [](const auto& s) { return s->mine == 0 || s->taken; };
+    return owned() > 0 && std::ranges::all_of(shards_, is_taken);
+}
+
+gauges engine::now_near() const noexcept {
+    gauges g{0, 0, asked_, owned()};
+    for (const auto& s : shards_) {
+        g.near += s->near.size();
+        g.being_delivered += s->claimed;
+    }
+    return g;
+}
+
+// --- the window ---------------------------------------------------------------------------------
+
+bool engine::shard::covers(time_point due, const std::string& id) const {
+    return mine != 0 && taken && place{due, id} <= *taken;
+}
+
+void engine::take(shard& s) {
+    if (s.taking_until || s.mine == 0) return;
+    const std::size_t left = room() - std::min(room(), s.near.size());
+    const std::size_t limit = std::clamp<std::size_t>(left, 1, page);
+    const time_point until = std::min(now() + options_.horizon, latest_due);
+    s.taking_until = until;
+    store_.take(s.number, s.mine, s.taken.value_or(place{}), until, limit,
+                guarded([this, &s, limit, term = s.term](standing how, std::vector<place> got) {
+                    if (term != s.term) return;
+                    if (how == standing::done) return on_taken(s, limit, std::move(got));
+                    if (how == standing::fenced) return fence(s);
+                    s.taking_until.reset();
+                    arm(s.refill, options_.retry);
+                }));
+}
+
+void engine::on_taken(shard& s, std::size_t limit, std::vector<place> got) {
+    const place end{*std::exchange(s.taking_until, {}) + duration(1), ""};
+    s.partial = got.size() == limit;
+    s.taken = std::max(s.taken.value_or(place{}), s.partial ? got.back() : end);
+    count_.taken += got.size();
+    for (const place& p : got) count_.duplicates += !enter(s, p.id, p.due);
+    if (s.partial) return;  // run() goes on when there is room
+    const auto ahead = s.taken->due - now();
+    arm(s.refill, std::max(ahead - options_.horizon / 2, duration::zero()));
+}
+
+// What is overdue in the store and is not in the window was hinted at, and the hint was lost.
+void engine::sweep(shard& s) {
+    arm(s.sweeper, options_.sweep);
+    if (s.mine == 0) return;
+    store_.take(s.number, s.mine, place{}, std::max(now() - grace, earliest_due), together,
+                guarded([this, &s, term = s.term](standing how, const std::vector<place>& got) {
+                    if (term != s.term) return;
+                    if (how == standing::done) on_swept(s, got);
+                    if (how == standing::fenced) fence(s);
+                }));
+}
+
+void engine::on_swept(shard& s, const std::vector<place>& got) {
+    for (const place& p : got) {
+        const bool is_new = s.covers(p.due, p.id) && enter(s, p.id, p.due);
+        count_.swept += is_new;
+        count_.taken += is_new;
+    }
+}
+
+// Whether it was not there.
+bool engine::enter(shard& s, const std::string& id, time_point due) {
+    const auto [n, is_new] = s.near.try_emplace(id, s, due);
+    if (!is_new) return false;
+    n->second.id = &n->first;
+    set_alarm(n->second);
+    if (s.near.size() > room()) evict(s);
+    return true;
+}
+
+// Sends the latest quarter of what waits back to the store.
+void engine::evict(shard& s) {
+    std::vector<near_timer*> waiting;
+    for (auto& [id, t] : s.near)
+        if (t.at == phase::waiting) waiting.push_back(&t);
+    if (!s.taken || waiting.size() < 2) return;
+    const auto first = waiting.end() - static_cast<std::ptrdiff_t>((waiting.size() + 3) / 4);
+    const auto order = [](const near_timer* t) { return place_of(*t); };
+    std::ranges::nth_element(waiting, first, {}, order);
+    const near_timer* const last_kept =
+        *std::ranges::max_element(waiting.begin(), first, {}, order);
+    s.taken = std::min(*s.taken, place_of(*last_kept));
+    s.partial = true;
+    count_.evicted += static_cast<std::uint64_t>(waiting.end() - first);
+    for (auto t = first; t != waiting.end(); ++t) s.near.erase(s.near.find(*(*t)->id));
+}
+
+// The store has it, due then: it belongs into the window, or not.
+void engine::on_known(shard& s, const std::string& id, time_point due) {
+    const auto n = s.near.find(id);
+    if (n != s.near.end()) {
+        if (n->second.at == phase::asked || n->second.at == phase::claiming) return;
+        forget(s, id);
+    }
+    if (s.covers(due, id)) enter(s, id, due);
+}
+
+void engine::on_hint(unsigned number, const std::string& id, time_point due) {
+    ++count_.hints;
+    shard& s = *shards_[number];
+    const auto n = s.near.find(id);
+    if (n != s.near.end() && n->second.at >= phase::held && n->second.held.due == due) return;
+    if (s.taking_until && due <= *s.taking_until && n == s.near.end())
+        enter(s, id, due);  // the answer may not show it
+    else
+        on_known(s, id, due);
+}
+
+void engine::set_alarm(near_timer& t) {
+    const auto ahead = t.at == phase::held ? duration::zero() : store_.traits().claim_ahead;
+    arm(t.alarm, t.due - ahead - store_.now());
+}
+
+// Deadlines are points of the store's time, and the wheel's clock is steady: when the one is set,
+// the window is placed anew.
+void engine::heed_clock() {
+    const microseconds offset = store_.now().time_since_epoch() - pace_.reading();
+    if (offset_ && offset - *offset_ < drift && *offset_ - offset < drift) return;
+    count_.clock_set += offset_.has_value();
+    offset_ = offset;
+    for (auto& s : shards_) {
+        for (auto& [id, t] : s->near)
+            if (t.at == phase::waiting || t.at == phase::held) set_alarm(t);
+        if (s->taken && !s->partial) take(*s);
+    }
+}
+
+void engine::set_phase(near_timer& t, phase to) {
+    t.home.claimed += (to >= phase::claiming) - (t.at >= phase::claiming);
+    t.at = to;
+}
+
+void engine::forget(shard& s, const std::string& id) {
+    const auto n = s.near.find(id);
+    if (n == s.near.end()) return;
+    set_phase(n->second, phase::waiting);
+    s.near.erase(n);
+}
+
+// --- delivery -----------------------------------------------------------------------------------
+
+void engine::near_timer::on_alarm() { home.home.on_alarm(*this); }
+
+void engine::on_alarm(near_timer& t) {
+    if (t.at != phase::held) return ask_for(t);
+    if (t.due > store_.now()) return set_alarm(t);  // the clock was set back
+    deliver(t);
+}
+
+// For it to be claimed: at its deadline, or because the lease of its delivery is over.
+void engine::ask_for(near_timer& t) {
+    set_phase(t, phase::asked);
+    t.home.to_claim.push_back(*t.id);
+}
+
+// Returns whether there is more that can be claimed now.
+bool engine::claim(shard& s) {
+    const std::size_t most = room() / 2 - std::min(room() / 2, s.claimed);
+    const auto n = static_cast<std::ptrdiff_t>(std::min({most, together, s.to_claim.size()}));
+    if (n == 0) return false;
+    std::vector<std::string> ids(std::make_move_iterator(s.to_claim.begin()),
+                                 std::make_move_iterator(s.to_claim.begin() + n));
+    s.to_claim.erase(s.to_claim.begin(), s.to_claim.begin() + n);
+    for (const std::string& id : ids)
+        if (const auto t = s.near.find(id); t != s.near.end())
+            set_phase(t->second, phase::claiming);
+    store_.claim(s.number, s.mine, {options_.claim_lease, options_.attempts}, ids,
+                 guarded([this, &s, ids, term = s.term](standing how, std::vector<claimed> got) {
+                     if (term == s.term) on_claims(s, ids, how, std::move(got));
+                 }));
+    return true;
+}
+
+void engine::on_claims(shard& s, const std::vector<std::string>& ids, standing how,
+                       std::vector<claimed> got) {
+    if (how == standing::fenced) return fence(s);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const auto t = s.near.find(ids[i]);
+        if (t == s.near.end()) continue;
+        if (how == standing::done) {
+            on_claimed(t->second, got[i]);
+        } else {
+            set_phase(t->second, phase::waiting);
+            arm(t->second.alarm, options_.retry);
+        }
+    }
+}
+
+void engine::on_claimed(near_timer& t, claimed& c) {
+    if (c.what == claimed::kind::granted) return on_granted(t, c.timer);
+    count_.too_early += c.what == claimed::kind::early;
+    count_.died += c.what == claimed::kind::dead;
+    const std::string id = *t.id;
+    shard& s = t.home;
+    forget(s, id);
+    if (c.what == claimed::kind::early) on_known(s, id, c.timer.due);
+}
+
+void engine::on_granted(near_timer& t, stored_timer& granted) {
+    set_phase(t, phase::held);
+    t.due = granted.due;
+    t.first = granted.attempt == granted.ended + 1;
+    t.held = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
+    if (t.due > store_.now()) return set_alarm(t);
+    deliver(t);
+}
+
+void engine::deliver(near_timer& t) {
+    set_phase(t, phase::delivered);
+    arm(t.alarm, options_.claim_lease);
+    ++count_.delivered;
+    count_.retries += !t.first;
+    if (t.first) late_.record(store_.now() - t.held.due);
+    delivery d = t.held;
+    d.body = std::move(t.held.body);
+    contain(handler_, std::move(d));  // which may end it: there may be no `t` any more
+}
+
+// --- ends ---------------------------------------------------------------------------------------
+
+void engine::done(token which, completion<bool> then) {
+    end({{std::move(which), {}}, std::move(then)});
+}
+
+refusal engine::again(token which, time_point due, completion<bool> then) {
+    if (!in_range(due)) return refuse(refusal::bad_due);
+    end({{std::move(which), due}, std::move(then)});
+    return refusal::none;
+}
+
+void engine::end(own_ending e) {
+    shard& s = of(e.e.which.id);
+    const auto n = s.near.find(e.e.which.id);
+    if (n != s.near.end() && n->second.at == phase::delivered &&
+        n->second.held.which == e.e.which) {
+        set_phase(n->second, phase::ending);
+        n->second.alarm.cancel();
+    }
+    s.endings.push_back(std::move(e));
+    if (!s.flusher.pending()) arm(s.flusher, microseconds::zero());
+}
+
+void engine::flush(shard& s) {
+    if (s.endings.empty()) return;
+    s.flusher.cancel();
+    std::vector<ending> ends;
+    ends.reserve(s.endings.size());
+    for (const own_ending& e : s.endings) ends.push_back(e.e);
+    ++own_asked_;
+    store_.end(s.number, std::move(ends),
+               guarded([this, &s, asked = std::exchange(s.endings, {})](
+                           standing how, const std::vector<end_reply>& got) mutable {
+                   --own_asked_;
+                   on_ends(s, asked, how, got);
+               }));
+}
+
+// Whether an end arrived nobody knows if the link broke: it is sent again, which is harmless.
+void engine::on_ends(shard& s, std::vector<own_ending>& asked, standing how,
+                     const std::vector<end_reply>& got) {
+    if (how == standing::done) {
+        for (std::size_t i = 0; i < asked.size(); ++i) on_ended(s, asked[i], got[i]);
+        return;
+    }
+    std::ranges::move(asked, std::back_inserter(s.endings));
+    arm(s.flusher, options_.retry);
+}
+
+void engine::on_ended(shard& s, own_ending& e, const end_reply& r) {
+    if (!r.was_current)
+        ++count_.stale;
+    else
+        ++(e.e.again ? count_.postponed : count_.ended);
+    const std::string& id = e.e.which.id;
+    const auto n = s.near.find(id);
+    if (n != s.near.end() && n->second.at == phase::ending && n->second.held.which == e.e.which)
+        forget(s, id);
+    if (r.next) on_known(s, id, *r.next);
+    contain(e.then, r.was_current);
+}
+
+// --- the loop -----------------------------------------------------------------------------------
+
+void engine::run() {
+    heed_clock();
+    store_.run();
+    for (auto& s : shards_) {
+        while (claim(*s)) continue;
+        if (s->partial && s->near.size() <= room() / 2) take(*s);
+    }
+    settle();
+}
+
+}  // namespace detail
+
+}  // namespace tvec::durable

@@ -1,0 +1,177 @@
+// What is bounded, refused and survived: bad input, too much of it, a full window, a store that
+// fails, handlers that throw, a clock that is set, and the end.
+#include <chrono>
+#include <stdexcept>
+#include <string>
+
+#include "support/check.hpp"
+#include "support/durable.hpp"
+
+using namespace std::chrono_literals;
+using support::durable_process, support::in;
+using namespace tvec::durable;
+
+TestSuite(durable_bounds, .timeout = 60);
+
+namespace {
+
+struct alone {
+    explicit alone(options o = {}) : one(all, "one", o) { one.settle(); }
+
+    reading now() const { return support::durable_now() + set_by; }
+
+    std::chrono::milliseconds set_by{};
+    memory_database all{1, [this] { return now(); }};
+    durable_process one;
+};
+
+options small_window() {
+    options o;
+    o.window = 16;
+    return o;
+}
+
+}  // namespace
+
+Test(durable_bounds, bad_input_is_refused_and_nothing_is_sent) {
+    alone w;
+    auto& t = w.one.timers;
+    const std::string too_long(longest_id + 1, 'x'), too_large(largest_body + 1, 'x');
+    CHECK(t.put({"", in(1ms)}, existing::keep) == refusal::bad_id);
+    CHECK(t.put({too_long, in(1ms)}, existing::keep) == refusal::bad_id);
+    CHECK(t.put({"a", in(1ms), too_large}, existing::keep) == refusal::body_too_large);
+    CHECK(t.put({"a", earliest_due - 1ms}, existing::keep) == refusal::bad_due);
+    CHECK(t.put({"a", latest_due + 1ms}, existing::keep) == refusal::bad_due);
+    CHECK(t.put({"a", in(1ms), "", -1ms}, existing::keep) == refusal::bad_period);
+    CHECK(t.put_all({{"a", in(1ms)}, {"", in(1ms)}}, existing::keep) == refusal::bad_id);
+    CHECK(t.cancel(too_long) == refusal::bad_id);
+    CHECK(t.again({"a", 1}, latest_due + 1ms) == refusal::bad_due);
+    CHECK_EQ(t.count().refused, 9U);
+    w.one.settle();
+    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK(w.one.put({std::string(longest_id, 'x'), latest_due}) == put_result::stored);
+}
+
+Test(durable_bounds, more_calls_than_are_allowed_are_refused_until_some_are_answered) {
+    options o;
+    o.most_asked = 2;
+    alone w(o);
+    CHECK(w.one.timers.put({"a", in(1h)}, existing::keep) == refusal::none);
+    CHECK(w.one.timers.cancel("b") == refusal::none);
+    CHECK(w.one.timers.put({"c", in(1h)}, existing::keep) == refusal::too_many);
+    w.one.settle();
+    CHECK(w.one.timers.put({"c", in(1h)}, existing::keep) == refusal::none);
+}
+
+Test(durable_bounds, the_window_holds_no_more_than_it_may_and_nothing_is_late) {
+    alone w(small_window());
+    for (int i = 200; i > 0; --i) w.one.put({std::to_string(i), in(std::chrono::milliseconds(i))});
+    for (int i = 0; i < 200; ++i) {
+        CHECK_LE(w.one.timers.now_near().near, 17U);
+        w.one.pass(1ms);
+        CHECK_EQ(w.one.got.size(), i + 1);
+    }
+    CHECK(w.one.timers.count().evicted > 0);
+}
+
+Test(durable_bounds, of_many_with_one_deadline_all_come) {
+    alone w(small_window());
+    const time_point due = in(100ms);
+    for (int i = 0; i < 500; ++i) w.one.put({std::to_string(i), due});
+    w.one.pass(400ms);
+    CHECK_EQ(w.one.got.size(), 500U);
+    CHECK_EQ(w.all.count().waiting, 0U);
+}
+
+Test(durable_bounds, what_a_handler_throws_is_counted_and_the_delivery_comes_again) {
+    options o;
+    int told = 0;
+    o.on_exception = [&](std::exception_ptr) { ++told; };
+    memory_database all(1, support::durable_now);
+    durable_process::wheel wheels;
+    memory_store store(all, "one");
+    int calls = 0;
+    timers<durable_process::wheel> t(
+        wheels, store,
+        [&](delivery d) {
+            if (++calls == 1) throw std::runtime_error("no");
+            t.done(d.which);
+        },
+        o);
+    t.run();
+    CHECK(t.put({"a", in(1ms)}, existing::keep) == refusal::none);
+    for (int i = 0; i < 31'000; ++i) {
+        tvec::manual_clock::advance(1ms);
+        wheels.run();
+        t.run();
+    }
+    CHECK_EQ(calls, 2);
+    CHECK_EQ(told, 1);
+    CHECK_EQ(t.count().thrown, 1U);
+    CHECK_EQ(all.count().waiting, 0U);
+}
+
+Test(durable_bounds, a_store_that_fails_is_asked_again_and_what_it_refused_is_said) {
+    alone w;
+    w.one.put({"a", in(10ms)});
+    w.one.store.fail(1);
+    CHECK(w.one.put({"b", in(10ms)}) == put_result::failed);
+    CHECK(!w.one.store.last_failure().empty());
+    w.one.store.fail(3);  // the claim, and when it is tried again
+    w.one.pass(5s);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    CHECK_EQ(w.one.got[0].which.id, "a");
+    CHECK_EQ(w.all.count().waiting, 0U);
+}
+
+Test(durable_bounds, when_the_clock_is_set_nothing_comes_early_and_what_is_due_comes) {
+    alone w;
+    w.one.put({"a", in(1s)});
+    w.one.put({"b", in(10min)});
+    w.one.pass(500ms);
+    w.set_by = -1h;
+    w.one.pass(1s);
+    CHECK(w.one.got.empty());
+    w.set_by = 600ms;
+    w.one.pass(2ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.set_by = 10min;
+    w.one.pass(3ms);
+    REQUIRE_EQ(w.one.got.size(), 2U);
+    CHECK(w.one.timers.count().clock_set >= 3);
+}
+
+Test(durable_bounds, what_is_claimed_ahead_comes_at_its_deadline_and_can_still_be_cancelled) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all, "one", {}, 20ms);
+    one.settle();
+    one.put({"a", in(50ms)});
+    one.put({"b", in(50ms)});
+    one.pass(40ms);
+    CHECK_EQ(one.timers.now_near().being_delivered, 2U);
+    CHECK(one.cancel("a") == cancel_result::cancelled);
+    one.pass(9ms);
+    CHECK(one.got.empty());
+    one.pass(1ms);
+    REQUIRE_EQ(one.got.size(), 1U);
+    CHECK_EQ(one.got[0].which.id, "b");
+}
+
+Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refuses) {
+    alone w;
+    w.one.ends = false;
+    w.one.put({"a", in(10ms)});
+    w.one.pass(10ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.timers.done(w.one.got[0].which);
+    bool is_over = false;
+    w.one.timers.stop([&] { is_over = true; });
+    CHECK(!is_over);
+    CHECK(w.one.timers.put({"b", in(1ms)}, existing::keep) == refusal::stopping);
+    w.one.pass(3ms);
+    CHECK(is_over);
+    CHECK_EQ(w.all.count().waiting, 0U);
+    durable_process two(w.all, "two");
+    two.settle();
+    CHECK_EQ(two.timers.now_near().shards, 1U);  // without waiting for a lease
+}

@@ -1,0 +1,75 @@
+// What is stored is delivered: not early, again until it is ended, and not once it is cancelled.
+#include <chrono>
+#include <string>
+
+#include "support/check.hpp"
+#include "support/durable.hpp"
+
+using namespace std::chrono_literals;
+using support::durable_process, support::in;
+using namespace tvec::durable;
+
+TestSuite(durable_delivering, .timeout = 60);
+
+namespace {
+
+struct alone {
+    memory_database all{4, support::durable_now};
+    durable_process one{all};
+
+    alone() { one.settle(); }
+};
+
+}  // namespace
+
+Test(durable_delivering, a_timer_comes_at_its_deadline_with_its_body_and_is_gone_when_it_is_done) {
+    alone w;
+    CHECK(w.one.put({"a", in(50ms), "body"}) == put_result::stored);
+    w.one.pass(49ms);
+    CHECK(w.one.got.empty());
+    w.one.pass(1ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    CHECK_EQ(w.one.got[0].which.id, "a");
+    CHECK_EQ(w.one.got[0].which.attempt, 1U);
+    CHECK_EQ(w.one.got[0].body, "body");
+    w.one.pass(2ms);
+    CHECK_EQ(w.all.count().waiting, 0U);
+    w.one.pass(60s);
+    CHECK_EQ(w.one.got.size(), 1U);
+}
+
+Test(durable_delivering, what_is_not_ended_comes_again_after_its_lease_with_the_next_attempt) {
+    alone w;
+    w.one.ends = false;
+    w.one.put({"a", in(10ms)});
+    w.one.pass(10ms);
+    CHECK_EQ(w.one.got.size(), 1U);
+    w.one.pass(29'999ms);
+    CHECK_EQ(w.one.got.size(), 1U);
+    w.one.ends = true;
+    w.one.pass(3ms);
+    REQUIRE_EQ(w.one.got.size(), 2U);
+    CHECK_EQ(w.one.got[1].which.attempt, 2U);
+    CHECK(w.one.got[1].due == w.one.got[0].due);
+    w.one.pass(60s);
+    CHECK_EQ(w.one.got.size(), 2U);
+}
+
+Test(durable_delivering, what_was_cancelled_does_not_come) {
+    alone w;
+    w.one.put({"a", in(10ms)});
+    CHECK(w.one.cancel("a") == cancel_result::cancelled);
+    CHECK(w.one.cancel("a") == cancel_result::unknown_id);
+    w.one.pass(1s);
+    CHECK(w.one.got.empty());
+}
+
+Test(durable_delivering, what_is_being_delivered_had_begun_when_it_is_cancelled) {
+    alone w;
+    w.one.ends = false;
+    w.one.put({"a", in(10ms)});
+    w.one.pass(11ms);
+    CHECK(w.one.cancel("a") == cancel_result::had_begun);
+    w.one.pass(60s);
+    CHECK_EQ(w.one.got.size(), 1U);
+}

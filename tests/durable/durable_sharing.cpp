@@ -1,0 +1,121 @@
+// Several processes on one database: shards are shared out, taken over and given back; hints.
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "support/check.hpp"
+#include "support/durable.hpp"
+
+using namespace std::chrono_literals;
+using support::durable_process, support::in;
+using namespace tvec::durable;
+
+TestSuite(durable_sharing, .timeout = 60);
+
+namespace {
+
+struct three {
+    memory_database all{8, support::durable_now};
+    std::vector<std::unique_ptr<durable_process>> processes;
+
+    three() {
+        for (const char* name : {"one", "two", "three"})
+            processes.push_back(std::make_unique<durable_process>(all, name));
+        pass(8s);
+    }
+    void pass(std::chrono::milliseconds d) {
+        for (; d > 0ms; d -= 1ms) {
+            tvec::manual_clock::advance(1ms);
+            for (auto& p : processes) p->settle();
+        }
+    }
+    std::size_t delivered() const {
+        std::size_t sum = 0;
+        for (const auto& p : processes) sum += p->got.size();
+        return sum;
+    }
+    std::size_t owned() const {
+        std::size_t sum = 0;
+        for (const auto& p : processes) {
+            CHECK_LE(p->timers.now_near().shards, 3U);
+            sum += p->timers.now_near().shards;
+        }
+        return sum;
+    }
+};
+
+}  // namespace
+
+Test(durable_sharing, each_has_its_share_of_the_shards) {
+    three w;
+    CHECK_EQ(w.owned(), 8U);
+}
+
+Test(durable_sharing, what_anybody_puts_comes_in_time_wherever_its_shard_is) {
+    three w;
+    for (int i = 0; i < 60; ++i)
+        w.processes[static_cast<std::size_t>(i % 3)]->put({std::to_string(i), in(20ms)});
+    w.pass(22ms);
+    CHECK_EQ(w.delivered(), 60U);
+}
+
+Test(durable_sharing, a_lost_hint_makes_a_timer_late_by_a_sweep_and_no_more) {
+    three w;
+    auto& one = *w.processes[0];
+    for (int i = 0; i < 30; ++i)
+        CHECK(one.timers.put({std::to_string(i), in(20ms)}, existing::keep) == refusal::none);
+    while (one.store.serve()) continue;
+    std::size_t lost = 0;
+    for (auto& p : w.processes)
+        while (p->store.lose_hint()) ++lost;
+    CHECK(lost > 0);
+    w.pass(21ms);
+    CHECK_EQ(w.delivered(), 30 - lost);
+    w.pass(1'200ms);
+    CHECK_EQ(w.delivered(), 30U);
+}
+
+Test(durable_sharing, when_one_dies_the_others_have_its_shards_after_a_lease) {
+    three w;
+    for (int i = 0; i < 30; ++i) w.processes[1]->put({std::to_string(i), in(30s)});
+    w.processes.pop_back();
+    w.pass(20s);
+    std::size_t owned = 0;
+    for (auto& p : w.processes) owned += p->timers.now_near().shards;
+    CHECK_EQ(owned, 8U);
+    w.pass(11s);
+    CHECK_EQ(w.delivered(), 30U);
+}
+
+Test(durable_sharing, an_owner_whose_lease_is_over_is_fenced_off) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all, "one"), two(all, "two");
+    one.settle();
+    two.settle();
+    one.put({"a", in(15s)});
+    CHECK_EQ(one.timers.now_near().shards, 1U);
+    two.pass(15s);  // while one is stopped
+    CHECK_EQ(two.got.size(), 1U);
+    one.settle();
+    one.pass(2s);
+    CHECK(one.got.empty());
+    CHECK_EQ(one.timers.count().leases_lost, 1U);
+}
+
+Test(durable_sharing, when_the_link_breaks_puts_are_unknown_and_nothing_is_lost) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all);
+    one.settle();
+    auto first = put_result::stored, second = put_result::stored;
+    CHECK(one.timers.put({"a", in(10ms)}, existing::keep, [&](auto r) { first = r; }) ==
+          refusal::none);
+    one.store.serve();
+    CHECK(one.timers.put({"b", in(10ms)}, existing::keep, [&](auto r) { second = r; }) ==
+          refusal::none);
+    one.store.cut();
+    one.pass(20ms);
+    CHECK(first == put_result::unknown);
+    CHECK(second == put_result::unknown);
+    REQUIRE_EQ(one.got.size(), 1U);
+    CHECK_EQ(one.got[0].which.id, "a");
+}

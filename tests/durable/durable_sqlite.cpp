@@ -1,0 +1,320 @@
+// The store in a file: it answers as the one in memory does, keeps what it has answered, and says
+// what is wrong with a file or a disk.
+#include <poll.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/temporary_folder.hpp"
+#include "tvec/durable/memory_store.hpp"
+#include "tvec/durable/sqlite_store.hpp"
+#include "tvec/durable/timers.hpp"
+
+using namespace std::chrono_literals;
+using namespace tvec::durable;
+
+TestSuite(durable_sqlite, .timeout = 60);
+
+namespace {
+
+struct file : support::temporary_folder {
+    std::string path = name() + "/timers.db";
+};
+
+// Asks, and waits for the answer.
+template <class... Answer, class Ask> std::tuple<Answer...> answer_to(store& s, Ask ask) {
+    std::optional<std::tuple<Answer...>> got;
+    ask(store::completion<Answer...>([&](Answer... a) { got.emplace(std::move(a)...); }));
+    while (!got) {
+        pollfd watched{s.fd(), POLLIN, 0};
+        poll(&watched, 1, 10'000);
+        s.run();
+    }
+    return *got;
+}
+
+put_result put(store& s, const record& r, existing how = existing::keep) {
+    return std::get<0>(
+               answer_to<std::vector<put_result>>(s, [&](auto then) { s.put({r}, how, then); }))
+        .front();
+}
+cancel_result cancel(store& s, const std::string& id) {
+    return std::get<0>(answer_to<cancel_result>(s, [&](auto then) { s.cancel(id, then); }));
+}
+auto end(store& s, const ending& e) {
+    return std::get<1>(answer_to<standing, std::vector<end_reply>>(
+                           s, [&](auto then) { s.end(s.shard_of(e.which.id), {e}, then); }))
+        .front();
+}
+claimed claim(store& s, const std::string& id, std::uint32_t attempts = 0) {
+    return std::get<1>(answer_to<standing, std::vector<claimed>>(
+                           s,
+                           [&](auto then) {
+                               s.claim(0, 1, {-1h, attempts}, {id}, then);
+                           }))
+        .front();
+}
+auto find(store& s, const std::string& id) {
+    return std::get<1>(
+        answer_to<standing, std::optional<stored_timer>>(s, [&](auto then) { s.find(id, then); }));
+}
+auto list(store& s, which set, const place& after = {}, std::size_t limit = 100) {
+    return std::get<1>(answer_to<standing, std::vector<stored_timer>>(
+        s, [&](auto then) { s.list(set, after, limit, then); }));
+}
+auto count(store& s) {
+    return std::get<1>(answer_to<standing, totals>(s, [&](auto then) { s.count(then); }));
+}
+auto revive(store& s, const std::string& id, time_point due) {
+    return std::get<0>(answer_to<revive_result>(s, [&](auto then) { s.revive(id, due, then); }));
+}
+auto take(store& s, const place& after, time_point until, std::size_t limit) {
+    return std::get<1>(answer_to<standing, std::vector<place>>(
+        s, [&](auto then) { s.take(0, 1, after, until, limit, then); }));
+}
+
+bool same(const stored_timer& a, const stored_timer& b) {
+    return static_cast<const record&>(a) == b && a.attempt == b.attempt && a.ended == b.ended;
+}
+template <class T> bool same(const std::optional<T>& a, const std::optional<T>& b) {
+    return a.has_value() == b.has_value() && (!a || same(*a, *b));
+}
+bool same(const std::vector<stored_timer>& a, const std::vector<stored_timer>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const auto& x, const auto& y) { return same(x, y); });
+}
+
+time_point today() { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }
+
+// Opening it throws this, and says that.
+void refuses(const std::string& path, std::errc error, const std::string& words) {
+    try {
+        const sqlite_store s(path);
+        CHECK(!"it was opened");
+    } catch (const std::system_error& e) {
+        CHECK(e.code() == error);
+        CHECK(std::string(e.what()).find(words) != std::string::npos);
+        CHECK(std::string(e.what()).find(path) != std::string::npos);
+    }
+}
+
+void run_sql(const std::string& path, const std::string& sql) {
+    sqlite3* db = nullptr;
+    REQUIRE_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+    CHECK_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+// The same is asked of both, at random, and has to be answered alike.
+struct both {
+    explicit both(const std::string& path) : kept(path) {
+        answer_to<standing, epoch>(modelled, [&](auto then) { modelled.own(0, 10h, then); });
+    }
+
+    template <class Ask> auto ask(Ask f) {
+        auto a = f(static_cast<store&>(kept)), b = f(static_cast<store&>(modelled));
+        return std::pair(std::move(a), std::move(b));
+    }
+    template <class Ask> void agree(Ask f) {
+        const auto [a, b] = ask(f);
+        REQUIRE(a == b);
+    }
+    template <class Ask> void agree_on_timers(Ask f) {
+        const auto [a, b] = ask(f);
+        REQUIRE(same(a, b));
+    }
+
+    memory_database database;
+    memory_store modelled{database, "model"};
+    sqlite_store kept;
+};
+
+}  // namespace
+
+Test(durable_sqlite, it_answers_as_the_store_in_memory_does) {
+    const file f;
+    both w(f.path);
+    std::mt19937 random(1);
+    for (int i = 0; i < 3'000; ++i) {
+        const std::string id(1 + random() % 2, static_cast<char>("ab\0\xff"[random() % 4]));
+        const std::uint32_t attempt = random() % 6;
+        const time_point due(duration(random() % 1'000'000));
+        const duration every(random() % 3 == 0 ? 24h : 0h);
+        switch (random() % 9) {
+        case 0:
+        case 1: {
+            const auto how = random() % 2 ? existing::keep : existing::replace;
+            w.agree([&](store& s) {
+                return put(s, {id, due, std::string(attempt, '\0'), every}, how);
+            });
+            break;
+        }
+        case 2:
+            w.agree([&](store& s) { return cancel(s, id); });
+            break;
+        case 3:
+        case 4: {
+            const auto [a, b] = w.ask([&](store& s) { return claim(s, id, 4); });
+            CHECK(a.what == b.what);
+            if (a.what == claimed::kind::granted) REQUIRE(same(a.timer, b.timer));
+            break;
+        }
+        case 5: {
+            const ending e{{id, attempt}, random() % 2 ? std::optional(due) : std::nullopt};
+            const auto [a, b] = w.ask([&](store& s) { return end(s, e); });
+            CHECK_EQ(a.was_current, b.was_current);
+            CHECK(a.next == b.next);
+            break;
+        }
+        case 6:
+            w.agree_on_timers([&](store& s) { return find(s, id); });
+            break;
+        case 7: {
+            const auto set = random() % 2 ? which::waiting : which::dead;
+            w.agree_on_timers([&](store& s) { return list(s, set, {due, id}, 3); });
+            break;
+        }
+        default:
+            w.agree([&](store& s) { return revive(s, id, due); });
+        }
+    }
+    w.agree_on_timers([](store& s) { return list(s, which::waiting); });
+    w.agree_on_timers([](store& s) { return list(s, which::dead); });
+}
+
+Test(durable_sqlite, what_is_soon_is_taken_in_order_page_by_page) {
+    const file f;
+    sqlite_store s(f.path);
+    const time_point now = today();
+    for (const char* id : {"c", "a", "d", "b"}) put(s, {id, now + (*id == 'd' ? 1s : 2s)});
+    put(s, {"late", today() + 1h});
+    const auto first = take(s, {}, today() + 60s, 2);
+    REQUIRE_EQ(first.size(), 2U);
+    CHECK_EQ(first[0].id, "d");
+    CHECK_EQ(first[1].id, "a");
+    CHECK_EQ(take(s, first[1], today() + 60s, 10).size(), 2U);
+}
+
+Test(durable_sqlite, what_was_stored_is_there_when_the_file_is_opened_again) {
+    const file f;
+    const std::string body("\0\xff body", 7);
+    {
+        sqlite_store s(f.path);
+        CHECK(put(s, {"a", today() + 1h, body, 5s}) == put_result::stored);
+        CHECK(put(s, {"b", today() - 1h}) == put_result::stored);
+        CHECK(claim(s, "b").what == claimed::kind::granted);
+    }
+    sqlite_store s(f.path);
+    REQUIRE(find(s, "a").has_value());
+    CHECK(find(s, "a")->body == body);
+    CHECK(find(s, "a")->every == 5s);
+    CHECK_EQ(claim(s, "b").timer.attempt, 2U);  // the attempt of the first was counted
+    CHECK_EQ(count(s).waiting, 2U);
+}
+
+Test(durable_sqlite, what_was_asked_before_it_is_closed_is_done) {
+    const file f;
+    {
+        sqlite_store s(f.path);
+        for (int i = 0; i < 1'000; ++i)
+            s.put({{std::to_string(i), today() + 1h}}, existing::keep, nullptr);
+    }
+    sqlite_store s(f.path);
+    CHECK_EQ(count(s).waiting, 1'000U);
+}
+
+Test(durable_sqlite, what_is_asked_together_is_written_together) {
+    const file f;
+    sqlite_store s(f.path);
+    const std::uint64_t before = s.groups();
+    int answered = 0;
+    for (int i = 0; i < 10'000; ++i)
+        s.put({{std::to_string(i), today() + 1h}}, existing::keep, [&](auto) { ++answered; });
+    while (s.unanswered() != 0) s.run();
+    CHECK_EQ(answered, 10'000);
+    CHECK(s.groups() - before < 2'000);
+}
+
+Test(durable_sqlite, a_file_of_something_else_is_refused_and_left_as_it_is) {
+    const file f;
+    std::ofstream(f.path) << std::string(5'000, 'x');
+    refuses(f.path, std::errc::invalid_argument, "not a database");
+    std::filesystem::remove(f.path);
+    run_sql(f.path, "create table mine(x); insert into mine values(1)");
+    refuses(f.path, std::errc::invalid_argument, "something else");
+    run_sql(f.path, "select x from mine");
+    refuses(f.path + "/nowhere", std::errc::not_a_directory, "cannot be opened");
+}
+
+Test(durable_sqlite, a_newer_file_is_refused_and_an_older_one_is_made_newer) {
+    const file f;
+    { const sqlite_store s(f.path); }
+    run_sql(f.path, "pragma user_version = 99");
+    refuses(f.path, std::errc::not_supported, "version 99");
+    run_sql(f.path, "pragma user_version = 1; drop table dead; insert into timer(id, due, body)"
+                    " values(x'61', 4102444800000, x'')");
+    sqlite_store s(f.path);
+    CHECK(find(s, "a").has_value());
+    CHECK(list(s, which::dead).empty());
+}
+
+Test(durable_sqlite, a_file_that_is_open_is_refused_to_a_second) {
+    const file f;
+    const sqlite_store s(f.path);
+    refuses(f.path, std::errc::device_or_resource_busy, "locked");
+}
+
+Test(durable_sqlite, a_full_disk_is_said_and_nothing_that_was_answered_is_lost) {
+    const file f;
+    sqlite_store s(f.path);
+    put(s, {"a", today() + 1h});
+    signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit small{200'000, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    const record large{"b", today() + 1h, std::string(500'000, 'x')};
+    const put_result refused = put(s, large);
+    CHECK(refused == put_result::failed);
+    CHECK(!s.last_failure().empty());
+    setrlimit(RLIMIT_FSIZE, &before);
+    CHECK(!find(s, "b").has_value());
+    CHECK(find(s, "a").has_value());
+    CHECK(put(s, large) == put_result::stored);
+}
+
+Test(durable_sqlite, timers_on_it_come_and_are_never_early) {
+    const file f;
+    sqlite_store s(f.path);
+    tvec::clocked_wheel wheel;
+    int came = 0;
+    tvec::durable::timers<>* all = nullptr;
+    tvec::durable::timers timers(wheel, s, [&](delivery d) {
+        CHECK(d.due <= s.now());
+        ++came;
+        all->done(d.which);
+    });
+    all = &timers;
+    for (int i = 0; i < 50; ++i)
+        CHECK(timers.put({std::to_string(i), timers.now() + 2ms * i}, existing::keep) ==
+              refusal::none);
+    while (came < 50 || s.unanswered() != 0 || timers.now_near().near != 0) {
+        pollfd watched{timers.fd(), POLLIN, 0};
+        poll(&watched, 1, 1);
+        wheel.run();
+        timers.run();
+    }
+    CHECK_EQ(came, 50);
+    CHECK_EQ(count(s).waiting, 0U);
+}

@@ -1,0 +1,457 @@
+// Durable timers of several processes on one database in memory, interleaved step by step: each
+// request is done and each answer is read when the search says so, time passes without those who
+// are stopped, hints are lost, links are cut, processes die, the clock is set. Beside them the
+// books of all that was asked and answered. What is asked:
+//   - nothing is delivered before its deadline, or for one that it never had;
+//   - nothing after a confirmed cancel, and no (id, attempt) twice;
+//   - what was answered `stored` is delivered in its last form, or cancelled, or still there: in
+//     the end, when nothing breaks any more, stored = delivered + cancelled + dead.
+// First every order of the first TVEC_DEPTH steps of small programs; then TVEC_STEPS random ones of
+// large programs, by TVEC_SEED.
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/divergence.hpp"
+#include "support/environment.hpp"
+#include "tvec/durable/memory_store.hpp"
+#include "tvec/durable/timers.hpp"
+#include "tvec/inspect.hpp"
+
+namespace {
+
+using namespace tvec::durable;
+using std::chrono::milliseconds;
+using support::expect;
+using wheel = tvec::clocked_wheel<tvec::tick_clock<milliseconds, tvec::manual_clock>>;
+
+// Says what comes next: one of n.
+struct chooser {
+    virtual ~chooser() = default;
+    virtual std::uint64_t below(std::uint64_t n) = 0;
+    virtual bool goes_on() = 0;
+};
+
+// Every sequence of so many choices, one after the other.
+class every_choice : public chooser {
+public:
+    explicit every_choice(std::size_t depth) : depth_(depth) {}
+    std::uint64_t below(std::uint64_t n) override {
+        if (at_ == depth_ || n == 1) return 0;
+        if (at_ == chosen_.size()) chosen_.push_back({0, n});
+        return chosen_[at_++].first;
+    }
+    bool goes_on() override { return at_ < depth_ && ++steps_ <= 4 * depth_; }
+    // Goes to the next sequence. Returns whether there is one.
+    bool next() {
+        while (!chosen_.empty() && chosen_.back().first + 1 == chosen_.back().second)
+            chosen_.pop_back();
+        at_ = steps_ = 0;
+        if (chosen_.empty()) return false;
+        ++chosen_.back().first;
+        return true;
+    }
+
+private:
+    std::size_t depth_, at_ = 0, steps_ = 0;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> chosen_;
+};
+
+class random_choice : public chooser {
+public:
+    random_choice(std::mt19937_64& random, std::size_t steps) : random_(random), left_(steps) {}
+    std::uint64_t below(std::uint64_t n) override { return random_() % n; }
+    bool goes_on() override { return left_-- > 0; }
+
+private:
+    std::mt19937_64& random_;
+    std::size_t left_;
+};
+
+// A store whose answers are read when the search says so.
+struct stepped_store : memory_store {
+    using memory_store::memory_store;
+    std::size_t run() override { return 0; }
+};
+
+// What the books say of one id.
+struct account {
+    std::set<time_point> dues;                         // that it was given, or may have been
+    std::set<std::pair<int, std::uint32_t>> attempts;  // that were delivered, of each life
+    std::map<int, int> life_of;  // of the forms: a new one begins when the id is put anew
+    int lives = 0;
+    bool is_there = false;
+    std::set<int> stored, delivered;    // its forms: answered so, delivered
+    int last_form = 0;                  // that was seen in the database; 0: none
+    std::multiset<const void*> asking;  // the processes whose puts are under way
+    bool cancelled = false;             // so it was answered
+    bool may_be_gone = false;           // a cancel was asked for
+};
+
+struct totals_of_runs {
+    unsigned long long runs = 0, stored = 0, delivered = 0, cancelled = 0, dead = 0, retries = 0,
+                       swept = 0, evicted = 0, lost = 0;
+};
+
+struct shape {
+    unsigned processes = 2, shards = 1, ids = 1;
+    bool by_script = true;
+    bool begins_near = false;   // its deadline, with what the script puts first
+    std::vector<int> script{};  // of operations: see `operate`
+    std::size_t window = 100;
+    milliseconds ahead{};
+    std::uint32_t attempts = 0;
+    int faults = 1;
+    bool sets_clock = false;
+};
+
+class world {
+public:
+    world(chooser& c, const shape& s) : choose_(c), shape_(s), faults_(s.faults) {
+        tvec::manual_clock::set({});
+        for (unsigned i = 0; i < s.processes; ++i) start();
+        for (int i = 0; i < 20; ++i) pass(milliseconds(5));
+        if (!s.begins_near) return;
+        ask();
+        for (int i = 0; i < 2; ++i) pass(milliseconds(1));
+    }
+
+    void run(totals_of_runs& t) {
+        while (choose_.goes_on()) step();
+        finish();
+        ++t.runs;
+        t.dead += all_.count().dead;
+        for (const auto& [id, a] : books_) t.cancelled += a.cancelled;
+        t.stored += stored_;
+        t.delivered += delivered_;
+        for (const auto& p : processes_) add(t, p->timers.count());
+    }
+
+private:
+    struct process {
+        process(world& w, std::string name)
+            : store(w.all_, std::move(name), w.shape_.ahead),
+              timers(
+                  wheels, store, [&w, this](delivery d) { w.on_delivery(*this, std::move(d)); },
+                  w.settings()) {}
+        void turn() {
+            wheels.run();
+            timers.run();
+        }
+        wheel wheels;
+        stepped_store store;
+        std::vector<token> kept;  // deliveries that end later, or never
+        tvec::durable::timers<wheel> timers;
+    };
+
+    options settings() {
+        options o;
+        o.on_exception = [this](std::exception_ptr e) { broken_ = e; };
+        o.horizon = milliseconds(40);
+        o.window = shape_.window;
+        o.claim_lease = milliseconds(20);
+        o.shard_lease = milliseconds(30);
+        // Where no hint is lost and nobody dies, nothing is left to be swept.
+        const bool is_safe = shape_.faults == 0 && shape_.processes == 1;
+        o.sweep = milliseconds(is_safe ? 100'000 : 7);
+        o.retry = milliseconds(5);
+        o.attempts = shape_.attempts;
+        return o;
+    }
+
+    static void add(totals_of_runs& t, const counters& c) {
+        t.retries += c.retries;
+        t.swept += c.swept;
+        t.evicted += c.evicted;
+        t.lost += c.leases_lost;
+    }
+
+    reading now() const {
+        return reading(std::chrono::hours(24 * 365 * 50)) + skew_ +
+               std::chrono::floor<std::chrono::microseconds>(
+                   tvec::manual_clock::now().time_since_epoch());
+    }
+    time_point in(milliseconds d) const { return std::chrono::floor<milliseconds>(now()) + d; }
+    // In every order of a small program only what happens matters, not when it was to.
+    milliseconds some(std::uint64_t n) {
+        return milliseconds(shape_.by_script ? 3 : choose_.below(n));
+    }
+    process& somebody() { return *processes_[choose_.below(processes_.size())]; }
+    void start() {
+        processes_.push_back(std::make_unique<process>(*this, "p" + std::to_string(++started_)));
+    }
+
+    void pass(milliseconds d) {
+        tvec::manual_clock::advance(d);
+        for (int i = 0; i < 4; ++i)
+            for (auto& p : processes_) {
+                p->turn();
+                while (serve(*p) || p->store.answer()) continue;
+                p->turn();
+            }
+    }
+
+    // Has the database do one thing, and sees which forms it holds.
+    bool serve(process& p) {
+        if (!p.store.serve()) return false;
+        for (auto& [id, a] : books_) look_at(a, all_.find(id));
+        return true;
+    }
+
+    static void look_at(account& a, const std::optional<stored_timer>& there) {
+        if (there) {
+            a.lives += !a.is_there;
+            a.last_form = std::stoi(there->body);
+            a.life_of[a.last_form] = a.lives;
+        }
+        a.is_there = there.has_value();
+    }
+
+    // --- steps ----------------------------------------------------------------------------------
+
+    void step() {
+        std::vector<std::function<void()>> can;
+        can.push_back([] { tvec::manual_clock::advance(milliseconds(2)); });
+        if (shape_.by_script || choose_.below(8) == 0)
+            can.push_back([] { tvec::manual_clock::advance(milliseconds(21)); });
+        for (auto& p : processes_) steps_of(*p, can);
+        if (has_more_to_ask()) can.push_back([this] { ask(); });
+        if (faults_ > 0) can.push_back([this] { break_something(); });
+        can[choose_.below(can.size())]();
+        if (broken_) std::rethrow_exception(broken_);
+    }
+
+    void steps_of(process& p, std::vector<std::function<void()>>& can) {
+        can.push_back([&p] { p.turn(); });
+        if (p.store.is_asked()) can.push_back([this, &p] { serve(p); });
+        if (p.store.has_answers())
+            can.push_back([&p] {
+                p.store.answer();
+                p.timers.run();
+            });
+    }
+
+    void break_something() {
+        --faults_;
+        process& p = somebody();
+        switch (choose_.below(shape_.sets_clock ? 5 : 4)) {
+        case 0:
+            p.store.lose_hint();
+            break;
+        case 1:
+            p.store.cut();
+            break;
+        case 2:
+            p.store.fail(1 + choose_.below(3));
+            break;
+        case 3:
+            for (auto& [id, a] : books_) a.asking.erase(&p);
+            std::erase_if(processes_, [&](auto& q) { return q.get() == &p; });
+            start();
+            break;
+        default:
+            skew_ += milliseconds(choose_.below(60)) - milliseconds(30);
+        }
+    }
+
+    bool has_more_to_ask() const { return shape_.by_script ? asked_ < shape_.script.size() : true; }
+
+    void ask() {
+        operate(shape_.by_script ? shape_.script[asked_] : static_cast<int>(choose_.below(7)));
+        ++asked_;
+    }
+
+    void operate(int what) {
+        process& p = somebody();
+        const std::string id(1, static_cast<char>('a' + choose_.below(shape_.ids)));
+        switch (what) {
+        case 0:
+            put(p, "", existing::keep);
+            break;
+        case 1:
+            put(p, id, existing::keep);
+            break;
+        case 2:
+            put(p, id, existing::replace);
+            break;
+        case 3:
+            cancel(p, id);
+            break;
+        case 4:
+            end_what_was_kept(p, {});
+            break;
+        case 5:
+            end_what_was_kept(p, in(some(30)));
+            break;
+        default:
+            revive(p, id);
+            break;
+        }
+    }
+
+    // An id that was put before is not put anew once it may be gone: its attempts would begin
+    // again.
+    void put(process& p, std::string id, existing how) {
+        if (id.empty()) id = "n" + std::to_string(asked_);
+        account& a = books_[id];
+        if (a.may_be_gone || !a.delivered.empty()) return;
+        const record r{id, in(some(50)), std::to_string(++forms_)};
+        a.dues.insert(r.due);
+        const int form = forms_;
+        a.asking.insert(&p);
+        const auto refused = p.timers.put(r, how, [this, id, form, &p](put_result result) {
+            books_[id].asking.erase(books_[id].asking.find(&p));
+            if (result != put_result::stored) return;
+            ++stored_;
+            books_[id].stored.insert(form);
+        });
+        expect(refused == refusal::none, "a put was refused");
+    }
+
+    void cancel(process& p, const std::string& id) {
+        if (!books_[id].asking.empty()) return;  // a put that is served after it makes a new one
+        books_[id].may_be_gone = true;
+        static_cast<void>(p.timers.cancel(id, [this, id](cancel_result r) {
+            books_[id].cancelled |= r == cancel_result::cancelled;
+        }));
+    }
+
+    void revive(process& p, const std::string& id) {
+        const time_point due = in(some(30));
+        books_[id].dues.insert(due);
+        static_cast<void>(p.timers.revive(id, due));
+    }
+
+    void end_what_was_kept(process& p, std::optional<time_point> again) {
+        if (p.kept.empty()) return;
+        const token t = p.kept.back();
+        p.kept.pop_back();
+        if (!again) return p.timers.done(t);
+        books_[t.id].dues.insert(*again);
+        static_cast<void>(p.timers.again(t, *again));
+    }
+
+    void on_delivery(process& p, delivery d) {
+        account& a = books_[d.which.id];
+        ++delivered_;
+        expect(d.due <= now(), d.which.id, " came early");
+        expect(a.dues.contains(d.due), d.which.id, " came for a deadline that it never had");
+        const int form = std::stoi(d.body);
+        expect(a.attempts.insert({a.life_of[form], d.which.attempt}).second, d.which.id,
+               " came twice as ", d.which.attempt);
+        expect(!a.cancelled, d.which.id, " came after it was cancelled");
+        a.delivered.insert(form);
+        const std::uint64_t what = healing_ ? 0 : choose_.below(3);
+        if (what == 0) return p.timers.done(d.which);
+        p.kept.push_back(d.which);
+        if (what == 2 && p.kept.size() > 1) p.kept.erase(p.kept.begin());  // forgotten
+    }
+
+    // --- the end --------------------------------------------------------------------------------
+
+    void finish() {
+        healing_ = true;
+        faults_ = 0;
+        for (auto& p : processes_) p->store.fail(0);
+        for (int i = 0; i < 400 && (i < 5 || all_.count().waiting != 0); ++i) pass(milliseconds(3));
+        if (broken_) std::rethrow_exception(broken_);
+        expect(all_.count().waiting == 0, all_.count().waiting, " timers never came");
+        for (const auto& [id, a] : books_) {
+            expect(a.stored.empty() || a.last_form != 0, id, " was stored, and was never seen");
+            if (a.last_form == 0 || a.may_be_gone || is_dead(id)) continue;
+            expect(a.delivered.contains(a.last_form), id, " did not come as ", a.last_form);
+        }
+        for (auto& p : processes_)
+            expect(check(p->wheels.wheel()).empty(), check(p->wheels.wheel()));
+    }
+
+    bool is_dead(const std::string& id) const {
+        for (const stored_timer& t : all_.list(which::dead, {}, 1'000))
+            if (t.id == id) return true;
+        return false;
+    }
+
+    chooser& choose_;
+    shape shape_;
+    int faults_;
+    milliseconds skew_{};
+    memory_database all_{shape_.shards, [this] { return now(); }};
+    std::map<std::string, account> books_;
+    std::vector<std::unique_ptr<process>> processes_;
+    std::size_t started_ = 0, asked_ = 0;
+    int forms_ = 0;
+    unsigned long long stored_ = 0, delivered_ = 0;
+    bool healing_ = false;
+    std::exception_ptr broken_;  // what was found in a handler
+};
+
+// Puts and cancels, and what ends deliveries, by their numbers in `operate`.
+const std::vector<std::vector<int>> scripts{{1, 3}, {1, 2}, {1, 4}, {1, 5}};
+
+totals_of_runs every_order(std::size_t depth) {
+    totals_of_runs t;
+    for (const auto& script : scripts)
+        for (const int kind : {0, 1, 2, 3}) {
+            shape s;
+            s.script = script;
+            s.begins_near = kind % 2 == 1;
+            s.ahead = milliseconds(kind / 2 * 2);
+            every_choice choices(depth);
+            do world(choices, s).run(t);
+            while (choices.next());
+        }
+    return t;
+}
+
+totals_of_runs random_orders(std::mt19937_64& random, std::uint64_t steps) {
+    totals_of_runs t;
+    for (std::uint64_t done = 0; done < steps; done += 300) {
+        const shape s{static_cast<unsigned>(1 + random() % 3),
+                      static_cast<unsigned>(1 + random() % 4),
+                      static_cast<unsigned>(1 + random() % 8),
+                      false,
+                      false,
+                      {},
+                      random() % 2 ? 100U : 8U + random() % 8,
+                      milliseconds(random() % 2 * (random() % 6)),
+                      static_cast<std::uint32_t>(random() % 2 * 3),
+                      static_cast<int>(random() % 2 * (random() % 20)),
+                      random() % 4 == 0};
+        random_choice choices(random, 300);
+        world(choices, s).run(t);
+    }
+    return t;
+}
+
+void print(const char* what, const totals_of_runs& t) {
+    std::printf("%s: %llu runs: %llu stored, %llu delivered (%llu retries), %llu cancelled, %llu "
+                "dead, %llu swept, %llu evicted, %llu shards lost\n",
+                what, t.runs, t.stored, t.delivered, t.retries, t.cancelled, t.dead, t.swept,
+                t.evicted, t.lost);
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int main() {
+    const std::uint64_t seed = support::from_environment("TVEC_SEED", std::random_device{}());
+    std::printf("durable model: TVEC_SEED=%llu\n", static_cast<unsigned long long>(seed));
+    std::fflush(stdout);
+    std::mt19937_64 random(seed);
+    try {
+        print("every order", every_order(support::from_environment("TVEC_DEPTH", 5)));
+        print("random", random_orders(random, support::from_environment("TVEC_STEPS", 600'000)));
+    } catch (const std::exception& e) {
+        std::printf("durable model: %s\n", e.what());
+        return 1;
+    }
+    return 0;
+}

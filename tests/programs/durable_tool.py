@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Asks tvec-timers for all that it can do, and for what it cannot.
+
+usage: durable_tool.py TVEC_TIMERS
+"""
+
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = sys.argv[1]
+
+
+class Tool(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tvec-durable-")
+        self.addCleanup(folder.cleanup)
+        self.store = pathlib.Path(folder.name) / "timers.db"
+
+    def run_tool(self, *words, status=0):
+        done = subprocess.run([TOOL, "--store", self.store, *map(str, words)], capture_output=True,
+                              text=True, timeout=30)
+        self.assertEqual(done.returncode, status, done)
+        if status != 0 and not done.stdout:
+            self.assertRegex(done.stderr, r"\Atvec-timers: [^\n]+\n\Z")
+        return done.stdout
+
+    def test_what_is_put_is_listed_and_shown(self):
+        self.assertEqual(self.run_tool("put", "b", "--due-ms", 4102444800000, "--body", "text\n"), "stored\n")
+        self.run_tool("put", "a", "--due-ms", 4102444799999, "--every-ms", 60000)
+        lines = self.run_tool("list").splitlines()
+        self.assertEqual(lines[0], "2099-12-31T23:59:59.999Z\ta\tevery 60000 ms\t0 attempts\t0 bytes")
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(len(self.run_tool("list", "--limit", 1).splitlines()), 1)
+        self.assertTrue(self.run_tool("get", "b").endswith("\t5 bytes\ntext\\x0a\n"))
+        self.assertEqual(self.run_tool("stats"), "waiting 2\ndead 0\nnext 2099-12-31T23:59:59.999Z\n")
+
+    def test_a_second_put_needs_to_replace(self):
+        self.run_tool("put", "a", "--in-ms", 1000000)
+        self.assertEqual(self.run_tool("put", "a", status=1), "there already\n")
+        self.assertEqual(self.run_tool("put", "a", "--replace"), "stored\n")
+
+    def test_what_is_cancelled_is_gone(self):
+        self.run_tool("put", "a", "--in-ms", 1000000)
+        self.assertEqual(self.run_tool("cancel", "a"), "cancelled\n")
+        self.assertEqual(self.run_tool("cancel", "a", status=1), "unknown id\n")
+        self.run_tool("get", "a", status=1)
+
+    def test_the_dead_are_listed_and_put_back(self):
+        self.run_tool("stats")
+        with sqlite3.connect(self.store) as db:
+            db.execute("insert into dead values(cast('a' as blob), 0, x'', 0, 5, 2)")
+        db.close()
+        self.assertIn("\ta\tevery 0 ms\t5 attempts\t", self.run_tool("dead"))
+        self.assertEqual(self.run_tool("back", "a", "--in-ms", 1000000), "put back\n")
+        self.assertEqual(self.run_tool("back", "a", status=1), "nothing of that id is dead\n")
+        self.assertEqual(self.run_tool("stats").splitlines()[:2], ["waiting 1", "dead 0"])
+
+    def test_more_than_a_page_is_listed(self):
+        self.run_tool("stats")
+        with sqlite3.connect(self.store) as db:
+            db.executemany("insert into timer(id, due, body) values(cast(? as blob), 1, x'')",
+                           ((str(i),) for i in range(2500)))
+        db.close()
+        self.assertEqual(len(set(self.run_tool("list", "--limit", 5000).splitlines())), 2500)
+
+    def test_mistakes_are_one_line(self):
+        for words in [["get"], ["list", "a"], ["nonsense"], ["put", "a", "--in-ms", "x"],
+                      ["put", "a" * 256], ["put", "a", "--in-ms", 1, "--due-ms", 1]]:
+            with self.subTest(words):
+                self.run_tool(*words, status=2)
+
+    def test_a_file_of_something_else_is_one_line(self):
+        self.store.write_text("x" * 5000)
+        self.run_tool("list", status=1)
+        self.assertEqual(self.store.read_text(), "x" * 5000)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,84 @@
+// Durable timers on manual time: a database in memory, and processes that share it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tvec/durable/memory_store.hpp"
+#include "tvec/durable/timers.hpp"
+
+namespace support {
+
+using std::chrono::milliseconds;
+
+// What the clock of the database shows when the manual clock shows 0.
+inline constexpr tvec::durable::reading durable_start{std::chrono::hours(24 * 365 * 50)};
+
+inline tvec::durable::reading durable_now() {
+    return durable_start + std::chrono::floor<std::chrono::microseconds>(
+                               tvec::manual_clock::now().time_since_epoch());
+}
+
+inline tvec::durable::time_point in(milliseconds d) {
+    return std::chrono::floor<milliseconds>(durable_now()) + d;
+}
+
+// One of the processes. It keeps what it was delivered, and ends that if it is told to.
+struct durable_process {
+    using wheel = tvec::clocked_wheel<tvec::tick_clock<milliseconds, tvec::manual_clock>>;
+
+    explicit durable_process(tvec::durable::memory_database& all, std::string name = "one",
+                             tvec::durable::options o = {}, milliseconds ahead = {})
+        : store(all, std::move(name), ahead),
+          timers(
+              wheels, store, [this](tvec::durable::delivery d) { on(std::move(d)); }, o) {}
+
+    void on(tvec::durable::delivery d) {
+        CHECK(d.due <= store.now());
+        got.push_back(d);
+        if (ends) timers.done(d.which);
+    }
+
+    // A turn of its loop; several, until nothing is left to be answered.
+    void turn() {
+        wheels.run();
+        timers.run();
+    }
+    void settle() {
+        do turn();
+        while (store.unanswered() != 0);
+        turn();
+    }
+    // Time passes, in steps of a millisecond.
+    void pass(milliseconds d) {
+        for (; d > milliseconds(0); d -= milliseconds(1)) {
+            tvec::manual_clock::advance(milliseconds(1));
+            settle();
+        }
+    }
+    tvec::durable::put_result put(const tvec::durable::record& r,
+                                  tvec::durable::existing how = tvec::durable::existing::keep) {
+        auto result = tvec::durable::put_result::unknown;
+        CHECK(timers.put(r, how, [&](auto answer) { result = answer; }) ==
+              tvec::durable::refusal::none);
+        settle();
+        return result;
+    }
+    tvec::durable::cancel_result cancel(const std::string& id) {
+        auto result = tvec::durable::cancel_result::unknown;
+        CHECK(timers.cancel(id, [&](auto answer) { result = answer; }) ==
+              tvec::durable::refusal::none);
+        settle();
+        return result;
+    }
+
+    wheel wheels;
+    tvec::durable::memory_store store;
+    bool ends = true;
+    std::vector<tvec::durable::delivery> got;
+    tvec::durable::timers<wheel> timers;
+};
+
+}  // namespace support
