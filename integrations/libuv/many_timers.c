@@ -106,6 +106,16 @@ static void turns(int descriptor) {
     uv_run(&loop, UV_RUN_NOWAIT);
 }
 
+/* What a program does that polls by itself, after each change of a timer. */
+static void ask(const char* name, void (*operation)(uv_timer_t*), int times) {
+    const uint64_t begin = processor_ns();
+    for (int i = 0; i < times; i++) {
+        operation(&timers[order[i % (int)count]]);
+        if (uv_backend_timeout(&loop) < 0) exit(1);
+    }
+    print(name, begin, (uint64_t)times);
+}
+
 static void operations(void) {
     const int descriptor = eventfd(1, 0);
     make_loop();
@@ -117,6 +127,9 @@ static void operations(void) {
     for (uint32_t i = 0; i < count; i++) uv_timer_set_repeat(&timers[i], a_minute);
     measure("again", again);
     turns(descriptor);
+    ask("ask_same_timeouts", again, 10);
+    for (uint32_t i = 0; i < count; i++) start_at_random(&timers[i]);
+    ask("ask", start_at_random, 10000);
     close_loop();
     close(descriptor);
 }

@@ -22,6 +22,7 @@ struct uv__timers {
     struct tvec_wheel wheel;
     QUEUE due;
     int is_sorted;
+    uint64_t first; /* timeout in the wheel; TVEC_NEVER: there is none; 0: not known */
 };
 
 /* What timer.c takes for a heap and for a node of it. */
@@ -133,6 +134,7 @@ static uv_timer_t* next_due(uv_loop_t* loop) {
         until = tvec_next_wakeup(&timers->wheel);
         if (until > loop->time) until = loop->time;
         tvec_advance(&timers->wheel, until, TVEC_UNLIMITED);
+        if (timers->first <= until) timers->first = 0;
         sort_due(timers);
     }
     return handle_of((struct heap_node*)QUEUE_HEAD(&timers->due));
@@ -142,18 +144,23 @@ static void heap_insert(struct heap* heap, struct heap_node* node, heap_compare_
     struct uv__timers* timers = heap->timers;
     uv_timer_t* handle = handle_of(node);
     (void)less_than;
-    if (is_due(timers, handle))
+    if (is_due(timers, handle)) {
         QUEUE_INSERT_TAIL(&timers->due, &node->link);
-    else
-        tvec_arm_at(&timers->wheel, timer_of(handle), handle->timeout);
+        return;
+    }
+    tvec_arm_at(&timers->wheel, timer_of(handle), handle->timeout);
+    if (handle->timeout < timers->first) timers->first = handle->timeout;
 }
 
 static void heap_remove(struct heap* heap, struct heap_node* node, heap_compare_fn less_than) {
+    uv_timer_t* handle = handle_of(node);
     (void)less_than;
-    if (is_due(heap->timers, handle_of(node)))
+    if (is_due(heap->timers, handle)) {
         QUEUE_REMOVE(&node->link);
-    else
-        tvec_cancel(timer_of(handle_of(node)));
+        return;
+    }
+    tvec_cancel(timer_of(handle));
+    if (handle->timeout == heap->timers->first) heap->timers->first = 0;
 }
 
 static int timeout_until(const uv_loop_t* loop, uint64_t tick) {
@@ -167,6 +174,7 @@ int uv__timers_init(uv_loop_t* loop) {
     tvec_wheel_init(&timers->wheel, loop->time);
     QUEUE_INIT(&timers->due);
     timers->is_sorted = 1;
+    timers->first = TVEC_NEVER;
     loop->timer_heap.min = timers;
     return 0;
 }
@@ -195,12 +203,13 @@ int uv__sink_timers(uv_loop_t* loop) {
 }
 
 /* For uv_backend_timeout, which programs see: `timeout`, of uv__next_timeout or 0, but exactly to
- * the first timeout. Reads all timers of some slots. */
+ * the first timeout. If a first timer was stopped or has run, this reads all timers of some slots,
+ * once. */
 int uv__exact_timeout(const uv_loop_t* loop, int timeout) {
-    uint64_t tick;
+    struct uv__timers* timers = timers_of(loop);
     if (timeout <= 0) return timeout;
-    tick = tvec_next_expiry(&timers_of(loop)->wheel);
-    return tick == TVEC_NEVER ? -1 : timeout_until(loop, tick);
+    if (timers->first == 0) timers->first = tvec_next_expiry(&timers->wheel);
+    return timers->first == TVEC_NEVER ? -1 : timeout_until(loop, timers->first);
 }
 
 void uv__run_timers(uv_loop_t* loop) {
