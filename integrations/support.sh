@@ -14,12 +14,13 @@ skip() {
 
 # fetch PACKAGE FOLDER: upstream's part of the source package that Debian has, and apt-get checks, as a
 # file in FOLDER. Debian's sources are known to this call alone: the system's configuration stays as it
-# is. What apt-get says of an error goes to the standard error output.
+# is. The archive comes before those of updates, whose index may name what only the archive keeps. What
+# apt-get says of an error goes to the standard error output.
 fetch() (
     apt=$(mktemp -d)
     trap 'rm -rf "$apt"' EXIT
     apt-get indextargets --format "deb-src \$(REPO_URI) \$(RELEASE) \$(COMPONENT)" \
-        'Created-By: Packages' 'Origin: Debian' | sort -u >"$apt/sources.list"
+        'Created-By: Packages' 'Origin: Debian' | LC_ALL=C sort -u -k3,3 -k2,2 >"$apt/sources.list"
     [ -s "$apt/sources.list" ] || { echo "apt-get knows no packages of Debian: apt-get update" >&2; exit 1; }
     sources=(-qq -o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
         -o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt" -o APT::Sandbox::User=root)

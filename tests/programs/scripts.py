@@ -73,6 +73,20 @@ class Integrations(Scripts):
             self.assertEqual((done.returncode, done.stdout), (77, ""), done)
             self.assertRegex(done.stderr, r"E: no network\nskipped: the source package of .*\n\Z")
 
+    def compare(self, measured):
+        return self.refused("sh", "-c", 'printf "$1" | "$0"', SOURCE / "integrations/compare", measured)
+
+    def test_figures_are_compared_by_their_medians(self):
+        measured = "stock a 10\nstock a 300\nstock a 20\ntvec a 5\nstock b 0\ntvec b 1\n"
+        done = self.compare(measured)
+        self.assertEqual([row.split() for row in done.stdout.splitlines()],
+                         [["stock", "tvec", "ratio"], ["a", "20", "5", "0.25"], ["b", "0", "1", "-"]])
+
+    def test_a_figure_that_one_has_not_measured_is_missed(self):
+        for measured, line in [("stock a 1\n", "compare: a: tvec has measured nothing"),
+                               ("tvec a 1\n", "compare: a: stock has measured nothing")]:
+            self.assert_says(self.compare(measured), line, status=1)
+
 
 class Fuzz(Scripts):
     TIMES = ["abc", "-1", "0", "", "1.5", "1 2"]
