@@ -157,6 +157,22 @@ Test(durable_bounds, what_is_claimed_ahead_comes_at_its_deadline_and_can_still_b
     CHECK_EQ(one.got[0].which.id, "b");
 }
 
+Test(durable_bounds, what_is_claimed_ahead_waits_if_the_clock_is_set_back) {
+    std::chrono::milliseconds set_by{};
+    memory_database all(1, [&] { return support::durable_now() + set_by; });
+    durable_process one(all, "one", {}, 20ms);
+    one.settle();
+    one.put({"a", in(50ms)});
+    one.pass(49ms);
+    CHECK_EQ(one.timers.now_near().being_delivered, 1U);
+    set_by = -10s;
+    one.pass(100ms);
+    CHECK(one.got.empty());
+    set_by = 0s;
+    one.pass(2ms);
+    CHECK_EQ(one.got.size(), 1U);
+}
+
 Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refuses) {
     alone w;
     w.one.ends = false;
