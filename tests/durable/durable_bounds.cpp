@@ -124,6 +124,21 @@ Test(durable_bounds, a_store_that_fails_is_asked_again_and_what_it_refused_is_sa
     CHECK_EQ(w.all.count().waiting, 0U);
 }
 
+Test(durable_bounds, an_end_that_the_store_could_not_take_is_repeated) {
+    alone w;
+    w.one.ends = false;
+    w.one.put({"a", in(10ms)});
+    w.one.pass(10ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.store.fail(2);
+    bool was_current = false;
+    w.one.timers.done(w.one.got[0].which, [&](bool c) { was_current = c; });
+    w.one.pass(5s);
+    CHECK(was_current);
+    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(w.one.got.size(), 1U);
+}
+
 Test(durable_bounds, when_the_clock_is_set_nothing_comes_early_and_what_is_due_comes) {
     alone w;
     w.one.put({"a", in(1s)});
