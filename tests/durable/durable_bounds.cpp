@@ -188,6 +188,46 @@ Test(durable_bounds, what_is_claimed_ahead_waits_if_the_clock_is_set_back) {
     CHECK_EQ(one.got.size(), 1U);
 }
 
+Test(durable_bounds, it_has_not_stopped_before_the_store_has_answered) {
+    struct slow_store : memory_store {
+        using memory_store::memory_store;
+        std::size_t run() override { return is_stuck ? 0 : memory_store::run(); }
+        bool is_stuck = false;
+    };
+    memory_database all(1, support::durable_now);
+    durable_process::wheel wheels;
+    slow_store store(all, "one");
+    timers<durable_process::wheel> t(wheels, store, [](delivery) {});
+    for (int i = 0; i < 5; ++i) t.run();
+    CHECK_EQ(t.now_near().shards, 1U);
+    bool is_over = false;
+    store.is_stuck = true;
+    t.stop([&] { is_over = true; });
+    t.run();
+    CHECK(!is_over);
+    store.is_stuck = false;
+    t.run();
+    CHECK(is_over);
+}
+
+Test(durable_bounds, ready_means_that_the_window_is_full_or_all_of_it_is_there) {
+    alone w;
+    std::vector<record> many;
+    for (int i = 0; i < 25'000; ++i) many.push_back({std::to_string(i), in(30s)});
+    CHECK(w.one.timers.put_all(many, existing::keep) == refusal::none);
+    w.one.settle();
+    options o;
+    o.window = 100'000;
+    durable_process two(w.all, "two", o);
+    w.one.timers.stop();
+    for (int i = 0; i < 10'000 && !two.timers.ready(); ++i) {
+        tvec::manual_clock::advance(1ms);
+        w.one.turn();
+        two.turn();
+    }
+    CHECK_EQ(two.timers.now_near().near, 25'000U);
+}
+
 Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refuses) {
     alone w;
     w.one.ends = false;
