@@ -37,6 +37,7 @@ struct settings {
     std::vector<std::string> rows{"puts", "lateness", "recovery", "idle"};
     std::uint64_t puts = 200'000, stored = 1'000'000;
     unsigned rate = 10'000, seconds = 8, poll_ms = 100, repetitions = 3, days = 365;
+    bool at_once = false;
 };
 
 const std::string body(64, 'b');
@@ -320,17 +321,41 @@ void measure_idle(const settings& s, const std::string& path) {
     fmt::print("idle, {} stored: {:.3f} % of a core\n", s.stored, 100 * cpu_share(before, begun));
 }
 
+// Where they are due, over so many days.
+std::uint64_t span_of(const settings& s) {
+    return static_cast<std::uint64_t>(duration(24h * s.days).count());
+}
+
+void fill_by_puts(const settings& s, const std::string& path) {
+    const time_point begin = today() + 10s;
+    on_tvec t(path, [](const delivery&) {});
+    t.put(s.stored, 50'000, [&](std::uint64_t n) {
+        const auto after = (n * 11400714819323198485ULL) % span_of(s);
+        return record{id_of(n, true), begin + duration(after), body};
+    });
+}
+
+// What the same puts would have made, in a tenth of the time; the index is tighter.
+void fill_at_once(const settings& s, const std::string& path) {
+    { const sqlite_store made(path); }
+    sqlite3* db = nullptr;
+    const std::string sql = fmt::format(
+        "pragma synchronous = off; pragma cache_size = -200000; drop index by_due; begin;"
+        "with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < {})"
+        " insert into timer(id, due, body) select cast(printf('%020d', i) as blob),"
+        " {} + abs(random() % {}), zeroblob(64) from n; commit;"
+        "create index by_due on timer(due, id)",
+        s.stored, (today() + 10s).time_since_epoch().count(), span_of(s));
+    const bool is_filled = sqlite3_open(path.c_str(), &db) == SQLITE_OK &&
+                           sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
+    const std::string why = sqlite3_errmsg(db);
+    sqlite3_close(db);
+    if (!is_filled) throw std::runtime_error(why);
+}
+
 void measure_many(const settings& s, bool has_recovery, bool has_idle) {
     const file f(s);
-    const time_point begin = today() + 10s;
-    {
-        on_tvec t(f.path(), [](const delivery&) {});
-        t.put(s.stored, 50'000, [&](std::uint64_t n) {
-            const auto span = static_cast<std::uint64_t>(duration(24h * s.days).count());
-            return record{id_of(n, true), begin + duration((n * 11400714819323198485ULL) % span),
-                          body};
-        });
-    }
+    s.at_once ? fill_at_once(s, f.path()) : fill_by_puts(s, f.path());
     if (has_recovery) {
         fmt::print("recovery, {} stored over {} days: {:.1f} bytes per timer\n", s.stored, s.days,
                    static_cast<double>(f.size()) / static_cast<double>(s.stored));
@@ -371,6 +396,7 @@ settings parse(int argc, char** argv) {
     line.add_number("--seconds", s.seconds, 1, 3'600, "lateness, idle: how long");
     line.add_number("--poll-ms", s.poll_ms, 1, 10'000, "lateness: how often the table is polled");
     line.add_number("--stored", s.stored, 1, 1'000'000'000, "recovery, idle: how many are stored");
+    line.add_flag("--at-once", s.at_once, "recovery, idle: fills the file by one statement");
     line.add_number("--days", s.days, 1, 36'500, "recovery: over how many days they are due");
     line.add_number("--repetitions", s.repetitions, 1, 1'000,
                     "puts, lateness, recovery: how often");

@@ -341,7 +341,9 @@ void engine::settle() {
 }
 
 bool engine::ready() const noexcept {
-    const auto is_taken = [](const auto& s) { return s->mine == 0 || s->taken; };
+    const auto is_taken = [this](const auto& s) {
+        return s->mine == 0 || (s->taken && (!s->partial || s->near.size() > room() / 2));
+    };
     return owned() > 0 && std::ranges::all_of(shards_, is_taken);
 }
 

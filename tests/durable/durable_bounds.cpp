@@ -124,6 +124,21 @@ Test(durable_bounds, a_store_that_fails_is_asked_again_and_what_it_refused_is_sa
     CHECK_EQ(w.all.count().waiting, 0U);
 }
 
+Test(durable_bounds, an_end_that_the_store_could_not_take_is_repeated) {
+    alone w;
+    w.one.ends = false;
+    w.one.put({"a", in(10ms)});
+    w.one.pass(10ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.store.fail(2);
+    bool was_current = false;
+    w.one.timers.done(w.one.got[0].which, [&](bool c) { was_current = c; });
+    w.one.pass(5s);
+    CHECK(was_current);
+    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(w.one.got.size(), 1U);
+}
+
 Test(durable_bounds, when_the_clock_is_set_nothing_comes_early_and_what_is_due_comes) {
     alone w;
     w.one.put({"a", in(1s)});
@@ -155,6 +170,62 @@ Test(durable_bounds, what_is_claimed_ahead_comes_at_its_deadline_and_can_still_b
     one.pass(1ms);
     REQUIRE_EQ(one.got.size(), 1U);
     CHECK_EQ(one.got[0].which.id, "b");
+}
+
+Test(durable_bounds, what_is_claimed_ahead_waits_if_the_clock_is_set_back) {
+    std::chrono::milliseconds set_by{};
+    memory_database all(1, [&] { return support::durable_now() + set_by; });
+    durable_process one(all, "one", {}, 20ms);
+    one.settle();
+    one.put({"a", in(50ms)});
+    one.pass(49ms);
+    CHECK_EQ(one.timers.now_near().being_delivered, 1U);
+    set_by = -10s;
+    one.pass(100ms);
+    CHECK(one.got.empty());
+    set_by = 0s;
+    one.pass(2ms);
+    CHECK_EQ(one.got.size(), 1U);
+}
+
+Test(durable_bounds, it_has_not_stopped_before_the_store_has_answered) {
+    struct slow_store : memory_store {
+        using memory_store::memory_store;
+        std::size_t run() override { return is_stuck ? 0 : memory_store::run(); }
+        bool is_stuck = false;
+    };
+    memory_database all(1, support::durable_now);
+    durable_process::wheel wheels;
+    slow_store store(all, "one");
+    timers<durable_process::wheel> t(wheels, store, [](delivery) {});
+    for (int i = 0; i < 5; ++i) t.run();
+    CHECK_EQ(t.now_near().shards, 1U);
+    bool is_over = false;
+    store.is_stuck = true;
+    t.stop([&] { is_over = true; });
+    t.run();
+    CHECK(!is_over);
+    store.is_stuck = false;
+    t.run();
+    CHECK(is_over);
+}
+
+Test(durable_bounds, ready_means_that_the_window_is_full_or_all_of_it_is_there) {
+    alone w;
+    std::vector<record> many;
+    for (int i = 0; i < 25'000; ++i) many.push_back({std::to_string(i), in(30s)});
+    CHECK(w.one.timers.put_all(many, existing::keep) == refusal::none);
+    w.one.settle();
+    options o;
+    o.window = 100'000;
+    durable_process two(w.all, "two", o);
+    w.one.timers.stop();
+    for (int i = 0; i < 10'000 && !two.timers.ready(); ++i) {
+        tvec::manual_clock::advance(1ms);
+        w.one.turn();
+        two.turn();
+    }
+    CHECK_EQ(two.timers.now_near().near, 25'000U);
 }
 
 Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refuses) {

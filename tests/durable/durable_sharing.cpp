@@ -102,6 +102,19 @@ Test(durable_sharing, an_owner_whose_lease_is_over_is_fenced_off) {
     CHECK_EQ(one.timers.count().leases_lost, 1U);
 }
 
+Test(durable_sharing, nothing_is_taken_or_claimed_with_an_epoch_that_is_over) {
+    memory_database all(1, support::durable_now);
+    all.put({"a", in(0ms)}, existing::keep, "one");
+    const epoch first = all.own("one", 0, 10s);
+    CHECK_EQ(all.own("two", 0, 10s), 0U);
+    tvec::manual_clock::advance(10s);
+    const epoch second = all.own("two", 0, 10s);
+    CHECK(second > first);
+    CHECK(!all.take(0, first, {}, in(0ms), 10).has_value());
+    CHECK(!all.claim(0, first, {}, 0ms, "a").has_value());
+    CHECK(all.claim(0, second, {}, 0ms, "a")->what == claimed::kind::granted);
+}
+
 Test(durable_sharing, when_the_link_breaks_puts_are_unknown_and_nothing_is_lost) {
     memory_database all(1, support::durable_now);
     durable_process one(all);

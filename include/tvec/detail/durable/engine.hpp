@@ -133,8 +133,8 @@ public:
     /// The store's time.
     time_point now() const { return std::chrono::floor<duration>(store_.now()); }
 
-    /// Whether all shards that this process owns, and at least one, are in the window as far as it
-    /// reaches.
+    /// Whether this process owns a shard, and of all that it owns what is due before the horizon is
+    /// in the window, or as much as there is room for.
     bool ready() const noexcept;
 
     /// What has happened so far.
