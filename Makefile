@@ -18,7 +18,8 @@ export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .PHONY: help run run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs bench-durable integrations soak install dist docs check format hooks bootstrap configure clean
+	bench-programs bench-durable bench-durable-redis integrations soak install dist docs check format hooks \
+	bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -26,7 +27,7 @@ help: ## list the targets
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
 	@ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
 
-run-durable: configure ## orders on durable timers, killed with -9 and started again; nothing is lost
+run-durable: configure ## orders on durable timers, killed with -9 and started again; nothing is lost. STORE=redis
 	@ninja -C $(BUILD) durable-programs && BUILD_DIR=$(BUILD) scripts/run-durable $(ARGS)
 
 test: configure ## build and run the test suite
@@ -38,11 +39,15 @@ exhaustive: configure ## visit every state of small wheels: half an hour, and gi
 fuzz: ## fuzz the wheel and the clock beside their models, for TIME seconds
 	@scripts/fuzz --time "$(TIME)" $(ARGS)
 
-durable-faults: configure ## kill processes with durable timers, then cut their power, for TIME seconds each
+durable-faults: configure ## kill processes with durable timers, cut their power, their links; TIME seconds each
 	@ninja -C $(BUILD) durable-faults
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)"
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
 		--power-cuts $(abspath $(BUILD))/tests/libwhat_was_synced.so
+	@for harm in kills stops cuts server-kills power-cuts failovers; do \
+		tests/programs/durable_redis_faults.py $(BUILD)/tests/to_be_killed \
+			$(abspath $(BUILD))/tests/libwhat_was_synced.so $$harm --time "$(TIME)" || [ $$? = 77 ] || exit 1; \
+	done
 
 mutants: ## break the library in every way that tests/mutants.toml lists, and run the tests on each
 	@scripts/mutate $(ARGS)
@@ -61,6 +66,9 @@ bench-drivers: ## measure how late each driver wakes its loop, and what that cos
 
 bench-durable: ## measure durable timers beside a table that is written and polled by hand; 2 minutes
 	@scripts/bench --durable $(ARGS)
+
+bench-durable-redis: ## the same in a Redis server beside a polled sorted set, each write synced; 2 minutes
+	@scripts/bench --durable-redis always $(ARGS)
 
 bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
 	@scripts/bench --programs $(ARGS)
