@@ -368,18 +368,21 @@ void engine::take(shard& s) {
     const std::size_t limit = std::clamp<std::size_t>(left, 1, page);
     const time_point until = std::min(now() + options_.horizon, latest_due);
     s.taking_until = until;
+    s.was_lowered = false;
     store_.take(s.number, s.mine, s.taken.value_or(place{}), until, limit,
                 guarded([this, &s, limit, term = s.term](standing how, std::vector<place> got) {
                     if (term != s.term) return;
                     if (how == standing::done) return on_taken(s, limit, std::move(got));
                     if (how == standing::fenced) return fence(s);
                     s.taking_until.reset();
+                    s.partial = false;  // or run() would ask again at once
                     arm(s.refill, options_.retry);
                 }));
 }
 
 void engine::on_taken(shard& s, std::size_t limit, std::vector<place> got) {
     const place end{*std::exchange(s.taking_until, {}) + duration(1), ""};
+    if (s.was_lowered) return;  // between its end and what this begins with is what was sent back
     s.partial = got.size() == limit;
     s.taken = std::max(s.taken.value_or(place{}), s.partial ? got.back() : end);
     count_.taken += got.size();
@@ -432,6 +435,7 @@ void engine::evict(shard& s) {
         *std::ranges::max_element(waiting.begin(), first, {}, order);
     s.taken = std::min(*s.taken, place_of(*last_kept));
     s.partial = true;
+    s.was_lowered = true;
     count_.evicted += static_cast<std::uint64_t>(waiting.end() - first);
     for (auto t = first; t != waiting.end(); ++t) s.near.erase(s.near.find(*(*t)->id));
 }

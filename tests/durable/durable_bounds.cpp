@@ -74,6 +74,23 @@ Test(durable_bounds, the_window_holds_no_more_than_it_may_and_nothing_is_late) {
     CHECK(w.one.timers.count().evicted > 0);
 }
 
+Test(durable_bounds, what_is_sent_back_while_more_is_being_taken_is_taken_later) {
+    options o;
+    o.window = 16;
+    o.horizon = 100ms;  // so that it is asked for more while there is room
+    alone w(o);
+    std::size_t put = 0;
+    for (int i = 0; i < 2'000; ++i) {
+        const auto due = in(std::chrono::milliseconds(5 + i * 7 % 90));
+        CHECK(w.one.timers.put({std::to_string(++put), due}, existing::keep) == refusal::none);
+        w.one.turn();
+        if (i % 3 == 0) tvec::manual_clock::advance(1ms);
+    }
+    w.one.pass(900ms);
+    CHECK_EQ(w.one.got.size() + w.one.timers.count().swept, put);
+    CHECK_EQ(w.one.timers.count().swept, 0U);
+}
+
 Test(durable_bounds, of_many_with_one_deadline_all_come) {
     alone w(small_window());
     const time_point due = in(100ms);

@@ -88,6 +88,7 @@ struct account {
     std::set<std::pair<int, std::uint32_t>> attempts;  // that were delivered, of each life
     std::map<int, int> life_of;  // of the forms: a new one begins when the id is put anew
     int lives = 0;
+    std::uint32_t is_over = 0;  // the last attempt that was ended, replaced or revived
     bool is_there = false;
     std::set<int> stored, delivered;    // its forms: answered so, delivered
     int last_form = 0;                  // that was seen in the database; 0: none
@@ -209,6 +210,7 @@ private:
     static void look_at(account& a, const std::optional<stored_timer>& there) {
         if (there) {
             a.lives += !a.is_there;
+            a.is_over = std::max(a.is_over, there->ended);
             a.last_form = std::stoi(there->body);
             a.life_of[a.last_form] = a.lives;
         }
@@ -347,7 +349,9 @@ private:
         const int form = std::stoi(d.body);
         expect(a.attempts.insert({a.life_of[form], d.which.attempt}).second, d.which.id,
                " came twice as ", d.which.attempt);
-        expect(!a.cancelled, d.which.id, " came after it was cancelled");
+        // What was being delivered when it was replaced, or died, is over and may still come.
+        expect(!a.cancelled || d.which.attempt <= a.is_over, d.which.id,
+               " came after it was cancelled");
         a.delivered.insert(form);
         const std::uint64_t what = healing_ ? 0 : choose_.below(3);
         if (what == 0) return p.timers.done(d.which);

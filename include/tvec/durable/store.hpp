@@ -83,7 +83,8 @@ enum class put_result {
 
 /// What came of a cancel.
 enum class cancel_result {
-    cancelled,   ///< it was there and will not be delivered
+    cancelled,   ///< it was there and will not be delivered. If it was replaced or revived while
+                 ///< an attempt was under way, that one may still be: its end would be stale
     had_begun,   ///< it is gone, but a delivery had begun that is not ended: it may be under way
     unknown_id,  ///< nothing of that id is there: ended, cancelled, or never put
     unknown,     ///< the link broke: it may be cancelled. Cancelling again tells

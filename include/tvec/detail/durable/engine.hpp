@@ -186,6 +186,7 @@ private:
         std::optional<place> taken{};              // what is before or there is in the window
         std::optional<time_point> taking_until{};  // while a take is under way
         bool partial = false;                      // there is more before the horizon, and no room
+        bool was_lowered = false;  // since the last take was asked for, the end of the window
         std::size_t claimed = 0;
         std::unordered_map<std::string, near_timer> near;
         std::vector<std::string> to_claim;
