@@ -1,0 +1,357 @@
+#include "client.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "functions.hpp"
+#include "server_facts.hpp"
+
+namespace tvec::durable::redis {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr duration first_wait{50};
+
+[[noreturn]] void fail(std::errc code, const std::string& what) {
+    throw std::system_error(std::make_error_code(code), "redis_store: " + what);
+}
+
+redis_options checked(redis_options o) {
+    if (o.name.empty() || o.name.size() > 200 || o.name.find_first_of("{}") != o.name.npos)
+        fail(std::errc::invalid_argument, "a name is 1 to 200 bytes, and no braces");
+    if (o.shards == 0 || o.shards >= 10'000)
+        fail(std::errc::invalid_argument, "shards are 1 to 9999");
+    if (o.replica_limit <= duration::zero() || o.replica_limit >= o.silence)
+        fail(std::errc::invalid_argument, "replica_limit is more than 0 and less than silence");
+    return o;
+}
+
+std::string random_name() {
+    std::random_device bits;
+    std::string name;
+    for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[bits() % 16];
+    return name;
+}
+
+int open_epoll() {
+    const int fd = epoll_create1(EPOLL_CLOEXEC);
+    if (fd < 0)
+        throw std::system_error(errno, std::system_category(), "redis_store: epoll_create1");
+    return fd;
+}
+
+std::string place_of(const redis_options& o) {
+    return o.socket.empty() ? o.host + ':' + std::to_string(o.port) : o.socket;
+}
+
+bool is_error(const redisReply& r) { return r.type == REDIS_REPLY_ERROR; }
+
+// What an error's first word means.
+std::errc code_of(std::string_view error) {
+    for (const std::string_view word : {"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid"})
+        if (error.starts_with(word)) return std::errc::permission_denied;
+    if (error.starts_with("LOADING")) return std::errc::resource_unavailable_try_again;
+    return std::errc::not_supported;
+}
+
+// A function that fails while it runs says where; else it has not begun.
+bool has_begun(std::string_view error) { return error.find(" script: ") != error.npos; }
+
+// The server is another one than it was when it was greeted.
+bool is_changed(std::string_view error) {
+    return error.starts_with("READONLY") || error.starts_with("LOADING") ||
+           error.starts_with("NOAUTH") || error.starts_with("ERR Function not found");
+}
+
+}  // namespace
+
+client::client(redis_options o)
+    : options_(checked(std::move(o))), me_(options_.name + ':' + random_name()),
+      epoll_(open_epoll()),
+      talk_(epoll_, options_,
+            {[this] { greet(); }, [this](reply_ptr r) { on_reply(std::move(r)); },
+             [this](trouble why) { on_lost(std::move(why)); }}),
+      hints_(epoll_, options_,
+             {[this] {
+                  if (!options_.password.empty()) hints_.send(credentials().text());
+                  hints_.send(command{"SUBSCRIBE", me_}.text());
+              },
+              [this](reply_ptr r) { on_message(*r); }, [this](const trouble&) { retry(); }}) {
+    epoll_event e{};
+    e.events = EPOLLIN;
+    e.data.fd = alarm_.fd();
+    epoll_ctl(epoll_, EPOLL_CTL_ADD, alarm_.fd(), &e);
+    try {
+        addresses_ = addresses_of(options_);
+        wait_until_ready();
+    } catch (...) {
+        close(epoll_);
+        throw;
+    }
+}
+
+client::~client() { close(epoll_); }
+
+std::string client::key(std::string_view what) const {
+    return '{' + options_.name + "}:" + std::string(what);
+}
+std::string client::key(unsigned shard, std::string_view what) const {
+    return '{' + options_.name + ':' + std::to_string(shard) + "}:" + std::string(what);
+}
+
+void client::listen(std::function<void(std::string_view)> hint, std::function<void()> reconnected) {
+    hint_ = std::move(hint);
+    reconnected_ = std::move(reconnected);
+}
+
+// --- connecting ---------------------------------------------------------------------------------
+
+// Tries one address after the other.
+void client::wait_until_ready() {
+    const auto limit = steady_clock::now() + options_.silence;
+    connect();
+    for (std::size_t tried = 1; !is_ready_; receive()) {
+        flush();
+        if (trouble_ && tried < addresses_.size() && trouble_->code != std::errc::timed_out) {
+            ++tried;
+            retry_.cancel();
+            connect();
+        }
+        if (trouble_)
+            throw std::system_error(trouble_->code,
+                                    "redis_store: " + place_of(options_) +
+                                        (trouble_->why.empty() ? "" : ": " + trouble_->why));
+        const auto left = std::chrono::ceil<duration>(limit - steady_clock::now());
+        if (left <= duration::zero())
+            fail(std::errc::timed_out, place_of(options_) + ": it does not answer");
+        pollfd ready{epoll_, POLLIN, 0};
+        poll(&ready, 1, static_cast<int>(left.count()));
+    }
+}
+
+void client::connect() {
+    trouble_.reset();
+    const int error = talk_.open(addresses_[next_address_++ % addresses_.size()]);
+    if (error != 0) return on_lost({{error, std::system_category()}});
+    wheel_.arm_after(silence_, options_.silence);
+}
+
+// Later, each time twice as late, and not all processes at once.
+void client::retry() {
+    if (retry_.pending()) return;
+    const auto wait = std::min(first_wait * (1 << std::min(failures_++, 16U)), options_.slowest);
+    std::random_device bits;
+    wheel_.arm_after(retry_, wait / 2 + duration(bits() % (wait.count() / 2 + 1)));
+}
+
+void client::try_again() {
+    if (talk_.is_closed()) return connect();
+    if (is_ready_ && hints_.is_closed() &&
+        hints_.open(addresses_[(next_address_ - 1) % addresses_.size()]) != 0)
+        retry();
+}
+
+void client::on_silence() {
+    talk_.close();
+    on_lost({std::make_error_code(std::errc::timed_out), "it does not answer"});
+}
+
+void client::on_lost(trouble why) {
+    talk_.close();
+    hints_.close();
+    silence_.cancel();
+    is_ready_ = false;
+    failure_ = place_of(options_) + ": " + why.text();
+    trouble_ = std::move(why);
+    retry();
+    abandon();
+}
+
+// Of what was sent nobody knows whether it was done.
+void client::abandon() {
+    const auto unanswered = std::exchange(pending_, {});
+    const auto unsafe = std::exchange(held_, {});
+    is_unwaited_ = false;
+    for (const held& h : unsafe) h.then(fate::lost, nullptr);
+    for (const pending& p : unanswered)
+        if (!p.is_greeting) p.then(fate::lost, nullptr);
+}
+
+// --- the greeting -------------------------------------------------------------------------------
+
+command client::credentials() const {
+    command c{"AUTH"};
+    if (!options_.user.empty()) c.add(options_.user);
+    return c.add(options_.password);
+}
+
+// `then` is told what is answered, also if that is an error.
+void client::try_to_say(const command& c, greeted then) {
+    talk_.send(c.text());
+    pending_.push_back({[then = std::move(then)](fate, const redisReply* r) { then(*r); },
+                        steady_clock::now(), true});
+}
+
+// An error is the end of this connection.
+void client::say(const command& c, greeted then) {
+    try_to_say(c, [this, then = std::move(then)](const redisReply& r) {
+        if (!is_error(r)) return then(r);
+        const std::string why(text_of(r));
+        on_lost({std::make_error_code(code_of(why)), why});
+    });
+}
+
+void client::greet() {
+    if (!options_.password.empty()) say(credentials(), [](const redisReply&) {});
+    say({"INFO"}, [this](const redisReply& r) { info_ = text_of(r); });
+    try_to_say({"CONFIG", "GET", "appendfsync"}, [this](const redisReply& r) {
+        fields f(r);
+        f.text();
+        appendfsync_ = f.text();
+    });
+    try_to_say({"FCALL", "tvec_durable_version", "0"},
+               [this](const redisReply& r) { on_version(r); });
+}
+
+void client::on_version(const redisReply& r) {
+    verdict v = judge(info_, appendfsync_);
+    if (!v.refusal.empty()) return on_lost({std::make_error_code(v.code), v.refusal});
+    warning_ = std::move(v.warning);
+    const long long version = r.type == REDIS_REPLY_INTEGER ? r.integer : 0;
+    if (version > functions_version)
+        return on_lost({std::make_error_code(std::errc::not_supported),
+                        "its functions are of version " + std::to_string(version) +
+                            ", and this program knows " + std::to_string(functions_version)});
+    if (version < functions_version)
+        say({"FUNCTION", "LOAD", "REPLACE", functions}, [](const redisReply&) {});
+    say({"FCALL", "tvec_durable_open", "1", key("meta"), std::to_string(options_.shards)},
+        [this](const redisReply& reply) { on_opened(reply); });
+}
+
+void client::on_opened(const redisReply& r) {
+    fields f(r);
+    learn(f.number());
+    const long long shards = f.number();
+    if (!f.is_whole() || shards < 1 || shards >= 10'000 || (shards_ != 0 && shards != shards_))
+        return on_lost({std::make_error_code(std::errc::not_supported),
+                        "its timers are in " + std::to_string(shards) + " shards"});
+    shards_ = static_cast<unsigned>(shards);
+    is_ready_ = true;
+    failures_ = 0;
+    try_again();
+    if (std::exchange(was_ready_, true) && reconnected_) reconnected_();
+}
+
+// --- asking and answers -------------------------------------------------------------------------
+
+void client::ask(const command& c, answer then) {
+    const std::string text = c.text();
+    if (is_ready_ && talk_.unsent() + text.size() <= options_.most_unsent) {
+        talk_.send(text);
+        pending_.push_back({std::move(then), steady_clock::now(), false});
+        is_unwaited_ = true;
+        return;
+    }
+    if (is_ready_)
+        failure_ = std::to_string(options_.most_unsent) + " bytes wait to be sent: the server is "
+                                                          "slower than what is asked of it";
+    refuse(std::move(then));
+}
+
+void client::refuse(answer then) {
+    refused_.push_back(std::move(then));
+    touch();
+}
+
+void client::touch() {
+    if (is_ready_ && refused_.empty()) return talk_.send({});
+    wheel_.arm_after(soon_, duration::zero());
+    alarm_.rearm();
+}
+
+void client::learn(long long us) {
+    clock_.learn(reading(std::chrono::microseconds(us)), asked_, steady_clock::now());
+}
+
+void client::protest() { failure_ = place_of(options_) + ": an answer is not as it should be"; }
+
+void client::on_reply(reply_ptr r) {
+    if (pending_.empty()) return;  // nothing was asked: he talks to himself
+    const pending p = std::move(pending_.front());
+    pending_.pop_front();
+    if (pending_.empty())
+        silence_.cancel();
+    else
+        wheel_.arm_after(silence_, options_.silence);
+    asked_ = p.asked;
+    if (p.is_greeting) return p.then(fate::replied, r.get());
+    if (options_.wait_replicas == 0) return give(p.then, *r);
+    held_.push_back({p.then, std::move(r), p.asked});
+}
+
+// Errors are told by their fate.
+void client::give(const answer& then, const redisReply& r) {
+    if (!is_error(r)) return then(fate::replied, &r);
+    const std::string_view why = text_of(r);
+    failure_ = place_of(options_) + ": " + std::string(why);
+    then(has_begun(why) ? fate::lost : fate::refused, nullptr);
+    if (is_changed(why)) on_lost({std::make_error_code(code_of(why)), std::string(why)});
+}
+
+// What the replicas have not may be lost with the primary.
+void client::on_replicas(const redisReply& r) {
+    const bool is_safe = r.type == REDIS_REPLY_INTEGER && r.integer >= options_.wait_replicas;
+    if (!is_safe) failure_ = place_of(options_) + ": too few replicas have what was written";
+    const auto all = std::exchange(held_, {});
+    for (const held& h : all) {
+        asked_ = h.asked;
+        is_safe ? give(h.then, *h.reply) : h.then(fate::lost, nullptr);
+    }
+}
+
+void client::on_message(const redisReply& r) {
+    if (is_error(r)) failure_ = place_of(options_) + ": no hints: " + std::string(text_of(r));
+    fields f(r);
+    if (f.size() != 3 || f.text() != "message") return;
+    f.text();
+    const std::string hint = f.text();
+    if (f.is_whole() && hint_) hint_(hint);
+}
+
+// --- the loop -----------------------------------------------------------------------------------
+
+void client::receive() {
+    epoll_event events[4];
+    const int n = epoll_wait(epoll_, events, 4, 0);
+    for (int i = 0; i < n; ++i) {
+        const int fd = events[i].data.fd;
+        if (fd == alarm_.fd()) alarm_.acknowledge();
+        if (fd == talk_.fd()) talk_.on_ready(events[i].events);
+        if (fd == hints_.fd()) hints_.on_ready(events[i].events);
+    }
+    wheel_.run();
+    alarm_.rearm();
+}
+
+void client::flush() {
+    if (std::exchange(is_unwaited_, false) && options_.wait_replicas > 0)
+        say({"WAIT", std::to_string(options_.wait_replicas),
+             std::to_string(options_.replica_limit.count())},
+            [this](const redisReply& r) { on_replicas(r); });
+    if (!pending_.empty() && !silence_.pending()) wheel_.arm_after(silence_, options_.silence);
+    talk_.flush();
+    const auto refused = std::exchange(refused_, {});
+    for (const answer& then : refused) then(fate::refused, nullptr);
+    alarm_.rearm();
+}
+
+}  // namespace tvec::durable::redis

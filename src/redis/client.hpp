@@ -1,0 +1,143 @@
+/// \file
+/// The conversation with a Redis server: who it is, what is asked of it and what it answers, and
+/// again when the connection has broken.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "command.hpp"
+#include "link.hpp"
+#include "reply.hpp"
+#include "server_clock.hpp"
+#include "tvec/clocked_wheel.hpp"
+#include "tvec/durable/redis_store.hpp"
+#include "tvec/timerfd_alarm.hpp"
+
+namespace tvec::durable::redis {
+
+/// What became of a command.
+enum class fate {
+    replied,  ///< it was done, and here is the reply
+    refused,  ///< it was not done
+    lost      ///< nobody knows
+};
+
+/// See above. Everything is told from within `receive` and `flush`.
+class client {
+public:
+    /// Called with the reply, if there is one.
+    using answer = std::function<void(fate, const redisReply*)>;
+
+    /// Connects, and waits for that.
+    explicit client(redis_options o);
+    ~client();
+    client(const client&) = delete;
+    client& operator=(const client&) = delete;
+
+    int fd() const noexcept { return epoll_; }
+    const redis_options& options() const noexcept { return options_; }
+    unsigned shards() const noexcept { return shards_; }
+    bool is_ready() const noexcept { return is_ready_; }
+    reading now() const { return clock_.at(std::chrono::steady_clock::now()); }
+    const std::string& warning() const noexcept { return warning_; }
+    const std::string& failure() const noexcept { return failure_; }
+
+    /// The name of this process: the channel of its hints.
+    const std::string& me() const noexcept { return me_; }
+    /// The name of a key of all, or of a shard.
+    std::string key(std::string_view what) const;
+    std::string key(unsigned shard, std::string_view what) const;
+
+    /// Who is told of hints: "due id"; and that the connection is there again.
+    void listen(std::function<void(std::string_view)> hint, std::function<void()> reconnected);
+
+    /// Has it sent by the next `flush`. Whatever happens, `then` is called once.
+    void ask(const command& c, answer then);
+    /// The same of what need not be sent: `then` is called with fate::refused.
+    void refuse(answer then);
+    /// Something waits for `flush`: makes the descriptor readable.
+    void touch();
+    /// To be called by an answer: it held the server's time, in us.
+    void learn(long long us);
+    /// To be called by an answer: it was not as it should be.
+    void protest();
+
+    /// Takes what has come.
+    void receive();
+    /// Sends what was asked.
+    void flush();
+    /// Sends what can be sent at once; nothing is told any more.
+    void leave() { talk_.flush(); }
+
+private:
+    struct pending {
+        answer then;
+        std::chrono::steady_clock::time_point asked;
+        bool is_greeting;
+    };
+    struct held {
+        answer then;
+        reply_ptr reply;
+        std::chrono::steady_clock::time_point asked;
+    };
+    using greeted = std::function<void(const redisReply&)>;
+
+    void wait_until_ready();
+    void connect();
+    void retry();
+    void try_again();
+    void on_silence();
+    void on_lost(trouble why);
+    void abandon();
+    void do_nothing() {}
+
+    // the greeting
+    command credentials() const;
+    void greet();
+    void try_to_say(const command& c, greeted then);
+    void say(const command& c, greeted then);
+    void on_version(const redisReply& r);
+    void on_opened(const redisReply& r);
+
+    // answers
+    void on_reply(reply_ptr r);
+    void on_replicas(const redisReply& r);
+    void give(const answer& then, const redisReply& r);
+    void on_message(const redisReply& r);
+
+    redis_options options_;
+    std::string me_;
+    int epoll_;
+    clocked_wheel<> wheel_;
+    timerfd_alarm<clocked_wheel<>> alarm_{wheel_};
+    timer retry_{call<&client::retry_, &client::try_again>};
+    timer silence_{call<&client::silence_, &client::on_silence>};
+    timer soon_{call<&client::soon_, &client::do_nothing>};
+    unsigned failures_ = 0;
+    std::vector<address> addresses_;
+    std::size_t next_address_ = 0;
+
+    link talk_, hints_;
+    std::deque<pending> pending_;
+    std::deque<held> held_;
+    std::deque<answer> refused_;
+    bool is_unwaited_ = false;  // commands were asked after the last WAIT
+    bool is_ready_ = false, was_ready_ = false;
+    std::optional<trouble> trouble_;
+    std::string failure_, warning_, info_, appendfsync_;
+    unsigned shards_ = 0;
+    server_clock clock_;
+    std::chrono::steady_clock::time_point asked_{};  // what is being answered
+
+    std::function<void(std::string_view)> hint_;
+    std::function<void()> reconnected_;
+};
+
+}  // namespace tvec::durable::redis

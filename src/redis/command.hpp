@@ -1,0 +1,41 @@
+/// \file
+/// What is sent to a Redis server.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace tvec::durable::redis {
+
+/// A command in the making: words, each with its length before it.
+class command {
+public:
+    command(std::initializer_list<std::string_view> words) {
+        for (const std::string_view w : words) add(w);
+    }
+
+    command& add(std::string_view word) {
+        words_ += '$';
+        words_ += std::to_string(word.size());
+        words_ += "\r\n";
+        words_ += word;
+        words_ += "\r\n";
+        ++count_;
+        return *this;
+    }
+    command& add(std::integral auto number) { return add(std::to_string(number)); }
+
+    /// How long it is by now, nearly.
+    std::size_t size() const noexcept { return words_.size(); }
+    /// As it is sent.
+    std::string text() const { return '*' + std::to_string(count_) + "\r\n" + words_; }
+
+private:
+    std::string words_;
+    std::size_t count_ = 0;
+};
+
+}  // namespace tvec::durable::redis

@@ -1,0 +1,394 @@
+// The store in a Redis server: it answers as the one in memory does, is shared, and says what is
+// wrong with a server.
+#include <chrono>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "server_clock.hpp"
+#include "server_facts.hpp"
+#include "support/asking.hpp"
+#include "support/check.hpp"
+#include "support/redis_server.hpp"
+#include "tvec/durable/redis_store.hpp"
+#include "tvec/durable/timers.hpp"
+
+using namespace std::chrono_literals;
+using namespace support::asking;
+using namespace tvec::durable;
+using support::redis_server;
+
+TestSuite(durable_redis, .timeout = 60);
+
+namespace {
+
+redis_options at(const redis_server& s, unsigned shards = 3) {
+    redis_options o;
+    o.socket = s.socket();
+    o.shards = shards;
+    return o;
+}
+
+epoch own(store& s, unsigned shard, duration lease = 10s) {
+    return std::get<1>(
+        answer_to<standing, epoch>(s, [&](auto then) { s.own(shard, lease, then); }));
+}
+auto take_of(store& s, unsigned shard, epoch e, const place& after, time_point until,
+             std::size_t limit) {
+    return answer_to<standing, std::vector<place>>(
+        s, [&](auto then) { s.take(shard, e, after, until, limit, then); });
+}
+std::size_t join(store& s) {
+    return std::get<1>(answer_to<standing, std::size_t>(s, [&](auto then) { s.join(10s, then); }));
+}
+
+// The server is refused with this code, and these words.
+void refuses(const redis_options& o, std::errc code, const std::string& words) {
+    try {
+        const redis_store s(o);
+        CHECK(!"it was accepted");
+    } catch (const std::system_error& e) {
+        CHECK(e.code() == code);
+        CHECK_EQ(std::string(e.what()).find(words) == std::string::npos ? e.what() : words, words);
+    }
+}
+
+}  // namespace
+
+Test(durable_redis, it_answers_as_the_store_in_memory_does) {
+    const redis_server server;
+    redis_store s(at(server));
+    support::answers_as_the_store_in_memory(s, 3'000);
+}
+
+Test(durable_redis, what_is_soon_is_taken_in_order_page_by_page) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    const time_point now = today();
+    for (const char* id : {"c", "a", "d", "b"}) put(s, {id, now + (*id == 'd' ? 1s : 2s)});
+    put(s, {"late", now + 1h});
+    const epoch e = own(s, 0);
+    const auto [how, first] = take_of(s, 0, e, {}, now + 60s, 2);
+    CHECK(how == standing::done);
+    REQUIRE_EQ(first.size(), 2U);
+    CHECK_EQ(first[0].id, "d");
+    CHECK_EQ(first[1].id, "a");
+    const auto rest = std::get<1>(take_of(s, 0, e, first[1], now + 60s, 10));
+    REQUIRE_EQ(rest.size(), 2U);
+    CHECK_EQ(rest[0].id, "b");
+    CHECK(std::get<1>(take_of(s, 0, e, rest[1], now + 60s, 10)).empty());
+}
+
+// In the order of bytes, whatever the server's locale says of letters.
+Test(durable_redis, pages_go_on_among_those_that_have_one_deadline) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    std::vector<record> all;
+    for (int i = 0; i < 256; ++i) all.push_back({{static_cast<char>(i), 'x'}, today() + 1s});
+    for (const record& r : all) put(s, {r.id, all.front().due});
+    const epoch e = own(s, 0);
+    place last{};
+    std::string seen;
+    for (;;) {
+        const auto got = std::get<1>(take_of(s, 0, e, last, today() + 60s, 7));
+        if (got.empty()) break;
+        for (const place& p : got) seen += p.id[0];
+        last = got.back();
+    }
+    REQUIRE_EQ(seen.size(), 256U);
+    for (std::size_t i = 0; i < seen.size(); ++i) REQUIRE(seen[i] == static_cast<char>(i));
+}
+
+Test(durable_redis, a_shard_has_one_owner_until_his_lease_is_over_or_he_gives_it_back) {
+    const redis_server server;
+    redis_store a(at(server)), b(at(server));
+    CHECK_EQ(own(a, 0), 1U);
+    CHECK_EQ(own(a, 0), 1U);
+    CHECK_EQ(own(b, 0), 0U);
+    answer_to<standing>(a, [&](auto then) { a.release(0, 1, then); });
+    CHECK_EQ(own(b, 0, 30ms), 2U);
+    CHECK(std::get<0>(take_of(a, 0, 1, {}, today(), 1)) == standing::fenced);
+    CHECK(std::get<0>(answer_to<standing, std::vector<claimed>>(
+              a, [&](auto then) { a.claim(0, 1, {}, {"x"}, then); })) == standing::fenced);
+    epoch mine = 0;
+    while ((mine = own(a, 0)) == 0) continue;
+    CHECK_EQ(mine, 3U);
+    CHECK_EQ(join(a), 1U);
+    CHECK_EQ(join(b), 2U);
+}
+
+Test(durable_redis, who_leaves_is_not_counted_any_more) {
+    const redis_server server;
+    redis_store a(at(server));
+    {
+        redis_store b(at(server));
+        join(b);
+        CHECK_EQ(join(a), 2U);
+    }
+    while (join(a) != 1U) continue;
+}
+
+Test(durable_redis, the_owner_is_told_what_others_put_before_the_end_of_what_he_has_taken) {
+    const redis_server server;
+    redis_store a(at(server, 1)), b(at(server, 1));
+    std::vector<std::string> hints;
+    a.listen({[&](unsigned, const std::string& id, time_point) { hints.push_back(id); }, {}});
+    take_of(a, 0, own(a, 0), {}, today() + 60s, 10);
+    put(a, {"mine", today() + 1s});
+    put(b, {"behind", today() + 61s});
+    // Who listens since just now may miss the first ones.
+    for (int i = 0; hints.empty(); ++i) {
+        put(b, {"near " + std::to_string(i), today() + 1s});
+        find(a, "any");
+    }
+    CHECK(hints.front().starts_with("near"));
+}
+
+Test(durable_redis, the_puts_of_a_turn_are_one_command_of_each_shard) {
+    const redis_server server;
+    redis_store s(at(server));
+    const auto calls = [&] {
+        const std::string all = server.say({"INFO", "commandstats"});
+        const auto at = all.find("cmdstat_fcall:calls=");
+        return std::stoi(all.substr(at + 20));
+    };
+    const int before = calls();
+    int stored = 0;
+    for (int i = 0; i < 900; ++i)
+        s.put({{std::to_string(i), today() + 1h}}, existing::keep,
+              [&](const auto& r) { stored += r.front() == put_result::stored; });
+    while (s.unanswered() != 0) s.run();
+    CHECK_EQ(stored, 900);
+    CHECK_EQ(calls() - before, 3);
+    CHECK_EQ(count(s).waiting, 900U);
+}
+
+Test(durable_redis, many_are_put_ended_and_claimed_in_one_call) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    std::vector<record> all;
+    std::vector<std::string> ids;
+    for (int i = 0; i < 3'000; ++i) {
+        ids.push_back(std::to_string(i));
+        all.push_back({ids.back(), today()});
+    }
+    const auto results = std::get<0>(answer_to<std::vector<put_result>>(
+        s, [&](auto then) { s.put(all, existing::keep, then); }));
+    CHECK_EQ(std::ranges::count(results, put_result::stored), 3'000);
+    CHECK(std::get<0>(answer_to<std::vector<put_result>>(s, [&](auto then) {
+              s.put({}, existing::keep, then);
+          })).empty());
+    const auto got = std::get<1>(answer_to<standing, std::vector<claimed>>(
+        s, [&, e = own(s, 0)](auto then) { s.claim(0, e, {}, ids, then); }));
+    REQUIRE_EQ(got.size(), 3'000U);
+    std::vector<ending> ends;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        CHECK_EQ(got[i].timer.id, ids[i]);
+        ends.push_back({{ids[i], got[i].timer.attempt}});
+    }
+    const auto ended = std::get<1>(
+        answer_to<standing, std::vector<end_reply>>(s, [&](auto then) { s.end(0, ends, then); }));
+    CHECK_EQ(std::ranges::count_if(ended, &end_reply::was_current), 3'000);
+    CHECK_EQ(count(s).waiting, 0U);
+    CHECK_EQ(list(s, which::waiting).size(), 0U);
+}
+
+Test(durable_redis, a_list_goes_past_those_that_are_being_delivered) {
+    const redis_server server;
+    redis_store s(at(server, 2));
+    std::vector<std::string> ids;
+    for (int i = 0; i < 2'500; ++i) {
+        ids.push_back("t" + std::to_string(10'000 + i));
+        s.put({{ids.back(), today() - 1h + duration(i)}}, existing::keep, nullptr);
+    }
+    for (unsigned shard = 0; shard < 2; ++shard) {
+        const epoch e = own(s, shard);
+        std::vector<std::string> half;
+        for (std::size_t i = 0; i < ids.size(); i += 2)
+            if (s.shard_of(ids[i]) == shard) half.push_back(ids[i]);
+        answer_to<standing, std::vector<claimed>>(
+            s, [&](auto then) { s.claim(shard, e, {}, half, then); });
+    }
+    std::vector<std::string> seen;
+    for (place last{};;) {
+        const auto page = list(s, which::waiting, last, 999);
+        if (page.empty()) break;
+        for (const stored_timer& t : page) seen.push_back(t.id);
+        last = {page.back().due, page.back().id};
+    }
+    CHECK(seen == ids);
+}
+
+Test(durable_redis, the_server_decides_what_time_it_is_and_is_never_overtaken) {
+    redis::server_clock c;
+    const redis::server_clock::local start{};
+    const reading said{1'000'000us};
+    CHECK(c.at(start) == reading{});
+    c.learn(said, start, start + 10ms);
+    CHECK(c.at(start + 10ms) == said);
+    CHECK(c.at(start + 10ms + 1s) == said + 999'900us);  // slower than ours
+    c.learn(said + 1s, start + 1s, start + 1s + 20ms);   // worse than what is known
+    CHECK(c.at(start + 1s + 20ms) > said + 1s);
+    c.learn(said + 1h, start + 2s, start + 2s);  // set forward
+    CHECK(c.at(start + 2s) == said + 1h);
+    c.learn(said, start + 3s, start + 3s + 1ms);  // set back
+    CHECK(c.at(start + 3s + 1ms) == said);
+}
+
+Test(durable_redis, a_server_that_would_lose_timers_is_refused_and_one_that_may_is_warned_of) {
+    const std::string good = "redis_version:7.0.15\r\nrole:master\r\nloading:0\r\naof_enabled:1\r\n"
+                             "maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n";
+    const auto with = [&](const std::string& was, const std::string& is) {
+        std::string info = good;
+        return redis::judge(info.replace(info.find(was), was.size(), is), "always").refusal;
+    };
+    CHECK(redis::judge(good, "always").refusal.empty());
+    CHECK(redis::judge(good, "always").warning.empty());
+    CHECK(redis::judge(good, "everysec").warning.find("power cut") != std::string::npos);
+    CHECK(redis::judge(good, "no").warning.find("power cut") != std::string::npos);
+    CHECK(redis::judge(good, "").warning.find("does not tell") != std::string::npos);
+    CHECK(redis::judge("", "").code == std::errc::protocol_error);
+    CHECK(with("7.0.15", "6.2.1").find("7.0 is needed") != std::string::npos);
+    CHECK(with("7.0.15", "8.0.0").empty());
+    CHECK(with("master", "slave").find("replica") != std::string::npos);
+    CHECK(with("loading:0", "loading:1").find("loading") != std::string::npos);
+    CHECK(with("aof_enabled:1", "aof_enabled:0").find("appendonly") != std::string::npos);
+    CHECK(with("maxmemory:0", "maxmemory:9").find("allkeys-lru") != std::string::npos);
+}
+
+Test(durable_redis, a_server_that_keeps_nothing_is_refused) {
+    const redis_server server({"--appendonly", "no"});
+    refuses(at(server), std::errc::operation_not_permitted, "appendonly is no");
+}
+
+Test(durable_redis, what_can_be_lost_is_said_in_one_line) {
+    const redis_server server({"--appendonly", "yes", "--appendfsync", "everysec"});
+    CHECK(redis_store(at(server)).warning().find("everysec") != std::string::npos);
+    server.say({"CONFIG", "SET", "appendfsync", "always"});
+    CHECK_EQ(redis_store(at(server)).warning(), "");
+}
+
+Test(durable_redis, a_password_is_asked_for_and_given) {
+    const redis_server server({"--appendonly", "yes", "--requirepass", "secret"});
+    redis_options o = at(server);
+    refuses(o, std::errc::permission_denied, "NOAUTH");
+    o.password = "wrong";
+    refuses(o, std::errc::permission_denied, "WRONGPASS");
+    o.password = "secret";
+    redis_store s(o);
+    CHECK(put(s, {"a", today()}) == put_result::stored);
+}
+
+Test(durable_redis, a_user_may_do_no_more_than_it_must) {
+    const redis_server server;
+    const redis_store first(at(server));  // which loads the functions
+    server.say({"ACL", "SETUSER", "timers", "on", ">secret", "~{tvec*", "&tvec:*", "+fcall",
+                "+info", "+subscribe", "+@write", "+@read", "+time", "+publish"});
+    redis_options o = at(server);
+    o.user = "timers";
+    o.password = "secret";
+    redis_store s(o);
+    CHECK(s.warning().find("does not tell") != std::string::npos);
+    CHECK(put(s, {"a", today()}) == put_result::stored);
+    o.name = "another";
+    refuses(o, std::errc::permission_denied, "NOPERM");
+}
+
+Test(durable_redis, functions_of_an_older_version_are_replaced_and_newer_ones_refused) {
+    const redis_server server;
+    const auto load = [&](const std::string& version) {
+        server.say({"FUNCTION", "LOAD", "REPLACE",
+                    "#!lua name=tvec_durable\nredis.register_function{function_name='tvec_durable_"
+                    "version', callback=function() return " +
+                        version + " end, flags={'no-writes'}}"});
+    };
+    load("0");
+    {
+        redis_store s(at(server));
+        CHECK(put(s, {"a", today()}) == put_result::stored);
+    }
+    load("99");
+    refuses(at(server), std::errc::not_supported, "version 99");
+    CHECK_EQ(server.say({"FCALL", "tvec_durable_version", "0"}), "99");
+}
+
+Test(durable_redis, timers_of_a_newer_version_are_refused) {
+    const redis_server server;
+    server.say({"HSET", "{tvec}:meta", "version", "99"});
+    refuses(at(server), std::errc::not_supported, "version 99");
+}
+
+Test(durable_redis, the_first_says_into_how_many_shards_timers_are_divided) {
+    const redis_server server;
+    const redis_store a(at(server, 5)), b(at(server, 9));
+    CHECK_EQ(a.traits().shards, 5U);
+    CHECK_EQ(b.traits().shards, 5U);
+    redis_options other = at(server, 9);
+    other.name = "other";
+    CHECK_EQ(redis_store(other).traits().shards, 9U);
+}
+
+Test(durable_redis, options_that_cannot_be_right_are_refused) {
+    const auto with = [](auto change) {
+        redis_options o;
+        change(o);
+        refuses(o, std::errc::invalid_argument, "redis_store");
+    };
+    with([](redis_options& o) { o.name = "a{b"; });
+    with([](redis_options& o) { o.name = ""; });
+    with([](redis_options& o) { o.shards = 0; });
+    with([](redis_options& o) { o.shards = 10'000; });
+    with([](redis_options& o) { o.replica_limit = o.silence; });
+}
+
+Test(durable_redis, a_server_that_is_out_of_memory_takes_no_more_and_gives_what_it_has) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    put(s, {"a", today() - 1s});
+    put(s, {"b", today() + 1h});
+    own(s, 0);
+    server.say({"CONFIG", "SET", "maxmemory", "1"});
+    CHECK(put(s, {"c", today()}) == put_result::failed);
+    CHECK(s.last_failure().find("OOM") != std::string::npos);
+    const claimed got = claim(s, "a", 0, 10s);
+    CHECK(got.what == claimed::kind::granted);
+    CHECK(end(s, {{"a", got.timer.attempt}}).was_current);
+    CHECK(cancel(s, "b") == cancel_result::cancelled);
+    server.say({"CONFIG", "SET", "maxmemory", "0"});
+    CHECK(put(s, {"c", today()}) == put_result::stored);
+}
+
+Test(durable_redis, keys_that_are_something_else_are_said_and_left) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    server.say({"SET", "{tvec:0}:job", "mine"});
+    CHECK(put(s, {"a", today()}) == put_result::unknown);
+    CHECK(s.last_failure().find("WRONGTYPE") != std::string::npos);
+    CHECK_EQ(server.say({"GET", "{tvec:0}:job"}), "mine");
+}
+
+Test(durable_redis, timers_on_it_come_and_are_never_early) {
+    const redis_server server;
+    redis_store s(at(server));
+    tvec::clocked_wheel wheel;
+    int came = 0;
+    tvec::durable::timers<>* all = nullptr;
+    tvec::durable::timers timers(wheel, s, [&](delivery d) {
+        CHECK(d.due <= s.now());
+        CHECK(d.due <= std::chrono::system_clock::now());
+        ++came;
+        all->done(d.which);
+    });
+    all = &timers;
+    for (int i = 0; i < 50; ++i)
+        CHECK(timers.put({std::to_string(i), timers.now() + 2ms * i}, existing::keep) ==
+              refusal::none);
+    while (came < 50 || s.unanswered() != 0 || timers.now_near().near != 0) {
+        pollfd watched{timers.fd(), POLLIN, 0};
+        poll(&watched, 1, 1);
+        wheel.run();
+        timers.run();
+    }
+    CHECK_EQ(came, 50);
+    CHECK_EQ(count(s).waiting, 0U);
+}

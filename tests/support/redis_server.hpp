@@ -1,0 +1,111 @@
+// A Redis server of a test's own: on a socket in a temporary folder, with what it keeps beside it.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace support {
+
+// Whether there is such a program. Whoever has no server skips what needs one, and says so.
+inline bool is_there(const std::string& program) {
+    for (const char* folder : {"/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
+        if (std::filesystem::exists(folder + program)) return true;
+    return false;
+}
+
+// It ends with the object, and with the process of the test, however that ends.
+class redis_server : temporary_folder {
+public:
+    using words = std::vector<std::string>;
+
+    explicit redis_server(words options = {"--appendonly", "yes", "--appendfsync", "always"})
+        : options_(std::move(options)) {
+        if (!is_there("redis-server")) cr_skip("there is no redis-server");
+        start();
+    }
+    ~redis_server() { end(SIGKILL); }
+
+    const std::string& folder() const { return name(); }
+    std::string socket() const { return name() + "/socket"; }
+
+    void start() {
+        words w{"redis-server", "--port", "0", "--unixsocket", socket(),       "--dir",
+                name(),         "--save", "",  "--logfile",    name() + "/log"};
+        w.insert(w.end(), options_.begin(), options_.end());
+        pid_ = run(w);
+        for (int i = 0; i < 1'000 && !answers(); ++i) usleep(10'000);
+        REQUIRE(answers());
+    }
+    void stop() { kill(pid_, SIGSTOP); }
+    void go_on() { kill(pid_, SIGCONT); }
+    void end(int signal = SIGTERM) {
+        if (pid_ <= 0) return;
+        kill(pid_, signal);
+        waitpid(pid_, nullptr, 0);
+        pid_ = -1;
+        std::filesystem::remove(socket());
+    }
+
+    // Has redis-cli say it; returns what was answered.
+    std::string say(const words& what) const {
+        words w{"redis-cli", "-s", socket()};
+        w.insert(w.end(), what.begin(), what.end());
+        int ends[2];
+        REQUIRE(pipe(ends) == 0);
+        const pid_t child = run(w, ends[1]);
+        close(ends[1]);
+        std::string answer;
+        char part[512];
+        for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;)
+            answer.append(part, static_cast<std::size_t>(n));
+        close(ends[0]);
+        waitpid(child, nullptr, 0);
+        while (!answer.empty() && answer.back() == '\n') answer.pop_back();
+        return answer;
+    }
+
+private:
+    static pid_t run(words& w, int out = -1) {
+        std::vector<char*> argv;
+        for (std::string& word : w) argv.push_back(word.data());
+        argv.push_back(nullptr);
+        const pid_t child = fork();
+        if (child != 0) return child;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (out < 0) out = open("/dev/null", O_WRONLY);
+        dup2(out, STDOUT_FILENO);
+        execvp(argv[0], argv.data());
+        _exit(127);
+    }
+
+    // What it says on its socket is not asked: that it takes a connection is enough.
+    bool answers() const {
+        sockaddr_un name{};
+        name.sun_family = AF_UNIX;
+        std::strncpy(name.sun_path, socket().c_str(), sizeof name.sun_path - 1);
+        const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        const bool is_there =
+            connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+        close(fd);
+        return is_there;
+    }
+
+    words options_;
+    pid_t pid_ = -1;
+};
+
+}  // namespace support
