@@ -233,7 +233,8 @@ void client::on_version(const redisReply& r) {
                             ", and this program knows " + std::to_string(functions_version)});
     if (version < functions_version)
         say({"FUNCTION", "LOAD", "REPLACE", functions}, [](const redisReply&) {});
-    say({"FCALL", "tvec_durable_open", "1", key("meta"), std::to_string(options_.shards)},
+    say({"FCALL", "tvec_durable_open", "1", key("meta"),
+         std::to_string(shards_ != 0 ? shards_ : options_.shards)},
         [this](const redisReply& reply) { on_opened(reply); });
 }
 

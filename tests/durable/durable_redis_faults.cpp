@@ -1,2 +1,460 @@
-// The link to a Redis server breaks, the server ends, hangs, or is none: what is known is said, and
-// what was stored is there.
+// The link to a Redis server breaks, the server ends, hangs, becomes another, or is none: what is
+// known is said, and what was stored is there.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "support/asking.hpp"
+#include "support/check.hpp"
+#include "support/redis_server.hpp"
+#include "tvec/durable/redis_store.hpp"
+
+using namespace std::chrono_literals;
+using namespace support::asking;
+using namespace tvec::durable;
+using support::redis_server;
+
+TestSuite(durable_redis_faults, .timeout = 60);
+
+namespace {
+
+redis_options at(const std::string& socket) {
+    redis_options o;
+    o.socket = socket;
+    o.shards = 1;
+    return o;
+}
+
+// It does not wait long for an answer.
+redis_options impatient(const std::string& socket) {
+    redis_options o = at(socket);
+    o.silence = 300ms;
+    o.replica_limit = 100ms;
+    return o;
+}
+
+void refuses(const redis_options& o, std::errc code, const std::string& words) {
+    try {
+        const redis_store s(o);
+        CHECK(!"it was accepted");
+    } catch (const std::system_error& e) {
+        CHECK(e.code() == code);
+        CHECK_EQ(std::string(e.what()).find(words) == std::string::npos ? e.what() : words, words);
+    }
+}
+
+template <class Condition> void turn_until(store& s, Condition is_so) {
+    while (!is_so()) {
+        pollfd watched{s.fd(), POLLIN, 0};
+        poll(&watched, 1, 1'000);
+        s.run();
+    }
+}
+
+// Puts until that is answered so.
+void put_until(store& s, put_result r) {
+    while (put(s, {"again", today() + 1h}, existing::replace) != r) continue;
+}
+
+// Something that is no Redis server, and says this to whoever connects; or ends the connection.
+class stranger : support::temporary_folder {
+public:
+    explicit stranger(std::optional<std::string> words) {
+        sockaddr_un name{};
+        name.sun_family = AF_UNIX;
+        std::strncpy(name.sun_path, socket().c_str(), sizeof name.sun_path - 1);
+        REQUIRE(bind(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
+        REQUIRE(listen(fd_, 1) == 0);
+        talker_ = std::thread([this, words] {
+            const int guest = accept(fd_, nullptr, nullptr);
+            if (words) static_cast<void>(send(guest, words->data(), words->size(), MSG_NOSIGNAL));
+            char nothing;
+            if (words)
+                while (recv(guest, &nothing, 1, 0) > 0) continue;
+            close(guest);
+        });
+    }
+    ~stranger() {
+        shutdown(fd_, SHUT_RDWR);
+        talker_.join();
+        close(fd_);
+    }
+    std::string socket() const { return name() + "/socket"; }
+
+private:
+    int fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    std::thread talker_;
+};
+
+}  // namespace
+
+Test(durable_redis_faults, what_was_under_way_is_unknown_and_what_is_asked_then_has_failed) {
+    redis_server server;
+    redis_store s(at(server.socket()));
+    int reconnected = 0;
+    s.listen({{}, [&] { ++reconnected; }});
+    CHECK(put(s, {"before", today() + 1h}) == put_result::stored);
+    server.stop();
+    std::optional<put_result> under_way;
+    s.put({{"under way", today() + 1h}}, existing::keep, [&](const auto& r) { under_way = r[0]; });
+    s.run();
+    server.end(SIGKILL);
+    turn_until(s, [&] { return under_way.has_value(); });
+    CHECK(*under_way == put_result::unknown);
+    CHECK(put(s, {"then", today() + 1h}) == put_result::failed);
+    CHECK(cancel(s, "before") == cancel_result::failed);
+    CHECK(revive(s, "before", today()) == revive_result::failed);
+    CHECK(std::get<0>(answer_to<standing, totals>(s, [&](auto then) { s.count(then); })) ==
+          standing::unknown);
+    CHECK(!s.last_failure().empty());
+    server.start();
+    turn_until(s, [&] { return reconnected == 1; });
+    CHECK(find(s, "before").has_value());
+    CHECK(!find(s, "then").has_value());
+    CHECK_EQ(s.unanswered(), 0U);
+}
+
+Test(durable_redis_faults, a_link_that_was_cut_is_made_again) {
+    const redis_server server;
+    redis_store s(at(server.socket()));
+    int reconnected = 0;
+    s.listen({{}, [&] { ++reconnected; }});
+    for (int i = 1; i <= 3; ++i) {
+        server.say({"CLIENT", "KILL", "TYPE", "normal"});
+        turn_until(s, [&] { return reconnected == i; });
+        CHECK(put(s, {std::to_string(i), today() + 1h}) == put_result::stored);
+    }
+    CHECK_EQ(count(s).waiting, 3U);
+}
+
+Test(durable_redis_faults, hints_come_again_after_their_link_was_cut) {
+    const redis_server server;
+    redis_store a(at(server.socket())), b(at(server.socket()));
+    int hints = 0;
+    a.listen({[&](unsigned, const std::string&, time_point) { ++hints; }, {}});
+    answer_to<standing, epoch>(a, [&](auto then) { a.own(0, 60s, then); });
+    answer_to<standing, std::vector<place>>(
+        a, [&](auto then) { a.take(0, 1, {}, today() + 2h, 1, then); });
+    server.say({"CLIENT", "KILL", "TYPE", "pubsub"});
+    for (int i = 0; hints == 0; ++i) {
+        put(b, {std::to_string(i), today() + 1h});
+        find(a, "any");
+    }
+    CHECK(hints > 0);
+}
+
+Test(durable_redis_faults, a_server_that_says_nothing_has_gone_until_it_answers) {
+    redis_server server;
+    redis_store s(impatient(server.socket()));
+    server.stop();
+    CHECK(put(s, {"a", today() + 1h}) == put_result::unknown);
+    CHECK(s.last_failure().find("does not answer") != std::string::npos);
+    server.go_on();
+    put_until(s, put_result::stored);
+    CHECK(find(s, "again").has_value());
+}
+
+Test(durable_redis_faults, a_server_that_is_not_there_is_said) {
+    const support::temporary_folder folder;
+    refuses(at(folder.name() + "/none"), std::errc::no_such_file_or_directory, "/none");
+    refuses(at(folder.name() + std::string(200, 'x')), std::errc::filename_too_long, "xxx");
+    redis_options o;
+    o.port = static_cast<std::uint16_t>(support::free_port());
+    refuses(o, std::errc::connection_refused, "127.0.0.1:" + std::to_string(o.port));
+    o.host = "no.such.host.invalid";
+    refuses(o, std::errc::host_unreachable, "no.such.host.invalid");
+}
+
+Test(durable_redis_faults, another_program_in_place_of_the_server_is_said) {
+    const stranger web("HTTP/1.1 400 Bad Request\r\n\r\n"), mute(""), shut(std::nullopt);
+    refuses(impatient(web.socket()), std::errc::protocol_error, "no Redis server");
+    refuses(impatient(mute.socket()), std::errc::timed_out, "does not answer");
+    refuses(impatient(shut.socket()), std::errc::connection_reset, shut.socket());
+    const stranger cache("-ERROR\r\n-ERROR\r\n-ERROR\r\n");
+    refuses(impatient(cache.socket()), std::errc::not_supported, "ERROR");
+    const stranger endless("*2\r\n*1000000\r\n$5\r\nab");
+    refuses(impatient(endless.socket()), std::errc::timed_out, "does not answer");
+}
+
+Test(durable_redis_faults, a_primary_that_becomes_a_replica_is_left_until_it_is_one_again) {
+    const redis_server server, other;
+    redis_store s(at(server.socket()));
+    server.say({"REPLICAOF", "127.0.0.1", std::to_string(other.port())});
+    put_until(s, put_result::failed);
+    turn_until(s, [&] { return s.last_failure().find("it is a replica") != std::string::npos; });
+    server.say({"REPLICAOF", "NO", "ONE"});
+    put_until(s, put_result::stored);
+}
+
+Test(durable_redis_faults, functions_that_somebody_removed_are_loaded_again) {
+    const redis_server server;
+    redis_store s(at(server.socket()));
+    server.say({"FUNCTION", "FLUSH"});
+    CHECK(put(s, {"a", today()}) == put_result::failed);
+    CHECK(s.last_failure().find("Function not found") != std::string::npos);
+    put_until(s, put_result::stored);
+}
+
+Test(durable_redis_faults,
+     a_server_that_has_forgotten_everything_goes_on_with_the_shards_there_are) {
+    const redis_server server;
+    redis_options o = at(server.socket());
+    o.shards = 7;
+    const redis_store first(o);
+    redis_store s(at(server.socket()));
+    server.say({"FLUSHALL"});
+    server.say({"CLIENT", "KILL", "TYPE", "normal"});
+    put_until(s, put_result::stored);
+    CHECK_EQ(s.traits().shards, 7U);
+    server.say({"HSET", "{tvec}:meta", "shards", "9"});
+    server.say({"CLIENT", "KILL", "TYPE", "normal"});
+    turn_until(s, [&] { return s.last_failure().find("9 shards") != std::string::npos; });
+}
+
+Test(durable_redis_faults, what_replicas_have_not_is_not_answered_as_stored) {
+    const redis_server primary, replica;
+    redis_options o = at(primary.socket());
+    o.wait_replicas = 1;
+    o.replica_limit = 100ms;
+    redis_store s(o);
+    CHECK(put(s, {"a", today() + 1h}) == put_result::unknown);
+    CHECK(s.last_failure().find("too few replicas") != std::string::npos);
+    replica.say({"REPLICAOF", "127.0.0.1", std::to_string(primary.port())});
+    put_until(s, put_result::stored);
+    CHECK(replica.say({"HGET", "{tvec:0}:job", "again"}).empty());
+    CHECK_EQ(replica.say({"HEXISTS", "{tvec:0}:job", "again"}), "1");
+    refuses(at(replica.socket()), std::errc::operation_not_permitted, "it is a replica");
+}
+
+Test(durable_redis_faults, more_than_may_wait_to_be_sent_has_failed_and_the_rest_is_stored) {
+    redis_server server;
+    redis_options o = at(server.socket());
+    o.most_unsent = 4 * 1024 * 1024;
+    redis_store s(o);
+    server.stop();
+    int stored = 0, failed = 0;
+    for (int i = 0; i < 50; ++i) {
+        s.put({{std::to_string(i), today() + 1h, std::string(largest_body, 'x')}}, existing::keep,
+              [&](const auto& r) {
+                  stored += r[0] == put_result::stored;
+                  failed += r[0] == put_result::failed;
+              });
+        s.run();
+    }
+    CHECK(failed > 0);
+    CHECK(s.last_failure().find("wait to be sent") != std::string::npos);
+    server.go_on();
+    turn_until(s, [&] { return s.unanswered() == 0; });
+    CHECK(stored > 0);
+    CHECK_EQ(stored + failed, 50);
+    CHECK_EQ(count(s).waiting, stored);
+}
+
+namespace {
+
+// Makes a key and a certificate for that host, by itself.
+bool certify(const std::string& folder, const std::string& who, const std::string& host) {
+    return redis_server::run_to_its_end(
+        {"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-days", "2", "-subj", "/CN=" + who, "-addext", "subjectAltName=" + host,
+         "-keyout", folder + "/" + who + ".key", "-out", folder + "/" + who + ".crt"});
+}
+
+}  // namespace
+
+Test(durable_redis_faults, tls_protects_the_link_and_a_server_nobody_vouches_for_is_refused) {
+    if (!support::is_there("openssl")) cr_skip("there is no openssl to make certificates");
+    const support::temporary_folder f;
+    REQUIRE(certify(f.name(), "server", "IP:127.0.0.1"));
+    REQUIRE(certify(f.name(), "client", "DNS:client"));
+    const std::string port = std::to_string(support::free_port());
+    const redis_server server({"--appendonly", "yes", "--tls-port", port, "--tls-cert-file",
+                               f.name() + "/server.crt", "--tls-key-file", f.name() + "/server.key",
+                               "--tls-ca-cert-file", f.name() + "/client.crt"});
+    redis_options o;
+    o.shards = 1;
+    o.port = static_cast<std::uint16_t>(std::stoi(port));
+    o.tls = {true, f.name() + "/server.crt", f.name() + "/client.crt", f.name() + "/client.key"};
+    {
+        redis_store s(o);
+        const std::string body(largest_body, 'x');
+        CHECK(put(s, {"a", today() + 1h, body}) == put_result::stored);
+        CHECK(find(s, "a")->body == body);
+    }
+    redis_options wrong = o;
+    wrong.tls.ca_file = f.name() + "/client.crt";
+    refuses(wrong, std::errc::protocol_error, "TLS: the handshake: self-signed certificate");
+    wrong = o;
+    wrong.host = "localhost";
+    refuses(wrong, std::errc::protocol_error, "hostname mismatch");
+    wrong = o;
+    wrong.tls.ca_file = f.name() + "/none.crt";
+    refuses(wrong, std::errc::invalid_argument, "none.crt");
+    wrong = o;
+    wrong.tls.cert_file.clear();
+    refuses(wrong, std::errc::protocol_error, "TLS");
+    wrong = o;  // which takes what TLS says for the beginning of a command
+    wrong.port = static_cast<std::uint16_t>(server.port());
+    wrong.silence = 300ms;
+    wrong.replica_limit = 100ms;
+    refuses(wrong, std::errc::timed_out, "does not answer");
+}
+
+namespace {
+
+// Between a store and its server: hands on what is said, and once it is told to, not as it was.
+class liar : support::temporary_folder {
+public:
+    liar(std::string server, unsigned seed) : server_(std::move(server)), random_(seed) {
+        sockaddr_un name = name_of(socket());
+        REQUIRE(bind(door_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
+        REQUIRE(listen(door_, 9) == 0);
+        talker_ = std::thread([this] { serve(); });
+    }
+    ~liar() {
+        is_over_ = true;
+        talker_.join();
+        for (const auto& [guest, host] : links_) close(guest), close(host);
+        close(door_);
+    }
+    std::string socket() const { return name() + "/socket"; }
+    void begin() { lies_ = true; }
+
+private:
+    struct both_ends {
+        int guest, host;
+    };
+    static sockaddr_un name_of(const std::string& path) {
+        sockaddr_un name{};
+        name.sun_family = AF_UNIX;
+        std::strncpy(name.sun_path, path.c_str(), sizeof name.sun_path - 1);
+        return name;
+    }
+
+    void serve() {
+        while (!is_over_) {
+            std::vector<pollfd> watched{{door_, POLLIN, 0}};
+            for (const auto& [guest, host] : links_) {
+                watched.push_back({guest, POLLIN, 0});
+                watched.push_back({host, POLLIN, 0});
+            }
+            poll(watched.data(), watched.size(), 20);
+            for (std::size_t i = links_.size(); i-- > 0;) {
+                const bool goes_on = (watched[2 * i + 1].revents == 0 || hand_on(i, false)) &&
+                                     (watched[2 * i + 2].revents == 0 || hand_on(i, true));
+                if (goes_on) continue;
+                close(links_[i].guest), close(links_[i].host);
+                links_.erase(links_.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+            if (watched[0].revents != 0) let_in();
+        }
+    }
+    void let_in() {
+        const int guest = accept(door_, nullptr, nullptr);
+        const int host = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        const sockaddr_un name = name_of(server_);
+        static_cast<void>(connect(host, reinterpret_cast<const sockaddr*>(&name), sizeof name));
+        links_.push_back({guest, host});
+    }
+    bool hand_on(std::size_t which, bool from_host) {
+        const auto [guest, host] = links_[which];
+        char part[4096];
+        const ssize_t n = recv(from_host ? host : guest, part, sizeof part, 0);
+        if (n <= 0) return false;
+        std::string said(part, static_cast<std::size_t>(n));
+        if (from_host && lies_) distort(said);
+        return send(from_host ? guest : host, said.data(), said.size(), MSG_NOSIGNAL) >= 0;
+    }
+    void distort(std::string& said) {
+        static constexpr char likely[] = "0123456789-+:$*\r\n";
+        if (random_() % 4 != 0) return;
+        const std::size_t at = random_() % said.size();
+        switch (random_() % 3) {
+        case 0:
+            said[at] = likely[random_() % (sizeof likely - 1)];
+            break;
+        case 1:
+            said.insert(at, 1, likely[random_() % (sizeof likely - 1)]);
+            break;
+        default:
+            said.erase(at, 1);
+        }
+    }
+
+    const std::string server_;
+    std::mt19937 random_;
+    int door_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    std::vector<both_ends> links_;
+    std::atomic<bool> is_over_ = false, lies_ = false;
+    std::thread talker_;
+};
+
+}  // namespace
+
+// What the answers say is anybody's guess: that there is one of each, and that nothing is read or
+// written where it must not be.
+Test(durable_redis_faults, answers_that_are_not_as_they_should_be_do_no_harm) {
+    const redis_server server;
+    for (unsigned seed = 1; seed <= 10; ++seed) {
+        liar between(server.socket(), seed);
+        redis_options o = impatient(between.socket());
+        o.silence = 110ms;
+        o.slowest = 20ms;
+        redis_store s(o);
+        between.begin();
+        std::mt19937 random(seed);
+        int asked = 0, answered = 0;
+        const auto count_it = [&](const auto&...) { ++answered; };
+        for (int i = 0; i < 300; ++i) {
+            const std::string id(1, static_cast<char>('a' + random() % 4));
+            switch (++asked, random() % 9) {
+            case 0:
+                s.put({{id, today()}, {id + id, today()}}, existing::replace, count_it);
+                break;
+            case 1:
+                s.cancel(id, count_it);
+                break;
+            case 2:
+                s.end(0, {{{id, 1}}, {{id, 2}, today()}}, count_it);
+                break;
+            case 3:
+                s.find(id, count_it);
+                break;
+            case 4:
+                s.list(which::waiting, {}, 5, count_it);
+                break;
+            case 5:
+                s.own(0, 1s, count_it);
+                break;
+            case 6:
+                s.take(0, 1, {}, today(), 5, count_it);
+                break;
+            case 7:
+                s.claim(0, 1, {}, {id, id + id}, count_it);
+                break;
+            default:
+                s.join(1s, count_it);
+            }
+            if (i % 3 == 0) {
+                pollfd watched{s.fd(), POLLIN, 0};
+                poll(&watched, 1, 5);
+                s.run();
+            }
+        }
+        turn_until(s, [&] { return s.unanswered() == 0; });
+        CHECK_EQ(answered, asked);
+    }
+}

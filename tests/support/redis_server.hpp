@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -19,6 +20,19 @@
 #include "support/temporary_folder.hpp"
 
 namespace support {
+
+// A port of the loopback that nobody listens on, just now.
+inline int free_port() {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof name;
+    bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name);
+    getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length);
+    close(fd);
+    return ntohs(name.sin_port);
+}
 
 // Whether there is such a program. Whoever has no server skips what needs one, and says so.
 inline bool is_there(const std::string& program) {
@@ -41,10 +55,14 @@ public:
 
     const std::string& folder() const { return name(); }
     std::string socket() const { return name() + "/socket"; }
+    int port() const { return port_; }
 
     void start() {
-        words w{"redis-server", "--port", "0", "--unixsocket", socket(),       "--dir",
-                name(),         "--save", "",  "--logfile",    name() + "/log"};
+        words w{"redis-server", "--port",    std::to_string(port_),
+                "--bind",       "127.0.0.1", "--unixsocket",
+                socket(),       "--dir",     name(),
+                "--save",       "",          "--logfile",
+                name() + "/log"};
         w.insert(w.end(), options_.begin(), options_.end());
         pid_ = run(w);
         for (int i = 0; i < 1'000 && !answers(); ++i) usleep(10'000);
@@ -60,6 +78,12 @@ public:
         std::filesystem::remove(socket());
     }
 
+    // Runs a program to its end. Returns whether it was content.
+    static bool run_to_its_end(words w) {
+        int status = -1;
+        waitpid(run(w), &status, 0);
+        return status == 0;
+    }
     // Has redis-cli say it; returns what was answered.
     std::string say(const words& what) const {
         words w{"redis-cli", "-s", socket()};
@@ -105,6 +129,7 @@ private:
     }
 
     words options_;
+    int port_ = free_port();
     pid_t pid_ = -1;
 };
 
