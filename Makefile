@@ -37,11 +37,15 @@ exhaustive: configure ## visit every state of small wheels: half an hour, and gi
 fuzz: ## fuzz the wheel and the clock beside their models, for TIME seconds
 	@scripts/fuzz --time "$(TIME)" $(ARGS)
 
-durable-faults: configure ## kill processes with durable timers, then cut their power, for TIME seconds each
+durable-faults: configure ## kill processes with durable timers, cut their power, their links; TIME seconds each
 	@ninja -C $(BUILD) durable-faults
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)"
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
 		--power-cuts $(abspath $(BUILD))/tests/libwhat_was_synced.so
+	@for harm in kills stops cuts server-kills power-cuts failovers; do \
+		tests/programs/durable_redis_faults.py $(BUILD)/tests/to_be_killed \
+			$(abspath $(BUILD))/tests/libwhat_was_synced.so $$harm --time "$(TIME)" || [ $$? = 77 ] || exit 1; \
+	done
 
 mutants: ## break the library in every way that tests/mutants.toml lists, and run the tests on each
 	@scripts/mutate $(ARGS)

@@ -1,17 +1,57 @@
 // A store by its name, as programs are told it.
 #pragma once
 
+#include <charconv>
+#include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "tvec/durable/sqlite_store.hpp"
+#ifdef EXAMPLE_HAS_REDIS
+#include "tvec/durable/redis_store.hpp"
+#endif
 
 namespace example {
+
+#ifdef EXAMPLE_HAS_REDIS
+
+inline constexpr const char* store_help =
+    "where the timers are: a file, which is made if need be, or redis:HOST:PORT or redis:SOCKET, "
+    "whose password is in REDISCLI_AUTH";
+
+// Of what stands behind "redis:".
+inline tvec::durable::redis_options redis_at(const std::string& where) {
+    tvec::durable::redis_options o;
+    const auto colon = where.rfind(':');
+    if (where.starts_with('/')) {
+        o.socket = where;
+    } else if (colon == where.npos) {
+        o.host = where;
+    } else {
+        o.host = where.substr(0, colon);
+        const char* const end = where.data() + where.size();
+        if (std::from_chars(where.data() + colon + 1, end, o.port).ptr != end)
+            throw std::runtime_error("redis:" + where + ": what stands last is no port");
+    }
+    if (const char* password = std::getenv("REDISCLI_AUTH")) o.password = password;
+    return o;
+}
+
+inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where) {
+    if (where.starts_with("redis:"))
+        return std::make_unique<tvec::durable::redis_store>(redis_at(where.substr(6)));
+    return std::make_unique<tvec::durable::sqlite_store>(where);
+}
+
+#else
 
 inline constexpr const char* store_help = "where the timers are: a file, which is made if need be";
 
 inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where) {
     return std::make_unique<tvec::durable::sqlite_store>(where);
 }
+
+#endif
 
 }  // namespace example

@@ -180,7 +180,8 @@ void client::on_lost(trouble why) {
 void client::abandon() {
     const auto unanswered = std::exchange(pending_, {});
     const auto unsafe = std::exchange(held_, {});
-    is_unwaited_ = false;
+    unsent_.clear();
+    is_waiting_ = false;
     for (const held& h : unsafe) h.then(fate::lost, nullptr);
     for (const pending& p : unanswered)
         if (!p.is_greeting) p.then(fate::lost, nullptr);
@@ -256,11 +257,10 @@ void client::on_opened(const redisReply& r) {
 
 void client::ask(const command& c, answer then) {
     const std::string text = c.text();
-    if (is_ready_ && talk_.unsent() + text.size() <= options_.most_unsent) {
-        talk_.send(text);
+    if (is_ready_ && talk_.unsent() + unsent_.size() + text.size() <= options_.most_unsent) {
+        unsent_ += text;
         pending_.push_back({std::move(then), steady_clock::now(), false});
-        is_unwaited_ = true;
-        return;
+        return touch();
     }
     if (is_ready_)
         failure_ = std::to_string(options_.most_unsent) + " bytes wait to be sent: the server is "
@@ -274,6 +274,7 @@ void client::refuse(answer then) {
 }
 
 void client::touch() {
+    if (is_waiting_) return;  // for an answer, which makes it readable
     if (is_ready_ && refused_.empty()) return talk_.send({});
     wheel_.arm_after(soon_, duration::zero());
     alarm_.rearm();
@@ -308,8 +309,16 @@ void client::give(const answer& then, const redisReply& r) {
     if (is_changed(why)) on_lost({std::make_error_code(code_of(why)), std::string(why)});
 }
 
+void client::wait_for_replicas() {
+    is_waiting_ = true;
+    say({"WAIT", std::to_string(options_.wait_replicas),
+         std::to_string(options_.replica_limit.count())},
+        [this](const redisReply& r) { on_replicas(r); });
+}
+
 // What the replicas have not may be lost with the primary.
 void client::on_replicas(const redisReply& r) {
+    is_waiting_ = false;
     const bool is_safe = r.type == REDIS_REPLY_INTEGER && r.integer >= options_.wait_replicas;
     if (!is_safe) failure_ = place_of(options_) + ": too few replicas have what was written";
     const auto all = std::exchange(held_, {});
@@ -343,16 +352,22 @@ void client::receive() {
     alarm_.rearm();
 }
 
+// What is asked while replicas are waited for goes together, when they have what was asked before.
 void client::flush() {
-    if (std::exchange(is_unwaited_, false) && options_.wait_replicas > 0)
-        say({"WAIT", std::to_string(options_.wait_replicas),
-             std::to_string(options_.replica_limit.count())},
-            [this](const redisReply& r) { on_replicas(r); });
+    if (!is_waiting_ && !unsent_.empty()) {
+        talk_.send(std::exchange(unsent_, {}));
+        if (options_.wait_replicas > 0) wait_for_replicas();
+    }
     if (!pending_.empty() && !silence_.pending()) wheel_.arm_after(silence_, options_.silence);
     talk_.flush();
     const auto refused = std::exchange(refused_, {});
     for (const answer& then : refused) then(fate::refused, nullptr);
     alarm_.rearm();
+}
+
+void client::leave() {
+    talk_.send(unsent_);
+    talk_.flush();
 }
 
 }  // namespace tvec::durable::redis

@@ -74,7 +74,7 @@ public:
     /// Sends what was asked.
     void flush();
     /// Sends what can be sent at once; nothing is told any more.
-    void leave() { talk_.flush(); }
+    void leave();
 
 private:
     struct pending {
@@ -108,6 +108,7 @@ private:
 
     // answers
     void on_reply(reply_ptr r);
+    void wait_for_replicas();
     void on_replicas(const redisReply& r);
     void give(const answer& then, const redisReply& r);
     void on_message(const redisReply& r);
@@ -128,7 +129,8 @@ private:
     std::deque<pending> pending_;
     std::deque<held> held_;
     std::deque<answer> refused_;
-    bool is_unwaited_ = false;  // commands were asked after the last WAIT
+    std::string unsent_;       // by the next `flush`
+    bool is_waiting_ = false;  // for replicas
     bool is_ready_ = false, was_ready_ = false;
     std::optional<trouble> trouble_;
     std::string failure_, warning_, info_, appendfsync_;

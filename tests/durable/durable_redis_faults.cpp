@@ -149,7 +149,8 @@ Test(durable_redis_faults, hints_come_again_after_their_link_was_cut) {
     answer_to<standing, std::vector<place>>(
         a, [&](auto then) { a.take(0, 1, {}, today() + 2h, 1, then); });
     server.say({"CLIENT", "KILL", "TYPE", "pubsub"});
-    for (int i = 0; hints == 0; ++i) {
+    for (int i = 0;; ++i) {
+        if (hints > 0) break;
         put(b, {std::to_string(i), today() + 1h});
         find(a, "any");
     }

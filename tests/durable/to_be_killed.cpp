@@ -1,6 +1,7 @@
-// A process with durable timers in a file, for faults.py to kill: it puts, cancels, ends, postpones
+// A process with durable timers in a file, or in a Redis server (redis:SOCKET), for the scripts of
+// faults to kill: it puts, cancels, ends, postpones
 // and forgets, and writes what it was answered into a log, a line at a time, before anything else
-// happens. With `--finish` it puts nothing and ends when the file holds no timer any more.
+// happens. With `--finish` it puts nothing and ends when the store holds no timer any more.
 //   p ID        a put is asked for            P ID DUE             it was stored
 //   c ID        a cancel is asked for         C ID, B ID, U ID     cancelled, had begun, unknown id
 //   F ID ATTEMPT DUE NOW                      it was delivered
@@ -11,12 +12,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
-#include "tvec/durable/sqlite_store.hpp"
+#include "../examples/durable/open_store.hpp"
 #include "tvec/durable/timers.hpp"
 
 namespace {
@@ -28,15 +32,44 @@ options quick() {
     options o;
     o.horizon = 2s;
     o.claim_lease = 500ms;
+    o.shard_lease = 1s;
+    o.sweep = 300ms;
+    o.retry = 200ms;
     return o;
+}
+
+std::unique_ptr<store> open_store(const std::string& where) {
+#ifdef EXAMPLE_HAS_REDIS
+    if (where.starts_with("redis:")) {
+        redis_options o = example::redis_at(where.substr(6));
+        o.shards = 6;
+        o.silence = 1s;
+        o.slowest = o.replica_limit = 500ms;
+        const char* const replicas = std::getenv("TVEC_WAIT_REPLICAS");
+        o.wait_replicas = replicas == nullptr ? 0 : 1;
+        return std::make_unique<redis_store>(o);
+    }
+#endif
+    return example::open_store(where);
+}
+
+// A server that was killed may not be there again yet.
+std::unique_ptr<store> open_patiently(const std::string& where) {
+    for (int tries = 0;; ++tries) try {
+            return open_store(where);
+        } catch (const std::system_error&) {
+            if (tries == 200) throw;
+            usleep(50'000);
+        }
 }
 
 class process {
 public:
-    process(const char* file, const char* log, std::uint64_t run)
+    process(const char* where, const char* log, std::uint64_t run)
         : log_(open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)), run_(run), random_(run),
-          store_(file), timers_(
-                            wheel_, store_, [this](delivery d) { on(std::move(d)); }, quick()) {}
+          store_(open_patiently(where)),
+          timers_(
+              wheel_, *store_, [this](delivery d) { on(std::move(d)); }, quick()) {}
 
     void put_and_cancel() {
         for (;;) {
@@ -52,8 +85,8 @@ public:
             turn();
             if (is_asked) continue;
             is_asked = true;
-            static_cast<void>(timers_.count([&](standing, totals t) {
-                is_empty = t.waiting == 0;
+            static_cast<void>(timers_.count([&](standing how, totals t) {
+                is_empty = how == standing::done && t.waiting == 0;
                 is_asked = false;
             }));
         }
@@ -99,7 +132,7 @@ private:
 
     void on(delivery d) {
         note("F %s %u %lld %lld\n", d.which.id.c_str(), d.which.attempt, count_of(d.due),
-             count_of(timers_.now()));
+             count_of(std::chrono::floor<duration>(std::chrono::system_clock::now())));
         const auto what = random_() % 50;
         if (what == 0) return;  // forgotten: its lease has to bring it back
         if (what == 1)
@@ -112,7 +145,7 @@ private:
     std::uint64_t run_, puts_ = 0;
     std::mt19937_64 random_;
     tvec::clocked_wheel<> wheel_;
-    sqlite_store store_;
+    std::unique_ptr<store> store_;
     timers<> timers_;
     std::vector<std::string> stored_;
 };

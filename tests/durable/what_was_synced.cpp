@@ -1,5 +1,7 @@
 // To be preloaded: keeps beside each file of timers a copy, FILE.synced, of what has reached the
-// disk by fsync or fdatasync. A power cut is played by going back to it.
+// disk by fsync or fdatasync. A power cut is played by going back to it. Of a file that is only
+// appended to (a Redis server's, FILE.aof) the copy is as long as what has reached the disk, and
+// holds nothing.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,8 +24,14 @@ std::string name_of(int fd) {
 }
 
 // What the file held before the sync was asked for, under a name that is there as a whole or not.
-void keep(const std::string& name) {
+void keep(const std::string& name, off_t size) {
     const std::string copy = name + ".copying";
+    if (name.ends_with(".aof")) {
+        const int length = open(copy.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        static_cast<void>(!ftruncate(length, size));
+        close(length);
+        return;
+    }
     const int from = open(name.c_str(), O_RDONLY | O_CLOEXEC);
     const int to = open(copy.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     while (sendfile(to, from, nullptr, 1 << 20) > 0) continue;
@@ -35,9 +43,9 @@ int sync_and_keep(const char* how, int fd) {
     const auto real = reinterpret_cast<syncing>(dlsym(RTLD_NEXT, how));
     const std::string name = name_of(fd);
     struct stat s {};
-    const bool is_kept =
-        name.find("timers.db") != std::string::npos && fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
-    if (is_kept) keep(name);
+    const bool is_known = name.find("timers.db") != std::string::npos || name.ends_with(".aof");
+    const bool is_kept = is_known && fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
+    if (is_kept) keep(name, s.st_size);
     const int result = real(fd);
     if (is_kept && result == 0) rename((name + ".copying").c_str(), (name + ".synced").c_str());
     return result;
