@@ -207,7 +207,7 @@ void link::flush() {
         const ssize_t n = ::send(fd_, raw_.data() + sent_, raw_.size() - sent_, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return watch(EPOLLIN | EPOLLOUT);
-        if (n < 0) return lose(errno);
+        if (n < 0) return lose(errno == EPIPE ? ECONNRESET : errno);
         sent_ += static_cast<std::size_t>(n);
     }
     lose(std::errc::protocol_error, tls_->failure());
