@@ -17,7 +17,7 @@ export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .PHONY: help run run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs bench-durable soak install dist docs check format hooks bootstrap configure clean
+	bench-programs bench-durable bench-durable-redis soak install dist docs check format hooks bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -64,6 +64,9 @@ bench-drivers: ## measure how late each driver wakes its loop, and what that cos
 
 bench-durable: ## measure durable timers beside a table that is written and polled by hand; 2 minutes
 	@scripts/bench --durable $(ARGS)
+
+bench-durable-redis: ## the same in a Redis server beside a polled sorted set, each write synced; 2 minutes
+	@scripts/bench --durable-redis always $(ARGS)
 
 bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
 	@scripts/bench --programs $(ARGS)

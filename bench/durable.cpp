@@ -21,33 +21,22 @@
 #include "../examples/support/command_line.hpp"
 #include "../examples/support/figures.hpp"
 #include "../examples/support/program.hpp"
+#include "durable_load.hpp"
 #include "tvec/durable/sqlite_store.hpp"
-#include "tvec/durable/timers.hpp"
-#include "tvec/timerfd_alarm.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
 using namespace tvec::durable;
-using steady = std::chrono::steady_clock;
-using example::seconds_of;
+using namespace bench;
 
-struct settings {
+struct settings : bench::load {
     std::string folder;
     std::vector<std::string> rows{"puts", "lateness", "recovery", "idle"};
     std::uint64_t puts = 200'000, stored = 1'000'000;
-    unsigned rate = 10'000, seconds = 8, poll_ms = 100, repetitions = 3, days = 365;
+    unsigned poll_ms = 100, repetitions = 3, days = 365;
     bool at_once = false;
 };
-
-const std::string body(64, 'b');
-
-time_point today() { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }
-
-// Twenty bytes, in order or not.
-std::string id_of(std::uint64_t n, bool in_order) {
-    return fmt::format("{:020}", in_order ? n : n * 11400714819323198485ULL);
-}
 
 // A file of its own, gone when this is.
 class file {
@@ -69,49 +58,14 @@ private:
     std::string path_;
 };
 
-// --- tvec ---------------------------------------------------------------------------------------
-
-class on_tvec {
+class on_file {
 public:
-    using handler = std::function<void(const delivery&)>;
-
-    on_tvec(const std::string& path, handler h)
-        : store_(path), timers_(wheel_, store_, [h = std::move(h), this](const delivery& d) {
-              h(d);
-              timers_.done(d.which);
-          }) {}
-
-    void turn(int at_most_ms = 1'000) {
-        alarm_.rearm();
-        pollfd watched[] = {{alarm_.fd(), POLLIN, 0}, {timers_.fd(), POLLIN, 0}};
-        poll(watched, 2, at_most_ms);
-        if (watched[0].revents != 0) alarm_.acknowledge();
-        wheel_.run();
-        timers_.run();
-    }
-
-    // As many at once as are not answered anyway, at most `in_flight`.
-    void put(std::uint64_t n, std::size_t in_flight, std::function<record(std::uint64_t)> make) {
-        for (std::uint64_t asked = 0; answered_ < n; turn())
-            for (; asked < n && asked - answered_ < in_flight; ++asked) put(make(asked));
-        answered_ = 0;
-    }
-    void put(record r) {
-        const refusal refused = timers_.put(std::move(r), existing::keep, [this](put_result p) {
-            if (p != put_result::stored) throw std::runtime_error("a put was not stored");
-            ++answered_;
-        });
-        if (refused != refusal::none) throw std::runtime_error(to_text(refused));
-    }
-
-    timers<>& all() { return timers_; }
+    on_file(const std::string& path, on_tvec::handler h) : store_(path), t_(store_, std::move(h)) {}
+    on_tvec* operator->() { return &t_; }
 
 private:
-    tvec::clocked_wheel<> wheel_;
-    tvec::timerfd_alarm<tvec::clocked_wheel<>> alarm_{wheel_};
     sqlite_store store_;
-    std::uint64_t answered_ = 0;
-    timers<> timers_;
+    on_tvec t_;
 };
 
 // --- what people write --------------------------------------------------------------------------
@@ -183,18 +137,12 @@ private:
 
 // --- puts ---------------------------------------------------------------------------------------
 
-double per_second(std::uint64_t n, const std::function<void()>& work) {
-    const auto begun = steady::now();
-    work();
-    return static_cast<double>(n) / seconds_of(steady::now() - begun);
-}
-
 double puts_of_tvec(const settings& s, bool in_order) {
     const file f(s);
-    on_tvec t(f.path(), [](const delivery&) {});
+    on_file t(f.path(), [](const delivery&) {});
     const time_point begin = today() + 1h;
     return per_second(s.puts, [&] {
-        t.put(s.puts, 50'000, [&](std::uint64_t n) {
+        t->put(s.puts, 50'000, [&](std::uint64_t n) {
             return record{id_of(n, in_order), begin + duration(n / 50), body};
         });
     });
@@ -228,45 +176,17 @@ void measure_puts(const settings& s) {
 
 // --- lateness -----------------------------------------------------------------------------------
 
-// At a steady rate, due one to five seconds later.
-class arrivals {
-public:
-    explicit arrivals(const settings& s) : s_(s) {}
-    bool over() const { return steady::now() >= begun_ + std::chrono::seconds(s_.seconds); }
-    template <class F> void run(F put) {
-        const double until = std::min<double>(seconds_of(steady::now() - begun_), s_.seconds);
-        for (; static_cast<double>(sent_) < until * s_.rate; ++sent_)
-            put(id_of(sent_, false), today() + 1s + duration(random_() % 4'000));
-    }
-    std::uint64_t sent() const { return sent_; }
-
-private:
-    const settings& s_;
-    steady::time_point begun_ = steady::now();
-    std::uint64_t sent_ = 0;
-    std::mt19937_64 random_{7};
-};
-
-void print_lateness(const char* what, const tvec::lateness_histogram& late, double cpu) {
-    fmt::print("lateness, {:<18} {}, {} early, {:.1f} % of a core\n", what, example::spread(late),
-               late.early(), 100 * cpu);
-}
-
-double cpu_share(double before, steady::time_point begun) {
-    return (example::cpu_seconds(RUSAGE_SELF) - before) / seconds_of(steady::now() - begun);
-}
-
 tvec::lateness_histogram lateness_of_tvec(const settings& s) {
     const file f(s);
     tvec::lateness_histogram late;
-    on_tvec t(f.path(),
+    on_file t(f.path(),
               [&](const delivery& d) { late.record(std::chrono::system_clock::now() - d.due); });
     const double before = example::cpu_seconds(RUSAGE_SELF);
     const auto begun = steady::now();
     arrivals a(s);
     while (!a.over() || late.count() < a.sent()) {
-        a.run([&](std::string id, time_point due) { t.put({std::move(id), due, body}); });
-        t.turn(2);
+        a.run([&](std::string id, time_point due) { t->put({std::move(id), due, body}); });
+        t->turn(2);
     }
     print_lateness("tvec", late, cpu_share(before, begun));
     return late;
@@ -305,19 +225,19 @@ void measure_lateness(const settings& s) {
 
 double recovery(const std::string& path, std::size_t& near) {
     const auto begun = steady::now();
-    on_tvec t(path, [](const delivery&) {});
-    while (!t.all().ready()) t.turn();
-    near = t.all().now_near().near;
+    on_file t(path, [](const delivery&) {});
+    while (!t->all().ready()) t->turn();
+    near = t->all().now_near().near;
     return seconds_of(steady::now() - begun);
 }
 
 void measure_idle(const settings& s, const std::string& path) {
-    on_tvec t(path, [](const delivery&) {});
-    while (!t.all().ready()) t.turn();
+    on_file t(path, [](const delivery&) {});
+    while (!t->all().ready()) t->turn();
     const double before = example::cpu_seconds(RUSAGE_SELF);
     const auto begun = steady::now();
     const auto end = begun + std::chrono::seconds(s.seconds);
-    while (steady::now() < end) t.turn(500);
+    while (steady::now() < end) t->turn(500);
     fmt::print("idle, {} stored: {:.3f} % of a core\n", s.stored, 100 * cpu_share(before, begun));
 }
 
@@ -328,8 +248,8 @@ std::uint64_t span_of(const settings& s) {
 
 void fill_by_puts(const settings& s, const std::string& path) {
     const time_point begin = today() + 10s;
-    on_tvec t(path, [](const delivery&) {});
-    t.put(s.stored, 50'000, [&](std::uint64_t n) {
+    on_file t(path, [](const delivery&) {});
+    t->put(s.stored, 50'000, [&](std::uint64_t n) {
         const auto after = (n * 11400714819323198485ULL) % span_of(s);
         return record{id_of(n, true), begin + duration(after), body};
     });

@@ -71,45 +71,50 @@ local function rank_after(key, due, id)
 end
 
 -- Tells the owner of a shard, if that is somebody else, what was put before the end of what he has
--- taken. Asked for once per call: the function that does it.
+-- taken: the function that does it, or nothing.
 local function teller(k, me)
   local owner, till, taken = unpack(redis.call('HMGET', k[OWN], 'o', 'u', 'w'))
-  if not owner or owner == me or tonumber(till) <= now_ms() then return function() end end
+  if not owner or owner == me or tonumber(till) <= now_ms() then return nil end
   taken = tonumber(taken)
   return function(id, due)
     if tonumber(due) <= taken then redis.call('PUBLISH', owner, due .. ' ' .. id) end
   end
 end
 
-local function replace(k, id, every, body)
+-- A new one with the id of one that is there: what is being delivered of the old one must not end it.
+local function renew(k, id, every)
   local has_begun = redis.call('ZREM', k[BEGUN], id) == 1
-  -- What is being delivered of the old one must not end the new one.
   local attempt = unpack_try(redis.call('HGET', k[TRY], id), has_begun) + 1
-  redis.call('HSET', k[JOB], id, body)
   redis.call('HSET', k[TRY], id, pack(attempt, attempt, every))
 end
 
 -- Keys up to own. me, 'keep' or 'replace', and id, due, period, body of each
 -- -> 1 stored, 0 there already, of each
 local function put(k, a)
-  local results, added, tell = {}, {}, teller(k, a[1])
-  for i = 3, #a, 4 do
-    local id, due, every, body = a[i], a[i + 1], a[i + 2], a[i + 3]
-    local stored = redis.call('HSETNX', k[JOB], id, body)
-    if stored == 1 then
-      if every ~= '0' then redis.call('HSET', k[TRY], id, pack(0, 0, every)) end
-    elseif a[2] == 'replace' then
-      replace(k, id, every, body)
-      stored = 1
+  local ids, results, jobs, added, seen, n = {}, {}, {}, {}, {}, 0
+  for i = 3, #a, 4 do ids[(i + 1) / 4] = a[i] end
+  local there, tell = redis.call('ZMSCORE', k[DUE], unpack(ids)), teller(k, a[1])
+  for i, id in ipairs(ids) do
+    local due, every = a[4 * i], a[4 * i + 1]
+    local is_there = there[i] or seen[id]
+    results[i] = (is_there and a[2] == 'keep') and 0 or 1
+    if results[i] == 1 then
+      if is_there then
+        renew(k, id, every)
+      elseif every ~= '0' then
+        redis.call('HSET', k[TRY], id, pack(0, 0, every))
+      end
+      seen[id] = true
+      jobs[n + 1], jobs[n + 2] = id, a[4 * i + 2]
+      added[n + 1], added[n + 2] = due, id
+      n = n + 2
+      if tell then tell(id, due) end
     end
-    if stored == 1 then
-      added[#added + 1] = due
-      added[#added + 1] = id
-      tell(id, due)
-    end
-    results[#results + 1] = stored
   end
-  if #added > 0 then redis.call('ZADD', k[DUE], unpack(added)) end
+  if n > 0 then
+    redis.call('HSET', k[JOB], unpack(jobs))
+    redis.call('ZADD', k[DUE], unpack(added))
+  end
   return results
 end
 
@@ -143,7 +148,7 @@ end
 -- -> of each: 1 if it was the current attempt, and when it comes again (0 if it does not)
 local function finish(k, a)
   local ids, results, gone, over, now = {}, {}, {}, {}, now_ms()
-  for i = 1, #a, 3 do ids[#ids + 1] = a[i] end
+  for i = 1, #a, 3 do ids[(i + 2) / 3] = a[i] end
   local begun, try = about(k, ids)
   for i, id in ipairs(ids) do
     local attempt, _, every = unpack_try(try[i], begun[i])
@@ -160,8 +165,7 @@ local function finish(k, a)
         gone[#gone + 1] = id
       end
     end
-    results[#results + 1] = is_current and 1 or 0
-    results[#results + 1] = is_current and due or 0
+    results[2 * i - 1], results[2 * i] = is_current and 1 or 0, is_current and due or 0
   end
   if #gone > 0 then
     redis.call('ZREM', k[DUE], unpack(gone))
@@ -354,7 +358,8 @@ local function revive(k, a)
   redis.call('HSET', k[TRY], id, pack(attempt, attempt, every))
   redis.call('ZADD', k[DUE], due, id)
   bury(k, id)
-  teller(k, a[1])(id, due)
+  local tell = teller(k, a[1])
+  if tell then tell(id, due) end
   return 1
 end
 

@@ -72,10 +72,13 @@ public:
               wheel_, *store_, [this](delivery d) { on(std::move(d)); }, quick()) {}
 
     void put_and_cancel() {
+        auto last = std::chrono::steady_clock::now();
         for (;;) {
             turn();
-            for (int i = 0; i < 3; ++i) put();
-            if (random_() % 2) cancel();
+            if (std::chrono::steady_clock::now() - last < 1ms) continue;  // there are others here
+            last = std::chrono::steady_clock::now();
+            put();
+            if (random_() % 4 == 0) cancel();
         }
     }
 

@@ -42,9 +42,9 @@ struct redis_options {
     unsigned wait_replicas = 0;
     duration replica_limit{1'000};
 
-    duration claim_ahead{10};  ///< store_traits::claim_ahead: longer than an answer takes
-    duration silence{5'000};   ///< a server that answers nothing for so long has gone
-    duration slowest{5'000};   ///< how long to wait, at most, before connecting again
+    duration claim_ahead{100};  ///< store_traits::claim_ahead: longer than an answer takes
+    duration silence{5'000};    ///< a server that answers nothing for so long has gone
+    duration slowest{5'000};    ///< how long to wait, at most, before connecting again
     std::size_t most_unsent = 64 * 1024 * 1024;  ///< bytes that wait to be sent; no more is taken
 };
 
