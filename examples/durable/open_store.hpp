@@ -22,6 +22,7 @@ inline constexpr const char* store_help =
 
 // Of what stands behind "redis:".
 inline tvec::durable::redis_options redis_at(const std::string& where) {
+    // [redis]
     tvec::durable::redis_options o;
     const auto colon = where.rfind(':');
     if (where.starts_with('/')) {
@@ -35,6 +36,7 @@ inline tvec::durable::redis_options redis_at(const std::string& where) {
             throw std::runtime_error("redis:" + where + ": what stands last is no port");
     }
     if (const char* password = std::getenv("REDISCLI_AUTH")) o.password = password;
+    // [redis]
     return o;
 }
 

@@ -291,6 +291,10 @@ Test(durable_redis, a_user_may_do_no_more_than_it_must) {
     redis_store s(o);
     CHECK(s.warning().find("does not tell") != std::string::npos);
     CHECK(put(s, {"a", today()}) == put_result::stored);
+    server.say({"FUNCTION", "FLUSH"});
+    refuses(o, std::errc::permission_denied, "NOPERM");
+    server.say({"ACL", "SETUSER", "timers", "+function", "+config|get"});
+    CHECK_EQ(redis_store(o).warning(), "");
     o.name = "another";
     refuses(o, std::errc::permission_denied, "NOPERM");
 }

@@ -1,0 +1,17 @@
+// A program of somebody who has installed tvec and libtvec-durable-redis. Exits with 0 if it is
+// said that no server is there.
+#include <tvec/durable/redis_store.hpp>
+#include <tvec/durable/timers.hpp>
+
+#include <cstdio>
+#include <system_error>
+
+int main() {
+    try {
+        tvec::durable::redis_store store({.socket = "/nowhere/socket"});
+    } catch (const std::system_error& e) {
+        std::puts(e.what());
+        return e.code() == std::errc::no_such_file_or_directory ? 0 : 1;
+    }
+    return 1;
+}
