@@ -181,7 +181,7 @@ void client::abandon() {
     const auto unanswered = std::exchange(pending_, {});
     const auto unsafe = std::exchange(held_, {});
     unsent_.clear();
-    is_waiting_ = false;
+    flights_ = 0;
     for (const held& h : unsafe) h.then(fate::lost, nullptr);
     for (const pending& p : unanswered)
         if (!p.is_greeting) p.then(fate::lost, nullptr);
@@ -199,7 +199,7 @@ command client::credentials() const {
 void client::try_to_say(const command& c, greeted then) {
     talk_.send(c.text());
     pending_.push_back({[then = std::move(then)](fate, const redisReply* r) { then(*r); },
-                        steady_clock::now(), true});
+                        steady_clock::now(), true, false});
 }
 
 // An error is the end of this connection.
@@ -259,7 +259,7 @@ void client::ask(const command& c, answer then) {
     const std::string text = c.text();
     if (is_ready_ && talk_.unsent() + unsent_.size() + text.size() <= options_.most_unsent) {
         unsent_ += text;
-        pending_.push_back({std::move(then), steady_clock::now(), false});
+        pending_.push_back({std::move(then), steady_clock::now(), false, false});
         return touch();
     }
     if (is_ready_)
@@ -274,7 +274,7 @@ void client::refuse(answer then) {
 }
 
 void client::touch() {
-    if (is_waiting_) return;  // for an answer, which makes it readable
+    if (!may_send()) return;  // what makes it readable is an answer
     if (is_ready_ && refused_.empty()) return talk_.send({});
     wheel_.arm_after(soon_, duration::zero());
     alarm_.rearm();
@@ -295,6 +295,7 @@ void client::on_reply(reply_ptr r) {
     else
         wheel_.arm_after(silence_, options_.silence);
     asked_ = p.asked;
+    if (p.ends_flight) --flights_;
     if (p.is_greeting) return p.then(fate::replied, r.get());
     if (options_.wait_replicas == 0) return give(p.then, *r);
     held_.push_back({p.then, std::move(r), p.asked});
@@ -310,7 +311,6 @@ void client::give(const answer& then, const redisReply& r) {
 }
 
 void client::wait_for_replicas() {
-    is_waiting_ = true;
     say({"WAIT", std::to_string(options_.wait_replicas),
          std::to_string(options_.replica_limit.count())},
         [this](const redisReply& r) { on_replicas(r); });
@@ -318,7 +318,6 @@ void client::wait_for_replicas() {
 
 // What the replicas have not may be lost with the primary.
 void client::on_replicas(const redisReply& r) {
-    is_waiting_ = false;
     const bool is_safe = r.type == REDIS_REPLY_INTEGER && r.integer >= options_.wait_replicas;
     if (!is_safe) failure_ = place_of(options_) + ": too few replicas have what was written";
     const auto all = std::exchange(held_, {});
@@ -352,11 +351,17 @@ void client::receive() {
     alarm_.rearm();
 }
 
-// What is asked while replicas are waited for goes together, when they have what was asked before.
+// A server that syncs, or waits for replicas, takes as long for a little as for a lot: what is
+// asked meanwhile goes together. Two flights keep both sides busy; of a WAIT more than one is of no
+// use.
+bool client::may_send() const { return flights_ < (options_.wait_replicas > 0 ? 1U : 2U); }
+
 void client::flush() {
-    if (!is_waiting_ && !unsent_.empty()) {
+    if (may_send() && !unsent_.empty()) {
         talk_.send(std::exchange(unsent_, {}));
         if (options_.wait_replicas > 0) wait_for_replicas();
+        pending_.back().ends_flight = true;
+        ++flights_;
     }
     if (!pending_.empty() && !silence_.pending()) wheel_.arm_after(silence_, options_.silence);
     talk_.flush();

@@ -71,7 +71,9 @@ public:
 
     /// Takes what has come.
     void receive();
-    /// Sends what was asked.
+    /// Whether `flush` sends what was asked, or leaves that until answers have come.
+    bool may_send() const;
+    /// See there.
     void flush();
     /// Sends what can be sent at once; nothing is told any more.
     void leave();
@@ -80,7 +82,7 @@ private:
     struct pending {
         answer then;
         std::chrono::steady_clock::time_point asked;
-        bool is_greeting;
+        bool is_greeting, ends_flight;
     };
     struct held {
         answer then;
@@ -129,8 +131,8 @@ private:
     std::deque<pending> pending_;
     std::deque<held> held_;
     std::deque<answer> refused_;
-    std::string unsent_;       // by the next `flush`
-    bool is_waiting_ = false;  // for replicas
+    std::string unsent_;    // by the next `flush` that may
+    unsigned flights_ = 0;  // sent, and not all of it answered
     bool is_ready_ = false, was_ready_ = false;
     std::optional<trouble> trouble_;
     std::string failure_, warning_, info_, appendfsync_;

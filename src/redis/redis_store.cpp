@@ -307,7 +307,7 @@ void redis_store::listen(store_listener listener) {
 std::size_t redis_store::run() {
     const std::size_t before = inner_->answered;
     client_->receive();
-    inner_->close_all();
+    if (client_->may_send()) inner_->close_all();
     client_->flush();
     return inner_->answered - before;
 }
