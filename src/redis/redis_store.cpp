@@ -1,6 +1,7 @@
 #include "tvec/durable/redis_store.hpp"
 
 #include <algorithm>
+#include <bitset>
 #include <charconv>
 #include <iterator>
 #include <span>
@@ -60,16 +61,19 @@ template <class Item, class Then> gathered<Item> single(Then then) {
         1);
 }
 
-// So many commands are needed: at least one, lest nobody answers.
-std::size_t slices_of(std::size_t items) {
-    return std::max<std::size_t>((items + together - 1) / together, 1);
-}
+// What is asked of several timers at once, each of which may go in another command.
+template <class Result> struct item_call {
+    std::vector<Result> results;
+    std::size_t left;
+    std::function<void(standing, std::vector<Result>)> then;
+    standing how = standing::done;
 
-// The items of a slice.
-template <class T> std::span<const T> slice(const std::vector<T>& all, std::size_t which) {
-    const std::size_t from = which * together;
-    return std::span(all).subspan(from, std::min(together, all.size() - from));
-}
+    void settle(std::size_t which, standing each, Result r) {
+        results[which] = std::move(r);
+        if (each != standing::done) how = each;
+        if (--left == 0) then(how, std::move(results));
+    }
+};
 
 stored_timer shown(fields& f) {
     stored_timer t;
@@ -117,29 +121,56 @@ template <class Parse> auto rest(fields& f, Parse parse) {
     return items;
 }
 
-}  // namespace
+// How the answer to a batch is read, and what stands in its place if there is none.
+struct put_kind {
+    using result = put_result;
+    static void begin(redis::client&, fields&) {}
+    static result read(fields& f) {
+        return f.number() == 1 ? put_result::stored : put_result::there_already;
+    }
+    static result none(fate how) {
+        return how == fate::refused ? put_result::failed : put_result::unknown;
+    }
+};
+struct end_kind {
+    using result = end_reply;
+    static void begin(redis::client&, fields&) {}
+    static result read(fields& f) { return end_of(f); }
+    static result none(fate) { return {}; }
+};
+struct claim_kind {
+    using result = claimed;
+    static void begin(redis::client& c, fields& f) { c.learn(f.number()); }
+    static result read(fields& f) { return claim_of(f); }
+    static result none(fate) { return {}; }
+};
 
-// What is asked of each shard, and the puts that are not sent yet: those of one turn of the loop
-// are one command.
-struct redis_store::inner {
-    struct put_call {
-        std::vector<put_result> results;
-        std::size_t left;
-        completion<std::vector<put_result>> then;
-
-        void settle(std::size_t which, put_result r) {
-            results[which] = r;
-            if (--left == 0) then(std::move(results));
-        }
-    };
+// A command in the making, and who waits for each of its answers.
+template <class Kind> struct batch {
+    using call = std::shared_ptr<item_call<typename Kind::result>>;
     struct slot {
-        std::shared_ptr<put_call> call;
+        call whose;
         std::size_t which;
     };
-    struct batch {
-        std::optional<command> puts{};
-        existing how = existing::keep;
-        std::vector<slot> slots{};
+    std::optional<command> words{};
+    std::vector<slot> slots{};
+    std::bitset<4096> ids{};  // their hashes
+
+    bool is_full() const { return slots.size() == together || words->size() > bytes_together; }
+};
+
+}  // namespace
+
+// What is asked of each shard. Puts, ends and claims wait in a batch of each until they are sent;
+// they may overtake one another, but not of the same timer, and nothing else overtakes them.
+struct redis_store::inner {
+    struct shard_batches {
+        batch<put_kind> puts{};
+        batch<end_kind> ends{};
+        batch<claim_kind> claims{};
+        existing how = existing::keep;  // of the puts
+        epoch mine = 0;                 // of the claims
+        claim_terms terms{};
     };
 
     explicit inner(redis::client& c)
@@ -148,9 +179,25 @@ struct redis_store::inner {
     command function(unsigned shard, std::string_view name,
                      std::span<const std::string_view> keys) const;
     void ask(unsigned shard, const command& c, redis::client::answer then);
-    void add(unsigned shard, const record& r, existing how, slot s);
+    command& words_of_puts(unsigned shard, existing how);
+    command& words_of_ends(unsigned shard);
+    command& words_of_claims(unsigned shard, epoch mine, const claim_terms& terms);
+    template <class Kind> void make_room(unsigned shard, batch<Kind>& b, const std::string& id);
+    template <class Kind> void send(batch<Kind>& b);
     void close(unsigned shard);
     void close_all();
+
+    // What waits for that many answers.
+    template <class Result, class Then> auto call_of(std::size_t items, Then then) {
+        return std::make_shared<item_call<Result>>(
+            item_call<Result>{std::vector<Result>(items), items, std::move(then)});
+    }
+
+    // Its items are in batches now. If there is none, nothing is to be asked.
+    template <class Result> void wait_for(const std::shared_ptr<item_call<Result>>& call) {
+        if (call->left != 0) return client.touch();
+        client.refuse([call](fate, const redisReply*) { call->then(standing::done, {}); });
+    }
 
     // Counts what is unanswered, and what is answered.
     template <class... Answer> auto counted(completion<Answer...> then) {
@@ -161,18 +208,6 @@ struct redis_store::inner {
             if (then) then(std::move(a)...);
         };
     }
-    // The same where there must be so many items.
-    template <class Item>
-    auto as_many(std::size_t expected, completion<standing, std::vector<Item>> then) {
-        return
-            [this, expected, then = counted(std::move(then))](standing how, std::vector<Item> got) {
-                if (how != standing::done || got.size() == expected)
-                    return then(how, std::move(got));
-                client.protest();
-                then(standing::unknown, {});
-            };
-    }
-
     template <class Item, class Parse>
     redis::client::answer reader_of(gathered<Item> all, Parse parse);
     // The same of an answer that begins with the time.
@@ -188,7 +223,7 @@ struct redis_store::inner {
 
     redis::client& client;
     store_traits traits;
-    std::vector<batch> of;
+    std::vector<shard_batches> of;
     std::size_t unanswered = 0;
     std::size_t answered = 0;
     store_listener listener{};
@@ -206,37 +241,82 @@ void redis_store::inner::ask(unsigned shard, const command& c, redis::client::an
     client.ask(c, std::move(then));
 }
 
-void redis_store::inner::add(unsigned shard, const record& r, existing how, slot s) {
-    batch& b = of[shard];
-    if (b.puts && (b.how != how || b.slots.size() == together || b.puts->size() > bytes_together))
-        close(shard);
-    if (!b.puts) {
-        b.puts = function(shard, "put", owned);
-        b.puts->add(client.me()).add(how == existing::keep ? "keep" : "replace");
-        b.how = how;
-    }
-    b.puts->add(r.id).add(ms(r.due)).add(r.every.count()).add(r.body);
-    b.slots.push_back(std::move(s));
+// Before that id goes into this batch. Others may have its hash, and are sent sooner for it.
+template <class Kind>
+void redis_store::inner::make_room(unsigned number, batch<Kind>& b, const std::string& id) {
+    shard_batches& s = of[number];
+    const std::size_t bit = std::hash<std::string>{}(id) % b.ids.size();
+    const auto in = [&](const auto& other) {
+        return static_cast<const void*>(&other) != &b && other.ids[bit];
+    };
+    const bool is_full = b.words && b.is_full();
+    if (is_full || in(s.puts) || in(s.ends) || in(s.claims)) close(number);
+    b.ids.set(bit);
 }
 
-void redis_store::inner::close(unsigned shard) {
-    batch& b = of[shard];
-    if (!b.puts) return;
-    const command puts = *std::exchange(b.puts, std::nullopt);
-    client.ask(puts, [this, slots = std::exchange(b.slots, {})](fate how, const redisReply* r) {
+command& redis_store::inner::words_of_puts(unsigned number, existing how) {
+    shard_batches& s = of[number];
+    if (s.puts.words && s.how != how) close(number);
+    if (!s.puts.words) {
+        s.puts.words = function(number, "put", owned);
+        s.puts.words->add(client.me()).add(how == existing::keep ? "keep" : "replace");
+        s.how = how;
+    }
+    return *s.puts.words;
+}
+
+command& redis_store::inner::words_of_ends(unsigned number) {
+    shard_batches& s = of[number];
+    if (!s.ends.words) s.ends.words = function(number, "finish", alive);
+    return *s.ends.words;
+}
+
+command& redis_store::inner::words_of_claims(unsigned number, epoch mine,
+                                             const claim_terms& terms) {
+    shard_batches& s = of[number];
+    const bool is_same =
+        s.mine == mine && s.terms.lease == terms.lease && s.terms.attempts == terms.attempts;
+    if (s.claims.words && !is_same) close(number);
+    if (!s.claims.words) {
+        s.claims.words = function(number, "claim", all_keys);
+        s.claims.words->add(mine).add(terms.lease.count()).add(terms.attempts);
+        s.claims.words->add(traits.claim_ahead.count());
+        s.mine = mine;
+        s.terms = terms;
+    }
+    return *s.claims.words;
+}
+
+// An answer that is none says that the shard was another's.
+template <class Kind> void redis_store::inner::send(batch<Kind>& b) {
+    if (!b.words) return;
+    const command words = *std::exchange(b.words, std::nullopt);
+    b.ids.reset();
+    client.ask(words, [this, slots = std::exchange(b.slots, {})](fate how, const redisReply* r) {
         static const redisReply nothing{};
-        fields f(how == fate::replied ? *r : nothing);
-        if (how == fate::replied && f.size() != slots.size()) client.protest();
-        for (const slot& s : slots) {
-            const bool is_stored = f.number() == 1;
-            put_result result = is_stored ? put_result::stored : put_result::there_already;
-            if (how == fate::refused)
-                result = put_result::failed;
-            else if (!f.is_whole())
-                result = put_result::unknown;
-            s.call->settle(s.which, result);
+        standing each = how == fate::replied ? standing::done : standing::unknown;
+        if (each == standing::done && r->type == REDIS_REPLY_NIL) each = standing::fenced;
+        fields f(each == standing::done ? *r : nothing);
+        std::vector<typename Kind::result> results;
+        if (each == standing::done) Kind::begin(client, f);
+        for (std::size_t i = 0; i < slots.size() && f.is_whole(); ++i)
+            results.push_back(Kind::read(f));
+        if (each == standing::done && !(f.is_whole() && f.at_end())) {
+            client.protest();
+            each = standing::unknown;
         }
+        for (std::size_t i = 0; i < slots.size(); ++i)
+            slots[i].whose->settle(slots[i].which, each,
+                                   each == standing::done ? std::move(results[i])
+                                                          : Kind::none(how));
     });
+}
+
+void redis_store::inner::close(unsigned number) {
+    shard_batches& s = of[number];
+    send(s.puts);
+    send(s.ends);
+    send(s.claims);
 }
 
 void redis_store::inner::close_all() {
@@ -314,15 +394,19 @@ std::size_t redis_store::run() {
 
 void redis_store::put(std::vector<record> timers, existing how,
                       completion<std::vector<put_result>> then) {
-    const auto call = std::make_shared<inner::put_call>(
-        inner::put_call{std::vector(timers.size(), put_result::unknown), timers.size(),
-                        inner_->counted(std::move(then))});
-    for (std::size_t i = 0; i < timers.size(); ++i)
-        inner_->add(shard_of(timers[i].id), timers[i], how, {call, i});
-    if (timers.empty())
-        client_->refuse([call](fate, const redisReply*) { call->then({}); });
-    else
-        client_->touch();
+    const auto call = inner_->call_of<put_result>(
+        timers.size(), [then = inner_->counted(std::move(then))](
+                           standing, std::vector<put_result> r) { then(std::move(r)); });
+    for (std::size_t i = 0; i < timers.size(); ++i) {
+        const record& r = timers[i];
+        const unsigned shard = shard_of(r.id);
+        auto& batch = inner_->of[shard].puts;
+        inner_->make_room(shard, batch, r.id);
+        command& words = inner_->words_of_puts(shard, how);
+        words.add(r.id).add(ms(r.due)).add(r.every.count()).add(r.body);
+        batch.slots.push_back({call, i});
+    }
+    inner_->wait_for(call);
 }
 
 void redis_store::cancel(std::string id, completion<cancel_result> then) {
@@ -339,16 +423,17 @@ void redis_store::cancel(std::string id, completion<cancel_result> then) {
 
 void redis_store::end(unsigned shard, std::vector<ending> endings,
                       completion<standing, std::vector<end_reply>> then) {
-    const std::size_t slices = slices_of(endings.size());
-    const auto all = gather<end_reply>(inner_->as_many(endings.size(), std::move(then)), slices);
-    for (std::size_t i = 0; i < slices; ++i) {
-        command c = inner_->function(shard, "finish", alive);
-        for (const ending& e : slice(endings, i)) {
-            c.add(e.which.id).add(e.which.attempt);
-            c.add(e.again ? std::to_string(ms(*e.again)) : "");
-        }
-        inner_->ask(shard, c, inner_->reader_of(all, [](fields& f) { return rest(f, end_of); }));
+    const auto call = inner_->call_of<end_reply>(endings.size(), inner_->counted(std::move(then)));
+    for (std::size_t i = 0; i < endings.size(); ++i) {
+        const ending& e = endings[i];
+        auto& batch = inner_->of[shard].ends;
+        inner_->make_room(shard, batch, e.which.id);
+        command& words = inner_->words_of_ends(shard);
+        words.add(e.which.id).add(e.which.attempt);
+        words.add(e.again ? std::to_string(ms(*e.again)) : "");
+        batch.slots.push_back({call, i});
     }
+    inner_->wait_for(call);
 }
 
 void redis_store::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
@@ -452,21 +537,19 @@ void redis_store::take(unsigned shard, epoch mine, place after, time_point until
 
 void redis_store::claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
                         completion<standing, std::vector<claimed>> then) {
-    const std::size_t slices = slices_of(ids.size());
-    const auto named = [ids, then = inner_->as_many(ids.size(), std::move(then))](
-                           standing how, std::vector<claimed> got) {
-        for (std::size_t i = 0; i < got.size(); ++i) got[i].timer.id = ids[i];
-        then(how, std::move(got));
-    };
-    const auto all = gather<claimed>(named, slices);
-    for (std::size_t i = 0; i < slices; ++i) {
-        command c = inner_->function(shard, "claim", all_keys);
-        c.add(mine).add(terms.lease.count()).add(terms.attempts);
-        c.add(traits().claim_ahead.count());
-        for (const std::string& id : slice(ids, i)) c.add(id);
-        inner_->ask(shard, c,
-                    inner_->timed_reader_of(all, [](fields& f) { return rest(f, claim_of); }));
+    const auto call = inner_->call_of<claimed>(
+        ids.size(),
+        [ids, then = inner_->counted(std::move(then))](standing how, std::vector<claimed> got) {
+            for (std::size_t i = 0; i < got.size(); ++i) got[i].timer.id = ids[i];
+            then(how, std::move(got));
+        });
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        auto& batch = inner_->of[shard].claims;
+        inner_->make_room(shard, batch, ids[i]);
+        inner_->words_of_claims(shard, mine, terms).add(ids[i]);
+        batch.slots.push_back({call, i});
     }
+    inner_->wait_for(call);
 }
 
 }  // namespace tvec::durable

@@ -164,6 +164,40 @@ Test(durable_redis, the_puts_of_a_turn_are_one_command_of_each_shard) {
     CHECK_EQ(count(s).waiting, 900U);
 }
 
+// Puts, ends and claims go in commands of their own, and may overtake each other.
+Test(durable_redis, what_is_asked_of_one_timer_in_one_turn_is_done_in_that_order) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    put(s, {"a", today()});
+    const epoch e = own(s, 0);
+    claim(s, "a", 0, 10s);
+    std::vector<bool> current;
+    std::vector<claimed::kind> kinds;
+    std::vector<put_result> puts;
+    const auto end_it = [&](std::uint32_t attempt) {
+        s.end(0, {{{"a", attempt}}},
+              [&](standing, const auto& r) { current.push_back(r.front().was_current); });
+    };
+    const auto put_it = [&](existing how) {
+        s.put({{"a", today()}}, how, [&](const auto& r) { puts.push_back(r.front()); });
+    };
+    const auto claim_it = [&] {
+        s.claim(0, e, {10s, 0}, {"a"},
+                [&](standing, const auto& r) { kinds.push_back(r.front().what); });
+    };
+    put_it(existing::replace);
+    end_it(1);   // of the one that was replaced
+    claim_it();  // the third attempt of all
+    end_it(3);
+    claim_it();  // there is none
+    put_it(existing::keep);
+    while (s.unanswered() != 0) s.run();
+    CHECK((current == std::vector{false, true}));
+    CHECK((kinds == std::vector{claimed::kind::granted, claimed::kind::gone}));
+    CHECK((puts == std::vector{put_result::stored, put_result::stored}));
+    CHECK_EQ(find(s, "a")->attempt, 0U);
+}
+
 Test(durable_redis, many_are_put_ended_and_claimed_in_one_call) {
     const redis_server server;
     redis_store s(at(server, 1));
