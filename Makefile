@@ -25,7 +25,7 @@ help: ## list the targets
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
 	@ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
 
-run-durable: configure ## orders on durable timers, killed with -9 and started again; nothing is lost
+run-durable: configure ## orders on durable timers, killed with -9 and started again; nothing is lost. STORE=redis
 	@ninja -C $(BUILD) durable-programs && BUILD_DIR=$(BUILD) scripts/run-durable $(ARGS)
 
 test: configure ## build and run the test suite

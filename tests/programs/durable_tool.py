@@ -5,10 +5,12 @@ usage: durable_tool.py TVEC_TIMERS
 """
 
 import pathlib
+import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 TOOL = sys.argv[1]
@@ -77,6 +79,28 @@ class Tool(unittest.TestCase):
         self.store.write_text("x" * 5000)
         self.run_tool("list", status=1)
         self.assertEqual(self.store.read_text(), "x" * 5000)
+
+    @unittest.skipUnless(shutil.which("redis-server"), "there is no redis-server")
+    def test_it_works_on_a_redis_server_as_well(self):
+        if "redis:" not in self.run_tool("--help"):
+            self.skipTest("built without hiredis")
+        folder, socket = self.store.parent, self.store.parent / "socket"
+        server = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "redis-server", "--port", "0", "--unixsocket",
+                                   socket, "--dir", folder, "--save", "", "--appendonly", "yes"],
+                                  stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        for _ in range(1000):
+            if socket.exists():
+                break
+            time.sleep(0.01)
+        self.store = f"redis:{socket}"
+        self.assertEqual(self.run_tool("put", "a", "--due-ms", 4102444800000, "--body", "b"), "stored\n")
+        self.assertTrue(self.run_tool("get", "a").endswith("\t1 bytes\nb\n"))
+        self.assertEqual(self.run_tool("stats"), "waiting 1\ndead 0\nnext 2100-01-01T00:00:00.000Z\n")
+        self.assertEqual(self.run_tool("cancel", "a"), "cancelled\n")
+        self.store = "redis:localhost:none"
+        self.run_tool("list", status=1)
 
 
 if __name__ == "__main__":
