@@ -25,6 +25,13 @@ struct alone {
     durable_process one;
 };
 
+// Answers when it is told to.
+struct slow_store : memory_store {
+    using memory_store::memory_store;
+    std::size_t run() override { return is_stuck ? 0 : memory_store::run(); }
+    bool is_stuck = false;
+};
+
 options small_window() {
     options o;
     o.window = 16;
@@ -77,18 +84,34 @@ Test(durable_bounds, the_window_holds_no_more_than_it_may_and_nothing_is_late) {
 Test(durable_bounds, what_is_sent_back_while_more_is_being_taken_is_taken_later) {
     options o;
     o.window = 16;
-    o.horizon = 100ms;  // so that it is asked for more while there is room
-    alone w(o);
-    std::size_t put = 0;
-    for (int i = 0; i < 2'000; ++i) {
-        const auto due = in(std::chrono::milliseconds(5 + i * 7 % 90));
-        CHECK(w.one.timers.put({std::to_string(++put), due}, existing::keep) == refusal::none);
-        w.one.turn();
-        if (i % 3 == 0) tvec::manual_clock::advance(1ms);
-    }
-    w.one.pass(900ms);
-    CHECK_EQ(w.one.got.size() + w.one.timers.count().swept, put);
-    CHECK_EQ(w.one.timers.count().swept, 0U);
+    o.horizon = 100ms;
+    memory_database all(1, support::durable_now);
+    durable_process::wheel wheels;
+    slow_store store(all, "one");
+    std::size_t came = 0;
+    timers<durable_process::wheel>* self = nullptr;
+    const auto handle = [&](const delivery& d) {
+        ++came;
+        self->done(d.which);
+    };
+    timers<durable_process::wheel> t(wheels, store, handle, o);
+    self = &t;
+    const auto pass = [&](int n) {
+        for (; n > 0; --n) {
+            tvec::manual_clock::advance(1ms);
+            wheels.run();
+            t.run();
+        }
+    };
+    pass(20);
+    store.is_stuck = true;
+    for (int i = 0; i < 22; ++i)
+        CHECK(t.put({std::to_string(i), in(60ms + 1ms * i)}, existing::keep) == refusal::none);
+    pass(40);  // meanwhile it asks for more
+    store.is_stuck = false;
+    pass(100);
+    CHECK_EQ(t.count().swept, 0U);
+    CHECK_EQ(came, 22U);
 }
 
 Test(durable_bounds, of_many_with_one_deadline_all_come) {
@@ -206,11 +229,6 @@ Test(durable_bounds, what_is_claimed_ahead_waits_if_the_clock_is_set_back) {
 }
 
 Test(durable_bounds, it_has_not_stopped_before_the_store_has_answered) {
-    struct slow_store : memory_store {
-        using memory_store::memory_store;
-        std::size_t run() override { return is_stuck ? 0 : memory_store::run(); }
-        bool is_stuck = false;
-    };
     memory_database all(1, support::durable_now);
     durable_process::wheel wheels;
     slow_store store(all, "one");

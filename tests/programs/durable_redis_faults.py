@@ -14,9 +14,12 @@ in a temporary folder, and the loopback. Ends with 77 where there is no redis-se
 """
 
 import argparse
+import contextlib
+import multiprocessing
 import os
 import pathlib
 import random
+import select
 import shutil
 import signal
 import socket
@@ -87,13 +90,45 @@ class Server:
         self.start()
 
 
+class Wire:
+    """A process between a replica and its primary. What is under way in it goes when it is killed."""
+
+    def __init__(self, port):
+        self.door = socket.create_server(("127.0.0.1", 0))
+        self.port = self.door.getsockname()[1]
+        self.process = multiprocessing.Process(target=self.carry, args=(port,), daemon=True)
+        self.process.start()
+        self.door.close()
+
+    def carry(self, port):
+        while True:
+            here, _ = self.door.accept()
+            with contextlib.suppress(OSError), here, socket.create_connection(("127.0.0.1", port)) as there:
+                other = {here: there, there: here}
+                while all(self.hand_on(s, other[s]) for s in select.select([here, there], [], [])[0]):
+                    pass
+
+    @staticmethod
+    def hand_on(source, target):
+        part = source.recv(65536)
+        target.sendall(part)
+        return part
+
+    def stop(self):
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def cut(self):
+        self.process.kill()
+        self.process.join()
+
+
 class Harm:
     """A server, processes that share its timers, and what is done to them."""
 
     def __init__(self, options, folder):
         self.options, self.folder, self.runs = options, folder, 0
         self.environment = dict(os.environ)
-        if options.harm == "failovers":
+        if options.harm == "failovers" and not options.no_wait:
             self.environment["TVEC_WAIT_REPLICAS"] = "1"
         shim = options.shim if options.harm == "power-cuts" else None
         self.server = Server(folder, "server", shim=shim, fsync=options.fsync)
@@ -104,7 +139,8 @@ class Harm:
 
     def add_replica(self):
         self.replicas += 1
-        self.replica = Server(self.folder, f"replica{self.replicas}", primary=self.server)
+        self.wire = Wire(self.server.port)
+        self.replica = Server(self.folder, f"replica{self.replicas}", primary=self.wire)
         self.replica.wait_for("master_link_status:up", "INFO", "replication")
 
     def start(self, *words):
@@ -151,10 +187,10 @@ class Harm:
         self.server.cut_power()
 
     def failovers(self):
-        self.replica.signal(signal.SIGSTOP)
+        self.wire.stop()
         time.sleep(random.uniform(0, 0.3))
         self.server.kill()
-        self.replica.signal(signal.SIGCONT)
+        self.wire.cut()
         self.replica.say("REPLICAOF", "NO", "ONE")
         self.server = self.replica
         self.add_replica()
@@ -181,6 +217,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=6, help="how often (6)")
     parser.add_argument("--time", type=float, help="seconds, instead of a number of rounds")
     parser.add_argument("--fsync", default="always", help="appendfsync of the server (always)")
+    parser.add_argument("--no-wait", action="store_true", help="failovers: replicas are not waited for")
     options = parser.parse_args()
     if not shutil.which("redis-server"):
         print("durable_redis_faults: skipped: there is no redis-server")
@@ -199,7 +236,9 @@ def main():
         books = Books(folder / "log")
     faults = list(books.faults())
     print(f"{rounds} {options.harm}: {books.summary()}", flush=True)
-    for fault in faults[:10]:
+    if faults:
+        print(f"  {len(faults)} faults, such as")
+    for fault in faults[:5]:
         print(f"  {fault}")
     if not books.delivered or not books.cancelled:
         sys.exit("durable_redis_faults: nothing happened")
