@@ -63,9 +63,10 @@ Test(c_uring, what_a_budget_has_left_over_does_not_sleep) {
     struct probe p[3] = {PROBE_INIT, PROBE_INIT, PROBE_INIT};
     begin();
     CHECK(tvec_uring_wait_init(&wait, &ring, &wheel, &the_clock) == 0);
-    tvec_arm_after(&wheel, &p[0].timer, 1);
-    tvec_arm_after(&wheel, &p[1].timer, 1);
+    tvec_arm_after(&wheel, &p[0].timer, 100001);
+    tvec_arm_after(&wheel, &p[1].timer, 100001);
     tvec_arm_after(&wheel, &p[2].timer, 100000000);
+    tvec_advance(&wheel, tvec_now(&wheel) + 100000, TVEC_UNLIMITED); /* ahead of the clock */
     CHECK(!tvec_advance(&wheel, tvec_now(&wheel) + 1, 1).caught_up);
     CHECK(tvec_uring_submit_and_wait(&wait) == 0);
     end();
