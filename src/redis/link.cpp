@@ -16,7 +16,7 @@ namespace tvec::durable::redis {
 namespace {
 
 // What is read in one turn of the loop.
-constexpr std::size_t part_size = 64 * 1024;
+constexpr std::size_t part_size = 65'536;
 constexpr int parts = 16;
 
 address address_of_file(const std::string& path) {

@@ -17,7 +17,7 @@ namespace {
 
 // Timers in one command, and about how many bytes of them: the server does nothing else meanwhile.
 constexpr std::size_t together = 500;
-constexpr std::size_t bytes_together = 256 * 1024;
+constexpr std::size_t bytes_together = 262'144;
 
 // The keys of a shard, in the order in which functions.lua names them.
 constexpr std::string_view key_names[] = {"due", "job",  "begun",    "try",

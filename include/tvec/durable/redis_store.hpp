@@ -45,7 +45,7 @@ struct redis_options {
     duration claim_ahead{100};  ///< store_traits::claim_ahead: longer than an answer takes
     duration silence{5'000};    ///< a server that answers nothing for so long has gone
     duration slowest{5'000};    ///< how long to wait, at most, before connecting again
-    std::size_t most_unsent = 64 * 1024 * 1024;  ///< bytes that wait to be sent; no more is taken
+    std::size_t most_unsent = 64'000'000;  ///< bytes that wait to be sent; no more is taken
 };
 
 class client;
