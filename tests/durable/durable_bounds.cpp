@@ -15,8 +15,8 @@ TestSuite(durable_bounds, .timeout = 60);
 
 namespace {
 
-struct alone {
-    explicit alone(options o = {}) : one(all, "one", o) { one.settle(); }
+struct on_a_clock_to_set {
+    explicit on_a_clock_to_set(options o = {}) : one(all, "one", o) { one.settle(); }
 
     reading now() const { return support::durable_now() + set_by; }
 
@@ -41,7 +41,7 @@ options small_window() {
 }  // namespace
 
 Test(durable_bounds, bad_input_is_refused_and_nothing_is_sent) {
-    alone w;
+    on_a_clock_to_set w;
     auto& t = w.one.timers;
     const std::string too_long(longest_id + 1, 'x'), too_large(largest_body + 1, 'x');
     CHECK(t.put({"", in(1ms)}, existing::keep) == refusal::bad_id);
@@ -62,7 +62,7 @@ Test(durable_bounds, bad_input_is_refused_and_nothing_is_sent) {
 Test(durable_bounds, more_calls_than_are_allowed_are_refused_until_some_are_answered) {
     options o;
     o.most_asked = 2;
-    alone w(o);
+    on_a_clock_to_set w(o);
     CHECK(w.one.timers.put({"a", in(1h)}, existing::keep) == refusal::none);
     CHECK(w.one.timers.cancel("b") == refusal::none);
     CHECK(w.one.timers.put({"c", in(1h)}, existing::keep) == refusal::too_many);
@@ -71,7 +71,7 @@ Test(durable_bounds, more_calls_than_are_allowed_are_refused_until_some_are_answ
 }
 
 Test(durable_bounds, the_window_holds_no_more_than_it_may_and_nothing_is_late) {
-    alone w(small_window());
+    on_a_clock_to_set w(small_window());
     for (int i = 200; i > 0; --i) w.one.put({std::to_string(i), in(std::chrono::milliseconds(i))});
     for (int i = 0; i < 200; ++i) {
         CHECK_LE(w.one.timers.now_near().near, 17U);
@@ -115,7 +115,7 @@ Test(durable_bounds, what_is_sent_back_while_more_is_being_taken_is_taken_later)
 }
 
 Test(durable_bounds, of_many_with_one_deadline_all_come) {
-    alone w(small_window());
+    on_a_clock_to_set w(small_window());
     const time_point due = in(100ms);
     for (int i = 0; i < 500; ++i) w.one.put({std::to_string(i), due});
     w.one.pass(400ms);
@@ -152,7 +152,7 @@ Test(durable_bounds, what_a_handler_throws_is_counted_and_the_delivery_comes_aga
 }
 
 Test(durable_bounds, a_store_that_fails_is_asked_again_and_what_it_refused_is_said) {
-    alone w;
+    on_a_clock_to_set w;
     w.one.put({"a", in(10ms)});
     w.one.store.fail(1);
     CHECK(w.one.put({"b", in(10ms)}) == put_result::failed);
@@ -165,7 +165,7 @@ Test(durable_bounds, a_store_that_fails_is_asked_again_and_what_it_refused_is_sa
 }
 
 Test(durable_bounds, an_end_that_the_store_could_not_take_is_repeated) {
-    alone w;
+    on_a_clock_to_set w;
     w.one.ends = false;
     w.one.put({"a", in(10ms)});
     w.one.pass(10ms);
@@ -180,7 +180,7 @@ Test(durable_bounds, an_end_that_the_store_could_not_take_is_repeated) {
 }
 
 Test(durable_bounds, when_the_clock_is_set_nothing_comes_early_and_what_is_due_comes) {
-    alone w;
+    on_a_clock_to_set w;
     w.one.put({"a", in(1s)});
     w.one.put({"b", in(10min)});
     w.one.pass(500ms);
@@ -246,7 +246,7 @@ Test(durable_bounds, it_has_not_stopped_before_the_store_has_answered) {
 }
 
 Test(durable_bounds, ready_means_that_the_window_is_full_or_all_of_it_is_there) {
-    alone w;
+    on_a_clock_to_set w;
     std::vector<record> many;
     for (int i = 0; i < 25'000; ++i) many.push_back({std::to_string(i), in(30s)});
     CHECK(w.one.timers.put_all(many, existing::keep) == refusal::none);
@@ -264,7 +264,7 @@ Test(durable_bounds, ready_means_that_the_window_is_full_or_all_of_it_is_there) 
 }
 
 Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refuses) {
-    alone w;
+    on_a_clock_to_set w;
     w.one.ends = false;
     w.one.put({"a", in(10ms)});
     w.one.pass(10ms);

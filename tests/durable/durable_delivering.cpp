@@ -6,21 +6,10 @@
 #include "support/durable.hpp"
 
 using namespace std::chrono_literals;
-using support::durable_process, support::in;
+using support::alone, support::in;
 using namespace tvec::durable;
 
 TestSuite(durable_delivering, .timeout = 60);
-
-namespace {
-
-struct alone {
-    memory_database all{4, support::durable_now};
-    durable_process one{all};
-
-    alone() { one.settle(); }
-};
-
-}  // namespace
 
 Test(durable_delivering, a_timer_comes_at_its_deadline_with_its_body_and_is_gone_when_it_is_done) {
     alone w;

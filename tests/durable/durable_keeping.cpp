@@ -7,29 +7,12 @@
 #include "support/durable.hpp"
 
 using namespace std::chrono_literals;
-using support::durable_process, support::in;
+using support::alone, support::in;
 using namespace tvec::durable;
 
 TestSuite(durable_keeping, .timeout = 60);
 
 namespace {
-
-struct alone {
-    explicit alone(options o = {}) : one(all, "one", o) { one.settle(); }
-
-    std::vector<std::string> list(which set, place after, std::size_t limit) {
-        std::vector<std::string> ids;
-        CHECK(one.timers.list(set, after, limit, [&](standing how, const auto& page) {
-            CHECK(how == standing::done);
-            for (const stored_timer& t : page) ids.push_back(t.id);
-        }) == refusal::none);
-        one.settle();
-        return ids;
-    }
-
-    memory_database all{4, support::durable_now};
-    durable_process one;
-};
 
 options with_attempts(std::uint32_t n) {
     options o;

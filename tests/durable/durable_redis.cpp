@@ -16,7 +16,7 @@
 using namespace std::chrono_literals;
 using namespace support::asking;
 using namespace tvec::durable;
-using support::redis_server;
+using support::redis_server, support::refuses;
 
 TestSuite(durable_redis, .timeout = 60);
 
@@ -40,17 +40,6 @@ auto take_of(store& s, unsigned shard, epoch e, const place& after, time_point u
 }
 std::size_t join(store& s) {
     return std::get<1>(answer_to<standing, std::size_t>(s, [&](auto then) { s.join(10s, then); }));
-}
-
-// The server is refused with this code, and these words.
-void refuses(const redis_options& o, std::errc code, const std::string& words) {
-    try {
-        const redis_store s(o);
-        CHECK(!"it was accepted");
-    } catch (const std::system_error& e) {
-        CHECK_EQ(e.code().message(), std::make_error_code(code).message());
-        CHECK_EQ(std::string(e.what()).find(words) == std::string::npos ? e.what() : words, words);
-    }
 }
 
 }  // namespace

@@ -25,7 +25,7 @@
 using namespace std::chrono_literals;
 using namespace support::asking;
 using namespace tvec::durable;
-using support::redis_server;
+using support::redis_server, support::refuses;
 
 TestSuite(durable_redis_faults, .timeout = 60);
 
@@ -44,16 +44,6 @@ redis_options impatient(const std::string& socket) {
     o.silence = 300ms;
     o.replica_limit = 100ms;
     return o;
-}
-
-void refuses(const redis_options& o, std::errc code, const std::string& words) {
-    try {
-        const redis_store s(o);
-        CHECK(!"it was accepted");
-    } catch (const std::system_error& e) {
-        CHECK_EQ(e.code().message(), std::make_error_code(code).message());
-        CHECK_EQ(std::string(e.what()).find(words) == std::string::npos ? e.what() : words, words);
-    }
 }
 
 template <class Condition> void turn_until(store& s, Condition is_so) {

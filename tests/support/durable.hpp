@@ -81,4 +81,24 @@ struct durable_process {
     tvec::durable::timers<wheel> timers;
 };
 
+// A process that has the database to itself.
+struct alone {
+    explicit alone(tvec::durable::options o = {}) : one(all, "one", o) { one.settle(); }
+
+    std::vector<std::string> list(tvec::durable::which set, tvec::durable::place after,
+                                  std::size_t limit) {
+        std::vector<std::string> ids;
+        CHECK(
+            one.timers.list(set, after, limit, [&](tvec::durable::standing how, const auto& page) {
+                CHECK(how == tvec::durable::standing::done);
+                for (const tvec::durable::stored_timer& t : page) ids.push_back(t.id);
+            }) == tvec::durable::refusal::none);
+        one.settle();
+        return ids;
+    }
+
+    tvec::durable::memory_database all{4, durable_now};
+    durable_process one;
+};
+
 }  // namespace support

@@ -14,10 +14,12 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "support/check.hpp"
 #include "support/temporary_folder.hpp"
+#include "tvec/durable/redis_store.hpp"
 
 namespace support {
 
@@ -132,5 +134,17 @@ private:
     int port_ = free_port();
     pid_t pid_ = -1;
 };
+
+// Such a server is refused with this code, and these words.
+inline void refuses(const tvec::durable::redis_options& o, std::errc code,
+                    const std::string& words) {
+    try {
+        const tvec::durable::redis_store s(o);
+        CHECK(!"it was accepted");
+    } catch (const std::system_error& e) {
+        CHECK_EQ(e.code().message(), std::make_error_code(code).message());
+        CHECK_EQ(std::string(e.what()).find(words) == std::string::npos ? e.what() : words, words);
+    }
+}
 
 }  // namespace support
