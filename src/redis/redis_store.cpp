@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bitset>
 #include <charconv>
+#include <exception>
 #include <iterator>
 #include <span>
 #include <utility>
@@ -354,8 +355,12 @@ redis_store::redis_store(redis_options o)
 
 // The others need not wait until our lease is over to know that we are gone.
 redis_store::~redis_store() {
-    client_->ask({"ZREM", client_->key("members"), client_->me()}, [](fate, const redisReply*) {});
-    client_->leave();
+    try {
+        client_->ask({"ZREM", client_->key("members"), client_->me()},
+                     [](fate, const redisReply*) {});
+        client_->leave();
+    } catch (const std::exception&) {  // no memory: it is a member until its lease ends
+    }
 }
 
 const std::string& redis_store::warning() const noexcept { return client_->warning(); }
