@@ -106,22 +106,24 @@ Test(emptying, begins_as_early_after_a_drain_that_threw) {
     CHECK_LE(s.wheel.*member(support::of_wheel::quiet{}), entry - 9 * 8);
 }
 
-Test(emptying, tells_a_callback_when_it_has_to_begin) {
+namespace {
+
+// What the callback of a timer that fires at `tick` is told of the next wake-up, beside ten chunks.
+jiffies told_at(jiffies tick) {
     crowded_slot s(2, 10 * chunk);
     jiffies told = 0;
     probe p([&](timer_wheel& w) { told = *w.next_wakeup(); });
-    s.wheel.arm_at(p.t, entry - 100);
-    s.wheel.advance(entry - 100);
-    CHECK_EQ(told, entry - 9);
+    s.wheel.arm_at(p.t, tick);
+    s.wheel.advance(tick);
+    return told;
 }
 
+}  // namespace
+
+Test(emptying, tells_a_callback_when_it_has_to_begin) { CHECK_EQ(told_at(entry - 100), entry - 9); }
+
 Test(emptying, that_is_late_is_to_go_on_after_the_tick_of_a_callback) {
-    crowded_slot s(2, 10 * chunk);
-    jiffies told = 0;
-    probe p([&](timer_wheel& w) { told = *w.next_wakeup(); });
-    s.wheel.arm_at(p.t, entry - 3);
-    s.wheel.advance(entry - 3);
-    CHECK_EQ(told, entry - 2);
+    CHECK_EQ(told_at(entry - 3), entry - 2);
 }
 
 Test(emptying, wakes_a_sleeper_when_a_slot_has_to_begin_and_once_for_each_chunk) {

@@ -396,25 +396,5 @@ Test(durable_redis, keys_that_are_something_else_are_said_and_left) {
 Test(durable_redis, timers_on_it_come_and_are_never_early) {
     const redis_server server;
     redis_store s(at(server));
-    tvec::clocked_wheel wheel;
-    int came = 0;
-    tvec::durable::timers<>* all = nullptr;
-    tvec::durable::timers timers(wheel, s, [&](delivery d) {
-        CHECK(d.due <= s.now());
-        CHECK(d.due <= std::chrono::system_clock::now());
-        ++came;
-        all->done(d.which);
-    });
-    all = &timers;
-    for (int i = 0; i < 50; ++i)
-        CHECK(timers.put({std::to_string(i), timers.now() + 2ms * i}, existing::keep) ==
-              refusal::none);
-    while (came < 50 || s.unanswered() != 0 || timers.now_near().near != 0) {
-        pollfd watched{timers.fd(), POLLIN, 0};
-        poll(&watched, 1, 1);
-        wheel.run();
-        timers.run();
-    }
-    CHECK_EQ(came, 50);
-    CHECK_EQ(count(s).waiting, 0U);
+    support::deliver_fifty(s);
 }

@@ -160,24 +160,5 @@ Test(durable_sqlite, a_full_disk_is_said_and_nothing_that_was_answered_is_lost) 
 Test(durable_sqlite, timers_on_it_come_and_are_never_early) {
     const file f;
     sqlite_store s(f.path);
-    tvec::clocked_wheel wheel;
-    int came = 0;
-    tvec::durable::timers<>* all = nullptr;
-    tvec::durable::timers timers(wheel, s, [&](delivery d) {
-        CHECK(d.due <= s.now());
-        ++came;
-        all->done(d.which);
-    });
-    all = &timers;
-    for (int i = 0; i < 50; ++i)
-        CHECK(timers.put({std::to_string(i), timers.now() + 2ms * i}, existing::keep) ==
-              refusal::none);
-    while (came < 50 || s.unanswered() != 0 || timers.now_near().near != 0) {
-        pollfd watched{timers.fd(), POLLIN, 0};
-        poll(&watched, 1, 1);
-        wheel.run();
-        timers.run();
-    }
-    CHECK_EQ(came, 50);
-    CHECK_EQ(count(s).waiting, 0U);
+    support::deliver_fifty(s);
 }

@@ -15,6 +15,7 @@
 
 #include "support/check.hpp"
 #include "tvec/durable/memory_store.hpp"
+#include "tvec/durable/timers.hpp"
 
 namespace support {
 
@@ -168,6 +169,32 @@ inline void answers_as_the_store_in_memory(tvec::durable::store& kept, int opera
     }
     w.agree_on_timers([](store& s) { return list(s, which::waiting); });
     w.agree_on_timers([](store& s) { return list(s, which::dead); });
+}
+
+// Timers of the next tenth of a second, on the wall clock: all come, and none before its time.
+inline void deliver_fifty(tvec::durable::store& s) {
+    using namespace std::chrono_literals;
+    tvec::clocked_wheel wheel;
+    int came = 0;
+    tvec::durable::timers<>* all = nullptr;
+    tvec::durable::timers timers(wheel, s, [&](tvec::durable::delivery d) {
+        CHECK(d.due <= s.now());
+        CHECK(d.due <= std::chrono::system_clock::now());
+        ++came;
+        all->done(d.which);
+    });
+    all = &timers;
+    for (int i = 0; i < 50; ++i)
+        CHECK(timers.put({std::to_string(i), timers.now() + 2ms * i},
+                         tvec::durable::existing::keep) == tvec::durable::refusal::none);
+    while (came < 50 || s.unanswered() != 0 || timers.now_near().near != 0) {
+        pollfd watched{timers.fd(), POLLIN, 0};
+        poll(&watched, 1, 1);
+        wheel.run();
+        timers.run();
+    }
+    CHECK_EQ(came, 50);
+    CHECK_EQ(asking::count(s).waiting, 0U);
 }
 
 }  // namespace support
