@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -180,11 +181,13 @@ void client::on_lost(trouble why) {
 void client::abandon() {
     const auto unanswered = std::exchange(pending_, {});
     const auto unsafe = std::exchange(held_, {});
+    const auto unsent = std::exchange(waiting_, {});
     unsent_.clear();
     flights_ = 0;
     for (const held& h : unsafe) h.then(fate::lost, nullptr);
     for (const pending& p : unanswered)
         if (!p.is_greeting) p.then(fate::lost, nullptr);
+    for (const pending& p : unsent) p.then(fate::refused, nullptr);
 }
 
 // --- the greeting -------------------------------------------------------------------------------
@@ -259,7 +262,7 @@ void client::ask(const command& c, answer then) {
     const std::string text = c.text();
     if (is_ready_ && talk_.unsent() + unsent_.size() + text.size() <= options_.most_unsent) {
         unsent_ += text;
-        pending_.push_back({std::move(then), steady_clock::now(), false, false});
+        waiting_.push_back({std::move(then), steady_clock::now(), false, false});
         return touch();
     }
     if (is_ready_)
@@ -287,7 +290,9 @@ void client::learn(long long us) {
 void client::protest() { failure_ = place_of(options_) + ": an answer is not as it should be"; }
 
 void client::on_reply(reply_ptr r) {
-    if (pending_.empty()) return;  // nothing was asked: he talks to himself
+    if (pending_.empty())
+        return on_lost(
+            {std::make_error_code(std::errc::protocol_error), "it answers what was not asked"});
     const pending p = std::move(pending_.front());
     pending_.pop_front();
     if (pending_.empty())
@@ -359,6 +364,8 @@ bool client::may_send() const { return flights_ < (options_.wait_replicas > 0 ? 
 void client::flush() {
     if (may_send() && !unsent_.empty()) {
         talk_.send(std::exchange(unsent_, {}));
+        std::move(waiting_.begin(), waiting_.end(), std::back_inserter(pending_));
+        waiting_.clear();
         if (options_.wait_replicas > 0) wait_for_replicas();
         pending_.back().ends_flight = true;
         ++flights_;

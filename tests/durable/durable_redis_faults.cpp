@@ -323,6 +323,7 @@ public:
     }
     std::string socket() const { return name() + "/socket"; }
     void begin() { lies_ = true; }
+    void add_an_answer() { adds_ = true; }  // on the link that was made first
 
 private:
     struct both_ends {
@@ -367,6 +368,7 @@ private:
         if (n <= 0) return false;
         std::string said(part, static_cast<std::size_t>(n));
         if (from_host && lies_) distort(said);
+        if (which == 0 && from_host && adds_.exchange(false)) said += "+OK\r\n";
         return send(from_host ? guest : host, said.data(), said.size(), MSG_NOSIGNAL) >= 0;
     }
     void distort(std::string& said) {
@@ -389,11 +391,30 @@ private:
     std::mt19937 random_;
     int door_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     std::vector<both_ends> links_;
-    std::atomic<bool> is_over_ = false, lies_ = false;
+    std::atomic<bool> is_over_ = false, lies_ = false, adds_ = false;
     std::thread talker_;
 };
 
 }  // namespace
+
+Test(durable_redis_faults, an_answer_to_nothing_is_not_taken_for_that_of_what_waits_to_be_sent) {
+    const redis_server server;
+    liar between(server.socket(), 1);
+    redis_store s(at(between.socket()));
+    std::optional<put_result> sent, waiting;
+    between.add_an_answer();
+    s.put({{"sent", today() + 1h}}, existing::keep, [&](const auto& r) {
+        sent = r[0];
+        s.put({{"waiting", today() + 1h}}, existing::keep,
+              [&](const auto& later) { waiting = later[0]; });
+    });
+    turn_until(s, [&] { return waiting.has_value(); });
+    CHECK(*sent == put_result::stored);
+    CHECK(*waiting == put_result::failed);
+    CHECK(s.last_failure().find("what was not asked") != std::string::npos);
+    put_until(s, put_result::stored);
+    CHECK(!find(s, "waiting").has_value());
+}
 
 // What the answers say is anybody's guess: that there is one of each, and that nothing is read or
 // written where it must not be.
