@@ -303,7 +303,8 @@ Test(hostile, a_storm_of_zero_delays_that_feeds_itself_is_cut_into_turns) {
 }
 
 Test(hostile, a_crowd_that_re_arms_itself_for_ever_moves_on_a_tick_per_round) {
-    constexpr std::size_t n = 1'000, ticks = 1'000, budget = 300;
+    constexpr std::size_t n = 1'000, budget = 300;
+    const std::size_t ticks = support::scaled(1'000);
     for (const jiffies delay : {0, 1}) {
         timer_wheel wheel;
         auto all = support::probes(n);

@@ -106,7 +106,7 @@ Test(spikes, a_loop_that_sleeps_beside_a_periodic_timer_moves_a_chunk_at_a_time)
 
 Test(spikes, a_loop_that_sleeps_moves_a_chunk_of_each_level_at_a_time) {
     for (const span& s : spans) {
-        crowd c(100'000, s.shortest, s.longest, 12'345);
+        crowd c(support::scaled(100'000), s.shortest, s.longest, 12'345);
         meter m(c.wheel);
         m.sleep_until(tvec::never);
         c.expect_all_fired();
@@ -199,9 +199,9 @@ Test(spikes, a_jump_of_any_size_costs_what_its_ticks_would_have) {
     for (jiffies jump = 1; jump < 4 * lap; jump += 1 + jump / 2) {
         crowd on_time(0, 0, 1), jumping(0, 0, 1);
         std::mt19937_64 random(jump);
-        on_time.timers.resize(10'000);
-        jumping.timers.resize(10'000);
-        for (std::size_t i = 0; i < 10'000; ++i) {
+        on_time.timers.resize(support::scaled(10'000));
+        jumping.timers.resize(on_time.timers.size());
+        for (std::size_t i = 0; i < jumping.timers.size(); ++i) {
             const jiffies delay = 1 + (random() >> (29 + random() % 34));
             on_time.wheel.arm_after(on_time.timers[i], delay);
             jumping.wheel.arm_after(jumping.timers[i], delay);

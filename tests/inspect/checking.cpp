@@ -6,6 +6,7 @@
 
 #include "support/check.hpp"
 #include "support/cleared.hpp"
+#include "support/environment.hpp"
 #include "support/private_members.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
@@ -65,11 +66,12 @@ Test(checking, finds_nothing_in_any_state_of_a_sound_wheel) {
 // Slots of many chunks, bursts that a budget cuts, and counts of timers that are gone.
 Test(checking, finds_nothing_in_any_state_of_a_crowded_wheel) {
     std::mt19937_64 random(11);
+    const int rounds = static_cast<int>(support::scaled(300));
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         std::vector<tvec::timer> all(3'000);
         jiffies delay = 0;
-        for (int i = 0; i < 300; ++i) {
+        for (int i = 0; i < rounds; ++i) {
             if (i % 20 == 0) delay = random() >> (28 + random() % 35);
             for (int k = 0; k < 100; ++k) wheel.arm_after(all[random() % 3'000], delay);
             for (int k = 0; k < 20; ++k) all[random() % 3'000].cancel();
