@@ -87,6 +87,9 @@ install: ## build optimized, and install into PREFIX: libraries, headers, pkg-co
 uninstall: ## remove from PREFIX what `make install` has put there
 	@scripts/install --remove --prefix "$(PREFIX)" $(SETUP)
 
+deb: ## build the Debian packages, into build-deb
+	@scripts/deb
+
 dist: ## pack a release into build-dist: sources, single header, wrap file, checksums
 	@scripts/dist
 
