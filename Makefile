@@ -10,6 +10,8 @@ ARGS ?=
 ONLY ?=
 TIME ?= 60
 PREFIX ?= /usr/local
+# A build folder stays as it is unless something is asked for.
+KEEP = $(if $(SETUP)$(CXXFLAGS)$(CFLAGS)$(LDFLAGS)$(filter-out default undefined,$(origin CXX)),,--keep)
 # Of three tests, two sleep most of their time.
 TESTS_AT_A_TIME ?= $(shell expr 3 '*' $$(nproc))
 export DESTDIR
@@ -18,8 +20,8 @@ export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .PHONY: help run run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs bench-durable bench-durable-redis integrations soak install dist docs check format hooks \
-	bootstrap configure clean
+	bench-programs bench-durable bench-durable-redis integrations soak install uninstall deb dist docs check format \
+	hooks bootstrap configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -80,7 +82,13 @@ soak: bootstrap ## serve for ten minutes under ASan and ten at full speed; nothi
 	@scripts/soak $(ARGS)
 
 install: ## build optimized, and install into PREFIX: libraries, headers, pkg-config, CMake
-	@scripts/install --prefix $(PREFIX) $(SETUP)
+	@scripts/install --prefix "$(PREFIX)" $(SETUP)
+
+uninstall: ## remove from PREFIX what `make install` has put there
+	@scripts/install --remove --prefix "$(PREFIX)" $(SETUP)
+
+deb: ## build the Debian packages, into build-deb
+	@scripts/deb
 
 dist: ## pack a release into build-dist: sources, single header, wrap file, checksums
 	@scripts/dist
@@ -101,7 +109,7 @@ bootstrap: ## install the Debian packages that the build, the tests and the exam
 	@scripts/bootstrap
 
 configure: bootstrap
-	@scripts/configure $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled $(SETUP)
+	@scripts/configure $(KEEP) $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled $(SETUP)
 
-clean: ## remove the build folder
-	@rm -rf $(BUILD)
+clean: ## remove the build folder, and that of `make install`
+	@rm -rf $(BUILD) build-install

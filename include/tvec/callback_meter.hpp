@@ -2,6 +2,8 @@
 /// How long callbacks take: the longest of them, and how many took longer than they should.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -2,6 +2,8 @@
 /// What hangs in a wheel: counted level by level and slot by slot, and as text.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,8 @@
 /// Which way of waking works here.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <liburing.h>
 
 #include <string>

@@ -2,6 +2,8 @@
 /// A wheel that takes its time from a clock and speaks std::chrono.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <chrono>
 #include <concepts>
 #include <cstddef>

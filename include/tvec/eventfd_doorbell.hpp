@@ -3,6 +3,8 @@
 /// one.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <memory>
 
 #include "tvec/detail/core/export.hpp"

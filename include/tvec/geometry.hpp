@@ -19,6 +19,8 @@
 /// Everything here is constexpr and knows neither pointers nor a wheel.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <array>
 #include <bit>
 #include <cstdint>

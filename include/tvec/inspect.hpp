@@ -3,6 +3,8 @@
 /// in census.hpp, which this brings along.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <string>
 
 #include "tvec/census.hpp"  // IWYU pragma: export

@@ -2,6 +2,8 @@
 /// Coroutines that do something periodically.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <concepts>

@@ -2,6 +2,8 @@
 /// How late timers fire: counts by size, in memory that does not grow.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>

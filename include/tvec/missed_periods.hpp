@@ -2,6 +2,8 @@
 /// What becomes of periods that have been missed.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <cstdint>
 
 namespace tvec {

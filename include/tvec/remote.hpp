@@ -2,6 +2,8 @@
 /// Timers from other threads: a bounded mailbox in front of one loop.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

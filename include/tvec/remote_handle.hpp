@@ -2,6 +2,8 @@
 /// How what was sent to a `remote` is named, and why it was refused.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <compare>
 #include <cstdint>
 

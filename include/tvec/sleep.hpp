@@ -20,6 +20,8 @@
 /// still to be destroyed by their owner.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <cassert>
 #include <concepts>
 #include <coroutine>

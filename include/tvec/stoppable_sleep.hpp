@@ -2,6 +2,8 @@
 /// Coroutines that sleep until somebody says stop.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <chrono>
 #include <coroutine>
 #include <optional>

@@ -2,6 +2,8 @@
 /// Clocks, and the one place where their time becomes ticks.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <time.h>
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 /// How the timeouts of a `timeout_pool` are named, and what is said of them.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <compare>
 #include <cstdint>
 

@@ -2,6 +2,8 @@
 /// Timeouts that somebody else owns: schedule a function, keep a handle.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

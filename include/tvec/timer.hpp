@@ -2,6 +2,8 @@
 /// The timer: 32 bytes that live inside the object they belong to.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <array>
 #include <bit>
 #include <concepts>

@@ -2,6 +2,8 @@
 /// The wheel: arm, advance, look ahead. No clock, no allocation, no operating system.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <concepts>

@@ -3,6 +3,8 @@
 /// is refused.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/core/export.hpp"
 #include "tvec/detail/core/wants.hpp"

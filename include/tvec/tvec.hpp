@@ -2,6 +2,8 @@
 /// All of tvec but the headers of io_uring, which come on their own because they include liburing.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include "tvec/callback_meter.hpp"      // IWYU pragma: export
 #include "tvec/census.hpp"              // IWYU pragma: export
 #include "tvec/clocked_wheel.hpp"       // IWYU pragma: export

@@ -2,6 +2,8 @@
 /// Waking a loop on io_uring from another loop on io_uring: a completion from ring to ring.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <liburing.h>
 
 #include <cstdint>

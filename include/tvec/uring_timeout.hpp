@@ -2,6 +2,8 @@
 /// Waking a reactor that waits in its own way: one timeout request in its ring for all timers.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <liburing.h>
 
 #include <cstdint>

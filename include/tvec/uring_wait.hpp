@@ -2,6 +2,8 @@
 /// Waking the reactor by its own wait: no request, no completion, nothing in flight.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <liburing.h>
 
 #include <chrono>

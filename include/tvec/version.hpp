@@ -6,9 +6,9 @@
 #pragma once
 
 #define TVEC_VERSION_MAJOR 0         ///< 0: the interface may still change
-#define TVEC_VERSION_MINOR 1         ///< new things, until 1.0 also other things
+#define TVEC_VERSION_MINOR 2         ///< new things, until 1.0 also other things
 #define TVEC_VERSION_PATCH 0         ///< corrections
-#define TVEC_VERSION_STRING "0.1.0"  ///< the three, with dots
+#define TVEC_VERSION_STRING "0.2.0"  ///< the three, with dots
 
 /// One number to compare with: `#if TVEC_VERSION >= TVEC_MAKE_VERSION(0, 2, 0)`.
 #define TVEC_VERSION TVEC_MAKE_VERSION(TVEC_VERSION_MAJOR, TVEC_VERSION_MINOR, TVEC_VERSION_PATCH)

@@ -1,11 +1,19 @@
 #include "tvec/detail/drivers/outcome.hpp"
 
+#include <cstdio>
+#include <cstring>
+#include <exception>
 #include <system_error>
 
 namespace tvec::detail {
 
 void raise(int error, const char* tried) {
+#ifdef __cpp_exceptions
     throw std::system_error(error, std::system_category(), tried);
+#else
+    std::fprintf(stderr, "tvec: %s: %s\n", tried, std::strerror(error));
+    std::terminate();
+#endif
 }
 
 }  // namespace tvec::detail

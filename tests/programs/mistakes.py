@@ -10,7 +10,8 @@ Each program of FOLDER begins with what has to come of it:
     // lines: N                  among the first N lines, or
     // legal: REASON             it is no mistake, and not refused
 
-COMPILER is g++ or clang++, and ARGUMENTs are for it. What a program includes from liburing is
+And each public header in C++ is compiled as C++17, which is a mistake, too.
+COMPILER is g++ or clang++, and ARGUMENTs are for it, -I with the headers first. What a program includes from liburing is
 skipped where that is not. --show prints what it says, and after how many lines.
 """
 
@@ -42,6 +43,7 @@ class Compiler:
 
     def __init__(self, name, folder, arguments):
         self.name = name
+        self.headers = pathlib.Path(arguments[0].removeprefix("-I"))
         common = folder / name / "common.hpp"
         common.parent.mkdir()
         common.write_text(COMMON)
@@ -61,9 +63,12 @@ class Compiler:
         """Whether it takes the program, and its lines, but for those that lead to a header."""
         done = subprocess.run([*self.command, program], stdin=subprocess.DEVNULL, text=True,
                               capture_output=True, env=os.environ | {"LC_ALL": "C"})
-        lines = done.stderr.splitlines()
-        return done.returncode == 0, [line for line in lines
-                                      if not re.match(r"In file included from| +from ", line)]
+        return done.returncode == 0, without_paths(done.stderr)
+
+
+def without_paths(said):
+    """Its lines, but for those that lead to a header."""
+    return [line for line in said.splitlines() if not re.match(r"In file included from| +from ", line)]
 
 
 def wanted(program, compiler):
@@ -95,6 +100,24 @@ def fault(program, compiler, show):
     return "\n".join([f"{title}: {why}", *lines[:20]])
 
 
+def fault_of_older_standard(header, compiler):
+    """What is wrong with what a compiler says first of a header that it takes for C++17, or ""."""
+    done = subprocess.run([compiler.name, "-std=c++17", "-fsyntax-only", "-x", "c++", "-I", compiler.headers,
+                           "-include", header, os.devnull], stdin=subprocess.DEVNULL, text=True,
+                          capture_output=True, env=os.environ | {"LC_ALL": "C"})
+    lines = without_paths(done.stderr)
+    if "error: " in (lines or [""])[0] and "tvec needs C++20: compile with -std=c++20" in lines[0] and len(lines) < 9:
+        return ""
+    return "\n".join([f"{compiler.name} -std=c++17 {header}: not told in the first line, alone", *lines[:20]])
+
+
+def public_headers(compiler):
+    """Those in C++ but the one for the preprocessor, which any standard can read."""
+    for header in sorted(compiler.headers.glob("tvec/**/*.hpp")):
+        if "detail" not in header.parts and header.name != "version.hpp":
+            yield header
+
+
 def main(arguments):
     show = arguments[0] == "--show"
     name, where, *others = arguments[show:]
@@ -102,9 +125,12 @@ def main(arguments):
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         compiler = Compiler(name, pathlib.Path(folder), others)
         programs = [p for p in sorted(pathlib.Path(where).glob("*.cpp")) if compiler.can(p)]
-        faults = [f for f in pool.map(lambda p: fault(p, compiler, show), programs) if f]
-    print("\n\n".join([*faults, f"mistakes: {len(programs)} compiled, {len(faults)} not as they should"]))
-    return 1 if faults or not programs else 0
+        headers = list(public_headers(compiler))
+        said = [*pool.map(lambda p: fault(p, compiler, show), programs),
+                *pool.map(lambda h: fault_of_older_standard(h, compiler), headers)]
+        faults = [f for f in said if f]
+    print("\n\n".join([*faults, f"mistakes: {len(said)} compiled, {len(faults)} not as they should"]))
+    return 1 if faults or not programs or not headers else 0
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 usage: scripts.py SOURCE_FOLDER
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -101,6 +102,127 @@ class Fuzz(Scripts):
         self.assert_says(self.refused(folder / "scripts/fuzz", "--time"), "fuzz: --time takes")
 
 
+class Made(Scripts):
+    """By the front door, in a project that has tvec's options and next to nothing to build."""
+
+    def setUp(self):
+        self.folder = self.copy("Makefile", "meson_options.txt", "scripts/configure", "scripts/install")
+        self.folder.chmod(0o755)
+        (self.folder / "scripts/bootstrap").write_text("#!/bin/sh\n")
+        (self.folder / "scripts/bootstrap").chmod(0o755)
+        (self.folder / "meson.build").write_text(
+            "project('small', 'cpp')\ninstall_data('meson.build', install_dir: 'share/small')\n")
+        self.prefix = self.folder / "prefix"
+
+    def make(self, *words, **more):
+        return self.refused("make", "-C", self.folder, *words, env={"PATH": os.environ["PATH"]}, **more)
+
+    def made(self, *words, **more):
+        done = self.make(*words, **more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+        return done.stdout
+
+    def assert_makes_say(self, done, line):
+        """One line and make's own, which says where it was."""
+        self.assertEqual(done.returncode, 2, done)
+        self.assertRegex(done.stderr, rf"\A{line}\nmake: [^\n]*\n\Z")
+
+    def option(self, name, build="build"):
+        done = self.refused("meson", "introspect", "--buildoptions", self.folder / build)
+        return next(option["value"] for option in json.loads(done.stdout) if option["name"] == name)
+
+
+class Configure(Made):
+    def test_what_is_asked_for_is_in_force_in_a_folder_that_is_configured_otherwise(self):
+        self.made("configure")
+        self.assertIn("configuring build, c++", self.made("configure", "SETUP=-Dprobes=auto -Dbench=auto"))
+        self.assertEqual((self.option("probes"), self.option("bench")), ("auto", "auto"))
+        self.assertIn("configuring build, g++", self.made("configure", "SETUP=-Dbench=auto", "CXX=g++"))
+        self.assertEqual((self.option("probes"), self.option("bench")), ("disabled", "auto"))
+        self.assertIn("configuring", self.made("configure", "SETUP=-Dbench=auto", "CXX=g++", "CXXFLAGS=-g1"))
+        self.assertNotIn("configur", self.made("configure", "SETUP=-Dbench=auto", "CXX=g++", "CXXFLAGS=-g1"))
+
+    def test_a_folder_stays_as_it_is_if_nothing_is_asked_for_and_that_is_said(self):
+        self.made("configure", "SETUP=-Dprobes=auto", "CXX=g++")
+        self.assertIn("build is configured with CXX=g++ -Dprobes=auto\n", self.made("configure"))
+        self.assertEqual(self.option("probes"), "auto")
+
+    def test_what_cannot_be_is_refused_and_leaves_no_folder_that_seems_to_be_configured(self):
+        self.made("configure")
+        for _ in range(2):
+            self.assert_makes_say(self.make("configure", "SETUP=-Dnonsense=1"),
+                                  'configure: build: Unknown options: "nonsense"')
+        self.assertIn("configuring build", self.made("configure"))
+
+
+class Install(Made):
+    def install(self, *words, **more):
+        return self.make("install", f"PREFIX={self.prefix}", *words, **more)
+
+    def installed(self):
+        return {str(path.relative_to(self.prefix)) for path in self.prefix.rglob("*") if path.is_file()}
+
+    def test_nothing_is_left_of_what_was_asked_for_last_time(self):
+        self.install("SETUP=-Dprobes=auto --datadir=other")
+        self.assertEqual(self.option("probes", "build-install"), "auto")
+        (self.folder / "meson.build").write_text(
+            "project('small', 'cpp')\ninstall_data('meson.build', install_dir: 'share/new')\n")
+        self.install()
+        self.assertEqual(self.option("probes", "build-install"), "disabled")
+        self.assertEqual(self.installed(), {"share/new/meson.build"})
+
+    def test_what_was_installed_is_removed_and_nothing_else(self):
+        self.install()
+        other = self.prefix / "share/others"
+        other.write_text("")
+        self.made("uninstall", f"PREFIX={self.prefix}")
+        self.assertEqual(self.installed(), {"share/others"})
+        self.assertEqual(list((self.prefix / "share").iterdir()), [other])
+        self.assert_makes_say(self.make("uninstall", f"PREFIX={self.prefix}"),
+                              f"install: nothing is known here of an installation in {self.prefix}")
+
+    def test_staged_it_is_where_it_was_staged(self):
+        self.made("install", "PREFIX=/p", "DESTDIR=stage")
+        staged = self.folder / "stage/p/share/small/meson.build"
+        self.assertTrue(staged.is_file())
+        self.made("uninstall", "PREFIX=/p", "DESTDIR=stage")
+        self.assertFalse((self.folder / "stage").exists())
+
+    def test_a_prefix_that_cannot_be_is_refused_before_anything_is_built(self):
+        for prefix, why in [("", "the prefix has to be a path from the root, not ''"),
+                            ("here", "the prefix has to be a path from the root, not 'here'"),
+                            ("/a b", "the prefix '/a b' has a blank, .*"),
+                            ("/dev/null/x", "/dev/null is no folder")]:
+            self.assert_makes_say(self.make("install", f"PREFIX={prefix}"), f"install: {why}")
+        self.assertFalse((self.folder / "build-install").exists())
+
+    def test_without_permission_it_says_where(self):
+        self.prefix.mkdir(mode=0o555)
+        somebody = {"user": 65534, "group": 65534} if os.getuid() == 0 else {}
+        self.assert_makes_say(self.install(**somebody),
+                              f"install: no permission to write into {self.prefix}; .*")
+
+    def test_nothing_is_left_of_build_folders(self):
+        self.made("configure")
+        self.install()
+        self.made("clean")
+        self.assertEqual(list(self.folder.glob("build*")), [])
+
+
+class Release(Scripts):
+    def test_where_there_are_no_commits_there_is_no_release(self):
+        self.assert_says(self.refused(self.copy("scripts/dist") / "scripts/dist"), "dist: .* no clone", status=1)
+
+    def test_what_is_unpacked_is_formatted(self):
+        if not shutil.which("clang-format"):
+            self.skipTest("no clang-format here")
+        folder = self.copy("scripts/check", ".clang-format")
+        (folder / "src").mkdir()
+        (folder / "src/a.cpp").write_text("int  a ;\n")
+        self.assertEqual(self.refused(folder / "scripts/check", "formatted").returncode, 0)
+        self.assertEqual((folder / "src/a.cpp").read_text(), "int a;\n")
+
+
 class Paths(Scripts):
     def test_the_single_header_cannot_be_where_there_is_no_folder(self):
         amalgamate = SOURCE / "scripts/amalgamate"
@@ -110,7 +232,7 @@ class Paths(Scripts):
 
     def test_the_single_header_is_not_made_of_what_is_missing(self):
         folder = self.copy("scripts/amalgamate", "LICENSE")
-        self.assert_says(self.refused(folder / "scripts/amalgamate"), "tvec.hpp: No such file", status=1)
+        self.assert_says(self.refused(folder / "scripts/amalgamate"), r"\.hpp: No such file", status=1)
 
     def test_pages_are_read_where_git_knows_them(self):
         folder = self.copy("scripts/links", "scripts/markdown.py")

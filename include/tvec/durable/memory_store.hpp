@@ -3,6 +3,8 @@
 /// stores do.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <deque>
 #include <functional>
 #include <map>

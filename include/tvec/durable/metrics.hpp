@@ -2,6 +2,8 @@
 /// What durable timers show of themselves.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,8 @@
 /// The store of many machines: a Redis server, 7.0 or later, or one that does as it does.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,8 @@
 /// The store of one machine: a file, one process, one thread that writes.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <memory>
 #include <string>
 

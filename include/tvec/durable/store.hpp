@@ -3,6 +3,8 @@
 /// the place where all timers are kept.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <chrono>
 #include <compare>
 #include <cstddef>

@@ -2,6 +2,8 @@
 /// Timers that survive: a store holds all of them, a wheel those of the near window.
 #pragma once
 
+#include "tvec/detail/core/standard.hpp"
+
 #include <chrono>
 #include <utility>
 

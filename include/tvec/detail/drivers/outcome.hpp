@@ -6,7 +6,8 @@
 
 namespace tvec::detail {
 
-/// Throws std::system_error: the error, and what was tried.
+/// Throws std::system_error: the error, and what was tried. A library that is built without
+/// exceptions says both on the standard error output, and ends the program.
 [[noreturn]] TVEC_API void raise(int error, const char* tried);
 
 /// An answer, or an error.
