@@ -82,7 +82,9 @@ void command_line::add_numbers(const char* name, std::vector<Number>& values, Nu
     add_several(*app_, name, values, what).check(range(least, most));
 }
 
-void command_line::require(const char* name) { app_->get_option(name)->required(); }
+void command_line::require(const char* name) {
+    app_->get_option(name)->required()->default_str("");  // what is required has no default
+}
 
 void command_line::parse_or_exit(int argc, char** argv) {
     try {
