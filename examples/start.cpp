@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "tvec/tvec.hpp"
@@ -31,7 +32,9 @@ int main() {
     char text[256];
     const auto listen = [&] {  // asks the ring for what is typed next
         constexpr auto from_here = static_cast<__u64>(-1);
-        io_uring_prep_read(io_uring_get_sqe(&ring), STDIN_FILENO, text, sizeof text, from_here);
+        io_uring_sqe* const request = io_uring_get_sqe(&ring);
+        if (request == nullptr) std::abort();  // all eight are taken: here one is at most
+        io_uring_prep_read(request, STDIN_FILENO, text, sizeof text, from_here);
         timers.arm_after(me.silence, 2s);  // armed, or pushed back: it is the same call
     };
     listen();

@@ -1,6 +1,6 @@
-// A wheel in a loop on epoll. epoll_wait's own timeout would do as well, but it counts in
-// milliseconds and wakes up to one of them late; epoll_pwait2 adds the scheduler's slack. A timerfd
-// is exact, and stays set from one wait to the next.
+// A wheel in a loop on epoll, woken by a timerfd. epoll_wait's own timeout does as well
+// (epoll_timeout.cpp), but it counts in milliseconds and wakes up to one of them late; epoll_pwait2
+// adds the scheduler's slack. A timerfd is exact, and stays set from one wait to the next.
 #include <sys/epoll.h>
 
 #include "conversation.hpp"

@@ -21,6 +21,7 @@
 
 #include "../support/descriptors.hpp"
 #include "../support/ring.hpp"
+#include "http_request.hpp"
 #include "listener.hpp"
 #include "timer_books.hpp"
 
@@ -160,22 +161,16 @@ inline void asker::complete(int result) {
 inline void asker::received(std::size_t bytes) {
     filled_ += bytes;
     const std::string_view request(request_.data(), filled_);
-    if (request.find("\r\n\r\n") != request.npos || request.find("\n\n") != request.npos)
-        return answer_request(request);
+    if (is_whole_request(request)) return answer_request(request);
     if (filled_ < request_.size()) return receive();
     answer("431 Request Header Fields Too Large", "text/plain", "too long a request\n");
 }
 
-// The first line is all that matters.
 inline void asker::answer_request(std::string_view request) {
-    const std::string_view line = request.substr(0, request.find_first_of("\r\n"));
-    const std::size_t method_end = line.find(' ');
-    const std::size_t path_end = line.rfind(" HTTP/1.");
-    if (path_end == line.npos || method_end >= path_end)
-        return answer("400 Bad Request", "text/plain", "not HTTP\n");
-    if (line.substr(0, method_end) != "GET")
+    const auto [what, path] = read_request(request);
+    if (what == http_request::no_http) return answer("400 Bad Request", "text/plain", "not HTTP\n");
+    if (what == http_request::another_method)
         return answer("405 Method Not Allowed", "text/plain", "only GET\n");
-    const std::string_view path = line.substr(method_end + 1, path_end - method_end - 1);
     for (const page& p : pages_)
         if (p.path == path) return answer("200 OK", p.type, p.write());
     answer("404 Not Found", "text/plain", "nothing there\n");

@@ -1,7 +1,9 @@
 #include "command_line.hpp"
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -22,14 +24,27 @@ CLI::Option& add_several(CLI::App& app, const char* name, Value& values, const c
     return *app.add_option(name, values, what)->delimiter(',')->capture_default_str();
 }
 
-// As CLI::Range, to which "not a number" is in every range.
+// Whole numbers are decimal. CLI11 takes 010 for 8, and what is below 0 or too large for 64 bits
+// for some other number.
+template <class Number> bool read(const std::string& text, Number& value) {
+    if constexpr (std::is_floating_point_v<Number>) {
+        return CLI::detail::lexical_cast(text, value);
+    } else {
+        const char* const end = text.data() + text.size();
+        const auto [stopped, error] = std::from_chars(text.data(), end, value);
+        return error == std::errc() && stopped == end;
+    }
+}
+
+// As CLI::Range, to which "not a number" is in every range. What is in it becomes what CLI11 reads.
 template <class Number> CLI::Validator range(Number least, Number most) {
     CLI::Validator all = CLI::Range(least, most);
-    all.operation([least, most](std::string& text) {
+    all.operation([least, most](std::string& text) -> std::string {
         Number value;
-        const bool in_range =
-            CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
-        return in_range ? "" : fmt::format("Value {} not in range {} to {}", text, least, most);
+        if (!read(text, value) || !(value >= least && value <= most))
+            return fmt::format("Value {} not in range {} to {}", text, least, most);
+        if (!std::is_floating_point_v<Number>) text = fmt::to_string(value);
+        return "";
     });
     return all;
 }
@@ -51,14 +66,14 @@ void command_line::add_flag(const char* name, bool& value, const char* what) {
 template <class Number>
 void command_line::add_number(const char* name, Number& value, std::type_identity_t<Number> least,
                               std::type_identity_t<Number> most, const char* what) {
-    add_one(*app_, name, value, what).check(range(least, most))->capture_default_str();
+    add_one(*app_, name, value, what).transform(range(least, most))->capture_default_str();
 }
 
 template <class Number>
 void command_line::add_number(const char* name, std::optional<Number>& value,
                               std::type_identity_t<Number> least, std::type_identity_t<Number> most,
                               const char* what) {
-    add_one(*app_, name, value, what).check(range(least, most));
+    add_one(*app_, name, value, what).transform(range(least, most));
 }
 
 template <class Value>
@@ -79,24 +94,29 @@ void command_line::add_choices(const char* name, std::vector<std::string>& value
 template <class Number>
 void command_line::add_numbers(const char* name, std::vector<Number>& values, Number least,
                                Number most, const char* what) {
-    add_several(*app_, name, values, what).check(range(least, most));
+    add_several(*app_, name, values, what).transform(range(least, most));
 }
 
-void command_line::require(const char* name) { app_->get_option(name)->required(); }
+void command_line::require(const char* name) {
+    app_->get_option(name)->required()->default_str("");  // what is required has no default
+}
 
-void command_line::parse_or_exit(int argc, char** argv) {
+std::string command_line::parse(int argc, char** argv) {
     try {
         app_->parse(argc, argv);
     } catch (const CLI::Success& e) {
         std::exit(run_program(app_->get_name().c_str(), [&] { return app_->exit(e); }));
     } catch (const CLI::ParseError& e) {
-        refuse(e.what());
+        return e.what();
     }
     for (const auto& rule : rules_)
-        if (const std::string fault = rule(); !fault.empty()) refuse(fault);
+        if (std::string fault = rule(); !fault.empty()) return fault;
+    return "";
 }
 
-void command_line::refuse(const std::string& fault) const {
+void command_line::parse_or_exit(int argc, char** argv) {
+    const std::string fault = parse(argc, argv);
+    if (fault.empty()) return;
     fmt::print(stderr, "{}: {} (see --help)\n", app_->get_name(), fault);
     std::exit(2);
 }

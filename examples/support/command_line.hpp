@@ -30,7 +30,7 @@ public:
     void add_text(const char* name, std::string& value, const char* what);
     void add_flag(const char* name, bool& value, const char* what);
 
-    // A number from `least` to `most`.
+    // A number from `least` to `most`; whole ones in decimal digits.
     template <class Number>
     void add_number(const char* name, Number& value, std::type_identity_t<Number> least,
                     std::type_identity_t<Number> most, const char* what);
@@ -57,13 +57,13 @@ public:
     // What is wrong with all of them together, or "": asked when each by itself is right.
     void add_rule(std::function<std::string()> fault) { rules_.push_back(std::move(fault)); }
 
-    // Parses, or ends the program: with the help if it was asked for, else with one line about what
-    // is wrong, and status 2.
+    // What is wrong with these arguments, in a line, or "" when they are taken. If help is asked
+    // for the program prints it and ends.
+    std::string parse(int argc, char** argv);
+    // The same, or ends the program with one line about what is wrong, and status 2.
     void parse_or_exit(int argc, char** argv);
 
 private:
-    [[noreturn]] void refuse(const std::string& fault) const;
-
     std::unique_ptr<CLI::App> app_;
     std::vector<std::function<std::string()>> rules_;
 };

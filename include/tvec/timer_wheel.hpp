@@ -97,12 +97,12 @@ private:
 ///  - Callbacks may arm, cancel, move and destroy any timer, themselves included, and may throw:
 ///    what is left stays due. They must not destroy the wheel.
 ///
-/// Limits: addresses of 48 bits, which is what Linux gives programs unless they ask for more (a
-/// debug build asserts it). Of more than 3904 wheels alive at a time, those beyond relink on every
-/// re-arm, and `arm_if_earlier` takes what is pending in one of them for its own; so do wheels for
-/// whose number the C library has no key left (pthread_key_create: one for 61 wheels). The wheel
-/// belongs to the thread that first advances it; a debug build asserts that no other thread arms
-/// timers on it or advances it.
+/// Limits: addresses of 48 bits without tags, which is what Linux gives programs unless they ask
+/// for more (a debug build asserts it; for tags there is TVEC_TAGGED_ADDRESSES). Of more than 3904
+/// wheels alive at a time, those beyond relink on every re-arm, and `arm_if_earlier` takes what is
+/// pending in one of them for its own; so do wheels for whose number the C library has no key left
+/// (pthread_key_create: one for 61 wheels). The wheel belongs to the thread that first advances it;
+/// a debug build asserts that no other thread arms timers on it or advances it.
 class TVEC_API timer_wheel {
 public:
     /// The budget that does not run out.

@@ -45,6 +45,11 @@ extern "C" {
 #define TVEC_CAST_(type, value) ((type)(value))
 #define TVEC_AT_ADDRESS_(type, address) ((type*)(void*)(address))
 #endif
+#ifdef TVEC_TAGGED_ADDRESSES /* docs/limits.md */
+#define TVEC_NUMBER_ uint8_t
+#else
+#define TVEC_NUMBER_ uint16_t
+#endif
 #define TVEC_C_API __attribute__((visibility("default")))
 #ifndef TVEC_INLINE /* the library defines it, and so has them as functions */
 #define TVEC_INLINE inline
@@ -216,7 +221,7 @@ TVEC_C_API TVEC_INLINE bool tvec_arm_at(struct tvec_wheel* wheel, struct tvec_ti
         tvec_arm_unlinked(wheel, timer, expires);
         return false;
     }
-    const bool is_linked_here = TVEC_CAST_(uint16_t, timer->back >> 48) == wheel->in_place;
+    const bool is_linked_here = TVEC_CAST_(TVEC_NUMBER_, timer->back >> 48) == wheel->in_place;
     /* Signed, so that what is more than TVEC_NEVER is not later either. */
     if (is_linked_here && TVEC_CAST_(int64_t, expires) > TVEC_CAST_(int64_t, wheel->now) &&
         expires >= tvec_expires(timer)) {

@@ -30,6 +30,7 @@ private:
                   sizeof(detail::link) + sizeof(timer::expires_) + sizeof(timer::fire_));
     static_assert(TVEC_NEVER == never && ~TVEC_NEVER == timer::idle_bit);
     static_assert(detail::owner_shift == 48);
+    static_assert(std::is_same_v<detail::owner_number, TVEC_NUMBER_>);
 
     static_assert(sizeof(tvec_wheel) == TVEC_WHEEL_SIZE);
     static_assert(alignof(tvec_wheel) == TVEC_WHEEL_ALIGNMENT);

@@ -10,10 +10,9 @@ namespace tvec::detail {
 
 namespace {
 
-constexpr unsigned word_bits = 64;
-/// Of the 64 numbers of a key, those that are given out: neither `nobody` nor `unused` nor
-/// `shared`.
-constexpr std::uint64_t usable = 0x3fff'ffff'ffff'fffe;
+constexpr unsigned word_bits = sizeof(owner_number) == 1 ? 8 : 64;
+/// Of the numbers of a key, those that are given out: neither `nobody` nor `unused` nor `shared`.
+constexpr std::uint64_t usable = (std::uint64_t{1} << (word_bits - 2)) - 2;
 constexpr unsigned most_keys_held = 64;  // C libraries have 128, or 1024
 
 /// A word per key, a bit per number. The word is not 0 as long as this copy of the library holds
@@ -66,7 +65,7 @@ private:
         keys_held_.fetch_sub(1, std::memory_order_relaxed);
     }
 
-    std::array<std::atomic<std::uint64_t>, 65536 / word_bits> taken_{};
+    std::array<std::atomic<std::uint64_t>, (most_owners + 1) / word_bits> taken_{};
     std::atomic<unsigned> keys_held_{0};
 };
 

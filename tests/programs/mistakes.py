@@ -9,6 +9,7 @@ Each program of FOLDER begins with what has to come of it:
     // g++ says: SENTENCE        the same, where compilers have words of their own
     // lines: N                  among the first N lines, or
     // legal: REASON             it is no mistake, and not refused
+    // defined: NAME             is defined from the beginning
 
 And each public header in C++ is compiled as C++17, which is a mistake, too.
 COMPILER is g++ or clang++, and ARGUMENTs are for it, -I with the headers first. What a program includes from liburing is
@@ -48,9 +49,9 @@ class Compiler:
         common.parent.mkdir()
         common.write_text(COMMON)
         precompiled = common.with_suffix(".hpp.pch" if name == "clang++" else ".hpp.gch")
-        self.command = [name, *FLAGS, *arguments]
-        subprocess.run([*self.command, "-x", "c++-header", common, "-o", precompiled], check=True)
-        self.command += ["-include", common, "-fsyntax-only"]
+        self.bare = [name, *FLAGS, *arguments]
+        subprocess.run([*self.bare, "-x", "c++-header", common, "-o", precompiled], check=True)
+        self.command = [*self.bare, "-include", common]
         uring = common.with_name("uring.cpp")
         uring.write_text("#include <liburing.h>\n")
         self.has_uring = self.says(uring)[0]
@@ -61,7 +62,9 @@ class Compiler:
 
     def says(self, program):
         """Whether it takes the program, and its lines, but for those that lead to a header."""
-        done = subprocess.run([*self.command, program], stdin=subprocess.DEVNULL, text=True,
+        defined = re.search(r"^// defined: (\w+)$", program.read_text(), re.MULTILINE)
+        command = [*self.bare, f"-D{defined[1]}"] if defined else self.command
+        done = subprocess.run([*command, "-fsyntax-only", program], stdin=subprocess.DEVNULL, text=True,
                               capture_output=True, env=os.environ | {"LC_ALL": "C"})
         return done.returncode == 0, without_paths(done.stderr)
 

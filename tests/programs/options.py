@@ -33,10 +33,15 @@ class Refused(unittest.TestCase):
 
     def test_arguments_of_programs_without_options(self):
         for name in PROGRAMS.keys() & {"first", "from_netty", "manual_time", "pool", "start",
-                                       "testing", "ticks", "which_arm", "workers", "loop_epoll",
+                                       "testing", "ticks", "which_arm", "workers", "loop_epoll", "loop_epoll_timeout",
                                        "c_first", "c_epoll_server"}:
             for argument in ["--help", "--seconds", "x", ""]:
                 self.assert_refused(name, argument)
+
+    def test_what_is_required_shows_no_default(self):
+        if "load_client" in PROGRAMS:
+            done = run(PROGRAMS["load_client"], "--help", stdout=subprocess.PIPE)
+            self.assertRegex(done.stdout, r"--port [^=\n]+ REQUIRED")
 
     def test_measurements_of_others_that_cannot_be_read(self):
         for file in ["/no/such/file", "/", "/dev/null", __file__]:

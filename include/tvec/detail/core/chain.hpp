@@ -7,18 +7,34 @@
 
 namespace tvec::detail {
 
-/// Says which wheel a link hangs in: a number in the top 16 bits, the other bits clear.
+/// Says which wheel a link hangs in: a number from bit 48 on, the other bits clear.
 using owner_tag = std::uint64_t;
 
+#ifdef __has_feature
+#if __has_feature(hwaddress_sanitizer)
+#define __SANITIZE_HWADDRESS__  // as g++ says it
+#endif
+#endif
+
+#ifdef TVEC_TAGGED_ADDRESSES
+using owner_number = std::uint8_t;  ///< leaves the top byte of an address to its tag
+#else
+#if defined __SANITIZE_HWADDRESS__ || defined __ARM_FEATURE_MEMORY_TAGGING
+#error "tvec: pointers have tags here: build it with -Dtagged_addresses=true (docs/limits.md)"
+#endif
+using owner_number = std::uint16_t;
+#endif
+
 inline constexpr unsigned owner_shift = 48;
-inline constexpr std::uint64_t address_mask = (std::uint64_t{1} << owner_shift) - 1;
+inline constexpr std::uint64_t most_owners = static_cast<owner_number>(-1);
+inline constexpr std::uint64_t address_mask = ~(most_owners << owner_shift);
 
 /// Where an unlinked link points to in a debug build: an address that no memory has.
 inline constexpr auto poison = static_cast<std::uintptr_t>(0xdead'0000'0000'dead);
 
 /// The number of the wheel in a tag, or in the word `back` of a link.
-constexpr std::uint16_t number_of(owner_tag tag) noexcept {
-    return static_cast<std::uint16_t>(tag >> owner_shift);
+constexpr owner_number number_of(owner_tag tag) noexcept {
+    return static_cast<owner_number>(tag >> owner_shift);
 }
 
 /// What a chain is made of. Unlinking needs neither the chain nor the wheel.
@@ -37,7 +53,8 @@ struct link {
 
     void hang(link*& from, owner_tag owner) noexcept {
         const auto address = reinterpret_cast<std::uintptr_t>(&from);
-        assert((address & ~address_mask) == 0);
+        assert((address & ~address_mask) == 0 &&
+               "an address has a tag, or over 48 bits: docs/limits.md");
         back = address | owner;
     }
 

@@ -12,6 +12,7 @@ namespace tvec::detail {
 /// several times with hidden symbols, so that the copies know nothing of each other. What they
 /// share is the C library, whose keys of thread-specific data are numbers: a copy holds one for
 /// every 61 of its wheels that are alive, at most 64, and gives out the numbers that begin with it.
+/// With TVEC_TAGGED_ADDRESSES numbers have 8 bits: then it is one for every 5, at most 32.
 ///
 /// Where there is no key left, wheels share a number: for them every re-arm relinks the timer,
 /// which is right for any wheel. Claiming and releasing may be done from any thread.
@@ -29,8 +30,8 @@ public:
     std::uint16_t in_place() const noexcept { return number_ == shared ? unused : number_; }
 
     static constexpr std::uint16_t nobody = 0;  ///< tags what hangs in no wheel
-    static constexpr std::uint16_t unused = 0xfffe;
-    static constexpr std::uint16_t shared = 0xffff;
+    static constexpr std::uint16_t shared = most_owners;
+    static constexpr std::uint16_t unused = shared - 1;
 
 private:
     std::uint16_t number_;
