@@ -88,7 +88,7 @@ install: ## build optimized, and install into PREFIX: libraries, headers, pkg-co
 dist: ## pack a release into build-dist: sources, single header, wrap file, checksums
 	@scripts/dist
 
-docs: ## make pages of the headers in build-docs; fails if anything public is not documented
+docs: ## make a site of headers and guides in build-docs; fails if anything public is not documented
 	@scripts/docs
 
 check: ## what CI runs: both compilers, sanitizers, analysers, consumers, a short load
