@@ -19,8 +19,8 @@ export DESTDIR
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
-	bench-programs bench-durable bench-durable-redis integrations soak install uninstall deb dist docs check format \
+.PHONY: help run demo run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full \
+	bench-drivers bench-programs bench-durable bench-durable-redis integrations soak install uninstall deb dist docs check format \
 	hooks bootstrap configure clean
 
 help: ## list the targets
@@ -28,6 +28,9 @@ help: ## list the targets
 
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
 	@ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
+
+demo: configure ## a page on which the wheel of a server turns, under a load that you set; ten minutes
+	@ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/demo $(ARGS)
 
 run-durable: configure ## orders on durable timers, killed with -9 and started again; nothing is lost. STORE=redis
 	@ninja -C $(BUILD) durable-programs && BUILD_DIR=$(BUILD) scripts/run-durable $(ARGS)
@@ -93,7 +96,7 @@ deb: ## build the Debian packages, into build-deb
 dist: ## pack a release into build-dist: sources, single header, wrap file, checksums
 	@scripts/dist
 
-docs: ## make pages of the headers in build-docs; fails if anything public is not documented
+docs: ## make a site of headers and guides in build-docs; fails if anything public is not documented
 	@scripts/docs
 
 check: ## what CI runs: both compilers, sanitizers, analysers, consumers, a short load

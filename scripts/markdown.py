@@ -50,14 +50,24 @@ def unfenced(lines):
     return ((number, line) for number, line in enumerate(lines) if number not in code)
 
 
+def unfenced_by_kind(lines):
+    """Yields whether it is code, the number and the text of each line outside fenced blocks. An indented line is code unless
+    it goes on with a paragraph."""
+    is_code, before = False, ""
+    for number, line in unfenced(lines):
+        is_code = line.startswith("    ") and (is_code or not before.strip())
+        yield is_code, number, line
+        before = line
+
+
 def prose(lines):
     """Yields the number and text of each line that is not code."""
-    return ((number, line) for number, line in unfenced(lines) if not line.startswith("    "))
+    return ((number, line) for is_code, number, line in unfenced_by_kind(lines) if not is_code)
 
 
 def indented(lines):
     """Yields the number and text of each line of an indented block."""
-    return ((number, line) for number, line in unfenced(lines) if line.startswith("    "))
+    return ((number, line) for is_code, number, line in unfenced_by_kind(lines) if is_code)
 
 
 def headings(lines):
@@ -66,6 +76,17 @@ def headings(lines):
         found = re.fullmatch(r"(#+) +(.*?)\s*", line)
         if found:
             yield len(found[1]), found[2]
+
+
+def anchor(heading, taken):
+    """The anchor that GitHub makes of a heading, where those of the headings before are taken."""
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+    first = name = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+    count = 0
+    while name in taken:
+        count += 1
+        name = f"{first}-{count}"
+    return name
 
 
 def finish(faults):

@@ -119,3 +119,40 @@ plot for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1 with b
     lc rgb colour(index_of(word(measured, k))), \
     for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1:(sprintf("%.0f", $1)) \
     with labels offset 0,0.7 font ",13"
+
+# --- worst_call.svg: what is chosen by, at the top of README.md, so large enough for a phone --------
+loop_of(kind, who) = of("loop ".kind." worst", who)
+shown = "tvec classic libuv rbtree"
+call(who) = who eq "tvec" ? "tvec" : who eq "classic" ? "the kernel's wheel" : who eq "libuv" ? "a heap (libuv)" : "a tree (red-black)"
+if (has(loop_of("that sleeps", "tvec"))) {
+    reset
+    set terminal svg size 660,640 font "sans-serif,17" background "white"
+    set output folder."/worst_call.svg"
+    set border 3 lc rgb "#777777"
+    set style line 100 lc rgb "#dddddd" lw 0.7
+    set grid ytics ls 100
+    set logscale xy
+    set key off
+    set xtics nomirror ("100" 1e2, "1000" 1e3, "10^4" 1e4, "10^5" 1e5, "10^6" 1e6) textcolor rgb "#333333"
+    set ytics nomirror textcolor rgb "#333333"
+    set xrange [70:1.5e6]
+    set xlabel "timers" offset 0,0.4
+    set multiplot layout 2,2 margins 0.11,0.985,0.1,0.94 spacing 0.13,0.17
+    set ytics ("10 ns" 0.01, "1 µs" 1, "100 µs" 100, "10 ms" 1e4)
+    set yrange [0.01:1e5]
+    do for [kind in "'that sleeps' 'of 2 ticks'"] {
+        set title kind eq "that sleeps" ? "{/:Bold worst call, loop sleeps}" : "{/:Bold worst call, loop is busy}" offset 0,-0.5
+        plot for [who in shown] loop_of(kind, who) using 1:2 @draw ps 0.9, \
+            for [who in "tvec"] loop_of(kind, who) using 1:2 @draw ps 0.9
+    }
+    set title "{/:Bold one push-back}" offset 0,-0.5
+    set ytics ("1 ns" 1, "10 ns" 10, "100 ns" 100, "1 µs" 1000)
+    set yrange [0.7:2000]
+    plot for [who in shown] of("push back", who) using 1:2 @draw ps 0.9, \
+        for [who in "tvec"] of("push back", who) using 1:2 @draw ps 0.9
+    unset title; unset border; unset tics; unset grid; unset xlabel
+    set key at graph 0.5,0.9 center top maxcols 1 font ",17" samplen 2.5 spacing 1.5 reverse Left
+    set xrange [1:2]; set yrange [1:2]
+    plot for [who in shown] NaN @draw ps 0.9 title call(who)
+    unset multiplot
+}
