@@ -255,36 +255,31 @@ void engine::share(std::size_t processes) {
             own(*s);
         }
     }
-    const bool is_seeking = to_try_ > 0;
     to_try_ = shards_.size();
     // Begins anywhere, lest all processes ask for the same.
     try_next_ = static_cast<std::size_t>(store_.now().time_since_epoch().count());
-    if (!is_seeking) seek();
+    seek();
 }
 
-// Asks for one shard after the other, until we have our share or all were tried.
+// Asks for as many shards as are missing at once; instead of one that is another's, for the next.
 void engine::seek() {
-    for (; to_try_ > 0; --to_try_) {
+    for (; !stopping_ && to_try_ > 0 && owned() + sought_ < fair_; --to_try_) {
         shard& s = *shards_[try_next_++ % shards_.size()];
-        if (s.mine != 0) continue;
-        if (stopping_ || owned() >= fair_)
-            to_try_ = 1;  // the last
-        else
-            return own(s);
+        if (s.mine == 0) own(s);
     }
 }
 
 void engine::own(shard& s) {
     const bool is_sought = s.mine == 0;
+    sought_ += is_sought;
     store_.own(s.number, options_.shard_lease,
                guarded([this, &s, is_sought](standing how, epoch e) {
+                   sought_ -= is_sought;
                    if (how == standing::done)
                        on_owned(s, e);
                    else if (!store_.traits().shared)
                        arm(beat_, options_.retry);
-                   if (!is_sought || to_try_ == 0) return;
-                   --to_try_;
-                   seek();
+                   if (is_sought) seek();
                }));
 }
 

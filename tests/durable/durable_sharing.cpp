@@ -102,6 +102,26 @@ Test(durable_sharing, an_owner_whose_lease_is_over_is_fenced_off) {
     CHECK_EQ(one.timers.count().leases_lost, 1U);
 }
 
+Test(durable_sharing, any_number_of_shards_is_asked_for_and_taken_side_by_side) {
+    for (const unsigned shards : {1U, 64U}) {
+        memory_database all(shards, support::durable_now);
+        durable_process one(all);
+        for (int i = 0; i < 4; ++i) one.turn();  // it joins, owns, takes, and has the answers
+        CHECK(one.timers.ready());
+        CHECK_EQ(one.timers.now_near().shards, shards);
+    }
+}
+
+Test(durable_sharing, who_finds_shards_of_another_asks_for_the_rest_of_them) {
+    memory_database all(8, support::durable_now);
+    for (unsigned shard = 0; shard < 4; ++shard) all.own("gone", shard, 60s);
+    durable_process one(all);
+    one.settle();
+    CHECK_EQ(one.timers.now_near().shards, 4U);
+    one.pass(70s);
+    CHECK_EQ(one.timers.now_near().shards, 8U);
+}
+
 Test(durable_sharing, nothing_is_taken_or_claimed_with_an_epoch_that_is_over) {
     memory_database all(1, support::durable_now);
     all.put({"a", in(0ms)}, existing::keep, "one");

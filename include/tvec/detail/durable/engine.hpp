@@ -262,6 +262,7 @@ private:
     timer beat_{call<&engine::beat_, &engine::join>};
     std::size_t fair_ = 1;                               // how many shards are our share
     std::size_t to_try_ = 0, try_next_ = 0;              // of the shards that may be free
+    std::size_t sought_ = 0;                             // of them, asked for just now
     std::optional<std::chrono::microseconds> offset_{};  // of the store's clock to the wheel's
     std::size_t asked_ = 0;
     std::size_t own_asked_ = 0;  // ends, and shards to be given back
