@@ -165,7 +165,8 @@ private:
         time_point due;                   // when it is to be asked for, or delivered
         phase at = phase::waiting;
         bool first = false;  // nothing was delivered of it since its end, if any
-        delivery held{};     // what was claimed
+        delivery held{};     // what was claimed,
+        time_point leased_until{};  // and until when nobody else can claim it
         timer alarm{call<&near_timer::alarm, &near_timer::on_alarm>};
     };
     struct own_ending {
@@ -235,12 +236,13 @@ private:
 
     // delivery
     void on_alarm(near_timer& t);
+    void on_held(near_timer& t);
     void ask_for(near_timer& t);
     bool claim(shard& s);
-    void on_claims(shard& s, const std::vector<std::string>& ids, standing how,
+    void on_claims(shard& s, const std::vector<std::string>& ids, time_point asked, standing how,
                    std::vector<claimed> got);
-    void on_claimed(near_timer& t, claimed& c);
-    void on_granted(near_timer& t, stored_timer& granted);
+    void on_claimed(near_timer& t, claimed& c, time_point asked);
+    void on_granted(near_timer& t, stored_timer& granted, time_point asked);
     void deliver(near_timer& t);
 
     // ends
