@@ -109,6 +109,20 @@ Test(durable_sqlite, what_is_asked_together_is_written_together) {
     CHECK(s.groups() - before < 2'000);
 }
 
+Test(durable_sqlite, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
+    const file f;
+    sqlite_store s(f.path);
+    for (int i = 0; i < 10'000; ++i)
+        s.put({{std::to_string(i), today() + 1h}}, existing::keep, nullptr);
+    while (s.unanswered() != 0) {
+        pollfd watched{s.fd(), POLLIN, 0};
+        REQUIRE_EQ(poll(&watched, 1, 10'000), 1);
+        const std::size_t before = s.unanswered(), n = s.run();
+        CHECK_LE(n, 1'000U);
+        CHECK_EQ(s.unanswered(), before - n);
+    }
+}
+
 Test(durable_sqlite, a_file_of_something_else_is_refused_and_left_as_it_is) {
     const file f;
     std::ofstream(f.path) << std::string(5'000, 'x');
