@@ -36,7 +36,7 @@ test: configure ## build and run the test suite
 exhaustive: configure ## visit every state of small wheels: half an hour, and gigabytes
 	@meson test -C $(BUILD) --verbose --num-processes 1 --suite long $(ARGS)
 
-fuzz: ## fuzz the wheel and the clock beside their models, for TIME seconds
+fuzz: ## fuzz the wheel and the clock beside their models, and what Redis answers, for TIME seconds
 	@scripts/fuzz --time "$(TIME)" $(ARGS)
 
 durable-faults: configure ## kill processes with durable timers, cut their power, their links; TIME seconds each

@@ -491,9 +491,7 @@ void engine::forget(shard& s, const std::string& id) {
 
 void engine::near_timer::on_alarm() { home.home.on_alarm(*this); }
 
-void engine::on_alarm(near_timer& t) {
-    t.at == phase::held ? on_held(t) : ask_for(t);
-}
+void engine::on_alarm(near_timer& t) { t.at == phase::held ? on_held(t) : ask_for(t); }
 
 // Delivers it if it is due. If its lease is over, another owner may have it by now: it is claimed
 // anew.

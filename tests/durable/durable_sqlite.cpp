@@ -146,6 +146,23 @@ Test(durable_sqlite, a_newer_file_is_refused_and_an_older_one_is_made_newer) {
     CHECK(list(s, which::dead).empty());
 }
 
+// Somebody has written into it by hand.
+Test(durable_sqlite, times_that_cannot_be_are_read_as_the_first_or_the_last_that_can) {
+    const file f;
+    { const sqlite_store s(f.path); }
+    run_sql(f.path, "insert into timer(id, due, body, every) values"
+                    "(x'61', 9223372036854775807, x'', 9223372036854775807),"
+                    "(x'62', -9223372036854775808, x'', -5)");
+    sqlite_store s(f.path);
+    CHECK(find(s, "a")->due == latest_due);
+    CHECK(find(s, "a")->every == latest_due - earliest_due);
+    CHECK(find(s, "b")->due == earliest_due);
+    CHECK(find(s, "b")->every == 0ms);
+    CHECK(claim(s, "b").what == claimed::kind::granted);
+    CHECK(end(s, {{"b", 1}}).was_current);
+    CHECK(cancel(s, "a") == cancel_result::cancelled);
+}
+
 Test(durable_sqlite, a_file_that_is_open_is_refused_to_a_second) {
     const file f;
     const sqlite_store s(f.path);

@@ -164,8 +164,8 @@ private:
         const std::string* id = nullptr;  // of the table
         time_point due;                   // when it is to be asked for, or delivered
         phase at = phase::waiting;
-        bool first = false;  // nothing was delivered of it since its end, if any
-        delivery held{};     // what was claimed,
+        bool first = false;         // nothing was delivered of it since its end, if any
+        delivery held{};            // what was claimed,
         time_point leased_until{};  // and until when nobody else can claim it
         timer alarm{call<&near_timer::alarm, &near_timer::on_alarm>};
     };
