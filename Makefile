@@ -44,9 +44,12 @@ exhaustive: configure ## visit every state of small wheels: half an hour, and gi
 fuzz: ## fuzz the wheel and the clock beside their models for TIME seconds, and each parser a sixth of it
 	@scripts/fuzz --time "$(TIME)" $(ARGS)
 
-durable-faults: configure ## kill processes with durable timers, cut their power, their links; TIME seconds each
+durable-faults: configure ## kill and stop processes with durable timers, cut their power, their links; TIME seconds each
 	@ninja -C $(BUILD) durable-faults
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)"
+	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --stops
+	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
+		--clocks $(abspath $(BUILD))/tests/libset_clock.so
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
 		--power-cuts $(abspath $(BUILD))/tests/libwhat_was_synced.so
 	@for harm in kills stops cuts server-kills power-cuts failovers; do \

@@ -1,10 +1,11 @@
-// What an order service knows of its orders: a file that lines are added to. It is the truth; the
-// timers only say when to look.
+// What an order service knows of its orders: a file that lines are added to, by one process or by
+// several that share it. It is the truth; the timers only say when to look.
 #pragma once
 
 #include <fcntl.h>
+#include <unistd.h>
 
-#include <fstream>
+#include <cstdint>
 #include <map>
 #include <sstream>
 #include <string>
@@ -25,12 +26,23 @@ struct order {
 
 class order_book {
 public:
-    // Reads what there is, and goes on from there. A last line that was not finished is no line.
+    // Reads what there is, and goes on from there. Lines are added whole.
     explicit order_book(const std::string& file)
-        : file_(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {
+        : file_(::open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {
         if (file_.get() < 0) fail(file);
-        std::ifstream lines(file);
-        for (std::string line; std::getline(lines, line) && !lines.eof();) read(line);
+        read();
+    }
+
+    // Reads what has been added since, by whomever.
+    void read() {
+        char part[65'536];
+        for (ssize_t n = 0; (n = pread(file_.get(), part, sizeof part, at_)) > 0; at_ += n)
+            unread_.append(part, static_cast<std::size_t>(n));
+        std::size_t begin = 0;
+        for (std::size_t end = 0; (end = unread_.find('\n', begin)) != unread_.npos;
+             begin = end + 1)
+            enter(unread_.substr(begin, end - begin));
+        unread_.erase(0, begin);
     }
 
     // [truth]
@@ -43,15 +55,12 @@ public:
 
     // An order is placed: its timer is about to be put.
     void place(const std::string& id, tvec::durable::time_point due) {
-        orders_[id] = {order_state::placed, due};
-        ++placed_;
         write(fmt::format("placed {} {}\n", id, due.time_since_epoch().count()));
     }
     // Its timer was stored.
     void accept(const std::string& id) {
         const auto o = orders_.find(id);
         if (o == orders_.end() || o->second.state != order_state::placed) return;
-        o->second.state = order_state::waiting;
         write(fmt::format("waiting {}\n", id));
     }
 
@@ -63,38 +72,50 @@ public:
     bool balances() const { return placed_ == paid_ + closed_ + orders_.size(); }
 
 private:
+    // Whoever's line stands first has decided.
     bool decide(const std::string& id, order_state to) {
-        if (orders_.erase(id) == 0) return false;
-        const bool is_paid = to == order_state::paid;
-        ++(is_paid ? paid_ : closed_);
-        write(fmt::format("{} {}\n", is_paid ? "paid" : "closed", id));
-        return true;
+        read();
+        if (!orders_.contains(id)) return false;
+        const std::uint64_t mine = ++decisions_;
+        decided_by_me_ = 0;
+        write(fmt::format("{} {} {} {}\n", to == order_state::paid ? "paid" : "closed", id,
+                          getpid(), mine));
+        return decided_by_me_ == mine;
     }
 
     void write(const std::string& line) {
         const auto n = ::write(file_.get(), line.data(), line.size());
         if (n != static_cast<ssize_t>(line.size())) fail("writing the orders");
+        read();
     }
 
-    void read(const std::string& line) {
+    void enter(const std::string& line) {
         std::istringstream words(line);
         std::string what, id;
-        std::int64_t due = 0;
-        words >> what >> id >> due;
+        std::int64_t number = 0;
+        words >> what >> id >> number;
+        const auto o = orders_.find(id);
         if (what == "placed") {
             orders_[id] = {order_state::placed,
-                           tvec::durable::time_point(tvec::durable::duration(due))};
+                           tvec::durable::time_point(tvec::durable::duration(number))};
             ++placed_;
+        } else if (o == orders_.end()) {
+            return;
         } else if (what == "waiting") {
-            if (const auto o = orders_.find(id); o != orders_.end())
-                o->second.state = order_state::waiting;
+            o->second.state = order_state::waiting;
         } else {
-            orders_.erase(id);
             ++(what == "paid" ? paid_ : closed_);
+            orders_.erase(o);
+            std::uint64_t decision = 0;
+            words >> decision;
+            if (number == getpid()) decided_by_me_ = decision;
         }
     }
 
     descriptor file_;
+    off_t at_ = 0;        // read so far,
+    std::string unread_;  // but for this, the beginning of a line
+    std::uint64_t decisions_ = 0, decided_by_me_ = 0;
     std::map<std::string, order> orders_;
     std::uint64_t placed_ = 0, paid_ = 0, closed_ = 0;
 };

@@ -1,6 +1,7 @@
 // An order service: orders are placed, and paid in time or closed. Kill it and start it again: no
-// order is forgotten, which it shows by its books. Each order has a durable timer; the handler may
-// be called twice, so the book of orders decides what is still to be done.
+// order is forgotten, which it shows by its books. On a Redis server several share them. Each order
+// has a durable timer; the handler may be called twice, so the book of orders decides what is still
+// to be done.
 #include <random>
 
 #include <fmt/format.h>
@@ -57,6 +58,7 @@ private:
     options limits() {
         options o;
         o.claim_lease = 5s;
+        o.shard_lease = 3s;  // the others are late by as much when one is killed
         o.on_exception = [this](std::exception_ptr e) { broken_ = e; };
         return o;
     }
@@ -73,7 +75,7 @@ private:
 
     // [place]
     void place() {
-        const std::string id = fmt::format("{}-{}", first_, ++placed_);
+        const std::string id = fmt::format("{:08x}-{}", name_, ++placed_);
         const time_point due = timers_.now() + duration(settings_.pay_ms);
         book_.place(id, due);
         put(id, due);
@@ -105,11 +107,12 @@ private:
 
     std::string somebody() {
         const auto ago = random_() % std::min<std::uint64_t>(placed_, 50);
-        const std::string id = fmt::format("{}-{}", first_, placed_ - ago);
+        const std::string id = fmt::format("{:08x}-{}", name_, placed_ - ago);
         return book_.open().contains(id) ? id : book_.open().begin()->first;
     }
 
     void on_report() {
+        book_.read();  // what others have closed
         fmt::print("{:>8} placed {:>8} paid {:>8} closed {:>6} open, late {}\n", book_.placed(),
                    book_.paid(), book_.closed(), book_.open().size(),
                    example::spread(timers_.late()));
@@ -151,8 +154,9 @@ private:
     timers<> timers_;
     tvec::timer beat_{tvec::call<&service::beat_, &service::on_beat>};
     tvec::timer report_{tvec::call<&service::report_, &service::on_report>};
-    std::mt19937_64 random_{std::random_device{}()};
-    std::uint64_t first_ = book_.placed(), placed_ = 0, early_ = 0, refused_ = 0;
+    const unsigned name_ = std::random_device{}();  // in the ids of its orders
+    std::mt19937_64 random_{name_};
+    std::uint64_t placed_ = 0, early_ = 0, refused_ = 0;
     bool is_placing_ = false;
 };
 
@@ -160,8 +164,8 @@ settings parse(int argc, char** argv) {
     settings s;
     example::command_line line{
         "Takes orders, which are paid in time or closed by a durable timer. Ends after --seconds, "
-        "or on SIGINT;\nkill it and start it again with the same files. Exits non-zero if the "
-        "books do not balance.",
+        "or on SIGINT;\nkill it and start it again with the same files. On a Redis server several "
+        "may run at a time. Exits\nnon-zero if the books do not balance.",
         "orders"};
     line.add_text("--store", s.store, example::store_help);
     line.require("--store");

@@ -255,36 +255,31 @@ void engine::share(std::size_t processes) {
             own(*s);
         }
     }
-    const bool is_seeking = to_try_ > 0;
     to_try_ = shards_.size();
     // Begins anywhere, lest all processes ask for the same.
     try_next_ = static_cast<std::size_t>(store_.now().time_since_epoch().count());
-    if (!is_seeking) seek();
+    seek();
 }
 
-// Asks for one shard after the other, until we have our share or all were tried.
+// Asks for as many shards as are missing at once; instead of one that is another's, for the next.
 void engine::seek() {
-    for (; to_try_ > 0; --to_try_) {
+    for (; !stopping_ && to_try_ > 0 && owned() + sought_ < fair_; --to_try_) {
         shard& s = *shards_[try_next_++ % shards_.size()];
-        if (s.mine != 0) continue;
-        if (stopping_ || owned() >= fair_)
-            to_try_ = 1;  // the last
-        else
-            return own(s);
+        if (s.mine == 0) own(s);
     }
 }
 
 void engine::own(shard& s) {
     const bool is_sought = s.mine == 0;
+    sought_ += is_sought;
     store_.own(s.number, options_.shard_lease,
                guarded([this, &s, is_sought](standing how, epoch e) {
+                   sought_ -= is_sought;
                    if (how == standing::done)
                        on_owned(s, e);
                    else if (!store_.traits().shared)
                        arm(beat_, options_.retry);
-                   if (!is_sought || to_try_ == 0) return;
-                   --to_try_;
-                   seek();
+                   if (is_sought) seek();
                }));
 }
 
@@ -496,13 +491,18 @@ void engine::forget(shard& s, const std::string& id) {
 
 void engine::near_timer::on_alarm() { home.home.on_alarm(*this); }
 
-void engine::on_alarm(near_timer& t) {
-    if (t.at != phase::held) return ask_for(t);
-    if (t.due > store_.now()) return set_alarm(t);  // the clock was set back
+void engine::on_alarm(near_timer& t) { t.at == phase::held ? on_held(t) : ask_for(t); }
+
+// Delivers it if it is due. If its lease is over, another owner may have it by now: it is claimed
+// anew.
+void engine::on_held(near_timer& t) {
+    const reading now = store_.now();
+    if (t.due > now) return set_alarm(t);
+    if (store_.traits().shared && now >= t.leased_until) return ask_for(t);
     deliver(t);
 }
 
-// For it to be claimed: at its deadline, or because the lease of its delivery is over.
+// For it to be claimed: at its deadline, or because the lease of its claim is over.
 void engine::ask_for(near_timer& t) {
     set_phase(t, phase::asked);
     t.home.to_claim.push_back(*t.id);
@@ -520,20 +520,21 @@ bool engine::claim(shard& s) {
         if (const auto t = s.near.find(id); t != s.near.end())
             set_phase(t->second, phase::claiming);
     store_.claim(s.number, s.mine, {options_.claim_lease, options_.attempts}, ids,
-                 guarded([this, &s, ids, term = s.term](standing how, std::vector<claimed> got) {
-                     if (term == s.term) on_claims(s, ids, how, std::move(got));
+                 guarded([this, &s, ids, term = s.term, asked = now()](standing how,
+                                                                       std::vector<claimed> got) {
+                     if (term == s.term) on_claims(s, ids, asked, how, std::move(got));
                  }));
     return true;
 }
 
-void engine::on_claims(shard& s, const std::vector<std::string>& ids, standing how,
-                       std::vector<claimed> got) {
+void engine::on_claims(shard& s, const std::vector<std::string>& ids, time_point asked,
+                       standing how, std::vector<claimed> got) {
     if (how == standing::fenced) return fence(s);
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const auto t = s.near.find(ids[i]);
         if (t == s.near.end()) continue;
         if (how == standing::done) {
-            on_claimed(t->second, got[i]);
+            on_claimed(t->second, got[i], asked);
         } else {
             set_phase(t->second, phase::waiting);
             arm(t->second.alarm, options_.retry);
@@ -541,8 +542,8 @@ void engine::on_claims(shard& s, const std::vector<std::string>& ids, standing h
     }
 }
 
-void engine::on_claimed(near_timer& t, claimed& c) {
-    if (c.what == claimed::kind::granted) return on_granted(t, c.timer);
+void engine::on_claimed(near_timer& t, claimed& c, time_point asked) {
+    if (c.what == claimed::kind::granted) return on_granted(t, c.timer, asked);
     count_.too_early += c.what == claimed::kind::early;
     count_.died += c.what == claimed::kind::dead;
     const std::string id = *t.id;
@@ -551,13 +552,14 @@ void engine::on_claimed(near_timer& t, claimed& c) {
     if (c.what == claimed::kind::early) on_known(s, id, c.timer.due);
 }
 
-void engine::on_granted(near_timer& t, stored_timer& granted) {
+// The store has counted the lease from then, when it was asked for, or from later.
+void engine::on_granted(near_timer& t, stored_timer& granted, time_point asked) {
     set_phase(t, phase::held);
     t.due = granted.due;
+    t.leased_until = std::max(asked, t.due) + options_.claim_lease;
     t.first = granted.attempt == granted.ended + 1;
     t.held = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
-    if (t.due > store_.now()) return set_alarm(t);
-    deliver(t);
+    on_held(t);
 }
 
 void engine::deliver(near_timer& t) {

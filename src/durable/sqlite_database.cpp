@@ -96,12 +96,17 @@ connection open(const std::string& path, const char* synchronous) try {
     throw std::system_error(e.code(), "sqlite_store: " + path + ": " + e.why);
 }
 
+// Of a file that somebody else has written into: at least what can be computed with.
+time_point time_of(std::int64_t ms) {
+    return std::clamp(time_point(duration(ms)), earliest_due, latest_due);
+}
+
 stored_timer timer_of(const statement& s) {
     stored_timer t;
     t.id = s.bytes(0);
-    t.due = time_point(duration(s.integer(1)));
+    t.due = time_of(s.integer(1));
     t.body = s.bytes(2);
-    t.every = duration(s.integer(3));
+    t.every = std::clamp(duration(s.integer(3)), duration::zero(), latest_due - earliest_due);
     t.attempt = static_cast<std::uint32_t>(s.integer(4));
     t.ended = static_cast<std::uint32_t>(s.integer(5));
     return t;
@@ -158,7 +163,7 @@ sqlite_database::sqlite_database(const std::string& path, const char* synchronou
       remove_(prepared("delete from timer where id = ? returning attempt <> ended")),
       remove_dead_(prepared("delete from dead where id = ?")),
       finish_(prepared("delete from timer where id = ? and attempt = ? and ended < attempt"
-                       " and every = 0")),
+                       " and every <= 0")),
       postpone_(prepared("update timer set due = ?2, ended = attempt where id = ?1"
                          " and attempt = ?3 and ended < attempt")),
       find_(prepared("select id, due, body, every, attempt, ended from timer where id = ?")),
@@ -245,7 +250,7 @@ std::vector<place> sqlite_database::take(const place& after, time_point until, s
     std::vector<place> got;
     const auto most = static_cast<std::int64_t>(limit);
     for (bool is = take_.first(after.due, after.id, until, most); is; is = take_.next())
-        got.push_back({time_point(duration(take_.integer(0))), take_.bytes(1)});
+        got.push_back({detail::time_of(take_.integer(0)), take_.bytes(1)});
     return got;
 }
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -52,6 +53,9 @@ template <class Work, class... Answer> struct typed_job final : job {
 
 using jobs = std::vector<std::unique_ptr<job>>;
 
+// So many answers are given in one turn of the loop, so that what is due meanwhile is not late.
+constexpr std::size_t in_a_turn = 1'000;
+
 // A thread that takes no signals: they are for the program.
 template <class F> std::thread thread_without_signals(F f) {
     sigset_t all, before;
@@ -90,10 +94,17 @@ public:
         if (is_first) some_.notify_one();
     }
 
-    // What is finished, and how.
-    std::vector<std::pair<outcome, jobs>> take() {
-        const std::lock_guard lock(mutex_);
-        return std::exchange(finished_, {});
+    // What was finished first and is not answered, and how; nothing if that is all.
+    std::pair<outcome, std::unique_ptr<job>> take() {
+        if (next_ == answering_.second.size()) {
+            next_ = 0;
+            answering_.second.clear();
+            const std::lock_guard lock(mutex_);
+            if (finished_.empty()) return {};
+            answering_ = std::move(finished_.front());
+            finished_.pop_front();
+        }
+        return {answering_.first, std::move(answering_.second[next_++])};
     }
 
     std::string last_failure() const {
@@ -147,10 +158,12 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable some_;
     jobs asked_;
-    std::vector<std::pair<outcome, jobs>> finished_;
+    std::deque<std::pair<outcome, jobs>> finished_;
     std::string failure_;
     bool is_over_ = false;
     std::atomic<std::uint64_t> groups_ = 0;
+    std::pair<outcome, jobs> answering_;  // by the loop's thread,
+    std::size_t next_ = 0;                // of them
     std::thread thread_;
 };
 
@@ -166,15 +179,14 @@ reading sqlite_store::now() const { return wall_clock(); }
 
 std::size_t sqlite_store::run() {
     bell_.acknowledge();
-    std::size_t called = 0;
-    for (auto& [how, group] : writer_->take())
-        for (auto& j : group) {
-            --unanswered_;
-            ++called;
-            j->answer(how);
-            j.reset();
-        }
-    return called;
+    for (std::size_t called = 0; called < in_a_turn; ++called) {
+        const auto [how, j] = writer_->take();
+        if (!j) return called;
+        --unanswered_;
+        j->answer(how);
+    }
+    bell_();  // there may be more
+    return in_a_turn;
 }
 
 template <class... Answer, class Work>

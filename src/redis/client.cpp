@@ -244,7 +244,7 @@ void client::on_version(const redisReply& r) {
 
 void client::on_opened(const redisReply& r) {
     fields f(r);
-    learn(f.number());
+    learn(f.microseconds());
     const long long shards = f.number();
     if (!f.is_whole() || shards < 1 || shards >= 10'000 || (shards_ != 0 && shards != shards_))
         return on_lost({std::make_error_code(std::errc::not_supported),

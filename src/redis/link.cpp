@@ -15,9 +15,9 @@ namespace tvec::durable::redis {
 
 namespace {
 
-// What is read in one turn of the loop.
-constexpr std::size_t part_size = 65'536;
-constexpr int parts = 16;
+// What is read in one turn of the loop: at most some thousands of answers, so that what is due
+// meanwhile is not late.
+constexpr std::size_t part_size = 16'384;
 
 address address_of_file(const std::string& path) {
     sockaddr_un name{};
@@ -146,33 +146,28 @@ void link::say_opened() {
 
 void link::receive() {
     char part[part_size];
-    for (int i = 0; i < parts && !is_closed(); ++i) {
-        const ssize_t n = recv(fd_, part, sizeof part, 0);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-        if (n < 0) return lose(errno);
-        if (n == 0) return lose(std::errc::connection_reset, "the connection was closed");
-        if (!decode({part, static_cast<std::size_t>(n)})) return;
-        if (static_cast<std::size_t>(n) < sizeof part) return;
-    }
+    const ssize_t n = recv(fd_, part, sizeof part, 0);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (n < 0) return lose(errno);
+    if (n == 0) return lose(std::errc::connection_reset, "the connection was closed");
+    decode({part, static_cast<std::size_t>(n)});
 }
 
-bool link::decode(std::string_view bytes) {
+void link::decode(std::string_view bytes) {
     if (tls_) {
         plain_.clear();
         const bool is_right = tls_->receive(bytes, plain_);
         if (!is_right) {
             flush();  // an alert that says why
             if (!is_closed()) lose(std::errc::protocol_error, tls_->failure());
-            return false;
+            return;
         }
         if (!is_open_ && tls_->is_established()) say_opened();
         bytes = plain_;
     }
-    if (is_closed()) return false;
+    if (is_closed()) return;
     redisReaderFeed(reader_.get(), bytes.data(), bytes.size());
     show_replies();
-    return !is_closed();
 }
 
 void link::show_replies() {

@@ -87,7 +87,7 @@ private:
     void on_connected();
     void say_opened();
     void receive();
-    bool decode(std::string_view bytes);
+    void decode(std::string_view bytes);
     void show_replies();
     bool refill();
 

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <bitset>
-#include <charconv>
 #include <exception>
 #include <iterator>
 #include <span>
 #include <utility>
 
+#include "answers.hpp"
 #include "client.hpp"
 
 namespace tvec::durable {
 
-using redis::command, redis::fate, redis::fields;
+using redis::command, redis::fate, redis::fields, redis::rest;
 
 namespace {
 
@@ -32,7 +32,6 @@ constexpr std::string_view dead_names[] = {"dead", "dead:job", "dead:begun", "de
 constexpr std::span<const std::string_view> of_the_dead = dead_names;
 
 long long ms(time_point t) { return t.time_since_epoch().count(); }
-time_point time_of(long long ms) { return time_point(duration(ms)); }
 
 // An answer that comes in parts, each from a shard or of a slice.
 template <class Item> struct gathering {
@@ -76,52 +75,6 @@ template <class Result> struct item_call {
     }
 };
 
-stored_timer shown(fields& f) {
-    stored_timer t;
-    t.id = f.text();
-    t.due = time_of(f.number());
-    t.every = duration(f.number());
-    t.attempt = static_cast<std::uint32_t>(f.number());
-    t.ended = static_cast<std::uint32_t>(f.number());
-    t.body = f.text();
-    return t;
-}
-
-end_reply end_of(fields& f) {
-    end_reply e;
-    e.was_current = f.number() == 1;
-    if (const long long next = f.number(); next != 0) e.next = time_of(next);
-    return e;
-}
-
-place place_of(fields& f) {
-    place p;
-    p.id = f.text();
-    p.due = time_of(f.number());
-    return p;
-}
-
-// Of what is not granted, functions.lua has 0 attempts, and why in place of the next.
-claimed claim_of(fields& f) {
-    using enum claimed::kind;
-    claimed c;
-    c.timer.attempt = static_cast<std::uint32_t>(f.number());
-    c.timer.ended = static_cast<std::uint32_t>(f.number());
-    c.timer.due = time_of(f.number());
-    c.timer.every = duration(f.number());
-    c.timer.body = f.text();
-    const auto why = c.timer.ended;
-    c.what = c.timer.attempt != 0 ? granted : why == 1 ? early : why == 2 ? dead : gone;
-    return c;
-}
-
-// All that is left of an answer.
-template <class Parse> auto rest(fields& f, Parse parse) {
-    std::vector<decltype(parse(f))> items;
-    while (!f.at_end()) items.push_back(parse(f));
-    return items;
-}
-
 // How the answer to a batch is read, and what stands in its place if there is none.
 struct put_kind {
     using result = put_result;
@@ -136,13 +89,13 @@ struct put_kind {
 struct end_kind {
     using result = end_reply;
     static void begin(redis::client&, fields&) {}
-    static result read(fields& f) { return end_of(f); }
+    static result read(fields& f) { return redis::end_of(f); }
     static result none(fate) { return {}; }
 };
 struct claim_kind {
     using result = claimed;
-    static void begin(redis::client& c, fields& f) { c.learn(f.number()); }
-    static result read(fields& f) { return claim_of(f); }
+    static void begin(redis::client& c, fields& f) { c.learn(f.microseconds()); }
+    static result read(fields& f) { return redis::claim_of(f); }
     static result none(fate) { return {}; }
 };
 
@@ -215,7 +168,7 @@ struct redis_store::inner {
     template <class Item, class Parse>
     redis::client::answer timed_reader_of(gathered<Item> all, Parse parse) {
         return reader_of(std::move(all), [this, parse](fields& f) {
-            client.learn(f.number());
+            client.learn(f.microseconds());
             return parse(f);
         });
     }
@@ -379,12 +332,8 @@ unsigned redis_store::shard_of(std::string_view id) const noexcept {
 
 void redis_store::listen(store_listener listener) {
     const auto on_hint = [this, hint = std::move(listener.hint)](std::string_view text) {
-        long long due = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), due);
-        const auto digits = static_cast<std::size_t>(end - text.data());
-        if (!hint || error != std::errc{} || digits + 1 >= text.size()) return;
-        const std::string id(text.substr(digits + 1));
-        hint(shard_of(id), id, time_of(due));
+        const auto put = redis::hint_of(text);
+        if (put && hint) hint(shard_of(put->id), put->id, put->due);
     };
     client_->listen(on_hint, std::move(listener.reconnected));
 }
@@ -447,7 +396,7 @@ void redis_store::find(std::string id, completion<standing, std::optional<stored
     command c = inner_->function(shard, "find", alive);
     inner_->ask(shard, c.add(id), inner_->reader_of(one, [](fields& f) {
         std::vector<std::optional<stored_timer>> found;
-        if (!f.at_end()) found.emplace_back(shown(f));
+        if (!f.at_end()) found.emplace_back(redis::timer_of(f));
         return found;
     }));
 }
@@ -465,7 +414,8 @@ void redis_store::list(which set, place after, std::size_t limit,
     for (unsigned shard = 0; shard < traits().shards; ++shard) {
         command c = inner_->function(shard, "list", set == which::waiting ? alive : of_the_dead);
         c.add(ms(after.due)).add(after.id).add(limit);
-        inner_->ask(shard, c, inner_->reader_of(all, [](fields& f) { return rest(f, shown); }));
+        inner_->ask(shard, c,
+                    inner_->reader_of(all, [](fields& f) { return rest(f, redis::timer_of); }));
     }
 }
 
@@ -536,7 +486,7 @@ void redis_store::take(unsigned shard, epoch mine, place after, time_point until
     c.add(mine).add(ms(after.due)).add(after.id).add(ms(until)).add(limit);
     inner_->ask(shard, c, inner_->timed_reader_of(all, [](fields& f) {
         fields places = f.list();
-        return rest(places, place_of);
+        return rest(places, redis::place_of);
     }));
 }
 

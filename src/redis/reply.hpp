@@ -4,11 +4,12 @@
 
 #include <hiredis/hiredis.h>
 
+#include <charconv>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace tvec::durable::redis {
 
@@ -32,15 +33,11 @@ public:
     bool is_whole() const noexcept { return is_whole_; }
     std::size_t size() const noexcept { return is_whole_ ? all_.elements : 0; }
 
-    /// An integer, or a text that is one.
-    long long number() {
-        const redisReply* r = element();
-        if (r == nullptr) return 0;
-        if (r->type == REDIS_REPLY_INTEGER) return r->integer;
-        if (r->type == REDIS_REPLY_STRING) return parsed(text_of(*r));
-        is_whole_ = false;
-        return 0;
-    }
+    /// A whole number from 0 to 10^15, exclusive, or a text that is one: a count, an attempt, or
+    /// milliseconds since 1970, from which nothing that is computed with them overflows.
+    long long number() { return number_below(1'000'000'000'000'000); }
+    /// A time in microseconds since 1970.
+    long long microseconds() { return number_below(1'000'000'000'000'000'000); }
     /// A text; "" for nothing.
     std::string text() {
         const redisReply* r = element();
@@ -48,6 +45,8 @@ public:
         is_whole_ = is_whole_ && r->type == REDIS_REPLY_STRING;
         return std::string(text_of(*r));
     }
+    /// To be called by who reads: what was read last is not as it should be.
+    void reject() noexcept { is_whole_ = false; }
     /// A list within the list.
     fields list() {
         static const redisReply nothing{};
@@ -63,14 +62,22 @@ private:
         is_whole_ = false;
         return nullptr;
     }
-    // What a sorted set keeps are floating point numbers: "1e+15" is one.
-    long long parsed(std::string_view digits) {
-        char* end = nullptr;
-        const double d = std::strtod(digits.data(), &end);
-        const bool is_number = !digits.empty() && end == digits.data() + digits.size();
-        if (is_number && d > -1e15 && d < 1e15) return static_cast<long long>(d);
-        is_whole_ = false;
-        return 0;
+    long long number_below(long long limit) {
+        const redisReply* r = element();
+        if (r == nullptr) return 0;
+        const bool is_text = r->type == REDIS_REPLY_STRING;
+        const long long n = is_text                          ? parsed(text_of(*r))
+                            : r->type == REDIS_REPLY_INTEGER ? r->integer
+                                                             : -1;
+        is_whole_ = n >= 0 && n < limit;
+        return is_whole_ ? n : 0;
+    }
+    // Deadlines are scores of sorted sets, which are shown as texts. -1 if it is no number.
+    static long long parsed(std::string_view digits) {
+        long long n = 0;
+        const char* const end = digits.data() + digits.size();
+        const auto [rest, error] = std::from_chars(digits.data(), end, n);
+        return error == std::errc{} && rest == end ? n : -1;
     }
 
     const redisReply& all_;

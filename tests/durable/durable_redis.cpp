@@ -1,5 +1,7 @@
 // The store in a Redis server: it answers as the one in memory does, is shared, and says what is
 // wrong with a server.
+#include <poll.h>
+
 #include <chrono>
 #include <string>
 #include <system_error>
@@ -37,6 +39,10 @@ auto take_of(store& s, unsigned shard, epoch e, const place& after, time_point u
              std::size_t limit) {
     return answer_to<standing, std::vector<place>>(
         s, [&](auto then) { s.take(shard, e, after, until, limit, then); });
+}
+int functions_called(const redis_server& server) {
+    const std::string all = server.say({"INFO", "commandstats"});
+    return std::stoi(all.substr(all.find("cmdstat_fcall:calls=") + 20));
 }
 std::size_t join(store& s) {
     return std::get<1>(answer_to<standing, std::size_t>(s, [&](auto then) { s.join(10s, then); }));
@@ -137,20 +143,32 @@ Test(durable_redis, the_owner_is_told_what_others_put_before_the_end_of_what_he_
 Test(durable_redis, the_puts_of_a_turn_are_one_command_of_each_shard) {
     const redis_server server;
     redis_store s(at(server));
-    const auto calls = [&] {
-        const std::string all = server.say({"INFO", "commandstats"});
-        const auto at = all.find("cmdstat_fcall:calls=");
-        return std::stoi(all.substr(at + 20));
-    };
-    const int before = calls();
+    const int before = functions_called(server);
     int stored = 0;
     for (int i = 0; i < 900; ++i)
         s.put({{std::to_string(i), today() + 1h}}, existing::keep,
               [&](const auto& r) { stored += r.front() == put_result::stored; });
     while (s.unanswered() != 0) s.run();
     CHECK_EQ(stored, 900);
-    CHECK_EQ(calls() - before, 3);
+    CHECK_EQ(functions_called(server) - before, 3);
     CHECK_EQ(count(s).waiting, 900U);
+}
+
+Test(durable_redis, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    const epoch e = own(s, 0);
+    const int before = functions_called(server);
+    for (int i = 0; i < 4'000; ++i) s.claim(0, e, {}, {std::to_string(i)}, nullptr);
+    s.run();
+    while (functions_called(server) < before + 8) continue;  // whose answers are there now
+    std::size_t turns = 0;
+    for (; s.unanswered() != 0; ++turns) {
+        pollfd watched{s.fd(), POLLIN, 0};
+        REQUIRE_EQ(poll(&watched, 1, 10'000), 1);
+        CHECK_LE(s.run(), 1'500U);
+    }
+    CHECK(turns >= 4);
 }
 
 // Puts, ends and claims go in commands of their own, and may overtake each other.

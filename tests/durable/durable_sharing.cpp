@@ -102,6 +102,75 @@ Test(durable_sharing, an_owner_whose_lease_is_over_is_fenced_off) {
     CHECK_EQ(one.timers.count().leases_lost, 1U);
 }
 
+namespace {
+
+// One of two claims a timer ahead of its deadline, and is then stopped for that long.
+struct stopped_while_it_holds_a_claim {
+    memory_database all{1, support::durable_now};
+    std::unique_ptr<durable_process> one, two;
+
+    explicit stopped_while_it_holds_a_claim(std::chrono::milliseconds stopped, bool is_shared) {
+        options o;
+        o.claim_lease = 5s;
+        one = std::make_unique<durable_process>(all, "one", o, 20ms);
+        one->settle();
+        one->put({"a", in(1s)});
+        one->pass(990ms);
+        CHECK_EQ(one->timers.now_near().being_delivered, 1U);
+        CHECK(one->got.empty());
+        if (is_shared) {
+            two = std::make_unique<durable_process>(all, "two", o, 20ms);
+            two->pass(stopped);
+        } else {
+            tvec::manual_clock::advance(stopped);
+        }
+        one->pass(20s);
+    }
+};
+
+}  // namespace
+
+Test(durable_sharing, a_claim_whose_lease_is_over_is_not_delivered_and_another_owner_has_it_once) {
+    const stopped_while_it_holds_a_claim w(20s, true);
+    CHECK(w.one->got.empty());
+    REQUIRE_EQ(w.two->got.size(), 1U);
+    CHECK_EQ(w.two->got[0].which.attempt, 2U);
+    CHECK_EQ(w.all.count().waiting, 0U);
+}
+
+Test(durable_sharing, a_claim_whose_lease_is_over_is_claimed_anew_by_who_still_owns_the_shard) {
+    const stopped_while_it_holds_a_claim w(7s, false);
+    REQUIRE_EQ(w.one->got.size(), 1U);
+    CHECK_EQ(w.one->got[0].which.attempt, 2U);
+    CHECK_EQ(w.one->timers.count().stale, 0U);
+}
+
+Test(durable_sharing, a_claim_that_is_late_within_its_lease_is_delivered) {
+    const stopped_while_it_holds_a_claim w(4s, false);
+    REQUIRE_EQ(w.one->got.size(), 1U);
+    CHECK_EQ(w.one->got[0].which.attempt, 1U);
+}
+
+Test(durable_sharing, any_number_of_shards_is_asked_for_and_taken_side_by_side) {
+    for (const unsigned shards : {1U, 64U}) {
+        memory_database all(shards, support::durable_now);
+        durable_process one(all);
+        for (int i = 0; i < 4; ++i) one.turn();  // it joins, owns, takes, and has the answers
+        CHECK(one.timers.ready());
+        CHECK_EQ(one.timers.now_near().shards, shards);
+    }
+}
+
+Test(durable_sharing, who_finds_shards_of_another_asks_for_the_rest_of_them) {
+    memory_database all(8, support::durable_now);
+    for (unsigned shard = 0; shard < 4; ++shard) all.own("gone", shard, 60s);
+    durable_process one(all);
+    one.settle();
+    CHECK_EQ(one.timers.now_near().shards, 4U);
+    one.pass(70s);
+    CHECK_EQ(one.timers.now_near().shards, 8U);
+}
+
 Test(durable_sharing, nothing_is_taken_or_claimed_with_an_epoch_that_is_over) {
     memory_database all(1, support::durable_now);
     all.put({"a", in(0ms)}, existing::keep, "one");

@@ -109,6 +109,20 @@ Test(durable_sqlite, what_is_asked_together_is_written_together) {
     CHECK(s.groups() - before < 2'000);
 }
 
+Test(durable_sqlite, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
+    const file f;
+    sqlite_store s(f.path);
+    for (int i = 0; i < 10'000; ++i)
+        s.put({{std::to_string(i), today() + 1h}}, existing::keep, nullptr);
+    while (s.unanswered() != 0) {
+        pollfd watched{s.fd(), POLLIN, 0};
+        REQUIRE_EQ(poll(&watched, 1, 10'000), 1);
+        const std::size_t before = s.unanswered(), n = s.run();
+        CHECK_LE(n, 1'000U);
+        CHECK_EQ(s.unanswered(), before - n);
+    }
+}
+
 Test(durable_sqlite, a_file_of_something_else_is_refused_and_left_as_it_is) {
     const file f;
     std::ofstream(f.path) << std::string(5'000, 'x');
@@ -130,6 +144,23 @@ Test(durable_sqlite, a_newer_file_is_refused_and_an_older_one_is_made_newer) {
     sqlite_store s(f.path);
     CHECK(find(s, "a").has_value());
     CHECK(list(s, which::dead).empty());
+}
+
+// Somebody has written into it by hand.
+Test(durable_sqlite, times_that_cannot_be_are_read_as_the_first_or_the_last_that_can) {
+    const file f;
+    { const sqlite_store s(f.path); }
+    run_sql(f.path, "insert into timer(id, due, body, every) values"
+                    "(x'61', 9223372036854775807, x'', 9223372036854775807),"
+                    "(x'62', -9223372036854775808, x'', -5)");
+    sqlite_store s(f.path);
+    CHECK(find(s, "a")->due == latest_due);
+    CHECK(find(s, "a")->every == latest_due - earliest_due);
+    CHECK(find(s, "b")->due == earliest_due);
+    CHECK(find(s, "b")->every == 0ms);
+    CHECK(claim(s, "b").what == claimed::kind::granted);
+    CHECK(end(s, {{"b", 1}}).was_current);
+    CHECK(cancel(s, "a") == cancel_result::cancelled);
 }
 
 Test(durable_sqlite, a_file_that_is_open_is_refused_to_a_second) {

@@ -4,6 +4,7 @@
 // books of all that was asked and answered. What is asked:
 //   - nothing is delivered before its deadline, or for one that it never had;
 //   - nothing after a confirmed cancel, and no (id, attempt) twice;
+//   - nothing with an attempt that is over because another was given out meanwhile;
 //   - what was answered `stored` is delivered in its last form, or cancelled, or still there: in
 //     the end, when nothing breaks any more, stored = delivered + cancelled + dead.
 // First every order of the first TVEC_DEPTH steps of small programs; then TVEC_STEPS random ones of
@@ -352,6 +353,10 @@ private:
         // What was being delivered when it was replaced, or died, is over and may still come.
         expect(!a.cancelled || d.which.attempt <= a.is_over, d.which.id,
                " came after it was cancelled");
+        const auto there = all_.find(d.which.id);
+        const bool is_last = !there || there->attempt == d.which.attempt;
+        expect(is_last || d.which.attempt <= a.is_over || shape_.sets_clock, d.which.id,
+               " came as ", d.which.attempt, " when another attempt had been given out");
         a.delivered.insert(form);
         const std::uint64_t what = healing_ ? 0 : choose_.below(3);
         if (what == 0) return p.timers.done(d.which);

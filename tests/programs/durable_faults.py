@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Kills a process with durable timers, and cuts its power, and audits its books.
+"""Kills a process with durable timers, cuts its power, stops it or sets its clock, and audits its books.
 
 Runs to_be_killed again and again on one file, and ends it with SIGKILL after a random time. With
 --power-cuts what was not synced is forgotten as well: of each block that was written since the last
-sync of its file the disk may have the old or the new. Then one process more finishes what is left. The
-books: everything stored was delivered or cancelled; nothing came early, nothing after a confirmed cancel,
-no (id, attempt) twice.
+sync of its file the disk may have the old or the new. With --stops one process is not killed, but stopped
+for longer than the leases of its claims, again and again; with --clocks its wall clock is set, by up to two
+seconds either way. Then one process more finishes what is left. The books: everything stored was
+delivered or cancelled; nothing came early, nothing after a confirmed cancel, no (id, attempt) twice.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import os
 import pathlib
 import random
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -30,6 +32,7 @@ class Books:
         self.stored, self.cancelled, self.asked_to_cancel = set(), {}, set()
         self.gone = set()
         self.delivered = collections.defaultdict(list)
+        self.set_before = -1  # the line after which the clock was set: what was on its way is not early
         for number, line in enumerate(log.read_text().splitlines()):
             self.enter(number, line.split())
 
@@ -43,7 +46,10 @@ class Books:
                 self.cancelled.setdefault(who, number)
             case ["B" | "U", who]:
                 self.gone.add(who)
+            case ["T"]:
+                self.set_before = number + 1
             case ["F", who, attempt, due, now]:
+                now = due if number == self.set_before else now
                 self.delivered[who].append((number, int(attempt), int(due), int(now)))
 
     def faults(self):
@@ -82,14 +88,66 @@ def cut_power(folder):
         live.write_bytes(b"".join(blocks))
 
 
-def run_and_kill(program, folder, run, seconds, environment):
-    process = subprocess.Popen([program, folder / "timers.db", folder / "log", str(run)],
-                               env=environment)
-    time.sleep(seconds)
-    if process.poll() is not None:
-        sys.exit(f"durable_faults: the process ended by itself: {process.returncode}")
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+class Harm:
+    """A process on a file, and what is done to it."""
+
+    def __init__(self, options, folder):
+        self.options, self.folder, self.runs = options, folder, 0
+        self.environment = dict(os.environ)
+        self.environment.setdefault("TSAN_OPTIONS", "halt_on_error=1")  # so that a race is seen, too
+        shim = options.power_cuts or options.clocks
+        if shim:
+            self.environment["LD_PRELOAD"] = shim
+        self.environment["TVEC_CLOCK"] = str(folder / "clock")
+        self.set_clock(0)
+
+    def set_clock(self, ms):
+        with open(self.folder / "clock", "r+b" if (self.folder / "clock").exists() else "wb") as f:
+            f.write(struct.pack("=q", ms))
+
+    def start(self, *words):
+        self.runs += 1
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", self.options.program, self.folder / "timers.db",
+             self.folder / "log", str(self.runs), *words], env=self.environment)
+
+    def kill(self):
+        if self.process.poll() is not None:
+            sys.exit(f"durable_faults: the process ended by itself: {self.process.returncode}")
+        self.process.kill()
+        self.process.wait()
+
+    def do(self):
+        """One round."""
+        if self.options.stops or self.options.clocks:
+            time.sleep(random.uniform(0.1, 0.5))
+            self.process.send_signal(signal.SIGSTOP)
+            self.stop() if self.options.stops else self.change_clock()
+            self.process.send_signal(signal.SIGCONT)
+            return
+        time.sleep(random.uniform(0.05, 0.7))
+        self.kill()
+        if self.options.power_cuts:
+            cut_power(self.folder)
+        self.start()
+
+    def stop(self):
+        time.sleep(random.uniform(0.5, 1.2))
+
+    def change_clock(self):
+        self.set_clock(random.randint(-2000, 2000))
+        with open(self.folder / "log", "a") as log:
+            log.write("T\n")
+
+    def finish(self):
+        self.kill()
+        self.set_clock(2000)  # so that nothing is due much later
+        self.start("--finish")
+        try:
+            if self.process.wait(timeout=60) != 0:
+                sys.exit("durable_faults: the last process failed")
+        except subprocess.TimeoutExpired:
+            sys.exit("durable_faults: what is left does not come")
 
 
 def main():
@@ -97,26 +155,25 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="to_be_killed")
     parser.add_argument("--power-cuts", metavar="SHIM", help="what_was_synced, to be preloaded")
-    parser.add_argument("--rounds", type=int, default=8, help="how often it is killed (8)")
+    parser.add_argument("--stops", action="store_true", help="it is stopped, and goes on")
+    parser.add_argument("--clocks", metavar="SHIM", help="set_clock, to be preloaded")
+    parser.add_argument("--rounds", type=int, default=8, help="how often (8)")
     parser.add_argument("--time", type=float, help="seconds, instead of a number of rounds")
     options = parser.parse_args()
-    environment = dict(os.environ)
-    environment.setdefault("TSAN_OPTIONS", "halt_on_error=1")  # so that a race is seen, too
-    if options.power_cuts:
-        environment["LD_PRELOAD"] = options.power_cuts
+    harm = ("power cuts" if options.power_cuts else "stops" if options.stops else
+            "clocks set" if options.clocks else "kills")
 
     with tempfile.TemporaryDirectory(prefix="tvec-durable-") as name:
-        folder, run, begun = pathlib.Path(name), 0, time.monotonic()
-        while run < options.rounds if options.time is None else time.monotonic() < begun + options.time:
-            run += 1
-            run_and_kill(options.program, folder, run, random.uniform(0.05, 0.7), environment)
-            if options.power_cuts:
-                cut_power(folder)
-        subprocess.run([options.program, folder / "timers.db", folder / "log", "0", "--finish"],
-                       env=environment, check=True, timeout=60)
+        folder, rounds, begun = pathlib.Path(name), 0, time.monotonic()
+        process = Harm(options, folder)
+        process.start()
+        while rounds < options.rounds if options.time is None else time.monotonic() < begun + options.time:
+            rounds += 1
+            process.do()
+        process.finish()
         books = Books(folder / "log")
     faults = list(books.faults())
-    print(f"{run} {'power cuts' if options.power_cuts else 'kills'}: {books.summary()}")
+    print(f"{rounds} {harm}: {books.summary()}", flush=True)
     for fault in faults[:10]:
         print(f"  {fault}")
     if not books.delivered or not books.cancelled:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Asks tvec-timers for all that it can do, and for what it cannot.
 
-usage: durable_tool.py TVEC_TIMERS
+usage: durable_tool.py TVEC_TIMERS PAGE
 """
 
 import pathlib
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -13,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-TOOL = sys.argv[1]
+TOOL, PAGE = sys.argv[1:3]
 
 
 class Tool(unittest.TestCase):
@@ -29,6 +30,14 @@ class Tool(unittest.TestCase):
         if status != 0 and not done.stdout:
             self.assertRegex(done.stderr, r"\Atvec-timers: [^\n]+\n\Z")
         return done.stdout
+
+    def test_its_page_names_what_it_can_do_and_nothing_else(self):
+        said = subprocess.run([TOOL, "--help"], capture_output=True, text=True, timeout=30).stdout
+        page = pathlib.Path(PAGE).read_text().replace("\\-", "-")
+        options = set(re.findall(r"--[a-z-]+", said))
+        self.assertEqual(options, set(re.findall(r"--[a-z-]+", page)))
+        for command in ["list", "dead", "get", "put", "cancel", "back", "stats"]:
+            self.assertRegex(page, rf"(?m)^\.B[RI]* {command}\b")
 
     def test_what_is_put_is_listed_and_shown(self):
         self.assertEqual(self.run_tool("put", "b", "--due-ms", 4102444800000, "--body", "text\n"), "stored\n")

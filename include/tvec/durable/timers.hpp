@@ -36,7 +36,9 @@ namespace tvec::durable {
 /// or it is cancelled, or it has had all its attempts and is listed among the dead. Not before its
 /// deadline, by the clock of the store. Not once a cancel was answered `cancelled`. A delivery may
 /// come twice: if its lease ran out, or the process or the link broke before its end was stored.
-/// `(id, attempt)` then differs. How safe `stored` is, the store says.
+/// `(id, attempt)` then differs. What was claimed and not delivered within its lease, because the
+/// loop stood still, is claimed anew where others may have it by now. How safe `stored` is, the
+/// store says.
 ///
 /// **Ending.** Each delivery ends by `done` or `again`, during the handler or any time later; if
 /// neither comes within the lease of the claim, it comes once more. The end of an attempt that is

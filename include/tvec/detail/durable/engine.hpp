@@ -164,8 +164,9 @@ private:
         const std::string* id = nullptr;  // of the table
         time_point due;                   // when it is to be asked for, or delivered
         phase at = phase::waiting;
-        bool first = false;  // nothing was delivered of it since its end, if any
-        delivery held{};     // what was claimed
+        bool first = false;         // nothing was delivered of it since its end, if any
+        delivery held{};            // what was claimed,
+        time_point leased_until{};  // and until when nobody else can claim it
         timer alarm{call<&near_timer::alarm, &near_timer::on_alarm>};
     };
     struct own_ending {
@@ -235,12 +236,13 @@ private:
 
     // delivery
     void on_alarm(near_timer& t);
+    void on_held(near_timer& t);
     void ask_for(near_timer& t);
     bool claim(shard& s);
-    void on_claims(shard& s, const std::vector<std::string>& ids, standing how,
+    void on_claims(shard& s, const std::vector<std::string>& ids, time_point asked, standing how,
                    std::vector<claimed> got);
-    void on_claimed(near_timer& t, claimed& c);
-    void on_granted(near_timer& t, stored_timer& granted);
+    void on_claimed(near_timer& t, claimed& c, time_point asked);
+    void on_granted(near_timer& t, stored_timer& granted, time_point asked);
     void deliver(near_timer& t);
 
     // ends
@@ -262,6 +264,7 @@ private:
     timer beat_{call<&engine::beat_, &engine::join>};
     std::size_t fair_ = 1;                               // how many shards are our share
     std::size_t to_try_ = 0, try_next_ = 0;              // of the shards that may be free
+    std::size_t sought_ = 0;                             // of them, asked for just now
     std::optional<std::chrono::microseconds> offset_{};  // of the store's clock to the wheel's
     std::size_t asked_ = 0;
     std::size_t own_asked_ = 0;  // ends, and shards to be given back

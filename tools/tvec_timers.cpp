@@ -9,9 +9,9 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "../support/command_line.hpp"
-#include "../support/program.hpp"
-#include "open_store.hpp"
+#include "../examples/durable/open_store.hpp"
+#include "../examples/support/command_line.hpp"
+#include "../examples/support/program.hpp"
 
 namespace {
 

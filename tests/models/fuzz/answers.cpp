@@ -1,0 +1,191 @@
+// Fuzzing what is made of a Redis server's answers: any tree of replies, read as each kind of
+// answer. What is read as whole is what was said, by a second reader, and can be computed with; and
+// nothing is read that is not there.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "answers.hpp"
+#include "server_clock.hpp"
+#include "server_facts.hpp"
+#include "support/divergence.hpp"
+
+namespace {
+
+using namespace tvec::durable;
+using redis::fields;
+using support::expect;
+
+// What the bytes say; missing ones are 0.
+class input {
+public:
+    input(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
+    bool at_end() const { return left_ == 0; }
+    std::uint8_t byte() {
+        if (left_ == 0) return 0;
+        --left_;
+        return *data_++;
+    }
+    std::string bytes(std::size_t n) {
+        std::string s;
+        for (n = std::min(n, left_); n > 0; --n) s += static_cast<char>(byte());
+        return s;
+    }
+    long long integer() {
+        std::uint64_t n = 0;
+        for (int i = byte() % 9; i > 0; --i) n = n << 8 | byte();
+        return static_cast<long long>(byte() % 4 == 0 ? ~n : n);
+    }
+
+private:
+    const std::uint8_t* data_;
+    std::size_t left_;
+};
+
+// Replies as hiredis makes them.
+class tree {
+public:
+    explicit tree(input& in) : root_(grown(in, 0)) {}
+    const redisReply& root() const { return *root_; }
+
+private:
+    const redisReply* grown(input& in, int depth) {
+        redisReply& r = replies_.emplace_back();
+        switch (const int kind = in.byte() % 8; kind) {
+        case 0:
+        case 1:
+            r.type = REDIS_REPLY_INTEGER;
+            r.integer = in.integer();
+            break;
+        case 2:
+            say(r, REDIS_REPLY_STRING, std::to_string(in.integer()));
+            break;
+        case 3:
+            r.type = REDIS_REPLY_NIL;
+            break;
+        case 4:
+        case 5:
+            say(r, kind == 4 ? REDIS_REPLY_STRING : REDIS_REPLY_ERROR, in.bytes(in.byte() % 32));
+            break;
+        case 6:
+            say(r, REDIS_REPLY_STATUS, "OK");
+            break;
+        default:
+            branch(r, in, depth);
+        }
+        return &r;
+    }
+    void say(redisReply& r, int type, std::string words) {
+        r.type = type;
+        r.str = texts_.emplace_back(std::move(words)).data();
+        r.len = texts_.back().size();
+    }
+    void branch(redisReply& r, input& in, int depth) {
+        auto& all = lists_.emplace_back();
+        for (std::size_t n = depth < 3 ? in.byte() % 24 : 0; n > 0 && !in.at_end(); --n)
+            all.push_back(const_cast<redisReply*>(grown(in, depth + 1)));
+        r.type = REDIS_REPLY_ARRAY;
+        r.elements = all.size();
+        r.element = all.empty() ? nullptr : all.data();
+    }
+
+    std::deque<redisReply> replies_;
+    std::deque<std::string> texts_;
+    std::deque<std::vector<redisReply*>> lists_;
+    const redisReply* const root_;  // made of them
+};
+
+// The second reader: -1 if it is no number.
+long double number_in(const redisReply& r) {
+    if (r.type == REDIS_REPLY_INTEGER) return static_cast<long double>(r.integer);
+    const std::string text(redis::text_of(r));
+    const bool is_number = r.type == REDIS_REPLY_STRING && !text.empty() && text.size() < 40 &&
+                           text.find_first_not_of("0123456789") == text.npos;
+    return is_number ? std::strtold(text.c_str(), nullptr) : -1;
+}
+
+// Whether it is of that kind: n a number, a an attempt, t a text or nothing.
+bool fits(const redisReply& r, char kind) {
+    if (kind == 't') return r.type == REDIS_REPLY_STRING || r.type == REDIS_REPLY_NIL;
+    const long double n = number_in(r);
+    return n >= 0 && n < (kind == 'n' ? 1e15L : 4'294'967'296.0L);
+}
+
+// Whether an answer is such items, one after the other, and nothing else.
+bool fits(const redisReply& r, std::string_view kinds) {
+    if (r.type != REDIS_REPLY_ARRAY || r.elements % kinds.size() != 0) return false;
+    for (std::size_t i = 0; i < r.elements; ++i)
+        if (!fits(*r.element[i], kinds[i % kinds.size()])) return false;
+    return true;
+}
+
+// It can be computed with, as the engine does.
+void look_at(time_point due) {
+    const auto ahead = due - duration(200) - reading(std::chrono::microseconds(1));
+    expect(due >= earliest_due && ahead < std::chrono::hours(24 * 365 * 40'000), "a deadline at ",
+           due.time_since_epoch().count());
+}
+void look_at(const stored_timer& t) {
+    look_at(t.due);
+    expect(t.every >= duration::zero(), "a period of ", t.every.count());
+}
+void look_at(const end_reply& e) {
+    if (e.next) look_at(*e.next);
+}
+void look_at(const place& p) { look_at(p.due); }
+void look_at(const claimed& c) { look_at(c.timer); }
+
+template <class Parse> void read(const redisReply& r, const char* kinds, Parse parse) {
+    fields f(r);
+    const auto items = redis::rest(f, parse);
+    expect(f.is_whole() == fits(r, kinds), kinds, " is", f.is_whole() ? "" : " not", " whole");
+    expect(items.size() <= r.elements + 1, kinds, ": ", items.size(), " of ", r.elements);
+    for (const auto& item : items) look_at(item);
+}
+
+void read_a_clock(const redisReply& r) {
+    fields f(r);
+    const long long us = f.microseconds();
+    redis::server_clock clock;
+    const redis::server_clock::local then{};
+    clock.learn(reading(std::chrono::microseconds(us)), then, then + std::chrono::seconds(1));
+    expect(clock.at(then + std::chrono::hours(1)) >= reading{}, "a clock at ", us);
+    const fields within = f.list();
+    expect(!within.is_whole() || f.is_whole(), "a part is whole, and the rest is not");
+}
+
+void read_text(const std::string& text) {
+    if (const auto hint = redis::hint_of(text)) {
+        look_at(hint->due);
+        expect(!hint->id.empty() && hint->due <= latest_due, "a hint of ", text);
+    }
+    const bool is_said =
+        text.find("role:master") != text.npos && text.find("aof_enabled:1") != text.npos;
+    expect(!redis::judge(text, text).refusal.empty() || is_said, "accepted: ", text);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) try {
+    input in(data, size);
+    const tree t(in);
+    read(t.root(), "tnnaat", redis::timer_of);
+    read(t.root(), "nn", redis::end_of);
+    read(t.root(), "tn", redis::place_of);
+    read(t.root(), "aannt", redis::claim_of);
+    read_a_clock(t.root());
+    read_text(std::string(reinterpret_cast<const char*>(data), size));
+    return 0;
+} catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    std::abort();
+}
