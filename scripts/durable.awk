@@ -28,6 +28,13 @@ function both(row, figure, unit,   c, s) {
 }
 function is_in(row) { return (row, store, side) in seen }
 
+# Those of a store beside one another.
+function line_up(   i, k, parts, of_it) {
+    for (i = 1; i <= stores; ++i) {
+        parts = split(sides[store_named[i]], of_it, ",")
+        for (k = 2; k <= parts; ++k) { store_of[++n] = store_named[i]; side_of[n] = of_it[k] }
+    }
+}
 function choose(i) { store = store_of[i]; side = side_of[i] }
 function name() { return side == "tvec" ? "**tvec**" : side }
 
@@ -55,7 +62,7 @@ function print_lateness(   i) {
 }
 
 # store, side; p50, p99, client, server, puts one by one and many
-function print_points(   i, by) {
+function print_points(   i, by, line) {
     for (i = 1; i <= n; ++i) {
         choose(i)
         if (!is_in("lateness")) continue
@@ -70,12 +77,14 @@ BEGIN { FS = "," }
 /^#/ { about = substr($0, 3); next }
 $1 == "row" || NF < 6 { next }
 {
-    if (!(($2, $3) in known)) { known[$2, $3]; ++n; store_of[n] = $2; side_of[n] = $3 }
+    if (!($2 in known)) { known[$2]; store_named[++stores] = $2 }
+    if (!(($2, $3) in known)) { known[$2, $3]; sides[$2] = sides[$2] "," $3 }
     seen[$1, $2, $3]
     key = $1 SUBSEP $2 SUBSEP $3 SUBSEP $4
     values[key, ++times[key]] = $6
 }
 END {
+    line_up()
     if (plot) { print_points(); exit }
     print "Measured on: " about "."
     print ""
