@@ -20,7 +20,7 @@ export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full \
-	bench-drivers bench-programs bench-durable bench-durable-redis integrations soak install uninstall deb dist docs check format \
+	bench-drivers bench-programs bench-durable integrations soak install uninstall deb dist docs check format \
 	hooks bootstrap configure clean
 
 help: ## list the targets
@@ -72,11 +72,8 @@ bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: hours
 bench-drivers: ## measure how late each driver wakes its loop, and what that costs; 2 minutes
 	@scripts/bench --drivers $(ARGS)
 
-bench-durable: ## measure durable timers beside a table that is written and polled by hand; 2 minutes
+bench-durable: ## durable timers on SQLite and Redis beside polling, there and in PostgreSQL, and BullMQ; 8 minutes
 	@scripts/bench --durable $(ARGS)
-
-bench-durable-redis: ## the same in a Redis server beside a polled sorted set, each write synced; 2 minutes
-	@scripts/bench --durable-redis always $(ARGS)
 
 bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
 	@scripts/bench --programs $(ARGS)

@@ -1,19 +1,16 @@
-// Durable timers on an SQLite file, beside what people write instead: a table with an index, one
-// transaction for each put or for a batch, polled for what is due. All of it syncs before it says
-// that something is stored. Rows: puts (stored per second), lateness (at a rate), recovery (until
-// the near window is in the wheel, and bytes per timer), idle (share of a core with nothing due).
-#include <poll.h>
-#include <sqlite3.h>
-
+// Durable timers, beside what people write instead, on each store that is there. Prints CSV, a line
+// for each figure. Rows: puts (stored per second), drain (due at once: ended per second), lateness
+// (at a rate), many (bytes per timer, and what waiting for the next one costs), open (until what
+// `many` has stored is in the wheel, as far as it is due soon).
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <functional>
+#include <future>
 #include <memory>
 #include <optional>
-#include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -21,305 +18,427 @@
 #include "../examples/support/command_line.hpp"
 #include "../examples/support/figures.hpp"
 #include "../examples/support/program.hpp"
-#include "durable_load.hpp"
-#include "tvec/durable/sqlite_store.hpp"
+#include "durable/load.hpp"
+#include "durable/sqlite_file.hpp"
+#ifdef EXAMPLE_HAS_REDIS
+#include "durable/redis_server.hpp"
+#endif
+#ifdef BENCH_POSTGRES
+#include "durable/postgres_server.hpp"
+#endif
 
 namespace {
 
 using namespace std::chrono_literals;
-using namespace tvec::durable;
 using namespace bench;
 
-struct settings : bench::load {
+struct settings {
     std::string folder;
-    std::vector<std::string> rows{"puts", "lateness", "recovery", "idle"};
-    std::uint64_t puts = 200'000, stored = 1'000'000;
-    unsigned poll_ms = 100, repetitions = 3, days = 365;
-    bool at_once = false;
+    std::vector<std::string> stores{"sqlite"}, sides{"tvec", "hand"},
+        rows{"puts", "drain", "lateness", "many", "open"};
+    std::uint64_t puts = 100'000, under_way = 20'000, batch = 1'000, drained = 50'000,
+                  stored = 100'000;
+    unsigned rate = 10'000, seconds = 3, days = 365, repetitions = 3;
+    std::vector<unsigned> poll_ms{100, 1};
+    bool in_order = false, keep = false;
 };
 
-// A file of its own, gone when this is.
-class file {
+// --- what is printed ----------------------------------------------------------------------------
+
+void print_head() { fmt::print("row,store,side,figure,unit,value\n"); }
+
+// The lines of one row, on one store, of tvec or of what is written by hand.
+class lines {
 public:
-    explicit file(const settings& s)
-        : path_(s.folder + "/bench-durable-" + std::to_string(getpid()) + ".db") {
-        remove();
-    }
-    ~file() { remove(); }
-    file(const file&) = delete;
-    file& operator=(const file&) = delete;
-    const std::string& path() const { return path_; }
-    std::uintmax_t size() const { return std::filesystem::file_size(path_); }
-
-private:
-    void remove() {
-        for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + end);
-    }
-    std::string path_;
-};
-
-class on_file {
-public:
-    on_file(const std::string& path, on_tvec::handler h) : store_(path), t_(store_, std::move(h)) {}
-    on_tvec* operator->() { return &t_; }
-
-private:
-    sqlite_store store_;
-    on_tvec t_;
-};
-
-// --- what people write --------------------------------------------------------------------------
-
-class table {
-public:
-    explicit table(const std::string& path) {
-        if (sqlite3_open(path.c_str(), &db_) != SQLITE_OK) fail();
-        run("pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -65536;"
-            "create table timer(id text primary key, due int not null, body blob) without rowid;"
-            "create index by_due on timer(due)");
-        insert_ = prepared("insert into timer values(?, ?, ?) on conflict do nothing");
-        due_ = prepared("select id, due, body from timer where due <= ? order by due");
-        remove_ = prepared("delete from timer where id = ?");
-    }
-    ~table() {
-        for (sqlite3_stmt* s : {insert_, due_, remove_}) sqlite3_finalize(s);
-        sqlite3_close(db_);
-    }
-    table(const table&) = delete;
-    table& operator=(const table&) = delete;
-
-    void run(const char* sql) {
-        if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail();
-    }
-    void insert(const std::string& id, time_point due) {
-        bind(insert_, id);
-        sqlite3_bind_int64(insert_, 2, due.time_since_epoch().count());
-        sqlite3_bind_blob(insert_, 3, body.data(), static_cast<int>(body.size()), SQLITE_STATIC);
-        step(insert_);
-    }
-    // Handles what is due, and removes it, in one transaction.
-    template <class F> void poll(F handle) {
-        std::vector<std::string> ids;
-        sqlite3_bind_int64(due_, 1, today().time_since_epoch().count());
-        while (sqlite3_step(due_) == SQLITE_ROW) {
-            const auto* const id = reinterpret_cast<const char*>(sqlite3_column_text(due_, 0));
-            ids.emplace_back(id, static_cast<std::size_t>(sqlite3_column_bytes(due_, 0)));
-            handle(time_point(duration(sqlite3_column_int64(due_, 1))));
-        }
-        sqlite3_reset(due_);
-        if (ids.empty()) return;
-        run("begin");
-        for (const std::string& id : ids) {
-            bind(remove_, id);
-            step(remove_);
-        }
-        run("commit");
+    lines(const char* row, const backend& on, std::string side)
+        : begin_(fmt::format("{},{},{}", row, on.name(), side)) {}
+    void print(const std::string& figure, const char* unit, double value) const {
+        fmt::print("{},{},{},{:.6g}\n", begin_, figure, unit, value);
+        example::flush_output();
     }
 
 private:
-    [[noreturn]] void fail() { throw std::runtime_error(sqlite3_errmsg(db_)); }
-    sqlite3_stmt* prepared(const char* sql) {
-        sqlite3_stmt* s = nullptr;
-        if (sqlite3_prepare_v2(db_, sql, -1, &s, nullptr) != SQLITE_OK) fail();
-        return s;
+    std::string begin_;
+};
+
+// What has passed since it was made: time, and of the processors, here and in the server.
+class stretch {
+public:
+    explicit stretch(backend& on) : on_(on) {}
+    double seconds() const { return seconds_of(steady::now() - begun_); }
+    double client() const { return example::cpu_seconds(RUSAGE_SELF) - client_; }
+    double server() const { return on_.server_cpu() - server_; }
+
+    void print_rate(const lines& to, const std::string& figure, std::uint64_t n) const {
+        const auto count = static_cast<double>(n);
+        to.print(figure, "1/s", count / seconds());
+        to.print(figure + " client", "us", client() / count * 1e6);
+        to.print(figure + " server", "us", server() / count * 1e6);
     }
-    static void bind(sqlite3_stmt* s, const std::string& id) {
-        sqlite3_bind_text(s, 1, id.data(), static_cast<int>(id.size()), SQLITE_STATIC);
-    }
-    void step(sqlite3_stmt* s) {
-        if (sqlite3_step(s) != SQLITE_DONE) fail();
-        sqlite3_reset(s);
+    void print_share(const lines& to) const {
+        const double all = seconds();
+        to.print("client", "% of a core", client() / all * 100);
+        to.print("server", "% of a core", server() / all * 100);
     }
 
-    sqlite3* db_ = nullptr;
-    sqlite3_stmt *insert_ = nullptr, *due_ = nullptr, *remove_ = nullptr;
+private:
+    backend& on_;
+    double server_ = on_.server_cpu(), client_ = example::cpu_seconds(RUSAGE_SELF);
+    steady::time_point begun_ = steady::now();
+};
+
+// What is asked for too long has been lost.
+class patience {
+public:
+    explicit patience(std::chrono::seconds limit) : end_(steady::now() + limit) {}
+    void check() const {
+        if (steady::now() > end_) throw std::runtime_error("not all timers have come");
+    }
+
+private:
+    steady::time_point end_;
 };
 
 // --- puts ---------------------------------------------------------------------------------------
 
-double puts_of_tvec(const settings& s, bool in_order) {
-    const file f(s);
-    on_file t(f.path(), [](const delivery&) {});
-    const time_point begin = today() + 1h;
-    return per_second(s.puts, [&] {
-        t->put(s.puts, 50'000, [&](std::uint64_t n) {
-            return record{id_of(n, in_order), begin + duration(n / 50), body};
-        });
-    });
-}
-
-double puts_of_table(const settings& s, std::uint64_t n, std::uint64_t batch, bool in_order) {
-    const file f(s);
-    table t(f.path());
-    const time_point begin = today() + 1h;
-    return per_second(n, [&] {
-        for (std::uint64_t i = 0; i < n; i += batch) {
-            t.run("begin");
-            for (std::uint64_t k = i; k < std::min(n, i + batch); ++k)
-                t.insert(id_of(k, in_order), begin + duration(k / 50));
-            t.run("commit");
-        }
-    });
-}
-
-void measure_puts(const settings& s) {
-    for (const bool in_order : {true, false}) {
-        const char* const ids = in_order ? "in order" : "random";
-        const double tvec = puts_of_tvec(s, in_order);
-        const double batched = puts_of_table(s, s.puts, 1'000, in_order);
-        const double one = puts_of_table(s, 500, 1, in_order);
-        fmt::print("puts, ids {:<9} tvec {:>7.0f}/s; table, batches of 1000 {:>7.0f}/s; one by "
-                   "one {:>5.0f}/s: {:.2f} x, {:.0f} x\n",
-                   ids, tvec, batched, one, tvec / batched, tvec / one);
+// Due from in an hour on, fifty in each millisecond.
+class puts_to_come {
+public:
+    explicit puts_to_come(bool in_order) : in_order_(in_order) {}
+    std::vector<item> next(std::uint64_t n) {
+        std::vector<item> all;
+        for (; n > 0; --n, ++made_)
+            all.push_back({id_of(made_, in_order_), begin_ + duration(made_ / 50)});
+        return all;
     }
+
+private:
+    bool in_order_;
+    time_point begin_ = today() + 1h;
+    std::uint64_t made_ = 0;
+};
+
+// `put` is given as many at a time, and `wait` is called at the end.
+template <class Put, class Wait>
+void measure_together(const settings& s, backend& b, const lines& l, bool in_order, Put put,
+                      Wait wait) {
+    puts_to_come come(in_order);
+    const stretch took(b);
+    for (std::uint64_t n = 0; n < s.puts; n += s.batch)
+        put(come.next(std::min(s.batch, s.puts - n)));
+    wait();
+    took.print_rate(l, in_order ? "together" : "together random", s.puts);
+}
+
+// One, and the next when that is stored, for a second.
+template <class Put> void measure_one_by_one(backend& b, const lines& l, Put put) {
+    puts_to_come come(false);
+    const stretch took(b);
+    std::uint64_t n = 0;
+    for (; took.seconds() < 1; ++n) put(come.next(1));
+    took.print_rate(l, "one by one", n);
+}
+
+void measure_puts_of_tvec(const settings& s, backend& b) {
+    const lines l("puts", b, "tvec");
+    for (const bool in_order : {true, false}) {
+        b.clear();
+        on_tvec t(b.open(), [](time_point) {});
+        const auto put = [&](const std::vector<item>& items) {
+            t.wait_for_puts(s.under_way - s.batch);
+            t.put(items);
+        };
+        measure_together(s, b, l, in_order, put, [&] { t.wait_for_puts(); });
+        t.leave();
+    }
+    b.clear();
+    on_tvec t(b.open(), [](time_point) {});
+    measure_one_by_one(b, l, [&](const std::vector<item>& items) {
+        t.put(items);
+        t.wait_for_puts();
+    });
+    t.leave();
+}
+
+void measure_puts_by_hand(const settings& s, backend& b) {
+    const lines l("puts", b, "by hand");
+    for (const bool in_order : {true, false}) {
+        b.clear();
+        const auto c = b.connect();
+        measure_together(
+            s, b, l, in_order, [&](const auto& items) { c->put(items); }, [] {});
+    }
+    b.clear();
+    const auto c = b.connect();
+    measure_one_by_one(b, l, [&](const auto& items) { c->put(items); });
+}
+
+void measure_bare_puts(const settings& s, backend& b) {
+    b.clear();
+    const auto c = b.connect_bare();
+    if (c == nullptr) return;
+    measure_together(
+        s, b, lines("puts", b, "ZADD alone"), false, [&](const auto& items) { c->put(items); },
+        [] {});
+}
+
+// --- drain --------------------------------------------------------------------------------------
+
+// Measured from when the first can be claimed until the last has ended.
+void measure_drain_of_tvec(const settings& s, backend& b) {
+    b.clear();
+    on_tvec t(b.open(), [](time_point) {});
+    t.wait_for_window();
+    const time_point due = t.all().now() + 3s;
+    for (std::uint64_t n = 0; n < s.drained; ++n) {
+        t.wait_for_puts(s.under_way - 1);
+        t.put({id_of(n, false), due});
+    }
+    t.wait_for_puts();
+    if (t.all().now() > due - t.traits().claim_ahead)
+        throw std::runtime_error("storing them took too long: less of them, by --drained");
+    while (t.all().now() < due - t.traits().claim_ahead) t.turn(1);
+    const stretch took(b);
+    for (const patience p(60s); t.all().count().ended < s.drained; p.check()) t.turn();
+    took.print_rate(lines("drain", b, "tvec"), "ended", s.drained);
+    t.leave();
+}
+
+void measure_drain_by_hand(const settings& s, backend& b) {
+    b.clear();
+    const auto c = b.connect();
+    std::vector<item> all;
+    for (std::uint64_t n = 0; n < s.drained; ++n) all.push_back({id_of(n, false), today()});
+    c->put(all);
+    std::uint64_t came = 0;
+    const stretch took(b);
+    for (const patience p(60s); came < s.drained; p.check()) c->poll([&](time_point) { ++came; });
+    took.print_rate(lines("drain", b, "by hand"), "ended", s.drained);
 }
 
 // --- lateness -----------------------------------------------------------------------------------
 
-tvec::lateness_histogram lateness_of_tvec(const settings& s) {
-    const file f(s);
-    tvec::lateness_histogram late;
-    on_file t(f.path(),
-              [&](const delivery& d) { late.record(std::chrono::system_clock::now() - d.due); });
-    const double before = example::cpu_seconds(RUSAGE_SELF);
-    const auto begun = steady::now();
-    arrivals a(s);
-    while (!a.over() || late.count() < a.sent()) {
-        a.run([&](std::string id, time_point due) { t->put({std::move(id), due, body}); });
-        t->turn(2);
+class lateness {
+public:
+    lateness(const settings& s, backend& b, const std::string& side)
+        : limit_(std::chrono::seconds(s.seconds) + 60s), took_(b), lines_("lateness", b, side) {}
+
+    void record(time_point due) { late_.record(std::chrono::system_clock::now() - due); }
+    bool have_come(std::uint64_t n) const {
+        limit_.check();
+        return late_.count() >= n;
     }
-    print_lateness("tvec", late, cpu_share(before, begun));
-    return late;
+    void print() const {
+        took_.print_share(lines_);
+        lines_.print("p50", "ms", seconds_of(late_.quantile(0.5)) * 1e3);
+        lines_.print("p99", "ms", seconds_of(late_.quantile(0.99)) * 1e3);
+        lines_.print("max", "ms", seconds_of(late_.max()) * 1e3);
+        lines_.print("early", "timers", static_cast<double>(late_.early()));
+    }
+
+private:
+    tvec::lateness_histogram late_;
+    patience limit_;
+    stretch took_;
+    lines lines_;
+};
+
+void measure_lateness_of_tvec(const settings& s, backend& b) {
+    b.clear();
+    std::optional<lateness> late;
+    on_tvec t(b.open(), [&](time_point due) { late->record(due); });
+    t.wait_for_window();
+    late.emplace(s, b, "tvec");
+    arrivals a(s.rate, s.seconds);
+    while (!a.over() || !late->have_come(a.sent())) {
+        t.put(a.more());
+        t.turn(2);
+    }
+    late->print();
+    t.leave();
 }
 
-tvec::lateness_histogram lateness_of_polling(const settings& s) {
-    const file f(s);
-    tvec::lateness_histogram late;
-    table t(f.path());
-    const double before = example::cpu_seconds(RUSAGE_SELF);
-    const auto begun = steady::now();
-    auto next_poll = begun;
-    arrivals a(s);
-    while (!a.over() || late.count() < a.sent()) {
-        t.run("begin");
-        a.run([&](const std::string& id, time_point due) { t.insert(id, due); });
-        t.run("commit");
-        if (steady::now() >= next_poll) {
-            next_poll += std::chrono::milliseconds(s.poll_ms);
-            t.poll([&](time_point due) { late.record(std::chrono::system_clock::now() - due); });
+// Puts what comes every two milliseconds. Returns how many.
+std::uint64_t put_by_hand(const settings& s, by_hand& c) {
+    arrivals a(s.rate, s.seconds);
+    for (; !a.over(); std::this_thread::sleep_for(2ms))
+        if (const auto come = a.more(); !come.empty()) c.put(come);
+    return a.sent();
+}
+
+// One thread puts, another one polls.
+void measure_lateness_of_polling(const settings& s, backend& b, unsigned poll_ms) {
+    b.clear();
+    const auto putting = b.connect(), polling = b.connect();
+    lateness late(s, b, fmt::format("polled every {} ms", poll_ms));
+    auto sent = std::async(std::launch::async, put_by_hand, std::ref(s), std::ref(*putting));
+    std::optional<std::uint64_t> all;
+    for (auto next = steady::now(); !all || !late.have_come(*all);) {
+        polling->poll([&](time_point due) { late.record(due); });
+        if (!all && sent.wait_for(0s) == std::future_status::ready) all = sent.get();
+        next = std::max(next + std::chrono::milliseconds(poll_ms), steady::now());
+        std::this_thread::sleep_until(next);
+    }
+    late.print();
+}
+
+// --- many ---------------------------------------------------------------------------------------
+
+// The nth of them: due in half a minute and later, at random over so many days, or one after the
+// other.
+time_point due_of_many(const settings& s, time_point begin, std::uint64_t n) {
+    const auto span = static_cast<std::uint64_t>(duration(24h * s.days).count());
+    const std::uint64_t after = s.in_order ? n * (span / s.stored) : n * 11400714819323198485ULL;
+    return begin + duration(after % span);
+}
+
+std::vector<item> many_from(const settings& s, time_point begin, std::uint64_t n) {
+    std::vector<item> all;
+    for (std::uint64_t i = n; i < std::min(n + s.batch, s.stored); ++i)
+        all.push_back({id_of(i, true), due_of_many(s, begin, i)});
+    return all;
+}
+
+void print_bytes(const settings& s, backend& b, const lines& l) {
+    l.print(
+        fmt::format("{} stored over {} days{}", s.stored, s.days, s.in_order ? " in order" : ""),
+        "bytes", b.bytes() / static_cast<double>(s.stored));
+}
+
+void measure_many_of_tvec(const settings& s, backend& b) {
+    const lines l("many", b, "tvec");
+    b.clear();
+    {
+        const time_point begin = today() + 30s;
+        on_tvec t(b.open(), [](time_point) {});
+        for (std::uint64_t n = 0; n < s.stored; n += s.batch) {
+            t.wait_for_puts(s.under_way - s.batch);
+            t.put(many_from(s, begin, n));
         }
-        poll(nullptr, 0, 2);
+        t.wait_for_puts();
+        t.leave();
     }
-    print_lateness(fmt::format("polled every {} ms", s.poll_ms).c_str(), late,
-                   cpu_share(before, begun));
-    return late;
+    print_bytes(s, b, l);
+    on_tvec t(b.open(), [](time_point) {});
+    t.wait_for_window();
+    const stretch took(b);
+    while (took.seconds() < s.seconds) t.turn(500);
+    took.print_share(lines("idle", b, "tvec"));
+    t.leave();
 }
 
-void measure_lateness(const settings& s) {
-    const double ours = seconds_of(lateness_of_tvec(s).quantile(0.5));
-    const double theirs = seconds_of(lateness_of_polling(s).quantile(0.5));
-    fmt::print("lateness, p50 of polling / tvec: {:.0f}\n", theirs / ours);
-}
-
-// --- a store of many ----------------------------------------------------------------------------
-
-double recovery(const std::string& path, std::size_t& near) {
-    const auto begun = steady::now();
-    on_file t(path, [](const delivery&) {});
-    while (!t->all().ready()) t->turn();
-    near = t->all().now_near().near;
-    return seconds_of(steady::now() - begun);
-}
-
-void measure_idle(const settings& s, const std::string& path) {
-    on_file t(path, [](const delivery&) {});
-    while (!t->all().ready()) t->turn();
-    const double before = example::cpu_seconds(RUSAGE_SELF);
-    const auto begun = steady::now();
-    const auto end = begun + std::chrono::seconds(s.seconds);
-    while (steady::now() < end) t->turn(500);
-    fmt::print("idle, {} stored: {:.3f} % of a core\n", s.stored, 100 * cpu_share(before, begun));
-}
-
-// Where they are due, over so many days.
-std::uint64_t span_of(const settings& s) {
-    return static_cast<std::uint64_t>(duration(24h * s.days).count());
-}
-
-void fill_by_puts(const settings& s, const std::string& path) {
-    const time_point begin = today() + 10s;
-    on_file t(path, [](const delivery&) {});
-    t->put(s.stored, 50'000, [&](std::uint64_t n) {
-        const auto after = (n * 11400714819323198485ULL) % span_of(s);
-        return record{id_of(n, true), begin + duration(after), body};
-    });
-}
-
-// What the same puts would have made, in a tenth of the time; the index is tighter.
-void fill_at_once(const settings& s, const std::string& path) {
-    { const sqlite_store made(path); }
-    sqlite3* db = nullptr;
-    const std::string sql = fmt::format(
-        "pragma synchronous = off; pragma cache_size = -200000; drop index by_due; begin;"
-        "with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < {})"
-        " insert into timer(id, due, body) select cast(printf('%020d', i) as blob),"
-        " {} + abs(random() % {}), zeroblob(64) from n; commit;"
-        "create index by_due on timer(due, id)",
-        s.stored, (today() + 10s).time_since_epoch().count(), span_of(s));
-    const bool is_filled = sqlite3_open(path.c_str(), &db) == SQLITE_OK &&
-                           sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
-    const std::string why = sqlite3_errmsg(db);
-    sqlite3_close(db);
-    if (!is_filled) throw std::runtime_error(why);
-}
-
-void measure_many(const settings& s, bool has_recovery, bool has_idle) {
-    const file f(s);
-    s.at_once ? fill_at_once(s, f.path()) : fill_by_puts(s, f.path());
-    if (has_recovery) {
-        fmt::print("recovery, {} stored over {} days: {:.1f} bytes per timer\n", s.stored, s.days,
-                   static_cast<double>(f.size()) / static_cast<double>(s.stored));
-        for (unsigned i = 0; i < s.repetitions; ++i) {
-            std::size_t near = 0;
-            const double seconds = recovery(f.path(), near);
-            fmt::print("recovery, until {} are in the wheel: {:.1f} ms\n", near, seconds * 1e3);
+void measure_many_by_hand(const settings& s, backend& b) {
+    b.clear();
+    {
+        const time_point begin = today() + 24h;  // a poll finds nothing
+        const auto c = b.connect();
+        for (std::uint64_t n = 0; n < s.stored; n += s.batch) c->put(many_from(s, begin, n));
+    }
+    print_bytes(s, b, lines("many", b, "by hand"));
+    for (const unsigned ms : s.poll_ms) {
+        const auto c = b.connect();
+        const stretch took(b);
+        for (auto next = steady::now(); took.seconds() < s.seconds;) {
+            c->poll([](time_point) {});
+            next = std::max(next + std::chrono::milliseconds(ms), steady::now());
+            std::this_thread::sleep_until(next);
         }
+        took.print_share(lines("idle", b, fmt::format("polled every {} ms", ms)));
     }
-    if (has_idle) measure_idle(s, f.path());
+}
+
+void measure_opening(backend& b, const lines& l, const char* figure) {
+    const auto begun = steady::now();
+    on_tvec t(b.open(), [](time_point) {});
+    t.wait_for_window();
+    l.print(figure, "ms", seconds_of(steady::now() - begun) * 1e3);
+    l.print("near", "timers", static_cast<double>(t.all().now_near().near));
+    t.leave();
+}
+
+void measure_open(const settings& s, backend& b) {
+    const lines l("open", b, "tvec");
+    for (unsigned i = 0; i < s.repetitions; ++i) {
+        if (b.forget()) measure_opening(b, l, "cold");
+        measure_opening(b, l, "warm");
+    }
 }
 
 // ------------------------------------------------------------------------------------------------
 
+std::unique_ptr<backend> made(const settings& s, const std::string& store) {
+    if (store == "sqlite") return std::make_unique<sqlite_file>(s.folder);
+#ifdef EXAMPLE_HAS_REDIS
+    if (store == "always" || store == "everysec")
+        return std::make_unique<redis_server>(s.folder + "/" + store);
+#endif
+#ifdef BENCH_POSTGRES
+    if (store == "postgres") return std::make_unique<postgres_server>(s.folder + "/postgres");
+#endif
+    throw std::runtime_error(store + ": it was built without");
+}
+
+void run_on(const settings& s, backend& b) {
+    const auto has = [](const auto& names, const char* name) {
+        return std::ranges::count(names, name) != 0;
+    };
+    const auto wanted = [&](const char* row, const char* side) {
+        return has(s.rows, row) && has(s.sides, side) && (side[0] != 't' || b.has_tvec());
+    };
+    if (wanted("puts", "tvec")) measure_puts_of_tvec(s, b);
+    if (wanted("puts", "hand")) {
+        measure_puts_by_hand(s, b);
+        measure_bare_puts(s, b);
+    }
+    if (wanted("drain", "tvec")) measure_drain_of_tvec(s, b);
+    if (wanted("drain", "hand")) measure_drain_by_hand(s, b);
+    if (wanted("lateness", "tvec")) measure_lateness_of_tvec(s, b);
+    if (wanted("lateness", "hand"))
+        for (const unsigned ms : s.poll_ms) measure_lateness_of_polling(s, b, ms);
+    if (wanted("many", "hand")) measure_many_by_hand(s, b);
+    if (wanted("many", "tvec")) measure_many_of_tvec(s, b);
+    if (wanted("open", "tvec")) measure_open(s, b);
+}
+
 int run(settings s) {
     if (s.folder.empty()) s.folder = std::filesystem::temp_directory_path().string();
-    const auto has = [&](const char* row) { return std::ranges::count(s.rows, row) != 0; };
-    for (unsigned i = 0; i < s.repetitions; ++i) {
-        if (has("puts")) measure_puts(s);
-        if (has("lateness")) measure_lateness(s);
-        example::flush_output();
+    std::vector<std::unique_ptr<backend>> all;
+    for (const std::string& store : s.stores) all.push_back(made(s, store));
+    print_head();
+    for (const auto& b : all) {
+        run_on(s, *b);
+        if (!s.keep) b->clear();
     }
-    if (has("recovery") || has("idle")) measure_many(s, has("recovery"), has("idle"));
     return 0;
 }
 
 settings parse(int argc, char** argv) {
     settings s;
     example::command_line line{
-        "Measures durable timers on an SQLite file beside a table that is written and polled by "
-        "hand.\nThe disk decides: say which one by --folder.",
+        "Measures durable timers beside what people write instead, on each of the stores.\nThe "
+        "servers are given, and cleared: `make bench-durable` starts some. The disk decides.",
         "durable"};
-    line.add_text("--folder", s.folder, "where the files are made, and removed (the system's)");
-    line.add_choices("--rows", s.rows, {"puts", "lateness", "recovery", "idle"},
-                     "what is measured");
+    line.add_text("--folder", s.folder,
+                  "where files are made and removed (the system's), and the servers' sockets: "
+                  "always, everysec, postgres/.s.PGSQL.5432");
+    line.add_choices("--stores", s.stores, {"sqlite", "always", "everysec", "postgres"},
+                     "which stores (sqlite)");
+    line.add_choices("--sides", s.sides, {"tvec", "hand"}, "who is measured");
+    line.add_choices("--rows", s.rows, {"puts", "drain", "lateness", "many", "open"},
+                     "what is measured; open: what many has stored");
     line.add_number("--puts", s.puts, 1'000, 100'000'000, "puts: how many");
+    line.add_number("--under-way", s.under_way, 1'000, 100'000,
+                    "puts of tvec that are not answered yet, at most");
+    line.add_number("--drained", s.drained, 1'000, 100'000, "drain: how many are due at once");
     line.add_number("--rate", s.rate, 1, 1'000'000, "lateness: timers per second");
-    line.add_number("--seconds", s.seconds, 1, 3'600, "lateness, idle: how long");
-    line.add_number("--poll-ms", s.poll_ms, 1, 10'000, "lateness: how often the table is polled");
-    line.add_number("--stored", s.stored, 1, 1'000'000'000, "recovery, idle: how many are stored");
-    line.add_flag("--at-once", s.at_once, "recovery, idle: fills the file by one statement");
-    line.add_number("--days", s.days, 1, 36'500, "recovery: over how many days they are due");
-    line.add_number("--repetitions", s.repetitions, 1, 1'000,
-                    "puts, lateness, recovery: how often");
+    line.add_number("--seconds", s.seconds, 1, 3'600, "lateness, waiting: how long");
+    line.add_numbers("--poll-ms", s.poll_ms, 1U, 10'000U, "how often it is polled by hand");
+    line.add_number("--stored", s.stored, 1, 1'000'000'000, "many: how many are stored");
+    line.add_number("--days", s.days, 1, 36'500, "many: over how many days they are due");
+    line.add_flag("--in-order", s.in_order,
+                  "many: put in the order in which they are due: soon done, in a tighter file");
+    line.add_number("--repetitions", s.repetitions, 1, 1'000, "open: how often");
+    line.add_flag("--keep", s.keep, "leaves in the servers what was stored last");
     line.parse_or_exit(argc, argv);
     return s;
 }

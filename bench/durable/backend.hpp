@@ -1,0 +1,53 @@
+// What keeps timers: with tvec on it, or with what people write on it instead. An adapter for each
+// is in a header beside this one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tvec/durable/store.hpp"
+
+namespace bench {
+
+using namespace tvec::durable;
+
+struct item {
+    std::string id;
+    time_point due;
+};
+
+using on_due = std::function<void(time_point due)>;
+
+// What people write. Used by one thread; another has a connection of its own.
+class by_hand {
+public:
+    virtual ~by_hand() = default;
+    // In one transaction, or one pipeline: stored when it returns, as safely as it is kept there.
+    virtual void put(const std::vector<item>& items) = 0;
+    // Calls with all that is due now, and removes it.
+    virtual void poll(const on_due& handle) = 0;
+};
+
+class backend {
+public:
+    virtual ~backend() = default;
+    virtual std::string name() const = 0;
+    // Nothing is in it then, and nothing may be connected. Throws if there was something at first.
+    virtual void clear() = 0;
+    // Seconds of the processors that its server has used; 0 if it has none.
+    virtual double server_cpu() = 0;
+    // What it occupies, of the disk or of the server's memory, while nothing is connected.
+    virtual double bytes() = 0;
+    // Has it forget what can be read again; false if it holds everything anyway.
+    virtual bool forget() { return false; }
+    virtual bool has_tvec() const { return true; }
+    virtual std::unique_ptr<store> open() = 0;  // null if it has not
+    virtual std::unique_ptr<by_hand> connect() = 0;
+    // For puts alone: the least that it can be asked for. Null if that is the same.
+    virtual std::unique_ptr<by_hand> connect_bare() { return nullptr; }
+};
+
+}  // namespace bench
