@@ -17,7 +17,7 @@ export DESTDIR
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
+.PHONY: help run run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full bench-drivers \
 	bench-programs bench-durable bench-durable-redis integrations soak install dist docs check format hooks \
 	bootstrap configure clean
 
@@ -27,6 +27,7 @@ help: ## list the targets
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
 	@ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
 
+.PHONY: demo
 demo: configure ## a page on which the wheel of a server turns, under a load that you set; ten minutes
 	@ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/demo $(ARGS)
 
