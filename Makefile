@@ -29,6 +29,7 @@ help: ## list the targets
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
 	@ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
 
+.PHONY: demo
 demo: configure ## a page on which the wheel of a server turns, under a load that you set; ten minutes
 	@ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/demo $(ARGS)
 

@@ -19,11 +19,16 @@ for program in CHROMIUM, DRIVER:
 
 
 class Browser:
+    """`flags`: besides those that keep it quiet."""
+
+    def __init__(self, *flags):
+        self.flags = flags
+
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="chromium")
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
-        for flag in *QUIETLY, f"--user-data-dir={self.folder.name}":
+        for flag in *QUIETLY, *self.flags, f"--user-data-dir={self.folder.name}":
             options.add_argument(flag)
         self.driver = webdriver.Chrome(options=options, service=Service(
             DRIVER, log_path=os.devnull, env={**os.environ, "HOME": self.folder.name}))

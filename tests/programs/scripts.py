@@ -223,6 +223,35 @@ class Release(Scripts):
         self.assertEqual((folder / "src/a.cpp").read_text(), "int a;\n")
 
 
+class Site(Scripts):
+    """Pages that link to each other, and one fault at a time."""
+
+    FILES = {"index.html": '<h1 id="top"></h1><a href="other.html#there">x</a><a href="#top">x</a><img src="a.svg">',
+             "other.html": '<a name="there"></a><a href="https://elsewhere.example/">x</a>', "a.svg": "",
+             "menudata.js": '{text:"x",url:"other.html"}', "search/all_0.js": "['x',['x',['../other.html#there',1,'']]]"}
+
+    def look(self, **changed):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "search").mkdir()
+        for name, text in (self.FILES | changed).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return self.refused(SOURCE / "scripts/site-links", folder)
+
+    def test_links_that_lead_somewhere_are_fine(self):
+        done = self.look()
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_a_link_that_leads_nowhere_is_found(self):
+        for name, here, nowhere in [("index.html", "other.html", "gone.html"), ("index.html", "l#there", "l#gone"),
+                                    ("index.html", '"#top', '"#gone'), ("index.html", "a.svg", "gone.svg"),
+                                    ("menudata.js", "other", "gone"), ("search/all_0.js", "#there", "#gone")]:
+            done = self.look(**{name: self.FILES[name].replace(here, nowhere)})
+            self.assert_says(done, f"site-links: {name}: there is no ", status=1)
+
+    def test_a_folder_without_pages_is_none_of_a_site(self):
+        self.assert_says(self.refused(SOURCE / "scripts/site-links", "/no/such"), "no pages", status=1)
+
+
 class Paths(Scripts):
     def test_the_single_header_cannot_be_where_there_is_no_folder(self):
         amalgamate = SOURCE / "scripts/amalgamate"
