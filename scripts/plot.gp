@@ -1,11 +1,11 @@
 # Called by scripts/plot with csv, folder and largest, the greatest number of timers in the file.
 
 structures = "tvec classic libuv libev libevent asio rbtree multimap pqueue netty floor"
-colours    = "#e4002b #222222 #4477aa #44aadd #228833 #aa3377 #b8a000 #885511 #77bb77 #ff9933 #aaaaaa"
-points     = "7 5 9 11 13 4 6 8 10 12 0"
+colours    = "#e4002b #222222 #4477aa #44aadd #228833 #aa3377 #b8a000 #885511 #77bb77 #ff9933 #666666"
+points     = "7 5 9 11 12 4 6 8 10 13 0"
 
 colour(i) = word(colours, i)
-width(i) = i == 1 ? 4 : 1.5
+width(i) = i == 1 ? 6 : 1.5
 point(i) = int(word(points, i))
 dash(i) = word(structures, i) eq "floor" ? 2 : 1
 
@@ -18,7 +18,7 @@ do for [who in structures] { if (has(sprintf("< grep ',%s,' '%s'", who, csv))) {
 index_of(who) = sum [k = 1:words(structures)] (word(structures, k) eq who ? k : 0)
 
 
-# Draws of(work, ...) or another data source for each who; tvec once more, on top.
+# Draws of(work, ...) or another data source for each who. tvec comes first: what lies on its wide line is seen.
 draw = "with linespoints lc rgb colour(index_of(who)) lw width(index_of(who)) pt point(index_of(who)) dt dash(index_of(who))"
 
 set style line 100 lc rgb "#dddddd" lw 0.7
@@ -31,20 +31,21 @@ set format "10^{%T}"
 set key off
 
 # --- cost.svg: a panel for each operation, and one for the legend ---------------------------------
-set terminal svg size 1200,1000 font "sans-serif,13" background "white"
+set terminal svg size 1200,1100 font "sans-serif,13" background "white"
 set output folder."/cost.svg"
 works = "'arm unlinked' 'arm cancelled later' 'cancel' 're-arm random' 'push back' 'expire' 'mixed server' 'idle tick' 'next wake-up' 'jump 1e6 ticks'"
-set multiplot layout 4,3 margins 0.05,0.985,0.04,0.925 spacing 0.055,0.07 \
-    title "Nanoseconds by number of timers: per operation, expiry, event or tick" font ",17"
+set multiplot layout 4,3 margins 0.06,0.985,0.06,0.925 spacing 0.075,0.1 \
+    title "What an operation, expiry, event or tick costs, by the number of timers" font ",17"
+set xlabel "timers" offset 0,0.5 font ",12"
+set ylabel "ns" offset 0.7,0 font ",12"
 do for [k = 1:10] {
     work = word(works, k)
     set title work offset 0,-0.6 font ",14"
     measured = ""
     do for [who in present] { if (has(of(work, who))) { measured = measured." ".who } }
-    plot for [who in measured] of(work, who) using 1:2 @draw ps 0.6, \
-        for [who in "tvec"] of(work, who) using 1:2 @draw ps 0.6
+    plot for [who in measured] of(work, who) using 1:2 @draw ps 0.6
 }
-unset title; unset border; unset tics; unset grid
+unset title; unset border; unset tics; unset grid; unset xlabel; unset ylabel
 set key at graph 0.5,0.95 center top maxrows 6 font ",14" samplen 2.5 spacing 1.25
 set xrange [1:2]; set yrange [1:2]
 plot for [who in present] NaN @draw ps 0.8 title who
@@ -61,7 +62,8 @@ set xrange [*:*]; set yrange [*:*]
 
 set output folder."/growth.svg"
 set title "tvec: cost by number of timers" font ",16"
-set xlabel "timers"; set bmargin 4; set ylabel "nanoseconds per operation"
+set xlabel "timers" offset 0,0 font ",14"; set bmargin 4
+set ylabel "nanoseconds per operation" offset 0,0 font ",14"
 grown = "'arm unlinked' 'arm cancelled later' 'cancel' 're-arm random' 'push back' 'expire' 'mixed server' 'idle tick' 'next wake-up'"
 plot for [k = 1:words(grown)] of(word(grown, k), "tvec") using 1:2 with linespoints \
     lc rgb word(colours, k) lw 2 pt point(k) ps 0.7 title word(grown, k)
@@ -70,7 +72,7 @@ unset logscale x
 set format y "%g"
 set xtics ("p50" 0, "p90" 1, "p99" 2, "p99.9" 3, "p99.99" 4, "worst" 5)
 set xrange [-0.2:5.2]
-unset xlabel; set bmargin 2.5
+set xlabel "quantile of the ticks"
 set ylabel "microseconds per tick"
 do for [kind in "expiry server"] {
     work = kind." tick"
@@ -79,8 +81,7 @@ do for [kind in "expiry server"] {
         : "What a tick costs under a server with %d timers", largest) font ",16"
     measured = ""
     do for [who in present] { if (has(quantiles(work, who))) { measured = measured." ".who } }
-    plot for [who in measured] quantiles(work, who) using 0:1 @draw ps 0.8 title who, \
-        for [who in "tvec"] quantiles(work, who) using 0:1 @draw ps 0.8 notitle
+    plot for [who in measured] quantiles(work, who) using 0:1 @draw ps 0.8 title who
 }
 
 # --- loops.svg ------------------------------------------------------------------------------------
@@ -90,12 +91,12 @@ do for [who in present] { if (has(worst_calls(who))) { measured = measured." ".w
 if (measured ne "") {
     set output folder."/loops.svg"
     set title sprintf("The worst call of a loop while %d keepalives wait", largest) font ",16"
-    set xtics ("sleeps until\nthe next wake-up" 0, "every\n2 ticks" 1, "every\n5 ticks" 2, "every\n10 ticks" 3, "every\n100 ticks" 4)
+    set xtics ("at the next wake-up,\nasleep between" 0, "every\n2 ticks" 1, "every\n5 ticks" 2, "every\n10 ticks" 3, "every\n100 ticks" 4)
     set xrange [-0.3:4.2]
-    set bmargin 4
-    set ylabel "microseconds"
-    plot for [who in measured] worst_calls(who) using 0:1 @draw ps 0.8 title who, \
-        for [who in "tvec"] worst_calls(who) using 0:1 @draw ps 0.8 notitle
+    set bmargin 6
+    set xlabel "when the loop calls advance" offset 0,-1.3
+    set ylabel "microseconds, worst call"
+    plot for [who in measured] worst_calls(who) using 0:1 @draw ps 0.8 title who
     set bmargin 2.5
 }
 
@@ -107,7 +108,8 @@ unset key
 unset grid; set grid ytics ls 100
 set output folder."/memory.svg"
 set title sprintf("Memory per timer, %d of them armed", largest) font ",16"
-set ylabel "bytes: node, allocations, share of the structure"
+unset xlabel
+set ylabel "bytes per timer: node, allocations, share of the structure"
 set style fill solid 0.85 noborder
 set boxwidth 0.7
 set yrange [0:*]

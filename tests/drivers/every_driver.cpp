@@ -197,6 +197,7 @@ EACH_DRIVER(every_driver, the_end_of_time_is_no_reason_to_wake) {  // T69
     CHECK(never.pending() && last.pending() && longest.pending());
 }
 
+#ifdef TVEC_TESTS_HAVE_URING
 EACH_RING_DRIVER(every_driver, each_kind_of_ring_wakes) {
     for (const unsigned flags :
          {0u, unsigned{IORING_SETUP_COOP_TASKRUN},
@@ -271,3 +272,4 @@ EACH_RING_DRIVER(every_driver, a_full_submission_queue_delays_no_timer) {  // T1
         CHECK_EQ(taken, 4);
     }
 }
+#endif

@@ -8,7 +8,9 @@
 #include "support/loops.hpp"
 #include "tvec/eventfd_doorbell.hpp"
 #include "tvec/remote.hpp"
+#ifdef TVEC_TESTS_HAVE_URING
 #include "tvec/uring_doorbell.hpp"
+#endif
 
 using namespace std::chrono_literals;
 using wheel = tvec::clocked_wheel<>;
@@ -100,6 +102,7 @@ EACH_DRIVER(remote_waking, what_the_loop_sends_to_itself_wakes_it_too) {
     }
 }
 
+#ifdef TVEC_TESTS_HAVE_URING
 // The owner's descriptor is not watched: only the rings' messages wake it.
 EACH_RING_DRIVER(remote_waking, a_ring_wakes_every_ring) {
     if (who_sleeps_in_a_ring_stops_all_threads()) cr_skip("threads, under valgrind");
@@ -165,6 +168,7 @@ Test(remote_waking, a_bell_into_no_ring_says_so) {
     CHECK_EQ(refusals, 1);
     CHECK(!bell.complete(7, 0));
 }
+#endif
 
 Test(remote_waking, a_descriptor_is_readable_from_the_ring_to_the_acknowledgement) {
     const tvec::eventfd_doorbell bell;
