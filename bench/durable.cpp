@@ -436,7 +436,7 @@ settings parse(int argc, char** argv) {
     line.add_number("--stored", s.stored, 1, 1'000'000'000, "many: how many are stored");
     line.add_number("--days", s.days, 1, 36'500, "many: over how many days they are due");
     line.add_flag("--in-order", s.in_order,
-                  "many: put in the order in which they are due: soon done, in a tighter file");
+                  "many: put in the order in which they are due: sooner done");
     line.add_number("--repetitions", s.repetitions, 1, 1'000, "open: how often");
     line.add_flag("--keep", s.keep, "leaves in the servers what was stored last");
     line.parse_or_exit(argc, argv);
