@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "answers.hpp"
 #include "server_clock.hpp"
 #include "server_facts.hpp"
 #include "support/asking.hpp"
@@ -435,6 +436,26 @@ Test(durable_redis, a_server_that_is_out_of_memory_takes_no_more_and_gives_what_
     CHECK(cancel(s, "b") == cancel_result::cancelled);
     server.say({"CONFIG", "SET", "maxmemory", "0"});
     CHECK(put(s, {"c", today()}) == put_result::stored);
+}
+
+Test(durable_redis, an_attempt_beyond_its_range_is_none_and_a_hint_of_no_time_is_none) {
+    redisReply number{}, list{};
+    number.type = REDIS_REPLY_INTEGER;
+    redisReply* all[] = {&number};
+    list.type = REDIS_REPLY_ARRAY;
+    list.elements = 1;
+    list.element = all;
+    const auto is_attempt = [&](long long n) {
+        number.integer = n;
+        redis::fields f(list);
+        redis::attempt_of(f);
+        return f.is_whole();
+    };
+    CHECK(is_attempt(4'294'967'295));
+    CHECK(!is_attempt(4'294'967'296));
+    CHECK(redis::hint_of("253402300799999 a")->id == "a");
+    CHECK(!redis::hint_of("253402300800000 a").has_value());
+    CHECK(!redis::hint_of("-1 a").has_value());
 }
 
 Test(durable_redis, keys_that_are_something_else_are_said_and_left) {
