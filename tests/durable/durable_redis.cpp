@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "answers.hpp"
 #include "server_clock.hpp"
 #include "server_facts.hpp"
 #include "support/asking.hpp"
@@ -74,6 +75,20 @@ Test(durable_redis, what_is_soon_is_taken_in_order_page_by_page) {
     CHECK(std::get<1>(take_of(s, 0, e, rest[1], now + 60s, 10)).empty());
 }
 
+Test(durable_redis, what_is_claimed_is_not_there_until_its_lease_is_over) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    const time_point due = today();
+    put(s, {"a", due});
+    const epoch e = own(s, 0);
+    CHECK(claim(s, "a", 0, 1h).what == claimed::kind::granted);
+    const claimed again = claim(s, "a", 0, 1h);
+    CHECK(again.what == claimed::kind::early);
+    CHECK(again.timer.due >= due + 1h);
+    CHECK(std::get<1>(take_of(s, 0, e, {}, due + 59min, 1)).empty());
+    CHECK_EQ(std::get<1>(take_of(s, 0, e, {}, today() + 1h, 1)).size(), 1U);
+}
+
 // In the order of bytes, whatever the server's locale says of letters.
 Test(durable_redis, pages_go_on_among_those_that_have_one_deadline) {
     const redis_server server;
@@ -120,6 +135,13 @@ Test(durable_redis, who_leaves_is_not_counted_any_more) {
         join(b);
         CHECK_EQ(join(a), 2U);
     }
+    while (join(a) != 1U) continue;
+}
+
+Test(durable_redis, who_says_nothing_for_his_lease_is_not_counted_any_more) {
+    const redis_server server;
+    redis_store a(at(server)), b(at(server));
+    answer_to<standing, std::size_t>(b, [&](auto then) { b.join(20ms, then); });
     while (join(a) != 1U) continue;
 }
 
@@ -203,6 +225,20 @@ Test(durable_redis, what_is_asked_of_one_timer_in_one_turn_is_done_in_that_order
     CHECK((kinds == std::vector{claimed::kind::granted, claimed::kind::gone}));
     CHECK((puts == std::vector{put_result::stored, put_result::stored}));
     CHECK_EQ(find(s, "a")->attempt, 0U);
+}
+
+Test(durable_redis, what_is_kept_and_what_is_replaced_in_one_turn_are_not_mixed_up) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    for (const char* id : {"a", "b"}) put(s, {id, today()});
+    std::vector<put_result> puts;
+    const auto put_it = [&](const char* id, existing how) {
+        s.put({{id, today() + 1h}}, how, [&](const auto& r) { puts.push_back(r.front()); });
+    };
+    put_it("a", existing::keep);
+    put_it("b", existing::replace);
+    while (s.unanswered() != 0) s.run();
+    CHECK((puts == std::vector{put_result::there_already, put_result::stored}));
 }
 
 Test(durable_redis, many_are_put_ended_and_claimed_in_one_call) {
@@ -400,6 +436,26 @@ Test(durable_redis, a_server_that_is_out_of_memory_takes_no_more_and_gives_what_
     CHECK(cancel(s, "b") == cancel_result::cancelled);
     server.say({"CONFIG", "SET", "maxmemory", "0"});
     CHECK(put(s, {"c", today()}) == put_result::stored);
+}
+
+Test(durable_redis, an_attempt_beyond_its_range_is_none_and_a_hint_of_no_time_is_none) {
+    redisReply number{}, list{};
+    number.type = REDIS_REPLY_INTEGER;
+    redisReply* all[] = {&number};
+    list.type = REDIS_REPLY_ARRAY;
+    list.elements = 1;
+    list.element = all;
+    const auto is_attempt = [&](long long n) {
+        number.integer = n;
+        redis::fields f(list);
+        redis::attempt_of(f);
+        return f.is_whole();
+    };
+    CHECK(is_attempt(4'294'967'295));
+    CHECK(!is_attempt(4'294'967'296));
+    CHECK(redis::hint_of("253402300799999 a")->id == "a");
+    CHECK(!redis::hint_of("253402300800000 a").has_value());
+    CHECK(!redis::hint_of("-1 a").has_value());
 }
 
 Test(durable_redis, keys_that_are_something_else_are_said_and_left) {
