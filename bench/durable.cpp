@@ -50,7 +50,7 @@ void print_head() { fmt::print("row,store,side,figure,unit,value\n"); }
 // The lines of one row, on one store, of tvec or of what is written by hand.
 class lines {
 public:
-    lines(const char* row, const backend& on, std::string side)
+    lines(const char* row, const backend& on, const std::string& side)
         : begin_(fmt::format("{},{},{}", row, on.name(), side)) {}
     void print(const std::string& figure, const char* unit, double value) const {
         fmt::print("{},{},{},{:.6g}\n", begin_, figure, unit, value);
@@ -114,7 +114,7 @@ public:
 
 private:
     bool in_order_;
-    time_point begin_ = today() + 1h;
+    time_point begin_ = today() + std::chrono::hours(1);
     std::uint64_t made_ = 0;
 };
 
@@ -189,7 +189,7 @@ void measure_drain_of_tvec(const settings& s, backend& b) {
     b.clear();
     on_tvec t(b.open(), [](time_point) {});
     t.wait_for_window();
-    const time_point due = t.all().now() + 3s;
+    const time_point due = t.all().now() + std::chrono::seconds(3);
     for (std::uint64_t n = 0; n < s.drained; ++n) {
         t.wait_for_puts(s.under_way - 1);
         t.put({id_of(n, false), due});
@@ -199,7 +199,8 @@ void measure_drain_of_tvec(const settings& s, backend& b) {
         throw std::runtime_error("storing them took too long: less of them, by --drained");
     while (t.all().now() < due - t.traits().claim_ahead) t.turn(1);
     const stretch took(b);
-    for (const patience p(60s); t.all().count().ended < s.drained; p.check()) t.turn();
+    for (const patience p(std::chrono::minutes(1)); t.all().count().ended < s.drained; p.check())
+        t.turn();
     took.print_rate(lines("drain", b, "tvec"), "ended", s.drained);
     t.leave();
 }
@@ -212,7 +213,8 @@ void measure_drain_by_hand(const settings& s, backend& b) {
     c->put(all);
     std::uint64_t came = 0;
     const stretch took(b);
-    for (const patience p(60s); came < s.drained; p.check()) c->poll([&](time_point) { ++came; });
+    for (const patience p(std::chrono::minutes(1)); came < s.drained; p.check())
+        c->poll([&](time_point) { ++came; });
     took.print_rate(lines("drain", b, "by hand"), "ended", s.drained);
 }
 
@@ -221,7 +223,7 @@ void measure_drain_by_hand(const settings& s, backend& b) {
 class lateness {
 public:
     lateness(const settings& s, backend& b, const std::string& side)
-        : limit_(std::chrono::seconds(s.seconds) + 60s), took_(b), lines_("lateness", b, side) {}
+        : limit_(std::chrono::seconds(60 + s.seconds)), took_(b), lines_("lateness", b, side) {}
 
     void record(time_point due) { late_.record(std::chrono::system_clock::now() - due); }
     bool have_come(std::uint64_t n) const {
@@ -287,7 +289,7 @@ void measure_lateness_of_polling(const settings& s, backend& b, unsigned poll_ms
 // The nth of them: due in half a minute and later, at random over so many days, or one after the
 // other.
 time_point due_of_many(const settings& s, time_point begin, std::uint64_t n) {
-    const auto span = static_cast<std::uint64_t>(duration(24h * s.days).count());
+    const auto span = static_cast<std::uint64_t>(duration(std::chrono::days(s.days)).count());
     const std::uint64_t after = s.in_order ? n * (span / s.stored) : n * 11400714819323198485ULL;
     return begin + duration(after % span);
 }
@@ -309,7 +311,7 @@ void measure_many_of_tvec(const settings& s, backend& b) {
     const lines l("many", b, "tvec");
     b.clear();
     {
-        const time_point begin = today() + 30s;
+        const time_point begin = today() + std::chrono::seconds(30);
         on_tvec t(b.open(), [](time_point) {});
         for (std::uint64_t n = 0; n < s.stored; n += s.batch) {
             t.wait_for_puts(s.under_way - s.batch);
@@ -330,7 +332,7 @@ void measure_many_of_tvec(const settings& s, backend& b) {
 void measure_many_by_hand(const settings& s, backend& b) {
     b.clear();
     {
-        const time_point begin = today() + 24h;  // a poll finds nothing
+        const time_point begin = today() + std::chrono::hours(24);  // a poll finds nothing
         const auto c = b.connect();
         for (std::uint64_t n = 0; n < s.stored; n += s.batch) c->put(many_from(s, begin, n));
     }
