@@ -65,12 +65,12 @@ class Stopping(unittest.TestCase):
 
     def stopped(self, stack, *options):
         """Servers of some kinds, each with a client that has been served; then all are stopped too long."""
-        servers = [stack.enter_context(server(kind, "--idle-ms", 1000, *options))
+        servers = [stack.enter_context(server(kind, "--idle-ms", 2000, *options))
                    for kind in ["wait", "coroutines", "shards"]]
         clients = [stack.enter_context(Client(s.port)) for s in servers]
         for client in clients:
             self.assertTrue(client.is_echoed())
-        stop(servers, 2)
+        stop(servers, 3)
         return zip(servers, clients)
 
     def test_who_was_to_be_closed_meanwhile_may_still_speak(self):
