@@ -7,6 +7,7 @@
 
 #include "support/check.hpp"
 #include "support/environment.hpp"
+#include "support/private_members.hpp"
 #include "tvec/detail/core/levels.hpp"
 
 using namespace tvec::detail;
@@ -364,6 +365,18 @@ Test(rooms, the_next_of_many_occupied_slots_is_found_wherever_they_are) {
             links.pop_back();
         }
     }
+}
+
+Test(rooms, a_count_that_is_bounded_leaves_the_turn_to_the_same_chain) {
+    levels all(owner);
+    for (const unsigned s : {0U, 300U})
+        for (link_count more = 1; more <= 8; ++more) {
+            link_count& count = (all.*member(support::of_wheel::counts{}))[s];
+            const link_count before = count = ~link_count{0} / 2 + more;
+            all.bound_count(s);
+            CHECK_LT(count, before);
+            CHECK_EQ(count & last_chain_of(s), before & last_chain_of(s));
+        }
 }
 
 Test(rooms, the_slot_of_the_overflow_that_is_visited_first_is_found) {
