@@ -10,19 +10,20 @@ namespace tvec::detail {
 /// Says which wheel a link hangs in: a number from bit 48 on, the other bits clear.
 using owner_tag = std::uint64_t;
 
-#ifdef __has_feature
-#if __has_feature(hwaddress_sanitizer)
-#define __SANITIZE_HWADDRESS__  // as g++ says it
-#endif
-#endif
-
 #ifdef TVEC_TAGGED_ADDRESSES
 using owner_number = std::uint8_t;  ///< leaves the top byte of an address to its tag
 #else
+using owner_number = std::uint16_t;
 #if defined __SANITIZE_HWADDRESS__ || defined __ARM_FEATURE_MEMORY_TAGGING
+#define TVEC_ADDRESSES_HAVE_TAGS_
+#elif defined __has_feature
+#if __has_feature(hwaddress_sanitizer)  // as clang says it
+#define TVEC_ADDRESSES_HAVE_TAGS_
+#endif
+#endif
+#ifdef TVEC_ADDRESSES_HAVE_TAGS_
 #error "tvec: pointers have tags here: build it with -Dtagged_addresses=true (docs/limits.md)"
 #endif
-using owner_number = std::uint16_t;
 #endif
 
 inline constexpr unsigned owner_shift = 48;
