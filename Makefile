@@ -113,7 +113,7 @@ bootstrap: ## install the Debian packages that the build, the tests and the exam
 	@scripts/bootstrap
 
 configure: bootstrap
-	@scripts/configure $(KEEP) $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled $(SETUP)
+	@scripts/configure $(KEEP) $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled -Dby_rooms=true $(SETUP)
 
 clean: ## remove the build folder, and that of `make install`
 	@rm -rf $(BUILD) build-install

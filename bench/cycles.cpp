@@ -2,8 +2,6 @@
 // counters say about them. Batches of an operation are timed, each on a wheel made anew; the least
 // and the median of the batches are shown, per operation.
 #include <algorithm>
-#include <array>
-#include <string>
 #include <vector>
 
 #include "../examples/support/command_line.hpp"

@@ -99,6 +99,20 @@ private:
     steady::time_point end_;
 };
 
+// Of who polls: every so many milliseconds, or at once if that time is over.
+class rhythm {
+public:
+    explicit rhythm(unsigned ms) : period_(ms) {}
+    void sleep() {
+        next_ = std::max(next_ + period_, steady::now());
+        std::this_thread::sleep_until(next_);
+    }
+
+private:
+    std::chrono::milliseconds period_;
+    steady::time_point next_ = steady::now();
+};
+
 // --- puts ---------------------------------------------------------------------------------------
 
 // Due from in an hour on, fifty in each millisecond.
@@ -143,7 +157,7 @@ void measure_puts_of_tvec(const settings& s, backend& b) {
     const lines l("puts", b, "tvec");
     for (const bool in_order : {true, false}) {
         b.clear();
-        on_tvec t(b.open(), [](time_point) {});
+        on_tvec t(b.open());
         const auto put = [&](const std::vector<item>& items) {
             t.wait_for_puts(s.under_way - s.batch);
             t.put(items);
@@ -152,7 +166,7 @@ void measure_puts_of_tvec(const settings& s, backend& b) {
         t.leave();
     }
     b.clear();
-    on_tvec t(b.open(), [](time_point) {});
+    on_tvec t(b.open());
     measure_one_by_one(b, l, [&](const std::vector<item>& items) {
         t.put(items);
         t.wait_for_puts();
@@ -187,7 +201,7 @@ void measure_bare_puts(const settings& s, backend& b) {
 // Measured from when the first can be claimed until the last has ended.
 void measure_drain_of_tvec(const settings& s, backend& b) {
     b.clear();
-    on_tvec t(b.open(), [](time_point) {});
+    on_tvec t(b.open());
     t.wait_for_window();
     const time_point due = t.all().now() + std::chrono::seconds(3);
     for (std::uint64_t n = 0; n < s.drained; ++n) {
@@ -275,11 +289,9 @@ void measure_lateness_of_polling(const settings& s, backend& b, unsigned poll_ms
     lateness late(s, b, fmt::format("polled every {} ms", poll_ms));
     auto sent = std::async(std::launch::async, put_by_hand, std::ref(s), std::ref(*putting));
     std::optional<std::uint64_t> all;
-    for (auto next = steady::now(); !all || !late.have_come(*all);) {
+    for (rhythm every(poll_ms); !all || !late.have_come(*all); every.sleep()) {
         polling->poll([&](time_point due) { late.record(due); });
         if (!all && sent.wait_for(0s) == std::future_status::ready) all = sent.get();
-        next = std::max(next + std::chrono::milliseconds(poll_ms), steady::now());
-        std::this_thread::sleep_until(next);
     }
     late.print();
 }
@@ -312,7 +324,7 @@ void measure_many_of_tvec(const settings& s, backend& b) {
     b.clear();
     {
         const time_point begin = today() + std::chrono::seconds(30);
-        on_tvec t(b.open(), [](time_point) {});
+        on_tvec t(b.open());
         for (std::uint64_t n = 0; n < s.stored; n += s.batch) {
             t.wait_for_puts(s.under_way - s.batch);
             t.put(many_from(s, begin, n));
@@ -321,7 +333,7 @@ void measure_many_of_tvec(const settings& s, backend& b) {
         t.leave();
     }
     print_bytes(s, b, l);
-    on_tvec t(b.open(), [](time_point) {});
+    on_tvec t(b.open());
     t.wait_for_window();
     const stretch took(b);
     while (took.seconds() < s.seconds) t.turn(500);
@@ -340,18 +352,15 @@ void measure_many_by_hand(const settings& s, backend& b) {
     for (const unsigned ms : s.poll_ms) {
         const auto c = b.connect();
         const stretch took(b);
-        for (auto next = steady::now(); took.seconds() < s.seconds;) {
+        for (rhythm every(ms); took.seconds() < s.seconds; every.sleep())
             c->poll([](time_point) {});
-            next = std::max(next + std::chrono::milliseconds(ms), steady::now());
-            std::this_thread::sleep_until(next);
-        }
         took.print_share(lines("idle", b, fmt::format("polled every {} ms", ms)));
     }
 }
 
 void measure_opening(backend& b, const lines& l, const char* figure) {
     const auto begun = steady::now();
-    on_tvec t(b.open(), [](time_point) {});
+    on_tvec t(b.open());
     t.wait_for_window();
     l.print(figure, "ms", seconds_of(steady::now() - begun) * 1e3);
     l.print("near", "timers", static_cast<double>(t.all().now_near().near));

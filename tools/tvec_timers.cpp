@@ -1,10 +1,13 @@
 // tvec-timers: looks into a store of durable timers, and changes what is there, by hand.
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -41,9 +44,13 @@ template <class... Answer, class Ask> std::tuple<Answer...> answer_to(store& s, 
     return *got;
 }
 
+[[noreturn]] void fail(const store& s) {
+    throw std::runtime_error("the store could not: " + s.last_failure());
+}
+
 template <class Answer, class Ask> Answer known(store& s, Ask ask) {
     auto [how, answer] = answer_to<standing, Answer>(s, ask);
-    if (how != standing::done) throw std::runtime_error("the store could not: " + s.last_failure());
+    if (how != standing::done) fail(s);
     return answer;
 }
 
@@ -127,7 +134,7 @@ int put(store& s, const settings& o) {
     case put_result::failed:
         break;
     }
-    throw std::runtime_error("the store could not: " + s.last_failure());
+    fail(s);
 }
 
 int cancel(store& s, const std::string& id) {
@@ -143,7 +150,7 @@ int cancel(store& s, const std::string& id) {
     case cancel_result::failed:
         break;
     }
-    throw std::runtime_error("the store could not: " + s.last_failure());
+    fail(s);
 }
 
 int revive(store& s, const settings& o) {
@@ -161,7 +168,7 @@ int revive(store& s, const settings& o) {
     case revive_result::failed:
         break;
     }
-    throw std::runtime_error("the store could not: " + s.last_failure());
+    fail(s);
 }
 
 int run(const settings& o) {

@@ -2,7 +2,6 @@
 // is in a header beside this one.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

@@ -38,7 +38,8 @@ inline std::string id_of(std::uint64_t n, bool in_order) {
 // Durable timers on a store, with a loop.
 class on_tvec {
 public:
-    on_tvec(std::unique_ptr<store> s, on_due handle)
+    explicit on_tvec(
+        std::unique_ptr<store> s, on_due handle = [](time_point) {})
         : store_(std::move(s)),
           timers_(wheel_, *store_, [handle = std::move(handle), this](const delivery& d) {
               handle(d.due);

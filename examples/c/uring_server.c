@@ -82,7 +82,6 @@ static void serve(int listener, struct tvec_uring_wait* wait) {
     struct io_uring_cqe* cqe;
     while (closed < clients) {
         need(tvec_uring_submit_and_wait(wait) == 0, "wait");
-        tvec_advance(&timers, tvec_clock_now(&the_clock), 256);  // always, whatever woke us
         while (io_uring_peek_cqe(&ring, &cqe) == 0) {
             struct connection* c = io_uring_cqe_get_data(cqe);
             const int result = cqe->res;
@@ -94,6 +93,8 @@ static void serve(int listener, struct tvec_uring_wait* wait) {
                 start_accept(listener);
             }
         }
+        // Always, whatever woke us; after what came, which may have been in time.
+        tvec_advance(&timers, tvec_clock_now(&the_clock), 256);
     }
 }
 // [loop]

@@ -40,20 +40,18 @@ inline tvec::durable::redis_options redis_at(const std::string& where) {
     return o;
 }
 
-inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where) {
-    if (where.starts_with("redis:"))
-        return std::make_unique<tvec::durable::redis_store>(redis_at(where.substr(6)));
-    return std::make_unique<tvec::durable::sqlite_store>(where);
-}
-
 #else
 
 inline constexpr const char* store_help = "where the timers are: a file, which is made if need be";
 
+#endif
+
 inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where) {
+#ifdef EXAMPLE_HAS_REDIS
+    if (where.starts_with("redis:"))
+        return std::make_unique<tvec::durable::redis_store>(redis_at(where.substr(6)));
+#endif
     return std::make_unique<tvec::durable::sqlite_store>(where);
 }
-
-#endif
 
 }  // namespace example

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -257,14 +256,7 @@ int server::print_summary() {
     const double ran = example::seconds_of(example::timers::clock::now() - started_);
     const bool fine = balanced();
     fmt::print("\ncoroutine server, {:.1f} s\n", ran);
-    print_line("connections", fmt::format("{} accepted, {} closed, {} leaked", totals_.accepted,
-                                          totals_.closed, totals_.leaked()));
-    print_line("echoes", fmt::format("{}, {:.0f}/s, {:.1f} MB", totals_.echoes,
-                                     static_cast<double>(totals_.echoes) / ran,
-                                     static_cast<double>(totals_.bytes) * 1e-6));
-    print_line("not read", fmt::format("{} of these", totals_.unread));
-    print_line("idle closes", totals_.idle_closes);
-    print_line("stalled writes closed", totals_.write_closes);
+    print_clients(totals_, ran);
     print_line("requests", fmt::format("{} at the end", requests_.in_flight()));
     print_line("fires", late_.count());
     print_line("CPU time", fmt::format("{:.2f} s", example::cpu_seconds(RUSAGE_SELF)));

@@ -11,6 +11,9 @@
 #include <cstdint>
 #include <functional>
 
+#include <fmt/format.h>
+
+#include "../support/command_line.hpp"
 #include "../support/descriptors.hpp"
 #include "../support/ring.hpp"
 #include "stalls.hpp"
@@ -29,6 +32,18 @@ struct echo_totals {
     std::uint64_t wakeups = 0;
     std::uint64_t leaked() const { return accepted - closed; }
 };
+
+// Of so many seconds.
+inline void print_clients(const echo_totals& t, double seconds) {
+    print_line("connections",
+               fmt::format("{} accepted, {} closed, {} leaked", t.accepted, t.closed, t.leaked()));
+    print_line("echoes", fmt::format("{}, {:.0f}/s, {:.1f} MB", t.echoes,
+                                     static_cast<double>(t.echoes) / seconds,
+                                     static_cast<double>(t.bytes) * 1e-6));
+    print_line("not read", fmt::format("{} of these", t.unread));
+    print_line("idle closes", t.idle_closes);
+    print_line("stalled writes closed", t.write_closes);
+}
 
 inline void set_up_client(int fd) {
     const int on = 1;

@@ -295,14 +295,7 @@ int server::print_summary() {
     const tvec::lateness_histogram& late = books_.late();
     fmt::print("\nserver, {:.1f} s, woken by {}\n", ran, options_.driver);
     using example::print_line;
-    print_line("connections", fmt::format("{} accepted, {} closed, {} leaked", totals_.accepted,
-                                          totals_.closed, totals_.leaked()));
-    print_line("echoes", fmt::format("{}, {:.0f}/s, {:.1f} MB", totals_.echoes,
-                                     static_cast<double>(totals_.echoes) / ran,
-                                     static_cast<double>(totals_.bytes) * 1e-6));
-    print_line("not read", fmt::format("{} of these", totals_.unread));
-    print_line("idle closes", totals_.idle_closes);
-    print_line("stalled writes closed", totals_.write_closes);
+    print_clients(totals_, ran);
     print_line("timers armed", books_.armed());
     print_line("push-backs", books_.pushed_back());
     print_line("cancelled", books_.cancelled());

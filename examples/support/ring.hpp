@@ -1,4 +1,4 @@
-// A ring that closes itself, and the few things that both programs do with it.
+// A ring that closes itself, and the few things that all programs do with it.
 #pragma once
 
 #include <liburing.h>

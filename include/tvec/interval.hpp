@@ -70,13 +70,13 @@ public:
         : interval(detail::begin_at(timers, start, detail::period_on(timers, period)),
                    timers.wheel(), detail::period_on(timers, period), policy) {}
 
-    /// The same in ticks, on a wheel without a clock: the first a period from now(),
+    /// The same in ticks, on a wheel without a clock: the first a period from now().
     interval(timer_wheel& wheel, tick_count period,
              missed_periods policy = missed_periods::skip) noexcept
         : interval(detail::beginning(detail::later(wheel.now(), at_least_one(period))), wheel,
                    at_least_one(period), policy) {}
 
-    /// or on tick `start`.
+    /// The same, the first on tick `start`.
     interval(timer_wheel& wheel, tick_count start, tick_count period,
              missed_periods policy = missed_periods::skip) noexcept
         : interval(detail::begin_at(start, wheel.now() + 1, at_least_one(period)), wheel,

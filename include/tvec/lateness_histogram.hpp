@@ -8,7 +8,6 @@
 #include <array>
 #include <bit>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -100,8 +99,10 @@ private:
     std::uint64_t rank_of(double share) const noexcept {
         if (!(share > 0)) return 1;
         const auto all = static_cast<double>(count_);
-        const double exact = std::ceil(share * all);
-        return exact < all ? static_cast<std::uint64_t>(exact) : count_;
+        const double exact = share * all;
+        if (!(exact < all)) return count_;
+        const auto below = static_cast<std::uint64_t>(exact);
+        return below + (static_cast<double>(below) < exact);
     }
 
     static constexpr duration to_duration(std::uint64_t nanoseconds) noexcept {

@@ -44,8 +44,7 @@ template <class F> struct answering {
 ///     watch(bell.fd(), EPOLLIN);
 ///     start_workers(mailbox.sender());             // copied into each thread
 ///     while (running) {
-///         mailbox.rearm();                         // with alarm.rearm(), the last before the
-///         sleep
+///         mailbox.rearm();                         // with alarm.rearm(), the last thing before
 ///         ...sleep, handle what has come, bell.acknowledge() if its descriptor was readable...
 ///         mailbox.run();                           // takes in what the others have sent
 ///         timers.run(256);
@@ -96,8 +95,8 @@ public:
     /// What the remote has done so far.
     ///  - posted: functions called by `run`
     ///  - fired: functions called by the wheel
-    ///  - cancelled: functions that were not called: cancelled, or handed over by `stop` and not
-    ///  run
+    ///  - cancelled: functions that were not called: cancelled, or handed over by `stop` and
+    ///    not run
     ///  - overtaken: timers of the wheel that went off and called nothing, because a cancel or a
     ///    reschedule was under way
     using counters = detail::remote_core::counters;

@@ -4,7 +4,6 @@
 
 #include "tvec/detail/core/standard.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <concepts>
 #include <cstddef>

@@ -19,7 +19,9 @@
 /// One thread owns a wheel and the timers in it; nothing is locked. Times are ticks, a 64-bit count
 /// of which 63 bits are used, or nanoseconds where it says so. What can fail returns a negative
 /// errno value; pointers must not be null. A callback must come back: neither longjmp nor a C++
-/// exception may leave it.
+/// exception may leave it. Timers and wheels lie at addresses of 48 bits, as Linux gives them, and
+/// wheels beyond 3904 in a process are slower: timer_wheel.hpp has these limits. It is for gcc and
+/// clang.
 ///
 /// libtvec-c has all of it, and needs no C++ library. What is hot (pushing a pending timer back,
 /// cancelling, asking) is inline here; the rest of arming is a call. The inline functions work on
@@ -166,6 +168,10 @@ TVEC_C_API TVEC_INLINE bool tvec_cancel(struct tvec_timer* timer) {
 /// that was cancelled, has fired or was never armed, and after its wheel is gone; on the thread of
 /// its wheel. O(1); writes the neighbours in the slot: who keeps the timer had better
 /// `tvec_cancel`.
+///
+/// What is to fire in this turn of a loop, and not at the next tick, is unlinked and called:
+///
+///     if (tvec_unlink(&c->idle)) c->idle.fire(&wheel, &c->idle);
 TVEC_C_API bool tvec_unlink(struct tvec_timer* timer);
 
 /// Makes a timer of the bytes at `to`, whatever they were, that takes over the place of `from` in
@@ -198,7 +204,7 @@ TVEC_C_API void tvec_wheel_free(struct tvec_wheel* wheel);
 TVEC_C_API TVEC_INLINE uint64_t tvec_now(const struct tvec_wheel* wheel) { return wheel->now; }
 
 /// How far the call of `tvec_advance` that is running, or that stopped on its budget, still has to
-/// go. Inside a callback: how late it is. 0 at rest.
+/// go, in ticks. Inside a callback: how late it is. 0 at rest.
 TVEC_C_API uint64_t tvec_behind(const struct tvec_wheel* wheel);
 
 /* --- arm: each returns whether the timer was pending before ---------------------------------- */
@@ -266,30 +272,35 @@ TVEC_C_API bool tvec_arm_within(struct tvec_wheel* wheel, struct tvec_timer* tim
 
 /// Fires `timer` a whole number of periods after the tick it was last armed for, on the first such
 /// tick after tvec_now + tvec_behind: a periodic timer that keeps its phase however late it runs.
-/// One that is not due yet skips a beat. Returns how many periods were passed over to get there,
-/// and not whether it was pending. A period of 0 counts as 1.
+/// So after a late call the next comes sooner than a period. One that is not due yet skips a beat.
+/// Returns how many periods were passed over to get there, and not whether it was pending. A period
+/// of 0 counts as 1.
 TVEC_C_API uint64_t tvec_arm_next(struct tvec_wheel* wheel, struct tvec_timer* timer,
                                   uint64_t period);
 
 /* --- run -------------------------------------------------------------------------------------- */
 
 /// Makes `until` the current tick, and fires all that is due by then, tick by tick; within a tick
-/// in an order that depends on the calls made, and on nothing else.
+/// in an order that depends on the calls made, those of `tvec_advance` among them, and on nothing
+/// else. It is not the order of arming.
 ///
 /// Visits at most `budget` timers: those it fires, moves and drops. When that is not enough,
 /// tvec_now stays on the tick being run; what is left of it stays due, may be cancelled, and comes
 /// first in the next call. Emptying slots ahead of time comes last. An `until` before tvec_now
 /// counts as that (and in clock_backward), one of TVEC_NEVER or more as TVEC_NEVER - 1.
 ///
-/// Costs what it fires and moves; empty time costs nothing. Called from one of its own callbacks it
-/// does nothing and returns {0, false}.
+/// Costs what it fires and moves; empty time costs nothing, and a tick in which there is nothing to
+/// do a call, a compare and a store. Called from one of its own callbacks it does nothing and
+/// returns {0, false}.
 TVEC_C_API struct tvec_progress tvec_advance(struct tvec_wheel* wheel, uint64_t until,
                                              size_t budget);
 
 /// The next tick for which `tvec_advance` must be called: sleep until then. Never before tvec_now,
 /// never after the first expiry, and tvec_now itself while something due is left over. TVEC_NEVER
 /// when nothing hangs in the wheel but what is armed for that. It may come before the first expiry,
-/// since timers sink through the levels, and for a timer that was cancelled. O(1).
+/// since timers sink through the levels, and for a timer that was pushed back or cancelled:
+/// timer_wheel.hpp says how often. So this is no way to ask whether anything is pending:
+/// tvec_any_pending is. O(1).
 TVEC_C_API uint64_t tvec_next_wakeup(struct tvec_wheel* wheel);
 
 /// The tick of the first expiry, exactly, or TVEC_NEVER. Reads every timer of some slots: for tests
@@ -323,7 +334,7 @@ TVEC_C_API bool tvec_for_each_pending(struct tvec_wheel* wheel,
 TVEC_C_API size_t tvec_drain(struct tvec_wheel* wheel,
                              void (*visit)(void* context, struct tvec_timer* timer), void* context);
 
-/// What the wheel has done so far.
+/// What the wheel has done so far. O(1).
 TVEC_C_API struct tvec_counters tvec_count(const struct tvec_wheel* wheel);
 
 /// Checks every structural invariant that the wheel keeps, and writes the first that does not hold

@@ -1,5 +1,6 @@
 /// \file
-/// All of tvec but the headers of io_uring, which come on their own because they include liburing.
+/// All of tvec but the headers of io_uring, which include liburing, and those of durable timers,
+/// which are libraries of their own.
 #pragma once
 
 #include "tvec/detail/core/standard.hpp"

@@ -25,8 +25,8 @@ struct io_uring_cqe;
 ///     tvec_uring_wait_init(&wait, &ring, &wheel, &clock);
 ///     while (running) {
 ///         tvec_uring_submit_and_wait(&wait);
+///         handle_completions(&ring);      // first: who was heard in time is not silent
 ///         tvec_advance(&wheel, tvec_clock_now(&clock), 256);      // always, whatever woke us
-///         handle_completions(&ring);
 ///     }
 ///
 /// The wake-up is only an alarm: what time it is comes from the clock. A wait may end early, and

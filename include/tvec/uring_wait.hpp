@@ -49,12 +49,12 @@ private:
 ///     tvec::uring_wait wait{ring, timers};
 ///     while (running) {
 ///         wait();                              // submits, then sleeps
+///         handle_completions(ring);            // first: who was heard in time is not silent
 ///         timers.run(256);                     // always, whatever woke us
-///         handle_completions(ring);
 ///     }
 ///
 /// The wake-up is only an alarm: what time it is comes from the clock of `timers`. A wait may end
-/// early, and says nothing about why it ended; look into the completion queue and run the timers.
+/// early, and says nothing about why it ended: look into the completion queue, and run the timers.
 ///
 /// From Linux 6.12 on the ring waits on the clock of `timers`, if that is std::chrono::steady_clock
 /// or boottime_clock, and until a point in time, so that no clock is read before the wait; with

@@ -13,13 +13,14 @@ import math
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-from server import Nginx, wait_until
+from server import Nginx, PATIENCE, wait_until
 
 ROUNDS = 3
 SECONDS = 5
@@ -35,16 +36,19 @@ OF_TIMERS = re.compile(r"(ngx_event_timer\.[ch]|ngx_rbtree\.[ch]|tvec\.h|\.[ch]p
 Run = collections.namedtuple("Run", "rate cpu share samples")
 
 
-def load(server, path, connections, seconds):
+def load(server, path, connections):
     """Starts wrk on it."""
     return subprocess.Popen(
         ["taskset", "-c", str(os.cpu_count() - 1), "wrk", "-t1", f"-c{connections}",
-         f"-d{seconds}s", "--timeout", "60s", f"http://127.0.0.1:{server.port}{path}"],
+         f"-d{2 * PATIENCE}s", "--timeout", "60s", f"http://127.0.0.1:{server.port}{path}"],
         stdout=subprocess.PIPE, text=True)
 
 
 def finish(loading):
-    """Waits for wrk, which has to have had nothing but answers."""
+    """Ends wrk, which has to be at work still, and to have had nothing but answers."""
+    if loading.poll() is not None:
+        raise RuntimeError("wrk has ended before what was to be measured")
+    loading.send_signal(signal.SIGINT)
     said, _ = loading.communicate()
     if loading.returncode or (fault := re.search("Socket errors.*|Non-2xx.*", said)):
         raise RuntimeError(f"wrk: {fault[0] if not loading.returncode else said}")
@@ -74,11 +78,12 @@ def sample(worker, recorded):
 
 
 def share_by_perf(binary, recorded):
-    """The share of samples that lie in timers, and how many samples there are."""
-    if not os.path.exists(recorded):
-        return math.nan, 0
-    said = call("perf", "script", "-i", recorded, "-F", "ip")
+    """The share of samples that lie in timers, and how many samples there are: none where perf does
+    not work."""
+    said = call("perf", "script", "-i", recorded, "-F", "ip") if os.path.exists(recorded) else ""
     counts = collections.Counter(int(word, 16) for word in said.split())
+    if not counts:
+        return math.nan, 0
     own = [address for address in counts if address < 1 << 40]  # not libraries, not the kernel
     lines = call("addr2line", "-e", binary, input="\n".join(map(hex, own))).splitlines()
     files = [re.sub(r":[\d?]+( \(.*\))?$", "", line) for line in lines]
@@ -90,9 +95,11 @@ def run(binary, path, connections):
     """One run under load, sampled while it lasts."""
     with Nginx(binary, main=WORKER, http=HTTP) as server, tempfile.TemporaryDirectory() as folder:
         worker, = wait_until(server.workers, "its worker")
-        loading = load(server, path, connections, SECONDS + 2)
+        loading = load(server, path, connections)
         time.sleep(1)
         recorded = f"{folder}/perf.data"
+        # Answered when the connections before it have been accepted, which takes long if others
+        # have the processors.
         requests, cpu, start = server.requests(), cpu_of(worker), time.monotonic()
         sample(worker, recorded)
         requests = (server.requests() - requests) / HANDLED[path]
@@ -110,7 +117,7 @@ def instructions(binary, path, connections):
         with Nginx(binary, main=WORKER + "master_process off;", http=HTTP,
                    before=["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={counted}",
                            "--toggle-collect=ngx_process_events_and_timers"]) as server:
-            loading = load(server, path, connections, 3 * SECONDS)
+            loading = load(server, path, connections)
             time.sleep(SECONDS)
             call("callgrind_control", "--zero", str(server.process.pid))
             time.sleep(SECONDS)

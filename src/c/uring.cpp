@@ -63,8 +63,7 @@ struct timeout_of_c {
         for (; out.error == 0 && !out.yes; out = alarm.queue_removal())
             if (out = take_completion(foreign); out.error != 0) return out;
         while (out.error == 0 && alarm.in_ring()) out = take_completion(foreign);
-        if (out.error == 0) set_for = not_set;
-        return out;
+        return out;  // with its end, each timeout is not set any more
     }
 
 private:

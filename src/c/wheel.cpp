@@ -7,8 +7,6 @@
 
 #include "layout.hpp"
 #include "seen.hpp"
-#include "tvec/detail/inspect/dump.hpp"
-#include "tvec/detail/inspect/fault.hpp"
 
 using tvec::c::seen;
 using tvec::c::shown;
@@ -94,16 +92,4 @@ size_t tvec_drain(tvec_wheel* wheel, void (*visit)(void*, tvec_timer*), void* co
 tvec_counters tvec_count(const tvec_wheel* wheel) {
     const auto& done = seen(wheel).count();
     return {done.fired, done.moved, done.dropped, done.clock_backward};
-}
-
-size_t tvec_check(const tvec_wheel* wheel, char* memory, size_t size) {
-    tvec::detail::bounded all(memory, size);
-    tvec::detail::text(all) << tvec::detail::first_fault(seen(wheel)).c_str();
-    return all.length();
-}
-
-size_t tvec_dump(const tvec_wheel* wheel, size_t timers, char* memory, size_t size) {
-    tvec::detail::bounded all(memory, size);
-    tvec::detail::write_dump(all, seen(wheel), timers);
-    return all.length();
 }

@@ -31,7 +31,7 @@ using std::chrono::microseconds;
 
 namespace {
 
-// Ids in one claim or end, and in one page of the window.
+// Ids in one claim or sweep, and in one page of the window.
 constexpr std::size_t together = 500;
 constexpr std::size_t page = 10'000;
 // How far the clocks may drift apart before the window is placed anew.
@@ -110,16 +110,13 @@ void engine::arm(timer& t, microseconds delay) {
 
 // --- what users do ------------------------------------------------------------------------------
 
-refusal engine::refuse(refusal r) {
-    ++count_.refused;
-    return r;
-}
-
-refusal engine::admit(std::size_t calls) {
-    if (stopping_) return refuse(refusal::stopping);
-    if (calls > options_.most_asked - asked_) return refuse(refusal::too_many);
-    asked_ += calls;
-    return refusal::none;
+// Counts calls in which that is wrong, or nothing. What they are refused for is returned.
+refusal engine::admit(std::size_t calls, refusal fault) {
+    if (fault == refusal::none && stopping_) fault = refusal::stopping;
+    if (fault == refusal::none && calls > options_.most_asked - asked_) fault = refusal::too_many;
+    if (fault == refusal::none) asked_ += calls;
+    count_.refused += fault != refusal::none;
+    return fault;
 }
 
 refusal engine::put(record timer, existing how, completion<put_result> then) {
@@ -132,13 +129,14 @@ refusal engine::put(record timer, existing how, completion<put_result> then) {
 
 refusal engine::put_all(std::vector<record> timers, existing how,
                         completion<std::vector<put_result>> then) {
+    refusal fault = refusal::none;
     std::vector<place> places;
     places.reserve(timers.size());
     for (const record& r : timers) {
-        if (const refusal fault = fault_of(r); fault != refusal::none) return refuse(fault);
+        if (fault == refusal::none) fault = fault_of(r);
         places.push_back({r.due, r.id});
     }
-    if (const refusal full = admit(timers.size()); full != refusal::none) return full;
+    if (fault = admit(timers.size(), fault); fault != refusal::none) return fault;
     store_.put(
         std::move(timers), how,
         answering<std::vector<put_result>>(places.size(), std::move(then),
@@ -168,8 +166,7 @@ void engine::on_put(put_result r, const place& p) {
 }
 
 refusal engine::cancel(const std::string& id, completion<cancel_result> then) {
-    if (const refusal fault = fault_of_id(id); fault != refusal::none) return refuse(fault);
-    if (const refusal full = admit(1); full != refusal::none) return full;
+    if (const refusal r = admit(1, fault_of_id(id)); r != refusal::none) return r;
     store_.cancel(id, answering<cancel_result>(1, std::move(then), [this, id](cancel_result& r) {
                       r = on_cancelled(id, r);
                   }));
@@ -191,29 +188,27 @@ cancel_result engine::on_cancelled(const std::string& id, cancel_result r) {
 }
 
 refusal engine::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
-    if (const refusal fault = fault_of_id(id); fault != refusal::none) return refuse(fault);
-    if (const refusal full = admit(1); full != refusal::none) return full;
+    if (const refusal r = admit(1, fault_of_id(id)); r != refusal::none) return r;
     store_.find(std::move(id), answering(1, std::move(then), [](auto&...) {}));
     return refusal::none;
 }
 
 refusal engine::list(which set, place after, std::size_t limit,
                      completion<standing, std::vector<stored_timer>> then) {
-    if (const refusal full = admit(1); full != refusal::none) return full;
+    if (const refusal r = admit(1); r != refusal::none) return r;
     store_.list(set, std::move(after), limit, answering(1, std::move(then), [](auto&...) {}));
     return refusal::none;
 }
 
 refusal engine::count(completion<standing, totals> then) {
-    if (const refusal full = admit(1); full != refusal::none) return full;
+    if (const refusal r = admit(1); r != refusal::none) return r;
     store_.count(answering(1, std::move(then), [](auto&...) {}));
     return refusal::none;
 }
 
 refusal engine::revive(const std::string& id, time_point due, completion<revive_result> then) {
-    if (const refusal fault = fault_of_id(id); fault != refusal::none) return refuse(fault);
-    if (!in_range(due)) return refuse(refusal::bad_due);
-    if (const refusal full = admit(1); full != refusal::none) return full;
+    const refusal fault = in_range(due) ? fault_of_id(id) : refusal::bad_due;
+    if (const refusal r = admit(1, fault); r != refusal::none) return r;
     store_.revive(id, due,
                   answering<revive_result>(1, std::move(then), [this, id, due](revive_result r) {
                       if (r == revive_result::put_back) on_known(of(id), id, due);
@@ -423,16 +418,14 @@ void engine::evict(shard& s) {
     for (auto& [id, t] : s.near)
         if (t.at == phase::waiting) waiting.push_back(&t);
     if (!s.taken || waiting.size() < 2) return;
-    const auto first = waiting.end() - static_cast<std::ptrdiff_t>((waiting.size() + 3) / 4);
-    const auto order = [](const near_timer* t) { return place_of(*t); };
-    std::ranges::nth_element(waiting, first, {}, order);
-    const near_timer* const last_kept =
-        *std::ranges::max_element(waiting.begin(), first, {}, order);
-    s.taken = std::min(*s.taken, place_of(*last_kept));
+    const std::size_t kept = waiting.size() - (waiting.size() + 3) / 4;
+    const auto last_kept = waiting.begin() + static_cast<std::ptrdiff_t>(kept - 1);
+    std::ranges::nth_element(waiting, last_kept, {}, [](auto* t) { return place_of(*t); });
+    s.taken = std::min(*s.taken, place_of(**last_kept));
     s.partial = true;
     s.was_lowered = true;
-    count_.evicted += static_cast<std::uint64_t>(waiting.end() - first);
-    for (auto t = first; t != waiting.end(); ++t) s.near.erase(s.near.find(*(*t)->id));
+    count_.evicted += waiting.size() - kept;
+    for (auto t = last_kept + 1; t != waiting.end(); ++t) s.near.erase(s.near.find(*(*t)->id));
 }
 
 // The store has it, due then: it belongs into the window, or not.
@@ -580,7 +573,7 @@ void engine::done(token which, completion<bool> then) {
 }
 
 refusal engine::again(token which, time_point due, completion<bool> then) {
-    if (!in_range(due)) return refuse(refusal::bad_due);
+    if (!in_range(due)) return admit(0, refusal::bad_due);
     end({{std::move(which), due}, std::move(then)});
     return refusal::none;
 }

@@ -1,28 +1,23 @@
 #include "tvec/durable/memory_store.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
+
+#include "hash.hpp"
+#include "job.hpp"
+#include "wall_clock.hpp"
 
 namespace tvec::durable {
 
-namespace {
-
-reading system_time() {
-    return std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
-
-}  // namespace
+using detail::job, detail::outcome;
 
 // --- the database -------------------------------------------------------------------------------
 
 memory_database::memory_database(unsigned shards, clock time)
-    : clock_(time ? std::move(time) : clock(system_time)), shards_(std::max(shards, 1U)) {}
+    : clock_(time ? std::move(time) : clock(detail::wall_clock)), shards_(std::max(shards, 1U)) {}
 
 unsigned memory_database::shard_of(std::string_view id) const noexcept {
-    std::uint64_t hash = 14695981039346656037ULL;
-    for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    return static_cast<unsigned>(hash % shards_.size());
+    return static_cast<unsigned>(detail::hash_of(id) % shards_.size());
 }
 
 void memory_database::move(shard& s, entry& e, time_point to) {
@@ -93,13 +88,16 @@ std::optional<stored_timer> memory_database::find(const std::string& id) const {
 
 std::vector<stored_timer> memory_database::list(which set, const place& after,
                                                 std::size_t limit) const {
-    std::vector<stored_timer> all;
+    const auto all = [set](const shard& s) -> auto& {
+        return set == which::dead ? s.dead : s.timers;
+    };
+    std::set<place> order;
     for (const shard& s : shards_)
-        for (const auto& [id, e] : set == which::dead ? s.dead : s.timers)
-            if (after < place{e.due, id}) all.push_back(e);
-    std::ranges::sort(all, {}, [](const stored_timer& t) { return place{t.due, t.id}; });
-    if (all.size() > limit) all.resize(limit);
-    return all;
+        for (const auto& [id, e] : all(s)) order.insert({e.due, id});
+    std::vector<stored_timer> page;
+    for (auto p = order.upper_bound(after); p != order.end() && page.size() < limit; ++p)
+        page.push_back(all(shards_[shard_of(p->id)]).at(p->id));
+    return page;
 }
 
 totals memory_database::count() const {
@@ -186,6 +184,61 @@ std::optional<claimed> memory_database::claim(unsigned number, epoch mine, const
 
 // --- the link -----------------------------------------------------------------------------------
 
+// The database, as one process sees it.
+class memory_store::member final : public detail::database {
+public:
+    explicit member(memory_store& link) : all_(link.all_), link_(link) {}
+
+    std::vector<put_result> put(const std::vector<record>& timers, existing how) override {
+        std::vector<put_result> results;
+        for (const record& r : timers) {
+            const auto [result, hint_to] = all_.put(r, how, link_.name_);
+            results.push_back(result);
+            if (const auto t = all_.tellers_.find(hint_to); t != all_.tellers_.end())
+                t->second(link_.shard_of(r.id), r);
+        }
+        return results;
+    }
+    cancel_result cancel(const std::string& id) override { return all_.cancel(id); }
+    std::vector<end_reply> end(const std::vector<ending>& endings) override {
+        std::vector<end_reply> replies;
+        replies.reserve(endings.size());
+        for (const ending& e : endings) replies.push_back(all_.end(e));
+        return replies;
+    }
+    std::optional<stored_timer> find(const std::string& id) override { return all_.find(id); }
+    std::vector<stored_timer> list(which set, const place& after, std::size_t limit) override {
+        return all_.list(set, after, limit);
+    }
+    totals count() override { return all_.count(); }
+    revive_result revive(const std::string& id, time_point due) override {
+        return all_.revive(id, due);
+    }
+    std::size_t join(duration lease) override { return all_.join(link_.name_, lease); }
+    epoch own(unsigned shard, duration lease) override {
+        return all_.own(link_.name_, shard, lease);
+    }
+    void release(unsigned shard, epoch mine) override { all_.release(shard, mine); }
+    std::optional<std::vector<place>> take(unsigned shard, epoch mine, const place& after,
+                                           time_point until, std::size_t limit) override {
+        return all_.take(shard, mine, after, until, limit);
+    }
+    std::optional<std::vector<claimed>> claim(unsigned shard, epoch mine, const claim_terms& terms,
+                                              const std::vector<std::string>& ids) override {
+        std::vector<claimed> got;
+        for (const std::string& id : ids) {
+            auto one = all_.claim(shard, mine, terms, link_.traits_.claim_ahead, id);
+            if (!one) return std::nullopt;
+            got.push_back(std::move(*one));
+        }
+        return got;
+    }
+
+private:
+    memory_database& all_;
+    memory_store& link_;
+};
+
 memory_store::memory_store(memory_database& all, std::string name, duration claim_ahead)
     : all_(all), name_(std::move(name)), traits_{all.shards(), true, claim_ahead} {
     all_.tellers_[name_] = [this](unsigned shard, const record& timer) {
@@ -209,14 +262,16 @@ std::size_t memory_store::run() {
 
 bool memory_store::serve() {
     if (requests_.empty()) return false;
-    const request r = std::move(requests_.front());
+    std::unique_ptr<job> j = std::move(requests_.front());
     requests_.pop_front();
     if (failing_ > 0) {
         --failing_;
         failure_ = "the store in memory was told to fail";
-        replies_.push_back({r.failed, r.failed});
+        replies_.push_back({outcome::failed, std::move(j)});
     } else {
-        replies_.push_back({r.serve(), r.broken});
+        member me(*this);
+        j->work(me);
+        replies_.push_back({outcome::done, std::move(j)});
     }
     return true;
 }
@@ -231,7 +286,10 @@ bool memory_store::answer() {
     if (replies_.empty()) return false;
     const reply r = std::move(replies_.front());
     replies_.pop_front();
-    r.known();
+    if (r.to)
+        r.to->answer(r.how);
+    else if (listener_.reconnected)
+        listener_.reconnected();
     return true;
 }
 
@@ -242,159 +300,17 @@ bool memory_store::lose_hint() {
 }
 
 void memory_store::cut() {
-    for (reply& r : replies_) r.known = r.broken;
-    for (request& r : requests_) replies_.push_back({r.broken, r.broken});
+    for (auto& r : requests_) replies_.push_back({outcome::unknown, std::move(r)});
+    for (reply& r : replies_) r.how = outcome::unknown;
     requests_.clear();
     hints_.clear();
-    const auto again = [this] {
-        if (listener_.reconnected) listener_.reconnected();
-    };
-    replies_.push_back({again, again});
+    replies_.push_back({outcome::unknown, nullptr});
     bell_();
 }
 
-void memory_store::ask(request r) {
-    requests_.push_back(std::move(r));
+void memory_store::post(std::unique_ptr<detail::job> j) {
+    requests_.push_back(std::move(j));
     bell_();
-}
-
-namespace {
-
-// A request: `serve` computes the answers, in a tuple; `broken` and `failed` are the others.
-template <class Request, class... Answer, class Serve>
-Request request_of(store::completion<Answer...> then, Serve serve, std::tuple<Answer...> broken,
-                   std::tuple<Answer...> failed) {
-    const auto with = [then = std::move(then)](std::tuple<Answer...> a) {
-        return [then, a = std::move(a)] { std::apply(then, a); };
-    };
-    return {[serve, with] { return std::function<void()>(with(serve())); }, with(std::move(broken)),
-            with(std::move(failed))};
-}
-
-// The same where a failure is unknown, too.
-template <class Request, class Answer, class Serve>
-Request request_of(store::completion<standing, Answer> then, Serve serve) {
-    const std::tuple<standing, Answer> unknown{standing::unknown, Answer{}};
-    return request_of<Request>(
-        std::move(then), [serve] { return std::tuple<standing, Answer>(standing::done, serve()); },
-        unknown, unknown);
-}
-
-// And where there may be a fence.
-template <class Request, class Answer, class Serve>
-Request fenced_request_of(store::completion<standing, Answer> then, Serve serve) {
-    const std::tuple<standing, Answer> unknown{standing::unknown, Answer{}};
-    return request_of<Request>(
-        std::move(then),
-        [serve] {
-            std::optional<Answer> a = serve();
-            const standing how = a ? standing::done : standing::fenced;
-            return std::tuple<standing, Answer>(how, a ? std::move(*a) : Answer{});
-        },
-        unknown, unknown);
-}
-
-}  // namespace
-
-std::vector<put_result> memory_store::put_all(const std::vector<record>& timers, existing how) {
-    std::vector<put_result> results;
-    for (const record& r : timers) {
-        const auto [result, hint_to] = all_.put(r, how, name_);
-        results.push_back(result);
-        if (const auto t = all_.tellers_.find(hint_to); t != all_.tellers_.end())
-            t->second(shard_of(r.id), r);
-    }
-    return results;
-}
-
-void memory_store::put(std::vector<record> timers, existing how,
-                       completion<std::vector<put_result>> then) {
-    const auto all = [n = timers.size()](put_result r) {
-        return std::tuple(std::vector<put_result>(n, r));
-    };
-    ask(request_of<request>(
-        std::move(then),
-        [this, timers = std::move(timers), how] { return std::tuple(put_all(timers, how)); },
-        all(put_result::unknown), all(put_result::failed)));
-}
-
-void memory_store::cancel(std::string id, completion<cancel_result> then) {
-    ask(request_of<request>(
-        std::move(then), [this, id = std::move(id)] { return std::tuple(all_.cancel(id)); },
-        std::tuple(cancel_result::unknown), std::tuple(cancel_result::failed)));
-}
-
-void memory_store::end(unsigned, std::vector<ending> endings,
-                       completion<standing, std::vector<end_reply>> then) {
-    ask(request_of<request>(std::move(then), [this, endings = std::move(endings)] {
-        std::vector<end_reply> replies;
-        for (const ending& e : endings) replies.push_back(all_.end(e));
-        return replies;
-    }));
-}
-
-void memory_store::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
-    ask(request_of<request>(std::move(then), [this, id = std::move(id)] { return all_.find(id); }));
-}
-
-void memory_store::list(which set, place after, std::size_t limit,
-                        completion<standing, std::vector<stored_timer>> then) {
-    ask(request_of<request>(std::move(then), [this, set, after = std::move(after), limit] {
-        return all_.list(set, after, limit);
-    }));
-}
-
-void memory_store::count(completion<standing, totals> then) {
-    ask(request_of<request>(std::move(then), [this] { return all_.count(); }));
-}
-
-void memory_store::revive(std::string id, time_point due, completion<revive_result> then) {
-    ask(request_of<request>(
-        std::move(then),
-        [this, id = std::move(id), due] { return std::tuple(all_.revive(id, due)); },
-        std::tuple(revive_result::unknown), std::tuple(revive_result::failed)));
-}
-
-void memory_store::join(duration lease, completion<standing, std::size_t> then) {
-    ask(request_of<request>(std::move(then), [this, lease] { return all_.join(name_, lease); }));
-}
-
-void memory_store::own(unsigned shard, duration lease, completion<standing, epoch> then) {
-    ask(request_of<request>(std::move(then),
-                            [this, shard, lease] { return all_.own(name_, shard, lease); }));
-}
-
-void memory_store::release(unsigned shard, epoch mine, completion<standing> then) {
-    ask(request_of<request>(
-        std::move(then),
-        [this, shard, mine] {
-            all_.release(shard, mine);
-            return std::tuple(standing::done);
-        },
-        std::tuple(standing::unknown), std::tuple(standing::unknown)));
-}
-
-void memory_store::take(unsigned shard, epoch mine, place after, time_point until,
-                        std::size_t limit, completion<standing, std::vector<place>> then) {
-    ask(fenced_request_of<request>(std::move(then),
-                                   [this, shard, mine, after = std::move(after), until, limit] {
-                                       return all_.take(shard, mine, after, until, limit);
-                                   }));
-}
-
-void memory_store::claim(unsigned shard, epoch mine, claim_terms terms,
-                         std::vector<std::string> ids,
-                         completion<standing, std::vector<claimed>> then) {
-    ask(fenced_request_of<request>(
-        std::move(then), [this, shard, mine, terms, ids = std::move(ids)] {
-            std::optional<std::vector<claimed>> all(std::in_place);
-            for (const std::string& id : ids) {
-                auto one = all_.claim(shard, mine, terms, traits_.claim_ahead, id);
-                if (!one) return std::optional<std::vector<claimed>>{};
-                all->push_back(std::move(*one));
-            }
-            return all;
-        }));
 }
 
 }  // namespace tvec::durable

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+
+#include "wall_clock.hpp"
 
 namespace tvec::durable {
 
@@ -151,9 +154,10 @@ void statement::bind(int at, std::string_view value) {
 
 }  // namespace detail
 
-sqlite_database::sqlite_database(const std::string& path, const char* synchronous)
-    : db_(detail::open(path, synchronous)), begin_(prepared("begin immediate")),
-      commit_(prepared("commit")),
+sqlite_database::sqlite_database(const std::string& path, const char* synchronous,
+                                 duration claim_ahead)
+    : claim_ahead_(claim_ahead), db_(detail::open(path, synchronous)),
+      begin_(prepared("begin immediate")), commit_(prepared("commit")),
       keep_(prepared("insert into timer(id, due, body, every) values(?, ?, ?, ?)"
                      " on conflict do nothing")),
       // What is being delivered of the old one must not end the new one.
@@ -188,6 +192,13 @@ void sqlite_database::roll_back() noexcept {
         sqlite3_exec(db_.get(), "rollback", nullptr, nullptr, nullptr);
 }
 
+std::vector<put_result> sqlite_database::put(const std::vector<record>& timers, existing how) {
+    std::vector<put_result> results;
+    results.reserve(timers.size());
+    for (const record& r : timers) results.push_back(put(r, how));
+    return results;
+}
+
 put_result sqlite_database::put(const record& r, existing how) {
     detail::statement& s = how == existing::keep ? keep_ : replace_;
     return s.run(r.id, r.due, r.body, r.every) == 1 ? put_result::stored
@@ -201,6 +212,14 @@ cancel_result sqlite_database::cancel(const std::string& id) {
         return has_begun ? cancel_result::had_begun : cancel_result::cancelled;
     }
     return remove_dead_.run(id) == 1 ? cancel_result::had_begun : cancel_result::unknown_id;
+}
+
+std::vector<end_reply> sqlite_database::end(const std::vector<ending>& endings) {
+    const time_point now = detail::today();
+    std::vector<end_reply> replies;
+    replies.reserve(endings.size());
+    for (const ending& e : endings) replies.push_back(end(e, now));
+    return replies;
 }
 
 end_reply sqlite_database::end(const ending& e, time_point now) {
@@ -246,12 +265,23 @@ revive_result sqlite_database::revive(const std::string& id, time_point due) {
     return revive_result::put_back;
 }
 
-std::vector<place> sqlite_database::take(const place& after, time_point until, std::size_t limit) {
+std::optional<std::vector<place>> sqlite_database::take(unsigned, epoch, const place& after,
+                                                        time_point until, std::size_t limit) {
     std::vector<place> got;
     const auto most = static_cast<std::int64_t>(limit);
     for (bool is = take_.first(after.due, after.id, until, most); is; is = take_.next())
         got.push_back({detail::time_of(take_.integer(0)), take_.bytes(1)});
     return got;
+}
+
+std::optional<std::vector<claimed>> sqlite_database::claim(unsigned, epoch,
+                                                           const claim_terms& terms,
+                                                           const std::vector<std::string>& ids) {
+    const time_point until = detail::today() + claim_ahead_;
+    std::vector<claimed> all;
+    all.reserve(ids.size());
+    for (const std::string& id : ids) all.push_back(claim(terms, until, id));
+    return all;
 }
 
 claimed sqlite_database::claim(const claim_terms& terms, time_point until, const std::string& id) {

@@ -4,11 +4,14 @@
 #include <sqlite3.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include "job.hpp"
 #include "tvec/durable/store.hpp"
 
 namespace tvec::durable {
@@ -64,28 +67,38 @@ private:
 
 }  // namespace detail
 
-class sqlite_database {
+// Nobody shares it: shards are always ours, by the wall clock.
+class sqlite_database final : public detail::database {
 public:
     // Opens the file, or makes it. `synchronous` as SQLite knows it. Throws std::system_error.
-    sqlite_database(const std::string& path, const char* synchronous);
+    sqlite_database(const std::string& path, const char* synchronous, duration claim_ahead);
 
     void begin() { begin_.run(); }
     void commit() { commit_.run(); }
     void roll_back() noexcept;
 
-    put_result put(const record& r, existing how);
-    cancel_result cancel(const std::string& id);
-    end_reply end(const ending& e, time_point now);
-    std::optional<stored_timer> find(const std::string& id);
-    std::vector<stored_timer> list(which set, const place& after, std::size_t limit);
-    totals count();
-    revive_result revive(const std::string& id, time_point due);
-    std::vector<place> take(const place& after, time_point until, std::size_t limit);
-    claimed claim(const claim_terms& terms, time_point until, const std::string& id);
+    std::vector<put_result> put(const std::vector<record>& timers, existing how) override;
+    cancel_result cancel(const std::string& id) override;
+    std::vector<end_reply> end(const std::vector<ending>& endings) override;
+    std::optional<stored_timer> find(const std::string& id) override;
+    std::vector<stored_timer> list(which set, const place& after, std::size_t limit) override;
+    totals count() override;
+    revive_result revive(const std::string& id, time_point due) override;
+    std::size_t join(duration) override { return 1; }
+    epoch own(unsigned, duration) override { return 1; }
+    void release(unsigned, epoch) override {}
+    std::optional<std::vector<place>> take(unsigned, epoch, const place& after, time_point until,
+                                           std::size_t limit) override;
+    std::optional<std::vector<claimed>> claim(unsigned, epoch, const claim_terms& terms,
+                                              const std::vector<std::string>& ids) override;
 
 private:
+    put_result put(const record& r, existing how);
+    end_reply end(const ending& e, time_point now);
+    claimed claim(const claim_terms& terms, time_point until, const std::string& id);
     detail::statement prepared(const char* sql) { return {db_.get(), sql}; }
 
+    duration claim_ahead_;
     detail::connection db_;
     detail::statement begin_, commit_, keep_, replace_, remove_, remove_dead_, finish_, postpone_,
         find_, list_, list_dead_, count_, take_, claim_, bury_, is_dead_, revive_;

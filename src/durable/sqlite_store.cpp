@@ -7,50 +7,19 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <system_error>
 #include <thread>
-#include <tuple>
 #include <utility>
+#include <vector>
 
+#include "job.hpp"
 #include "sqlite_database.hpp"
+#include "wall_clock.hpp"
 
 namespace tvec::durable {
 
 namespace {
 
-reading wall_clock() {
-    return std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
-
-enum class outcome { done, failed, unknown };
-
-// What was asked. It is made, answered and destroyed by the loop's thread; the writer's does the
-// work.
-struct job {
-    virtual ~job() = default;
-    virtual void work(sqlite_database& db) = 0;
-    virtual void answer(outcome how) = 0;
-};
-
-template <class Work, class... Answer> struct typed_job final : job {
-    typed_job(store::completion<Answer...> t, std::tuple<Answer...> f, std::tuple<Answer...> u,
-              Work w)
-        : then(std::move(t)), failed(std::move(f)), unknown(std::move(u)), does(std::move(w)) {}
-
-    void work(sqlite_database& db) override { done.emplace(does(db)); }
-    void answer(outcome how) override {
-        std::tuple<Answer...>& a = how == outcome::done     ? *done
-                                   : how == outcome::failed ? failed
-                                                            : unknown;
-        if (then) std::apply(then, std::move(a));
-    }
-
-    store::completion<Answer...> then;
-    std::optional<std::tuple<Answer...>> done;
-    std::tuple<Answer...> failed, unknown;
-    Work does;
-};
-
+using detail::job, detail::outcome, detail::wall_clock;
 using jobs = std::vector<std::unique_ptr<job>>;
 
 // So many answers are given in one turn of the loop, so that what is due meanwhile is not late.
@@ -72,8 +41,8 @@ template <class F> std::thread thread_without_signals(F f) {
 class sqlite_store::writer {
 public:
     writer(const std::string& path, const sqlite_options& o, eventfd_doorbell bell)
-        : db_(path, o.survives_power_cut ? "full" : "normal"), bell_(std::move(bell)),
-          thread_(thread_without_signals([this] { write(); })) {}
+        : db_(path, o.survives_power_cut ? "full" : "normal", o.claim_ahead),
+          bell_(std::move(bell)), thread_(thread_without_signals([this] { write(); })) {}
 
     ~writer() {
         {
@@ -189,104 +158,9 @@ std::size_t sqlite_store::run() {
     return in_a_turn;
 }
 
-template <class... Answer, class Work>
-void sqlite_store::ask(completion<Answer...> then, std::tuple<Answer...> failed,
-                       std::tuple<Answer...> unknown, Work work) {
+void sqlite_store::post(std::unique_ptr<detail::job> j) {
     ++unanswered_;
-    writer_->post(std::make_unique<typed_job<Work, Answer...>>(
-        std::move(then), std::move(failed), std::move(unknown), std::move(work)));
-}
-
-// Where a failure is unknown, too.
-template <class Answer, class Work>
-void sqlite_store::ask(completion<standing, Answer> then, Work work) {
-    const std::tuple<standing, Answer> unknown{standing::unknown, Answer{}};
-    const auto with_standing = [work = std::move(work)](sqlite_database& db) {
-        return std::tuple<standing, Answer>(standing::done, work(db));
-    };
-    ask(std::move(then), unknown, unknown, with_standing);
-}
-
-void sqlite_store::put(std::vector<record> timers, existing how,
-                       completion<std::vector<put_result>> then) {
-    const auto all = [n = timers.size()](put_result r) {
-        return std::tuple(std::vector<put_result>(n, r));
-    };
-    ask(std::move(then), all(put_result::failed), all(put_result::unknown),
-        [timers = std::move(timers), how](sqlite_database& db) {
-            std::vector<put_result> results;
-            results.reserve(timers.size());
-            for (const record& r : timers) results.push_back(db.put(r, how));
-            return std::tuple(std::move(results));
-        });
-}
-
-void sqlite_store::cancel(std::string id, completion<cancel_result> then) {
-    ask(std::move(then), std::tuple(cancel_result::failed), std::tuple(cancel_result::unknown),
-        [id = std::move(id)](sqlite_database& db) { return std::tuple(db.cancel(id)); });
-}
-
-void sqlite_store::end(unsigned, std::vector<ending> endings,
-                       completion<standing, std::vector<end_reply>> then) {
-    ask(std::move(then), [endings = std::move(endings)](sqlite_database& db) {
-        const time_point now = std::chrono::floor<duration>(wall_clock());
-        std::vector<end_reply> replies;
-        replies.reserve(endings.size());
-        for (const ending& e : endings) replies.push_back(db.end(e, now));
-        return replies;
-    });
-}
-
-void sqlite_store::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
-    ask(std::move(then), [id = std::move(id)](sqlite_database& db) { return db.find(id); });
-}
-
-void sqlite_store::list(which set, place after, std::size_t limit,
-                        completion<standing, std::vector<stored_timer>> then) {
-    ask(std::move(then), [set, after = std::move(after), limit](sqlite_database& db) {
-        return db.list(set, after, limit);
-    });
-}
-
-void sqlite_store::count(completion<standing, totals> then) {
-    ask(std::move(then), [](sqlite_database& db) { return db.count(); });
-}
-
-void sqlite_store::revive(std::string id, time_point due, completion<revive_result> then) {
-    ask(std::move(then), std::tuple(revive_result::failed), std::tuple(revive_result::unknown),
-        [id = std::move(id), due](sqlite_database& db) { return std::tuple(db.revive(id, due)); });
-}
-
-void sqlite_store::join(duration, completion<standing, std::size_t> then) {
-    ask(std::move(then), [](sqlite_database&) { return std::size_t{1}; });
-}
-
-void sqlite_store::own(unsigned, duration, completion<standing, epoch> then) {
-    ask(std::move(then), [](sqlite_database&) { return epoch{1}; });
-}
-
-void sqlite_store::release(unsigned, epoch, completion<standing> then) {
-    ask(std::move(then), std::tuple(standing::unknown), std::tuple(standing::unknown),
-        [](sqlite_database&) { return std::tuple(standing::done); });
-}
-
-void sqlite_store::take(unsigned, epoch, place after, time_point until, std::size_t limit,
-                        completion<standing, std::vector<place>> then) {
-    ask(std::move(then), [after = std::move(after), until, limit](sqlite_database& db) {
-        return db.take(after, until, limit);
-    });
-}
-
-void sqlite_store::claim(unsigned, epoch, claim_terms terms, std::vector<std::string> ids,
-                         completion<standing, std::vector<claimed>> then) {
-    ask(std::move(then),
-        [terms, ids = std::move(ids), ahead = traits_.claim_ahead](sqlite_database& db) {
-            const time_point until = std::chrono::floor<duration>(wall_clock()) + ahead;
-            std::vector<claimed> all;
-            all.reserve(ids.size());
-            for (const std::string& id : ids) all.push_back(db.claim(terms, until, id));
-            return all;
-        });
+    writer_->post(std::move(j));
 }
 
 }  // namespace tvec::durable

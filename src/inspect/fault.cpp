@@ -51,7 +51,7 @@ private:
 
     /// So are nearly all, and there is nothing to be said of them: `check` stands in loops.
     bool is_untouched(unsigned s) const {
-        if (levels_.at_most(s) != 0 || levels_.occupied(s)) return false;
+        if (levels_.at_most(s) != 0 || levels_.occupied_among_few(s)) return false;
         const detail::chain* const first = &levels_.chain_of(s, 0);
         const detail::link* const end = &levels_.sentinel();
         for (unsigned k = 0; k < geometry::chains_of(s); ++k)

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
-#include <random>
 #include <system_error>
 #include <utility>
 
@@ -36,10 +34,16 @@ redis_options checked(redis_options o) {
     return o;
 }
 
+unsigned random_bits() {
+    unsigned bits = 0;
+    if (getentropy(&bits, sizeof bits) != 0)
+        throw std::system_error(errno, std::system_category(), "redis_store: getentropy");
+    return bits;
+}
+
 std::string random_name() {
-    std::random_device bits;
     std::string name;
-    for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[bits() % 16];
+    for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[random_bits() % 16];
     return name;
 }
 
@@ -142,7 +146,7 @@ void client::wait_until_ready() {
 void client::connect() {
     trouble_.reset();
     const int error = talk_.open(addresses_[next_address_++ % addresses_.size()]);
-    if (error != 0) return on_lost({{error, std::system_category()}});
+    if (error != 0) return on_lost(trouble(error));
     wheel_.arm_after(silence_, options_.silence);
 }
 
@@ -150,8 +154,7 @@ void client::connect() {
 void client::retry() {
     if (retry_.pending()) return;
     const auto wait = std::min(first_wait * (1 << std::min(failures_++, 16U)), options_.slowest);
-    std::random_device bits;
-    wheel_.arm_after(retry_, wait / 2 + duration(bits() % (wait.count() / 2 + 1)));
+    wheel_.arm_after(retry_, wait / 2 + duration(random_bits() % (wait.count() / 2 + 1)));
 }
 
 void client::try_again() {
@@ -163,7 +166,7 @@ void client::try_again() {
 
 void client::on_silence() {
     talk_.close();
-    on_lost({std::make_error_code(std::errc::timed_out), "it does not answer"});
+    on_lost({std::errc::timed_out, "it does not answer"});
 }
 
 void client::on_lost(trouble why) {
@@ -210,7 +213,7 @@ void client::say(const command& c, greeted then) {
     try_to_say(c, [this, then = std::move(then)](const redisReply& r) {
         if (!is_error(r)) return then(r);
         const std::string why(text_of(r));
-        on_lost({std::make_error_code(code_of(why)), why});
+        on_lost({code_of(why), why});
     });
 }
 
@@ -228,11 +231,11 @@ void client::greet() {
 
 void client::on_version(const redisReply& r) {
     verdict v = judge(info_, appendfsync_);
-    if (!v.refusal.empty()) return on_lost({std::make_error_code(v.code), v.refusal});
+    if (!v.refusal.empty()) return on_lost({v.code, v.refusal});
     warning_ = std::move(v.warning);
     const long long version = r.type == REDIS_REPLY_INTEGER ? r.integer : 0;
     if (version > functions_version)
-        return on_lost({std::make_error_code(std::errc::not_supported),
+        return on_lost({std::errc::not_supported,
                         "its functions are of version " + std::to_string(version) +
                             ", and this program knows " + std::to_string(functions_version)});
     if (version < functions_version)
@@ -247,8 +250,8 @@ void client::on_opened(const redisReply& r) {
     learn(f.microseconds());
     const long long shards = f.number();
     if (!f.is_whole() || shards < 1 || shards >= 10'000 || (shards_ != 0 && shards != shards_))
-        return on_lost({std::make_error_code(std::errc::not_supported),
-                        "its timers are in " + std::to_string(shards) + " shards"});
+        return on_lost(
+            {std::errc::not_supported, "its timers are in " + std::to_string(shards) + " shards"});
     shards_ = static_cast<unsigned>(shards);
     is_ready_ = true;
     failures_ = 0;
@@ -291,8 +294,7 @@ void client::protest() { failure_ = place_of(options_) + ": an answer is not as 
 
 void client::on_reply(reply_ptr r) {
     if (pending_.empty())
-        return on_lost(
-            {std::make_error_code(std::errc::protocol_error), "it answers what was not asked"});
+        return on_lost({std::errc::protocol_error, "it answers what was not asked"});
     const pending p = std::move(pending_.front());
     pending_.pop_front();
     if (pending_.empty())
@@ -312,7 +314,7 @@ void client::give(const answer& then, const redisReply& r) {
     const std::string_view why = text_of(r);
     failure_ = place_of(options_) + ": " + std::string(why);
     then(has_begun(why) ? fate::lost : fate::refused, nullptr);
-    if (is_changed(why)) on_lost({std::make_error_code(code_of(why)), std::string(why)});
+    if (is_changed(why)) on_lost({code_of(why), std::string(why)});
 }
 
 void client::wait_for_replicas() {
@@ -364,8 +366,7 @@ bool client::may_send() const { return flights_ < (options_.wait_replicas > 0 ? 
 void client::flush() {
     if (may_send() && !unsent_.empty()) {
         talk_.send(std::exchange(unsent_, {}));
-        std::move(waiting_.begin(), waiting_.end(), std::back_inserter(pending_));
-        waiting_.clear();
+        for (pending& p : std::exchange(waiting_, {})) pending_.push_back(std::move(p));
         if (options_.wait_replicas > 0) wait_for_replicas();
         pending_.back().ends_flight = true;
         ++flights_;

@@ -128,11 +128,11 @@ private:
     std::size_t next_address_ = 0;
 
     link talk_, hints_;
-    std::string unsent_;           // by the next `flush` that may
-    std::deque<pending> waiting_;  // for what is in there
-    std::deque<pending> pending_;  // for what was sent
-    std::deque<held> held_;
-    std::deque<answer> refused_;
+    std::string unsent_;            // by the next `flush` that may
+    std::vector<pending> waiting_;  // for what is in there
+    std::deque<pending> pending_;   // for what was sent
+    std::vector<held> held_;
+    std::vector<answer> refused_;
     unsigned flights_ = 0;  // sent, and not all of it answered
     bool is_ready_ = false, was_ready_ = false;
     std::optional<trouble> trouble_;

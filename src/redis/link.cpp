@@ -99,10 +99,6 @@ void link::lose(trouble why) {
     close();
     listener_.lost(std::move(why));
 }
-void link::lose(std::errc code, std::string why) {
-    lose({std::make_error_code(code), std::move(why)});
-}
-void link::lose(int error) { lose(trouble{{error, std::system_category()}}); }
 
 void link::watch(std::uint32_t events) {
     if (events == watched_) return;
@@ -129,7 +125,7 @@ void link::on_connected() {
     int error = 0;
     socklen_t length = sizeof error;
     getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0) return lose(error);
+    if (error != 0) return lose(trouble(error));
     is_connected_ = true;
     if (!options_.tls.on) return say_opened();
     try {
@@ -148,8 +144,8 @@ void link::receive() {
     char part[part_size];
     const ssize_t n = recv(fd_, part, sizeof part, 0);
     if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (n < 0) return lose(errno);
-    if (n == 0) return lose(std::errc::connection_reset, "the connection was closed");
+    if (n < 0) return lose(trouble(errno));
+    if (n == 0) return lose({std::errc::connection_reset, "the connection was closed"});
     decode({part, static_cast<std::size_t>(n)});
 }
 
@@ -159,7 +155,7 @@ void link::decode(std::string_view bytes) {
         const bool is_right = tls_->receive(bytes, plain_);
         if (!is_right) {
             flush();  // an alert that says why
-            if (!is_closed()) lose(std::errc::protocol_error, tls_->failure());
+            if (!is_closed()) lose({std::errc::protocol_error, tls_->failure()});
             return;
         }
         if (!is_open_ && tls_->is_established()) say_opened();
@@ -174,8 +170,8 @@ void link::show_replies() {
     while (!is_closed()) {
         void* r = nullptr;
         if (redisReaderGetReply(reader_.get(), &r) != REDIS_OK)
-            return lose(std::errc::protocol_error,
-                        "what answers is no Redis server: " + std::string(reader_->errstr));
+            return lose({std::errc::protocol_error,
+                         "what answers is no Redis server: " + std::string(reader_->errstr)});
         if (r == nullptr) return;
         listener_.replied(reply_ptr(static_cast<redisReply*>(r)));
     }
@@ -202,10 +198,10 @@ void link::flush() {
         const ssize_t n = ::send(fd_, raw_.data() + sent_, raw_.size() - sent_, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return watch(EPOLLIN | EPOLLOUT);
-        if (n < 0) return lose(errno == EPIPE ? ECONNRESET : errno);
+        if (n < 0) return lose(trouble(errno == EPIPE ? ECONNRESET : errno));
         sent_ += static_cast<std::size_t>(n);
     }
-    lose(std::errc::protocol_error, tls_->failure());
+    lose({std::errc::protocol_error, tls_->failure()});
 }
 
 }  // namespace tvec::durable::redis

@@ -5,7 +5,6 @@
 #include <hiredis/read.h>
 #include <sys/socket.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "reply.hpp"
@@ -34,10 +34,14 @@ std::vector<address> addresses_of(const redis_options& o);
 
 /// What is wrong, and in more words if the code does not say it all.
 struct trouble {
-    std::error_code code;
-    std::string why{};
+    explicit trouble(int error) : code(error, std::system_category()) {}
+    trouble(std::error_code c, std::string words) : code(c), why(std::move(words)) {}
+    trouble(std::errc c, std::string words) : trouble(std::make_error_code(c), std::move(words)) {}
 
     std::string text() const { return why.empty() ? code.message() : why; }
+
+    std::error_code code;
+    std::string why{};
 };
 
 /// One connection after the other to the same server, in an epoll set.
@@ -80,8 +84,6 @@ private:
         void operator()(redisReader* r) const noexcept { redisReaderFree(r); }
     };
 
-    void lose(std::errc code, std::string why);
-    void lose(int error);
     void lose(trouble why);
     void watch(std::uint32_t events);
     void on_connected();

@@ -4,9 +4,12 @@
 #include <bitset>
 #include <exception>
 #include <iterator>
+#include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 
+#include "../durable/hash.hpp"
 #include "answers.hpp"
 #include "client.hpp"
 
@@ -33,79 +36,95 @@ constexpr std::span<const std::string_view> of_the_dead = dead_names;
 
 long long ms(time_point t) { return t.time_since_epoch().count(); }
 
-// An answer that comes in parts, each from a shard or of a slice.
-template <class Item> struct gathering {
-    std::function<void(standing, std::vector<Item>)> then;
-    std::size_t left;
-    standing how = standing::done;
-    std::vector<Item> items{};
-
-    void add(standing part, std::vector<Item> got) {
-        if (part != standing::done) how = part;
-        std::ranges::move(got, std::back_inserter(items));
-        if (--left == 0) then(how, how == standing::done ? std::move(items) : std::vector<Item>{});
-    }
-};
-template <class Item> using gathered = std::shared_ptr<gathering<Item>>;
-
-template <class Item, class Then> gathered<Item> gather(Then then, std::size_t parts) {
-    return std::make_shared<gathering<Item>>(gathering<Item>{std::move(then), parts});
+// Of what could not be asked for, or was and is not answered.
+template <class Result> Result none_of(fate how) {
+    return how == fate::refused ? Result::failed : Result::unknown;
 }
 
-// An answer of one item.
-template <class Item, class Then> gathered<Item> single(Then then) {
-    return gather<Item>(
-        [then = std::move(then)](standing how, std::vector<Item> got) {
-            then(how, got.empty() ? Item{} : std::move(got.front()));
-        },
-        1);
+// What was asked, until each part of its answer is there: of each timer, or of each shard.
+struct question {
+    explicit question(std::size_t parts) : left(parts) {}
+    virtual ~question() = default;
+    virtual void read(std::size_t part, fields& f) = 0;
+    // There is no such part.
+    virtual void miss(std::size_t /*part*/, fate /*how*/) {}
+    virtual void tell() = 0;
+
+    std::size_t left;               // of its parts
+    standing how = standing::done;  // of those that are there
+};
+
+// Made of a question*, whatever it is: a pointer to each type is a lot to compile.
+using question_ptr = std::shared_ptr<question>;
+
+// One whose answer goes beside its standing. `add` reads a part of it.
+template <class Answer> struct question_of final : question {
+    using reader = void (*)(Answer& all, std::size_t part, fields& f);
+
+    question_of(store::completion<standing, Answer> t, reader r, std::size_t parts, Answer a)
+        : question(parts), then(std::move(t)), add(r), all(std::move(a)) {}
+    void read(std::size_t part, fields& f) override { add(all, part, f); }
+    void tell() override {
+        if (then) then(how, how == standing::done ? std::move(all) : Answer{});
+    }
+
+    store::completion<standing, Answer> then;
+    reader add;
+    Answer all;
+};
+
+// Each put is answered by itself.
+struct put_question final : question {
+    put_question(store::completion<std::vector<put_result>> t, std::size_t timers)
+        : question(timers), then(std::move(t)), all(timers) {}
+    void read(std::size_t part, fields& f) override {
+        all[part] = f.number() == 1 ? put_result::stored : put_result::there_already;
+    }
+    void miss(std::size_t part, fate why) override { all[part] = none_of<put_result>(why); }
+    void tell() override {
+        if (then) then(std::move(all));
+    }
+
+    store::completion<std::vector<put_result>> then;
+    std::vector<put_result> all;
+};
+
+// The answers, or parts of them.
+void read_end(std::vector<end_reply>& all, std::size_t part, fields& f) {
+    all[part] = redis::end_of(f);
+}
+void read_found(std::optional<stored_timer>& found, std::size_t, fields& f) {
+    if (!f.at_end()) found = redis::timer_of(f);
+}
+void read_listed(std::vector<stored_timer>& all, std::size_t, fields& f) {
+    std::ranges::move(rest(f, redis::timer_of), std::back_inserter(all));
+}
+void read_totals(totals& sum, std::size_t, fields& f) {
+    sum.waiting += static_cast<std::uint64_t>(f.number());
+    sum.dead += static_cast<std::uint64_t>(f.number());
+}
+void read_number(std::uint64_t& n, std::size_t, fields& f) {
+    n = static_cast<std::uint64_t>(f.number());
+}
+void read_places(std::vector<place>& all, std::size_t, fields& f) {
+    fields places = f.list();
+    all = rest(places, redis::place_of);
+}
+void read_claimed(std::vector<claimed>& all, std::size_t part, fields& f) {
+    std::string id = std::move(all[part].timer.id);  // which is not in the answer
+    all[part] = redis::claim_of(f);
+    all[part].timer.id = std::move(id);
 }
 
-// What is asked of several timers at once, each of which may go in another command.
-template <class Result> struct item_call {
-    std::vector<Result> results;
-    std::size_t left;
-    std::function<void(standing, std::vector<Result>)> then;
-    standing how = standing::done;
-
-    void settle(std::size_t which, standing each, Result r) {
-        results[which] = std::move(r);
-        if (each != standing::done) how = each;
-        if (--left == 0) then(how, std::move(results));
-    }
-};
-
-// How the answer to a batch is read, and what stands in its place if there is none.
-struct put_kind {
-    using result = put_result;
-    static void begin(redis::client&, fields&) {}
-    static result read(fields& f) {
-        return f.number() == 1 ? put_result::stored : put_result::there_already;
-    }
-    static result none(fate how) {
-        return how == fate::refused ? put_result::failed : put_result::unknown;
-    }
-};
-struct end_kind {
-    using result = end_reply;
-    static void begin(redis::client&, fields&) {}
-    static result read(fields& f) { return redis::end_of(f); }
-    static result none(fate) { return {}; }
-};
-struct claim_kind {
-    using result = claimed;
-    static void begin(redis::client& c, fields& f) { c.learn(f.microseconds()); }
-    static result read(fields& f) { return redis::claim_of(f); }
-    static result none(fate) { return {}; }
+// Who waits for a part of what a command is answered.
+struct slot {
+    question_ptr whose;
+    std::size_t part;
 };
 
 // A command in the making, and who waits for each of its answers.
-template <class Kind> struct batch {
-    using call = std::shared_ptr<item_call<typename Kind::result>>;
-    struct slot {
-        call whose;
-        std::size_t which;
-    };
+struct batch {
+    bool has_time = false;  // before the answers
     std::optional<command> words{};
     std::vector<slot> slots{};
     std::bitset<4096> ids{};  // their hashes
@@ -119,9 +138,9 @@ template <class Kind> struct batch {
 // they may overtake one another, but not of the same timer, and nothing else overtakes them.
 struct redis_store::inner {
     struct shard_batches {
-        batch<put_kind> puts{};
-        batch<end_kind> ends{};
-        batch<claim_kind> claims{};
+        batch puts{};
+        batch ends{};
+        batch claims{.has_time = true};
         existing how = existing::keep;  // of the puts
         epoch mine = 0;                 // of the claims
         claim_terms terms{};
@@ -132,48 +151,41 @@ struct redis_store::inner {
 
     command function(unsigned shard, std::string_view name,
                      std::span<const std::string_view> keys) const;
-    void ask(unsigned shard, const command& c, redis::client::answer then);
+    void make_room(unsigned shard, batch& b, const std::string& id);
     command& words_of_puts(unsigned shard, existing how);
     command& words_of_ends(unsigned shard);
     command& words_of_claims(unsigned shard, epoch mine, const claim_terms& terms);
-    template <class Kind> void make_room(unsigned shard, batch<Kind>& b, const std::string& id);
-    template <class Kind> void send(batch<Kind>& b);
+    void send(batch& b);
     void close(unsigned shard);
     void close_all();
 
-    // What waits for that many answers.
-    template <class Result, class Then> auto call_of(std::size_t items, Then then) {
-        return std::make_shared<item_call<Result>>(
-            item_call<Result>{std::vector<Result>(items), items, std::move(then)});
-    }
-
-    // Its items are in batches now. If there is none, nothing is to be asked.
-    template <class Result> void wait_for(const std::shared_ptr<item_call<Result>>& call) {
-        if (call->left != 0) return client.touch();
-        client.refuse([call](fate, const redisReply*) { call->then(standing::done, {}); });
-    }
-
-    // Counts what is unanswered, and what is answered.
-    template <class... Answer> auto counted(completion<Answer...> then) {
+    // `add` reads each part of the answer into what is there of it.
+    template <class Answer>
+    question_ptr asked(completion<standing, Answer> then, typename question_of<Answer>::reader add,
+                       std::size_t parts = 1, std::type_identity_t<Answer> all = {}) {
         ++unanswered;
-        return [this, then = std::move(then)](Answer... a) {
-            --unanswered;
-            ++answered;
-            if (then) then(std::move(a)...);
-        };
+        question* const q = new question_of<Answer>(std::move(then), add, parts, std::move(all));
+        return question_ptr(q);
     }
-    template <class Item, class Parse>
-    redis::client::answer reader_of(gathered<Item> all, Parse parse);
-    // The same of an answer that begins with the time.
-    template <class Item, class Parse>
-    redis::client::answer timed_reader_of(gathered<Item> all, Parse parse) {
-        return reader_of(std::move(all), [this, parse](fields& f) {
-            client.learn(f.microseconds());
-            return parse(f);
+    void ask(unsigned shard, const command& c, question_ptr q, bool has_time = false);
+    void ask_number(unsigned shard, const command& c, std::function<void(fate, long long)> then);
+    // Asks for what 0, 1 and all else stand for.
+    template <class Result>
+    void ask_result(unsigned shard, const command& c, completion<Result> then, Result zero,
+                    Result one, Result other) {
+        ask_number(shard, c, [=, then = std::move(then)](fate how, long long n) {
+            if (!then) return;
+            if (how != fate::replied) return then(none_of<Result>(how));
+            then(n == 0 ? zero : n == 1 ? one : other);
         });
     }
-    // Asks for an integer, which `then` is given with what became of it.
-    template <class Then> void ask_number(unsigned shard, const command& c, Then then);
+
+    redis::client::answer answer_to(std::vector<slot> slots, bool has_time);
+    bool read(const std::vector<slot>& slots, bool has_time, const redisReply& r);
+    void on_answer(const std::vector<slot>& slots, bool has_time, fate how, const redisReply* r);
+    void wait_for(const question_ptr& q);
+    void tell(question& q);
+    void count_answer();
 
     redis::client& client;
     store_traits traits;
@@ -190,19 +202,11 @@ command redis_store::inner::function(unsigned shard, std::string_view name,
     return c;
 }
 
-void redis_store::inner::ask(unsigned shard, const command& c, redis::client::answer then) {
-    close(shard);
-    client.ask(c, std::move(then));
-}
-
 // Before that id goes into this batch. Others may have its hash, and are sent sooner for it.
-template <class Kind>
-void redis_store::inner::make_room(unsigned number, batch<Kind>& b, const std::string& id) {
+void redis_store::inner::make_room(unsigned number, batch& b, const std::string& id) {
     shard_batches& s = of[number];
     const std::size_t bit = std::hash<std::string>{}(id) % b.ids.size();
-    const auto in = [&](const auto& other) {
-        return static_cast<const void*>(&other) != &b && other.ids[bit];
-    };
+    const auto in = [&](const batch& other) { return &other != &b && other.ids[bit]; };
     const bool is_full = b.words && b.is_full();
     if (is_full || in(s.puts) || in(s.ends) || in(s.claims)) close(number);
     b.ids.set(bit);
@@ -241,29 +245,11 @@ command& redis_store::inner::words_of_claims(unsigned number, epoch mine,
     return *s.claims.words;
 }
 
-// An answer that is none says that the shard was another's.
-template <class Kind> void redis_store::inner::send(batch<Kind>& b) {
+void redis_store::inner::send(batch& b) {
     if (!b.words) return;
     const command words = *std::exchange(b.words, std::nullopt);
     b.ids.reset();
-    client.ask(words, [this, slots = std::exchange(b.slots, {})](fate how, const redisReply* r) {
-        static const redisReply nothing{};
-        standing each = how == fate::replied ? standing::done : standing::unknown;
-        if (each == standing::done && r->type == REDIS_REPLY_NIL) each = standing::fenced;
-        fields f(each == standing::done ? *r : nothing);
-        std::vector<typename Kind::result> results;
-        if (each == standing::done) Kind::begin(client, f);
-        for (std::size_t i = 0; i < slots.size() && f.is_whole(); ++i)
-            results.push_back(Kind::read(f));
-        if (each == standing::done && !(f.is_whole() && f.at_end())) {
-            client.protest();
-            each = standing::unknown;
-        }
-        for (std::size_t i = 0; i < slots.size(); ++i)
-            slots[i].whose->settle(slots[i].which, each,
-                                   each == standing::done ? std::move(results[i])
-                                                          : Kind::none(how));
-    });
+    client.ask(words, answer_to(std::exchange(b.slots, {}), b.has_time));
 }
 
 void redis_store::inner::close(unsigned number) {
@@ -277,27 +263,70 @@ void redis_store::inner::close_all() {
     for (unsigned shard = 0; shard < of.size(); ++shard) close(shard);
 }
 
-// What reads an answer, all of it, and adds it. If it is none, the shard was another's.
-template <class Item, class Parse>
-redis::client::answer redis_store::inner::reader_of(gathered<Item> all, Parse parse) {
-    return [this, all, parse](fate how, const redisReply* r) {
-        if (how != fate::replied) return all->add(standing::unknown, {});
-        if (r->type == REDIS_REPLY_NIL) return all->add(standing::fenced, {});
-        fields f(*r);
-        std::vector<Item> got = parse(f);
-        if (f.is_whole()) return all->add(standing::done, std::move(got));
-        client.protest();
-        all->add(standing::unknown, {});
+void redis_store::inner::ask(unsigned shard, const command& c, question_ptr q, bool has_time) {
+    close(shard);
+    client.ask(c, answer_to({{std::move(q), 0}}, has_time));
+}
+
+// Asks for an integer, which `then` is given with what became of it.
+void redis_store::inner::ask_number(unsigned shard, const command& c,
+                                    std::function<void(fate, long long)> then) {
+    close(shard);
+    ++unanswered;
+    client.ask(c, [this, then = std::move(then)](fate how, const redisReply* r) {
+        const bool is_number = how == fate::replied && r->type == REDIS_REPLY_INTEGER;
+        if (how == fate::replied && !is_number) client.protest();
+        count_answer();
+        then(is_number || how == fate::refused ? how : fate::lost, is_number ? r->integer : 0);
+    });
+}
+
+redis::client::answer redis_store::inner::answer_to(std::vector<slot> slots, bool has_time) {
+    return [this, slots = std::move(slots), has_time](fate how, const redisReply* r) {
+        on_answer(slots, has_time, how, r);
     };
 }
 
-template <class Then>
-void redis_store::inner::ask_number(unsigned shard, const command& c, Then then) {
-    ask(shard, c, [this, then = std::move(then)](fate how, const redisReply* r) {
-        const bool is_number = how == fate::replied && r->type == REDIS_REPLY_INTEGER;
-        if (how == fate::replied && !is_number) client.protest();
-        then(is_number || how == fate::refused ? how : fate::lost, is_number ? r->integer : 0);
-    });
+// Whether it was as it should be.
+bool redis_store::inner::read(const std::vector<slot>& slots, bool has_time, const redisReply& r) {
+    fields f(r);
+    if (has_time) client.learn(f.microseconds());
+    for (const slot& s : slots) s.whose->read(s.part, f);
+    return f.is_whole() && f.at_end();
+}
+
+// An answer that is none says that the shard was another's.
+void redis_store::inner::on_answer(const std::vector<slot>& slots, bool has_time, fate how,
+                                   const redisReply* r) {
+    standing each = how == fate::replied ? standing::done : standing::unknown;
+    if (each == standing::done && r->type == REDIS_REPLY_NIL) each = standing::fenced;
+    if (each == standing::done && !read(slots, has_time, *r)) {
+        client.protest();
+        each = standing::unknown;
+    }
+    for (const slot& s : slots) {
+        if (each != standing::done) {
+            s.whose->miss(s.part, how);
+            s.whose->how = each;
+        }
+        if (--s.whose->left == 0) tell(*s.whose);
+    }
+}
+
+// Its parts are in batches now. If there is none, nothing is to be asked.
+void redis_store::inner::wait_for(const question_ptr& q) {
+    if (q->left != 0) return client.touch();
+    client.refuse([this, q](fate, const redisReply*) { tell(*q); });
+}
+
+void redis_store::inner::tell(question& q) {
+    count_answer();
+    q.tell();
+}
+
+void redis_store::inner::count_answer() {
+    --unanswered;
+    ++answered;
 }
 
 // --- the store ----------------------------------------------------------------------------------
@@ -323,10 +352,9 @@ const store_traits& redis_store::traits() const noexcept { return inner_->traits
 std::size_t redis_store::unanswered() const noexcept { return inner_->unanswered; }
 std::string redis_store::last_failure() const { return client_->failure(); }
 
-// FNV-1a, and its upper half into the lower.
+// The upper half of the hash goes into the lower.
 unsigned redis_store::shard_of(std::string_view id) const noexcept {
-    std::uint64_t hash = 14695981039346656037ULL;
-    for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    const std::uint64_t hash = durable::detail::hash_of(id);
     return static_cast<unsigned>((hash ^ hash >> 32) % inner_->traits.shards);
 }
 
@@ -348,163 +376,120 @@ std::size_t redis_store::run() {
 
 void redis_store::put(std::vector<record> timers, existing how,
                       completion<std::vector<put_result>> then) {
-    const auto call = inner_->call_of<put_result>(
-        timers.size(), [then = inner_->counted(std::move(then))](
-                           standing, std::vector<put_result> r) { then(std::move(r)); });
+    ++inner_->unanswered;
+    question* const asked = new put_question(std::move(then), timers.size());
+    const question_ptr q(asked);
     for (std::size_t i = 0; i < timers.size(); ++i) {
         const record& r = timers[i];
         const unsigned shard = shard_of(r.id);
-        auto& batch = inner_->of[shard].puts;
-        inner_->make_room(shard, batch, r.id);
+        batch& puts = inner_->of[shard].puts;
+        inner_->make_room(shard, puts, r.id);
         command& words = inner_->words_of_puts(shard, how);
         words.add(r.id).add(ms(r.due)).add(r.every.count()).add(r.body);
-        batch.slots.push_back({call, i});
+        puts.slots.push_back({q, i});
     }
-    inner_->wait_for(call);
+    inner_->wait_for(q);
 }
 
 void redis_store::cancel(std::string id, completion<cancel_result> then) {
     const unsigned shard = shard_of(id);
     command c = inner_->function(shard, "cancel", all_keys);
-    inner_->ask_number(shard, c.add(id),
-                       [then = inner_->counted(std::move(then))](fate how, long long n) {
-                           using enum cancel_result;
-                           if (how == fate::refused) return then(failed);
-                           if (how == fate::lost) return then(unknown);
-                           then(n == 0 ? unknown_id : n == 1 ? cancelled : had_begun);
-                       });
+    using enum cancel_result;
+    inner_->ask_result(shard, c.add(id), std::move(then), unknown_id, cancelled, had_begun);
 }
 
 void redis_store::end(unsigned shard, std::vector<ending> endings,
                       completion<standing, std::vector<end_reply>> then) {
-    const auto call = inner_->call_of<end_reply>(endings.size(), inner_->counted(std::move(then)));
+    const auto q = inner_->asked(std::move(then), read_end, endings.size(),
+                                 std::vector<end_reply>(endings.size()));
     for (std::size_t i = 0; i < endings.size(); ++i) {
         const ending& e = endings[i];
-        auto& batch = inner_->of[shard].ends;
-        inner_->make_room(shard, batch, e.which.id);
+        batch& ends = inner_->of[shard].ends;
+        inner_->make_room(shard, ends, e.which.id);
         command& words = inner_->words_of_ends(shard);
         words.add(e.which.id).add(e.which.attempt);
         words.add(e.again ? std::to_string(ms(*e.again)) : "");
-        batch.slots.push_back({call, i});
+        ends.slots.push_back({q, i});
     }
-    inner_->wait_for(call);
+    inner_->wait_for(q);
 }
 
 void redis_store::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
     const unsigned shard = shard_of(id);
-    const auto one = single<std::optional<stored_timer>>(inner_->counted(std::move(then)));
     command c = inner_->function(shard, "find", alive);
-    inner_->ask(shard, c.add(id), inner_->reader_of(one, [](fields& f) {
-        std::vector<std::optional<stored_timer>> found;
-        if (!f.at_end()) found.emplace_back(redis::timer_of(f));
-        return found;
-    }));
+    inner_->ask(shard, c.add(id), inner_->asked(std::move(then), read_found));
 }
 
 void redis_store::list(which set, place after, std::size_t limit,
                        completion<standing, std::vector<stored_timer>> then) {
-    const auto all = gather<stored_timer>(
-        [limit, then = inner_->counted(std::move(then))](standing how,
-                                                         std::vector<stored_timer> got) {
-            std::ranges::sort(got, {}, [](const stored_timer& t) { return place{t.due, t.id}; });
-            if (got.size() > limit) got.resize(limit);
-            then(how, std::move(got));
-        },
-        traits().shards);
+    const completion<standing, std::vector<stored_timer>> page =
+        [limit, then = std::move(then)](standing how, std::vector<stored_timer> all) {
+            std::ranges::sort(all, {}, [](const stored_timer& t) { return place{t.due, t.id}; });
+            if (all.size() > limit) all.resize(limit);
+            if (then) then(how, std::move(all));
+        };
+    const auto q = inner_->asked(page, read_listed, traits().shards);
     for (unsigned shard = 0; shard < traits().shards; ++shard) {
         command c = inner_->function(shard, "list", set == which::waiting ? alive : of_the_dead);
-        c.add(ms(after.due)).add(after.id).add(limit);
-        inner_->ask(shard, c,
-                    inner_->reader_of(all, [](fields& f) { return rest(f, redis::timer_of); }));
+        inner_->ask(shard, c.add(ms(after.due)).add(after.id).add(limit), q);
     }
 }
 
 void redis_store::count(completion<standing, totals> then) {
-    const auto all = gather<totals>(
-        [then = inner_->counted(std::move(then))](standing how, const std::vector<totals>& got) {
-            totals sum;
-            for (const totals& t : got) {
-                sum.waiting += t.waiting;
-                sum.dead += t.dead;
-            }
-            then(how, sum);
-        },
-        traits().shards);
+    const auto q = inner_->asked(std::move(then), read_totals, traits().shards);
     for (unsigned shard = 0; shard < traits().shards; ++shard)
-        inner_->ask(shard, inner_->function(shard, "count", all_keys),
-                    inner_->reader_of(all, [](fields& f) {
-                        totals t;
-                        t.waiting = static_cast<std::uint64_t>(f.number());
-                        t.dead = static_cast<std::uint64_t>(f.number());
-                        return std::vector{t};
-                    }));
+        inner_->ask(shard, inner_->function(shard, "count", all_keys), q);
 }
 
 void redis_store::revive(std::string id, time_point due, completion<revive_result> then) {
     const unsigned shard = shard_of(id);
     command c = inner_->function(shard, "revive", all_keys);
-    inner_->ask_number(shard, c.add(client_->me()).add(id).add(ms(due)),
-                       [then = inner_->counted(std::move(then))](fate how, long long n) {
-                           using enum revive_result;
-                           if (how == fate::refused) return then(failed);
-                           if (how == fate::lost) return then(unknown);
-                           then(n == 0 ? unknown_id : n == 1 ? put_back : there_already);
-                       });
+    c.add(client_->me()).add(id).add(ms(due));
+    using enum revive_result;
+    inner_->ask_result(shard, c, std::move(then), unknown_id, put_back, there_already);
 }
 
 // --- what the engine asks -----------------------------------------------------------------------
 
 void redis_store::join(duration lease, completion<standing, std::size_t> then) {
-    const auto all = single<std::size_t>(inner_->counted(std::move(then)));
+    auto q = inner_->asked(std::move(then), read_number);
     client_->ask({"FCALL", "tvec_durable_join", "1", client_->key("members"), client_->me(),
                   std::to_string(lease.count())},
-                 inner_->timed_reader_of(all, [](fields& f) {
-                     return std::vector{static_cast<std::size_t>(f.number())};
-                 }));
+                 inner_->answer_to({{std::move(q), 0}}, true));
 }
 
 void redis_store::own(unsigned shard, duration lease, completion<standing, epoch> then) {
-    const auto one = single<epoch>(inner_->counted(std::move(then)));
     command c = inner_->function(shard, "own", owner);
     inner_->ask(shard, c.add(client_->me()).add(lease.count()),
-                inner_->timed_reader_of(
-                    one, [](fields& f) { return std::vector{static_cast<epoch>(f.number())}; }));
+                inner_->asked(std::move(then), read_number), true);
 }
 
 void redis_store::release(unsigned shard, epoch mine, completion<standing> then) {
     command c = inner_->function(shard, "release", owner);
-    inner_->ask_number(shard, c.add(mine),
-                       [then = inner_->counted(std::move(then))](fate how, long long) {
-                           then(how == fate::replied ? standing::done : standing::unknown);
-                       });
+    inner_->ask_number(shard, c.add(mine), [then = std::move(then)](fate how, long long) {
+        if (then) then(how == fate::replied ? standing::done : standing::unknown);
+    });
 }
 
 void redis_store::take(unsigned shard, epoch mine, place after, time_point until, std::size_t limit,
                        completion<standing, std::vector<place>> then) {
-    const auto all = gather<place>(inner_->counted(std::move(then)), 1);
     command c = inner_->function(shard, "take", owned);
     c.add(mine).add(ms(after.due)).add(after.id).add(ms(until)).add(limit);
-    inner_->ask(shard, c, inner_->timed_reader_of(all, [](fields& f) {
-        fields places = f.list();
-        return rest(places, redis::place_of);
-    }));
+    inner_->ask(shard, c, inner_->asked(std::move(then), read_places), true);
 }
 
 void redis_store::claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
                         completion<standing, std::vector<claimed>> then) {
-    const auto call = inner_->call_of<claimed>(
-        ids.size(),
-        [ids, then = inner_->counted(std::move(then))](standing how, std::vector<claimed> got) {
-            for (std::size_t i = 0; i < got.size(); ++i) got[i].timer.id = ids[i];
-            then(how, std::move(got));
-        });
+    std::vector<claimed> known(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) known[i].timer.id = ids[i];
+    const auto q = inner_->asked(std::move(then), read_claimed, ids.size(), std::move(known));
     for (std::size_t i = 0; i < ids.size(); ++i) {
-        auto& batch = inner_->of[shard].claims;
-        inner_->make_room(shard, batch, ids[i]);
+        batch& claims = inner_->of[shard].claims;
+        inner_->make_room(shard, claims, ids[i]);
         inner_->words_of_claims(shard, mine, terms).add(ids[i]);
-        batch.slots.push_back({call, i});
+        claims.slots.push_back({q, i});
     }
-    inner_->wait_for(call);
+    inner_->wait_for(q);
 }
 
 }  // namespace tvec::durable

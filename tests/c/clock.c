@@ -1,5 +1,6 @@
 /* The clock of the C interface: deadlines up, readings down, and waking by a descriptor. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 
 #include "check.h"
@@ -34,6 +35,18 @@ Test(c_clock, what_is_no_clock_is_refused) {
     CHECK(tvec_clock_init(&clock, TVEC_CLOCK_MONOTONIC, -1) == -EINVAL);
     CHECK(tvec_clock_init(&clock, TVEC_CLOCK_MONOTONIC, ms) == 0);
     CHECK(tvec_clock_init(&clock, TVEC_CLOCK_BOOTTIME, 1) == 0);
+}
+
+Test(c_clock, time_begins_when_a_clock_is_made) {
+    static const int ids[] = {TVEC_CLOCK_MONOTONIC, TVEC_CLOCK_BOOTTIME};
+    struct tvec_clock clock;
+    for (int i = 0; i < 2; ++i) {
+        CHECK(tvec_clock_init(&clock, ids[i], 3600000 * ms) == 0);
+        CHECK_EQ(clock.id, ids[i]);
+        CHECK_EQ(tvec_clock_now(&clock), 0);
+        CHECK_EQ(tvec_clock_start_of(&clock, 0), clock.origin);
+        CHECK_EQ(tvec_clock_after(&clock, 3600000 * ms), 2); /* some of the first has passed */
+    }
 }
 
 Test(c_clock, a_delay_is_measured_from_the_call_and_never_ends_early) {
@@ -94,6 +107,54 @@ Test(c_clock, what_a_budget_has_left_over_rings_at_once) {
     tvec_arm_after(wheel, &p[0].timer, 1);
     tvec_arm_after(wheel, &p[1].timer, 1);
     CHECK(!tvec_advance(wheel, 1, 1).caught_up);
+    CHECK(tvec_timerfd_rearm(&alarm) == 0);
+    CHECK(is_readable(&alarm, 10000));
+    tvec_timerfd_destroy(&alarm);
+    tvec_wheel_free(wheel);
+}
+
+static struct tvec_wheel* in_some_hours(struct tvec_clock* clock, struct probe* p) {
+    struct tvec_wheel* wheel;
+    CHECK(tvec_clock_init(clock, TVEC_CLOCK_MONOTONIC, ms) == 0);
+    wheel = tvec_wheel_new(tvec_clock_now(clock));
+    tvec_arm_at(wheel, &p->timer, 7200000);
+    return wheel;
+}
+
+Test(c_clock, a_descriptor_does_not_block_nor_outlive_a_program_but_may_outlive_its_wheel) {
+    struct tvec_clock clock;
+    struct tvec_timerfd alarm;
+    struct probe p = PROBE_INIT;
+    struct tvec_wheel* wheel = in_some_hours(&clock, &p);
+    CHECK(tvec_timerfd_init(&alarm, wheel, &clock) == 0);
+    CHECK(fcntl(alarm.fd, F_GETFL) & O_NONBLOCK);
+    CHECK(fcntl(alarm.fd, F_GETFD) & FD_CLOEXEC);
+    CHECK(tvec_timerfd_rearm(&alarm) == 0);
+    tvec_wheel_free(wheel);
+    tvec_timerfd_destroy(&alarm);
+    CHECK(fcntl(alarm.fd, F_GETFD) == -1);
+}
+
+Test(c_clock, an_alarm_is_only_ever_moved_earlier_and_what_fails_leaves_it) {
+    struct tvec_clock clock;
+    struct tvec_timerfd alarm;
+    struct probe p = PROBE_INIT, soon = PROBE_INIT;
+    struct tvec_wheel* wheel = in_some_hours(&clock, &p);
+    int fd;
+    CHECK(tvec_timerfd_init(&alarm, wheel, &clock) == 0);
+    fd = alarm.fd;
+    alarm.fd = -1;
+    CHECK(tvec_timerfd_rearm(&alarm) == -EBADF);
+    CHECK(tvec_timerfd_rearm(&alarm) == -EBADF); /* it has not been set */
+    CHECK(tvec_timerfd_acknowledge(&alarm) == -EBADF);
+    alarm.fd = fd;
+    CHECK(tvec_timerfd_rearm(&alarm) == 0);
+    alarm.fd = -1;
+    tvec_arm_at(wheel, &p.timer, 9000000);
+    CHECK(tvec_timerfd_rearm(&alarm) == 0); /* without asking the kernel */
+    tvec_arm_at(wheel, &soon.timer, 1);
+    CHECK(tvec_timerfd_rearm(&alarm) == -EBADF);
+    alarm.fd = fd;
     CHECK(tvec_timerfd_rearm(&alarm) == 0);
     CHECK(is_readable(&alarm, 10000));
     tvec_timerfd_destroy(&alarm);

@@ -52,6 +52,18 @@ Test(c_ending, memory_that_was_unlinked_may_be_overwritten_and_freed) {
     tvec_wheel_free(wheel);
 }
 
+Test(c_ending, a_timer_that_was_unlinked_may_be_called_in_this_turn) {
+    struct tvec_wheel* wheel = tvec_wheel_new(7);
+    struct probe p = PROBE_INIT;
+    tvec_arm_at(wheel, &p.timer, 10);
+    if (tvec_unlink(&p.timer)) p.timer.fire(wheel, &p.timer);
+    CHECK_EQ(p.fired, 1);
+    CHECK_EQ(p.at, 7);
+    CHECK_EQ(run_to(wheel, 10), 0);
+    CHECK_EQ(tvec_check(wheel, NULL, 0), 0);
+    tvec_wheel_free(wheel);
+}
+
 Test(c_ending, zeroed_bytes_are_a_timer_that_is_not_pending) {
     struct tvec_wheel* wheel = tvec_wheel_new(0);
     struct probe* p = calloc(1, sizeof *p);
@@ -63,6 +75,21 @@ Test(c_ending, zeroed_bytes_are_a_timer_that_is_not_pending) {
     CHECK_EQ(run_to(wheel, 10), 1);
     CHECK_EQ(p->fired, 1);
     free(p);
+    tvec_wheel_free(wheel);
+}
+
+Test(c_ending, any_bytes_are_made_a_timer_that_is_not_pending) {
+    struct tvec_wheel* wheel = tvec_wheel_new(0);
+    struct probe p;
+    memset(&p, 0xff, sizeof p);
+    p.fired = 0;
+    tvec_timer_init(&p.timer, probe_on_fire);
+    CHECK(!tvec_pending(&p.timer));
+    CHECK_EQ(tvec_expires(&p.timer), 0);
+    CHECK(!tvec_unlink(&p.timer));
+    tvec_arm_at(wheel, &p.timer, 10);
+    CHECK_EQ(run_to(wheel, 10), 1);
+    CHECK_EQ(p.fired, 1);
     tvec_wheel_free(wheel);
 }
 

@@ -94,6 +94,7 @@ Test(c_uring, one_timeout_in_the_ring_wakes_whatever_waits) {
     }
     CHECK(tvec_clock_read(&the_clock) >= deadline);
     CHECK(tvec_uring_timeout_prepare(&alarm) == 1); /* one for the later, as that has ended */
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 1); /* and one is enough */
     CHECK_EQ(io_uring_submit(&ring), 1);
     CHECK(tvec_uring_timeout_complete(&alarm, 7, 0) == 0);
     CHECK(!tvec_is_uring_timeout(7, TVEC_URING_TIMEOUT_TAG));
@@ -118,6 +119,8 @@ Test(c_uring, what_is_detached_leaves_nothing_in_the_ring) {
     CHECK(tvec_uring_timeout_detach(&alarm, hand_over, &seen) == 0);
     CHECK(io_uring_peek_cqe(&ring, &cqe) != 0);
     CHECK_EQ(seen, 5);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 1);
+    CHECK_EQ(io_uring_submit(&ring), 1);
     end();
 }
 
@@ -128,6 +131,84 @@ Test(c_uring, rings_that_take_no_deadlines_are_refused) {
     ring.flags |= IORING_SETUP_IOPOLL; /* few file systems have such rings */
     CHECK(tvec_uring_wait_init(&wait, &ring, &wheel, &the_clock) == -EOPNOTSUPP);
     CHECK(tvec_uring_timeout_init(&alarm, &ring, &wheel, &the_clock, 1) == -EOPNOTSUPP);
-    ring.flags &= ~(unsigned)IORING_SETUP_IOPOLL;
+    ring.flags ^= IORING_SETUP_IOPOLL | IORING_SETUP_SQPOLL;
+    CHECK(tvec_uring_wait_init(&wait, &ring, &wheel, &the_clock) == 0);
+    CHECK(tvec_uring_timeout_init(&alarm, &ring, &wheel, &the_clock, 1) == -EOPNOTSUPP);
+    ring.flags ^= IORING_SETUP_SQPOLL;
+    end();
+}
+
+static uint64_t last_queued(void) {
+    return ring.sq.sqes[(ring.sq.sqe_tail - 1) & ring.sq.ring_mask].user_data;
+}
+
+Test(c_uring, alarms_of_one_ring_have_their_own_completions_with_the_tag_that_was_asked_for) {
+    struct tvec_uring_timeout one, other;
+    struct probe p = PROBE_INIT;
+    uint64_t of_one;
+    begin();
+    arm_in(&p, 1000000 * ms);
+    CHECK(tvec_uring_timeout_init(&one, &ring, &wheel, &the_clock, 0x5A) == 0);
+    CHECK(tvec_uring_timeout_init(&other, &ring, &wheel, &the_clock, 0x5A) == 0);
+    CHECK(tvec_uring_timeout_prepare(&one) == 1);
+    of_one = last_queued();
+    CHECK(tvec_uring_timeout_prepare(&other) == 1);
+    CHECK_EQ(io_uring_submit(&ring), 2);
+    CHECK(tvec_is_uring_timeout(of_one, 0x5A));
+    CHECK(!tvec_is_uring_timeout(of_one, TVEC_URING_TIMEOUT_TAG));
+    CHECK(tvec_uring_timeout_complete(&other, of_one, -ETIME) == 0);
+    CHECK(tvec_uring_timeout_complete(&one, of_one, -ETIME) == 1);
+    end();
+}
+
+/* The library calls this one, as do the tests: the linker sees to it (--wrap). */
+static bool takes_requests = true;
+int __real_io_uring_submit(struct io_uring* r);
+int __wrap_io_uring_submit(struct io_uring* r);
+int __wrap_io_uring_submit(struct io_uring* r) {
+    return takes_requests ? __real_io_uring_submit(r) : -EAGAIN;
+}
+
+Test(c_uring, a_timeout_that_finds_no_room_is_set_when_there_is_some) {
+    struct tvec_uring_timeout alarm;
+    struct probe p = PROBE_INIT;
+    begin();
+    CHECK(tvec_uring_timeout_init(&alarm, &ring, &wheel, &the_clock, 1) == 0);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 1); /* nothing to set */
+    CHECK_EQ(io_uring_sq_ready(&ring), 0);
+    arm_in(&p, 1000000 * ms);
+    while (io_uring_sq_space_left(&ring) != 0) queue_nop(7);
+    takes_requests = false;
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 0);
+    takes_requests = true;
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 1);
+    CHECK_EQ(io_uring_sq_ready(&ring), 1); /* the others have been submitted */
+    CHECK(tvec_is_uring_timeout(last_queued(), 1));
+    end();
+}
+
+static void set_descriptor(int fd) { ring.ring_fd = ring.enter_ring_fd = fd; }
+
+Test(c_uring, what_the_kernel_refuses_is_an_error) {
+    struct tvec_uring_wait wait;
+    struct tvec_uring_timeout alarm;
+    struct probe p = PROBE_INIT;
+    uint64_t seen = 0;
+    int fd;
+    begin();
+    fd = ring.ring_fd;
+    CHECK(tvec_uring_wait_init(&wait, &ring, &wheel, &the_clock) == 0);
+    CHECK(tvec_uring_timeout_init(&alarm, &ring, &wheel, &the_clock, 1) == 0);
+    arm_in(&p, 1000000 * ms);
+    set_descriptor(-1);
+    CHECK(tvec_uring_submit_and_wait(&wait) == -EBADF);
+    while (io_uring_sq_space_left(&ring) != 0) queue_nop(7);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == -EBADF);
+    set_descriptor(fd);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 1); /* it has not been set */
+    CHECK(tvec_uring_timeout_complete(&alarm, last_queued(), -EACCES) == -EACCES);
+    set_descriptor(-1);
+    CHECK(tvec_uring_timeout_detach(&alarm, hand_over, &seen) == -EBADF);
+    set_descriptor(fd);
     end();
 }

@@ -1,4 +1,5 @@
 /* All timers of a wheel through the C interface: counted, walked over, drained, checked, shown. */
+#include <signal.h>
 #include <string.h>
 
 #include "check.h"
@@ -58,6 +59,29 @@ Test(c_walking, what_a_walk_shows_may_be_unlinked) {
     tvec_wheel_free(wheel);
 }
 
+struct others {
+    struct tvec_wheel* wheel;
+    struct probe* p;
+    int shown;
+};
+
+static bool cancel_the_others(void* context, struct tvec_timer* timer) {
+    struct others* o = context;
+    ++o->shown;
+    for (int i = 0; i < timers; ++i)
+        if (&o->p[i].timer != timer) tvec_cancel(&o->p[i].timer);
+    return true;
+}
+
+Test(c_walking, what_is_cancelled_in_a_walk_is_not_shown_any_more) {
+    struct probe p[timers];
+    struct others o = {armed(p), p, 0};
+    CHECK(tvec_for_each_pending(o.wheel, cancel_the_others, &o));
+    CHECK_EQ(o.shown, 1);
+    CHECK_EQ(tvec_count_pending(o.wheel), 1);
+    tvec_wheel_free(o.wheel);
+}
+
 static void count(void* context, struct tvec_timer* timer) {
     int* shown = context;
     ++*shown;
@@ -73,6 +97,37 @@ Test(c_walking, a_drain_shows_each_once_and_leaves_the_wheel_empty) {
     CHECK_EQ(tvec_count_pending(wheel), 0);
     CHECK_EQ(tvec_next_wakeup(wheel), TVEC_NEVER);
     tvec_wheel_free(wheel);
+}
+
+static void arm_and_unlink_the_others(void* context, struct tvec_timer* timer) {
+    struct others* o = context;
+    const struct tvec_progress done = tvec_advance(o->wheel, 1000, TVEC_UNLIMITED);
+    CHECK_EQ(done.fired, 0);
+    CHECK(!done.caught_up);
+    tvec_arm_at(o->wheel, timer, 100);
+    for (int i = 0; i < timers; ++i)
+        if (&o->p[i].timer != timer) tvec_unlink(&o->p[i].timer);
+    ++o->shown;
+}
+
+Test(c_walking, a_drain_shows_neither_what_it_arms_nor_what_it_unlinks) {
+    struct probe p[timers];
+    struct others o = {armed(p), p, 0};
+    CHECK_EQ(tvec_drain(o.wheel, arm_and_unlink_the_others, &o), 1);
+    CHECK_EQ(o.shown, 1);
+    CHECK_EQ(run_to(o.wheel, 100), 1);
+    tvec_wheel_free(o.wheel);
+}
+
+static void destroy(void* context, struct tvec_timer* timer) {
+    (void)timer;
+    tvec_wheel_destroy(context);
+}
+
+Test(c_walking, a_wheel_that_its_own_drain_destroys_ends_the_program, .signal = SIGABRT) {
+    struct probe p[timers];
+    struct tvec_wheel* wheel = armed(p);
+    tvec_drain(wheel, destroy, wheel);
 }
 
 Test(c_walking, check_finds_nothing_in_a_sound_wheel_and_says_what_is_wrong_with_another) {
@@ -98,6 +153,7 @@ Test(c_walking, a_dump_says_what_hangs_where_and_how_long_it_would_be) {
     CHECK_EQ(length, strlen(text));
     CHECK(strncmp(text, "wheel at tick 0 and 0 behind: 8 pending, 0 idle\n", 48) == 0);
     CHECK(strstr(text, "and 5 more\n") != NULL);
+    CHECK_EQ(tvec_dump(wheel, 3, NULL, 0), length);
     CHECK_EQ(tvec_dump(wheel, 3, begin, sizeof begin), length);
     CHECK(strcmp(begin, "wheel at ") == 0);
     tvec_wheel_free(wheel);

@@ -1,5 +1,7 @@
 // P10: a budget bounds fires and moves together; what is left stays due, may be cancelled, and
 // comes first in the next call.
+#include <algorithm>
+
 #include "support/check.hpp"
 #include "support/environment.hpp"
 #include "support/probe.hpp"

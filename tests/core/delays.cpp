@@ -1,5 +1,4 @@
 // P4: every delay is legal. It saturates at never, never wraps, and is exact beyond 2^32 ticks.
-#include <algorithm>
 #include <array>
 
 #include "support/check.hpp"

@@ -183,11 +183,11 @@ Test(geometry, a_far_timer_moves_in_the_overflow_once_for_each_halving_of_the_la
     };
     for (const jiffies number : {0, 1, 2, 3, 6, 7, 8, 255, 256, 1'000'000})
         for (const jiffies into : {jiffies{0}, jiffies{1}, lap - 1})
-            for (jiffies laps = 2; laps < 700; ++laps)
+            for (jiffies laps = 2; laps < support::scaled(700, 70); ++laps)
                 for (const jiffies phase : {jiffies{0}, lap / 2, lap - 1})
                     is_sound_way(number * lap + into, laps, phase);
     std::mt19937_64 random(13);
-    for (int i = 0; i < 100'000; ++i)
+    for (std::size_t i = support::scaled(100'000); i > 0; --i)
         is_sound_way(random() >> (2 + random() % 40), 2 + (random() >> (34 + random() % 28)),
                      random() % lap);
 }

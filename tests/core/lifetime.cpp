@@ -2,8 +2,6 @@
 // in either order, and arming on wheel B what hangs in wheel A moves it.
 #include <pthread.h>
 
-#include <cstring>
-#include <new>
 #include <set>
 #include <stdexcept>
 #include <utility>

@@ -2,7 +2,6 @@
 // maintenance by the hour, day, week, month and year, on a clock of 1 ms that hops. Whatever was
 // armed is fired, cancelled, destroyed or still there at the end, and never a tick early or late.
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <random>
 #include <vector>

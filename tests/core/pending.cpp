@@ -1,7 +1,6 @@
 // Asking whether anything is pending, and how many timers are: exact at any time, also when
 // next_wakeup() still reckons with what has been cancelled.
 #include <memory>
-#include <random>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"

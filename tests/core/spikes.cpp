@@ -8,7 +8,6 @@
 #include <array>
 #include <functional>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include "support/check.hpp"
@@ -91,15 +90,16 @@ Test(spikes, a_loop_that_sleeps_moves_a_chunk_at_a_time) {
 }
 
 Test(spikes, a_loop_that_sleeps_beside_a_periodic_timer_moves_a_chunk_at_a_time) {
-    constexpr std::size_t n = 1'000'000;  // fewer would be moved in less than chunks
+    const bool is_whole = million == 1'000'000;  // fewer are moved in less than chunks
     for (const jiffies period : {100, 10, 2}) {
-        crowd c(n, 33'000, 60'000);
+        crowd c(million, 33'000, 60'000);
         tvec::callback_timer beat{[&](timer_wheel& w, tvec::timer& t) { w.arm_next(t, period); }};
         c.wheel.arm_after(beat, period);
         meter m(c.wheel);
         m.sleep_until(60'000);
-        CHECK_EQ(c.wheel.count().fired, n + 60'000 / period);
-        CHECK_EQ(m.worst(), chunk);
+        CHECK_EQ(c.wheel.count().fired, million + 60'000 / period);
+        CHECK_LE(m.worst(), chunk);
+        CHECK(m.worst() == chunk || !is_whole);
         CHECK_EQ(m.idle(), 0);
     }
 }

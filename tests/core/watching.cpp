@@ -1,7 +1,6 @@
 // advance_watched: a function around each callback, which may end the call. What is left stays due.
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"

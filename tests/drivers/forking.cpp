@@ -1,5 +1,4 @@
 // A ring belongs to the process that made it. A child makes its own, or leaves with exec.
-#include <algorithm>
 
 #include "support/appointment.hpp"
 #include "support/check.hpp"

@@ -89,13 +89,13 @@ Test(durable_bounds, what_is_sent_back_while_more_is_being_taken_is_taken_later)
     durable_process::wheel wheels;
     slow_store store(all, "one");
     std::size_t came = 0;
-    timers<durable_process::wheel>* self = nullptr;
-    const auto handle = [&](const delivery& d) {
-        ++came;
-        self->done(d.which);
-    };
-    timers<durable_process::wheel> t(wheels, store, handle, o);
-    self = &t;
+    timers<durable_process::wheel> t(
+        wheels, store,
+        [&](const delivery& d) {
+            ++came;
+            t.done(d.which);
+        },
+        o);
     const auto pass = [&](int n) {
         for (; n > 0; --n) {
             tvec::manual_clock::advance(1ms);

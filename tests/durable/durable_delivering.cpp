@@ -1,6 +1,5 @@
 // What is stored is delivered: not early, again until it is ended, and not once it is cancelled.
 #include <chrono>
-#include <string>
 
 #include "support/check.hpp"
 #include "support/durable.hpp"

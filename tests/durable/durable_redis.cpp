@@ -10,6 +10,7 @@
 #include "answers.hpp"
 #include "server_clock.hpp"
 #include "server_facts.hpp"
+#include "support/any_store.hpp"
 #include "support/asking.hpp"
 #include "support/check.hpp"
 #include "support/redis_server.hpp"
@@ -32,21 +33,9 @@ redis_options at(const redis_server& s, unsigned shards = 3) {
     return o;
 }
 
-epoch own(store& s, unsigned shard, duration lease = 10s) {
-    return std::get<1>(
-        answer_to<standing, epoch>(s, [&](auto then) { s.own(shard, lease, then); }));
-}
-auto take_of(store& s, unsigned shard, epoch e, const place& after, time_point until,
-             std::size_t limit) {
-    return answer_to<standing, std::vector<place>>(
-        s, [&](auto then) { s.take(shard, e, after, until, limit, then); });
-}
 int functions_called(const redis_server& server) {
     const std::string all = server.say({"INFO", "commandstats"});
     return std::stoi(all.substr(all.find("cmdstat_fcall:calls=") + 20));
-}
-std::size_t join(store& s) {
-    return std::get<1>(answer_to<standing, std::size_t>(s, [&](auto then) { s.join(10s, then); }));
 }
 
 }  // namespace
@@ -60,19 +49,7 @@ Test(durable_redis, it_answers_as_the_store_in_memory_does) {
 Test(durable_redis, what_is_soon_is_taken_in_order_page_by_page) {
     const redis_server server;
     redis_store s(at(server, 1));
-    const time_point now = today();
-    for (const char* id : {"c", "a", "d", "b"}) put(s, {id, now + (*id == 'd' ? 1s : 2s)});
-    put(s, {"late", now + 1h});
-    const epoch e = own(s, 0);
-    const auto [how, first] = take_of(s, 0, e, {}, now + 60s, 2);
-    CHECK(how == standing::done);
-    REQUIRE_EQ(first.size(), 2U);
-    CHECK_EQ(first[0].id, "d");
-    CHECK_EQ(first[1].id, "a");
-    const auto rest = std::get<1>(take_of(s, 0, e, first[1], now + 60s, 10));
-    REQUIRE_EQ(rest.size(), 2U);
-    CHECK_EQ(rest[0].id, "b");
-    CHECK(std::get<1>(take_of(s, 0, e, rest[1], now + 60s, 10)).empty());
+    support::takes_in_order(s);
 }
 
 Test(durable_redis, what_is_claimed_is_not_there_until_its_lease_is_over) {
@@ -85,8 +62,8 @@ Test(durable_redis, what_is_claimed_is_not_there_until_its_lease_is_over) {
     const claimed again = claim(s, "a", 0, 1h);
     CHECK(again.what == claimed::kind::early);
     CHECK(again.timer.due >= due + 1h);
-    CHECK(std::get<1>(take_of(s, 0, e, {}, due + 59min, 1)).empty());
-    CHECK_EQ(std::get<1>(take_of(s, 0, e, {}, today() + 1h, 1)).size(), 1U);
+    CHECK(std::get<1>(take(s, 0, e, {}, due + 59min, 1)).empty());
+    CHECK_EQ(std::get<1>(take(s, 0, e, {}, today() + 1h, 1)).size(), 1U);
 }
 
 // In the order of bytes, whatever the server's locale says of letters.
@@ -100,7 +77,7 @@ Test(durable_redis, pages_go_on_among_those_that_have_one_deadline) {
     place last{};
     std::string seen;
     for (;;) {
-        const auto got = std::get<1>(take_of(s, 0, e, last, today() + 60s, 7));
+        const auto got = std::get<1>(take(s, 0, e, last, today() + 60s, 7));
         if (got.empty()) break;
         for (const place& p : got) seen += p.id[0];
         last = got.back();
@@ -117,7 +94,7 @@ Test(durable_redis, a_shard_has_one_owner_until_his_lease_is_over_or_he_gives_it
     CHECK_EQ(own(b, 0), 0U);
     answer_to<standing>(a, [&](auto then) { a.release(0, 1, then); });
     CHECK_EQ(own(b, 0, 30ms), 2U);
-    CHECK(std::get<0>(take_of(a, 0, 1, {}, today(), 1)) == standing::fenced);
+    CHECK(std::get<0>(take(a, 0, 1, {}, today(), 1)) == standing::fenced);
     CHECK(std::get<0>(answer_to<standing, std::vector<claimed>>(
               a, [&](auto then) { a.claim(0, 1, {}, {"x"}, then); })) == standing::fenced);
     epoch mine = 0;
@@ -141,7 +118,7 @@ Test(durable_redis, who_leaves_is_not_counted_any_more) {
 Test(durable_redis, who_says_nothing_for_his_lease_is_not_counted_any_more) {
     const redis_server server;
     redis_store a(at(server)), b(at(server));
-    answer_to<standing, std::size_t>(b, [&](auto then) { b.join(20ms, then); });
+    join(b, 20ms);
     while (join(a) != 1U) continue;
 }
 
@@ -150,7 +127,7 @@ Test(durable_redis, the_owner_is_told_what_others_put_before_the_end_of_what_he_
     redis_store a(at(server, 1)), b(at(server, 1));
     std::vector<std::string> hints;
     a.listen({[&](unsigned, const std::string& id, time_point) { hints.push_back(id); }, {}});
-    take_of(a, 0, own(a, 0), {}, today() + 60s, 10);
+    take(a, 0, own(a, 0), {}, today() + 60s, 10);
     put(a, {"mine", today() + 1s});
     put(b, {"behind", today() + 61s});
     // Who listens since just now may miss the first ones.
@@ -470,5 +447,5 @@ Test(durable_redis, keys_that_are_something_else_are_said_and_left) {
 Test(durable_redis, timers_on_it_come_and_are_never_early) {
     const redis_server server;
     redis_store s(at(server));
-    support::deliver_fifty(s);
+    support::delivers_fifty(s);
 }

@@ -1,31 +1,22 @@
 // The link to a Redis server breaks, the server ends, hangs, becomes another, or is none: what is
 // known is said, and what was stored is there.
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <chrono>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <random>
 #include <string>
 #include <system_error>
-#include <thread>
-#include <vector>
 
 #include "support/asking.hpp"
 #include "support/check.hpp"
+#include "support/false_servers.hpp"
 #include "support/redis_server.hpp"
+#include "support/temporary_folder.hpp"
 #include "tvec/durable/redis_store.hpp"
 
 using namespace std::chrono_literals;
 using namespace support::asking;
 using namespace tvec::durable;
-using support::redis_server, support::refuses;
+using support::liar, support::redis_server, support::refuses, support::stranger;
 
 TestSuite(durable_redis_faults, .timeout = 60);
 
@@ -46,48 +37,10 @@ redis_options impatient(const std::string& socket) {
     return o;
 }
 
-template <class Condition> void turn_until(store& s, Condition is_so) {
-    while (!is_so()) {
-        pollfd watched{s.fd(), POLLIN, 0};
-        poll(&watched, 1, 1'000);
-        s.run();
-    }
-}
-
 // Puts until that is answered so.
 void put_until(store& s, put_result r) {
     while (put(s, {"again", today() + 1h}, existing::replace) != r) continue;
 }
-
-// Something that is no Redis server, and says this to whoever connects; or ends the connection.
-class stranger : support::temporary_folder {
-public:
-    explicit stranger(std::optional<std::string> words) {
-        sockaddr_un name{};
-        name.sun_family = AF_UNIX;
-        std::strncpy(name.sun_path, socket().c_str(), sizeof name.sun_path - 1);
-        REQUIRE(bind(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
-        REQUIRE(listen(fd_, 1) == 0);
-        talker_ = std::thread([this, words] {
-            const int guest = accept(fd_, nullptr, nullptr);
-            if (words) static_cast<void>(send(guest, words->data(), words->size(), MSG_NOSIGNAL));
-            char nothing;
-            if (words)
-                while (recv(guest, &nothing, 1, 0) > 0) continue;
-            close(guest);
-        });
-    }
-    ~stranger() {
-        shutdown(fd_, SHUT_RDWR);
-        talker_.join();
-        close(fd_);
-    }
-    std::string socket() const { return name() + "/socket"; }
-
-private:
-    int fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    std::thread talker_;
-};
 
 }  // namespace
 
@@ -135,9 +88,7 @@ Test(durable_redis_faults, hints_come_again_after_their_link_was_cut) {
     redis_store a(at(server.socket())), b(at(server.socket()));
     int hints = 0;
     a.listen({[&](unsigned, const std::string&, time_point) { ++hints; }, {}});
-    answer_to<standing, epoch>(a, [&](auto then) { a.own(0, 60s, then); });
-    answer_to<standing, std::vector<place>>(
-        a, [&](auto then) { a.take(0, 1, {}, today() + 2h, 1, then); });
+    take(a, 0, own(a, 0, 60s), {}, today() + 2h, 1);
     server.say({"CLIENT", "KILL", "TYPE", "pubsub"});
     for (int i = 0;; ++i) {
         if (hints > 0) break;
@@ -304,99 +255,6 @@ Test(durable_redis_faults, tls_protects_the_link_and_a_server_nobody_vouches_for
     refuses(wrong, std::errc::timed_out, "does not answer");
 }
 
-namespace {
-
-// Between a store and its server: hands on what is said, and once it is told to, not as it was.
-class liar : support::temporary_folder {
-public:
-    liar(std::string server, unsigned seed) : server_(std::move(server)), random_(seed) {
-        sockaddr_un name = name_of(socket());
-        REQUIRE(bind(door_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
-        REQUIRE(listen(door_, 9) == 0);
-        talker_ = std::thread([this] { serve(); });
-    }
-    ~liar() {
-        is_over_ = true;
-        talker_.join();
-        for (const auto& [guest, host] : links_) close(guest), close(host);
-        close(door_);
-    }
-    std::string socket() const { return name() + "/socket"; }
-    void begin() { lies_ = true; }
-    void add_an_answer() { adds_ = true; }  // on the link that was made first
-
-private:
-    struct both_ends {
-        int guest, host;
-    };
-    static sockaddr_un name_of(const std::string& path) {
-        sockaddr_un name{};
-        name.sun_family = AF_UNIX;
-        std::strncpy(name.sun_path, path.c_str(), sizeof name.sun_path - 1);
-        return name;
-    }
-
-    void serve() {
-        while (!is_over_) {
-            std::vector<pollfd> watched{{door_, POLLIN, 0}};
-            for (const auto& [guest, host] : links_) {
-                watched.push_back({guest, POLLIN, 0});
-                watched.push_back({host, POLLIN, 0});
-            }
-            poll(watched.data(), watched.size(), 20);
-            for (std::size_t i = links_.size(); i-- > 0;) {
-                const bool goes_on = (watched[2 * i + 1].revents == 0 || hand_on(i, false)) &&
-                                     (watched[2 * i + 2].revents == 0 || hand_on(i, true));
-                if (goes_on) continue;
-                close(links_[i].guest), close(links_[i].host);
-                links_.erase(links_.begin() + static_cast<std::ptrdiff_t>(i));
-            }
-            if (watched[0].revents != 0) let_in();
-        }
-    }
-    void let_in() {
-        const int guest = accept(door_, nullptr, nullptr);
-        const int host = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        const sockaddr_un name = name_of(server_);
-        static_cast<void>(connect(host, reinterpret_cast<const sockaddr*>(&name), sizeof name));
-        links_.push_back({guest, host});
-    }
-    bool hand_on(std::size_t which, bool from_host) {
-        const auto [guest, host] = links_[which];
-        char part[4096];
-        const ssize_t n = recv(from_host ? host : guest, part, sizeof part, 0);
-        if (n <= 0) return false;
-        std::string said(part, static_cast<std::size_t>(n));
-        if (from_host && lies_) distort(said);
-        if (which == 0 && from_host && adds_.exchange(false)) said += "+OK\r\n";
-        return send(from_host ? guest : host, said.data(), said.size(), MSG_NOSIGNAL) >= 0;
-    }
-    void distort(std::string& said) {
-        static constexpr char likely[] = "0123456789-+:$*\r\n";
-        if (random_() % 4 != 0) return;
-        const std::size_t at = random_() % said.size();
-        switch (random_() % 3) {
-        case 0:
-            said[at] = likely[random_() % (sizeof likely - 1)];
-            break;
-        case 1:
-            said.insert(at, 1, likely[random_() % (sizeof likely - 1)]);
-            break;
-        default:
-            said.erase(at, 1);
-        }
-    }
-
-    const std::string server_;
-    std::mt19937 random_;
-    int door_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    std::vector<both_ends> links_;
-    std::atomic<bool> is_over_ = false, lies_ = false, adds_ = false;
-    std::thread talker_;
-};
-
-}  // namespace
-
 Test(durable_redis_faults, an_answer_to_nothing_is_not_taken_for_that_of_what_waits_to_be_sent) {
     const redis_server server;
     liar between(server.socket(), 1);
@@ -416,6 +274,34 @@ Test(durable_redis_faults, an_answer_to_nothing_is_not_taken_for_that_of_what_wa
     CHECK(!find(s, "waiting").has_value());
 }
 
+namespace {
+
+template <class Count> void ask_anything(store& s, std::mt19937& random, Count count_it) {
+    const std::string id(1, static_cast<char>('a' + random() % 4));
+    switch (random() % 9) {
+    case 0:
+        return s.put({{id, today()}, {id + id, today()}}, existing::replace, count_it);
+    case 1:
+        return s.cancel(id, count_it);
+    case 2:
+        return s.end(0, {{{id, 1}}, {{id, 2}, today()}}, count_it);
+    case 3:
+        return s.find(id, count_it);
+    case 4:
+        return s.list(which::waiting, {}, 5, count_it);
+    case 5:
+        return s.own(0, 1s, count_it);
+    case 6:
+        return s.take(0, 1, {}, today(), 5, count_it);
+    case 7:
+        return s.claim(0, 1, {}, {id, id + id}, count_it);
+    default:
+        return s.join(1s, count_it);
+    }
+}
+
+}  // namespace
+
 // What the answers say is anybody's guess: that there is one of each, and that nothing is read or
 // written where it must not be.
 Test(durable_redis_faults, answers_that_are_not_as_they_should_be_do_no_harm) {
@@ -428,45 +314,12 @@ Test(durable_redis_faults, answers_that_are_not_as_they_should_be_do_no_harm) {
         redis_store s(o);
         between.begin();
         std::mt19937 random(seed);
-        int asked = 0, answered = 0;
-        const auto count_it = [&](const auto&...) { ++answered; };
+        int answered = 0;
         for (int i = 0; i < 300; ++i) {
-            const std::string id(1, static_cast<char>('a' + random() % 4));
-            switch (++asked, random() % 9) {
-            case 0:
-                s.put({{id, today()}, {id + id, today()}}, existing::replace, count_it);
-                break;
-            case 1:
-                s.cancel(id, count_it);
-                break;
-            case 2:
-                s.end(0, {{{id, 1}}, {{id, 2}, today()}}, count_it);
-                break;
-            case 3:
-                s.find(id, count_it);
-                break;
-            case 4:
-                s.list(which::waiting, {}, 5, count_it);
-                break;
-            case 5:
-                s.own(0, 1s, count_it);
-                break;
-            case 6:
-                s.take(0, 1, {}, today(), 5, count_it);
-                break;
-            case 7:
-                s.claim(0, 1, {}, {id, id + id}, count_it);
-                break;
-            default:
-                s.join(1s, count_it);
-            }
-            if (i % 3 == 0) {
-                pollfd watched{s.fd(), POLLIN, 0};
-                poll(&watched, 1, 5);
-                s.run();
-            }
+            ask_anything(s, random, [&](const auto&...) { ++answered; });
+            if (i % 3 == 0) turn(s, 5ms);
         }
         turn_until(s, [&] { return s.unanswered() == 0; });
-        CHECK_EQ(answered, asked);
+        CHECK_EQ(answered, 300);
     }
 }

@@ -1,5 +1,6 @@
 // Several processes on one database: shards are shared out, taken over and given back; hints.
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -24,10 +25,9 @@ struct three {
         pass(8s);
     }
     void pass(std::chrono::milliseconds d) {
-        for (; d > 0ms; d -= 1ms) {
-            tvec::manual_clock::advance(1ms);
+        support::pass(d, [this] {
             for (auto& p : processes) p->settle();
-        }
+        });
     }
     std::size_t delivered() const {
         std::size_t sum = 0;
@@ -188,16 +188,21 @@ Test(durable_sharing, when_the_link_breaks_puts_are_unknown_and_nothing_is_lost)
     memory_database all(1, support::durable_now);
     durable_process one(all);
     one.settle();
-    auto first = put_result::stored, second = put_result::stored;
-    CHECK(one.timers.put({"a", in(10ms)}, existing::keep, [&](auto r) { first = r; }) ==
-          refusal::none);
+    std::map<std::string, put_result> results;
+    const auto put = [&](const std::string& id) {
+        const auto note = [&results, id](put_result r) { results[id] = r; };
+        CHECK(one.timers.put({id, in(10ms)}, existing::keep, note) == refusal::none);
+    };
+    put("stored");
     one.store.serve();
-    CHECK(one.timers.put({"b", in(10ms)}, existing::keep, [&](auto r) { second = r; }) ==
-          refusal::none);
+    put("failed");
+    one.store.fail(1);
+    one.store.serve();
+    put("waiting");
     one.store.cut();
     one.pass(20ms);
-    CHECK(first == put_result::unknown);
-    CHECK(second == put_result::unknown);
+    for (const char* id : {"stored", "failed", "waiting"})
+        CHECK(results.at(id) == put_result::unknown);
     REQUIRE_EQ(one.got.size(), 1U);
-    CHECK_EQ(one.got[0].which.id, "a");
+    CHECK_EQ(one.got[0].which.id, "stored");
 }

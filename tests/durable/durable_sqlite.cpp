@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 
+#include "support/any_store.hpp"
 #include "support/asking.hpp"
 #include "support/check.hpp"
 #include "support/temporary_folder.hpp"
@@ -31,14 +32,8 @@ struct file : support::temporary_folder {
 
 // Opening it throws this, and says that.
 void refuses(const std::string& path, std::errc error, const std::string& words) {
-    try {
-        const sqlite_store s(path);
-        CHECK(!"it was opened");
-    } catch (const std::system_error& e) {
-        CHECK(e.code() == error);
-        CHECK(std::string(e.what()).find(words) != std::string::npos);
-        CHECK(std::string(e.what()).find(path) != std::string::npos);
-    }
+    refused([&] { const sqlite_store s(path); }, error, words);
+    refused([&] { const sqlite_store s(path); }, error, path);
 }
 
 void run_sql(const std::string& path, const std::string& sql) {
@@ -59,14 +54,7 @@ Test(durable_sqlite, it_answers_as_the_store_in_memory_does) {
 Test(durable_sqlite, what_is_soon_is_taken_in_order_page_by_page) {
     const file f;
     sqlite_store s(f.path);
-    const time_point now = today();
-    for (const char* id : {"c", "a", "d", "b"}) put(s, {id, now + (*id == 'd' ? 1s : 2s)});
-    put(s, {"late", today() + 1h});
-    const auto first = take(s, {}, today() + 60s, 2);
-    REQUIRE_EQ(first.size(), 2U);
-    CHECK_EQ(first[0].id, "d");
-    CHECK_EQ(first[1].id, "a");
-    CHECK_EQ(take(s, first[1], today() + 60s, 10).size(), 2U);
+    support::takes_in_order(s);
 }
 
 Test(durable_sqlite, what_was_stored_is_there_when_the_file_is_opened_again) {
@@ -191,5 +179,5 @@ Test(durable_sqlite, a_full_disk_is_said_and_nothing_that_was_answered_is_lost) 
 Test(durable_sqlite, timers_on_it_come_and_are_never_early) {
     const file f;
     sqlite_store s(f.path);
-    support::deliver_fifty(s);
+    support::delivers_fifty(s);
 }

@@ -1,7 +1,6 @@
 // take_census counts what hangs where, and its texts say so.
 #include <random>
 #include <string>
-#include <vector>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"

@@ -4,7 +4,6 @@
 #include <functional>
 #include <limits>
 #include <new>
-#include <vector>
 
 #include "support/check.hpp"
 #include "support/pooled.hpp"

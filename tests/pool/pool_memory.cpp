@@ -1,6 +1,4 @@
 // A pool's memory: slabs that never move, nodes used again, handles that are never given twice.
-#include <map>
-#include <memory>
 #include <set>
 #include <vector>
 

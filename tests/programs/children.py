@@ -99,6 +99,12 @@ class Client:
         return self.hears() == b"x"
 
 
+def free_port():
+    """One on which nobody listens, just now."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
 def programs(build):
     """Name -> path of all that examples/, bench/ and tools/ build in this folder."""
     targets = json.loads(pathlib.Path(build, "meson-info/intro-targets.json").read_text())

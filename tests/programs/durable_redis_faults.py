@@ -13,81 +13,21 @@ cancelled; nothing came early, nothing after a confirmed cancel, no (id, attempt
 in a temporary folder, and the loopback. Ends with 77 where there is no redis-server.
 """
 
-import argparse
 import contextlib
 import multiprocessing
 import os
-import pathlib
 import random
 import select
 import shutil
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import time
 
-from durable_faults import Books
+import harm
+from redis_server import Server
 
 PROCESSES = 3
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
-
-
-class Server:
-    """A redis-server that ends with this process."""
-
-    def __init__(self, folder, name, shim=None, fsync="always", primary=None):
-        self.folder, self.port = folder / name, free_port()
-        self.folder.mkdir()
-        self.socket = self.folder / "socket"
-        self.words = ["setpriv", "--pdeathsig", "KILL", "redis-server", "--port", self.port, "--bind",
-                      "127.0.0.1", "--unixsocket", self.socket, "--dir", self.folder, "--save", "",
-                      "--appendonly", "yes", "--appendfsync", fsync, "--repl-diskless-sync-delay", 0,
-                      "--repl-timeout", 5]
-        if primary:
-            self.words += ["--replicaof", "127.0.0.1", primary.port]
-        self.environment = dict(os.environ, **({"LD_PRELOAD": str(shim)} if shim else {}))
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(list(map(str, self.words)), env=self.environment,
-                                        stdout=subprocess.DEVNULL)
-        self.wait_for("PONG", "PING")
-
-    def say(self, *words):
-        done = subprocess.run(["redis-cli", "-s", self.socket, *map(str, words)], capture_output=True,
-                              text=True, timeout=20)
-        return done.stdout
-
-    def wait_for(self, answer, *words):
-        for _ in range(1000):
-            if answer in self.say(*words):
-                return
-            time.sleep(0.01)
-        sys.exit(f"durable_redis_faults: the server does not say {answer} to {words}")
-
-    def signal(self, which):
-        self.process.send_signal(which)
-
-    def kill(self):
-        self.signal(signal.SIGKILL)
-        self.process.wait()
-        self.socket.unlink(missing_ok=True)
-
-    def cut_power(self):
-        """Goes back to what the disk has of the files that are appended to."""
-        self.kill()
-        for live in self.folder.glob("appendonlydir/*.aof"):
-            synced = live.with_name(live.name + ".synced")
-            size = synced.stat().st_size if synced.exists() else 0
-            if ".incr." in live.name and size < live.stat().st_size:
-                os.truncate(live, size)
-        self.start()
 
 
 class Wire:
@@ -136,6 +76,7 @@ class Harm:
         if options.harm == "failovers":
             self.add_replica()
         self.processes = [self.start() for _ in range(PROCESSES)]
+        time.sleep(0.5)
 
     def add_replica(self):
         self.replicas += 1
@@ -145,9 +86,8 @@ class Harm:
 
     def start(self, *words):
         self.runs += 1
-        return subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", self.options.program, f"redis:{self.server.socket}",
-             self.folder / "log", str(self.runs), *words], env=self.environment)
+        return harm.start(self.options.program, f"redis:{self.server.socket}", self.folder, self.runs, *words,
+                          env=self.environment)
 
     def stop_all(self):
         for process in self.processes:
@@ -196,7 +136,10 @@ class Harm:
         self.add_replica()
         self.restart_all()
 
-    def look(self):
+    def do(self):
+        """One round."""
+        time.sleep(random.uniform(0.1, 0.7))
+        getattr(self, self.options.harm.replace("-", "_"))()
         for process in self.processes:
             if process.poll() is not None:
                 sys.exit(f"durable_redis_faults: a process ended by itself: {process.returncode}")
@@ -208,42 +151,17 @@ class Harm:
             sys.exit("durable_redis_faults: the last process failed")
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", help="to_be_killed")
-    parser.add_argument("shim", help="what_was_synced, to be preloaded")
+def add_options(parser):
+    parser.add_argument("shim", type=harm.shim, help="what_was_synced, to be preloaded")
     parser.add_argument("harm", choices=["kills", "stops", "cuts", "server-kills", "power-cuts", "failovers"])
     parser.add_argument("--rounds", type=int, default=6, help="how often (6)")
-    parser.add_argument("--time", type=float, help="seconds, instead of a number of rounds")
     parser.add_argument("--fsync", default="always", help="appendfsync of the server (always)")
     parser.add_argument("--no-wait", action="store_true", help="failovers: replicas are not waited for")
-    options = parser.parse_args()
-    if not shutil.which("redis-server"):
-        print("durable_redis_faults: skipped: there is no redis-server")
-        sys.exit(77)
-
-    with tempfile.TemporaryDirectory(prefix="tvec-durable-") as name:
-        folder, rounds, begun = pathlib.Path(name), 0, time.monotonic()
-        harm = Harm(options, folder)
-        time.sleep(0.5)
-        while rounds < options.rounds if options.time is None else time.monotonic() < begun + options.time:
-            rounds += 1
-            time.sleep(random.uniform(0.1, 0.7))
-            getattr(harm, options.harm.replace("-", "_"))()
-            harm.look()
-        harm.finish()
-        books = Books(folder / "log")
-    faults = list(books.faults())
-    print(f"{rounds} {options.harm}: {books.summary()}", flush=True)
-    if faults:
-        print(f"  {len(faults)} faults, such as")
-    for fault in faults[:5]:
-        print(f"  {fault}")
-    if not books.delivered or not books.cancelled:
-        sys.exit("durable_redis_faults: nothing happened")
-    sys.exit(1 if faults else 0)
 
 
 if __name__ == "__main__":
-    main()
+    options = harm.options_of(__doc__, add_options)
+    if not shutil.which("redis-server"):
+        print("durable_redis_faults: skipped: there is no redis-server")
+        sys.exit(77)
+    harm.audit(options, Harm, options.harm)

@@ -11,8 +11,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+from redis_server import Server
 
 TOOL, PAGE = sys.argv[1:3]
 
@@ -93,17 +94,9 @@ class Tool(unittest.TestCase):
     def test_it_works_on_a_redis_server_as_well(self):
         if "redis:" not in self.run_tool("--help"):
             self.skipTest("built without hiredis")
-        folder, socket = self.store.parent, self.store.parent / "socket"
-        server = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "redis-server", "--port", "0", "--unixsocket",
-                                   socket, "--dir", folder, "--save", "", "--appendonly", "yes"],
-                                  stdout=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
+        server = Server(self.store.parent, "server")
         self.addCleanup(server.kill)
-        for _ in range(1000):
-            if socket.exists():
-                break
-            time.sleep(0.01)
-        self.store = f"redis:{socket}"
+        self.store = f"redis:{server.socket}"
         self.assertEqual(self.run_tool("put", "a", "--due-ms", 4102444800000, "--body", "b"), "stored\n")
         self.assertTrue(self.run_tool("get", "a").endswith("\t1 bytes\nb\n"))
         self.assertEqual(self.run_tool("stats"), "waiting 1\ndead 0\nnext 2100-01-01T00:00:00.000Z\n")

@@ -260,8 +260,7 @@ class WheelView(unittest.TestCase):
         return str(listener.getsockname()[1])
 
     def test_says_in_one_line_who_does_not_answer_as_a_server_does(self):
-        with socket.create_server(("127.0.0.1", 0)) as gone:
-            port = str(gone.getsockname()[1])
+        port = str(children.free_port())
         self.assert_refused("--port", port, says="Connection refused")
         for answer in [b"", b"what?\r\n\r\n", b"HTTP/1.0 404 No\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\n\xff",
                        b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\nx"]:

@@ -57,6 +57,16 @@ class Run(Scripts):
             self.assert_says(self.start(*options), "run: (no option )?'?--")
 
 
+class RunDurable(Scripts):
+    def test_a_value_that_is_none_is_refused_however_it_is_given(self):
+        for options in [["--seconds=x"], ["--kills", "0"], ["--rate"], ["--nothing=1"]]:
+            self.assert_says(self.refused(SOURCE / "scripts/run-durable", *options), "run-durable: (no option )?'?--")
+
+    def test_a_store_that_is_none_is_refused(self):
+        self.assert_says(self.refused(SOURCE / "scripts/run-durable", "--seconds=1", env={**os.environ, "STORE": "none"}),
+                         "run-durable: STORE is sqlite or redis")
+
+
 class Integrations(Scripts):
     def test_a_program_that_is_not_there_is_refused(self):
         self.assert_says(self.refused(SOURCE / "integrations/run", "no_such"),
@@ -228,7 +238,7 @@ class Site(Scripts):
 
     FILES = {"index.html": '<h1 id="top"></h1><a href="other.html#there">x</a><a href="#top">x</a><img src="a.svg">',
              "other.html": '<a name="there"></a><a href="https://elsewhere.example/">x</a>', "a.svg": "",
-             "menudata.js": '{text:"x",url:"other.html"}', "search/all_0.js": "['x',['x',['../other.html#there',1,'']]]"}
+             "menudata.js": '{text:"x",url:"other.html"}', "search/sections.js": 'x([\n["a", "b", "other.html#there", "c"]\n])'}
 
     def look(self, **changed):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -244,7 +254,7 @@ class Site(Scripts):
     def test_a_link_that_leads_nowhere_is_found(self):
         for name, here, nowhere in [("index.html", "other.html", "gone.html"), ("index.html", "l#there", "l#gone"),
                                     ("index.html", '"#top', '"#gone'), ("index.html", "a.svg", "gone.svg"),
-                                    ("menudata.js", "other", "gone"), ("search/all_0.js", "#there", "#gone")]:
+                                    ("menudata.js", "other", "gone"), ("search/sections.js", "#there", "#gone")]:
             done = self.look(**{name: self.FILES[name].replace(here, nowhere)})
             self.assert_says(done, f"site-links: {name}: there is no ", status=1)
 
@@ -276,6 +286,18 @@ class Paths(Scripts):
         for link in ["gone.md", "gone.md#x", "scripts#x", "/#x", "page.md#x"]:
             (folder / "page.md").write_text(f"[a link]({link})\n", encoding="utf-8")
             self.assert_says(self.refused(folder / "scripts/links"), "page.md:1: ", status=1)
+
+    def test_each_test_is_named_where_tests_are_described(self):
+        folder = self.copy("scripts/links", "scripts/markdown.py")
+        if not shutil.which("git"):
+            self.skipTest("no git here")
+        self.assertEqual(self.refused("git", "init", "--quiet", folder).returncode, 0)
+        for path, text in [("docs/testing.md", "`one`"), ("tests/core/one.cpp", ""), ("tests/programs/part.py", "")]:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+        self.assertEqual(self.refused(folder / "scripts/links").returncode, 0)
+        (folder / "tests/core/two.cpp").touch()
+        self.assert_says(self.refused(folder / "scripts/links"), "does not name tests/core/two.cpp", status=1)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <utility>
 
 #include "support/check.hpp"
 
@@ -35,6 +34,16 @@ inline bool ended_well(pid_t child) {
     return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+// What comes from there until its end.
+inline std::string read_all(int fd) {
+    std::string all;
+    char part[512];
+    for (ssize_t n = 0; (n = read(fd, part, sizeof part)) > 0;)
+        all.append(part, static_cast<std::size_t>(n));
+    close(fd);
+    return all;
+}
+
 // What a process that runs `body` has said on stderr when SIGABRT ended it; else why it says
 // nothing.
 template <class F> std::string last_words(F body) {
@@ -47,11 +56,7 @@ template <class F> std::string last_words(F body) {
         _exit(0);
     }
     close(ends[1]);
-    std::string said;
-    char part[256];
-    for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;)
-        said.append(part, static_cast<std::size_t>(n));
-    close(ends[0]);
+    const std::string said = read_all(ends[0]);
     int status = 0;
     const bool aborted =
         waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;

@@ -4,7 +4,6 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
-#include <string>
 
 namespace support {
 

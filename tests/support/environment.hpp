@@ -1,6 +1,7 @@
 // What the caller of a test may choose: seeds, steps.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +13,14 @@ inline std::uint64_t from_environment(const char* name, std::uint64_t otherwise)
     return value ? std::strtoull(value, nullptr, 0) : otherwise;
 }
 
-// Of `n` timers or repetitions, as many as a test takes: fewer where each access takes long.
-inline std::size_t scaled(std::size_t n) { return n * from_environment("TVEC_PERCENT", 100) / 100; }
+// Of `n` timers or repetitions, as many as a test takes: fewer where each access takes long, and as
+// many as it `needs`.
+inline std::size_t scaled(std::size_t n, std::size_t needs = 0) {
+    const std::uint64_t part = n * from_environment("TVEC_PERCENT", 100) / 100;
+    return std::max(needs, static_cast<std::size_t>(part));
+}
+
+// Whether values have been looked at elsewhere, and only memory is: some of each kind are enough.
+inline bool only_memory() { return from_environment("TVEC_PERCENT", 100) < 5; }
 
 }  // namespace support

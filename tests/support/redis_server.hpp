@@ -5,20 +5,21 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "support/asking.hpp"
 #include "support/check.hpp"
+#include "support/child.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/unix_socket.hpp"
 #include "tvec/durable/redis_store.hpp"
 
 namespace support {
@@ -94,11 +95,7 @@ public:
         REQUIRE(pipe(ends) == 0);
         const pid_t child = run(w, ends[1]);
         close(ends[1]);
-        std::string answer;
-        char part[512];
-        for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;)
-            answer.append(part, static_cast<std::size_t>(n));
-        close(ends[0]);
+        std::string answer = read_all(ends[0]);
         waitpid(child, nullptr, 0);
         while (!answer.empty() && answer.back() == '\n') answer.pop_back();
         return answer;
@@ -120,14 +117,9 @@ private:
 
     // What it says on its socket is not asked: that it takes a connection is enough.
     bool answers() const {
-        sockaddr_un name{};
-        name.sun_family = AF_UNIX;
-        std::strncpy(name.sun_path, socket().c_str(), sizeof name.sun_path - 1);
-        const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        const bool is_there =
-            connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
-        close(fd);
-        return is_there;
+        const int fd = connected_to(socket());
+        if (fd >= 0) close(fd);
+        return fd >= 0;
     }
 
     words options_;
@@ -138,13 +130,7 @@ private:
 // Such a server is refused with this code, and these words.
 inline void refuses(const tvec::durable::redis_options& o, std::errc code,
                     const std::string& words) {
-    try {
-        const tvec::durable::redis_store s(o);
-        CHECK(!"it was accepted");
-    } catch (const std::system_error& e) {
-        CHECK_EQ(e.code().message(), std::make_error_code(code).message());
-        CHECK_EQ(std::string(e.what()).find(words) == std::string::npos ? e.what() : words, words);
-    }
+    asking::refused([&] { const tvec::durable::redis_store s(o); }, code, words);
 }
 
 }  // namespace support

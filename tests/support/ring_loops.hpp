@@ -7,78 +7,75 @@
 
 namespace support {
 
-// A descriptor that a ring polls.
-class watched_descriptor {
+// What both have: a ring that is poked, and polls a descriptor.
+class ring_loop {
 public:
-    void watch(int fd) { fd_ = fd; }
+    void poke() { ring_.queue_nop(); }
+    void watch(int fd) { watched_ = fd; }
+    int ring_fd() { return ring_.get().ring_fd; }
+
+protected:
+    ring_loop(unsigned entries, unsigned flags) : ring_(entries, flags) {}
+
     // Before each sleep.
-    void poll(ring& r) {
-        if (fd_ < 0 || polled_) return;
-        io_uring_sqe* const sqe = io_uring_get_sqe(&r.get());
-        io_uring_prep_poll_add(sqe, fd_, POLLIN);
+    void poll() {
+        if (watched_ < 0 || is_polled_) return;
+        io_uring_sqe* const sqe = io_uring_get_sqe(&ring_.get());
+        io_uring_prep_poll_add(sqe, watched_, POLLIN);
         io_uring_sqe_set_data64(sqe, tag);
-        polled_ = true;
+        is_polled_ = true;
     }
-    bool complete(const io_uring_cqe& cqe) {
-        if (cqe.user_data != tag) return false;
-        polled_ = false;
-        return true;
+    // What has completed and is neither the descriptor's nor taken.
+    template <class Take> unsigned pokes(unsigned most, Take take) {
+        unsigned n = 0;
+        const auto look_at = [&](const io_uring_cqe& cqe) {
+            if (cqe.user_data == tag)
+                is_polled_ = false;
+            else
+                n += !take(cqe);
+        };
+        ring_.reap(look_at, most);
+        return n;
     }
+
+    support::ring ring_;
 
 private:
     static constexpr std::uint64_t tag = 1;
-    int fd_ = -1;
-    bool polled_ = false;
+    int watched_ = -1;
+    bool is_polled_ = false;
 };
 
-template <class Wheel> class wait_loop {
+template <class Wheel> class wait_loop : public ring_loop {
 public:
     explicit wait_loop(Wheel& timers, unsigned entries = 8, unsigned flags = 0)
-        : ring_(entries, flags), wait_(ring_.get(), timers) {}
+        : ring_loop(entries, flags), wait_(ring_.get(), timers) {}
 
-    void poke() { ring_.queue_nop(); }
-    void watch(int fd) { watched_.watch(fd); }
     unsigned sleep(unsigned most = ~0u) {
-        watched_.poll(ring_);
+        poll();
         wait_();
-        unsigned pokes = 0;
-        ring_.reap([&](const io_uring_cqe& cqe) { pokes += !watched_.complete(cqe); }, most);
-        return pokes;
+        return pokes(most, [](const io_uring_cqe&) { return false; });
     }
-    int ring_fd() { return ring_.get().ring_fd; }
 
 private:
-    support::ring ring_;
-    watched_descriptor watched_;
     tvec::uring_wait<Wheel> wait_;
 };
 
-template <class Wheel> class timeout_loop {
+template <class Wheel> class timeout_loop : public ring_loop {
 public:
     explicit timeout_loop(Wheel& timers, unsigned entries = 8, unsigned flags = 0)
-        : ring_(entries, flags), alarm_(ring_.get(), timers) {}
+        : ring_loop(entries, flags), alarm_(ring_.get(), timers) {}
 
-    void poke() { ring_.queue_nop(); }
-    void watch(int fd) { watched_.watch(fd); }
     unsigned sleep(unsigned most = ~0u) {
-        watched_.poll(ring_);
+        poll();
         const int result = alarm_.prepare() ? io_uring_submit_and_wait(&ring_.get(), 1)
                                             : io_uring_submit_and_get_events(&ring_.get());
         if (result < 0 && result != -EINTR && result != -EBUSY)
             throw std::system_error(-result, std::system_category(), "io_uring_enter");
-        unsigned pokes = 0;
-        ring_.reap(
-            [&](const io_uring_cqe& cqe) {
-                pokes += !watched_.complete(cqe) && !alarm_.complete(cqe);
-            },
-            most);
-        return pokes;
+        return pokes(most, [this](const io_uring_cqe& cqe) { return alarm_.complete(cqe); });
     }
-    int ring_fd() { return ring_.get().ring_fd; }
 
 private:
-    support::ring ring_;
-    watched_descriptor watched_;
     tvec::uring_timeout<Wheel> alarm_;
 };
 

@@ -2,9 +2,9 @@
 // A test that starts at 0 only proves little.
 #pragma once
 
-#include <array>
 #include <vector>
 
+#include "environment.hpp"
 #include "tvec/geometry.hpp"
 
 namespace support {
@@ -12,6 +12,7 @@ namespace support {
 inline std::vector<tvec::jiffies> starts() {
     using tvec::jiffies;
     std::vector<jiffies> all{0, 1, 300, 0x1659418c000, tvec::never - (jiffies{1} << 41)};
+    if (only_memory()) return all;
     for (const unsigned power : {8u, 14u, 20u, 26u, 32u, 33u, 40u})
         for (const unsigned off : {0u, 1u, 2u}) all.push_back((jiffies{1} << power) - 1 + off);
     all.push_back((jiffies{1} << 32) - 300);

@@ -8,12 +8,14 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tvec/detail/durable/local_store.hpp"
 #include "tvec/durable/store.hpp"
 #include "tvec/eventfd_doorbell.hpp"
 
@@ -38,8 +40,8 @@ public:
 
     /// What came of a put, and who is to be told of it: "" for nobody.
     struct put_reply {
-        put_result result;
-        std::string hint_to{};
+        put_result result;      ///< what came of it
+        std::string hint_to{};  ///< the process that owns its shard, and took further than this
     };
 
     /// As in `store`, for one timer, or one process `me`.
@@ -97,7 +99,7 @@ private:
 ///     tvec::durable::memory_store store(all, "process 1");
 ///
 /// The database must outlive it.
-class TVEC_API memory_store : public store {
+class TVEC_API memory_store : public detail::local_store {
 public:
     /// A link. Two of the same name are the same process. `claim_ahead`: see store_traits.
     memory_store(memory_database& all, std::string name, duration claim_ahead = {});
@@ -131,34 +133,13 @@ public:
     std::size_t unanswered() const noexcept override;
     std::string last_failure() const override { return failure_; }
     void listen(store_listener listener) override { listener_ = std::move(listener); }
-    void put(std::vector<record> timers, existing how,
-             completion<std::vector<put_result>> then) override;
-    void cancel(std::string id, completion<cancel_result> then) override;
-    void end(unsigned shard, std::vector<ending> endings,
-             completion<standing, std::vector<end_reply>> then) override;
-    void find(std::string id, completion<standing, std::optional<stored_timer>> then) override;
-    void list(which set, place after, std::size_t limit,
-              completion<standing, std::vector<stored_timer>> then) override;
-    void count(completion<standing, totals> then) override;
-    void revive(std::string id, time_point due, completion<revive_result> then) override;
-    void join(duration lease, completion<standing, std::size_t> then) override;
-    void own(unsigned shard, duration lease, completion<standing, epoch> then) override;
-    void release(unsigned shard, epoch mine, completion<standing> then) override;
-    void take(unsigned shard, epoch mine, place after, time_point until, std::size_t limit,
-              completion<standing, std::vector<place>> then) override;
-    void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
-               completion<standing, std::vector<claimed>> then) override;
     /// \endcond
 
 private:
-    // Calls a completion: with an answer, or if the link has broken.
+    class member;
     struct reply {
-        std::function<void()> known, broken;
-    };
-    // What was asked: `serve` does it and returns the answer.
-    struct request {
-        std::function<std::function<void()>()> serve;
-        std::function<void()> broken, failed;
+        detail::outcome how;
+        std::unique_ptr<detail::job> to;  // none: that the link is there again
     };
     struct hint {
         unsigned shard;
@@ -166,15 +147,14 @@ private:
         time_point due;
     };
 
-    void ask(request r);
-    std::vector<put_result> put_all(const std::vector<record>& timers, existing how);
+    void post(std::unique_ptr<detail::job> j) override;
 
     memory_database& all_;
     std::string name_;
     store_traits traits_;
     eventfd_doorbell bell_;
     store_listener listener_;
-    std::deque<request> requests_;
+    std::deque<std::unique_ptr<detail::job>> requests_;
     std::deque<reply> replies_;
     std::deque<hint> hints_;
     std::size_t failing_ = 0;

@@ -4,7 +4,6 @@
 
 #include "tvec/detail/core/standard.hpp"
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -18,7 +18,7 @@ namespace redis {
 
 /// How a connection is protected.
 struct redis_tls {
-    bool on = false;
+    bool on = false;          ///< whether by TLS
     std::string ca_file{};    ///< PEM: who may vouch for the server; "": whom the system trusts
     std::string cert_file{};  ///< PEM: our own certificate, if the server asks for one,
     std::string key_file{};   ///< and its key
@@ -27,11 +27,11 @@ struct redis_tls {
 /// Where the server is, and what is asked of it.
 struct redis_options {
     std::string host = "127.0.0.1";  ///< a name is looked up once, by the constructor
-    std::uint16_t port = 6379;
-    std::string socket{};    ///< a socket in the file system instead, if not ""
-    std::string user{};      ///< for ACLs; "": the default user
-    std::string password{};  ///< "": none
-    redis_tls tls{};         ///< the certificate must be for `host`
+    std::uint16_t port = 6379;       ///< of `host`
+    std::string socket{};            ///< a socket in the file system instead, if not ""
+    std::string user{};              ///< for ACLs; "": the default user
+    std::string password{};          ///< "": none
+    redis_tls tls{};                 ///< the certificate must be for `host`
 
     /// Which timers: keys begin with it, and processes that say the same share them. No braces.
     std::string name = "tvec";
@@ -42,7 +42,7 @@ struct redis_options {
     /// So many replicas must have a write before it is answered (WAIT); what they have not within
     /// `replica_limit` is `unknown`. 0: the primary alone.
     unsigned wait_replicas = 0;
-    duration replica_limit{1'000};
+    duration replica_limit{1'000};  ///< how long replicas are waited for: less than `silence`
 
     duration claim_ahead{100};  ///< store_traits::claim_ahead: longer than an answer takes
     duration silence{5'000};    ///< a server that answers nothing for so long has gone

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "tvec/detail/durable/local_store.hpp"
 #include "tvec/durable/store.hpp"
 #include "tvec/eventfd_doorbell.hpp"
 
@@ -42,7 +43,7 @@ struct sqlite_options {
 /// **The file** has an application id and a version of its tables: a file of something else, and
 /// one of a newer version, is refused; one of an older version is made a newer one. About 150 bytes
 /// for a timer with an id of 20 bytes and a body of 64. Up to 64 MiB of it are kept in memory.
-class TVEC_API sqlite_store final : public store {
+class TVEC_API sqlite_store final : public detail::local_store {
 public:
     /// Opens that file, and makes it if it is not there. Throws std::system_error, which says the
     /// file and what is wrong with it: invalid_argument if it is no file of timers, not_supported
@@ -64,32 +65,12 @@ public:
     std::size_t unanswered() const noexcept override { return unanswered_; }
     std::string last_failure() const override;
     void listen(store_listener) override {}  // nobody else can put, and no link can break
-    void put(std::vector<record> timers, existing how,
-             completion<std::vector<put_result>> then) override;
-    void cancel(std::string id, completion<cancel_result> then) override;
-    void end(unsigned shard, std::vector<ending> endings,
-             completion<standing, std::vector<end_reply>> then) override;
-    void find(std::string id, completion<standing, std::optional<stored_timer>> then) override;
-    void list(which set, place after, std::size_t limit,
-              completion<standing, std::vector<stored_timer>> then) override;
-    void count(completion<standing, totals> then) override;
-    void revive(std::string id, time_point due, completion<revive_result> then) override;
-    void join(duration lease, completion<standing, std::size_t> then) override;
-    void own(unsigned shard, duration lease, completion<standing, epoch> then) override;
-    void release(unsigned shard, epoch mine, completion<standing> then) override;
-    void take(unsigned shard, epoch mine, place after, time_point until, std::size_t limit,
-              completion<standing, std::vector<place>> then) override;
-    void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
-               completion<standing, std::vector<claimed>> then) override;
     /// \endcond
 
 private:
     class writer;
 
-    template <class... Answer, class Work>
-    void ask(completion<Answer...> then, std::tuple<Answer...> failed,
-             std::tuple<Answer...> unknown, Work work);
-    template <class Answer, class Work> void ask(completion<standing, Answer> then, Work work);
+    void post(std::unique_ptr<detail::job> j) override;
 
     store_traits traits_;
     eventfd_doorbell bell_;

@@ -43,15 +43,17 @@ struct record {
     std::string body{};  ///< any bytes; delivered with it
     duration every{};    ///< 0: once; else again at due + k * every, until it is cancelled
 
+    /// In all of it.
     friend bool operator==(const record&, const record&) = default;
 };
 
 /// Names a delivery. It is never given out a second time while the timer lives; who keeps the
-/// highest attempt that he has seen of an id can refuse those that are over (a fencing token).
+/// highest attempt seen of an id can refuse those that are over (a fencing token).
 struct token {
     std::string id;             ///< of the timer
     std::uint32_t attempt = 0;  ///< from 1, counting up; numbers may be left out
 
+    /// The same delivery of the same timer.
     friend bool operator==(const token&, const token&) = default;
 };
 
@@ -63,9 +65,10 @@ struct stored_timer : record {
 
 /// A place in the order of deadlines, and of ids where these are equal: byte by byte.
 struct place {
-    time_point due = earliest_due;
-    std::string id{};  ///< "" is before all others
+    time_point due = earliest_due;  ///< what counts first
+    std::string id{};               ///< "" is before all others
 
+    /// As stores list timers.
     friend auto operator<=>(const place&, const place&) = default;
 };
 
@@ -111,7 +114,7 @@ enum class standing {
 
 /// How a delivery is to end.
 struct ending {
-    token which;
+    token which;                        ///< of which delivery
     std::optional<time_point> again{};  ///< none: it is done
 };
 
@@ -123,15 +126,14 @@ struct end_reply {
 
 /// What came of asking for a timer that is due.
 struct claimed {
-    /// @{
+    /// Which of these.
     enum class kind {
         granted,  ///< it is ours for the length of the lease; `timer` is whole, its attempt counted
         gone,     ///< cancelled, ended, or claimed by another owner of the shard
         early,    ///< timer.due says when it may be claimed
         dead      ///< it has had all its attempts and is now among the dead
-    } what = kind::gone;
-    stored_timer timer{};
-    /// @}
+    } what = kind::gone;   ///< what came of it
+    stored_timer timer{};  ///< whole if it was granted
 };
 
 /// What a timer may be claimed for.
@@ -151,7 +153,8 @@ enum class which {
 
 /// How many there are of each.
 struct totals {
-    std::uint64_t waiting = 0, dead = 0;
+    std::uint64_t waiting = 0;  ///< those that will be delivered, also what is being delivered
+    std::uint64_t dead = 0;     ///< those that had all their attempts
 };
 
 /// What a store is, once it is open.

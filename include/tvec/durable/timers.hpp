@@ -21,12 +21,11 @@ namespace tvec::durable {
 ///         close_if_unpaid(d.which.id, d.body);
 ///         orders.done(d.which);
 ///     });
+///     orders.put({.id = "17", .due = orders.now() + 30min}, existing::keep, answer);
 ///     watch(orders.fd(), EPOLLIN);
-///     ...
-///     orders.put({.id = "17", .due = orders.now() + 30min, .body = "..."}, existing::keep,
-///     answer); while (running) {
+///     while (running) {
 ///         alarm.rearm();
-///         sleep
+///         ...sleep...
 ///         timers.run(256);
 ///         orders.run();             // once per turn, after the wheel
 ///     }

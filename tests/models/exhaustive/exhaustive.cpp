@@ -30,8 +30,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ext/pb_ds/assoc_container.hpp>
 #include <numeric>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -468,7 +468,8 @@ private:
 
     std::size_t limit_;
     snapshot origin_, current_;
-    std::unordered_set<fingerprint, hash> seen_;
+    // Most states are known, and to find one among nodes takes three cache misses.
+    __gnu_pbds::gp_hash_table<fingerprint, __gnu_pbds::null_type, hash> seen_;
     std::vector<step> reached_;
     // By how the wheel is advanced: whether anything fires. If not, the reactions are all the same.
     std::array<bool, operation::advances + 1> fired_{};

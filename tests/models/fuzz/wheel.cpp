@@ -1,5 +1,6 @@
 // Fuzzing the wheel: any bytes are a program (support/program.hpp), run beside a model of the wheel
 // (support/world.hpp). The mutator changes whole operations, and knows where the edges are.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // What most tests include, compiled once for all of them. Each still names what it needs: with
-// -Db_pch=false nobody has this, and `scripts/check clang` builds so.
+// -Dby_rooms=false nobody has this, and `scripts/check clang` builds so.
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -27,6 +27,11 @@ public:
     levels& operator=(const levels&) = delete;
 
     bool occupied(unsigned s) const noexcept { return words_[s / word_bits] & bit_of(s); }
+    /// The same, for loops over all slots, where most words are empty. And of each bit that clang
+    /// looks at, valgrind makes marks for 288 bytes.
+    bool occupied_among_few(unsigned s) const noexcept {
+        return words_[s / word_bits] != 0 && occupied(s);
+    }
     /// So it is, if the slot is occupied: else it would not be found.
     bool is_in_used_word(unsigned s) const noexcept { return words_used_ & bit_of(s / word_bits); }
     void set_occupied(unsigned s) noexcept {

@@ -72,6 +72,7 @@ public:
     /// What is called with an answer.
     template <class... Answer> using completion = store::completion<Answer...>;
 
+    /// See `timers`.
     engine(timer_wheel& wheel, pace p, store& from, handler h, options o);
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
@@ -205,8 +206,7 @@ private:
     shard& of(const std::string& id) { return *shards_[store_.shard_of(id)]; }
     std::size_t room() const noexcept;
     void arm(timer& t, std::chrono::microseconds delay);
-    refusal admit(std::size_t calls);
-    refusal refuse(refusal r);
+    refusal admit(std::size_t calls, refusal fault = refusal::none);
 
     // shards
     void join();

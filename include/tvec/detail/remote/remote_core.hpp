@@ -60,7 +60,7 @@ public:
 
     remote_vacancies(remote_slot* slots, std::uint32_t count) noexcept;
     remote_slot* take() noexcept;  ///< null: there is none
-    void give_back(remote_slot& s) noexcept;
+    TVEC_API void give_back(remote_slot& s) noexcept;
 
 private:
     static constexpr std::uint64_t index_mask = most, tag = std::uint64_t{1} << 24;

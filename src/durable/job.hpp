@@ -1,0 +1,47 @@
+// What is asked of a store that does it in this process: the work, and what is told of it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tvec/durable/store.hpp"
+
+namespace tvec::durable::detail {
+
+// The timers, as they are kept: each operation of the store, done at once. What fails throws.
+class database {
+public:
+    virtual std::vector<put_result> put(const std::vector<record>& timers, existing how) = 0;
+    virtual cancel_result cancel(const std::string& id) = 0;
+    virtual std::vector<end_reply> end(const std::vector<ending>& endings) = 0;
+    virtual std::optional<stored_timer> find(const std::string& id) = 0;
+    virtual std::vector<stored_timer> list(which set, const place& after, std::size_t limit) = 0;
+    virtual totals count() = 0;
+    virtual revive_result revive(const std::string& id, time_point due) = 0;
+    virtual std::size_t join(duration lease) = 0;
+    virtual epoch own(unsigned shard, duration lease) = 0;
+    virtual void release(unsigned shard, epoch mine) = 0;
+    // Nothing, if the shard is another's.
+    virtual std::optional<std::vector<place>> take(unsigned shard, epoch mine, const place& after,
+                                                   time_point until, std::size_t limit) = 0;
+    virtual std::optional<std::vector<claimed>> claim(unsigned shard, epoch mine,
+                                                      const claim_terms& terms,
+                                                      const std::vector<std::string>& ids) = 0;
+
+protected:
+    ~database() = default;
+};
+
+// What came of it: `unknown` if nobody can say whether it was done.
+enum class outcome { done, failed, unknown };
+
+// Made, answered and destroyed by the thread of the loop; another one may do the work.
+struct job {
+    virtual ~job() = default;
+    virtual void work(database& db) = 0;
+    virtual void answer(outcome how) = 0;
+};
+
+}  // namespace tvec::durable::detail

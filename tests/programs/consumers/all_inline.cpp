@@ -1,0 +1,52 @@
+// Everything that the headers have inline, to be compiled with -fkeep-inline-functions: it links if
+// all that this calls is shown by the libraries. WANT_URING, WANT_DURABLE and
+// WANT_REDIS say what is installed beside libtvec.
+#include <tvec/tvec.hpp>
+
+template class tvec::clocked_wheel<>;
+template class tvec::remote<>;
+template class tvec::remote_sender<>;
+template class tvec::timeout_pool<>;
+template class tvec::timerfd_alarm<tvec::clocked_wheel<>>;
+
+#ifdef WANT_URING
+#include <tvec/choose_waking.hpp>
+#include <tvec/uring_doorbell.hpp>
+#include <tvec/uring_timeout.hpp>
+#include <tvec/uring_wait.hpp>
+
+template class tvec::uring_timeout<tvec::clocked_wheel<>>;
+template class tvec::uring_wait<tvec::clocked_wheel<>>;
+#endif
+
+#ifdef WANT_DURABLE
+#include <tvec/durable/memory_store.hpp>
+#include <tvec/durable/metrics.hpp>
+#include <tvec/durable/sqlite_store.hpp>
+#include <tvec/durable/timers.hpp>
+
+template class tvec::durable::timers<>;
+#endif
+
+#ifdef WANT_REDIS
+#include <tvec/durable/redis_store.hpp>
+#endif
+
+int main() {
+    tvec::clocked_wheel<> timers;
+    timers.run_watched([](const tvec::timer_wheel::due_callback& fire) { fire(); });
+    timers.run_in_order([](tvec::timer& a, tvec::timer& b) { return &a < &b; });
+    timers.wheel().drain([](tvec::timer&) {});
+
+    tvec::timeout_pool<> pool(timers);
+    pool.schedule_every(std::chrono::seconds(1), [] {});
+    auto nothing = [] {};
+    const auto timeout = pool.schedule(std::chrono::seconds(1), nothing);
+    const bool taken = pool.take<decltype(nothing)>(timeout.handle).has_value();
+    pool.stop([](auto&&...) {});
+
+    tvec::remote<> remote(timers, 16, [] {});
+    remote.sender().schedule(std::chrono::seconds(1), [] {});
+    remote.stop([](auto&&...) {});
+    return taken ? 0 : 1;
+}

@@ -1,0 +1,145 @@
+// What every store of durable timers has to do, for the tests of each. It is empty, and its shards
+// are nobody's.
+#pragma once
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/asking.hpp"
+#include "support/check.hpp"
+#include "tvec/durable/memory_store.hpp"
+#include "tvec/durable/timers.hpp"
+
+namespace support {
+
+namespace asking {
+
+template <class T> bool same(const T& a, const T& b) { return a == b; }
+inline bool same(const stored_timer& a, const stored_timer& b) {
+    return static_cast<const record&>(a) == b && a.attempt == b.attempt && a.ended == b.ended;
+}
+inline bool same(const claimed& a, const claimed& b) {
+    return a.what == b.what && (a.what != claimed::kind::granted || same(a.timer, b.timer));
+}
+inline bool same(const end_reply& a, const end_reply& b) {
+    return a.was_current == b.was_current && a.next == b.next;
+}
+template <class T> bool same(const std::optional<T>& a, const std::optional<T>& b) {
+    return a.has_value() == b.has_value() && (!a || same(*a, *b));
+}
+inline bool same(const std::vector<stored_timer>& a, const std::vector<stored_timer>& b) {
+    return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return same(x, y); });
+}
+
+// A store and the one in memory: the same is asked of both, and has to be answered alike.
+class both {
+public:
+    explicit both(store& s)
+        : kept_(s), database_(s.traits().shards), modelled_(database_, "model") {
+        for (unsigned shard = 0; shard < s.traits().shards; ++shard)
+            agree([&](store& each) { return own(each, shard, 10h); });
+    }
+
+    // Anything, at random.
+    void operate() {
+        const std::string id(1 + below(2), "ab\0\xff"[below(4)]);
+        const std::uint32_t attempt = below(6);
+        const time_point due(duration(below(1'000'000)));
+        switch (below(9)) {
+        case 0:
+        case 1: {
+            const record r{id, due, std::string(attempt, '\0'), below(3) == 0 ? 24h : 0h};
+            const auto how = below(2) != 0 ? existing::keep : existing::replace;
+            return agree([&](store& s) { return put(s, r, how); });
+        }
+        case 2:
+            return agree([&](store& s) { return cancel(s, id); });
+        case 3:
+        case 4:
+            return agree([&](store& s) { return claim(s, id, 4); });
+        case 5: {
+            const ending e{{id, attempt}, below(2) != 0 ? std::optional(due) : std::nullopt};
+            return agree([&](store& s) { return end(s, e); });
+        }
+        case 6:
+            return agree([&](store& s) { return find(s, id); });
+        case 7: {
+            const auto set = below(2) != 0 ? which::waiting : which::dead;
+            return agree([&](store& s) { return list(s, set, {due, id}, 3); });
+        }
+        default:
+            return agree([&](store& s) { return revive(s, id, due); });
+        }
+    }
+
+    template <class Ask> void agree(Ask ask) { REQUIRE(same(ask(kept_), ask(modelled_))); }
+
+private:
+    std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(random_()) % n; }
+
+    store& kept_;
+    memory_database database_;
+    memory_store modelled_;
+    std::mt19937 random_{1};
+};
+
+}  // namespace asking
+
+// So much is asked of it, and has to be answered as by the store in memory.
+inline void answers_as_the_store_in_memory(tvec::durable::store& kept, int operations) {
+    using namespace asking;
+    both w(kept);
+    for (int i = 0; i < operations; ++i) w.operate();
+    w.agree([](store& s) { return list(s, which::waiting); });
+    w.agree([](store& s) { return list(s, which::dead); });
+}
+
+// Of a store with one shard: what is soon is taken in order, page by page.
+inline void takes_in_order(tvec::durable::store& s) {
+    using namespace asking;
+    const time_point now = today();
+    for (const char* id : {"c", "a", "d", "b"}) put(s, {id, now + (*id == 'd' ? 1s : 2s)});
+    put(s, {"late", now + 1h});
+    const epoch e = own(s, 0);
+    const auto [how, first] = take(s, 0, e, {}, now + 60s, 2);
+    CHECK(how == standing::done);
+    REQUIRE_EQ(first.size(), 2U);
+    CHECK_EQ(first[0].id, "d");
+    CHECK_EQ(first[1].id, "a");
+    const auto rest = std::get<1>(take(s, 0, e, first[1], now + 60s, 10));
+    REQUIRE_EQ(rest.size(), 2U);
+    CHECK_EQ(rest[0].id, "b");
+    CHECK(std::get<1>(take(s, 0, e, rest[1], now + 60s, 10)).empty());
+}
+
+// Timers of the next tenth of a second, on the wall clock: all come, and none before its time.
+inline void delivers_fifty(tvec::durable::store& s) {
+    using namespace asking;
+    tvec::clocked_wheel wheel;
+    int came = 0;
+    timers<> all(wheel, s, [&](const delivery& d) {
+        CHECK(d.due <= s.now());
+        CHECK(d.due <= std::chrono::system_clock::now());
+        ++came;
+        all.done(d.which);
+    });
+    for (int i = 0; i < 50; ++i)
+        CHECK(all.put({std::to_string(i), all.now() + 2ms * i}, existing::keep) == refusal::none);
+    while (came < 50 || s.unanswered() != 0 || all.now_near().near != 0) {
+        pollfd watched{all.fd(), POLLIN, 0};
+        poll(&watched, 1, 1);
+        wheel.run();
+        all.run();
+    }
+    CHECK_EQ(came, 50);
+    CHECK_EQ(count(s).waiting, 0U);
+}
+
+}  // namespace support
