@@ -182,7 +182,7 @@ void server::turn() {
     wait_();
     ++totals_.wakeups;
     stalls_.listen(ring_, [this] { return hear(); });
-    timers_.run(256);
+    timers_.wheel().advance(stalls_.heard(), 256);
     sweep();
 }
 

@@ -305,7 +305,7 @@ void client::turn() {
     stalls_.listen(ring_, [this] {
         return ring_.reap([this](std::uint64_t tag, int result, bool) { complete(tag, result); });
     });
-    timers_.run(256);
+    timers_.wheel().advance(stalls_.heard(), 256);
 }
 
 void client::complete(std::uint64_t tag, int result) {

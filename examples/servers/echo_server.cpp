@@ -168,7 +168,7 @@ void server::turn() {
     driver_->sleep();
     stalls_.listen(ring_, [this] { return hear(); });  // after a stall, to all that came meanwhile
     if (crew_) crew_->run();                           // what other threads have sent
-    books_.run(256);
+    books_.advance(stalls_.heard(), 256);              // whose time was up when it listened
     // [turn]
 }
 

@@ -184,7 +184,7 @@ void shard::turn() {
     wait_();
     ++home_.count.wakeups;
     stalls_.listen(ring_, [this] { return hear(); });
-    timers_.run(256);
+    timers_.wheel().advance(stalls_.heard(), 256);
     read_mail();  // what the timers have written to itself
     if (stopping_ && !told_finished_ && quiet()) {
         told_finished_ = true;

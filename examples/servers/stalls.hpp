@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "tvec/timer_wheel.hpp"
+
 namespace example {
 
 template <class Timers> class stall_watch {
@@ -33,23 +35,29 @@ public:
         const bool was_away = held_up();
         hear();
         if (!was_away) return;
-        const auto end = clock::now() + longest;
-        do ring.submit_and_poll();
-        while (hear() != 0 && clock::now() < end);
-        last_ = back_ = clock::now();
+        const auto end = last_ + longest;
+        do {
+            last_ = clock::now();
+            ring.submit_and_poll();
+        } while (hear() != 0 && last_ < end);
+        back_ = last_;
         ++stalls_;
     }
     // [listen]
 
+    // As far as timers may run now: what has become due since the loop listened, while it handled
+    // one of the messages, say, has not been heard yet.
+    tvec::jiffies heard() const { return timers_.ticks().floor(last_); }
+
     // Whether the loop was away a moment ago, so that nobody may be judged yet.
-    bool just_back() const { return stalls_ != 0 && clock::now() < back_ + grace_; }
+    bool just_back() const { return stalls_ != 0 && last_ < back_ + grace_; }
     std::chrono::milliseconds grace() const { return grace_; }
     std::size_t stalls() const { return stalls_; }
 
 private:
     using time_point = typename clock::time_point;
 
-    // Asked once a turn. What a budget has left over was seen in the turn before.
+    // Asked once a turn, before it hears. What a budget has left over was seen in the turn before.
     // [held_up]
     bool held_up() {
         const time_point now = clock::now(), before = std::exchange(last_, now);
@@ -60,8 +68,8 @@ private:
 
     Timers& timers_;
     std::chrono::milliseconds grace_;
-    time_point last_ = clock::now();  // when it was asked
-    time_point back_{};               // when all had been heard after the last stall
+    time_point last_ = clock::now();  // when it was about to hear what had completed
+    time_point back_{};               // the same, after the last stall
     std::size_t stalls_ = 0;
 };
 

@@ -27,8 +27,8 @@ public:
     // The timers that a remote has on the same wheel stand in its own books.
     void leave_out(const tvec::remote<timers>& r) { left_out_ = &r; }
 
-    void run(std::size_t budget) {
-        timers_.run(budget);
+    void advance(tvec::jiffies to, std::size_t budget) {
+        timers_.wheel().advance(to, budget);
         if (recorder_) recorder_->advanced(now());
     }
 
