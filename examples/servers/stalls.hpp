@@ -40,7 +40,7 @@ public:
             last_ = clock::now();
             ring.submit_and_poll();
         } while (hear() != 0 && last_ < end);
-        back_ = last_;
+        back_ = clock::now();
         ++stalls_;
     }
     // [listen]
@@ -69,7 +69,7 @@ private:
     Timers& timers_;
     std::chrono::milliseconds grace_;
     time_point last_ = clock::now();  // when it was about to hear what had completed
-    time_point back_{};               // the same, after the last stall
+    time_point back_{};               // when all had been heard after the last stall
     std::size_t stalls_ = 0;
 };
 
