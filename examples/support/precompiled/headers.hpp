@@ -1,6 +1,5 @@
-// What most examples and the benchmarks' structures include, compiled once for all of them. Each
-// still names what it needs: with -Dby_rooms=false nobody has this, and `scripts/check clang`
-// builds so.
+// What most examples include, compiled once for all of them. Each still names what it needs: with
+// -Dby_rooms=false nobody has this, and `scripts/check clang` builds so.
 #include <algorithm>
 #include <array>
 #include <chrono>
