@@ -2,8 +2,10 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "support/asking.hpp"
 #include "support/check.hpp"
 #include "support/durable.hpp"
 
@@ -205,4 +207,19 @@ Test(durable_sharing, when_the_link_breaks_puts_are_unknown_and_nothing_is_lost)
         CHECK(results.at(id) == put_result::unknown);
     REQUIRE_EQ(one.got.size(), 1U);
     CHECK_EQ(one.got[0].which.id, "stored");
+}
+
+Test(durable_sharing,
+     when_the_link_breaks_nothing_is_said_of_what_was_asked_although_it_was_found) {
+    memory_database all(1, support::durable_now);
+    memory_store s(all, "one");
+    CHECK(support::asking::put(s, {"a", in(1h)}) == put_result::stored);
+    const auto [how, found] =
+        support::asking::answer_to<standing, std::optional<stored_timer>>(s, [&](auto then) {
+            s.find("a", then);
+            s.serve();
+            s.cut();
+        });
+    CHECK(how == standing::unknown);
+    CHECK(!found.has_value());
 }
