@@ -116,7 +116,7 @@ class Made(Scripts):
     """By the front door, in a project that has tvec's options and next to nothing to build."""
 
     def setUp(self):
-        self.folder = self.copy("Makefile", "meson_options.txt", "scripts/configure", "scripts/install")
+        self.folder = self.copy("Makefile", "meson_options.txt", "scripts/configure", "scripts/install", "scripts/ninja")
         self.folder.chmod(0o755)
         (self.folder / "scripts/bootstrap").write_text("#!/bin/sh\n")
         (self.folder / "scripts/bootstrap").chmod(0o755)
