@@ -29,14 +29,14 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
-	@$(NINJA) -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
+	@scripts/ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
 
 .PHONY: demo
 demo: configure ## a page on which the wheel of a server turns, under a load that you set; ten minutes
-	@$(NINJA) -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/demo $(ARGS)
+	@scripts/ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/demo $(ARGS)
 
 run-durable: configure ## orders on durable timers, killed with -9 and started again; nothing is lost. STORE=redis
-	@$(NINJA) -C $(BUILD) durable-programs && BUILD_DIR=$(BUILD) scripts/run-durable $(ARGS)
+	@scripts/ninja -C $(BUILD) durable-programs && BUILD_DIR=$(BUILD) scripts/run-durable $(ARGS)
 
 test: configure ## build and run the test suite
 	@meson test -C $(BUILD) --print-errorlogs --num-processes $(TESTS_AT_A_TIME) $(ARGS)
@@ -48,7 +48,7 @@ fuzz: ## fuzz the wheel and the clock beside their models for TIME seconds, and 
 	@scripts/fuzz --time "$(TIME)" $(ARGS)
 
 durable-faults: configure ## kill and stop processes with durable timers, cut their power, their links; TIME seconds each
-	@$(NINJA) -C $(BUILD) durable-faults
+	@scripts/ninja -C $(BUILD) durable-faults
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)"
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --stops
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
