@@ -154,7 +154,7 @@ def main(arguments):
     show = arguments[0] == "--show"
     name, where, *others = arguments[show:]
     with tempfile.TemporaryDirectory() as folder, \
-            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         compiler = Compiler(name, pathlib.Path(folder), others)
         programs = [p for p in sorted(pathlib.Path(where).glob("*.cpp")) if compiler.can(p)]
         legal = [p for p in programs if wanted(p, compiler)[0] is None]
