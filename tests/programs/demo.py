@@ -191,8 +191,9 @@ class End(unittest.TestCase):
     SOUND = "trap 'exit 0' INT; sleep 3 & wait"
 
     def test_what_failed_fails_it(self):
-        sound, broken = self.SOUND, "sleep 0.5; exit 3"
-        for server, client, fails in (broken, sound, True), (sound, broken, True), (sound, sound, False):
+        sound, broken, begins = self.SOUND, "sleep 0.5; exit 3", "exec sleep 3  # and knows no signal yet"
+        for server, client, fails in ((broken, sound, True), (sound, broken, True), (sound, begins, False),
+                                      (sound, sound, False)):
             with self.subTest(server=server, client=client):
                 seen = run(DEMO, "--port", 0, "--seconds", 1, stdout=subprocess.PIPE,
                            **self.with_programs(echo_server=self.PORTS + server, load_client=client))
