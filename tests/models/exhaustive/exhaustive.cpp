@@ -31,7 +31,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ext/pb_ds/assoc_container.hpp>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -273,7 +272,8 @@ struct hash {
     std::size_t operator()(const fingerprint& f) const { return f.a ^ f.b >> 32; }
 };
 
-// The state in words, as far as the wheel will ever read it.
+// The state in words, as far as the wheel will ever read it. No timer is in two slots: so the words
+// need no names of timers for two states to differ in more than those.
 class reading {
 public:
     reading() : now_(here->wheel.now()), levels_(here->wheel.*member(of_wheel::levels{})) {
@@ -288,12 +288,17 @@ public:
     unsigned stale() const { return stale_; }
 
     fingerprint print() const {
-        std::array<unsigned, timers> names;
-        std::iota(names.begin(), names.end(), 0u);
-        fingerprint least = print(names);
-        while (std::next_permutation(names.begin(), names.end()))
-            least = std::min(least, print(names));
-        return least;
+        fingerprint f;
+        f.add(now_ % turn);
+        f.add(ahead(here->wheel.*member(of_wheel::quiet{})));
+        f.add(ahead(here->wheel.*member(of_wheel::wake{})));
+        f.add(ahead(here->wheel.*member(of_wheel::upper_visit{})));
+        f.add(ahead(here->wheel.*member(of_wheel::next_burst{})));
+        f.add(ahead(here->wheel.*member(of_wheel::must_burst{})));
+        f.add(ahead(here->wheel.*member(of_wheel::target{})));
+        add_paces(f);
+        for (std::size_t i = 0; i < size_; ++i) f.add(words_[i]);
+        return f;
     }
 
 private:
@@ -335,24 +340,8 @@ private:
         const auto distance = reinterpret_cast<const std::byte*>(l) -
                               reinterpret_cast<const std::byte*>(here->timer.data());
         const auto i = static_cast<unsigned>(distance) / unsigned{sizeof(tvec::timer)};
-        names_at_[size_] = true;
-        words_[size_++] = i;
         words_[size_++] = chain << 1 | static_cast<unsigned>(here->timer[i].pending());
         words_[size_++] = ahead(here->timer[i].expires());
-    }
-
-    fingerprint print(const std::array<unsigned, timers>& names) const {
-        fingerprint f;
-        f.add(now_ % turn);
-        f.add(ahead(here->wheel.*member(of_wheel::quiet{})));
-        f.add(ahead(here->wheel.*member(of_wheel::wake{})));
-        f.add(ahead(here->wheel.*member(of_wheel::upper_visit{})));
-        f.add(ahead(here->wheel.*member(of_wheel::next_burst{})));
-        f.add(ahead(here->wheel.*member(of_wheel::must_burst{})));
-        f.add(ahead(here->wheel.*member(of_wheel::target{})));
-        add_paces(f);
-        for (std::size_t i = 0; i < size_; ++i) f.add(names_at_[i] ? names[words_[i]] : words_[i]);
-        return f;
     }
 
     // One that has passed will not be looked at again. One of a chunk a tick would be found again
@@ -372,7 +361,6 @@ private:
     jiffies now_;
     const tvec::detail::levels& levels_;
     std::array<std::uint64_t, room> words_;
-    std::array<bool, room> names_at_{};
     std::size_t size_ = 0;
     unsigned stale_ = 0;
 };
