@@ -17,8 +17,6 @@ TESTS_AT_A_TIME ?= $(shell expr 3 '*' $$(nproc))
 export DESTDIR
 # meson, too, has it build.
 export NINJA := $(CURDIR)/scripts/ninja
-# ccache takes part where headers are precompiled only if it is told so.
-export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo run-durable durable-faults test exhaustive fuzz mutants coverage bench bench-full \
