@@ -121,7 +121,7 @@ class Made(Scripts):
         (self.folder / "scripts/bootstrap").write_text("#!/bin/sh\n")
         (self.folder / "scripts/bootstrap").chmod(0o755)
         (self.folder / "meson.build").write_text(
-            "project('small', 'cpp')\ninstall_data('meson.build', install_dir: 'share/small')\n")
+            "project('small')\ninstall_data('meson.build', install_dir: 'share/small')\n")
         self.prefix = self.folder / "prefix"
 
     def make(self, *words, **more):
@@ -176,7 +176,7 @@ class Install(Made):
         self.install("SETUP=-Dprobes=auto --datadir=other")
         self.assertEqual(self.option("probes", "build-install"), "auto")
         (self.folder / "meson.build").write_text(
-            "project('small', 'cpp')\ninstall_data('meson.build', install_dir: 'share/new')\n")
+            "project('small')\ninstall_data('meson.build', install_dir: 'share/new')\n")
         self.install()
         self.assertEqual(self.option("probes", "build-install"), "disabled")
         self.assertEqual(self.installed(), {"share/new/meson.build"})
