@@ -414,7 +414,6 @@ timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept
          {geometry::slot_at(geometry::root, wheel.now_ + 1), geometry::never_slot})
         while (detail::link* const l = wheel.levels_[s].pop()) next_.push(*l, nobody);
     wheel.levels_.pop_all([&](detail::link& l) { rest_.push(l, nobody); });
-    for (unsigned s = 0; s < geometry::slots; ++s) wheel.levels_.settle_if_empty(s);
     wheel.upper_visit_ = wheel.next_burst_ = wheel.must_burst_ = never;
     if (!was_running_) wheel.quiet_ = wheel.target_ = wheel.now_;
 }

@@ -23,6 +23,11 @@ public:
 private:
     using fault = detail::fault;
 
+    struct place {
+        unsigned level, slot;
+        jiffies visit;  // of the slot; never, if none comes
+    };
+
     template <class... Parts> static fault say(const Parts&... parts) noexcept {
         return fault::of(parts...);
     }
@@ -60,10 +65,13 @@ private:
     }
 
     fault slot_fault(unsigned level, unsigned s) const {
+        const jiffies visit =
+            s == geometry::never_slot ? never : geometry::visit_of(level, s, wheel_.now_);
         std::uint64_t timers = 0;
         for (unsigned k = 0; k < geometry::chains_of(s); ++k) {
             std::uint64_t length = 0;
-            if (fault found = chain_fault(level, s, k, length); !found.empty()) return found;
+            if (fault found = chain_fault({level, s, visit}, k, length); !found.empty())
+                return found;
             timers += length;
         }
         if (timers > levels_.at_most(s))
@@ -75,10 +83,11 @@ private:
         if (levels_.occupied(s) && !levels_.is_in_used_word(s))
             return say("slot ", s, " has its bit in a word that looks unused");
         if (timers == 0 || wheel_.running_) return {};
-        return level == geometry::root ? root_fault(s) : upper_fault(level, s);
+        return level == geometry::root ? root_fault(s, visit) : upper_fault({level, s, visit});
     }
 
-    fault chain_fault(unsigned level, unsigned s, unsigned k, std::uint64_t& length) const {
+    fault chain_fault(const place& at, unsigned k, std::uint64_t& length) const {
+        const unsigned s = at.slot;
         detail::link* const* from = &levels_.chain_of(s, k).first_pointer();
         for (; *from != &levels_.sentinel(); from = &(*from)->next, ++length) {
             const detail::link& l = **from;
@@ -88,35 +97,32 @@ private:
             if (!l.linked_in(detail::number_of(levels_.owner())))
                 return say("slot ", s, " chain ", k, ": link ", length, " has the tag ", l.back,
                            " of another wheel than ", levels_.owner());
-            fault found = timer_fault(level, s, timer::of(l));
-            if (!found.empty()) return found;
+            if (fault found = timer_fault(at, timer::of(l)); !found.empty()) return found;
         }
         return {};
     }
 
     /// The heart of it: a slot is visited no later than what hangs in it is due. What was armed for
     /// the past is due at the next tick.
-    fault timer_fault(unsigned level, unsigned s, const timer& t) const {
-        const jiffies due = std::max(t.expires(), wheel_.now_ + 1);
-        if (s == geometry::never_slot && due != never)
+    fault timer_fault(const place& at, const timer& t) const {
+        if (at.visit <= std::max(t.expires(), wheel_.now_ + 1)) return {};
+        if (at.slot == geometry::never_slot)
             return say("a timer that expires at ", t.expires(), " hangs where none is visited");
-        if (s != geometry::never_slot && visit_of(level, s) > due)
-            return say("slot ", s, " of level ", level, " is visited at ", visit_of(level, s),
-                       ", after a timer in it expires at ", t.expires());
-        return {};
+        return say("slot ", at.slot, " of level ", at.level, " is visited at ", at.visit,
+                   ", after a timer in it expires at ", t.expires());
     }
 
-    fault root_fault(unsigned s) const {
-        const jiffies visit = visit_of(geometry::root, s);
+    fault root_fault(unsigned s, jiffies visit) const {
         if (wheel_.wake_ <= visit) return {};
         return say("wake ", wheel_.wake_, " after the visit of slot ", s, " at ", visit);
     }
 
     /// What the cached ticks have to say of a slot that is not empty, and whether it is emptied in
     /// time: that bounds what is left for its visit, however the loop calls.
-    fault upper_fault(unsigned level, unsigned s) const {
+    fault upper_fault(const place& at) const {
         const timer_wheel& w = wheel_;
-        const jiffies visit = visit_of(level, s), width = geometry::width_of(level);
+        const auto [level, s, visit] = at;
+        const jiffies width = geometry::width_of(level);
         if (w.upper_visit_ > visit)
             return say("the upper levels' visit ", w.upper_visit_, " after that of slot ", s,
                        " at ", visit);
@@ -131,10 +137,6 @@ private:
             return say("the burst at ", w.must_burst_, " is too late for the ", there,
                        " timers of slot ", s, ", to be emptied from ", burst);
         return {};
-    }
-
-    jiffies visit_of(unsigned level, unsigned s) const {
-        return geometry::visit_of(level, s, wheel_.now_);
     }
 
     const timer_wheel& wheel_;

@@ -15,6 +15,7 @@
 #include "support/private_members.hpp"
 #include "tvec/inspect.hpp"
 
+using support::chunk;
 using support::jiffies;
 using support::meter;
 using support::moves;
@@ -27,7 +28,6 @@ TestSuite(emptying, .timeout = 120);
 
 namespace {
 
-constexpr std::size_t chunk = geometry::chunk;
 using geometry::overflow;
 
 constexpr jiffies reach_of(unsigned level) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <random>
+#include <utility>
 
 #include "support/check.hpp"
 #include "support/environment.hpp"
@@ -70,7 +71,7 @@ std::uint64_t most_visits(const scene& s) {
 }
 
 // Timers that write down their order. One of them may throw.
-struct crowd {
+struct actors {
     void add(timer_wheel& wheel, jiffies due, bool throws = false) {
         all.push_back(std::make_unique<probe>());
         all.back()->then = [this, i = all.size() - 1, throws](timer_wheel&) {
@@ -92,7 +93,7 @@ struct crowd {
 // Jumps to the end of the scene, as many calls as that takes.
 order play(const scene& s, std::size_t budget, std::size_t thrower = nobody) {
     timer_wheel wheel(s.start);
-    crowd c;
+    actors c;
     c.add_all(wheel, s, thrower);
     const auto most = most_visits(s);
     while (!bounded_and_checked(wheel, s.end, budget)) REQUIRE_LE(visits(wheel), most);
@@ -151,7 +152,7 @@ order closing_in(jiffies tick, std::size_t each, std::size_t budget) {
     std::vector<jiffies> distances = support::edges();
     std::sort(distances.begin(), distances.end(), std::greater<>());
     timer_wheel wheel(tick - distances.front());
-    crowd c;
+    actors c;
     for (const jiffies distance : distances) {
         wheel.advance(tick - distance);
         for (std::size_t i = 0; i < each; ++i) c.add(wheel, tick);
@@ -188,11 +189,11 @@ namespace {
 
 // The most that one tick moves on the way to `end`; what it fires is not counted.
 std::uint64_t worst_tick(timer_wheel& wheel, jiffies end) {
-    std::uint64_t worst = 0;
+    std::uint64_t worst = 0, before = visits(wheel);
     while (wheel.now() < end) {
-        const auto before = visits(wheel);
         const auto fired = wheel.advance(wheel.now() + 1).fired;
-        worst = std::max(worst, visits(wheel) - before - fired);
+        const auto after = visits(wheel);
+        worst = std::max(worst, after - std::exchange(before, after) - fired);
     }
     return worst;
 }
@@ -215,7 +216,7 @@ Test(hostile, one_crowded_slot_of_any_level_is_spread_over_the_ticks_before_it) 
         for (const jiffies spread : {jiffies{1}, support::scaled(1 << 18)}) {
             const scene s = in_one_slot(300, n, level, spread);
             timer_wheel wheel(s.start);
-            crowd c;
+            actors c;
             c.add_all(wheel, s);
             const jiffies entry = s.end - geometry::width_of(level);
             wheel.advance(entry - geometry::width_of(level) - 1);  // nothing to do until then
@@ -243,7 +244,7 @@ Test(hostile, a_wrap_that_is_walked_tick_by_tick_with_a_small_budget_is_exact) {
         for (const jiffies before : {jiffies{1}, jiffies{600}, jiffies{(1 << 15) + 5}}) {
             const scene s = around(wrap, before, 40);
             timer_wheel wheel(s.start);
-            crowd c;
+            actors c;
             c.add_all(wheel, s);
             for (jiffies t = s.start + 1; t <= wrap + 600; ++t)
                 while (!bounded(wheel, t, 3)) {
@@ -388,7 +389,7 @@ namespace {
 template <class F> void pause_at_each_visit(const scene& s, F act) {
     for (std::size_t pause = 1;; ++pause) {
         timer_wheel wheel(s.start);
-        crowd c;
+        actors c;
         c.add_all(wheel, s);
         bool caught_up = false;
         for (std::size_t i = 0; i < pause && !caught_up; ++i) caught_up = bounded(wheel, s.end, 1);
@@ -451,7 +452,7 @@ void expect_nothing_more(timer_wheel& wheel) {
 
 Test(hostile, all_timers_may_be_destroyed_wherever_a_budget_has_ended) {
     for (const jiffies before : just_before)
-        pause_at_each_visit(around(jiffies{1} << 34, before, 3), [](timer_wheel& wheel, crowd& c) {
+        pause_at_each_visit(around(jiffies{1} << 34, before, 3), [](timer_wheel& wheel, actors& c) {
             c.all.clear();
             expect_nothing_more(wheel);
         });
@@ -460,7 +461,7 @@ Test(hostile, all_timers_may_be_destroyed_wherever_a_budget_has_ended) {
 Test(hostile, all_timers_may_be_drained_and_armed_again_wherever_a_budget_has_ended) {
     for (const jiffies before : just_before) {
         const scene s = around(jiffies{1} << 34, before, 3);
-        pause_at_each_visit(s, [&](timer_wheel& wheel, crowd& c) {
+        pause_at_each_visit(s, [&](timer_wheel& wheel, actors& c) {
             const jiffies next = wheel.now() + 1;
             std::vector<jiffies> due = s.due;
             for (std::size_t i = 0; i < due.size(); ++i)
@@ -493,7 +494,7 @@ Test(hostile, a_callback_that_drains_the_wheel_and_arms_all_again_moves_all_to_t
     for (const jiffies edge : support::edges()) s.due.push_back(600 + edge);
     for (std::size_t place = 1; place <= 12; ++place) {
         timer_wheel wheel;
-        crowd c;
+        actors c;
         c.add_all(wheel, s);
         for (auto& p : c.all)
             p->then = [&, armed = p.get()](timer_wheel& w) {

@@ -281,6 +281,7 @@ Test(rooms, the_second_row_of_a_slot_belongs_to_it) {
         levels all(owner);
         std::array<node, 8> links;
         const unsigned s = geometry::slot_number(level, 5);
+        all.set_occupied(s);
         for (node& l : links) all.push(s, last_chain_of(s), l);
         std::size_t shown = 0, inside = 0, gone = 0;
         all.for_each([&](unsigned in, const node&) { shown += in == s; });
@@ -291,6 +292,26 @@ Test(rooms, the_second_row_of_a_slot_belongs_to_it) {
         CHECK_EQ(gone, 8);
         CHECK(all[s].empty());
     }
+}
+
+Test(rooms, all_slots_say_that_they_are_empty_when_all_has_been_unlinked) {
+    levels all(owner);
+    std::array<node, 3> links;
+    const std::array some{geometry::slot_number(geometry::root, 7), geometry::slot_number(2, 3),
+                          geometry::never_slot};
+    for (std::size_t i = 0; i < some.size(); ++i) {
+        if (some[i] != geometry::never_slot) all.set_occupied(some[i]);
+        all.push(some[i], last_chain_of(some[i]), links[i]);
+    }
+    std::size_t gone = 0;
+    all.pop_all([&](node&) { ++gone; });
+    CHECK_EQ(gone, 3);
+    for (const unsigned s : some) {
+        CHECK(all[s].empty());
+        CHECK_EQ(all.at_most(s), 0);
+        CHECK(s == geometry::never_slot || !all.occupied(s));
+    }
+    CHECK_EQ(all.next_occupied(geometry::root, 0), 0);
 }
 
 Test(rooms, a_slot_that_is_found_empty_has_neither_bit_nor_count) {

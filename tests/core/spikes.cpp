@@ -15,6 +15,7 @@
 #include "support/meter.hpp"
 #include "tvec/inspect.hpp"
 
+using support::chunk;
 using support::jiffies;
 using support::meter;
 using support::moves;
@@ -26,7 +27,6 @@ TestSuite(spikes, .timeout = 300);
 
 namespace {
 
-constexpr std::size_t chunk = 64;
 const std::size_t million = support::scaled(1'000'000);
 constexpr jiffies lap = jiffies{1} << 32;  // of the wheel
 

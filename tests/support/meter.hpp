@@ -2,12 +2,17 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
 
 namespace support {
+
+// How many timers of a level go on ahead of time, for each tick: what the tests count on.
+inline constexpr std::size_t chunk = tvec::geometry::chunk;
+static_assert(chunk == 64);
 
 // What a wheel has moved and dropped; what it has fired is not counted.
 inline std::uint64_t moves(const tvec::timer_wheel& wheel) {

@@ -107,18 +107,20 @@ public:
     /// Whether is(link&) holds for any that hangs in any of them. Looks into slots that may hold
     /// something, and no further than it has to. `is` may unlink the one it is shown, and link.
     template <class F> bool any_of(F is) const {
-        for (unsigned w = 0; w < geometry::words; ++w)
-            for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1) {
-                const unsigned s = w * word_bits + static_cast<unsigned>(std::countr_zero(bits));
-                if (any_in(s, geometry::chains_of(s), is)) return true;
-            }
-        return any_in(geometry::never_slot, geometry::chains_of(geometry::never_slot), is);
+        return any_marked([&](unsigned s) { return any_in(s, geometry::chains_of(s), is); });
     }
-    /// Unlinks all that hangs in any of them, and calls take(link&) for each. Leaves counts and
-    /// bits.
+    /// Unlinks all that hangs in any of them, and calls take(link&) for each, which must link
+    /// nothing here. All slots are empty then, and their bits and counts say so.
     template <class F> void pop_all(F take) noexcept {
-        for (chain& c : chains_)
-            while (c.first() != &sentinel_) take(c.pop());
+        any_marked([&](unsigned s) {
+            chain* const first = &chains_[s * row];
+            for (chain* c = first; c != first + geometry::chains_of(s); ++c)
+                while (c->first() != &sentinel_) take(c->pop());
+            return false;
+        });
+        words_used_ = 0;
+        words_.fill(0);
+        counts_.fill(0);
     }
 
     const chain& chain_of(unsigned s, unsigned k) const noexcept { return chains_[s * row + k]; }
@@ -132,6 +134,13 @@ private:
     static constexpr unsigned shift(unsigned level) noexcept { return geometry::shift_of(level); }
     static std::uint64_t bit_of(unsigned s) noexcept { return std::uint64_t{1} << s % word_bits; }
 
+    /// Whether is(slot) holds for any that may hold something.
+    template <class F> bool any_marked(F is) const {
+        for (unsigned w = 0; w < geometry::words; ++w)
+            for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1)
+                if (is(w * word_bits + static_cast<unsigned>(std::countr_zero(bits)))) return true;
+        return is(geometry::never_slot);
+    }
     template <class F> bool any_in(unsigned s, unsigned chains, F is) const {
         const chain* const first = &chain_of(s, 0);
         for (unsigned k = 0; k < chains; ++k)
