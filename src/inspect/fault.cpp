@@ -11,12 +11,10 @@ public:
 
     detail::fault first_fault() const {
         if (detail::fault found = clock_fault(); !found.empty()) return found;
-        for (unsigned level = geometry::root; level <= geometry::overflow; ++level)
-            for (unsigned i = 0; i < geometry::ring_of(level); ++i) {
-                const unsigned s = geometry::slot_number(level, i);
-                if (is_untouched(s)) continue;
-                if (detail::fault found = slot_fault(level, s); !found.empty()) return found;
-            }
+        for (unsigned s = 0; s < geometry::beyond; s += geometry::word_bits) {
+            if (levels_.is_blank_word(s)) continue;
+            if (detail::fault found = word_fault(s); !found.empty()) return found;
+        }
         return slot_fault(geometry::overflow, geometry::never_slot);
     }
 
@@ -51,6 +49,16 @@ private:
             return say("quiet ", w.quiet_, " after the burst that may be at ", w.next_burst_);
         if (w.wake_ > w.must_burst_)
             return say("wake ", w.wake_, " after the burst that must be at ", w.must_burst_);
+        return {};
+    }
+
+    fault word_fault(unsigned first) const {
+        const unsigned level = geometry::level_with(first), rows = geometry::rows_of(level);
+        const unsigned end = geometry::first_slot_of(level) + geometry::ring_of(level) * rows;
+        for (unsigned s = first; s < std::min(first + geometry::word_bits, end); s += rows) {
+            if (is_untouched(s)) continue;
+            if (fault found = slot_fault(level, s); !found.empty()) return found;
+        }
         return {};
     }
 

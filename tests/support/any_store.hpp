@@ -14,6 +14,7 @@
 
 #include "support/asking.hpp"
 #include "support/check.hpp"
+#include "support/environment.hpp"
 #include "tvec/durable/memory_store.hpp"
 #include "tvec/durable/timers.hpp"
 
@@ -93,10 +94,10 @@ private:
 }  // namespace asking
 
 // So much is asked of it, and has to be answered as by the store in memory.
-inline void answers_as_the_store_in_memory(tvec::durable::store& kept, int operations) {
+inline void answers_as_the_store_in_memory(tvec::durable::store& kept) {
     using namespace asking;
     both w(kept);
-    for (int i = 0; i < operations; ++i) w.operate();
+    for (auto left = scaled(3'000, 600); left > 0; --left) w.operate();
     w.agree([](store& s) { return list(s, which::waiting); });
     w.agree([](store& s) { return list(s, which::dead); });
 }

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "tvec/detail/core/slot.hpp"
 #include "tvec/geometry.hpp"
@@ -34,6 +36,15 @@ public:
     }
     /// So it is, if the slot is occupied: else it would not be found.
     bool is_in_used_word(unsigned s) const noexcept { return words_used_ & bit_of(s / word_bits); }
+    /// Whether nothing is marked, counted or linked in all slots of the word of slot `s`: in most
+    /// words nothing is.
+    bool is_blank_word(unsigned s) const noexcept {
+        const unsigned w = s / word_bits, first = w * word_bits;
+        const unsigned n = w + 1 < geometry::words ? word_bits : geometry::slots - first;
+        return words_[w] == 0 && counts_[first] == 0 && are_alike(&counts_[first], n) &&
+               chains_[first * row].first() == &sentinel_ &&
+               are_alike(&chains_[first * row], n * row);
+    }
     void set_occupied(unsigned s) noexcept {
         words_[s / word_bits] |= bit_of(s);
         words_used_ |= bit_of(s / word_bits);
@@ -134,6 +145,11 @@ private:
     static constexpr unsigned shift(unsigned level) noexcept { return geometry::shift_of(level); }
     static std::uint64_t bit_of(unsigned s) noexcept { return std::uint64_t{1} << s % word_bits; }
 
+    /// Whether all `n` are as the first, byte for byte.
+    template <class T> static bool are_alike(const T* first, std::size_t n) noexcept {
+        static_assert(std::has_unique_object_representations_v<T>);
+        return std::memcmp(first, first + 1, (n - 1) * sizeof(T)) == 0;
+    }
     /// Whether is(slot) holds for any that may hold something.
     template <class F> bool any_marked(F is) const {
         for (unsigned w = 0; w < geometry::words; ++w)
