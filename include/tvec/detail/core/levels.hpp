@@ -40,10 +40,10 @@ public:
     /// words nothing is.
     bool is_blank_word(unsigned s) const noexcept {
         const unsigned w = s / word_bits, first = w * word_bits;
-        const unsigned n = w + 1 < geometry::words ? word_bits : geometry::slots - first;
-        return words_[w] == 0 && counts_[first] == 0 && are_alike(&counts_[first], n) &&
-               chains_[first * row].first() == &sentinel_ &&
-               are_alike(&chains_[first * row], n * row);
+        const std::size_t n = w + 1 < geometry::words ? word_bits : geometry::slots - first;
+        const chain* const c = &chains_[first * row];
+        return words_[w] == 0 && are_same(&counts_[first], no_counts.data(), n) &&
+               c->first() == &sentinel_ && are_same(c, c + 1, n * row - 1);
     }
     void set_occupied(unsigned s) noexcept {
         words_[s / word_bits] |= bit_of(s);
@@ -142,13 +142,14 @@ private:
     static constexpr std::size_t row = geometry::chains_per_row;
     static constexpr unsigned word_bits = geometry::word_bits;
     static constexpr link_count most_counted = static_cast<link_count>(~link_count{0}) / 2;
+    static constexpr std::array<link_count, word_bits> no_counts{};
     static constexpr unsigned shift(unsigned level) noexcept { return geometry::shift_of(level); }
     static std::uint64_t bit_of(unsigned s) noexcept { return std::uint64_t{1} << s % word_bits; }
 
-    /// Whether all `n` are as the first, byte for byte.
-    template <class T> static bool are_alike(const T* first, std::size_t n) noexcept {
+    /// Whether `n` of them are the same, byte for byte.
+    template <class T> static bool are_same(const T* a, const T* b, std::size_t n) noexcept {
         static_assert(std::has_unique_object_representations_v<T>);
-        return std::memcmp(first, first + 1, (n - 1) * sizeof(T)) == 0;
+        return std::memcmp(a, b, n * sizeof(T)) == 0;
     }
     /// Whether is(slot) holds for any that may hold something.
     template <class F> bool any_marked(F is) const {
