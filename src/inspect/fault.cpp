@@ -64,7 +64,7 @@ private:
 
     /// So are nearly all, and there is nothing to be said of them: `check` stands in loops.
     bool is_untouched(unsigned s) const {
-        if (levels_.at_most(s) != 0 || levels_.occupied_among_few(s)) return false;
+        if (levels_.at_most(s) != 0 || levels_.occupied(s)) return false;
         const detail::chain* const first = &levels_.chain_of(s, 0);
         const detail::link* const end = &levels_.sentinel();
         for (unsigned k = 0; k < geometry::chains_of(s); ++k)
@@ -73,25 +73,24 @@ private:
     }
 
     fault slot_fault(unsigned level, unsigned s) const {
-        const jiffies visit =
-            s == geometry::never_slot ? never : geometry::visit_of(level, s, wheel_.now_);
+        const bool is_visited = s != geometry::never_slot;
+        const place at{level, s, is_visited ? geometry::visit_of(level, s, wheel_.now_) : never};
         std::uint64_t timers = 0;
         for (unsigned k = 0; k < geometry::chains_of(s); ++k) {
             std::uint64_t length = 0;
-            if (fault found = chain_fault({level, s, visit}, k, length); !found.empty())
-                return found;
+            if (fault found = chain_fault(at, k, length); !found.empty()) return found;
             timers += length;
         }
         if (timers > levels_.at_most(s))
             return say("slot ", s, " holds ", timers, " timers, more than its count of ",
                        levels_.at_most(s));
-        if (s == geometry::never_slot) return {};
+        if (!is_visited) return {};
         if (levels_.at_most(s) != 0 && !levels_.occupied(s))
             return say("slot ", s, " counts ", levels_.at_most(s), " timers and its bit is clear");
         if (levels_.occupied(s) && !levels_.is_in_used_word(s))
             return say("slot ", s, " has its bit in a word that looks unused");
         if (timers == 0 || wheel_.running_) return {};
-        return level == geometry::root ? root_fault(s, visit) : upper_fault({level, s, visit});
+        return level == geometry::root ? root_fault(at) : upper_fault(at);
     }
 
     fault chain_fault(const place& at, unsigned k, std::uint64_t& length) const {
@@ -120,9 +119,9 @@ private:
                    ", after a timer in it expires at ", t.expires());
     }
 
-    fault root_fault(unsigned s, jiffies visit) const {
-        if (wheel_.wake_ <= visit) return {};
-        return say("wake ", wheel_.wake_, " after the visit of slot ", s, " at ", visit);
+    fault root_fault(const place& at) const {
+        if (wheel_.wake_ <= at.visit) return {};
+        return say("wake ", wheel_.wake_, " after the visit of slot ", at.slot, " at ", at.visit);
     }
 
     /// What the cached ticks have to say of a slot that is not empty, and whether it is emptied in

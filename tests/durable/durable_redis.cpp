@@ -43,7 +43,7 @@ int functions_called(const redis_server& server) {
 Test(durable_redis, it_answers_as_the_store_in_memory_does) {
     const redis_server server;
     redis_store s(at(server));
-    support::answers_as_the_store_in_memory(s);
+    support::answers_as_the_store_in_memory(s, 3'000);
 }
 
 Test(durable_redis, what_is_soon_is_taken_in_order_page_by_page) {

@@ -48,7 +48,7 @@ void run_sql(const std::string& path, const std::string& sql) {
 Test(durable_sqlite, it_answers_as_the_store_in_memory_does) {
     const file f;
     sqlite_store s(f.path);
-    support::answers_as_the_store_in_memory(s);
+    support::answers_as_the_store_in_memory(s, 3'000);
 }
 
 Test(durable_sqlite, what_is_soon_is_taken_in_order_page_by_page) {

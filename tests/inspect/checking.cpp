@@ -160,37 +160,6 @@ Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(checking, finds_a_count_without_its_mark_and_a_mark_without_that_of_its_word) {
-    const auto memory = std::make_unique<support::cleared<timer_wheel>>();
-    timer_wheel& wheel = *memory;
-    probe p;
-    const auto before = words_of(wheel);
-    wheel.arm_after(p.t, 100);
-    p.t.unlink();
-    const auto after = words_of(wheel);
-    // The fault when two notes of it are lost, or one if they are the same.
-    const auto fault_without = [&](std::size_t one, std::size_t other) {
-        set_word(wheel, one, before[one]);
-        set_word(wheel, other, before[other]);
-        const std::string fault = check(wheel);
-        set_word(wheel, one, after[one]);
-        set_word(wheel, other, after[other]);
-        return fault;
-    };
-    unsigned marks = 0, marks_of_words = 0;
-    for (std::size_t i = 0; i < after.size(); ++i)
-        for (std::size_t k = i; k < after.size() && before[i] != after[i]; ++k) {
-            if (before[k] == after[k]) continue;
-            const std::string fault = fault_without(i, k);
-            marks += mentions(fault, "its bit is clear");
-            marks_of_words += mentions(fault, "in a word that looks unused");
-        }
-    // Alone, and beside each of the others but what it belongs to and a tick whose fault comes
-    // first.
-    CHECK_EQ(marks, 4);
-    CHECK_EQ(marks_of_words, 4);
-}
-
 Test(checking, finds_a_timer_in_any_chain_of_a_slot_that_seems_empty) {
     for (unsigned chain = 0; chain < tvec::geometry::chains_per_row; ++chain) {
         const auto memory = std::make_unique<support::cleared<timer_wheel>>();

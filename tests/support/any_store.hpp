@@ -14,7 +14,6 @@
 
 #include "support/asking.hpp"
 #include "support/check.hpp"
-#include "support/environment.hpp"
 #include "tvec/durable/memory_store.hpp"
 #include "tvec/durable/timers.hpp"
 
@@ -94,10 +93,10 @@ private:
 }  // namespace asking
 
 // So much is asked of it, and has to be answered as by the store in memory.
-inline void answers_as_the_store_in_memory(tvec::durable::store& kept) {
+inline void answers_as_the_store_in_memory(tvec::durable::store& kept, int operations) {
     using namespace asking;
     both w(kept);
-    for (auto left = scaled(3'000, 600); left > 0; --left) w.operate();
+    for (int i = 0; i < operations; ++i) w.operate();
     w.agree([](store& s) { return list(s, which::waiting); });
     w.agree([](store& s) { return list(s, which::dead); });
 }

@@ -118,15 +118,19 @@ public:
     /// Whether is(link&) holds for any that hangs in any of them. Looks into slots that may hold
     /// something, and no further than it has to. `is` may unlink the one it is shown, and link.
     template <class F> bool any_of(F is) const {
-        return any_marked([&](unsigned s) { return any_in(s, geometry::chains_of(s), is); });
+        for (unsigned w = 0; w < geometry::words; ++w)
+            for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1) {
+                const unsigned s = w * word_bits + static_cast<unsigned>(std::countr_zero(bits));
+                if (any_in(s, geometry::chains_of(s), is)) return true;
+            }
+        return any_in(geometry::never_slot, geometry::chains_of(geometry::never_slot), is);
     }
     /// Unlinks all that hangs in any of them, and calls take(link&) for each, which must link
     /// nothing here. All slots are empty then, and their bits and counts say so.
     template <class F> void pop_all(F take) noexcept {
-        any_marked([&](unsigned s) {
-            chain* const first = &chains_[s * row];
-            for (chain* c = first; c != first + geometry::chains_of(s); ++c)
-                while (c->first() != &sentinel_) take(c->pop());
+        any_of([&](link& l) {
+            l.unlink();
+            take(l);
             return false;
         });
         words_used_ = 0;
@@ -150,13 +154,6 @@ private:
     template <class T> static bool are_same(const T* a, const T* b, std::size_t n) noexcept {
         static_assert(std::has_unique_object_representations_v<T>);
         return std::memcmp(a, b, n * sizeof(T)) == 0;
-    }
-    /// Whether is(slot) holds for any that may hold something.
-    template <class F> bool any_marked(F is) const {
-        for (unsigned w = 0; w < geometry::words; ++w)
-            for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1)
-                if (is(w * word_bits + static_cast<unsigned>(std::countr_zero(bits)))) return true;
-        return is(geometry::never_slot);
     }
     template <class F> bool any_in(unsigned s, unsigned chains, F is) const {
         const chain* const first = &chain_of(s, 0);
