@@ -31,7 +31,7 @@ struct neighbours {
 // Whether `act` changes nothing of the neighbours but the bytes of timer `i`.
 template <class F> bool writes_only(neighbours& c, std::size_t i, F act) {
     const auto bytes = sizeof(neighbours);
-    auto before = std::make_unique<unsigned char[]>(bytes);
+    const auto before = std::make_unique_for_overwrite<unsigned char[]>(bytes);
     std::memcpy(before.get(), static_cast<const void*>(&c), bytes);
     act(c.timers[i]);
     const auto* const own = reinterpret_cast<const unsigned char*>(&c.timers[i]);

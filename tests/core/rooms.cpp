@@ -315,8 +315,8 @@ Test(rooms, all_slots_say_that_they_are_empty_when_all_has_been_unlinked) {
 }
 
 Test(rooms, a_word_with_a_mark_or_a_count_alone_is_not_blank) {
+    levels marked(owner), counted(owner);
     for (unsigned s = 0; s < geometry::beyond; ++s) {
-        levels marked(owner), counted(owner);
         node gone;
         CHECK(marked.is_blank_word(s) && counted.is_blank_word(s));
         marked.set_occupied(s);
@@ -324,6 +324,7 @@ Test(rooms, a_word_with_a_mark_or_a_count_alone_is_not_blank) {
         gone.unlink();
         CHECK(!marked.is_blank_word(s));
         CHECK(!counted.is_blank_word(s));
+        CHECK(marked.settle_if_empty(s) && counted.settle_if_empty(s));
     }
 }
 
@@ -345,11 +346,11 @@ Test(rooms, a_slot_that_is_found_empty_has_neither_bit_nor_count) {
 }
 
 Test(rooms, the_next_occupied_slot_is_found_around_the_ring) {
+    levels all(owner);
     for (unsigned level = 0; level < geometry::levels; ++level) {
         const unsigned ring = geometry::ring_of(level);
         for (unsigned from = 0; from < ring; from += 13)
             for (unsigned ahead = 1; ahead <= ring; ahead += 7) {
-                levels all(owner);
                 node l;
                 const jiffies tick = jiffies{from} << geometry::shift_of(level);
                 const jiffies there = jiffies{from + ahead} << geometry::shift_of(level);
@@ -417,7 +418,8 @@ Test(rooms, the_slot_of_the_overflow_that_is_visited_first_is_found) {
     constexpr unsigned level = geometry::overflow, first = geometry::first_slot_of(level);
     constexpr jiffies lap = geometry::width_of(level);
     std::mt19937_64 random(6);
-    for (int round = 0; round < 3'000; ++round) {
+    const std::size_t rounds = support::scaled(3'000);
+    for (std::size_t round = 0; round < rounds; ++round) {
         const jiffies number = random() % 200;
         const jiffies now = number * lap + 1 + random() % (lap - 1);
         levels all(owner);
