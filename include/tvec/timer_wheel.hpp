@@ -242,7 +242,8 @@ public:
     /// up at each arm, and compare these. `before` sees what hangs in the tick, cancelled timers
     /// among it; it must not change any timer, and what it throws ends the program. What is due is
     /// sorted once for each tick, before the first of it fires and whatever the budget: n timers on
-    /// a tick cost n log n comparisons. Who does not call this pays nothing. Less than 2^29 timers
+    /// a tick cost n log n comparisons. The rest of the tick is sorted again if a callback calls
+    /// `drain` and its visitor throws. Who does not call this pays nothing. Less than 2^29 timers
     /// may be on one tick.
     template <class F>
     progress advance_in_order(tick_count until, F&& before, std::size_t budget = unlimited) {

@@ -35,7 +35,7 @@ struct timer_wheel::turn {
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
 
-    /// What is to be done before the first timer of a slot fires.
+    /// Does what the slot of now() needs before its next timer is taken: nothing.
     static void prepare(unsigned) noexcept {}
 
     /// Runs the callback of a timer of `w`, which is `wheel`. Returns whether to go on.
@@ -67,7 +67,8 @@ struct timer_wheel::ordered_turn : turn {
     ordered_turn(timer_wheel& w, std::size_t visits, const ordering& by) noexcept
         : turn(w, visits), by_(by) {}
 
-    /// Sorts what hangs in the slot of now(), unless an earlier call has done so, and left a rest.
+    /// Sorts the timers in the slot of now(), unless they are sorted. They are not any more if a
+    /// callback has called `drain` and its visitor has thrown.
     void prepare(unsigned s) const noexcept {
         if (std::exchange(wheel.sorted_, wheel.now_) == wheel.now_) return;
         wheel.levels_.sort(s, [this](detail::link& a, detail::link& b) {
@@ -212,8 +213,8 @@ bool timer_wheel::enter_slots(turn& current) noexcept {
 template <class Turn> bool timer_wheel::fire_due(Turn& current) {
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_.occupied(s)) return true;
-    current.prepare(s);
     for (detail::slot due = levels_[s]; current.budget != 0; --current.budget) {
+        current.prepare(s);
         detail::link* const l = due.pop();
         if (l == nullptr) break;
         timer& t = timer::of(*l);

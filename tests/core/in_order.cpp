@@ -189,6 +189,25 @@ Test(in_order, after_a_drain_that_threw_the_rest_is_sorted_again) {
     CHECK(l.has_fired_in_order());
 }
 
+// The rest of the tick fires in the same call. Timers that unlink themselves then leave holes in
+// its chains.
+Test(in_order, after_a_drain_in_a_callback_that_threw_the_rest_is_sorted_again) {
+    timer_wheel wheel;
+    line l(32);
+    for (std::size_t i = 0; i < 32; ++i) l.arm(wheel, i, 300);
+    l.all[3]->then = [&](timer_wheel& w) {
+        try {
+            w.drain([](tvec::timer&) { throw std::runtime_error("visitor"); });
+        } catch (const std::runtime_error&) {
+        }
+        for (std::size_t i = 6; i < 32; i += 3) l.all[i]->t.unlink();
+        CHECK_EQ(check(w), "");
+    };
+    CHECK_EQ(wheel.advance_in_order(300, line::before).fired, 22);
+    CHECK(l.has_fired_in_order());
+    CHECK_EQ(check(wheel), "");
+}
+
 Test(in_order, of_equals_the_order_stays_as_it_is) {
     const auto order = [](auto advance) {
         timer_wheel wheel;

@@ -2,6 +2,7 @@
 // Every divergence ends the test.
 //
 // TVEC_SEED and TVEC_STEPS choose the run. A failure prints the seed that repeats it.
+#include <array>
 #include <cstdio>
 #include <random>
 
@@ -11,6 +12,8 @@
 #include "support/world.hpp"
 
 namespace {
+
+using support::verb;
 
 support::program random_program(std::mt19937_64& random) {
     support::program p;
@@ -23,14 +26,49 @@ support::program random_program(std::mt19937_64& random) {
     return p;
 }
 
-template <class Oracle, class Interface = support::in_cpp>
-void explore(std::uint64_t steps, unsigned check_every) {
+std::uint8_t byte_of(verb wanted) {
+    support::operation op{};
+    while (op.action() != wanted) ++op.what;
+    return op.what;
+}
+
+// Many timers on few ticks, which callbacks cancel, destroy and drain while the tick fires in
+// order.
+support::program crowded_program(std::mt19937_64& random) {
+    constexpr std::array verbs{verb::arm,
+                               verb::arm,
+                               verb::arm,
+                               verb::arm,
+                               verb::arm,
+                               verb::cancel,
+                               verb::unlink,
+                               verb::destroy,
+                               verb::drain,
+                               verb::script,
+                               verb::fail,
+                               verb::advance_in_order,
+                               verb::advance_in_order};
+    support::program p;
+    p.operations.resize(1 + random() % 256);
+    for (support::operation& op : p.operations) {
+        const auto bits = random();
+        op.what = byte_of(verbs[bits % verbs.size()]);
+        op.who = static_cast<std::uint8_t>((bits >> 8) % 192);        // on the first wheel
+        op.span = static_cast<std::uint8_t>(96 + (bits >> 16) % 16);  // always the same distance
+        op.offset = static_cast<std::uint8_t>((bits >> 24) % 32);
+    }
+    return p;
+}
+
+template <class Oracle, class Interface = support::in_cpp,
+          class Generate = decltype(&random_program)>
+void explore(std::uint64_t steps, unsigned check_every, Generate generate = random_program) {
     const std::uint64_t seed = support::from_environment("TVEC_SEED", std::random_device{}());
     steps = support::from_environment("TVEC_STEPS", steps);
     std::mt19937_64 random(seed);
     std::uint64_t done = 0, fired = 0;
     while (done < steps) {
-        const support::program p = random_program(random);
+        const support::program p = generate(random);
         support::world<Oracle, Interface> world(p, check_every);
         try {
             done += world.run();
@@ -61,6 +99,10 @@ Test(model, agrees_with_an_array_that_is_read_from_end_to_end_over_many_operatio
 
 Test(model, agrees_with_an_array_when_it_is_driven_through_the_c_interface) {
     explore<support::plain_array, support::in_c>(300'000, 16);
+}
+
+Test(model, agrees_with_an_array_over_many_timers_on_few_ticks_that_fire_in_order) {
+    explore<support::plain_array>(300'000, 64, crowded_program);
 }
 
 Test(model, notices_when_its_oracles_differ) {
