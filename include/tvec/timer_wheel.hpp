@@ -408,6 +408,7 @@ private:
     void look_ahead() noexcept;
     void foresee(unsigned level, jiffies entry) noexcept;
     pace pace_of(unsigned level, jiffies entry) const noexcept;
+    std::uint64_t may_be_there(std::uint64_t there, unsigned level, jiffies entry) const noexcept;
     jiffies wakeup_while_running() noexcept;
     jiffies earliest_in(unsigned s, jiffies entry) const noexcept;
 

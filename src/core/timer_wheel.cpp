@@ -337,6 +337,16 @@ void timer_wheel::look_ahead() noexcept {
         if (const jiffies entry = next_entry(level); entry != never) foresee(level, entry);
 }
 
+/// Returns how many timers a slot that holds `there` may hold before the wheel looks at it again: a
+/// full chunk, as long as it can be linked to. The rate is the same for all of them.
+std::uint64_t timer_wheel::may_be_there(std::uint64_t there, unsigned level,
+                                        jiffies entry) const noexcept {
+    static_assert(geometry::width_of(first_upper) % geometry::chunk == 0);
+    constexpr std::uint64_t chunk = geometry::chunk;
+    const bool may_grow = now_ + geometry::width_of(level) < entry;
+    return may_grow ? (there + chunk - 1) / chunk * chunk : there;
+}
+
 /// From now on the slot of `level` that has to be empty at `entry` is reckoned with, as far as it
 /// is filled.
 void timer_wheel::foresee(unsigned level, jiffies entry) noexcept {
@@ -345,8 +355,8 @@ void timer_wheel::foresee(unsigned level, jiffies entry) noexcept {
         const std::uint64_t there = levels_.at_most(geometry::slot_before(level, entry));
         if (there > 1) {
             const pace to = pace_of(level, entry);
-            burst = to.start(there, to.gentle);
-            must_burst = to.start(there, to.rate);
+            must_burst = to.start(may_be_there(there, level, entry), to.rate);
+            burst = std::min(to.start(there, to.gentle), must_burst);
         }
         lower(upper_visit_, entry);
         lower(next_burst_, burst);
