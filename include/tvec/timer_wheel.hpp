@@ -88,11 +88,14 @@ private:
 ///  - Arming and cancelling are O(1). Pushing a pending timer back, cancelling it, and arming it
 ///    again later write one cache line: the timer's own.
 ///  - `advance` costs what it fires and moves; empty time costs nothing. No call pays for a whole
-///    cascade, however the loop calls: a slot of an upper level is emptied ahead of time, so that
-///    at tick t at most (E - t) x 64 timers are left in the one whose lap begins at E, or, if it
-///    had more than 64 for each of its ticks, its even share of them. A call that comes late does
-///    what was missed. So a loop that follows `next_wakeup` moves at most 64 timers per level and
-///    call.
+///    cascade, however the loop calls: slots of the upper levels are emptied ahead of time, at a
+///    rate. At tick t at most (E - t) x rate timers are left in the slot whose lap begins at E. A
+///    call that comes late does what was missed. So a loop that follows `next_wakeup` moves at most
+///    `rate` timers per level and call.
+///  - The rate is 64, unless more than 64 timers for each tick of the slot were linked to it since
+///    the wheel last found it empty. Then it is the even share of these links. A timer that was
+///    destroyed or unlinked meanwhile still counts, because unlinking needs no wheel. Push-backs,
+///    cancels, and arming a cancelled timer again for later link nothing.
 ///  - Callbacks may arm, cancel, move and destroy any timer, themselves included, and may throw:
 ///    what is left stays due. They must not destroy the wheel.
 ///

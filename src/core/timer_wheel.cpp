@@ -283,9 +283,9 @@ bool timer_wheel::settle(turn& current) noexcept {
 
 // --- pace ---------------------------------------------------------------------------------------
 
-/// A chunk a tick; but if the slot holds more than that in all its ticks, an even share of what was
-/// there when its turn came. Who is awake spreads its work over some of those ticks, few enough to
-/// leave the others idle.
+/// Returns a chunk a tick; or, if more than that was linked to the slot for all its ticks, the even
+/// share of these links. Timers that were destroyed since are among them. A loop that is awake
+/// spreads its work over some of those ticks, few enough to leave the others idle.
 timer_wheel::pace timer_wheel::pace_of(unsigned level, jiffies entry) const noexcept {
     if (pace_[level].entry == entry) return pace_[level];
     constexpr std::uint64_t chunk = geometry::chunk;

@@ -1,7 +1,7 @@
 // P9: a slot is emptied by a deadline, not by how often somebody calls. At tick t no more than
 // (E - t) x rate timers are left in the slot whose lap begins at E; the rate is a chunk, or an even
-// share if the slot holds more than that for each of its ticks. A call that comes late does what
-// was missed. Work is counted in visits, never in time.
+// share if more than that was linked to the slot for each of its ticks. A call that comes late does
+// what was missed. Work is counted in visits, never in time.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -517,6 +517,63 @@ Test(emptying, stops_when_it_finds_the_slot_empty) {
             CHECK_LE(m.idle(), left == 0);
             s.expect_all_fire_when_due();
         }
+}
+
+namespace {
+
+// The most that a sleeper moves in one call, of `n` timers in a slot to which `links` were linked.
+std::uint64_t most_of(crowded_slot& s, std::size_t links) {
+    const std::size_t n = s.timers.size();
+    for (std::size_t i = n; i < links; ++i) {
+        tvec::timer gone;
+        s.wheel.arm_at(gone, s.due);
+    }
+    const std::uint64_t before = moves(s.wheel);
+    meter m(s.wheel);
+    m.sleep_until(entry);
+    REQUIRE_EQ(moves(s.wheel) - before, n);
+    return m.worst();
+}
+
+}  // namespace
+
+Test(emptying, has_the_rate_of_what_was_linked_to_the_slot_and_not_of_what_is_left) {
+    constexpr std::size_t n = 16'000, width = 256;
+    for (const std::size_t links : {n, chunk * width}) {
+        crowded_slot s(1, n);
+        CHECK_LE(most_of(s, links), chunk);
+    }
+    for (const std::size_t links : {chunk * width + 1, 100 * width, 1'000 * width}) {
+        crowded_slot s(1, n);
+        CHECK_LE(most_of(s, links), (links - 1) / width + 1);
+    }
+}
+
+Test(emptying, counts_links_anew_when_the_slot_was_found_empty) {
+    constexpr std::size_t n = 16'000, width = 256;
+    timer_wheel wheel(entry - 512);
+    const jiffies turn = width * geometry::ring_of(1);  // after which it is the same slot
+    for (int i = 0; i < 1'000 * static_cast<int>(width); ++i) {
+        tvec::timer gone;
+        wheel.arm_at(gone, entry);
+    }
+    wheel.advance(entry + turn - 512);
+    std::vector<tvec::timer> timers(n);
+    for (tvec::timer& t : timers) wheel.arm_at(t, entry + turn);
+    meter m(wheel);
+    m.sleep_until(entry + turn);
+    CHECK_EQ(moves(wheel), n);
+    CHECK_LE(m.worst(), chunk);
+}
+
+Test(emptying, does_not_count_push_backs_and_cancels_as_links) {
+    crowded_slot s(1, 16'000);
+    for (int i = 0; i < 10; ++i)
+        for (tvec::timer& t : s.timers) {
+            if (i % 2 == 0) t.cancel();
+            s.wheel.arm_at(t, s.due);
+        }
+    CHECK_LE(most_of(s, 0), chunk);
 }
 
 Test(emptying, of_a_slot_through_which_millions_went_spins_for_nobody) {
