@@ -370,7 +370,7 @@ private:
 
         timer_wheel& wheel_;
         bool was_running_;
-        detail::link sentinel_;
+        detail::link sentinel_ = detail::new_sentinel;
         detail::chain next_;  ///< what is due at the next tick or never, even if armed for the past
         detail::chain rest_;
     };

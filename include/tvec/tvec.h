@@ -155,7 +155,8 @@ TVEC_C_API TVEC_INLINE uint64_t tvec_expires(const struct tvec_timer* timer) {
 /// Returns whether the timer was pending, that is, whether it was going to fire. Afterwards it will
 /// not, even if it was already due. One store to the timer's own line; needs no wheel, which may be
 /// gone. The timer may still hang in the wheel until that comes by, so its memory must not be freed
-/// or overwritten yet: for that, tvec_unlink.
+/// or overwritten yet: for that, tvec_unlink. A libtvec-c with assertions names such a timer, in
+/// one line on the standard error output, and aborts.
 TVEC_C_API TVEC_INLINE bool tvec_cancel(struct tvec_timer* timer) {
     const bool was_pending = tvec_pending(timer);
     timer->expires |= ~TVEC_NEVER;

@@ -1,4 +1,5 @@
 /* How timers of the C interface end, and their memory: cancelled, unlinked, moved, freed. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,3 +136,14 @@ Test(c_ending, a_timer_survives_its_wheel_and_may_be_armed_on_another) {
     tvec_wheel_free(other);
     tvec_wheel_free(NULL);
 }
+
+#ifndef NDEBUG /* the library has assertions */
+Test(c_ending, a_timer_that_was_cancelled_and_overwritten_ends_the_program, .signal = SIGABRT) {
+    struct tvec_wheel* wheel = tvec_wheel_new(0);
+    struct probe p = PROBE_INIT;
+    tvec_arm_at(wheel, &p.timer, 5);
+    tvec_cancel(&p.timer); /* and not tvec_unlink */
+    memset(&p, 0, sizeof p);
+    run_to(wheel, 5);
+}
+#endif

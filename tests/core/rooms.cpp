@@ -26,7 +26,7 @@ struct chain_of_three {
         list.reset(sentinel);
         for (node& l : links) list.push(l, owner);
     }
-    node sentinel;
+    node sentinel = new_sentinel;
     chain list;
     std::array<node, 3> links;
 };
@@ -43,7 +43,7 @@ template <std::size_t N> struct slot_of {
             if (c.first() != &sentinel) return false;
         return true;
     }
-    node sentinel;
+    node sentinel = new_sentinel;
     unsigned chains_in_use;
     link_count count = 0;
     std::array<chain, slot::most_chains> chains;

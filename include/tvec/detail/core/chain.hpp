@@ -5,6 +5,8 @@
 #include <cassert>
 #include <cstdint>
 
+#include "tvec/detail/core/misuse.hpp"
+
 namespace tvec::detail {
 
 /// Says which wheel a link hangs in: a number from bit 48 on, the other bits clear.
@@ -59,6 +61,13 @@ struct link {
         back = address | owner;
     }
 
+    /// Whether `from` is the pointer that points here, by what this link says.
+    bool hangs_from(link* const& from) const noexcept {
+        return (back & address_mask) == reinterpret_cast<std::uintptr_t>(&from);
+    }
+    /// Whether it is the sentinel of a chain: it is never followed.
+    bool ends_chain() const noexcept { return next == nullptr && back != 0; }
+
     link*& pointer_here() const noexcept {
         return *reinterpret_cast<link**>(static_cast<std::uintptr_t>(back & address_mask));
     }
@@ -71,8 +80,26 @@ struct link {
 #endif
     }
 
+    /// In a debug build, ends the program if the pointer `from` leads to a link that does not hang
+    /// there: it was freed, overwritten or copied.
+    static void expect_link_at([[maybe_unused]] link* const& from) noexcept {
+#ifndef NDEBUG
+        if (!from->hangs_from(from) && !from->ends_chain()) damaged_timer(from, nullptr);
+#endif
+    }
+    /// The same if one of its neighbours, or this link itself, is not what it was.
+    void expect_neighbours() const noexcept {
+#ifndef NDEBUG
+        link* const& here = pointer_here();
+        if (here == nullptr) damaged_timer(&here, nullptr);  // `next` of a timer that is all zeros
+        if (here != this) damaged_timer(this, &here);
+        expect_link_at(next);
+#endif
+    }
+
     /// Requires linked(). No branch: a chain ends in a sentinel that may be written to.
     void unlink() noexcept {
+        expect_neighbours();
         pointer_here() = next;
         next->back = back;
         forget();
@@ -80,6 +107,7 @@ struct link {
 
     /// Takes the place of `other` in its chain. Requires other.linked() and !linked().
     void replace(link& other) noexcept {
+        other.expect_neighbours();
         next = other.next;
         back = other.back;
         pointer_here() = this;
@@ -87,6 +115,9 @@ struct link {
         other.forget();
     }
 };
+
+/// What the sentinel of a chain looks like, so that nobody takes it for a link of zeros.
+inline constexpr link new_sentinel{nullptr, 1};
 
 /// A list of links, newest first. It ends in the sentinel that it was made with.
 class chain {
@@ -96,6 +127,7 @@ public:
     link* const& first_pointer() const noexcept { return head_; }
 
     void push(link& node, owner_tag owner) noexcept {
+        link::expect_link_at(head_);
         link* const second = head_;
         node.next = second;
         node.hang(head_, owner);
@@ -105,7 +137,9 @@ public:
 
     /// Requires that the chain is not empty.
     link& pop() noexcept {
+        link::expect_link_at(head_);
         link& node = *head_;
+        link::expect_link_at(node.next);
         head_ = node.next;
         node.next->back = node.back;
         node.forget();

@@ -157,12 +157,15 @@ private:
     }
     template <class F> bool any_in(unsigned s, unsigned chains, F is) const {
         const chain* const first = &chain_of(s, 0);
-        for (unsigned k = 0; k < chains; ++k)
+        for (unsigned k = 0; k < chains; ++k) {
+            link::expect_link_at(first[k].first_pointer());
             for (link* l = first[k].first(); l != &sentinel_;) {
                 link& shown = *l;
+                link::expect_link_at(shown.next);
                 l = l->next;
                 if (is(shown)) return true;
             }
+        }
         return false;
     }
     template <class F> void for_each_in(unsigned s, unsigned chains, F visit) const {
@@ -194,7 +197,7 @@ private:
     }
 
     owner_tag owner_;
-    link sentinel_;
+    link sentinel_ = new_sentinel;
     std::uint64_t words_used_ = 0;  ///< a bit for each word that is not 0
     std::array<std::uint64_t, geometry::words> words_{};
     std::array<link_count, geometry::slots> counts_{};

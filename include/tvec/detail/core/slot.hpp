@@ -57,7 +57,10 @@ public:
     /// at the end. Returns how many there were; if fewer than `most`, the slot is empty.
     template <class F> std::size_t pop_each(std::size_t most, owner_tag owner, F take) noexcept {
         std::array<link*, most_chains> next;
-        for (unsigned k = 0; k <= last_; ++k) next[k] = chains_[k].first();
+        for (unsigned k = 0; k <= last_; ++k) {
+            link::expect_link_at(chains_[k].first_pointer());
+            next[k] = chains_[k].first();
+        }
         std::size_t left = most;
         link_count links = links_;
         for (unsigned misses = 0; left != 0 && links != 0 && misses <= last_;) {
@@ -66,6 +69,7 @@ public:
             ++misses;
             if (&l == &sentinel_) continue;
             misses = 0;
+            link::expect_link_at(l.next);
             first = l.next;
             __builtin_prefetch(first, 1);
             l.forget();

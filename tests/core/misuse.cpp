@@ -1,0 +1,147 @@
+// What a debug build says of a timer that was freed, overwritten or copied while it was linked: its
+// address, in one line, before a link of it is followed.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "support/check.hpp"
+#include "support/child.hpp"
+#include "tvec/timer_wheel.hpp"
+
+using tvec::timer_wheel;
+
+TestSuite(misuse, .timeout = 60);
+
+#ifndef NDEBUG  // these are assertions
+
+namespace {
+
+constexpr tvec::jiffies in_root = 10, in_level_1 = 1'000;
+
+// Three timers in a chain of a slot, and more in the others. The last one is the first of its
+// chain.
+struct full_slot {
+    explicit full_slot(tvec::jiffies tick) : due(tick), stride(tick == in_root ? 4 : 8) {
+        for (std::size_t i = 0; i < 2 * stride + 1; ++i) wheel.arm_at(timers[i], due);
+    }
+    tvec::timer& last() { return timers[0]; }
+    tvec::timer& middle() { return timers[stride]; }
+    tvec::timer& first() { return timers[2 * stride]; }
+
+    tvec::jiffies due;
+    std::size_t stride;
+    timer_wheel wheel;
+    std::array<tvec::timer, 17> timers;
+};
+
+void overwrite(tvec::timer& t, int byte) { std::memset(static_cast<void*>(&t), byte, sizeof t); }
+
+std::string address_of(const tvec::timer& t) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%p", static_cast<const void*>(&t));
+    return text.data();
+}
+
+// Whether `act` ends the program with one line, which names a timer.
+template <class F> bool names(const tvec::timer& t, F act) {
+    const std::string said = support::last_words(act);
+    if (said.starts_with("tvec: the timer at 0x") && said.find(address_of(t)) != said.npos &&
+        std::count(said.begin(), said.end(), '\n') == 1 && said.back() == '\n')
+        return true;
+    std::fprintf(stderr, "said of %s: %s\n", address_of(t).c_str(), said.c_str());
+    return false;
+}
+
+constexpr std::array damages{0x00, 0xdd};  // zeroed, or given to somebody else
+
+// Whether act(full_slot) names its middle timer, whatever has happened to that.
+template <class F> bool finds_the_middle_one(tvec::jiffies tick, F act) {
+    return std::all_of(damages.begin(), damages.end(), [&](int byte) {
+        full_slot s(tick);
+        return names(s.middle(), [&] {
+            overwrite(s.middle(), byte);
+            act(s);
+        });
+    });
+}
+
+}  // namespace
+
+Test(misuse, a_damaged_timer_is_named_when_a_neighbour_leaves) {
+    for (const tvec::jiffies tick : {in_root, in_level_1}) {
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.first().unlink(); }));
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.last().unlink(); }));
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) { std::destroy_at(&s.first()); }));
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.wheel.arm_at(s.first(), 1); }));
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) { tvec::timer(std::move(s.first())); }));
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) { tvec::timer(std::move(s.last())); }));
+    }
+}
+
+Test(misuse, a_damaged_timer_is_named_when_the_wheel_comes_to_it) {
+    for (const tvec::jiffies tick : {in_root, in_level_1})
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.wheel.advance(s.due); }));
+}
+
+Test(misuse, a_damaged_timer_is_named_when_the_wheel_is_walked_drained_or_destroyed) {
+    for (const tvec::jiffies tick : {in_root, in_level_1}) {
+        CHECK(finds_the_middle_one(tick,
+                                   [](full_slot& s) { s.wheel.for_each_pending([](auto&) {}); }));
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.wheel.next_expiry(); }));
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.wheel.drain([](tvec::timer&) {}); }));
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) { std::destroy_at(&s.wheel); }));
+    }
+}
+
+Test(misuse, a_damaged_timer_is_named_when_another_is_armed_before_it) {
+    for (const tvec::jiffies tick : {in_root, in_level_1})
+        for (const int byte : damages) {
+            full_slot s(tick);
+            CHECK(names(s.first(), [&] {
+                std::array<tvec::timer, 8> more;
+                overwrite(s.first(), byte);
+                for (tvec::timer& t : more) s.wheel.arm_at(t, s.due);
+            }));
+        }
+}
+
+Test(misuse, a_damaged_timer_at_the_head_of_a_chain_is_named_too) {
+    for (const tvec::jiffies tick : {in_root, in_level_1})
+        for (const int byte : damages) {
+            const auto ends = [&](auto act) {
+                full_slot s(tick);
+                return names(s.first(), [&] {
+                    overwrite(s.first(), byte);
+                    act(s);
+                });
+            };
+            CHECK(ends([](full_slot& s) { s.wheel.advance(s.due); }));
+            CHECK(ends([](full_slot& s) { s.wheel.for_each_pending([](tvec::timer&) {}); }));
+            CHECK(ends([](full_slot& s) { s.middle().unlink(); }));
+        }
+}
+
+Test(misuse, a_copy_of_a_linked_timer_is_named_when_it_leaves) {
+    full_slot s(in_root);
+    for (tvec::timer* original : {&s.first(), &s.middle(), &s.last()}) {
+        tvec::timer copy;
+        std::memcpy(static_cast<void*>(&copy), static_cast<const void*>(original), sizeof copy);
+        CHECK(names(copy, [&] { copy.unlink(); }));
+        overwrite(copy, 0);
+    }
+}
+
+Test(misuse, a_timer_that_another_was_copied_onto_is_named) {
+    full_slot s(in_root), other(in_root);
+    CHECK(names(s.middle(), [&] {
+        std::memcpy(static_cast<void*>(&s.middle()), static_cast<const void*>(&other.middle()),
+                    sizeof(tvec::timer));
+        s.wheel.advance(s.due);
+    }));
+}
+
+#endif
