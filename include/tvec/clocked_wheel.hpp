@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <optional>
 
+#include "tvec/detail/core/broken_promise.hpp"
+#include "tvec/detail/core/misuse.hpp"
 #include "tvec/detail/core/wants.hpp"
 #include "tvec/tick_clock.hpp"
 #include "tvec/timer_wheel.hpp"
@@ -91,6 +93,7 @@ public:
     /// Fires `t` when `delay` has passed from now.
     template <detail::countable Rep, class Period>
     bool arm_after(timer& t, std::chrono::duration<Rep, Period> delay) noexcept {
+        expect_no_lead(ticks_.now());
         return arm_at(t, after(delay));
     }
 
@@ -116,6 +119,7 @@ public:
     bool arm_within(timer& t, std::chrono::duration<Rep, Period> earliest,
                     std::chrono::duration<Rep2, Period2> latest) noexcept {
         const time_point now = clock::now();
+        expect_no_lead(ticks_.floor(now));
         return wheel_.arm_within(t, ticks_.ceil(detail::add(now, saturated(earliest))),
                                  ticks_.floor(detail::add(now, saturated(latest))));
     }
@@ -134,7 +138,7 @@ public:
     /// Fires what is due by the clock, at most `budget` visits of it. Call it once per turn of the
     /// loop, whatever woke the loop. A clock that goes back is ignored, and counted.
     timer_wheel::progress run(std::size_t budget = timer_wheel::unlimited) {
-        return wheel_.advance(ticks_.now(), budget);
+        return wheel_.advance(tick_to_run(), budget);
     }
 
     /// As `run`, but begins no further callback when the clock has reached `deadline`: visits do
@@ -158,14 +162,14 @@ public:
     /// timer_wheel::advance_watched. A callback_meter is such a watch.
     template <class F>
     timer_wheel::progress run_watched(F&& watch, std::size_t budget = timer_wheel::unlimited) {
-        return wheel_.advance_watched(ticks_.now(), watch, budget);
+        return wheel_.advance_watched(tick_to_run(), watch, budget);
     }
 
     /// As `run`, with the timers of each tick in an order of the caller's: see
     /// timer_wheel::advance_in_order.
     template <class F>
     timer_wheel::progress run_in_order(F&& before, std::size_t budget = timer_wheel::unlimited) {
-        return wheel_.advance_in_order(ticks_.now(), before, budget);
+        return wheel_.advance_in_order(tick_to_run(), before, budget);
     }
 
     /// When `run` must be called next: sleep until then. In the past if work is left over or `run`
@@ -191,8 +195,10 @@ public:
         return detail::add(clock::now(), saturated(delay));
     }
 
-    /// The wheel, for all that speaks in ticks or of all timers (for_each_pending, drain). Do not
-    /// advance it beyond the clock.
+    /// The wheel, for all that speaks in ticks or of all timers (for_each_pending, drain). It must
+    /// not be advanced beyond the clock: timers that are armed by a delay then are late. On a
+    /// steady clock a debug build notices at the next arm by a delay or `run`. It says so in one
+    /// line on the standard error output, and ends the program (std::terminate).
     timer_wheel& wheel() noexcept { return wheel_; }
     /// The same, to look at.
     const timer_wheel& wheel() const noexcept { return wheel_; }
@@ -238,6 +244,27 @@ public:
     void run_until(const T&, std::size_t = 0) TVEC_WANTS("a time_point: after(2ms)");
 
 private:
+    /// The tick to run now. In a debug build, ends the program if the wheel is beyond it.
+    jiffies tick_to_run() noexcept {
+        const jiffies now = ticks_.now();
+        expect_no_lead(now);
+#ifndef NDEBUG
+        const std::optional<jiffies> wakeup = wheel_.next_wakeup();
+        detail::wheel_runs(&wheel_, wakeup && *wakeup > wheel_.now() && *wakeup < now);
+#endif
+        return now;
+    }
+
+    /// In a debug build, ends the program if the wheel is beyond the clock, which is at `now`. A
+    /// clock that is not steady may have gone back.
+    void expect_no_lead([[maybe_unused]] jiffies now) const noexcept {
+#ifndef NDEBUG
+        if (clock::is_steady && wheel_.now() > now)
+            detail::broken_promise("the wheel() of a clocked_wheel was advanced beyond its clock, "
+                                   "and timers armed by a delay would be late: call run() instead");
+#endif
+    }
+
     /// `d` in units of the clock, rounded up, and cut to what the clock can express.
     template <class Rep, class Period>
     static constexpr duration saturated(std::chrono::duration<Rep, Period> d) noexcept {

@@ -99,7 +99,11 @@ public:
 
     /// An empty pool on that wheel, for at most `max_pending` pending timeouts. Allocates nothing.
     explicit timeout_pool(Clocked& timers, std::size_t max_pending = unlimited) noexcept
-        : timers_(timers), core_(timers.wheel(), max_pending) {}
+        : timers_(timers), core_(timers.wheel(), max_pending) {
+#ifndef NDEBUG
+        on_exception(detail::tell_of_exception);
+#endif
+    }
 
     /// Cancels all timeouts, and destroys their functions. O(nodes).
     ~timeout_pool() = default;
@@ -231,6 +235,9 @@ public:
 
     /// Who is told what functions throw. It may throw itself; then that leaves `run`, as from a
     /// callback of the wheel. Not to be replaced from inside itself.
+    ///
+    /// Until a hook is set nobody is told, but in a debug build: there the first exception of all
+    /// pools is named on the standard error output. An empty hook ends that.
     void on_exception(exception_hook hook) { core_.on_exception(std::move(hook)); }
 
     // --- memory and counts ----------------------------------------------------------------------

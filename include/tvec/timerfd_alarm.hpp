@@ -7,6 +7,7 @@
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/core/export.hpp"
+#include "tvec/detail/core/misuse.hpp"
 #include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/drivers/alarm_clock.hpp"
 #include "tvec/detail/drivers/outcome.hpp"
@@ -87,7 +88,11 @@ public:
     ///
     /// The alarm is only ever moved earlier. If it need not be, this is a comparison, else one
     /// system call. Throws std::system_error, which leaves the alarm as it was.
+    ///
+    /// A debug build says on the standard error output if timers keep running late because it is
+    /// not called, or if an alarm that has gone off is not acknowledged.
     void rearm() {
+        detail::note_turn<clock>(*this, timers_.wheel(), set_for_);
         const auto wakeup = timers_.next_wakeup();
         if (!wakeup || *wakeup >= set_for_) return;
         descriptor_.set(detail::alarm_time<clock>(*wakeup, descriptor_.absolute()));

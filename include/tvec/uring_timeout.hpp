@@ -11,6 +11,7 @@
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/core/export.hpp"
+#include "tvec/detail/core/misuse.hpp"
 #include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/drivers/alarm_clock.hpp"
 #include "tvec/detail/drivers/outcome.hpp"
@@ -142,7 +143,11 @@ public:
     /// comparison. If the submission queue is full, submits it to make room. Returns false if even
     /// that makes none: then do not sleep, reap completions, and call again. Throws
     /// std::system_error if submitting fails.
+    ///
+    /// A debug build says on the standard error output if timers keep running late because it is
+    /// not called, or if a timeout that has expired was not shown to `complete`.
     [[nodiscard]] bool prepare() {
+        detail::note_turn<clock>(*this, timers_.wheel(), set_for_);
         const auto wakeup = timers_.next_wakeup();
         if (!wakeup || *wakeup >= set_for_) return true;
         const auto time = detail::alarm_time<clock>(*wakeup, alarm_.absolute());

@@ -11,6 +11,7 @@
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/core/export.hpp"
+#include "tvec/detail/core/misuse.hpp"
 #include "tvec/detail/core/wants.hpp"
 #include "tvec/detail/drivers/alarm_clock.hpp"
 #include "tvec/detail/drivers/outcome.hpp"
@@ -96,6 +97,9 @@ private:
     }
 
     std::optional<std::chrono::nanoseconds> limit() {
+#ifndef NDEBUG
+        detail::wakeup_was_set(&timers_.wheel());
+#endif
         const auto wakeup = timers_.wheel().next_wakeup();
         if (!wakeup) return std::nullopt;
         if (*wakeup == timers_.wheel().now()) return std::chrono::nanoseconds::zero();  // left over

@@ -32,6 +32,14 @@ inline int64_t next_wakeup(tvec_wheel* wheel, const tvec_clock& clock) noexcept 
     return tick == TVEC_NEVER ? INT64_MAX : tvec_clock_start_of(&clock, tick);
 }
 
+/// In a debug build, notes that `alarm` is about to be set.
+template <class Alarm> void note_turn([[maybe_unused]] const Alarm& alarm) noexcept {
+#ifndef NDEBUG
+    detail::wakeup_was_set(alarm.wheel);
+    detail::alarm_turns(&alarm, alarm.set_for <= tvec_clock_read(alarm.clock));
+#endif
+}
+
 /// When an alarm rings that is not set.
 inline constexpr int64_t not_set = INT64_MAX;
 

@@ -9,6 +9,7 @@ int tvec_timerfd_init(tvec_timerfd* alarm, tvec_wheel* wheel, const tvec_clock* 
 void tvec_timerfd_destroy(tvec_timerfd* alarm) { tvec::detail::close_alarm(alarm->fd); }
 
 int tvec_timerfd_rearm(tvec_timerfd* alarm) {
+    tvec::c::note_turn(*alarm);
     const int64_t wakeup = tvec::c::next_wakeup(alarm->wheel, *alarm->clock);
     if (wakeup >= alarm->set_for) return 0;
     const auto set = tvec::detail::set_alarm(alarm->fd, true, std::chrono::nanoseconds(wakeup));

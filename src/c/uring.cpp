@@ -28,6 +28,9 @@ struct wait_of_c {
     const tvec_clock* clock;
 
     std::optional<nanoseconds> limit() const {
+#ifndef NDEBUG
+        tvec::detail::wakeup_was_set(wheel);
+#endif
         const uint64_t tick = tvec_next_wakeup(wheel);
         if (tick == TVEC_NEVER) return std::nullopt;
         if (tick == tvec_now(wheel)) return nanoseconds::zero();  // left over
@@ -45,6 +48,7 @@ struct timeout_of_c {
     int64_t set_for = not_set;
 
     outcome prepare() {
+        tvec::c::note_turn(*this);
         const int64_t wakeup = tvec::c::next_wakeup(wheel, *clock);
         if (wakeup >= set_for) return {};
         const outcome set = alarm.set(alarm_time(*clock, wakeup, alarm.absolute()));

@@ -67,6 +67,10 @@ uint64_t tvec_arm_next(tvec_wheel* wheel, tvec_timer* timer, uint64_t period) {
 }
 
 tvec_progress tvec_advance(tvec_wheel* wheel, uint64_t until, size_t budget) {
+#ifndef NDEBUG
+    const uint64_t wakeup = tvec_next_wakeup(wheel);
+    tvec::detail::wheel_runs(wheel, wheel->now < wakeup && wakeup < until);
+#endif
     const auto done = seen(wheel).advance(until, budget);
     return {done.fired, done.caught_up};
 }

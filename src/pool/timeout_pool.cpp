@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <exception>
 #include <utility>
 
@@ -190,6 +192,32 @@ void timeout_core::finish(timeout_node& n) noexcept {
 
 void timeout_core::report(timeout_handle h, std::exception_ptr thrown) {
     if (thrown && hook_) hook_(h, std::move(thrown));
+}
+
+namespace {
+
+void tell_of(const char* what) noexcept {
+    std::fprintf(
+        stderr,
+        "tvec: a function of a timeout_pool has thrown %s, which the pool contains. Nobody "
+        "is told of exceptions: catch them, or set a hook by on_exception()\n",
+        what);
+}
+
+}  // namespace
+
+void tell_of_exception(timeout_handle, [[maybe_unused]] std::exception_ptr thrown) noexcept {
+    static std::atomic_flag told;
+    if (told.test_and_set()) return;
+#ifdef __cpp_exceptions
+    try {
+        std::rethrow_exception(std::move(thrown));
+    } catch (const std::exception& e) {
+        tell_of(e.what());
+    } catch (...) {
+        tell_of("what is no std::exception");
+    }
+#endif
 }
 
 // --- out ----------------------------------------------------------------------------------------

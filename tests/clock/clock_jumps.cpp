@@ -1,6 +1,9 @@
 // P6: a clock that goes back is ignored, and counted; one that jumps forward costs what is due,
 // not what has elapsed.
+#include <chrono>
+
 #include "support/check.hpp"
+#include "support/child.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
 #include "tvec/clocked_wheel.hpp"
@@ -96,3 +99,48 @@ Test(clock_jumps, by_a_lap_of_any_level_are_exact) {  // T75
                 REQUIRE_EQ(after.fired(), 1);
             }
 }
+
+#ifndef NDEBUG  // these are assertions
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr const char* beyond = "tvec: the wheel() of a clocked_wheel was advanced beyond its clock";
+
+// What is said of a wheel that is an hour ahead of its clock.
+template <class F> std::string said_of_a_lead(F act) {
+    return support::last_words([&] {
+        tvec::clocked_wheel timers;
+        timers.wheel().advance(3'600'000);
+        act(timers);
+    });
+}
+
+}  // namespace
+
+Test(clock_jumps, that_a_program_makes_with_a_wheel_beyond_a_steady_clock_are_told) {
+    const auto watch = [](const timer_wheel::due_callback& fire) { fire(); };
+    CHECK(said_of_a_lead([](auto& timers) { timers.run(); }).starts_with(beyond));
+    CHECK(said_of_a_lead([&](auto& timers) { timers.run_watched(watch); }).starts_with(beyond));
+    CHECK(said_of_a_lead([](auto& timers) {
+              tvec::timer t;
+              timers.arm_after(t, 5ms);
+          }).starts_with(beyond));
+    CHECK(said_of_a_lead([](auto& timers) {
+              tvec::timer t;
+              timers.arm_within(t, 5ms, 6ms);
+          }).starts_with(beyond));
+}
+
+Test(clock_jumps, back_of_a_clock_that_is_not_steady_are_none_of_them) {
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
+    tvec::manual_clock::advance(1h);
+    timers.run();
+    tvec::manual_clock::advance(-1min);
+    tvec::timer t;
+    timers.arm_after(t, 5ms);
+    timers.run();
+    CHECK_EQ(timers.wheel().count().clock_backward, 1);
+}
+
+#endif

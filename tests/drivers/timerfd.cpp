@@ -8,6 +8,7 @@
 
 #include "support/appointment.hpp"
 #include "support/check.hpp"
+#include "support/child.hpp"
 #include "support/probe.hpp"
 #include "support/readable.hpp"
 #include "tvec/timerfd_alarm.hpp"
@@ -152,3 +153,65 @@ Test(timerfd, alarm_and_wheel_go_in_either_order) {
     CHECK(support::wait_readable(alarm->fd(), 30s));  // an alarm that nobody needs any more
     CHECK(alarm->acknowledge());
 }
+
+#ifndef NDEBUG  // a debug build tells
+
+namespace {
+
+using manual_wheel =
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>>;
+
+bool is_one_line_about(const std::string& said, const char* what) {
+    return said.starts_with(what) && said.find('\n') == said.size() - 1;
+}
+
+// What is said of a loop whose alarm goes off, in so many turns that do not acknowledge it.
+std::string said_without_acknowledging(unsigned turns, bool acknowledges_at_last) {
+    return support::said_by([&] {
+        manual_wheel timers;
+        tvec::timerfd_alarm alarm{timers};
+        tvec::timer t;
+        for (int times = 0; times < 2; ++times) {
+            timers.arm_after(t, 1ms);
+            alarm.rearm();
+            tvec::manual_clock::advance(2ms);
+            for (unsigned i = 0; i < turns; ++i) timers.run(), alarm.rearm();
+            if (!acknowledges_at_last) continue;
+            support::wait_readable(alarm.fd(), 30s);
+            alarm.acknowledge();
+        }
+    });
+}
+
+// What is said of a loop that is late ten times, and sets its alarm after each so many of them.
+std::string said_when_set_after_each(int runs) {
+    return support::said_by([&] {
+        manual_wheel timers;
+        tvec::timerfd_alarm alarm{timers};
+        tvec::callback_timer beat{[&](tvec::timer_wheel& w, tvec::timer& t) { w.arm_next(t, 5); }};
+        timers.arm_after(beat, 5ms);
+        alarm.rearm();
+        for (int run = 1; run <= 10; ++run) {
+            tvec::manual_clock::advance(20ms);
+            timers.run();
+            if (run % runs == 0) alarm.rearm();
+        }
+    });
+}
+
+}  // namespace
+
+Test(timerfd, that_is_not_acknowledged_is_told_once) {
+    constexpr const char* told = "tvec: an alarm has gone off and was not acknowledged";
+    CHECK(is_one_line_about(said_without_acknowledging(1'001, false), told));
+    CHECK(said_without_acknowledging(900, true).empty());
+}
+
+Test(timerfd, that_is_not_set_again_is_told_once) {
+    constexpr const char* told = "tvec: timers ran late three times in a row";
+    CHECK(is_one_line_about(said_when_set_after_each(3), told));
+    CHECK(is_one_line_about(said_when_set_after_each(10), told));
+    CHECK(said_when_set_after_each(2).empty());
+}
+
+#endif

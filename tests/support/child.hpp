@@ -44,11 +44,15 @@ inline std::string read_all(int fd) {
     return all;
 }
 
-// What a process that runs `body` has said on stderr when SIGABRT ended it; else why it says
-// nothing.
-template <class F> std::string last_words(F body) {
+// What a process that runs `body` has said on stderr, and how it ended.
+struct testimony {
+    std::string said;
+    int status;
+};
+
+template <class F> testimony hear(F body) {
     int ends[2];
-    if (pipe(ends) != 0) return "no pipe";
+    if (pipe(ends) != 0) return {"no pipe", -1};
     const pid_t child = fork();
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
@@ -56,11 +60,22 @@ template <class F> std::string last_words(F body) {
         _exit(0);
     }
     close(ends[1]);
-    const std::string said = read_all(ends[0]);
-    int status = 0;
-    const bool aborted =
-        waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
-    return aborted ? said : "has not aborted";
+    testimony heard{read_all(ends[0]), -1};
+    if (waitpid(child, &heard.status, 0) != child) heard.status = -1;
+    return heard;
+}
+
+// What a process that runs `body` has said when SIGABRT ended it; else why it says nothing.
+template <class F> std::string last_words(F body) {
+    const testimony heard = hear(body);
+    const bool aborted = WIFSIGNALED(heard.status) && WTERMSIG(heard.status) == SIGABRT;
+    return aborted ? heard.said : "has not aborted";
+}
+
+// What a process that runs `body` has said when it ended well.
+template <class F> std::string said_by(F body) {
+    const testimony heard = hear(body);
+    return heard.status == 0 ? heard.said : "has not ended well: " + heard.said;
 }
 
 }  // namespace support

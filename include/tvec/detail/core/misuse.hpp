@@ -1,26 +1,81 @@
 /// \file
 /// What a debug build says of programs that misuse a timer, a wheel or an alarm.
 ///
-/// The library has these functions in every build. A program or a library that is compiled with
-/// assertions calls them, so each finds what goes through its own code.
+/// All of it is inline and only there with assertions. A program and a library that are compiled
+/// otherwise work together: each finds what goes through its own code.
 #pragma once
 
-#include "tvec/detail/core/export.hpp"
+#ifndef NDEBUG
+
+#include <cstdio>
+#include <cstdlib>
 
 namespace tvec::detail {
 
 /// Names a linked timer whose bytes are not what the wheel has written, and ends the program. It
 /// may be `neighbour` instead, unless that is null.
-[[noreturn]] TVEC_API void damaged_timer(const void* timer, const void* neighbour) noexcept;
+[[noreturn, gnu::cold, gnu::noinline]] inline void damaged_timer(const void* timer,
+                                                                 const void* neighbour) noexcept {
+    std::fprintf(stderr, "tvec: the timer at %p", timer);
+    if (neighbour != nullptr) std::fprintf(stderr, ", or its neighbour at %p,", neighbour);
+    std::fputs(" was freed, overwritten or copied while a wheel had it linked. Its bytes must stay "
+               "as they are until it is unlinked: destroy it or call unlink() first (in C "
+               "tvec_unlink)\n",
+               stderr);
+    std::abort();
+}
+
+/// How often something happened in a row with one wheel or one alarm.
+class streak {
+public:
+    void end() noexcept { length_ = 0; }
+    void begin(const void* whose) noexcept {
+        whose_ = whose;
+        length_ = 0;
+    }
+    bool is_of(const void* whose) const noexcept { return whose_ == whose; }
+    /// Counts once more. Returns whether it has reached `length` for the first time.
+    bool reaches(unsigned length) noexcept {
+        if (has_reached_ || ++length_ != length) return false;
+        return has_reached_ = true;
+    }
+
+private:
+    const void* whose_ = nullptr;
+    unsigned length_ = 0;
+    bool has_reached_ = false;
+};
+
+inline thread_local streak late_runs, ringing_turns;
 
 /// Notes that the wake-up of `wheel` was seen to: an alarm was set, or the loop sleeps until then.
-TVEC_API void wakeup_was_set(const void* wheel) noexcept;
-/// Notes that `wheel` runs, and whether timers were due before. Says so once per thread if that
-/// was so three times in a row, and no alarm was set again in between.
-TVEC_API void wheel_runs(const void* wheel, bool is_late) noexcept;
+inline void wakeup_was_set(const void* wheel) noexcept { late_runs.begin(wheel); }
 
-/// Notes a turn of a loop in which `alarm` has gone off and was not acknowledged. Says so once per
-/// thread after a thousand such turns.
-TVEC_API void alarm_is_ringing(const void* alarm) noexcept;
+/// Notes that `wheel` runs, and whether timers were due before. Says so once per thread if that
+/// was so three times in a row, and no alarm was set in between. A machine that stands still makes
+/// one run late.
+inline void wheel_runs(const void* wheel, bool is_late) noexcept {
+    if (!late_runs.is_of(wheel)) return;
+    if (!is_late) return late_runs.end();
+    if (late_runs.reaches(3))
+        std::fputs("tvec: timers ran late three times in a row, and their alarm was not set in "
+                   "between. An alarm rings once: call rearm() before each sleep (of a "
+                   "uring_timeout, prepare())\n",
+                   stderr);
+}
+
+/// Notes a turn of a loop, and whether `alarm` has gone off and was not acknowledged. Says so once
+/// per thread after a thousand such turns in a row: more than a loop needs that reaps its events a
+/// few at a time.
+inline void alarm_turns(const void* alarm, bool is_ringing) noexcept {
+    if (!is_ringing || !ringing_turns.is_of(alarm)) ringing_turns.begin(alarm);
+    if (is_ringing && ringing_turns.reaches(1000))
+        std::fputs("tvec: an alarm has gone off and was not acknowledged for 1000 turns of its "
+                   "loop. It rings until then: call acknowledge() when its descriptor is readable "
+                   "(of a uring_timeout, complete() for each completion)\n",
+                   stderr);
+}
 
 }  // namespace tvec::detail
+
+#endif

@@ -9,6 +9,7 @@
 #include <limits>
 #include <ratio>
 
+#include "tvec/detail/core/misuse.hpp"
 #include "tvec/tick_clock.hpp"
 
 namespace tvec::detail {
@@ -42,6 +43,16 @@ constexpr std::chrono::nanoseconds nanoseconds_from(TimePoint from, TimePoint to
 template <class Clock>
 std::chrono::nanoseconds alarm_time(typename Clock::time_point wakeup, bool absolute) noexcept {
     return nanoseconds_from(absolute ? typename Clock::time_point{} : Clock::now(), wakeup);
+}
+
+/// In a debug build, notes that `alarm`, which rings at `set_for`, is about to be set for `wheel`.
+template <class Clock, class Alarm, class Wheel>
+void note_turn([[maybe_unused]] const Alarm& alarm, [[maybe_unused]] const Wheel& wheel,
+               [[maybe_unused]] typename Clock::time_point set_for) noexcept {
+#ifndef NDEBUG
+    wakeup_was_set(&wheel);
+    alarm_turns(&alarm, set_for <= Clock::now());
+#endif
 }
 
 }  // namespace tvec::detail

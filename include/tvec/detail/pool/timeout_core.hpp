@@ -102,6 +102,10 @@ private:
     timeout_slabs slabs_;
 };
 
+/// The hook of a pool in a debug build: says once per process on the standard error output what a
+/// function has thrown.
+TVEC_API void tell_of_exception(timeout_handle, std::exception_ptr thrown) noexcept;
+
 /// A timeout on its way in: it counts against the bound, but is not pending, and nobody knows it.
 /// Unless it is admitted, nothing has happened.
 class TVEC_API timeout_claim {
