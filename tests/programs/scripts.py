@@ -7,6 +7,7 @@ usage: scripts.py SOURCE_FOLDER
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -260,6 +261,17 @@ class Site(Scripts):
 
     def test_a_folder_without_pages_is_none_of_a_site(self):
         self.assert_says(self.refused(SOURCE / "scripts/site-links", "/no/such"), "no pages", status=1)
+
+
+class Guides(Scripts):
+    def test_no_comment_stands_behind_words_since_doxygen_drops_the_blank_after_it(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.assertEqual(self.refused(SOURCE / "scripts/guides", folder).returncode, 0)
+        design = (folder / "design.md").read_text(encoding="utf-8")
+        self.assertRegex(design, r"takes \d+ ms")
+        for guide in folder.glob("*.md"):
+            for line in guide.read_text(encoding="utf-8").split("\n"):
+                self.assertNotRegex(re.sub("`[^`]*`", "code", line), r"\S.*<!--", guide.name)
 
 
 class Paths(Scripts):
