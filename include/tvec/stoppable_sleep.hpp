@@ -1,5 +1,6 @@
 /// \file
-/// Coroutines that sleep until somebody says stop.
+/// Coroutines that sleep until somebody says stop. Empty where the standard library has no
+/// std::stop_token, as in libc++ 14.
 #pragma once
 
 #include "tvec/detail/core/standard.hpp"
@@ -7,13 +8,18 @@
 #include <chrono>
 #include <coroutine>
 #include <optional>
-#include <stop_token>
 #include <utility>
+
+#if __has_include(<stop_token>)
+#include <stop_token>
+#endif
 
 #include "tvec/clocked_wheel.hpp"
 #include "tvec/detail/core/wants.hpp"
 #include "tvec/sleep.hpp"
 #include "tvec/timer_wheel.hpp"
+
+#ifdef __cpp_lib_jthread
 
 namespace tvec {
 
@@ -108,3 +114,5 @@ stoppable_sleeper sleep_until(W&&, const At&, std::stop_token)
     TVEC_WANTS("a wheel, a time_point, a token");
 
 }  // namespace tvec
+
+#endif  // __cpp_lib_jthread
