@@ -38,6 +38,10 @@ template <class D>
 concept no_duration = !whole_duration<D>;
 template <class At, class TimePoint>
 concept no_time_point = !std::convertible_to<const At&, TimePoint>;
+template <class At, class TimePoint>
+concept point_of_another_clock = no_time_point<At, TimePoint> && requires {
+    typename At::clock;
+} && !std::same_as<typename At::clock, typename TimePoint::clock>;
 template <class B>
 concept no_budget = !std::convertible_to<B, std::size_t>;
 
@@ -210,6 +214,14 @@ public:
 
     clocked_wheel(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
     clocked_wheel& operator=(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays there");
+    template <detail::point_of_another_clock<time_point> P>
+    bool arm_at(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
+    template <detail::point_of_another_clock<time_point> P>
+    bool arm_if_pending(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
+    template <detail::point_of_another_clock<time_point> P>
+    bool arm_unless_pending(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
+    template <detail::point_of_another_clock<time_point> P>
+    bool arm_if_earlier(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
     template <class T, detail::misarmed_at<T, time_point> At>
     bool arm_at(T&&, const At&) TVEC_WANTS("a timer& and a time_point; arm_after has durations");
     template <class T, detail::misarmed_at<T, time_point> At>
@@ -279,5 +291,8 @@ private:
     Ticks ticks_;
     timer_wheel wheel_;
 };
+
+/// Deduces the type of the clock.
+template <class Ticks> clocked_wheel(Ticks) -> clocked_wheel<Ticks>;
 
 }  // namespace tvec

@@ -175,6 +175,9 @@ private:
     std::shared_ptr<detail::remote_core> core_;
 };
 
+/// Deduces the type of the wheel.
+template <class Clocked> remote(Clocked&, std::size_t, std::function<void()>) -> remote<Clocked>;
+
 /// What `stop` shows to its visitor.
 template <class Clocked> class remote<Clocked>::unprocessed {
 public:

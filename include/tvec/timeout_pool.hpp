@@ -307,6 +307,9 @@ private:
     detail::timeout_core core_;
 };
 
+/// Deduces the type of the wheel.
+template <class Clocked> timeout_pool(Clocked&) -> timeout_pool<Clocked>;
+
 /// A timeout that `stop` shows to its visitor.
 template <class Clocked> class timeout_pool<Clocked>::unprocessed {
 public:

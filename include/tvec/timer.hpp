@@ -48,7 +48,7 @@ concept no_callback = !std::derived_from<F, timer> && !std::is_arithmetic_v<F> &
 /// A linked timer must not be freed without a destructor, overwritten or copied as bytes. A debug
 /// build finds that when the wheel or a neighbour comes to the timer, before it follows a link. It
 /// names the address of the timer in one line on the standard error output, and aborts.
-class timer : private detail::link {
+class timer : private detail::link {  // call takes a pointer to it: &connection::idle
 public:
     /// Called once when the timer fires, with the wheel it was armed on. The timer is no longer
     /// pending then, and the wheel does not touch it any more: the callback may arm it again,
@@ -296,7 +296,9 @@ void call_owner_of_element(timer_wheel& wheel, timer& t) {
 /// The timer may be a member of a base, and so may the method. If both are, of two bases, name the
 /// class of the object itself: call<&has_timer::t, &has_method::on_fire, connection>. The base that
 /// has the timer must not be a virtual one.
-template <auto Hook, auto Method, class Owner = detail::owner_for<Hook, Method>>
+template <auto Hook,    // a pointer to the timer: &connection::idle
+          auto Method,  // a pointer to the method: &connection::on_idle
+          class Owner = detail::owner_for<Hook, Method>>
 inline constexpr timer::callback call = &detail::call_owner<Hook, Method, Owner>;
 
 /// A callback as `call` makes, for element `I` of a member that is an array of timers. Each element
@@ -317,6 +319,18 @@ std::array<timer, sizeof...(I)> timers_of(std::index_sequence<I...>) noexcept {
     return {{timer{call_element<Array, I, Method, Owner>}...}};
 }
 
+/// The type of call_each: makes the timers when it is called.
+template <auto Array, auto Method, class Owner> struct maker_of_timers {
+    auto operator()() const noexcept {
+        constexpr std::size_t size = timers_in_array<typename pointer_to_member<Array>::member>;
+        if constexpr (is_hook_of_element<Array, 0>())
+            return timers_of<Array, Method, Owner>(std::make_index_sequence<size>());
+    }
+
+    template <std::same_as<timer> T>
+    operator T() const TVEC_WANTS("to be called: call_each<&k::timers, &k::on_timer>()");
+};
+
 }  // namespace detail
 
 /// The timers of a member that is a std::array, each with its call_element. Which of them has fired
@@ -328,12 +342,7 @@ std::array<timer, sizeof...(I)> timers_of(std::index_sequence<I...>) noexcept {
 ///             tvec::call_each<&connection::phases, &connection::on_phase>()};
 ///     };
 template <auto Array, auto Method, class Owner = detail::owner_for<Array, Method>>
-auto call_each() noexcept {
-    constexpr std::size_t size =
-        detail::timers_in_array<typename detail::pointer_to_member<Array>::member>;
-    if constexpr (detail::is_hook_of_element<Array, 0>())
-        return detail::timers_of<Array, Method, Owner>(std::make_index_sequence<size>());
-}
+inline constexpr detail::maker_of_timers<Array, Method, Owner> call_each;
 
 /// A timer that carries a function object of its own, for locals, tests and tools:
 ///
@@ -386,5 +395,8 @@ private:
 
     F f_;
 };
+
+/// Deduces the type of the function.
+template <class F> callback_timer(F) -> callback_timer<F>;
 
 }  // namespace tvec

@@ -118,4 +118,7 @@ private:
     time_point set_for_ = not_set;
 };
 
+/// Deduces the type of the wheel.
+template <class Clocked> timerfd_alarm(Clocked&) -> timerfd_alarm<Clocked>;
+
 }  // namespace tvec

@@ -208,4 +208,7 @@ private:
     time_point set_for_ = not_set;
 };
 
+/// Deduces the type of the wheel.
+template <class Clocked> uring_timeout(io_uring&, Clocked&) -> uring_timeout<Clocked>;
+
 }  // namespace tvec

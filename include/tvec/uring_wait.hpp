@@ -110,4 +110,7 @@ private:
     Clocked& timers_;
 };
 
+/// Deduces the type of the wheel.
+template <class Clocked> uring_wait(io_uring&, Clocked&) -> uring_wait<Clocked>;
+
 }  // namespace tvec

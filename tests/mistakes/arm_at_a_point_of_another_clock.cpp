@@ -1,4 +1,4 @@
-// says: a timer& and a time_point; arm_after has durations
+// says: its own clock: after(t - system_clock::now())
 // lines: 6
 #include "tvec/tvec.hpp"
 
