@@ -108,6 +108,7 @@ format: ## format the sources in place
 
 hooks: ## have git run the quick checks before each commit of this clone
 	@git config core.hooksPath scripts/hooks
+	@echo "core.hooksPath is scripts/hooks: git runs scripts/hooks/pre-commit before each commit of this clone"
 
 bootstrap: ## install the Debian packages that the build, the tests and the examples need
 	@scripts/bootstrap

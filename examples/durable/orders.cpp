@@ -39,7 +39,7 @@ public:
     }
 
     int run() {
-        fmt::print("orders: {} are open\n", book_.open().size());
+        fmt::print("orders: begins with {} open orders\n", book_.open().size());
         std::fflush(stdout);
         loop_.wheel().arm_after(beat_, 0s);
         loop_.wheel().arm_after(report_, 1s);

@@ -63,6 +63,18 @@ class RunDurable(Scripts):
         for options in [["--seconds=x"], ["--kills", "0"], ["--rate"], ["--nothing=1"]]:
             self.assert_says(self.refused(SOURCE / "scripts/run-durable", *options), "run-durable: (no option )?'?--")
 
+    def test_it_says_what_it_does_before_it_does_it(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "examples").mkdir()
+        orders = folder / "examples/orders"
+        orders.write_text('#!/bin/sh\ncase "$*" in *--finish*) echo finished ;; *) exec sleep 60 ;; esac\n')
+        orders.chmod(0o755)
+        done = self.refused(SOURCE / "scripts/run-durable", "--seconds=1", "--kills=1",
+                            env={**os.environ, "BUILD_DIR": str(folder), "STORE": "sqlite"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+        self.assertRegex(done.stdout, r"\Arun-durable: orders are placed.*\nrun-durable: kill 1 of 1, .*\n"
+                                      r"run-durable: the last process finishes.*\nfinished\n\Z")
+
     def test_a_store_that_is_none_is_refused(self):
         self.assert_says(self.refused(SOURCE / "scripts/run-durable", "--seconds=1", env={**os.environ, "STORE": "none"}),
                          "run-durable: STORE is sqlite or redis")
@@ -164,6 +176,15 @@ class Configure(Made):
             self.assert_makes_say(self.make("configure", "SETUP=-Dnonsense=1"),
                                   'configure: build: Unknown options: "nonsense"')
         self.assertIn("configuring build", self.made("configure"))
+
+
+class Hooks(Made):
+    def test_it_says_what_it_has_set(self):
+        if not shutil.which("git"):
+            self.skipTest("no git here")
+        self.assertEqual(self.refused("git", "init", "--quiet", self.folder).returncode, 0)
+        self.assertIn("core.hooksPath is scripts/hooks", self.made("hooks"))
+        self.assertEqual(self.refused("git", "-C", self.folder, "config", "core.hooksPath").stdout, "scripts/hooks\n")
 
 
 class Install(Made):

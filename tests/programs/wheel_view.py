@@ -7,6 +7,7 @@ usage: wheel_view.py WHEEL_VIEW
 import contextlib
 import importlib.machinery
 import importlib.util
+import pty
 import random
 import re
 import socket
@@ -68,6 +69,18 @@ class WheelView(unittest.TestCase):
         self.assert_refused("-", "-o", "/dev/full", census=CENSUS, says="No space left")
         for options in [], ["--port", "0"], ["--port", "65536"], ["-", "--interval", "nan"]:
             self.assertEqual(self.view(*options).returncode, 2)
+
+    def test_a_terminal_is_shown_blocks_and_told_how_to_get_the_picture(self):
+        ours, theirs = pty.openpty()
+        with open(ours, "rb", buffering=0) as terminal, open(theirs, "wb", buffering=0) as output:
+            seen = subprocess.run([WHEEL_VIEW, "-"], input=CENSUS, stdout=output, stderr=subprocess.PIPE, text=True,
+                                  timeout=PATIENCE)
+            shown = terminal.read(65_536).decode()
+        self.assertEqual(seen.returncode, 0, seen)
+        self.assertRegex(seen.stderr, r"\Awheel_view: [^\n]*-o wheel.svg\n\Z")
+        self.assertIn("root: 1 tick to a slot", shown)
+        self.assertNotIn("<svg", shown)
+        self.assertIn("<svg", self.view("-", census=CENSUS).stdout)
 
     def test_says_in_one_line_that_its_output_is_full(self):
         for options in ["-"], ["-", "--watch", "--times", "1"]:
