@@ -8,7 +8,9 @@ export function parseCensus(text) {
     const [a, b, c] = words.map(Number);
     const level = census.levels.at(-1);
     if (what === "now") census.now = a;
-    if (what === "level") census.levels.push({ width: b, slots: c, held: [], pending: 0, idle: 0 });
+    if (what === "level") {
+      census.levels.push({ name: a ? `level ${a}` : "root", width: b, slots: c, held: [], pending: 0, idle: 0 });
+    }
     if (what === "slot") {
       level.held.push({ slot: Math.floor(a / level.width) % level.slots, pending: b, idle: c });
       level.pending += b;

@@ -11,12 +11,15 @@ const visits = ["fired", "moved", "dropped"];
 const wheel = new Wheel(element("wheel"));
 const charts = {
   wakeups: new Chart(element("charts"), "wake-ups", "/s", 0, [{ id: "wakeups", name: "", colour: "pending" }]),
-  visits: new Chart(element("charts"), "emptying: timers come by", "/s", 0, [
+  visits: new Chart(element("charts"), "visits to timers", "/s", 0, [
     { id: "fired", name: "fired", colour: "hand" },
     { id: "moved", name: "moved", colour: "pending" },
     { id: "dropped", name: "dropped", colour: "idle" },
   ]),
-  lateness: new Chart(element("charts"), "lateness", "ms", 2, [{ id: "lateness", name: "mean", colour: "hand" }]),
+  lateness: new Chart(element("charts"), "lateness", "ms", 2, [
+    { id: "lateness", name: "mean", colour: "pending" },
+    { id: "p99", name: "p99 since the start", colour: "hand" },
+  ], { isLogarithmic: true }),
   load: new Chart(element("charts"), "connections", "", 0, [{ id: "open", name: "open", colour: "third" }]),
   echoes: new Chart(element("charts"), "echoes", "/s", 0, [{ id: "echoes", name: "", colour: "third" }]),
 };
@@ -43,8 +46,8 @@ function duration(milliseconds) {
   return seconds < 10_000 ? `${(seconds / 60).toFixed(0)} min` : `${(seconds / 3600).toFixed(0)} h`;
 }
 
-function row(level, index) {
-  const cells = [index === 0 ? "root" : `level ${index}`, duration(level.width),
+function row(level) {
+  const cells = [level.name, duration(level.width),
     `${level.held.length} of ${level.slots}`, level.pending, level.idle];
   return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`;
 }
@@ -52,7 +55,7 @@ function row(level, index) {
 function showFigures(time, metrics) {
   charts.wakeups.add(time, [rate("echo_wakeups_total")]);
   charts.visits.add(time, visits.map((done) => rate(`tvec_visits_total{done="${done}"}`)));
-  charts.lateness.add(time, [meanLateness()]);
+  charts.lateness.add(time, [meanLateness(), 1000 * metrics.get('tvec_lateness_seconds{quantile="0.99"}')]);
   charts.load.add(time, [metrics.get("echo_connections_open")]);
   charts.echoes.add(time, [rate("echo_messages_total")]);
 }
@@ -67,6 +70,7 @@ function showLoad(load) {
   }
   element("wanted").textContent = slider.value;
   element("burst").disabled = load.burst;
+  element("silent").textContent = load.silent;
   element("ends").textContent = `ends by itself in ${load.ends_in} s`;
 }
 

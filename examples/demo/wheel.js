@@ -14,7 +14,9 @@ export class Wheel {
     this.measure();
     const longest = Math.max(1, ...census.levels.flatMap((l) => l.held.map((s) => s.pending + s.idle)));
     this.scale = 1 / Math.log2(1 + longest);
-    census.levels.forEach((level, i) => this.drawLevel(level, census.now, this.band(i, census.levels.length)));
+    const bands = census.levels.map((_, i) => this.band(i, census.levels.length));
+    census.levels.forEach((level, i) => this.drawLevel(level, census.now, bands[i]));
+    census.levels.forEach((level, i) => this.writeName(level.name, bands[i]));
     this.write(census);
   }
 
@@ -63,6 +65,20 @@ export class Wheel {
     this.pen.strokeStyle = this.colour("hand");
     this.pen.lineWidth = 2 * devicePixelRatio;
     this.pen.stroke();
+  }
+
+  // At the foot of a ring, legible in front of its slots.
+  writeName(name, { inner, outer }) {
+    const size = Math.max(this.size / 44, 10 * devicePixelRatio);
+    const foot = (inner + outer) / 2 + size / 3;
+    this.pen.textAlign = "center";
+    this.pen.font = `${size}px system-ui, sans-serif`;
+    this.pen.lineWidth = size / 3;
+    this.pen.lineJoin = "round";
+    this.pen.strokeStyle = this.colour("ring");
+    this.pen.strokeText(name, 0, foot);
+    this.pen.fillStyle = this.colour("soft");
+    this.pen.fillText(name, 0, foot);
   }
 
   write(census) {

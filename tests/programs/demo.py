@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -213,6 +214,14 @@ class End(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             self.assert_refused(rf"\Ademo: cannot listen on 127.0.0.1:{port}: [^\n]*\n\Z", "--port", port)
+
+    def test_with_too_few_descriptors_it_names_the_option_to_lower(self):
+        few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400))}
+        for most, fails in (169, True), (168, False):
+            seen = run(DEMO, "--port", 0, "--seconds", 1, "--most", most, "--connections", 40, stdout=subprocess.PIPE, **few)
+            self.assertEqual(seen.returncode, int(fails), seen)
+            if fails:
+                self.assertRegex(seen.stderr, r"\Ademo: [^\n]* lower --most to 168 or less\n\Z")
 
     def test_options_that_are_none_are_refused(self):
         for options in [["--port", "65536"], ["--seconds", "0"], ["--seconds", "3601"], ["--most", "7"],

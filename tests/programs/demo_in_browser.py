@@ -43,7 +43,7 @@ class Page(unittest.TestCase):
         return -1 if word in ("", "-") else float(word)
 
     def test_every_figure_shows(self):
-        for name in "wakeups", "fired", "moved", "dropped", "lateness", "open", "echoes":
+        for name in "wakeups", "fired", "moved", "dropped", "lateness", "p99", "open", "echoes":
             self.wait_for(lambda name=name: self.figure(name) >= 0, name)
         self.wait_for(lambda: self.figure("wakeups") > 0 and self.figure("echoes") > 0, "wake-ups and echoes")
         self.assertEqual(self.page.run("return document.querySelectorAll('#levels tr').length"), 5)
@@ -55,6 +55,29 @@ class Page(unittest.TestCase):
             seen.add(self.page.run("return document.getElementById('wheel').toDataURL()"))
             return len(seen) > 5
         self.wait_for(picture, "six pictures of the wheel")
+
+    def test_each_ring_has_its_name(self):
+        self.page.run("""window.written = new Set();
+            const write = CanvasRenderingContext2D.prototype.fillText;
+            CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+              window.written.add(text);
+              write.call(this, text, ...where);
+            };""")
+        names = {"root", "level 1", "level 2", "level 3", "level 4"}
+        self.wait_for(lambda: names <= set(self.page.run("return [...window.written]")), "names of rings")
+
+    def test_a_spike_of_lateness_leaves_what_is_usual_legible(self):
+        usual, spike = self.page.run("""return import("/chart.js").then(({ Chart }) => {
+            const chart = new Chart(document.body, "x", "ms", 2, [{ id: "x", name: "", colour: "hand" }], { isLogarithmic: true });
+            chart.add(1, [83]);
+            chart.add(2, [1]);
+            const figure = document.querySelector("body > figure");
+            const points = figure.querySelector("polyline").getAttribute("points").split(" ");
+            figure.remove();
+            return points.map((point) => 1 - point.split(",")[1] / 80).reverse();
+          })""")
+        self.assertGreater(usual, 0.3)  # of the chart's height
+        self.assertGreater(spike, usual)
 
     def test_what_is_seen_follows_the_load(self):
         for key, connections in ("END", MOST), ("HOME", 0):
