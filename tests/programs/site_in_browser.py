@@ -46,6 +46,23 @@ class Site(unittest.TestCase):
                 self.open(name)
                 self.assertLessEqual(self.page.run("return document.documentElement.scrollWidth"), width, name)
 
+    def test_no_table_of_three_columns_is_cut_on_a_phone(self):
+        self.page.resize(WIDTHS["phone"], 800)
+        for path in sorted((ROOT / "docs").glob("*.md")):
+            if path.stem != "README":
+                self.open(f"{path.stem.replace('_', '-')}.html")
+                cut = self.page.run("""return [...document.querySelectorAll("table.markdownTable")].filter(
+                    (table) => table.rows[0].cells.length <= 3 && table.scrollWidth > table.clientWidth)
+                    .map((table) => table.rows[0].innerText)""")
+                self.assertEqual(cut, [], path.name)
+
+    def test_code_in_a_table_stands_in_its_line(self):
+        self.page.resize(WIDTHS["desk"], 800)
+        self.open("which-arm.html")
+        displays = self.page.run("""return [...new Set([...document.querySelectorAll("td code")].map(
+            (code) => getComputedStyle(code).display))]""")
+        self.assertEqual(displays, ["inline"])
+
     def search(self, words, title):
         self.open("index.html")
         self.page.find("#MSearchField").send_keys(words)
