@@ -3,8 +3,10 @@
 #include "support/appointment.hpp"
 #include "support/check.hpp"
 #include "support/ring.hpp"
+#include "tvec/timerfd_alarm.hpp"
 #include "tvec/uring_timeout.hpp"
 #include <liburing.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,6 +29,8 @@ struct registration {
 };
 std::optional<registration> last;  // by anybody but liburing itself
 bool kernel_is_old = false;
+bool deadlines_are_lost = false;
+unsigned lost = 0;
 
 // A clock that counts how often it is read.
 template <class Clock> struct counted : Clock {
@@ -56,6 +60,18 @@ extern "C" int io_uring_register(unsigned fd, unsigned opcode, const void* what,
     last = registration{opcode, *static_cast<const clockid_t*>(what)};
     if (kernel_is_old) return -EINVAL;
     const long result = syscall(__NR_io_uring_register, fd, opcode, what, n);
+    return static_cast<int>(result < 0 ? -errno : result);
+}
+
+// The same. When deadlines are lost, a wait ends with a completion only.
+extern "C" int io_uring_enter2(unsigned fd, unsigned submitted, unsigned wanted, unsigned flags,
+                               sigset_t* argument, std::size_t size) {
+    io_uring_getevents_arg without{};
+    if (deadlines_are_lost && (flags & IORING_ENTER_EXT_ARG) != 0) {
+        ++lost;
+        argument = reinterpret_cast<sigset_t*>(&without);
+    }
+    const long result = syscall(__NR_io_uring_enter, fd, submitted, wanted, flags, argument, size);
     return static_cast<int>(result < 0 ? -errno : result);
 }
 
@@ -237,4 +253,64 @@ Test(uring_wait, what_a_budget_has_left_over_does_not_sleep) {
     wait();
     CHECK_EQ(r.reap(), 1);
     CHECK(!timers.run(99).caught_up);
+}
+
+// --- a deadline that the kernel loses, docs/io_uring.md ------------------------------------------
+
+namespace {
+
+// Keeps an appointment in a ring that also polls a timerfd, and sleeps as `sleep` does.
+template <class Sleep> void keep_with_a_timerfd_beside(ring& r, wheel& timers, Sleep sleep) {
+    tvec::timerfd_alarm beside{timers};
+    appointment a;
+    a.arm(timers, 20ms);
+    while (!a.fired) {
+        beside.rearm();
+        io_uring_prep_poll_add(io_uring_get_sqe(&r.get()), beside.fd(), POLLIN);
+        sleep();
+        r.reap();
+        beside.acknowledge();
+        timers.run();
+    }
+    CHECK(a.kept());
+}
+
+// Has each timeout that is queued end in 34 years. Returns how many.
+unsigned lose_timeouts(io_uring& r) {
+    static __kernel_timespec far{1 << 30, 0};
+    unsigned n = 0;
+    for (unsigned i = r.sq.sqe_head; i != r.sq.sqe_tail; ++i) {
+        io_uring_sqe& sqe = r.sq.sqes[i & r.sq.ring_mask];
+        if (sqe.opcode != IORING_OP_TIMEOUT) continue;
+        sqe.addr = reinterpret_cast<std::uintptr_t>(&far);
+        ++n;
+    }
+    return n;
+}
+
+}  // namespace
+
+Test(uring_wait, a_timerfd_beside_it_wakes_the_loop_when_the_deadline_of_a_wait_is_lost) {
+    if (!can_wait_until_points_in_time()) cr_skip("no such waits here");
+    ring r;
+    wheel timers;
+    tvec::uring_wait wait{r.get(), timers};
+    lost = 0;
+    deadlines_are_lost = true;
+    keep_with_a_timerfd_beside(r, timers, [&] { wait(); });
+    deadlines_are_lost = false;
+    CHECK_GE(lost, 1);
+}
+
+Test(uring_wait, a_timerfd_beside_it_wakes_the_loop_when_a_timeout_request_is_lost) {
+    ring r;
+    wheel timers;
+    tvec::uring_timeout alarm{r.get(), timers};
+    unsigned timeouts = 0;
+    keep_with_a_timerfd_beside(r, timers, [&] {
+        CHECK(alarm.prepare());
+        timeouts += lose_timeouts(r.get());
+        io_uring_submit_and_wait(&r.get(), 1);
+    });
+    CHECK_EQ(timeouts, 1);
 }
