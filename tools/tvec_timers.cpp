@@ -129,6 +129,8 @@ int put(store& s, const settings& o) {
         return say("stored", true);
     case put_result::there_already:
         return say("there already", false);
+    case put_result::dead:
+        return say("a dead timer has that id: revive, cancel or replace it", false);
     case put_result::unknown:
         return say("unknown: put it again", false);
     case put_result::failed:
@@ -161,8 +163,6 @@ int revive(store& s, const settings& o) {
         return say("put back", true);
     case revive_result::unknown_id:
         return say("nothing of that id is dead", false);
-    case revive_result::there_already:
-        return say("another waits that has the id", false);
     case revive_result::unknown:
         return say("unknown: do it again", false);
     case revive_result::failed:

@@ -156,6 +156,9 @@ void engine::on_put(put_result r, const place& p) {
     case put_result::there_already:
         ++count_.there_already;
         break;
+    case put_result::dead:
+        ++count_.dead_already;
+        break;
     case put_result::unknown:
         ++count_.unknown;
         break;
@@ -338,7 +341,7 @@ bool engine::ready() const noexcept {
 }
 
 gauges engine::now_near() const noexcept {
-    gauges g{0, 0, asked_, owned()};
+    gauges g{0, 0, asked_, owned(), store_.broken_links()};
     for (const auto& s : shards_) {
         g.near += s->near.size();
         g.being_delivered += s->claimed;

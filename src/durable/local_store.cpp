@@ -136,4 +136,10 @@ void local_store::claim(unsigned shard, epoch mine, claim_terms terms, std::vect
     }));
 }
 
+void local_store::spend(unsigned shard, epoch mine, token which, completion<standing, bool> then) {
+    post(job_of(std::move(then), [shard, mine, which = std::move(which)](database& db) {
+        return db.spend(shard, mine, which);
+    }));
+}
+
 }  // namespace tvec::durable::detail

@@ -38,16 +38,42 @@ void memory_database::erase(shard& s, const std::string& id) {
     s.timers.erase(e);
 }
 
+// A claim's lease counts for no longer than its length from now.
+void memory_database::shorten(shard& s, entry& e) {
+    if (e.is_open()) move(s, e, std::min(e.visible, today() + e.lease));
+}
+
+// The timer whose current attempt that is, if it is open; else nullptr.
+memory_database::entry* memory_database::current(shard& s, const token& which) {
+    const auto there = s.timers.find(which.id);
+    if (there == s.timers.end()) return nullptr;
+    entry& e = there->second;
+    return e.is_open() && e.attempt == which.attempt ? &e : nullptr;
+}
+
 memory_database::put_reply memory_database::put(const record& timer, existing how,
                                                 const std::string& me) {
     shard& s = of(timer.id);
+    const auto living = s.timers.find(timer.id);
+    const auto dead = s.dead.find(timer.id);
+    const bool lives = living != s.timers.end();
+    const bool is_dead = dead != s.dead.end();
+    if (how == existing::keep && lives) return {put_result::there_already};
+    if (how == existing::keep && is_dead) return {put_result::dead};
+    // A delivery of the old timer must not end the new one.
+    const std::uint32_t attempts = lives     ? living->second.attempt + 1
+                                   : is_dead ? dead->second.attempt + 1
+                                             : 0;
+    if (lives) erase(s, timer.id);
+    if (is_dead) s.dead.erase(dead);
+    return put_anew(s, timer, attempts, me);
+}
+
+memory_database::put_reply memory_database::put_anew(shard& s, const record& timer,
+                                                     std::uint32_t attempts,
+                                                     const std::string& me) {
     entry e{{timer}, timer.due};
-    if (const auto there = s.timers.find(timer.id); there != s.timers.end()) {
-        if (how == existing::keep) return {put_result::there_already};
-        // What is being delivered of the old one must not end the new one.
-        e.attempt = e.ended = there->second.attempt + 1;
-        erase(s, timer.id);
-    }
+    e.attempt = e.ended = attempts;
     insert(s, e);
     const bool is_hinted = is_owned(s) && s.owner != me && timer.due <= s.taken_until;
     return {put_result::stored, is_hinted ? s.owner : ""};
@@ -58,25 +84,34 @@ cancel_result memory_database::cancel(const std::string& id) {
     const auto there = s.timers.find(id);
     if (there == s.timers.end())
         return s.dead.erase(id) != 0 ? cancel_result::had_begun : cancel_result::unknown_id;
-    const bool has_begun = there->second.attempt != there->second.ended;
+    const bool has_begun = there->second.is_open();
     erase(s, id);
     return has_begun ? cancel_result::had_begun : cancel_result::cancelled;
 }
 
 end_reply memory_database::end(const ending& e) {
     shard& s = of(e.which.id);
-    const auto there = s.timers.find(e.which.id);
-    if (there == s.timers.end()) return {};
-    entry& timer = there->second;
-    if (timer.attempt != e.which.attempt || timer.ended == timer.attempt) return {};
-    if (!e.again && timer.every == duration::zero()) {
+    entry* const timer = current(s, e.which);
+    if (timer == nullptr) return {};
+    if (!e.again && !e.returned && timer->every == duration::zero()) {
         erase(s, e.which.id);
         return {true, {}};
     }
-    timer.ended = timer.attempt;
-    timer.due = e.again ? *e.again : next_beat(timer.due, timer.every, today());
-    move(s, timer, timer.due);
-    return {true, timer.due};
+    if (!e.returned || timer->attempt == timer->ended + 1) timer->ended = timer->attempt;
+    if (!e.returned) {
+        timer->spent = 0;
+        timer->due = e.again ? *e.again : next_beat(timer->due, timer->every, today());
+    }
+    move(s, *timer, timer->due);
+    return {true, timer->due};
+}
+
+std::optional<bool> memory_database::spend(unsigned number, epoch mine, const token& which) {
+    shard& s = shards_[number];
+    if (s.last != mine) return std::nullopt;
+    entry* const timer = current(s, which);
+    if (timer != nullptr) ++timer->spent;
+    return timer != nullptr;
 }
 
 std::optional<stored_timer> memory_database::find(const std::string& id) const {
@@ -113,18 +148,18 @@ revive_result memory_database::revive(const std::string& id, time_point due) {
     shard& s = of(id);
     const auto dead = s.dead.find(id);
     if (dead == s.dead.end()) return revive_result::unknown_id;
-    if (s.timers.contains(id)) return revive_result::there_already;
     entry e = dead->second;
     s.dead.erase(dead);
     e.due = due;
     e.ended = e.attempt;
+    e.spent = 0;
     insert(s, e);
     return revive_result::put_back;
 }
 
 std::size_t memory_database::join(const std::string& me, duration lease) {
-    std::erase_if(members_, [now = today()](const auto& m) { return m.second <= now; });
-    members_[me] = today() + lease;
+    std::erase_if(members_, [now = today()](const auto& m) { return !m.second.holds(now); });
+    members_[me] = {today() + lease, lease};
     return members_.size();
 }
 
@@ -132,18 +167,21 @@ epoch memory_database::own(const std::string& me, unsigned number, duration leas
     shard& s = shards_[number];
     const bool is_mine = is_owned(s) && s.owner == me;
     if (is_owned(s) && !is_mine) return 0;
+    const bool was_set_back = today() < std::exchange(s.latest, today());
     if (!is_mine) {
         ++s.last;
         s.owner = me;
         s.taken_until = {};
     }
-    s.owned_until = today() + lease;
+    if (!is_mine || was_set_back)
+        for (auto& [id, e] : s.timers) shorten(s, e);
+    s.owned = {today() + lease, lease};
     return s.last;
 }
 
 void memory_database::release(unsigned number, epoch mine) {
     shard& s = shards_[number];
-    if (s.last == mine) s.owned_until = {};
+    if (s.last == mine) s.owned = {};
 }
 
 std::optional<std::vector<place>> memory_database::take(unsigned number, epoch mine,
@@ -166,12 +204,13 @@ std::optional<claimed> memory_database::claim(unsigned number, epoch mine, const
     const auto there = s.timers.find(id);
     if (there == s.timers.end()) return claimed{};
     entry& e = there->second;
+    shorten(s, e);
     if (e.visible > today() + ahead) {
         claimed early{claimed::kind::early, e};
         early.timer.due = e.visible;
         return early;
     }
-    if (terms.attempts != 0 && e.attempt - e.ended >= terms.attempts) {
+    if (terms.attempts != 0 && e.spent >= terms.attempts) {
         const claimed died{claimed::kind::dead, e};
         s.dead.insert_or_assign(id, e);
         erase(s, id);
@@ -179,6 +218,7 @@ std::optional<claimed> memory_database::claim(unsigned number, epoch mine, const
     }
     ++e.attempt;
     move(s, e, std::max(today(), e.visible) + terms.lease);
+    e.lease = e.visible - today();
     return claimed{claimed::kind::granted, e};
 }
 
@@ -226,12 +266,21 @@ public:
     std::optional<std::vector<claimed>> claim(unsigned shard, epoch mine, const claim_terms& terms,
                                               const std::vector<std::string>& ids) override {
         std::vector<claimed> got;
+        std::size_t bytes = 0;
         for (const std::string& id : ids) {
+            if (bytes >= terms.bytes) {
+                got.push_back({claimed::kind::later, {}});
+                continue;
+            }
             auto one = all_.claim(shard, mine, terms, link_.traits_.claim_ahead, id);
             if (!one) return std::nullopt;
+            bytes += one->what == claimed::kind::granted ? one->timer.body.size() : 0;
             got.push_back(std::move(*one));
         }
         return got;
+    }
+    std::optional<bool> spend(unsigned shard, epoch mine, const token& which) override {
+        return all_.spend(shard, mine, which);
     }
 
 private:

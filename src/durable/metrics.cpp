@@ -32,12 +32,23 @@ private:
     std::string name_;
 };
 
+// A label's value may hold any text.
+std::string escaped(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '\\' || c == '"') out += '\\';
+        out += c == '\n' ? ' ' : c;
+    }
+    return out;
+}
+
 double seconds_of(std::chrono::nanoseconds d) { return std::chrono::duration<double>(d).count(); }
 
 void write_asked(page& out, const counters& c) {
     out.metric("puts_total", "counter", "Puts and cancels that were answered, by the answer.");
     out.sample("{answer=\"stored\"}", c.stored);
     out.sample("{answer=\"there_already\"}", c.there_already);
+    out.sample("{answer=\"dead\"}", c.dead_already);
     out.sample("{answer=\"cancelled\"}", c.cancelled);
     out.sample("{answer=\"unknown\"}", c.unknown);
     out.sample("{answer=\"failed\"}", c.failed);
@@ -51,7 +62,9 @@ void write_delivered(page& out, const counters& c) {
     out.sample("{how=\"done\"}", c.ended);
     out.sample("{how=\"again\"}", c.postponed);
     out.sample("{how=\"stale\"}", c.stale);
+    out.single("returned_total", "counter", "Claims given back before any handler.", c.returned);
     out.single("died_total", "counter", "Timers that had all their attempts.", c.died);
+    out.single("damaged_total", "counter", "Timers set aside: unreadable records.", c.damaged);
     out.single("thrown_total", "counter", "Exceptions of handlers and completions.", c.thrown);
 }
 
@@ -71,6 +84,9 @@ void write_gauges(page& out, const gauges& g) {
     out.single("being_delivered", "gauge", "Of them, those being delivered.", g.being_delivered);
     out.single("asked", "gauge", "Calls that are unanswered.", g.asked);
     out.single("shards", "gauge", "Shards that this process owns.", g.shards);
+    out.metric("broken_links_total", "counter", "Times that the link to the store broke.");
+    for (const auto& [reason, times] : g.broken_links)
+        out.sample("{reason=\"" + escaped(reason) + "\"}", times);
 }
 
 void write_lateness(page& out, const lateness_histogram& late) {

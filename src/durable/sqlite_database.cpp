@@ -224,10 +224,12 @@ std::vector<end_reply> sqlite_database::end(const std::vector<ending>& endings) 
 
 end_reply sqlite_database::end(const ending& e, time_point now) {
     const std::int64_t attempt = e.which.attempt;
-    if (!e.again && finish_.run(e.which.id, attempt) == 1) return {true, {}};
+    if (!e.again && !e.returned && finish_.run(e.which.id, attempt) == 1) return {true, {}};
     const auto timer = e.again ? std::nullopt : find(e.which.id);
-    if (!e.again && (!timer || timer->every == duration::zero())) return {};
-    const time_point next = e.again ? *e.again : next_beat(timer->due, timer->every, now);
+    if (!e.again && (!timer || (!e.returned && timer->every == duration::zero()))) return {};
+    const time_point next = e.again      ? *e.again
+                            : e.returned ? timer->due
+                                         : next_beat(timer->due, timer->every, now);
     if (postpone_.run(e.which.id, next, attempt) == 0) return {};
     return {true, next};
 }
@@ -260,7 +262,7 @@ revive_result sqlite_database::revive(const std::string& id, time_point due) {
     const bool is_dead = is_dead_.first(id);
     if (!is_dead) return revive_result::unknown_id;
     is_dead_.next();
-    if (revive_.run(id, due) == 0) return revive_result::there_already;
+    if (revive_.run(id, due) == 0) return revive_result::unknown_id;
     remove_dead_.run(id);
     return revive_result::put_back;
 }

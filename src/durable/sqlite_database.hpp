@@ -91,6 +91,7 @@ public:
                                            std::size_t limit) override;
     std::optional<std::vector<claimed>> claim(unsigned, epoch, const claim_terms& terms,
                                               const std::vector<std::string>& ids) override;
+    std::optional<bool> spend(unsigned, epoch, const token&) override { return true; }
 
 private:
     put_result put(const record& r, existing how);

@@ -400,10 +400,12 @@ void redis_store::cancel(std::string id, completion<cancel_result> then) {
 
 void redis_store::end(unsigned shard, std::vector<ending> endings,
                       completion<standing, std::vector<end_reply>> then) {
-    const auto q = inner_->asked(std::move(then), read_end, endings.size(),
+    const auto sent = std::ranges::count(endings, false, &ending::returned);
+    const auto q = inner_->asked(std::move(then), read_end, static_cast<std::size_t>(sent),
                                  std::vector<end_reply>(endings.size()));
     for (std::size_t i = 0; i < endings.size(); ++i) {
         const ending& e = endings[i];
+        if (e.returned) continue;
         batch& ends = inner_->of[shard].ends;
         inner_->make_room(shard, ends, e.which.id);
         command& words = inner_->words_of_ends(shard);
@@ -446,7 +448,7 @@ void redis_store::revive(std::string id, time_point due, completion<revive_resul
     command c = inner_->function(shard, "revive", all_keys);
     c.add(client_->me()).add(id).add(ms(due));
     using enum revive_result;
-    inner_->ask_result(shard, c, std::move(then), unknown_id, put_back, there_already);
+    inner_->ask_result(shard, c, std::move(then), unknown_id, put_back, unknown_id);
 }
 
 // --- what the engine asks -----------------------------------------------------------------------
@@ -490,6 +492,12 @@ void redis_store::claim(unsigned shard, epoch mine, claim_terms terms, std::vect
         claims.slots.push_back({q, i});
     }
     inner_->wait_for(q);
+}
+
+void redis_store::spend(unsigned, epoch, token, completion<standing, bool> then) {
+    client_->refuse([then = std::move(then)](fate, const redisReply*) {
+        if (then) then(standing::done, true);
+    });
 }
 
 }  // namespace tvec::durable

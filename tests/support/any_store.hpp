@@ -23,7 +23,8 @@ namespace asking {
 
 template <class T> bool same(const T& a, const T& b) { return a == b; }
 inline bool same(const stored_timer& a, const stored_timer& b) {
-    return static_cast<const record&>(a) == b && a.attempt == b.attempt && a.ended == b.ended;
+    return static_cast<const record&>(a) == b && a.attempt == b.attempt && a.ended == b.ended &&
+           a.spent == b.spent;
 }
 inline bool same(const claimed& a, const claimed& b) {
     return a.what == b.what && (a.what != claimed::kind::granted || same(a.timer, b.timer));
@@ -52,7 +53,7 @@ public:
         const std::string id(1 + below(2), "ab\0\xff"[below(4)]);
         const std::uint32_t attempt = below(6);
         const time_point due(duration(below(1'000'000)));
-        switch (below(9)) {
+        switch (below(11)) {
         case 0:
         case 1: {
             const record r{id, due, std::string(attempt, '\0'), below(3) == 0 ? 24h : 0h};
@@ -63,13 +64,17 @@ public:
             return agree([&](store& s) { return cancel(s, id); });
         case 3:
         case 4:
-            return agree([&](store& s) { return claim(s, id, 4); });
+            return agree([&](store& s) { return claim(s, id, 2); });
         case 5: {
             const ending e{{id, attempt}, below(2) != 0 ? std::optional(due) : std::nullopt};
             return agree([&](store& s) { return end(s, e); });
         }
         case 6:
             return agree([&](store& s) { return find(s, id); });
+        case 8:
+            return agree([&](store& s) { return spend(s, {id, attempt}); });
+        case 9:
+            return agree([&](store& s) { return end(s, {{id, attempt}, {}, true}); });
         case 7: {
             const auto set = below(2) != 0 ? which::waiting : which::dead;
             return agree([&](store& s) { return list(s, set, {due, id}, 3); });

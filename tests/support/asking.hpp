@@ -61,6 +61,10 @@ inline claimed claim(store& s, const std::string& id, std::uint32_t attempts = 0
                            }))
         .front();
 }
+inline bool spend(store& s, const token& which) {
+    return std::get<1>(answer_to<standing, bool>(
+        s, [&](auto then) { s.spend(s.shard_of(which.id), 1, which, then); }));
+}
 inline auto find(store& s, const std::string& id) {
     return std::get<1>(
         answer_to<standing, std::optional<stored_timer>>(s, [&](auto then) { s.find(id, then); }));

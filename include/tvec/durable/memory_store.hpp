@@ -60,6 +60,7 @@ public:
                                            time_point until, std::size_t limit);
     std::optional<claimed> claim(unsigned shard, epoch mine, const claim_terms& terms,
                                  duration ahead, const std::string& id);
+    std::optional<bool> spend(unsigned shard, epoch mine, const token& which);
     /// @}
 
 private:
@@ -69,26 +70,39 @@ private:
     // `visible` is when it may be claimed: its deadline, or the end of the lease of a claim.
     struct entry : stored_timer {
         time_point visible;
+        duration lease{};  // of the last claim
+        bool is_open() const { return attempt != ended; }
+    };
+    // A lease counts for no longer than its length from now, whatever the clock showed.
+    struct lease_of {
+        time_point until{};
+        duration length{};
+        bool holds(time_point now) const { return until > now && until - now <= length; }
     };
     struct shard {
         std::map<std::string, entry> timers, dead;
         std::set<place> order;  // of the timers, by `visible`
         std::string owner;
         epoch last = 0;
-        time_point owned_until{};
+        lease_of owned{};
         time_point taken_until{};
+        time_point latest{};  // that the clock showed when it was owned
     };
 
     time_point today() const { return std::chrono::floor<duration>(now()); }
     shard& of(const std::string& id) { return shards_[shard_of(id)]; }
-    bool is_owned(const shard& s) const { return s.last != 0 && s.owned_until > today(); }
+    bool is_owned(const shard& s) const { return s.last != 0 && s.owned.holds(today()); }
     void move(shard& s, entry& e, time_point to);
+    void shorten(shard& s, entry& e);
+    entry* current(shard& s, const token& which);
+    put_reply put_anew(shard& s, const record& timer, std::uint32_t attempts,
+                       const std::string& me);
     void insert(shard& s, entry e);
     void erase(shard& s, const std::string& id);
 
     clock clock_;
     std::vector<shard> shards_;
-    std::map<std::string, time_point> members_;
+    std::map<std::string, lease_of> members_;
     std::map<std::string, teller> tellers_;  // by the name of the process that wants hints
 };
 

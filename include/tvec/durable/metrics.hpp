@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "tvec/detail/core/export.hpp"
@@ -17,6 +18,7 @@ namespace tvec::durable {
 struct counters {
     std::uint64_t stored = 0;         ///< puts that were answered so
     std::uint64_t there_already = 0;  ///< and so
+    std::uint64_t dead_already = 0;   ///< puts whose id a dead timer has
     std::uint64_t unknown = 0;        ///< puts and cancels that were, because the link broke
     std::uint64_t failed = 0;         ///< and those that the store could not do
     std::uint64_t refused = 0;        ///< calls that were refused before they were sent
@@ -26,7 +28,9 @@ struct counters {
     std::uint64_t ended = 0;          ///< deliveries ended by `done`
     std::uint64_t postponed = 0;      ///< and by `again`
     std::uint64_t stale = 0;          ///< ends that came when the attempt was over
+    std::uint64_t returned = 0;       ///< claims given back before their handler was called
     std::uint64_t died = 0;           ///< timers that had all their attempts
+    std::uint64_t damaged = 0;        ///< timers set aside because their record cannot be read
     std::uint64_t thrown = 0;         ///< exceptions of handlers and completions
     std::uint64_t taken = 0;          ///< timers brought into the window from the store
     std::uint64_t swept = 0;          ///< of them, those whose hint was lost
@@ -44,6 +48,8 @@ struct gauges {
     std::size_t being_delivered = 0;  ///< of them, those claimed and not ended
     std::size_t asked = 0;            ///< calls that are unanswered
     std::size_t shards = 0;           ///< that this process owns
+    /// How often the link to the store broke, for each reason.
+    std::map<std::string, std::uint64_t> broken_links{};
 };
 
 /// All of it, in Prometheus' text format 0.0.4: names begin with tvec_durable_.

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,10 +58,12 @@ struct token {
     friend bool operator==(const token&, const token&) = default;
 };
 
-/// A timer, as it is in the store.
+/// A timer, as it is in the store. Attempts after `ended` are open: each was claimed, and neither
+/// ended nor returned. `spent` counts those of them whose handler was certainly called.
 struct stored_timer : record {
     std::uint32_t attempt = 0;  ///< the last that was given out; 0: none
-    std::uint32_t ended = 0;    ///< the last that was ended, and the timer was to come again
+    std::uint32_t ended = 0;    ///< the last that was ended or returned
+    std::uint32_t spent = 0;    ///< deliveries since then that count towards claim_terms::attempts
 };
 
 /// A place in the order of deadlines, and of ids where these are equal: byte by byte.
@@ -74,14 +77,16 @@ struct place {
 
 /// What to do with a timer that has the same id.
 enum class existing {
-    keep,    ///< there_already, and nothing changes
-    replace  ///< it gets the new deadline, body and period; what is being delivered of it is stale
+    keep,    ///< there_already or dead, and nothing changes
+    replace  ///< it gets the new deadline, body and period, lives if it was dead, and its attempts
+             ///< go on counting; what is being delivered of it is stale
 };
 
 /// What came of a put.
 enum class put_result {
     stored,         ///< it is in the store, as safely as the store promises
     there_already,  ///< another has its id, and is kept
+    dead,           ///< a dead timer has its id, and is kept: revive, cancel or replace it
     unknown,        ///< the link broke: it may be there. Putting the same id again tells
     failed          ///< it is not there: the store could not (store::last_failure says why)
 };
@@ -98,11 +103,10 @@ enum class cancel_result {
 
 /// What came of putting a dead timer back.
 enum class revive_result {
-    put_back,       ///< it is due again, with a whole number of attempts before it
-    unknown_id,     ///< nothing of that id is dead
-    there_already,  ///< a living timer has the id by now; the dead one is left
-    unknown,        ///< the link broke
-    failed          ///< it is as it was: the store could not
+    put_back,    ///< it is due again, with a whole number of attempts before it
+    unknown_id,  ///< nothing of that id is dead
+    unknown,     ///< the link broke
+    failed       ///< it is as it was: the store could not
 };
 
 /// Whether the store did what the engine asked.
@@ -116,6 +120,9 @@ enum class standing {
 struct ending {
     token which;                        ///< of which delivery
     std::optional<time_point> again{};  ///< none: it is done
+    /// The timer was not handed to its handler. It waits for its deadline again, and its `spent`
+    /// stays. If no earlier attempt is open, none is open afterwards. `again` must be empty.
+    bool returned = false;
 };
 
 /// What came of it.
@@ -128,18 +135,21 @@ struct end_reply {
 struct claimed {
     /// Which of these.
     enum class kind {
-        granted,  ///< it is ours for the length of the lease; `timer` is whole, its attempt counted
+        granted,  ///< it is ours for the length of the lease; `timer` is whole, its attempt new
         gone,     ///< cancelled, ended, or claimed by another owner of the shard
         early,    ///< timer.due says when it may be claimed
-        dead      ///< it has had all its attempts and is now among the dead
+        dead,     ///< `spent` had reached claim_terms::attempts: it is now among the dead
+        later,    ///< nothing was done: the answer holds claim_terms::bytes already. Ask again
+        damaged   ///< its record cannot be read: it was set aside, and totals::damaged counts it
     } what = kind::gone;   ///< what came of it
     stored_timer timer{};  ///< whole if it was granted
 };
 
 /// What a timer may be claimed for.
 struct claim_terms {
-    duration lease{30'000};      ///< if it is not ended by then it comes again
-    std::uint32_t attempts = 0;  ///< so many that do not end, and then it is dead; 0: no limit
+    duration lease{30'000};         ///< if it is not ended by then it comes again
+    std::uint32_t attempts = 0;     ///< it is dead once `spent` has reached this; 0: no limit
+    std::size_t bytes = 1'048'576;  ///< bodies in one answer, about; one timer is always granted
 };
 
 /// The first beat of a period that lies after `now`: due + k * every, with k > 0. For stores.
@@ -155,6 +165,7 @@ enum class which {
 struct totals {
     std::uint64_t waiting = 0;  ///< those that will be delivered, also what is being delivered
     std::uint64_t dead = 0;     ///< those that had all their attempts
+    std::uint64_t damaged = 0;  ///< those whose record cannot be read; `cancel` removes them
 };
 
 /// What a store is, once it is open.
@@ -172,8 +183,15 @@ struct store_listener {
     std::function<void()> reconnected;
 };
 
+namespace detail {
+class engine;
+}
+
 /// A place where timers are kept, divided into shards. The engine calls it; users construct one and
-/// hand it over.
+/// hand it over. One `timers` uses a store at a time.
+///
+/// **Ids.** One timer has an id at a time, be it living or dead. No attempt of it is given out
+/// twice until it has ended or was cancelled.
 ///
 /// **Nothing waits.** Every operation returns at once. Its completion is called exactly once, by
 /// `run`, on the same thread, never from within the operation: when the store has answered, or when
@@ -187,6 +205,12 @@ struct store_listener {
 /// **A claim is a push-back.** A timer that is claimed is not shown by `take`, and cannot be
 /// claimed, until its lease is over. Where nobody shares the store its only owner sees to that by
 /// itself. `end` works for the attempt that was claimed last and for no other.
+///
+/// **Leases end.** No lease of a shard, of a member or of a claim counts for longer than its length
+/// from now, whatever the clock showed when it was given.
+///
+/// **Attempts are spent by handlers.** A claim gives out a new attempt, and does not spend it:
+/// `spend` does. A timer is dead only if as many were spent as claim_terms::attempts says.
 ///
 /// **Owners.** `take` and `claim` work for the owner of the shard: whoever brings its epoch. All
 /// else may be asked by anybody.
@@ -224,6 +248,9 @@ public:
     /// What the store has last failed at, in one line; "" if it never has.
     virtual std::string last_failure() const = 0;
 
+    /// How often the link to the store broke, for each reason. Empty if there is no link.
+    virtual std::map<std::string, std::uint64_t> broken_links() const { return {}; }
+
     /// From now on tells it. Replaces who was told before.
     virtual void listen(store_listener listener) = 0;
 
@@ -251,7 +278,8 @@ public:
     /// How many there are.
     virtual void count(completion<standing, totals> then) = 0;
 
-    /// Makes a dead timer wait again, for that deadline. Its attempts go on counting.
+    /// Makes a dead timer wait again, for that deadline. Its attempts go on counting; all of them
+    /// count as ended, and none as spent.
     virtual void revive(std::string id, time_point due, completion<revive_result> then) = 0;
 
     // --- what the engine asks -------------------------------------------------------------------
@@ -274,6 +302,15 @@ public:
     /// Claims timers of the shard. The answers are in the order of the ids.
     virtual void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
                        completion<standing, std::vector<claimed>> then) = 0;
+
+    /// Counts a delivery as spent. Says whether the attempt is the current one and open; if not,
+    /// nothing has changed.
+    virtual void spend(unsigned shard, epoch mine, token which,
+                       completion<standing, bool> then) = 0;
+
+private:
+    friend class detail::engine;
+    bool is_used_ = false;  // by a `timers`
 };
 
 }  // namespace tvec::durable
