@@ -79,7 +79,7 @@ public:
     // Gives what it owns to whoever comes next.
     void leave() {
         bool is_over = false;
-        timers_.stop([&] { is_over = true; });
+        timers_.stop([&](const auto&) { is_over = true; });
         while (!is_over) turn();
     }
     const store_traits& traits() const { return store_->traits(); }

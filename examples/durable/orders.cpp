@@ -124,7 +124,7 @@ private:
     void stop() {
         bool is_over = false;
         is_placing_ = false;
-        timers_.stop([&] { is_over = true; });
+        timers_.stop([&](const auto&) { is_over = true; });
         while (!is_over) loop_.turn(timers_);
     }
 

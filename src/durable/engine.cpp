@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
 
 namespace tvec::durable {
 
@@ -18,7 +19,7 @@ const char* to_text(refusal r) noexcept {
     case refusal::bad_period:
         return "the period is negative, or too long";
     case refusal::too_many:
-        return "too many calls are unanswered";
+        return "too many calls, or too many bytes of puts, are unanswered";
     case refusal::stopping:
         return "it is being stopped";
     }
@@ -38,6 +39,39 @@ constexpr std::size_t page = 10'000;
 constexpr microseconds drift{5'000};
 // What a sweep finds is overdue for longer than a claim takes.
 constexpr duration grace{100};
+
+constexpr duration longest{std::chrono::hours(24) * 1000};
+
+[[noreturn]] void refuse(const std::string& option, const std::string& found,
+                         const std::string& wanted) {
+    throw std::invalid_argument("tvec::durable::options::" + option + " is " + found +
+                                ": it must be " + wanted);
+}
+
+void require(const char* option, duration d) {
+    if (d >= duration(1) && d <= longest) return;
+    refuse(option, std::to_string(d.count()) + " ms",
+           "from 1 to " + std::to_string(longest.count()) + " ms");
+}
+
+void require(const char* option, std::size_t n) {
+    if (n == 0) refuse(option, "0", "at least 1");
+}
+
+options checked(options o) {
+    require("horizon", o.horizon);
+    require("window", o.window);
+    require("claim_lease", o.claim_lease);
+    require("shard_lease", o.shard_lease);
+    require("sweep", o.sweep);
+    require("retry", o.retry);
+    require("slice", o.slice);
+    require("turn", o.turn);
+    require("most_asked", o.most_asked);
+    require("most_asked_bytes", o.most_asked_bytes);
+    require("most_held_bytes", o.most_held_bytes);
+    return o;
+}
 
 bool in_range(time_point due) { return due >= earliest_due && due <= latest_due; }
 
@@ -85,7 +119,11 @@ auto engine::answering(std::size_t calls, completion<Answer...> then, F f) {
 
 engine::engine(timer_wheel& wheel, pace p, store& from, handler h, options o)
     : wheel_(wheel), pace_(std::move(p)), store_(from), handler_(std::move(h)),
-      options_(std::move(o)) {
+      options_(checked(std::move(o))) {
+    if (from.is_used_)
+        throw std::logic_error("tvec::durable::timers: the store is used by another timers object: "
+                               "each needs a store of its own");
+    from.is_used_ = true;
     for (unsigned n = 0; n < from.traits().shards; ++n)
         shards_.push_back(std::make_unique<shard>(*this, n));
     from.listen({guarded([this](unsigned n, const std::string& id, time_point due) {
@@ -98,7 +136,10 @@ engine::engine(timer_wheel& wheel, pace p, store& from, handler h, options o)
     join();
 }
 
-engine::~engine() { store_.listen({}); }
+engine::~engine() {
+    store_.listen({});
+    store_.is_used_ = false;
+}
 
 std::size_t engine::room() const noexcept {
     return std::max<std::size_t>(options_.window / shards_.size(), 2);
@@ -111,10 +152,17 @@ void engine::arm(timer& t, microseconds delay) {
 // --- what users do ------------------------------------------------------------------------------
 
 // Counts calls in which that is wrong, or nothing. What they are refused for is returned.
-refusal engine::admit(std::size_t calls, refusal fault) {
+// A put is taken, however large it is, if no other is unanswered.
+refusal engine::admit(std::size_t calls, refusal fault, std::size_t bytes) {
+    const bool is_too_much =
+        calls > options_.most_asked - asked_ ||
+        (asked_bytes_ != 0 && asked_bytes_ + bytes > options_.most_asked_bytes);
     if (fault == refusal::none && stopping_) fault = refusal::stopping;
-    if (fault == refusal::none && calls > options_.most_asked - asked_) fault = refusal::too_many;
-    if (fault == refusal::none) asked_ += calls;
+    if (fault == refusal::none && is_too_much) fault = refusal::too_many;
+    if (fault == refusal::none) {
+        asked_ += calls;
+        asked_bytes_ += bytes;
+    }
     count_.refused += fault != refusal::none;
     return fault;
 }
@@ -130,20 +178,22 @@ refusal engine::put(record timer, existing how, completion<put_result> then) {
 refusal engine::put_all(std::vector<record> timers, existing how,
                         completion<std::vector<put_result>> then) {
     refusal fault = refusal::none;
+    std::size_t bytes = 0;
     std::vector<place> places;
     places.reserve(timers.size());
     for (const record& r : timers) {
         if (fault == refusal::none) fault = fault_of(r);
         places.push_back({r.due, r.id});
+        bytes += r.id.size() + r.body.size();
     }
-    if (fault = admit(timers.size(), fault); fault != refusal::none) return fault;
-    store_.put(
-        std::move(timers), how,
-        answering<std::vector<put_result>>(places.size(), std::move(then),
-                                           [this, places](const std::vector<put_result>& results) {
-                                               for (std::size_t i = 0; i < places.size(); ++i)
-                                                   on_put(results[i], places[i]);
-                                           }));
+    const std::size_t calls = timers.size();
+    if (fault = admit(calls, fault, bytes); fault != refusal::none) return fault;
+    const auto on_results = [this, bytes, places = std::move(places)](const auto& results) {
+        asked_bytes_ -= bytes;
+        for (std::size_t i = 0; i < places.size(); ++i) on_put(results[i], places[i]);
+    };
+    store_.put(std::move(timers), how,
+               answering<std::vector<put_result>>(calls, std::move(then), on_results));
     return refusal::none;
 }
 
@@ -298,6 +348,8 @@ void engine::fence(shard& s) {
 }
 
 void engine::lose(shard& s) {
+    for (const auto& [id, t] : s.near)
+        if (t.at == phase::held || t.at == phase::spending) return_claim(t.held.which);
     ++s.term;
     s.mine = 0;
     s.taken.reset();
@@ -310,27 +362,34 @@ void engine::lose(shard& s) {
     s.sweeper.cancel();
 }
 
+// Gives back what was claimed and not delivered, so that nobody waits for the end of its lease.
+void engine::return_claim(token which) { end({{std::move(which), {}, true}, {}}); }
+
 void engine::give_back(shard& s) {
-    ++own_asked_;
-    store_.release(s.number, s.mine, guarded([this](standing) { --own_asked_; }));
+    const epoch mine = s.mine;
     lose(s);
+    flush(s);
+    ++releases_;
+    store_.release(s.number, mine, guarded([this](standing) { --releases_; }));
 }
 
-void engine::stop(std::function<void()> then) {
+void engine::stop(std::function<void(const unfinished&)> then, duration at_most) {
     stopping_ = true;
     stopped_ = std::move(then);
     arm(beat_, microseconds::zero());  // so that there is a turn in which to say that it is over
+    arm(limit_, std::min(at_most, longest));
     for (auto& s : shards_) {
         flush(*s);
         if (s->mine != 0) give_back(*s);
     }
 }
 
+unfinished engine::left() const { return {asked_, unstored_, releases_}; }
+
 void engine::settle() {
-    const bool is_over = stopping_ && stopped_ && asked_ == 0 && own_asked_ == 0;
-    if (!is_over || std::ranges::any_of(shards_, [](auto& s) { return !s->endings.empty(); }))
-        return;
-    contain(std::exchange(stopped_, {}));
+    if (!stopping_ || !stopped_ || claiming_ != 0 || left().any()) return;
+    limit_.cancel();
+    give_up();
 }
 
 bool engine::ready() const noexcept {
@@ -489,36 +548,59 @@ void engine::near_timer::on_alarm() { home.home.on_alarm(*this); }
 
 void engine::on_alarm(near_timer& t) { t.at == phase::held ? on_held(t) : ask_for(t); }
 
-// Delivers it if it is due. If its lease is over, another owner may have it by now: it is claimed
-// anew.
 void engine::on_held(near_timer& t) {
-    const reading now = store_.now();
-    if (t.due > now) return set_alarm(t);
-    if (store_.traits().shared && now >= t.leased_until) return ask_for(t);
-    deliver(t);
+    if (t.due > store_.now()) return set_alarm(t);
+    t.wait_in(ready_);
 }
 
-// For it to be claimed: at its deadline, or because the lease of its claim is over.
+// For it to be claimed: at its deadline, or because the lease of its claim is over. A delivery that
+// was not ended within its lease is spent.
 void engine::ask_for(near_timer& t) {
+    if (t.at == phase::delivered && options_.attempts != 0 && !t.is_spent)
+        store_.spend(t.home.number, t.home.mine, t.held.which, {});
+    t.leave_queue();
     set_phase(t, phase::asked);
     t.home.to_claim.push_back(*t.id);
 }
 
+// What is claimed and waits for its handler is no more than a turn's share, so that a process that
+// ends leaves few open attempts behind.
+bool engine::may_claim(const shard& s) const {
+    return s.claimed < room() / 2 && claiming_ + ready_.size() < options_.slice &&
+           held_bytes_ < options_.most_held_bytes;
+}
+
+// Takes ids from the shard's list, but for those that have gone since.
+std::vector<std::string> engine::next_to_claim(shard& s) {
+    if (s.claim_size == 0) s.claim_size = together;
+    const std::size_t most = std::min(
+        {room() / 2 - s.claimed, s.claim_size, options_.slice - claiming_ - ready_.size()});
+    std::vector<std::string> ids;
+    while (ids.size() < most && !s.to_claim.empty()) {
+        const auto t = s.near.find(s.to_claim.front());
+        if (t != s.near.end() && t->second.at == phase::asked) {
+            set_phase(t->second, phase::claiming);
+            ids.push_back(std::move(s.to_claim.front()));
+        }
+        s.to_claim.pop_front();
+    }
+    return ids;
+}
+
 // Returns whether there is more that can be claimed now.
 bool engine::claim(shard& s) {
-    const std::size_t most = room() / 2 - std::min(room() / 2, s.claimed);
-    const auto n = static_cast<std::ptrdiff_t>(std::min({most, together, s.to_claim.size()}));
-    if (n == 0) return false;
-    std::vector<std::string> ids(std::make_move_iterator(s.to_claim.begin()),
-                                 std::make_move_iterator(s.to_claim.begin() + n));
-    s.to_claim.erase(s.to_claim.begin(), s.to_claim.begin() + n);
-    for (const std::string& id : ids)
-        if (const auto t = s.near.find(id); t != s.near.end())
-            set_phase(t->second, phase::claiming);
+    if (s.to_claim.empty() || !may_claim(s)) return false;
+    std::vector<std::string> ids = next_to_claim(s);
+    if (ids.empty()) return false;
+    claiming_ += ids.size();
     store_.claim(s.number, s.mine, {options_.claim_lease, options_.attempts}, ids,
                  guarded([this, &s, ids, term = s.term, asked = now()](standing how,
                                                                        std::vector<claimed> got) {
-                     if (term == s.term) on_claims(s, ids, asked, how, std::move(got));
+                     claiming_ -= ids.size();
+                     if (term == s.term) return on_claims(s, ids, asked, how, std::move(got));
+                     for (std::size_t i = 0; how == standing::done && i < ids.size(); ++i)
+                         if (got[i].what == claimed::kind::granted)
+                             return_claim({ids[i], got[i].timer.attempt});
                  }));
     return true;
 }
@@ -526,10 +608,21 @@ bool engine::claim(shard& s) {
 void engine::on_claims(shard& s, const std::vector<std::string>& ids, time_point asked,
                        standing how, std::vector<claimed> got) {
     if (how == standing::fenced) return fence(s);
+    if (how == standing::done) resize_claims(s, got);
+    for (std::size_t i = ids.size();
+         i-- > 0;) {  // so that the first is the first of those put back
+        const auto t = s.near.find(ids[i]);
+        if (t == s.near.end() || t->second.at != phase::claiming || how != standing::done) continue;
+        if (got[i].what != claimed::kind::later) continue;
+        set_phase(t->second, phase::asked);
+        s.to_claim.push_front(ids[i]);
+    }
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const auto t = s.near.find(ids[i]);
-        if (t == s.near.end()) continue;
-        if (how == standing::done) {
+        if (t == s.near.end() || t->second.at != phase::claiming) {
+            if (how == standing::done && got[i].what == claimed::kind::granted)
+                return_claim({ids[i], got[i].timer.attempt});
+        } else if (how == standing::done) {
             on_claimed(t->second, got[i], asked);
         } else {
             set_phase(t->second, phase::waiting);
@@ -538,10 +631,20 @@ void engine::on_claims(shard& s, const std::vector<std::string>& ids, time_point
     }
 }
 
+// Large bodies come a few at a time.
+void engine::resize_claims(shard& s, const std::vector<claimed>& got) {
+    const auto is_later = [](const claimed& c) { return c.what == claimed::kind::later; };
+    const auto later = static_cast<std::size_t>(std::ranges::count_if(got, is_later));
+    const std::size_t served = got.size() - later;
+    s.claim_size = later != 0 ? std::max<std::size_t>(served, 1)
+                              : std::min(2 * std::max(served, s.claim_size), together);
+}
+
 void engine::on_claimed(near_timer& t, claimed& c, time_point asked) {
     if (c.what == claimed::kind::granted) return on_granted(t, c.timer, asked);
     count_.too_early += c.what == claimed::kind::early;
     count_.died += c.what == claimed::kind::dead;
+    count_.damaged += c.what == claimed::kind::damaged;
     const std::string id = *t.id;
     shard& s = t.home;
     forget(s, id);
@@ -554,8 +657,96 @@ void engine::on_granted(near_timer& t, stored_timer& granted, time_point asked) 
     t.due = granted.due;
     t.leased_until = std::max(asked, t.due) + options_.claim_lease;
     t.first = granted.attempt == granted.ended + 1;
+    t.is_spent = false;
+    held_bytes_ += granted.body.size() - t.held.body.size();
     t.held = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
     on_held(t);
+}
+
+engine::near_timer::~near_timer() {
+    leave_queue();
+    home.home.held_bytes_ -= held.body.size();
+}
+
+void engine::near_timer::wait_in(queue& q) {
+    leave_queue();
+    place = q.insert(q.end(), this);
+    queued = &q;
+}
+
+void engine::near_timer::leave_queue() {
+    if (queued != nullptr) std::exchange(queued, nullptr)->erase(place);
+}
+
+// Calls handlers until the turn's share is done. An attempt that is open from before may have ended
+// a process, so its timer is counted as spent first, and alone.
+void engine::deliver_ready() {
+    const microseconds begun = pace_.reading();
+    std::size_t delivered = 0;
+    while (!ready_.empty() && may_deliver() && delivered < options_.slice) {
+        near_timer& t = *ready_.front();
+        t.leave_queue();
+        on_ready(t);
+        ++delivered;
+        if (pace_.reading() - begun >= options_.turn) break;
+    }
+    spend_next();
+    if (!ready_.empty() && may_deliver()) arm(more_, microseconds::zero());
+}
+
+// It is not due any more, since the clock was set, or its lease is over and another owner may have
+// it by now: it is claimed anew.
+bool engine::must_wait(near_timer& t) {
+    const reading now = store_.now();
+    if (t.due > now) {
+        set_alarm(t);
+        return true;
+    }
+    if (!store_.traits().shared || now < t.leased_until) return false;
+    ask_for(t);
+    return true;
+}
+
+void engine::on_ready(near_timer& t) {
+    if (must_wait(t)) return;
+    if (is_suspect(t)) return t.wait_in(suspects_);
+    deliver(t);
+}
+
+// Nothing else waits between being counted and its handler.
+void engine::spend_next() {
+    while (!is_spending_ && !suspects_.empty() && may_deliver()) {
+        near_timer& t = *suspects_.front();
+        t.leave_queue();
+        if (must_wait(t)) continue;
+        is_spending_ = true;
+        set_phase(t, phase::spending);
+        shard& s = t.home;
+        store_.spend(
+            s.number, s.mine, t.held.which,
+            guarded([this, &s, which = t.held.which, term = s.term](standing how, bool is_current) {
+                is_spending_ = false;
+                if (term == s.term) on_spent(s, which, how, is_current);
+                spend_next();
+            }));
+    }
+}
+
+void engine::on_spent(shard& s, const token& which, standing how, bool is_current) {
+    if (how == standing::fenced) return fence(s);
+    const auto n = s.near.find(which.id);
+    if (n == s.near.end() || n->second.at != phase::spending || n->second.held.which != which)
+        return;
+    near_timer& t = n->second;
+    if (how == standing::unknown) {
+        set_phase(t, phase::held);
+        arm(t.alarm, options_.retry);
+    } else if (is_current) {
+        t.is_spent = true;
+        deliver(t);
+    } else {
+        forget(s, which.id);
+    }
 }
 
 void engine::deliver(near_timer& t) {
@@ -564,8 +755,8 @@ void engine::deliver(near_timer& t) {
     ++count_.delivered;
     count_.retries += !t.first;
     if (t.first) late_.record(store_.now() - t.held.due);
-    delivery d = t.held;
-    d.body = std::move(t.held.body);
+    held_bytes_ -= t.held.body.size();
+    delivery d{t.held.which, t.held.due, t.held.every, std::exchange(t.held.body, {})};
     contain(handler_, std::move(d));  // which may end it: there may be no `t` any more
 }
 
@@ -589,6 +780,7 @@ void engine::end(own_ending e) {
         set_phase(n->second, phase::ending);
         n->second.alarm.cancel();
     }
+    ++unstored_;
     s.endings.push_back(std::move(e));
     if (!s.flusher.pending()) arm(s.flusher, microseconds::zero());
 }
@@ -599,11 +791,9 @@ void engine::flush(shard& s) {
     std::vector<ending> ends;
     ends.reserve(s.endings.size());
     for (const own_ending& e : s.endings) ends.push_back(e.e);
-    ++own_asked_;
     store_.end(s.number, std::move(ends),
                guarded([this, &s, asked = std::exchange(s.endings, {})](
                            standing how, const std::vector<end_reply>& got) mutable {
-                   --own_asked_;
                    on_ends(s, asked, how, got);
                }));
 }
@@ -616,11 +806,15 @@ void engine::on_ends(shard& s, std::vector<own_ending>& asked, standing how,
         return;
     }
     std::ranges::move(asked, std::back_inserter(s.endings));
+    s.backs_off = true;
     arm(s.flusher, options_.retry);
 }
 
 void engine::on_ended(shard& s, own_ending& e, const end_reply& r) {
-    if (!r.was_current)
+    --unstored_;
+    if (e.e.returned)
+        count_.returned += r.was_current;
+    else if (!r.was_current)
         ++count_.stale;
     else
         ++(e.e.again ? count_.postponed : count_.ended);
@@ -637,10 +831,14 @@ void engine::on_ended(shard& s, own_ending& e, const end_reply& r) {
 void engine::run() {
     heed_clock();
     store_.run();
-    for (auto& s : shards_) {
-        while (claim(*s)) continue;
-        if (s->partial && s->near.size() <= room() / 2) take(*s);
+    deliver_ready();
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+        shard& s = *shards_[(first_shard_ + i) % shards_.size()];
+        if (!s.backs_off) flush(s);
+        while (claim(s)) continue;
+        if (s.partial && s.near.size() <= room() / 2) take(s);
     }
+    first_shard_ = (first_shard_ + 1) % shards_.size();
     settle();
 }
 

@@ -98,6 +98,8 @@ end_reply memory_database::end(const ending& e) {
         return {true, {}};
     }
     if (!e.returned || timer->attempt == timer->ended + 1) timer->ended = timer->attempt;
+    if (e.returned) timer->spent -= timer->is_spent;
+    timer->is_spent = false;
     if (!e.returned) {
         timer->spent = 0;
         timer->due = e.again ? *e.again : next_beat(timer->due, timer->every, today());
@@ -110,8 +112,9 @@ std::optional<bool> memory_database::spend(unsigned number, epoch mine, const to
     shard& s = shards_[number];
     if (s.last != mine) return std::nullopt;
     entry* const timer = current(s, which);
-    if (timer != nullptr) ++timer->spent;
-    return timer != nullptr;
+    if (timer == nullptr) return false;
+    timer->spent += !std::exchange(timer->is_spent, true);
+    return true;
 }
 
 std::optional<stored_timer> memory_database::find(const std::string& id) const {
@@ -153,6 +156,7 @@ revive_result memory_database::revive(const std::string& id, time_point due) {
     e.due = due;
     e.ended = e.attempt;
     e.spent = 0;
+    e.is_spent = false;
     insert(s, e);
     return revive_result::put_back;
 }
@@ -217,6 +221,7 @@ std::optional<claimed> memory_database::claim(unsigned number, epoch mine, const
         return died;
     }
     ++e.attempt;
+    e.is_spent = false;
     move(s, e, std::max(today(), e.visible) + terms.lease);
     e.lease = e.visible - today();
     return claimed{claimed::kind::granted, e};

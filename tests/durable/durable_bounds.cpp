@@ -237,7 +237,7 @@ Test(durable_bounds, it_has_not_stopped_before_the_store_has_answered) {
     CHECK_EQ(t.now_near().shards, 1U);
     bool is_over = false;
     store.is_stuck = true;
-    t.stop([&] { is_over = true; });
+    t.stop([&](const auto&) { is_over = true; });
     t.run();
     CHECK(!is_over);
     store.is_stuck = false;
@@ -271,7 +271,7 @@ Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refus
     REQUIRE_EQ(w.one.got.size(), 1U);
     w.one.timers.done(w.one.got[0].which);
     bool is_over = false;
-    w.one.timers.stop([&] { is_over = true; });
+    w.one.timers.stop([&](const auto&) { is_over = true; });
     CHECK(!is_over);
     CHECK(w.one.timers.put({"b", in(1ms)}, existing::keep) == refusal::stopping);
     w.one.pass(3ms);

@@ -70,7 +70,8 @@ private:
     // `visible` is when it may be claimed: its deadline, or the end of the lease of a claim.
     struct entry : stored_timer {
         time_point visible;
-        duration lease{};  // of the last claim
+        duration lease{};       // of the last claim
+        bool is_spent = false;  // the last attempt was counted in `spent`
         bool is_open() const { return attempt != ended; }
     };
     // A lease counts for no longer than its length from now, whatever the clock showed.

@@ -120,8 +120,8 @@ enum class standing {
 struct ending {
     token which;                        ///< of which delivery
     std::optional<time_point> again{};  ///< none: it is done
-    /// The timer was not handed to its handler. It waits for its deadline again, and its `spent`
-    /// stays. If no earlier attempt is open, none is open afterwards. `again` must be empty.
+    /// The timer was not handed to its handler. It waits for its deadline again, and this attempt
+    /// is not spent. If no earlier attempt is open, none is open afterwards. `again` must be empty.
     bool returned = false;
 };
 
@@ -303,8 +303,8 @@ public:
     virtual void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
                        completion<standing, std::vector<claimed>> then) = 0;
 
-    /// Counts a delivery as spent. Says whether the attempt is the current one and open; if not,
-    /// nothing has changed.
+    /// Counts a delivery as spent, once for each attempt. Says whether the attempt is the current
+    /// one and open; if not, nothing has changed. To ask again is harmless.
     virtual void spend(unsigned shard, epoch mine, token which,
                        completion<standing, bool> then) = 0;
 

@@ -6,12 +6,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tvec/durable/metrics.hpp"
@@ -35,25 +38,46 @@ enum class refusal {
     body_too_large,  ///< larger than largest_body
     bad_due,         ///< before earliest_due or after latest_due
     bad_period,      ///< negative, or longer than until latest_due
-    too_many,        ///< options::most_asked calls are unanswered: try again when some are
+    too_many,        ///< options::most_asked calls, or most_asked_bytes, are unanswered: try later
     stopping         ///< `stop` has been called
 };
 
 /// What it means, in a few words.
 TVEC_API const char* to_text(refusal r) noexcept;
 
-/// How durable timers are kept.
+/// How durable timers are kept. The constructor of `timers` throws std::invalid_argument, which
+/// names the option, if one is out of its range. Every duration is from 1 ms to 1000 days, and
+/// every number at least 1, but for `attempts`.
 struct options {
-    duration horizon{60'000};          ///< how far ahead the wheel is filled,
-    std::size_t window = 200'000;      ///< and with how many timers at most; of each shard a share
-    duration claim_lease{30'000};      ///< how long a delivery may take before it comes again
-    std::uint32_t attempts = 0;        ///< so many in a row without an end: dead; 0: no limit
-    duration shard_lease{10'000};      ///< how long a dead process keeps its shards
-    duration sweep{1'000};             ///< how late a lost hint makes a timer
-    duration retry{1'000};             ///< how long to wait when the store could not
-    std::size_t most_asked = 100'000;  ///< unanswered calls; more are refused
+    duration horizon{60'000};      ///< how far ahead the wheel is filled,
+    std::size_t window = 200'000;  ///< and with how many timers at most; of each shard a share
+    duration claim_lease{30'000};  ///< how long a delivery may take before it comes again
+    /// A timer is dead when its handler had it so often in a row without an end; 0: no limit. A
+    /// handler that ends its process may have it once more: the first time is not counted, since
+    /// nobody can tell which of the deliveries under way ended the process.
+    std::uint32_t attempts = 0;
+    duration shard_lease{10'000};  ///< how long a dead process keeps its shards
+    duration sweep{1'000};         ///< how late a lost hint makes a timer
+    duration retry{1'000};         ///< how long to wait when the store could not
+    /// Deliveries in one turn of the loop at most, and ends at most that the store has not
+    /// answered: a process that is killed has so many of its ended deliveries come again.
+    std::size_t slice = 1'000;
+    duration turn{10};                              ///< how long a turn calls handlers, about
+    std::size_t most_asked = 100'000;               ///< unanswered calls; more are refused,
+    std::size_t most_asked_bytes = 64 * 1'048'576;  ///< and of unanswered puts; more are refused
+    std::size_t most_held_bytes =
+        64 * 1'048'576;  ///< bodies claimed ahead; then no more is claimed
     /// Told what handlers and completions have thrown. Must not throw.
     std::function<void(std::exception_ptr)> on_exception{};
+};
+
+/// What `stop` could not end before its time limit: nothing, mostly.
+struct unfinished {
+    std::size_t calls = 0;   ///< unanswered puts, cancels and questions: their outcome is unknown
+    std::size_t ends = 0;    ///< ends that the store has not answered: these deliveries come again
+    std::size_t shards = 0;  ///< shards not given back: others have them when their leases are over
+    /// Whether there is anything.
+    bool any() const noexcept { return calls + ends + shards != 0; }
 };
 
 namespace detail {
@@ -116,19 +140,20 @@ public:
     /// Has a dead timer wait again, for that deadline.
     refusal revive(const std::string& id, time_point due, completion<revive_result> then = {});
 
-    /// Takes nothing more, delivers nothing more, and gives the shards back. All calls but `done`
-    /// and `again` are refused from now on. `then` is called by `run` when everything is answered:
-    /// what was put, what was ended, and the shards. Deliveries that are not ended come again when
-    /// their leases are over.
-    void stop(std::function<void()> then = {});
+    /// Takes nothing more, delivers nothing more, and gives back the shards and what was claimed
+    /// and not delivered. All calls but `done` and `again` are refused from now on. `then` is
+    /// called once: by `run` when everything is answered, or by the wheel after `at_most`, with
+    /// what is unfinished. Deliveries that are not ended come again when their leases are over.
+    void stop(std::function<void(const unfinished&)> then = {}, duration at_most = duration(5'000));
 
     // --- the loop's side ------------------------------------------------------------------------
 
     /// Readable when the store has answers: call `run`. To be watched for reading.
     int fd() const noexcept { return store_.fd(); }
 
-    /// Once per turn of the loop, after the wheel's `run`: calls completions and handlers of what
-    /// the store has answered, and asks it for what is due.
+    /// Once per turn of the loop, after the wheel's `run`: calls completions of what the store has
+    /// answered, and handlers of what is due, and asks the store for more. Handlers are called for
+    /// options::turn, and the one that is running then: what is left is next, a tick later.
     void run();
 
     /// The store's time.
@@ -153,19 +178,28 @@ private:
         waiting,    // for its deadline
         asked,      // for a claim to be sent
         claiming,   // for the answer
-        held,       // claimed ahead of its deadline
+        held,       // claimed, and not delivered
+        spending,   // being counted as spent before it is delivered
         delivered,  // until it is ended, or its lease is over
         ending      // its end is under way
     };
+    struct near_timer;
+    using queue = std::list<near_timer*>;
     struct near_timer {
         near_timer(shard& s, time_point d) : home(s), due(d) {}
+        ~near_timer();
         void on_alarm();
+        void wait_in(queue& q);
+        void leave_queue();
 
         shard& home;
         const std::string* id = nullptr;  // of the table
         time_point due;                   // when it is to be asked for, or delivered
         phase at = phase::waiting;
-        bool first = false;         // nothing was delivered of it since its end, if any
+        bool first = false;         // no earlier attempt is open
+        bool is_spent = false;      // the attempt was counted
+        queue* queued = nullptr;    // in which it waits for its handler,
+        queue::iterator place{};    // and where
         delivery held{};            // what was claimed,
         time_point leased_until{};  // and until when nobody else can claim it
         timer alarm{call<&near_timer::alarm, &near_timer::on_alarm>};
@@ -177,7 +211,10 @@ private:
     struct shard {
         shard(engine& all, unsigned n) : home(all), number(n) {}
         void on_refill() { home.take(*this); }
-        void on_flush() { home.flush(*this); }
+        void on_flush() {
+            backs_off = false;
+            home.flush(*this);
+        }
         void on_sweep() { home.sweep(*this); }
         bool covers(time_point due, const std::string& id) const;
 
@@ -190,9 +227,11 @@ private:
         bool partial = false;                      // there is more before the horizon, and no room
         bool was_lowered = false;  // since the last take was asked for, the end of the window
         std::size_t claimed = 0;
+        std::size_t claim_size = 0;  // so many ids in the next claim; fewer where bodies are large
         std::unordered_map<std::string, near_timer> near;
-        std::vector<std::string> to_claim;
+        std::deque<std::string> to_claim;
         std::vector<own_ending> endings;
+        bool backs_off = false;  // the store could not take them: they wait for options::retry
         timer refill{call<&shard::refill, &shard::on_refill>};
         timer flusher{call<&shard::flusher, &shard::on_flush>};
         timer sweeper{call<&shard::sweeper, &shard::on_sweep>};
@@ -206,7 +245,7 @@ private:
     shard& of(const std::string& id) { return *shards_[store_.shard_of(id)]; }
     std::size_t room() const noexcept;
     void arm(timer& t, std::chrono::microseconds delay);
-    refusal admit(std::size_t calls, refusal fault = refusal::none);
+    refusal admit(std::size_t calls, refusal fault = refusal::none, std::size_t bytes = 0);
 
     // shards
     void join();
@@ -217,6 +256,7 @@ private:
     void on_owned(shard& s, epoch e);
     void fence(shard& s);
     void lose(shard& s);
+    void return_claim(token which);
     void give_back(shard& s);
 
     // the window
@@ -238,11 +278,21 @@ private:
     void on_alarm(near_timer& t);
     void on_held(near_timer& t);
     void ask_for(near_timer& t);
+    bool may_claim(const shard& s) const;
+    std::vector<std::string> next_to_claim(shard& s);
     bool claim(shard& s);
     void on_claims(shard& s, const std::vector<std::string>& ids, time_point asked, standing how,
                    std::vector<claimed> got);
+    void resize_claims(shard& s, const std::vector<claimed>& got);
     void on_claimed(near_timer& t, claimed& c, time_point asked);
     void on_granted(near_timer& t, stored_timer& granted, time_point asked);
+    bool may_deliver() const { return unstored_ < options_.slice; }
+    bool is_suspect(const near_timer& t) const { return options_.attempts != 0 && !t.first; }
+    bool must_wait(near_timer& t);
+    void deliver_ready();
+    void on_ready(near_timer& t);
+    void spend_next();
+    void on_spent(shard& s, const token& which, standing how, bool is_current);
     void deliver(near_timer& t);
 
     // ends
@@ -253,23 +303,35 @@ private:
     void on_ended(shard& s, own_ending& e, const end_reply& r);
     void on_put(put_result r, const place& p);
     cancel_result on_cancelled(const std::string& id, cancel_result r);
+    unfinished left() const;
     void settle();
+    void give_up() { contain(std::exchange(stopped_, {}), left()); }
+    void do_nothing() {}
 
     timer_wheel& wheel_;
     pace pace_;
     store& store_;
     handler handler_;
     options options_;
+    queue ready_;     // due, for their handlers
+    queue suspects_;  // due, one by one, since an earlier attempt may have ended a process
+    bool is_spending_ = false;    // one of them
+    std::size_t held_bytes_ = 0;  // of the bodies that were claimed and not delivered
     std::vector<std::unique_ptr<shard>> shards_;
     timer beat_{call<&engine::beat_, &engine::join>};
-    std::size_t fair_ = 1;                               // how many shards are our share
-    std::size_t to_try_ = 0, try_next_ = 0;              // of the shards that may be free
-    std::size_t sought_ = 0;                             // of them, asked for just now
-    std::optional<std::chrono::microseconds> offset_{};  // of the store's clock to the wheel's
-    std::size_t asked_ = 0;
-    std::size_t own_asked_ = 0;  // ends, and shards to be given back
+    timer more_{call<&engine::more_, &engine::do_nothing>};  // there is more to deliver
+    timer limit_{call<&engine::limit_, &engine::give_up>};   // of `stop`
+    std::size_t fair_ = 1;                                   // how many shards are our share
+    std::size_t to_try_ = 0, try_next_ = 0;                  // of the shards that may be free
+    std::size_t sought_ = 0;                                 // of them, asked for just now
+    std::optional<std::chrono::microseconds> offset_{};      // of the store's clock to the wheel's
+    std::size_t asked_ = 0, asked_bytes_ = 0;
+    std::size_t releases_ = 0;     // shards being given back
+    std::size_t claiming_ = 0;     // timers in claims that are not answered
+    std::size_t unstored_ = 0;     // ends that the store has not answered
+    std::size_t first_shard_ = 0;  // whose turn it is to claim first
     bool stopping_ = false;
-    std::function<void()> stopped_{};
+    std::function<void(const unfinished&)> stopped_{};
     counters count_;
     lateness_histogram late_;
     std::shared_ptr<const char> alive_ = std::make_shared<const char>('x');
