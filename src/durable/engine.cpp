@@ -559,6 +559,7 @@ void engine::ask_for(near_timer& t) {
     if (t.at == phase::delivered && options_.attempts != 0 && !t.is_spent)
         store_.spend(t.home.number, t.home.mine, t.held.which, {});
     t.leave_queue();
+    t.take_body();
     set_phase(t, phase::asked);
     t.home.to_claim.push_back(*t.id);
 }
@@ -587,13 +588,18 @@ std::vector<std::string> engine::next_to_claim(shard& s) {
     return ids;
 }
 
+claim_terms engine::terms() const {
+    const claim_terms usual{options_.claim_lease, options_.attempts};
+    return {usual.lease, usual.attempts, std::min(usual.bytes, options_.most_held_bytes)};
+}
+
 // Returns whether there is more that can be claimed now.
 bool engine::claim(shard& s) {
     if (s.to_claim.empty() || !may_claim(s)) return false;
     std::vector<std::string> ids = next_to_claim(s);
     if (ids.empty()) return false;
     claiming_ += ids.size();
-    store_.claim(s.number, s.mine, {options_.claim_lease, options_.attempts}, ids,
+    store_.claim(s.number, s.mine, terms(), ids,
                  guarded([this, &s, ids, term = s.term, asked = now()](standing how,
                                                                        std::vector<claimed> got) {
                      claiming_ -= ids.size();
@@ -658,14 +664,20 @@ void engine::on_granted(near_timer& t, stored_timer& granted, time_point asked) 
     t.leased_until = std::max(asked, t.due) + options_.claim_lease;
     t.first = granted.attempt == granted.ended + 1;
     t.is_spent = false;
-    held_bytes_ += granted.body.size() - t.held.body.size();
+    held_bytes_ += granted.body.size();
     t.held = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
     on_held(t);
 }
 
 engine::near_timer::~near_timer() {
     leave_queue();
+    take_body();
+}
+
+// The body that was claimed, which counts as held until then.
+std::string engine::near_timer::take_body() {
     home.home.held_bytes_ -= held.body.size();
+    return std::exchange(held.body, {});
 }
 
 void engine::near_timer::wait_in(queue& q) {
@@ -755,8 +767,7 @@ void engine::deliver(near_timer& t) {
     ++count_.delivered;
     count_.retries += !t.first;
     if (t.first) late_.record(store_.now() - t.held.due);
-    held_bytes_ -= t.held.body.size();
-    delivery d{t.held.which, t.held.due, t.held.every, std::exchange(t.held.body, {})};
+    delivery d{t.held.which, t.held.due, t.held.every, t.take_body()};
     contain(handler_, std::move(d));  // which may end it: there may be no `t` any more
 }
 

@@ -5,6 +5,8 @@
 //   - nothing is delivered before its deadline, or for one that it never had;
 //   - nothing after a confirmed cancel, and no (id, attempt) twice;
 //   - nothing with an attempt that is over because another was given out meanwhile;
+//   - nothing is dead unless its own handler had it as often as `attempts` says, though handlers
+//     end their processes with others claimed beside them;
 //   - what was answered `stored` is delivered in its last form, or cancelled, or still there: in
 //     the end, when nothing breaks any more, stored = delivered + cancelled + dead.
 // First every order of the first TVEC_DEPTH steps of small programs; then TVEC_STEPS random ones of
@@ -89,8 +91,10 @@ struct account {
     std::set<std::pair<int, std::uint32_t>> attempts;  // that were delivered, of each life
     std::map<int, int> life_of;  // of the forms: a new one begins when the id is put anew
     int lives = 0;
-    std::uint32_t is_over = 0;  // the last attempt that was ended, replaced or revived
-    bool is_there = false;
+    std::uint32_t is_over = 0;          // the last attempt that was ended, replaced or revived
+    bool is_there = false;              // living or dead
+    std::uint32_t handed = 0;           // to its handler since it last ended,
+    std::uint32_t last_ended = 0;       // which was this attempt
     std::set<int> stored, delivered;    // its forms: answered so, delivered
     int last_form = 0;                  // that was seen in the database; 0: none
     std::multiset<const void*> asking;  // the processes whose puts are under way
@@ -113,6 +117,9 @@ struct shape {
     std::uint32_t attempts = 0;
     int faults = 1;
     bool sets_clock = false;
+    std::size_t slice = 1'000;
+    std::size_t held_bytes = 1'000'000;
+    unsigned poisons = 0;  // so many of the ids end the process of their handler
 };
 
 class world {
@@ -150,6 +157,7 @@ private:
         }
         wheel wheels;
         stepped_store store;
+        bool is_over = false;     // it was ended by one of its handlers
         std::vector<token> kept;  // deliveries that end later, or never
         tvec::durable::timers<wheel> timers;
     };
@@ -166,6 +174,8 @@ private:
         o.sweep = milliseconds(is_safe ? 100'000 : 7);
         o.retry = milliseconds(5);
         o.attempts = shape_.attempts;
+        o.slice = shape_.slice;
+        o.most_held_bytes = shape_.held_bytes;
         return o;
     }
 
@@ -196,19 +206,41 @@ private:
         for (int i = 0; i < 4; ++i)
             for (auto& p : processes_) {
                 p->turn();
-                while (serve(*p) || p->store.answer()) continue;
-                p->turn();
+                while (serve(*p) || (!p->is_over && p->store.answer())) continue;
+                if (!p->is_over) p->turn();
             }
+        bury_processes();
+    }
+
+    // Those that a handler has ended; others are started for them.
+    void bury_processes() {
+        for (auto& p : processes_)
+            if (p->is_over) end(*p);
+    }
+    void end(process& p) {
+        for (auto& [id, a] : books_) a.asking.erase(&p);
+        const auto at = std::ranges::find(processes_, &p, &std::unique_ptr<process>::get);
+        *at = std::make_unique<process>(*this, "p" + std::to_string(++started_));
     }
 
     // Has the database do one thing, and sees which forms it holds.
     bool serve(process& p) {
-        if (!p.store.serve()) return false;
-        for (auto& [id, a] : books_) look_at(a, all_.find(id));
+        if (p.is_over || !p.store.serve()) return false;
+        const auto dead =
+            shape_.attempts != 0 ? all_.list(which::dead, {}, 1'000) : std::vector<stored_timer>{};
+        for (auto& [id, a] : books_) {
+            const auto d = std::ranges::find(dead, id, &stored_timer::id);
+            if (d != dead.end())
+                expect(a.handed >= shape_.attempts, id, " is dead, and its handler had it ",
+                       a.handed, " times");
+            look_at(a, d != dead.end() ? *d : all_.find(id));
+        }
         return true;
     }
 
     static void look_at(account& a, const std::optional<stored_timer>& there) {
+        if (there && there->ended != a.last_ended) a.handed = 0;
+        a.last_ended = there ? there->ended : 0;
         if (there) {
             a.lives += !a.is_there;
             a.is_over = std::max(a.is_over, there->ended);
@@ -229,6 +261,7 @@ private:
         if (has_more_to_ask()) can.push_back([this] { ask(); });
         if (faults_ > 0) can.push_back([this] { break_something(); });
         can[choose_.below(can.size())]();
+        bury_processes();
         if (broken_) std::rethrow_exception(broken_);
     }
 
@@ -256,9 +289,7 @@ private:
             p.store.fail(1 + choose_.below(3));
             break;
         case 3:
-            for (auto& [id, a] : books_) a.asking.erase(&p);
-            std::erase_if(processes_, [&](auto& q) { return q.get() == &p; });
-            start();
+            end(p);
             break;
         default:
             skew_ += milliseconds(choose_.below(60)) - milliseconds(30);
@@ -301,11 +332,11 @@ private:
     }
 
     // An id that was put before is not put anew once it may be gone: its attempts would begin
-    // again.
+    // again. That of a dead one may be: they go on.
     void put(process& p, std::string id, existing how) {
         if (id.empty()) id = "n" + std::to_string(asked_);
         account& a = books_[id];
-        if (a.may_be_gone || !a.delivered.empty()) return;
+        if (a.may_be_gone || (!a.delivered.empty() && !is_dead(id))) return;
         const record r{id, in(some(50)), std::to_string(++forms_)};
         a.dues.insert(r.due);
         const int form = forms_;
@@ -342,9 +373,15 @@ private:
         static_cast<void>(p.timers.again(t, *again));
     }
 
+    bool is_poison(const std::string& id) const {
+        return id.size() == 1 && id.front() - 'a' < static_cast<int>(shape_.poisons);
+    }
+
     void on_delivery(process& p, delivery d) {
+        if (p.is_over) return;
         account& a = books_[d.which.id];
         ++delivered_;
+        ++a.handed;
         expect(d.due <= now(), d.which.id, " came early");
         expect(a.dues.contains(d.due), d.which.id, " came for a deadline that it never had");
         const int form = std::stoi(d.body);
@@ -358,6 +395,8 @@ private:
         expect(is_last || d.which.attempt <= a.is_over || shape_.sets_clock, d.which.id,
                " came as ", d.which.attempt, " when another attempt had been given out");
         a.delivered.insert(form);
+        p.is_over = is_poison(d.which.id);
+        if (p.is_over) return;
         const std::uint64_t what = healing_ ? 0 : choose_.below(3);
         if (what == 0) return p.timers.done(d.which);
         p.kept.push_back(d.which);
@@ -370,7 +409,7 @@ private:
         healing_ = true;
         faults_ = 0;
         for (auto& p : processes_) p->store.fail(0);
-        for (int i = 0; i < 400 && (i < 5 || all_.count().waiting != 0); ++i) pass(milliseconds(3));
+        for (int i = 0; i < 4'000 && (i < 5 || all_.count().waiting != 0); ++i) pass(milliseconds(3));
         if (broken_) std::rethrow_exception(broken_);
         expect(all_.count().waiting == 0, all_.count().waiting, " timers never came");
         for (const auto& [id, a] : books_) {
@@ -423,17 +462,20 @@ totals_of_runs every_order(std::size_t depth) {
 totals_of_runs random_orders(std::mt19937_64& random, std::uint64_t steps) {
     totals_of_runs t;
     for (std::uint64_t done = 0; done < steps; done += 300) {
-        const shape s{static_cast<unsigned>(1 + random() % 3),
-                      static_cast<unsigned>(1 + random() % 4),
-                      static_cast<unsigned>(1 + random() % 8),
-                      false,
-                      false,
-                      {},
-                      random() % 2 ? 100U : 8U + random() % 8,
-                      milliseconds(random() % 2 * (random() % 6)),
-                      static_cast<std::uint32_t>(random() % 2 * 3),
-                      static_cast<int>(random() % 2 * (random() % 20)),
-                      random() % 4 == 0};
+        shape s{static_cast<unsigned>(1 + random() % 3),
+                static_cast<unsigned>(1 + random() % 4),
+                static_cast<unsigned>(1 + random() % 8),
+                false,
+                false,
+                {},
+                random() % 2 ? 100U : 8U + random() % 8,
+                milliseconds(random() % 2 * (random() % 6)),
+                static_cast<std::uint32_t>(random() % 2 * (1 + random() % 3)),
+                static_cast<int>(random() % 2 * (random() % 20)),
+                random() % 4 == 0,
+                random() % 2 ? 1'000U : 1 + random() % 4,
+                random() % 2 ? 1'000'000U : 1 + random() % 8};
+        s.poisons = s.attempts != 0 ? random() % 3 : 0;
         random_choice choices(random, 300);
         world(choices, s).run(t);
     }

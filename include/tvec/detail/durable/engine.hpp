@@ -191,6 +191,7 @@ private:
         void on_alarm();
         void wait_in(queue& q);
         void leave_queue();
+        std::string take_body();
 
         shard& home;
         const std::string* id = nullptr;  // of the table
@@ -280,6 +281,7 @@ private:
     void ask_for(near_timer& t);
     bool may_claim(const shard& s) const;
     std::vector<std::string> next_to_claim(shard& s);
+    claim_terms terms() const;
     bool claim(shard& s);
     void on_claims(shard& s, const std::vector<std::string>& ids, time_point asked, standing how,
                    std::vector<claimed> got);
