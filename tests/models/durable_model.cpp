@@ -341,8 +341,10 @@ private:
         a.dues.insert(r.due);
         const int form = forms_;
         a.asking.insert(&p);
-        const auto refused = p.timers.put(r, how, [this, id, form, &p](put_result result) {
+        const bool is_kept = healing_ && how == existing::keep && is_dead(id);
+        const auto refused = p.timers.put(r, how, [this, id, form, is_kept, &p](put_result result) {
             books_[id].asking.erase(books_[id].asking.find(&p));
+            expect(!is_kept || result == put_result::dead, id, " was put beside a dead timer");
             if (result != put_result::stored) return;
             ++stored_;
             books_[id].stored.insert(form);
@@ -409,9 +411,10 @@ private:
         healing_ = true;
         faults_ = 0;
         for (auto& p : processes_) p->store.fail(0);
-        for (int i = 0; i < 4'000 && (i < 5 || all_.count().waiting != 0); ++i) pass(milliseconds(3));
-        if (broken_) std::rethrow_exception(broken_);
-        expect(all_.count().waiting == 0, all_.count().waiting, " timers never came");
+        come_to_rest();
+        for (const auto& [id, a] : books_)
+            if (is_dead(id)) operate_on_the_dead(id);
+        come_to_rest();
         for (const auto& [id, a] : books_) {
             expect(a.stored.empty() || a.last_form != 0, id, " was stored, and was never seen");
             if (a.last_form == 0 || a.may_be_gone || is_dead(id)) continue;
@@ -419,6 +422,27 @@ private:
         }
         for (auto& p : processes_)
             expect(check(p->wheels.wheel()).empty(), check(p->wheels.wheel()));
+    }
+
+    void come_to_rest() {
+        for (int i = 0; i < 4'000 && (i < 5 || all_.count().waiting != 0); ++i)
+            pass(milliseconds(3));
+        if (broken_) std::rethrow_exception(broken_);
+        expect(all_.count().waiting == 0, all_.count().waiting, " timers never came");
+    }
+
+    void operate_on_the_dead(const std::string& id) {
+        process& p = *processes_.front();
+        switch (choose_.below(4)) {
+        case 0:
+            return put(p, id, existing::keep);
+        case 1:
+            return put(p, id, existing::replace);
+        case 2:
+            return revive(p, id);
+        default:
+            return cancel(p, id);
+        }
     }
 
     bool is_dead(const std::string& id) const {
