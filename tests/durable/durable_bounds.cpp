@@ -70,6 +70,51 @@ Test(durable_bounds, more_calls_than_are_allowed_are_refused_until_some_are_answ
     CHECK(w.one.timers.put({"c", in(1h)}, existing::keep) == refusal::none);
 }
 
+Test(durable_bounds, an_option_out_of_its_range_is_refused_and_named) {
+    memory_database all(1, support::durable_now);
+    durable_process::wheel wheels;
+    memory_store store(all, "one");
+    const auto refused = [&](const std::string& name, auto set) {
+        options o;
+        set(o);
+        try {
+            timers<durable_process::wheel> t(
+                wheels, store, [](delivery) {}, o);
+            CHECK(!"it was accepted");
+        } catch (const std::invalid_argument& e) {
+            CHECK(std::string(e.what()).find("options::" + name + " is ") != std::string::npos);
+        }
+    };
+    refused("claim_lease", [](options& o) { o.claim_lease = duration::max(); });
+    refused("claim_lease", [](options& o) { o.claim_lease = 0ms; });
+    refused("horizon", [](options& o) { o.horizon = duration::max(); });
+    refused("shard_lease", [](options& o) { o.shard_lease = -1ms; });
+    refused("sweep", [](options& o) { o.sweep = 0ms; });
+    refused("retry", [](options& o) { o.retry = duration::min(); });
+    refused("turn", [](options& o) { o.turn = 0ms; });
+    refused("window", [](options& o) { o.window = 0; });
+    refused("slice", [](options& o) { o.slice = 0; });
+    refused("most_asked", [](options& o) { o.most_asked = 0; });
+    refused("most_asked_bytes", [](options& o) { o.most_asked_bytes = 0; });
+    refused("most_held_bytes", [](options& o) { o.most_held_bytes = 0; });
+    timers<durable_process::wheel> t(wheels, store, [](delivery) {});  // the store is free
+}
+
+Test(durable_bounds, a_second_timers_object_on_one_store_is_refused) {
+    on_a_clock_to_set w;
+    durable_process::wheel wheels;
+    bool is_refused = false;
+    try {
+        timers<durable_process::wheel> second(wheels, w.one.store, [](delivery) {});
+    } catch (const std::logic_error&) {
+        is_refused = true;
+    }
+    CHECK(is_refused);
+    w.one.put({"a", in(10ms)});
+    w.one.pass(11ms);
+    CHECK_EQ(w.one.got.size(), 1U);
+}
+
 Test(durable_bounds, the_window_holds_no_more_than_it_may_and_nothing_is_late) {
     on_a_clock_to_set w(small_window());
     for (int i = 200; i > 0; --i) w.one.put({std::to_string(i), in(std::chrono::milliseconds(i))});

@@ -1,0 +1,224 @@
+// A timer is dead only if its own handler had it as often as `attempts` says, whatever the handlers
+// beside it do, and one id names one timer, living or dead.
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "support/check.hpp"
+#include "support/durable.hpp"
+
+using namespace std::chrono_literals;
+using support::durable_process, support::in;
+using namespace tvec::durable;
+
+TestSuite(durable_attempts, .timeout = 60);
+
+namespace {
+
+options with_attempts(std::uint32_t n) {
+    options o;
+    o.attempts = n;
+    o.claim_lease = 100ms;
+    o.shard_lease = 50ms;
+    return o;
+}
+
+// Processes one after the other on one database. Some ids end the process of their handler.
+struct crashing {
+    using wheel = durable_process::wheel;
+
+    struct process {
+        process(crashing& w, options o)
+            : store(w.all, std::to_string(++w.started)),
+              timers(
+                  wheels, store, [this, &w](const delivery& d) { w.on(*this, d); }, o) {}
+
+        wheel wheels;
+        memory_store store;
+        bool is_over = false;
+        tvec::durable::timers<wheel> timers;
+    };
+
+    explicit crashing(options settings) : o(settings) { start(); }
+
+    void start() { one = std::make_unique<process>(*this, o); }
+    void on(process& p, const delivery& d) {
+        if (p.is_over) return;  // nothing runs in a process that has ended
+        ++handed[d.which.id];
+        p.is_over = d.which.id.starts_with("poison");
+        if (!p.is_over) p.timers.done(d.which);
+    }
+    void turn() {
+        one->wheels.run();
+        one->timers.run();
+    }
+    void pass(std::chrono::milliseconds d) {
+        support::pass(d, [this] {
+            for (int i = 0; i < 8 && !one->is_over; ++i) turn();
+            if (!one->is_over) return;
+            ++crashes;
+            start();
+        });
+    }
+    void put(const std::string& id) {
+        CHECK(one->timers.put({id, in(10ms)}, existing::keep) == refusal::none);
+    }
+    std::optional<stored_timer> dead(const std::string& id) const {
+        for (const stored_timer& t : all.list(which::dead, {}, 100))
+            if (t.id == id) return t;
+        return std::nullopt;
+    }
+
+    options o;
+    memory_database all{1, support::durable_now};
+    std::unique_ptr<process> one;
+    int started = 0, crashes = 0;
+    std::map<std::string, std::uint32_t> handed;
+};
+
+}  // namespace
+
+Test(durable_attempts, a_handler_that_ends_its_process_buries_nobody_else) {
+    crashing w(with_attempts(3));
+    w.put("poison");
+    for (int i = 0; i < 300; ++i) w.put("innocent " + std::to_string(i));
+    w.pass(10s);
+    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(w.all.count().dead, 1U);
+    CHECK(w.dead("poison").has_value());
+    CHECK_EQ(w.handed.at("poison"), 4U);  // the first time is not counted
+    CHECK_EQ(w.handed.size(), 301U);
+    CHECK_EQ(w.crashes, 4);
+}
+
+Test(durable_attempts,
+     many_handlers_that_end_their_processes_cost_a_hundred_restarts_and_no_others) {
+    crashing w(with_attempts(3));
+    for (int i = 0; i < 25; ++i) w.put("poison " + std::to_string(i));
+    for (int i = 0; i < 100; ++i) w.put("innocent " + std::to_string(i));
+    w.pass(100s);
+    CHECK_GE(w.crashes, 75);
+    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(w.all.count().dead, 25U);
+    for (const auto& [id, times] : w.handed) {
+        const bool is_poison = id.starts_with("poison");
+        CHECK_EQ(w.dead(id).has_value(), is_poison);
+        if (is_poison) CHECK_GE(times, 3U);
+    }
+}
+
+Test(durable_attempts, what_is_never_ended_is_handed_over_exactly_so_often) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all, "one", with_attempts(3));
+    one.settle();
+    one.ends = false;
+    one.put({"a", in(10ms)});
+    one.pass(2s);
+    CHECK_EQ(one.got.size(), 3U);
+    CHECK_EQ(all.count().dead, 1U);
+}
+
+Test(durable_attempts, an_end_and_a_postponement_forget_what_was_spent) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all, "one", with_attempts(2));
+    one.settle();
+    one.ends = false;
+    one.put({"a", in(10ms)});
+    for (int i = 0; i < 5; ++i) {
+        one.pass(150ms);  // once forgotten, and then postponed
+        REQUIRE_EQ(one.got.size(), 2U * static_cast<unsigned>(i + 1));
+        CHECK(one.timers.again(one.got.back().which, in(10ms)) == refusal::none);
+    }
+    CHECK_EQ(all.count().dead, 0U);
+}
+
+Test(durable_attempts, what_was_claimed_and_not_delivered_goes_back_uncounted_when_it_stops) {
+    memory_database all(1, support::durable_now);
+    auto one = std::make_unique<durable_process>(all, "one", with_attempts(1), 50ms);
+    one->settle();
+    one->put({"a", in(60ms)});
+    one->pass(20ms);
+    CHECK_EQ(one->timers.now_near().being_delivered, 1U);  // claimed ahead
+    one->timers.stop();
+    one->settle();
+    CHECK_EQ(one->timers.count().returned, 1U);
+    CHECK_EQ(all.find("a")->attempt, 1U);
+    CHECK_EQ(all.find("a")->ended, 1U);
+    durable_process two(all, "two", with_attempts(1), 50ms);
+    two.settle();
+    two.pass(40ms);  // without waiting for the end of a lease
+    REQUIRE_EQ(two.got.size(), 1U);
+    CHECK_EQ(two.got[0].which.attempt, 2U);
+}
+
+Test(durable_attempts, a_broken_link_gives_back_what_was_claimed_and_takes_back_what_was_spent) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all, "one", with_attempts(1));
+    one.settle();
+    one.ends = false;
+    one.put({"a", in(10ms)});
+    all.claim(0, 1, {100ms, 0}, 1h, "a");  // an attempt that somebody has left open
+    CHECK(all.spend(0, 1, {"a", 1}) == true);
+    CHECK(all.spend(0, 1, {"a", 1}) == true);  // once for each attempt
+    CHECK_EQ(all.find("a")->spent, 1U);
+    CHECK(all.end({{"a", 1}, {}, true}).was_current);
+    CHECK_EQ(all.find("a")->spent, 0U);
+    CHECK_EQ(all.count().dead, 0U);
+    one.store.cut();
+    one.pass(200ms);
+    CHECK_EQ(one.got.size(), 1U);
+}
+
+// --- one id, one timer --------------------------------------------------------------------------
+
+namespace {
+
+// A timer that is dead after its first attempt.
+struct one_dead {
+    one_dead() {
+        one.settle();
+        one.ends = false;
+        one.put({"a", in(10ms), "first"});
+        one.pass(300ms);
+        REQUIRE_EQ(all.count().dead, 1U);
+        one.got.clear();
+    }
+
+    memory_database all{1, support::durable_now};
+    durable_process one{all, "one", with_attempts(1)};
+};
+
+}  // namespace
+
+Test(durable_attempts, a_put_beside_a_dead_timer_says_so_and_changes_nothing) {
+    one_dead w;
+    CHECK(w.one.put({"a", in(10ms), "second"}) == put_result::dead);
+    w.one.pass(300ms);
+    CHECK(w.one.got.empty());
+    CHECK_EQ(w.all.count().dead, 1U);
+    CHECK_EQ(w.all.list(which::dead, {}, 1).at(0).body, "first");
+    CHECK_EQ(w.one.timers.count().dead_already, 1U);
+}
+
+Test(durable_attempts, a_dead_timer_that_is_replaced_lives_and_no_token_comes_twice) {
+    one_dead w;
+    CHECK(w.one.put({"a", in(10ms), "second"}, existing::replace) == put_result::stored);
+    CHECK_EQ(w.all.count().dead, 0U);
+    w.one.pass(50ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    CHECK_GE(w.one.got[0].which.attempt, 2U);
+    CHECK_EQ(w.one.got[0].body, "second");
+    w.one.pass(300ms);
+    CHECK_EQ(w.all.list(which::dead, {}, 1).at(0).body, "second");
+}
+
+Test(durable_attempts, what_was_cancelled_when_it_was_dead_does_not_come_back) {
+    one_dead w;
+    CHECK(w.one.cancel("a") == cancel_result::had_begun);
+    auto back = revive_result::unknown;
+    CHECK(w.one.timers.revive("a", in(1ms), [&](auto r) { back = r; }) == refusal::none);
+    w.one.pass(300ms);
+    CHECK(back == revive_result::unknown_id);
+    CHECK(w.one.got.empty());
+}

@@ -1,0 +1,191 @@
+// A turn of the loop is short in every backlog, ends reach the store between slices, and memory is
+// bounded in bytes.
+#include <chrono>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/durable.hpp"
+
+using namespace std::chrono_literals;
+using support::durable_process, support::in;
+using namespace tvec::durable;
+
+TestSuite(durable_turns, .timeout = 60);
+
+namespace {
+
+// Answers in turns, as many of them as it is told to.
+struct counted_store : memory_store {
+    using memory_store::memory_store;
+    std::size_t run() override {
+        std::size_t called = 0;
+        while (serve()) continue;
+        while (called < most && answer()) ++called;
+        return called;
+    }
+    std::size_t most = 1'000'000;
+};
+
+// A backlog of overdue timers, and handlers that take their time.
+struct backlog {
+    using wheel = durable_process::wheel;
+
+    explicit backlog(int timers_there, options settings) : o(settings) {
+        for (int i = 0; i < timers_there; ++i)
+            all.put({std::to_string(i), in(-1s), body}, existing::keep, "");
+    }
+    void on(const delivery& d) {
+        came.insert(d.which.id);
+        ++in_this_turn;
+        tvec::manual_clock::advance(takes);
+        if (ends) timers.done(d.which);
+    }
+    std::size_t turn() {
+        in_this_turn = 0;
+        tvec::manual_clock::advance(1ms);
+        wheels.run();
+        timers.run();
+        return in_this_turn;
+    }
+    std::size_t longest_of(int turns) {
+        std::size_t most = 0;
+        for (; turns > 0; --turns) most = std::max(most, turn());
+        return most;
+    }
+
+    options o;
+    std::string body{};
+    std::chrono::milliseconds takes{};
+    bool ends = true;
+    std::set<std::string> came{};
+    std::size_t in_this_turn = 0;
+    memory_database all{1, support::durable_now};
+    wheel wheels{};
+    counted_store store{all, "one"};
+    tvec::durable::timers<wheel> timers{wheels, store, [this](const delivery& d) { on(d); }, o};
+};
+
+options of_slices(std::size_t n) {
+    options o;
+    o.slice = n;
+    return o;
+}
+
+}  // namespace
+
+Test(durable_turns, a_turn_calls_handlers_for_its_time_and_the_one_that_runs_then) {
+    backlog w(2'000, {});
+    w.takes = 3ms;
+    CHECK_EQ(w.longest_of(700), 4U);  // until 10 ms are over
+    CHECK_EQ(w.came.size(), 2'000U);
+}
+
+Test(durable_turns, a_turn_delivers_a_slice_at_most_and_nothing_is_left_over) {
+    backlog w(1'000, of_slices(20));
+    w.ends = false;
+    CHECK_EQ(w.longest_of(1'000), 20U);
+    CHECK_EQ(w.came.size(), 1'000U);
+}
+
+Test(durable_turns, no_more_than_a_slice_is_delivered_while_ends_are_not_stored) {
+    backlog w(1'000, of_slices(20));
+    for (int i = 0; i < 10 && w.came.empty(); ++i) w.turn();
+    w.store.most = 0;  // nothing is answered any more
+    w.longest_of(50);
+    const std::size_t ended = w.timers.count().ended;
+    CHECK_LE(w.came.size(), ended + 20U);
+    w.store.most = 1'000;
+    w.longest_of(1'000);
+    CHECK_EQ(w.timers.count().ended, 1'000U);
+}
+
+Test(durable_turns, after_a_kill_at_most_a_slice_comes_again) {
+    std::set<std::string> came_before;
+    backlog w(1'000, of_slices(20));
+    for (int i = 0; i < 200 && w.came.size() < 300; ++i) {
+        w.store.most = static_cast<std::size_t>(i % 3);
+        w.turn();
+    }
+    came_before = w.came;
+    CHECK_GE(came_before.size(), 300U);
+    std::size_t again = 0;
+    for (const stored_timer& t : w.all.list(which::waiting, {}, 2'000))
+        again += came_before.contains(t.id);
+    CHECK_LE(again, 20U);
+    // Few attempts are open beside those, so few are delivered one by one afterwards.
+    std::size_t open = 0;
+    for (const stored_timer& t : w.all.list(which::waiting, {}, 2'000))
+        open += t.attempt != t.ended;
+    CHECK_LE(open, 40U);
+}
+
+Test(durable_turns, bodies_that_are_claimed_and_not_delivered_are_bounded_in_bytes) {
+    options o;
+    o.most_held_bytes = 10'000;
+    memory_database all(1, support::durable_now);
+    for (int i = 0; i < 200; ++i)
+        all.put({std::to_string(i), in(100ms), std::string(1'000, 'x')}, existing::keep, "");
+    durable_process one(all, "one", o, 90ms);  // claimed long before they are due
+    one.settle();
+    one.pass(50ms);
+    CHECK_GE(one.timers.now_near().being_delivered, 10U);
+    CHECK_LE(one.timers.now_near().being_delivered, 20U);
+    one.pass(300ms);
+    CHECK_EQ(one.got.size(), 200U);
+}
+
+Test(durable_turns, pending_puts_are_bounded_in_bytes_and_one_is_always_taken) {
+    options o;
+    o.most_asked_bytes = 1'000;
+    memory_database all(1, support::durable_now);
+    durable_process one(all, "one", o);
+    one.settle();
+    const std::string body(600, 'x');
+    CHECK(one.timers.put({"a", in(1h), body}, existing::keep) == refusal::none);
+    CHECK(one.timers.put({"b", in(1h), body}, existing::keep) == refusal::too_many);
+    CHECK(one.timers.cancel("c") == refusal::none);
+    one.settle();
+    CHECK(one.timers.put({"b", in(1h), std::string(5'000, 'x')}, existing::keep) == refusal::none);
+    one.settle();
+    CHECK_EQ(all.count().waiting, 2U);
+}
+
+Test(durable_turns, stop_ends_at_its_time_limit_and_says_what_is_unfinished) {
+    backlog w(10, {});
+    w.ends = false;
+    w.longest_of(10);
+    CHECK_EQ(w.came.size(), 10U);
+    w.store.most = 0;  // the store is away
+    w.timers.done({"1", 1});
+    CHECK(w.timers.put({"new", in(1h)}, existing::keep) == refusal::none);
+    int told = 0;
+    unfinished left;
+    w.timers.stop(
+        [&](const unfinished& u) {
+            ++told;
+            left = u;
+        },
+        100ms);
+    w.longest_of(99);
+    CHECK_EQ(told, 0);
+    w.longest_of(3);
+    CHECK_EQ(told, 1);
+    CHECK(left.any());
+    CHECK_EQ(left.calls, 1U);
+    CHECK_EQ(left.ends, 1U);
+    CHECK_EQ(left.shards, 1U);
+    w.store.most = 1'000;
+    w.longest_of(10);
+    CHECK_EQ(told, 1);
+}
+
+Test(durable_turns, stop_says_that_nothing_is_unfinished_when_all_is_answered) {
+    backlog w(10, {});
+    w.longest_of(10);
+    bool is_clean = false;
+    w.timers.stop([&](const unfinished& u) { is_clean = !u.any(); });
+    w.longest_of(3);
+    CHECK(is_clean);
+}
