@@ -564,18 +564,19 @@ void engine::ask_for(near_timer& t) {
     t.home.to_claim.push_back(*t.id);
 }
 
-// What is claimed and waits for its handler is no more than a turn's share, so that a process that
-// ends leaves few open attempts behind.
-bool engine::may_claim(const shard& s) const {
-    return s.claimed < room() / 2 && claiming_ + ready_.size() < options_.slice &&
-           held_bytes_ < options_.most_held_bytes;
+// How many of the shard can be claimed now. What is due and waits for its handler is no more than a
+// turn's share, so a process that ends leaves few open attempts behind. Each claim under way counts
+// with the bodies that it may bring.
+std::size_t engine::claimable(const shard& s) const {
+    const std::size_t taken = std::min(options_.slice, claiming_ + ready_.size());
+    const std::size_t half = room() / 2 - std::min(room() / 2, s.claimed);
+    const std::size_t bytes = held_bytes_ + claims_ * terms().bytes;
+    if (bytes != 0 && bytes + terms().bytes > options_.most_held_bytes) return 0;
+    return std::min({half, s.claim_size, options_.slice - taken});
 }
 
 // Takes ids from the shard's list, but for those that have gone since.
-std::vector<std::string> engine::next_to_claim(shard& s) {
-    if (s.claim_size == 0) s.claim_size = together;
-    const std::size_t most = std::min(
-        {room() / 2 - s.claimed, s.claim_size, options_.slice - claiming_ - ready_.size()});
+std::vector<std::string> engine::next_to_claim(shard& s, std::size_t most) {
     std::vector<std::string> ids;
     while (ids.size() < most && !s.to_claim.empty()) {
         const auto t = s.near.find(s.to_claim.front());
@@ -590,19 +591,21 @@ std::vector<std::string> engine::next_to_claim(shard& s) {
 
 claim_terms engine::terms() const {
     const claim_terms usual{options_.claim_lease, options_.attempts};
-    return {usual.lease, usual.attempts, std::min(usual.bytes, options_.most_held_bytes)};
+    const std::size_t part = std::max<std::size_t>(options_.most_held_bytes / 16, 1);
+    return {usual.lease, usual.attempts, std::min(usual.bytes, part)};
 }
 
 // Returns whether there is more that can be claimed now.
 bool engine::claim(shard& s) {
-    if (s.to_claim.empty() || !may_claim(s)) return false;
-    std::vector<std::string> ids = next_to_claim(s);
+    const std::vector<std::string> ids = next_to_claim(s, claimable(s));
     if (ids.empty()) return false;
     claiming_ += ids.size();
+    ++claims_;
     store_.claim(s.number, s.mine, terms(), ids,
                  guarded([this, &s, ids, term = s.term, asked = now()](standing how,
                                                                        std::vector<claimed> got) {
                      claiming_ -= ids.size();
+                     --claims_;
                      if (term == s.term) return on_claims(s, ids, asked, how, std::move(got));
                      for (std::size_t i = 0; how == standing::done && i < ids.size(); ++i)
                          if (got[i].what == claimed::kind::granted)

@@ -228,7 +228,7 @@ private:
         bool partial = false;                      // there is more before the horizon, and no room
         bool was_lowered = false;  // since the last take was asked for, the end of the window
         std::size_t claimed = 0;
-        std::size_t claim_size = 0;  // so many ids in the next claim; fewer where bodies are large
+        std::size_t claim_size = 500;  // so many ids in the next claim: few if bodies are large
         std::unordered_map<std::string, near_timer> near;
         std::deque<std::string> to_claim;
         std::vector<own_ending> endings;
@@ -279,8 +279,8 @@ private:
     void on_alarm(near_timer& t);
     void on_held(near_timer& t);
     void ask_for(near_timer& t);
-    bool may_claim(const shard& s) const;
-    std::vector<std::string> next_to_claim(shard& s);
+    std::size_t claimable(const shard& s) const;
+    std::vector<std::string> next_to_claim(shard& s, std::size_t most);
     claim_terms terms() const;
     bool claim(shard& s);
     void on_claims(shard& s, const std::vector<std::string>& ids, time_point asked, standing how,
@@ -329,7 +329,8 @@ private:
     std::optional<std::chrono::microseconds> offset_{};      // of the store's clock to the wheel's
     std::size_t asked_ = 0, asked_bytes_ = 0;
     std::size_t releases_ = 0;     // shards being given back
-    std::size_t claiming_ = 0;     // timers in claims that are not answered
+    std::size_t claims_ = 0;       // that are not answered,
+    std::size_t claiming_ = 0;     // and the timers in them
     std::size_t unstored_ = 0;     // ends that the store has not answered
     std::size_t first_shard_ = 0;  // whose turn it is to claim first
     bool stopping_ = false;
