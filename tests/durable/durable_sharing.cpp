@@ -223,3 +223,51 @@ Test(durable_sharing,
     CHECK(how == standing::unknown);
     CHECK(!found.has_value());
 }
+
+namespace {
+
+// A clock that was an hour ahead when a process owned the shard, claimed a timer and ended.
+struct clock_that_was_ahead {
+    clock_that_was_ahead() {
+        options o;
+        o.claim_lease = 100ms;
+        durable_process one(all, "one", o);
+        one.settle();
+        one.ends = false;
+        one.put({"claimed", in(1h + 10ms)});
+        one.pass(20ms);
+        CHECK_EQ(one.got.size(), 1U);
+        ahead = {};
+    }
+
+    std::chrono::milliseconds ahead = 1h;
+    memory_database all{1, [this] { return support::durable_now() + ahead; }};
+};
+
+}  // namespace
+
+Test(durable_sharing, a_lease_that_lies_far_ahead_keeps_no_shard_from_its_next_owner) {
+    clock_that_was_ahead w;
+    CHECK_EQ(w.all.join("two", 10s), 1U);
+    CHECK(w.all.own("two", 0, 10s) != 0);
+}
+
+Test(durable_sharing, a_claim_that_lies_far_ahead_counts_for_its_length_from_now) {
+    clock_that_was_ahead w;
+    const epoch mine = w.all.own("two", 0, 10s);
+    const auto soon = w.all.take(0, mine, {}, in(100ms), 10);
+    REQUIRE(soon.has_value());
+    CHECK_EQ(soon->size(), 1U);
+}
+
+Test(durable_sharing, the_owner_of_a_claim_has_it_again_after_its_lease_if_the_clock_was_set_back) {
+    std::chrono::milliseconds ahead = 1h;
+    memory_database all(1, [&] { return support::durable_now() + ahead; });
+    all.put({"a", in(0ms)}, existing::keep, "");
+    const epoch mine = all.own("one", 0, 10s);
+    CHECK(all.claim(0, mine, {100ms, 0}, 0ms, "a")->what == claimed::kind::granted);
+    ahead = {};
+    const auto early = all.claim(0, mine, {100ms, 0}, 0ms, "a");
+    CHECK(early->what == claimed::kind::early);
+    CHECK(early->timer.due <= in(100ms));
+}
