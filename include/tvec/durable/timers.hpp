@@ -39,12 +39,22 @@ namespace tvec::durable {
 /// loop stood still, is claimed anew where others may have it by now. How safe `stored` is, the
 /// store says.
 ///
+/// **Attempts.** A timer is dead only if its own handler had it options::attempts times without an
+/// end. A handler that ends its process does not count against the timers that were claimed beside
+/// it: the next owner delivers these one by one, each counted in the store before its handler is
+/// called. The handler that ends its process may be called once more than options::attempts says.
+///
+/// **Turns.** `run` calls handlers for options::turn and no longer, besides one handler, and no more
+/// than options::slice of them. It pauses while as many ends are not stored, so a process that is
+/// killed has at most options::slice of its ended deliveries come again.
+///
 /// **Ending.** Each delivery ends by `done` or `again`, during the handler or any time later; if
 /// neither comes within the lease of the claim, it comes once more. The end of an attempt that is
 /// over changes nothing, and is told to be stale.
 ///
-/// **Ids.** One timer has an id at a time. A new one with the id of one that has ended counts its
-/// attempts from 1.
+/// **Ids.** One timer has an id at a time, be it living or dead. A new one with the id of one that
+/// has ended or was cancelled counts its attempts from 1. A put that meets a dead timer answers
+/// `dead` and changes nothing, or replaces it and goes on counting. A cancel removes either.
 ///
 /// **Answers.** Each call that takes a completion returns at once: `refusal::none`, and the
 /// completion is called once, by `run`; or why it was refused, and nothing is called. Functions may
@@ -52,8 +62,9 @@ namespace tvec::durable {
 /// the delivery is not ended by it.
 ///
 /// **Memory.** At most options::window timers are in the wheel (about 200 bytes each), half of them
-/// being delivered, and at most options::most_asked calls are unanswered. What is behind the window
-/// waits in the store.
+/// being delivered. Bodies that are claimed and not delivered take about options::most_held_bytes.
+/// At most options::most_asked calls are unanswered, and options::most_asked_bytes of their puts.
+/// What is behind the window waits in the store.
 ///
 /// **Threads.** One thread owns it, and runs the wheel. It is neither copied nor moved. Wheel and
 /// store must outlive it. It may not be destroyed by its own handler or completions. Completions
@@ -64,6 +75,8 @@ template <class Clocked = clocked_wheel<>> class timers : public detail::engine 
 
 public:
     /// Begins to own shards, and to take what is due soon. What went wrong shows in the counters.
+    /// Throws std::invalid_argument, which names the option that is out of its range, and
+    /// std::logic_error if another `timers` uses the store.
     timers(Clocked& wheel, store& from, handler h, options o = {})
         : engine(wheel.wheel(), pace_of(wheel), from, std::move(h), std::move(o)) {}
 
