@@ -5,6 +5,12 @@
 //   p ID        a put is asked for            P ID DUE             it was stored
 //   c ID        a cancel is asked for         C ID, B ID, U ID     cancelled, had begun, unknown id
 //   F ID ATTEMPT DUE NOW                      it was delivered
+//   D ID        it is dead in the end
+// What it does besides, by its environment:
+//   TVEC_CRASHES  every sixth process puts a timer whose handler ends the process
+//   TVEC_READS    it opens, reads and closes its own file now and then
+//   TVEC_TRIES    so often it tries to open the store
+//   TVEC_BODY     its bodies have so many bytes
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -14,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -35,7 +42,13 @@ options quick() {
     o.shard_lease = 1s;
     o.sweep = 300ms;
     o.retry = 200ms;
+    if (std::getenv("TVEC_CRASHES")) o.attempts = 3;
     return o;
+}
+
+std::size_t body_size() {
+    const char* const size = std::getenv("TVEC_BODY");
+    return size == nullptr ? 4 : std::stoul(size);
 }
 
 std::unique_ptr<store> open_store(const std::string& where) {
@@ -55,10 +68,11 @@ std::unique_ptr<store> open_store(const std::string& where) {
 
 // A server that was killed may not be there again yet.
 std::unique_ptr<store> open_patiently(const std::string& where) {
-    for (int tries = 0;; ++tries) try {
+    const char* const most = std::getenv("TVEC_TRIES");
+    for (int tries = 1;; ++tries) try {
             return open_store(where);
         } catch (const std::system_error&) {
-            if (tries == 200) throw;
+            if (tries >= (most == nullptr ? 200 : std::stoi(most))) throw;
             usleep(50'000);
         }
 }
@@ -67,7 +81,7 @@ class process {
 public:
     process(const char* where, const char* log, std::uint64_t run)
         : log_(open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)), run_(run), random_(run),
-          store_(open_patiently(where)),
+          where_(where), store_(open_patiently(where)),
           timers_(
               wheel_, *store_, [this](delivery d) { on(std::move(d)); }, quick()) {}
 
@@ -77,8 +91,11 @@ public:
             turn();
             if (std::chrono::steady_clock::now() - last < 1ms) continue;  // there are others here
             last = std::chrono::steady_clock::now();
-            put();
+            put(std::to_string(run_) + "-" + std::to_string(++puts_));
             if (random_() % 4 == 0) cancel();
+            if (puts_ == 1 && run_ % 6 == 0 && std::getenv("TVEC_CRASHES"))
+                put("poison-" + std::to_string(run_));
+            if (puts_ % 16 == 0 && std::getenv("TVEC_READS")) read_own_file();
         }
     }
 
@@ -93,6 +110,7 @@ public:
                 is_asked = false;
             }));
         }
+        list_the_dead();
     }
 
 private:
@@ -111,14 +129,29 @@ private:
         timers_.run();
     }
 
-    void put() {
-        const std::string id = std::to_string(run_) + "-" + std::to_string(++puts_);
+    void list_the_dead() {
+        bool is_listed = false;
+        static_cast<void>(timers_.list(which::dead, {}, 10'000, [&](standing, const auto& dead) {
+            for (const stored_timer& t : dead) note("D %s\n", t.id.c_str());
+            is_listed = true;
+        }));
+        while (!is_listed) turn();
+    }
+
+    // As a copy for a backup does, or a checksum.
+    void read_own_file() {
+        std::ifstream file(where_, std::ios::binary);
+        char part[4096];
+        while (file.read(part, sizeof part)) continue;
+    }
+
+    void put(const std::string& id) {
         const time_point due = timers_.now() + duration(random_() % 1'500);
         note("p %s\n", id.c_str());
-        static_cast<void>(timers_.put({id, due, "body"}, existing::keep, [=, this](put_result r) {
+        static_cast<void>(timers_.put({id, due, body_}, existing::keep, [=, this](put_result r) {
             if (r != put_result::stored) return;
             note("P %s %lld\n", id.c_str(), count_of(due));
-            stored_.push_back(id);
+            if (!id.starts_with("poison")) stored_.push_back(id);
         }));
     }
 
@@ -136,6 +169,8 @@ private:
     void on(delivery d) {
         note("F %s %u %lld %lld\n", d.which.id.c_str(), d.which.attempt, count_of(d.due),
              count_of(std::chrono::floor<duration>(std::chrono::system_clock::now())));
+        if (d.body != body_) std::_Exit(4);
+        if (d.which.id.starts_with("poison")) std::_Exit(9);
         const auto what = random_() % 50;
         if (what == 0) return;  // forgotten: its lease has to bring it back
         if (what == 1)
@@ -147,7 +182,9 @@ private:
     int log_;
     std::uint64_t run_, puts_ = 0;
     std::mt19937_64 random_;
+    std::string body_ = std::string(body_size(), 'b');
     tvec::clocked_wheel<> wheel_;
+    std::string where_;
     std::unique_ptr<store> store_;
     timers<> timers_;
     std::vector<std::string> stored_;

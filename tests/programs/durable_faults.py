@@ -5,10 +5,12 @@ Runs to_be_killed again and again on one file, and ends it with SIGKILL after a 
 --power-cuts what was not synced is forgotten as well: of each block that was written since the last
 sync of its file the disk may have the old or the new. With --stops one process is not killed, but stopped
 for longer than the leases of its claims, again and again; with --clocks its wall clock is set, by up to two
-seconds either way. Then one process more finishes what is left. The books: everything stored was
+seconds either way. With --crashes some handlers end their process. With --reads the process reads its own file
+now and then, and a second process that wants the file is refused. Then one process more finishes what is left. The books: everything stored was
 delivered or cancelled; nothing came early, nothing after a confirmed cancel, no (id, attempt) twice.
 """
 
+import contextlib
 import os
 import random
 import signal
@@ -20,6 +22,7 @@ import time
 import harm
 
 BLOCK = 4096
+CRASHED = 9  # what a handler of to_be_killed ends its process with
 FILES = ("timers.db", "timers.db-wal")
 
 
@@ -51,6 +54,10 @@ class Harm:
         if shim:
             self.environment["LD_PRELOAD"] = shim
         self.environment["TVEC_CLOCK"] = str(folder / "clock")
+        if options.crashes:
+            self.environment["TVEC_CRASHES"] = "1"
+        if options.reads:
+            self.environment["TVEC_READS"] = "1"
         self.set_clock(0)
         self.start()
 
@@ -64,7 +71,7 @@ class Harm:
                                   env=self.environment)
 
     def kill(self):
-        if self.process.poll() is not None:
+        if self.process.poll() not in (None, CRASHED if self.options.crashes else None):
             sys.exit(f"durable_faults: the process ended by itself: {self.process.returncode}")
         self.process.kill()
         self.process.wait()
@@ -77,11 +84,26 @@ class Harm:
             self.stop() if self.options.stops else self.change_clock()
             self.process.send_signal(signal.SIGCONT)
             return
-        time.sleep(random.uniform(0.05, 0.7))
+        if self.options.reads:
+            self.try_to_share()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=random.uniform(0.05, 0.7))
         self.kill()
         if self.options.power_cuts:
             cut_power(self.folder)
         self.start()
+
+    def try_to_share(self):
+        time.sleep(0.3)
+        other = self.folder / "other"
+        other.mkdir(exist_ok=True)
+        second = harm.start(self.options.program, self.folder / "timers.db", other, 0, "--finish",
+                            env=self.environment | {"TVEC_TRIES": "1"}, quiet=True)
+        try:
+            if second.wait(timeout=20) != 1:
+                sys.exit("durable_faults: a second process had the file as well")
+        except subprocess.TimeoutExpired:
+            sys.exit("durable_faults: a second process was not refused")
 
     def stop(self):
         time.sleep(random.uniform(0.5, 1.2))
@@ -96,7 +118,9 @@ class Harm:
         self.set_clock(2000)  # so that nothing is due much later
         self.start("--finish")
         try:
-            if self.process.wait(timeout=60) != 0:
+            while (code := self.process.wait(timeout=60)) == CRASHED and self.options.crashes:
+                self.start("--finish")
+            if code != 0:
                 sys.exit("durable_faults: the last process failed")
         except subprocess.TimeoutExpired:
             sys.exit("durable_faults: what is left does not come")
@@ -105,6 +129,8 @@ class Harm:
 def add_options(parser):
     parser.add_argument("--power-cuts", metavar="SHIM", type=harm.shim, help="what_was_synced, to be preloaded")
     parser.add_argument("--stops", action="store_true", help="it is stopped, and goes on")
+    parser.add_argument("--crashes", action="store_true", help="some handlers end their process")
+    parser.add_argument("--reads", action="store_true", help="it reads its own file")
     parser.add_argument("--clocks", metavar="SHIM", type=harm.shim, help="set_clock, to be preloaded")
     parser.add_argument("--rounds", type=int, default=8, help="how often (8)")
 
@@ -112,4 +138,5 @@ def add_options(parser):
 if __name__ == "__main__":
     options = harm.options_of(__doc__, add_options)
     harm.audit(options, Harm, "power cuts" if options.power_cuts else "stops" if options.stops else
-               "clocks set" if options.clocks else "kills")
+               "clocks set" if options.clocks else "crashes" if options.crashes else
+               "refusals" if options.reads else "kills")

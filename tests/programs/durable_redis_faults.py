@@ -3,6 +3,7 @@
 
 The harm, again and again:
   kills         a process is killed with -9, and another takes its place
+  crashes       some handlers end their process, and another takes its place
   stops         a process is stopped for longer than its leases, and goes on
   cuts          all connections are cut, or the server is stopped for longer than they are patient
   server-kills  the server is killed with -9, and started again on its files
@@ -28,6 +29,7 @@ import harm
 from redis_server import Server
 
 PROCESSES = 3
+CRASHED = 9  # what a handler of to_be_killed ends its process with
 
 
 class Wire:
@@ -70,6 +72,8 @@ class Harm:
         self.environment = dict(os.environ)
         if options.harm == "failovers" and not options.no_wait:
             self.environment["TVEC_WAIT_REPLICAS"] = "1"
+        if options.harm == "crashes":
+            self.environment["TVEC_CRASHES"] = "1"
         shim = options.shim if options.harm == "power-cuts" else None
         self.server = Server(folder, "server", shim=shim, fsync=options.fsync)
         self.replicas = 0
@@ -103,6 +107,11 @@ class Harm:
         self.processes[which].kill()
         self.processes[which].wait()
         self.processes[which] = self.start()
+
+    def crashes(self):
+        for at, process in enumerate(self.processes):
+            if process.poll() == CRASHED:
+                self.processes[at] = self.start()
 
     def stops(self):
         process = random.choice(self.processes)
@@ -141,19 +150,21 @@ class Harm:
         time.sleep(random.uniform(0.1, 0.7))
         getattr(self, self.options.harm.replace("-", "_"))()
         for process in self.processes:
-            if process.poll() is not None:
+            if process.poll() not in (None, CRASHED if self.options.harm == "crashes" else None):
                 sys.exit(f"durable_redis_faults: a process ended by itself: {process.returncode}")
 
     def finish(self):
         self.stop_all()
         last = self.start("--finish")
-        if last.wait(timeout=90) != 0:
+        while (code := last.wait(timeout=90)) == CRASHED and self.options.harm == "crashes":
+            last = self.start("--finish")
+        if code != 0:
             sys.exit("durable_redis_faults: the last process failed")
 
 
 def add_options(parser):
     parser.add_argument("shim", type=harm.shim, help="what_was_synced, to be preloaded")
-    parser.add_argument("harm", choices=["kills", "stops", "cuts", "server-kills", "power-cuts", "failovers"])
+    parser.add_argument("harm", choices=["kills", "crashes", "stops", "cuts", "server-kills", "power-cuts", "failovers"])
     parser.add_argument("--rounds", type=int, default=6, help="how often (6)")
     parser.add_argument("--fsync", default="always", help="appendfsync of the server (always)")
     parser.add_argument("--no-wait", action="store_true", help="failovers: replicas are not waited for")

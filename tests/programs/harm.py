@@ -26,10 +26,10 @@ def shim(name):
     return str(path)
 
 
-def start(program, store, folder, run, *words, env):
+def start(program, store, folder, run, *words, env, quiet=False):
     """A process on a store, whose log is in the folder. It ends with this one."""
     return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", program, store, folder / "log", str(run), *words],
-                            env=env)
+                            env=env, stderr=subprocess.DEVNULL if quiet else None)
 
 
 def audit(options, kind, what):
@@ -58,7 +58,7 @@ class Books:
 
     def __init__(self, log):
         self.stored, self.cancelled, self.asked_to_cancel = set(), {}, set()
-        self.gone = set()
+        self.gone, self.dead = set(), set()
         self.delivered = collections.defaultdict(list)
         self.set_before = -1  # the line after which the clock was set: what was on its way is not early
         for number, line in enumerate(log.read_text().splitlines()):
@@ -72,6 +72,8 @@ class Books:
                 self.asked_to_cancel.add(who)
             case ["C", who]:
                 self.cancelled.setdefault(who, number)
+            case ["D", who]:
+                self.dead.add(who)
             case ["B" | "U", who]:
                 self.gone.add(who)
             case ["T"]:
@@ -82,6 +84,9 @@ class Books:
 
     def faults(self):
         """Yields what is wrong, in words."""
+        for who in self.dead:
+            if not who.startswith("poison") or len(self.delivered[who]) < 3:
+                yield f"{who} is dead, and its handler had it {len(self.delivered[who])} times"
         for who in self.stored - self.delivered.keys() - self.asked_to_cancel:
             yield f"{who} was stored and never came"
         for who, comings in self.delivered.items():
@@ -96,4 +101,4 @@ class Books:
     def summary(self):
         again = sum(len(comings) - 1 for comings in self.delivered.values())
         return (f"{len(self.stored)} stored, {len(self.delivered)} delivered, {again} came again, "
-                f"{len(self.cancelled)} cancelled")
+                f"{len(self.cancelled)} cancelled, {len(self.dead)} dead")
