@@ -595,48 +595,60 @@ claim_terms engine::terms() const {
     return {usual.lease, usual.attempts, std::min(usual.bytes, part)};
 }
 
-// Returns whether there is more that can be claimed now.
+// Claims some of what the shard has to claim. Returns whether there was any.
 bool engine::claim(shard& s) {
     const std::vector<std::string> ids = next_to_claim(s, claimable(s));
     if (ids.empty()) return false;
     claiming_ += ids.size();
     ++claims_;
-    store_.claim(s.number, s.mine, terms(), ids,
-                 guarded([this, &s, ids, term = s.term, asked = now()](standing how,
-                                                                       std::vector<claimed> got) {
-                     claiming_ -= ids.size();
-                     --claims_;
-                     if (term == s.term) return on_claims(s, ids, asked, how, std::move(got));
-                     for (std::size_t i = 0; how == standing::done && i < ids.size(); ++i)
-                         if (got[i].what == claimed::kind::granted)
-                             return_claim({ids[i], got[i].timer.attempt});
-                 }));
+    const auto on_answer = [this, &s, ids, term = s.term, asked = now()](standing how, auto got) {
+        claiming_ -= ids.size();
+        --claims_;
+        if (term == s.term) return on_claims(s, ids, asked, how, got);
+        for (std::size_t i = 0; how == standing::done && i < ids.size(); ++i)
+            return_if_granted(ids[i], got[i]);
+    };
+    store_.claim(s.number, s.mine, terms(), ids, guarded(on_answer));
     return true;
 }
 
+// The claimed timer of that id that waits for its answer, or nullptr if it has gone.
+engine::near_timer* engine::claiming(shard& s, const std::string& id) {
+    const auto t = s.near.find(id);
+    return t != s.near.end() && t->second.at == phase::claiming ? &t->second : nullptr;
+}
+
+void engine::return_if_granted(const std::string& id, const claimed& c) {
+    if (c.what == claimed::kind::granted) return_claim({id, c.timer.attempt});
+}
+
 void engine::on_claims(shard& s, const std::vector<std::string>& ids, time_point asked,
-                       standing how, std::vector<claimed> got) {
+                       standing how, std::vector<claimed>& got) {
     if (how == standing::fenced) return fence(s);
-    if (how == standing::done) resize_claims(s, got);
-    for (std::size_t i = ids.size();
-         i-- > 0;) {  // so that the first is the first of those put back
-        const auto t = s.near.find(ids[i]);
-        if (t == s.near.end() || t->second.at != phase::claiming || how != standing::done) continue;
-        if (got[i].what != claimed::kind::later) continue;
-        set_phase(t->second, phase::asked);
-        s.to_claim.push_front(ids[i]);
-    }
+    if (how == standing::unknown) return claim_later(s, ids);
+    resize_claims(s, got);
+    std::vector<std::string> left;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-        const auto t = s.near.find(ids[i]);
-        if (t == s.near.end() || t->second.at != phase::claiming) {
-            if (how == standing::done && got[i].what == claimed::kind::granted)
-                return_claim({ids[i], got[i].timer.attempt});
-        } else if (how == standing::done) {
-            on_claimed(t->second, got[i], asked);
+        near_timer* const t = claiming(s, ids[i]);
+        if (t == nullptr) {
+            return_if_granted(ids[i], got[i]);
+        } else if (got[i].what == claimed::kind::later) {
+            set_phase(*t, phase::asked);
+            left.push_back(ids[i]);
         } else {
-            set_phase(t->second, phase::waiting);
-            arm(t->second.alarm, options_.retry);
+            on_claimed(*t, got[i], asked);
         }
+    }
+    s.to_claim.insert(s.to_claim.begin(), left.begin(), left.end());
+}
+
+// The store could not.
+void engine::claim_later(shard& s, const std::vector<std::string>& ids) {
+    for (const std::string& id : ids) {
+        near_timer* const t = claiming(s, id);
+        if (t == nullptr) continue;
+        set_phase(*t, phase::waiting);
+        arm(t->alarm, options_.retry);
     }
 }
 

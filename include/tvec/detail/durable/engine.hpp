@@ -42,7 +42,7 @@ enum class refusal {
     stopping         ///< `stop` has been called
 };
 
-/// What it means, in a few words.
+/// Returns the reason of a refusal in a few words.
 TVEC_API const char* to_text(refusal r) noexcept;
 
 /// How durable timers are kept. The constructor of `timers` throws std::invalid_argument, which
@@ -71,12 +71,12 @@ struct options {
     std::function<void(std::exception_ptr)> on_exception{};
 };
 
-/// What `stop` could not end before its time limit: nothing, mostly.
+/// The calls, ends and shards that `stop` could not end before its time limit.
 struct unfinished {
     std::size_t calls = 0;   ///< unanswered puts, cancels and questions: their outcome is unknown
     std::size_t ends = 0;    ///< ends that the store has not answered: these deliveries come again
     std::size_t shards = 0;  ///< shards not given back: others have them when their leases are over
-    /// Whether there is anything.
+    /// Returns whether anything is unfinished.
     bool any() const noexcept { return calls + ends + shards != 0; }
 };
 
@@ -284,7 +284,10 @@ private:
     claim_terms terms() const;
     bool claim(shard& s);
     void on_claims(shard& s, const std::vector<std::string>& ids, time_point asked, standing how,
-                   std::vector<claimed> got);
+                   std::vector<claimed>& got);
+    static near_timer* claiming(shard& s, const std::string& id);
+    void return_if_granted(const std::string& id, const claimed& c);
+    void claim_later(shard& s, const std::vector<std::string>& ids);
     void resize_claims(shard& s, const std::vector<claimed>& got);
     void on_claimed(near_timer& t, claimed& c, time_point asked);
     void on_granted(near_timer& t, stored_timer& granted, time_point asked);
