@@ -3,6 +3,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -31,15 +32,16 @@ inline stored_timer timer_of(fields& f) {
     t.every = duration(f.number());
     t.attempt = attempt_of(f);
     t.ended = attempt_of(f);
+    t.spent = attempt_of(f);
     t.body = f.text();
     return t;
 }
 
+// 0: not the current attempt. Else 1, or 2 + when the timer comes again.
 inline end_reply end_of(fields& f) {
-    end_reply e;
-    e.was_current = f.number() == 1;
-    if (const long long next = f.number(); next != 0) e.next = time_of(next);
-    return e;
+    const long long n = f.number();
+    if (n < 2) return {n == 1, {}};
+    return {true, time_of(n - 2)};
 }
 
 inline place place_of(fields& f) {
@@ -49,17 +51,55 @@ inline place place_of(fields& f) {
     return p;
 }
 
-// Of what is not granted, functions.lua has 0 attempts, and why in place of the next.
+// The entry of `try` of a granted timer, as functions.lua packs it: little endian.
+class packed_try {
+public:
+    static constexpr std::size_t size = 44;
+
+    explicit packed_try(std::string_view bytes) : bytes_(bytes) {}
+    stored_timer timer() const {
+        stored_timer t;
+        t.attempt = static_cast<std::uint32_t>(number(0, 4));
+        t.ended = static_cast<std::uint32_t>(number(4, 4));
+        t.spent = static_cast<std::uint32_t>(number(8, 4));
+        t.every = duration(number(12, 8));
+        t.due = time_of(number(20, 8));
+        return t;
+    }
+    // Nothing that is computed with its times overflows.
+    bool is_right() const {
+        return number(0, 4) != 0 && is_time(number(12, 8)) && is_time(number(20, 8));
+    }
+
+private:
+    static bool is_time(long long ms) { return ms >= 0 && ms < fields::limit; }
+    long long number(std::size_t at, std::size_t length) const {
+        std::uint64_t n = 0;
+        for (std::size_t i = length; i-- > 0;)
+            n = n << 8 | static_cast<unsigned char>(bytes_[at + i]);
+        return static_cast<long long>(n);
+    }
+
+    std::string_view bytes_;
+};
+
+// Of a granted timer its entry of `try` and its body. Else a digit that says why not, and a time.
 inline claimed claim_of(fields& f) {
     using enum claimed::kind;
+    constexpr claimed::kind why[] = {gone, early, dead, later, damaged};
     claimed c;
-    c.timer.attempt = attempt_of(f);
-    c.timer.ended = attempt_of(f);
+    const std::string head = f.text();
+    if (head.size() == packed_try::size) {
+        const packed_try packed(head);
+        if (!packed.is_right()) f.reject();
+        c = {granted, packed.timer()};
+        c.timer.body = f.text();
+        return c;
+    }
     c.timer.due = time_of(f.number());
-    c.timer.every = duration(f.number());
-    c.timer.body = f.text();
-    const auto why = c.timer.ended;
-    c.what = c.timer.attempt != 0 ? granted : why == 1 ? early : why == 2 ? dead : gone;
+    const bool is_reason = head.size() == 1 && head[0] >= '0' && head[0] < '5';
+    if (!is_reason) f.reject();
+    if (is_reason) c.what = why[head[0] - '0'];
     return c;
 }
 

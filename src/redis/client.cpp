@@ -24,13 +24,32 @@ constexpr duration first_wait{50};
     throw std::system_error(std::make_error_code(code), "redis_store: " + what);
 }
 
+constexpr duration longest = std::chrono::days(1);
+
+void check(const char* option, duration d, duration least) {
+    if (d >= least && d <= longest) return;
+    fail(std::errc::invalid_argument, std::string("redis_options::") + option + " is " +
+                                          std::to_string(d.count()) + " ms: expected " +
+                                          std::to_string(least.count()) + " ms to a day");
+}
+
 redis_options checked(redis_options o) {
     if (o.name.empty() || o.name.size() > 200 || o.name.find_first_of("{}") != o.name.npos)
         fail(std::errc::invalid_argument, "a name is 1 to 200 bytes, and no braces");
     if (o.shards == 0 || o.shards >= 10'000)
         fail(std::errc::invalid_argument, "shards are 1 to 9999");
-    if (o.replica_limit <= duration::zero() || o.replica_limit >= o.silence)
-        fail(std::errc::invalid_argument, "replica_limit is more than 0 and less than silence");
+    check("claim_ahead", o.claim_ahead, duration(0));
+    check("silence", o.silence, duration(1));
+    check("slowest", o.slowest, duration(1));
+    check("look_again", o.look_again, duration(1));
+    check("replica_limit", o.replica_limit, duration(1));
+    if (o.replica_limit >= o.silence)
+        fail(std::errc::invalid_argument,
+             "redis_options::replica_limit is not less than silence: expected less");
+    if (o.most_unsent < 2 * largest_body)
+        fail(std::errc::invalid_argument, "redis_options::most_unsent is " +
+                                              std::to_string(o.most_unsent) +
+                                              ": expected 2 MiB or more, for the largest body");
     return o;
 }
 
@@ -68,6 +87,18 @@ std::errc code_of(std::string_view error) {
     return std::errc::not_supported;
 }
 
+// Of a few, for counting.
+std::string reason_of(const std::error_code& code) {
+    if (code == std::errc::timed_out) return "it does not answer";
+    if (code == std::errc::connection_reset) return "connection reset";
+    if (code == std::errc::protocol_error) return "wrong answer";
+    if (code == std::errc::permission_denied) return "permission denied";
+    if (code == std::errc::operation_not_permitted || code == std::errc::not_supported)
+        return "not acceptable any more";
+    if (code == std::errc::resource_unavailable_try_again) return "it is loading";
+    return "other";
+}
+
 // A function that fails while it runs says where; else it has not begun.
 bool has_begun(std::string_view error) { return error.find(" script: ") != error.npos; }
 
@@ -80,11 +111,11 @@ bool is_changed(std::string_view error) {
 }  // namespace
 
 client::client(redis_options o)
-    : options_(checked(std::move(o))), me_(options_.name + ':' + random_name()),
+    : options_(checked(std::move(o))), me_(options_.name + ':' + random_name()), maker_(getpid()),
       epoll_(open_epoll()),
       talk_(epoll_, options_,
             {[this] { greet(); }, [this](reply_ptr r) { on_reply(std::move(r)); },
-             [this](trouble why) { on_lost(std::move(why)); }}),
+             [this](trouble why) { on_lost(std::move(why)); }, [this] { on_heard(); }}),
       hints_(epoll_, options_,
              {[this] {
                   if (!options_.password.empty()) hints_.send(credentials().text());
@@ -105,6 +136,8 @@ client::client(redis_options o)
 }
 
 client::~client() { close(epoll_); }
+
+bool client::is_ours() const noexcept { return getpid() == maker_; }
 
 std::string client::key(std::string_view what) const {
     return '{' + options_.name + "}:" + std::string(what);
@@ -169,10 +202,16 @@ void client::on_silence() {
     on_lost({std::errc::timed_out, "it does not answer"});
 }
 
+void client::on_heard() {
+    if (silence_.pending()) wheel_.arm_after(silence_, options_.silence);
+}
+
 void client::on_lost(trouble why) {
+    if (is_ready_) ++broken_[reason_of(why.code)];
     talk_.close();
     hints_.close();
     silence_.cancel();
+    look_.cancel();
     is_ready_ = false;
     failure_ = place_of(options_) + ": " + why.text();
     trouble_ = std::move(why);
@@ -219,20 +258,40 @@ void client::say(const command& c, greeted then) {
 
 void client::greet() {
     if (!options_.password.empty()) say(credentials(), [](const redisReply&) {});
+    ask_facts();
+    try_to_say({"FCALL", "tvec_durable_version", "0"},
+               [this](const redisReply& r) { on_version(r); });
+}
+
+void client::ask_facts() {
     say({"INFO"}, [this](const redisReply& r) { info_ = text_of(r); });
     try_to_say({"CONFIG", "GET", "appendfsync"}, [this](const redisReply& r) {
         fields f(r);
         f.text();
         appendfsync_ = f.text();
+        if (is_ready_) accept();
     });
-    try_to_say({"FCALL", "tvec_durable_version", "0"},
-               [this](const redisReply& r) { on_version(r); });
+}
+
+// Returns whether the server can be trusted with timers. If not, leaves it.
+bool client::accept() {
+    verdict v = judge(info_, appendfsync_);
+    if (!v.refusal.empty()) {
+        on_lost({v.code, v.refusal});
+        return false;
+    }
+    warning_ = std::move(v.warning);
+    return true;
+}
+
+// Settings and roles change while a server runs.
+void client::look_again() {
+    wheel_.arm_after(look_, options_.look_again);
+    ask_facts();
 }
 
 void client::on_version(const redisReply& r) {
-    verdict v = judge(info_, appendfsync_);
-    if (!v.refusal.empty()) return on_lost({v.code, v.refusal});
-    warning_ = std::move(v.warning);
+    if (!accept()) return;
     const long long version = r.type == REDIS_REPLY_INTEGER ? r.integer : 0;
     if (version > functions_version)
         return on_lost({std::errc::not_supported,
@@ -240,7 +299,7 @@ void client::on_version(const redisReply& r) {
                             ", and this program knows " + std::to_string(functions_version)});
     if (version < functions_version)
         say({"FUNCTION", "LOAD", "REPLACE", functions}, [](const redisReply&) {});
-    say({"FCALL", "tvec_durable_open", "1", key("meta"),
+    say({"FCALL", std::string(functions_prefix) + "open", "1", key("meta"),
          std::to_string(shards_ != 0 ? shards_ : options_.shards)},
         [this](const redisReply& reply) { on_opened(reply); });
 }
@@ -248,13 +307,29 @@ void client::on_version(const redisReply& r) {
 void client::on_opened(const redisReply& r) {
     fields f(r);
     learn(f.microseconds());
-    const long long shards = f.number();
+    const long long shards = f.number(), version = f.number();
     if (!f.is_whole() || shards < 1 || shards >= 10'000 || (shards_ != 0 && shards != shards_))
         return on_lost(
             {std::errc::not_supported, "its timers are in " + std::to_string(shards) + " shards"});
     shards_ = static_cast<unsigned>(shards);
+    version < functions_version ? upgrade() : on_ready();
+}
+
+// Timers of an older version. It may be done twice, and at the same time.
+void client::upgrade() {
+    const std::string prefix(functions_prefix);
+    for (unsigned shard = 0; shard < shards_; ++shard)
+        say({"FCALL", prefix + "upgrade", "4", key(shard, "due"), key(shard, "job"),
+             key(shard, "begun"), key(shard, "try")},
+            [](const redisReply&) {});
+    say({"FCALL", prefix + "upgraded", "2", key("meta"), key("members")},
+        [this](const redisReply&) { on_ready(); });
+}
+
+void client::on_ready() {
     is_ready_ = true;
     failures_ = 0;
+    wheel_.arm_after(look_, options_.look_again);
     try_again();
     if (std::exchange(was_ready_, true) && reconnected_) reconnected_();
 }

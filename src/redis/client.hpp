@@ -3,10 +3,14 @@
 /// again when the connection has broken.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +52,10 @@ public:
     reading now() const { return clock_.at(std::chrono::steady_clock::now()); }
     const std::string& warning() const noexcept { return warning_; }
     const std::string& failure() const noexcept { return failure_; }
+    /// How often the link broke, for each of a few reasons.
+    const std::map<std::string, std::uint64_t>& broken_links() const noexcept { return broken_; }
+    /// Whether this process made it: a forked child shares its connections.
+    bool is_ours() const noexcept;
 
     /// The name of this process: the channel of its hints.
     const std::string& me() const noexcept { return me_; }
@@ -96,6 +104,8 @@ private:
     void retry();
     void try_again();
     void on_silence();
+    void on_heard();
+    void look_again();
     void on_lost(trouble why);
     void abandon();
     void do_nothing() {}
@@ -103,10 +113,14 @@ private:
     // the greeting
     command credentials() const;
     void greet();
+    void ask_facts();
+    bool accept();
     void try_to_say(const command& c, greeted then);
     void say(const command& c, greeted then);
     void on_version(const redisReply& r);
     void on_opened(const redisReply& r);
+    void upgrade();
+    void on_ready();
 
     // answers
     void on_reply(reply_ptr r);
@@ -117,11 +131,13 @@ private:
 
     redis_options options_;
     std::string me_;
+    const pid_t maker_;
     int epoll_;
     clocked_wheel<> wheel_;
     timerfd_alarm<clocked_wheel<>> alarm_{wheel_};
     timer retry_{call<&client::retry_, &client::try_again>};
     timer silence_{call<&client::silence_, &client::on_silence>};
+    timer look_{call<&client::look_, &client::look_again>};
     timer soon_{call<&client::soon_, &client::do_nothing>};
     unsigned failures_ = 0;
     std::vector<address> addresses_;
@@ -137,6 +153,7 @@ private:
     bool is_ready_ = false, was_ready_ = false;
     std::optional<trouble> trouble_;
     std::string failure_, warning_, info_, appendfsync_;
+    std::map<std::string, std::uint64_t> broken_;
     unsigned shards_ = 0;
     server_clock clock_;
     std::chrono::steady_clock::time_point asked_{};  // what is being answered

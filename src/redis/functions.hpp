@@ -2,11 +2,15 @@
 /// The library of functions that runs on the server: functions.lua.
 #pragma once
 
+#include <string_view>
+
 namespace tvec::durable::redis {
 
 /// Its text.
 extern const char functions[];
 /// Its version, which it says itself, and that of the timers.
-inline constexpr long long functions_version = 1;
+inline constexpr long long functions_version = 2;
+/// How its functions are called: this, and a name.
+inline constexpr std::string_view functions_prefix = "tvec_durable_2_";
 
 }  // namespace tvec::durable::redis

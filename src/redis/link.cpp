@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace tvec::durable::redis {
 
@@ -87,7 +88,7 @@ void link::close() {
     if (fd_ >= 0) ::close(fd_);  // which leaves the epoll set
     fd_ = -1;
     watched_ = 0;
-    is_connected_ = is_open_ = false;
+    is_connected_ = is_open_ = was_full_ = false;
     said_.clear();
     raw_.clear();
     sent_ = 0;
@@ -98,6 +99,10 @@ void link::close() {
 void link::lose(trouble why) {
     close();
     listener_.lost(std::move(why));
+}
+
+void link::hear() const {
+    if (listener_.heard) listener_.heard();
 }
 
 void link::watch(std::uint32_t events) {
@@ -146,6 +151,7 @@ void link::receive() {
     if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (n < 0) return lose(trouble(errno));
     if (n == 0) return lose({std::errc::connection_reset, "the connection was closed"});
+    hear();
     decode({part, static_cast<std::size_t>(n)});
 }
 
@@ -197,9 +203,13 @@ void link::flush() {
         if (raw_.empty()) return watch(EPOLLIN);
         const ssize_t n = ::send(fd_, raw_.data() + sent_, raw_.size() - sent_, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return watch(EPOLLIN | EPOLLOUT);
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            was_full_ = true;
+            return watch(EPOLLIN | EPOLLOUT);
+        }
         if (n < 0) return lose(trouble(errno == EPIPE ? ECONNRESET : errno));
         sent_ += static_cast<std::size_t>(n);
+        if (std::exchange(was_full_, false)) hear();
     }
     lose({std::errc::protocol_error, tls_->failure()});
 }

@@ -52,6 +52,7 @@ public:
         std::function<void()> opened;
         std::function<void(reply_ptr)> replied;
         std::function<void(trouble)> lost;
+        std::function<void()> heard{};  // the server has sent bytes, or made room for more of ours
     };
 
     link(int epoll, const redis_options& o, listener l);
@@ -85,6 +86,7 @@ private:
     };
 
     void lose(trouble why);
+    void hear() const;
     void watch(std::uint32_t events);
     void on_connected();
     void say_opened();
@@ -99,9 +101,10 @@ private:
     int fd_ = -1;
     std::uint32_t watched_ = 0;
     bool is_connected_ = false, is_open_ = false;
-    std::string said_;      // what is to be said
-    std::string raw_;       // what is being sent: the same, if there is no TLS
-    std::size_t sent_ = 0;  // of that
+    bool was_full_ = false;  // the socket did not take all
+    std::string said_;       // what is to be said
+    std::string raw_;        // what is being sent: the same, if there is no TLS
+    std::size_t sent_ = 0;   // of that
     std::string plain_;
     std::optional<tls_session> tls_;
     std::unique_ptr<redisReader, reader_deleter> reader_;

@@ -12,6 +12,7 @@
 #include "../durable/hash.hpp"
 #include "answers.hpp"
 #include "client.hpp"
+#include "functions.hpp"
 
 namespace tvec::durable {
 
@@ -24,15 +25,21 @@ constexpr std::size_t together = 500;
 constexpr std::size_t bytes_together = 262'144;
 
 // The keys of a shard, in the order in which functions.lua names them.
-constexpr std::string_view key_names[] = {"due", "job",  "begun",    "try",
-                                          "own", "dead", "dead:job", "dead:try"};
+constexpr std::string_view key_names[] = {"due",  "job",      "begun",    "try",    "own",
+                                          "dead", "dead:job", "dead:try", "damaged"};
 constexpr std::span<const std::string_view> all_keys = key_names;
 constexpr std::span alive = all_keys.first<4>();
 constexpr std::span owned = all_keys.first<5>();
 constexpr std::span owner = all_keys.subspan<4, 1>();
+// Bodies are shown so many at a time.
+constexpr std::size_t shown_together = 32;
 // The same of the dead, of whom none has begun.
 constexpr std::string_view dead_names[] = {"dead", "dead:job", "dead:begun", "dead:try"};
 constexpr std::span<const std::string_view> of_the_dead = dead_names;
+
+std::span<const std::string_view> keys_of(which set) {
+    return set == which::waiting ? std::span<const std::string_view>(alive) : of_the_dead;
+}
 
 long long ms(time_point t) { return t.time_since_epoch().count(); }
 
@@ -78,7 +85,9 @@ struct put_question final : question {
     put_question(store::completion<std::vector<put_result>> t, std::size_t timers)
         : question(timers), then(std::move(t)), all(timers) {}
     void read(std::size_t part, fields& f) override {
-        all[part] = f.number() == 1 ? put_result::stored : put_result::there_already;
+        using enum put_result;
+        const long long n = f.number();
+        all[part] = n == 0 ? there_already : n == 1 ? stored : put_result::dead;
     }
     void miss(std::size_t part, fate why) override { all[part] = none_of<put_result>(why); }
     void tell() override {
@@ -102,6 +111,7 @@ void read_listed(std::vector<stored_timer>& all, std::size_t, fields& f) {
 void read_totals(totals& sum, std::size_t, fields& f) {
     sum.waiting += static_cast<std::uint64_t>(f.number());
     sum.dead += static_cast<std::uint64_t>(f.number());
+    sum.damaged += static_cast<std::uint64_t>(f.number());
 }
 void read_number(std::uint64_t& n, std::size_t, fields& f) {
     n = static_cast<std::uint64_t>(f.number());
@@ -109,7 +119,12 @@ void read_number(std::uint64_t& n, std::size_t, fields& f) {
 void read_places(std::vector<place>& all, std::size_t, fields& f) {
     fields places = f.list();
     all = rest(places, redis::place_of);
+    if (!places.is_whole()) f.reject();
 }
+void read_found_places(std::vector<place>& all, std::size_t, fields& f) {
+    std::ranges::move(rest(f, redis::place_of), std::back_inserter(all));
+}
+void read_flag(bool& flag, std::size_t, fields& f) { flag = f.number() == 1; }
 void read_claimed(std::vector<claimed>& all, std::size_t part, fields& f) {
     std::string id = std::move(all[part].timer.id);  // which is not in the answer
     all[part] = redis::claim_of(f);
@@ -141,9 +156,11 @@ struct redis_store::inner {
         batch puts{};
         batch ends{};
         batch claims{.has_time = true};
+        batch spends{};
         existing how = existing::keep;  // of the puts
         epoch mine = 0;                 // of the claims
         claim_terms terms{};
+        epoch spender = 0;  // of the spends
     };
 
     explicit inner(redis::client& c)
@@ -155,6 +172,7 @@ struct redis_store::inner {
     command& words_of_puts(unsigned shard, existing how);
     command& words_of_ends(unsigned shard);
     command& words_of_claims(unsigned shard, epoch mine, const claim_terms& terms);
+    command& words_of_spends(unsigned shard, epoch mine);
     void send(batch& b);
     void close(unsigned shard);
     void close_all();
@@ -197,7 +215,8 @@ struct redis_store::inner {
 
 command redis_store::inner::function(unsigned shard, std::string_view name,
                                      std::span<const std::string_view> keys) const {
-    command c{"FCALL", "tvec_durable_" + std::string(name), std::to_string(keys.size())};
+    command c{"FCALL", std::string(redis::functions_prefix).append(name),
+              std::to_string(keys.size())};
     for (const std::string_view k : keys) c.add(client.key(shard, k));
     return c;
 }
@@ -208,7 +227,7 @@ void redis_store::inner::make_room(unsigned number, batch& b, const std::string&
     const std::size_t bit = std::hash<std::string>{}(id) % b.ids.size();
     const auto in = [&](const batch& other) { return &other != &b && other.ids[bit]; };
     const bool is_full = b.words && b.is_full();
-    if (is_full || in(s.puts) || in(s.ends) || in(s.claims)) close(number);
+    if (is_full || in(s.puts) || in(s.ends) || in(s.claims) || in(s.spends)) close(number);
     b.ids.set(bit);
 }
 
@@ -216,7 +235,7 @@ command& redis_store::inner::words_of_puts(unsigned number, existing how) {
     shard_batches& s = of[number];
     if (s.puts.words && s.how != how) close(number);
     if (!s.puts.words) {
-        s.puts.words = function(number, "put", owned);
+        s.puts.words = function(number, "put", all_keys);
         s.puts.words->add(client.me()).add(how == existing::keep ? "keep" : "replace");
         s.how = how;
     }
@@ -232,17 +251,25 @@ command& redis_store::inner::words_of_ends(unsigned number) {
 command& redis_store::inner::words_of_claims(unsigned number, epoch mine,
                                              const claim_terms& terms) {
     shard_batches& s = of[number];
-    const bool is_same =
-        s.mine == mine && s.terms.lease == terms.lease && s.terms.attempts == terms.attempts;
+    const bool is_same = s.mine == mine && s.terms.lease == terms.lease &&
+                         s.terms.attempts == terms.attempts && s.terms.bytes == terms.bytes;
     if (s.claims.words && !is_same) close(number);
     if (!s.claims.words) {
         s.claims.words = function(number, "claim", all_keys);
         s.claims.words->add(mine).add(terms.lease.count()).add(terms.attempts);
-        s.claims.words->add(traits.claim_ahead.count());
+        s.claims.words->add(traits.claim_ahead.count()).add(terms.bytes);
         s.mine = mine;
         s.terms = terms;
     }
     return *s.claims.words;
+}
+
+command& redis_store::inner::words_of_spends(unsigned number, epoch mine) {
+    shard_batches& s = of[number];
+    if (s.spends.words && s.spender != mine) close(number);
+    if (!s.spends.words) s.spends.words = function(number, "spend", owned).add(mine);
+    s.spender = mine;
+    return *s.spends.words;
 }
 
 void redis_store::inner::send(batch& b) {
@@ -257,6 +284,7 @@ void redis_store::inner::close(unsigned number) {
     send(s.puts);
     send(s.ends);
     send(s.claims);
+    send(s.spends);
 }
 
 void redis_store::inner::close_all() {
@@ -337,8 +365,9 @@ redis_store::redis_store(redis_options o)
 
 // The others need not wait until our lease is over to know that we are gone.
 redis_store::~redis_store() {
+    if (!client_->is_ours()) return;
     try {
-        client_->ask({"ZREM", client_->key("members"), client_->me()},
+        client_->ask({"HDEL", client_->key("processes"), client_->me()},
                      [](fate, const redisReply*) {});
         client_->leave();
     } catch (const std::exception&) {  // no memory: it is a member until its lease ends
@@ -351,6 +380,9 @@ reading redis_store::now() const { return client_->now(); }
 const store_traits& redis_store::traits() const noexcept { return inner_->traits; }
 std::size_t redis_store::unanswered() const noexcept { return inner_->unanswered; }
 std::string redis_store::last_failure() const { return client_->failure(); }
+std::map<std::string, std::uint64_t> redis_store::broken_links() const {
+    return client_->broken_links();
+}
 
 // The upper half of the hash goes into the lower.
 unsigned redis_store::shard_of(std::string_view id) const noexcept {
@@ -400,17 +432,15 @@ void redis_store::cancel(std::string id, completion<cancel_result> then) {
 
 void redis_store::end(unsigned shard, std::vector<ending> endings,
                       completion<standing, std::vector<end_reply>> then) {
-    const auto sent = std::ranges::count(endings, false, &ending::returned);
-    const auto q = inner_->asked(std::move(then), read_end, static_cast<std::size_t>(sent),
+    const auto q = inner_->asked(std::move(then), read_end, endings.size(),
                                  std::vector<end_reply>(endings.size()));
     for (std::size_t i = 0; i < endings.size(); ++i) {
         const ending& e = endings[i];
-        if (e.returned) continue;
         batch& ends = inner_->of[shard].ends;
         inner_->make_room(shard, ends, e.which.id);
         command& words = inner_->words_of_ends(shard);
         words.add(e.which.id).add(e.which.attempt);
-        words.add(e.again ? std::to_string(ms(*e.again)) : "");
+        words.add(e.returned ? "r" : e.again ? std::to_string(ms(*e.again)) : "");
         ends.slots.push_back({q, i});
     }
     inner_->wait_for(q);
@@ -418,23 +448,59 @@ void redis_store::end(unsigned shard, std::vector<ending> endings,
 
 void redis_store::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
     const unsigned shard = shard_of(id);
-    command c = inner_->function(shard, "find", alive);
+    command c = inner_->function(shard, "show", alive);
     inner_->ask(shard, c.add(id), inner_->asked(std::move(then), read_found));
 }
 
+// First the places of each shard, then the bodies of those that are wanted.
 void redis_store::list(which set, place after, std::size_t limit,
                        completion<standing, std::vector<stored_timer>> then) {
-    const completion<standing, std::vector<stored_timer>> page =
-        [limit, then = std::move(then)](standing how, std::vector<stored_timer> all) {
-            std::ranges::sort(all, {}, [](const stored_timer& t) { return place{t.due, t.id}; });
-            if (all.size() > limit) all.resize(limit);
-            if (then) then(how, std::move(all));
-        };
-    const auto q = inner_->asked(page, read_listed, traits().shards);
+    auto on_places = [this, set, limit, then = std::move(then)](standing how,
+                                                                std::vector<place> all) mutable {
+        --inner_->answered;  // it goes on
+        std::ranges::sort(all);
+        if (all.size() > limit) all.resize(limit);
+        if (how == standing::done && !all.empty()) return show(set, limit, all, std::move(then));
+        ++inner_->answered;
+        if (then) then(how, {});
+    };
+    const auto q =
+        inner_->asked<std::vector<place>>(std::move(on_places), read_found_places, traits().shards);
     for (unsigned shard = 0; shard < traits().shards; ++shard) {
-        command c = inner_->function(shard, "list", set == which::waiting ? alive : of_the_dead);
+        command c = inner_->function(shard, "list", keys_of(set));
         inner_->ask(shard, c.add(ms(after.due)).add(after.id).add(limit), q);
     }
+}
+
+// Answers with what is still at these places. Goes on behind them if nothing is.
+void redis_store::show(which set, std::size_t limit, std::vector<place> places,
+                       completion<standing, std::vector<stored_timer>> then) {
+    std::vector<std::vector<std::string>> ids(traits().shards);
+    std::size_t commands = 0;
+    for (const place& p : places) {
+        auto& of_shard = ids[shard_of(p.id)];
+        commands += of_shard.size() % shown_together == 0;
+        of_shard.push_back(p.id);
+    }
+    auto on_shown = [this, set, limit, places = std::move(places),
+                     then = std::move(then)](standing how, std::vector<stored_timer> all) mutable {
+        const auto at = [](const stored_timer& t) { return place{t.due, t.id}; };
+        std::erase_if(
+            all, [&](const stored_timer& t) { return !std::ranges::binary_search(places, at(t)); });
+        std::ranges::sort(all, {}, at);
+        if (how == standing::done && all.empty())
+            return list(set, places.back(), limit, std::move(then));
+        if (then) then(how, std::move(all));
+    };
+    const auto q =
+        inner_->asked<std::vector<stored_timer>>(std::move(on_shown), read_listed, commands);
+    for (unsigned shard = 0; shard < traits().shards; ++shard)
+        for (std::size_t i = 0; i < ids[shard].size(); i += shown_together) {
+            command c = inner_->function(shard, "show", keys_of(set));
+            const std::size_t end = std::min(i + shown_together, ids[shard].size());
+            for (std::size_t n = i; n < end; ++n) c.add(ids[shard][n]);
+            inner_->ask(shard, c, q);
+        }
 }
 
 void redis_store::count(completion<standing, totals> then) {
@@ -455,13 +521,13 @@ void redis_store::revive(std::string id, time_point due, completion<revive_resul
 
 void redis_store::join(duration lease, completion<standing, std::size_t> then) {
     auto q = inner_->asked(std::move(then), read_number);
-    client_->ask({"FCALL", "tvec_durable_join", "1", client_->key("members"), client_->me(),
-                  std::to_string(lease.count())},
+    client_->ask({"FCALL", std::string(redis::functions_prefix) + "join", "1",
+                  client_->key("processes"), client_->me(), std::to_string(lease.count())},
                  inner_->answer_to({{std::move(q), 0}}, true));
 }
 
 void redis_store::own(unsigned shard, duration lease, completion<standing, epoch> then) {
-    command c = inner_->function(shard, "own", owner);
+    command c = inner_->function(shard, "own", owned);
     inner_->ask(shard, c.add(client_->me()).add(lease.count()),
                 inner_->asked(std::move(then), read_number), true);
 }
@@ -475,7 +541,7 @@ void redis_store::release(unsigned shard, epoch mine, completion<standing> then)
 
 void redis_store::take(unsigned shard, epoch mine, place after, time_point until, std::size_t limit,
                        completion<standing, std::vector<place>> then) {
-    command c = inner_->function(shard, "take", owned);
+    command c = inner_->function(shard, "take", all_keys);
     c.add(mine).add(ms(after.due)).add(after.id).add(ms(until)).add(limit);
     inner_->ask(shard, c, inner_->asked(std::move(then), read_places), true);
 }
@@ -494,10 +560,13 @@ void redis_store::claim(unsigned shard, epoch mine, claim_terms terms, std::vect
     inner_->wait_for(q);
 }
 
-void redis_store::spend(unsigned, epoch, token, completion<standing, bool> then) {
-    client_->refuse([then = std::move(then)](fate, const redisReply*) {
-        if (then) then(standing::done, true);
-    });
+void redis_store::spend(unsigned shard, epoch mine, token which, completion<standing, bool> then) {
+    const auto q = inner_->asked(std::move(then), read_flag);
+    batch& spends = inner_->of[shard].spends;
+    inner_->make_room(shard, spends, which.id);
+    inner_->words_of_spends(shard, mine).add(which.id).add(which.attempt);
+    spends.slots.push_back({q, 0});
+    inner_->wait_for(q);
 }
 
 }  // namespace tvec::durable

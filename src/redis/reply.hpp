@@ -35,13 +35,14 @@ public:
 
     /// A whole number from 0 to 10^15, exclusive, or a text that is one: a count, an attempt, or
     /// milliseconds since 1970, from which nothing that is computed with them overflows.
-    long long number() { return number_below(1'000'000'000'000'000); }
+    static constexpr long long limit = 1'000'000'000'000'000;
+    long long number() { return number_below(limit); }
     /// A time in microseconds since 1970.
     long long microseconds() { return number_below(1'000'000'000'000'000'000); }
-    /// A text; "" for nothing.
+    /// A text.
     std::string text() {
         const redisReply* r = element();
-        if (r == nullptr || r->type == REDIS_REPLY_NIL) return {};
+        if (r == nullptr) return {};
         is_whole_ = is_whole_ && r->type == REDIS_REPLY_STRING;
         return std::string(text_of(*r));
     }
@@ -62,14 +63,14 @@ private:
         is_whole_ = false;
         return nullptr;
     }
-    long long number_below(long long limit) {
+    long long number_below(long long end) {
         const redisReply* r = element();
         if (r == nullptr) return 0;
         const bool is_text = r->type == REDIS_REPLY_STRING;
         const long long n = is_text                          ? parsed(text_of(*r))
                             : r->type == REDIS_REPLY_INTEGER ? r->integer
                                                              : -1;
-        is_whole_ = n >= 0 && n < limit;
+        is_whole_ = n >= 0 && n < end;
         return is_whole_ ? n : 0;
     }
     // Deadlines are scores of sorted sets, which are shown as texts. -1 if it is no number.

@@ -158,9 +158,9 @@ Test(durable_redis, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
     redis_store s(at(server, 1));
     const epoch e = own(s, 0);
     const int before = functions_called(server);
-    for (int i = 0; i < 4'000; ++i) s.claim(0, e, {}, {std::to_string(i)}, nullptr);
+    for (int i = 0; i < 12'000; ++i) s.claim(0, e, {}, {std::to_string(i)}, nullptr);
     s.run();
-    while (functions_called(server) < before + 8) continue;  // whose answers are there now
+    while (functions_called(server) < before + 24) continue;  // whose answers are there now
     std::size_t turns = 0;
     for (; s.unanswered() != 0; ++turns) {
         pollfd watched{s.fd(), POLLIN, 0};

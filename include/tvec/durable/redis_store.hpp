@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -44,9 +45,10 @@ struct redis_options {
     unsigned wait_replicas = 0;
     duration replica_limit{1'000};  ///< how long replicas are waited for: less than `silence`
 
-    duration claim_ahead{100};  ///< store_traits::claim_ahead: longer than an answer takes
-    duration silence{5'000};    ///< a server that answers nothing for so long has gone
-    duration slowest{5'000};    ///< how long to wait, at most, before connecting again
+    duration claim_ahead{100};    ///< store_traits::claim_ahead: longer than an answer takes
+    duration silence{5'000};      ///< a server that answers nothing for so long has gone
+    duration slowest{5'000};      ///< how long to wait, at most, before connecting again
+    duration look_again{10'000};  ///< how often the server's settings are looked at again
     std::size_t most_unsent = 64'000'000;  ///< bytes that wait to be sent; no more is taken
 };
 
@@ -119,6 +121,7 @@ public:
     unsigned shard_of(std::string_view id) const noexcept override;
     std::size_t unanswered() const noexcept override;
     std::string last_failure() const override;
+    std::map<std::string, std::uint64_t> broken_links() const override;
     void listen(store_listener listener) override;
     void put(std::vector<record> timers, existing how,
              completion<std::vector<put_result>> then) override;
@@ -142,6 +145,9 @@ public:
 
 private:
     struct inner;
+
+    void show(which set, std::size_t limit, std::vector<place> places,
+              completion<standing, std::vector<stored_timer>> then);
 
     std::unique_ptr<redis::client> client_;
     std::unique_ptr<inner> inner_;
