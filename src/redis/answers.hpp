@@ -51,24 +51,25 @@ inline place place_of(fields& f) {
     return p;
 }
 
-// The entry of `try` of a granted timer, as functions.lua packs it: little endian.
-class packed_try {
+// An entry of a timer with an open attempt, as functions.lua packs it: little endian.
+class packed_timer {
 public:
-    static constexpr std::size_t size = 44;
+    static constexpr std::size_t head_size = 45;
 
-    explicit packed_try(std::string_view bytes) : bytes_(bytes) {}
+    explicit packed_timer(std::string_view bytes) : bytes_(bytes) {}
     stored_timer timer() const {
         stored_timer t;
-        t.attempt = static_cast<std::uint32_t>(number(0, 4));
-        t.ended = static_cast<std::uint32_t>(number(4, 4));
-        t.spent = static_cast<std::uint32_t>(number(8, 4));
-        t.every = duration(number(12, 8));
-        t.due = time_of(number(20, 8));
+        t.attempt = static_cast<std::uint32_t>(number(1, 4));
+        t.ended = static_cast<std::uint32_t>(number(5, 4));
+        t.spent = static_cast<std::uint32_t>(number(9, 4));
+        t.every = duration(number(13, 8));
+        t.due = time_of(number(21, 8));
+        t.body = bytes_.substr(head_size);
         return t;
     }
-    // Nothing that is computed with its times overflows.
+    // An attempt, and times from which nothing that is computed with them overflows.
     bool is_right() const {
-        return number(0, 4) != 0 && is_time(number(12, 8)) && is_time(number(20, 8));
+        return number(1, 4) != 0 && is_time(number(13, 8)) && is_time(number(21, 8));
     }
 
 private:
@@ -83,23 +84,28 @@ private:
     std::string_view bytes_;
 };
 
-// Of a granted timer its entry of `try` and its body. Else a digit that says why not, and a time.
+// The entry of a granted timer, else a digit that says why not; of an early one also when.
 inline claimed claim_of(fields& f) {
     using enum claimed::kind;
-    constexpr claimed::kind why[] = {gone, early, dead, later, damaged};
+    constexpr claimed::kind reasons[] = {gone, early, dead, later, damaged};
+    const std::string_view text = f.view();
     claimed c;
-    const std::string head = f.text();
-    if (head.size() == packed_try::size) {
-        const packed_try packed(head);
-        if (!packed.is_right()) f.reject();
-        c = {granted, packed.timer()};
-        c.timer.body = f.text();
+    if (text.size() >= packed_timer::head_size) {
+        const packed_timer packed(text);
+        if (packed.is_right()) return {granted, packed.timer()};
+        f.reject();
         return c;
     }
-    c.timer.due = time_of(f.number());
-    const bool is_reason = head.size() == 1 && head[0] >= '0' && head[0] < '5';
+    const bool is_reason = !text.empty() && text[0] >= '0' && text[0] <= '4';
     if (!is_reason) f.reject();
-    if (is_reason) c.what = why[head[0] - '0'];
+    if (is_reason) c.what = reasons[text[0] - '0'];
+    if (c.what == early) {
+        const long long due = fields::parsed(text.substr(1));
+        if (due < 0 || due >= fields::limit)
+            f.reject();
+        else
+            c.timer.due = time_of(due);
+    }
     return c;
 }
 

@@ -155,7 +155,7 @@ void client::listen(std::function<void(std::string_view)> hint, std::function<vo
 
 // Tries one address after the other.
 void client::wait_until_ready() {
-    const auto limit = steady_clock::now() + options_.silence;
+    auto limit = steady_clock::now() + options_.silence;
     connect();
     for (std::size_t tried = 1; !is_ready_; receive()) {
         flush();
@@ -168,6 +168,7 @@ void client::wait_until_ready() {
             throw std::system_error(trouble_->code,
                                     "redis_store: " + place_of(options_) +
                                         (trouble_->why.empty() ? "" : ": " + trouble_->why));
+        if (is_upgrading_) limit = steady_clock::now() + options_.silence;
         const auto left = std::chrono::ceil<duration>(limit - steady_clock::now());
         if (left <= duration::zero())
             fail(std::errc::timed_out, place_of(options_) + ": it does not answer");
@@ -312,21 +313,28 @@ void client::on_opened(const redisReply& r) {
         return on_lost(
             {std::errc::not_supported, "its timers are in " + std::to_string(shards) + " shards"});
     shards_ = static_cast<unsigned>(shards);
-    version < functions_version ? upgrade() : on_ready();
+    version < functions_version ? upgrade(0) : on_ready();
 }
 
-// Timers of an older version. It may be done twice, and at the same time.
-void client::upgrade() {
+// Upgrades timers of an older version, some at a time. Several processes may do so at once.
+void client::upgrade(unsigned shard) {
     const std::string prefix(functions_prefix);
-    for (unsigned shard = 0; shard < shards_; ++shard)
-        say({"FCALL", prefix + "upgrade", "4", key(shard, "due"), key(shard, "job"),
-             key(shard, "begun"), key(shard, "try")},
-            [](const redisReply&) {});
-    say({"FCALL", prefix + "upgraded", "2", key("meta"), key("members")},
-        [this](const redisReply&) { on_ready(); });
+    if (shard == shards_)
+        return say({"FCALL", prefix + "upgraded", "2", key("meta"), key("members")},
+                   [this](const redisReply&) { on_ready(); });
+    is_upgrading_ = true;
+    command c{"FCALL", prefix + "upgrade", "11"};
+    for (const char* name : {"due", "timer", "begun", "body", "own", "dead", "damaged", "job",
+                             "try", "dead:job", "dead:try"})
+        c.add(key(shard, name));
+    say(c, [this, shard](const redisReply& r) {
+        const bool is_more = r.type == REDIS_REPLY_INTEGER && r.integer == 1;
+        upgrade(is_more ? shard : shard + 1);
+    });
 }
 
 void client::on_ready() {
+    is_upgrading_ = false;
     is_ready_ = true;
     failures_ = 0;
     wheel_.arm_after(look_, options_.look_again);

@@ -119,7 +119,7 @@ private:
     void say(const command& c, greeted then);
     void on_version(const redisReply& r);
     void on_opened(const redisReply& r);
-    void upgrade();
+    void upgrade(unsigned shard);
     void on_ready();
 
     // answers
@@ -150,7 +150,7 @@ private:
     std::vector<held> held_;
     std::vector<answer> refused_;
     unsigned flights_ = 0;  // sent, and not all of it answered
-    bool is_ready_ = false, was_ready_ = false;
+    bool is_ready_ = false, was_ready_ = false, is_upgrading_ = false;
     std::optional<trouble> trouble_;
     std::string failure_, warning_, info_, appendfsync_;
     std::map<std::string, std::uint64_t> broken_;

@@ -5,23 +5,25 @@
 --
 -- A shard is these keys, in this order, all in one hash slot. Functions are given as many of them
 -- as they need:
---   due                        zset  id -> deadline in ms since 1970, of timers without an open attempt
---   job                        hash  id -> body
---   begun                      zset  id -> end of the lease in ms, of timers with an open attempt
---   try                        hash  id -> attempt, ended, spent, period, and if an attempt is open also
---                                    deadline, end of the lease, length of the lease.
---                                    No entry: no attempt yet, and no period
---   own                        hash  o: owner, e: epoch, u: until when, l: length of that lease,
---                                    w: how far he has taken, t: time of the last renewal
---   dead, dead:job, dead:try   as due (by deadline), job and try, of timers that had all their attempts
---   damaged                    hash  id -> score and entry of try, of timers that were set aside because
---                                    they cannot be read. Their bodies stay in job
+--   due      zset  id -> deadline in ms since 1970, of timers without an open attempt
+--   timer    hash  id -> head and body: see `pack`. One entry for an id, be it living or dead
+--   begun    zset  id -> end of the lease in ms, of timers with an open attempt
+--   body     hash  id -> body, if that is longer than INLINE
+--   own      hash  o: owner, e: epoch, u: until when, l: length of that lease, w: how far he has taken,
+--                  t: time of the last renewal
+--   dead     zset  id -> deadline, of timers that had all their attempts
+--   damaged  hash  id -> entry of timer, of timers that were set aside because they cannot be read
 local VERSION = 2
-local DUE, JOB, BEGUN, TRY, OWN, DEAD, DEAD_JOB, DEAD_TRY, DAMAGED = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
-local CLOSED, OPEN, OLD = '<I4I4I4I8', '<I4I4I4I8I8I8I8', '<I4I4I8'
-local CLOSED_SIZE, OPEN_SIZE, OLD_SIZE = 20, 44, 16
-
+-- Longer bodies are kept apart, so that a claim or an end does not copy them.
+local INLINE = 1024
+-- Kinds of timers: the first byte of an entry. APART is added if the body is kept apart.
+local WAITING, OPEN, LOST, APART = 0, 1, 2, 4
+-- The head: kind, attempt, ended, spent, period, deadline. If an attempt is open, also the end and the
+-- length of its lease.
+local HEAD, OPEN_HEAD = '<BI4I4I4I8I8', '<BI4I4I4I8I8I8I8'
+local HEAD_SIZE, OPEN_SIZE = 29, 45
 
 local function now_us()
   local t = redis.call('TIME')
@@ -32,22 +34,34 @@ local function now_ms()
   return math.floor(now_us() / 1000)
 end
 
--- attempt, ended, spent, period; of an open attempt also deadline, end and length of its lease.
--- Nothing if the entry cannot be read.
-local function unpack_try(packed)
-  if not packed then return 0, 0, 0, 0 end
-  if #packed == OPEN_SIZE then
-    local attempt, ended, spent, every, due, till, length = struct.unpack(OPEN, packed)
-    return attempt, ended, spent, every, due, till, length
+-- An entry of `timer` with the rest of another one: its body, if that is not apart.
+local function pack(kind, attempt, ended, spent, every, due, rest)
+  return struct.pack(HEAD, kind, attempt, ended, spent, every, due) .. rest
+end
+
+local function pack_open(kind, attempt, ended, spent, every, due, till, length, rest)
+  return struct.pack(OPEN_HEAD, kind, attempt, ended, spent, every, due, math.max(till, 0), math.max(length, 0)) .. rest
+end
+
+-- kind, attempt, ended, spent, period, deadline, end and length of the lease (0 if none is open), whether
+-- the body is kept apart, where the body begins. Nothing if the entry cannot be read.
+local function unpack_timer(entry)
+  if not entry or #entry < HEAD_SIZE then return end
+  local kind, attempt, ended, spent, every, due, at = struct.unpack(HEAD, entry)
+  local is_apart, till, length = kind >= APART, 0, 0
+  if is_apart then kind = kind - APART end
+  if kind == OPEN and #entry >= OPEN_SIZE then
+    till, length, at = struct.unpack('<I8I8', entry, at)
+  elseif kind ~= WAITING and kind ~= LOST then
+    return
   end
-  if #packed == CLOSED_SIZE then
-    local attempt, ended, spent, every = struct.unpack(CLOSED, packed)
-    return attempt, ended, spent, every
-  end
-  if #packed == OLD_SIZE then
-    local attempt, ended, every = struct.unpack(OLD, packed)
-    return attempt, ended, attempt - ended, every
-  end
+  if due > LATEST then return end
+  return kind, attempt, ended, spent, every, due, till, length, is_apart, at
+end
+
+-- The kind of an entry as it is packed.
+local function flags(kind, is_apart)
+  return is_apart and kind + APART or kind
 end
 
 -- A score as a deadline. Nothing if there is none, or if it is none.
@@ -111,72 +125,71 @@ local function teller(k, me)
   end
 end
 
-local function bury(k, id)
-  redis.call('HDEL', k[DEAD_JOB], id)
-  redis.call('HDEL', k[DEAD_TRY], id)
-  return redis.call('ZREM', k[DEAD], id)
-end
-
--- Takes a timer that cannot be read out of the way. Its body stays.
+-- Takes a timer that cannot be read out of the way. Its body stays, if it is kept apart.
 local function set_aside(k, id)
-  local score = redis.call('ZSCORE', k[DUE], id) or redis.call('ZSCORE', k[BEGUN], id) or ''
-  redis.call('HSET', k[DAMAGED], id, score .. ' ' .. (redis.call('HGET', k[TRY], id) or ''))
+  redis.call('HSET', k[DAMAGED], id, redis.call('HGET', k[TIMER], id) or '')
+  redis.call('HDEL', k[TIMER], id)
   redis.call('ZREM', k[DUE], id)
   redis.call('ZREM', k[BEGUN], id)
-  redis.call('HDEL', k[TRY], id)
+  redis.call('ZREM', k[DEAD], id)
 end
 
--- The highest attempt that may have been given out for an id that lives, is dead or is damaged.
--- Nobody knows that of a damaged one: the seconds since 1970 are more than it can have had.
-local function last_attempt(k, id, is_living)
-  local packed = is_living and redis.call('HGET', k[TRY], id) or redis.call('HGET', k[DEAD_TRY], id)
-  local attempt = redis.call('HEXISTS', k[DAMAGED], id) == 0 and unpack_try(packed)
-  return attempt or math.floor(now_ms() / 1000)
+-- Removes all that has an id: whether it waited, had begun, was dead, was damaged.
+local function remove(k, id)
+  redis.call('HDEL', k[TIMER], id)
+  redis.call('HDEL', k[BODY], id)
+  return redis.call('ZREM', k[DUE], id) == 1, redis.call('ZREM', k[BEGUN], id) == 1,
+    redis.call('ZREM', k[DEAD], id) == 1, redis.call('HDEL', k[DAMAGED], id) == 1
 end
 
--- Has a new timer take the place of one that lives, is dead or is damaged. Deliveries of the old one
--- must not end it.
-local function replace(k, id, is_living, every)
-  local attempt = last_attempt(k, id, is_living) + 1
-  redis.call('ZREM', k[BEGUN], id)
-  redis.call('HDEL', k[DAMAGED], id)
-  bury(k, id)
-  redis.call('HSET', k[TRY], id, struct.pack(CLOSED, attempt, attempt, 0, every))
+-- The attempt that a timer begins with which replaces another one: deliveries of the old one must not
+-- end it. Nobody knows the last attempt of a damaged one. The seconds since 1970 are more than it can
+-- have had.
+local function next_attempt(entry)
+  local _, attempt = unpack_timer(entry)
+  return (attempt or math.floor(now_ms() / 1000)) + 1
 end
 
--- Whether an attempt is open, for all that can be read.
-local function has_begun(packed)
-  return packed and #packed ~= CLOSED_SIZE and #packed ~= OLD_SIZE
+-- What a put answers.
+local THERE, STORED, IS_DEAD = 0, 1, 2
+
+-- What has an id already: nothing, or THERE or IS_DEAD.
+local function present(k, id, entry, some_damaged)
+  if entry then
+    local kind = unpack_timer(entry)
+    return kind == LOST and IS_DEAD or THERE
+  end
+  return some_damaged and redis.call('HEXISTS', k[DAMAGED], id) == 1 and IS_DEAD or nil
 end
 
 -- All keys. me, 'keep' or 'replace', and id, due, period, body of each
--- -> 0 there already, 1 stored, 2 dead (or damaged), of each
+-- -> THERE, STORED or IS_DEAD (also if it is damaged), of each
 local function put(k, a)
-  local keeps, ids, results, jobs, added, seen, n = a[2] == 'keep', {}, {}, {}, {}, {}, 0
+  local keeps, ids, results, timers, added, n = a[2] == 'keep', {}, {}, {}, {}, 0
   for i = 3, #a, 4 do ids[(i + 1) / 4] = a[i] end
-  local due, try, tell = redis.call('ZMSCORE', k[DUE], unpack(ids)), redis.call('HMGET', k[TRY], unpack(ids)), teller(k, a[1])
-  local some_dead = redis.call('EXISTS', k[DEAD], k[DAMAGED]) > 0
+  local entries, tell = redis.call('HMGET', k[TIMER], unpack(ids)), teller(k, a[1])
+  local some_damaged, seen = redis.call('EXISTS', k[DAMAGED]) == 1, {}
   for i, id in ipairs(ids) do
-    local every = a[4 * i + 1]
-    local lives = due[i] or seen[id] or has_begun(try[i])
-    local is_dead = some_dead and not lives
-      and (redis.call('ZSCORE', k[DEAD], id) or redis.call('HEXISTS', k[DAMAGED], id) == 1)
-    results[i] = not (keeps and (lives or is_dead)) and 1 or lives and 0 or 2
-    if results[i] == 1 then
-      if lives or is_dead then
-        replace(k, id, lives, every)
-      elseif every ~= '0' then
-        redis.call('HSET', k[TRY], id, struct.pack(CLOSED, 0, 0, 0, every))
+    local entry, due, body, attempt = seen[id] or entries[i], a[4 * i], a[4 * i + 2], 0
+    local there = present(k, id, entry, some_damaged)
+    if there and keeps then
+      results[i] = there
+    else
+      if there then
+        attempt = next_attempt(entry)
+        remove(k, id)
       end
-      seen[id] = true
-      jobs[n + 1], jobs[n + 2] = id, a[4 * i + 2]
-      added[n + 1], added[n + 2] = a[4 * i], id
-      n = n + 2
-      if tell then tell(id, a[4 * i]) end
+      local is_apart = #body > INLINE
+      if is_apart then redis.call('HSET', k[BODY], id, body) end
+      entry = pack(flags(WAITING, is_apart), attempt, attempt, 0, a[4 * i + 1], due, is_apart and '' or body)
+      timers[n + 1], timers[n + 2] = id, entry
+      added[n + 1], added[n + 2] = due, id
+      results[i], seen[id], n = STORED, entry, n + 2
+      if tell then tell(id, due) end
     end
   end
   if n > 0 then
-    redis.call('HSET', k[JOB], unpack(jobs))
+    redis.call('HSET', k[TIMER], unpack(timers))
     redis.call('ZADD', k[DUE], unpack(added))
   end
   return results
@@ -184,56 +197,52 @@ end
 
 -- All keys. id -> 0 unknown, 1 cancelled, 2 gone, but it had begun, was dead or was damaged
 local function cancel(k, a)
-  local id = a[1]
-  local waited, had_begun = redis.call('ZREM', k[DUE], id), redis.call('ZREM', k[BEGUN], id)
-  local was_lost = bury(k, id) + redis.call('HDEL', k[DAMAGED], id)
-  redis.call('HDEL', k[JOB], id)
-  redis.call('HDEL', k[TRY], id)
-  return had_begun == 1 and 2 or waited == 1 and 1 or was_lost > 0 and 2 or 0
+  local waited, had_begun, was_dead, was_damaged = remove(k, a[1])
+  return waited and 1 or (had_begun or was_dead or was_damaged) and 2 or 0
 end
 
--- Keys up to try. id, attempt, what of each: '' it is done, 'r' it is returned, or when it comes again
+-- Keys up to body. id, attempt, what of each: '' it is done, 'r' it is returned, or when it comes again
 -- -> of each: 0 not the current attempt; else 1 and it is gone, or 2 + when it comes again
 local function finish(k, a)
-  local ids, results, gone, again, tries, still, over = {}, {}, {}, {}, {}, {}, {}
+  local ids, results, gone, apart, again, still, timers, over = {}, {}, {}, {}, {}, {}, {}, {}
   local now = now_ms()
   for i = 1, #a, 3 do ids[(i + 2) / 3] = a[i] end
-  local try = redis.call('HMGET', k[TRY], unpack(ids))
+  local entries = redis.call('HMGET', k[TIMER], unpack(ids))
   for i, id in ipairs(ids) do
-    local attempt, ended, spent, every, due, _, length = unpack_try(try[i])
+    local kind, attempt, ended, spent, every, due, _, length, is_apart, at = unpack_timer(entries[i])
     local what = a[3 * i]
-    if not due or over[id] or attempt ~= tonumber(a[3 * i - 1]) then
+    if kind ~= OPEN or over[id] or attempt ~= tonumber(a[3 * i - 1]) then
       results[i] = 0
     elseif what == '' and every == 0 then
-      over[id] = true
       gone[#gone + 1] = id
+      if is_apart then apart[#apart + 1] = id end
       results[i] = 1
     else
-      over[id] = true
-      local t, is_returned = #tries, what == 'r'
-      tries[t + 1] = id
+      local n, is_returned, rest = #timers, what == 'r', entries[i]:sub(at)
       if not is_returned then
         due, spent = tonumber(what) or next_beat(due, every, now), 0
       end
+      timers[n + 1] = id
       if is_returned and attempt ~= ended + 1 then
         still[#still + 1], still[#still + 2] = due, id
-        tries[t + 2] = struct.pack(OPEN, attempt, ended, spent, every, due, due, length)
+        timers[n + 2] = pack_open(flags(OPEN, is_apart), attempt, ended, spent, every, due, due, length, rest)
       else
         again[#again + 1], again[#again + 2] = due, id
-        tries[t + 2] = struct.pack(CLOSED, attempt, attempt, spent, every)
+        timers[n + 2] = pack(flags(WAITING, is_apart), attempt, attempt, spent, every, due, rest)
       end
       results[i] = 2 + due
     end
+    over[id] = true
   end
-  if #tries > 0 then redis.call('HSET', k[TRY], unpack(tries)) end
+  if #timers > 0 then redis.call('HSET', k[TIMER], unpack(timers)) end
   if #still > 0 then redis.call('ZADD', k[BEGUN], unpack(still)) end
   for i = 2, #again, 2 do redis.call('ZREM', k[BEGUN], again[i]) end
   if #again > 0 then redis.call('ZADD', k[DUE], unpack(again)) end
   if #gone > 0 then
     redis.call('ZREM', k[BEGUN], unpack(gone))
-    redis.call('HDEL', k[TRY], unpack(gone))
-    redis.call('HDEL', k[JOB], unpack(gone))
+    redis.call('HDEL', k[TIMER], unpack(gone))
   end
+  if #apart > 0 then redis.call('HDEL', k[BODY], unpack(apart)) end
   return results
 end
 
@@ -241,80 +250,29 @@ end
 -- -> false if the shard is another's; else 1 if it was the current attempt, of each
 local function spend(k, a)
   if redis.call('HGET', k[OWN], 'e') ~= a[1] then return false end
-  local ids, results, tries = {}, {}, {}
-  for i = 2, #a, 2 do ids[i / 2] = a[i] end
-  local try = redis.call('HMGET', k[TRY], unpack(ids))
-  for i, id in ipairs(ids) do
-    local attempt, ended, spent, every, due, till, length = unpack_try(try[i])
-    local is_current = due and attempt == tonumber(a[2 * i + 1])
+  local results = {}
+  for i = 2, #a, 2 do
+    local entry = redis.call('HGET', k[TIMER], a[i])
+    local kind, attempt, ended, spent, every, due, till, length, is_apart, at = unpack_timer(entry)
+    local is_current = kind == OPEN and attempt == tonumber(a[i + 1])
     if is_current then
-      local n = #tries
-      tries[n + 1] = id
-      tries[n + 2] = struct.pack(OPEN, attempt, ended, spent + 1, every, due, till, length)
+      redis.call('HSET', k[TIMER], a[i],
+        pack_open(flags(OPEN, is_apart), attempt, ended, spent + 1, every, due, till, length, entry:sub(at)))
     end
-    results[i] = is_current and 1 or 0
+    results[i / 2] = is_current and 1 or 0
   end
-  if #tries > 0 then redis.call('HSET', k[TRY], unpack(tries)) end
   return results
 end
 
--- Moves a timer to the dead. Returns false, and it is damaged, if it has no body.
-local function die(k, id, due, attempt, ended, spent, every)
-  local body = redis.call('HGET', k[JOB], id)
-  if not body then
-    set_aside(k, id)
-    return false
-  end
-  redis.call('ZADD', k[DEAD], due, id)
-  redis.call('HSET', k[DEAD_JOB], id, body)
-  redis.call('HSET', k[DEAD_TRY], id, struct.pack(CLOSED, attempt, ended, spent, every))
-  redis.call('ZREM', k[DUE], id)
-  redis.call('ZREM', k[BEGUN], id)
-  redis.call('HDEL', k[TRY], id)
-  redis.call('HDEL', k[JOB], id)
-  return true
-end
-
--- A claim answers two values of each id. Of a granted timer: its entry of try, and its body. Else one of
--- these, and when it can be claimed.
+-- What a claim answers of each id. Of a granted timer: its entry, with the body, which counts as not
+-- kept apart. Else one of these, and of EARLY also when it can be claimed.
 local GONE, EARLY, DIED, LATER, BROKEN = '0', '1', '2', '3', '4'
 
--- Bodies are read a few at a time, so that no more of them are read than are answered, nearly.
-local FIRST_BODIES, MOST_BODIES = 8, 32
-
--- Grants timers, as many as their bodies have room for. Of each: its place in the answer, id, entry of
--- try, end of the lease, and whether an attempt of it was open.
-local function grant(k, w, bytes, result)
-  local from, count, largest = 1, FIRST_BODIES, 1
-  local closed, leases, tries = {}, {}, {}
-  while from <= #w.id do
-    local to = math.min(from + count, #w.id + 1) - 1
-    local bodies = bytes > 0 and redis.call('HMGET', k[JOB], unpack(w.id, from, to))
-    for i = from, to do
-      local at, id, packed = w.at[i], w.id[i], w.packed[i]
-      local body = bodies and bodies[i - from + 1]
-      if bytes <= 0 then
-        result[at] = LATER
-      elseif not body then
-        set_aside(k, id)
-        result[at] = BROKEN
-      else
-        result[at], result[at + 1] = packed, body
-        bytes, largest = bytes - #body, math.max(largest, #body)
-        if not w.is_open[i] then closed[#closed + 1] = id end
-        local n = #tries
-        leases[n + 1], leases[n + 2] = w.till[i], id
-        tries[n + 1], tries[n + 2] = id, packed
-      end
-    end
-    from = to + 1
-    count = math.max(1, math.min(MOST_BODIES, math.floor(bytes / largest)))
-  end
-  if #closed > 0 then redis.call('ZREM', k[DUE], unpack(closed)) end
-  if #tries > 0 then
-    redis.call('ZADD', k[BEGUN], unpack(leases))
-    redis.call('HSET', k[TRY], unpack(tries))
-  end
+-- An entry is missing, or cannot be read.
+local function unreadable(k, id, entry)
+  if not entry and not redis.call('ZSCORE', k[DUE], id) and not redis.call('ZSCORE', k[BEGUN], id) then return GONE end
+  set_aside(k, id)
+  return BROKEN
 end
 
 -- All keys. epoch, length of the lease, attempts, how far ahead, bytes, and ids
@@ -322,33 +280,53 @@ end
 local function claim(k, a)
   if redis.call('HGET', k[OWN], 'e') ~= a[1] then return false end
   local us = now_us()
-  local now, lease, most, ahead = math.floor(us / 1000), tonumber(a[2]), tonumber(a[3]), tonumber(a[4])
-  local ids, result, over, n = {unpack(a, 6)}, {us}, {}, 0
-  local w = {at = {}, id = {}, packed = {}, till = {}, is_open = {}}
-  local try, scores = redis.call('HMGET', k[TRY], unpack(ids)), redis.call('ZMSCORE', k[DUE], unpack(ids))
+  local now, lease, most = math.floor(us / 1000), tonumber(a[2]), tonumber(a[3])
+  local soon, bytes, ids = now + a[4], math.max(tonumber(a[5]), 1), {unpack(a, 6)}
+  local entries, result, seen = redis.call('HMGET', k[TIMER], unpack(ids)), {us}, {}
+  local closed, leases, timers, c, n = {}, {}, {}, 0, 0
   for i, id in ipairs(ids) do
-    local attempt, ended, spent, every, due, till, length = unpack_try(try[i])
-    local is_there, is_open, at = scores[i] or due or not attempt, due, 2 * i
-    due = due or deadline_of(scores[i])
-    local visible = is_open and math.min(till, now + length) or due
-    result[at], result[at + 1] = GONE, 0
-    if not is_there or over[id] then
-      -- it is gone
-    elseif not attempt or not due then
-      set_aside(k, id)
-      result[at] = BROKEN
-    elseif visible > now + ahead then
-      result[at], result[at + 1] = EARLY, visible
+    local entry = entries[i]
+    local kind, attempt, ended, spent, every, due, till, length, is_apart, at = unpack_timer(entry)
+    local visible = kind == OPEN and math.min(till, now + length) or due
+    if not kind then
+      result[i + 1] = unreadable(k, id, entry)
+    elseif kind == LOST or seen[id] then
+      result[i + 1] = GONE
+    elseif visible > soon then
+      result[i + 1] = EARLY .. string.format('%.0f', visible)
     elseif most > 0 and spent >= most then
-      result[at] = die(k, id, due, attempt, ended, spent, every) and DIED or BROKEN
+      redis.call('ZREM', k[DUE], id)
+      redis.call('ZREM', k[BEGUN], id)
+      redis.call('ZADD', k[DEAD], due, id)
+      redis.call('HSET', k[TIMER], id, pack(flags(LOST, is_apart), attempt, ended, spent, every, due, entry:sub(at)))
+      result[i + 1] = DIED
+    elseif bytes <= 0 then
+      result[i + 1] = LATER
     else
-      n, till = n + 1, math.max(now, visible) + lease
-      w.at[n], w.id[n], w.till[n], w.is_open[n] = at, id, till, is_open or false
-      w.packed[n] = struct.pack(OPEN, attempt + 1, ended, spent, every, due, math.max(till, 0), math.max(till - now, 0))
+      local rest, body = entry:sub(at)
+      if is_apart then body = redis.call('HGET', k[BODY], id) else body = rest end
+      if body then
+        if kind == WAITING then c = c + 1; closed[c] = id end
+        till = math.max(now, visible) + lease
+        leases[n + 1], leases[n + 2] = till, id
+        local granted = pack_open(OPEN, attempt + 1, ended, spent, every, due, till, till - now, body)
+        result[i + 1] = granted
+        if is_apart then
+          granted = pack_open(OPEN + APART, attempt + 1, ended, spent, every, due, till, till - now, '')
+        end
+        timers[n + 1], timers[n + 2] = id, granted
+        n, bytes = n + 2, bytes - #body
+      else
+        result[i + 1] = unreadable(k, id, entry)
+      end
     end
-    over[id] = true
+    seen[id] = true
   end
-  grant(k, w, math.max(tonumber(a[5]), 1), result)
+  if c > 0 then redis.call('ZREM', k[DUE], unpack(closed)) end
+  if n > 0 then
+    redis.call('ZADD', k[BEGUN], unpack(leases))
+    redis.call('HSET', k[TIMER], unpack(timers))
+  end
   return result
 end
 
@@ -401,20 +379,21 @@ end
 
 -- Has no lease of a claim count for longer than its length from now.
 local function shorten(k, now)
-  local ids = redis.call('ZRANGEBYSCORE', k[BEGUN], '(' .. now, '+inf')
-  for _, id in ipairs(ids) do
-    local attempt, ended, spent, every, due, till, length = unpack_try(redis.call('HGET', k[TRY], id))
-    if not due then
-      redis.call('ZADD', k[BEGUN], now, id) -- a claim sets it aside
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', k[BEGUN], '(' .. now, '+inf')) do
+    local entry = redis.call('HGET', k[TIMER], id)
+    local kind, attempt, ended, spent, every, due, till, length, is_apart, at = unpack_timer(entry)
+    if kind ~= OPEN then
+      set_aside(k, id)
     elseif till - now > length then
-      till = math.max(now + length, 0)
+      till = now + length
       redis.call('ZADD', k[BEGUN], till, id)
-      redis.call('HSET', k[TRY], id, struct.pack(OPEN, attempt, ended, spent, every, due, till, length))
+      redis.call('HSET', k[TIMER], id,
+        pack_open(flags(OPEN, is_apart), attempt, ended, spent, every, due, till, length, entry:sub(at)))
     end
   end
 end
 
--- Keys up to own. me, length of the lease -> the time in us, and the epoch: 0 if it is somebody else's
+-- All keys. me, length of the lease -> the time in us, and the epoch: 0 if it is somebody else's
 local function own(k, a)
   local us, lease = now_us(), tonumber(a[2])
   local now = math.floor(us / 1000)
@@ -450,17 +429,18 @@ local function join(k, a)
   return {us, redis.call('HLEN', k[1])}
 end
 
--- Keys up to try, or those of the dead. Ids
--- -> id, deadline, period, attempt, ended, spent, body of each that is there and can be read
-local function show(k, ids)
-  local result, n = {}, 0
-  local try, scores = redis.call('HMGET', k[TRY], unpack(ids)), redis.call('ZMSCORE', k[DUE], unpack(ids))
-  for i, id in ipairs(ids) do
-    local attempt, ended, spent, every, due = unpack_try(try[i])
-    due = due or deadline_of(scores[i])
-    local body = attempt and due and redis.call('HGET', k[JOB], id)
+-- All keys. 'waiting' or 'dead', and ids
+-- -> id, deadline, period, attempt, ended, spent, body of each that is so and can be read
+local function show(k, a)
+  local result, n, wants_dead, ids = {}, 0, a[1] == 'dead', {unpack(a, 2)}
+  for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(ids))) do
+    local kind, attempt, ended, spent, every, due, _, _, is_apart, at = unpack_timer(entry)
+    local body
+    if kind and (kind == LOST) == wants_dead then
+      body = is_apart and redis.call('HGET', k[BODY], ids[i]) or not is_apart and entry:sub(at)
+    end
     if body then
-      result[n + 1], result[n + 2], result[n + 3], result[n + 4] = id, due, every, attempt
+      result[n + 1], result[n + 2], result[n + 3], result[n + 4] = ids[i], due, every, attempt
       result[n + 5], result[n + 6], result[n + 7] = ended, spent, body
       n = n + 7
     end
@@ -468,34 +448,33 @@ local function show(k, ids)
   return result
 end
 
--- Adds the places after `after` of timers with an open attempt: all of these are looked at.
+-- Adds the places after one of timers with an open attempt: all of these are looked at.
 local function add_begun(k, after, result)
   local ids, page = redis.call('ZRANGE', k[BEGUN], 0, -1), 1000
   for from = 1, #ids, page do
     local some = {unpack(ids, from, math.min(from + page - 1, #ids))}
-    for i, packed in ipairs(redis.call('HMGET', k[TRY], unpack(some))) do
-      local _, _, _, _, due = unpack_try(packed)
+    for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(some))) do
+      local kind, _, _, _, _, due = unpack_timer(entry)
       local place = {some[i], due}
-      if due and is_before(after, place) then
-        result[#result + 1] = place
-      end
+      if kind and is_before(after, place) then result[#result + 1] = place end
     end
   end
 end
 
--- Keys up to try, or those of the dead. due and id of a place, limit
--- -> id and deadline of those next after it: so many that wait, and so many with an open attempt
+-- All keys. 'waiting' or 'dead', due and id of a place, limit
+-- -> id and deadline of those next after it: so many of a kind
 local function list(k, a)
-  local limit, begun, result, n = tonumber(a[3]), {}, {}, 0
-  local waiting = places(k[DUE], {'', a[1], a[2]}, '+inf', limit)
-  for i = 1, #waiting, 2 do
-    local due = deadline_of(waiting[i + 1])
+  local limit, begun, result, n = tonumber(a[4]), {}, {}, 0
+  local got = places(a[1] == 'dead' and k[DEAD] or k[DUE], a, '+inf', limit)
+  for i = 1, #got, 2 do
+    local due = deadline_of(got[i + 1])
     if due then
-      result[n + 1], result[n + 2] = waiting[i], due
+      result[n + 1], result[n + 2] = got[i], due
       n = n + 2
     end
   end
-  add_begun(k, {a[2], tonumber(a[1])}, begun)
+  if a[1] == 'dead' then return result end
+  add_begun(k, {a[3], tonumber(a[2])}, begun)
   table.sort(begun, is_before)
   for i = 1, math.min(#begun, limit) do
     result[n + 1], result[n + 2] = begun[i][1], begun[i][2]
@@ -512,18 +491,11 @@ end
 -- All keys. me, id, due -> 0 not dead, or damaged, 1 put back
 local function revive(k, a)
   local id, due = a[2], a[3]
-  local is_dead, lives = redis.call('ZSCORE', k[DEAD], id), redis.call('HEXISTS', k[JOB], id) == 1
-  if not is_dead or lives then return 0 end
-  local packed, body = redis.call('HGET', k[DEAD_TRY], id), redis.call('HGET', k[DEAD_JOB], id)
-  local attempt, _, _, every = unpack_try(packed)
-  bury(k, id)
-  if not packed or not attempt or not body then
-    redis.call('HSET', k[DAMAGED], id, is_dead .. ' ' .. (packed or ''))
-    if body then redis.call('HSET', k[JOB], id, body) end
-    return 0
-  end
-  redis.call('HSET', k[JOB], id, body)
-  redis.call('HSET', k[TRY], id, struct.pack(CLOSED, attempt, attempt, 0, every))
+  local entry = redis.call('HGET', k[TIMER], id)
+  local kind, attempt, _, _, every, _, _, _, is_apart, at = unpack_timer(entry)
+  if kind ~= LOST then return 0 end
+  redis.call('HSET', k[TIMER], id, pack(flags(WAITING, is_apart), attempt, attempt, 0, every, due, entry:sub(at)))
+  redis.call('ZREM', k[DEAD], id)
   redis.call('ZADD', k[DUE], due, id)
   local tell = teller(k, a[1])
   if tell then tell(id, due) end
@@ -541,25 +513,62 @@ local function open(k, a)
   return {now_us(), tonumber(shards), tonumber(version)}
 end
 
--- Version 1 had what has begun also in `due`, by the end of its lease, and in `begun` by its deadline.
--- It did not note how long a lease was: an hour is believed.
+-- Version 1 had other keys: job (id -> body), try (id -> attempt, ended, period), begun (by deadline, and
+-- also in due, by the end of the lease), dead:job and dead:try. It did not note how long a lease was: an
+-- hour is believed.
+local OLD_JOB, OLD_TRY, OLD_DEAD_JOB, OLD_DEAD_TRY, OLD_TRY_SIZE = 8, 9, 10, 11, 16
 local LONGEST_OLD_LEASE = 3600000
 
--- Keys up to try, of version 1, or of which a part was upgraded.
-local function upgrade(k)
-  local now, begun = now_ms(), redis.call('ZRANGE', k[BEGUN], 0, -1, 'WITHSCORES')
-  for i = 1, #begun, 2 do
-    local id, packed = begun[i], redis.call('HGET', k[TRY], begun[i])
-    local till = deadline_of(redis.call('ZSCORE', k[DUE], id))
-    local due, attempt, ended, _, every = deadline_of(begun[i + 1]), unpack_try(packed)
-    if till and due and attempt and not (packed and #packed == OPEN_SIZE) then
-      redis.call('ZREM', k[DUE], id)
-      redis.call('ZADD', k[BEGUN], till, id)
-      redis.call('HSET', k[TRY], id, struct.pack(OPEN, packed and attempt or 1, ended, 0, every, due, till,
-        math.min(math.max(till - now, 0), LONGEST_OLD_LEASE)))
-    end
+local function old_try(k, key, id, has_begun)
+  local packed = redis.call('HGET', k[key], id)
+  if packed and #packed == OLD_TRY_SIZE then return struct.unpack('<I4I4I8', packed) end
+  return has_begun and 1 or 0, 0, 0
+end
+
+-- What is left of version 1 of one timer. Of one that was both, the one that lives is kept.
+local function upgrade_timer(k, id, body, now, is_dead)
+  local begun, till = redis.call('ZSCORE', k[BEGUN], id), deadline_of(redis.call('ZSCORE', k[DUE], id))
+  local due = deadline_of(is_dead and redis.call('ZSCORE', k[DEAD], id) or begun) or till
+  local attempt, ended, every = old_try(k, is_dead and OLD_DEAD_TRY or OLD_TRY, id, begun)
+  local is_apart = #body > INLINE
+  local rest, entry = is_apart and '' or body
+  if redis.call('HEXISTS', k[TIMER], id) == 1 then
+    if is_dead then redis.call('ZREM', k[DEAD], id) end
+    return
   end
-  return 0
+  if not due then return end
+  if is_dead then
+    entry = pack(flags(LOST, is_apart), attempt, ended, attempt - ended, every, due, rest)
+  elseif begun then
+    till = till or now
+    redis.call('ZREM', k[DUE], id)
+    redis.call('ZADD', k[BEGUN], till, id)
+    entry = pack_open(flags(OPEN, is_apart), attempt, ended, 0, every, due, till, math.min(till - now, LONGEST_OLD_LEASE), rest)
+  else
+    entry = pack(flags(WAITING, is_apart), attempt, ended, 0, every, due, rest)
+  end
+  if is_apart then redis.call('HSET', k[BODY], id, body) end
+  redis.call('HSET', k[TIMER], id, entry)
+end
+
+-- Upgrades some timers from these two keys. Returns whether there were any.
+local function upgrade_some(k, jobs, tries, is_dead)
+  local cursor, now, some = '0', now_ms()
+  repeat
+    cursor, some = unpack(redis.call('HSCAN', k[jobs], cursor, 'COUNT', 100))
+  until #some > 0 or cursor == '0'
+  for i = 1, #some, 2 do
+    upgrade_timer(k, some[i], some[i + 1], now, is_dead)
+    redis.call('HDEL', k[jobs], some[i])
+    redis.call('HDEL', k[tries], some[i])
+  end
+  return #some > 0
+end
+
+-- All keys, and those of version 1 -> whether there may be more
+local function upgrade(k)
+  local is_more = upgrade_some(k, OLD_JOB, OLD_TRY, false) or upgrade_some(k, OLD_DEAD_JOB, OLD_DEAD_TRY, true)
+  return is_more and 1 or 0
 end
 
 -- meta, and what was the processes. All shards are of this version now.

@@ -25,21 +25,16 @@ constexpr std::size_t together = 500;
 constexpr std::size_t bytes_together = 262'144;
 
 // The keys of a shard, in the order in which functions.lua names them.
-constexpr std::string_view key_names[] = {"due",  "job",      "begun",    "try",    "own",
-                                          "dead", "dead:job", "dead:try", "damaged"};
+constexpr std::string_view key_names[] = {"due", "timer", "begun",  "body",
+                                          "own", "dead",  "damaged"};
 constexpr std::span<const std::string_view> all_keys = key_names;
 constexpr std::span alive = all_keys.first<4>();
 constexpr std::span owned = all_keys.first<5>();
 constexpr std::span owner = all_keys.subspan<4, 1>();
 // Bodies are shown so many at a time.
 constexpr std::size_t shown_together = 32;
-// The same of the dead, of whom none has begun.
-constexpr std::string_view dead_names[] = {"dead", "dead:job", "dead:begun", "dead:try"};
-constexpr std::span<const std::string_view> of_the_dead = dead_names;
 
-std::span<const std::string_view> keys_of(which set) {
-    return set == which::waiting ? std::span<const std::string_view>(alive) : of_the_dead;
-}
+std::string_view word_of(which set) { return set == which::waiting ? "waiting" : "dead"; }
 
 long long ms(time_point t) { return t.time_since_epoch().count(); }
 
@@ -448,8 +443,9 @@ void redis_store::end(unsigned shard, std::vector<ending> endings,
 
 void redis_store::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
     const unsigned shard = shard_of(id);
-    command c = inner_->function(shard, "show", alive);
-    inner_->ask(shard, c.add(id), inner_->asked(std::move(then), read_found));
+    command c = inner_->function(shard, "show", all_keys);
+    inner_->ask(shard, c.add(word_of(which::waiting)).add(id),
+                inner_->asked(std::move(then), read_found));
 }
 
 // First the places of each shard, then the bodies of those that are wanted.
@@ -467,8 +463,8 @@ void redis_store::list(which set, place after, std::size_t limit,
     const auto q =
         inner_->asked<std::vector<place>>(std::move(on_places), read_found_places, traits().shards);
     for (unsigned shard = 0; shard < traits().shards; ++shard) {
-        command c = inner_->function(shard, "list", keys_of(set));
-        inner_->ask(shard, c.add(ms(after.due)).add(after.id).add(limit), q);
+        command c = inner_->function(shard, "list", all_keys);
+        inner_->ask(shard, c.add(word_of(set)).add(ms(after.due)).add(after.id).add(limit), q);
     }
 }
 
@@ -496,7 +492,7 @@ void redis_store::show(which set, std::size_t limit, std::vector<place> places,
         inner_->asked<std::vector<stored_timer>>(std::move(on_shown), read_listed, commands);
     for (unsigned shard = 0; shard < traits().shards; ++shard)
         for (std::size_t i = 0; i < ids[shard].size(); i += shown_together) {
-            command c = inner_->function(shard, "show", keys_of(set));
+            command c = inner_->function(shard, "show", all_keys).add(word_of(set));
             const std::size_t end = std::min(i + shown_together, ids[shard].size());
             for (std::size_t n = i; n < end; ++n) c.add(ids[shard][n]);
             inner_->ask(shard, c, q);
@@ -527,7 +523,7 @@ void redis_store::join(duration lease, completion<standing, std::size_t> then) {
 }
 
 void redis_store::own(unsigned shard, duration lease, completion<standing, epoch> then) {
-    command c = inner_->function(shard, "own", owned);
+    command c = inner_->function(shard, "own", all_keys);
     inner_->ask(shard, c.add(client_->me()).add(lease.count()),
                 inner_->asked(std::move(then), read_number), true);
 }

@@ -39,13 +39,14 @@ public:
     long long number() { return number_below(limit); }
     /// A time in microseconds since 1970.
     long long microseconds() { return number_below(1'000'000'000'000'000'000); }
-    /// A text.
-    std::string text() {
+    /// A text, as long as the reply is there.
+    std::string_view view() {
         const redisReply* r = element();
         if (r == nullptr) return {};
         is_whole_ = is_whole_ && r->type == REDIS_REPLY_STRING;
-        return std::string(text_of(*r));
+        return text_of(*r);
     }
+    std::string text() { return std::string(view()); }
     /// To be called by who reads: what was read last is not as it should be.
     void reject() noexcept { is_whole_ = false; }
     /// A list within the list.
@@ -55,6 +56,14 @@ public:
         fields f(r == nullptr ? nothing : *r);
         is_whole_ = is_whole_ && f.is_whole_;
         return f;
+    }
+
+    /// The number that a text is: scores of sorted sets are shown so. -1 if it is none.
+    static long long parsed(std::string_view digits) {
+        long long n = 0;
+        const char* const end = digits.data() + digits.size();
+        const auto [rest, error] = std::from_chars(digits.data(), end, n);
+        return error == std::errc{} && rest == end ? n : -1;
     }
 
 private:
@@ -73,14 +82,6 @@ private:
         is_whole_ = n >= 0 && n < end;
         return is_whole_ ? n : 0;
     }
-    // Deadlines are scores of sorted sets, which are shown as texts. -1 if it is no number.
-    static long long parsed(std::string_view digits) {
-        long long n = 0;
-        const char* const end = digits.data() + digits.size();
-        const auto [rest, error] = std::from_chars(digits.data(), end, n);
-        return error == std::errc{} && rest == end ? n : -1;
-    }
-
     const redisReply& all_;
     std::size_t next_ = 0;
     bool is_whole_;
