@@ -97,8 +97,9 @@ local function is_before(a, b)
   return is_after(b[1], a[1])
 end
 
--- The rank of what comes next after a place of a sorted set.
+-- The rank of what comes next after a place of a sorted set. The first place is before all scores.
 local function rank_after(key, due, id)
+  if id == '' and due == '0' then return 0 end
   local low = redis.call('ZCOUNT', key, '-inf', '(' .. due)
   if id == '' then return low end
   local high = redis.call('ZCOUNT', key, '-inf', due)

@@ -1,8 +1,12 @@
 // The store in a Redis server: it answers as the one in memory does, is shared, and says what is
 // wrong with a server.
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -369,6 +373,66 @@ Test(durable_redis, functions_of_an_older_version_are_replaced_and_newer_ones_re
     CHECK_EQ(server.say({"FCALL", "tvec_durable_version", "0"}), "99");
 }
 
+namespace {
+
+// What version 1 of the functions kept: waiting timers, one with a period, two with open attempts,
+// two dead.
+constexpr const char* of_version_1 = R"lua(
+local k = '{tvec:0}:'
+local function try(key, id, ...) redis.call('HSET', k .. key, id, struct.pack('<I4I4I8', ...)) end
+local function put(id, score, body)
+  redis.call('ZADD', k .. 'due', score, id)
+  redis.call('HSET', k .. 'job', id, body)
+end
+for i = 1, 500 do put('waiting ' .. i, 5000 + i, 'body') end
+put('large', 9000, string.rep('x', 5000))
+put('period', 9001, 'p')
+try('try', 'period', 2, 2, 86400000)
+put('first', 253402300799999, 'f')
+redis.call('ZADD', k .. 'begun', 10, 'first')
+put('third', 20, 't')
+redis.call('ZADD', k .. 'begun', 11, 'third')
+try('try', 'third', 3, 1, 0)
+for _, id in ipairs({'dead', 'first'}) do
+  redis.call('ZADD', k .. 'dead', 12, id)
+  redis.call('HSET', k .. 'dead:job', id, 'd')
+  try('dead:try', id, 4, 1, 0)
+end
+redis.call('ZADD', '{tvec}:members', 253402300799999, 'someone')
+redis.call('HSET', '{tvec}:meta', 'version', 1, 'shards', 1)
+)lua";
+
+}  // namespace
+
+Test(durable_redis, timers_of_version_1_are_upgraded) {
+    const redis_server server;
+    server.say({"EVAL", of_version_1, "0"});
+    redis_store s(at(server));
+    CHECK_EQ(s.traits().shards, 1U);
+    CHECK_EQ(count(s).waiting, 504U);
+    CHECK_EQ(count(s).dead, 1U);
+    CHECK_EQ(find(s, "waiting 7")->body, "body");
+    CHECK(find(s, "waiting 7")->due == time_point(5007ms));
+    CHECK_EQ(find(s, "large")->body, std::string(5'000, 'x'));
+    CHECK(find(s, "period")->every == 24h);
+    CHECK_EQ(find(s, "period")->attempt, 2U);
+    CHECK(find(s, "first")->due == time_point(10ms));
+    CHECK_EQ(find(s, "first")->attempt, 1U);
+    CHECK_EQ(list(s, which::dead).front().id, "dead");
+    CHECK_EQ(list(s, which::dead).front().attempt, 4U);
+    CHECK_EQ(join(s), 1U);
+    own(s, 0);
+    const claimed third = claim(s, "third", 0, 10s);
+    CHECK(third.what == claimed::kind::granted);
+    CHECK_EQ(third.timer.attempt, 4U);
+    CHECK_EQ(third.timer.ended, 1U);
+    CHECK_EQ(third.timer.spent, 0U);
+    CHECK_EQ(server.say({"EXISTS", "{tvec:0}:job", "{tvec:0}:try", "{tvec:0}:dead:job",
+                         "{tvec:0}:dead:try", "{tvec}:members"}),
+             "0");
+    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "2");
+}
+
 Test(durable_redis, timers_of_a_newer_version_are_refused) {
     const redis_server server;
     server.say({"HSET", "{tvec}:meta", "version", "99"});
@@ -396,6 +460,22 @@ Test(durable_redis, options_that_cannot_be_right_are_refused) {
     with([](redis_options& o) { o.shards = 0; });
     with([](redis_options& o) { o.shards = 10'000; });
     with([](redis_options& o) { o.replica_limit = o.silence; });
+    with([](redis_options& o) { o.most_unsent = largest_body; });
+}
+
+Test(durable_redis, an_option_that_cannot_be_right_is_named) {
+    const auto names = [](const std::string& name, duration redis_options::*option) {
+        for (const duration wrong : {duration(-2), duration::max(), duration::min()}) {
+            redis_options o;
+            o.*option = wrong;
+            refuses(o, std::errc::invalid_argument, "redis_options::" + name + " is ");
+        }
+    };
+    names("claim_ahead", &redis_options::claim_ahead);
+    names("silence", &redis_options::silence);
+    names("slowest", &redis_options::slowest);
+    names("look_again", &redis_options::look_again);
+    names("replica_limit", &redis_options::replica_limit);
 }
 
 Test(durable_redis, a_server_that_is_out_of_memory_takes_no_more_and_gives_what_it_has) {
@@ -433,6 +513,147 @@ Test(durable_redis, an_attempt_beyond_its_range_is_none_and_a_hint_of_no_time_is
     CHECK(redis::hint_of("253402300799999 a")->id == "a");
     CHECK(!redis::hint_of("253402300800000 a").has_value());
     CHECK(!redis::hint_of("-1 a").has_value());
+}
+
+Test(durable_redis, a_claim_grants_no_more_bodies_than_it_has_room_for) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    std::vector<std::string> ids;
+    for (int i = 0; i < 12; ++i) {
+        ids.push_back(std::string(1, static_cast<char>('a' + i)));
+        put(s, {ids.back(), today() - 1h, std::string(i < 6 ? 1'000 : 100'000, 'x')});
+    }
+    const epoch e = own(s, 0);
+    const auto granted = [&](std::size_t bytes) {
+        const auto got = std::get<1>(answer_to<standing, std::vector<claimed>>(s, [&](auto then) {
+            s.claim(0, e, {30s, 0, bytes}, ids, then);
+        }));
+        const auto is = [](claimed::kind k) {
+            return [k](const claimed& c) { return c.what == k; };
+        };
+        const auto n = std::ranges::count_if(got, is(claimed::kind::granted));
+        CHECK_EQ(n + std::ranges::count_if(got, is(claimed::kind::later)), std::ssize(ids));
+        ids.erase(ids.begin(), ids.begin() + n);  // granted in their order
+        return n;
+    };
+    CHECK_EQ(granted(3'500), 4);
+    CHECK_EQ(find(s, "e")->attempt, 0U);
+    CHECK_EQ(granted(150'000), 4);  // two small ones, and two that are large
+    CHECK_EQ(granted(0), 1);
+    CHECK_EQ(granted(1'000'000), 3);
+}
+
+Test(durable_redis, no_lease_counts_for_longer_than_its_length) {
+    const redis_server server;
+    redis_store a(at(server, 1)), b(at(server, 1));
+    put(a, {"x", today() - 1h, "body"});
+    own(a, 0);
+    join(a);
+    CHECK(claim(a, "x", 0, 1h).what == claimed::kind::granted);
+    // The clock that the server had was ten days ahead.
+    server.say({"EVAL", R"lua(
+        local ahead, own = 864000000, '{tvec:0}:own'
+        redis.call('HINCRBY', own, 'u', ahead)
+        redis.call('ZINCRBY', '{tvec:0}:begun', ahead, 'x')
+        local entry = redis.call('HGET', '{tvec:0}:timer', 'x')
+        local till = struct.unpack('<I8', entry, 30) + ahead
+        local short = entry:sub(1, 29) .. struct.pack('<I8I8', till, 20) .. entry:sub(46)
+        redis.call('HSET', '{tvec:0}:timer', 'x', short)
+        for _, name in ipairs(redis.call('HKEYS', '{tvec}:processes')) do
+          redis.call('HSET', '{tvec}:processes', name, till .. ' 10000')
+        end)lua",
+                "0"});
+    CHECK_EQ(join(b), 1U);
+    const epoch mine = own(b, 0);
+    CHECK_EQ(mine, 2U);
+    std::vector<place> got;
+    while (got.empty()) got = std::get<1>(take(b, 0, mine, {}, today(), 10));
+    CHECK_EQ(got.front().id, "x");
+    std::vector<claimed> again;
+    b.claim(0, mine, {}, {"x"}, [&](standing, auto all) { again = std::move(all); });
+    turn_until(b, [&] { return !again.empty(); });
+    CHECK(again.front().what == claimed::kind::granted);
+    CHECK_EQ(again.front().timer.attempt, 2U);
+}
+
+Test(durable_redis, a_damaged_record_is_set_aside_and_others_come) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    const std::string large(5'000, 'x');
+    for (const char* id : {"bytes", "gone", "body", "good"}) put(s, {id, today() - 1h, large});
+    put(s, {"score", today() + 1h});
+    const epoch e = own(s, 0);
+    server.say({"HSET", "{tvec:0}:timer", "bytes", "zz"});
+    server.say({"HDEL", "{tvec:0}:timer", "gone"});
+    server.say({"HDEL", "{tvec:0}:body", "body"});
+    server.say({"ZADD", "{tvec:0}:due", "1.5", "score"});
+    server.say({"ZADD", "{tvec:0}:due", "-5", "nobody"});
+    CHECK_EQ(std::get<1>(take(s, 0, e, {}, today(), 3)).size(), 3U);
+    CHECK_EQ(count(s).damaged, 2U);
+    const auto got = std::get<1>(answer_to<standing, std::vector<claimed>>(s, [&](auto then) {
+        s.claim(0, e, {}, {"bytes", "gone", "body", "good", "unknown"}, then);
+    }));
+    using enum claimed::kind;
+    std::vector<claimed::kind> kinds;
+    for (const claimed& c : got) kinds.push_back(c.what);
+    CHECK((kinds == std::vector{damaged, damaged, damaged, granted, gone}));
+    CHECK_EQ(got[3].timer.body, large);
+    CHECK_EQ(count(s).damaged, 5U);
+    CHECK_EQ(count(s).waiting, 1U);
+    CHECK(!find(s, "body").has_value());
+    CHECK(put(s, {"body", today()}) == put_result::dead);
+    CHECK(put(s, {"body", today()}, existing::replace) == put_result::stored);
+    CHECK(find(s, "body")->attempt > 1'000'000);
+    for (const char* id : {"bytes", "gone", "score", "nobody"})
+        CHECK(cancel(s, id) == cancel_result::had_begun);
+    CHECK(cancel(s, "bytes") == cancel_result::unknown_id);
+    CHECK_EQ(count(s).damaged, 0U);
+}
+
+Test(durable_redis, a_page_with_a_place_that_is_none_is_not_taken_for_whole) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    const epoch e = own(s, 0);
+    server.say({"FUNCTION", "LOAD", "REPLACE",
+                "#!lua name=tvec_durable\nredis.register_function('tvec_durable_2_take', "
+                "function() return {1, {'a', '1', 'b', '1.5', 'c', '2'}} end)"});
+    CHECK(std::get<0>(take(s, 0, e, {}, today(), 10)) == standing::unknown);
+    CHECK(s.last_failure().find("not as it should be") != std::string::npos);
+}
+
+Test(durable_redis, a_list_moves_the_bodies_of_its_page_and_no_others) {
+    const redis_server server;
+    redis_store s(at(server));
+    constexpr std::size_t size = 50'000;
+    for (int i = 0; i < 100; ++i)
+        put(s, {std::to_string(1'000 + i), today() + 1h + duration(i), std::string(size, 'x')});
+    const auto sent = [&] {
+        const std::string all = server.say({"INFO", "stats"});
+        return std::stoull(all.substr(all.find("total_net_output_bytes:") + 23));
+    };
+    const auto before = sent();
+    const auto page = list(s, which::waiting, {}, 10);
+    REQUIRE_EQ(page.size(), 10U);
+    CHECK_EQ(page.back().id, "1009");
+    CHECK(sent() - before < 15 * size);
+}
+
+Test(durable_redis, a_forked_child_leaves_the_link_to_its_parent) {
+    const redis_server server;
+    auto s = std::make_unique<redis_store>(at(server, 1));
+    join(*s);
+    const pid_t child = fork();
+    if (child == 0) {
+        s.reset();
+        _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK_EQ(status, 0);
+    CHECK(put(*s, {"a", today() + 1h}) == put_result::stored);
+    CHECK_EQ(count(*s).waiting, 1U);
+    CHECK(s->broken_links().empty());
+    CHECK_EQ(server.say({"HLEN", "{tvec}:processes"}), "1");
 }
 
 Test(durable_redis, keys_that_are_something_else_are_said_and_left) {

@@ -81,6 +81,8 @@ Test(durable_redis_faults, a_link_that_was_cut_is_made_again) {
         CHECK(put(s, {std::to_string(i), today() + 1h}) == put_result::stored);
     }
     CHECK_EQ(count(s).waiting, 3U);
+    CHECK_EQ(s.broken_links().size(), 1U);
+    CHECK_EQ(s.broken_links().at("connection reset"), 3U);
 }
 
 Test(durable_redis_faults, hints_come_again_after_their_link_was_cut) {
@@ -107,6 +109,41 @@ Test(durable_redis_faults, a_server_that_says_nothing_has_gone_until_it_answers)
     server.go_on();
     put_until(s, put_result::stored);
     CHECK(find(s, "again").has_value());
+    CHECK_EQ(s.broken_links().at("it does not answer"), 1U);
+}
+
+Test(durable_redis_faults, an_answer_that_takes_longer_than_silence_is_waited_for_while_it_comes) {
+    const redis_server server;
+    liar between(server.socket(), 1);
+    redis_options o = at(between.socket());
+    o.silence = 1s;
+    o.replica_limit = 100ms;
+    redis_store s(o);
+    const std::string body(largest_body, 'x');
+    CHECK(put(s, {"a", today() + 1h, body}) == put_result::stored);
+    between.slow_down();
+    const auto found = find(s, "a");
+    REQUIRE(found.has_value());
+    CHECK(found->body == body);
+    CHECK(s.broken_links().empty());
+}
+
+Test(durable_redis_faults,
+     a_server_that_becomes_unacceptable_is_left_until_it_is_acceptable_again) {
+    const redis_server server;
+    redis_options o = at(server.socket());
+    o.look_again = 10ms;
+    o.slowest = 20ms;
+    redis_store s(o);
+    CHECK_EQ(s.warning(), "");
+    server.say({"CONFIG", "SET", "appendfsync", "everysec"});
+    turn_until(s, [&] { return s.warning().find("everysec") != std::string::npos; });
+    server.say({"CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru"});
+    turn_until(s, [&] { return s.last_failure().find("allkeys-lru") != std::string::npos; });
+    CHECK(put(s, {"a", today()}) == put_result::failed);
+    CHECK_EQ(s.broken_links().at("not acceptable any more"), 1U);
+    server.say({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
+    put_until(s, put_result::stored);
 }
 
 Test(durable_redis_faults, a_server_that_is_not_there_is_said) {

@@ -58,6 +58,7 @@ public:
     std::string socket() const { return name() + "/socket"; }
     void begin() { lies_ = true; }
     void add_an_answer() { adds_ = true; }  // on the link that was made first
+    void slow_down() { is_slow_ = true; }   // a mebibyte from the host takes three seconds
 
 private:
     struct both_ends {
@@ -88,8 +89,10 @@ private:
     }
     bool hand_on(std::size_t which, bool from_host) {
         const auto [guest, host] = links_[which];
-        char part[4096];
-        const ssize_t n = recv(from_host ? host : guest, part, sizeof part, 0);
+        char part[36'000];
+        const bool is_slow = from_host && is_slow_;
+        const ssize_t n = recv(from_host ? host : guest, part, is_slow ? sizeof part : 4096, 0);
+        if (is_slow) usleep(100'000);
         if (n <= 0) return false;
         std::string said(part, static_cast<std::size_t>(n));
         if (from_host && lies_) distort(said);
@@ -116,7 +119,7 @@ private:
     std::mt19937 random_;
     int door_ = listening_on(socket());
     std::vector<both_ends> links_;
-    std::atomic<bool> is_over_ = false, lies_ = false, adds_ = false;
+    std::atomic<bool> is_over_ = false, lies_ = false, adds_ = false, is_slow_ = false;
     std::thread talker_;
 };
 
