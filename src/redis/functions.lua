@@ -18,8 +18,9 @@ local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
 -- Longer bodies are kept apart, so that a claim or an end does not copy them.
 local INLINE = 1024
--- Kinds of timers: the first byte of an entry. APART is added if the body is kept apart.
-local WAITING, OPEN, LOST, APART = 0, 1, 2, 4
+-- Kinds of timers: the first byte of an entry. SPENT is OPEN, and the open attempt is spent. APART is
+-- added if the body is kept apart.
+local WAITING, OPEN, LOST, SPENT, APART = 0, 1, 2, 3, 4
 -- The head: kind, attempt, ended, spent, period, deadline. If an attempt is open, also the end and the
 -- length of its lease.
 local HEAD, OPEN_HEAD = '<BI4I4I4I8I8', '<BI4I4I4I8I8I8I8'
@@ -44,19 +45,22 @@ local function pack_open(kind, attempt, ended, spent, every, due, till, length, 
 end
 
 -- kind, attempt, ended, spent, period, deadline, end and length of the lease (0 if none is open), whether
--- the body is kept apart, where the body begins. Nothing if the entry cannot be read.
+-- the body is kept apart, where the body begins, whether the open attempt is spent. Nothing if the entry
+-- cannot be read.
 local function unpack_timer(entry)
   if not entry or #entry < HEAD_SIZE then return end
   local kind, attempt, ended, spent, every, due, at = struct.unpack(HEAD, entry)
   local is_apart, till, length = kind >= APART, 0, 0
   if is_apart then kind = kind - APART end
+  local is_spent = kind == SPENT
+  if is_spent then kind = OPEN end
   if kind == OPEN and #entry >= OPEN_SIZE then
     till, length, at = struct.unpack('<I8I8', entry, at)
   elseif kind ~= WAITING and kind ~= LOST then
     return
   end
   if due > LATEST then return end
-  return kind, attempt, ended, spent, every, due, till, length, is_apart, at
+  return kind, attempt, ended, spent, every, due, till, length, is_apart, at, is_spent
 end
 
 -- The kind of an entry as it is packed.
@@ -210,7 +214,7 @@ local function finish(k, a)
   for i = 1, #a, 3 do ids[(i + 2) / 3] = a[i] end
   local entries = redis.call('HMGET', k[TIMER], unpack(ids))
   for i, id in ipairs(ids) do
-    local kind, attempt, ended, spent, every, due, _, length, is_apart, at = unpack_timer(entries[i])
+    local kind, attempt, ended, spent, every, due, _, length, is_apart, at, is_spent = unpack_timer(entries[i])
     local what = a[3 * i]
     if kind ~= OPEN or over[id] or attempt ~= tonumber(a[3 * i - 1]) then
       results[i] = 0
@@ -222,6 +226,8 @@ local function finish(k, a)
       local n, is_returned, rest = #timers, what == 'r', entries[i]:sub(at)
       if not is_returned then
         due, spent = tonumber(what) or next_beat(due, every, now), 0
+      elseif is_spent then
+        spent = spent - 1
       end
       timers[n + 1] = id
       if is_returned and attempt ~= ended + 1 then
@@ -254,11 +260,11 @@ local function spend(k, a)
   local results = {}
   for i = 2, #a, 2 do
     local entry = redis.call('HGET', k[TIMER], a[i])
-    local kind, attempt, ended, spent, every, due, till, length, is_apart, at = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, till, length, is_apart, at, is_spent = unpack_timer(entry)
     local is_current = kind == OPEN and attempt == tonumber(a[i + 1])
-    if is_current then
+    if is_current and not is_spent then
       redis.call('HSET', k[TIMER], a[i],
-        pack_open(flags(OPEN, is_apart), attempt, ended, spent + 1, every, due, till, length, entry:sub(at)))
+        pack_open(flags(SPENT, is_apart), attempt, ended, spent + 1, every, due, till, length, entry:sub(at)))
     end
     results[i / 2] = is_current and 1 or 0
   end
@@ -382,14 +388,14 @@ end
 local function shorten(k, now)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', k[BEGUN], '(' .. now, '+inf')) do
     local entry = redis.call('HGET', k[TIMER], id)
-    local kind, attempt, ended, spent, every, due, till, length, is_apart, at = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, till, length, is_apart, at, is_spent = unpack_timer(entry)
     if kind ~= OPEN then
       set_aside(k, id)
     elseif till - now > length then
-      till = now + length
+      till, kind = now + length, is_spent and SPENT or OPEN
       redis.call('ZADD', k[BEGUN], till, id)
       redis.call('HSET', k[TIMER], id,
-        pack_open(flags(OPEN, is_apart), attempt, ended, spent, every, due, till, length, entry:sub(at)))
+        pack_open(flags(kind, is_apart), attempt, ended, spent, every, due, till, length, entry:sub(at)))
     end
   end
 end
@@ -486,7 +492,8 @@ end
 
 -- All keys -> how many wait, are dead, and are damaged
 local function count(k)
-  return {redis.call('ZCARD', k[DUE]) + redis.call('ZCARD', k[BEGUN]), redis.call('ZCARD', k[DEAD]), redis.call('HLEN', k[DAMAGED])}
+  local waiting = redis.call('ZCARD', k[DUE]) + redis.call('ZCARD', k[BEGUN])
+  return {waiting, redis.call('ZCARD', k[DEAD]), redis.call('HLEN', k[DAMAGED])}
 end
 
 -- All keys. me, id, due -> 0 not dead, or damaged, 1 put back
@@ -544,7 +551,8 @@ local function upgrade_timer(k, id, body, now, is_dead)
     till = till or now
     redis.call('ZREM', k[DUE], id)
     redis.call('ZADD', k[BEGUN], till, id)
-    entry = pack_open(flags(OPEN, is_apart), attempt, ended, 0, every, due, till, math.min(till - now, LONGEST_OLD_LEASE), rest)
+    local length = math.min(till - now, LONGEST_OLD_LEASE)
+    entry = pack_open(flags(OPEN, is_apart), attempt, ended, 0, every, due, till, length, rest)
   else
     entry = pack(flags(WAITING, is_apart), attempt, ended, 0, every, due, rest)
   end
