@@ -25,7 +25,7 @@ struct redis_tls {
     std::string key_file{};   ///< and its key
 };
 
-/// Where the server is, and what is asked of it.
+/// Where the server is, and what is asked of it. Times are 1 ms to a day. `claim_ahead` may be 0.
 struct redis_options {
     std::string host = "127.0.0.1";  ///< a name is looked up once, by the constructor
     std::uint16_t port = 6379;       ///< of `host`
@@ -46,10 +46,11 @@ struct redis_options {
     duration replica_limit{1'000};  ///< how long replicas are waited for: less than `silence`
 
     duration claim_ahead{100};    ///< store_traits::claim_ahead: longer than an answer takes
-    duration silence{5'000};      ///< a server that answers nothing for so long has gone
+    duration silence{5'000};      ///< a server that sends no byte for so long has gone
     duration slowest{5'000};      ///< how long to wait, at most, before connecting again
-    duration look_again{10'000};  ///< how often the server's settings are looked at again
-    std::size_t most_unsent = 64'000'000;  ///< bytes that wait to be sent; no more is taken
+    duration look_again{10'000};  ///< time between two looks at the server's settings
+    /// Bytes that wait to be sent: no more is taken. At least 2 MiB.
+    std::size_t most_unsent = 64'000'000;
 };
 
 class client;
@@ -78,7 +79,15 @@ using redis::redis_tls;
 /// `failed` (or is `unknown`, where an answer has no such word). So is what comes while
 /// `most_unsent` bytes wait. last_failure() says what is wrong. A server that has become another
 /// one (no password fits, older than needed, a replica, other shards) is tried again in the same
-/// way.
+/// way. The store looks at the server's settings every `look_again`: a server that the constructor
+/// would refuse by now is left in the same way, and warning() changes with `appendfsync`.
+/// broken_links() counts how often a link broke, for each of a few reasons.
+///
+/// **Silence** counts from the last byte that came, so a long answer over a slow link is waited
+/// for.
+///
+/// **A fork**: the child must not use the store. Its destructor returns at once in a child, and
+/// sends nothing on the parent's connections.
 ///
 /// **Out of memory** (maxmemory): puts and revivals have `failed`; all else works, so that what is
 /// there can be delivered and ended.
@@ -88,12 +97,17 @@ using redis::redis_tls;
 ///
 /// **What the server must allow**: FUNCTION LOAD, FCALL, INFO, WAIT, SUBSCRIBE of the channels
 /// `name:*`; and CONFIG GET, else the warning says that it does not tell. Its functions are loaded
-/// by the first that connects. Those of an older version are replaced, and a server that has newer
-/// ones is refused.
+/// by the first that connects. Functions of an older version are replaced, and a server that has
+/// newer ones is refused. Timers of an older version are upgraded by the constructor, which takes
+/// longer than `silence` if there are many. A process of an older version fails from then on, and
+/// does no harm.
+///
+/// **A record that cannot be read** (a body is missing, a deadline is no whole number) is set
+/// aside in a key of its own, `{name:k}:damaged`. It does not come again, and others do.
 ///
 /// **Cost**: what is asked in one turn of the loop is sent at once, puts of one shard in one
-/// command. About 280 bytes of the server's memory for a timer with an id of 20 bytes and a body of
-/// 64.
+/// command. A list reads the bodies of its page, and looks at all timers that are being delivered.
+/// About 320 bytes of the server's memory for a timer with an id of 20 bytes and a body of 64.
 ///
 /// One thread owns it.
 class TVEC_API redis_store final : public store {
