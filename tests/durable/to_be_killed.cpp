@@ -7,7 +7,7 @@
 //   F ID ATTEMPT DUE NOW                      it was delivered
 //   D ID        it is dead in the end
 // What it does besides, by its environment:
-//   TVEC_CRASHES  every sixth process puts a timer whose handler ends the process
+//   TVEC_CRASHES  every fifth process puts a timer whose handler ends the process
 //   TVEC_READS    it opens, reads and closes its own file now and then
 //   TVEC_TRIES    so often it tries to open the store
 //   TVEC_BODY     its bodies have so many bytes
@@ -93,7 +93,7 @@ public:
             last = std::chrono::steady_clock::now();
             put(std::to_string(run_) + "-" + std::to_string(++puts_));
             if (random_() % 4 == 0) cancel();
-            if (puts_ == 1 && run_ % 6 == 0 && std::getenv("TVEC_CRASHES"))
+            if (puts_ == 1 && run_ % 5 == 3 && std::getenv("TVEC_CRASHES"))
                 put("poison-" + std::to_string(run_));
             if (puts_ % 16 == 0 && std::getenv("TVEC_READS")) read_own_file();
         }

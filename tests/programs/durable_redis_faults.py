@@ -109,6 +109,7 @@ class Harm:
         self.processes[which] = self.start()
 
     def crashes(self):
+        self.kills()
         for at, process in enumerate(self.processes):
             if process.poll() == CRASHED:
                 self.processes[at] = self.start()
