@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -41,8 +42,8 @@ template <class F> std::thread thread_without_signals(F f) {
 class sqlite_store::writer {
 public:
     writer(const std::string& path, const sqlite_options& o, eventfd_doorbell bell)
-        : db_(path, o.survives_power_cut ? "full" : "normal", o.claim_ahead),
-          bell_(std::move(bell)), thread_(thread_without_signals([this] { write(); })) {}
+        : db_(path, o), bell_(std::move(bell)),
+          thread_(thread_without_signals([this] { write(); })) {}
 
     ~writer() {
         {
@@ -107,12 +108,19 @@ private:
         for (const auto& j : group) j->work(db_);
         db_.commit();
         ++groups_;
+        note(db_.take_complaint());
         return outcome::done;
     } catch (const std::exception& e) {
         db_.roll_back();
-        const std::lock_guard lock(mutex_);
-        failure_ = e.what();
+        static_cast<void>(db_.take_complaint());
+        note(e.what());
         return is_sync(e) ? outcome::unknown : outcome::failed;
+    }
+
+    void note(std::string failure) {
+        if (failure.empty()) return;
+        const std::lock_guard lock(mutex_);
+        failure_ = std::move(failure);
     }
 
     // If it was the sync that failed, nobody knows what is on the disk.

@@ -2,63 +2,64 @@
 // what is wrong with a file or a disk.
 #include <poll.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "support/any_store.hpp"
 #include "support/asking.hpp"
 #include "support/check.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/file_of_timers.hpp"
 #include "tvec/durable/sqlite_store.hpp"
 #include "tvec/durable/timers.hpp"
 
 using namespace std::chrono_literals;
 using namespace support::asking;
 using namespace tvec::durable;
+using support::file_of_timers, support::refuses, support::run_sql;
 
 TestSuite(durable_sqlite, .timeout = 60);
 
 namespace {
 
-struct file : support::temporary_folder {
-    std::string path = name() + "/timers.db";
-};
-
-// Opening it throws this, and says that.
-void refuses(const std::string& path, std::errc error, const std::string& words) {
-    refused([&] { const sqlite_store s(path); }, error, words);
-    refused([&] { const sqlite_store s(path); }, error, path);
+std::uint64_t bytes_written() {
+    std::ifstream io("/proc/self/io");
+    std::string name;
+    std::uint64_t n = 0;
+    while (io >> name >> n && name != "wchar:") continue;
+    return n;
 }
 
-void run_sql(const std::string& path, const std::string& sql) {
-    sqlite3* db = nullptr;
-    REQUIRE_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-    CHECK_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
-    sqlite3_close(db);
+std::vector<claimed> claim_all(sqlite_store& s, std::vector<std::string> ids, std::size_t bytes) {
+    return std::get<1>(answer_to<standing, std::vector<claimed>>(s, [&](auto then) {
+        s.claim(0, 1, {-1h, 3, bytes}, ids, then);
+    }));
 }
 
 }  // namespace
 
 Test(durable_sqlite, it_answers_as_the_store_in_memory_does) {
-    const file f;
+    const file_of_timers f;
     sqlite_store s(f.path);
     support::answers_as_the_store_in_memory(s, 3'000);
 }
 
 Test(durable_sqlite, what_is_soon_is_taken_in_order_page_by_page) {
-    const file f;
+    const file_of_timers f;
     sqlite_store s(f.path);
     support::takes_in_order(s);
 }
 
 Test(durable_sqlite, what_was_stored_is_there_when_the_file_is_opened_again) {
-    const file f;
+    const file_of_timers f;
     const std::string body("\0\xff body", 7);
     {
         sqlite_store s(f.path);
@@ -75,7 +76,7 @@ Test(durable_sqlite, what_was_stored_is_there_when_the_file_is_opened_again) {
 }
 
 Test(durable_sqlite, what_was_asked_before_it_is_closed_is_done) {
-    const file f;
+    const file_of_timers f;
     {
         sqlite_store s(f.path);
         for (int i = 0; i < 1'000; ++i)
@@ -86,7 +87,7 @@ Test(durable_sqlite, what_was_asked_before_it_is_closed_is_done) {
 }
 
 Test(durable_sqlite, what_is_asked_together_is_written_together) {
-    const file f;
+    const file_of_timers f;
     sqlite_store s(f.path);
     const std::uint64_t before = s.groups();
     int answered = 0;
@@ -98,7 +99,7 @@ Test(durable_sqlite, what_is_asked_together_is_written_together) {
 }
 
 Test(durable_sqlite, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
-    const file f;
+    const file_of_timers f;
     sqlite_store s(f.path);
     for (int i = 0; i < 10'000; ++i)
         s.put({{std::to_string(i), today() + 1h}}, existing::keep, nullptr);
@@ -112,31 +113,19 @@ Test(durable_sqlite, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
 }
 
 Test(durable_sqlite, a_file_of_something_else_is_refused_and_left_as_it_is) {
-    const file f;
+    const file_of_timers f;
     std::ofstream(f.path) << std::string(5'000, 'x');
     refuses(f.path, std::errc::invalid_argument, "not a database");
     std::filesystem::remove(f.path);
     run_sql(f.path, "create table mine(x); insert into mine values(1)");
     refuses(f.path, std::errc::invalid_argument, "something else");
     run_sql(f.path, "select x from mine");
-    refuses(f.path + "/nowhere", std::errc::not_a_directory, "cannot be opened");
-}
-
-Test(durable_sqlite, a_newer_file_is_refused_and_an_older_one_is_made_newer) {
-    const file f;
-    { const sqlite_store s(f.path); }
-    run_sql(f.path, "pragma user_version = 99");
-    refuses(f.path, std::errc::not_supported, "version 99");
-    run_sql(f.path, "pragma user_version = 1; drop table dead; insert into timer(id, due, body)"
-                    " values(x'61', 4102444800000, x'')");
-    sqlite_store s(f.path);
-    CHECK(find(s, "a").has_value());
-    CHECK(list(s, which::dead).empty());
+    refuses(f.path + "/nowhere", std::errc::not_a_directory, "Not a directory");
 }
 
 // Somebody has written into it by hand.
 Test(durable_sqlite, times_that_cannot_be_are_read_as_the_first_or_the_last_that_can) {
-    const file f;
+    const file_of_timers f;
     { const sqlite_store s(f.path); }
     run_sql(f.path, "insert into timer(id, due, body, every) values"
                     "(x'61', 9223372036854775807, x'', 9223372036854775807),"
@@ -151,14 +140,26 @@ Test(durable_sqlite, times_that_cannot_be_are_read_as_the_first_or_the_last_that
     CHECK(cancel(s, "a") == cancel_result::cancelled);
 }
 
-Test(durable_sqlite, a_file_that_is_open_is_refused_to_a_second) {
-    const file f;
-    const sqlite_store s(f.path);
-    refuses(f.path, std::errc::device_or_resource_busy, "locked");
+Test(durable_sqlite, a_file_on_a_full_disk_is_opened_and_answers) {
+    const file_of_timers f;
+    put(*std::make_unique<sqlite_store>(f.path), {"a", today()});
+    signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit none{0, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+    auto s = std::make_unique<sqlite_store>(f.path);
+    const bool is_found = find(*s, "a").has_value();
+    const put_result failed = put(*s, {"b", today()});
+    setrlimit(RLIMIT_FSIZE, &before);
+    CHECK(is_found && failed == put_result::failed);
+    CHECK(put(*s, {"b", today()}) == put_result::stored);
+    s.reset();
+    CHECK_EQ(count(*std::make_unique<sqlite_store>(f.path)).waiting, 2U);
 }
 
 Test(durable_sqlite, a_full_disk_is_said_and_nothing_that_was_answered_is_lost) {
-    const file f;
+    const file_of_timers f;
     sqlite_store s(f.path);
     put(s, {"a", today() + 1h});
     signal(SIGXFSZ, SIG_IGN);
@@ -176,8 +177,100 @@ Test(durable_sqlite, a_full_disk_is_said_and_nothing_that_was_answered_is_lost) 
     CHECK(put(s, large) == put_result::stored);
 }
 
+Test(durable_sqlite, a_claim_grants_bodies_until_they_are_enough_and_says_later_of_the_rest) {
+    const file_of_timers f;
+    sqlite_store s(f.path);
+    std::vector<std::string> ids;
+    for (const char* id : {"a", "b", "c", "d", "e"}) {
+        ids.push_back(id);
+        put(s, {id, today(), std::string(1'000, *id)});
+    }
+    put(s, {"b", today() + 1h, std::string(1'000, 'b')}, existing::replace);  // early: gives none
+    const auto first = claim_all(s, ids, 1'500);
+    using enum claimed::kind;
+    CHECK(first[0].what == granted && first[1].what == early && first[2].what == granted);
+    CHECK(first[3].what == later && first[4].what == later);
+    CHECK_EQ(find(s, "d")->attempt, 0U);
+    CHECK(claim_all(s, {"d", "e"}, 0)[0].what == later);
+    CHECK(claim_all(s, {"d", "e"}, 1)[0].timer.body == std::string(1'000, 'd'));
+}
+
+Test(durable_sqlite, only_a_put_writes_the_body) {
+    const file_of_timers f;
+    sqlite_store s(f.path);
+    const std::string body(1'000'000, 'x');
+    const std::uint64_t begin = bytes_written();
+    put(s, {"a", today(), body, 1h});
+    put(s, {"b", today(), body});
+    CHECK(bytes_written() - begin >= 2'000'000U);
+    const std::uint64_t before = bytes_written();
+    for (std::uint32_t attempt = 1; attempt < 4; ++attempt)
+        for (const char* id : {"a", "b"}) {
+            CHECK(claim(s, id, 5).timer.body == body);
+            CHECK(spend(s, {id, attempt}));
+        }
+    CHECK(end(s, {{"b", 3}, today()}).was_current);
+    CHECK(end(s, {{"a", 3}}).next.has_value());
+    CHECK(claim(s, "b").timer.body == body);
+    CHECK(end(s, {{"b", 4}, {}, true}).was_current);
+    CHECK(claim(s, "b").timer.body == body);
+    CHECK(end(s, {{"b", 5}}).was_current);
+    CHECK(cancel(s, "a") == cancel_result::cancelled);
+    CHECK(bytes_written() - before < 1'000'000U);
+}
+
+Test(durable_sqlite, a_timer_that_is_put_back_has_all_its_attempts) {
+    const file_of_timers f;
+    sqlite_store s(f.path);
+    put(s, {"a", today()});
+    for (std::uint32_t attempt = 1; attempt <= 2; ++attempt) {
+        CHECK(claim(s, "a", 2).what == claimed::kind::granted);
+        CHECK(spend(s, {"a", attempt}));
+    }
+    CHECK(claim(s, "a", 2).what == claimed::kind::dead);
+    CHECK(revive(s, "a", today()) == revive_result::put_back);
+    CHECK(find(s, "a")->ended == 2 && find(s, "a")->spent == 0);
+    CHECK_EQ(claim(s, "a", 2).timer.attempt, 3U);
+}
+
+Test(durable_sqlite, a_large_body_goes_with_its_timer) {
+    const file_of_timers f;
+    {
+        sqlite_store s(f.path);
+        for (const char* id : {"a", "b", "c", "d"}) put(s, {id, today(), std::string(5'000, 'x')});
+        put(s, {"a", today(), "small"}, existing::replace);
+        CHECK(claim(s, "b").what == claimed::kind::granted);
+        CHECK(end(s, {{"b", 1}}).was_current);
+        CHECK(cancel(s, "c") == cancel_result::cancelled);
+        CHECK(claim(s, "d", 1).what == claimed::kind::granted);
+        CHECK(spend(s, {"d", 1}));
+        CHECK(claim(s, "d", 1).what == claimed::kind::dead);
+        CHECK(cancel(s, "d") == cancel_result::had_begun);
+    }
+    run_sql(f.path, "create temp table none(bodies check(bodies = 0));"
+                    "insert into none select count(*) from body");
+}
+
+Test(durable_sqlite, a_timer_whose_body_is_lost_is_set_aside_and_not_delivered_without_it) {
+    const file_of_timers f;
+    {
+        sqlite_store s(f.path);
+        put(s, {"a", today(), std::string(5'000, 'x')});
+        put(s, {"b", today(), std::string(5'000, 'y')});
+    }
+    run_sql(f.path, "delete from body where id = x'61'");
+    sqlite_store s(f.path);
+    const auto got = claim_all(s, {"a", "b"}, 1'000'000);
+    CHECK(got[0].what == claimed::kind::damaged);
+    CHECK(got[1].what == claimed::kind::granted);
+    const totals all = count(s);
+    CHECK(all.waiting == 1 && all.dead == 0 && all.damaged == 1);
+    CHECK(cancel(s, "a") == cancel_result::had_begun);
+    CHECK_EQ(count(s).damaged, 0U);
+}
+
 Test(durable_sqlite, timers_on_it_come_and_are_never_early) {
-    const file f;
+    const file_of_timers f;
     sqlite_store s(f.path);
     support::delivers_fifty(s);
 }

@@ -51,12 +51,12 @@ public:
     // Anything, at random.
     void operate() {
         const std::string id(1 + below(2), "ab\0\xff"[below(4)]);
-        const std::uint32_t attempt = below(6);
+        const std::uint32_t attempt = below(2) != 0 ? below(6) : last_attempt(id);
         const time_point due(duration(below(1'000'000)));
         switch (below(11)) {
         case 0:
         case 1: {
-            const record r{id, due, std::string(attempt, '\0'), below(3) == 0 ? 24h : 0h};
+            const record r{id, due, std::string(below(6) * 200, '\0'), below(3) == 0 ? 24h : 0h};
             const auto how = below(2) != 0 ? existing::keep : existing::replace;
             return agree([&](store& s) { return put(s, r, how); });
         }
@@ -87,6 +87,10 @@ public:
     template <class Ask> void agree(Ask ask) { REQUIRE(same(ask(kept_), ask(modelled_))); }
 
 private:
+    std::uint32_t last_attempt(const std::string& id) {
+        const auto t = find(modelled_, id);
+        return t ? t->attempt : 0;
+    }
     std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(random_()) % n; }
 
     store& kept_;

@@ -1,0 +1,75 @@
+// SQLite's connections and statements. Whatever fails throws sqlite_failure.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "tvec/durable/store.hpp"
+
+namespace tvec::durable::detail {
+
+// What SQLite says, and the error that is nearest to it.
+struct sqlite_failure : std::system_error {
+    sqlite_failure(std::error_code code, std::string words, int of_sqlite = 0)
+        : std::system_error(code, words), why(std::move(words)), extended_code(of_sqlite) {}
+    std::string why;
+    int extended_code;
+};
+[[noreturn]] void raise(std::errc error, const std::string& why);
+// Throws if that result of SQLite is an error.
+void require(sqlite3* db, int code);
+
+// Ends the statement and the connection.
+struct finalizer {
+    void operator()(sqlite3_stmt* s) const noexcept { sqlite3_finalize(s); }
+    void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
+};
+using connection = std::unique_ptr<sqlite3, finalizer>;
+
+// A prepared statement.
+class statement {
+public:
+    statement(sqlite3* db, const char* sql);
+
+    // Binds the arguments in order, and goes to the first row. Returns whether there is one.
+    template <class... Arguments> bool first(const Arguments&... arguments) {
+        sqlite3_reset(handle_.get());
+        int at = 0;
+        (bind(++at, arguments), ...);
+        return next();
+    }
+    bool next();
+    // Runs it to its end. Returns how many rows it has changed.
+    template <class... Arguments> int run(const Arguments&... arguments) {
+        for (bool is_row = first(arguments...); is_row; is_row = next()) continue;
+        return sqlite3_changes(sqlite3_db_handle(handle_.get()));
+    }
+    // Ends it at a row, and what was bound may go.
+    void reset() noexcept { sqlite3_reset(handle_.get()); }
+
+    // Columns of the row.
+    std::int64_t integer(int column) const;
+    std::string bytes(int column) const;
+    bool is_null(int column) const;
+
+private:
+    void bind(int at, std::int64_t value);
+    void bind(int at, std::string_view value);  // which must live until the next reset
+    void bind(int at, time_point t) { bind(at, std::int64_t{t.time_since_epoch().count()}); }
+    void bind(int at, duration d) { bind(at, std::int64_t{d.count()}); }
+
+    std::unique_ptr<sqlite3_stmt, finalizer> handle_;
+};
+
+// Runs statements that need no arguments.
+void execute(sqlite3* db, const std::string& sql);
+// The first column of the first row; 0 if there is none.
+std::int64_t number(sqlite3* db, const char* sql);
+
+}  // namespace tvec::durable::detail
