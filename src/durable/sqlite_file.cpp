@@ -1,6 +1,7 @@
 #include "sqlite_file.hpp"
 
 #include <array>
+#include <filesystem>
 
 namespace tvec::durable::detail {
 
@@ -26,6 +27,16 @@ constexpr std::array upgrades{
     "create table mark(needs_log int not null); insert into mark values(0)"};
 constexpr auto version = static_cast<std::int64_t>(upgrades.size());
 
+// As SQLite follows them.
+std::string without_links(std::filesystem::path p) {
+    for (int links = 0; links < 40 && std::filesystem::is_symlink(p); ++links)
+        p = p.parent_path() / std::filesystem::read_symlink(p);
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(p)).string();
+}
+
+// Returns the path of the file.
+std::string path_of(const std::string& name) { return without_links(name); }
+
 // In a transaction, so that nobody else does the same.
 void upgrade(sqlite3* db) {
     const std::int64_t found = number(db, "pragma user_version");
@@ -44,11 +55,12 @@ void upgrade(sqlite3* db) {
 
 }  // namespace
 
-sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options) {
+sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
+    : path_(path_of(name)), lock_(path_) {
     sqlite3* raw = nullptr;
     // One thread at a time uses it: SQLite need not lock.
     constexpr int how = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    const int code = sqlite3_open_v2(name.c_str(), &raw, how, nullptr);
+    const int code = sqlite3_open_v2(path_.c_str(), &raw, how, nullptr);
     db_.reset(raw);
     require(raw, code);
     sqlite3_extended_result_codes(raw, 1);

@@ -1,8 +1,9 @@
-// A file of timers: whether it is one, and its version.
+// A file of timers: whether it is one, whether it is nobody else's, and its version.
 #pragma once
 
 #include <string>
 
+#include "file_lock.hpp"
 #include "sqlite_statement.hpp"
 #include "tvec/durable/sqlite_store.hpp"
 
@@ -18,6 +19,8 @@ public:
     sqlite3* get() const noexcept { return db_.get(); }
 
 private:
+    std::string path_;
+    file_lock lock_;
     connection db_;
 };
 

@@ -16,9 +16,71 @@
 using namespace std::chrono_literals;
 using namespace support::asking;
 using namespace tvec::durable;
-using support::file_of_timers, support::run_sql;
+using support::file_of_timers, support::is_busy, support::other_process, support::refuses,
+    support::run_sql;
 
 TestSuite(durable_file, .timeout = 60);
+
+namespace {
+
+std::string bytes_of(const std::string& path) {
+    std::ifstream f(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(f), {}};
+}
+
+}  // namespace
+
+// --- whose it is --------------------------------------------------------------------------------
+
+Test(durable_file, a_second_process_is_refused_after_its_owner_has_read_it) {
+    const file_of_timers f;
+    other_process second([&] { return is_busy(f.path) ? 7 : 0; });
+    const sqlite_store s(f.path);
+    std::ifstream(f.path).get();  // closes it: SQLite's own lock is gone
+    CHECK_EQ(second(), 7);
+}
+
+Test(durable_file, a_second_store_of_this_process_is_refused_and_leaves_the_locks_alone) {
+    const file_of_timers f;
+    other_process reader([&] { return support::try_sql(f.path, "begin immediate"); });
+    const sqlite_store s(f.path);
+    refuses(f.path, std::errc::device_or_resource_busy, "this process has it open already");
+    CHECK_EQ(reader(), SQLITE_BUSY);
+}
+
+Test(durable_file, a_file_is_refused_by_any_of_its_names) {
+    const file_of_timers f;
+    const std::string link = f.name() + "/link", hard = f.name() + "/hard";
+    other_process second([&] {
+        return (is_busy(link) ? 1 : 0) + (is_busy(hard) ? 2 : 0) + (is_busy(f.path) ? 0 : 4);
+    });
+    std::filesystem::create_symlink("timers.db", link);  // to what is not there yet
+    const sqlite_store s(link);
+    std::filesystem::create_hard_link(f.path, hard);
+    std::filesystem::rename(f.path, f.name() + "/moved");
+    std::filesystem::remove(link);
+    std::filesystem::create_symlink("moved", link);
+    CHECK_EQ(second(), 7);
+}
+
+Test(durable_file, the_lock_is_not_inherited_by_a_program_that_is_started) {
+    const file_of_timers f;
+    auto s = std::make_unique<sqlite_store>(f.path);
+    int output[2];
+    REQUIRE_EQ(pipe(output), 0);
+    const pid_t program = fork();
+    if (program == 0) {
+        dup2(output[1], STDOUT_FILENO);
+        execlp("sh", "sh", "-c", "echo; exec sleep 60", nullptr);
+        _exit(1);
+    }
+    s.reset();
+    char begun = 0;
+    CHECK_EQ(read(output[0], &begun, 1), 1);
+    CHECK(!is_busy(f.path));
+    kill(program, SIGKILL);
+    waitpid(program, nullptr, 0);
+}
 
 // --- its versions -------------------------------------------------------------------------------
 

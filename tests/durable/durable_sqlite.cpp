@@ -120,7 +120,7 @@ Test(durable_sqlite, a_file_of_something_else_is_refused_and_left_as_it_is) {
     run_sql(f.path, "create table mine(x); insert into mine values(1)");
     refuses(f.path, std::errc::invalid_argument, "something else");
     run_sql(f.path, "select x from mine");
-    refuses(f.path + "/nowhere", std::errc::not_a_directory, "Not a directory");
+    refuses(f.path + "/nowhere", std::errc::not_a_directory, "cannot be opened");
 }
 
 // Somebody has written into it by hand.
