@@ -24,6 +24,8 @@ public:
     void begin() { begin_.run(); }
     void commit() { commit_.run(); }
     void roll_back() noexcept;
+    // To be called after a commit.
+    void tend_log() { file_.tend_log(); }
     // What could not be done as asked since this was asked last; "" if there is nothing.
     std::string take_complaint() { return std::exchange(complaint_, {}); }
 

@@ -27,15 +27,32 @@ constexpr std::array upgrades{
     "create table mark(needs_log int not null); insert into mark values(0)"};
 constexpr auto version = static_cast<std::int64_t>(upgrades.size());
 
-// As SQLite follows them.
+// Pages in the log, of 4 KiB, before they are written into the file.
+constexpr int longest_log = 4'000;
+
+// As SQLite follows them: the log lies beside the file, and not beside a link to it.
 std::string without_links(std::filesystem::path p) {
     for (int links = 0; links < 40 && std::filesystem::is_symlink(p); ++links)
         p = p.parent_path() / std::filesystem::read_symlink(p);
     return std::filesystem::weakly_canonical(std::filesystem::absolute(p)).string();
 }
 
+std::uintmax_t size_of(const std::string& path) {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(path, none);
+    return none ? 0 : size;
+}
+
+std::string log_of(const std::string& path) { return path + "-wal"; }
+
 // Returns the path of the file.
-std::string path_of(const std::string& name) { return without_links(name); }
+std::string path_of(const std::string& name) {
+    std::string path = without_links(name);
+    if (size_of(path) == 0 && size_of(log_of(path)) > 0)
+        raise(std::errc::no_such_file_or_directory,
+              "is missing or empty, but its log (-wal) is there: put the file back, beside that");
+    return path;
+}
 
 // In a transaction, so that nobody else does the same.
 void upgrade(sqlite3* db) {
@@ -53,10 +70,19 @@ void upgrade(sqlite3* db) {
     execute(db, "pragma user_version = " + std::to_string(version));
 }
 
+void check_log(sqlite3* db, bool has_log) {
+    if (!has_log && number(db, "select max(needs_log) from mark") != 0)
+        raise(std::errc::no_such_file_or_directory,
+              "was not closed, and its log (-wal) is missing or empty: put back the log of the "
+              "same moment. To go on without what was in it: sqlite3 FILE 'update mark set "
+              "needs_log = 0'");
+}
+
 }  // namespace
 
 sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
     : path_(path_of(name)), lock_(path_) {
+    const bool has_log = size_of(log_of(path_)) > 0;
     sqlite3* raw = nullptr;
     // One thread at a time uses it: SQLite need not lock.
     constexpr int how = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -67,14 +93,56 @@ sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
     execute(raw, "pragma locking_mode = exclusive");
     execute(raw, "begin immediate");
     upgrade(raw);
+    check_log(raw, has_log);
     execute(raw, "commit");
     // Removed bodies are overwritten where that costs no writing.
-    execute(
-        raw,
-        std::string(
-            "pragma journal_mode = wal; pragma secure_delete = fast;"
-            "pragma cache_size = -65536; pragma wal_autocheckpoint = 4000; pragma synchronous = ") +
-            (options.survives_power_cut ? "full" : "normal"));
+    execute(raw, std::string("pragma journal_mode = wal; pragma secure_delete = fast;"
+                             "pragma cache_size = -65536; pragma synchronous = ") +
+                     (options.survives_power_cut ? "full" : "normal"));
+    const auto count_frames = [](void* frames, sqlite3*, const char*, int n) {
+        *static_cast<int*>(frames) = n;
+        return SQLITE_OK;
+    };
+    sqlite3_wal_hook(raw, count_frames, &frames_);  // instead of SQLite's own checkpoints
+    mark_anew(has_log);
+}
+
+// A full disk does not keep it from being opened: only a lost log would not be noticed.
+void sqlite_file::mark_anew(bool has_log) {
+    try {
+        if (has_log)
+            mark(false);
+        else
+            write_log_into_file();
+    } catch (const sqlite_failure&) {  // the mark is as it was
+    }
+}
+
+// The log is kept if it cannot be said that the file is whole without it.
+sqlite_file::~sqlite_file() {
+    try {
+        if (db_) mark(false);
+    } catch (const sqlite_failure&) {
+        int yes = 1;
+        sqlite3_file_control(db_.get(), nullptr, SQLITE_FCNTL_PERSIST_WAL, &yes);
+    }
+}
+
+void sqlite_file::tend_log() {
+    if (frames_ >= longest_log) write_log_into_file();
+}
+
+// The mark goes into the file with the rest, after the log is safe, and is taken back in the log.
+void sqlite_file::write_log_into_file() {
+    mark(true);
+    require(db_.get(), sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE,
+                                                 nullptr, nullptr));
+    mark(false);
+}
+
+void sqlite_file::mark(bool needs_log) {
+    const std::string to = needs_log ? "1" : "0";
+    execute(db_.get(), "update mark set needs_log = " + to + " where needs_log <> " + to);
 }
 
 }  // namespace tvec::durable::detail

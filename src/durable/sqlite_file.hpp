@@ -1,4 +1,4 @@
-// A file of timers: whether it is one, whether it is nobody else's, and its version.
+// A file of timers: whether it is one, whole and nobody else's, its version, and its log.
 #pragma once
 
 #include <string>
@@ -9,19 +9,33 @@
 
 namespace tvec::durable::detail {
 
+// The file and its log (FILE-wal). The table `mark` tells whether the file is whole without its
+// log. What both say together is always that it is. The file alone says from the first commit on
+// that it is not, until it is closed: then its log was lost, or it was copied without it.
 class sqlite_file {
 public:
     // Opens the file, or makes it. Throws std::system_error.
     sqlite_file(const std::string& name, const sqlite_options& options);
+    // Closes it. All statements must have ended.
+    ~sqlite_file();
     sqlite_file(const sqlite_file&) = delete;
     sqlite_file& operator=(const sqlite_file&) = delete;
 
     sqlite3* get() const noexcept { return db_.get(); }
 
+    // Writes the log into the file, if it has become long. To be called after each commit. Throws
+    // if that fails, which harms nothing: the next call tries again.
+    void tend_log();
+
 private:
+    void mark_anew(bool has_log);
+    void write_log_into_file();
+    void mark(bool needs_log);
+
     std::string path_;
     file_lock lock_;
     connection db_;
+    int frames_ = 0;  // in the log
 };
 
 }  // namespace tvec::durable::detail

@@ -109,12 +109,19 @@ private:
         db_.commit();
         ++groups_;
         note(db_.take_complaint());
+        tend_log();
         return outcome::done;
     } catch (const std::exception& e) {
         db_.roll_back();
         static_cast<void>(db_.take_complaint());
         note(e.what());
         return is_sync(e) ? outcome::unknown : outcome::failed;
+    }
+
+    // The group is safe already, whatever comes of this.
+    void tend_log() try { db_.tend_log(); } catch (const std::exception& e) {
+        db_.roll_back();
+        note(e.what());
     }
 
     void note(std::string failure) {

@@ -23,6 +23,21 @@ TestSuite(durable_file, .timeout = 60);
 
 namespace {
 
+void fill(sqlite_store& s, int timers, std::size_t bytes) {
+    const std::string body(bytes, 'x');
+    for (int i = 0; i < timers; ++i)
+        s.put({{std::to_string(i), today() + 1h, body}}, existing::keep, nullptr);
+    turn_until(s, [&] { return s.unanswered() == 0; });
+}
+
+// As if the process had been killed: what the files hold now, under another name.
+std::string killed_copy(const file_of_timers& f, bool with_log) {
+    const std::string copy = f.name() + "/copy.db";
+    std::filesystem::copy_file(f.path, copy);
+    if (with_log) std::filesystem::copy_file(f.log, copy + "-wal");
+    return copy;
+}
+
 std::string bytes_of(const std::string& path) {
     std::ifstream f(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(f), {}};
@@ -80,6 +95,81 @@ Test(durable_file, the_lock_is_not_inherited_by_a_program_that_is_started) {
     CHECK(!is_busy(f.path));
     kill(program, SIGKILL);
     waitpid(program, nullptr, 0);
+}
+
+// --- whether it is whole ------------------------------------------------------------------------
+
+Test(durable_file, a_file_that_was_not_closed_is_opened_with_its_log) {
+    const file_of_timers f;
+    sqlite_store s(f.path);
+    fill(s, 100, 10);
+    sqlite_store copy(killed_copy(f, true));
+    CHECK_EQ(count(copy).waiting, 100U);
+}
+
+Test(durable_file, a_file_that_was_not_closed_is_refused_without_its_log) {
+    const file_of_timers f;
+    sqlite_store s(f.path);
+    put(s, {"a", today() + 1h});
+    const std::string copy = killed_copy(f, false);
+    refuses(copy, std::errc::no_such_file_or_directory, "its log (-wal) is missing");
+    std::ofstream(copy + "-wal").flush();
+    refuses(copy, std::errc::no_such_file_or_directory, "its log (-wal) is missing or empty");
+    run_sql(copy, "update mark set needs_log = 0");  // as the message says
+    sqlite_store shorter(copy);
+    CHECK_EQ(count(shorter).waiting, 0U);
+}
+
+// The log is written into the file when it is long: the file alone still says that it is not whole.
+Test(durable_file, a_file_whose_log_was_long_is_refused_without_it) {
+    const file_of_timers f;
+    sqlite_store s(f.path);
+    fill(s, 8'000, 4'000);
+    CHECK(std::filesystem::file_size(f.path) > 8'000'000U);
+    refuses(killed_copy(f, false), std::errc::no_such_file_or_directory, "is missing");
+}
+
+Test(durable_file, the_log_does_not_become_long) {
+    const file_of_timers f;
+    sqlite_store s(f.path);
+    for (int i = 0; i < 100; ++i)
+        put(s, {std::to_string(i), today() + 1h, std::string(1'000'000, 'x')});
+    CHECK(std::filesystem::file_size(f.log) < 20'000'000U);
+}
+
+Test(durable_file, a_file_that_others_have_looked_into_is_opened_without_its_log) {
+    const file_of_timers f;
+    sqlite_store s(f.path);
+    fill(s, 100, 10);
+    const std::string path = killed_copy(f, true);
+    run_sql(path, "select count(*) from timer");  // SQLite writes the log into it, and removes it
+    CHECK(!std::filesystem::exists(path + "-wal"));
+    sqlite_store copy(path);
+    CHECK_EQ(count(copy).waiting, 100U);
+}
+
+Test(durable_file, a_file_that_was_closed_is_whole_without_a_log) {
+    const file_of_timers f;
+    {
+        sqlite_store s(f.path);
+        fill(s, 8'000, 4'000);
+    }
+    CHECK(!std::filesystem::exists(f.log));
+    sqlite_store s(f.path);
+    CHECK_EQ(count(s).waiting, 8'000U);
+}
+
+Test(durable_file, a_log_without_its_file_is_refused_and_left_as_it_is) {
+    const file_of_timers f;
+    std::ofstream(f.log) << "a log";
+    refuses(f.path, std::errc::no_such_file_or_directory, "is missing or empty");
+    CHECK(!std::filesystem::exists(f.path));
+    std::ofstream(f.path).flush();
+    refuses(f.path, std::errc::no_such_file_or_directory, "is missing or empty");
+    std::filesystem::remove(f.path);
+    std::filesystem::create_symlink("timers.db", f.name() + "/link");
+    refuses(f.name() + "/link", std::errc::no_such_file_or_directory, "is missing or empty");
+    CHECK(bytes_of(f.log) == "a log");
 }
 
 // --- its versions -------------------------------------------------------------------------------
