@@ -1,6 +1,7 @@
 #include "sqlite_file.hpp"
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 
 namespace tvec::durable::detail {
@@ -45,8 +46,19 @@ std::uintmax_t size_of(const std::string& path) {
 
 std::string log_of(const std::string& path) { return path + "-wal"; }
 
-// Returns the path of the file.
-std::string path_of(const std::string& name) {
+void check_options(const sqlite_options& o) {
+    if (o.claim_ahead < duration::zero() || o.claim_ahead > std::chrono::hours(1))
+        raise(std::errc::invalid_argument, "sqlite_options::claim_ahead is " +
+                                               std::to_string(o.claim_ahead.count()) +
+                                               " ms: expected is 0 to an hour");
+}
+
+// Returns the path of the file. Refuses names that SQLite takes for something else than a path.
+std::string path_of(const std::string& name, const sqlite_options& options) {
+    check_options(options);
+    if (name.empty()) raise(std::errc::invalid_argument, "the name is empty: a path is expected");
+    if (name == ":memory:" || name.starts_with("file:") || name.find('\0') != name.npos)
+        raise(std::errc::invalid_argument, "is no path: a file is expected, and no URI or memory");
     std::string path = without_links(name);
     if (size_of(path) == 0 && size_of(log_of(path)) > 0)
         raise(std::errc::no_such_file_or_directory,
@@ -60,6 +72,8 @@ void upgrade(sqlite3* db) {
     const bool is_new = found == 0 && number(db, "select count(*) from sqlite_schema") == 0;
     if (!is_new && number(db, "pragma application_id") != application_id)
         raise(std::errc::invalid_argument, "is a database of something else");
+    if (found < 0)
+        raise(std::errc::invalid_argument, "is damaged: its version is " + std::to_string(found));
     if (found > version)
         raise(std::errc::not_supported, "is of version " + std::to_string(found) +
                                             ", and this program knows " + std::to_string(version));
@@ -78,10 +92,17 @@ void check_log(sqlite3* db, bool has_log) {
               "needs_log = 0'");
 }
 
+// Reads all of it.
+void check_pages(sqlite3* db) {
+    statement s(db, "pragma integrity_check(1)");
+    const std::string found = s.first() ? s.bytes(0) : "nothing was answered";
+    if (found != "ok") raise(std::errc::io_error, "is damaged: " + found);
+}
+
 }  // namespace
 
 sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
-    : path_(path_of(name)), lock_(path_) {
+    : path_(path_of(name, options)), lock_(path_) {
     const bool has_log = size_of(log_of(path_)) > 0;
     sqlite3* raw = nullptr;
     // One thread at a time uses it: SQLite need not lock.
@@ -95,6 +116,7 @@ sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
     upgrade(raw);
     check_log(raw, has_log);
     execute(raw, "commit");
+    if (options.checks_file) check_pages(raw);
     // Removed bodies are overwritten where that costs no writing.
     execute(raw, std::string("pragma journal_mode = wal; pragma secure_delete = fast;"
                              "pragma cache_size = -65536; pragma synchronous = ") +

@@ -172,6 +172,57 @@ Test(durable_file, a_log_without_its_file_is_refused_and_left_as_it_is) {
     CHECK(bytes_of(f.log) == "a log");
 }
 
+Test(durable_file, damage_is_found_where_that_is_asked_for) {
+    const file_of_timers f;
+    {
+        sqlite_store s(f.path);
+        put(s, {"a needle", today() + 1h});
+        fill(s, 1'000, 10);
+    }
+    std::string all = bytes_of(f.path);
+    all[all.find("needle")] ^= 1;  // in the table, or in the index
+    std::ofstream(f.path, std::ios::binary) << all;
+    refuses(f.path, std::errc::io_error, "is damaged", {.checks_file = true});
+}
+
+Test(durable_file, a_whole_file_is_opened_with_a_check) {
+    const file_of_timers f;
+    {
+        sqlite_store s(f.path);
+        fill(s, 1'000, 10);
+    }
+    sqlite_store s(f.path, {.checks_file = true});
+    CHECK_EQ(count(s).waiting, 1'000U);
+}
+
+// --- what it is called, and its options ---------------------------------------------------------
+
+Test(durable_file, a_name_that_is_no_path_is_refused) {
+    const file_of_timers f;
+    std::filesystem::current_path(f.name());
+    refuses("", std::errc::invalid_argument, "the name is empty");
+    for (const char* name : {":memory:", "file:timers.db", "file:x?mode=memory"})
+        refuses(name, std::errc::invalid_argument, "is no path");
+    refused([] { const sqlite_store s(std::string("a\0b", 3)); }, std::errc::invalid_argument,
+            "sqlite_store: a");
+    CHECK(std::filesystem::is_empty(f.name()));
+    { const sqlite_store s("./file:x?mode=memory"); }
+    CHECK(std::filesystem::exists("file:x?mode=memory"));
+}
+
+Test(durable_file, options_that_cannot_be_are_refused_and_make_no_file) {
+    const file_of_timers f;
+    for (const duration ahead : {duration(-1), duration(1h) + 1ms, duration::max()})
+        refuses(f.path, std::errc::invalid_argument, "claim_ahead", {.claim_ahead = ahead});
+    CHECK(!std::filesystem::exists(f.path));
+    const sqlite_store s(f.path, {.claim_ahead = 1h});
+}
+
+Test(durable_file, a_file_that_cannot_be_written_is_said_to_be_so) {
+    refuses("/proc/sys/kernel/ostype", std::errc::permission_denied, "for reading and writing");
+    refuses("/proc", std::errc::is_a_directory, "for reading and writing");
+}
+
 // --- its versions -------------------------------------------------------------------------------
 
 namespace {
@@ -250,4 +301,21 @@ Test(durable_file, a_dead_timer_of_version_2_that_is_replaced_by_another_is_said
     CHECK(claim(s, "a", 1).what == claimed::kind::dead);
     CHECK(s.last_failure().find("the older one is gone") != std::string::npos);
     CHECK_EQ(list(s, which::dead)[0].attempt, first.attempt);
+}
+
+Test(durable_file, a_version_that_cannot_be_is_refused) {
+    const file_of_timers f;
+    { const sqlite_store s(f.path); }
+    for (const char* version : {"-1", "-1000000", "-2147483648"}) {
+        run_sql(f.path, std::string("pragma user_version = ") + version);
+        refuses(f.path, std::errc::invalid_argument, std::string("its version is ") + version);
+    }
+    run_sql(f.path, "pragma user_version = 2147483647");
+    refuses(f.path, std::errc::not_supported, "is of version 2147483647");
+    for (const char* version : {"0", "1", "2"}) {
+        run_sql(f.path, std::string("pragma user_version = ") + version);
+        CHECK(!is_busy(f.path));
+    }
+    run_sql(f.path, "pragma application_id = -1; pragma user_version = 3");
+    refuses(f.path, std::errc::invalid_argument, "something else");
 }

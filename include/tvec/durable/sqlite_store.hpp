@@ -20,7 +20,11 @@ struct sqlite_options {
     bool survives_power_cut = true;
     /// So long before its deadline a timer is claimed, so that writing that does not make it late:
     /// longer than the disk takes, also when it is busy.
+    /// At most an hour.
     duration claim_ahead{200};
+    /// Whether all of the file is checked when it is opened (SQLite's integrity_check). That takes
+    /// about a second for a million timers. A damaged file is refused with io_error.
+    bool checks_file = false;
 };
 
 /// Timers in an SQLite file (WAL). One process has it open at a time, and shares it with nobody.
