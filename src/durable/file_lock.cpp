@@ -63,4 +63,6 @@ file_lock::~file_lock() {
     close(fd_);
 }
 
+void file_lock::leave() noexcept { close(fd_); }
+
 }  // namespace tvec::durable::detail

@@ -22,6 +22,9 @@ public:
     file_lock(const file_lock&) = delete;
     file_lock& operator=(const file_lock&) = delete;
 
+    // Gives up this process's copy of the lock, and leaves it to the parent. For forked children.
+    void leave() noexcept;
+
 private:
     using identity = std::pair<dev_t, ino_t>;
 

@@ -28,6 +28,8 @@ public:
     void tend_log() { file_.tend_log(); }
     // What could not be done as asked since this was asked last; "" if there is nothing.
     std::string take_complaint() { return std::exchange(complaint_, {}); }
+    // See sqlite_file.
+    void leave() noexcept { file_.leave(); }
 
     std::vector<put_result> put(const std::vector<record>& timers, existing how) override;
     cancel_result cancel(const std::string& id) override;

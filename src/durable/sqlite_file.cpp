@@ -167,4 +167,9 @@ void sqlite_file::mark(bool needs_log) {
     execute(db_.get(), "update mark set needs_log = " + to + " where needs_log <> " + to);
 }
 
+void sqlite_file::leave() noexcept {
+    static_cast<void>(db_.release());
+    lock_.leave();
+}
+
 }  // namespace tvec::durable::detail

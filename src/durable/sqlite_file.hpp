@@ -27,6 +27,9 @@ public:
     // if that fails, which harms nothing: the next call tries again.
     void tend_log();
 
+    // Leaves everything to the parent. For forked children, which must not close the connection.
+    void leave() noexcept;
+
 private:
     void mark_anew(bool has_log);
     void write_log_into_file();

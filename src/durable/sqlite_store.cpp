@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -53,6 +54,9 @@ public:
         some_.notify_one();
         thread_.join();
     }
+
+    // See sqlite_file.
+    void leave() noexcept { db_.leave(); }
 
     void post(std::unique_ptr<job> j) {
         bool is_first;
@@ -152,10 +156,12 @@ private:
 };
 
 sqlite_store::sqlite_store(const std::string& path, sqlite_options options)
-    : traits_{1, false, options.claim_ahead},
+    : traits_{1, false, options.claim_ahead}, made_by_(getpid()),
       writer_(std::make_unique<writer>(path, options, bell_)) {}
 
-sqlite_store::~sqlite_store() = default;
+sqlite_store::~sqlite_store() {
+    if (getpid() != made_by_) writer_.release()->leave();  // its thread is the parent's
+}
 
 std::uint64_t sqlite_store::groups() const noexcept { return writer_->groups(); }
 std::string sqlite_store::last_failure() const { return writer_->last_failure(); }

@@ -97,6 +97,28 @@ Test(durable_file, the_lock_is_not_inherited_by_a_program_that_is_started) {
     waitpid(program, nullptr, 0);
 }
 
+Test(durable_file, a_forked_child_leaves_it_to_its_parent) {
+    const file_of_timers f;
+    other_process second([&] { return is_busy(f.path) ? 7 : 0; });
+    auto s = std::make_unique<sqlite_store>(f.path);
+    put(*s, {"a", today() + 1h});
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(10);
+        s.reset();
+        _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK_EQ(status, 0);
+    CHECK(std::filesystem::exists(f.log));
+    CHECK(put(*s, {"b", today() + 1h}) == put_result::stored);
+    CHECK_EQ(second(), 7);
+    s.reset();
+    sqlite_store again(f.path);
+    CHECK_EQ(count(again).waiting, 2U);
+}
+
 // --- whether it is whole ------------------------------------------------------------------------
 
 Test(durable_file, a_file_that_was_not_closed_is_opened_with_its_log) {

@@ -4,6 +4,8 @@
 
 #include "tvec/detail/core/standard.hpp"
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 
@@ -77,6 +79,7 @@ private:
     void post(std::unique_ptr<detail::job> j) override;
 
     store_traits traits_;
+    pid_t made_by_;
     eventfd_doorbell bell_;
     std::size_t unanswered_ = 0;
     std::unique_ptr<writer> writer_;
