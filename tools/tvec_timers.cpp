@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -103,8 +104,11 @@ int stats(store& s) {
     const auto all = known<totals>(s, [&](auto then) { s.count(then); });
     const auto first = known<std::vector<stored_timer>>(
         s, [&](auto then) { s.list(which::waiting, {}, 1, then); });
-    fmt::print("waiting {}\ndead {}\nnext {}\n", all.waiting, all.dead,
-               first.empty() ? "none" : shown(first.front().due));
+    fmt::print("waiting {}\ndead {}\n", all.waiting, all.dead);
+    if (all.damaged != 0) fmt::print("damaged {}\n", all.damaged);
+    fmt::print("next {}\n", first.empty() ? "none" : shown(first.front().due));
+    for (const auto& [why, times] : s.broken_links())
+        fmt::print("link broken {}: {}\n", times, why);
     return 0;
 }
 
@@ -171,7 +175,18 @@ int revive(store& s, const settings& o) {
     fail(s);
 }
 
+// Only a put makes a file: a mistyped name must not look like an empty store.
+void refuse_new_file(const settings& o) {
+    if (o.command == "put" || o.store.empty() || example::is_redis(o.store)) return;
+    std::error_code none;
+    const auto size = std::filesystem::file_size(o.store, none);
+    if (size != 0 && none != std::errc::no_such_file_or_directory) return;
+    throw std::runtime_error(o.store + (size == 0 ? ": is empty" : ": is not there") +
+                             ": expected is a store, and only put makes one");
+}
+
 int run(const settings& o) {
+    refuse_new_file(o);
     const auto s = example::open_store(o.store);
     if (o.command == "list") return list(*s, which::waiting, o.limit);
     if (o.command == "dead") return list(*s, which::dead, o.limit);
@@ -199,7 +214,7 @@ settings parse(int argc, char** argv) {
         "  list, dead           those that wait, those that had all their attempts: in order of "
         "their deadlines\n"
         "  get ID               one that waits, and its body\n"
-        "  put ID, cancel ID    stores one, takes one away\n"
+        "  put ID, cancel ID    stores one, and makes the file if need be; takes one away\n"
         "  back ID              a dead one waits again\n"
         "  stats                how many there are\n"
         "Exits with 1 if the store says no.",

@@ -17,8 +17,8 @@ namespace example {
 #ifdef EXAMPLE_HAS_REDIS
 
 inline constexpr const char* store_help =
-    "where the timers are: a file, which is made if need be, or redis:HOST:PORT or redis:SOCKET, "
-    "whose password is in REDISCLI_AUTH";
+    "where the timers are: a file, or redis:HOST:PORT or redis:SOCKET, whose password is in "
+    "REDISCLI_AUTH";
 
 // Of what stands behind "redis:".
 inline tvec::durable::redis_options redis_at(const std::string& where) {
@@ -42,14 +42,23 @@ inline tvec::durable::redis_options redis_at(const std::string& where) {
 
 #else
 
-inline constexpr const char* store_help = "where the timers are: a file, which is made if need be";
+inline constexpr const char* store_help = "where the timers are: a file";
 
 #endif
 
+inline bool is_redis(const std::string& where) { return where.starts_with("redis:"); }
+
+// Opens that store. Throws where a Redis server is named and Redis was not built in.
 inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where) {
 #ifdef EXAMPLE_HAS_REDIS
-    if (where.starts_with("redis:"))
+    if (is_redis(where))
         return std::make_unique<tvec::durable::redis_store>(redis_at(where.substr(6)));
+#else
+    if (is_redis(where))
+        throw std::runtime_error(where +
+                                 ": this program was built without Redis. A file of that "
+                                 "name is meant by ./" +
+                                 where);
 #endif
     return std::make_unique<tvec::durable::sqlite_store>(where);
 }

@@ -4,10 +4,13 @@
 usage: durable_tool.py TVEC_TIMERS PAGE
 """
 
+import fcntl
+import os
 import pathlib
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -31,6 +34,10 @@ class Tool(unittest.TestCase):
         if status != 0 and not done.stdout:
             self.assertRegex(done.stderr, r"\Atvec-timers: [^\n]+\n\Z")
         return done.stdout
+
+    def make_store(self):
+        self.run_tool("put", "first", "--in-ms", 1000000)
+        self.run_tool("cancel", "first")
 
     def test_its_page_names_what_it_can_do_and_nothing_else(self):
         said = subprocess.run([TOOL, "--help"], capture_output=True, text=True, timeout=30).stdout
@@ -62,9 +69,10 @@ class Tool(unittest.TestCase):
         self.run_tool("get", "a", status=1)
 
     def test_the_dead_are_listed_and_put_back(self):
-        self.run_tool("stats")
+        self.make_store()
         with sqlite3.connect(self.store) as db:
-            db.execute("insert into dead values(cast('a' as blob), 0, x'', 0, 5, 2)")
+            db.execute("insert into dead(id, due, body, every, attempt, ended)"
+                       " values(cast('a' as blob), 0, x'', 0, 5, 2)")
         db.close()
         self.assertIn("\ta\tevery 0 ms\t5 attempts\t", self.run_tool("dead"))
         self.assertEqual(self.run_tool("back", "a", "--in-ms", 1000000), "put back\n")
@@ -72,12 +80,54 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("stats").splitlines()[:2], ["waiting 1", "dead 0"])
 
     def test_more_than_a_page_is_listed(self):
-        self.run_tool("stats")
+        self.make_store()
         with sqlite3.connect(self.store) as db:
             db.executemany("insert into timer(id, due, body) values(cast(? as blob), 1, x'')",
                            ((str(i),) for i in range(2500)))
         db.close()
         self.assertEqual(len(set(self.run_tool("list", "--limit", 5000).splitlines())), 2500)
+
+    def test_only_put_makes_a_store(self):
+        for words in [["stats"], ["list"], ["dead"], ["get", "a"], ["cancel", "a"], ["back", "a"]]:
+            with self.subTest(words):
+                self.store.unlink(missing_ok=True)
+                self.assertEqual(self.run_tool(*words, status=1), "")
+                self.assertFalse(self.store.exists())
+                self.store.touch()
+                self.assertEqual(self.run_tool(*words, status=1), "")
+                self.assertEqual(self.store.stat().st_size, 0)
+        self.run_tool("put", "a")
+        self.run_tool("stats")
+
+    def test_a_store_without_a_name_is_a_mistake(self):
+        self.store = ""
+        self.assertEqual(self.run_tool("stats", status=1), "")
+        self.assertEqual(self.run_tool("put", "a", status=1), "")
+
+    def test_redis_that_was_not_built_in_is_a_mistake(self):
+        if "redis:" in self.run_tool("--help"):
+            self.skipTest("built with hiredis")
+        self.store = "redis:127.0.0.1:1"
+        self.assertEqual(self.run_tool("stats", status=1), "")
+        self.assertEqual(self.run_tool("put", "a", status=1), "")
+        self.assertFalse(pathlib.Path(self.store).exists())
+
+    def test_a_store_that_is_open_is_refused(self):
+        self.make_store()
+        with open(self.store, "rb+") as owner:
+            # struct flock: the byte that sqlite_store locks, by an open file description.
+            fcntl.fcntl(owner, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0x40000200, 1, 0))
+            self.assertEqual(self.run_tool("stats", status=1), "")
+        self.run_tool("stats")
+
+    def test_what_is_damaged_is_counted(self):
+        self.run_tool("put", "a", "--body", "x" * 5000)
+        self.assertNotIn("damaged", self.run_tool("stats"))
+        with sqlite3.connect(self.store) as db:
+            db.execute("insert into dead select id, due, body, every, attempt, ended, spent, apart from timer")
+            db.executescript("delete from timer; delete from body")
+        db.close()
+        self.assertEqual(self.run_tool("stats"), "waiting 0\ndead 0\ndamaged 1\nnext none\n")
 
     def test_mistakes_are_one_line(self):
         for words in [["get"], ["list", "a"], ["nonsense"], ["put", "a", "--in-ms", "x"],
