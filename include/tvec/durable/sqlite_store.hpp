@@ -33,30 +33,52 @@ struct sqlite_options {
 ///
 ///     tvec::durable::sqlite_store store("/var/lib/orders/timers.db");
 ///
-/// **Writing.** A thread of its own does what is asked, all that has come since it last looked in
-/// one transaction; the loop is told by the descriptor. It takes no signals. Answers come when the
-/// transaction is on the disk, so the more is asked at once, the less each costs.
+/// **Writing.** A thread of the store does what is asked. It does all that has come since it last
+/// looked in one transaction, and rings the descriptor. It takes no signals. Answers come when the
+/// transaction is on the disk, so many calls at once cost less each. A body of more than 700 bytes
+/// is written by a put and by nothing else.
 ///
-/// **Attempts** are counted before the handler is called, also if the process is killed in it. What
-/// was claimed and has not ended comes again as soon as the file is opened.
+/// **Attempts** that were claimed and have not ended come again as soon as the file is opened.
 ///
 /// **Time** is the wall clock of the machine.
 ///
-/// **Failures.** A disk that is full, or cannot be written, is said in the answers: `failed`, or
-/// `unknown` if it was the sync that failed. Nothing that was answered is lost by it, and the next
-/// thing that is asked is tried again.
+/// **Failures.** A full disk, or one that cannot be written, makes the answers `failed`, or
+/// `unknown` if the sync failed. Nothing that was answered is lost by it. The next call is tried
+/// again. A timer whose large body is lost is set aside among the dead, and counts as damaged.
 ///
-/// **The file** has an application id and a version of its tables: a file of something else, and
-/// one of a newer version, is refused; one of an older version is made a newer one. About 150 bytes
-/// for a timer with an id of 20 bytes and a body of 64. Up to 64 MiB of it are kept in memory.
+/// **The files.** A store is FILE and its log FILE-wal. A clean end leaves FILE alone, which is
+/// then the whole store. After any other end both are needed: FILE is refused if its log is
+/// missing. Removed bodies may stay readable in free pages. A timer with an id of 20 bytes and a
+/// body of 64 takes about 150 bytes. Up to 64 MiB of the file are kept in memory.
+///
+/// **The lock** is on the file itself (F_OFD_SETLK, after SQLite's own bytes), under any of its
+/// names. It holds against every program that uses this class. SQLite's own lock also holds against
+/// other programs, until this process opens and closes the file in another way.
+///
+/// **Versions.** The file has an application id and a version of its tables. Files of something
+/// else, of a newer version, and with a damaged version are refused. Older files are upgraded. If a
+/// file of version 2 has a living and a dead timer of one id, both stay: `cancel` and a replacing
+/// put remove both, and `revive` fails while the other one lives.
+///
+/// **fork.** The store belongs to the process that made it. A forked child may only destroy its
+/// copy, which returns at once and leaves file, lock and thread to the parent. A child that keeps
+/// its copy keeps the file locked when the parent ends. A program that is started by exec does not.
 class TVEC_API sqlite_store final : public detail::local_store {
 public:
-    /// Opens that file, and makes it if it is not there. Throws std::system_error, which says the
-    /// file and what is wrong with it: invalid_argument if it is no file of timers, not_supported
-    /// if it is of a newer version, device_or_resource_busy if another process has it open.
+    /// Opens the file, and makes it if it is not there. Milliseconds, however many timers it has.
+    /// Throws std::system_error, which names the file and says what is wrong:
+    ///
+    ///  * device_or_resource_busy: it is open already, in this process or in another.
+    ///  * invalid_argument: it is no file of timers, its version is damaged, the name is no path
+    ///    (empty, `:memory:`, an URI `file:...`), or an option is out of range.
+    ///  * not_supported: it is of a newer version.
+    ///  * no_such_file_or_directory: its folder, its log, or the file beside its log is missing.
+    ///  * io_error: it is damaged.
+    ///  * permission_denied, read_only_file_system and others: the system says so.
     explicit sqlite_store(const std::string& path, sqlite_options options = {});
 
-    /// Does all that was asked, and closes the file. Waits for the disk.
+    /// Does all that was asked, and closes the file. Waits for the disk. In a forked child it does
+    /// nothing.
     ~sqlite_store() override;
 
     /// How many transactions were written so far.
