@@ -543,6 +543,33 @@ Test(durable_redis, a_claim_grants_no_more_bodies_than_it_has_room_for) {
     CHECK_EQ(granted(1'000'000), 3);
 }
 
+Test(durable_redis, a_timer_is_dead_when_its_attempts_were_spent_and_one_id_is_one_timer) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    put(s, {"x", today() - 1h, "old"});
+    own(s, 0);
+    for (std::uint32_t attempt = 1; attempt <= 3; ++attempt) {  // claimed, and not delivered
+        CHECK(claim(s, "x", 2).what == claimed::kind::granted);
+        CHECK(end(s, {{"x", attempt}, {}, true}).was_current);
+    }
+    for (std::uint32_t attempt = 4; attempt <= 5; ++attempt) {
+        CHECK(claim(s, "x", 2).what == claimed::kind::granted);
+        CHECK(spend(s, {"x", attempt}));
+        CHECK(spend(s, {"x", attempt}));  // once
+    }
+    CHECK(claim(s, "x", 2).what == claimed::kind::dead);
+    CHECK_EQ(list(s, which::dead).front().spent, 2U);
+    CHECK_EQ(count(s).dead, 1U);
+    CHECK(put(s, {"x", today(), "new"}) == put_result::dead);
+    CHECK_EQ(list(s, which::dead).front().body, "old");
+    CHECK(put(s, {"x", today(), "new"}, existing::replace) == put_result::stored);
+    CHECK_EQ(find(s, "x")->attempt, 6U);
+    CHECK_EQ(find(s, "x")->spent, 0U);
+    CHECK_EQ(count(s).dead, 0U);
+    CHECK(cancel(s, "x") == cancel_result::cancelled);
+    CHECK(revive(s, "x", today()) == revive_result::unknown_id);
+}
+
 Test(durable_redis, no_lease_counts_for_longer_than_its_length) {
     const redis_server server;
     redis_store a(at(server, 1)), b(at(server, 1));

@@ -64,7 +64,7 @@ public:
             return agree([&](store& s) { return cancel(s, id); });
         case 3:
         case 4:
-            return agree([&](store& s) { return claim(s, id, 2); });
+            return agree([&, most = 1 + below(2)](store& s) { return claim(s, id, most); });
         case 5: {
             const ending e{{id, attempt}, below(2) != 0 ? std::optional(due) : std::nullopt};
             return agree([&](store& s) { return end(s, e); });
