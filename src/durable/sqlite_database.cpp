@@ -59,7 +59,7 @@ sqlite_database::sqlite_database(const std::string& path, const sqlite_options& 
                         " values(?1, ?2, ?3, ?4, ?5, ?6, ?6) on conflict do update set"
                         " due = excluded.due, every = excluded.every, apart = excluded.apart,"
                         " body = excluded.body, attempt = max(attempt + 1, ?6),"
-                        " ended = max(attempt + 1, ?6), spent = 0")),
+                        " ended = max(attempt + 1, ?6), spent = 0, counted = 0")),
       put_apart_(prepared("insert or replace into body values(?, ?)")),
       state_(prepared("select due, every, attempt, ended, apart from timer where id = ?")),
       remove_(prepared("delete from timer where id = ?")),
@@ -69,10 +69,13 @@ sqlite_database::sqlite_database(const std::string& path, const sqlite_options& 
       // The end of most timers, at once.
       finish_(prepared("delete from timer where id = ? and attempt = ? and ended < attempt"
                        " and every <= 0 and apart = 0")),
-      postpone_(prepared("update timer set due = ?2, ended = attempt, spent = 0 where id = ?1")),
-      settle_(prepared("update timer set ended = attempt where id = ?")),
-      spend_(prepared("update timer set spent = spent + 1 where id = ? and attempt = ?"
-                      " and ended < attempt")),
+      postpone_(prepared("update timer set due = ?2, ended = attempt, spent = 0, counted = 0"
+                         " where id = ?1")),
+      take_back_(prepared("update timer set spent = spent - counted, counted = 0, ended ="
+                          " case when attempt = ended + 1 then attempt else ended end"
+                          " where id = ?")),
+      spend_(prepared("update timer set spent = spent + 1 - counted, counted = 1"
+                      " where id = ? and attempt = ? and ended < attempt")),
       find_(prepared(rows_of("timer") + " where id = ?")),
       list_(prepared(rows_of("timer") + " where (due, id) > (?, ?) order by due, id limit ?")),
       list_dead_(prepared(rows_of("dead") + " where (due, id) > (?, ?) order by due, id limit ?")),
@@ -81,7 +84,7 @@ sqlite_database::sqlite_database(const std::string& path, const sqlite_options& 
                       " (select 1 from body where body.id = dead.id))")),
       take_(prepared("select due, id from timer where (due, id) > (?, ?) and due <= ?"
                      " order by due, id limit ?")),
-      claim_(prepared("update timer set attempt = attempt + 1 where id = ?")),
+      claim_(prepared("update timer set attempt = attempt + 1, counted = 0 where id = ?")),
       bury_(
           prepared("insert or replace into dead(id, due, body, every, attempt, ended, spent, apart)"
                    " select id, due, body, every, attempt, ended, spent, apart"
@@ -179,7 +182,7 @@ end_reply sqlite_database::end(const ending& e, time_point now) {
     const std::optional<state> s = state_of(id);
     if (!s || s->attempt != attempt || s->ended >= attempt) return {};
     if (e.returned) {
-        if (s->attempt == s->ended + 1) settle_.run(id);
+        take_back_.run(id);
         return {true, s->due};
     }
     if (!e.again && s->every == duration::zero()) {

@@ -72,8 +72,8 @@ private:
     std::string complaint_;
     detail::sqlite_file file_;
     detail::statement begin_, commit_, keep_, replace_, put_apart_, state_, remove_, remove_apart_,
-        dead_, remove_dead_, finish_, postpone_, settle_, spend_, find_, list_, list_dead_, count_,
-        take_, claim_, bury_, revive_;
+        dead_, remove_dead_, finish_, postpone_, take_back_, spend_, find_, list_, list_dead_,
+        count_, take_, claim_, bury_, revive_;
 };
 
 }  // namespace tvec::durable

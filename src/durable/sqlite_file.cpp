@@ -21,6 +21,7 @@ constexpr std::array upgrades{
     " every int not null, attempt int not null, ended int not null) without rowid",
     // A large body is apart, so that a claim does not write it anew.
     "alter table timer add column spent int not null default 0;"
+    "alter table timer add column counted int not null default 0;"  // in `spent`: the last attempt
     "alter table timer add column apart int not null default 0;"
     "alter table dead add column spent int not null default 0;"
     "alter table dead add column apart int not null default 0;"
