@@ -236,8 +236,8 @@ public:
     /// Who is told what functions throw. It may throw itself; then that leaves `run`, as from a
     /// callback of the wheel. Not to be replaced from inside itself.
     ///
-    /// Until a hook is set nobody is told, but in a debug build: there the first exception of all
-    /// pools is named on the standard error output. An empty hook ends that.
+    /// Until a hook is set nobody is told, but in a debug build: there the first exception on
+    /// a thread is named on the standard error output. An empty hook ends that.
     void on_exception(exception_hook hook) { core_.on_exception(std::move(hook)); }
 
     // --- memory and counts ----------------------------------------------------------------------

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <utility>
@@ -207,8 +206,8 @@ void tell_of(const char* what) noexcept {
 }  // namespace
 
 void tell_of_exception(timeout_handle, [[maybe_unused]] std::exception_ptr thrown) noexcept {
-    static std::atomic_flag told;
-    if (told.test_and_set()) return;
+    static thread_local bool told = false;
+    if (std::exchange(told, true)) return;
 #ifdef __cpp_exceptions
     try {
         std::rethrow_exception(std::move(thrown));

@@ -102,7 +102,7 @@ private:
     timeout_slabs slabs_;
 };
 
-/// The hook of a pool in a debug build: says once per process on the standard error output what a
+/// The hook of a pool in a debug build: says once per thread on the standard error output what a
 /// function has thrown.
 TVEC_API void tell_of_exception(timeout_handle, std::exception_ptr thrown) noexcept;
 
