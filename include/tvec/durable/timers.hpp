@@ -44,9 +44,9 @@ namespace tvec::durable {
 /// it: the next owner delivers these one by one, each counted in the store before its handler is
 /// called. The handler that ends its process may be called once more than options::attempts says.
 ///
-/// **Turns.** `run` calls handlers for options::turn and no longer, besides one handler, and no more
-/// than options::slice of them. It pauses while as many ends are not stored, so a process that is
-/// killed has at most options::slice of its ended deliveries come again.
+/// **Turns.** `run` calls handlers for options::turn and no longer, besides one handler, and no
+/// more than options::slice of them. It pauses while as many ends are not stored, so a process that
+/// is killed has at most options::slice of its ended deliveries come again.
 ///
 /// **Ending.** Each delivery ends by `done` or `again`, during the handler or any time later; if
 /// neither comes within the lease of the claim, it comes once more. The end of an attempt that is
