@@ -48,14 +48,16 @@ fuzz: ## fuzz the wheel and the clock beside their models for TIME seconds, and 
 durable-faults: configure ## kill and stop processes with durable timers, cut their power, their links; TIME seconds each
 	@scripts/ninja -C $(BUILD) durable-faults
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)"
+	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --crashes
+	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --reads
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --stops
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
 		--clocks $(abspath $(BUILD))/tests/libset_clock.so
 	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
 		--power-cuts $(abspath $(BUILD))/tests/libwhat_was_synced.so
-	@for harm in kills stops cuts server-kills power-cuts failovers; do \
+	@for harm in kills crashes stops cuts server-kills power-cuts failovers clocks slow-link; do \
 		tests/programs/durable_redis_faults.py $(BUILD)/tests/to_be_killed \
-			$(abspath $(BUILD))/tests/libwhat_was_synced.so $$harm --time "$(TIME)" || [ $$? = 77 ] || exit 1; \
+			$(abspath $(BUILD))/tests/lib$$([ $$harm = clocks ] && echo set_clock || echo what_was_synced).so $$harm --time "$(TIME)" || [ $$? = 77 ] || exit 1; \
 	done
 
 mutants: ## break the library in every way that tests/mutants.toml lists, and run the tests on each

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,4 +37,11 @@ extern "C" int clock_gettime(clockid_t which, timespec* t) {
     t->tv_sec = ms / 1'000;
     t->tv_nsec = ms % 1'000 * 1'000'000 + t->tv_nsec % 1'000'000;
     return 0;
+}
+
+extern "C" int gettimeofday(timeval* t, void*) noexcept {
+    timespec now{};
+    const int result = clock_gettime(CLOCK_REALTIME, &now);
+    *t = {now.tv_sec, now.tv_nsec / 1'000};
+    return result;
 }

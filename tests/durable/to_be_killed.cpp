@@ -5,12 +5,13 @@
 //   p ID        a put is asked for            P ID DUE             it was stored
 //   c ID        a cancel is asked for         C ID, B ID, U ID     cancelled, had begun, unknown id
 //   F ID ATTEMPT DUE NOW                      it was delivered
-//   D ID        it is dead in the end
+//   D ID        it is dead in the end       L TIMES REASON      its link broke so often
 // What it does besides, by its environment:
 //   TVEC_CRASHES  every fifth process puts a timer whose handler ends the process
 //   TVEC_READS    it opens, reads and closes its own file now and then
 //   TVEC_TRIES    so often it tries to open the store
-//   TVEC_BODY     its bodies have so many bytes
+//   TVEC_BODY     its bodies have so many bytes: large ones are put seldom, and have long leases
+//   TVEC_CLOCK    the store's clock says what is early, and not this machine's
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -42,7 +43,8 @@ options quick() {
     o.shard_lease = 1s;
     o.sweep = 300ms;
     o.retry = 200ms;
-    if (std::getenv("TVEC_CRASHES")) o.attempts = 3;
+    if (std::getenv("TVEC_CRASHES") || std::getenv("TVEC_BODY")) o.attempts = 3;
+    if (std::getenv("TVEC_BODY")) o.claim_lease = 10s;
     return o;
 }
 
@@ -56,8 +58,9 @@ std::unique_ptr<store> open_store(const std::string& where) {
     if (where.starts_with("redis:")) {
         redis_options o = example::redis_at(where.substr(6));
         o.shards = 6;
-        o.silence = 1s;
-        o.slowest = o.replica_limit = 500ms;
+        o.silence = std::getenv("TVEC_BODY") ? 300ms : 1s;  // less than one of them takes
+        o.replica_limit = o.silence / 2;
+        o.slowest = 500ms;
         const char* const replicas = std::getenv("TVEC_WAIT_REPLICAS");
         o.wait_replicas = replicas == nullptr ? 0 : 1;
         return std::make_unique<redis_store>(o);
@@ -89,7 +92,8 @@ public:
         auto last = std::chrono::steady_clock::now();
         for (;;) {
             turn();
-            if (std::chrono::steady_clock::now() - last < 1ms) continue;  // there are others here
+            if (std::chrono::steady_clock::now() - last < pause_)
+                continue;  // there are others here
             last = std::chrono::steady_clock::now();
             put(std::to_string(run_) + "-" + std::to_string(++puts_));
             if (random_() % 4 == 0) cancel();
@@ -136,6 +140,14 @@ private:
             is_listed = true;
         }));
         while (!is_listed) turn();
+        for (const auto& [reason, times] : store_->broken_links())
+            note("L %llu %s\n", static_cast<unsigned long long>(times), reason.c_str());
+    }
+
+    // The time by which a delivery is early.
+    time_point today() {
+        if (std::getenv("TVEC_CLOCK")) return timers_.now();
+        return std::chrono::floor<duration>(std::chrono::system_clock::now());
     }
 
     // As a copy for a backup does, or a checksum.
@@ -168,7 +180,7 @@ private:
 
     void on(delivery d) {
         note("F %s %u %lld %lld\n", d.which.id.c_str(), d.which.attempt, count_of(d.due),
-             count_of(std::chrono::floor<duration>(std::chrono::system_clock::now())));
+             count_of(today()));
         if (d.body != body_) std::_Exit(4);
         if (d.which.id.starts_with("poison")) std::_Exit(9);
         const auto what = random_() % 50;
@@ -183,6 +195,7 @@ private:
     std::uint64_t run_, puts_ = 0;
     std::mt19937_64 random_;
     std::string body_ = std::string(body_size(), 'b');
+    duration pause_ = std::max(duration(1), duration(body_.size() / 300));
     tvec::clocked_wheel<> wheel_;
     std::string where_;
     std::unique_ptr<store> store_;

@@ -8,6 +8,8 @@ The harm, again and again:
   cuts          all connections are cut, or the server is stopped for longer than they are patient
   server-kills  the server is killed with -9, and started again on its files
   power-cuts    so is the server, and what was not synced is forgotten
+  clocks        the server's clock is an hour ahead, all processes are killed, and it is set right
+  slow-link     bodies of 300 KB come through connections that carry 700 KB a second
   failovers     the primary is killed while its replica is behind, which takes over; they wait for it (WAIT)
 Then one process finishes what is left. The books: everything that was answered as stored was delivered or
 cancelled; nothing came early, nothing after a confirmed cancel, no (id, attempt) twice. All is on sockets
@@ -18,24 +20,27 @@ import contextlib
 import multiprocessing
 import os
 import random
-import select
 import shutil
 import signal
 import socket
+import struct
 import sys
+import threading
 import time
 
 import harm
 from redis_server import Server
 
 PROCESSES = 3
+PART = 16384  # what a wire carries at once
 CRASHED = 9  # what a handler of to_be_killed ends its process with
 
 
 class Wire:
-    """A process between a replica and its primary. What is under way in it goes when it is killed."""
+    """A process that carries connections to a server. What is under way in it goes when it is killed."""
 
-    def __init__(self, port):
+    def __init__(self, port, bytes_a_second=None):
+        self.bytes_a_second = bytes_a_second
         self.door = socket.create_server(("127.0.0.1", 0))
         self.port = self.door.getsockname()[1]
         self.process = multiprocessing.Process(target=self.carry, args=(port,), daemon=True)
@@ -45,16 +50,25 @@ class Wire:
     def carry(self, port):
         while True:
             here, _ = self.door.accept()
-            with contextlib.suppress(OSError), here, socket.create_connection(("127.0.0.1", port)) as there:
-                other = {here: there, there: here}
-                while all(self.hand_on(s, other[s]) for s in select.select([here, there], [], [])[0]):
-                    pass
+            threading.Thread(target=self.connect, args=(here, port), daemon=True).start()
+
+    def connect(self, here, port):
+        with here, socket.create_connection(("127.0.0.1", port)) as there:
+            sending = threading.Thread(target=self.hand_on, args=(here, there, None))
+            sending.start()
+            self.hand_on(there, here, self.bytes_a_second)
+            sending.join()
 
     @staticmethod
-    def hand_on(source, target):
-        part = source.recv(65536)
-        target.sendall(part)
-        return part
+    def hand_on(source, target, bytes_a_second):
+        with contextlib.suppress(OSError):
+            while part := source.recv(PART):
+                target.sendall(part)
+                if bytes_a_second:
+                    time.sleep(len(part) / bytes_a_second)
+        with contextlib.suppress(OSError):
+            source.shutdown(socket.SHUT_RDWR)
+            target.shutdown(socket.SHUT_RDWR)
 
     def stop(self):
         os.kill(self.process.pid, signal.SIGSTOP)
@@ -74,8 +88,14 @@ class Harm:
             self.environment["TVEC_WAIT_REPLICAS"] = "1"
         if options.harm == "crashes":
             self.environment["TVEC_CRASHES"] = "1"
-        shim = options.shim if options.harm == "power-cuts" else None
+        if options.harm == "slow-link":
+            self.environment["TVEC_BODY"] = "300000"
+        if options.harm == "clocks":
+            self.environment["TVEC_CLOCK"] = os.environ["TVEC_CLOCK"] = str(folder / "clock")
+            self.set_clock(0)
+        shim = options.shim if options.harm in ("power-cuts", "clocks") else None
         self.server = Server(folder, "server", shim=shim, fsync=options.fsync)
+        self.slow = Wire(self.server.port, bytes_a_second=700_000) if options.harm == "slow-link" else None
         self.replicas = 0
         if options.harm == "failovers":
             self.add_replica()
@@ -90,7 +110,8 @@ class Harm:
 
     def start(self, *words):
         self.runs += 1
-        return harm.start(self.options.program, f"redis:{self.server.socket}", self.folder, self.runs, *words,
+        where = f"127.0.0.1:{self.slow.port}" if self.slow else self.server.socket
+        return harm.start(self.options.program, f"redis:{where}", self.folder, self.runs, *words,
                           env=self.environment)
 
     def stop_all(self):
@@ -113,6 +134,30 @@ class Harm:
         for at, process in enumerate(self.processes):
             if process.poll() == CRASHED:
                 self.processes[at] = self.start()
+
+    def set_clock(self, hours):
+        clock = self.folder / "clock"
+        with open(clock, "r+b" if clock.exists() else "wb") as f:
+            f.write(struct.pack("=q", hours * 3_600_000))
+
+    def clocks(self):
+        self.set_clock(1)
+        time.sleep(random.uniform(0.5, 1.5))  # all shards and some timers are leased by that clock
+        self.stop_all()
+        self.set_clock(0)
+        log = self.folder / "log"
+        before = log.stat().st_size
+        self.processes = [self.start() for _ in range(PROCESSES)]
+        for _ in range(100):
+            time.sleep(0.1)
+            with open(log) as f:
+                f.seek(before)
+                if any(line.startswith("F ") for line in f):
+                    return
+        sys.exit("durable_redis_faults: nothing is delivered ten seconds after the clock was set right")
+
+    def slow_link(self):
+        time.sleep(1)
 
     def stops(self):
         process = random.choice(self.processes)
@@ -156,16 +201,21 @@ class Harm:
 
     def finish(self):
         self.stop_all()
+        if self.options.harm == "clocks":
+            self.set_clock(1)  # so that all is due
         last = self.start("--finish")
         while (code := last.wait(timeout=90)) == CRASHED and self.options.harm == "crashes":
             last = self.start("--finish")
         if code != 0:
             sys.exit("durable_redis_faults: the last process failed")
+        if self.slow and any(line.startswith("L ") for line in open(self.folder / "log")):
+            sys.exit("durable_redis_faults: a link broke because it was slow")
 
 
 def add_options(parser):
-    parser.add_argument("shim", type=harm.shim, help="what_was_synced, to be preloaded")
-    parser.add_argument("harm", choices=["kills", "crashes", "stops", "cuts", "server-kills", "power-cuts", "failovers"])
+    parser.add_argument("shim", type=harm.shim, help="what_was_synced, or set_clock for clocks, to be preloaded")
+    parser.add_argument("harm", choices=["kills", "crashes", "stops", "cuts", "server-kills", "power-cuts", "failovers", "clocks",
+                                         "slow-link"])
     parser.add_argument("--rounds", type=int, default=6, help="how often (6)")
     parser.add_argument("--fsync", default="always", help="appendfsync of the server (always)")
     parser.add_argument("--no-wait", action="store_true", help="failovers: replicas are not waited for")
