@@ -195,7 +195,7 @@ void timeout_core::report(timeout_handle h, std::exception_ptr thrown) {
 
 namespace {
 
-void tell_of(const char* what) noexcept {
+[[maybe_unused]] void tell_of(const char* what) noexcept {
     std::fprintf(
         stderr,
         "tvec: a function of a timeout_pool has thrown %s, which the pool contains. Nobody "

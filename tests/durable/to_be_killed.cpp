@@ -7,7 +7,8 @@
 //   F ID ATTEMPT DUE NOW                      it was delivered
 //   D ID        it is dead in the end       L TIMES REASON      its link broke so often
 // What it does besides, by its environment:
-//   TVEC_CRASHES  every fifth process puts a timer whose handler ends the process
+//   TVEC_CRASHES  one handler in 300 ends the process, and that of a timer that every twentieth
+//                 process puts does so each time
 //   TVEC_READS    it opens, reads and closes its own file now and then
 //   TVEC_TRIES    so often it tries to open the store
 //   TVEC_BODY     its bodies have so many bytes: large ones are put seldom, and have long leases
@@ -97,8 +98,7 @@ public:
             last = std::chrono::steady_clock::now();
             put(std::to_string(run_) + "-" + std::to_string(++puts_));
             if (random_() % 4 == 0) cancel();
-            if (puts_ == 1 && run_ % 5 == 3 && std::getenv("TVEC_CRASHES"))
-                put("poison-" + std::to_string(run_));
+            if (puts_ == 1 && run_ % 20 == 3 && crashes_) put("poison-" + std::to_string(run_));
             if (puts_ % 16 == 0 && std::getenv("TVEC_READS")) read_own_file();
         }
     }
@@ -182,7 +182,7 @@ private:
         note("F %s %u %lld %lld\n", d.which.id.c_str(), d.which.attempt, count_of(d.due),
              count_of(today()));
         if (d.body != body_) std::_Exit(4);
-        if (d.which.id.starts_with("poison")) std::_Exit(9);
+        if (d.which.id.starts_with("poison") || (crashes_ && random_() % 300 == 0)) std::_Exit(9);
         const auto what = random_() % 50;
         if (what == 0) return;  // forgotten: its lease has to bring it back
         if (what == 1)
@@ -194,6 +194,7 @@ private:
     int log_;
     std::uint64_t run_, puts_ = 0;
     std::mt19937_64 random_;
+    bool crashes_ = std::getenv("TVEC_CRASHES") != nullptr;
     std::string body_ = std::string(body_size(), 'b');
     duration pause_ = std::max(duration(1), duration(body_.size() / 300));
     tvec::clocked_wheel<> wheel_;

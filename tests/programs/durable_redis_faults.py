@@ -130,7 +130,6 @@ class Harm:
         self.processes[which] = self.start()
 
     def crashes(self):
-        self.kills()
         for at, process in enumerate(self.processes):
             if process.poll() == CRASHED:
                 self.processes[at] = self.start()
@@ -200,6 +199,9 @@ class Harm:
                 sys.exit(f"durable_redis_faults: a process ended by itself: {process.returncode}")
 
     def finish(self):
+        if self.options.harm == "crashes":  # a kill between a handler's count and its call would count as well
+            for process in self.processes:
+                process.wait()
         self.stop_all()
         if self.options.harm == "clocks":
             self.set_clock(1)  # so that all is due

@@ -85,7 +85,7 @@ class Books:
     def faults(self):
         """Yields what is wrong, in words."""
         for who in self.dead:
-            if not who.startswith("poison") or len(self.delivered[who]) < 3:
+            if len(self.delivered[who]) < 3:
                 yield f"{who} is dead, and its handler had it {len(self.delivered[who])} times"
         for who in self.stored - self.delivered.keys() - self.asked_to_cancel:
             yield f"{who} was stored and never came"
