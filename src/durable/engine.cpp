@@ -512,8 +512,17 @@ void engine::on_hint(unsigned number, const std::string& id, time_point due) {
 }
 
 void engine::set_alarm(near_timer& t) {
-    const auto ahead = t.at == phase::held ? duration::zero() : store_.traits().claim_ahead;
-    arm(t.alarm, t.due - ahead - store_.now());
+    const time_point at = t.at == phase::held ? t.due : claim_time(t);
+    arm(t.alarm, at - store_.now());
+}
+
+// When it is claimed: claim_ahead before its deadline, and up to an eighth of that later, so that
+// claims gather and the store is asked for many at once.
+time_point engine::claim_time(const near_timer& t) const {
+    const duration ahead = store_.traits().claim_ahead, grid = ahead / 8;
+    const auto since_1970 = (t.due - ahead).time_since_epoch();
+    if (grid <= duration(1)) return t.due - ahead;
+    return time_point((since_1970 + grid - duration(1)) / grid * grid);
 }
 
 // Deadlines are points of the store's time, and the wheel's clock is steady: when the one is set,

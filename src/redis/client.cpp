@@ -19,6 +19,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr duration first_wait{50};
+constexpr std::size_t full_flight = 16'384;
 
 [[noreturn]] void fail(std::errc code, const std::string& what) {
     throw std::system_error(std::make_error_code(code), "redis_store: " + what);
@@ -362,8 +363,8 @@ void client::refuse(answer then) {
     touch();
 }
 
-void client::touch() {
-    if (!may_send()) return;  // what makes it readable is an answer
+void client::touch(std::size_t waiting) {
+    if (!may_send(waiting)) return;  // what makes it readable is an answer
     if (is_ready_ && refused_.empty()) return talk_.send({});
     wheel_.arm_after(soon_, duration::zero());
     alarm_.rearm();
@@ -441,10 +442,13 @@ void client::receive() {
     alarm_.rearm();
 }
 
-// A server that syncs, or waits for replicas, takes as long for a little as for a lot: what is
-// asked meanwhile goes together. Two flights keep both sides busy; of a WAIT more than one is of no
-// use.
-bool client::may_send() const { return flights_ < (options_.wait_replicas > 0 ? 1U : 2U); }
+// What is asked while a flight is under way goes together, because a server takes less time for few
+// large commands than for many small ones. A second flight keeps both sides busy if it is full. Of
+// a WAIT more than one is of no use.
+bool client::may_send(std::size_t waiting) const {
+    const unsigned most = options_.wait_replicas > 0 ? 1 : 2;
+    return flights_ == 0 || (flights_ < most && unsent_.size() + waiting >= full_flight);
+}
 
 void client::flush() {
     if (may_send() && !unsent_.empty()) {

@@ -70,8 +70,9 @@ public:
     void ask(const command& c, answer then);
     /// The same of what need not be sent: `then` is called with fate::refused.
     void refuse(answer then);
-    /// Something waits for `flush`: makes the descriptor readable.
-    void touch();
+    /// Something waits for `flush`, and so many bytes that were not asked: makes the descriptor
+    /// readable.
+    void touch(std::size_t waiting = 0);
     /// To be called by an answer: it held the server's time, in us.
     void learn(long long us);
     /// To be called by an answer: it was not as it should be.
@@ -80,7 +81,7 @@ public:
     /// Takes what has come.
     void receive();
     /// Whether `flush` sends what was asked, or leaves that until answers have come.
-    bool may_send() const;
+    bool may_send(std::size_t waiting = 0) const;
     /// See there.
     void flush();
     /// Sends what can be sent at once; nothing is told any more.

@@ -196,6 +196,7 @@ struct redis_store::inner {
     redis::client::answer answer_to(std::vector<slot> slots, bool has_time);
     bool read(const std::vector<slot>& slots, bool has_time, const redisReply& r);
     void on_answer(const std::vector<slot>& slots, bool has_time, fate how, const redisReply* r);
+    std::size_t waiting() const;
     void wait_for(const question_ptr& q);
     void tell(question& q);
     void count_answer();
@@ -336,9 +337,18 @@ void redis_store::inner::on_answer(const std::vector<slot>& slots, bool has_time
     }
 }
 
+// How many bytes are in batches that are not closed.
+std::size_t redis_store::inner::waiting() const {
+    std::size_t bytes = 0;
+    for (const shard_batches& s : of)
+        for (const batch* b : {&s.puts, &s.ends, &s.claims})
+            if (b->words) bytes += b->words->size();
+    return bytes;
+}
+
 // Its parts are in batches now. If there is none, nothing is to be asked.
 void redis_store::inner::wait_for(const question_ptr& q) {
-    if (q->left != 0) return client.touch();
+    if (q->left != 0) return client.touch(waiting());
     client.refuse([this, q](fate, const redisReply*) { tell(*q); });
 }
 
@@ -396,7 +406,7 @@ void redis_store::listen(store_listener listener) {
 std::size_t redis_store::run() {
     const std::size_t before = inner_->answered;
     client_->receive();
-    if (client_->may_send()) inner_->close_all();
+    if (client_->may_send(inner_->waiting())) inner_->close_all();
     client_->flush();
     return inner_->answered - before;
 }

@@ -61,7 +61,7 @@ struct options {
     duration retry{1'000};         ///< how long to wait when the store could not
     /// Deliveries in one turn of the loop at most, and ends at most that the store has not
     /// answered: a process that is killed has so many of its ended deliveries come again.
-    std::size_t slice = 1'000;
+    std::size_t slice = 8'000;
     duration turn{10};                              ///< how long a turn calls handlers, about
     std::size_t most_asked = 100'000;               ///< unanswered calls; more are refused,
     std::size_t most_asked_bytes = 64 * 1'048'576;  ///< and of unanswered puts; more are refused
@@ -271,6 +271,7 @@ private:
     void on_known(shard& s, const std::string& id, time_point due);
     void on_hint(unsigned shard, const std::string& id, time_point due);
     void set_alarm(near_timer& t);
+    time_point claim_time(const near_timer& t) const;
     void heed_clock();
     void set_phase(near_timer& t, phase to);
     void forget(shard& s, const std::string& id);
