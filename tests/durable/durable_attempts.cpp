@@ -16,7 +16,7 @@ TestSuite(durable_attempts, .timeout = 60);
 
 namespace {
 
-options with_attempts(std::uint32_t n) {
+options dead_after(std::uint32_t n) {
     options o;
     o.attempts = n;
     o.claim_lease = 100ms;
@@ -80,7 +80,7 @@ struct crashing {
 }  // namespace
 
 Test(durable_attempts, a_handler_that_ends_its_process_buries_nobody_else) {
-    crashing w(with_attempts(3));
+    crashing w(dead_after(3));
     w.put("poison");
     for (int i = 0; i < 300; ++i) w.put("innocent " + std::to_string(i));
     w.pass(10s);
@@ -94,7 +94,7 @@ Test(durable_attempts, a_handler_that_ends_its_process_buries_nobody_else) {
 
 Test(durable_attempts,
      many_handlers_that_end_their_processes_cost_a_hundred_restarts_and_no_others) {
-    crashing w(with_attempts(3));
+    crashing w(dead_after(3));
     for (int i = 0; i < 25; ++i) w.put("poison " + std::to_string(i));
     for (int i = 0; i < 100; ++i) w.put("innocent " + std::to_string(i));
     w.pass(100s);
@@ -110,7 +110,7 @@ Test(durable_attempts,
 
 Test(durable_attempts, what_is_never_ended_is_handed_over_exactly_so_often) {
     memory_database all(1, support::durable_now);
-    durable_process one(all, "one", with_attempts(3));
+    durable_process one(all, "one", dead_after(3));
     one.settle();
     one.ends = false;
     one.put({"a", in(10ms)});
@@ -121,7 +121,7 @@ Test(durable_attempts, what_is_never_ended_is_handed_over_exactly_so_often) {
 
 Test(durable_attempts, an_end_and_a_postponement_forget_what_was_spent) {
     memory_database all(1, support::durable_now);
-    durable_process one(all, "one", with_attempts(2));
+    durable_process one(all, "one", dead_after(2));
     one.settle();
     one.ends = false;
     one.put({"a", in(10ms)});
@@ -135,7 +135,7 @@ Test(durable_attempts, an_end_and_a_postponement_forget_what_was_spent) {
 
 Test(durable_attempts, what_was_claimed_and_not_delivered_goes_back_uncounted_when_it_stops) {
     memory_database all(1, support::durable_now);
-    auto one = std::make_unique<durable_process>(all, "one", with_attempts(1), 50ms);
+    auto one = std::make_unique<durable_process>(all, "one", dead_after(1), 50ms);
     one->settle();
     one->put({"a", in(60ms)});
     one->pass(20ms);
@@ -145,7 +145,7 @@ Test(durable_attempts, what_was_claimed_and_not_delivered_goes_back_uncounted_wh
     CHECK_EQ(one->timers.count().returned, 1U);
     CHECK_EQ(all.find("a")->attempt, 1U);
     CHECK_EQ(all.find("a")->ended, 1U);
-    durable_process two(all, "two", with_attempts(1), 50ms);
+    durable_process two(all, "two", dead_after(1), 50ms);
     two.settle();
     two.pass(40ms);  // without waiting for the end of a lease
     REQUIRE_EQ(two.got.size(), 1U);
@@ -154,7 +154,7 @@ Test(durable_attempts, what_was_claimed_and_not_delivered_goes_back_uncounted_wh
 
 Test(durable_attempts, a_broken_link_gives_back_what_was_claimed_and_takes_back_what_was_spent) {
     memory_database all(1, support::durable_now);
-    durable_process one(all, "one", with_attempts(1));
+    durable_process one(all, "one", dead_after(1));
     one.settle();
     one.ends = false;
     one.put({"a", in(10ms)});
@@ -186,7 +186,7 @@ struct one_dead {
     }
 
     memory_database all{1, support::durable_now};
-    durable_process one{all, "one", with_attempts(1)};
+    durable_process one{all, "one", dead_after(1)};
 };
 
 }  // namespace

@@ -196,7 +196,7 @@ private:
     std::mt19937_64 random_;
     bool crashes_ = std::getenv("TVEC_CRASHES") != nullptr;
     std::string body_ = std::string(body_size(), 'b');
-    duration pause_ = std::max(duration(1), duration(body_.size() / 300));
+    duration pause_ = std::max(duration(1), duration(body_.size() / 600));
     tvec::clocked_wheel<> wheel_;
     std::string where_;
     std::unique_ptr<store> store_;

@@ -9,7 +9,7 @@ The harm, again and again:
   server-kills  the server is killed with -9, and started again on its files
   power-cuts    so is the server, and what was not synced is forgotten
   clocks        the server's clock is an hour ahead, all processes are killed, and it is set right
-  slow-link     bodies of 300 KB come through connections that carry 700 KB a second
+  slow-link     bodies of 300 KB come through connections that carry 2 MB a second
   failovers     the primary is killed while its replica is behind, which takes over; they wait for it (WAIT)
 Then one process finishes what is left. The books: everything that was answered as stored was delivered or
 cancelled; nothing came early, nothing after a confirmed cancel, no (id, attempt) twice. All is on sockets
@@ -95,7 +95,7 @@ class Harm:
             self.set_clock(0)
         shim = options.shim if options.harm in ("power-cuts", "clocks") else None
         self.server = Server(folder, "server", shim=shim, fsync=options.fsync)
-        self.slow = Wire(self.server.port, bytes_a_second=700_000) if options.harm == "slow-link" else None
+        self.slow = Wire(self.server.port, bytes_a_second=2_000_000) if options.harm == "slow-link" else None
         self.replicas = 0
         if options.harm == "failovers":
             self.add_replica()

@@ -34,7 +34,7 @@ OPTIONS = {
     "replay": [RECORDING, "--repetitions", "1"],
     "server_day": ["--seconds", "10", "--messages", "100", "--connections", "10"],
     "sharded_server": ["--seconds", "1", "--shards", "2"],
-    "tvec-timers": [*STORE, "stats"],
+    "tvec-timers": [*STORE, "put", "a", "--in-ms", "60000", "--replace"],
 }
 
 SILENT = {"from_netty", "which_arm"}  # if all is well

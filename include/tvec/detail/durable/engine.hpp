@@ -52,6 +52,7 @@ struct options {
     duration horizon{60'000};      ///< how far ahead the wheel is filled,
     std::size_t window = 200'000;  ///< and with how many timers at most; of each shard a share
     duration claim_lease{30'000};  ///< how long a delivery may take before it comes again
+
     /// A timer is dead when its handler had it so often in a row without an end; 0: no limit. A
     /// handler that ends its process may have it once more: the first time is not counted, since
     /// nobody can tell which of the deliveries under way ended the process.
@@ -59,14 +60,14 @@ struct options {
     duration shard_lease{10'000};  ///< how long a dead process keeps its shards
     duration sweep{1'000};         ///< how late a lost hint makes a timer
     duration retry{1'000};         ///< how long to wait when the store could not
+
     /// Deliveries in one turn of the loop at most, and ends at most that the store has not
     /// answered: a process that is killed has so many of its ended deliveries come again.
     std::size_t slice = 8'000;
-    duration turn{10};                              ///< how long a turn calls handlers, about
-    std::size_t most_asked = 100'000;               ///< unanswered calls; more are refused,
-    std::size_t most_asked_bytes = 64 * 1'048'576;  ///< and of unanswered puts; more are refused
-    std::size_t most_held_bytes =
-        64 * 1'048'576;  ///< bodies claimed ahead; then no more is claimed
+    duration turn{10};                          ///< how long a turn calls handlers, about
+    std::size_t most_asked = 100'000;           ///< unanswered calls; more are refused,
+    std::size_t most_asked_bytes = 67'108'864;  ///< and of unanswered puts; more are refused
+    std::size_t most_held_bytes = 67'108'864;   ///< bodies claimed ahead; then no more is claimed
     /// Told what handlers and completions have thrown. Must not throw.
     std::function<void(std::exception_ptr)> on_exception{};
 };
