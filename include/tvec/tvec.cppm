@@ -177,6 +177,7 @@ using tvec::durable::to_prometheus;
 using tvec::durable::to_text;
 using tvec::durable::token;
 using tvec::durable::totals;
+using tvec::durable::unfinished;
 using tvec::durable::which;
 #endif
 
