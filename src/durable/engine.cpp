@@ -715,8 +715,10 @@ void engine::near_timer::leave_queue() {
 }
 
 // Calls handlers until the turn's share is done. An attempt that is open from before may have ended
-// a process, so its timer is counted as spent first, and alone.
+// a process, so its timer is counted as spent first, and alone. Until its handler is called no
+// other is: that one might end the process.
 void engine::deliver_ready() {
+    if (is_spending_) return;
     const microseconds begun = pace_.reading();
     std::size_t delivered = 0;
     while (!ready_.empty() && may_deliver() && delivered < options_.slice) {
@@ -763,7 +765,6 @@ void engine::spend_next() {
             guarded([this, &s, which = t.held.which, term = s.term](standing how, bool is_current) {
                 is_spending_ = false;
                 if (term == s.term) on_spent(s, which, how, is_current);
-                spend_next();
             }));
     }
 }

@@ -206,7 +206,8 @@ private:
         for (int i = 0; i < 4; ++i)
             for (auto& p : processes_) {
                 p->turn();
-                while (serve(*p) || (!p->is_over && p->store.answer())) continue;
+                while (serve(*p) || (!p->is_over && p->store.answer()))
+                    if (!shape_.by_script && !p->is_over && choose_.below(3) == 0) p->turn();
                 if (!p->is_over) p->turn();
             }
         bury_processes();
@@ -397,7 +398,7 @@ private:
         expect(is_last || d.which.attempt <= a.is_over || shape_.sets_clock, d.which.id,
                " came as ", d.which.attempt, " when another attempt had been given out");
         a.delivered.insert(form);
-        p.is_over = is_poison(d.which.id);
+        p.is_over = is_poison(d.which.id) || (shape_.poisons != 0 && choose_.below(8) == 0);
         if (p.is_over) return;
         const std::uint64_t what = healing_ ? 0 : choose_.below(3);
         if (what == 0) return p.timers.done(d.which);
