@@ -48,7 +48,7 @@ def audit(options, kind, what):
         print(f"  {len(faults)} faults, such as")
     for fault in faults[:10]:
         print(f"  {fault}")
-    if not books.delivered or not books.cancelled:
+    if not books.delivered or (len(books.stored) > 200 and not books.cancelled):
         sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: nothing happened")
     sys.exit(1 if faults else 0)
 
