@@ -42,9 +42,10 @@ namespace tvec::durable {
 /// **Attempts.** A timer is dead only if its own handler had it options::attempts times without an
 /// end. A handler that ends its process does not count against the timers that were claimed beside
 /// it: the next owner delivers these one by one, each counted in the store right before its handler
-/// is called. That takes an answer of the store for each of them. The handler that ends its process
-/// may be called once more than options::attempts says. A process that is killed from outside
-/// between a count and its call has spent that attempt, because nobody can tell the two apart.
+/// is called. That takes an answer of the store for each, and no other handler is called meanwhile.
+/// The handler that ends its process may be called once more than options::attempts says. A process
+/// that ends otherwise between a count and its call, killed for example, has spent that attempt:
+/// nobody can tell the two apart.
 ///
 /// **Turns.** `run` calls handlers for options::turn and no longer, besides one handler, and no
 /// more than options::slice of them. It pauses while as many ends are not stored, so a process that
