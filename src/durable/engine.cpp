@@ -384,6 +384,8 @@ void engine::stop(std::function<void(const unfinished&)> then, duration at_most)
     }
 }
 
+void engine::give_up() { contain(std::exchange(stopped_, {}), left()); }
+
 unfinished engine::left() const { return {asked_, unstored_, releases_}; }
 
 void engine::settle() {

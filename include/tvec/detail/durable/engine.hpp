@@ -312,7 +312,7 @@ private:
     cancel_result on_cancelled(const std::string& id, cancel_result r);
     unfinished left() const;
     void settle();
-    void give_up() { contain(std::exchange(stopped_, {}), left()); }
+    void give_up();
     void do_nothing() {}
 
     timer_wheel& wheel_;
