@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plan.hpp"
-#include "tvec/clocked_wheel.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
 
 namespace bench {
 

@@ -24,10 +24,10 @@
 #include "../examples/support/figures.hpp"
 #include "../examples/support/program.hpp"
 #include "../examples/support/ring.hpp"
-#include "tvec/lateness_histogram.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
+#include "tvec/drivers/uring_wait.hpp"
+#include "tvec/inspect/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
-#include "tvec/uring_timeout.hpp"
-#include "tvec/uring_wait.hpp"
 
 namespace {
 

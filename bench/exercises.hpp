@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plan.hpp"
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 namespace bench {
 

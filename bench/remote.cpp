@@ -19,7 +19,7 @@
 #include "../examples/support/descriptors.hpp"
 #include "../examples/support/figures.hpp"
 #include "../examples/support/program.hpp"
-#include "tvec/eventfd_doorbell.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
 #include "ways.hpp"
 
 namespace {

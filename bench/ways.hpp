@@ -22,11 +22,11 @@
 #include <uv.h>
 #endif
 
-#include "tvec/clocked_wheel.hpp"
-#include "tvec/eventfd_doorbell.hpp"
-#include "tvec/lateness_histogram.hpp"
-#include "tvec/remote.hpp"
-#include "tvec/timerfd_alarm.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
+#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/remote/remote.hpp"
 
 namespace bench {
 

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tvec/drivers/uring_wait.hpp"
 #include "tvec/tvec.hpp"
-#include "tvec/uring_wait.hpp"
 
 using namespace std::chrono_literals;
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "tvec/lateness_histogram.hpp"
+#include "tvec/inspect/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {

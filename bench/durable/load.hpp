@@ -17,8 +17,8 @@
 
 #include "../../examples/support/figures.hpp"
 #include "backend.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/timers.hpp"
-#include "tvec/timerfd_alarm.hpp"
 
 namespace bench {
 

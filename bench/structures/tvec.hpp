@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "../field.hpp"
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 namespace bench {
 

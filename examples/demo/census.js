@@ -1,6 +1,6 @@
 // What the server says of itself, as values.
 
-// Reads the text of include/tvec/census.hpp; skips lines that it does not know.
+// Reads the text of include/tvec/inspect/census.hpp; skips lines that it does not know.
 export function parseCensus(text) {
   const census = { now: 0, levels: [], beyond: { pending: 0, idle: 0 } };
   for (const line of text.split("\n")) {

@@ -8,9 +8,9 @@
 #include <csignal>
 
 #include "../support/descriptors.hpp"
-#include "tvec/clocked_wheel.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/timers.hpp"
-#include "tvec/timerfd_alarm.hpp"
 
 namespace example {
 

@@ -5,7 +5,7 @@
 #include "../support/ring.hpp"
 #include "conversation.hpp"
 #include "mailbox.hpp"
-#include "tvec/uring_timeout.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "../support/ring.hpp"
 #include "conversation.hpp"
 #include "mailbox.hpp"
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 
 namespace {
 

@@ -18,8 +18,8 @@
 #include "server_options.hpp"
 #include "signals.hpp"
 #include "stalls.hpp"
-#include "tvec/sleep.hpp"
-#include "tvec/uring_wait.hpp"
+#include "tvec/coroutines/sleep.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 #include "uring_requests.hpp"
 
 namespace {

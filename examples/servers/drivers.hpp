@@ -10,9 +10,9 @@
 
 #include "../support/ring.hpp"
 #include "timer_books.hpp"
-#include "tvec/timerfd_alarm.hpp"
-#include "tvec/uring_timeout.hpp"
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 
 namespace example {
 

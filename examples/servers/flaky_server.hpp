@@ -14,7 +14,7 @@
 
 #include "datagrams.hpp"
 #include "timer_books.hpp"
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 
 namespace example {
 

@@ -22,7 +22,7 @@
 #include "signals.hpp"
 #include "stalls.hpp"
 #include "timer_books.hpp"
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 
 namespace {
 

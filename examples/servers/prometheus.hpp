@@ -39,7 +39,7 @@ private:
 };
 
 inline std::string level_label(std::size_t level, std::string_view more = "") {
-    if (level == tvec::geometry::overflow) return fmt::format("{{level=\"overflow\"{}}}", more);
+    if (level == tvec::census::overflow) return fmt::format("{{level=\"overflow\"{}}}", more);
     return fmt::format("{{level=\"{}\"{}}}", level, more);
 }
 

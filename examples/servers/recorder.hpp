@@ -12,7 +12,7 @@
 
 #include "../support/program.hpp"
 #include "../support/recording_format.hpp"
-#include "tvec/timer.hpp"
+#include "tvec/core/timer.hpp"
 
 namespace example {
 

@@ -23,7 +23,7 @@
 #include "mail.hpp"
 #include "server_options.hpp"
 #include "signals.hpp"
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 
 namespace {
 

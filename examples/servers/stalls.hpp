@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 namespace example {
 

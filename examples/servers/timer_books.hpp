@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "recorder.hpp"
-#include "tvec/lateness_histogram.hpp"
-#include "tvec/remote.hpp"
+#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/remote/remote.hpp"
 #include "tvec/tvec.hpp"
 
 namespace example {

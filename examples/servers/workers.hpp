@@ -21,8 +21,8 @@
 
 #include "../support/ring.hpp"
 #include "timer_books.hpp"
-#include "tvec/eventfd_doorbell.hpp"
-#include "tvec/remote.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
+#include "tvec/remote/remote.hpp"
 
 namespace example {
 

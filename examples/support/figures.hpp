@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "tvec/lateness_histogram.hpp"
+#include "tvec/inspect/lateness_histogram.hpp"
 
 namespace example {
 

@@ -10,12 +10,12 @@ module;
 
 #include "tvec/tvec.hpp"
 
-#if __has_include(<liburing.h>) && __has_include("tvec/uring_wait.hpp")
+#if __has_include(<liburing.h>) && __has_include("tvec/drivers/uring_wait.hpp")
 #define TVEC_HAS_URING
-#include "tvec/choose_waking.hpp"
-#include "tvec/uring_doorbell.hpp"
-#include "tvec/uring_timeout.hpp"
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/choose_waking.hpp"
+#include "tvec/drivers/uring_doorbell.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 #endif
 
 #if __has_include("tvec/durable/timers.hpp")

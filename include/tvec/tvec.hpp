@@ -1,30 +1,30 @@
 /// \file
-/// All of tvec but the headers of io_uring, which include liburing, and those of durable timers,
-/// which are libraries of their own.
+/// All of tvec that needs no liburing. The io_uring drivers are in tvec/uring.hpp, durable timers
+/// in tvec/durable/timers.hpp.
 #pragma once
 
-#include "tvec/detail/core/standard.hpp"
+#include "tvec/core/detail/standard.hpp"
 
-#include "tvec/callback_meter.hpp"      // IWYU pragma: export
-#include "tvec/census.hpp"              // IWYU pragma: export
-#include "tvec/clocked_wheel.hpp"       // IWYU pragma: export
-#include "tvec/eventfd_doorbell.hpp"    // IWYU pragma: export
-#include "tvec/geometry.hpp"            // IWYU pragma: export
-#include "tvec/inspect.hpp"             // IWYU pragma: export
-#include "tvec/interval.hpp"            // IWYU pragma: export
-#include "tvec/lateness_histogram.hpp"  // IWYU pragma: export
-#include "tvec/missed_periods.hpp"      // IWYU pragma: export
-#include "tvec/remote.hpp"              // IWYU pragma: export
-#include "tvec/remote_handle.hpp"       // IWYU pragma: export
-#include "tvec/sleep.hpp"               // IWYU pragma: export
-#include "tvec/stoppable_sleep.hpp"     // IWYU pragma: export
-#include "tvec/tick_clock.hpp"          // IWYU pragma: export
-#include "tvec/timeout_handle.hpp"      // IWYU pragma: export
-#include "tvec/timeout_pool.hpp"        // IWYU pragma: export
-#include "tvec/timer.hpp"               // IWYU pragma: export
-#include "tvec/timer_wheel.hpp"         // IWYU pragma: export
-#include "tvec/timerfd_alarm.hpp"       // IWYU pragma: export
-#include "tvec/version.hpp"             // IWYU pragma: export
+#include "tvec/clock/clocked_wheel.hpp"         // IWYU pragma: export
+#include "tvec/clock/missed_periods.hpp"        // IWYU pragma: export
+#include "tvec/clock/tick_clock.hpp"            // IWYU pragma: export
+#include "tvec/core/jiffies.hpp"                // IWYU pragma: export
+#include "tvec/core/timer.hpp"                  // IWYU pragma: export
+#include "tvec/core/timer_wheel.hpp"            // IWYU pragma: export
+#include "tvec/coroutines/interval.hpp"         // IWYU pragma: export
+#include "tvec/coroutines/sleep.hpp"            // IWYU pragma: export
+#include "tvec/coroutines/stoppable_sleep.hpp"  // IWYU pragma: export
+#include "tvec/drivers/eventfd_doorbell.hpp"    // IWYU pragma: export
+#include "tvec/drivers/timerfd_alarm.hpp"       // IWYU pragma: export
+#include "tvec/inspect/callback_meter.hpp"      // IWYU pragma: export
+#include "tvec/inspect/census.hpp"              // IWYU pragma: export
+#include "tvec/inspect/inspect.hpp"             // IWYU pragma: export
+#include "tvec/inspect/lateness_histogram.hpp"  // IWYU pragma: export
+#include "tvec/pool/timeout_handle.hpp"         // IWYU pragma: export
+#include "tvec/pool/timeout_pool.hpp"           // IWYU pragma: export
+#include "tvec/remote/remote.hpp"               // IWYU pragma: export
+#include "tvec/remote/remote_handle.hpp"        // IWYU pragma: export
+#include "tvec/version.hpp"                     // IWYU pragma: export
 
-/// All of tvec. What is in a namespace `detail` is not for users, and may change in any release.
+/// All of tvec. Names in a namespace `detail` are private and may change in any release.
 namespace tvec {}

@@ -3,9 +3,9 @@
 
 #include <chrono>
 
-#include "tvec/detail/drivers/alarm_clock.hpp"
-#include "tvec/detail/drivers/outcome.hpp"
-#include "tvec/tick_clock.hpp"
+#include "tvec/clock/tick_clock.hpp"
+#include "tvec/drivers/detail/alarm_clock.hpp"
+#include "tvec/drivers/detail/outcome.hpp"
 #include "tvec/tvec.h"
 
 namespace tvec::c {

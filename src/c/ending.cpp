@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tvec/detail/core/broken_promise.hpp"
+#include "tvec/core/detail/broken_promise.hpp"
 
 namespace tvec::detail {
 

@@ -1,8 +1,8 @@
 // What a wheel shows of itself to programs in C. Not in wheel.cpp: a program that does not ask for
 // it, and is linked with the static library, is smaller without it.
 #include "seen.hpp"
-#include "tvec/detail/inspect/dump.hpp"
-#include "tvec/detail/inspect/fault.hpp"
+#include "tvec/inspect/detail/dump.hpp"
+#include "tvec/inspect/detail/fault.hpp"
 
 using tvec::c::seen;
 

@@ -7,7 +7,7 @@
 
 #include "seen.hpp"
 
-namespace tvec {
+namespace tvec::detail {
 
 // Sees where the private members are.
 class layout {
@@ -42,4 +42,4 @@ private:
     static_assert(TVEC_UNLIMITED == timer_wheel::unlimited);
 };
 
-}  // namespace tvec
+}  // namespace tvec::detail

@@ -1,7 +1,7 @@
 // The wheel and its timers as both languages have them: the same bytes.
 #pragma once
 
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 #include "tvec/tvec.h"
 
 namespace tvec::c {

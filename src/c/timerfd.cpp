@@ -1,5 +1,5 @@
 #include "clock.hpp"
-#include "tvec/timerfd_alarm.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
 
 int tvec_timerfd_init(tvec_timerfd* alarm, tvec_wheel* wheel, const tvec_clock* clock) {
     *alarm = {wheel, clock, tvec::c::not_set, -1};

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "clock.hpp"
-#include "tvec/uring_timeout.hpp"
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 
 namespace {
 

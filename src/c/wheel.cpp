@@ -44,7 +44,7 @@ void tvec_wheel_free(tvec_wheel* wheel) {
 uint64_t tvec_behind(const tvec_wheel* wheel) { return seen(wheel).behind(); }
 
 void tvec_arm_unlinked(tvec_wheel* wheel, tvec_timer* timer, uint64_t expires) {
-    const bool is_linked = tvec::layout::is_linked(seen(timer));
+    const bool is_linked = tvec::detail::layout::is_linked(seen(timer));
     assert(!is_linked);
     if (is_linked) __builtin_unreachable();  // nor asked for once more
     seen(wheel).arm_at(seen(timer), expires);

@@ -1,4 +1,4 @@
-#include "tvec/detail/core/broken_promise.hpp"
+#include "tvec/core/detail/broken_promise.hpp"
 
 #include <cstdio>
 #include <exception>

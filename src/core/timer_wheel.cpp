@@ -1,12 +1,14 @@
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
-#include "tvec/detail/core/broken_promise.hpp"
+#include "tvec/core/detail/broken_promise.hpp"
 
 namespace tvec {
+
+namespace geometry = detail::geometry;
 
 namespace {
 

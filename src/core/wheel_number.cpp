@@ -1,4 +1,4 @@
-#include "tvec/detail/core/wheel_number.hpp"
+#include "tvec/core/detail/wheel_number.hpp"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "tvec/choose_waking.hpp"
+#include "tvec/drivers/choose_waking.hpp"
 
 #include <cerrno>
 #include <fstream>

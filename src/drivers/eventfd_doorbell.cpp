@@ -1,11 +1,11 @@
-#include "tvec/eventfd_doorbell.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "tvec/detail/drivers/outcome.hpp"
+#include "tvec/drivers/detail/outcome.hpp"
 
 namespace tvec {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "tvec/detail/drivers/outcome.hpp"
+#include "tvec/drivers/detail/outcome.hpp"
 
 namespace tvec::detail {
 

@@ -1,4 +1,4 @@
-#include "tvec/detail/drivers/outcome.hpp"
+#include "tvec/drivers/detail/outcome.hpp"
 
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "tvec/timerfd_alarm.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
 
 #include <sys/timerfd.h>
 #include <unistd.h>

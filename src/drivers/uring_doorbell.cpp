@@ -1,4 +1,4 @@
-#include "tvec/uring_doorbell.hpp"
+#include "tvec/drivers/uring_doorbell.hpp"
 
 #include <memory>
 

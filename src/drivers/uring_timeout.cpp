@@ -1,4 +1,4 @@
-#include "tvec/uring_timeout.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
 
 #include <atomic>
 

@@ -1,4 +1,4 @@
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "tvec/detail/durable/engine.hpp"
+#include "tvec/durable/detail/engine.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -35,6 +35,9 @@ namespace {
 // Ids in one claim or sweep, and in one page of the window.
 constexpr std::size_t together = 500;
 constexpr std::size_t page = 10'000;
+// How many suspects are claimed at a time. They are delivered one by one: if more were claimed,
+// their leases would lapse while they wait, and all of them would be claimed again and again.
+constexpr std::size_t most_trials = 8;
 // How far the clocks may drift apart before the window is placed anew.
 constexpr microseconds drift{5'000};
 // What a sweep finds is overdue for longer than a claim takes.
@@ -497,6 +500,7 @@ void engine::on_known(shard& s, const std::string& id, time_point due) {
     const auto n = s.near.find(id);
     if (n != s.near.end()) {
         if (n->second.at == phase::asked || n->second.at == phase::claiming) return;
+        if (n->second.is_parked) return;  // a claim will tell when it is due now
         forget(s, id);
     }
     if (s.covers(due, id)) enter(s, id, due);
@@ -557,7 +561,10 @@ void engine::forget(shard& s, const std::string& id) {
 
 void engine::near_timer::on_alarm() { home.home.on_alarm(*this); }
 
-void engine::on_alarm(near_timer& t) { t.at == phase::held ? on_held(t) : ask_for(t); }
+void engine::on_alarm(near_timer& t) {
+    if (t.is_parked) return;
+    t.at == phase::held ? on_held(t) : ask_for(t);
+}
 
 void engine::on_held(near_timer& t) {
     if (t.due > store_.now()) return set_alarm(t);
@@ -698,6 +705,7 @@ void engine::on_granted(near_timer& t, stored_timer& granted, time_point asked) 
 engine::near_timer::~near_timer() {
     leave_queue();
     take_body();
+    set_trial(false);
 }
 
 // The body that was claimed, which counts as held until then.
@@ -710,6 +718,12 @@ void engine::near_timer::wait_in(queue& q) {
     leave_queue();
     place = q.insert(q.end(), this);
     queued = &q;
+}
+
+void engine::near_timer::set_trial(bool to) {
+    home.home.trials_ -= is_on_trial;
+    home.home.trials_ += to;
+    is_on_trial = to;
 }
 
 void engine::near_timer::leave_queue() {
@@ -749,8 +763,29 @@ bool engine::must_wait(near_timer& t) {
 
 void engine::on_ready(near_timer& t) {
     if (must_wait(t)) return;
-    if (is_suspect(t)) return t.wait_in(suspects_);
-    deliver(t);
+    if (!is_suspect(t)) return deliver(t);
+    if (!t.is_on_trial && trials_ >= most_trials) return park(t);
+    t.set_trial(true);
+    t.wait_in(suspects_);
+}
+
+// Gives a suspect back to the store until it can be delivered.
+void engine::park(near_timer& t) {
+    t.take_body();
+    set_phase(t, phase::waiting);
+    t.is_parked = true;
+    return_claim(t.held.which);
+    t.wait_in(parked_);
+}
+
+// Claims parked suspects again, as many as can be delivered soon.
+void engine::begin_trials() {
+    while (trials_ < most_trials && !parked_.empty()) {
+        near_timer& t = *parked_.front();
+        t.is_parked = false;
+        t.set_trial(true);
+        ask_for(t);
+    }
 }
 
 // Nothing else waits between being counted and its handler.
@@ -789,6 +824,7 @@ void engine::on_spent(shard& s, const token& which, standing how, bool is_curren
 }
 
 void engine::deliver(near_timer& t) {
+    t.set_trial(false);
     set_phase(t, phase::delivered);
     arm(t.alarm, options_.claim_lease);
     ++count_.delivered;
@@ -848,6 +884,12 @@ void engine::on_ends(shard& s, std::vector<own_ending>& asked, standing how,
     arm(s.flusher, options_.retry);
 }
 
+// What was given back may have been claimed anew before the store's answer was heard.
+bool engine::is_claimed_again(const shard& s, const std::string& id) {
+    const auto n = s.near.find(id);
+    return n != s.near.end() && n->second.at != phase::waiting;
+}
+
 void engine::on_ended(shard& s, own_ending& e, const end_reply& r) {
     --unstored_;
     if (e.e.returned)
@@ -860,7 +902,7 @@ void engine::on_ended(shard& s, own_ending& e, const end_reply& r) {
     const auto n = s.near.find(id);
     if (n != s.near.end() && n->second.at == phase::ending && n->second.held.which == e.e.which)
         forget(s, id);
-    if (r.next) on_known(s, id, *r.next);
+    if (r.next && !(e.e.returned && is_claimed_again(s, id))) on_known(s, id, *r.next);
     contain(e.then, r.was_current);
 }
 
@@ -870,6 +912,7 @@ void engine::run() {
     heed_clock();
     store_.run();
     deliver_ready();
+    begin_trials();
     for (std::size_t i = 0; i < shards_.size(); ++i) {
         shard& s = *shards_[(first_shard_ + i) % shards_.size()];
         if (!s.backs_off) flush(s);

@@ -1,4 +1,4 @@
-#include "tvec/detail/durable/local_store.hpp"
+#include "tvec/durable/detail/local_store.hpp"
 
 #include <type_traits>
 #include <utility>

@@ -1,12 +1,14 @@
-#include "tvec/census.hpp"
+#include "tvec/inspect/census.hpp"
 
-#include "tvec/detail/inspect/census_taker.hpp"
-#include "tvec/detail/inspect/dump.hpp"
-#include "tvec/detail/inspect/text.hpp"
+#include "tvec/inspect/detail/census_taker.hpp"
+#include "tvec/inspect/detail/dump.hpp"
+#include "tvec/inspect/detail/text.hpp"
 
 namespace tvec {
 
-census take_census(const timer_wheel& wheel) noexcept { return census_taker(wheel).count(); }
+census take_census(const timer_wheel& wheel) noexcept {
+    return detail::census_taker(wheel).count();
+}
 
 std::string to_text(const census& counted) {
     std::string all;
@@ -15,18 +17,17 @@ std::string to_text(const census& counted) {
     out << "now " << counted.now << "\n";
     out << "first_expiry " << counted.first_expiry << "\n";
     out << "last_expiry " << counted.last_expiry << "\n";
-    for (unsigned level = geometry::root; level < geometry::levels; ++level) {
-        out << "level " << level << " " << geometry::width_of(level) << " "
-            << geometry::ring_of(level) << "\n";
-        for (unsigned i = 0; i < geometry::ring_of(level); ++i) {
-            const unsigned s = geometry::slot_number(level, i);
-            const census::slot& slot = counted.slots[s];
+    for (unsigned level = 0; level < census::overflow; ++level) {
+        out << "level " << level << " " << census::width_of(level) << " " << census::slots_of(level)
+            << "\n";
+        for (unsigned i = 0; i < census::slots_of(level); ++i) {
+            const census::slot& slot = counted.at(level, i);
             if (slot.linked() == 0) continue;
-            out << "slot " << geometry::visit_of(level, s, counted.now) << " " << slot.pending
-                << " " << slot.idle << "\n";
+            out << "slot " << counted.visit_of(level, i) << " " << slot.pending << " " << slot.idle
+                << "\n";
         }
     }
-    const census::level& beyond = counted.levels[geometry::overflow];
+    const census::level& beyond = counted.levels[census::overflow];
     out << "overflow " << beyond.pending << " " << beyond.idle << "\n";
     return all;
 }

@@ -1,6 +1,6 @@
-#include "tvec/detail/inspect/dump.hpp"
+#include "tvec/inspect/detail/dump.hpp"
 
-#include "tvec/detail/inspect/census_taker.hpp"
+#include "tvec/inspect/detail/census_taker.hpp"
 
 namespace tvec::detail {
 

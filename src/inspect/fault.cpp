@@ -1,26 +1,24 @@
-#include "tvec/detail/inspect/fault.hpp"
+#include "tvec/inspect/detail/fault.hpp"
 
 #include <algorithm>
 
-namespace tvec {
+namespace tvec::detail {
 
 /// Sees the private parts of a wheel. Each function returns the first fault it finds, or "".
 class inspector {
 public:
     explicit inspector(const timer_wheel& wheel) : wheel_(wheel), levels_(wheel.levels_) {}
 
-    detail::fault first_fault() const {
-        if (detail::fault found = clock_fault(); !found.empty()) return found;
+    fault first_fault() const {
+        if (fault found = clock_fault(); !found.empty()) return found;
         for (unsigned s = 0; s < geometry::beyond; s += geometry::word_bits) {
             if (levels_.is_blank_word(s)) continue;
-            if (detail::fault found = word_fault(s); !found.empty()) return found;
+            if (fault found = word_fault(s); !found.empty()) return found;
         }
         return slot_fault(geometry::overflow, geometry::never_slot);
     }
 
 private:
-    using fault = detail::fault;
-
     struct place {
         unsigned level, slot;
         jiffies visit;  // of the slot; never, if none comes
@@ -65,8 +63,8 @@ private:
     /// So are nearly all, and there is nothing to be said of them: `check` stands in loops.
     bool is_untouched(unsigned s) const {
         if (levels_.at_most(s) != 0 || levels_.occupied(s)) return false;
-        const detail::chain* const first = &levels_.chain_of(s, 0);
-        const detail::link* const end = &levels_.sentinel();
+        const chain* const first = &levels_.chain_of(s, 0);
+        const link* const end = &levels_.sentinel();
         for (unsigned k = 0; k < geometry::chains_of(s); ++k)
             if (first[k].first() != end) return false;
         return true;
@@ -95,13 +93,13 @@ private:
 
     fault chain_fault(const place& at, unsigned k, std::uint64_t& length) const {
         const unsigned s = at.slot;
-        detail::link* const* from = &levels_.chain_of(s, k).first_pointer();
+        link* const* from = &levels_.chain_of(s, k).first_pointer();
         for (; *from != &levels_.sentinel(); from = &(*from)->next, ++length) {
-            const detail::link& l = **from;
+            const link& l = **from;
             if (&l.pointer_here() != from)
                 return say("slot ", s, " chain ", k, ": link ", length, " points back to ",
                            &l.pointer_here(), " and hangs from ", from);
-            if (!l.linked_in(detail::number_of(levels_.owner())))
+            if (!l.linked_in(number_of(levels_.owner())))
                 return say("slot ", s, " chain ", k, ": link ", length, " has the tag ", l.back,
                            " of another wheel than ", levels_.owner());
             if (fault found = timer_fault(at, timer::of(l)); !found.empty()) return found;
@@ -147,11 +145,9 @@ private:
     }
 
     const timer_wheel& wheel_;
-    const detail::levels& levels_;
+    const levels& levels_;
 };
 
-detail::fault detail::first_fault(const timer_wheel& wheel) noexcept {
-    return inspector(wheel).first_fault();
-}
+fault first_fault(const timer_wheel& wheel) noexcept { return inspector(wheel).first_fault(); }
 
-}  // namespace tvec
+}  // namespace tvec::detail

@@ -1,6 +1,6 @@
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
-#include "tvec/detail/inspect/fault.hpp"
+#include "tvec/inspect/detail/fault.hpp"
 
 namespace tvec {
 

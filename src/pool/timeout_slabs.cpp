@@ -1,4 +1,4 @@
-#include "tvec/detail/pool/timeout_slabs.hpp"
+#include "tvec/pool/detail/timeout_slabs.hpp"
 
 #include <algorithm>
 #include <new>

@@ -20,9 +20,9 @@
 #include "link.hpp"
 #include "reply.hpp"
 #include "server_clock.hpp"
-#include "tvec/clocked_wheel.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/redis_store.hpp"
-#include "tvec/timerfd_alarm.hpp"
 
 namespace tvec::durable::redis {
 

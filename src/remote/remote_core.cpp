@@ -1,9 +1,9 @@
-#include "tvec/detail/remote/remote_core.hpp"
+#include "tvec/remote/detail/remote_core.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "tvec/detail/core/broken_promise.hpp"
+#include "tvec/core/detail/broken_promise.hpp"
 
 namespace tvec::detail {
 

@@ -8,10 +8,10 @@
 #include "support/check.hpp"
 #include "support/environment.hpp"
 #include "support/probe.hpp"
-#include "tvec/clocked_wheel.hpp"
-#include "tvec/sleep.hpp"
-#include "tvec/timeout_pool.hpp"
-#include "tvec/timerfd_alarm.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/coroutines/sleep.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
+#include "tvec/pool/timeout_pool.hpp"
 
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;

@@ -6,8 +6,8 @@
 #include "support/child.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
-#include "tvec/clocked_wheel.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using support::jiffies;
 using support::probe;

@@ -3,7 +3,7 @@
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
-#include "tvec/clocked_wheel.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
 
 using namespace std::chrono_literals;
 using support::probe;

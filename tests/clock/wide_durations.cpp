@@ -6,7 +6,7 @@
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
 #include "support/pooled.hpp"
-#include "tvec/sleep.hpp"
+#include "tvec/coroutines/sleep.hpp"
 
 TestSuite(wide_durations, .timeout = 60);
 

@@ -7,10 +7,10 @@
 
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
-#include "tvec/clocked_wheel.hpp"
-#include "tvec/interval.hpp"
-#include "tvec/remote.hpp"
-#include "tvec/stoppable_sleep.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/coroutines/interval.hpp"
+#include "tvec/coroutines/stoppable_sleep.hpp"
+#include "tvec/remote/remote.hpp"
 
 using namespace std::chrono_literals;
 

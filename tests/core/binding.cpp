@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "support/check.hpp"
-#include "tvec/inspect.hpp"
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using tvec::timer_wheel;
 

@@ -6,7 +6,7 @@
 #include "support/environment.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using support::jiffies;
 using support::probe;

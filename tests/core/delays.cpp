@@ -5,7 +5,7 @@
 #include "support/environment.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using support::jiffies;
 using support::probe;
@@ -59,7 +59,7 @@ Test(delays, are_as_exact_by_single_ticks_and_by_wakeups_as_by_a_jump) {
 }
 
 Test(delays, around_every_edge_are_exact_from_every_phase_of_the_root) {
-    constexpr jiffies phases = tvec::geometry::ring_of(tvec::geometry::root);
+    constexpr jiffies phases = tvec::detail::geometry::ring_of(tvec::detail::geometry::root);
     for (const jiffies base : {jiffies{0}, (jiffies{1} << 26) - phases, jiffies{1} << 33})
         for (jiffies phase = 0; phase < phases; phase += phases / support::scaled(phases))
             for (const jiffies delay : support::edges()) {

@@ -13,7 +13,7 @@
 #include "support/environment.hpp"
 #include "support/meter.hpp"
 #include "support/private_members.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using support::chunk;
 using support::jiffies;
@@ -22,7 +22,7 @@ using support::moves;
 using support::probe;
 using support::visits;
 using tvec::timer_wheel;
-namespace geometry = tvec::geometry;
+namespace geometry = tvec::detail::geometry;
 
 TestSuite(emptying, .timeout = 120);
 

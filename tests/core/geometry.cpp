@@ -5,10 +5,10 @@
 #include "support/check.hpp"
 #include "support/environment.hpp"
 #include "support/starts.hpp"
-#include "tvec/geometry.hpp"
+#include "tvec/core/detail/geometry.hpp"
 
 using tvec::jiffies;
-namespace geometry = tvec::geometry;
+namespace geometry = tvec::detail::geometry;
 
 TestSuite(geometry, .timeout = 60);
 

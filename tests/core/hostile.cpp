@@ -11,13 +11,13 @@
 #include "support/environment.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using support::jiffies;
 using support::probe;
 using support::visits;
 using tvec::timer_wheel;
-namespace geometry = tvec::geometry;
+namespace geometry = tvec::detail::geometry;
 
 TestSuite(hostile, .timeout = 120);
 

@@ -9,8 +9,8 @@
 
 #include "support/check.hpp"
 #include "support/starts.hpp"
-#include "tvec/clocked_wheel.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using tvec::jiffies;
 using tvec::timer_wheel;

@@ -10,7 +10,7 @@
 #include "support/environment.hpp"
 #include "support/ledger.hpp"
 #include "support/probe.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using support::jiffies;
 using support::visits;

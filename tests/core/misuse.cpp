@@ -10,7 +10,7 @@
 
 #include "support/check.hpp"
 #include "support/child.hpp"
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 using tvec::timer_wheel;
 

@@ -7,7 +7,7 @@
 #include "support/check.hpp"
 #include "support/cleared.hpp"
 #include "support/starts.hpp"
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 using tvec::jiffies;
 

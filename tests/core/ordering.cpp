@@ -77,7 +77,8 @@ Test(ordering, a_jump_fires_what_small_steps_fire) {  // T31; the order within a
 
 Test(ordering, a_replay_a_whole_turn_of_the_wheel_later_fires_in_the_same_order) {
     for (const jiffies turns : {1, 2, 1'000}) {
-        const jiffies shift = turns * 2 * tvec::geometry::width_of(tvec::geometry::overflow);
+        const jiffies shift =
+            turns * 2 * tvec::detail::geometry::width_of(tvec::detail::geometry::overflow);
         for (const jiffies start : {0, 300, (1 << 26) - 7})
             for (const jiffies stride : {1, 50, 40'000})
                 CHECK(shifted(play(start + shift, stride, false), shift) ==

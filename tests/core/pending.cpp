@@ -5,7 +5,7 @@
 #include "support/check.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
-#include "tvec/clocked_wheel.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
 
 using support::jiffies;
 using support::probe;

@@ -8,12 +8,12 @@
 #include "support/check.hpp"
 #include "support/environment.hpp"
 #include "support/private_members.hpp"
-#include "tvec/detail/core/levels.hpp"
+#include "tvec/core/detail/levels.hpp"
 
 using namespace tvec::detail;
 using node = tvec::detail::link;
 using tvec::jiffies;
-namespace geometry = tvec::geometry;
+namespace geometry = tvec::detail::geometry;
 
 TestSuite(rooms, .timeout = 60);
 

@@ -9,7 +9,7 @@
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
-#include "tvec/sleep.hpp"
+#include "tvec/coroutines/sleep.hpp"
 
 using support::jiffies;
 using support::probe;

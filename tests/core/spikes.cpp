@@ -13,7 +13,7 @@
 #include "support/check.hpp"
 #include "support/environment.hpp"
 #include "support/meter.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using support::chunk;
 using support::jiffies;
@@ -21,7 +21,7 @@ using support::meter;
 using support::moves;
 using support::visits;
 using tvec::timer_wheel;
-namespace geometry = tvec::geometry;
+namespace geometry = tvec::detail::geometry;
 
 TestSuite(spikes, .timeout = 300);
 

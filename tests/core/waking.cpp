@@ -123,9 +123,9 @@ Test(waking, the_nearer_of_two_levels_is_right_at_every_phase) {  // T43
 
 Test(waking, a_timer_a_whole_turn_away_neither_hides_others_nor_looks_near) {  // T44, T46
     for (const jiffies start : support::starts())
-        for (unsigned level = 1; level < tvec::geometry::levels; ++level) {
-            const jiffies width = tvec::geometry::width_of(level);
-            const jiffies turn = width * tvec::geometry::ring_of(level);
+        for (unsigned level = 1; level < tvec::detail::geometry::levels; ++level) {
+            const jiffies width = tvec::detail::geometry::width_of(level);
+            const jiffies turn = width * tvec::detail::geometry::ring_of(level);
             for (const jiffies phase : {jiffies{0}, jiffies{1}, width / 2, width - 1}) {
                 timer_wheel wheel(start / width * width + phase);
                 const jiffies now = wheel.now();

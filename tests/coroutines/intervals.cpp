@@ -7,8 +7,8 @@
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
 #include "support/probe.hpp"
-#include "tvec/inspect.hpp"
-#include "tvec/interval.hpp"
+#include "tvec/coroutines/interval.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;

@@ -10,7 +10,7 @@
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
 #include "support/probe.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;

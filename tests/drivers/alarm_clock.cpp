@@ -1,5 +1,5 @@
 // From a wheel's clock to what a kernel's alarm is set for.
-#include "tvec/detail/drivers/alarm_clock.hpp"
+#include "tvec/drivers/detail/alarm_clock.hpp"
 #include "support/check.hpp"
 
 using namespace std::chrono_literals;

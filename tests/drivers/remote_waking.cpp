@@ -6,10 +6,10 @@
 #include "support/check.hpp"
 #include "support/environment.hpp"
 #include "support/loops.hpp"
-#include "tvec/eventfd_doorbell.hpp"
-#include "tvec/remote.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
+#include "tvec/remote/remote.hpp"
 #ifdef TVEC_TESTS_HAVE_URING
-#include "tvec/uring_doorbell.hpp"
+#include "tvec/drivers/uring_doorbell.hpp"
 #endif
 
 using namespace std::chrono_literals;

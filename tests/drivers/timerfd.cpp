@@ -11,7 +11,7 @@
 #include "support/child.hpp"
 #include "support/probe.hpp"
 #include "support/readable.hpp"
-#include "tvec/timerfd_alarm.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
 
 using namespace std::chrono_literals;
 using wheel = tvec::clocked_wheel<>;

@@ -8,7 +8,7 @@
 #include "support/appointment.hpp"
 #include "support/check.hpp"
 #include "support/ring.hpp"
-#include "tvec/uring_timeout.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
 
 using namespace std::chrono_literals;
 using wheel = tvec::clocked_wheel<>;

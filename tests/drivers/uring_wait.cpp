@@ -1,10 +1,10 @@
 // The reactor's own wait on a real ring. What every driver has to do is in every_driver.cpp.
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 #include "support/appointment.hpp"
 #include "support/check.hpp"
 #include "support/ring.hpp"
-#include "tvec/timerfd_alarm.hpp"
-#include "tvec/uring_timeout.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
 #include <liburing.h>
 #include <poll.h>
 #include <sys/syscall.h>

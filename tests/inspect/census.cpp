@@ -5,13 +5,13 @@
 #include "support/check.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
-#include "tvec/census.hpp"
+#include "tvec/inspect/census.hpp"
 
 using support::jiffies;
 using support::probe;
 using tvec::census;
 using tvec::timer_wheel;
-namespace geometry = tvec::geometry;
+namespace geometry = tvec::detail::geometry;
 
 TestSuite(census, .timeout = 60);
 

@@ -10,7 +10,7 @@
 #include "support/private_members.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using support::jiffies;
 using support::probe;
@@ -161,7 +161,7 @@ Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
 }
 
 Test(checking, finds_a_timer_in_any_chain_of_a_slot_that_seems_empty) {
-    for (unsigned chain = 0; chain < tvec::geometry::chains_per_row; ++chain) {
+    for (unsigned chain = 0; chain < tvec::detail::geometry::chains_per_row; ++chain) {
         const auto memory = std::make_unique<support::cleared<timer_wheel>>();
         timer_wheel& wheel = *memory;
         const auto before = words_of(wheel);
@@ -233,7 +233,7 @@ namespace {
 // Ten chunks of timers in a slot of level 1, and a wheel that has not had to begin emptying it.
 struct crowded {
     static constexpr jiffies entry = 4'096;
-    crowded() : timers(10 * tvec::geometry::chunk) {
+    crowded() : timers(10 * tvec::detail::geometry::chunk) {
         for (tvec::timer& t : timers) wheel.arm_at(t, entry + 100);
         REQUIRE_EQ(wheel.next_wakeup(), entry - 9);
     }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "support/check.hpp"
-#include "tvec/lateness_histogram.hpp"
+#include "tvec/inspect/lateness_histogram.hpp"
 
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;

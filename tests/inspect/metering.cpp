@@ -3,8 +3,8 @@
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
-#include "tvec/callback_meter.hpp"
-#include "tvec/clocked_wheel.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/inspect/callback_meter.hpp"
 
 using namespace std::chrono_literals;
 using support::probe;

@@ -1,6 +1,6 @@
 // says: timerfd_alarm rings for a tvec::clocked_wheel
 // lines: 3
-#include "tvec/timerfd_alarm.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
 
 tvec::timer_wheel w;
 tvec::timerfd_alarm wake_up(w);

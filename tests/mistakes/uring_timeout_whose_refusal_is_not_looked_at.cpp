@@ -1,5 +1,5 @@
 // says: nodiscard
 // lines: 2
-#include "tvec/uring_timeout.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
 
 void serve(tvec::uring_timeout<tvec::clocked_wheel<>>& alarm) { alarm.prepare(); }

@@ -1,5 +1,5 @@
 // says: a wheel that outlives it
 // lines: 6
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 
 void serve(io_uring& ring) { tvec::uring_wait wait(ring, tvec::clocked_wheel<>{}); }

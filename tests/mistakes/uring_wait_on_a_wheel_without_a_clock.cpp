@@ -1,6 +1,6 @@
 // says: uring_wait waits for a tvec::clocked_wheel
 // lines: 3
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 
 void serve(io_uring& ring) {
     tvec::timer_wheel w;

@@ -27,7 +27,7 @@
 #include "support/environment.hpp"
 #include "tvec/durable/memory_store.hpp"
 #include "tvec/durable/timers.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 namespace {
 

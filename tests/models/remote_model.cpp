@@ -22,8 +22,8 @@
 #include "support/divergence.hpp"
 #include "support/environment.hpp"
 #include "support/stepped.hpp"
-#include "tvec/inspect.hpp"
-#include "tvec/remote.hpp"
+#include "tvec/inspect/inspect.hpp"
+#include "tvec/remote/remote.hpp"
 
 namespace {
 

@@ -30,10 +30,10 @@ COMMON = """\
 #include <utility>
 #include <vector>
 #include "tvec/tvec.hpp"
-#include "tvec/timerfd_alarm.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
 #if __has_include(<liburing.h>)
-#include "tvec/uring_timeout.hpp"
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 #endif
 """
 FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Werror"]

@@ -2,7 +2,7 @@
 // std::terminate. Exits with 0 if every timer fires on its tick.
 #include <cstdlib>
 
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 namespace std {
 void terminate() noexcept { abort(); }

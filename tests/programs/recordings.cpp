@@ -9,7 +9,7 @@
 #include "../bench/recording.hpp"
 #include "../examples/servers/recorder.hpp"
 #include "support/check.hpp"
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 namespace {
 

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "tvec/eventfd_doorbell.hpp"
-#include "tvec/remote.hpp"
-#include "tvec/timerfd_alarm.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
+#include "tvec/remote/remote.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <vector>
 
-#include "tvec/clocked_wheel.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
 
 namespace support {
 

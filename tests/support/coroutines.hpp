@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "../examples/support/task.hpp"
-#include "tvec/sleep.hpp"
+#include "tvec/coroutines/sleep.hpp"
 
 namespace support {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "tvec/inspect.hpp"
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
+#include "tvec/inspect/inspect.hpp"
 #include "tvec/tvec.h"
 
 namespace support {

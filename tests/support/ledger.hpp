@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "tvec/geometry.hpp"
+#include "tvec/core/detail/geometry.hpp"
 
 namespace support {
 

@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "tvec/timerfd_alarm.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
 #ifdef TVEC_TESTS_HAVE_URING
 #include "support/ring_loops.hpp"
 #endif

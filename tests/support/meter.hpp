@@ -11,7 +11,7 @@
 namespace support {
 
 // How many timers of a level go on ahead of time, for each tick: what the tests count on.
-inline constexpr std::size_t chunk = tvec::geometry::chunk;
+inline constexpr std::size_t chunk = tvec::detail::geometry::chunk;
 static_assert(chunk == 64);
 
 // What a wheel has moved and dropped; what it has fired is not counted.

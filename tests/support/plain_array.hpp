@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "tvec/geometry.hpp"
+#include "tvec/core/detail/geometry.hpp"
 
 namespace support {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <ostream>
 
-#include "tvec/inspect.hpp"
-#include "tvec/timeout_pool.hpp"
+#include "tvec/inspect/inspect.hpp"
+#include "tvec/pool/timeout_pool.hpp"
 
 namespace support {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 // The members of a wheel: `wheel.*member(of_wheel::now{})`. An explicit instantiation may name
 // them; nothing else of the language is bent.

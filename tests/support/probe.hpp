@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 namespace support {
 
@@ -61,7 +61,7 @@ inline std::uint64_t visits(const tvec::timer_wheel& wheel) {
 // What a lone timer armed so far ahead costs at most: a visit for each level it sinks through, and
 // one where it fires. Beyond the levels also one for each halving of the laps that are left.
 inline std::uint64_t most_visits(jiffies delay) {
-    namespace geometry = tvec::geometry;
+    namespace geometry = tvec::detail::geometry;
     const unsigned level = geometry::level_of(delay);
     if (level < geometry::overflow) return 1 + level;
     return 1 + level + geometry::log2_of(delay >> geometry::shift_of(geometry::overflow));

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "tvec/geometry.hpp"
+#include "tvec/core/detail/geometry.hpp"
 
 namespace support {
 
@@ -144,15 +144,15 @@ private:
     static tvec::jiffies until(tvec::jiffies t, tvec::jiffies now) { return t > now ? t - now : 0; }
 
     static tvec::jiffies slot_after(tvec::jiffies now, unsigned span) {
-        const unsigned level = 1 + span % tvec::geometry::levels;
-        return tvec::geometry::entry_of(level, now) +
-               (1 + span / 8 % 4) * tvec::geometry::width_of(level);
+        const unsigned level = 1 + span % tvec::detail::geometry::levels;
+        return tvec::detail::geometry::entry_of(level, now) +
+               (1 + span / 8 % 4) * tvec::detail::geometry::width_of(level);
     }
 
     static tvec::jiffies alias(const operation& op, tvec::jiffies now) {
-        const unsigned level = 1 + op.span % (tvec::geometry::levels - 1);
-        const tvec::jiffies width = tvec::geometry::width_of(level);
-        return width * tvec::geometry::ring_of(level) - 1 - op.offset % 2 * (now % width);
+        const unsigned level = 1 + op.span % (tvec::detail::geometry::levels - 1);
+        const tvec::jiffies width = tvec::detail::geometry::width_of(level);
+        return width * tvec::detail::geometry::ring_of(level) - 1 - op.offset % 2 * (now % width);
     }
 
     tvec::jiffies last_ = 100;

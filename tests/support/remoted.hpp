@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "support/pooled.hpp"
-#include "tvec/remote.hpp"
+#include "tvec/remote/remote.hpp"
 
 namespace support {
 

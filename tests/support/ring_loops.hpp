@@ -2,8 +2,8 @@
 #pragma once
 
 #include "support/ring.hpp"
-#include "tvec/uring_timeout.hpp"
-#include "tvec/uring_wait.hpp"
+#include "tvec/drivers/uring_timeout.hpp"
+#include "tvec/drivers/uring_wait.hpp"
 
 namespace support {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "environment.hpp"
-#include "tvec/geometry.hpp"
+#include "tvec/core/detail/geometry.hpp"
 
 namespace support {
 

@@ -548,7 +548,8 @@ private:
     void run_dry() {
         fuel_ = 0;
         for (side& s : sides_) {
-            const std::uint64_t enough = (operations_ + subjects) * (tvec::geometry::levels + 1);
+            const std::uint64_t enough =
+                (operations_ + subjects) * (tvec::detail::geometry::levels + 1);
             for (std::uint64_t hops = 0; const auto wakeup = s.wheel->next_wakeup(); ++hops) {
                 expect(hops <= enough, "more wake-ups than timers could ask for");
                 advance(s, *wakeup);

@@ -3,7 +3,7 @@
 /// stores do.
 #pragma once
 
-#include "tvec/detail/core/standard.hpp"
+#include "tvec/core/detail/standard.hpp"
 
 #include <deque>
 #include <functional>
@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tvec/detail/durable/local_store.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
+#include "tvec/durable/detail/local_store.hpp"
 #include "tvec/durable/store.hpp"
-#include "tvec/eventfd_doorbell.hpp"
 
 namespace tvec::durable {
 

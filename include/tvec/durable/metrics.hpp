@@ -2,15 +2,15 @@
 /// What durable timers show of themselves.
 #pragma once
 
-#include "tvec/detail/core/standard.hpp"
+#include "tvec/core/detail/standard.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 
-#include "tvec/detail/core/export.hpp"
-#include "tvec/lateness_histogram.hpp"
+#include "tvec/core/detail/export.hpp"
+#include "tvec/inspect/lateness_histogram.hpp"
 
 namespace tvec::durable {
 

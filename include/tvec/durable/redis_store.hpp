@@ -2,7 +2,7 @@
 /// The store of many machines: a Redis server, 7.0 or later, or one that does as it does.
 #pragma once
 
-#include "tvec/detail/core/standard.hpp"
+#include "tvec/core/detail/standard.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -2,16 +2,16 @@
 /// The store of one machine: a file, one process, one thread that writes.
 #pragma once
 
-#include "tvec/detail/core/standard.hpp"
+#include "tvec/core/detail/standard.hpp"
 
 #include <sys/types.h>
 
 #include <memory>
 #include <string>
 
-#include "tvec/detail/durable/local_store.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
+#include "tvec/durable/detail/local_store.hpp"
 #include "tvec/durable/store.hpp"
-#include "tvec/eventfd_doorbell.hpp"
 
 namespace tvec::durable {
 

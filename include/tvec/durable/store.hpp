@@ -3,7 +3,7 @@
 /// the place where all timers are kept.
 #pragma once
 
-#include "tvec/detail/core/standard.hpp"
+#include "tvec/core/detail/standard.hpp"
 
 #include <chrono>
 #include <compare>
@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tvec/detail/core/export.hpp"
+#include "tvec/core/detail/export.hpp"
 
 namespace tvec::durable {
 

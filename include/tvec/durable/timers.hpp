@@ -2,14 +2,14 @@
 /// Timers that survive: a store holds all of them, a wheel those of the near window.
 #pragma once
 
-#include "tvec/detail/core/standard.hpp"
+#include "tvec/core/detail/standard.hpp"
 
 #include <chrono>
 #include <utility>
 
-#include "tvec/clocked_wheel.hpp"
-#include "tvec/detail/core/wants.hpp"
-#include "tvec/detail/durable/engine.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/core/detail/wants.hpp"
+#include "tvec/durable/detail/engine.hpp"
 
 namespace tvec::durable {
 

@@ -1,6 +1,6 @@
 // Passes every probe: arms for later and for the past, cancels, and advances over a cascade. Also
 // something to trace: docs/observing.md.
-#include "tvec/timer_wheel.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 int main() {
     tvec::timer_wheel wheel;

@@ -36,13 +36,13 @@
 
 #include "support/divergence.hpp"
 #include "support/private_members.hpp"
-#include "tvec/inspect.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 namespace {
 
 using support::expect;
 using tvec::jiffies;
-namespace geometry = tvec::geometry;
+namespace geometry = tvec::detail::geometry;
 namespace of_wheel = support::of_wheel;
 
 constexpr unsigned timers = TIMERS;

@@ -8,7 +8,7 @@
 #include <ratio>
 
 #include "support/divergence.hpp"
-#include "tvec/clocked_wheel.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
 // A program of somebody who has installed tvec and liburing. Exits with 0 if a timer fires, woken
 // by the ring where there may be one.
-#include <tvec/choose_waking.hpp>
-#include <tvec/clocked_wheel.hpp>
-#include <tvec/uring_timeout.hpp>
-#include <tvec/uring_wait.hpp>
+#include <tvec/clock/clocked_wheel.hpp>
+#include <tvec/drivers/choose_waking.hpp>
+#include <tvec/drivers/uring_timeout.hpp>
+#include <tvec/drivers/uring_wait.hpp>
 
 #include <cstdio>
 

@@ -1,0 +1,298 @@
+/// \file
+/// A wheel that takes its time from a clock and speaks std::chrono.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+
+#include "tvec/clock/tick_clock.hpp"
+#include "tvec/core/detail/broken_promise.hpp"
+#include "tvec/core/detail/misuse.hpp"
+#include "tvec/core/detail/wants.hpp"
+#include "tvec/core/timer_wheel.hpp"
+
+namespace tvec {
+
+namespace detail {
+
+/// What is driven by a clock.
+template <class Timers>
+concept clocked = requires {
+    typename Timers::clock;
+};
+
+/// What one tick lasts, if the type says so.
+template <class Ticks> struct tick_of { using type = void; };
+template <class Ticks>
+requires requires { typename Ticks::tick; }
+struct tick_of<Ticks> {
+    using type = typename Ticks::tick;
+};
+
+/// What is no argument of `after`, `arm_at` and `run`.
+template <class D>
+concept no_duration = !whole_duration<D>;
+template <class At, class TimePoint>
+concept no_time_point = !std::convertible_to<const At&, TimePoint>;
+template <class At, class TimePoint>
+concept point_of_another_clock = no_time_point<At, TimePoint> && requires {
+    typename At::clock;
+} && !std::same_as<typename At::clock, typename TimePoint::clock>;
+template <class B>
+concept no_budget = !std::convertible_to<B, std::size_t>;
+
+/// What is not armed so: no timer, a const one, or for what is no time point or no duration.
+template <class At, class T, class TimePoint>
+concept misarmed_at = !std::convertible_to<T, timer&> || no_time_point<At, TimePoint>;
+template <class D, class T, class... More>
+concept misarmed_after =
+    !std::convertible_to<T, timer&> || no_duration<D> || (no_duration<More> || ...);
+
+}  // namespace detail
+
+/// A `timer_wheel` and the clock that drives it.
+///
+///     tvec::clocked_wheel timers;                  // ticks of one millisecond, steady_clock
+///     timers.arm_after(connection.idle, 30s);
+///     timers.run();                                // once per turn of the loop
+///
+/// Nothing fires early by even a nanosecond of the clock; lateness is at most one tick plus the
+/// time that callbacks take and that the loop sleeps too long. Ticks lie on a grid that begins at
+/// the origin: after a tick that was run late, the next is due in less than a tick. Every relative
+/// arm reads the clock (about 30 ns), so that a delay is measured from the call and not from when
+/// the loop last woke.
+///
+/// Delays are durations that count in integers of at most 64 bits. They saturate:
+/// std::chrono::hours::max() never fires; a negative one counts as 0. One thread owns it; it is
+/// neither copied nor moved.
+template <class Ticks = tick_clock<std::chrono::milliseconds>> class clocked_wheel {
+    static_assert(detail::clocked<Ticks>,
+                  "a clocked_wheel is made of a tick_clock: "
+                  "tvec::clocked_wheel<tvec::tick_clock<std::chrono::microseconds>>");
+
+public:
+    using clock = typename Ticks::clock;            ///< whose time it is
+    using duration = typename Ticks::duration;      ///< in units of the clock
+    using time_point = typename Ticks::time_point;  ///< of the clock
+    /// what one tick lasts; void if that is chosen at run time: then ticks().tick_length()
+    using tick = typename detail::tick_of<Ticks>::type;
+
+    /// An empty wheel. Tick 0 begins now.
+    clocked_wheel() noexcept : clocked_wheel(Ticks{}) {}
+
+    /// An empty wheel. Tick 0 begins at the origin of `ticks`.
+    explicit clocked_wheel(Ticks ticks) noexcept : ticks_(ticks), wheel_(ticks.now()) {}
+
+    // --- arm: as in timer_wheel; each returns whether the timer was pending before --------------
+
+    /// Fires `t` when the clock has reached `deadline`.
+    bool arm_at(timer& t, time_point deadline) noexcept {
+        return wheel_.arm_at(t, ticks_.ceil(deadline));
+    }
+
+    /// Fires `t` when `delay` has passed from now.
+    template <detail::countable Rep, class Period>
+    bool arm_after(timer& t, std::chrono::duration<Rep, Period> delay) noexcept {
+        expect_no_lead(ticks_.now());
+        return arm_at(t, after(delay));
+    }
+
+    /// Fires `t` when the clock has reached `deadline`, if it is pending. See timer_wheel.
+    bool arm_if_pending(timer& t, time_point deadline) noexcept {
+        return wheel_.arm_if_pending(t, ticks_.ceil(deadline));
+    }
+
+    /// Fires `t` when the clock has reached `deadline`, unless it is pending. See timer_wheel.
+    bool arm_unless_pending(timer& t, time_point deadline) noexcept {
+        return wheel_.arm_unless_pending(t, ticks_.ceil(deadline));
+    }
+
+    /// Fires `t` when the clock has reached `deadline`, unless it is pending for that or for an
+    /// earlier one. See timer_wheel.
+    bool arm_if_earlier(timer& t, time_point deadline) noexcept {
+        return wheel_.arm_if_earlier(t, ticks_.ceil(deadline));
+    }
+
+    /// Fires `t` when between `earliest` and `latest` have passed from now, together with as many
+    /// other timers as possible.
+    template <detail::countable Rep, class Period, detail::countable Rep2, class Period2>
+    bool arm_within(timer& t, std::chrono::duration<Rep, Period> earliest,
+                    std::chrono::duration<Rep2, Period2> latest) noexcept {
+        const time_point now = clock::now();
+        expect_no_lead(ticks_.floor(now));
+        return wheel_.arm_within(t, ticks_.ceil(detail::add(now, saturated(earliest))),
+                                 ticks_.floor(detail::add(now, saturated(latest))));
+    }
+
+    /// Fires `t` a whole number of periods after it was last armed for; the first that lies in the
+    /// future. The period rounds up to whole ticks, and to one at least. Deadlines are a period
+    /// apart, and after a late call the next comes sooner; for a whole period after each call take
+    /// arm_after. Returns how many periods were missed.
+    template <detail::countable Rep, class Period>
+    jiffies arm_next(timer& t, std::chrono::duration<Rep, Period> period) noexcept {
+        return wheel_.arm_next(t, ticks_.ticks_to_cover(period));
+    }
+
+    // --- run ------------------------------------------------------------------------------------
+
+    /// Fires what is due by the clock, at most `budget` visits of it. Call it once per turn of the
+    /// loop, whatever woke the loop. A clock that goes back is ignored, and counted.
+    timer_wheel::progress run(std::size_t budget = timer_wheel::unlimited) {
+        return wheel_.advance(tick_to_run(), budget);
+    }
+
+    /// As `run`, but begins no further callback when the clock has reached `deadline`: visits do
+    /// not bound what slow callbacks take. What is left stays due, and comes first in the next
+    /// call. Looks at the clock after each callback (about 30 ns), so one is run at least, if any
+    /// is due, and a loop that is always late still gets on. What moves between callbacks is
+    /// bounded by `budget` alone.
+    ///
+    ///     timers.run_until(timers.after(2ms), 256);
+    timer_wheel::progress run_until(time_point deadline,
+                                    std::size_t budget = timer_wheel::unlimited) {
+        return run_watched(
+            [deadline](const timer_wheel::due_callback& fire) {
+                fire();
+                return clock::now() < deadline;
+            },
+            budget);
+    }
+
+    /// As `run`, with `watch` around each callback, which may measure it and end the call: see
+    /// timer_wheel::advance_watched. A callback_meter is such a watch.
+    template <class F>
+    timer_wheel::progress run_watched(F&& watch, std::size_t budget = timer_wheel::unlimited) {
+        return wheel_.advance_watched(tick_to_run(), watch, budget);
+    }
+
+    /// As `run`, with the timers of each tick in an order of the caller's: see
+    /// timer_wheel::advance_in_order.
+    template <class F>
+    timer_wheel::progress run_in_order(F&& before, std::size_t budget = timer_wheel::unlimited) {
+        return wheel_.advance_in_order(tick_to_run(), before, budget);
+    }
+
+    /// When `run` must be called next: sleep until then. In the past if work is left over or `run`
+    /// is late; empty when nothing hangs in the wheel but what is armed for `never`. A cancelled
+    /// timer may hang there until it has come. See timer_wheel::next_wakeup.
+    std::optional<time_point> next_wakeup() noexcept {
+        const std::optional<jiffies> wakeup = wheel_.next_wakeup();
+        if (!wakeup) return std::nullopt;
+        return ticks_.start_of(*wakeup);
+    }
+
+    /// Whether any timer is pending. See timer_wheel: looks for one, until it has found it.
+    bool any_pending() const noexcept { return wheel_.any_pending(); }
+
+    /// How many timers are pending. See timer_wheel: counts them.
+    std::size_t count_pending() const noexcept { return wheel_.count_pending(); }
+
+    /// The point of the clock that lies `delay` ahead, for calls that take a deadline:
+    ///
+    ///     timers.arm_if_earlier(connection.check, timers.after(50ms));
+    template <detail::countable Rep, class Period>
+    static time_point after(std::chrono::duration<Rep, Period> delay) noexcept {
+        return detail::add(clock::now(), saturated(delay));
+    }
+
+    /// The wheel, for all that speaks in ticks or of all timers (for_each_pending, drain). It must
+    /// not be advanced beyond the clock: timers that are armed by a delay then are late. On a
+    /// steady clock a debug build notices at the next arm by a delay or `run`. It says so in one
+    /// line on the standard error output, and ends the program (std::terminate).
+    timer_wheel& wheel() noexcept { return wheel_; }
+    /// The same, to look at.
+    const timer_wheel& wheel() const noexcept { return wheel_; }
+
+    /// The clock in ticks.
+    const Ticks& ticks() const noexcept { return ticks_; }
+
+    // --- what the compiler refuses, and what it wants -------------------------------------------
+
+    clocked_wheel(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
+    clocked_wheel& operator=(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays there");
+    template <detail::point_of_another_clock<time_point> P>
+    bool arm_at(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
+    template <detail::point_of_another_clock<time_point> P>
+    bool arm_if_pending(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
+    template <detail::point_of_another_clock<time_point> P>
+    bool arm_unless_pending(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
+    template <detail::point_of_another_clock<time_point> P>
+    bool arm_if_earlier(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
+    template <class T, detail::misarmed_at<T, time_point> At>
+    bool arm_at(T&&, const At&) TVEC_WANTS("a timer& and a time_point; arm_after has durations");
+    template <class T, detail::misarmed_at<T, time_point> At>
+    bool arm_if_pending(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
+    template <class T, detail::misarmed_at<T, time_point> At>
+    bool arm_unless_pending(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
+    template <class T, detail::misarmed_at<T, time_point> At>
+    bool arm_if_earlier(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
+    template <class T, detail::misarmed_after<T> D>
+    bool arm_after(T&&, const D&) TVEC_WANTS("a timer& and a duration: 1500ms, not 1.5s");
+    template <class T, detail::misarmed_after<T> D>
+    jiffies arm_next(T&&, const D&) TVEC_WANTS("a timer& and a duration: 1500ms, not 1.5s");
+    template <class T, class D, detail::misarmed_after<T, D> D2>
+    bool arm_within(T&&, const D&, const D2&) TVEC_WANTS("a timer&, and two durations: 60s, 90s");
+    template <class T, class D>
+    bool arm_within(T&&, const D&) TVEC_WANTS("a timer&, and two durations: 60s, 90s");
+    bool arm_at(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
+    bool arm_if_pending(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
+    bool arm_unless_pending(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
+    bool arm_if_earlier(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
+    template <detail::whole_duration D>
+    bool arm_after(timer&, const D&) const TVEC_WANTS("a wheel that is not const");
+    template <detail::whole_duration D>
+    jiffies arm_next(timer&, const D&) const TVEC_WANTS("a wheel that is not const");
+    template <detail::whole_duration D, detail::whole_duration D2>
+    bool arm_within(timer&, const D&, const D2&) const TVEC_WANTS("a wheel that is not const");
+    template <detail::no_duration D>
+    static time_point after(const D&) TVEC_WANTS("a duration: 1500ms, not 1.5s");
+    template <detail::no_budget B>
+    timer_wheel::progress run(const B&) TVEC_WANTS("a budget of visits; it reads the clock itself");
+    template <detail::no_time_point<time_point> T>
+    void run_until(const T&, std::size_t = 0) TVEC_WANTS("a time_point: after(2ms)");
+
+private:
+    /// The tick to run now. In a debug build, ends the program if the wheel is beyond it.
+    jiffies tick_to_run() noexcept {
+        const jiffies now = ticks_.now();
+        expect_no_lead(now);
+#ifndef NDEBUG
+        const std::optional<jiffies> wakeup = wheel_.next_wakeup();
+        detail::wheel_runs(&wheel_, wakeup && *wakeup > wheel_.now() && *wakeup < now);
+#endif
+        return now;
+    }
+
+    /// In a debug build, ends the program if the wheel is beyond the clock, which is at `now`. A
+    /// clock that is not steady may have gone back.
+    void expect_no_lead([[maybe_unused]] jiffies now) const noexcept {
+#ifndef NDEBUG
+        if (clock::is_steady && wheel_.now() > now)
+            detail::broken_promise("the wheel() of a clocked_wheel was advanced beyond its clock, "
+                                   "and timers armed by a delay would be late: call run() instead");
+#endif
+    }
+
+    /// `d` in units of the clock, rounded up, and cut to what the clock can express.
+    template <class Rep, class Period>
+    static constexpr duration saturated(std::chrono::duration<Rep, Period> d) noexcept {
+        using units = std::ratio_divide<Period, typename duration::period>;
+        constexpr auto last = static_cast<std::uint64_t>(duration::max().count());
+        if (d <= d.zero()) return duration::zero();
+        const auto count = static_cast<std::uint64_t>(d.count());
+        return duration(static_cast<typename duration::rep>(
+            detail::scale<units, detail::rounding::up>(count, last)));
+    }
+
+    Ticks ticks_;
+    timer_wheel wheel_;
+};
+
+/// Deduces the type of the clock.
+template <class Ticks> clocked_wheel(Ticks) -> clocked_wheel<Ticks>;
+
+}  // namespace tvec

@@ -1,0 +1,159 @@
+/// \file
+/// Links and chains: the pointers of the wheel, and nothing else of it.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+
+#include "tvec/core/detail/misuse.hpp"
+
+namespace tvec::detail {
+
+/// Says which wheel a link hangs in: a number from bit 48 on, the other bits clear.
+using owner_tag = std::uint64_t;
+
+#ifdef TVEC_TAGGED_ADDRESSES
+using owner_number = std::uint8_t;  ///< leaves the top byte of an address to its tag
+#else
+using owner_number = std::uint16_t;
+#if defined __SANITIZE_HWADDRESS__ || defined __ARM_FEATURE_MEMORY_TAGGING
+#define TVEC_ADDRESSES_HAVE_TAGS_
+#elif defined __has_feature
+#if __has_feature(hwaddress_sanitizer)  // as clang says it
+#define TVEC_ADDRESSES_HAVE_TAGS_
+#endif
+#endif
+#ifdef TVEC_ADDRESSES_HAVE_TAGS_
+#error "tvec: pointers have tags here: build it with -Dtagged_addresses=true (docs/limits.md)"
+#endif
+#endif
+
+inline constexpr unsigned owner_shift = 48;
+inline constexpr std::uint64_t most_owners = static_cast<owner_number>(-1);
+inline constexpr std::uint64_t address_mask = ~(most_owners << owner_shift);
+
+/// Where an unlinked link points to in a debug build: an address that no memory has.
+inline constexpr auto poison = static_cast<std::uintptr_t>(0xdead'0000'0000'dead);
+
+/// The number of the wheel in a tag, or in the word `back` of a link.
+constexpr owner_number number_of(owner_tag tag) noexcept {
+    return static_cast<owner_number>(tag >> owner_shift);
+}
+
+/// What a chain is made of. Unlinking needs neither the chain nor the wheel.
+///
+/// The word `back` holds the address of the pointer that points here, and above it the number of
+/// the wheel: user-space addresses have 48 bits at most on the platforms Linux gives them on.
+/// So a push-back, which writes nothing but the deadline, can tell in the line it has loaded
+/// anyway that the timer is linked, and that it is linked in this wheel and in no other.
+struct link {
+    link* next = nullptr;
+    std::uint64_t back = 0;  ///< 0: unlinked
+
+    bool linked() const noexcept { return back != 0; }
+    /// Compares 16 bits of a word: written so that compilers compare them in memory.
+    bool linked_in(std::uint16_t number) const noexcept { return number_of(back) == number; }
+
+    void hang(link*& from, owner_tag owner) noexcept {
+        const auto address = reinterpret_cast<std::uintptr_t>(&from);
+        assert((address & ~address_mask) == 0 &&
+               "an address has a tag, or over 48 bits: docs/limits.md");
+        back = address | owner;
+    }
+
+    /// Whether `from` is the pointer that points here, by what this link says.
+    bool hangs_from(link* const& from) const noexcept {
+        return (back & address_mask) == reinterpret_cast<std::uintptr_t>(&from);
+    }
+    /// Whether it is the sentinel of a chain: it is never followed.
+    bool ends_chain() const noexcept { return next == nullptr && back != 0; }
+
+    link*& pointer_here() const noexcept {
+        return *reinterpret_cast<link**>(static_cast<std::uintptr_t>(back & address_mask));
+    }
+
+    /// Says that it hangs nowhere. In a debug build, whoever follows it nonetheless crashes.
+    void forget() noexcept {
+        back = 0;
+#ifndef NDEBUG
+        next = reinterpret_cast<link*>(poison);
+#endif
+    }
+
+    /// In a debug build, ends the program if the pointer `from` leads to a link that does not hang
+    /// there: it was freed, overwritten or copied.
+    static void expect_link_at([[maybe_unused]] link* const& from) noexcept {
+#ifndef NDEBUG
+        if (!from->hangs_from(from) && !from->ends_chain()) damaged_timer(from, nullptr);
+#endif
+    }
+    /// The same if one of its neighbours, or this link itself, is not what it was.
+    void expect_neighbours() const noexcept {
+#ifndef NDEBUG
+        link* const& here = pointer_here();
+        if (here == nullptr) damaged_timer(&here, nullptr);  // `next` of a timer that is all zeros
+        if (here != this) damaged_timer(this, &here);
+        expect_link_at(next);
+#endif
+    }
+
+    /// Requires linked(). No branch: a chain ends in a sentinel that may be written to.
+    void unlink() noexcept {
+        expect_neighbours();
+        pointer_here() = next;
+        next->back = back;
+        forget();
+    }
+
+    /// Takes the place of `other` in its chain. Requires other.linked() and !linked().
+    void replace(link& other) noexcept {
+        other.expect_neighbours();
+        next = other.next;
+        back = other.back;
+        pointer_here() = this;
+        next->hang(next, back & ~address_mask);
+        other.forget();
+    }
+};
+
+/// What the sentinel of a chain looks like, so that nobody takes it for a link of zeros.
+inline constexpr link new_sentinel{nullptr, 1};
+
+/// A list of links, newest first. It ends in the sentinel that it was made with.
+class chain {
+public:
+    void reset(link& sentinel) noexcept { head_ = &sentinel; }
+    link* first() const noexcept { return head_; }
+    link* const& first_pointer() const noexcept { return head_; }
+
+    void push(link& node, owner_tag owner) noexcept {
+        link::expect_link_at(head_);
+        link* const second = head_;
+        node.next = second;
+        node.hang(head_, owner);
+        second->hang(node.next, owner);
+        head_ = &node;
+    }
+
+    /// Requires that the chain is not empty.
+    link& pop() noexcept {
+        link::expect_link_at(head_);
+        link& node = *head_;
+        link::expect_link_at(node.next);
+        head_ = node.next;
+        node.next->back = node.back;
+        node.forget();
+        return node;
+    }
+
+    /// What `node` begins, or nothing if it is the sentinel, is all that hangs here from now on.
+    void restart_at(link& node, owner_tag owner) noexcept {
+        head_ = &node;
+        node.hang(head_, owner);
+    }
+
+private:
+    link* head_ = nullptr;
+};
+
+}  // namespace tvec::detail

@@ -1,0 +1,242 @@
+/// \file
+/// The shape of the wheel: how many levels, how many slots, and where a timer goes.
+///
+///     level   slots   slot width   lap          laps   reach of a delay     at 1 ms ticks
+///     root    256     1            2^8          2      < 2^9                0.5 s
+///     1        64     2^8          2^14         4      < 2^16               66 s
+///     2        64     2^14         2^20         2      < 2^21               35 min
+///     3        64     2^20         2^26         2      < 2^27               37 h
+///     4        64     2^26         2^32         2      < 2^33               99 days
+///     (longer delays wait in the slots of the overflow, see overflow_slot_for)
+///
+/// These are the digits of the kernel's `tvec_base`: 8 + 6 + 6 + 6 + 6 bits. Every level owns the
+/// slots of two laps, the one being run and the one to come, so its reach is twice its lap. Level 1
+/// owns four, which spares the usual timeouts of a minute the way through level 2.
+///
+/// Slots are made of rows of four chains, half a cache line each, and have the number of their
+/// first row: those of levels 1 and 2 are two rows, all others one.
+///
+/// Everything here is constexpr and knows neither pointers nor a wheel.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "tvec/core/jiffies.hpp"
+
+namespace tvec::detail::geometry {
+
+#ifndef TVEC_TINY_GEOMETRY
+inline constexpr unsigned root_bits = 8;     ///< log2 of the slots of a lap of the root
+inline constexpr unsigned level_bits = 6;    ///< the same of every upper level
+inline constexpr unsigned levels = 5;        ///< the root and four upper levels
+inline constexpr unsigned level_1_laps = 4;  ///< laps that level 1 has slots for
+inline constexpr unsigned chunk = 64;        ///< timers moved ahead of time, for each tick
+#else  // test programs visit every state of wheels this small: the five numbers above
+inline constexpr unsigned tiny[] = {TVEC_TINY_GEOMETRY};
+inline constexpr unsigned root_bits = tiny[0];
+inline constexpr unsigned level_bits = tiny[1];
+inline constexpr unsigned levels = tiny[2];
+inline constexpr unsigned level_1_laps = tiny[3];
+inline constexpr unsigned chunk = tiny[4];
+#endif
+inline constexpr unsigned root = 0;            ///< the lowest level
+inline constexpr unsigned overflow = levels;   ///< the "level" of what is beyond level 4
+inline constexpr unsigned chains_per_row = 4;  ///< what half a cache line has room for
+inline constexpr unsigned word_bits = 64;      ///< rows per occupancy word
+
+/// log2 of the ticks that a slot of `level` spans; of the whole wheel's lap for `overflow`.
+constexpr unsigned shift_of(unsigned level) noexcept {
+    return level == root ? 0 : root_bits + (level - 1) * level_bits;
+}
+
+/// The ticks that a slot of `level` spans.
+constexpr jiffies width_of(unsigned level) noexcept { return jiffies{1} << shift_of(level); }
+
+/// The laps that `level` has slots for: the one being run, and those to come.
+constexpr unsigned laps_of(unsigned level) noexcept { return level == 1 ? level_1_laps : 2; }
+
+/// The slots of the overflow: one for each bit of a tick above those of a lap of the wheel.
+inline constexpr unsigned overflow_slots = 63 - shift_of(overflow);
+
+/// The slots of `level`, all laps together. A power of two, but for the overflow.
+constexpr unsigned ring_of(unsigned level) noexcept {
+    if (level == overflow) return overflow_slots;
+    return laps_of(level) << (level == root ? root_bits : level_bits);
+}
+
+/// The rows of a slot of `level`. What comes down from levels 1 and 2 has left the caches: there a
+/// slot is a whole cache line of chains, so that more misses overlap.
+constexpr unsigned rows_of(unsigned level) noexcept {
+    return (level == 1 || level == 2) && level != overflow ? 2 : 1;
+}
+
+/// The occupancy words of `level`, a bit for each row. Each level starts on a word of its own.
+constexpr unsigned words_of(unsigned level) noexcept {
+    return (ring_of(level) * rows_of(level) + word_bits - 1) / word_bits;
+}
+
+namespace tables {
+
+constexpr std::array<unsigned, levels + 1> make_first_slots() noexcept {
+    std::array<unsigned, levels + 1> first{};
+    for (unsigned level = root; level < overflow; ++level)
+        first[level + 1] = first[level] + words_of(level) * word_bits;
+    return first;
+}
+
+inline constexpr auto first_slots = make_first_slots();
+
+}  // namespace tables
+
+/// The wheel's rows stand in one array, level after level. This is the first slot of `level`.
+constexpr unsigned first_slot_of(unsigned level) noexcept { return tables::first_slots[level]; }
+
+inline constexpr unsigned beyond = first_slot_of(overflow) + overflow_slots;  ///< always empty
+inline constexpr unsigned never_slot = beyond + 1;  ///< for timers that are armed for `never`
+inline constexpr unsigned slots = never_slot + 1;   ///< of all levels, counted in rows
+inline constexpr unsigned words = (slots + word_bits - 1) / word_bits;  ///< of all levels
+
+/// The level that slot `s` belongs to.
+constexpr unsigned level_with(unsigned s) noexcept {
+    unsigned level = root;
+    while (level < overflow && s >= first_slot_of(level + 1)) ++level;
+    return level;
+}
+
+/// The chains of slot `s`. A power of two.
+constexpr unsigned chains_of(unsigned s) noexcept {
+    constexpr unsigned end = first_slot_of(levels < 3 ? levels : 3);
+    return s >= first_slot_of(1) && s < end ? 2 * chains_per_row : chains_per_row;
+}
+
+/// The `i`th slot of `level`.
+constexpr unsigned slot_number(unsigned level, unsigned i) noexcept {
+    return first_slot_of(level) + i * rows_of(level);
+}
+
+/// The slot of `level`, which is not the overflow, that `tick` belongs to.
+constexpr unsigned slot_at(unsigned level, jiffies tick) noexcept {
+    const auto position = static_cast<unsigned>(tick >> shift_of(level));
+    return slot_number(level, position & (ring_of(level) - 1));
+}
+
+/// The first tick of the slot of `level` that `tick` belongs to: when the wheel visits it.
+constexpr jiffies entry_of(unsigned level, jiffies tick) noexcept {
+    return tick >> shift_of(level) << shift_of(level);
+}
+
+/// The highest bit of `delta`; 0 for 0. The xor is a subtraction that compilers see through.
+constexpr unsigned log2_of(jiffies delta) noexcept {
+    return static_cast<unsigned>(std::countl_zero(delta | 1)) ^ (word_bits - 1);
+}
+
+/// The lowest level that reaches `delta` ticks ahead, or `overflow`.
+///
+/// A delay that goes to an upper level is at least two of its slots long. So nothing is ever
+/// placed in the slot being run or in the one after it, which is emptied ahead of time.
+constexpr unsigned level_of(jiffies delta) noexcept {
+    const unsigned log2 = log2_of(delta);
+    unsigned level = root;
+    while (level < overflow && log2 >= shift_of(level) + log2_of(ring_of(level))) ++level;
+    return level;
+}
+
+namespace tables {
+
+/// `level_of` and `slot_at` as a table by log2 of the delay: placing has no branch on the level.
+struct placement {
+    std::array<std::uint32_t, word_bits> first, mask, shift, last_chain, level;
+};
+
+constexpr placement make_placements() noexcept {
+    placement by_log2{};
+    for (unsigned log2 = 0; log2 < word_bits; ++log2) {
+        const unsigned level = level_of(jiffies{1} << log2);
+        const bool is_beyond = level == overflow;
+        const unsigned double_row = rows_of(level) - 1;  // such slots have even numbers
+        by_log2.first[log2] = is_beyond ? beyond : first_slot_of(level);
+        by_log2.mask[log2] = is_beyond ? 0 : (ring_of(level) - 1) << double_row;
+        by_log2.shift[log2] = shift_of(level) - double_row;
+        by_log2.last_chain[log2] = chains_of(first_slot_of(level)) - 1;
+        by_log2.level[log2] = level;
+    }
+    return by_log2;
+}
+
+inline constexpr auto placements = make_placements();
+
+}  // namespace tables
+
+/// The slot for a timer that expires `at`, in so many ticks that their highest bit is `log2`; or
+/// `beyond`, if no level reaches it.
+constexpr unsigned slot_by_log2(jiffies at, unsigned log2) noexcept {
+    const auto& to = tables::placements;
+    return (static_cast<unsigned>(at >> to.shift[log2]) & to.mask[log2]) + to.first[log2];
+}
+
+/// The number of the last chain of that slot: all ones.
+constexpr unsigned last_chain_by_log2(unsigned log2) noexcept {
+    return tables::placements.last_chain[log2];
+}
+
+/// The level of that slot.
+constexpr unsigned level_by_log2(unsigned log2) noexcept { return tables::placements.level[log2]; }
+
+/// The slot for a timer that expires `at`, seen from `now`. Requires now <= at.
+constexpr unsigned slot_for(jiffies at, jiffies now) noexcept {
+    return slot_by_log2(at, log2_of(at - now));
+}
+
+// --- the overflow -------------------------------------------------------------------------------
+//
+// Here time is counted in laps of the whole wheel. A timer has to be on level 4 when the lap that
+// it expires in begins; so it leaves the overflow in the lap before, its *last* one. It waits in
+// the slot of the highest bit in which its last lap differs from the running one. When that bit of
+// the running lap becomes 1, and all bits below it 0, the timer is placed again: on level 4, or in
+// a lower slot. So it moves at most once for each bit, and in each lap one slot has to be emptied,
+// that of the lowest 1, to which nothing is linked in this lap.
+
+/// The lap of the whole wheel that `now` is in. The first tick of a lap counts as the end of the
+/// one before, whose slot may not be empty yet.
+constexpr jiffies lap_at(jiffies now) noexcept { return (now - (now != 0)) >> shift_of(overflow); }
+
+/// The slot of the overflow for a timer that expires `at`, two laps of the wheel from now or later.
+constexpr unsigned overflow_slot_for(jiffies at, jiffies now) noexcept {
+    const jiffies last = (at >> shift_of(overflow)) - 1;
+    return first_slot_of(overflow) + log2_of(last ^ lap_at(now));
+}
+
+/// The slot of the overflow that has to be empty when the lap that starts at `entry` begins.
+constexpr unsigned overflow_slot_before(jiffies entry) noexcept {
+    const jiffies none = jiffies{1} << overflow_slots;  // what is 0 has no lowest 1
+    return first_slot_of(overflow) + static_cast<unsigned>(std::countr_zero(lap_at(entry) | none));
+}
+
+// --- all levels ---------------------------------------------------------------------------------
+
+/// The slot of `level` that has to be empty when tick `entry`, at which one begins, is done.
+constexpr unsigned slot_before(unsigned level, jiffies entry) noexcept {
+    return level == overflow ? overflow_slot_before(entry) : slot_at(level, entry);
+}
+
+/// When a wheel at `now` comes to slot `s` of `level`. The slot of `now` itself is visited now only
+/// if `now` is its first tick, while that is not done; else it belongs to the turn after.
+constexpr jiffies visit_of(unsigned level, unsigned s, jiffies now) noexcept {
+    const jiffies entry = entry_of(level, now), width = width_of(level);
+    if (entry == now && s == slot_before(level, now)) return now;
+    if (level != overflow) {
+        const unsigned ring = ring_of(level), rows = ring * rows_of(level);
+        const unsigned ahead = (s - slot_at(level, now) + rows) % rows / rows_of(level);
+        return entry + (ahead == 0 ? ring : ahead) * width;
+    }
+    if (s == overflow_slot_before(entry + width)) return entry + width;
+    const unsigned bit = s - first_slot_of(overflow);
+    const jiffies lap = entry / width;
+    return ((((lap >> bit) | 1) << bit) + 1) * width;
+}
+
+}  // namespace tvec::detail::geometry

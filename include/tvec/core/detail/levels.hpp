@@ -1,0 +1,209 @@
+/// \file
+/// The slots of all levels, and which of them may hold something.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "tvec/core/detail/geometry.hpp"
+#include "tvec/core/detail/slot.hpp"
+
+namespace tvec::detail {
+
+/// Rings of slots, one per level, and an occupancy bit per slot.
+///
+/// A bit is set when a timer is linked, and cleared when a visit finds the slot empty: unlinking
+/// needs no wheel and so leaves the bit. A set bit may be stale, a clear one never is. A slot whose
+/// count is not 0 has its bit set, so that linking there need not look at the bit.
+/// The slot of what is armed for `never` has no bit: it is not visited.
+class levels {
+public:
+    explicit levels(owner_tag owner) noexcept : owner_(owner) {
+        for (chain& c : chains_) c.reset(sentinel_);
+    }
+    levels(const levels&) = delete;
+    levels& operator=(const levels&) = delete;
+
+    bool occupied(unsigned s) const noexcept { return words_[s / word_bits] & bit_of(s); }
+    /// The same, for loops over all slots, where most words are empty. And of each bit that clang
+    /// looks at, valgrind makes marks for 288 bytes.
+    bool occupied_among_few(unsigned s) const noexcept {
+        return words_[s / word_bits] != 0 && occupied(s);
+    }
+    /// So it is, if the slot is occupied: else it would not be found.
+    bool is_in_used_word(unsigned s) const noexcept { return words_used_ & bit_of(s / word_bits); }
+    /// Whether nothing is marked, counted or linked in all slots of the word of slot `s`: in most
+    /// words nothing is.
+    bool is_blank_word(unsigned s) const noexcept {
+        const unsigned w = s / word_bits, first = w * word_bits;
+        const std::size_t n = w + 1 < geometry::words ? word_bits : geometry::slots - first;
+        const chain* const c = &chains_[first * row];
+        return words_[w] == 0 && are_same(&counts_[first], no_counts.data(), n) &&
+               c->first() == &sentinel_ && are_same(c, c + 1, n * row - 1);
+    }
+    void set_occupied(unsigned s) noexcept {
+        words_[s / word_bits] |= bit_of(s);
+        words_used_ |= bit_of(s / word_bits);
+    }
+
+    slot operator[](unsigned s) noexcept {
+        return {&chains_[s * row], geometry::chains_of(s), counts_[s], sentinel_};
+    }
+    /// Whether slot `s` is empty. If it is, its bit and its count say so from now on.
+    bool settle_if_empty(unsigned s) noexcept {
+        if (!(*this)[s].empty()) return false;
+        const unsigned w = s / word_bits;
+        words_[w] &= ~bit_of(s);
+        if (words_[w] == 0) words_used_ &= ~bit_of(w);
+        counts_[s] = 0;
+        return true;
+    }
+
+    /// From now on slot `s` gives first what is before(link&, link&) the others.
+    template <class F> void sort(unsigned s, F before) noexcept { (*this)[s].sort(owner_, before); }
+
+    /// At least how many timers hang in slot `s`; fewer if some have unlinked themselves.
+    link_count at_most(unsigned s) const noexcept { return counts_[s]; }
+    /// Links to a slot with so many chains but one.
+    void push(unsigned s, unsigned last_chain, link& node) noexcept {
+        chains_[s * row + (counts_[s]++ & last_chain)].push(node, owner_);
+    }
+    /// Keeps the count of slot `s` from wrapping, however often timers link and unlink themselves
+    /// there. To be called now and then. What is left is still more than the timers there are, and
+    /// as far in the turn of the chains.
+    void bound_count(unsigned s) noexcept {
+        if (counts_[s] > most_counted) counts_[s] -= most_counted / 2 + 1;
+    }
+
+    /// How many slots of `level`, not of the overflow, ahead of the one of `tick` the next is that
+    /// holds a timer, or 0 if none does. From 1 to the whole ring: the slot of `tick` itself comes
+    /// last, a full turn away. Clears the bits that it finds stale.
+    unsigned next_occupied(unsigned level, jiffies tick) noexcept {
+        for (;;) {
+            const unsigned ahead = next_marked(level, tick);
+            const unsigned s = geometry::slot_at(level, tick + (jiffies{ahead} << shift(level)));
+            if (ahead == 0 || !settle_if_empty(s)) return ahead;
+        }
+    }
+
+    /// The same of the overflow: its first slot to be emptied after `tick`, or `beyond`.
+    unsigned next_occupied_of_overflow(jiffies tick) noexcept {
+        constexpr unsigned level = geometry::overflow, first = geometry::first_slot_of(level);
+        const jiffies next_lap = geometry::entry_of(level, tick) + geometry::width_of(level);
+        const unsigned running = geometry::overflow_slot_before(next_lap);
+        while (const std::uint64_t bits = words_[first / word_bits]) {
+            const auto lowest = first + static_cast<unsigned>(std::countr_zero(bits));
+            const unsigned s = occupied(running) ? running : lowest;
+            if (!settle_if_empty(s)) return s;
+        }
+        return geometry::beyond;
+    }
+
+    /// Calls visit(slot, const link&) for all that hangs in any of them.
+    template <class F> void for_each(F visit) const {
+        for (unsigned s = 0; s < geometry::slots; ++s) {
+            const bool is_second_row = geometry::chains_of(s) != row && s % 2 != 0;
+            for_each_in(s, geometry::chains_per_row,
+                        [&](const link& l) { visit(s - is_second_row, l); });
+        }
+    }
+    /// Calls visit(const link&) for all that hangs in slot `s`.
+    template <class F> void for_each_in(unsigned s, F visit) const {
+        for_each_in(s, geometry::chains_of(s), visit);
+    }
+    /// Whether is(link&) holds for any that hangs in any of them. Looks into slots that may hold
+    /// something, and no further than it has to. `is` may unlink the one it is shown, and link.
+    template <class F> bool any_of(F is) const {
+        for (unsigned w = 0; w < geometry::words; ++w)
+            for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1) {
+                const unsigned s = w * word_bits + static_cast<unsigned>(std::countr_zero(bits));
+                if (any_in(s, geometry::chains_of(s), is)) return true;
+            }
+        return any_in(geometry::never_slot, geometry::chains_of(geometry::never_slot), is);
+    }
+    /// Unlinks all that hangs in any of them, and calls take(link&) for each, which must link
+    /// nothing here. All slots are empty then, and their bits and counts say so.
+    template <class F> void pop_all(F take) noexcept {
+        any_of([&](link& l) {
+            l.unlink();
+            take(l);
+            return false;
+        });
+        words_used_ = 0;
+        words_.fill(0);
+        counts_.fill(0);
+    }
+
+    const chain& chain_of(unsigned s, unsigned k) const noexcept { return chains_[s * row + k]; }
+    const link& sentinel() const noexcept { return sentinel_; }
+    owner_tag owner() const noexcept { return owner_; }
+
+private:
+    static constexpr std::size_t row = geometry::chains_per_row;
+    static constexpr unsigned word_bits = geometry::word_bits;
+    static constexpr link_count most_counted = static_cast<link_count>(~link_count{0}) / 2;
+    static constexpr std::array<link_count, word_bits> no_counts{};
+    static constexpr unsigned shift(unsigned level) noexcept { return geometry::shift_of(level); }
+    static std::uint64_t bit_of(unsigned s) noexcept { return std::uint64_t{1} << s % word_bits; }
+
+    /// Whether `n` of them are the same, byte for byte.
+    template <class T> static bool are_same(const T* a, const T* b, std::size_t n) noexcept {
+        static_assert(std::has_unique_object_representations_v<T>);
+        return std::memcmp(a, b, n * sizeof(T)) == 0;
+    }
+    template <class F> bool any_in(unsigned s, unsigned chains, F is) const {
+        const chain* const first = &chain_of(s, 0);
+        for (unsigned k = 0; k < chains; ++k) {
+            link::expect_link_at(first[k].first_pointer());
+            for (link* l = first[k].first(); l != &sentinel_;) {
+                link& shown = *l;
+                link::expect_link_at(shown.next);
+                l = l->next;
+                if (is(shown)) return true;
+            }
+        }
+        return false;
+    }
+    template <class F> void for_each_in(unsigned s, unsigned chains, F visit) const {
+        any_in(s, chains, [&](const link& l) {
+            visit(l);
+            return false;
+        });
+    }
+
+    /// As `next_occupied`, but takes the bits at their word.
+    unsigned next_marked(unsigned level, jiffies tick) const noexcept {
+        const unsigned words = geometry::words_of(level), rows = geometry::rows_of(level);
+        const unsigned ring = geometry::ring_of(level) * rows;
+        const unsigned first = geometry::first_slot_of(level) / word_bits;
+        const std::uint64_t all = (std::uint64_t{1} << words) - 1;
+        const std::uint64_t used = words_used_ >> first & all;
+        if (used == 0) return 0;
+        const unsigned from = (static_cast<unsigned>(tick >> shift(level)) + 1) * rows % ring;
+        unsigned word = from / word_bits;
+        std::uint64_t bits = words_[first + word] & ~std::uint64_t{0} << from % word_bits;
+        if (bits == 0) {  // then in the next word that is used, of which this one is the last
+            const unsigned after = word + 1;
+            const std::uint64_t turned = (used >> after | used << (words - after)) & all;
+            word = (after + static_cast<unsigned>(std::countr_zero(turned))) % words;
+            bits = words_[first + word];
+        }
+        const unsigned found = word * word_bits + static_cast<unsigned>(std::countr_zero(bits));
+        return (found - from + ring) % ring / rows + 1;
+    }
+
+    owner_tag owner_;
+    link sentinel_ = new_sentinel;
+    std::uint64_t words_used_ = 0;  ///< a bit for each word that is not 0
+    std::array<std::uint64_t, geometry::words> words_{};
+    std::array<link_count, geometry::slots> counts_{};
+    alignas(64) std::array<chain, geometry::slots * row> chains_;
+};
+
+static_assert(geometry::words <= geometry::word_bits);
+
+}  // namespace tvec::detail

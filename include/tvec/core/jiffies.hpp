@@ -1,0 +1,26 @@
+/// \file
+/// The time of a wheel: ticks, and the tick that never comes.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include <cstdint>
+
+namespace tvec {
+
+/// A point in time, or a span of it, on a wheel's own clock: a count of ticks. 63 bits are used.
+using jiffies = std::uint64_t;
+
+/// The tick that does not come: `advance` stops before it, and longer delays saturate at it.
+inline constexpr jiffies never = (jiffies{1} << 63) - 1;
+
+namespace detail {
+
+/// The tick that comes `delay` after `from`, saturating at `never`. Requires from <= never.
+constexpr jiffies later(jiffies from, jiffies delay) noexcept {
+    return delay < never - from ? from + delay : never;
+}
+
+}  // namespace detail
+
+}  // namespace tvec

@@ -1,0 +1,410 @@
+/// \file
+/// The timer: 32 bytes that live inside the object they belong to.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "tvec/core/detail/chain.hpp"
+#include "tvec/core/detail/geometry.hpp"
+#include "tvec/core/detail/probes.hpp"
+#include "tvec/core/detail/wants.hpp"
+
+namespace tvec {
+
+namespace detail {
+
+class census_taker;
+class inspector;
+class layout;
+
+}  // namespace detail
+
+class timer;
+class timer_wheel;
+
+namespace detail {
+
+/// A class that has `timer` as its base.
+template <class T>
+concept derived_timer = !std::same_as<T, timer> && std::derived_from<T, timer>;
+
+/// What somebody may take for a timer's callback. (0 and NULL are numbers, and null callbacks.)
+template <class F>
+concept no_callback = !std::derived_from<F, timer> && !std::is_arithmetic_v<F> &&
+                      !std::convertible_to<F, void (*)(timer_wheel&, timer&)>;
+
+}  // namespace detail
+
+/// One pending call, embedded in the object it belongs to. Never allocates.
+///
+/// A timer is in at most one wheel at a time. Destroying it cancels it; moving it moves its place
+/// in the wheel, so that objects that hold timers may live in a std::vector that grows. Timer and
+/// wheel may be destroyed in either order.
+///
+/// Where a timer hangs and when it is due are two things. Cancelling marks the timer idle and
+/// leaves it hanging; the wheel drops it when it next comes by. So a cancelled timer may still be
+/// linked to its wheel, though nobody can tell but `check`, and a timer belongs to its wheel's
+/// thread until it is destroyed, unlinked, fired, drained, or armed on another wheel.
+///
+/// A linked timer must not be freed without a destructor, overwritten or copied as bytes. A debug
+/// build finds that when the wheel or a neighbour comes to the timer, before it follows a link. It
+/// names the address of the timer in one line on the standard error output, and aborts.
+class timer : private detail::link {  // call takes a pointer to it: &connection::idle
+public:
+    /// Called once when the timer fires, with the wheel it was armed on. The timer is no longer
+    /// pending then, and the wheel does not touch it any more: the callback may arm it again,
+    /// destroy it, and do the same to any other timer.
+    using callback = void (*)(timer_wheel&, timer&);
+
+    /// A timer whose firing does nothing but end its being pending.
+    constexpr timer() noexcept : timer(nullptr) {}
+
+    /// A timer that calls `fire`. A null `fire` does nothing. Usually made by `call`:
+    ///
+    ///     tvec::timer idle{tvec::call<&connection::idle, &connection::on_idle>};
+    constexpr explicit timer(callback fire) noexcept : fire_(fire ? fire : do_nothing) {}
+
+    /// Takes over `other`'s place in its wheel, its deadline and its callback. `other` is left not
+    /// pending. O(1); the wheel notices nothing.
+    ///
+    /// The callback travels, what it works on does not. One that was made by `call` looks for its
+    /// object around the timer: so move a timer to the same member of another object of the same
+    /// class, as that class's own move does. A class derived from `timer` is moved as a whole: out
+    /// of a callback_timer no plain timer can be made.
+    timer(timer&& other) noexcept : fire_(other.fire_) { take(other); }
+
+    /// Cancels this timer first. Assigning a timer to itself does nothing.
+    timer& operator=(timer&& other) noexcept;
+
+    timer(const timer&) TVEC_WANTS("std::move: a timer is in one place");
+    timer& operator=(const timer&) TVEC_WANTS("std::move: a timer is in one place");
+    template <detail::no_callback F>
+    explicit timer(const F&) TVEC_WANTS("a function of (timer_wheel&, timer&), or callback_timer");
+    template <detail::derived_timer T>
+    timer(const T&) TVEC_WANTS("the whole callback_timer: its function stays behind");
+    template <detail::derived_timer T>
+    timer& operator=(const T&) TVEC_WANTS("the whole callback_timer: its function stays behind");
+
+    /// Cancels. O(1); writes the neighbours in the slot if the timer still hangs there.
+    ~timer() { unlink_if_linked(); }
+
+    /// Has the timer call `fire` from now on, whether it is pending or not; a null `fire` does
+    /// nothing. Its place and its deadline stay. One store.
+    void set_callback(callback fire) noexcept { fire_ = fire ? fire : do_nothing; }
+
+    /// Armed, and neither fired nor cancelled since.
+    bool pending() const noexcept { return linked() && !(expires_ & idle_bit); }
+
+    /// The tick that the timer was last armed for, also after it has fired or been cancelled, and
+    /// inside its callback; if it had passed by then, the tick that was asked for, though the timer
+    /// is due at the next one. 0 if it was never armed.
+    jiffies expires() const noexcept { return expires_ & ~idle_bit; }
+
+    /// Returns whether the timer was pending, that is, whether it was going to fire. Afterwards it
+    /// will not, even if it was already due. One store to the timer's own line; needs no wheel.
+    bool cancel() noexcept {
+        TVEC_PROBE2(cancel, this, expires_);
+        const bool was_pending = pending();
+        expires_ |= idle_bit;
+        return was_pending;
+    }
+
+    /// Cancels, and unlinks the timer now: afterwards nobody refers to its bytes, and they may be
+    /// overwritten, freed or given to another thread without a destructor, as C programs do. Before
+    /// it is armed again, what was overwritten has to be made a timer again (placement new).
+    /// Returns what `cancel` does. May be called wherever that may, also for a timer that was
+    /// cancelled, has fired or was never armed, and after its wheel is gone; but on the thread of
+    /// its wheel. O(1); writes the neighbours in the slot, as the destructor does, so who keeps the
+    /// timer had better `cancel`.
+    bool unlink() noexcept {
+        const bool was_pending = cancel();
+        unlink_if_linked();
+        return was_pending;
+    }
+
+private:
+    friend class timer_wheel;
+    friend class detail::inspector;
+    friend class detail::layout;
+    friend class detail::census_taker;
+
+    static constexpr jiffies idle_bit = jiffies{1} << 63;
+
+    static void do_nothing(timer_wheel&, timer&) {}
+
+    static timer& of(detail::link& l) noexcept { return static_cast<timer&>(l); }
+    static const timer& of(const detail::link& l) noexcept { return static_cast<const timer&>(l); }
+
+    void unlink_if_linked() noexcept {
+        if (linked()) link::unlink();
+    }
+
+    void take(timer& other) noexcept {
+        expires_ = other.expires_;
+        if (other.linked()) replace(other);
+    }
+
+    jiffies expires_ = 0;  ///< with idle_bit: cancelled, though perhaps still linked
+    callback fire_;
+};
+
+static_assert(sizeof(void*) != 8 || sizeof(timer) == 32);
+
+inline timer& timer::operator=(timer&& other) noexcept {
+    if (this == &other) return *this;
+    unlink_if_linked();
+    fire_ = other.fire_;
+    take(other);
+    return *this;
+}
+
+namespace detail {
+
+template <class Pointer> struct member_pointer {  // that is none
+    using object = void;
+    using member = void;
+};
+template <class Object, class Member> struct member_pointer<Member Object::*> {
+    using object = Object;
+    using member = Member;
+};
+template <auto Pointer>
+using pointer_to_member = member_pointer<std::remove_const_t<decltype(Pointer)>>;
+template <auto Pointer> using object_of = typename pointer_to_member<Pointer>::object;
+
+/// How many timers a member of that type is an array of; 0 if it is none.
+template <class Member> inline constexpr std::size_t timers_in_array = 0;
+template <std::size_t N> inline constexpr std::size_t timers_in_array<timer[N]> = N;
+template <std::size_t N> inline constexpr std::size_t timers_in_array<std::array<timer, N>> = N;
+
+/// Whether `Hook` points to a timer. If not, the compiler says what else it points to.
+template <auto Hook> consteval bool is_hook() {
+    using member = typename pointer_to_member<Hook>::member;
+    constexpr bool is_method = std::is_function_v<member>, is_array = timers_in_array<member> != 0;
+    constexpr bool is_const = std::is_const_v<member>, is_timer = std::is_same_v<member, timer>;
+    static_assert(!is_method, "first the timer, then the method: "
+                              "tvec::call<&connection::idle, &connection::on_idle>");
+    static_assert(!is_array, "each timer of an array has a callback of its own: "
+                             "tvec::call_each<&connection::timers, &connection::on_timer>()");
+    static_assert(!is_const, "arming changes a timer: declare it without const");
+    static_assert(is_method || is_array || is_const || is_timer,
+                  "the first argument points to a member that is a tvec::timer: &connection::idle");
+    static_assert(!is_timer || sizeof(decltype(Hook)) == sizeof(std::ptrdiff_t),
+                  "a data member pointer is an offset");
+    return is_timer;
+}
+
+/// Whether `Array` points to an array of timers with an element `I`.
+template <auto Array, std::size_t I> consteval bool is_hook_of_element() {
+    constexpr std::size_t size = timers_in_array<typename pointer_to_member<Array>::member>;
+    static_assert(size != 0, "the first argument points to a member that is a std::array of "
+                             "tvec::timer, or a tvec::timer[]: &connection::timers");
+    static_assert(size == 0 || I < size, "the array has no such element");
+    return I < size;
+}
+
+/// The class of the object that has the timer and is called. It may be derived from that of the
+/// timer or from that of the method; from both, nobody can guess it.
+template <auto Hook, auto Method>
+using owner_for = std::conditional_t<std::is_base_of_v<object_of<Hook>, object_of<Method>>,
+                                     object_of<Method>, object_of<Hook>>;
+
+template <class Base, class Owner>
+concept base_at_an_offset = requires(Base& b) {
+    static_cast<Owner&>(b);
+};
+
+/// Whether an `Owner` has `Hook` and can call `Method`. If not, the compiler says why.
+template <auto Hook, auto Method, class Owner> consteval bool is_method_for() {
+    using method = decltype(Method);
+    constexpr bool is_method = std::is_member_function_pointer_v<method>;
+    constexpr bool is_own =
+        std::is_base_of_v<object_of<Method>, Owner> && std::is_base_of_v<object_of<Hook>, Owner>;
+    constexpr bool is_there = is_own && base_at_an_offset<object_of<Hook>, Owner>;
+    constexpr bool is_callable = std::is_invocable_v<method, Owner&> ||
+                                 std::is_invocable_v<method, Owner&, timer_wheel&> ||
+                                 std::is_invocable_v<method, Owner&, timer&> ||
+                                 std::is_invocable_v<method, Owner&, timer_wheel&, timer&>;
+    static_assert(is_method,
+                  "the second argument is a method: &connection::on_idle; a function, or "
+                  "a static method, is what tvec::timer itself is made of");
+    static_assert(!is_method || is_own,
+                  "the timer and the method belong to the same object: to one class and its base, "
+                  "or to two bases of a class that is named: tvec::call<timer, method, class>");
+    static_assert(!is_own || is_there, "a timer in a virtual base does not know its object");
+    static_assert(!is_method || !is_own || is_callable,
+                  "the method takes nothing, a tvec::timer_wheel&, a tvec::timer&, or both");
+    return is_method && is_there && is_callable;
+}
+
+/// The object whose member `Hook` is `t`, or has `t` as its element `I`.
+template <class Owner, auto Hook, std::size_t I> Owner& owner_around(timer& t) noexcept {
+    using holder = object_of<Hook>;
+    auto* const first = reinterpret_cast<std::byte*>(&t) - I * sizeof(timer);
+    return static_cast<Owner&>(
+        *reinterpret_cast<holder*>(first - std::bit_cast<std::ptrdiff_t>(Hook)));
+}
+
+}  // namespace detail
+
+/// The object whose member `Hook` is `t`: the kernel's container_of, without the macro.
+/// `Hook` points to a member of type `timer` that is not in a virtual base.
+template <auto Hook> auto& owner_of(timer& t) noexcept {
+    if constexpr (detail::is_hook<Hook>())
+        return detail::owner_around<detail::object_of<Hook>, Hook, 0>(t);
+    else
+        return t;
+}
+
+namespace detail {
+
+template <class Owner, auto Method> void call_method(Owner& owner, timer_wheel& wheel, timer& t) {
+    using method = decltype(Method);
+    if constexpr (std::is_invocable_v<method, Owner&, timer_wheel&, timer&>)
+        (owner.*Method)(wheel, t);
+    else if constexpr (std::is_invocable_v<method, Owner&, timer_wheel&>)
+        (owner.*Method)(wheel);
+    else if constexpr (std::is_invocable_v<method, Owner&, timer&>)
+        (owner.*Method)(t);
+    else
+        (owner.*Method)();
+}
+
+template <auto Hook, auto Method, class Owner> void call_owner(timer_wheel& wheel, timer& t) {
+    if constexpr (is_hook<Hook>() && is_method_for<Hook, Method, Owner>())
+        call_method<Owner, Method>(owner_around<Owner, Hook, 0>(t), wheel, t);
+}
+
+template <auto Array, std::size_t I, auto Method, class Owner>
+void call_owner_of_element(timer_wheel& wheel, timer& t) {
+    if constexpr (is_hook_of_element<Array, I>() && is_method_for<Array, Method, Owner>())
+        call_method<Owner, Method>(owner_around<Owner, Array, I>(t), wheel, t);
+}
+
+}  // namespace detail
+
+/// A callback that calls `Method` on the object that holds the timer as `Hook`:
+///
+///     struct connection {
+///         void on_idle();
+///         tvec::timer idle{tvec::call<&connection::idle, &connection::on_idle>};
+///     };
+///
+/// `Method` takes nothing, a `timer_wheel&`, a `timer&`, or both in this order: so several timers
+/// may have one method, which compares addresses. What it returns is ignored. It is one function:
+/// the method, inlined.
+///
+/// The timer may be a member of a base, and so may the method. If both are, of two bases, name the
+/// class of the object itself: call<&has_timer::t, &has_method::on_fire, connection>. The base that
+/// has the timer must not be a virtual one.
+template <auto Hook,    // a pointer to the timer: &connection::idle
+          auto Method,  // a pointer to the method: &connection::on_idle
+          class Owner = detail::owner_for<Hook, Method>>
+inline constexpr timer::callback call = &detail::call_owner<Hook, Method, Owner>;
+
+/// A callback as `call` makes, for element `I` of a member that is an array of timers. Each element
+/// has one of its own, which knows how far before it the object begins: no memory is needed, and a
+/// small function for each. So an element must not be moved to another place of its array; objects
+/// with arrays may be moved. For a plain array; for a std::array there is call_each.
+///
+///     tvec::timer two[2]{tvec::timer{tvec::call_element<&job::two, 0, &job::on_two>},
+///                        tvec::timer{tvec::call_element<&job::two, 1, &job::on_two>}};
+template <auto Array, std::size_t I, auto Method, class Owner = detail::owner_for<Array, Method>>
+inline constexpr timer::callback call_element =
+    &detail::call_owner_of_element<Array, I, Method, Owner>;
+
+namespace detail {
+
+template <auto Array, auto Method, class Owner, std::size_t... I>
+std::array<timer, sizeof...(I)> timers_of(std::index_sequence<I...>) noexcept {
+    return {{timer{call_element<Array, I, Method, Owner>}...}};
+}
+
+/// The type of call_each: makes the timers when it is called.
+template <auto Array, auto Method, class Owner> struct maker_of_timers {
+    auto operator()() const noexcept {
+        constexpr std::size_t size = timers_in_array<typename pointer_to_member<Array>::member>;
+        if constexpr (is_hook_of_element<Array, 0>())
+            return timers_of<Array, Method, Owner>(std::make_index_sequence<size>());
+    }
+
+    template <std::same_as<timer> T>
+    operator T() const TVEC_WANTS("to be called: call_each<&k::timers, &k::on_timer>()");
+};
+
+}  // namespace detail
+
+/// The timers of a member that is a std::array, each with its call_element. Which of them has fired
+/// is the difference of two addresses:
+///
+///     struct connection {
+///         void on_phase(tvec::timer& t) { const auto phase = &t - phases.data(); ... }
+///         std::array<tvec::timer, 3> phases{
+///             tvec::call_each<&connection::phases, &connection::on_phase>()};
+///     };
+template <auto Array, auto Method, class Owner = detail::owner_for<Array, Method>>
+inline constexpr detail::maker_of_timers<Array, Method, Owner> call_each;
+
+/// A timer that carries a function object of its own, for locals, tests and tools:
+///
+///     tvec::callback_timer beat{[&](tvec::timer_wheel& wheel, tvec::timer& self) {
+///         wheel.arm_next(self, 100);
+///     }};
+///
+/// `F` is called with (timer_wheel&, timer&), or with nothing. Movable if `F` is, into another of
+/// its type; moved while pending it keeps its place, and its function comes along. If moving `F`
+/// throws, both timers are pending as they were.
+template <class F> class callback_timer : public timer {
+    static_assert(
+        std::is_invocable_v<F&, timer_wheel&, timer&> || std::is_invocable_v<F&>,
+        "a callback_timer's function takes (tvec::timer_wheel&, tvec::timer&), or nothing");
+
+public:
+    /// Not armed yet.
+    explicit callback_timer(F f) : timer(&run), f_(std::move(f)) {}
+
+    void set_callback(timer::callback) TVEC_WANTS("another callback_timer, assigned to this one");
+    callback_timer(const callback_timer&) TVEC_WANTS("std::move: a timer is in one place");
+    callback_timer& operator=(const callback_timer&) TVEC_WANTS("a function that can be assigned");
+
+    // Functions go before places, for only they can fail to.
+
+    /// Takes over `other`'s function, its place in its wheel and its deadline.
+    callback_timer(callback_timer&& other) noexcept(
+        std::is_nothrow_move_constructible_v<F>) requires std::is_move_constructible_v<F>
+        : timer(&run), f_(std::move(other.f_)) {
+        timer::operator=(static_cast<timer&&>(other));
+    }
+
+    /// The same; cancels this timer first. Assigning a timer to itself does nothing.
+    callback_timer& operator=(callback_timer&& other) noexcept(
+        std::is_nothrow_move_assignable_v<F>) requires std::is_move_assignable_v<F> {
+        if (this == &other) return *this;
+        f_ = std::move(other.f_);
+        timer::operator=(static_cast<timer&&>(other));
+        return *this;
+    }
+
+private:
+    static void run(timer_wheel& wheel, timer& t) {
+        auto& self = static_cast<callback_timer&>(t);
+        if constexpr (std::is_invocable_v<F&, timer_wheel&, timer&>)
+            self.f_(wheel, t);
+        else
+            self.f_();
+    }
+
+    F f_;
+};
+
+/// Deduces the type of the function.
+template <class F> callback_timer(F) -> callback_timer<F>;
+
+}  // namespace tvec

@@ -1,0 +1,27 @@
+/// \file
+/// What came of asking the kernel: for the drivers in C++, which throw, and in C, which return it.
+#pragma once
+
+#include "tvec/core/detail/export.hpp"
+
+namespace tvec::detail {
+
+/// Throws std::system_error: the error, and what was tried. A library that is built without
+/// exceptions says both on the standard error output, and ends the program.
+[[noreturn]] TVEC_API void raise(int error, const char* tried);
+
+/// An answer, or an error.
+struct [[nodiscard]] outcome {
+    bool yes = true;              ///< the answer, if there was a question
+    int error = 0;                ///< an errno value; 0: none
+    const char* tried = nullptr;  ///< if there was an error
+
+    /// Throws std::system_error if there was an error. The answer.
+    bool or_throw() const {
+        if (error != 0) [[unlikely]]
+            raise(error, tried);
+        return yes;
+    }
+};
+
+}  // namespace tvec::detail

@@ -1,0 +1,124 @@
+/// \file
+/// Waking a loop by a descriptor: for poll, epoll and the loops built on them, and where io_uring
+/// is refused.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/core/detail/export.hpp"
+#include "tvec/core/detail/misuse.hpp"
+#include "tvec/core/detail/wants.hpp"
+#include "tvec/drivers/detail/alarm_clock.hpp"
+#include "tvec/drivers/detail/outcome.hpp"
+
+namespace tvec {
+
+namespace detail {
+
+/// Opens a timerfd on that clock.
+TVEC_API outcome open_alarm(alarm_clock clock, int& fd) noexcept;
+/// Has it ring at a point in time, or in so long a time.
+TVEC_API outcome set_alarm(int fd, bool absolute, std::chrono::nanoseconds time) noexcept;
+/// Whether it has rung. From now on it has not.
+TVEC_API outcome silence_alarm(int fd) noexcept;
+TVEC_API void close_alarm(int fd) noexcept;
+
+/// A timerfd.
+class alarm_descriptor {
+public:
+    explicit alarm_descriptor(alarm_clock clock) : absolute_(clock.same_epoch) {
+        open_alarm(clock, fd_).or_throw();
+    }
+    ~alarm_descriptor() { close_alarm(fd_); }
+    alarm_descriptor(const alarm_descriptor&) = delete;
+    alarm_descriptor& operator=(const alarm_descriptor&) = delete;
+
+    int fd() const noexcept { return fd_; }
+    bool absolute() const noexcept { return absolute_; }
+    void set(std::chrono::nanoseconds time) { set_alarm(fd_, absolute_, time).or_throw(); }
+    bool read() { return silence_alarm(fd_).or_throw(); }
+
+private:
+    int fd_ = -1;
+    bool absolute_;
+};
+
+}  // namespace detail
+
+/// A descriptor that becomes readable when a wheel has something to do. One timerfd serves all
+/// timers.
+///
+///     tvec::timerfd_alarm alarm{timers};
+///     watch(alarm.fd(), EPOLLIN);
+///     while (running) {
+///         alarm.rearm();                       // the last thing before the loop sleeps
+///         for (event& e : sleep())
+///             if (e.fd == alarm.fd()) alarm.acknowledge(); else handle(e);
+///         timers.run(256);                     // always, whatever woke us
+///     }
+///
+/// The wake-up is only an alarm: what time it is comes from the clock of `timers`. The descriptor
+/// may become readable too early, at most once for each wake-up that a push-back or a cancel has
+/// made needless.
+///
+/// Wheels on std::chrono::steady_clock and on boottime_clock set points in time of CLOCK_MONOTONIC
+/// and CLOCK_BOOTTIME (which does not wake a suspended machine). On any other clock, what is left
+/// is counted in real time when `rearm` is called.
+///
+/// `timers` must live as long as `rearm` is called; alarm and wheel may be destroyed in either
+/// order. A child made by fork shares the timer behind the descriptor: it must leave it alone.
+template <class Clocked> class timerfd_alarm {
+    static_assert(detail::clocked<Clocked>,
+                  "timerfd_alarm rings for a tvec::clocked_wheel: a timer_wheel has no clock");
+
+public:
+    /// An alarm that is not set; nothing is readable before the first `rearm`. Throws
+    /// std::system_error, if there is no descriptor left, say.
+    explicit timerfd_alarm(Clocked& timers)
+        : timers_(timers), descriptor_(detail::alarm_clock_of<clock>) {}
+    explicit timerfd_alarm(Clocked&&) TVEC_WANTS("a wheel that outlives it");
+
+    /// To be watched for reading, in any way that the loop likes, and not for anything else. It is
+    /// non-blocking and closes on exec.
+    int fd() const noexcept { return descriptor_.fd(); }
+
+    /// Sees to it that the descriptor is readable at timers.next_wakeup(), or before. Work left
+    /// over by a budget: at once. Call it last before every sleep.
+    ///
+    /// The alarm is only ever moved earlier. If it need not be, this is a comparison, else one
+    /// system call. Throws std::system_error, which leaves the alarm as it was.
+    ///
+    /// A debug build says on the standard error output if timers keep running late because it is
+    /// not called, or if an alarm that has gone off is not acknowledged.
+    void rearm() {
+        detail::note_turn<clock>(*this, timers_.wheel(), set_for_);
+        const auto wakeup = timers_.next_wakeup();
+        if (!wakeup || *wakeup >= set_for_) return;
+        descriptor_.set(detail::alarm_time<clock>(*wakeup, descriptor_.absolute()));
+        set_for_ = *wakeup;
+    }
+
+    /// Makes the descriptor unreadable again. Returns whether it was readable; if not, nothing has
+    /// changed. Until this is called, an alarm that has gone off stays readable. One system call.
+    /// Throws std::system_error.
+    bool acknowledge() {
+        const bool rang = descriptor_.read();
+        if (rang) set_for_ = not_set;
+        return rang;
+    }
+
+private:
+    using clock = typename Clocked::clock;
+    using time_point = typename Clocked::time_point;
+    static constexpr time_point not_set = time_point::max();
+
+    Clocked& timers_;
+    detail::alarm_descriptor descriptor_;
+    time_point set_for_ = not_set;
+};
+
+/// Deduces the type of the wheel.
+template <class Clocked> timerfd_alarm(Clocked&) -> timerfd_alarm<Clocked>;
+
+}  // namespace tvec

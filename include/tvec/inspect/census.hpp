@@ -1,0 +1,98 @@
+/// \file
+/// What hangs in a wheel: counted level by level and slot by slot, and as text.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tvec/core/detail/export.hpp"
+#include "tvec/core/timer_wheel.hpp"
+
+namespace tvec {
+
+/// What `take_census` counts. Plain data, of about 25 KB; it has nothing to do with the wheel any
+/// more.
+struct census {
+    /// What hangs in a slot.
+    struct slot {
+        std::uint64_t pending = 0;  ///< timers that are going to fire
+        std::uint64_t idle = 0;     ///< cancelled ones that the wheel has not come by since
+        /// Both.
+        std::uint64_t linked() const noexcept { return pending + idle; }
+    };
+
+    /// What hangs in a level, or in the overflow.
+    struct level {
+        std::uint64_t pending = 0;  ///< in all its slots
+        std::uint64_t idle = 0;     ///< in all its slots
+        std::uint64_t longest = 0;  ///< timers in its fullest slot, idle ones included
+        unsigned slots_used = 0;    ///< slots that hold a timer
+    };
+
+    jiffies now = 0;                      ///< the wheel's time
+    std::uint64_t pending = 0;            ///< in all levels
+    std::uint64_t idle = 0;               ///< in all levels
+    std::optional<jiffies> first_expiry;  ///< of the pending timers but those armed for `never`
+    std::optional<jiffies> last_expiry;   ///< the same
+
+    /// The number of the overflow in `levels`: the root is 0, the levels above it are 1 to 4.
+    static constexpr unsigned overflow = detail::geometry::overflow;
+
+    /// The root, levels 1 to 4, and the overflow together with the timers armed for `never`.
+    std::array<level, overflow + 1> levels{};
+
+    /// The slots of all levels, as the wheel stores them: `at` finds one.
+    std::array<slot, detail::geometry::slots> slots{};
+
+    /// Returns the number of slots of a level, or of the overflow.
+    static constexpr unsigned slots_of(unsigned level) noexcept {
+        return detail::geometry::ring_of(level);
+    }
+
+    /// Returns how many ticks a slot of a level spans.
+    static constexpr jiffies width_of(unsigned level) noexcept {
+        return detail::geometry::width_of(level);
+    }
+
+    /// Returns slot `i` of a level, or of the overflow. Requires i < slots_of(level).
+    const slot& at(unsigned level, unsigned i) const noexcept {
+        return slots[detail::geometry::slot_number(level, i)];
+    }
+
+    /// Returns the tick at which the wheel comes to slot `i` of a level, or of the overflow.
+    jiffies visit_of(unsigned level, unsigned i) const noexcept {
+        return detail::geometry::visit_of(level, detail::geometry::slot_number(level, i), now);
+    }
+
+    /// Returns the slot of the timers that are armed for `never`.
+    const slot& at_never() const noexcept { return slots[detail::geometry::never_slot]; }
+};
+
+/// Counts what hangs in `wheel`. Reads every timer: O(slots + timers). May be called at any time,
+/// also from a callback.
+TVEC_API census take_census(const timer_wheel& wheel) noexcept;
+
+/// A census as text for programs, scripts/wheel_view among them. A line is words between single
+/// spaces; the first says what the line is, and readers skip those that they do not know:
+///
+///     tvec-census 1                    the version: it changes if a line loses or moves a word
+///     now TICK
+///     first_expiry TICK                "none" where there is none, here and below
+///     last_expiry TICK
+///     level LEVEL WIDTH SLOTS          0 is the root; a slot spans WIDTH ticks
+///     slot TICK PENDING IDLE           a slot of that level: its visit, and what hangs in it
+///     overflow PENDING IDLE            what is beyond the levels
+///
+/// Empty slots have no line. About 20 bytes for each of the others.
+TVEC_API std::string to_text(const census& counted);
+
+/// A wheel as text for people: its time, its counters, a line per level, and up to `timers` of the
+/// timers in it, level by level, with their addresses.
+TVEC_API std::string dump(const timer_wheel& wheel, std::size_t timers = 32);
+
+}  // namespace tvec

@@ -1,0 +1,16 @@
+/// \file
+/// A wheel as text for people, in a form that needs no memory.
+#pragma once
+
+#include <cstddef>
+
+#include "tvec/core/detail/export.hpp"
+#include "tvec/core/timer_wheel.hpp"
+#include "tvec/inspect/detail/text.hpp"
+
+namespace tvec::detail {
+
+/// What tvec::dump says.
+TVEC_API void write_dump(text out, const timer_wheel& wheel, std::size_t timers);
+
+}  // namespace tvec::detail

@@ -1,0 +1,33 @@
+/// \file
+/// What `check` finds, in a form that needs no memory.
+#pragma once
+
+#include <array>
+
+#include "tvec/core/detail/export.hpp"
+#include "tvec/core/timer_wheel.hpp"
+#include "tvec/inspect/detail/text.hpp"
+
+namespace tvec::detail {
+
+/// An invariant that does not hold, with its numbers; empty if all hold.
+class fault {
+public:
+    bool empty() const noexcept { return text_[0] == '\0'; }
+    const char* c_str() const noexcept { return text_.data(); }
+
+    template <class... Parts> static fault of(const Parts&... parts) noexcept {
+        fault found;
+        bounded memory(found.text_.data(), found.text_.size());
+        text out = memory;
+        (out << ... << parts);
+        return found;
+    }
+
+private:
+    std::array<char, 256> text_{};
+};
+
+TVEC_API fault first_fault(const timer_wheel& wheel) noexcept;
+
+}  // namespace tvec::detail

@@ -1,0 +1,86 @@
+/// \file
+/// Text that is made part by part, without the C++ library: for strings, and for memory of programs
+/// in C.
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "tvec/core/jiffies.hpp"
+
+namespace tvec::detail {
+
+/// Hands what is put into it to a function, at once.
+class text {
+public:
+    using taker = void (*)(void* to, std::string_view part);
+
+    text(taker take, void* to) noexcept : take_(take), to_(to) {}
+
+    text& operator<<(std::string_view part) {
+        take_(to_, part);
+        return *this;
+    }
+    text& operator<<(const char* part) { return *this << std::string_view(part); }
+    template <std::unsigned_integral N> text& operator<<(N n) { return put(n, 10); }
+    text& operator<<(const void* p) {
+        return (*this << "0x").put(reinterpret_cast<std::uintptr_t>(p), 16);
+    }
+    text& operator<<(const std::optional<jiffies>& tick) {
+        return tick ? *this << *tick : *this << "none";
+    }
+
+    /// A number on the right of so many columns.
+    text& right_aligned(std::uint64_t n, unsigned columns) { return put(n, 10, columns); }
+
+private:
+    text& put(std::uint64_t n, int base, unsigned columns = 0) {
+        char digits[20];
+        const char* const end = std::to_chars(digits, digits + sizeof digits, n, base).ptr;
+        const auto length = static_cast<unsigned>(end - digits);
+        for (unsigned column = length; column < columns; ++column) *this << " ";
+        return *this << std::string_view(digits, length);
+    }
+
+    taker take_;
+    void* to_;
+};
+
+/// Memory of a caller, as snprintf writes into it: what does not fit is counted and left out.
+class bounded {
+public:
+    bounded(char* memory, std::size_t size) noexcept : memory_(memory), size_(size) {
+        if (size_ != 0) *memory_ = '\0';
+    }
+
+    operator text() noexcept {
+        return {[](void* to, std::string_view part) { static_cast<bounded*>(to)->add(part); },
+                this};
+    }
+
+    /// How long it is, or would be if there were room, without the zero at the end.
+    std::size_t length() const noexcept { return length_; }
+
+private:
+    void add(std::string_view part) noexcept {
+        for (const char c : part) {
+            if (length_ + 1 < size_) memory_[length_] = c, memory_[length_ + 1] = '\0';
+            ++length_;
+        }
+    }
+
+    char* memory_;
+    std::size_t size_;
+    std::size_t length_ = 0;
+};
+
+/// A string that grows.
+template <class String> text appending_to(String& all) noexcept {
+    return {[](void* to, std::string_view part) { static_cast<String*>(to)->append(part); }, &all};
+}
+
+}  // namespace tvec::detail

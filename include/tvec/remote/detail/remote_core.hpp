@@ -1,0 +1,203 @@
+/// \file
+/// A remote without its clock: everything that it does in ticks.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "tvec/core/detail/export.hpp"
+#include "tvec/core/timer_wheel.hpp"
+#include "tvec/remote/detail/remote_slot.hpp"
+#include "tvec/remote/remote_handle.hpp"
+
+namespace tvec::detail {
+
+/// What wakes the owner: a function of the mailbox, or one that a sender has brought along.
+struct doorbell {
+    void (*ring)(void* bell);
+    void* bell;
+
+    void operator()() const { ring(bell); }
+
+    template <class Bell> static doorbell of(Bell& bell) noexcept {
+        return {[](void* b) { (*static_cast<Bell*>(b))(); }, &bell};
+    }
+};
+
+/// What the owner has to look at: a stack that many push onto and one takes as a whole (the
+/// kernel's llist). Its head also says what the owner is at, so that one operation both leaves a
+/// message and finds out whether the owner must be woken for it, or will not come any more.
+class remote_mailbox {
+public:
+    enum class answer : std::uint8_t { left, left_ring, closed };
+
+    /// Any thread. `l` is in no mailbox.
+    answer push(remote_link& l) noexcept;
+    bool closed() const noexcept { return head_.load(std::memory_order_relaxed) == &closed_; }
+
+    /// The owner: all that has been pushed, the last first; from here on it counts as awake.
+    remote_link* take_all() noexcept;
+    /// The owner: who pushes next is told to ring. False: something has been pushed already.
+    bool fall_asleep() noexcept;
+    /// The owner: the same, and nothing is accepted from here on.
+    remote_link* close() noexcept;
+
+private:
+    alignas(64) TVEC_REMOTE_ATOMIC<remote_link*> head_{nullptr};  ///< null: empty, owner awake
+    remote_link asleep_, closed_;                                 ///< places that no message has
+};
+
+/// Slots that hold nothing: a stack of indices, with a tag that counts what was given back, lest
+/// who takes the first of them take it for the same when it has come again.
+class remote_vacancies {
+public:
+    static constexpr std::uint32_t most = (1U << 24) - 1;
+
+    remote_vacancies(remote_slot* slots, std::uint32_t count) noexcept;
+    remote_slot* take() noexcept;  ///< null: there is none
+    TVEC_API void give_back(remote_slot& s) noexcept;
+
+private:
+    static constexpr std::uint64_t index_mask = most, tag = std::uint64_t{1} << 24;
+
+    alignas(64) TVEC_REMOTE_ATOMIC<std::uint64_t> head_;  ///< index_mask: empty
+    remote_slot* slots_;
+};
+
+/// The life of what was sent. Producers and the owner agree on it by the state word of its slot: a
+/// cancel that has changed `pending` to `cancelled` has won, and so has the owner if it has changed
+/// it to `running`. Whatever a producer changes it queues for the owner, who alone touches alarms,
+/// functions and the wheel. While a slot is queued or its deadline is being written, its alarm
+/// calls nothing: the owner sees the slot soon, and arms it anew.
+// What threads share has lines of its own. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
+class TVEC_API remote_core {
+public:
+    struct counters {
+        std::uint64_t posted = 0;
+        std::uint64_t fired = 0;
+        std::uint64_t cancelled = 0;
+        std::uint64_t overtaken = 0;
+    };
+
+    /// The deadline of what is called as soon as the owner comes by.
+    static constexpr jiffies at_once = 0;
+
+    remote_core(timer_wheel& wheel, std::size_t capacity, std::function<void()> bell);
+    ~remote_core();
+    remote_core(const remote_core&) = delete;
+    remote_core& operator=(const remote_core&) = delete;
+
+    // --- any thread -----------------------------------------------------------------------------
+
+    /// The mailbox's own.
+    doorbell bell() noexcept { return doorbell::of(bell_); }
+
+    bool cancel(remote_handle h, const doorbell& bell);
+    bool cancel_and_wait(remote_handle h, const doorbell& bell);
+    bool reschedule(remote_handle h, jiffies due, const doorbell& bell);
+    bool stopped() const noexcept { return mailbox_.closed(); }
+
+    // --- the owner ------------------------------------------------------------------------------
+
+    std::size_t run(std::size_t budget);
+    void rearm();
+    void stop() noexcept;
+    void require_that_nobody_is_inside() const noexcept;
+
+    std::uint32_t capacity() const noexcept { return capacity_; }
+    std::size_t armed() const noexcept { return armed_; }
+    const counters& count() const noexcept { return counters_; }
+
+private:
+    friend class remote_claim;
+    friend class remote_handover;
+    friend void run_remote(timer_wheel&, timer&);
+
+    struct in_user_code;  // a function, its destructor, a visitor
+    struct one_run;       // a call of `run`
+
+    remote_slot* take(bool has_function, send_error& error) noexcept;
+    sent send(remote_slot& s, jiffies due, const doorbell& bell);
+    bool queue(remote_slot& s, const doorbell& bell);
+    static void accept(remote_link* all) noexcept;
+    remote_slot* find(remote_handle h) const noexcept;
+    static remote_handle handle_of(const remote_slot& s) noexcept;
+
+    void collect() noexcept;
+    void look_at(remote_slot& s);
+    void on_alarm(remote_slot& s);
+    bool begin_to_call(remote_slot& s) noexcept;
+    void call(remote_slot& s);
+    void release(remote_slot& s) noexcept;
+    bool take_out(remote_slot& s) noexcept;
+
+    timer_wheel& wheel_;
+    const std::uint32_t capacity_;
+    std::unique_ptr<remote_slot[]> slots_;
+    std::function<void()> bell_;
+    TVEC_REMOTE_ATOMIC<std::thread::id> owner_{};  ///< who has called `run` last
+    remote_mailbox mailbox_;
+    remote_vacancies vacancies_;
+
+    // The owner's alone.
+    remote_link* next_ = nullptr;   ///< taken out of the mailbox and not looked at yet, in order
+    remote_link* last_ = nullptr;   ///< of these; means nothing if there is none
+    std::size_t armed_ = 0;         ///< alarms that are pending
+    std::size_t in_user_code_ = 0;  ///< how deep
+    bool running_ = false;
+    bool stopped_ = false;
+    counters counters_;
+};
+
+/// A slot on its way in: nobody knows of it. Unless it is sent, nothing has happened.
+class TVEC_API remote_claim {
+public:
+    remote_claim(remote_core& core, bool has_function) noexcept
+        : core_(core), slot_(core.take(has_function, error_)) {}
+    ~remote_claim() {
+        if (slot_) core_.vacancies_.give_back(*slot_);
+    }
+    remote_claim(const remote_claim&) = delete;
+    remote_claim& operator=(const remote_claim&) = delete;
+
+    /// Not none: there is no slot.
+    send_error error() const noexcept { return error_; }
+    remote_slot& slot() noexcept { return *slot_; }
+
+    /// The function is held.
+    sent send(jiffies due, const doorbell& bell) {
+        return core_.send(*std::exchange(slot_, nullptr), due, bell);
+    }
+
+private:
+    remote_core& core_;
+    send_error error_ = send_error::none;
+    remote_slot* slot_;
+};
+
+/// What `stop` has taken out, and shows to a visitor.
+class TVEC_API remote_handover {
+public:
+    /// The first pending slot with an index from `index` on, if there is one.
+    remote_handover(remote_core& core, std::uint32_t& index) noexcept;
+    ~remote_handover();
+    remote_handover(const remote_handover&) = delete;
+    remote_handover& operator=(const remote_handover&) = delete;
+
+    explicit operator bool() const noexcept { return slot_ != nullptr; }
+    remote_handle handle() const noexcept { return remote_core::handle_of(*slot_); }
+    jiffies due() const noexcept { return slot_->due.load(std::memory_order_relaxed); }
+    bool run();
+
+private:
+    remote_core& core_;
+    remote_slot* slot_ = nullptr;
+    bool has_run_ = false;
+};
+
+}  // namespace tvec::detail

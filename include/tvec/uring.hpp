@@ -1,0 +1,10 @@
+/// \file
+/// The io_uring drivers: what wakes a loop on a ring for its timers. Needs liburing and libtvec-uring.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include "tvec/drivers/choose_waking.hpp"   // IWYU pragma: export
+#include "tvec/drivers/uring_doorbell.hpp"  // IWYU pragma: export
+#include "tvec/drivers/uring_timeout.hpp"   // IWYU pragma: export
+#include "tvec/drivers/uring_wait.hpp"      // IWYU pragma: export

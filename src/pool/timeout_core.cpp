@@ -1,0 +1,330 @@
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "tvec/core/detail/broken_promise.hpp"
+#include "tvec/pool/detail/timeout_core.hpp"
+
+namespace tvec::detail {
+
+/// While code of the user runs that was called from inside, the pool cannot be destroyed.
+struct timeout_core::in_user_code {
+    explicit in_user_code(timeout_core& c) noexcept : core(c) { ++core.in_user_code_; }
+    ~in_user_code() { --core.in_user_code_; }
+    in_user_code(const in_user_code&) = delete;
+    in_user_code& operator=(const in_user_code&) = delete;
+
+    timeout_core& core;
+};
+
+/// The first one with an index from `index` on, which then is the one after it; or null.
+timeout_node* timeout_core::next_armed(std::uint32_t& index) const noexcept {
+    while (index < slabs_.indices())
+        if (timeout_node* const n = slabs_.at(index++); n && n->armed()) return n;
+    return nullptr;
+}
+
+template <class F> void timeout_core::for_each_armed(F visit) const {
+    for (std::uint32_t i = 0; timeout_node* const n = next_armed(i);) visit(*n);
+}
+
+timeout_core::~timeout_core() {
+    if (in_user_code_ + claimed_ != 0)
+        broken_promise("a timeout_pool is destroyed by one of its own functions, by its exception "
+                       "hook, or by the visitor of its stop(): it must outlive them");
+    stopped_ = true;
+    for_each_armed([this](timeout_node& n) {
+        disarm(n);
+        release(n, timeout_phase::cancelled);
+    });
+}
+
+// --- in -----------------------------------------------------------------------------------------
+
+timeout_node* timeout_core::take(bool has_function, schedule_error& error) noexcept {
+    timeout_node* n = nullptr;
+    if (!has_function)
+        error = schedule_error::no_function;
+    else if (stopped_)
+        error = schedule_error::stopped;
+    else if (full())
+        error = schedule_error::too_many;
+    else if (n = slabs_.take(); n == nullptr)
+        error = schedule_error::out_of_memory;
+    n ? ++claimed_ : ++counters_.rejected;
+    return n;
+}
+
+/// Whoever has taken the function in may have stopped the pool meanwhile.
+scheduled timeout_core::admit(timeout_node& n, beginning begin) noexcept {
+    if (stopped_) {
+        n.drop_function();
+        ++counters_.rejected;
+        return {{}, schedule_error::stopped};
+    }
+    ++pending_;
+    n.phase = timeout_phase::pending;
+    arm(n, begin.first);
+    if (begin.due != begin.first) {
+        n.due = begin.due;
+        n.at_once = true;
+    }
+    return {timeout_slabs::handle_of(n), schedule_error::none};
+}
+
+timeout_claim::~timeout_claim() {
+    if (!node_) return;
+    --core_.claimed_;
+    if (node_->phase == timeout_phase::unused) core_.slabs_.give_back(*node_);
+}
+
+/// What is called needs its node until it has returned, and is not pending any more.
+bool timeout_core::reserve(std::size_t timeouts) noexcept {
+    return timeouts == 0 || (timeouts + 1 != 0 && slabs_.reserve(timeouts + 1));
+}
+
+void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
+    high_water_ = std::max(high_water_, pending_);
+    const jiffies next = wheel_.now() + 1;
+    n.due = std::max(due, next);
+    n.at_once = false;
+    wheel_.arm_at(n.alarm, early_ ? next : n.due);
+}
+
+bool timeout_core::reschedule(timeout_handle h, jiffies due) noexcept {
+    timeout_node* const n = slabs_.find(h);
+    if (!n || !(n->armed() || revive(*n))) return false;
+    arm(*n, due);
+    return true;
+}
+
+/// Makes a timeout that is being called for the last time pending again, if that is allowed.
+bool timeout_core::revive(timeout_node& n) noexcept {
+    if (n.phase != timeout_phase::running) return false;
+    if (stopped_ || full()) {
+        ++counters_.rejected;
+        return false;
+    }
+    n.phase = timeout_phase::running_again;
+    ++pending_;
+    return true;
+}
+
+void timeout_core::run_early(bool early) noexcept {
+    early_ = early;
+    for_each_armed([&](timeout_node& n) { early ? bring_forward(n) : take_back(n); });
+}
+
+/// What comes by then stays where it is: what is due would come later, were it armed anew.
+void timeout_core::bring_forward(timeout_node& n) noexcept {
+    const jiffies next = wheel_.now() + 1;
+    if (n.alarm.pending() && n.alarm.expires() > next) wheel_.arm_at(n.alarm, next);
+}
+
+/// The same here: only a deadline to come is waited for again.
+void timeout_core::take_back(timeout_node& n) noexcept {
+    if (n.alarm.pending() && !n.at_once && n.due > wheel_.now()) wheel_.arm_at(n.alarm, n.due);
+}
+
+// --- run ----------------------------------------------------------------------------------------
+
+void run_timeout(timer_wheel&, timer& t) {
+    timeout_node& n = owner_of<&timeout_node::alarm>(t);
+    n.owner->fire(n);
+}
+
+void timeout_core::fire(timeout_node& n) {
+    const in_user_code here(*this);
+    const jiffies late = late_by(n);
+    ++counters_.fired;
+    counters_.late += late;
+    counters_.latest = std::max(counters_.latest, late);
+    const jiffies deadline = n.deadline();
+    const timeout_call c{timeout_slabs::handle_of(n), n.period != 0 ? renew(n) : 0, deadline};
+    n.phase = n.period != 0 ? timeout_phase::running_again : timeout_phase::running;
+    if (n.period == 0) --pending_;
+    std::exception_ptr thrown = call(n, c);
+    finish(n);
+    report(c.self, std::move(thrown));
+}
+
+/// How far the wheel has got, or has been told to go, beyond the deadline. What is called at once
+/// has none.
+jiffies timeout_core::late_by(const timeout_node& n) const noexcept {
+    return reached() > n.due && !n.at_once ? reached() - n.due : 0;
+}
+
+/// Arms a periodic timeout for its next period. Returns how many are passed over to get there.
+jiffies timeout_core::renew(timeout_node& n) noexcept {
+    const beat next = n.at_once ? beat{n.due, 0} : beat_after(n.due, n.period, n.policy, reached());
+    n.due = next.due;
+    n.at_once = false;
+    wheel_.arm_at(n.alarm, std::max(n.due, wheel_.now() + 1));
+    counters_.missed += next.missed;
+    return next.missed;
+}
+
+/// What the function has thrown, if anything.
+std::exception_ptr timeout_core::call(timeout_node& n, const timeout_call& c) {
+#ifdef __cpp_exceptions
+    try {
+        n.function->call(n.storage, c);
+    } catch (...) {
+        ++counters_.failed;
+        return std::current_exception();
+    }
+#else
+    n.function->call(n.storage, c);
+#endif
+    return nullptr;
+}
+
+/// From here on the node may be another timeout's.
+void timeout_core::finish(timeout_node& n) noexcept {
+    if (n.phase == timeout_phase::running_again)
+        n.phase = timeout_phase::pending;
+    else
+        release(n, n.phase == timeout_phase::running ? timeout_phase::fired
+                                                     : timeout_phase::cancelled);
+}
+
+void timeout_core::report(timeout_handle h, std::exception_ptr thrown) {
+    if (thrown && hook_) hook_(h, std::move(thrown));
+}
+
+namespace {
+
+[[maybe_unused]] void tell_of(const char* what) noexcept {
+    std::fprintf(
+        stderr,
+        "tvec: a function of a timeout_pool has thrown %s, which the pool contains. Nobody "
+        "is told of exceptions: catch them, or set a hook by on_exception()\n",
+        what);
+}
+
+}  // namespace
+
+void tell_of_exception(timeout_handle, [[maybe_unused]] std::exception_ptr thrown) noexcept {
+    static thread_local bool told = false;
+    if (std::exchange(told, true)) return;
+#ifdef __cpp_exceptions
+    try {
+        std::rethrow_exception(std::move(thrown));
+    } catch (const std::exception& e) {
+        tell_of(e.what());
+    } catch (...) {
+        tell_of("what is no std::exception");
+    }
+#endif
+}
+
+// --- out ----------------------------------------------------------------------------------------
+
+bool timeout_core::cancel(timeout_handle h) noexcept {
+    timeout_node* const n = slabs_.find(h);
+    if (!n || !n->armed()) return false;
+    const bool running = n->phase == timeout_phase::running_again;
+    disarm(*n);
+    ++counters_.cancelled;
+    if (running)
+        n->phase = timeout_phase::running_cancelled;
+    else
+        release(*n, timeout_phase::cancelled);
+    return true;
+}
+
+void timeout_core::disarm(timeout_node& n) noexcept {
+    n.alarm.cancel();
+    --pending_;
+}
+
+/// The function's destructor may call the pool: for it, the timeout has ended already.
+void timeout_core::release(timeout_node& n, timeout_phase outcome) noexcept {
+    const in_user_code here(*this);
+    n.phase = outcome;
+    n.drop_function();
+    slabs_.give_back(n);
+}
+
+/// What is running is not handed over, but does not run again either.
+void timeout_core::stop() noexcept {
+    stopped_ = true;
+    for_each_armed([this](timeout_node& n) {
+        if (n.phase == timeout_phase::running_again) cancel(timeout_slabs::handle_of(n));
+    });
+}
+
+/// Kinds are told apart by where they are.
+timeout_node* timeout_core::waiting(timeout_handle h, const timeout_kind& kind) const noexcept {
+    timeout_node* const n = slabs_.find(h);
+    return n && n->phase == timeout_phase::pending && n->function == &kind ? n : nullptr;
+}
+
+timeout_handover::timeout_handover(timeout_core& core, timeout_node* n) noexcept
+    : core_(core), node_(n) {
+    if (!node_) return;
+    core.disarm(*node_);
+    ++core.in_user_code_;
+    node_->phase = timeout_phase::handed_over;
+}
+
+timeout_handover::~timeout_handover() {
+    if (!node_) return;
+    const bool has_run = node_->phase == timeout_phase::fired;
+    if (!has_run) ++core_.counters_.cancelled;
+    core_.release(*node_, has_run ? timeout_phase::fired : timeout_phase::cancelled);
+    --core_.in_user_code_;
+}
+
+bool timeout_handover::run() {
+    if (node_->phase != timeout_phase::handed_over) return false;
+    node_->phase = timeout_phase::running;
+    ++core_.counters_.fired;
+    std::exception_ptr thrown = core_.call(*node_, {handle(), 0, due()});
+    node_->phase = timeout_phase::fired;
+    core_.report(handle(), std::move(thrown));
+    return true;
+}
+
+// --- queries ------------------------------------------------------------------------------------
+
+timeout_state timeout_core::state(timeout_handle h) const noexcept {
+    const timeout_node* const n = slabs_.find(h);
+    if (!n) return timeout_state::unknown;
+    switch (n->phase) {
+    case timeout_phase::unused:
+        return timeout_state::unknown;
+    case timeout_phase::pending:
+        return timeout_state::pending;
+    case timeout_phase::running:
+    case timeout_phase::running_again:
+    case timeout_phase::running_cancelled:
+        return timeout_state::running;
+    case timeout_phase::fired:
+        return timeout_state::fired;
+    case timeout_phase::handed_over:
+    case timeout_phase::cancelled:
+        return timeout_state::cancelled;
+    }
+    return timeout_state::unknown;
+}
+
+/// What was drained is not going to fire, nor what is armed for `never`.
+const timeout_node* timeout_core::next() const noexcept {
+    const timeout_node* first = nullptr;
+    jiffies earliest = never;
+    for_each_armed([&](const timeout_node& n) {
+        if (!n.alarm.pending() || n.alarm.expires() >= earliest) return;
+        earliest = n.alarm.expires();
+        first = &n;
+    });
+    return first;
+}
+
+std::optional<jiffies> timeout_core::due(timeout_handle h) const noexcept {
+    const timeout_node* const n = slabs_.find(h);
+    return n && n->armed() ? std::optional(n->deadline()) : std::nullopt;
+}
+
+}  // namespace tvec::detail
