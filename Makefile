@@ -27,14 +27,14 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
-	@scripts/ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/run $(ARGS)
+	@scripts/ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) servers/run-under-load $(ARGS)
 
 .PHONY: demo
 demo: configure ## a page on which the wheel of a server turns, under a load that you set; ten minutes
-	@scripts/ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) scripts/demo $(ARGS)
+	@scripts/ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) tools/demo $(ARGS)
 
 run-durable: configure ## orders on durable timers, killed with -9 and started again; nothing is lost. STORE=redis
-	@scripts/ninja -C $(BUILD) durable-programs && BUILD_DIR=$(BUILD) scripts/run-durable $(ARGS)
+	@scripts/ninja -C $(BUILD) durable-programs && BUILD_DIR=$(BUILD) durable/examples/run-orders $(ARGS)
 
 test: configure ## build and run the test suite
 	@meson test -C $(BUILD) --print-errorlogs --num-processes $(TESTS_AT_A_TIME) $(ARGS)
@@ -47,16 +47,16 @@ fuzz: ## fuzz the wheel and the clock beside their models for TIME seconds, and 
 
 durable-faults: configure ## kill and stop processes with durable timers, cut their power, their links; TIME seconds each
 	@scripts/ninja -C $(BUILD) durable-faults
-	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)"
-	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --crashes
-	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --reads
-	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --stops
-	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
+	@durable/tests/programs/faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)"
+	@durable/tests/programs/faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --crashes
+	@durable/tests/programs/faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --reads
+	@durable/tests/programs/faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" --stops
+	@durable/tests/programs/faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
 		--clocks $(abspath $(BUILD))/tests/libset_clock.so
-	@tests/programs/durable_faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
+	@durable/tests/programs/faults.py $(BUILD)/tests/to_be_killed --time "$(TIME)" \
 		--power-cuts $(abspath $(BUILD))/tests/libwhat_was_synced.so
 	@for harm in kills crashes stops cuts server-kills power-cuts failovers clocks slow-link; do \
-		tests/programs/durable_redis_faults.py $(BUILD)/tests/to_be_killed \
+		durable/tests/programs/redis_faults.py $(BUILD)/tests/to_be_killed \
 			$(abspath $(BUILD))/tests/lib$$([ $$harm = clocks ] && echo set_clock || echo what_was_synced).so $$harm --time "$(TIME)" || [ $$? = 77 ] || exit 1; \
 	done
 
@@ -85,7 +85,7 @@ integrations: ## servers that people run, stock and on tvec: tests and loads on 
 	@integrations/run $(ONLY)
 
 soak: bootstrap ## serve for ten minutes under ASan and ten at full speed; nothing early, lost, or leaked
-	@scripts/soak $(ARGS)
+	@servers/soak $(ARGS)
 
 install: ## build optimized, and install into PREFIX: libraries, headers, pkg-config, CMake
 	@scripts/install --prefix "$(PREFIX)" $(SETUP)
@@ -116,7 +116,7 @@ bootstrap: ## install the Debian packages that the build, the tests and the exam
 	@scripts/bootstrap
 
 configure: bootstrap
-	@scripts/configure $(KEEP) $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled -Dby_rooms=true $(SETUP)
+	@scripts/configure $(KEEP) $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled $(SETUP)
 
 clean: ## remove the build folder, and that of `make install`
 	@rm -rf $(BUILD) build-install

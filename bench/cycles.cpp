@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "../examples/support/command_line.hpp"
-#include "../examples/support/program.hpp"
+#include "../support/command_line.hpp"
+#include "../support/program.hpp"
 #include "clocked_exercises.hpp"
 #include "exercises.hpp"
 #include "machine.hpp"

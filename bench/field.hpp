@@ -25,7 +25,7 @@
 #include <memory>
 #include <vector>
 
-#include "../examples/support/recording_format.hpp"
+#include "../support/recording_format.hpp"
 #include "objects.hpp"
 #include "plan.hpp"
 #include "tsc.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "../examples/support/command_line.hpp"
-#include "../examples/support/program.hpp"
+#include "../support/command_line.hpp"
+#include "../support/program.hpp"
 #include "machine.hpp"
 #include "tournament.hpp"
 

@@ -1,4 +1,4 @@
-// Reads what examples/servers/recorder.hpp has written, and refuses what is damaged.
+// Reads what servers/recorder.hpp has written, and refuses what is damaged.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../examples/support/recording_format.hpp"
+#include "../support/recording_format.hpp"
 
 namespace bench {
 

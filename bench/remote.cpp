@@ -15,10 +15,10 @@
 
 #include <fmt/format.h>
 
-#include "../examples/support/command_line.hpp"
-#include "../examples/support/descriptors.hpp"
-#include "../examples/support/figures.hpp"
-#include "../examples/support/program.hpp"
+#include "../support/command_line.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/figures.hpp"
+#include "../support/program.hpp"
 #include "tvec/drivers/eventfd_doorbell.hpp"
 #include "ways.hpp"
 

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "../examples/support/program.hpp"
+#include "../support/program.hpp"
 
 namespace bench {
 

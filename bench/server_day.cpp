@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "../examples/support/command_line.hpp"
-#include "../examples/support/program.hpp"
+#include "../support/command_line.hpp"
+#include "../support/program.hpp"
 #include "agreement.hpp"
 #include "contender.hpp"
 #include "floors.hpp"

@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
-#include "support/command_line.hpp"
-#include "support/figures.hpp"
-#include "support/program.hpp"
+#include "../support/command_line.hpp"
+#include "../support/figures.hpp"
+#include "../support/program.hpp"
 #include "tvec/inspect/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 

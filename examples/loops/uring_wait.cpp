@@ -2,7 +2,7 @@
 // There is no timer descriptor, no request for the timers, and nothing to cancel.
 #include <poll.h>
 
-#include "../support/ring.hpp"
+#include "../../support/ring.hpp"
 #include "conversation.hpp"
 #include "mailbox.hpp"
 #include "tvec/drivers/uring_wait.hpp"

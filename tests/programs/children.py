@@ -106,11 +106,11 @@ def free_port():
 
 
 def programs(build):
-    """Name -> path of all that examples/, bench/ and tools/ build in this folder."""
+    """Name -> path of the programs that people call, as they are built in this folder."""
     targets = json.loads(pathlib.Path(build, "meson-info/intro-targets.json").read_text())
     paths = {t["name"]: pathlib.Path(t["filename"][0]) for t in targets if t["type"] == "executable"}
     return {name: path for name, path in paths.items()
-            if path.relative_to(build).parts[0] in ("examples", "bench", "tools")}
+            if not {"tests", "support"} & set(path.relative_to(build).parts)}
 
 
 def run(*command, **more):

@@ -182,10 +182,10 @@ class End(unittest.TestCase):
     def with_programs(self, **scripts):
         """Where these stand in for the server and its clients."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        (folder / "examples").mkdir()
+        (folder / "servers").mkdir()
         for name, script in scripts.items():
-            (folder / "examples" / name).write_text("#!/bin/sh\n" + script, encoding="utf-8")
-            (folder / "examples" / name).chmod(0o755)
+            (folder / "servers" / name).write_text("#!/bin/sh\n" + script, encoding="utf-8")
+            (folder / "servers" / name).chmod(0o755)
         return {"env": {**os.environ, "BUILD_DIR": str(folder)}}
 
     PORTS = "echo 127.0.0.1:1/metrics; echo listening on 127.0.0.1:1\n"

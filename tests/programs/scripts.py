@@ -40,7 +40,7 @@ class Scripts(unittest.TestCase):
 class Run(Scripts):
     def start(self, *options):
         """Where there are no programs, so that it ends when it has read its options."""
-        return self.refused(SOURCE / "scripts/run", *options,
+        return self.refused(SOURCE / "servers/run-under-load", *options,
                             env={**os.environ, "BUILD_DIR": "/no/such"})
 
     def test_one_server_is_asked_for_and_not_two(self):
@@ -50,7 +50,7 @@ class Run(Scripts):
     def test_a_value_may_follow_an_equals_sign(self):
         for options, server in [(["--seconds=2", "--coroutines"], "coroutine_server"),
                                 (["--shards=2", "--idle-ms=5"], "sharded_server")]:
-            self.assert_says(self.start(*options), f"run: no /no/such/examples/{server}", status=1)
+            self.assert_says(self.start(*options), f"run: no /no/such/servers/{server}", status=1)
 
     def test_a_value_that_is_none_is_refused_however_it_is_given(self):
         for options in [["--seconds=x"], ["--seconds="], ["--seconds", "x"], ["--seconds"],
@@ -61,22 +61,22 @@ class Run(Scripts):
 class RunDurable(Scripts):
     def test_a_value_that_is_none_is_refused_however_it_is_given(self):
         for options in [["--seconds=x"], ["--kills", "0"], ["--rate"], ["--nothing=1"]]:
-            self.assert_says(self.refused(SOURCE / "scripts/run-durable", *options), "run-durable: (no option )?'?--")
+            self.assert_says(self.refused(SOURCE / "durable/examples/run-orders", *options), "run-durable: (no option )?'?--")
 
     def test_it_says_what_it_does_before_it_does_it(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        (folder / "examples").mkdir()
-        orders = folder / "examples/orders"
+        (folder / "durable/examples").mkdir(parents=True)
+        orders = folder / "durable/examples/orders"
         orders.write_text('#!/bin/sh\ncase "$*" in *--finish*) echo finished ;; *) exec sleep 60 ;; esac\n')
         orders.chmod(0o755)
-        done = self.refused(SOURCE / "scripts/run-durable", "--seconds=1", "--kills=1",
+        done = self.refused(SOURCE / "durable/examples/run-orders", "--seconds=1", "--kills=1",
                             env={**os.environ, "BUILD_DIR": str(folder), "STORE": "sqlite"})
         self.assertEqual((done.returncode, done.stderr), (0, ""), done)
         self.assertRegex(done.stdout, r"\Arun-durable: orders are placed.*\nrun-durable: kill 1 of 1, .*\n"
                                       r"run-durable: the last process finishes.*\nfinished\n\Z")
 
     def test_a_store_that_is_none_is_refused(self):
-        self.assert_says(self.refused(SOURCE / "scripts/run-durable", "--seconds=1", env={**os.environ, "STORE": "none"}),
+        self.assert_says(self.refused(SOURCE / "durable/examples/run-orders", "--seconds=1", env={**os.environ, "STORE": "none"}),
                          "run-durable: STORE is sqlite or redis")
 
 

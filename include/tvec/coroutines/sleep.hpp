@@ -316,7 +316,7 @@ timed<Awaitable> with_timeout_until(timer_wheel& wheel, Awaitable&& awaitable,
 /// `if (const auto r = co_await f())` does not.
 ///
 /// What io_uring works on must outlive the request and not only the coroutine:
-/// examples/servers/uring_requests.hpp shows how a receive is abandoned.
+/// servers/uring_requests.hpp shows how a receive is abandoned.
 template <class Ticks, class Awaitable, detail::countable Rep, class Period>
 timed<Awaitable>
 with_timeout(clocked_wheel<Ticks>& timers, Awaitable&& awaitable,

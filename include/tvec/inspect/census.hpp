@@ -77,7 +77,7 @@ struct census {
 /// also from a callback.
 TVEC_API census take_census(const timer_wheel& wheel) noexcept;
 
-/// A census as text for programs, scripts/wheel_view among them. A line is words between single
+/// A census as text for programs, tools/wheel_view among them. A line is words between single
 /// spaces; the first says what the line is, and readers skip those that they do not know:
 ///
 ///     tvec-census 1                    the version: it changes if a line loses or moves a word

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../examples/support/command_line.hpp"
+#include "../../../support/command_line.hpp"
 #include "support/divergence.hpp"
 
 namespace {

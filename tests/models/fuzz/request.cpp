@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "../examples/servers/http_request.hpp"
+#include "../../../servers/http_request.hpp"
 #include "support/divergence.hpp"
 
 namespace {

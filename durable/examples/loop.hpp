@@ -1,0 +1,52 @@
+// A loop for durable timers: the wheel, what wakes it, and an end by SIGINT or SIGTERM.
+#pragma once
+
+#include <poll.h>
+#include <sys/signalfd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "../../support/descriptors.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/drivers/timerfd_alarm.hpp"
+#include "tvec/durable/timers.hpp"
+
+namespace example {
+
+class loop {
+public:
+    // From here on the signals wait in a descriptor. Make it before threads are made.
+    loop() {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGINT);
+        sigaddset(&set, SIGTERM);
+        if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) fail("sigprocmask");
+        signals_ = descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+        if (signals_.get() < 0) fail("signalfd");
+    }
+
+    tvec::clocked_wheel<>& wheel() { return wheel_; }
+
+    // Sleeps until something is to be done, and does it. Returns false once a signal has come.
+    // [turn]
+    bool turn(tvec::durable::timers<>& timers) {
+        alarm_.rearm();  // the last thing before the sleep
+        pollfd watched[] = {
+            {alarm_.fd(), POLLIN, 0}, {timers.fd(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
+        if (poll(watched, 3, -1) < 0 && errno != EINTR) fail("poll");
+        if (watched[0].revents != 0) alarm_.acknowledge();
+        wheel_.run(1024);  // always, whatever woke us
+        timers.run();      // after the wheel: what has come due is asked for, and answers are read
+        return watched[2].revents == 0;
+    }
+    // [turn]
+
+private:
+    tvec::clocked_wheel<> wheel_;
+    tvec::timerfd_alarm<tvec::clocked_wheel<>> alarm_{wheel_};
+    descriptor signals_;
+};
+
+}  // namespace example

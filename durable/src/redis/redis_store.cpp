@@ -1,0 +1,578 @@
+#include "tvec/durable/redis_store.hpp"
+
+#include <algorithm>
+#include <bitset>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "../local/hash.hpp"
+#include "answers.hpp"
+#include "client.hpp"
+#include "functions.hpp"
+
+namespace tvec::durable {
+
+using redis::command, redis::fate, redis::fields, redis::rest;
+
+namespace {
+
+// Timers in one command, and about how many bytes of them: the server does nothing else meanwhile.
+constexpr std::size_t together = 500;
+constexpr std::size_t bytes_together = 262'144;
+
+// The keys of a shard, in the order in which functions.lua names them.
+constexpr std::string_view key_names[] = {"due", "timer", "begun",  "body",
+                                          "own", "dead",  "damaged"};
+constexpr std::span<const std::string_view> all_keys = key_names;
+constexpr std::span alive = all_keys.first<4>();
+constexpr std::span owned = all_keys.first<5>();
+constexpr std::span owner = all_keys.subspan<4, 1>();
+// Bodies are shown so many at a time.
+constexpr std::size_t shown_together = 32;
+
+std::string_view word_of(which set) { return set == which::waiting ? "waiting" : "dead"; }
+
+long long ms(time_point t) { return t.time_since_epoch().count(); }
+
+// Of what could not be asked for, or was and is not answered.
+template <class Result> Result none_of(fate how) {
+    return how == fate::refused ? Result::failed : Result::unknown;
+}
+
+// What was asked, until each part of its answer is there: of each timer, or of each shard.
+struct question {
+    explicit question(std::size_t parts) : left(parts) {}
+    virtual ~question() = default;
+    virtual void read(std::size_t part, fields& f) = 0;
+    // There is no such part.
+    virtual void miss(std::size_t /*part*/, fate /*how*/) {}
+    virtual void tell() = 0;
+
+    std::size_t left;               // of its parts
+    standing how = standing::done;  // of those that are there
+};
+
+// Made of a question*, whatever it is: a pointer to each type is a lot to compile.
+using question_ptr = std::shared_ptr<question>;
+
+// One whose answer goes beside its standing. `add` reads a part of it.
+template <class Answer> struct question_of final : question {
+    using reader = void (*)(Answer& all, std::size_t part, fields& f);
+
+    question_of(store::completion<standing, Answer> t, reader r, std::size_t parts, Answer a)
+        : question(parts), then(std::move(t)), add(r), all(std::move(a)) {}
+    void read(std::size_t part, fields& f) override { add(all, part, f); }
+    void tell() override {
+        if (then) then(how, how == standing::done ? std::move(all) : Answer{});
+    }
+
+    store::completion<standing, Answer> then;
+    reader add;
+    Answer all;
+};
+
+// Each put is answered by itself.
+struct put_question final : question {
+    put_question(store::completion<std::vector<put_result>> t, std::size_t timers)
+        : question(timers), then(std::move(t)), all(timers) {}
+    void read(std::size_t part, fields& f) override {
+        using enum put_result;
+        const long long n = f.number();
+        all[part] = n == 0 ? there_already : n == 1 ? stored : put_result::dead;
+    }
+    void miss(std::size_t part, fate why) override { all[part] = none_of<put_result>(why); }
+    void tell() override {
+        if (then) then(std::move(all));
+    }
+
+    store::completion<std::vector<put_result>> then;
+    std::vector<put_result> all;
+};
+
+// The answers, or parts of them.
+void read_end(std::vector<end_reply>& all, std::size_t part, fields& f) {
+    all[part] = redis::end_of(f);
+}
+void read_found(std::optional<stored_timer>& found, std::size_t, fields& f) {
+    if (!f.at_end()) found = redis::timer_of(f);
+}
+void read_listed(std::vector<stored_timer>& all, std::size_t, fields& f) {
+    std::ranges::move(rest(f, redis::timer_of), std::back_inserter(all));
+}
+void read_totals(totals& sum, std::size_t, fields& f) {
+    sum.waiting += static_cast<std::uint64_t>(f.number());
+    sum.dead += static_cast<std::uint64_t>(f.number());
+    sum.damaged += static_cast<std::uint64_t>(f.number());
+}
+void read_number(std::uint64_t& n, std::size_t, fields& f) {
+    n = static_cast<std::uint64_t>(f.number());
+}
+void read_places(std::vector<place>& all, std::size_t, fields& f) {
+    fields places = f.list();
+    all = rest(places, redis::place_of);
+    if (!places.is_whole()) f.reject();
+}
+void read_found_places(std::vector<place>& all, std::size_t, fields& f) {
+    std::ranges::move(rest(f, redis::place_of), std::back_inserter(all));
+}
+void read_flag(bool& flag, std::size_t, fields& f) { flag = f.number() == 1; }
+void read_claimed(std::vector<claimed>& all, std::size_t part, fields& f) {
+    std::string id = std::move(all[part].timer.id);  // which is not in the answer
+    all[part] = redis::claim_of(f);
+    all[part].timer.id = std::move(id);
+}
+
+// Who waits for a part of what a command is answered.
+struct slot {
+    question_ptr whose;
+    std::size_t part;
+};
+
+// A command in the making, and who waits for each of its answers.
+struct batch {
+    bool has_time = false;  // before the answers
+    std::optional<command> words{};
+    std::vector<slot> slots{};
+    std::bitset<4096> ids{};  // their hashes
+
+    bool is_full() const { return slots.size() == together || words->size() > bytes_together; }
+};
+
+}  // namespace
+
+// What is asked of each shard. Puts, ends and claims wait in a batch of each until they are sent;
+// they may overtake one another, but not of the same timer, and nothing else overtakes them.
+struct redis_store::inner {
+    struct shard_batches {
+        batch puts{};
+        batch ends{};
+        batch claims{.has_time = true};
+        batch spends{};
+        existing how = existing::keep;  // of the puts
+        epoch mine = 0;                 // of the claims
+        claim_terms terms{};
+        epoch spender = 0;  // of the spends
+    };
+
+    explicit inner(redis::client& c)
+        : client(c), traits{c.shards(), true, c.options().claim_ahead}, of(c.shards()) {}
+
+    command function(unsigned shard, std::string_view name,
+                     std::span<const std::string_view> keys) const;
+    void make_room(unsigned shard, batch& b, const std::string& id);
+    command& words_of_puts(unsigned shard, existing how);
+    command& words_of_ends(unsigned shard);
+    command& words_of_claims(unsigned shard, epoch mine, const claim_terms& terms);
+    command& words_of_spends(unsigned shard, epoch mine);
+    void send(batch& b);
+    void close(unsigned shard);
+    void close_all();
+
+    // `add` reads each part of the answer into what is there of it.
+    template <class Answer>
+    question_ptr asked(completion<standing, Answer> then, typename question_of<Answer>::reader add,
+                       std::size_t parts = 1, std::type_identity_t<Answer> all = {}) {
+        ++unanswered;
+        question* const q = new question_of<Answer>(std::move(then), add, parts, std::move(all));
+        return question_ptr(q);
+    }
+    void ask(unsigned shard, const command& c, question_ptr q, bool has_time = false);
+    void ask_number(unsigned shard, const command& c, std::function<void(fate, long long)> then);
+    // Asks for what 0, 1 and all else stand for.
+    template <class Result>
+    void ask_result(unsigned shard, const command& c, completion<Result> then, Result zero,
+                    Result one, Result other) {
+        ask_number(shard, c, [=, then = std::move(then)](fate how, long long n) {
+            if (!then) return;
+            if (how != fate::replied) return then(none_of<Result>(how));
+            then(n == 0 ? zero : n == 1 ? one : other);
+        });
+    }
+
+    redis::client::answer answer_to(std::vector<slot> slots, bool has_time);
+    bool read(const std::vector<slot>& slots, bool has_time, const redisReply& r);
+    void on_answer(const std::vector<slot>& slots, bool has_time, fate how, const redisReply* r);
+    std::size_t waiting() const;
+    void wait_for(const question_ptr& q);
+    void tell(question& q);
+    void count_answer();
+
+    redis::client& client;
+    store_traits traits;
+    std::vector<shard_batches> of;
+    std::size_t unanswered = 0;
+    std::size_t answered = 0;
+    store_listener listener{};
+};
+
+command redis_store::inner::function(unsigned shard, std::string_view name,
+                                     std::span<const std::string_view> keys) const {
+    command c{"FCALL", std::string(redis::functions_prefix).append(name),
+              std::to_string(keys.size())};
+    for (const std::string_view k : keys) c.add(client.key(shard, k));
+    return c;
+}
+
+// Before that id goes into this batch. Others may have its hash, and are sent sooner for it.
+void redis_store::inner::make_room(unsigned number, batch& b, const std::string& id) {
+    shard_batches& s = of[number];
+    const std::size_t bit = std::hash<std::string>{}(id) % b.ids.size();
+    const auto in = [&](const batch& other) { return &other != &b && other.ids[bit]; };
+    const bool is_full = b.words && b.is_full();
+    if (is_full || in(s.puts) || in(s.ends) || in(s.claims) || in(s.spends)) close(number);
+    b.ids.set(bit);
+}
+
+command& redis_store::inner::words_of_puts(unsigned number, existing how) {
+    shard_batches& s = of[number];
+    if (s.puts.words && s.how != how) close(number);
+    if (!s.puts.words) {
+        s.puts.words = function(number, "put", all_keys);
+        s.puts.words->add(client.me()).add(how == existing::keep ? "keep" : "replace");
+        s.how = how;
+    }
+    return *s.puts.words;
+}
+
+command& redis_store::inner::words_of_ends(unsigned number) {
+    shard_batches& s = of[number];
+    if (!s.ends.words) s.ends.words = function(number, "finish", alive);
+    return *s.ends.words;
+}
+
+command& redis_store::inner::words_of_claims(unsigned number, epoch mine,
+                                             const claim_terms& terms) {
+    shard_batches& s = of[number];
+    const bool is_same = s.mine == mine && s.terms.lease == terms.lease &&
+                         s.terms.attempts == terms.attempts && s.terms.bytes == terms.bytes;
+    if (s.claims.words && !is_same) close(number);
+    if (!s.claims.words) {
+        s.claims.words = function(number, "claim", all_keys);
+        s.claims.words->add(mine).add(terms.lease.count()).add(terms.attempts);
+        s.claims.words->add(traits.claim_ahead.count()).add(terms.bytes);
+        s.mine = mine;
+        s.terms = terms;
+    }
+    return *s.claims.words;
+}
+
+command& redis_store::inner::words_of_spends(unsigned number, epoch mine) {
+    shard_batches& s = of[number];
+    if (s.spends.words && s.spender != mine) close(number);
+    if (!s.spends.words) s.spends.words = function(number, "spend", owned).add(mine);
+    s.spender = mine;
+    return *s.spends.words;
+}
+
+void redis_store::inner::send(batch& b) {
+    if (!b.words) return;
+    const command words = *std::exchange(b.words, std::nullopt);
+    b.ids.reset();
+    client.ask(words, answer_to(std::exchange(b.slots, {}), b.has_time));
+}
+
+void redis_store::inner::close(unsigned number) {
+    shard_batches& s = of[number];
+    send(s.puts);
+    send(s.ends);
+    send(s.claims);
+    send(s.spends);
+}
+
+void redis_store::inner::close_all() {
+    for (unsigned shard = 0; shard < of.size(); ++shard) close(shard);
+}
+
+void redis_store::inner::ask(unsigned shard, const command& c, question_ptr q, bool has_time) {
+    close(shard);
+    client.ask(c, answer_to({{std::move(q), 0}}, has_time));
+}
+
+// Asks for an integer, which `then` is given with what became of it.
+void redis_store::inner::ask_number(unsigned shard, const command& c,
+                                    std::function<void(fate, long long)> then) {
+    close(shard);
+    ++unanswered;
+    client.ask(c, [this, then = std::move(then)](fate how, const redisReply* r) {
+        const bool is_number = how == fate::replied && r->type == REDIS_REPLY_INTEGER;
+        if (how == fate::replied && !is_number) client.protest();
+        count_answer();
+        then(is_number || how == fate::refused ? how : fate::lost, is_number ? r->integer : 0);
+    });
+}
+
+redis::client::answer redis_store::inner::answer_to(std::vector<slot> slots, bool has_time) {
+    return [this, slots = std::move(slots), has_time](fate how, const redisReply* r) {
+        on_answer(slots, has_time, how, r);
+    };
+}
+
+// Whether it was as it should be.
+bool redis_store::inner::read(const std::vector<slot>& slots, bool has_time, const redisReply& r) {
+    fields f(r);
+    if (has_time) client.learn(f.microseconds());
+    for (const slot& s : slots) s.whose->read(s.part, f);
+    return f.is_whole() && f.at_end();
+}
+
+// An answer that is none says that the shard was another's.
+void redis_store::inner::on_answer(const std::vector<slot>& slots, bool has_time, fate how,
+                                   const redisReply* r) {
+    standing each = how == fate::replied ? standing::done : standing::unknown;
+    if (each == standing::done && r->type == REDIS_REPLY_NIL) each = standing::fenced;
+    if (each == standing::done && !read(slots, has_time, *r)) {
+        client.protest();
+        each = standing::unknown;
+    }
+    for (const slot& s : slots) {
+        if (each != standing::done) {
+            s.whose->miss(s.part, how);
+            s.whose->how = each;
+        }
+        if (--s.whose->left == 0) tell(*s.whose);
+    }
+}
+
+// How many bytes are in batches that are not closed.
+std::size_t redis_store::inner::waiting() const {
+    std::size_t bytes = 0;
+    for (const shard_batches& s : of)
+        for (const batch* b : {&s.puts, &s.ends, &s.claims})
+            if (b->words) bytes += b->words->size();
+    return bytes;
+}
+
+// Its parts are in batches now. If there is none, nothing is to be asked.
+void redis_store::inner::wait_for(const question_ptr& q) {
+    if (q->left != 0) return client.touch(waiting());
+    client.refuse([this, q](fate, const redisReply*) { tell(*q); });
+}
+
+void redis_store::inner::tell(question& q) {
+    count_answer();
+    q.tell();
+}
+
+void redis_store::inner::count_answer() {
+    --unanswered;
+    ++answered;
+}
+
+// --- the store ----------------------------------------------------------------------------------
+
+redis_store::redis_store(redis_options o)
+    : client_(std::make_unique<redis::client>(std::move(o))),
+      inner_(std::make_unique<inner>(*client_)) {}
+
+// The others need not wait until our lease is over to know that we are gone.
+redis_store::~redis_store() {
+    if (!client_->is_ours()) return;
+    try {
+        client_->ask({"HDEL", client_->key("processes"), client_->me()},
+                     [](fate, const redisReply*) {});
+        client_->leave();
+    } catch (const std::exception&) {  // no memory: it is a member until its lease ends
+    }
+}
+
+const std::string& redis_store::warning() const noexcept { return client_->warning(); }
+int redis_store::fd() const noexcept { return client_->fd(); }
+reading redis_store::now() const { return client_->now(); }
+const store_traits& redis_store::traits() const noexcept { return inner_->traits; }
+std::size_t redis_store::unanswered() const noexcept { return inner_->unanswered; }
+std::string redis_store::last_failure() const { return client_->failure(); }
+std::map<std::string, std::uint64_t> redis_store::broken_links() const {
+    return client_->broken_links();
+}
+
+// The upper half of the hash goes into the lower.
+unsigned redis_store::shard_of(std::string_view id) const noexcept {
+    const std::uint64_t hash = durable::detail::hash_of(id);
+    return static_cast<unsigned>((hash ^ hash >> 32) % inner_->traits.shards);
+}
+
+void redis_store::listen(store_listener listener) {
+    const auto on_hint = [this, hint = std::move(listener.hint)](std::string_view text) {
+        const auto put = redis::hint_of(text);
+        if (put && hint) hint(shard_of(put->id), put->id, put->due);
+    };
+    client_->listen(on_hint, std::move(listener.reconnected));
+}
+
+std::size_t redis_store::run() {
+    const std::size_t before = inner_->answered;
+    client_->receive();
+    if (client_->may_send(inner_->waiting())) inner_->close_all();
+    client_->flush();
+    return inner_->answered - before;
+}
+
+void redis_store::put(std::vector<record> timers, existing how,
+                      completion<std::vector<put_result>> then) {
+    ++inner_->unanswered;
+    question* const asked = new put_question(std::move(then), timers.size());
+    const question_ptr q(asked);
+    for (std::size_t i = 0; i < timers.size(); ++i) {
+        const record& r = timers[i];
+        const unsigned shard = shard_of(r.id);
+        batch& puts = inner_->of[shard].puts;
+        inner_->make_room(shard, puts, r.id);
+        command& words = inner_->words_of_puts(shard, how);
+        words.add(r.id).add(ms(r.due)).add(r.every.count()).add(r.body);
+        puts.slots.push_back({q, i});
+    }
+    inner_->wait_for(q);
+}
+
+void redis_store::cancel(std::string id, completion<cancel_result> then) {
+    const unsigned shard = shard_of(id);
+    command c = inner_->function(shard, "cancel", all_keys);
+    using enum cancel_result;
+    inner_->ask_result(shard, c.add(id), std::move(then), unknown_id, cancelled, had_begun);
+}
+
+void redis_store::end(unsigned shard, std::vector<ending> endings,
+                      completion<standing, std::vector<end_reply>> then) {
+    const auto q = inner_->asked(std::move(then), read_end, endings.size(),
+                                 std::vector<end_reply>(endings.size()));
+    for (std::size_t i = 0; i < endings.size(); ++i) {
+        const ending& e = endings[i];
+        batch& ends = inner_->of[shard].ends;
+        inner_->make_room(shard, ends, e.which.id);
+        command& words = inner_->words_of_ends(shard);
+        words.add(e.which.id).add(e.which.attempt);
+        words.add(e.returned ? "r" : e.again ? std::to_string(ms(*e.again)) : "");
+        ends.slots.push_back({q, i});
+    }
+    inner_->wait_for(q);
+}
+
+void redis_store::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
+    const unsigned shard = shard_of(id);
+    command c = inner_->function(shard, "show", all_keys);
+    inner_->ask(shard, c.add(word_of(which::waiting)).add(id),
+                inner_->asked(std::move(then), read_found));
+}
+
+// First the places of each shard, then the bodies of those that are wanted.
+void redis_store::list(which set, place after, std::size_t limit,
+                       completion<standing, std::vector<stored_timer>> then) {
+    auto on_places = [this, set, limit, then = std::move(then)](standing how,
+                                                                std::vector<place> all) mutable {
+        --inner_->answered;  // it goes on
+        std::ranges::sort(all);
+        if (all.size() > limit) all.resize(limit);
+        if (how == standing::done && !all.empty()) return show(set, limit, all, std::move(then));
+        ++inner_->answered;
+        if (then) then(how, {});
+    };
+    const auto q =
+        inner_->asked<std::vector<place>>(std::move(on_places), read_found_places, traits().shards);
+    for (unsigned shard = 0; shard < traits().shards; ++shard) {
+        command c = inner_->function(shard, "list", all_keys);
+        inner_->ask(shard, c.add(word_of(set)).add(ms(after.due)).add(after.id).add(limit), q);
+    }
+}
+
+// Answers with what is still at these places. Goes on behind them if nothing is.
+void redis_store::show(which set, std::size_t limit, std::vector<place> places,
+                       completion<standing, std::vector<stored_timer>> then) {
+    std::vector<std::vector<std::string>> ids(traits().shards);
+    std::size_t commands = 0;
+    for (const place& p : places) {
+        auto& of_shard = ids[shard_of(p.id)];
+        commands += of_shard.size() % shown_together == 0;
+        of_shard.push_back(p.id);
+    }
+    auto on_shown = [this, set, limit, places = std::move(places),
+                     then = std::move(then)](standing how, std::vector<stored_timer> all) mutable {
+        const auto at = [](const stored_timer& t) { return place{t.due, t.id}; };
+        std::erase_if(
+            all, [&](const stored_timer& t) { return !std::ranges::binary_search(places, at(t)); });
+        std::ranges::sort(all, {}, at);
+        if (how == standing::done && all.empty())
+            return list(set, places.back(), limit, std::move(then));
+        if (then) then(how, std::move(all));
+    };
+    const auto q =
+        inner_->asked<std::vector<stored_timer>>(std::move(on_shown), read_listed, commands);
+    for (unsigned shard = 0; shard < traits().shards; ++shard)
+        for (std::size_t i = 0; i < ids[shard].size(); i += shown_together) {
+            command c = inner_->function(shard, "show", all_keys).add(word_of(set));
+            const std::size_t end = std::min(i + shown_together, ids[shard].size());
+            for (std::size_t n = i; n < end; ++n) c.add(ids[shard][n]);
+            inner_->ask(shard, c, q);
+        }
+}
+
+void redis_store::count(completion<standing, totals> then) {
+    const auto q = inner_->asked(std::move(then), read_totals, traits().shards);
+    for (unsigned shard = 0; shard < traits().shards; ++shard)
+        inner_->ask(shard, inner_->function(shard, "count", all_keys), q);
+}
+
+void redis_store::revive(std::string id, time_point due, completion<revive_result> then) {
+    const unsigned shard = shard_of(id);
+    command c = inner_->function(shard, "revive", all_keys);
+    c.add(client_->me()).add(id).add(ms(due));
+    using enum revive_result;
+    inner_->ask_result(shard, c, std::move(then), unknown_id, put_back, unknown_id);
+}
+
+// --- what the engine asks -----------------------------------------------------------------------
+
+void redis_store::join(duration lease, completion<standing, std::size_t> then) {
+    auto q = inner_->asked(std::move(then), read_number);
+    client_->ask({"FCALL", std::string(redis::functions_prefix) + "join", "1",
+                  client_->key("processes"), client_->me(), std::to_string(lease.count())},
+                 inner_->answer_to({{std::move(q), 0}}, true));
+}
+
+void redis_store::own(unsigned shard, duration lease, completion<standing, epoch> then) {
+    command c = inner_->function(shard, "own", all_keys);
+    inner_->ask(shard, c.add(client_->me()).add(lease.count()),
+                inner_->asked(std::move(then), read_number), true);
+}
+
+void redis_store::release(unsigned shard, epoch mine, completion<standing> then) {
+    command c = inner_->function(shard, "release", owner);
+    inner_->ask_number(shard, c.add(mine), [then = std::move(then)](fate how, long long) {
+        if (then) then(how == fate::replied ? standing::done : standing::unknown);
+    });
+}
+
+void redis_store::take(unsigned shard, epoch mine, place after, time_point until, std::size_t limit,
+                       completion<standing, std::vector<place>> then) {
+    command c = inner_->function(shard, "take", all_keys);
+    c.add(mine).add(ms(after.due)).add(after.id).add(ms(until)).add(limit);
+    inner_->ask(shard, c, inner_->asked(std::move(then), read_places), true);
+}
+
+void redis_store::claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
+                        completion<standing, std::vector<claimed>> then) {
+    std::vector<claimed> known(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) known[i].timer.id = ids[i];
+    const auto q = inner_->asked(std::move(then), read_claimed, ids.size(), std::move(known));
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        batch& claims = inner_->of[shard].claims;
+        inner_->make_room(shard, claims, ids[i]);
+        inner_->words_of_claims(shard, mine, terms).add(ids[i]);
+        claims.slots.push_back({q, i});
+    }
+    inner_->wait_for(q);
+}
+
+void redis_store::spend(unsigned shard, epoch mine, token which, completion<standing, bool> then) {
+    const auto q = inner_->asked(std::move(then), read_flag);
+    batch& spends = inner_->of[shard].spends;
+    inner_->make_room(shard, spends, which.id);
+    inner_->words_of_spends(shard, mine).add(which.id).add(which.attempt);
+    spends.slots.push_back({q, 0});
+    inner_->wait_for(q);
+}
+
+}  // namespace tvec::durable

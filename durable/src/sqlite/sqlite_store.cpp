@@ -1,0 +1,187 @@
+#include "tvec/durable/sqlite_store.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../local/job.hpp"
+#include "sqlite_database.hpp"
+#include "../local/wall_clock.hpp"
+
+namespace tvec::durable {
+
+namespace {
+
+using detail::job, detail::outcome, detail::wall_clock;
+using jobs = std::vector<std::unique_ptr<job>>;
+
+// So many answers are given in one turn of the loop, so that what is due meanwhile is not late.
+constexpr std::size_t in_a_turn = 1'000;
+
+// A thread that takes no signals: they are for the program.
+template <class F> std::thread thread_without_signals(F f) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread t(std::move(f));
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return t;
+}
+
+}  // namespace
+
+// The thread that writes, and what goes to and fro.
+class sqlite_store::writer {
+public:
+    writer(const std::string& path, const sqlite_options& o, eventfd_doorbell bell)
+        : db_(path, o), bell_(std::move(bell)),
+          thread_(thread_without_signals([this] { write(); })) {}
+
+    ~writer() {
+        {
+            const std::lock_guard lock(mutex_);
+            is_over_ = true;
+        }
+        some_.notify_one();
+        thread_.join();
+    }
+
+    // See sqlite_file.
+    void leave() noexcept { db_.leave(); }
+
+    void post(std::unique_ptr<job> j) {
+        bool is_first;
+        {
+            const std::lock_guard lock(mutex_);
+            is_first = asked_.empty();
+            asked_.push_back(std::move(j));
+        }
+        if (is_first) some_.notify_one();
+    }
+
+    // What was finished first and is not answered, and how; nothing if that is all.
+    std::pair<outcome, std::unique_ptr<job>> take() {
+        if (next_ == answering_.second.size()) {
+            next_ = 0;
+            answering_.second.clear();
+            const std::lock_guard lock(mutex_);
+            if (finished_.empty()) return {};
+            answering_ = std::move(finished_.front());
+            finished_.pop_front();
+        }
+        return {answering_.first, std::move(answering_.second[next_++])};
+    }
+
+    std::string last_failure() const {
+        const std::lock_guard lock(mutex_);
+        return failure_;
+    }
+    std::uint64_t groups() const noexcept { return groups_; }
+
+private:
+    void write() {
+        for (jobs group = wait(); !group.empty(); group = wait()) {
+            const outcome how = write(group);
+            {
+                const std::lock_guard lock(mutex_);
+                finished_.emplace_back(how, std::move(group));
+            }
+            bell_();
+        }
+    }
+
+    // Until something is asked; nothing if it is over.
+    jobs wait() {
+        std::unique_lock lock(mutex_);
+        some_.wait(lock, [this] { return is_over_ || !asked_.empty(); });
+        return std::exchange(asked_, {});
+    }
+
+    // In one transaction.
+    outcome write(const jobs& group) try {
+        db_.begin();
+        for (const auto& j : group) j->work(db_);
+        db_.commit();
+        ++groups_;
+        note(db_.take_complaint());
+        tend_log();
+        return outcome::done;
+    } catch (const std::exception& e) {
+        db_.roll_back();
+        static_cast<void>(db_.take_complaint());
+        note(e.what());
+        return is_sync(e) ? outcome::unknown : outcome::failed;
+    }
+
+    // The group is safe already, whatever comes of this.
+    void tend_log() try { db_.tend_log(); } catch (const std::exception& e) {
+        db_.roll_back();
+        note(e.what());
+    }
+
+    void note(std::string failure) {
+        if (failure.empty()) return;
+        const std::lock_guard lock(mutex_);
+        failure_ = std::move(failure);
+    }
+
+    // If it was the sync that failed, nobody knows what is on the disk.
+    static bool is_sync(const std::exception& e) {
+        const auto* const f = dynamic_cast<const detail::sqlite_failure*>(&e);
+        return f && (f->extended_code == SQLITE_IOERR_FSYNC ||
+                     f->extended_code == SQLITE_IOERR_DIR_FSYNC);
+    }
+
+    sqlite_database db_;
+    eventfd_doorbell bell_;
+    mutable std::mutex mutex_;
+    std::condition_variable some_;
+    jobs asked_;
+    std::deque<std::pair<outcome, jobs>> finished_;
+    std::string failure_;
+    bool is_over_ = false;
+    std::atomic<std::uint64_t> groups_ = 0;
+    std::pair<outcome, jobs> answering_;  // by the loop's thread,
+    std::size_t next_ = 0;                // of them
+    std::thread thread_;
+};
+
+sqlite_store::sqlite_store(const std::string& path, sqlite_options options)
+    : traits_{1, false, options.claim_ahead}, made_by_(getpid()),
+      writer_(std::make_unique<writer>(path, options, bell_)) {}
+
+sqlite_store::~sqlite_store() {
+    if (getpid() != made_by_) writer_.release()->leave();  // its thread is the parent's
+}
+
+std::uint64_t sqlite_store::groups() const noexcept { return writer_->groups(); }
+std::string sqlite_store::last_failure() const { return writer_->last_failure(); }
+reading sqlite_store::now() const { return wall_clock(); }
+
+std::size_t sqlite_store::run() {
+    bell_.acknowledge();
+    for (std::size_t called = 0; called < in_a_turn; ++called) {
+        const auto [how, j] = writer_->take();
+        if (!j) return called;
+        --unanswered_;
+        j->answer(how);
+    }
+    bell_();  // there may be more
+    return in_a_turn;
+}
+
+void sqlite_store::post(std::unique_ptr<detail::job> j) {
+    ++unanswered_;
+    writer_->post(std::move(j));
+}
+
+}  // namespace tvec::durable

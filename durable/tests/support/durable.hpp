@@ -1,0 +1,113 @@
+// Durable timers on manual time: a database in memory, and processes that share it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "../../../tests/support/environment.hpp"
+#include "tvec/durable/memory_store.hpp"
+#include "tvec/durable/timers.hpp"
+
+namespace support {
+
+using std::chrono::milliseconds;
+
+// What the clock of the database shows when the manual clock shows 0.
+inline constexpr tvec::durable::reading durable_start{std::chrono::hours(24 * 365 * 50)};
+
+inline tvec::durable::reading durable_now() {
+    return durable_start + std::chrono::floor<std::chrono::microseconds>(
+                               tvec::manual_clock::now().time_since_epoch());
+}
+
+inline tvec::durable::time_point in(milliseconds d) {
+    return std::chrono::floor<milliseconds>(durable_now()) + d;
+}
+
+// Time passes, in steps of a millisecond; in a thousand at most where only memory is looked at.
+template <class AfterEach> void pass(milliseconds d, AfterEach after_each) {
+    const milliseconds usual =
+        only_memory() ? std::max(milliseconds(1), d / 1'000) : milliseconds(1);
+    while (d > milliseconds(0)) {
+        const milliseconds step = std::min(d, usual);
+        tvec::manual_clock::advance(step);
+        after_each();
+        d -= step;
+    }
+}
+
+// One of the processes. It keeps what it was delivered, and ends that if it is told to.
+struct durable_process {
+    using wheel = tvec::clocked_wheel<tvec::tick_clock<milliseconds, tvec::manual_clock>>;
+
+    explicit durable_process(tvec::durable::memory_database& all, std::string name = "one",
+                             tvec::durable::options o = {}, milliseconds ahead = {})
+        : store(all, std::move(name), ahead),
+          timers(
+              wheels, store, [this](tvec::durable::delivery d) { on(std::move(d)); }, o) {}
+
+    void on(tvec::durable::delivery d) {
+        CHECK(d.due <= store.now());
+        got.push_back(d);
+        if (ends) timers.done(d.which);
+    }
+
+    // A turn of its loop; several, until nothing is left to be answered.
+    void turn() {
+        wheels.run();
+        timers.run();
+    }
+    void settle() {
+        do turn();
+        while (store.unanswered() != 0);
+        turn();
+    }
+    void pass(milliseconds d) {
+        support::pass(d, [this] { settle(); });
+    }
+    tvec::durable::put_result put(const tvec::durable::record& r,
+                                  tvec::durable::existing how = tvec::durable::existing::keep) {
+        auto result = tvec::durable::put_result::unknown;
+        CHECK(timers.put(r, how, [&](auto answer) { result = answer; }) ==
+              tvec::durable::refusal::none);
+        settle();
+        return result;
+    }
+    tvec::durable::cancel_result cancel(const std::string& id) {
+        auto result = tvec::durable::cancel_result::unknown;
+        CHECK(timers.cancel(id, [&](auto answer) { result = answer; }) ==
+              tvec::durable::refusal::none);
+        settle();
+        return result;
+    }
+
+    wheel wheels;
+    tvec::durable::memory_store store;
+    bool ends = true;
+    std::vector<tvec::durable::delivery> got;
+    tvec::durable::timers<wheel> timers;
+};
+
+// A process that has the database to itself.
+struct alone {
+    explicit alone(tvec::durable::options o = {}) : one(all, "one", o) { one.settle(); }
+
+    std::vector<std::string> list(tvec::durable::which set, tvec::durable::place after,
+                                  std::size_t limit) {
+        std::vector<std::string> ids;
+        CHECK(
+            one.timers.list(set, after, limit, [&](tvec::durable::standing how, const auto& page) {
+                CHECK(how == tvec::durable::standing::done);
+                for (const tvec::durable::stored_timer& t : page) ids.push_back(t.id);
+            }) == tvec::durable::refusal::none);
+        one.settle();
+        return ids;
+    }
+
+    tvec::durable::memory_database all{4, durable_now};
+    durable_process one;
+};
+
+}  // namespace support

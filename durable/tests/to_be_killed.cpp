@@ -1,0 +1,225 @@
+// A process with durable timers in a file, or in a Redis server (redis:SOCKET), for the scripts of
+// faults to kill: it puts, cancels, ends, postpones
+// and forgets, and writes what it was answered into a log, a line at a time, before anything else
+// happens. With `--finish` it puts nothing and ends when the store holds no timer any more.
+//   p ID        a put is asked for            P ID DUE             it was stored
+//   c ID        a cancel is asked for         C ID, B ID, U ID     cancelled, had begun, unknown id
+//   F ID ATTEMPT DUE NOW                      it was delivered
+//   D ID        it is dead in the end       L TIMES REASON      its link broke so often
+// What it does besides, by its environment:
+//   TVEC_CRASHES  one handler in 300 ends the process, unless it is to finish, and that of a timer
+//                 that every twentieth process puts does so each time. No more is put while much is
+//                 near its deadline: what a crash leaves behind comes one by one
+//   TVEC_READS    it opens, reads and closes its own file now and then
+//   TVEC_TRIES    so often it tries to open the store
+//   TVEC_BODY     its bodies have so many bytes: large ones are put seldom, and have long leases
+//   TVEC_CLOCK    the store's clock says what is early, and not this machine's
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "../support/open_store.hpp"
+#include "tvec/durable/timers.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace tvec::durable;
+
+options quick() {
+    options o;
+    o.horizon = 2s;
+    o.claim_lease = 500ms;
+    o.shard_lease = 1s;
+    o.sweep = 300ms;
+    o.retry = 200ms;
+    if (std::getenv("TVEC_CRASHES") || std::getenv("TVEC_BODY")) o.attempts = 3;
+    if (std::getenv("TVEC_BODY")) o.claim_lease = 10s;
+    return o;
+}
+
+std::size_t body_size() {
+    const char* const size = std::getenv("TVEC_BODY");
+    return size == nullptr ? 4 : std::stoul(size);
+}
+
+std::unique_ptr<store> open_store(const std::string& where) {
+#ifdef TVEC_HAS_REDIS
+    if (where.starts_with("redis:")) {
+        redis_options o = example::redis_at(where.substr(6));
+        o.shards = 6;
+        o.silence = std::getenv("TVEC_BODY") ? 300ms : 1s;  // less than one of them takes
+        o.replica_limit = o.silence / 2;
+        o.slowest = 500ms;
+        const char* const replicas = std::getenv("TVEC_WAIT_REPLICAS");
+        o.wait_replicas = replicas == nullptr ? 0 : 1;
+        return std::make_unique<redis_store>(o);
+    }
+#endif
+    return example::open_store(where);
+}
+
+// A server that was killed may not be there again yet.
+std::unique_ptr<store> open_patiently(const std::string& where) {
+    const char* const most = std::getenv("TVEC_TRIES");
+    for (int tries = 1;; ++tries) try {
+            return open_store(where);
+        } catch (const std::system_error&) {
+            if (tries >= (most == nullptr ? 200 : std::stoi(most))) throw;
+            usleep(50'000);
+        }
+}
+
+class process {
+public:
+    process(const char* where, const char* log, std::uint64_t run)
+        : log_(open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)), run_(run), random_(run),
+          where_(where), store_(open_patiently(where)),
+          timers_(
+              wheel_, *store_, [this](delivery d) { on(std::move(d)); }, quick()) {}
+
+    void put_and_cancel() {
+        auto last = std::chrono::steady_clock::now();
+        for (;;) {
+            turn();
+            if (std::chrono::steady_clock::now() - last < pause_)
+                continue;  // there are others here
+            if (crashes_ && (!timers_.ready() || timers_.now_near().near > 2'000)) continue;
+            last = std::chrono::steady_clock::now();
+            put(std::to_string(run_) + "-" + std::to_string(++puts_));
+            if (random_() % 4 == 0) cancel();
+            if (puts_ == 1 && run_ % 20 == 3 && crashes_) put("poison-" + std::to_string(run_));
+            if (puts_ % 16 == 0 && std::getenv("TVEC_READS")) read_own_file();
+        }
+    }
+
+    void finish() {
+        is_finishing_ = true;
+        bool is_empty = false, is_asked = false;
+        while (!is_empty) {
+            turn();
+            if (is_asked) continue;
+            is_asked = true;
+            static_cast<void>(timers_.count([&](standing how, totals t) {
+                is_empty = how == standing::done && t.waiting == 0;
+                is_asked = false;
+            }));
+        }
+        list_the_dead();
+    }
+
+private:
+    template <class... Parts> void note(const char* format, Parts... parts) {
+        char line[128];
+        const int n = std::snprintf(line, sizeof line, format, parts...);
+        if (write(log_, line, static_cast<std::size_t>(n)) != n) std::_Exit(3);
+    }
+
+    static long long count_of(time_point t) { return t.time_since_epoch().count(); }
+
+    void turn() {
+        pollfd watched{timers_.fd(), POLLIN, 0};
+        poll(&watched, 1, 1);
+        wheel_.run(1024);
+        timers_.run();
+    }
+
+    void list_the_dead() {
+        bool is_listed = false;
+        static_cast<void>(timers_.list(which::dead, {}, 10'000, [&](standing, const auto& dead) {
+            for (const stored_timer& t : dead) note("D %s\n", t.id.c_str());
+            is_listed = true;
+        }));
+        while (!is_listed) turn();
+        for (const auto& [reason, times] : store_->broken_links())
+            note("L %llu %s\n", static_cast<unsigned long long>(times), reason.c_str());
+    }
+
+    // The time by which a delivery is early.
+    time_point today() {
+        if (std::getenv("TVEC_CLOCK")) return timers_.now();
+        return std::chrono::floor<duration>(std::chrono::system_clock::now());
+    }
+
+    // As a copy for a backup does, or a checksum.
+    void read_own_file() {
+        std::ifstream file(where_, std::ios::binary);
+        char part[4096];
+        while (file.read(part, sizeof part)) continue;
+    }
+
+    void put(const std::string& id) {
+        const time_point due = timers_.now() + duration(random_() % 1'500);
+        note("p %s\n", id.c_str());
+        static_cast<void>(timers_.put({id, due, body_}, existing::keep, [=, this](put_result r) {
+            if (r != put_result::stored) return;
+            note("P %s %lld\n", id.c_str(), count_of(due));
+            if (!id.starts_with("poison")) stored_.push_back(id);
+        }));
+    }
+
+    void cancel() {
+        if (stored_.empty()) return;
+        const std::string id = stored_[random_() % stored_.size()];
+        note("c %s\n", id.c_str());
+        static_cast<void>(timers_.cancel(id, [=, this](cancel_result r) {
+            const char* const answers = "CBU";
+            if (r <= cancel_result::unknown_id)
+                note("%c %s\n", answers[static_cast<int>(r)], id.c_str());
+        }));
+    }
+
+    void on(delivery d) {
+        note("F %s %u %lld %lld\n", d.which.id.c_str(), d.which.attempt, count_of(d.due),
+             count_of(today()));
+        if (d.body != body_) std::_Exit(4);
+        if (d.which.id.starts_with("poison") ||
+            (crashes_ && !is_finishing_ && random_() % 300 == 0))
+            std::_Exit(9);
+        const auto what = random_() % 50;
+        if (what == 0) return;  // forgotten: its lease has to bring it back
+        if (what == 1)
+            static_cast<void>(timers_.again(d.which, timers_.now() + 100ms));
+        else
+            timers_.done(d.which);
+    }
+
+    int log_;
+    std::uint64_t run_, puts_ = 0;
+    std::mt19937_64 random_;
+    bool crashes_ = std::getenv("TVEC_CRASHES") != nullptr, is_finishing_ = false;
+    std::string body_ = std::string(body_size(), 'b');
+    duration pause_ = std::max(duration(1), duration(body_.size() / 600));
+    tvec::clocked_wheel<> wheel_;
+    std::string where_;
+    std::unique_ptr<store> store_;
+    timers<> timers_;
+    std::vector<std::string> stored_;
+};
+
+}  // namespace
+
+int main(int count, char** words) try {
+    if (count < 4) return 2;
+    process p(words[1], words[2], std::stoull(words[3]));
+    if (count > 4)
+        p.finish();
+    else
+        p.put_and_cancel();
+    return 0;
+} catch (const std::exception& e) {
+    std::fprintf(stderr, "to_be_killed: %s\n", e.what());
+    return 1;
+}

@@ -1,0 +1,245 @@
+// tvec-timers: looks into a store of durable timers, and changes what is there, by hand.
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "../support/open_store.hpp"
+#include "../../support/command_line.hpp"
+#include "../../support/program.hpp"
+
+namespace {
+
+using namespace tvec::durable;
+
+constexpr std::size_t page = 1'000;
+
+struct settings {
+    std::string store, command, id, body;
+    std::optional<std::uint64_t> in_ms, due_ms;
+    std::uint64_t every_ms = 0, limit = 100;
+    bool replace = false;
+};
+
+// Asks, and waits for the answer.
+template <class... Answer, class Ask> std::tuple<Answer...> answer_to(store& s, Ask ask) {
+    std::optional<std::tuple<Answer...>> got;
+    ask(store::completion<Answer...>([&](Answer... a) { got.emplace(std::move(a)...); }));
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!got) {
+        if (std::chrono::steady_clock::now() > limit)
+            throw std::runtime_error("the store does not answer");
+        pollfd watched{s.fd(), POLLIN, 0};
+        poll(&watched, 1, 1'000);
+        s.run();
+    }
+    return *got;
+}
+
+[[noreturn]] void fail(const store& s) {
+    throw std::runtime_error("the store could not: " + s.last_failure());
+}
+
+template <class Answer, class Ask> Answer known(store& s, Ask ask) {
+    auto [how, answer] = answer_to<standing, Answer>(s, ask);
+    if (how != standing::done) fail(s);
+    return answer;
+}
+
+// Ids and bodies are any bytes: what is no printable ASCII is shown by its number.
+std::string shown(const std::string& bytes) {
+    std::string text;
+    for (const char c : bytes)
+        if (c >= ' ' && c <= '~' && c != '\\')
+            text += c;
+        else
+            text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    return text;
+}
+
+std::string shown(time_point t) {
+    const auto second = std::chrono::floor<std::chrono::seconds>(t);
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                       fmt::gmtime(std::chrono::system_clock::to_time_t(second)),
+                       (t - second).count());
+}
+
+void print(const stored_timer& t) {
+    fmt::print("{}\t{}\tevery {} ms\t{} attempts\t{} bytes\n", shown(t.due), shown(t.id),
+               t.every.count(), t.attempt, t.body.size());
+}
+
+// Page by page, so that a store of any size is listed in little memory.
+int list(store& s, which set, std::uint64_t limit) {
+    place after;
+    while (limit > 0) {
+        const auto timers = known<std::vector<stored_timer>>(
+            s, [&](auto then) { s.list(set, after, std::min<std::uint64_t>(limit, page), then); });
+        for (const stored_timer& t : timers) print(t);
+        limit -= timers.size();
+        if (timers.size() < page) break;
+        after = {timers.back().due, timers.back().id};
+    }
+    return 0;
+}
+
+int get(store& s, const std::string& id) {
+    const auto t = known<std::optional<stored_timer>>(s, [&](auto then) { s.find(id, then); });
+    if (!t) throw std::runtime_error("no timer waits that has the id " + shown(id));
+    print(*t);
+    fmt::print("{}\n", shown(t->body));
+    return 0;
+}
+
+int stats(store& s) {
+    const auto all = known<totals>(s, [&](auto then) { s.count(then); });
+    const auto first = known<std::vector<stored_timer>>(
+        s, [&](auto then) { s.list(which::waiting, {}, 1, then); });
+    fmt::print("waiting {}\ndead {}\n", all.waiting, all.dead);
+    if (all.damaged != 0) fmt::print("damaged {}\n", all.damaged);
+    fmt::print("next {}\n", first.empty() ? "none" : shown(first.front().due));
+    for (const auto& [why, times] : s.broken_links())
+        fmt::print("link broken {}: {}\n", times, why);
+    return 0;
+}
+
+// What came of it, and status 0 if that is what was wanted.
+int say(const char* outcome, bool is_wanted) {
+    fmt::print("{}\n", outcome);
+    return is_wanted ? 0 : 1;
+}
+
+time_point due_of(store& s, const settings& o) {
+    if (o.due_ms) return time_point(duration(*o.due_ms));
+    return std::chrono::ceil<duration>(s.now()) + duration(o.in_ms.value_or(0));
+}
+
+int put(store& s, const settings& o) {
+    const record r{o.id, due_of(s, o), o.body, duration(o.every_ms)};
+    const auto how = o.replace ? existing::replace : existing::keep;
+    switch (std::get<0>(answer_to<std::vector<put_result>>(s, [&](auto then) {
+                s.put({r}, how, then);
+            })).front()) {
+    case put_result::stored:
+        return say("stored", true);
+    case put_result::there_already:
+        return say("there already", false);
+    case put_result::dead:
+        return say("a dead timer has that id: revive, cancel or replace it", false);
+    case put_result::unknown:
+        return say("unknown: put it again", false);
+    case put_result::failed:
+        break;
+    }
+    fail(s);
+}
+
+int cancel(store& s, const std::string& id) {
+    switch (std::get<0>(answer_to<cancel_result>(s, [&](auto then) { s.cancel(id, then); }))) {
+    case cancel_result::cancelled:
+        return say("cancelled", true);
+    case cancel_result::had_begun:
+        return say("gone, but a delivery had begun", true);
+    case cancel_result::unknown_id:
+        return say("unknown id", false);
+    case cancel_result::unknown:
+        return say("unknown: cancel it again", false);
+    case cancel_result::failed:
+        break;
+    }
+    fail(s);
+}
+
+int revive(store& s, const settings& o) {
+    const time_point due = due_of(s, o);
+    switch (
+        std::get<0>(answer_to<revive_result>(s, [&](auto then) { s.revive(o.id, due, then); }))) {
+    case revive_result::put_back:
+        return say("put back", true);
+    case revive_result::unknown_id:
+        return say("nothing of that id is dead", false);
+    case revive_result::unknown:
+        return say("unknown: do it again", false);
+    case revive_result::failed:
+        break;
+    }
+    fail(s);
+}
+
+// Only a put makes a file: a mistyped name must not look like an empty store.
+void refuse_new_file(const settings& o) {
+    if (o.command == "put" || o.store.empty() || example::is_redis(o.store)) return;
+    std::error_code none;
+    const auto size = std::filesystem::file_size(o.store, none);
+    if (size != 0 && none != std::errc::no_such_file_or_directory) return;
+    throw std::runtime_error(o.store + (size == 0 ? ": is empty" : ": is not there") +
+                             ": expected is a store, and only put makes one");
+}
+
+int run(const settings& o) {
+    refuse_new_file(o);
+    const auto s = example::open_store(o.store);
+    if (o.command == "list") return list(*s, which::waiting, o.limit);
+    if (o.command == "dead") return list(*s, which::dead, o.limit);
+    if (o.command == "get") return get(*s, o.id);
+    if (o.command == "put") return put(*s, o);
+    if (o.command == "cancel") return cancel(*s, o.id);
+    if (o.command == "back") return revive(*s, o);
+    return stats(*s);
+}
+
+std::string fault_of(const settings& o) {
+    const bool needs_id =
+        o.command == "get" || o.command == "put" || o.command == "cancel" || o.command == "back";
+    if (needs_id && (o.id.empty() || o.id.size() > longest_id))
+        return "an id of 1 to 255 bytes is needed";
+    if (!needs_id && !o.id.empty()) return "no id is needed";
+    if (o.in_ms && o.due_ms) return "--in-ms and --due-ms are two deadlines";
+    return "";
+}
+
+settings parse(int argc, char** argv) {
+    settings o;
+    example::command_line line{
+        "Looks into a store of durable timers, and changes what is there:\n"
+        "  list, dead           those that wait, those that had all their attempts: in order of "
+        "their deadlines\n"
+        "  get ID               one that waits, and its body\n"
+        "  put ID, cancel ID    stores one, and makes the file if need be; takes one away\n"
+        "  back ID              a dead one waits again\n"
+        "  stats                how many there are\n"
+        "Exits with 1 if the store says no.",
+        "tvec-timers"};
+    line.add_choice<std::string>("command", o.command,
+                                 {"list", "get", "put", "cancel", "dead", "back", "stats"},
+                                 "what to do");
+    line.require("command");
+    line.add_text("id", o.id, "of which timer");
+    line.add_text("--store", o.store, example::store_help);
+    line.require("--store");
+    constexpr auto last = static_cast<std::uint64_t>(latest_due.time_since_epoch().count());
+    line.add_number("--in-ms", o.in_ms, 0, last / 2, "put, back: due in so many ms (0)");
+    line.add_number("--due-ms", o.due_ms, 0, last, "the same: due then, in ms since 1970");
+    line.add_number("--every-ms", o.every_ms, 0, last / 2, "put: its period in ms; 0: once");
+    line.add_text("--body", o.body, "put: what is delivered with it");
+    line.add_flag("--replace", o.replace, "put: also if the id is there");
+    line.add_number("--limit", o.limit, 1, 1'000'000'000, "list, dead: how many at most");
+    line.add_rule([&o] { return fault_of(o); });
+    line.parse_or_exit(argc, argv);
+    return o;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return example::run_program("tvec-timers", [&] { return run(parse(argc, argv)); });
+}
