@@ -91,5 +91,4 @@ END {
     print_lateness()
     print ""
     print_puts()
-    print ""
 }
