@@ -60,7 +60,7 @@ durable-faults: configure ## kill and stop processes with durable timers, cut th
 			$(abspath $(BUILD))/tests/lib$$([ $$harm = clocks ] && echo set_clock || echo what_was_synced).so $$harm --time "$(TIME)" || [ $$? = 77 ] || exit 1; \
 	done
 
-mutants: ## break the library in every way that tests/mutants.toml lists, and run the tests on each
+mutants: ## put each fault that tests/mutants.toml lists into the library, and run the tests on it
 	@scripts/mutate $(ARGS)
 
 coverage: ## count which lines and branches of the library the tests reach
