@@ -1,5 +1,5 @@
 // A recording: what a program asked of its timers and when. servers/recorder.hpp writes
-// one, bench/recording.hpp reads it.
+// one, bench/workloads/recording.hpp reads it.
 //
 // Eight numbers of 8 bytes, little endian, as in `recording_header`; then `operations` operations
 // in `bytes` bytes. An operation is one or two varints (7 bits to a byte, the lowest first, the top

@@ -11,7 +11,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
-#include "../field.hpp"
+#include "../workloads/test_bed.hpp"
 
 namespace bench {
 

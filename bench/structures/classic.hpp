@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "../field.hpp"
+#include "../workloads/test_bed.hpp"
 #include "classic_wheel.hpp"
 
 namespace bench {

@@ -11,8 +11,8 @@
 
 #include <ev.h>
 
-#include "../field.hpp"
-#include "../virtual_time.hpp"
+#include "../workloads/test_bed.hpp"
+#include "virtual_time.hpp"
 
 namespace bench {
 

@@ -10,8 +10,8 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
-#include "../field.hpp"
-#include "../virtual_time.hpp"
+#include "../workloads/test_bed.hpp"
+#include "virtual_time.hpp"
 
 namespace bench {
 

@@ -7,8 +7,8 @@
 
 #include <uv.h>
 
-#include "../field.hpp"
-#include "../virtual_time.hpp"
+#include "../workloads/test_bed.hpp"
+#include "virtual_time.hpp"
 
 namespace bench {
 

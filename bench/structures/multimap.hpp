@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "../field.hpp"
+#include "../workloads/test_bed.hpp"
 
 namespace bench {
 

@@ -6,7 +6,7 @@
 #include <queue>
 #include <vector>
 
-#include "../field.hpp"
+#include "../workloads/test_bed.hpp"
 
 namespace bench {
 

@@ -6,7 +6,7 @@
 
 #include <boost/intrusive/set.hpp>
 
-#include "../field.hpp"
+#include "../workloads/test_bed.hpp"
 
 namespace bench {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "../field.hpp"
+#include "../workloads/test_bed.hpp"
 #include "tvec/core/timer_wheel.hpp"
 
 namespace bench {

@@ -1,5 +1,5 @@
 // The search of the site, in place of doxygen's, which knows names and their beginnings only: it looks for what
-// is typed in all that scripts/site-search has put into sections.js. Doxygen's pages make the box, and call what
+// is typed in all that scripts/pages/site-search has put into sections.js. Doxygen's pages make the box, and call what
 // begins with a capital.
 "use strict";
 

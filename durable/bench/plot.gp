@@ -1,4 +1,4 @@
-# Called by scripts/plot with points, which has a line for each way to have timers (durable/bench/tables.awk -v plot=yes),
+# Called by scripts/measure/plot with points, which has a line for each way to have timers (durable/bench/tables.awk -v plot=yes),
 # and folder.
 
 set terminal svg size 1200,560 font "sans-serif,14" background "white"

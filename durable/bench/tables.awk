@@ -1,4 +1,4 @@
-# Turns a CSV of durable/bench/run into Markdown; with -v plot=yes into what scripts/plot.gp draws.
+# Turns a CSV of durable/bench/run into Markdown; with -v plot=yes into what scripts/measure/plot.gp draws.
 # Of what was measured several times it takes the median.
 
 function median(key,   n, v, i, j, x) {

@@ -9,8 +9,8 @@
 #include "../../support/command_line.hpp"
 #include "../../support/figures.hpp"
 #include "../../support/program.hpp"
-#include "loop.hpp"
 #include "../support/open_store.hpp"
+#include "loop.hpp"
 #include "order_book.hpp"
 
 namespace {

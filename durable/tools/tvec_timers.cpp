@@ -13,9 +13,9 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "../support/open_store.hpp"
 #include "../../support/command_line.hpp"
 #include "../../support/program.hpp"
+#include "../support/open_store.hpp"
 
 namespace {
 

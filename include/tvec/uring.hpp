@@ -1,5 +1,6 @@
 /// \file
-/// The io_uring drivers: what wakes a loop on a ring for its timers. Needs liburing and libtvec-uring.
+/// The io_uring drivers: what wakes a loop on a ring for its timers. Needs liburing and
+/// libtvec-uring.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

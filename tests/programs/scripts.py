@@ -116,20 +116,20 @@ class Fuzz(Scripts):
     TIMES = ["abc", "-1", "0", "", "1.5", "1 2"]
 
     def test_a_time_that_is_none_is_refused_before_anything_is_installed_or_built(self):
-        folder = self.copy("scripts/fuzz", "Makefile")
+        folder = self.copy("scripts/checks/fuzz", "Makefile")
         for time in self.TIMES:
-            self.assert_says(self.refused(folder / "scripts/fuzz", "--time", time), "fuzz: --time takes")
+            self.assert_says(self.refused(folder / "scripts/checks/fuzz", "--time", time), "fuzz: --time takes")
             done = self.refused("make", "-C", folder, "fuzz", f"TIME={time}")
             self.assertEqual(done.returncode, 2, done)
             self.assertRegex(done.stderr, r"(?m)^fuzz: --time takes")
-        self.assert_says(self.refused(folder / "scripts/fuzz", "--time"), "fuzz: --time takes")
+        self.assert_says(self.refused(folder / "scripts/checks/fuzz", "--time"), "fuzz: --time takes")
 
 
 class Made(Scripts):
     """By the front door, in a project that has tvec's options and next to nothing to build."""
 
     def setUp(self):
-        self.folder = self.copy("Makefile", "meson_options.txt", "scripts/configure", "scripts/install", "scripts/ninja")
+        self.folder = self.copy("Makefile", "meson_options.txt", "scripts/build/configure", "scripts/build/install", "scripts/build/ninja")
         self.folder.chmod(0o755)
         (self.folder / "scripts/bootstrap").write_text("#!/bin/sh\n")
         (self.folder / "scripts/bootstrap").chmod(0o755)
@@ -243,7 +243,7 @@ class Install(Made):
 
 class Release(Scripts):
     def test_where_there_are_no_commits_there_is_no_release(self):
-        self.assert_says(self.refused(self.copy("scripts/dist") / "scripts/dist"), "dist: .* no clone", status=1)
+        self.assert_says(self.refused(self.copy("scripts/build/dist") / "scripts/build/dist"), "dist: .* no clone", status=1)
 
     def test_what_is_unpacked_is_formatted(self):
         if not shutil.which("clang-format"):
@@ -267,7 +267,7 @@ class Site(Scripts):
         (folder / "search").mkdir()
         for name, text in (self.FILES | changed).items():
             (folder / name).write_text(text, encoding="utf-8")
-        return self.refused(SOURCE / "scripts/site-links", folder)
+        return self.refused(SOURCE / "scripts/pages/site-links", folder)
 
     def test_links_that_lead_somewhere_are_fine(self):
         done = self.look()
@@ -281,13 +281,13 @@ class Site(Scripts):
             self.assert_says(done, f"site-links: {name}: there is no ", status=1)
 
     def test_a_folder_without_pages_is_none_of_a_site(self):
-        self.assert_says(self.refused(SOURCE / "scripts/site-links", "/no/such"), "no pages", status=1)
+        self.assert_says(self.refused(SOURCE / "scripts/pages/site-links", "/no/such"), "no pages", status=1)
 
 
 class Guides(Scripts):
     def test_no_comment_stands_behind_words_since_doxygen_drops_the_blank_after_it(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.assertEqual(self.refused(SOURCE / "scripts/guides", folder).returncode, 0)
+        self.assertEqual(self.refused(SOURCE / "scripts/pages/doxygen-guides", folder).returncode, 0)
         design = (folder / "design.md").read_text(encoding="utf-8")
         self.assertRegex(design, r"takes \d+ ms")
         for guide in folder.glob("*.md"):
@@ -297,40 +297,40 @@ class Guides(Scripts):
 
 class Paths(Scripts):
     def test_the_single_header_cannot_be_where_there_is_no_folder(self):
-        amalgamate = SOURCE / "scripts/amalgamate"
+        amalgamate = SOURCE / "scripts/build/amalgamate"
         for options in [["/no/such/file"], [os.devnull, "--depfile", "/no/such/file"]]:
             self.assert_says(self.refused(amalgamate, *options), "/no/such/file: No such file", status=1)
         self.assertEqual(self.refused(amalgamate, "--depfile", os.devnull).returncode, 2)
 
     def test_the_single_header_is_not_made_of_what_is_missing(self):
-        folder = self.copy("scripts/amalgamate", "LICENSE")
-        self.assert_says(self.refused(folder / "scripts/amalgamate"), r"\.hpp: No such file", status=1)
+        folder = self.copy("scripts/build/amalgamate", "LICENSE")
+        self.assert_says(self.refused(folder / "scripts/build/amalgamate"), r"\.hpp: No such file", status=1)
 
     def test_pages_are_read_where_git_knows_them(self):
-        folder = self.copy("scripts/links", "scripts/markdown.py")
-        self.assert_says(self.refused(folder / "scripts/links", env={**os.environ, "GIT_DIR": "/no"}),
+        folder = self.copy("scripts/pages/page-links", "scripts/pages/markdown.py")
+        self.assert_says(self.refused(folder / "scripts/pages/page-links", env={**os.environ, "GIT_DIR": "/no"}),
                          "not a git repository", status=1)
 
     def test_links_to_what_is_missing_or_has_no_headings(self):
-        folder = self.copy("scripts/links", "scripts/markdown.py")
+        folder = self.copy("scripts/pages/page-links", "scripts/pages/markdown.py")
         if not shutil.which("git"):
             self.skipTest("no git here")
         self.assertEqual(self.refused("git", "init", "--quiet", folder).returncode, 0)
         for link in ["gone.md", "gone.md#x", "scripts#x", "/#x", "page.md#x"]:
             (folder / "page.md").write_text(f"[a link]({link})\n", encoding="utf-8")
-            self.assert_says(self.refused(folder / "scripts/links"), "page.md:1: ", status=1)
+            self.assert_says(self.refused(folder / "scripts/pages/page-links"), "page.md:1: ", status=1)
 
     def test_each_test_is_named_where_tests_are_described(self):
-        folder = self.copy("scripts/links", "scripts/markdown.py")
+        folder = self.copy("scripts/pages/page-links", "scripts/pages/markdown.py")
         if not shutil.which("git"):
             self.skipTest("no git here")
         self.assertEqual(self.refused("git", "init", "--quiet", folder).returncode, 0)
         for path, text in [("docs/testing.md", "`one`"), ("tests/core/one.cpp", ""), ("tests/programs/part.py", "")]:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")
-        self.assertEqual(self.refused(folder / "scripts/links").returncode, 0)
+        self.assertEqual(self.refused(folder / "scripts/pages/page-links").returncode, 0)
         (folder / "tests/core/two.cpp").touch()
-        self.assert_says(self.refused(folder / "scripts/links"), "does not name tests/core/two.cpp", status=1)
+        self.assert_says(self.refused(folder / "scripts/pages/page-links"), "does not name tests/core/two.cpp", status=1)
 
 
 if __name__ == "__main__":

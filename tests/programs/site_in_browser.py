@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Looks at the site that scripts/docs has made, in a headless Chromium: no page is wider than a phone or a desk, and the
+"""Looks at the site that scripts/pages/docs has made, in a headless Chromium: no page is wider than a phone or a desk, and the
 search finds names, headings and what stands below them. Skipped where there is none.
 
 usage: site_in_browser.py FOLDER_OF_HTML

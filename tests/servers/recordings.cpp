@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include "../../bench/recording.hpp"
+#include "../../bench/workloads/recording.hpp"
 #include "../../servers/recorder.hpp"
 #include "support/check.hpp"
 #include "tvec/core/timer_wheel.hpp"

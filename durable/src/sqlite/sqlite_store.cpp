@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "../local/job.hpp"
-#include "sqlite_database.hpp"
 #include "../local/wall_clock.hpp"
+#include "sqlite_database.hpp"
 
 namespace tvec::durable {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "../bench/recording.hpp"
+#include "../../../bench/workloads/recording.hpp"
 #include "support/divergence.hpp"
 
 namespace {

@@ -71,8 +71,8 @@ using redis::redis_tls;
 /// **How safe `stored` is** depends on the server: with `appendfsync always` it survives a power
 /// cut; with `everysec` the last second or two may be gone. A replica that is behind loses what it
 /// has not got when it takes over, unless `wait_replicas` says that nothing is answered before.
-/// durable/docs/durable.md has figures. A server whose `appendonly` is `no`, or that throws keys away when
-/// memory is short (maxmemory-policy allkeys-...), is refused.
+/// durable/docs/durable.md has figures. A server whose `appendonly` is `no`, or that throws keys
+/// away when memory is short (maxmemory-policy allkeys-...), is refused.
 ///
 /// **A link that breaks** is made again, at first after 50 ms, then after twice as long each time,
 /// up to `slowest`. What was sent and is not answered is `unknown`, and what is asked meanwhile has

@@ -1,0 +1,143 @@
+// What single operations of the wheel take in cycles of the core, and what the processor's own
+// counters say about them. Batches of an operation are timed, each on a wheel made anew; the least
+// and the median of the batches are shown, per operation.
+#include <algorithm>
+#include <vector>
+
+#include "../../support/command_line.hpp"
+#include "../../support/program.hpp"
+#include "../report/machine.hpp"
+#include "../report/perf_counters.hpp"
+#include "../report/tsc.hpp"
+#include "../workloads/clocked_operations.hpp"
+#include "../workloads/single_operations.hpp"
+
+namespace {
+
+using namespace bench;
+
+struct options {
+    std::size_t timers = 1'000;
+    unsigned batches = 200;
+    std::optional<unsigned> cpu;
+};
+
+options parse(int argc, char** argv) {
+    options o;
+    example::command_line line{"What operations of the wheel take, in cycles of the core.",
+                               "cycles"};
+    line.add_number("--timers", o.timers, 1, 10'000'000,
+                    "timers in the wheel, and operations in a batch");
+    line.add_number("--batches", o.batches, 1, 1'000'000, "batches of each operation");
+    line.add_number("--cpu", o.cpu, 0, last_cpu, "run on this CPU only");
+    line.parse_or_exit(argc, argv);
+    return o;
+}
+
+// The TSC's counts of each batch, sorted.
+using counts = std::vector<std::uint64_t>;
+
+template <class F> counts time_batches(const options& o, const plan& p, F batch) {
+    counts all;
+    for (unsigned k = 0; k < o.batches; ++k) all.push_back(batch(p));
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+counts empty_batches(const options& o, const plan& p) {
+    return time_batches(o, p, [](const plan&) {
+        const std::uint64_t begin = tsc_begin();
+        return tsc_end() - begin;
+    });
+}
+
+template <class Exercise>
+counts batches_of(const options& o, const plan& p, const typename Exercise::named& e) {
+    return time_batches(o, p, [&](const plan& what) {
+        Exercise wheel(what);
+        (wheel.*e.prepare)();
+        const std::uint64_t begin = tsc_begin();
+        (wheel.*e.run)(what.size());
+        return tsc_end() - begin;
+    });
+}
+
+// What counts of the TSC mean.
+struct scale {
+    double cycle = counts_per_core_cycle();
+    double nanoseconds = nanoseconds_per_count();
+    std::uint64_t empty;  // what a measurement takes in which nothing is done
+};
+
+template <class Exercise> void print_each(const options& o, const plan& p, const scale& s) {
+    for (const auto& e : Exercise::all) {
+        const counts all = batches_of<Exercise>(o, p, e);
+        const auto each = [&](std::uint64_t batch) {
+            return static_cast<double>(batch - std::min(batch, s.empty)) /
+                   static_cast<double>(p.size());
+        };
+        const double least = each(all.front()), median = each(all[all.size() / 2]);
+        fmt::print("{:<16}{:>12.2f}{:>12.2f}{:>10.2f}{:>10.2f}\n", e.name, least / s.cycle,
+                   median / s.cycle, least * s.nanoseconds, median * s.nanoseconds);
+    }
+}
+
+void print_times(const options& o, const plan& p) {
+    const scale s{.empty = empty_batches(o, p)[o.batches / 2]};
+    fmt::print("TSC {:.3f} GHz, core {:.3f} GHz ({:.4f} counts per cycle); an empty measurement "
+               "takes {} counts and is subtracted\n"
+               "per operation, in batches of {}\n\n",
+               1 / s.nanoseconds, 1 / (s.nanoseconds * s.cycle), s.cycle, s.empty, p.size());
+    fmt::print("{:<16}{:>12}{:>12}{:>10}{:>10}\n", "", "cycles, min", "cycles, p50", "ns, min",
+               "ns, p50");
+    print_each<exercise>(o, p, s);
+    fmt::print("\npush back on a wheel with a clock\n");
+    print_each<clocked_exercise>(o, p, s);
+}
+
+// What a counter that is available counts.
+double per_operation(const options& o, const plan& p, const exercise::named& e,
+                     const perf_counter::kind& k) {
+    perf_counter counter(k);
+    for (unsigned i = 0; i < o.batches; ++i) {
+        exercise wheel(p);
+        (wheel.*e.prepare)();
+        counter.run();
+        (wheel.*e.run)(p.size());
+        counter.pause();
+    }
+    const auto n = static_cast<double>(counter.count().value());
+    return n / o.batches / static_cast<double>(p.size());
+}
+
+void print_counters(const options& o, const plan& p) {
+    std::vector<perf_counter::kind> here;
+    fmt::print("\nthe processor's counters, per operation\n\n");
+    for (const auto& k : perf_counter::kinds)
+        if (perf_counter(k).count())
+            here.push_back(k);
+        else
+            fmt::print("{}: not available here\n", k.name);
+    if (here.empty()) return;
+    fmt::print("{:<16}", "");
+    for (const auto& k : here) fmt::print("{:>14}", k.name);
+    for (const auto& e : exercise::all) {
+        fmt::print("\n{:<16}", e.name);
+        for (const auto& k : here) fmt::print("{:>14.3f}", per_operation(o, p, e, k));
+    }
+    fmt::print("\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return example::run_program("cycles", [&] {
+        const options o = parse(argc, argv);
+        pin_to(o.cpu);
+        const plan p(o.timers);
+        fmt::print("{}\n", machine());
+        print_times(o, p);
+        print_counters(o, p);
+        return 0;
+    });
+}

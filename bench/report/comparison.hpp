@@ -1,0 +1,229 @@
+// Every structure does every work, in turn, again and again; all must fire the same.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+
+#include "../structures/contender.hpp"
+#include "../workloads/memory_floors.hpp"
+#include "agreement.hpp"
+#include "report.hpp"
+
+namespace bench {
+
+struct rules {
+    unsigned repetitions = 5;
+    std::string rows;  // only those whose name contains this
+    bool huge_pages = false;
+};
+
+// A row of the table.
+struct event {
+    scenario in;
+    figure what;
+    const char* name;
+    const char* unit;
+    double (*floor)(const stage&) = nullptr;
+};
+
+constexpr std::array<event, all_figures> events{{
+    {living, arming, "arm unlinked", "ns", floors::store},
+    {living_shortly, arming_in_memory_order, "arm in memory order", "ns",
+     floors::store_in_memory_order},
+    {living, arming_cancelled, "arm cancelled later", "ns", floors::load_compare_store},
+    {living, cancelling, "cancel", "ns", floors::load_compare_store},
+    {living_shortly, destroying, "cancel and destroy", "ns"},
+    {rearming_and_asking, rearming, "re-arm random", "ns"},
+    {keeping_alive, pushing_back, "push back", "ns", floors::load_compare_store},
+    {firing, expiring, "expire", "ns", floors::fire_sorted},
+    {firing_when_due, expiring_when_due, "expire due ticks only", "ns", floors::fire_sorted},
+    {serving_connections, serving, "mixed server", "ns", floors::serve_nothing},
+    {answering, requesting, "request", "ns"},
+    {answering_from_pool, requesting_from_pool, "request from pool", "ns"},
+    {waiting, idling, "idle tick", "ns"},
+    {waiting, jumping, "jump 1e6 ticks", "ns"},
+    {rearming_and_asking, asking, "next wake-up", "ns"},
+    {living, remembering, "memory per timer", "bytes"},
+}};
+
+// These take long by themselves, however few the timers.
+constexpr bool is_slow(scenario s) { return s == waiting || s == firing || s == firing_when_due; }
+
+struct quantile {
+    const char* name;
+    double share;
+};
+
+constexpr std::array<quantile, 6> tick_quantiles{{{"p50", 0.5},
+                                                  {"p90", 0.9},
+                                                  {"p99", 0.99},
+                                                  {"p99.9", 0.999},
+                                                  {"p99.99", 0.9999},
+                                                  {"worst", 1.0}}};
+constexpr std::array<quantile, 1> loop_quantiles{{{"worst", 1.0}}};
+constexpr std::array<quantile, 4> operation_quantiles{
+    {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}};
+
+// All works with one number of timers.
+class tournament {
+public:
+    tournament(std::size_t n, const rules& r, report& into)
+        : rules_(r), report_(into), plan_(n), ground_(n, r.huge_pages) {}
+
+    void run() {
+        for (const event& e : events)  // so that the table has their order
+            if (is_held(e)) report_.row(e.name, e.unit, plan_.size());
+        for (unsigned k = 1; k <= repetitions(); ++k) {
+            fmt::print(stderr, "\r{} timers, repetition {} of {}   ", plan_.size(), k,
+                       repetitions());
+            for (unsigned s = 0; s < all_scenarios; ++s) hold(static_cast<scenario>(s));
+            if (wanted("expiry tick")) hold_ticks("expiry tick", &contender::ticks_while_expiring);
+            if (wanted("server tick")) hold_ticks("server tick", &contender::ticks_of_server);
+            for (const loop& l : loops)
+                if (wanted(l.name)) hold_loop(l);
+            if (wanted("order")) hold_orders();
+            std::rotate(order_.begin(), order_.begin() + 1, order_.end());
+        }
+        report_least(least_ticks_, tick_quantiles);
+        for (const loop& l : loops)  // so that the table has their order
+            if (wanted(l.name))
+                report_.row(fmt::format("{} worst", l.name), "us", plan_.size(), true);
+        report_least(least_calls_, loop_quantiles);
+        fmt::print(stderr, "\n");
+    }
+
+private:
+    // Many timers take long, and are measured well by few repetitions.
+    unsigned repetitions() const {
+        return plan_.size() <= 100'000 ? rules_.repetitions : (rules_.repetitions + 1) / 2;
+    }
+
+    bool wanted(const std::string& name) const {
+        return name.find(rules_.rows) != std::string::npos;
+    }
+    bool is_held(const event& e) const {
+        // With a timer due on nearly every tick the two ways to expire are the same.
+        const bool dense = plan_.due.size() > plan::longest * 9 / 10;
+        return wanted(e.name) && !(dense && e.in == firing_when_due);
+    }
+    std::vector<event> rows_of(scenario s) const {
+        std::vector<event> rows;
+        for (const event& e : events)
+            if (e.in == s && is_held(e)) rows.push_back(e);
+        return rows;
+    }
+
+    // Playing out is a check of its own; with many timers the workloads that expire do it.
+    stage stage_of(bool last_round) const {
+        return {plan_, ground_, last_round && plan_.size() <= 10'000};
+    }
+
+    // A round of few timers is over too soon to be measured: the median of many.
+    std::size_t rounds(scenario s) const {
+        return is_slow(s) ? 1 : std::max<std::size_t>(1, 100'000 / plan_.size());
+    }
+    std::array<samples, all_figures> play(const contender& c, scenario s) const {
+        std::array<samples, all_figures> played;
+        for (std::size_t i = 1; i <= rounds(s); ++i) {
+            const figures one = c.play[s](stage_of(i == rounds(s)));
+            for (std::size_t k = 0; k < one.size(); ++k) played[k].add(one[k]);
+        }
+        return played;
+    }
+    double play_floor(const event& e) const {
+        samples played;
+        for (std::size_t i = 0; i < rounds(e.in); ++i) played.add(e.floor(stage_of(false)));
+        return played.median();
+    }
+
+    void hold(scenario s) {
+        const std::vector<event> rows = rows_of(s);
+        if (rows.empty()) return;
+        agreement all(rows.front().name);
+        for (const contender& c : order_) {
+            const auto played = play(c, s);
+            all.require_equal(c.name);
+            for (const event& e : rows) add(e, c.name, played[e.what].median());
+        }
+        for (const event& e : rows)
+            if (e.floor != nullptr) add(e, "floor", play_floor(e));
+    }
+
+    void add(const event& e, std::string_view who, double value) {
+        row_result& r = report_.row(e.name, e.unit, plan_.size());
+        if (!std::isnan(value)) r.by[std::string(who)].add(value);
+    }
+
+    // The run is the same each time, so the least that a tick took is the least noise.
+    void hold_ticks(const char* name, durations (*contender::*ticks)(const stage&)) {
+        agreement all(name);
+        for (const contender& c : order_) {
+            keep_least(least_ticks_[{name, std::string(c.name)}], (c.*ticks)(stage_of(true)));
+            all.require_equal(c.name);
+        }
+    }
+
+    void hold_loop(const loop& l) {
+        agreement all(l.name);
+        for (const contender& c : order_) {
+            keep_least(least_calls_[{l.name, std::string(c.name)}],
+                       c.calls_of_loop(stage_of(true), l));
+            all.require_equal(c.name);
+        }
+    }
+
+    void hold_orders() {
+        agreement all("orders");
+        for (const contender& c : order_) {
+            single_operations spent = c.order_timeouts(stage_of(true));
+            all.require_equal(c.name);
+            add_quantiles("order arm", "ns", c.name, spent.arm, operation_quantiles, 1);
+            add_quantiles("order cancel", "ns", c.name, spent.cancel, operation_quantiles, 1);
+            add_quantiles("order advance", "ns", c.name, spent.advance, operation_quantiles, 1);
+        }
+        report_.row("empty measurement", "ns", plan_.size(), true)
+            .by["floor"]
+            .add(floors::empty_measurement(stage_of(false)));
+    }
+
+    // By work and structure, in the order of calls.
+    using least_durations = std::map<std::pair<std::string, std::string>, durations>;
+
+    template <class Quantiles> void report_least(least_durations& all, const Quantiles& quantiles) {
+        for (auto& [what, least] : all)
+            add_quantiles(what.first, "us", what.second, least, quantiles, 1e3);
+    }
+
+    template <class Quantiles>
+    void add_quantiles(const std::string& name, const char* unit, std::string_view who,
+                       durations& all, const Quantiles& quantiles, double divisor) {
+        std::sort(all.begin(), all.end());
+        for (const quantile& q : quantiles) {
+            const auto i = static_cast<std::size_t>(q.share * static_cast<double>(all.size() - 1));
+            report_.row(name + " " + q.name, unit, plan_.size(), true)
+                .by[std::string(who)]
+                .add(static_cast<double>(all[i]) / divisor);
+        }
+    }
+
+    static void keep_least(durations& least, durations ticks) {
+        if (least.empty())
+            least.swap(ticks);
+        else
+            std::transform(least.begin(), least.end(), ticks.begin(), least.begin(),
+                           [](float a, float b) { return std::min(a, b); });
+    }
+
+    const rules& rules_;
+    report& report_;
+    plan plan_;
+    ground ground_;
+    // Who begins has to fetch what the others then find in the caches: each begins in turn.
+    std::vector<contender> order_ = contenders();
+    least_durations least_ticks_;
+    least_durations least_calls_;
+};
+
+}  // namespace bench

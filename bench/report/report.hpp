@@ -1,0 +1,224 @@
+// Samples, their medians, and the tables, CSV and JSON made of them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "../../support/program.hpp"
+
+namespace bench {
+
+// One per repetition.
+class samples {
+public:
+    void add(double value) { values_.push_back(value); }
+    double min() const { return *std::min_element(values_.begin(), values_.end()); }
+    double max() const { return *std::max_element(values_.begin(), values_.end()); }
+    double median() const {
+        auto sorted = values_;
+        std::sort(sorted.begin(), sorted.end());
+        const std::size_t half = sorted.size() / 2;
+        return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+    }
+    // The median of the ratios within each repetition; of the medians, if these are not as many.
+    double over(const samples& other) const {
+        if (values_.size() != other.values_.size()) return median() / other.median();
+        samples ratios;
+        for (std::size_t i = 0; i < values_.size(); ++i) ratios.add(values_[i] / other.values_[i]);
+        return ratios.median();
+    }
+
+private:
+    std::vector<double> values_;
+};
+
+// Three digits, and k, M, G for what would be long.
+inline std::string short_number(double x) {
+    static constexpr const char* suffixes[] = {"", "k", "M", "G"};
+    unsigned i = 0;
+    for (; x >= 999.5 && i < 3; ++i) x /= 1'000;
+    const int decimals = x >= 99.95 ? 0 : x >= 9.995 ? 1 : x >= 0.0995 ? 2 : 3;
+    return fmt::format("{:.{}f}{}", x, decimals, suffixes[i]);
+}
+
+inline std::string short_ratio(double x) {
+    return x < 0.01 ? fmt::format("1/{:.0f}", 1 / x) : fmt::format("{:.2f}", x);
+}
+
+// What was measured of one work with one number of timers, by structure.
+struct row_result {
+    std::string work;
+    std::string unit;
+    std::size_t timers;
+    bool is_tail;  // a quantile of a distribution
+    std::map<std::string, samples, std::less<>> by;
+
+    const samples* of(std::string_view who) const {
+        const auto found = by.find(who);
+        return found == by.end() ? nullptr : &found->second;
+    }
+    std::optional<double> ratio_to(std::string_view who) const {
+        if (of("tvec") == nullptr || of(who) == nullptr) return std::nullopt;
+        return of("tvec")->over(*of(who));
+    }
+    // Who needs least, tvec apart; empty if nobody else can do it.
+    std::string best_rival() const {
+        std::string best;
+        for (const auto& [who, s] : by)
+            if (who != "tvec" && who != "floor" &&
+                (best.empty() || s.median() < of(best)->median()))
+                best = who;
+        return best;
+    }
+};
+
+// What another program has measured.
+struct foreign_sample {
+    std::string work;
+    std::size_t timers;
+    std::string unit;
+    std::string structure;
+    double value;
+};
+
+inline std::vector<std::string> cells_of(const std::string& text) {
+    std::vector<std::string> cells(1);
+    for (const char c : text)
+        if (c == ',')
+            cells.emplace_back();
+        else
+            cells.back() += c;
+    return cells;
+}
+
+inline foreign_sample sample_of(const std::string& file, const std::string& text) try {
+    const auto cells = cells_of(text);
+    if (cells.size() != 5) throw std::invalid_argument("not five cells");
+    return {cells[0], std::stoul(cells[1]), cells[2], cells[3], std::stod(cells[4])};
+} catch (const std::logic_error&) {  // of std::stoul and std::stod, too
+    throw std::runtime_error(
+        fmt::format("{}: not work, timers, unit, structure, value: {}", file, text));
+}
+
+// Reads a CSV of such lines.
+inline std::vector<foreign_sample> read_samples(const std::string& file) {
+    std::ifstream in(file);
+    std::vector<foreign_sample> all;
+    for (std::string text; std::getline(in, text);) all.push_back(sample_of(file, text));
+    if (all.empty()) throw std::runtime_error("cannot read measurements from " + file);
+    return all;
+}
+
+class report {
+public:
+    row_result& row(const std::string& work, const std::string& unit, std::size_t timers,
+                    bool is_tail = false) {
+        for (row_result& r : rows_)
+            if (r.work == work && r.timers == timers) return r;
+        return rows_.emplace_back(row_result{work, unit, timers, is_tail, {}});
+    }
+
+    // All works at all sizes, then the distributions at the largest.
+    void print(const std::vector<std::string>& structures) const {
+        std::size_t largest = 0;
+        for (const row_result& r : rows_) largest = std::max(largest, r.timers);
+        print_rows("work", structures, [](const row_result& r) { return !r.is_tail; });
+        print_rows("distribution", structures,
+                   [=](const row_result& r) { return r.is_tail && r.timers == largest; });
+    }
+
+    bool empty() const { return rows_.empty(); }
+
+    void write_csv(example::output_file& file, const std::string& machine) const {
+        std::FILE* const out = file.get();
+        fmt::print(out, "# {}\nwork,timers,unit,structure,median,min,max,tvec_ratio\n", machine);
+        for_each([&](const row_result& r, const std::string& who, const samples& s) {
+            fmt::print(out, "{},{},{},{},{:.4g},{:.4g},{:.4g},{}\n", r.work, r.timers, r.unit, who,
+                       s.median(), s.min(), s.max(), ratio_or(r, who, ""));
+        });
+        file.finish();
+    }
+
+    void write_json(example::output_file& file, const std::string& machine) const {
+        std::FILE* const out = file.get();
+        fmt::print(out, "{{\n  \"machine\": \"{}\",\n  \"rows\": [", machine);
+        const char* separator = "\n";
+        for_each([&](const row_result& r, const std::string& who, const samples& s) {
+            fmt::print(out,
+                       "{}    {{\"work\": \"{}\", \"timers\": {}, \"unit\": \"{}\", "
+                       "\"structure\": \"{}\", \"median\": {:.4g}, \"min\": {:.4g}, "
+                       "\"max\": {:.4g}, \"tvec_ratio\": {}}}",
+                       separator, r.work, r.timers, r.unit, who, s.median(), s.min(), s.max(),
+                       ratio_or(r, who, "null"));
+            separator = ",\n";
+        });
+        fmt::print(out, "\n  ]\n}}\n");
+        file.finish();
+    }
+
+    void add(const foreign_sample& s) {
+        row(s.work, s.unit, s.timers).by[s.structure].add(s.value);
+    }
+
+private:
+    template <class F> void for_each(F f) const {
+        for (const row_result& r : rows_)
+            for (const auto& [who, s] : r.by) f(r, who, s);
+    }
+
+    static std::string ratio_or(const row_result& r, const std::string& who, const char* none) {
+        const auto ratio = r.ratio_to(who);
+        return ratio && std::isfinite(*ratio) ? fmt::format("{:.4g}", *ratio) : none;
+    }
+
+    // Sizes of one work below each other.
+    template <class F>
+    void print_rows(const char* title, const std::vector<std::string>& structures, F wanted) const {
+        std::vector<const row_result*> chosen;
+        for (const row_result& r : rows_)
+            if (wanted(r)) chosen.push_back(&r);
+        if (chosen.empty()) return;
+        const auto place = [&](const row_result* r) {
+            return std::find_if(chosen.begin(), chosen.end(),
+                                [&](const row_result* o) { return o->work == r->work; });
+        };
+        auto grouped = chosen;
+        std::stable_sort(grouped.begin(), grouped.end(),
+                         [&](auto* a, auto* b) { return place(a) < place(b); });
+        fmt::print("{:<24}{:>9} {:<5}{:>8}  {:<18}{:>7} ", title, "timers", "unit", "tvec",
+                   "best rival", "ratio");
+        for (const std::string& who : structures) fmt::print("{:>9}", who);
+        fmt::print("\n");
+        for (const row_result* r : grouped) print_row(*r, structures);
+        fmt::print("\n");
+    }
+
+    static void print_row(const row_result& r, const std::vector<std::string>& structures) {
+        const std::string best = r.best_rival();
+        const auto ratio = r.ratio_to(best);
+        fmt::print("{:<24}{:>9} {:<5}{:>8}  {:<18}{:>7} ", r.work, r.timers, r.unit,
+                   show(r, "tvec"), best.empty() ? "-" : best + " " + show(r, best),
+                   ratio ? short_ratio(*ratio) : "-");
+        for (const std::string& who : structures) fmt::print("{:>9}", show(r, who));
+        fmt::print("\n");
+    }
+
+    static std::string show(const row_result& r, std::string_view who) {
+        const samples* const s = r.of(who);
+        return s == nullptr ? "-" : short_number(s->median());
+    }
+
+    std::vector<row_result> rows_;
+};
+
+}  // namespace bench

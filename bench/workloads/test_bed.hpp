@@ -1,0 +1,205 @@
+// What every workload runs on: a structure, its objects, and the plan they follow.
+//
+// A structure is described by an adapter, in structures/. It has
+//   name             what it is called in the tables
+//   node             what it needs in each object
+//   now()            the last tick that was run
+//   arm(node&, at)   pending or not
+//   cancel(node&)    pending or not
+//   advance(until)   runs all that is due by then; nobody advances past a tick that is due
+// and, where the structure can do it,
+//   next_wakeup()    the tick until which its loop may sleep
+//   adopt(node&), release(node&)   make a node ready before it is armed, and give it up afterwards;
+//                                  measured only where timers are made and destroyed
+//   discard(Owner*)  release the node that an object begins with, and delete the object when the
+//                    structure has done with it
+//   leaves_entries   there, if it may look at a node after it was cancelled, which so may not be
+//   freed
+// Firing says so: seen.note(node, now).
+#pragma once
+
+#include <malloc.h>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../../support/recording_format.hpp"
+#include "../report/tsc.hpp"
+#include "objects.hpp"
+#include "plan.hpp"
+
+namespace bench {
+
+constexpr std::uint64_t start = 12'345;
+
+// What a run has seen: which object fired on which tick. All structures must see the same.
+class tally {
+public:
+    template <class Node> void note(const Node& n, std::uint64_t now) {
+        const auto* const o = reinterpret_cast<const object<Node>*>(&n);
+        const auto index = static_cast<std::uint64_t>(o - static_cast<const object<Node>*>(first_));
+        ++fired_;
+        checksum_ += example::mark_of_fire(index, now - start);
+    }
+    void restart(const void* first) { *this = tally(first); }
+
+    std::uint64_t fired() const { return fired_; }
+    std::uint64_t checksum() const { return checksum_; }
+    friend bool operator==(const tally& a, const tally& b) {
+        return a.fired_ == b.fired_ && a.checksum_ == b.checksum_;
+    }
+
+    tally() = default;
+
+private:
+    explicit tally(const void* first) : first_(first) {}
+
+    const void* first_ = nullptr;
+    std::uint64_t fired_ = 0;
+    std::uint64_t checksum_ = 0;
+};
+
+inline tally seen;
+
+template <class A>
+concept structure = requires(A a, typename A::node n, std::uint64_t tick) {
+    { A::name } -> std::convertible_to<const char*>;
+    { a.now() } -> std::same_as<std::uint64_t>;
+    a.arm(n, tick);
+    a.cancel(n);
+    a.advance(tick);
+};
+
+template <class A>
+concept tells_wakeup = requires(A a) {
+    { a.next_wakeup() } -> std::same_as<std::uint64_t>;
+};
+
+template <class A>
+concept adopts = requires(A a, typename A::node n) {
+    a.adopt(n);
+    a.release(n);
+};
+
+template <class A>
+concept discards = requires(A a, typename A::node* n) {
+    a.discard(n);
+};
+
+template <class A>
+concept leaves_entries = requires {
+    A::leaves_entries;
+};
+
+// What a run needs besides a structure.
+struct stage {
+    const plan& what;
+    const ground& where;
+    bool play_out;  // afterwards, run on until all that is armed has fired: a check, not measured
+};
+
+inline double allocated_bytes() {
+    const struct mallinfo2 m = mallinfo2();
+    return static_cast<double>(m.uordblks) + static_cast<double>(m.hblkhd);
+}
+
+template <structure A> class field {
+public:
+    using node = typename A::node;
+
+    explicit field(const stage& s)
+        : plan_(s.what), herd_(s.where, plan_.size()), structure_(std::make_unique<A>()) {
+        seen.restart(herd_.first());
+        adopt_all();
+    }
+    ~field() {
+        if constexpr (adopts<A>)
+            for (std::size_t i = 0; i < size(); ++i) structure_->release(herd_[i]);
+    }
+    field(const field&) = delete;
+    field& operator=(const field&) = delete;
+
+    std::size_t size() const { return plan_.size(); }
+    const plan& what() const { return plan_; }
+    A& wheel() { return *structure_; }
+    node& at(std::size_t index) { return herd_[index]; }
+
+    // act(structure, node, i) for each object. The loop keeps all but the object in registers.
+    template <class F> void each(const std::vector<std::uint32_t>& order, F act) {
+        A& w = *structure_;
+        auto* const objects = herd_.first();
+        std::size_t i = 0;
+        for (const std::uint32_t k : order) act(w, objects[k].node, i++);
+    }
+
+    void arm_all() {
+        const std::uint64_t now = wheel().now();
+        const std::uint32_t* const delays = plan_.delays.data();
+        each(plan_.order, [=](A& w, node& n, std::size_t i) { w.arm(n, now + delays[i]); });
+    }
+    void rearm_all() {
+        const std::uint64_t now = wheel().now();
+        const std::uint32_t* const delays = plan_.delays.data();
+        each(plan_.other_order, [=](A& w, node& n, std::size_t i) { w.arm(n, now + delays[i]); });
+    }
+    void arm_all_for(std::uint64_t tick) {
+        each(plan_.other_order, [tick](A& w, node& n, std::size_t) { w.arm(n, tick); });
+    }
+    void arm_all_in_memory_order() {
+        A& w = *structure_;
+        auto* const objects = herd_.first();
+        const std::uint64_t now = w.now();
+        const std::vector<std::uint32_t>& delays = plan_.delays;
+        for (std::size_t i = 0; i < delays.size(); ++i) w.arm(objects[i].node, now + delays[i]);
+    }
+    void cancel_all() {
+        each(plan_.other_order, [](A& w, node& n, std::size_t) { w.cancel(n); });
+    }
+
+    // Nothing may be done with them until make_all.
+    void destroy_all() {
+        each(plan_.other_order, [](A& w, node& n, std::size_t) {
+            w.cancel(n);
+            if constexpr (adopts<A>) w.release(n);
+            std::destroy_at(&n);
+        });
+    }
+    void make_all() {
+        for (std::size_t i = 0; i < size(); ++i) std::construct_at(&herd_[i]);
+        adopt_all();
+    }
+
+    // By the structure and for the timers in it, since there is this field.
+    double allocated() const { return allocated_bytes() - allocated_before_; }
+
+    void tick() { wheel().advance(wheel().now() + 1); }
+
+    // Nanoseconds of `work`, per object.
+    template <class F> double time(F work) {
+        const long_stopwatch watch;
+        work();
+        return watch.nanoseconds() / static_cast<double>(size());
+    }
+
+    // Every tick that a workload arms near, and the one that it arms far away.
+    void play_out() {
+        while (wheel().now() < start + 2 * plan::longest) tick();
+        if (wheel().now() < far_away) wheel().advance(far_away);
+    }
+    static constexpr std::uint64_t far_away = start + 10'000'000;
+
+private:
+    void adopt_all() {
+        if constexpr (adopts<A>)
+            for (std::size_t i = 0; i < size(); ++i) structure_->adopt(herd_[i]);
+    }
+
+    const double allocated_before_ = allocated_bytes();
+    const plan& plan_;
+    herd<node> herd_;
+    std::unique_ptr<A> structure_;  // ends before the objects do
+};
+
+}  // namespace bench

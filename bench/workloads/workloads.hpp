@@ -1,0 +1,364 @@
+// What is measured, written once for all structures. A scenario sets up once and measures one or
+// several figures in turn; the others yield distributions.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <random>
+#include <vector>
+
+#include "recording.hpp"
+#include "test_bed.hpp"
+
+namespace bench {
+
+enum figure {
+    arming,
+    remembering,
+    cancelling,
+    arming_cancelled,
+    rearming,
+    asking,
+    pushing_back,
+    idling,
+    jumping,
+    expiring,
+    expiring_when_due,
+    serving,
+    arming_in_memory_order,
+    destroying,
+    requesting,
+    requesting_from_pool,
+    all_figures
+};
+
+// NaN: this structure cannot do it, or this scenario does not.
+struct figures : std::array<double, all_figures> {
+    figures() { fill(std::numeric_limits<double>::quiet_NaN()); }
+};
+
+// --- scenarios: nanoseconds per operation --------------------------------------------------------
+
+// Timers that hang nowhere are armed; all are cancelled, in another order; armed again, later. (A
+// cancelled timer may still be linked, and arming it again a push-back: so that has a row of its
+// own.) The memory is that of the node, of what was allocated for it, and its share of the
+// structure itself, with all of them armed.
+template <class A> void live(field<A>& f, figures& out) {
+    out[arming] = f.time([&] { f.arm_all(); });
+    out[remembering] = sizeof(typename A::node) + f.allocated() / static_cast<double>(f.size());
+    out[cancelling] = f.time([&] { f.cancel_all(); });
+    const std::uint64_t later = f.wheel().now() + plan::longest + 1;
+    out[arming_cancelled] = f.time([&] { f.arm_all_for(later); });
+}
+
+// Per question when to wake up, with a timer near; a new answer every 16 questions. Who cannot be
+// asked sees the same ticks go by.
+template <class A> double ask(field<A>& f) {
+    constexpr unsigned ticks = 200, questions = 16;
+    std::uint64_t sum = 0;
+    double spent = 0;
+    for (unsigned i = 0; i < ticks; ++i) {
+        f.tick();
+        if constexpr (tells_wakeup<A>) {
+            const stopwatch watch;
+            for (unsigned k = 0; k < questions; ++k) {
+                sum += f.wheel().next_wakeup();
+                asm volatile("" : "+r"(sum) : : "memory");
+            }
+            spent += watch.nanoseconds();
+        }
+    }
+    return spent > 0 ? spent / (ticks * questions) : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Every timer to another delay, half of them earlier.
+template <class A> void rearm(field<A>& f, figures& out) {
+    f.arm_all();
+    out[rearming] = f.time([&] { f.rearm_all(); });
+    out[asking] = ask(f);
+}
+
+// A server's keepalive: each timer pushed back to the same timeout from now, while time goes by.
+template <class A> void push_back(field<A>& f, figures& out) {
+    f.arm_all_for(f.wheel().now() + plan::longest);
+    const std::size_t per_tick = std::max<std::size_t>(f.size() / 100, 100);
+    out[pushing_back] = f.time([&] {
+        std::size_t left = per_tick;
+        std::uint64_t now = f.wheel().now();
+        f.each(f.what().order, [&](A& w, auto& n, std::size_t) {
+            w.arm(n, now + plan::longest);
+            if (--left != 0) return;
+            left = per_tick;
+            w.advance(++now);
+        });
+    });
+}
+
+// Timers that hang nowhere are armed in the order in which they lie in memory; all are cancelled
+// and destroyed at once, in random order.
+template <class A> void live_shortly(field<A>& f, figures& out) {
+    out[arming_in_memory_order] = f.time([&] { f.arm_all_in_memory_order(); });
+    if constexpr (leaves_entries<A>) {
+        f.cancel_all();
+    } else {
+        out[destroying] = f.time([&] { f.destroy_all(); });
+        f.tick();  // for those that give up a timer in the next turn of their loop
+        f.make_all();
+    }
+}
+
+// All timers are far away: per tick in which nothing is due, and for one jump over a million. What
+// a call leaves in memory, the next has to read: a loop does other things in between.
+template <class A> void wait(field<A>& f, figures& out) {
+    constexpr unsigned ticks = 20'000;
+    f.arm_all_for(f.far_away);
+    const long_stopwatch watch;
+    for (unsigned i = 0; i < ticks; ++i) {
+        f.tick();
+        asm volatile("" : : : "memory");
+    }
+    out[idling] = watch.nanoseconds() / ticks;
+    const stopwatch jump;
+    f.wheel().advance(f.wheel().now() + 1'000'000);
+    out[jumping] = jump.nanoseconds();
+}
+
+// All of them expire, tick by tick.
+template <class A> void expire(field<A>& f, figures& out) {
+    f.arm_all();
+    out[expiring] = f.time([&] {
+        for (unsigned i = 0; i < plan::longest; ++i) f.tick();
+    });
+}
+
+// The same by a loop that sleeps from each tick that is due to the next.
+template <class A> void expire_awake_when_due(field<A>& f, figures& out) {
+    f.arm_all();
+    const std::uint64_t now = f.wheel().now();
+    out[expiring_when_due] = f.time([&] {
+        for (const std::uint32_t tick : f.what().due) f.wheel().advance(now + tick);
+    });
+}
+
+// --- a server ------------------------------------------------------------------------------------
+
+// Two timers per connection: an idle timeout, which most events push back, and a request's.
+// 90 % push-backs, 9 % a request's timer armed or cancelled, 1 % a connection that closes and is
+// opened again. Idle timeouts are spread over their length at first, and fire if nothing comes.
+template <class A> class server {
+public:
+    explicit server(field<A>& f) : field_(f), connections_(f.size() / 2) {
+        const std::uint64_t now = f.wheel().now();
+        for (std::size_t i = 0; i < connections_; ++i)
+            f.wheel().arm(idle(i), now + f.what().delays[i]);
+    }
+
+    void event() {
+        A& wheel = field_.wheel();
+        const std::uint64_t now = wheel.now();
+        const std::uint64_t drawn = random_();
+        const std::size_t i = drawn / 100 % connections_;
+        const std::uint64_t what = drawn % 100;
+        if (what == 0) {
+            wheel.cancel(idle(i));
+            wheel.cancel(request(i));
+            wheel.arm(idle(i), now + plan::longest);
+        } else if (what < 6) {
+            wheel.arm(request(i), now + plan::request);
+        } else if (what < 10) {
+            wheel.cancel(request(i));
+        } else {
+            wheel.arm(idle(i), now + plan::longest);
+        }
+    }
+
+private:
+    auto& idle(std::size_t i) { return field_.at(i); }
+    auto& request(std::size_t i) { return field_.at(connections_ + i); }
+
+    field<A>& field_;
+    std::size_t connections_;
+    std::minstd_rand random_{7};
+};
+
+// Per event, with the ticks that go by meanwhile.
+template <class A> void serve(field<A>& f, figures& out) {
+    server<A> s(f);
+    const std::size_t per_tick = std::max<std::size_t>(f.size() / 100, 100);
+    out[serving] = f.time([&] {
+        for (std::size_t left = f.size(); left > 0;) {
+            const std::size_t now = std::min(left, per_tick);
+            for (std::size_t k = 0; k < now; ++k) s.event();
+            left -= now;
+            f.tick();
+        }
+    });
+}
+
+// --- a server's day ------------------------------------------------------------------------------
+
+// How many messages come in how much time: fewest at its beginning and end, nine times as many in
+// the middle.
+struct day {
+    std::uint64_t seconds;
+    std::uint64_t messages;
+
+    std::uint64_t messages_before(std::uint64_t second) const {
+        const double x = static_cast<double>(second) / static_cast<double>(seconds);
+        constexpr double turn = 2 * std::numbers::pi;
+        const double share = x - 0.8 * std::sin(turn * x) / turn;
+        return static_cast<std::uint64_t>(share * static_cast<double>(messages) + 0.5);
+    }
+};
+
+// Two timers per connection again. A message pushes its connection's idle timeout back, and either
+// begins a request, whose timer is armed, or ends one, whose timer is cancelled. After one in
+// 200 the connection closes and another takes its place. A tick is a millisecond, and a turn of
+// the loop. Nanoseconds of CPU time, for all of it.
+template <class A> class daily_server {
+public:
+    daily_server(field<A>& f, const day& d) : field_(f), day_(d), connections_(f.size() / 2) {
+        for (std::size_t i = 0; i < connections_; ++i)
+            f.wheel().arm(idle(i), f.wheel().now() + f.what().delays[i]);
+    }
+
+    double serve() {
+        const long_stopwatch watch;
+        for (std::uint64_t s = 0; s < day_.seconds; ++s)
+            serve_second(day_.messages_before(s + 1) - day_.messages_before(s));
+        return watch.nanoseconds();
+    }
+
+private:
+    void serve_second(std::uint64_t messages) {
+        std::uint64_t come = 0;
+        for (std::uint64_t tick = 1; tick <= 1'000; ++tick) {
+            for (; come < messages * tick / 1'000; ++come) message();
+            field_.tick();
+        }
+    }
+
+    void message() {
+        A& wheel = field_.wheel();
+        const std::uint64_t now = wheel.now();
+        const std::uint64_t drawn = random_();
+        const std::size_t i = drawn / 200 % connections_;
+        wheel.arm(idle(i), now + plan::longest);
+        if (drawn % 2 == 0)
+            wheel.arm(request(i), now + plan::request);
+        else
+            wheel.cancel(request(i));
+        if (drawn % 200 == 1) replace(i);
+    }
+
+    void replace(std::size_t i) {
+        A& wheel = field_.wheel();
+        wheel.cancel(idle(i));
+        wheel.cancel(request(i));
+        wheel.arm(idle(i), wheel.now() + plan::longest);
+    }
+
+    auto& idle(std::size_t i) { return field_.at(i); }
+    auto& request(std::size_t i) { return field_.at(connections_ + i); }
+
+    field<A>& field_;
+    const day& day_;
+    std::size_t connections_;
+    std::minstd_rand random_{11};
+};
+
+template <class A> double serve_day(field<A>& f, const day& d) {
+    return daily_server<A>(f, d).serve();
+}
+
+// --- what each tick takes ------------------------------------------------------------------------
+
+using durations = std::vector<float>;  // nanoseconds
+
+template <class F> void time_each(durations& ticks, F work) {
+    for (float& t : ticks) {
+        const stopwatch watch;
+        work();
+        t = static_cast<float>(watch.nanoseconds());
+    }
+}
+
+template <class A> durations ticks_while_expiring(field<A>& f) {
+    f.arm_all();
+    durations ticks(plan::longest);
+    time_each(ticks, [&] { f.tick(); });
+    return ticks;
+}
+
+// As many events as there are timers, over 20 000 ticks: past the first cascade of 16 384.
+template <class A> durations ticks_of_server(field<A>& f) {
+    server<A> s(f);
+    durations ticks(20'000);
+    const std::size_t per_tick = std::max<std::size_t>(f.size() / ticks.size(), 1);
+    for (float& t : ticks) {
+        for (std::size_t k = 0; k < per_tick; ++k) s.event();
+        const stopwatch watch;
+        f.tick();
+        t = static_cast<float>(watch.nanoseconds());
+    }
+    return ticks;
+}
+
+// --- what single operations take -----------------------------------------------------------------
+
+struct single_operations {
+    durations arm, cancel, advance;
+};
+
+template <class F> float time_one(F work) {
+    const stopwatch watch;
+    work();
+    return static_cast<float>(watch.nanoseconds());
+}
+
+// Orders with a timeout, nearly all of them filled and so cancelled.
+template <class A> single_operations order_timeouts(field<A>& f) {
+    single_operations spent;
+    spent.arm.reserve(f.size());
+    spent.cancel.reserve(f.size());
+    spent.advance.reserve(order_book::ticks);
+    const order_book& orders = f.what().orders;
+    A& wheel = f.wheel();
+    for (std::uint32_t t = 0; t < order_book::ticks; ++t) {
+        const std::uint64_t timeout = wheel.now() + order_book::timeout;
+        for (const std::uint32_t i : orders.filled(t))
+            spent.cancel.push_back(time_one([&] { wheel.cancel(f.at(i)); }));
+        for (const std::uint32_t i : orders.arriving(t))
+            spent.arm.push_back(time_one([&] { wheel.arm(f.at(i), timeout); }));
+        spent.advance.push_back(time_one([&] { f.tick(); }));
+    }
+    return spent;
+}
+
+// --- what a program did --------------------------------------------------------------------------
+
+// Per operation, an advance being one.
+template <class A> double replay(field<A>& f, const recording& r) {
+    A& wheel = f.wheel();
+    const long_stopwatch watch;
+    for (const recording::step& s : r.steps()) {
+        const std::uint64_t tick = start + s.tick;
+        switch (s.what) {
+        case example::operation::advance:
+            wheel.advance(tick);
+            break;
+        case example::operation::arm:
+            wheel.arm(f.at(s.timer), tick);
+            break;
+        case example::operation::cancel:
+            wheel.cancel(f.at(s.timer));
+            break;
+        }
+    }
+    return watch.nanoseconds() / static_cast<double>(r.steps().size());
+}
+
+}  // namespace bench

@@ -1,0 +1,160 @@
+# Called by scripts/measure/plot with csv, folder and largest, the greatest number of timers in the file.
+
+structures = "tvec classic libuv libev libevent asio rbtree multimap pqueue netty floor"
+colours    = "#e4002b #222222 #4477aa #44aadd #228833 #aa3377 #b8a000 #885511 #77bb77 #ff9933 #666666"
+points     = "7 5 9 11 12 4 6 8 10 13 0"
+
+colour(i) = word(colours, i)
+width(i) = i == 1 ? 6 : 1.5
+point(i) = int(word(points, i))
+dash(i) = word(structures, i) eq "floor" ? 2 : 1
+
+# Lines "timers median" of one work on one structure, and the medians of its quantiles in order.
+of(work, who) = sprintf("< awk -F, '$1 == \"%s\" && $4 == \"%s\" {print $2, $5}' '%s'", work, who, csv)
+quantiles(work, who) = sprintf("< awk -F, 'index($1, \"%s \") == 1 && $2 == %d && $4 == \"%s\" {print $5}' '%s'", work, largest, who, csv)
+has(data) = strlen(system(sprintf("%s 2>/dev/null | head -1", substr(data, 3, strlen(data))))) > 0
+present = ""
+do for [who in structures] { if (has(sprintf("< grep ',%s,' '%s'", who, csv))) { present = present . " " . who } }
+index_of(who) = sum [k = 1:words(structures)] (word(structures, k) eq who ? k : 0)
+
+
+# Draws of(work, ...) or another data source for each who. tvec comes first: what lies on its wide line is seen.
+draw = "with linespoints lc rgb colour(index_of(who)) lw width(index_of(who)) pt point(index_of(who)) dt dash(index_of(who))"
+
+set style line 100 lc rgb "#dddddd" lw 0.7
+set grid ytics xtics ls 100
+set border 3 lc rgb "#777777"
+set xtics nomirror textcolor rgb "#333333"
+set ytics nomirror textcolor rgb "#333333"
+set logscale xy
+set format "10^{%T}"
+set key off
+
+# --- cost.svg: a panel for each operation, and one for the legend ---------------------------------
+set terminal svg size 1200,1100 font "sans-serif,13" background "white"
+set output folder."/cost.svg"
+works = "'arm unlinked' 'arm cancelled later' 'cancel' 're-arm random' 'push back' 'expire' 'mixed server' 'idle tick' 'next wake-up' 'jump 1e6 ticks'"
+set multiplot layout 4,3 margins 0.06,0.985,0.06,0.925 spacing 0.075,0.1 \
+    title "What an operation, expiry, event or tick costs, by the number of timers" font ",17"
+set xlabel "timers" offset 0,0.5 font ",12"
+set ylabel "ns" offset 0.7,0 font ",12"
+do for [k = 1:10] {
+    work = word(works, k)
+    set title work offset 0,-0.6 font ",14"
+    measured = ""
+    do for [who in present] { if (has(of(work, who))) { measured = measured." ".who } }
+    plot for [who in measured] of(work, who) using 1:2 @draw ps 0.6
+}
+unset title; unset border; unset tics; unset grid; unset xlabel; unset ylabel
+set key at graph 0.5,0.95 center top maxrows 6 font ",14" samplen 2.5 spacing 1.25
+set xrange [1:2]; set yrange [1:2]
+plot for [who in present] NaN @draw ps 0.8 title who
+unset multiplot
+
+# --- the other plots: one panel, its legend beside it ----------------------------------------------
+set terminal svg size 900,520 font "sans-serif,14" background "white"
+set border 3 lc rgb "#777777"
+set xtics nomirror textcolor rgb "#333333"
+set ytics nomirror textcolor rgb "#333333"
+set grid ytics xtics ls 100
+set key outside right center maxrows auto maxcols 1 font ",14" samplen 2.5 spacing 1.3
+set xrange [*:*]; set yrange [*:*]
+
+set output folder."/growth.svg"
+set title "tvec: cost by number of timers" font ",16"
+set xlabel "timers" offset 0,0 font ",14"; set bmargin 4
+set ylabel "nanoseconds per operation" offset 0,0 font ",14"
+grown = "'arm unlinked' 'arm cancelled later' 'cancel' 're-arm random' 'push back' 'expire' 'mixed server' 'idle tick' 'next wake-up'"
+plot for [k = 1:words(grown)] of(word(grown, k), "tvec") using 1:2 with linespoints \
+    lc rgb word(colours, k) lw 2 pt point(k) ps 0.7 title word(grown, k)
+
+unset logscale x
+set format y "%g"
+set xtics ("p50" 0, "p90" 1, "p99" 2, "p99.9" 3, "p99.99" 4, "worst" 5)
+set xrange [-0.2:5.2]
+set xlabel "quantile of the ticks"
+set ylabel "microseconds per tick"
+do for [kind in "expiry server"] {
+    work = kind." tick"
+    set output sprintf("%s/%s_ticks.svg", folder, kind)
+    set title sprintf(kind eq "expiry" ? "What a tick costs while %d timers expire" \
+        : "What a tick costs under a server with %d timers", largest) font ",16"
+    measured = ""
+    do for [who in present] { if (has(quantiles(work, who))) { measured = measured." ".who } }
+    plot for [who in measured] quantiles(work, who) using 0:1 @draw ps 0.8 title who
+}
+
+# --- loops.svg ------------------------------------------------------------------------------------
+worst_calls(who) = sprintf("< awk -F, '$1 ~ /^loop .* worst$/ && $2 == %d && $4 == \"%s\" {print $5}' '%s'", largest, who, csv)
+measured = ""
+do for [who in present] { if (has(worst_calls(who))) { measured = measured." ".who } }
+if (measured ne "") {
+    set output folder."/loops.svg"
+    set title sprintf("The worst call of a loop while %d keepalives wait", largest) font ",16"
+    set xtics ("at the next wake-up,\nasleep between" 0, "every\n2 ticks" 1, "every\n5 ticks" 2, "every\n10 ticks" 3, "every\n100 ticks" 4)
+    set xrange [-0.3:4.2]
+    set bmargin 6
+    set xlabel "when the loop calls advance" offset 0,-1.3
+    set ylabel "microseconds, worst call"
+    plot for [who in measured] worst_calls(who) using 0:1 @draw ps 0.8 title who
+    set bmargin 2.5
+}
+
+memory_of(who) = sprintf("< awk -F, '$1 == \"memory per timer\" && $2 == %d && $4 == \"%s\" {print $5}' '%s'", largest, who, csv)
+measured = ""
+do for [who in present] { if (has(memory_of(who))) { measured = measured." ".who } }
+unset logscale y
+unset key
+unset grid; set grid ytics ls 100
+set output folder."/memory.svg"
+set title sprintf("Memory per timer, %d of them armed", largest) font ",16"
+unset xlabel
+set ylabel "bytes per timer: node, allocations, share of the structure"
+set style fill solid 0.85 noborder
+set boxwidth 0.7
+set yrange [0:*]
+set offsets 0, 0, 15, 0
+set xtics scale 0 (word(measured, 1) 1)
+set for [k = 2:words(measured)] xtics add (word(measured, k) k)
+set xrange [0.3:words(measured) + 0.7]
+plot for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1 with boxes \
+    lc rgb colour(index_of(word(measured, k))), \
+    for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1:(sprintf("%.0f", $1)) \
+    with labels offset 0,0.7 font ",13"
+
+# --- worst_call.svg: what is chosen by, at the top of README.md, so large enough for a phone --------
+loop_of(kind, who) = of("loop ".kind." worst", who)
+shown = "tvec classic libuv rbtree"
+call(who) = who eq "tvec" ? "tvec" : who eq "classic" ? "the kernel's wheel" : who eq "libuv" ? "a heap (libuv)" : "a tree (red-black)"
+if (has(loop_of("that sleeps", "tvec"))) {
+    reset
+    set terminal svg size 660,640 font "sans-serif,17" background "white"
+    set output folder."/worst_call.svg"
+    set border 3 lc rgb "#777777"
+    set style line 100 lc rgb "#dddddd" lw 0.7
+    set grid ytics ls 100
+    set logscale xy
+    set key off
+    set xtics nomirror ("100" 1e2, "1000" 1e3, "10^4" 1e4, "10^5" 1e5, "10^6" 1e6) textcolor rgb "#333333"
+    set ytics nomirror textcolor rgb "#333333"
+    set xrange [70:1.5e6]
+    set xlabel "timers" offset 0,0.4
+    set multiplot layout 2,2 margins 0.11,0.985,0.1,0.94 spacing 0.13,0.17
+    set ytics ("10 ns" 0.01, "1 µs" 1, "100 µs" 100, "10 ms" 1e4)
+    set yrange [0.01:1e5]
+    do for [kind in "'that sleeps' 'of 2 ticks'"] {
+        set title kind eq "that sleeps" ? "{/:Bold worst call, loop sleeps}" : "{/:Bold worst call, loop is busy}" offset 0,-0.5
+        plot for [who in shown] loop_of(kind, who) using 1:2 @draw ps 0.9, \
+            for [who in "tvec"] loop_of(kind, who) using 1:2 @draw ps 0.9
+    }
+    set title "{/:Bold one push-back}" offset 0,-0.5
+    set ytics ("1 ns" 1, "10 ns" 10, "100 ns" 100, "1 µs" 1000)
+    set yrange [0.7:2000]
+    plot for [who in shown] of("push back", who) using 1:2 @draw ps 0.9, \
+        for [who in "tvec"] of("push back", who) using 1:2 @draw ps 0.9
+    unset title; unset border; unset tics; unset grid; unset xlabel
+    set key at graph 0.5,0.9 center top maxcols 1 font ",17" samplen 2.5 spacing 1.5 reverse Left
+    set xrange [1:2]; set yrange [1:2]
+    plot for [who in shown] NaN @draw ps 0.9 title call(who)
+    unset multiplot
+}
