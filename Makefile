@@ -16,7 +16,7 @@ KEEP = $(if $(SETUP)$(CXXFLAGS)$(CFLAGS)$(LDFLAGS)$(filter-out default undefined
 TESTS_AT_A_TIME ?= $(shell expr 3 '*' $$(nproc))
 export DESTDIR
 # meson, too, has it build.
-export NINJA := $(CURDIR)/scripts/ninja
+export NINJA := $(CURDIR)/scripts/build/ninja
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo run-durable durable-faults test one exhaustive fuzz mutants coverage bench bench-full \

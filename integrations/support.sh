@@ -53,7 +53,7 @@ unpack_source() {
 # install_tvec: libtvec-c, optimized and static, into $work/tvec.
 # Lines of source are kept (-g), so that instructions can be counted by the file that they come from.
 install_tvec() {
-    BUILD_DIR=$work/tvec-build "$tree/scripts/install" --prefix "$work/tvec" --libdir lib \
+    BUILD_DIR=$work/tvec-build "$tree/scripts/build/install" --prefix "$work/tvec" --libdir lib \
         -Ddefault_library=static -Ddebug=true -During=disabled >/dev/null
 }
 

@@ -395,7 +395,7 @@ std::optional<jiffies> timer_wheel::next_expiry() const noexcept {
             const jiffies entry = geometry::entry_of(level, tick);
             if (entry > first) break;
             const unsigned s = geometry::slot_at(level, tick);
-            if (levels_.occupied_among_few(s)) first = std::min(first, earliest_in(s, entry));
+            if (levels_.occupied(s)) first = std::min(first, earliest_in(s, entry));
         }
     }
     for (unsigned s = geometry::first_slot_of(geometry::overflow); s < geometry::beyond; ++s)

@@ -11,10 +11,8 @@ public:
 
     fault first_fault() const {
         if (fault found = clock_fault(); !found.empty()) return found;
-        for (unsigned s = 0; s < geometry::beyond; s += geometry::word_bits) {
-            if (levels_.is_blank_word(s)) continue;
-            if (fault found = word_fault(s); !found.empty()) return found;
-        }
+        for (unsigned level = geometry::root; level <= geometry::overflow; ++level)
+            if (fault found = level_fault(level); !found.empty()) return found;
         return slot_fault(geometry::overflow, geometry::never_slot);
     }
 
@@ -50,17 +48,17 @@ private:
         return {};
     }
 
-    fault word_fault(unsigned first) const {
-        const unsigned level = geometry::level_with(first), rows = geometry::rows_of(level);
-        const unsigned end = geometry::first_slot_of(level) + geometry::ring_of(level) * rows;
-        for (unsigned s = first; s < std::min(first + geometry::word_bits, end); s += rows) {
+    fault level_fault(unsigned level) const {
+        for (unsigned i = 0; i < geometry::ring_of(level); ++i) {
+            const unsigned s = geometry::slot_number(level, i);
             if (is_untouched(s)) continue;
             if (fault found = slot_fault(level, s); !found.empty()) return found;
         }
         return {};
     }
 
-    /// So are nearly all, and there is nothing to be said of them: `check` stands in loops.
+    /// Returns whether a slot has neither a timer, a count nor a bit. Nearly all slots are like
+    /// that.
     bool is_untouched(unsigned s) const {
         if (levels_.at_most(s) != 0 || levels_.occupied(s)) return false;
         const chain* const first = &levels_.chain_of(s, 0);

@@ -314,20 +314,6 @@ Test(parts, all_slots_say_that_they_are_empty_when_all_has_been_unlinked) {
     CHECK_EQ(all.next_occupied(geometry::root, 0), 0);
 }
 
-Test(parts, a_word_with_a_mark_or_a_count_alone_is_not_blank) {
-    levels marked(owner), counted(owner);
-    for (unsigned s = 0; s < geometry::beyond; ++s) {
-        node gone;
-        CHECK(marked.is_blank_word(s) && counted.is_blank_word(s));
-        marked.set_occupied(s);
-        counted.push(s, last_chain_of(s), gone);
-        gone.unlink();
-        CHECK(!marked.is_blank_word(s));
-        CHECK(!counted.is_blank_word(s));
-        CHECK(marked.settle_if_empty(s) && counted.settle_if_empty(s));
-    }
-}
-
 Test(parts, a_slot_that_is_found_empty_has_neither_bit_nor_count) {
     levels all(owner);
     std::array<node, 2> links;

@@ -53,16 +53,15 @@ template <class Answer, class Work> struct question final : job {
     Work does;
 };
 
-// A unique_ptr<job> from the beginning: one of each type is a lot to compile.
 template <class Result, class Work>
 std::unique_ptr<job> job_of(store::completion<Result> then, std::type_identity_t<Result> failed,
                             std::type_identity_t<Result> unknown, Work work) {
-    return std::unique_ptr<job>(new order<Result, Work>(std::move(then), std::move(failed),
-                                                        std::move(unknown), std::move(work)));
+    return std::make_unique<order<Result, Work>>(std::move(then), std::move(failed),
+                                                 std::move(unknown), std::move(work));
 }
 template <class Answer, class Work>
 std::unique_ptr<job> job_of(store::completion<standing, Answer> then, Work work) {
-    return std::unique_ptr<job>(new question<Answer, Work>(std::move(then), std::move(work)));
+    return std::make_unique<question<Answer, Work>>(std::move(then), std::move(work));
 }
 
 }  // namespace

@@ -56,7 +56,6 @@ struct question {
     standing how = standing::done;  // of those that are there
 };
 
-// Made of a question*, whatever it is: a pointer to each type is a lot to compile.
 using question_ptr = std::shared_ptr<question>;
 
 // One whose answer goes beside its standing. `add` reads a part of it.
@@ -177,8 +176,7 @@ struct redis_store::inner {
     question_ptr asked(completion<standing, Answer> then, typename question_of<Answer>::reader add,
                        std::size_t parts = 1, std::type_identity_t<Answer> all = {}) {
         ++unanswered;
-        question* const q = new question_of<Answer>(std::move(then), add, parts, std::move(all));
-        return question_ptr(q);
+        return std::make_shared<question_of<Answer>>(std::move(then), add, parts, std::move(all));
     }
     void ask(unsigned shard, const command& c, question_ptr q, bool has_time = false);
     void ask_number(unsigned shard, const command& c, std::function<void(fate, long long)> then);
@@ -414,8 +412,7 @@ std::size_t redis_store::run() {
 void redis_store::put(std::vector<record> timers, existing how,
                       completion<std::vector<put_result>> then) {
     ++inner_->unanswered;
-    question* const asked = new put_question(std::move(then), timers.size());
-    const question_ptr q(asked);
+    const auto q = std::make_shared<put_question>(std::move(then), timers.size());
     for (std::size_t i = 0; i < timers.size(); ++i) {
         const record& r = timers[i];
         const unsigned shard = shard_of(r.id);

@@ -6,8 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
 #include "tvec/core/detail/geometry.hpp"
 #include "tvec/core/detail/slot.hpp"
@@ -29,22 +27,9 @@ public:
     levels& operator=(const levels&) = delete;
 
     bool occupied(unsigned s) const noexcept { return words_[s / word_bits] & bit_of(s); }
-    /// The same, for loops over all slots, where most words are empty. And of each bit that clang
-    /// looks at, valgrind makes marks for 288 bytes.
-    bool occupied_among_few(unsigned s) const noexcept {
-        return words_[s / word_bits] != 0 && occupied(s);
-    }
-    /// So it is, if the slot is occupied: else it would not be found.
+    /// Returns whether the summary bit of the word of slot `s` is set. It is set whenever the slot
+    /// is occupied, because searches skip words without it.
     bool is_in_used_word(unsigned s) const noexcept { return words_used_ & bit_of(s / word_bits); }
-    /// Whether nothing is marked, counted or linked in all slots of the word of slot `s`: in most
-    /// words nothing is.
-    bool is_blank_word(unsigned s) const noexcept {
-        const unsigned w = s / word_bits, first = w * word_bits;
-        const std::size_t n = w + 1 < geometry::words ? word_bits : geometry::slots - first;
-        const chain* const c = &chains_[first * row];
-        return words_[w] == 0 && are_same(&counts_[first], no_counts.data(), n) &&
-               c->first() == &sentinel_ && are_same(c, c + 1, n * row - 1);
-    }
     void set_occupied(unsigned s) noexcept {
         words_[s / word_bits] |= bit_of(s);
         words_used_ |= bit_of(s / word_bits);
@@ -146,15 +131,9 @@ private:
     static constexpr std::size_t row = geometry::chains_per_row;
     static constexpr unsigned word_bits = geometry::word_bits;
     static constexpr link_count most_counted = static_cast<link_count>(~link_count{0}) / 2;
-    static constexpr std::array<link_count, word_bits> no_counts{};
     static constexpr unsigned shift(unsigned level) noexcept { return geometry::shift_of(level); }
     static std::uint64_t bit_of(unsigned s) noexcept { return std::uint64_t{1} << s % word_bits; }
 
-    /// Whether `n` of them are the same, byte for byte.
-    template <class T> static bool are_same(const T* a, const T* b, std::size_t n) noexcept {
-        static_assert(std::has_unique_object_representations_v<T>);
-        return std::memcmp(a, b, n * sizeof(T)) == 0;
-    }
     template <class F> bool any_in(unsigned s, unsigned chains, F is) const {
         const chain* const first = &chain_of(s, 0);
         for (unsigned k = 0; k < chains; ++k) {
