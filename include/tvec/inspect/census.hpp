@@ -49,24 +49,24 @@ struct census {
     /// The slots of all levels, as the wheel stores them: `at` finds one.
     std::array<slot, detail::geometry::slots> slots{};
 
-    /// Returns the number of slots of a level, or of the overflow.
-    static constexpr unsigned slots_of(unsigned level) noexcept {
-        return detail::geometry::ring_of(level);
+    /// Returns the number of slots of level `n`, or of the overflow.
+    static constexpr unsigned slots_of(unsigned n) noexcept {
+        return detail::geometry::ring_of(n);
     }
 
-    /// Returns how many ticks a slot of a level spans.
-    static constexpr jiffies width_of(unsigned level) noexcept {
-        return detail::geometry::width_of(level);
+    /// Returns how many ticks a slot of level `n` spans.
+    static constexpr jiffies width_of(unsigned n) noexcept {
+        return detail::geometry::width_of(n);
     }
 
-    /// Returns slot `i` of a level, or of the overflow. Requires i < slots_of(level).
-    const slot& at(unsigned level, unsigned i) const noexcept {
-        return slots[detail::geometry::slot_number(level, i)];
+    /// Returns slot `i` of level `n`, or of the overflow. Requires i < slots_of(n).
+    const slot& at(unsigned n, unsigned i) const noexcept {
+        return slots[detail::geometry::slot_number(n, i)];
     }
 
-    /// Returns the tick at which the wheel comes to slot `i` of a level, or of the overflow.
-    jiffies visit_of(unsigned level, unsigned i) const noexcept {
-        return detail::geometry::visit_of(level, detail::geometry::slot_number(level, i), now);
+    /// Returns the tick at which the wheel comes to slot `i` of level `n`, or of the overflow.
+    jiffies visit_of(unsigned n, unsigned i) const noexcept {
+        return detail::geometry::visit_of(n, detail::geometry::slot_number(n, i), now);
     }
 
     /// Returns the slot of the timers that are armed for `never`.
