@@ -50,14 +50,10 @@ struct census {
     std::array<slot, detail::geometry::slots> slots{};
 
     /// Returns the number of slots of level `n`, or of the overflow.
-    static constexpr unsigned slots_of(unsigned n) noexcept {
-        return detail::geometry::ring_of(n);
-    }
+    static constexpr unsigned slots_of(unsigned n) noexcept { return detail::geometry::ring_of(n); }
 
     /// Returns how many ticks a slot of level `n` spans.
-    static constexpr jiffies width_of(unsigned n) noexcept {
-        return detail::geometry::width_of(n);
-    }
+    static constexpr jiffies width_of(unsigned n) noexcept { return detail::geometry::width_of(n); }
 
     /// Returns slot `i` of level `n`, or of the overflow. Requires i < slots_of(n).
     const slot& at(unsigned n, unsigned i) const noexcept {
