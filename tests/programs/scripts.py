@@ -32,7 +32,7 @@ class Scripts(unittest.TestCase):
         """A tree of which only these files are there."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         for name in names:
-            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(SOURCE / name, folder / name)
         return folder
 
@@ -288,8 +288,6 @@ class Guides(Scripts):
     def test_no_comment_stands_behind_words_since_doxygen_drops_the_blank_after_it(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.assertEqual(self.refused(SOURCE / "scripts/pages/doxygen-guides", folder).returncode, 0)
-        design = (folder / "design.md").read_text(encoding="utf-8")
-        self.assertRegex(design, r"takes \d+ ms")
         for guide in folder.glob("*.md"):
             for line in guide.read_text(encoding="utf-8").split("\n"):
                 self.assertNotRegex(re.sub("`[^`]*`", "code", line), r"\S.*<!--", guide.name)
