@@ -111,7 +111,8 @@ bootstrap: ## install the Debian packages that the build, the tests and the exam
 	@scripts/bootstrap
 
 configure: bootstrap
-	@scripts/build/configure $(KEEP) $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled $(SETUP)
+	@scripts/build/configure $(KEEP) $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled \
+		-Dunity=on -Dunity_size=8 $(SETUP)
 
 clean: ## remove the build folder, and that of `make install`
 	@rm -rf $(BUILD) build-install
