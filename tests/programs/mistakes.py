@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Compiles mistakes, and looks whether the compiler says early what to write instead.
+"""Compiles mistakes, and checks that the compiler says early what to write instead.
 
-usage: mistakes.py [--show] COMPILER FOLDER [ARGUMENT...]
+Each file of FOLDER holds cases, and each case is compiled by itself. The text before the first case belongs
+to all cases of the file. A case begins with a marker and what is expected of it:
 
-Each program of FOLDER begins with what has to come of it:
-
-    // says: SENTENCE            it is refused in these words
+    // --- NAME
+    // says: SENTENCE            the compiler refuses the case in these words
     // g++ says: SENTENCE        the same, where compilers have words of their own
-    // lines: N                  among the first N lines, or
-    // legal: REASON             it is no mistake, and not refused
-    // defined: NAME             is defined from the beginning
+    // lines: N                  the sentence is among the first N lines
+    // legal: REASON             the case is no mistake: the compiler accepts it
+    // defined: NAME             this macro is defined from the beginning
 
-And each public header in C++ is compiled as C++17, which is a mistake, too.
-COMPILER is g++ or clang++, and ARGUMENTs are for it, -I with the headers first. What a program includes from liburing is
-skipped where that is not. --show prints what it says, and after how many lines.
+Each public header in C++ is also compiled as C++17, which is a mistake, too. Cases that include a header for liburing are
+skipped where that library is missing.
 """
 
+import argparse
 import concurrent.futures
 import os
 import pathlib
@@ -37,11 +37,40 @@ COMMON = """\
 #endif
 """
 FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Werror"]
+FROM_INPUT = ["-fsyntax-only", "-x", "c++", "-"]
 END = "here the program ends"
 
 
+class Case:
+    """One program, as text whose lines are numbered as in its file."""
+
+    def __init__(self, file, shared, line, part):
+        self.name, _, body = part.partition("\n")
+        self.title = f"{file.name} {self.name}"
+        self.text = f'#line 1 "{file}"\n{shared}#line {line + 1} "{file}"\n{body}'
+        comments = re.findall(r"^// ([a-z+ ]+): (.+)$", body, re.MULTILINE)
+        self.head = dict(comments)
+        if len(self.head) < len(comments):
+            sys.exit(f"{file}:{line}: {self.name} has a comment twice: is a marker missing?")
+
+    def is_legal(self):
+        return "legal" in self.head
+
+    def sentence(self, compiler):
+        return self.head.get(f"{compiler.name} says") or self.head["says"]
+
+
+def cases_of(file):
+    """Yields the cases of a file."""
+    shared, *parts = re.split("^// --- ", file.read_text(), flags=re.MULTILINE)
+    line = shared.count("\n") + 1
+    for part in parts:
+        yield Case(file, shared, line, part)
+        line += part.count("\n")
+
+
 class Compiler:
-    """One that has the common headers precompiled: they are most of the work."""
+    """A compiler with the common headers precompiled: they are most of the work."""
 
     def __init__(self, name, folder, arguments):
         self.name = name
@@ -51,90 +80,81 @@ class Compiler:
         common.write_text(COMMON)
         precompiled = common.with_suffix(".hpp.pch" if name == "clang++" else ".hpp.gch")
         self.bare = [name, *FLAGS, *arguments]
-        once = ["-fpch-instantiate-templates"] if name == "clang++" else []  # and not in each program
+        once = ["-fpch-instantiate-templates"] if name == "clang++" else []  # not in each case
         subprocess.run([*self.bare, *once, "-x", "c++-header", common, "-o", precompiled], check=True)
         self.command = [*self.bare, "-include", common]
-        uring = common.with_name("uring.cpp")
-        uring.write_text("#include <liburing.h>\n")
-        self.has_uring = self.says(uring)[0]
+        self.has_uring = run([*self.bare, *FROM_INPUT], "#include <liburing.h>\n")[0]
 
-    def can(self, program):
-        """Whether there is what the program includes."""
-        return self.has_uring or "tvec/uring" not in program.read_text()
+    def can(self, case):
+        """Returns whether the libraries that a case includes are installed."""
+        return self.has_uring or "tvec/drivers/uring_" not in case.text
 
-    def for_program(self, program):
-        defined = re.search(r"^// defined: (\w+)$", program.read_text(), re.MULTILINE)
-        return [*self.bare, f"-D{defined[1]}"] if defined else self.command
+    def command_for(self, case):
+        defined = case.head.get("defined")
+        return [*self.bare, f"-D{defined}"] if defined else self.command
 
-    def says(self, program):
-        """Whether it takes the program, and its lines."""
-        return run([*self.for_program(program), "-fsyntax-only", program])
+    def says(self, case):
+        """Returns whether the compiler accepts a case, and the lines that it prints."""
+        return run([*self.command_for(case), *FROM_INPUT], case.text)
 
-    def takes_all(self, programs):
-        """Whether it takes them as one; if not, one may be what cannot be beside others, or in a namespace."""
-        text = "".join(f'namespace of_{n} {{\n#line 1 "{p}"\n{p.read_text()}\n}}\n' for n, p in enumerate(programs))
-        are_alike = all(self.for_program(p) == self.command for p in programs) and "#define" not in text
-        return are_alike and run([*self.command, "-fsyntax-only", "-x", "c++", "-"], text)[0]
+    def accepts_all(self, cases):
+        """Returns whether the compiler accepts all cases as one program, each in a namespace. The answer may be no although
+        each case is legal: some cannot share a program, or cannot be in a namespace."""
+        text = "".join(f"namespace of_{n} {{\n{c.text}\n}}\n" for n, c in enumerate(cases))
+        are_alike = all(self.command_for(c) == self.command for c in cases) and "#define" not in text
+        return are_alike and run([*self.command, *FROM_INPUT], text)[0]
 
-    def first_lines(self, program):
-        """The lines with which all that it says begins, if the program has an error before its end, or none.
+    def first_lines(self, case):
+        """Returns the first lines of the compiler's answer, or none if the first error comes after the case's last line.
 
-        g++ instantiates what templates of the headers are used there in each program, after its end. That is nine
-        tenths of its work, and left out where an error behind the program would be the second and is the last.
+        At the end of a program, g++ instantiates the templates that the headers use. That is nine tenths of its work. An
+        error behind the case, which is the last error allowed, ends the compilation before that.
         """
         if self.name != "g++":
             return []
-        text = f'#line 1 "{program}"\n{program.read_text()}\nstatic_assert(false, "{END}");\n'
-        _, lines = run([*self.for_program(program), "-fmax-errors=1", "-fsyntax-only", "-x", "c++", "-"], text)
+        text = f'{case.text}\nstatic_assert(false, "{END}");\n'
+        _, lines = run([*self.command_for(case), "-fmax-errors=1", *FROM_INPUT], text)
         return [] if any(END in line for line in lines) else lines
 
 
 def run(command, text=""):
-    """Whether a compiler takes a text, and its lines, but for those that lead to a header."""
+    """Returns whether a compiler accepts a text, and its lines without those that name the including file."""
     done = subprocess.run(command, input=text, text=True, capture_output=True, env=os.environ | {"LC_ALL": "C"})
     lines = [line for line in done.stderr.splitlines() if not re.match(r"In file included from| +from ", line)]
     return done.returncode == 0, lines
 
 
-def wanted(program, compiler):
-    """What a program's first lines say: the sentence, or None if it is legal, and the bound."""
-    head = dict(re.findall(r"^// ([a-z+ ]+): (.+)$", program.read_text(), re.MULTILINE))
-    if "legal" in head:
-        return None, 0
-    return head.get(f"{compiler.name} says") or head["says"], int(head["lines"])
-
-
 def found_after(sentence, lines):
-    """How many lines it takes to have read the sentence, or None."""
+    """Returns the number of the line with the sentence, counted from 1, or None."""
     return next((n for n, line in enumerate(lines, 1) if sentence in line), None)
 
 
-def fault_of_legal(program, compiler):
-    """What is wrong if a compiler refuses a program that is no mistake, or ""."""
-    taken, lines = compiler.says(program)
-    return "" if taken else "\n".join([f"{compiler.name} {program.stem}: refused", *lines[:20]])
+def fault_of_legal(case, compiler):
+    """Returns the message about a legal case that a compiler refuses, or ""."""
+    accepted, lines = compiler.says(case)
+    return "" if accepted else "\n".join([f"{compiler.name} {case.title}: refused", *lines[:20]])
 
 
-def fault(program, compiler, show):
-    """What is wrong with what a compiler says of a mistake, or ""."""
-    sentence, most = wanted(program, compiler)
-    if not show and found_after(sentence, compiler.first_lines(program)[:most]):
+def fault(case, compiler, show):
+    """Returns the message about a mistake that is accepted, or not refused in the expected words, or ""."""
+    sentence, most = case.sentence(compiler), int(case.head["lines"])
+    if not show and found_after(sentence, compiler.first_lines(case)[:most]):
         return ""
-    taken, lines = compiler.says(program)
-    title = f"{compiler.name} {program.stem}"
+    accepted, lines = compiler.says(case)
+    title = f"{compiler.name} {case.title}"
     after = found_after(sentence, lines)
     if show:
         print("\n".join([f"{title}: {after} of {len(lines)}", *lines[:after or 20], ""]))
-    if not taken and after is not None and after <= most:
+    if not accepted and after is not None and after <= most:
         return ""
-    why = "taken" if taken else f"not in the first {most} lines (but {after}): {sentence}"
+    why = "accepted" if accepted else f"not in the first {most} lines (but {after}): {sentence}"
     return "\n".join([f"{title}: {why}", *lines[:20]])
 
 
 def fault_of_older_standard(header, compiler):
-    """What is wrong with what a compiler says first of a header that it takes for C++17, or "".
+    """Returns the message about a header that, compiled as C++17, does not ask for C++20 in the first line, or "".
 
-    clang++ reads on after that, and finds no other headers here, which take it long.
+    clang++ reads on after the first error. Without the standard headers it ends early.
     """
     _, lines = run([compiler.name, "-std=c++17", "-nostdinc", "-fsyntax-only", "-x", "c++", "-I", compiler.headers,
                     "-include", header, os.devnull])
@@ -144,31 +164,39 @@ def fault_of_older_standard(header, compiler):
 
 
 def public_headers(compiler):
-    """Those in C++ but the one for the preprocessor, which any standard can read."""
+    """Yields the public headers in C++, except `version.hpp`, which any standard can compile."""
     for header in sorted(compiler.headers.glob("tvec/**/*.hpp")):
         if "detail" not in header.parts and header.name != "version.hpp":
             yield header
 
 
-def main(arguments):
-    show = arguments[0] == "--show"
-    name, where, *others = arguments[show:]
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--show", action="store_true", help="print the answers, up to the expected sentence")
+    parser.add_argument("--only", metavar="NAME", help="compile this case, and no header")
+    parser.add_argument("compiler", choices=("g++", "clang++"))
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="for the compiler: first -I with the headers")
+    options = parser.parse_args()
+    cases = [c for file in sorted(options.folder.glob("*.cpp")) for c in cases_of(file)]
+    if options.only:
+        cases = [c for c in cases if c.name == options.only]
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        compiler = Compiler(name, pathlib.Path(folder), others)
-        programs = [p for p in sorted(pathlib.Path(where).glob("*.cpp")) if compiler.can(p)]
-        legal = [p for p in programs if wanted(p, compiler)[0] is None]
-        mistakes = [p for p in programs if p not in legal]
-        headers = list(public_headers(compiler))
-        refused = [] if compiler.takes_all(legal) else legal
-        said = [*pool.map(lambda p: fault_of_legal(p, compiler), refused),
-                *pool.map(lambda p: fault(p, compiler, show), mistakes),
+        compiler = Compiler(options.compiler, pathlib.Path(folder), options.arguments)
+        cases = [c for c in cases if compiler.can(c)]
+        legal = [c for c in cases if c.is_legal()]
+        mistakes = [c for c in cases if not c.is_legal()]
+        headers = [] if options.only else list(public_headers(compiler))
+        refused = [] if compiler.accepts_all(legal) else legal
+        said = [*pool.map(lambda c: fault_of_legal(c, compiler), refused),
+                *pool.map(lambda c: fault(c, compiler, options.show), mistakes),
                 *pool.map(lambda h: fault_of_older_standard(h, compiler), headers)]
         faults = [f for f in said if f]
-    compiled = len(programs) + len(headers)
-    print("\n\n".join([*faults, f"mistakes: {compiled} compiled, {len(faults)} not as they should"]))
-    return 1 if faults or not programs or not headers else 0
+    compiled = len(cases) + len(headers)
+    print("\n\n".join([*faults, f"mistakes: {compiled} compiled, {len(faults)} not as expected"]))
+    return 1 if faults or not cases or not (headers or options.only) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,8 +1,0 @@
-// says: the method takes nothing, a tvec::timer_wheel&, a tvec::timer&, or both
-// lines: 5
-#include "tvec/tvec.hpp"
-
-struct connection {
-    void on_idle(int);
-    tvec::timer idle{tvec::call<&connection::idle, &connection::on_idle>};
-};

@@ -1,0 +1,40 @@
+// Cases for tests/programs/mistakes.py, which compiles each by itself.
+
+#include "tvec/tvec.hpp"
+
+using namespace std::chrono_literals;
+
+// --- a_point_in_time_after_a_number
+// says: a duration: 1500ms, not 1.5s
+// lines: 5
+const auto deadline = tvec::clocked_wheel<>::after(20);
+
+// --- runtime_tick_that_is_a_frame
+// says: whole units of the clock: 5ms
+// lines: 6
+using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
+const tvec::runtime_tick_clock<> ticks(frame(1));
+
+// --- runtime_tick_that_is_a_number
+// says: whole units of the clock: 5ms
+// lines: 6
+const tvec::runtime_tick_clock<> ticks(5);
+
+// --- wheel_of_durations
+// says: a clocked_wheel is made of a tick_clock
+// lines: 3
+tvec::clocked_wheel<std::chrono::microseconds> w;
+
+// --- wheel_on_the_system_clock
+// legal: its timers jump as that clock does, which a program may want
+tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, std::chrono::system_clock>> w;
+
+// --- wheel_with_ticks_of_doubles
+// says: a tick is a duration that counts in integers
+// lines: 4
+tvec::clocked_wheel<tvec::tick_clock<std::chrono::duration<double>>> w;
+
+// --- wheel_without_its_runtime_tick
+// says: a tick: clocked_wheel timers(runtime_tick_clock(5ms))
+// lines: 8
+tvec::clocked_wheel<tvec::runtime_tick_clock<>> timers;

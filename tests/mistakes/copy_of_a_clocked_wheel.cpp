@@ -1,5 +1,0 @@
-// says: a reference: a wheel stays where it is
-// lines: 6
-#include "tvec/tvec.hpp"
-
-void copy(tvec::clocked_wheel<>& w) { auto v = w; }

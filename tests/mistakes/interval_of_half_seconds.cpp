@@ -1,7 +1,0 @@
-// says: a wheel, perhaps a start, a period
-// lines: 6
-#include "tvec/tvec.hpp"
-
-tvec::interval beat(tvec::clocked_wheel<>& w) {
-    return tvec::interval(w, std::chrono::duration<double>(0.5));
-}

@@ -1,0 +1,51 @@
+// Cases for tests/programs/mistakes.py, which compiles each by itself.
+
+#include <array>
+
+#include "tvec/tvec.hpp"
+
+using namespace std::chrono_literals;
+
+// --- remote_in_another_thread
+// says: a sender: the remote itself stays where it is
+// lines: 12
+void work(tvec::remote<> mailbox);
+
+void start(tvec::remote<>& mailbox) { work(mailbox); }
+
+// --- remote_on_a_wheel_without_a_clock
+// says: a remote is on a tvec::clocked_wheel
+// lines: 6
+void make(tvec::timer_wheel& wheel) {
+    tvec::remote mailbox(wheel, 64, [] {});
+}
+
+// --- remote_that_cancels_what_schedule_returned
+// says: the handle in what `schedule` returned: .handle
+// lines: 12
+void add(const tvec::remote_sender<>& sender) {
+    const auto late = sender.schedule(1ms, [] {});
+    sender.cancel(late);
+}
+
+// --- remote_with_a_duration_for_a_deadline
+// says: a time_point of its clock, then a function
+// lines: 9
+void add(const tvec::remote_sender<>& sender) {
+    sender.schedule_at(1ms, [] {});
+}
+
+// --- remote_with_a_function_of_48_bytes_and_more
+// says: capture a pointer to
+// lines: 99
+void add(const tvec::remote_sender<>& sender) {
+    std::array<char, 64> many{};
+    sender.post([many] { static_cast<void>(many); });
+}
+
+// --- remote_with_a_number_for_a_delay
+// says: a duration: 1500ms, not 1.5s; then a function
+// lines: 9
+void add(const tvec::remote_sender<>& sender) {
+    sender.schedule(100, [] {});
+}
