@@ -1,7 +1,7 @@
 // A game server's loop at 60 or 128 frames per second. A jiffy is a frame: cooldowns and respawns
-// are counted in frames, fire in the frame that they are due, and a replay, frame by frame,
-// replays. The loop sleeps until the absolute time of each frame, so that what one is late the next
-// is not; and where a frame is no whole number of nanoseconds, no rounding adds up.
+// are counted in frames and fire in the frame in which they are due. A replay, frame by frame,
+// replays. The loop sleeps until the absolute time of each frame, so lateness does not add up, and
+// neither does rounding where a frame is no whole number of nanoseconds.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -76,13 +76,13 @@ public:
         wheel_.arm_after(wave_, frames(time_between_waves));
     }
 
-    // What happens in a frame: first what is due, then what goes on all the time.
+    // Runs a frame: first the timers that are due, then everything that goes on all the time.
     void step(jiffies frame) {
         wheel_.advance(frame);
         for (creature& c : creatures_) c.move();
     }
 
-    // What creatures need of it.
+    // Functions for creatures.
     jiffies arm(tvec::timer& t, milliseconds delay) {
         wheel_.arm_after(t, frames(delay));
         return t.expires();

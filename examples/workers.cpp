@@ -40,7 +40,7 @@ private:
     std::deque<int> waiting_;
 };
 
-// The loop's side. Its methods are called on its thread only, whoever has asked for it.
+// The loop's side. Its methods are called on its thread only, whichever thread has asked for them.
 struct service {
     void on_request() {
         requests.put(asked++);

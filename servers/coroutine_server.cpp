@@ -1,6 +1,6 @@
 // The TCP echo server again, in coroutines: each connection is a loop that reads as if it blocked.
-// Its timeouts are with_timeout around what it awaits; their timers live in its frame, on the same
-// wheel. Who ends a connection destroys its coroutine, and has thereby cancelled all of it.
+// Timeouts are with_timeout around awaited requests. Their timers live in the frame, on the same
+// wheel. Destroying a connection's coroutine cancels all of it.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -214,8 +214,8 @@ void server::admit(int socket) {
     if (stopping_) ended_.push_back(id);
 }
 
-// A coroutine cannot destroy itself; whoever has ended waits to be. Its socket may be closed only
-// later, when the kernel has let go of its requests.
+// A coroutine cannot destroy itself, so coroutines that have ended wait for `sweep`. A socket may
+// be closed only later, when the kernel has let go of its requests.
 void server::sweep() {
     for (const std::uint64_t id : ended_) open_.erase(id);
     ended_.clear();

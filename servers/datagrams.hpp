@@ -12,7 +12,7 @@
 
 namespace example {
 
-// What is sent. `kind` is the sender's: it comes back in the answer, as the number does.
+// A message. `kind` is the sender's: it comes back in the answer, as the number does.
 struct datagram {
     enum class kind : std::uint64_t { call, heartbeat };
     kind what;

@@ -113,7 +113,7 @@ public:
     void run();
     int report(const example::server_totals& server);
 
-    // What callers and the heartbeat need of it.
+    // Used by callers and the heartbeat.
     static constexpr std::uint64_t heart = 1ull << 32;  // the tag of its sends
 
     void send(std::uint64_t tag, const datagram& d);
@@ -341,8 +341,8 @@ void client::on_end() {
 
 // --- what it says -------------------------------------------------------------------------------
 
-// Whatever was sent and received is accounted for, on both sides. Only the kernel may lose some in
-// between, when a socket's buffer is full.
+// Returns whether all messages sent and received are accounted for, on both sides. Only the kernel
+// may lose some in between, when a socket's buffer is full.
 bool client::balanced(const example::server_totals& server) const {
     const totals& t = totals_;
     return t.calls == t.answered + t.expired && t.sent == t.calls + t.retries + t.beats &&

@@ -1,4 +1,4 @@
-// What a soak adds to a server: a callback that blocks now and then, and timers that move each
+// Disturbances for the soak test: a callback that blocks now and then, and timers that move each
 // other about from their callbacks.
 #pragma once
 

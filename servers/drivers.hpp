@@ -21,7 +21,7 @@ public:
     virtual ~driver() = default;
     // Submits, and sleeps until a completion has come or a timer is due.
     virtual void sleep() = 0;
-    // Whether a completion was the driver's own.
+    // Returns whether a completion was the driver's own.
     virtual bool complete(std::uint64_t tag, int result) = 0;
 };
 

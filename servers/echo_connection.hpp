@@ -52,7 +52,7 @@ inline void set_up_client(int fd) {
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
 }
 
-// What connections need of their server.
+// The server, as its connections see it.
 struct echo_home {
     example::ring& ring;
     timer_books& books;

@@ -38,7 +38,7 @@ struct server_totals {
     }
 };
 
-// What runs in the thread.
+// The part that runs in the thread.
 class flaky_worker {
 public:
     flaky_worker(int socket, int stop, const flaws& f)

@@ -1,4 +1,4 @@
-// What somebody asks of a text_port: the first line of a request of HTTP/1.0. Takes any bytes.
+// Parses a request to a text_port: the first line of a request of HTTP/1.0. Takes any bytes.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ struct http_request {
     std::string_view path;  // of a get: part of the bytes that were read
 };
 
-// Whether a request has come as a whole: an empty line ends it.
+// Returns whether a request is complete: an empty line ends it.
 inline bool is_whole_request(std::string_view bytes) {
     return bytes.find("\r\n\r\n") != bytes.npos || bytes.find("\n\n") != bytes.npos;
 }

@@ -1,6 +1,6 @@
-// Timers on somebody else's wheel. A wheel belongs to one thread, so another one that wants a timer
-// there asks for it in a message, and is answered in a message, exactly once: when it has expired,
-// or when it has been cancelled before that.
+// Timers on another thread's wheel. A wheel belongs to one thread. A thread that wants a timer on
+// another one's wheel asks for it in a message. It gets exactly one answer: the timer has expired,
+// or it was cancelled before that.
 #pragma once
 
 #include <functional>

@@ -42,7 +42,7 @@ public:
     int fd() const { return socket_.get(); }
     std::uint16_t port() const { return port_; }
 
-    // From now on nobody is taken: who is still to be accepted, or comes later, is refused.
+    // Stops accepting: connections that are waiting or come later are refused.
     void refuse() const { ::shutdown(fd(), SHUT_RDWR); }
 
     // Says where it listens, and writes the port to a file, if one is named.

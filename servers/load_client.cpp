@@ -1,7 +1,7 @@
 // Load for echo_server, on one io_uring and one tvec wheel as well. Most clients talk: they send a
 // message, wait for its echo, compare it, think, and send the next. Some are silent, and wait to be
-// thrown out. Some are half open: they send and never read, until the server's writes stall. Who is
-// thrown out comes back after a while, so connections come and go.
+// closed. Some are half open: they send and never read, until the server's writes stall. A client
+// that was closed comes back after a while.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -108,7 +108,7 @@ public:
 
     int run();
 
-    // What clients need of it.
+    // Used by clients.
     example::ring& ring() { return ring_; }
     example::timer_books& books() { return books_; }
     const example::stall_watch<example::timers>& stalls() const { return stalls_; }
@@ -370,7 +370,7 @@ void load::on_end() {
     stop();
 }
 
-// Whether what came back is right, and anything came back to those who asked.
+// Returns whether all echoes were right, and clients that asked got any.
 bool load::served() const {
     const bool asked = next_manner(options_.connections - 1) == manner::talking && !interrupted_;
     const bool answered = totals_.echoes > 0 || !asked;

@@ -107,7 +107,8 @@ public:
     virtual void send(unsigned to, const message& m) = 0;
     // Passes on what has been sent. To be called at the end of a turn.
     virtual void flush() {}
-    // Whether a completion was the mail's; what has arrived with it is appended to `arrived`.
+    // Returns whether a completion was the mail's. Appends the messages that arrived with it to
+    // `arrived`.
     virtual bool complete(std::uint64_t tag, int result, std::vector<message>& arrived) = 0;
     // Everything has left.
     virtual bool all_sent() const = 0;
@@ -217,7 +218,8 @@ private:
     std::vector<std::deque<detail::packed>> waiting_;
 };
 
-// Whether rings can write to each other here: asked of the kernel, not of its version.
+// Returns whether rings can write to each other here. It tries, because kernel versions do not
+// tell.
 inline bool rings_can_write() {
     const std::unique_ptr<io_uring_probe, decltype(&io_uring_free_probe)> probe(
         io_uring_get_probe(), io_uring_free_probe);

@@ -17,7 +17,7 @@ inline constexpr const char* prometheus_type = "text/plain; version=0.0.4; chars
 
 class prometheus_text {
 public:
-    // What follows is of this metric; `type` is counter, gauge or summary.
+    // Begins a metric: the samples that follow are of it. `type` is counter, gauge or summary.
     void metric(std::string_view name, std::string_view type, std::string_view help) {
         name_ = name;
         all_ += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);

@@ -82,7 +82,7 @@ private:
         k.expires = expires;
     }
 
-    // What is noted belongs to the tick that the wheel has reached, and is kept until it goes on.
+    // Sets the tick to which the operations belong that are recorded from now on.
     void turn_to(tvec::jiffies now) {
         if (now == now_) return;
         end_tick();

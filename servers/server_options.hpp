@@ -1,4 +1,4 @@
-// What every echo server can be told.
+// The options of every echo server.
 #pragma once
 
 #include <cstdint>

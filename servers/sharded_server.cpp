@@ -38,7 +38,7 @@ struct options : example::server_options {
     unsigned lease_ms = 500;
 };
 
-// What a shard has done, for when its thread has ended.
+// The totals of a shard, read when its thread has ended.
 struct results {
     example::echo_totals echo;
     std::uint64_t asked = 0;
@@ -55,7 +55,7 @@ struct results {
     double seconds = 0;
 };
 
-// What has ended a shard before its time. Whatever comes first is kept, and ends all the others.
+// The first failure of any shard. It ends all the others.
 class failure {
 public:
     failure() {
@@ -83,7 +83,7 @@ private:
     std::exception_ptr first_;
 };
 
-// What shards know of each other.
+// The state that shards share.
 struct common {
     explicit common(const options& o) : office(o.shards) {}
     example::post_office office;
@@ -252,7 +252,7 @@ void shard::send(unsigned to, const message& m) {
         mail_->send(to, m);
 }
 
-// What is read may make the shard write to itself.
+// Messages that are read may make the shard write to itself.
 void shard::read_mail() {
     while (!inbox_.empty()) {
         const std::vector<message> arrived = std::exchange(inbox_, {});

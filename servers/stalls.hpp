@@ -1,7 +1,7 @@
-// Judging others fairly after one was away oneself. A loop that did not run for a while (its
-// process was stopped, its machine too busy, a callback blocked) wakes to timers that are due and
-// to messages that nobody has read. If the timers run first, whoever talked meanwhile is closed for
-// having been silent. docs/loops.md says more.
+// Fair judgement after a stall. A loop that did not run for a while (its process was stopped, its
+// machine too busy, a callback blocked) wakes to timers that are due and to messages that nobody
+// has read. If the timers run first, clients that talked during the stall are closed as silent.
+// docs/loops.md says more.
 #pragma once
 
 #include <algorithm>
@@ -19,17 +19,17 @@ public:
 
     // To have been away is to have left something due undone for longer than this.
     static constexpr std::chrono::milliseconds tolerance{100};
-    // What the kernel holds after a stall is listened to for so long at the most.
+    // Upper bound on the time for which completions are drained after a stall.
     static constexpr std::chrono::milliseconds longest{500};
 
     // `grace` is for those who were to be judged during a stall, or just after it: how much longer
     // they have. At least a round trip, and for them to wake, if they were stopped as well.
     stall_watch(Timers& wheel, std::chrono::milliseconds grace) : timers_(wheel), grace_(grace) {}
 
-    // What a turn does between its sleep and its timers: hear(), which handles what has completed,
-    // and returns how much that was. After a stall it goes on until all has been heard that came
-    // meanwhile: each request that is answered may have another behind it, which the kernel does
-    // not hand out before this one is made again.
+    // Runs a turn's hearing, between its sleep and its timers. hear() handles the completions that
+    // are there, and returns how many there were. After a stall this goes on until everything that
+    // arrived during it was heard: each request that is answered may have another behind it, which
+    // the kernel does not hand out before this one is made again.
     // [listen]
     template <class Ring, class Hear> void listen(Ring& ring, Hear hear) {
         const bool was_away = held_up();
@@ -49,7 +49,7 @@ public:
     // one of the messages, say, has not been heard yet.
     tvec::jiffies heard() const { return timers_.ticks().floor(last_); }
 
-    // Whether the loop was away a moment ago, so that nobody may be judged yet.
+    // Returns whether the loop was stalled a moment ago, so that no client may be judged yet.
     bool just_back() const { return stalls_ != 0 && last_ < back_ + grace_; }
     std::chrono::milliseconds grace() const { return grace_; }
     std::size_t stalls() const { return stalls_; }
@@ -57,7 +57,8 @@ public:
 private:
     using time_point = typename clock::time_point;
 
-    // Asked once a turn, before it hears. What a budget has left over was seen in the turn before.
+    // To be called once a turn, before it hears. Work that a budget left over was seen in the turn
+    // before.
     // [held_up]
     bool held_up() {
         const time_point now = clock::now(), before = std::exchange(last_, now);
@@ -73,8 +74,8 @@ private:
     std::size_t stalls_ = 0;
 };
 
-// What somebody has who is waited for: once in a silence it is not taken amiss, if the loop was
-// away. More than once would be no timeout on a loop that is held up again and again.
+// A second chance for a client: one silence is forgiven if the loop was stalled. Forgiving more
+// often would be no timeout on a loop that stalls again and again.
 class second_chance {
 public:
     // Heard from: the next silence is another.

@@ -1,6 +1,6 @@
-// Texts for whoever asks on a port of this machine: enough of HTTP/1.0 for curl and Prometheus, on
-// the server's own ring. A few askers at a time, a few kilobytes and seconds for each; whoever is
-// slow makes room for the next.
+// Serves texts on a port of this machine: enough of HTTP/1.0 for curl and Prometheus, on the
+// server's own ring. A few clients at a time, a few kilobytes and seconds for each. A slow client
+// makes room for the next.
 #pragma once
 
 #include <netinet/in.h>
@@ -27,7 +27,7 @@
 
 namespace example {
 
-// What there is to read, and how to write it when somebody asks.
+// The name of a text, and the function that writes it.
 struct page {
     std::string path;
     std::string type;  // of its content
@@ -102,7 +102,7 @@ public:
 
     static constexpr std::uint64_t tags = 5;
 
-    // Whether a completion was the port's.
+    // Returns whether a completion was the port's.
     bool complete(std::uint64_t tag, int result);
     // `tag` is for a completion to be ignored.
     void stop(std::uint64_t tag);
@@ -240,8 +240,7 @@ inline void text_port::place() {
     make_room();
 }
 
-// For each who waits, whoever has been here for longest has to leave: to ask takes no time, except
-// for those who are slow.
+// Closes the oldest client for each that waits. A request takes no time, except from a slow client.
 inline void text_port::make_room() {
     const auto leave = [](const asker& a) { return a.leaving(); };
     auto leaving = static_cast<std::size_t>(std::count_if(askers_.begin(), askers_.end(), leave));

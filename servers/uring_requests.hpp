@@ -58,7 +58,7 @@ public:
             : home_(other.home_), stream_(std::move(other.stream_)), span_(other.span_),
               request_(std::exchange(other.request_, nullptr)) {}
         transfer& operator=(transfer&&) = delete;
-        // Whatever was received by then is lost.
+        // Data received until then is lost.
         ~transfer() {
             if (request_ != nullptr) home_.abandon(*request_);
         }

@@ -26,7 +26,7 @@
 
 namespace example {
 
-// What has become of the work. `asked` is the server's own, the rest is counted where it happens.
+// The results of the work. `asked` is the server's own, the rest is counted where it happens.
 struct work_totals {
     std::uint64_t asked = 0, answered = 0, given_up = 0;                     // by the server
     std::uint64_t scheduled = 0, cancelled = 0, more_time = 0, refused = 0;  // by the workers
@@ -44,7 +44,7 @@ struct work_totals {
 class worker {
 public:
     using sender = tvec::remote_sender<timers>;
-    // What the server does, on its own thread, with the number of a piece of work.
+    // The functions that the server runs on its own thread, with the number of a piece of work.
     struct server_side {
         std::function<void(std::uint64_t)> answered;
         std::function<void(std::uint64_t, time_point)> given_up;
@@ -185,7 +185,7 @@ public:
         mailbox_.rearm();
     }
 
-    // Whether a completion was the doorbell's.
+    // Returns whether a completion was the doorbell's.
     bool complete(std::uint64_t tag) {
         if (tag != tag_) return false;
         watched_ = false;

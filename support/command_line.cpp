@@ -37,7 +37,8 @@ template <class Number> bool read(const std::string& text, Number& value) {
     }
 }
 
-// As CLI::Range, to which "not a number" is in every range. What is in it becomes what CLI11 reads.
+// As CLI::Range, which takes "not a number" for a number in every range. Rewrites the number as
+// CLI11 reads it.
 template <class Number> CLI::Validator range(Number least, Number most) {
     CLI::Validator all = CLI::Range(least, most);
     all.operation([least, most](std::string& text) -> std::string {
@@ -122,7 +123,7 @@ void command_line::parse_or_exit(int argc, char** argv) {
     std::exit(2);
 }
 
-// What the programs use: each takes long to compile.
+// The number types of the programs: each takes long to compile.
 #define INSTANTIATE(Number)                                                                        \
     template void command_line::add_number(const char*, Number&, Number, Number, const char*);
 #define INSTANTIATE_OPTIONAL(Number)                                                               \

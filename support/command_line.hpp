@@ -1,4 +1,4 @@
-// What a program is told on its command line, and how it prints a line of its summary.
+// The command line of a program, and the lines of its summary.
 #pragma once
 
 #include <functional>
@@ -52,13 +52,14 @@ public:
     void add_numbers(const char* name, std::vector<Number>& values, Number least, Number most,
                      const char* what);
 
-    // What is not to be left out.
+    // Makes an option mandatory.
     void require(const char* name);
-    // What is wrong with all of them together, or "": asked when each by itself is right.
+    // Adds a rule over several options: it returns the fault, or "". It is asked when each option
+    // by itself is right.
     void add_rule(std::function<std::string()> fault) { rules_.push_back(std::move(fault)); }
 
-    // What is wrong with these arguments, in a line, or "" when they are taken. If help is asked
-    // for the program prints it and ends.
+    // Parses the arguments. Returns the fault in a line, or "". Prints the help and ends the
+    // program if it was asked for.
     std::string parse(int argc, char** argv);
     // The same, or ends the program with one line about what is wrong, and status 2.
     void parse_or_exit(int argc, char** argv);

@@ -15,7 +15,7 @@
 
 namespace example {
 
-// What a failed system call becomes.
+// Throws the error of a failed system call.
 [[noreturn]] inline void fail(const std::string& tried) {
     throw std::system_error(errno, std::system_category(), tried);
 }

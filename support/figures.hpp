@@ -18,7 +18,7 @@ inline double seconds_of(std::chrono::nanoseconds d) {
 
 inline double microseconds_of(std::chrono::nanoseconds d) { return seconds_of(d) * 1e6; }
 
-// What the program (RUSAGE_SELF) or the thread (RUSAGE_THREAD) has used of the processors.
+// Returns the processor time of the program (RUSAGE_SELF) or the thread (RUSAGE_THREAD).
 inline double cpu_seconds(__rusage_who who) {
     rusage used{};
     getrusage(who, &used);

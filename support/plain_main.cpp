@@ -1,5 +1,5 @@
-// What stands around the main function of a program without options: run_program. The linker puts
-// it there (--wrap=main), so that a page can show such a program whole, without it.
+// The code around the main function of a program without options: run_program. The linker puts it
+// there (--wrap=main), so that a page can show the program whole.
 #include "program.hpp"
 
 extern "C" {

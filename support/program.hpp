@@ -1,4 +1,4 @@
-// What all programs do alike: how they end, and how what they write is known to have arrived.
+// Common to all programs: how they end, and how they know that their output has arrived.
 #pragma once
 
 #include <cstdio>
@@ -7,11 +7,11 @@
 
 namespace example {
 
-// What `body` returns is the program's status. What it throws becomes one line, and status 1; so
-// does standard output that did not arrive.
+// Runs `body` and returns its result as the exit status. An exception becomes one line and status
+// 1, and so does standard output that did not arrive.
 int run_program(const char* program, const std::function<int()>& body);
 
-// The same of a program without options: arguments are refused, with one line and status 2.
+// Does so for a program without options: arguments are refused, with one line and status 2.
 int run_program(int argc, char** argv, const std::function<int()>& body);
 
 // Sees to it that what was printed has arrived. Throws if not.
@@ -32,7 +32,7 @@ public:
     void rewind();
     // Sees to it that what was written so far has arrived. Throws if not.
     void flush();
-    // The same of all of it, and closes: without this nobody knows.
+    // Writes the rest and closes. Without this call an error may go unnoticed.
     void finish();
 
 private:

@@ -40,7 +40,7 @@ enum class operation : std::uint8_t { advance, arm, cancel };
 
 constexpr std::uint64_t longest_delay = std::uint64_t{1} << 31;
 
-// Which timer fired when, so that the sum over all is the same only if all are.
+// Mixes a timer and the tick at which it fired. Sums of these agree only if all fires do.
 constexpr std::uint64_t mark_of_fire(std::uint64_t timer, std::uint64_t tick) {
     return (2 * timer + 1) * 0x9e3779b97f4a7c15 * tick;
 }

@@ -32,9 +32,9 @@ public:
 
     io_uring& get() { return ring_; }
 
-    // Queues a request, if need be after making room:
+    // Queues a request, after making room if necessary:
     //     queue(tag, io_uring_prep_recv, fd, buffer, size, 0)
-    // Its completion brings `tag` back. What the pointers point to must live until then.
+    // Its completion carries `tag`. The memory that the pointers point to must live until then.
     template <class Prepare, class... Arguments>
     void queue(std::uint64_t tag, Prepare prepare, Arguments... arguments) {
         io_uring_sqe* sqe = io_uring_get_sqe(&ring_);

@@ -1,5 +1,5 @@
-// What the servers in C have in common: where they listen, and who talks to them. A child process
-// opens a few connections, hears its own words on each, falls silent, and waits to be closed.
+// The clients of the servers in C, and the address that they talk to. A child process opens a few
+// connections, hears its own words on each, falls silent, and waits to be closed.
 #ifndef EXAMPLES_C_CLIENTS_H
 #define EXAMPLES_C_CLIENTS_H
 
@@ -55,7 +55,7 @@ static inline pid_t start_clients(const struct sockaddr_in* where) {
     return child;
 }
 
-// Whether all went well.
+// Returns whether all went well.
 static inline int clients_are_content(pid_t child) {
     int status = 1;
     need(waitpid(child, &status, 0) == child, "waitpid");

@@ -1,6 +1,6 @@
-// What stands around the main function of an example in C: it takes no arguments, and what it
-// printed has arrived, or it has failed. The linker puts it there (--wrap=main), so that a page can
-// show the example whole, without it.
+// The code around the main function of an example in C. It refuses arguments, and fails if the
+// output did not arrive. The linker puts it there (--wrap=main), so that a page can show the
+// example whole.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

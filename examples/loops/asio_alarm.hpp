@@ -1,5 +1,5 @@
-// What wakes a loop on Boost.Asio: one steady_timer carries the next wake-up of the wheel. It takes
-// a time_point, and Asio keeps a timerfd behind it.
+// Wakes a loop on Boost.Asio: one steady_timer carries the next wake-up of the wheel. It takes a
+// time_point, and Asio keeps a timerfd behind it.
 #pragma once
 
 #include <utility>  // Boost 1.74 forgets it

@@ -1,7 +1,7 @@
-// What happens in each of the loops: one side of a socket pair talks a while and falls silent, the
-// other waits for it, and gives up when nothing has come for some time. Both sides have a timer, on
-// the wheel that the loop is to drive; and the loop has a descriptor of its own to watch. A third,
-// on another thread, asks now and then whether they are done, if he is let in.
+// The conversation in each of the loops. One side of a socket pair talks a while and falls silent.
+// The other waits for it, and gives up when nothing has come for some time. Both sides have a timer
+// on the wheel that the loop drives, and the loop has a descriptor of its own to watch. A third
+// party, on another thread, asks now and then whether they are done.
 #pragma once
 
 #include <sys/socket.h>
@@ -56,8 +56,8 @@ public:
 
     bool over() const { return done_ && !third_.joinable(); }
 
-    // What a program returns: 0 if everything was heard, nobody was answered too early, and silence
-    // was called neither too early nor much too late (a machine may be busy).
+    // Returns the exit status of the program: 0 if everything was heard, no answer came too early,
+    // and silence was noticed neither too early nor much too late (a machine may be busy).
     int verdict(const char* loop) const {
         const auto silence = given_up_ - last_heard_;
         std::printf("%s: heard %d of %d, gave up after %.1f ms of silence", loop, heard_, words,
@@ -90,7 +90,7 @@ private:
     }
 
     // [third]
-    // On the thread of the third. What is sent is called on the loop's.
+    // Runs on the thread of the third party. The functions that it sends run on the loop's thread.
     void ask_until_they_are_done(const tvec::remote_sender<timers>& loop) try {
         while (!ask(loop)) continue;
         loop.post([this] { third_.join(); });  // he has nothing more to do than to end

@@ -16,8 +16,8 @@ int checked(int result, const char* tried) {
 }
 
 // [timeout]
-// What epoll_wait is to be given: whole milliseconds, rounded up; 0 if the wake-up is past; -1, for
-// ever, if nothing is armed.
+// Returns the timeout for epoll_wait: whole milliseconds, rounded up; 0 if the wake-up is past; -1,
+// for ever, if nothing is armed.
 int until_next_wakeup(example::timers& timers) {
     using std::chrono::milliseconds;
     const auto wakeup = timers.next_wakeup();

@@ -1,4 +1,4 @@
-// What the server says of itself, as values.
+// Reads the text of a census into values.
 
 // Reads the text of include/tvec/inspect/census.hpp; skips lines that it does not know.
 export function parseCensus(text) {
