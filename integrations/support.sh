@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the programs' run scripts share; they source it. What is fetched and built goes into
-# build-integrations, and what has been fetched is not fetched again.
+# Shared by the run scripts of the programs, which source it. Sources and builds go into
+# build-integrations. A source that is there is not fetched again.
 
 # shellcheck disable=SC2034  # for those who source this
 tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -12,10 +12,10 @@ skip() {
     exit 77
 }
 
-# fetch PACKAGE FOLDER: upstream's part of the source package that Debian has, and apt-get checks, as a
-# file in FOLDER. Debian's sources are known to this call alone: the system's configuration stays as it
-# is. The archive comes before those of updates, whose index may name what only the archive keeps. What
-# apt-get says of an error goes to the standard error output.
+# fetch PACKAGE FOLDER: upstream's part of Debian's source package, checked by apt-get, as a file in
+# FOLDER. Only this call knows Debian's sources: the system's configuration stays as it is. The archive
+# comes before those of updates, whose index may name files that only the archive keeps. Errors of
+# apt-get go to the standard error output.
 fetch() (
     apt=$(mktemp -d)
     trap 'rm -rf "$apt"' EXIT

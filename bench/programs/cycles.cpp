@@ -1,6 +1,6 @@
-// What single operations of the wheel take in cycles of the core, and what the processor's own
-// counters say about them. Batches of an operation are timed, each on a wheel made anew; the least
-// and the median of the batches are shown, per operation.
+// Measures single operations of the wheel in cycles of the core, beside the processor's own
+// counters. Batches of an operation are timed, each on a new wheel. The least and the median of the
+// batches are shown, per operation.
 #include <algorithm>
 #include <vector>
 
@@ -62,7 +62,7 @@ counts batches_of(const options& o, const plan& p, const typename Exercise::name
     });
 }
 
-// What counts of the TSC mean.
+// Converts counts of the TSC.
 struct scale {
     double cycle = counts_per_core_cycle();
     double nanoseconds = nanoseconds_per_count();
@@ -95,7 +95,7 @@ void print_times(const options& o, const plan& p) {
     print_each<clocked_exercise>(o, p, s);
 }
 
-// What a counter that is available counts.
+// Counts with a counter of the processor that is available.
 double per_operation(const options& o, const plan& p, const exercise::named& e,
                      const perf_counter::kind& k) {
     perf_counter counter(k);

@@ -1,7 +1,7 @@
-// How late each driver wakes its loop, and what that costs. A few dozen timers are re-armed at
-// random, so that most ticks have one due; each notes how long after the start of its tick it
-// fires. What a tick rounds up is not counted: that is known, and at most a tick. With I/O, another
-// thread writes to a descriptor that the loop reads beside its timers.
+// Measures how late each driver wakes its loop, and the cost. A few dozen timers are re-armed at
+// random, so that most ticks have one due. Each notes how long after the start of its tick it
+// fires. The rounding up to a tick is not counted: it is known, and at most a tick. With I/O,
+// another thread writes to a descriptor that the loop reads beside its timers.
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -40,7 +40,7 @@ using wheel_of = tvec::clocked_wheel<
 // --- the drivers: sleep until something has happened, then handle the I/O of that
 // -----------------
 
-// What both rings do: one read in flight, if there is anything to read.
+// Common to both rings: one read in flight, if there is anything to read.
 class reading_ring {
 public:
     explicit reading_ring(int fd) : fd_(fd) { read(); }

@@ -1,6 +1,6 @@
-// What each operation costs on tvec and on what people use instead, all in one run. Repetitions are
-// interleaved, so that a busy neighbour hurts everybody; read the ratios. A run in which two
-// structures did not fire the same objects on the same ticks fails. docs/benchmarks.md says more.
+// Measures each operation on tvec and on its rivals, all in one run. Repetitions are interleaved,
+// so that a busy neighbour hurts all of them: read the ratios. A run fails if two structures did
+// not fire the same objects on the same ticks. docs/benchmarks.md says more.
 #include <cstdlib>
 #include <memory>
 #include <string>

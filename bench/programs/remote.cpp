@@ -1,7 +1,7 @@
-// What it costs other threads to set and to cancel timers on a loop, and how late the loop becomes,
-// in each of the ways of ways.hpp. Each producer sets a batch of timers of half a minute or more,
-// and cancels them; then it waits until the loop has taken in all of it. Meanwhile the loop has a
-// timer of its own, every millisecond, which notes how late it is.
+// Measures the cost of timers that other threads set and cancel on a loop, and the lateness of that
+// loop, in each of the ways of other_threads.hpp. Each producer sets a batch of timers of half a
+// minute or more, and cancels them. Then it waits until the loop has taken in all of it. A timer of
+// the loop's own, every millisecond, notes how late it is.
 #include <sys/eventfd.h>
 
 #include <atomic>
@@ -65,7 +65,7 @@ struct milestone {
     }
 };
 
-// What one producer does.
+// Runs one producer.
 times produce(way& w, const extent& e, std::size_t first_place, milestone& taken_in) {
     times t;
     for (std::size_t round = 0; round < e.rounds; ++round) {

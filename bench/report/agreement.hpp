@@ -1,4 +1,4 @@
-// What one structure has seen, all must have seen.
+// Compares the fires that structures have seen: all must have seen the same.
 #pragma once
 
 #include <stdexcept>

@@ -220,7 +220,8 @@ private:
     report& report_;
     plan plan_;
     ground ground_;
-    // Who begins has to fetch what the others then find in the caches: each begins in turn.
+    // The first structure fetches memory that the others then find in the caches: each is first in
+    // turn.
     std::vector<contender> order_ = contenders();
     least_durations least_ticks_;
     least_durations least_calls_;

@@ -55,7 +55,7 @@ inline std::string short_ratio(double x) {
     return x < 0.01 ? fmt::format("1/{:.0f}", 1 / x) : fmt::format("{:.2f}", x);
 }
 
-// What was measured of one work with one number of timers, by structure.
+// The samples of one work with one number of timers, by structure.
 struct row_result {
     std::string work;
     std::string unit;
@@ -71,7 +71,7 @@ struct row_result {
         if (of("tvec") == nullptr || of(who) == nullptr) return std::nullopt;
         return of("tvec")->over(*of(who));
     }
-    // Who needs least, tvec apart; empty if nobody else can do it.
+    // Returns the structure that needs least, tvec apart; empty if no other can do it.
     std::string best_rival() const {
         std::string best;
         for (const auto& [who, s] : by)
@@ -82,7 +82,7 @@ struct row_result {
     }
 };
 
-// What another program has measured.
+// A sample that another program has measured.
 struct foreign_sample {
     std::string work;
     std::size_t timers;

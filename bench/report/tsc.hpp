@@ -1,6 +1,6 @@
-// The clock of the benchmarks: the time stamp counter, fenced, so that what is measured has begun
-// and ended where the code says so. std::chrono would read the clock that virtual_time.cpp has
-// taken over. Nothing is subtracted: what an empty measurement costs is a row of its own.
+// The clock of the benchmarks: the time stamp counter, fenced, so that the measured code begins and
+// ends where the source says so. std::chrono would read the clock that virtual_time.cpp has
+// replaced. Nothing is subtracted: the cost of an empty measurement is a row of its own.
 #pragma once
 
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
-// The kernel's timer wheel as it stood until Linux 4.7, ported in spirit and to the letter of its
-// algorithm: a root of 256 lists and four levels of 64, a slot moved as a whole when the level
-// below wraps, one tick at a time, empty time skipped only when nothing at all is pending.
+// The timer wheel of Linux until 4.7, written anew after its algorithm: a root of 256 lists and
+// four levels of 64. A slot is moved as a whole when the level below wraps. Time goes one tick at a
+// time, and is skipped only when nothing at all is pending.
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 // moves the timer within the heap. The loop cannot be asked when it has something to do: each tick
 // is a turn of it, with waiting that costs nothing.
 //
-// libev fires when the deadline is before the present. So its clock stands in the middle of the
+// libev fires when the deadline is before the present, so its clock stands in the middle of the
 // tick.
 #pragma once
 

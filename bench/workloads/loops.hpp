@@ -1,6 +1,6 @@
-// What single calls take in loops that do not call on every tick: those that sleep until the next
-// wake-up, and those that come by every so many ticks. Nothing is due, so that what is left is what
-// a structure moves about.
+// Measures single calls in loops that do not call on every tick: loops that sleep until the next
+// wake-up, and loops that call every so many ticks. Nothing is due, so the cost is that of moving
+// timers.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::array<loop, 5> loops{{{"loop that sleeps", 0},
                                      {"loop of 10 ticks", 10},
                                      {"loop of 100 ticks", 100}}};
 
-// Who cannot be asked when to wake up sleeps until the end.
+// A structure that cannot tell its next wake-up sleeps until the end.
 template <class A> std::uint64_t next_call(A& wheel, const loop& l, std::uint64_t end) {
     if (l.every != 0) return std::min(end, wheel.now() + l.every);
     if constexpr (tells_wakeup<A>) return std::clamp(wheel.next_wakeup(), wheel.now() + 1, end);

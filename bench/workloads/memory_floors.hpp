@@ -1,4 +1,4 @@
-// What the memory alone costs: no timer structure can do with less than these.
+// The cost of the memory alone: no timer structure can do with less.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ public:
         return serve_day(f, d);
     }
 
-    // What a measurement costs in which nothing is done.
+    // An empty measurement.
     static double empty_measurement(const stage&) {
         std::vector<double> all(10'000);
         for (double& t : all) t = stopwatch().nanoseconds();

@@ -51,7 +51,7 @@ public:
     tvec::lateness_histogram late;  // to be looked at after the end
 };
 
-// What both have whose loop is on a wheel.
+// Common to the ways whose loop is on a wheel.
 class on_a_wheel : public way {
 protected:
     void start_beat() { timers_.arm_after(beat_, beat_period); }
@@ -119,7 +119,7 @@ private:
 // --- a mutex around the wheel -------------------------------------------------------------------
 
 #ifdef NDEBUG
-// Who arms for something earlier than the loop sleeps for wakes it.
+// A thread that arms a timer earlier than the loop's wake-up wakes the loop.
 class by_mutex final : public on_a_wheel {
 public:
     explicit by_mutex(std::size_t places) : places_(places), thread_([this] { run(); }) {}

@@ -1,4 +1,4 @@
-// What is done to which object when: drawn once, the same for every structure.
+// The plan: the operations on each object, drawn once, the same for every structure.
 #pragma once
 
 #include <algorithm>

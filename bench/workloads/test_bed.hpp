@@ -1,4 +1,4 @@
-// What every workload runs on: a structure, its objects, and the plan they follow.
+// The test bed of every workload: a structure, its objects, and the plan.
 //
 // A structure is described by an adapter, in structures/. It has
 //   name             what it is called in the tables
@@ -34,7 +34,7 @@ namespace bench {
 
 constexpr std::uint64_t start = 12'345;
 
-// What a run has seen: which object fired on which tick. All structures must see the same.
+// The fires that a run has seen: object and tick. All structures must see the same.
 class tally {
 public:
     template <class Node> void note(const Node& n, std::uint64_t now) {
@@ -93,7 +93,7 @@ concept leaves_entries = requires {
     A::leaves_entries;
 };
 
-// What a run needs besides a structure.
+// Everything that a run needs besides a structure.
 struct stage {
     const plan& what;
     const ground& where;

@@ -1,5 +1,5 @@
-// What is measured, written once for all structures. A scenario sets up once and measures one or
-// several figures in turn; the others yield distributions.
+// The workloads, written once for all structures. A scenario sets up once and measures one or
+// several figures in turn. The others yield distributions.
 #pragma once
 
 #include <algorithm>
@@ -42,10 +42,10 @@ struct figures : std::array<double, all_figures> {
 
 // --- scenarios: nanoseconds per operation --------------------------------------------------------
 
-// Timers that hang nowhere are armed; all are cancelled, in another order; armed again, later. (A
-// cancelled timer may still be linked, and arming it again a push-back: so that has a row of its
-// own.) The memory is that of the node, of what was allocated for it, and its share of the
-// structure itself, with all of them armed.
+// Unlinked timers are armed, all are cancelled in another order, and all are armed again, later. (A
+// cancelled timer may still be linked, and then arming it again is a push-back: that is a row of
+// its own.) The memory is that of the node, of allocations for it, and its share of the structure
+// itself, with all of them armed.
 template <class A> void live(field<A>& f, figures& out) {
     out[arming] = f.time([&] { f.arm_all(); });
     out[remembering] = sizeof(typename A::node) + f.allocated() / static_cast<double>(f.size());
@@ -54,8 +54,8 @@ template <class A> void live(field<A>& f, figures& out) {
     out[arming_cancelled] = f.time([&] { f.arm_all_for(later); });
 }
 
-// Per question when to wake up, with a timer near; a new answer every 16 questions. Who cannot be
-// asked sees the same ticks go by.
+// Asks for the next wake-up, with a timer near. The answer changes every 16 questions. A structure
+// that cannot answer sees the same ticks go by.
 template <class A> double ask(field<A>& f) {
     constexpr unsigned ticks = 200, questions = 16;
     std::uint64_t sum = 0;
@@ -110,8 +110,8 @@ template <class A> void live_shortly(field<A>& f, figures& out) {
     }
 }
 
-// All timers are far away: per tick in which nothing is due, and for one jump over a million. What
-// a call leaves in memory, the next has to read: a loop does other things in between.
+// All timers are far away: cost per tick in which nothing is due, and of one jump over a million.
+// Other work goes on between two calls, as in a loop, so each call has to fetch its memory again.
 template <class A> void wait(field<A>& f, figures& out) {
     constexpr unsigned ticks = 20'000;
     f.arm_all_for(f.far_away);

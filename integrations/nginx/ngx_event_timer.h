@@ -7,7 +7,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 
-/// What ngx_event_find_timer returns when there is nothing to wait for.
+/// The answer of ngx_event_find_timer when there is nothing to wait for.
 #define NGX_TIMER_INFINITE ((ngx_msec_t)-1)
 
 /// The timers of this process.
@@ -25,7 +25,7 @@ void ngx_event_expire_timers(void);
 /// NGX_OK if no timer is set, or none but those that need not be waited for (cancelable).
 ngx_int_t ngx_event_no_timers_left(void);
 
-/// What the wheel calls for an event whose timer is due.
+/// Called by the wheel for an event whose timer is due.
 void ngx_event_timer_fired(struct tvec_wheel* timers, struct tvec_timer* timer);
 
 /// Sees to it that the event's handler is called in `delay` milliseconds, and not when it was going
