@@ -107,7 +107,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr const char* beyond = "tvec: the wheel() of a clocked_wheel was advanced beyond its clock";
 
-// What is said of a wheel that is an hour ahead of its clock.
+// Returns the message about a wheel that is an hour ahead of its clock.
 template <class F> std::string said_of_a_lead(F act) {
     return support::last_words([&] {
         tvec::clocked_wheel timers;

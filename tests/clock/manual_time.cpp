@@ -21,7 +21,7 @@ unsigned run_dry(tvec::timer_wheel& wheel) {
     return hops;
 }
 
-// What fires, and when, if everything armed arms something else.
+// Returns the timers that fire, and when, if every timer arms another one.
 std::vector<jiffies> history(unsigned seed) {
     std::mt19937_64 random(seed);
     tvec::timer_wheel wheel;

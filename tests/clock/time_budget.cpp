@@ -1,4 +1,4 @@
-// run_until: no callback begins once the clock has reached the deadline. What is left stays due.
+// run_until: no callback begins once the clock has reached the deadline. The rest stays due.
 #include <vector>
 
 #include "support/check.hpp"

@@ -357,12 +357,12 @@ namespace {
 struct derived : tvec::timer {};
 struct derived_virtually : virtual tvec::timer {};
 
-// Whether what holds a timer moves and assigns as its compiler writes it.
+// Returns whether a class with a timer moves and assigns as its compiler writes it.
 template <class T>
 constexpr bool moves_as_a_whole =
     std::is_nothrow_move_constructible_v<T>&& std::is_nothrow_move_assignable_v<T>;
 
-// Whether a timer takes the place of a T, and nothing else of it.
+// Returns whether only a timer takes the place of a T.
 template <class T>
 constexpr bool is_sliced =
     std::is_constructible_v<tvec::timer, T> || std::is_assignable_v<tvec::timer&, T>;

@@ -18,8 +18,8 @@ TestSuite(callbacks, .timeout = 60);
 
 namespace {
 
-// Ten timers of tick 100. Whoever fires first does `act` to another; which one that is depends on
-// the order, so each is tried in turn.
+// Ten timers of tick 100. The first one to fire does `act` to another. Its position depends on the
+// order, so each is tried in turn.
 template <class F> void first_to_fire_acts_on_each(F act) {
     for (std::size_t victim = 0; victim < 10; ++victim) {
         timer_wheel wheel;

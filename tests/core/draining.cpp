@@ -173,7 +173,7 @@ Test(draining, takes_what_a_budget_has_left_on_its_way_back_from_beyond_the_whee
     CHECK_EQ(support::count_fired(all), 0);
 }
 
-// Else a visitor that threw afterwards would leave the rest due in the past.
+// Otherwise a visitor that threw afterwards would leave the rest due in the past.
 Test(draining, the_visitor_may_not_advance_the_wheel) {
     timer_wheel wheel;
     probe a, b;

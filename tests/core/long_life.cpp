@@ -1,6 +1,7 @@
 // A server's life: connections that open, talk and close, requests that seldom time out, and
-// maintenance by the hour, day, week, month and year, on a clock of 1 ms that hops. Whatever was
-// armed is fired, cancelled, destroyed or still there at the end, and never a tick early or late.
+// maintenance by the hour, day, week, month and year, on a clock of 1 ms that hops. Each timer that
+// was armed has fired, was cancelled or destroyed, or is still there at the end. None is early or
+// late.
 #include <algorithm>
 #include <memory>
 #include <random>

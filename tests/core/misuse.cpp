@@ -1,4 +1,4 @@
-// What a debug build says of a timer that was freed, overwritten or copied while it was linked: its
+// A debug build names a timer that was freed, overwritten or copied while it was linked: by its
 // address, in one line, before a link of it is followed.
 #include <algorithm>
 #include <array>
@@ -46,7 +46,7 @@ std::string address_of(const tvec::timer& t) {
     return text.data();
 }
 
-// Whether `act` ends the program with one line, which names a timer.
+// Returns whether `act` ends the program with one line, which names a timer.
 template <class F> bool names(const tvec::timer& t, F act) {
     const std::string said = support::last_words(act);
     if (said.starts_with("tvec: the timer at 0x") && said.find(address_of(t)) != said.npos &&
@@ -58,7 +58,7 @@ template <class F> bool names(const tvec::timer& t, F act) {
 
 constexpr std::array damages{0x00, 0xdd};  // zeroed, or given to somebody else
 
-// Whether act(full_slot) names its middle timer, whatever has happened to that.
+// Returns whether act(full_slot) names its middle timer, after any damage to that.
 template <class F> bool finds_the_middle_one(tvec::jiffies tick, F act) {
     return std::all_of(damages.begin(), damages.end(), [&](int byte) {
         full_slot s(tick);

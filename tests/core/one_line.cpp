@@ -28,7 +28,7 @@ struct neighbours {
     std::array<tvec::timer, 200> timers;
 };
 
-// Whether `act` changes nothing of the neighbours but the bytes of timer `i`.
+// Returns whether `act` changes nothing of the neighbours but the bytes of timer `i`.
 template <class F> bool writes_only(neighbours& c, std::size_t i, F act) {
     const auto bytes = sizeof(neighbours);
     const auto before = std::make_unique_for_overwrite<unsigned char[]>(bytes);

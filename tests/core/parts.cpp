@@ -52,7 +52,7 @@ template <std::size_t N> struct slot_of {
 
 constexpr std::array<unsigned, 2> chain_counts{4, 8};
 
-// Which of `n` links pop_each has shown, in its order, as their numbers.
+// Returns the numbers of the links that pop_each has shown, of `n`, in its order.
 template <std::size_t N>
 std::vector<std::size_t> popped(slot_of<N>& from, std::size_t most, std::size_t expected) {
     std::vector<std::size_t> shown;

@@ -15,7 +15,7 @@ TestSuite(pending, .timeout = 60);
 
 namespace {
 
-// Whether the wheel says of both that so many are pending.
+// Returns whether both counts of the wheel are `n`.
 bool has_pending(const timer_wheel& wheel, std::size_t n) {
     return wheel.any_pending() == (n != 0) && wheel.count_pending() == n;
 }

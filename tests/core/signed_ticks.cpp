@@ -29,7 +29,7 @@ template <class F> void for_each_negative(F attempt) {
                 std::numeric_limits<int>::min(), std::numeric_limits<std::int64_t>::min());
 }
 
-// Whether all that `arm` arms, on a wheel at tick 1000, fires on the next tick.
+// Returns whether all timers that `arm` arms, on a wheel at tick 1000, fire on the next tick.
 template <class F> bool fires_next(F arm) {
     bool next = true;
     for_each_negative([&](auto negative) {

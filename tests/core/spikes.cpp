@@ -1,9 +1,9 @@
 // P9: no call of `advance` pays for a whole cascade, however the loop calls: on every tick, asleep
-// until next_wakeup(), or at gaps; nor whatever an adversary arms. Besides what it fires a call
-// moves a chunk of each level, for each tick that has passed since the last; or an even share of
-// what a slot holds per tick, if that is more. Counted in visits, never in time.
+// until next_wakeup(), or at gaps; nor for any timers that an adversary arms. Besides its fires a
+// call moves a chunk of each level for each tick that has passed since the last; or an even share
+// of the slot's timers per tick, if that is more. Work is counted in visits, never in time.
 //
-// Numbers that are written out were measured: who changes them changes what is promised.
+// Numbers that are written out were measured: changing them changes the promise.
 #include <algorithm>
 #include <array>
 #include <functional>

@@ -17,7 +17,7 @@ Test(starvation, a_timer_that_re_arms_for_now_runs_once_per_tick) {  // T110
 }
 
 Test(starvation, a_callback_slower_than_a_tick_does_not_keep_advance_going) {  // T111
-    // What `advance` is to reach is fixed when it is called.
+    // The target of `advance` is fixed when it is called.
     timer_wheel wheel;
     jiffies clock = 0;
     probe p([&](timer_wheel& w) {

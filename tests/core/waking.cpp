@@ -42,7 +42,8 @@ Test(waking, an_empty_wheel_has_no_wakeup_and_none_is_not_a_time) {  // T40
     CHECK_EQ(end.next_wakeup(), tvec::never - 1);
 }
 
-// What fires it is one of them. Beyond 2^33 ticks there is one more for each halving of the laps.
+// The wake-up that fires it is one of them. Beyond 2^33 ticks there is one more for each halving of
+// the laps.
 Test(waking, a_lone_timer_costs_one_wakeup_per_level_at_most) {  // T41
     for (const jiffies start : support::starts())
         for (jiffies delay = 1; delay < jiffies{1} << 40; delay += 1 + delay / 9) {

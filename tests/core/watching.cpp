@@ -1,4 +1,4 @@
-// advance_watched: a function around each callback, which may end the call. What is left stays due.
+// advance_watched: a function around each callback, which may end the call. The rest stays due.
 #include <algorithm>
 #include <stdexcept>
 

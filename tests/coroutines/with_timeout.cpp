@@ -24,7 +24,7 @@ TestSuite(with_timeout, .timeout = 60);
 
 namespace {
 
-// What one wait ends with: the value, -1 if time ran out, -2 for an exception.
+// Adds the result of one wait: the value, -1 if time ran out, -2 for an exception.
 task<> waits(manual_timers& timers, support::signal& s, milliseconds limit, std::vector<int>& out) {
     try {
         const std::optional<int> got = co_await tvec::with_timeout(timers, s, limit);

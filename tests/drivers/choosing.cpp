@@ -1,4 +1,5 @@
-// Which way of waking is chosen where something is refused, and what is said about it.
+// The way of waking that is chosen where the kernel refuses something, and the reason that is
+// given.
 #include <sys/syscall.h>
 
 #include <fstream>

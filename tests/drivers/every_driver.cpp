@@ -1,5 +1,5 @@
-// What a reactor may count on, whatever wakes it. Never early is exact; late is judged only by
-// bounds that no machine should miss.
+// Promises to a reactor by every driver. Never early is exact. Lateness is judged only by bounds
+// that no machine should miss.
 #include <sys/time.h>
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// What idleness costs: the system calls of a loop that has nothing to do, counted by tracing it.
+// The cost of idleness: the system calls of a loop that has nothing to do, counted by tracing it.
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/time.h>

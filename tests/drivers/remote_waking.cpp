@@ -22,7 +22,7 @@ namespace {
 
 constexpr int threads = 2, each = 200;
 
-// What came, and when.
+// The functions that arrived, and when.
 struct arrivals {
     int posted = 0, fired = 0, early = 0, running = threads;
     bool over() const { return running == 0 && fired == threads * each; }

@@ -96,7 +96,7 @@ EACH_DRIVER(time_namespaces, so_do_those_on_the_time_since_boot) {
             [&] { return shifted_by(offset, keep_appointments<Loop, since_boot>); })));
 }
 
-// What cannot be read must not be taken for "no offset".
+// A file that cannot be read must not be taken for "no offset".
 EACH_DRIVER(time_namespaces, so_do_they_where_proc_does_not_say_that_it_is) {
     if (!may_shift()) cr_skip("may not make a time namespace here");
     const std::optional<std::string> texts[] = {std::nullopt, "", "monotonic 0 0\n", "nothing"};
@@ -109,7 +109,7 @@ EACH_DRIVER(time_namespaces, so_do_they_where_proc_does_not_say_that_it_is) {
         })));
 }
 
-// What the kernel tells is for the children to come.
+// The kernel's answer is about children to come.
 EACH_DRIVER(time_namespaces, and_where_the_children_to_come_are_in_another_namespace) {
     if (!may_shift()) cr_skip("may not make a time namespace here");
     CHECK(support::ended_well(support::start_child([&] {

@@ -1,4 +1,4 @@
-// The descriptor that becomes readable when a timer is due. What every driver has to do is in
+// The descriptor that becomes readable when a timer is due. Tests of all drivers are in
 // every_driver.cpp.
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -69,7 +69,7 @@ Test(timerfd, is_readable_at_once_if_a_clock_of_its_own_says_that_the_time_has_p
     }
 }
 
-// Who switches the timer off behind the alarm's back finds out whether it sets it again.
+// Switching the timer off behind the alarm's back shows whether the alarm sets it again.
 Test(timerfd, is_not_set_again_if_it_need_not_be_earlier) {
     wheel timers;
     tvec::timerfd_alarm alarm{timers};
@@ -165,7 +165,8 @@ bool is_one_line_about(const std::string& said, const char* what) {
     return said.starts_with(what) && said.find('\n') == said.size() - 1;
 }
 
-// What is said of a loop whose alarm goes off, in so many turns that do not acknowledge it.
+// Returns the message about a loop whose alarm goes off, in so many turns that do not acknowledge
+// it.
 std::string said_without_acknowledging(unsigned turns, bool acknowledges_at_last) {
     return support::said_by([&] {
         manual_wheel timers;
@@ -183,7 +184,8 @@ std::string said_without_acknowledging(unsigned turns, bool acknowledges_at_last
     });
 }
 
-// What is said of a loop that is late ten times, and sets its alarm after each so many of them.
+// Returns the message about a loop that is late ten times, and sets its alarm after each so many of
+// them.
 std::string said_when_set_after_each(int runs) {
     return support::said_by([&] {
         manual_wheel timers;

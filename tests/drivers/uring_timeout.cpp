@@ -1,5 +1,5 @@
-// One timeout request for all timers, in a ring whose wait is somebody else's. What is queued and
-// how completions are taken is judged exactly; late is not judged.
+// One timeout request for all timers, in a ring with another owner's wait. Requests and completions
+// are judged exactly. Lateness is not judged.
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The reactor's own wait on a real ring. What every driver has to do is in every_driver.cpp.
+// The reactor's own wait on a real ring. Tests of all drivers are in every_driver.cpp.
 #include "tvec/drivers/uring_wait.hpp"
 #include "support/appointment.hpp"
 #include "support/check.hpp"
@@ -157,7 +157,7 @@ Test(uring_wait, a_poll_reaps_what_the_kernel_has_put_off) {
 
 namespace {
 
-// Whether this kernel can, and this process's time is the machine's.
+// Returns whether this kernel can, and this process's time is the machine's.
 bool can_wait_until_points_in_time() {
     ring r;
     const clockid_t clock[4] = {CLOCK_MONOTONIC};

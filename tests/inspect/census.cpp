@@ -29,7 +29,7 @@ unsigned slot_of(jiffies delay, jiffies now) {
                      : geometry::slot_for(now + delay, now);
 }
 
-// What the sums of a census have to say of its slots.
+// Checks the sums of a census against its slots.
 void check_sums(const census& all) {
     std::uint64_t pending = 0, idle = 0, used = 0;
     for (const census::slot& s : all.slots) {

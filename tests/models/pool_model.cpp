@@ -1,8 +1,8 @@
-// Random programs on a pool beside a model of it, an ordered map: which timeout is called at which
-// tick and what it is told, what each call returns, what each handle says, how many functions are
-// alive. Functions are hostile: they cancel, reschedule and schedule, themselves and others, stop
-// the pool, switch to early and back, give memory back, throw; and so do their copy and move
-// constructors and their destructors. TVEC_SEED and TVEC_STEPS choose the run.
+// Random programs on a pool beside a model of it, an ordered map: the timeout that is called at
+// each tick and its arguments, the results of all calls and handles, the number of functions alive.
+// Functions are hostile: they cancel, reschedule and schedule, themselves and others, stop the
+// pool, switch to early and back, give memory back, and throw. Their copy and move constructors and
+// their destructors do the same. TVEC_SEED and TVEC_STEPS choose the run.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -26,7 +26,7 @@ using time_point = tvec::manual_clock::time_point;
 
 namespace {
 
-// What the model knows of one timeout.
+// The model of one timeout.
 struct entry {
     timeout_handle handle;
     timeout_state state = timeout_state::pending;
@@ -204,8 +204,8 @@ private:
         return {due, due};
     }
 
-    // Whether the pool takes a new timeout is decided when it is asked to, but that stopping it
-    // while it copies the function makes it refuse.
+    // The pool decides when it is asked whether it takes a new timeout. Stopping it while it copies
+    // the function makes it refuse.
     template <class Schedule>
     void admit(beginning begin, jiffies period, missed_periods policy, Schedule schedule) {
         const bool room = has_room();
@@ -246,7 +246,7 @@ private:
         return false;
     }
 
-    // What destroys the function comes after all else: by then `e` may have been forgotten.
+    // The function is destroyed after all else: by then `e` may have been forgotten.
     void cancel(entry& e) {
         const bool was_armed = e.armed;
         if (was_armed) disarm(e);
@@ -317,7 +317,7 @@ private:
         require(!u.run(), "run twice at stop");
     }
 
-    // What is armed before and after it is shown; nothing twice, and nothing that is not armed.
+    // A walk shows timeouts that are armed before and after it, each once, and no others.
     void walk() {
         const auto armed = armed_handles();
         std::set<timeout_handle> seen;

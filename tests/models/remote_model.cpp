@@ -34,7 +34,7 @@ using sender = tvec::remote_sender<wheel>;
 using support::expect, support::fibers;
 using tvec::remote_handle, tvec::send_error, tvec::sent;
 
-// What the model knows of one function.
+// The model of one function.
 struct entry {
     std::uint64_t begun = 0;                      // when the call that sent it was made
     std::optional<std::uint64_t> known;           // and when that returned

@@ -1,5 +1,5 @@
-// What the tests of Dubbo's HashedWheelTimer and its re-submitting tasks expect, expected of a
-// pool.
+// The expectations of the tests of Dubbo's HashedWheelTimer and its re-submitting tasks, applied to
+// a pool.
 #include <functional>
 #include <stdexcept>
 

@@ -1,4 +1,5 @@
-// What the tests of Kafka's SystemTimer, TimingWheel and TimerTaskList expect, expected of a pool.
+// The expectations of the tests of Kafka's SystemTimer, TimingWheel and TimerTaskList, applied to a
+// pool.
 #include <algorithm>
 #include <memory>
 #include <random>

@@ -1,5 +1,5 @@
-// What the tests of Netty's HashedWheelTimer expect of it, expected of a pool: docs/from-netty.md
-// says which call is which.
+// The expectations of the tests of Netty's HashedWheelTimer, applied to a pool: docs/from-netty.md
+// maps the calls.
 #include <deque>
 #include <functional>
 #include <memory>

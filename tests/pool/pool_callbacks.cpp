@@ -1,4 +1,4 @@
-// What a pool's functions may do from inside, and that what they throw is contained.
+// Calls that a pool's functions may make from inside. Their exceptions are contained.
 #include <array>
 #include <functional>
 #include <memory>
@@ -475,7 +475,7 @@ Test(pool_callbacks, a_delay_counts_from_the_call_though_taking_the_function_in_
 
 namespace {
 
-// What is said when `destroy` has destroyed a pool.
+// Returns the message when `destroy` has destroyed a pool.
 template <class F> std::string last_words(F destroy) {
     return support::last_words([&] {
         support::manual_wheel timers;

@@ -93,7 +93,7 @@ Test(pool_periodic, delay_keeps_a_whole_period_after_each_late_call) {
              (beats{{10, 0}, {29, 0}, {39, 0}, {49, 0}, {68, 0}}));
 }
 
-// What rate limiters need.
+// Rate limiters need this.
 Test(pool_periodic, delay_never_calls_twice_within_a_period_by_the_clock_less_a_tick) {
     CHECK(shortest_pause(missed_periods::delay, 1ms) == 10ms);
     CHECK(shortest_pause(missed_periods::delay, 1us) > 9ms);

@@ -18,7 +18,7 @@ TestSuite(pool_taking, .timeout = 60);
 
 namespace {
 
-// What is to be done later: here, to count.
+// A piece of work for later: here, counting.
 struct delayed {
     std::unique_ptr<int> what = std::make_unique<int>(7);
     int* done = nullptr;

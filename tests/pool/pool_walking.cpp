@@ -22,7 +22,7 @@ namespace {
 using pending_timeout = pooled::pool_type::pending_timeout;
 using time_point = pooled::pool_type::time_point;
 
-// What a walk shows, in no order.
+// Returns the timeouts that a walk shows, in no order.
 std::map<timeout_handle, time_point> shown_by(const pooled::pool_type& pool) {
     std::map<timeout_handle, time_point> shown;
     CHECK(pool.for_each_pending(

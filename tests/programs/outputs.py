@@ -17,7 +17,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="tvec-outputs-")
 STORE = ["--store", f"{FOLDER.name}/timers.db"]
 RECORDING = pathlib.Path(__file__).parent.parent.parent / "bench/recordings/echo_server.tvec"
 
-# So that each prints something soon. What is not listed has no options.
+# Options with which each prints something soon. A program that is not listed has no options.
 OPTIONS = {
     "coroutine_server": ["--seconds", "1"],
     "cycles": ["--timers", "100", "--batches", "2"],
@@ -41,7 +41,7 @@ SILENT = {"from_netty", "which_arm"}  # if all is well
 
 
 class Outputs(unittest.TestCase):
-    # Who writes a file, and by which option.
+    # Programs that write a file, and the option for it.
     WRITERS = [("drivers", "--csv"), ("remote", "--csv"), ("operations", "--csv"), ("operations", "--json"),
                ("echo_server", "--port-file"), ("echo_server", "--record"),
                ("sharded_server", "--port-file"), ("coroutine_server", "--port-file")]

@@ -1,5 +1,5 @@
-// What a remote does with what is sent to it: when it is called, in which order, how often; and
-// what is refused. One thread is enough for that; support/stepped.hpp and stress.cpp have more.
+// Functions that are sent to a remote: when it calls them, in which order, how often, and which it
+// refuses. One thread is enough for that. support/stepped.hpp and stress.cpp have more.
 #include <functional>
 #include <memory>
 #include <stdexcept>

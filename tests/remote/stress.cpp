@@ -1,6 +1,6 @@
-// Four threads send to one loop as fast as they can: nothing is lost, nothing comes twice, what one
-// thread posts comes in its order, no timer is early, every cancel has one answer and it is true,
-// and the loop, which sleeps when there is nothing to do, misses nothing.
+// Four threads send to one loop as fast as they can. Nothing is lost and nothing comes twice. Posts
+// of one thread keep their order, no timer is early, and every cancel has one answer, which is
+// true. The loop sleeps when there is nothing to do, and misses nothing.
 //
 //     remote_stress MESSAGES      each of four threads sends so many
 #include <poll.h>
@@ -28,7 +28,7 @@ using wheel = tvec::clocked_wheel<tvec::tick_clock<std::chrono::microseconds>>;
 
 constexpr unsigned threads = 4;
 
-// What one thread has sent, and what of it has come.
+// The functions that one thread has sent, and those that have arrived.
 struct alignas(128) books {
     // the thread's
     std::uint64_t posted = 0, scheduled = 0, cancelled = 0, rescheduled = 0, refused = 0;

@@ -82,7 +82,7 @@ void check_plays_alike(const bench::recording& r) {
     CHECK_EQ(checksum, r.header().checksum);
 }
 
-// What is said about a recording of which `change` has been made; empty if it is taken.
+// Returns the message about a recording after `change`; empty if it is accepted.
 template <class F> std::string said_of(F change) {
     recorded_wheel w;
     tvec::timer t;

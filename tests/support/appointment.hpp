@@ -38,7 +38,7 @@ inline std::vector<std::unique_ptr<appointment>> appointments(std::size_t n) {
     return all;
 }
 
-// What a std::system_error thrown by `f` says; empty if there is none.
+// Returns the message of a std::system_error thrown by `f`; empty if there is none.
 template <class F> std::string refusal(F f) {
     try {
         f();

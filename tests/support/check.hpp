@@ -1,6 +1,6 @@
-// What a test says: CHECK(...) and its comparisons print the expression and both values, and go
-// on; REQUIRE(...) ends the test. Criterion's own asserts print either no values or take minutes to
-// compile, and each puts all that happens when it fails where it stands; these call a function.
+// Checks: CHECK(...) and its comparisons print the expression and both values, and go on.
+// REQUIRE(...) ends the test. Criterion's own asserts print either no values or take minutes to
+// compile, because each expands its whole failure path in place. These call a function.
 #pragma once
 
 #include <criterion/criterion.h>

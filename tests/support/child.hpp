@@ -34,7 +34,7 @@ inline bool ended_well(pid_t child) {
     return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// What comes from there until its end.
+// Reads until the end of the file.
 inline std::string read_all(int fd) {
     std::string all;
     char part[512];
@@ -44,7 +44,7 @@ inline std::string read_all(int fd) {
     return all;
 }
 
-// What a process that runs `body` has said on stderr, and how it ended.
+// The stderr of a process that runs `body`, and how the process ended.
 struct testimony {
     std::string said;
     int status;
@@ -65,14 +65,15 @@ template <class F> testimony hear(F body) {
     return heard;
 }
 
-// What a process that runs `body` has said when SIGABRT ended it; else why it says nothing.
+// Returns the stderr of a process that runs `body`, if SIGABRT ended it; else the reason for having
+// none.
 template <class F> std::string last_words(F body) {
     const testimony heard = hear(body);
     const bool aborted = WIFSIGNALED(heard.status) && WTERMSIG(heard.status) == SIGABRT;
     return aborted ? heard.said : "has not aborted";
 }
 
-// What a process that runs `body` has said when it ended well.
+// Returns the stderr of a process that runs `body`, if it ended well.
 template <class F> std::string said_by(F body) {
     const testimony heard = hear(body);
     return heard.status == 0 ? heard.said : "has not ended well: " + heard.said;

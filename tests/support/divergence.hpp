@@ -1,4 +1,4 @@
-// What a wheel and its model disagree on, as an exception that says so with the numbers.
+// A disagreement of a wheel and its model, as an exception with the numbers.
 #pragma once
 
 #include <optional>

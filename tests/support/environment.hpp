@@ -1,4 +1,4 @@
-// What the caller of a test may choose: seeds, steps.
+// Choices of the caller of a test: seeds, steps.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,8 @@ inline std::size_t scaled(std::size_t n, std::size_t needs = 0) {
     return std::max(needs, static_cast<std::size_t>(part));
 }
 
-// Whether values have been looked at elsewhere, and only memory is: some of each kind are enough.
+// Returns whether values are checked elsewhere, and only memory is here: some of each kind are
+// enough.
 inline bool only_memory() { return from_environment("TVEC_PERCENT", 100) < 5; }
 
 }  // namespace support

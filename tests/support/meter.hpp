@@ -14,7 +14,7 @@ namespace support {
 inline constexpr std::size_t chunk = tvec::detail::geometry::chunk;
 static_assert(chunk == 64);
 
-// What a wheel has moved and dropped; what it has fired is not counted.
+// Returns how many timers a wheel has moved and dropped. Fires are not counted.
 inline std::uint64_t moves(const tvec::timer_wheel& wheel) {
     return visits(wheel) - wheel.count().fired;
 }

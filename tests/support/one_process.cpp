@@ -77,7 +77,7 @@ void cr_free(void* block) { std::free(block); }
 
 void cr_asprintf_free(char* text) { std::free(text); }
 
-/// What failed, as it stands in the source. Assertions that say more say it in a format of theirs.
+/// Returns the message of a plain assertion. Assertions that say more have a format of their own.
 char* cr_translate_assert_msg(int, ...) { return strdup("failed"); }
 
 void cr_log(criterion_severity, const char* format, ...) {

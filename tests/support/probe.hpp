@@ -58,8 +58,9 @@ inline std::uint64_t visits(const tvec::timer_wheel& wheel) {
     return wheel.count().fired + wheel.count().moved + wheel.count().dropped;
 }
 
-// What a lone timer armed so far ahead costs at most: a visit for each level it sinks through, and
-// one where it fires. Beyond the levels also one for each halving of the laps that are left.
+// Returns the most visits of a lone timer armed so far ahead: one for each level that it sinks
+// through, and one where it fires. Beyond the levels there is one more for each halving of the laps
+// left.
 inline std::uint64_t most_visits(jiffies delay) {
     namespace geometry = tvec::detail::geometry;
     const unsigned level = geometry::level_of(delay);

@@ -46,7 +46,7 @@ struct operation {
     std::uint8_t span;
     std::uint8_t offset;
 
-    // What is frequent in life, or finds much, stands here more often.
+    // Frequent operations, and those that find much, stand here more often.
     static constexpr std::array<verb, 32> verbs{
         verb::arm,     verb::arm,        verb::arm,       verb::arm,          verb::arm,
         verb::arm,     verb::push_back,  verb::push_back, verb::push_back,    verb::pull_in,

@@ -7,7 +7,7 @@
 
 namespace support {
 
-// What both have: a ring that is poked, and polls a descriptor.
+// Common to both: a ring that is poked, and polls a descriptor.
 class ring_loop {
 public:
     void poke() { ring_.queue_nop(); }
@@ -25,7 +25,7 @@ protected:
         io_uring_sqe_set_data64(sqe, tag);
         is_polled_ = true;
     }
-    // What has completed and is neither the descriptor's nor taken.
+    // Counts completions that are neither the descriptor's nor taken.
     template <class Take> unsigned pokes(unsigned most, Take take) {
         unsigned n = 0;
         const auto look_at = [&](const io_uring_cqe& cqe) {

@@ -13,7 +13,7 @@ const char* __ubsan_default_options() {
     return "halt_on_error=1:abort_on_error=1:print_stacktrace=1";
 }
 
-// What the runner itself leaks now and then is not ours. Our leaks: see one_process.cpp.
+// Leaks of Criterion's runner are not ours. Our leaks: see one_process.cpp.
 const char* __lsan_default_suppressions() { return "leak:libcriterion.so"; }
 
 }  // extern "C"

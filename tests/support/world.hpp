@@ -107,7 +107,7 @@ private:
         return length;
     }
 
-    // What a callback does. Fuel runs out, so that every program ends.
+    // Runs the script of a callback. Fuel runs out, so that every program ends.
     void run_script(int self) {
         for (const operation& op : scripts_[static_cast<std::size_t>(self)]) {
             if (fuel_ == 0) return;
@@ -303,7 +303,7 @@ private:
         asked(id) = 0;
     }
 
-    // What is left of the old object must never be read again.
+    // The old object's memory must never be read again.
     void destroy(int id) {
         forget(id);
         at(id) = std::make_unique<subject>(*this, id);
@@ -512,7 +512,7 @@ private:
     // The tick that the subject was last armed for, however long it had passed.
     jiffies& asked(int id) { return asked_[static_cast<std::size_t>(id)]; }
 
-    // Which of all arms it was that armed the subject last.
+    // The number of the arm that armed the subject last.
     std::uint64_t& armed(int id) { return armed_[static_cast<std::size_t>(id)]; }
 
     // The call of drain that has taken the subject out and not shown it yet, or 0.

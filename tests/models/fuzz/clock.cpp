@@ -19,7 +19,7 @@ __extension__ using wide = unsigned __int128;
 
 constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
 
-// What the bytes say; missing ones are 0.
+// Reads numbers from the bytes; missing ones are 0.
 struct input {
     std::int64_t origin = 0;
     std::int64_t time = 0;

@@ -1,5 +1,5 @@
-// Exits with 0 if copies of tvec in one program, two of one version and one of another, can do each
-// what they do alone, and if timers can change between wheels of the two.
+// Exits with 0 if copies of tvec in one program, two of one version and one of another, each work
+// as they do alone, and if timers can change between wheels of the two.
 #include "copy.hpp"
 #include "tvec.hpp"
 

@@ -1,4 +1,4 @@
-// What a shared library with a copy of tvec lets a program do with a wheel of its own.
+// The interface of a shared library with a copy of tvec and a wheel of its own.
 #pragma once
 
 struct copy {
