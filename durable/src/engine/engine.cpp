@@ -41,7 +41,7 @@ constexpr std::size_t page = 2'000;
 constexpr std::size_t most_trials = 8;
 // How far the clocks may drift apart before the window is placed anew.
 constexpr microseconds drift{5'000};
-// What a sweep finds is overdue for longer than a claim takes.
+// A timer that a sweep finds is overdue for longer than a claim takes.
 constexpr duration grace{100};
 
 constexpr duration longest{std::chrono::hours(24) * 1000};
@@ -111,7 +111,8 @@ template <class F, class... Answer> void engine::contain(const F& f, Answer&&...
     }
 }
 
-// What ends that many unanswered calls, does `f` to the answer, and hands it to the user.
+// Wraps a completion: marks `calls` calls as answered, lets `f` look at the answer, and calls
+// `then`.
 template <class... Answer, class F>
 auto engine::answering(std::size_t calls, completion<Answer...> then, F f) {
     return guarded([this, calls, then = std::move(then), f = std::move(f)](Answer... a) mutable {
@@ -155,8 +156,8 @@ void engine::arm(timer& t, microseconds delay) {
 
 // --- what users do ------------------------------------------------------------------------------
 
-// Counts calls in which that is wrong, or nothing. What they are refused for is returned.
-// A put is taken, however large it is, if no other is unanswered.
+// Admits `calls` calls, or refuses them (bad input, stopping, too many in flight), and counts
+// either. Returns the reason. A put is admitted, however large it is, if no other is in flight.
 refusal engine::admit(std::size_t calls, refusal fault, std::size_t bytes) {
     const bool is_too_much =
         calls > options_.most_asked - asked_ ||
@@ -450,7 +451,7 @@ void engine::on_taken(shard& s, std::size_t limit, std::vector<place> got) {
     arm(s.refill, std::max(ahead - options_.horizon / 2, duration::zero()));
 }
 
-// What is overdue in the store and is not in the window was hinted at, and the hint was lost.
+// A timer that is overdue in the store and not in the window was hinted at, and the hint was lost.
 void engine::sweep(shard& s) {
     arm(s.sweeper, options_.sweep);
     if (s.mine == 0) return;
@@ -470,7 +471,7 @@ void engine::on_swept(shard& s, const std::vector<place>& got) {
     }
 }
 
-// Whether it was not there.
+// Returns whether it was not there.
 bool engine::enter(shard& s, const std::string& id, time_point due) {
     const auto [n, is_new] = s.near.try_emplace(id, s, due);
     if (!is_new) return false;
@@ -583,9 +584,9 @@ void engine::ask_for(near_timer& t) {
     t.home.to_claim.push_back(*t.id);
 }
 
-// How many of the shard can be claimed now. What is due and waits for its handler is no more than a
-// turn's share, so a process that ends leaves few open attempts behind. Each claim under way counts
-// with the bodies that it may bring.
+// Returns how many timers of the shard can be claimed now. At most a turn's share is due and waits
+// for its handler, so a process that ends leaves few open attempts behind. Each claim in flight
+// counts with the bodies that it may bring.
 std::size_t engine::claimable(const shard& s) const {
     const std::size_t taken = std::min(options_.slice, claiming_ + ready_.size());
     const std::size_t half = room() / 2 - std::min(room() / 2, s.claimed);
@@ -873,7 +874,7 @@ void engine::flush(shard& s) {
                }));
 }
 
-// Whether an end arrived nobody knows if the link broke: it is sent again, which is harmless.
+// If the link broke, it is unknown whether an end arrived. It is sent again, which is idempotent.
 void engine::on_ends(shard& s, std::vector<own_ending>& asked, standing how,
                      const std::vector<end_reply>& got) {
     if (how == standing::done) {
@@ -885,7 +886,7 @@ void engine::on_ends(shard& s, std::vector<own_ending>& asked, standing how,
     arm(s.flusher, options_.retry);
 }
 
-// What was given back may have been claimed anew before the store's answer was heard.
+// A timer that was given back may have been claimed anew before the store's answer was heard.
 bool engine::is_claimed_again(const shard& s, const std::string& id) {
     const auto n = s.near.find(id);
     return n != s.near.end() && n->second.at != phase::waiting;

@@ -1,4 +1,4 @@
-// What is asked of a store that does it in this process: the work, and what is told of it.
+// A request to a store in this process: the work, and its answer.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tvec::durable::detail {
 
-// The timers, as they are kept: each operation of the store, done at once. What fails throws.
+// The stored timers: each operation of the store, done at once. A failure throws.
 class database {
 public:
     virtual std::vector<put_result> put(const std::vector<record>& timers, existing how) = 0;
@@ -35,7 +35,7 @@ protected:
     ~database() = default;
 };
 
-// What came of it: `unknown` if nobody can say whether it was done.
+// The outcome of a job: `unknown` if it may have been done or not.
 enum class outcome { done, failed, unknown };
 
 // Made, answered and destroyed by the thread of the loop; another one may do the work.

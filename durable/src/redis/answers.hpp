@@ -116,7 +116,7 @@ template <class Parse> auto rest(fields& f, Parse parse) {
     return items;
 }
 
-/// What was put into a shard, as its owner is told: "due id". Nothing if it is no such text.
+/// Parses a hint, "due id": a timer that was put into a shard. Nothing if the text is none.
 inline std::optional<place> hint_of(std::string_view text) {
     long long due = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), due);

@@ -80,7 +80,7 @@ std::string place_of(const redis_options& o) {
 
 bool is_error(const redisReply& r) { return r.type == REDIS_REPLY_ERROR; }
 
-// What an error's first word means.
+// Maps the first word of an error to its meaning.
 std::errc code_of(std::string_view error) {
     for (const std::string_view word : {"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid"})
         if (error.starts_with(word)) return std::errc::permission_denied;
@@ -407,7 +407,7 @@ void client::wait_for_replicas() {
         [this](const redisReply& r) { on_replicas(r); });
 }
 
-// What the replicas have not may be lost with the primary.
+// Writes that the replicas lack may be lost with the primary.
 void client::on_replicas(const redisReply& r) {
     const bool is_safe = r.type == REDIS_REPLY_INTEGER && r.integer >= options_.wait_replicas;
     if (!is_safe) failure_ = place_of(options_) + ": too few replicas have what was written";
@@ -442,9 +442,9 @@ void client::receive() {
     alarm_.rearm();
 }
 
-// What is asked while a flight is under way goes together, because a server takes less time for few
-// large commands than for many small ones. A second flight keeps both sides busy if it is full. Of
-// a WAIT more than one is of no use.
+// Requests made while a flight is under way are sent together, because a server takes less time for
+// few large commands than for many small ones. A second flight keeps both sides busy if it is full.
+// More than one with a WAIT is of no use.
 bool client::may_send(std::size_t waiting) const {
     const unsigned most = options_.wait_replicas > 0 ? 1 : 2;
     return flights_ == 0 || (flights_ < most && unsent_.size() + waiting >= full_flight);

@@ -1,6 +1,6 @@
 /// \file
-/// The conversation with a Redis server: who it is, what is asked of it and what it answers, and
-/// again when the connection has broken.
+/// The conversation with a Redis server: its identity, requests and answers. It begins again when
+/// the connection has broken.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@
 
 namespace tvec::durable::redis {
 
-/// What became of a command.
+/// The fate of a command.
 enum class fate {
     replied,  ///< it was done, and here is the reply
     refused,  ///< it was not done
@@ -54,7 +54,7 @@ public:
     const std::string& failure() const noexcept { return failure_; }
     /// How often the link broke, for each of a few reasons.
     const std::map<std::string, std::uint64_t>& broken_links() const noexcept { return broken_; }
-    /// Whether this process made it: a forked child shares its connections.
+    /// Returns whether this process made it: a forked child shares its connections.
     bool is_ours() const noexcept;
 
     /// The name of this process: the channel of its hints.
@@ -63,12 +63,12 @@ public:
     std::string key(std::string_view what) const;
     std::string key(unsigned shard, std::string_view what) const;
 
-    /// Who is told of hints: "due id"; and that the connection is there again.
+    /// Receivers of hints ("due id") and of the news that the connection is there again.
     void listen(std::function<void(std::string_view)> hint, std::function<void()> reconnected);
 
-    /// Has it sent by the next `flush`. Whatever happens, `then` is called once.
+    /// Queues a command for the next `flush`. `then` is called once in every case.
     void ask(const command& c, answer then);
-    /// The same of what need not be sent: `then` is called with fate::refused.
+    /// Does so for a command that need not be sent: `then` may be called with fate::refused.
     void refuse(answer then);
     /// Something waits for `flush`, and so many bytes that were not asked: makes the descriptor
     /// readable.
@@ -80,7 +80,7 @@ public:
 
     /// Takes what has come.
     void receive();
-    /// Whether `flush` sends what was asked, or leaves that until answers have come.
+    /// Returns whether `flush` sends queued commands now, or holds them until answers have come.
     bool may_send(std::size_t waiting = 0) const;
     /// See there.
     void flush();

@@ -16,8 +16,8 @@ namespace tvec::durable::redis {
 
 namespace {
 
-// What is read in one turn of the loop: at most some thousands of answers, so that what is due
-// meanwhile is not late.
+// Upper bound on the bytes read in one turn of the loop: some thousands of answers, so that timers
+// that become due are not late.
 constexpr std::size_t part_size = 16'384;
 
 address address_of_file(const std::string& path) {
@@ -183,7 +183,7 @@ void link::show_replies() {
     }
 }
 
-// What is to be sent next, once all is sent that was to be.
+// Moves on to the bytes that are to be sent next.
 bool link::refill() {
     raw_.clear();
     sent_ = 0;

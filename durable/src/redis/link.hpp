@@ -32,7 +32,7 @@ struct address {
 /// is one to be asked. Throws std::system_error.
 std::vector<address> addresses_of(const redis_options& o);
 
-/// What is wrong, and in more words if the code does not say it all.
+/// A fault: its code, and more words if the code does not say it all.
 struct trouble {
     explicit trouble(int error) : code(error, std::system_category()) {}
     trouble(std::error_code c, std::string words) : code(c), why(std::move(words)) {}
@@ -47,7 +47,7 @@ struct trouble {
 /// One connection after the other to the same server, in an epoll set.
 class link {
 public:
-    /// What it tells its owner, from within `on_ready` and `flush`. He may call it then.
+    /// Events for its owner, from within `on_ready` and `flush`. The owner may call it then.
     struct listener {
         std::function<void()> opened;
         std::function<void(reply_ptr)> replied;

@@ -43,7 +43,7 @@ template <class Result> Result none_of(fate how) {
     return how == fate::refused ? Result::failed : Result::unknown;
 }
 
-// What was asked, until each part of its answer is there: of each timer, or of each shard.
+// A question until each part of its answer is there: of each timer, or of each shard.
 struct question {
     explicit question(std::size_t parts) : left(parts) {}
     virtual ~question() = default;
@@ -125,7 +125,7 @@ void read_claimed(std::vector<claimed>& all, std::size_t part, fields& f) {
     all[part].timer.id = std::move(id);
 }
 
-// Who waits for a part of what a command is answered.
+// Says which part of which question one element of a reply belongs to.
 struct slot {
     question_ptr whose;
     std::size_t part;
@@ -143,8 +143,8 @@ struct batch {
 
 }  // namespace
 
-// What is asked of each shard. Puts, ends and claims wait in a batch of each until they are sent;
-// they may overtake one another, but not of the same timer, and nothing else overtakes them.
+// The requests to each shard. Puts, ends and claims wait in a batch of each until they are sent.
+// They may overtake one another, but not those of the same timer, and nothing else overtakes them.
 struct redis_store::inner {
     struct shard_batches {
         batch puts{};
@@ -309,7 +309,7 @@ redis::client::answer redis_store::inner::answer_to(std::vector<slot> slots, boo
     };
 }
 
-// Whether it was as it should be.
+// Returns whether the reply had the right form.
 bool redis_store::inner::read(const std::vector<slot>& slots, bool has_time, const redisReply& r) {
     fields f(r);
     if (has_time) client.learn(f.microseconds());

@@ -23,8 +23,8 @@ inline std::string_view text_of(const redisReply& r) {
     return r.str == nullptr ? std::string_view{} : std::string_view(r.str, r.len);
 }
 
-/// The elements of a reply, read one after the other. Whoever it is that answers may answer
-/// anything: what is not as it should be is 0 or "", and `is_whole` says that it was so.
+/// Reads the elements of a reply, one after the other. The other side may answer anything: an
+/// element of the wrong form is read as 0 or "", and `is_whole` says so.
 class fields {
 public:
     explicit fields(const redisReply& r) : all_(r), is_whole_(r.type == REDIS_REPLY_ARRAY) {}

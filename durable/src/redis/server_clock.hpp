@@ -25,7 +25,7 @@ public:
         if (is_better || was_set_back) known_ = {said, answered};
     }
 
-    /// What it shows when our own shows that. The beginning of 1970 if nothing was learnt.
+    /// Returns the server's time at that time of ours. The beginning of 1970 if nothing was learnt.
     reading at(local now) const {
         if (!known_) return {};
         const auto passed = now - known_->when;

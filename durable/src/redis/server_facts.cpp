@@ -10,7 +10,7 @@ namespace {
 
 constexpr int oldest = 7;
 
-// What stands after `name:` in a line of INFO; "" if there is no such line.
+// Returns the text after `name:` in a line of INFO; "" if there is no such line.
 std::string_view fact(std::string_view info, std::string_view name) {
     for (std::size_t at = 0; at < info.size();) {
         const std::size_t end = std::min(info.find_first_of("\r\n", at), info.size());

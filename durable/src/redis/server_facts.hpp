@@ -8,7 +8,7 @@
 
 namespace tvec::durable::redis {
 
-/// What is said of a server: why it is refused, or what its user ought to know; each one line, or
+/// The verdict on a server: why it is refused, or what its user ought to know; each one line, or
 /// "".
 struct verdict {
     std::errc code{};

@@ -63,7 +63,7 @@ tls_session::tls_session(const redis_tls& how, const std::string& host)
     static_cast<void>(is_fine(SSL_do_handshake(session_.get()), "the handshake"));
 }
 
-// Whether it worked, or waits for the other side.
+// Returns whether a call worked, or waits for the other side.
 bool tls_session::is_fine(int result, const char* tried) {
     const int why = SSL_get_error(session_.get(), result);
     if (why == SSL_ERROR_NONE || why == SSL_ERROR_WANT_READ) return true;

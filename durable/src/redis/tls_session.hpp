@@ -13,7 +13,7 @@ typedef struct ssl_ctx_st SSL_CTX;
 
 namespace tvec::durable::redis {
 
-/// What a connection has of TLS. Bytes go in and come out on either side; no socket is touched.
+/// The TLS of a connection. Bytes go in and come out on either side. It touches no socket.
 class tls_session {
 public:
     /// A session with that host, of which nothing is sent. Throws std::system_error if files are
@@ -25,10 +25,10 @@ public:
     bool receive(std::string_view sent, std::string& plain);
     /// Takes what is to be said to the other side.
     bool say(std::string_view plain);
-    /// What is to be sent now.
+    /// Returns the bytes that are to be sent now.
     std::string to_send();
 
-    /// Whether both know each other, and `say` works.
+    /// Returns whether the handshake is over, and `say` works.
     bool is_established() const;
     const std::string& failure() const noexcept { return failure_; }
 

@@ -26,7 +26,7 @@ public:
     void roll_back() noexcept;
     // To be called after a commit.
     void tend_log() { file_.tend_log(); }
-    // What could not be done as asked since this was asked last; "" if there is nothing.
+    // Returns what failed since the last call; "" if nothing did.
     std::string take_complaint() { return std::exchange(complaint_, {}); }
     // See sqlite_file.
     void leave() noexcept { file_.leave(); }
@@ -48,7 +48,7 @@ public:
     std::optional<bool> spend(unsigned, epoch, const token& which) override;
 
 private:
-    // What is known of a timer without its body.
+    // A timer without its body.
     struct state {
         time_point due;
         duration every;

@@ -11,7 +11,7 @@ namespace {
 // "tvec", in the header of the file.
 constexpr std::int64_t application_id = 0x74766563;
 
-// What makes a file of one version a file of the next; an empty file has version 0.
+// The upgrades from each version to the next; an empty file has version 0.
 constexpr std::array upgrades{
     "create table timer(id blob primary key, due int not null, body blob not null,"
     " every int not null default 0, attempt int not null default 0,"

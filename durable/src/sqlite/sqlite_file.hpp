@@ -10,8 +10,8 @@
 namespace tvec::durable::detail {
 
 // The file and its log (FILE-wal). The table `mark` tells whether the file is whole without its
-// log. What both say together is always that it is. The file alone says from the first commit on
-// that it is not, until it is closed: then its log was lost, or it was copied without it.
+// log. File and log together always say that it is. From the first commit until it is closed the
+// file alone says that it is not: then its log was lost, or it was copied without it.
 class sqlite_file {
 public:
     // Opens the file, or makes it. Throws std::system_error.

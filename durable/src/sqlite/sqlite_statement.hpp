@@ -1,4 +1,4 @@
-// SQLite's connections and statements. Whatever fails throws sqlite_failure.
+// SQLite's connections and statements. A failure throws sqlite_failure.
 #pragma once
 
 #include <sqlite3.h>
@@ -14,7 +14,7 @@
 
 namespace tvec::durable::detail {
 
-// What SQLite says, and the error that is nearest to it.
+// An error of SQLite: its text, and the nearest error code.
 struct sqlite_failure : std::system_error {
     sqlite_failure(std::error_code code, std::string words, int of_sqlite = 0)
         : std::system_error(code, words), why(std::move(words)), extended_code(of_sqlite) {}

@@ -68,7 +68,8 @@ public:
         if (is_first) some_.notify_one();
     }
 
-    // What was finished first and is not answered, and how; nothing if that is all.
+    // Returns the first job that is finished and not answered, and its outcome; nothing if there is
+    // none.
     std::pair<outcome, std::unique_ptr<job>> take() {
         if (next_ == answering_.second.size()) {
             next_ = 0;

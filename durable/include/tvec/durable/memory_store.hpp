@@ -21,8 +21,8 @@
 
 namespace tvec::durable {
 
-/// What several `memory_store`s share, as processes share a database. Each of its operations is
-/// what the store's operation of that name does, done at once. One thread owns it.
+/// A database in memory that several `memory_store`s share, as processes share a database. Each
+/// operation does at once what the store's operation of that name does. One thread owns it.
 class TVEC_API memory_database {
 public:
     /// Reads the time.
@@ -38,7 +38,7 @@ public:
     /// The shard of an id (FNV-1a).
     unsigned shard_of(std::string_view id) const noexcept;
 
-    /// What came of a put, and who is to be told of it: "" for nobody.
+    /// The result of a put, and the process that is to be told of it: "" for none.
     struct put_reply {
         put_result result;      ///< what came of it
         std::string hint_to{};  ///< the process that owns its shard, and took further than this
@@ -107,8 +107,8 @@ private:
     std::map<std::string, teller> tellers_;  // by the name of the process that wants hints
 };
 
-/// A link to a memory_database, by the name of one process. What is asked waits until `run`, which
-/// does it and calls the completions. A test can do both by itself, step by step, and cut the link:
+/// A link to a memory_database, by the name of one process. Requests wait until `run`, which does
+/// them and calls the completions. A test can do both by itself, step by step, and cut the link:
 ///
 ///     tvec::durable::memory_database all(8, [] { return my_time(); });
 ///     tvec::durable::memory_store store(all, "process 1");
@@ -120,9 +120,9 @@ public:
     memory_store(memory_database& all, std::string name, duration claim_ahead = {});
     ~memory_store() override;
 
-    /// Whether something was asked that is not done.
+    /// Returns whether a request was not done yet.
     bool is_asked() const noexcept { return !requests_.empty(); }
-    /// Whether there are answers or hints.
+    /// Returns whether there are answers or hints.
     bool has_answers() const noexcept { return !replies_.empty() || !hints_.empty(); }
     /// Lets the database do what was asked first and is not done. Returns whether there was any.
     bool serve();

@@ -14,7 +14,7 @@
 
 namespace tvec::durable {
 
-/// What has happened so far, in this process.
+/// Counters of everything that has happened so far, in this process.
 struct counters {
     std::uint64_t stored = 0;         ///< puts that were answered so
     std::uint64_t there_already = 0;  ///< and so
@@ -42,7 +42,7 @@ struct counters {
     std::uint64_t clock_set = 0;    ///< times that the store's clock jumped
 };
 
-/// What there is now, in this process.
+/// Gauges: the state at this moment, in this process.
 struct gauges {
     std::size_t near = 0;             ///< timers in the window
     std::size_t being_delivered = 0;  ///< of them, those claimed and not ended

@@ -34,7 +34,8 @@ struct redis_options {
     std::string password{};          ///< "": none
     redis_tls tls{};                 ///< the certificate must be for `host`
 
-    /// Which timers: keys begin with it, and processes that say the same share them. No braces.
+    /// The name of a set of timers: keys begin with it, and processes with the same name share
+    /// them. No braces.
     std::string name = "tvec";
     /// Into how many shards they are divided, if there are none yet; else it is as it was. More
     /// than processes that will share them, and less than 10000.
@@ -74,14 +75,14 @@ using redis::redis_tls;
 /// durable/docs/durable.md has figures. A server whose `appendonly` is `no`, or that throws keys
 /// away when memory is short (maxmemory-policy allkeys-...), is refused.
 ///
-/// **A link that breaks** is made again, at first after 50 ms, then after twice as long each time,
-/// up to `slowest`. What was sent and is not answered is `unknown`, and what is asked meanwhile has
-/// `failed` (or is `unknown`, where an answer has no such word). So is what comes while
-/// `most_unsent` bytes wait. last_failure() says what is wrong. A server that has become another
-/// one (no password fits, older than needed, a replica, other shards) is tried again in the same
-/// way. The store looks at the server's settings every `look_again`: a server that the constructor
-/// would refuse by now is left in the same way, and warning() changes with `appendfsync`.
-/// broken_links() counts how often a link broke, for each of a few reasons.
+/// **A broken link** is made again, at first after 50 ms, then after twice as long each time, up to
+/// `slowest`. Requests in flight are `unknown`. Requests made while there is no link have `failed`
+/// (or are `unknown`, where an answer has no such word), and so have requests beyond `most_unsent`
+/// bytes. last_failure() describes the fault. A server that has become another one (no password
+/// fits, older than needed, a replica, other shards) is tried again in the same way. The store
+/// looks at the server's settings every `look_again`. A server that the constructor would refuse by
+/// now is left in the same way, and warning() changes with `appendfsync`. broken_links() counts the
+/// breaks, by a few reasons.
 ///
 /// **Silence** counts from the last byte that came, so a long answer over a slow link is waited
 /// for.
@@ -92,8 +93,8 @@ using redis::redis_tls;
 /// **Out of memory** (maxmemory): puts and revivals have `failed`; all else works, so that what is
 /// there can be delivered and ended.
 ///
-/// **A cluster**: no. Timers of one `name` are on one primary, or behind a proxy that looks like
-/// one. What a node answers with MOVED has failed.
+/// **A cluster** is not supported. Timers of one `name` are on one primary, or behind a proxy that
+/// looks like one. A request that a node answers with MOVED has failed.
 ///
 /// **What the server must allow**: FUNCTION LOAD, FCALL, INFO, WAIT, SUBSCRIBE of the channels
 /// `name:*`; and CONFIG GET, else the warning says that it does not tell. Its functions are loaded
@@ -124,7 +125,7 @@ public:
     explicit redis_store(redis_options o);
     ~redis_store() override;
 
-    /// What can be lost on this server, in one line; "" if nothing.
+    /// Returns what can be lost on this server, in one line; "" if nothing.
     const std::string& warning() const noexcept;
 
     /// \cond

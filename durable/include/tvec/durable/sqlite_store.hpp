@@ -17,8 +17,8 @@ namespace tvec::durable {
 
 /// How a file of timers is kept.
 struct sqlite_options {
-    /// Whether what was answered survives a power cut (each group of writes is synced to the disk),
-    /// or only the end of the process.
+    /// Whether acknowledged writes survive a power cut (each group of writes is synced to the
+    /// disk), or only the end of the process.
     bool survives_power_cut = true;
     /// So long before its deadline a timer is claimed, so that writing that does not make it late:
     /// longer than the disk takes, also when it is busy.

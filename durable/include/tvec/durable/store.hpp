@@ -26,10 +26,10 @@ using time_point = std::chrono::sys_time<std::chrono::milliseconds>;
 using reading = std::chrono::sys_time<std::chrono::microseconds>;
 /// Leases, periods and distances of deadlines.
 using duration = std::chrono::milliseconds;
-/// Which ownership of a shard it is: they count up. 0 is nobody's.
+/// The number of an ownership of a shard. It counts up. Epoch 0 has no owner.
 using epoch = std::uint64_t;
 
-/// What every store takes. What lies outside is refused before it is sent.
+/// The limits of every store. Requests beyond them are refused before they are sent.
 /// @{
 inline constexpr std::size_t longest_id = 255;                          ///< bytes; at least one
 inline constexpr std::size_t largest_body = 1'048'576;                  ///< bytes: 1 MiB
@@ -48,8 +48,8 @@ struct record {
     friend bool operator==(const record&, const record&) = default;
 };
 
-/// Names a delivery. It is never given out a second time while the timer lives; who keeps the
-/// highest attempt seen of an id can refuse those that are over (a fencing token).
+/// Names a delivery: a fencing token. It is never given out a second time while the timer lives. A
+/// system that keeps the highest attempt seen of an id can refuse earlier ones.
 struct token {
     std::string id;             ///< of the timer
     std::uint32_t attempt = 0;  ///< from 1, counting up; numbers may be left out
@@ -75,14 +75,14 @@ struct place {
     friend auto operator<=>(const place&, const place&) = default;
 };
 
-/// What to do with a timer that has the same id.
+/// How a put treats a timer that has the same id.
 enum class existing {
     keep,    ///< there_already or dead, and nothing changes
     replace  ///< it gets the new deadline, body and period, lives if it was dead, and its attempts
              ///< go on counting; what is being delivered of it is stale
 };
 
-/// What came of a put.
+/// The result of a put.
 enum class put_result {
     stored,         ///< it is in the store, as safely as the store promises
     there_already,  ///< another has its id, and is kept
@@ -91,7 +91,7 @@ enum class put_result {
     failed          ///< it is not there: the store could not (store::last_failure says why)
 };
 
-/// What came of a cancel.
+/// The result of a cancel.
 enum class cancel_result {
     cancelled,   ///< it was there and will not be delivered. If it was replaced or revived while
                  ///< an attempt was under way, that one may still be: its end would be stale
@@ -101,7 +101,7 @@ enum class cancel_result {
     failed       ///< it is as it was: the store could not
 };
 
-/// What came of putting a dead timer back.
+/// The result of reviving a dead timer.
 enum class revive_result {
     put_back,    ///< it is due again, with a whole number of attempts before it
     unknown_id,  ///< nothing of that id is dead
@@ -109,7 +109,7 @@ enum class revive_result {
     failed       ///< it is as it was: the store could not
 };
 
-/// Whether the store did what the engine asked.
+/// The result of a request of the engine.
 enum class standing {
     done,    ///< it did
     fenced,  ///< no: the shard is not ours any more
@@ -125,15 +125,15 @@ struct ending {
     bool returned = false;
 };
 
-/// What came of it.
+/// The result of an end.
 struct end_reply {
     bool was_current = false;          ///< if not, nothing has changed: the attempt is over
     std::optional<time_point> next{};  ///< when it comes again, if it does
 };
 
-/// What came of asking for a timer that is due.
+/// The answer to a claim of one timer.
 struct claimed {
-    /// Which of these.
+    /// The kind of answer.
     enum class kind {
         granted,  ///< it is ours for the length of the lease; `timer` is whole, its attempt new
         gone,     ///< cancelled, ended, or claimed by another owner of the shard
@@ -145,7 +145,7 @@ struct claimed {
     stored_timer timer{};  ///< whole if it was granted
 };
 
-/// What a timer may be claimed for.
+/// The terms of a claim.
 struct claim_terms {
     duration lease{30'000};         ///< if it is not ended by then it comes again
     std::uint32_t attempts = 0;     ///< it is dead once `spent` has reached this; 0: no limit
@@ -155,7 +155,7 @@ struct claim_terms {
 /// The first beat of a period that lies after `now`: due + k * every, with k > 0. For stores.
 TVEC_API time_point next_beat(time_point due, duration every, time_point now) noexcept;
 
-/// Which timers are listed.
+/// The timers that are listed.
 enum class which {
     waiting,  ///< those that will be delivered, also what is being delivered
     dead      ///< those that had all their attempts
@@ -168,14 +168,14 @@ struct totals {
     std::uint64_t damaged = 0;  ///< those whose record cannot be read; `cancel` removes them
 };
 
-/// What a store is, once it is open.
+/// Traits of a store, once it is open.
 struct store_traits {
     unsigned shards = 1;  ///< into which the ids are divided, by their hash
     bool shared = true;   ///< others may own shards, and put: leases, hints and sweeps are needed
     duration claim_ahead{};  ///< so long before its deadline a timer can be claimed already
 };
 
-/// What a store tells without being asked. Called from `run`.
+/// Messages from a store that nobody has asked for. Called from `run`.
 struct store_listener {
     /// Somebody else has put a timer into a shard, before the end of what its owner has taken.
     std::function<void(unsigned shard, std::string id, time_point due)> hint;
@@ -195,10 +195,10 @@ class engine;
 ///
 /// **Nothing waits.** Every operation returns at once. Its completion is called exactly once, by
 /// `run`, on the same thread, never from within the operation: when the store has answered, or when
-/// it is clear that it will not, which is then `unknown`. What is asked is done as if in the order
-/// of the calls, as far as one shard goes. Answers come in that order, too, but for
-/// acknowledgements of writes, which may be held back until they are safe. A completion must not
-/// throw and may call the store. Those that are left when the store is destroyed are not called.
+/// it is clear that it will not. That is then `unknown`. Requests to one shard are done in the
+/// order of the calls. Answers come in that order, too, except acknowledgements of writes, which
+/// may be held back until the writes are safe. A completion must not throw and may call the store.
+/// Completions that are left when the store is destroyed are not called.
 ///
 /// **Time** is the store's. It decides whether a timer is due, and in it leases are counted.
 ///
@@ -212,11 +212,11 @@ class engine;
 /// **Attempts are spent by handlers.** A claim gives out a new attempt, and does not spend it:
 /// `spend` does. A timer is dead only if as many were spent as claim_terms::attempts says.
 ///
-/// **Owners.** `take` and `claim` work for the owner of the shard: whoever brings its epoch. All
-/// else may be asked by anybody.
+/// **Owners.** `take` and `claim` work for the owner of the shard, who proves it by its epoch. Any
+/// process may call the other operations.
 class TVEC_API store {
 public:
-    /// What is called with an answer.
+    /// The function that is called with an answer.
     template <class... Answer> using completion = std::function<void(Answer...)>;
 
     store() = default;
@@ -236,7 +236,7 @@ public:
     /// The store's time, as well as it is known here. Does not wait.
     virtual reading now() const = 0;
 
-    /// What it is.
+    /// Returns its traits.
     virtual const store_traits& traits() const noexcept = 0;
 
     /// The shard of an id.
@@ -245,7 +245,7 @@ public:
     /// How many operations were asked for and are not answered.
     virtual std::size_t unanswered() const noexcept = 0;
 
-    /// What the store has last failed at, in one line; "" if it never has.
+    /// Returns the last failure of the store, in one line; "" if there was none.
     virtual std::string last_failure() const = 0;
 
     /// How often the link to the store broke, for each reason. Empty if there is no link.
@@ -263,8 +263,9 @@ public:
     /// Takes a timer away, whether it waits, is being delivered or is dead.
     virtual void cancel(std::string id, completion<cancel_result> then) = 0;
 
-    /// Ends deliveries of one shard. What is done goes; what has a period, or is to come again, is
-    /// given its next deadline. The answers are in their order. To ask again is harmless.
+    /// Ends deliveries of one shard. A timer that is done goes. A timer that has a period, or is to
+    /// come again, gets its next deadline. The answers are in their order. Asking again is
+    /// harmless.
     virtual void end(unsigned shard, std::vector<ending> endings,
                      completion<standing, std::vector<end_reply>> then) = 0;
 

@@ -30,22 +30,22 @@ namespace tvec::durable {
 ///         orders.run();             // once per turn, after the wheel
 ///     }
 ///
-/// **What it promises.** What was answered `stored` is delivered: at its deadline if a process that
-/// owns its shard runs then, else as soon as one does; and again, until a delivery of it is ended,
-/// or it is cancelled, or it has had all its attempts and is listed among the dead. Not before its
-/// deadline, by the clock of the store. Not once a cancel was answered `cancelled`. A delivery may
-/// come twice: if its lease ran out, or the process or the link broke before its end was stored.
-/// `(id, attempt)` then differs. What was claimed and not delivered within its lease, because the
-/// loop stood still, is claimed anew where others may have it by now. How safe `stored` is, the
-/// store says.
+/// **Promises.** A timer that was answered `stored` is delivered: at its deadline if a process that
+/// owns its shard runs then, else as soon as one does. It is delivered again until a delivery of it
+/// is ended, or it is cancelled, or it has had all its attempts and is listed among the dead. It is
+/// not delivered before its deadline by the clock of the store, nor after a cancel was answered
+/// `cancelled`. A delivery may come twice: if its lease ran out, or the process or the link broke
+/// before its end was stored. `(id, attempt)` then differs. A timer that was claimed and not
+/// delivered within its lease, because the loop stood still, is claimed anew, since another process
+/// may have it by now. The store says how safe `stored` is.
 ///
 /// **Attempts.** A timer is dead only if its own handler had it options::attempts times without an
 /// end. A handler that ends its process does not count against the timers that were claimed beside
-/// it: the next owner delivers these one by one, each counted in the store right before its handler
-/// is called. That takes an answer of the store for each, and no other handler is called meanwhile.
-/// The handler that ends its process may be called once more than options::attempts says. A process
+/// it. The next owner delivers these one by one, each counted in the store right before its handler
+/// is called. That takes an answer of the store for each, and no other handler runs before it. The
+/// handler that ends its process may be called once more than options::attempts says. A process
 /// that ends otherwise between a count and its call, killed for example, has spent that attempt:
-/// nobody can tell the two apart.
+/// the two cases look alike.
 ///
 /// **Turns.** `run` calls handlers for options::turn and no longer, besides one handler, and no
 /// more than options::slice of them. It pauses while as many ends are not stored, so a process that
@@ -60,14 +60,14 @@ namespace tvec::durable {
 /// `dead` and changes nothing, or replaces it and goes on counting. A cancel removes either.
 ///
 /// **Answers.** Each call that takes a completion returns at once: `refusal::none`, and the
-/// completion is called once, by `run`; or why it was refused, and nothing is called. Functions may
-/// be empty. What a handler or a completion throws is counted and given to options::on_exception;
-/// the delivery is not ended by it.
+/// completion is called once, by `run`; or the reason for the refusal, and nothing is called.
+/// Functions may be empty. An exception of a handler or a completion is counted and given to
+/// options::on_exception. It does not end the delivery.
 ///
 /// **Memory.** At most options::window timers are in the wheel (about 200 bytes each), half of them
 /// being delivered. Bodies that are claimed and not delivered take about options::most_held_bytes.
-/// At most options::most_asked calls are unanswered, and options::most_asked_bytes of their puts.
-/// What is behind the window waits in the store.
+/// At most options::most_asked calls are in flight, and options::most_asked_bytes of their puts.
+/// Timers behind the window wait in the store.
 ///
 /// **Threads.** One thread owns it, and runs the wheel. It is neither copied nor moved. Wheel and
 /// store must outlive it. It may not be destroyed by its own handler or completions. Completions
@@ -77,8 +77,8 @@ template <class Clocked = clocked_wheel<>> class timers : public detail::engine 
                   "durable timers are on a tvec::clocked_wheel: a timer_wheel has no clock");
 
 public:
-    /// Begins to own shards, and to take what is due soon. What went wrong shows in the counters.
-    /// Throws std::invalid_argument, which names the option that is out of its range, and
+    /// Begins to own shards, and to take the timers that are due soon. Failures show in the
+    /// counters. Throws std::invalid_argument, which names the option that is out of its range, and
     /// std::logic_error if another `timers` uses the store.
     timers(Clocked& wheel, store& from, handler h, options o = {})
         : engine(wheel.wheel(), pace_of(wheel), from, std::move(h), std::move(o)) {}

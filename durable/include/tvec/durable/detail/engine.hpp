@@ -94,7 +94,7 @@ class TVEC_API engine {
 public:
     /// Called with what is due.
     using handler = std::function<void(delivery)>;
-    /// What is called with an answer.
+    /// The function that is called with an answer.
     template <class... Answer> using completion = store::completion<Answer...>;
 
     /// See `timers`.
@@ -160,13 +160,13 @@ public:
     /// The store's time.
     time_point now() const { return std::chrono::floor<duration>(store_.now()); }
 
-    /// Whether this process owns a shard, and of all that it owns what is due before the horizon is
-    /// in the window, or as much as there is room for.
+    /// Returns whether this process owns a shard, and all timers of its shards that are due before
+    /// the horizon are in the window, or as many as there is room for.
     bool ready() const noexcept;
 
-    /// What has happened so far.
+    /// Counters of everything that has happened so far.
     const counters& count() const noexcept { return count_; }
-    /// What there is now.
+    /// Gauges: the state at this moment.
     gauges now_near() const noexcept;
     /// How late handlers were called for the first time, by the store's clock.
     const lateness_histogram& late() const noexcept { return late_; }
