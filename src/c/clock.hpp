@@ -5,7 +5,7 @@
 
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 #include "tvec/tvec.h"
 
 namespace tvec::c {
@@ -44,9 +44,11 @@ template <class Alarm> void note_turn([[maybe_unused]] const Alarm& alarm) noexc
 inline constexpr int64_t not_set = INT64_MAX;
 
 /// As C functions return it: the answer, or a negative errno value.
-inline int answer_of(const detail::outcome& o) noexcept { return o.error != 0 ? -o.error : o.yes; }
+inline int answer_of(const detail::kernel_result& o) noexcept {
+    return o.error != 0 ? -o.error : o.yes;
+}
 
 /// The same of what was no question.
-inline int result_of(const detail::outcome& o) noexcept { return -o.error; }
+inline int result_of(const detail::kernel_result& o) noexcept { return -o.error; }
 
 }  // namespace tvec::c

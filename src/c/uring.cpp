@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 using tvec::c::not_set;
-using tvec::detail::outcome;
+using tvec::detail::kernel_result;
 using tvec::detail::ring_alarm;
 using tvec::detail::timed_ring;
 
@@ -47,23 +47,23 @@ struct timeout_of_c {
     const tvec_clock* clock;
     int64_t set_for = not_set;
 
-    outcome prepare() {
+    kernel_result prepare() {
         tvec::c::note_turn(*this);
         const int64_t wakeup = tvec::c::next_wakeup(wheel, *clock);
         if (wakeup >= set_for) return {};
-        const outcome set = alarm.set(alarm_time(*clock, wakeup, alarm.absolute()));
+        const kernel_result set = alarm.set(alarm_time(*clock, wakeup, alarm.absolute()));
         if (set.yes) set_for = wakeup;
         return set;
     }
 
-    outcome complete(uint64_t user_data, int result) {
-        const outcome ours = alarm.complete(user_data, result);
+    kernel_result complete(uint64_t user_data, int result) {
+        const kernel_result ours = alarm.complete(user_data, result);
         if (ours.yes && !alarm.is_set()) set_for = not_set;
         return ours;
     }
 
-    template <class F> outcome detach(F foreign) {
-        outcome out = alarm.queue_removal();
+    template <class F> kernel_result detach(F foreign) {
+        kernel_result out = alarm.queue_removal();
         for (; out.error == 0 && !out.yes; out = alarm.queue_removal())
             if (out = take_completion(foreign); out.error != 0) return out;
         while (out.error == 0 && alarm.in_ring()) out = take_completion(foreign);
@@ -71,10 +71,11 @@ struct timeout_of_c {
     }
 
 private:
-    template <class F> outcome take_completion(F& foreign) {
+    template <class F> kernel_result take_completion(F& foreign) {
         io_uring_cqe* cqe = nullptr;
-        if (const outcome found = alarm.wait_for_completion(cqe); found.error != 0) return found;
-        const outcome ours = complete(cqe->user_data, cqe->res);
+        if (const kernel_result found = alarm.wait_for_completion(cqe); found.error != 0)
+            return found;
+        const kernel_result ours = complete(cqe->user_data, cqe->res);
         if (ours.error == 0 && !ours.yes) foreign(*cqe);
         alarm.consume_completion();
         return ours;
@@ -92,7 +93,7 @@ template <class Own, class C> Own& own(C* c) {
 
 int tvec_uring_wait_init(tvec_uring_wait* wait, io_uring* ring, tvec_wheel* wheel,
                          const tvec_clock* clock) {
-    const outcome accepted = timed_ring::accepts(*ring);
+    const kernel_result accepted = timed_ring::accepts(*ring);
     if (accepted.error == 0)
         new (wait) wait_of_c{timed_ring(*ring, tvec::c::alarm_clock_of(*clock)), wheel, clock};
     return tvec::c::result_of(accepted);
@@ -105,7 +106,7 @@ int tvec_uring_submit_and_wait(tvec_uring_wait* wait) {
 
 int tvec_uring_timeout_init(tvec_uring_timeout* alarm, io_uring* ring, tvec_wheel* wheel,
                             const tvec_clock* clock, uint8_t tag) {
-    const outcome accepted = ring_alarm::accepts(*ring);
+    const kernel_result accepted = ring_alarm::accepts(*ring);
     if (accepted.error == 0) new (alarm) timeout_of_c(*ring, wheel, clock, tag);
     return tvec::c::result_of(accepted);
 }

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 
 namespace tvec {
 

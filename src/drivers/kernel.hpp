@@ -7,16 +7,16 @@
 #include <cstdint>
 #include <limits>
 
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 
 namespace tvec::detail {
 
 // What was tried cannot work here, and why.
-inline outcome refused(const char* why) { return {false, EOPNOTSUPP, why}; }
+inline kernel_result refused(const char* why) { return {false, EOPNOTSUPP, why}; }
 
-inline outcome failed(int error, const char* tried) { return {false, error, tried}; }
+inline kernel_result failed(int error, const char* tried) { return {false, error, tried}; }
 
-inline outcome answer(bool yes) { return {yes, 0, nullptr}; }
+inline kernel_result answer(bool yes) { return {yes, 0, nullptr}; }
 
 // Submitting or waiting ended for a reason that is part of a reactor's life.
 inline bool is_normal(int error) {

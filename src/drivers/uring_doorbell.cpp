@@ -16,7 +16,7 @@ bool knows_messages() noexcept {
 
 }  // namespace
 
-detail::outcome uring_doorbell::is_supported() noexcept {
+detail::kernel_result uring_doorbell::is_supported() noexcept {
     if (knows_messages()) return detail::answer(true);
     return detail::refused("uring_doorbell: this kernel has no messages between rings");
 }
@@ -33,7 +33,7 @@ void uring_doorbell::operator()() noexcept {
     sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
-detail::outcome uring_doorbell::completed(std::uint64_t user_data, int result) noexcept {
+detail::kernel_result uring_doorbell::completed(std::uint64_t user_data, int result) noexcept {
     if (user_data != user_data_) return detail::answer(false);
     if (result == -EAGAIN || result == -EOVERFLOW)
         (*this)();

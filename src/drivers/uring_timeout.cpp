@@ -30,7 +30,7 @@ bool came_too_late(int error) { return error == ENOENT || error == EALREADY; }
 
 }  // namespace
 
-outcome ring_alarm::accepts(const io_uring& ring) noexcept {
+kernel_result ring_alarm::accepts(const io_uring& ring) noexcept {
     if (ring.flags & IORING_SETUP_IOPOLL)
         return refused("uring_timeout: an IORING_SETUP_IOPOLL ring takes no timeouts");
     if (ring.flags & IORING_SETUP_SQPOLL)
@@ -54,7 +54,7 @@ bool ring_alarm::is_mine(std::uint64_t data) const noexcept {
 }
 
 /// Whether there is a place in the submission queue, if need be by submitting what is in it.
-outcome ring_alarm::room(io_uring_sqe*& sqe) noexcept {
+kernel_result ring_alarm::room(io_uring_sqe*& sqe) noexcept {
     sqe = io_uring_get_sqe(&ring_);
     if (sqe != nullptr) return answer(true);
     const int result = io_uring_submit(&ring_);
@@ -63,10 +63,10 @@ outcome ring_alarm::room(io_uring_sqe*& sqe) noexcept {
     return answer(sqe != nullptr);
 }
 
-outcome ring_alarm::set(std::chrono::nanoseconds time) noexcept {
+kernel_result ring_alarm::set(std::chrono::nanoseconds time) noexcept {
     if (cut_short_) return answer(true);  // its completion comes at once, and then it is set anew
     io_uring_sqe* sqe = nullptr;
-    if (const outcome found = room(sqe); !found.yes) return found;
+    if (const kernel_result found = room(sqe); !found.yes) return found;
     // A request that has not been submitted yet reads the new time as well: it is the earlier one.
     time_ = timespec_of<__kernel_timespec>(time);
     if (!in_flight_)
@@ -106,7 +106,7 @@ void ring_alarm::tag_change(io_uring_sqe& sqe, kind what) noexcept {
     if (ring_.features & IORING_FEAT_CQE_SKIP) sqe.flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
-outcome ring_alarm::complete(std::uint64_t data, int result) noexcept {
+kernel_result ring_alarm::complete(std::uint64_t data, int result) noexcept {
     if (!is_mine(data)) return answer(false);
     const int error = result < 0 ? -result : 0;
     switch (static_cast<kind>(data >> kind_shift & 3)) {
@@ -127,7 +127,7 @@ outcome ring_alarm::complete(std::uint64_t data, int result) noexcept {
     return answer(true);
 }
 
-outcome ring_alarm::ended(int error) noexcept {
+kernel_result ring_alarm::ended(int error) noexcept {
     in_flight_ = cut_short_ = set_ = false;
     if (error == EINVAL && clock_flag_ != 0) {
         clock_flag_ = 0;  // before Linux 5.15: the clock that stands still in a suspend must do
@@ -144,17 +144,17 @@ void ring_alarm::not_moved() noexcept {
     set_ = cut_short_;
 }
 
-outcome ring_alarm::queue_removal() noexcept {
+kernel_result ring_alarm::queue_removal() noexcept {
     if (timeouts_ == 0 || leaving_) return answer(true);
     io_uring_sqe* sqe = nullptr;
-    if (const outcome found = room(sqe); !found.yes) return found;
+    if (const kernel_result found = room(sqe); !found.yes) return found;
     io_uring_prep_timeout_remove(sqe, user_data(kind::timeout), 0);
     io_uring_sqe_set_data64(sqe, user_data(kind::removal));
     leaving_ = true;
     return answer(true);
 }
 
-outcome ring_alarm::wait_for_completion(io_uring_cqe*& cqe) noexcept {
+kernel_result ring_alarm::wait_for_completion(io_uring_cqe*& cqe) noexcept {
     while (io_uring_peek_cqe(&ring_, &cqe) != 0) {
         const int result = io_uring_submit_and_wait(&ring_, 1);
         if (result < 0 && !is_normal(-result))

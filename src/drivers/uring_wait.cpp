@@ -57,7 +57,7 @@ int wait_until(io_uring& ring, std::chrono::nanoseconds time) {
 
 }  // namespace
 
-outcome timed_ring::accepts(const io_uring& ring) noexcept {
+kernel_result timed_ring::accepts(const io_uring& ring) noexcept {
     if (!(ring.features & IORING_FEAT_EXT_ARG))
         return refused(
             "uring_wait: the kernel takes no deadline in a wait (IORING_FEAT_EXT_ARG, 5.11)");
@@ -71,7 +71,7 @@ timed_ring::timed_ring(io_uring& ring, alarm_clock clock) noexcept : ring_(ring)
     absolute_ = !(ring.flags & IORING_SETUP_SQPOLL) && !may_live_in_shifted_time();
 }
 
-outcome timed_ring::submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
+kernel_result timed_ring::submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
     const int result = !limit                ? wait_until_completion(ring_)
                        : limit->count() <= 0 ? poll(ring_)
                        : absolute_           ? wait_until(ring_, *limit)

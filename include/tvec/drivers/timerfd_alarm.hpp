@@ -10,18 +10,18 @@
 #include "tvec/core/detail/misuse.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 
 namespace tvec {
 
 namespace detail {
 
 /// Opens a timerfd on that clock.
-TVEC_API outcome open_alarm(alarm_clock clock, int& fd) noexcept;
+TVEC_API kernel_result open_alarm(alarm_clock clock, int& fd) noexcept;
 /// Has it ring at a point in time, or in so long a time.
-TVEC_API outcome set_alarm(int fd, bool absolute, std::chrono::nanoseconds time) noexcept;
+TVEC_API kernel_result set_alarm(int fd, bool absolute, std::chrono::nanoseconds time) noexcept;
 /// Whether it has rung. From now on it has not.
-TVEC_API outcome silence_alarm(int fd) noexcept;
+TVEC_API kernel_result silence_alarm(int fd) noexcept;
 TVEC_API void close_alarm(int fd) noexcept;
 
 /// A timerfd.

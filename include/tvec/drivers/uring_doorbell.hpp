@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "tvec/core/detail/export.hpp"
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 
 namespace tvec {
 
@@ -51,8 +51,8 @@ public:
     }
 
 private:
-    static detail::outcome is_supported() noexcept;
-    detail::outcome completed(std::uint64_t user_data, int result) noexcept;
+    static detail::kernel_result is_supported() noexcept;
+    detail::kernel_result completed(std::uint64_t user_data, int result) noexcept;
 
     io_uring& ring_;
     int target_;

@@ -14,7 +14,7 @@
 #include "tvec/core/detail/misuse.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 
 namespace tvec {
 
@@ -42,7 +42,7 @@ namespace detail {
 class TVEC_API ring_alarm {
 public:
     /// Whether timeouts can be in that ring; an error if not.
-    static outcome accepts(const io_uring& ring) noexcept;
+    static kernel_result accepts(const io_uring& ring) noexcept;
 
     ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag) noexcept;
     ring_alarm(const ring_alarm&) = delete;
@@ -52,17 +52,17 @@ public:
 
     /// Queues what makes the alarm ring at `time`, earlier than it is set for. Whether there
     /// was room.
-    outcome set(std::chrono::nanoseconds time) noexcept;
+    kernel_result set(std::chrono::nanoseconds time) noexcept;
     /// Whether the wait will end when the alarm was last set for, or before.
     bool is_set() const noexcept { return set_; }
 
     /// Whether the completion was ours.
-    outcome complete(std::uint64_t user_data, int result) noexcept;
+    kernel_result complete(std::uint64_t user_data, int result) noexcept;
 
     /// Queues the removal; its completion is the last of all. Whether there was room.
-    outcome queue_removal() noexcept;
+    kernel_result queue_removal() noexcept;
     bool in_ring() const noexcept { return in_flight_ || leaving_; }
-    outcome wait_for_completion(io_uring_cqe*& cqe) noexcept;
+    kernel_result wait_for_completion(io_uring_cqe*& cqe) noexcept;
     void consume_completion() noexcept { io_uring_cq_advance(&ring_, 1); }
 
 private:
@@ -70,12 +70,12 @@ private:
 
     std::uint64_t user_data(kind what) const noexcept;
     bool is_mine(std::uint64_t user_data) const noexcept;
-    outcome room(io_uring_sqe*& sqe) noexcept;
+    kernel_result room(io_uring_sqe*& sqe) noexcept;
     void start(io_uring_sqe& sqe) noexcept;
     void move(io_uring_sqe& sqe) noexcept;
     void cut_short(io_uring_sqe& sqe) noexcept;
     void tag_change(io_uring_sqe& sqe, kind what) noexcept;
-    outcome ended(int error) noexcept;
+    kernel_result ended(int error) noexcept;
     void not_moved() noexcept;
 
     io_uring& ring_;

@@ -14,7 +14,7 @@
 #include "tvec/core/detail/misuse.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 
 namespace tvec {
 
@@ -24,7 +24,7 @@ namespace detail {
 class TVEC_API timed_ring {
 public:
     /// Whether a deadline can ride in the waits of that ring; an error if not.
-    static outcome accepts(const io_uring& ring) noexcept;
+    static kernel_result accepts(const io_uring& ring) noexcept;
 
     /// Has the ring wait on `clock`, if the kernel can do that.
     timed_ring(io_uring& ring, alarm_clock clock) noexcept;
@@ -34,7 +34,7 @@ public:
 
     /// Submits what is queued and waits for one completion: for as long as it takes if there is no
     /// `limit`, and not at all if the limit is zero or less.
-    outcome submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept;
+    kernel_result submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept;
 
 private:
     io_uring& ring_;

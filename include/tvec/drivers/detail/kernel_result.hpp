@@ -11,7 +11,7 @@ namespace tvec::detail {
 [[noreturn]] TVEC_API void raise(int error, const char* tried);
 
 /// An answer, or an error.
-struct [[nodiscard]] outcome {
+struct [[nodiscard]] kernel_result {
     bool yes = true;              ///< the answer, if there was a question
     int error = 0;                ///< an errno value; 0: none
     const char* tried = nullptr;  ///< if there was an error

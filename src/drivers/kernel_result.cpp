@@ -1,4 +1,4 @@
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 
 #include <cstdio>
 #include <cstring>
