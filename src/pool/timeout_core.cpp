@@ -30,7 +30,7 @@ template <class F> void timeout_core::for_each_armed(F visit) const {
 }
 
 timeout_core::~timeout_core() {
-    if (in_user_code_ + claimed_ != 0)
+    if (in_user_code_ + reserved_ != 0)
         broken_promise("a timeout_pool is destroyed by one of its own functions, by its exception "
                        "hook, or by the visitor of its stop(): it must outlive them");
     stopped_ = true;
@@ -52,7 +52,7 @@ timeout_node* timeout_core::take(bool has_function, schedule_error& error) noexc
         error = schedule_error::too_many;
     else if (n = slabs_.take(); n == nullptr)
         error = schedule_error::out_of_memory;
-    n ? ++claimed_ : ++counters_.rejected;
+    n ? ++reserved_ : ++counters_.rejected;
     return n;
 }
 
@@ -73,9 +73,9 @@ scheduled timeout_core::admit(timeout_node& n, beginning begin) noexcept {
     return {timeout_slabs::handle_of(n), schedule_error::none};
 }
 
-timeout_claim::~timeout_claim() {
+timeout_reservation::~timeout_reservation() {
     if (!node_) return;
-    --core_.claimed_;
+    --core_.reserved_;
     if (node_->phase == timeout_phase::unused) core_.slabs_.give_back(*node_);
 }
 
@@ -94,13 +94,13 @@ void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
 
 bool timeout_core::reschedule(timeout_handle h, jiffies due) noexcept {
     timeout_node* const n = slabs_.find(h);
-    if (!n || !(n->armed() || revive(*n))) return false;
+    if (!n || !(n->armed() || readmit(*n))) return false;
     arm(*n, due);
     return true;
 }
 
 /// Makes a timeout that is being called for the last time pending again, if that is allowed.
-bool timeout_core::revive(timeout_node& n) noexcept {
+bool timeout_core::readmit(timeout_node& n) noexcept {
     if (n.phase != timeout_phase::running) return false;
     if (stopped_ || full()) {
         ++counters_.rejected;
@@ -240,9 +240,9 @@ void timeout_core::disarm(timeout_node& n) noexcept {
 }
 
 /// The function's destructor may call the pool: for it, the timeout has ended already.
-void timeout_core::release(timeout_node& n, timeout_phase outcome) noexcept {
+void timeout_core::release(timeout_node& n, timeout_phase end) noexcept {
     const in_user_code here(*this);
-    n.phase = outcome;
+    n.phase = end;
     n.drop_function();
     slabs_.give_back(n);
 }

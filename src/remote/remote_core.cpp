@@ -52,26 +52,26 @@ bool remote_mailbox::fall_asleep() noexcept {
 
 // --- vacancies ----------------------------------------------------------------------------------
 
-remote_vacancies::remote_vacancies(remote_slot* slots, std::uint32_t count) noexcept
-    : head_(count == 0 ? index_mask : 0), slots_(slots) {
+remote_vacancies::remote_vacancies(remote_cell* cells, std::uint32_t count) noexcept
+    : head_(count == 0 ? index_mask : 0), cells_(cells) {
     for (std::uint32_t i = 0; i < count; ++i)
-        slots[i].next_vacant.store(i + 1 < count ? i + 1 : most, relaxed);
+        cells[i].next_vacant.store(i + 1 < count ? i + 1 : most, relaxed);
 }
 
-remote_slot* remote_vacancies::take() noexcept {
+remote_cell* remote_vacancies::take() noexcept {
     word head = head_.load(acquire);
     word next = 0;
     do {
         if ((head & index_mask) == index_mask) return nullptr;
-        next = slots_[head & index_mask].next_vacant.load(relaxed);
+        next = cells_[head & index_mask].next_vacant.load(relaxed);
     } while (!head_.compare_exchange_weak(head, (head & ~index_mask) | next, acquire, acquire));
-    return &slots_[head & index_mask];
+    return &cells_[head & index_mask];
 }
 
-void remote_vacancies::give_back(remote_slot& s) noexcept {
+void remote_vacancies::give_back(remote_cell& c) noexcept {
     word head = head_.load(relaxed);
-    do s.next_vacant.store(static_cast<std::uint32_t>(head & index_mask), relaxed);
-    while (!head_.compare_exchange_weak(head, ((head & ~index_mask) + tag) | s.index, release_order,
+    do c.next_vacant.store(static_cast<std::uint32_t>(head & index_mask), relaxed);
+    while (!head_.compare_exchange_weak(head, ((head & ~index_mask) + tag) | c.index, release_order,
                                         relaxed));
 }
 
@@ -90,11 +90,11 @@ struct remote_core::in_user_code {
 remote_core::remote_core(timer_wheel& wheel, std::size_t capacity, std::function<void()> bell)
     : wheel_(wheel), capacity_(static_cast<std::uint32_t>(
                          std::min<std::size_t>(capacity, remote_vacancies::most))),
-      slots_(new remote_slot[capacity_]), bell_(std::move(bell)),
-      vacancies_(slots_.get(), capacity_) {
+      cells_(new remote_cell[capacity_]), bell_(std::move(bell)),
+      vacancies_(cells_.get(), capacity_) {
     for (std::uint32_t i = 0; i < capacity_; ++i) {
-        slots_[i].owner = this;
-        slots_[i].index = i;
+        cells_[i].owner = this;
+        cells_[i].index = i;
     }
 }
 
@@ -102,8 +102,8 @@ remote_core::remote_core(timer_wheel& wheel, std::size_t capacity, std::function
 /// that threw; no alarm hangs in a wheel any more.
 remote_core::~remote_core() {
     for (std::uint32_t i = 0; i < capacity_; ++i)
-        if (phase_of(slots_[i].state.load(acquire)) != at::vacant)
-            slots_[i].function->destroy(slots_[i].storage);
+        if (phase_of(cells_[i].state.load(acquire)) != at::vacant)
+            cells_[i].function->destroy(cells_[i].storage);
 }
 
 void remote_core::require_that_nobody_is_inside() const noexcept {
@@ -114,89 +114,89 @@ void remote_core::require_that_nobody_is_inside() const noexcept {
 
 // --- in -----------------------------------------------------------------------------------------
 
-remote_slot* remote_core::take(bool has_function, send_error& error) noexcept {
-    remote_slot* s = nullptr;
+remote_cell* remote_core::take(bool has_function, send_error& error) noexcept {
+    remote_cell* c = nullptr;
     if (!has_function)
         error = send_error::no_function;
     else if (stopped())
         error = send_error::stopped;
-    else if (s = vacancies_.take(); s == nullptr)
+    else if (c = vacancies_.take(); c == nullptr)
         error = send_error::full;
-    return s;
+    return c;
 }
 
-remote_handle remote_core::handle_of(const remote_slot& s) noexcept {
-    return {s.index, generation_of(s.state.load(relaxed))};
+remote_handle remote_core::handle_of(const remote_cell& c) noexcept {
+    return {c.index, generation_of(c.state.load(relaxed))};
 }
 
-/// If the owner stops meanwhile, nobody looks at the slot, for it is only offered.
-sent remote_core::send(remote_slot& s, jiffies due, const doorbell& bell) {
-    const word generation = generation_of(s.state.load(relaxed)) + 1;
+/// If the owner stops meanwhile, nobody looks at the cell, for it is only offered.
+sent remote_core::send(remote_cell& c, jiffies due, const doorbell& bell) {
+    const word generation = generation_of(c.state.load(relaxed)) + 1;
     const word vacant = generation << at::generation_shift | at::vacant;
-    s.due.store(due, relaxed);
-    s.state.store(with_phase(vacant, at::pending) | at::queued | at::offered, release_order);
-    if (queue(s, bell)) return {remote_handle(s.index, generation), send_error::none};
-    s.function->destroy(s.storage);
-    s.state.store(vacant, relaxed);
+    c.due.store(due, relaxed);
+    c.state.store(with_phase(vacant, at::pending) | at::queued | at::offered, release_order);
+    if (queue(c, bell)) return {remote_handle(c.index, generation), send_error::none};
+    c.function->destroy(c.storage);
+    c.state.store(vacant, relaxed);
     return {{}, send_error::stopped};
 }
 
-/// Leaves `s` in the mailbox. False: the owner has stopped, and looks at slots by itself.
-bool remote_core::queue(remote_slot& s, const doorbell& bell) {
-    const remote_mailbox::answer a = mailbox_.push(s);
+/// Leaves `c` in the mailbox. False: the owner has stopped, and looks at cells by itself.
+bool remote_core::queue(remote_cell& c, const doorbell& bell) {
+    const remote_mailbox::answer a = mailbox_.push(c);
     if (a == remote_mailbox::answer::left_ring) bell();
     return a != remote_mailbox::answer::closed;
 }
 
 // --- one of them --------------------------------------------------------------------------------
 
-remote_slot* remote_core::find(remote_handle h) const noexcept {
-    return h && h.index_ < capacity_ ? &slots_[h.index_] : nullptr;
+remote_cell* remote_core::find(remote_handle h) const noexcept {
+    return h && h.index_ < capacity_ ? &cells_[h.index_] : nullptr;
 }
 
 bool remote_core::cancel(remote_handle h, const doorbell& bell) {
-    remote_slot* const s = find(h);
-    if (!s) return false;
-    word w = s->state.load(relaxed);
+    remote_cell* const c = find(h);
+    if (!c) return false;
+    word w = c->state.load(relaxed);
     do
         if (generation_of(w) != h.generation_ || phase_of(w) != at::pending) return false;
-    while (!s->state.compare_exchange_weak(w, with_phase(w, at::cancelled) | at::queued, acq_rel,
+    while (!c->state.compare_exchange_weak(w, with_phase(w, at::cancelled) | at::queued, acq_rel,
                                            relaxed));
-    if (!(w & at::queued)) queue(*s, bell);
+    if (!(w & at::queued)) queue(*c, bell);
     return true;
 }
 
 bool remote_core::cancel_and_wait(remote_handle h, const doorbell& bell) {
     const bool was_pending = cancel(h, bell);
-    remote_slot* const s = find(h);
-    if (!s || owner_.load(relaxed) == std::this_thread::get_id()) return was_pending;
-    word w = s->state.load(acquire);
+    remote_cell* const c = find(h);
+    if (!c || owner_.load(relaxed) == std::this_thread::get_id()) return was_pending;
+    word w = c->state.load(acquire);
     while (generation_of(w) == h.generation_ && phase_of(w) != at::vacant) {
         if (!(w & at::awaited)) {
-            if (!s->state.compare_exchange_weak(w, w | at::awaited, acquire, acquire)) continue;
+            if (!c->state.compare_exchange_weak(w, w | at::awaited, acquire, acquire)) continue;
             w |= at::awaited;
         }
-        s->state.wait(w, acquire);
-        w = s->state.load(acquire);
+        c->state.wait(w, acquire);
+        w = c->state.load(acquire);
     }
     return was_pending;
 }
 
-/// Nobody but who has set `moving` writes the deadline, and the slot is not used again until that
+/// Nobody but who has set `moving` writes the deadline, and the cell is not used again until that
 /// is over. Another one that comes meanwhile is as good as overwritten.
 bool remote_core::reschedule(remote_handle h, jiffies due, const doorbell& bell) {
-    remote_slot* const s = find(h);
-    if (!s) return false;
-    word w = s->state.load(relaxed);
+    remote_cell* const c = find(h);
+    if (!c) return false;
+    word w = c->state.load(relaxed);
     do {
         if (generation_of(w) != h.generation_ || phase_of(w) != at::pending) return false;
         if (w & at::moving) return true;
-    } while (!s->state.compare_exchange_weak(w, w | at::moving, acquire, relaxed));
-    s->due.store(due, relaxed);
-    w = s->state.load(relaxed);
-    while (!s->state.compare_exchange_weak(w, (w & ~at::moving) | at::queued, acq_rel, relaxed))
+    } while (!c->state.compare_exchange_weak(w, w | at::moving, acquire, relaxed));
+    c->due.store(due, relaxed);
+    w = c->state.load(relaxed);
+    while (!c->state.compare_exchange_weak(w, (w & ~at::moving) | at::queued, acq_rel, relaxed))
         continue;
-    if (!(w & at::queued)) queue(*s, bell);
+    if (!(w & at::queued)) queue(*c, bell);
     return true;
 }
 
@@ -218,7 +218,7 @@ std::size_t remote_core::run(std::size_t budget) {
     collect();
     std::size_t seen = 0;
     for (; next_ && seen < budget; ++seen)
-        look_at(static_cast<remote_slot&>(*std::exchange(next_, next_->next)));
+        look_at(static_cast<remote_cell&>(*std::exchange(next_, next_->next)));
     return seen;
 }
 
@@ -236,65 +236,65 @@ void remote_core::collect() noexcept {
 }
 
 /// If its deadline is being written, who does that will queue it again.
-void remote_core::look_at(remote_slot& s) {
-    const word w = s.state.fetch_and(~(at::queued | at::offered), acq_rel);
+void remote_core::look_at(remote_cell& c) {
+    const word w = c.state.fetch_and(~(at::queued | at::offered), acq_rel);
     if (w & at::moving) return;
-    const jiffies due = s.due.load(relaxed);
+    const jiffies due = c.due.load(relaxed);
     if (phase_of(w) == at::cancelled) {
         ++counters_.cancelled;
-        release(s);
+        release(c);
     } else if (due != at_once) {
-        armed_ += !wheel_.arm_at(s.alarm, due);
-    } else if (begin_to_call(s)) {
+        armed_ += !wheel_.arm_at(c.alarm, due);
+    } else if (begin_to_call(c)) {
         ++counters_.posted;
-        call(s);
+        call(c);
     }
 }
 
 void run_remote(timer_wheel&, timer& t) {
-    remote_slot& s = owner_of<&remote_slot::alarm>(t);
-    s.owner->on_alarm(s);
+    remote_cell& c = owner_of<&remote_cell::alarm>(t);
+    c.owner->on_alarm(c);
 }
 
-void remote_core::on_alarm(remote_slot& s) {
+void remote_core::on_alarm(remote_cell& c) {
     --armed_;
-    if (!begin_to_call(s)) {
+    if (!begin_to_call(c)) {
         ++counters_.overtaken;
         return;
     }
     ++counters_.fired;
-    call(s);
+    call(c);
 }
 
 /// Not if there is something about it that the owner has not seen.
-bool remote_core::begin_to_call(remote_slot& s) noexcept {
-    word w = s.state.load(acquire);
+bool remote_core::begin_to_call(remote_cell& c) noexcept {
+    word w = c.state.load(acquire);
     do
         if (phase_of(w) != at::pending || w & (at::queued | at::moving)) return false;
-    while (!s.state.compare_exchange_weak(w, with_phase(w, at::running), acq_rel, acquire));
+    while (!c.state.compare_exchange_weak(w, with_phase(w, at::running), acq_rel, acquire));
     return true;
 }
 
-void remote_core::call(remote_slot& s) {
+void remote_core::call(remote_cell& c) {
     struct release_at_end {
-        ~release_at_end() { core.release(slot); }
+        ~release_at_end() { core.release(cell); }
         remote_core& core;
-        remote_slot& slot;
+        remote_cell& cell;
     };
     const in_user_code here(*this);
-    const release_at_end after{*this, s};
-    s.function->call(s.storage, handle_of(s));
+    const release_at_end after{*this, c};
+    c.function->call(c.storage, handle_of(c));
 }
 
 /// The function's destructor may send, and whoever waits for it to be gone may go on then. Once the
-/// owner has stopped no slot is used again: somebody may still be writing to it.
-void remote_core::release(remote_slot& s) noexcept {
+/// owner has stopped no cell is used again: somebody may still be writing to it.
+void remote_core::release(remote_cell& c) noexcept {
     const in_user_code here(*this);
-    armed_ -= s.alarm.cancel();
-    s.function->destroy(s.storage);
-    const word generation = generation_of(s.state.load(relaxed)) << at::generation_shift;
-    if (s.state.exchange(generation | at::vacant, acq_rel) & at::awaited) s.state.notify_all();
-    if (!stopped_) vacancies_.give_back(s);
+    armed_ -= c.alarm.cancel();
+    c.function->destroy(c.storage);
+    const word generation = generation_of(c.state.load(relaxed)) << at::generation_shift;
+    if (c.state.exchange(generation | at::vacant, acq_rel) & at::awaited) c.state.notify_all();
+    if (!stopped_) vacancies_.give_back(c);
 }
 
 /// Owner: the last thing before it sleeps.
@@ -312,41 +312,41 @@ void remote_core::stop() noexcept {
 
 void remote_core::accept(remote_link* all) noexcept {
     for (; all; all = all->next)
-        static_cast<remote_slot*>(all)->state.fetch_and(~at::offered, relaxed);
+        static_cast<remote_cell*>(all)->state.fetch_and(~at::offered, relaxed);
 }
 
-/// Unlinks its alarm, because the slot may outlive the owner. Returns whether it was pending; then
+/// Unlinks its alarm, because the cell may outlive the owner. Returns whether it was pending; then
 /// it is the caller's.
-bool remote_core::take_out(remote_slot& s) noexcept {
-    armed_ -= s.alarm.cancel();
-    s.alarm = timer(run_remote);
-    word w = s.state.load(acquire);
+bool remote_core::take_out(remote_cell& c) noexcept {
+    armed_ -= c.alarm.cancel();
+    c.alarm = timer(run_remote);
+    word w = c.state.load(acquire);
     while (phase_of(w) == at::pending && !(w & at::offered))
-        if (s.state.compare_exchange_weak(w, with_phase(w, at::running), acq_rel, acquire))
+        if (c.state.compare_exchange_weak(w, with_phase(w, at::running), acq_rel, acquire))
             return true;
     if (phase_of(w) == at::cancelled) {
         ++counters_.cancelled;
-        release(s);
+        release(c);
     }
     return false;
 }
 
 remote_handover::remote_handover(remote_core& core, std::uint32_t& index) noexcept : core_(core) {
-    for (; index < core.capacity_ && !slot_; ++index)
-        if (core.take_out(core.slots_[index])) slot_ = &core.slots_[index];
-    if (slot_) ++core.in_user_code_;
+    for (; index < core.capacity_ && !cell_; ++index)
+        if (core.take_out(core.cells_[index])) cell_ = &core.cells_[index];
+    if (cell_) ++core.in_user_code_;
 }
 
 remote_handover::~remote_handover() {
-    if (!slot_) return;
+    if (!cell_) return;
     if (!has_run_) ++core_.counters_.cancelled;
-    core_.release(*slot_);
+    core_.release(*cell_);
     --core_.in_user_code_;
 }
 
 bool remote_handover::run() {
     if (std::exchange(has_run_, true)) return false;
-    slot_->function->call(slot_->storage, handle());
+    cell_->function->call(cell_->storage, handle());
     return true;
 }
 

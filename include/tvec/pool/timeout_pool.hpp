@@ -340,13 +340,13 @@ scheduled timeout_pool<Clocked>::admit(detail::beginning begin, F&& f, repetitio
     static_assert(std::is_invocable_v<std::decay_t<F>&, const timeout_call&> ||
                       std::is_invocable_v<std::decay_t<F>&>,
                   "a timeout's function is called with nothing, or with a const timeout_call&");
-    detail::timeout_claim claim(core_, !detail::is_empty_function(f));
-    if (claim.error() != schedule_error::none) return {{}, claim.error()};
-    detail::timeout_node& n = claim.node();
+    detail::timeout_reservation reservation(core_, !detail::is_empty_function(f));
+    if (reservation.error() != schedule_error::none) return {{}, reservation.error()};
+    detail::timeout_node& n = reservation.node();
     n.hold(std::forward<F>(f));
     n.period = again.period;
     n.policy = again.policy;
-    return claim.admit(begin);
+    return reservation.admit(begin);
 }
 
 template <class Clocked>

@@ -50,9 +50,9 @@ template <class F> struct answering {
 ///         timers.run(256);
 ///     }
 ///
-/// **Memory.** There is a slot of 128 bytes for each function that is on its way, pending or being
+/// **Memory.** There is a cell of 128 bytes for each function that is on its way, pending or being
 /// called; all of them are made by the constructor. Nothing else is allocated: a sender that finds
-/// no slot is refused, and sees it. To cancel and to reschedule needs no room.
+/// no cell is refused, and sees it. To cancel and to reschedule needs no room.
 ///
 /// **Time.** A delay is measured from the call, by the caller's reading of the clock, and deadlines
 /// round up to the ticks of the wheel. So nothing is called early, not by a nanosecond, whichever
@@ -61,7 +61,7 @@ template <class F> struct answering {
 /// **Order.** Functions that were posted are called in the order in which they were sent: those of
 /// one thread in its order, and what a thread sends because of what another has sent, after that.
 ///
-/// **Who wins.** A slot has one word that all agree on. A cancel that returned true has won: the
+/// **Who wins.** A cell has one word that all agree on. A cancel that returned true has won: the
 /// function is not called. One that returned false has lost. Nobody waits to find out.
 ///
 /// **Waking.** After `rearm` the first to send anything rings the doorbell, once; until `run` is
@@ -69,7 +69,7 @@ template <class F> struct answering {
 /// that any thread may call, and that must not throw: an `eventfd_doorbell`, or what wakes the loop
 /// otherwise, uv_async_send for one. What was sent just before `rearm` it rings for itself.
 ///
-/// **Life.** Senders may outlive the remote, and the remote the wheel: they share the slots, which
+/// **Life.** Senders may outlive the remote, and the remote the wheel: they share the cells, which
 /// go with the last of them, and what the doorbell holds goes then, too. Once the wheel is gone
 /// only `stop`, the counts and the destructor may be called. Senders are refused from the moment
 /// that `stop` is called or the remote is destroyed. If the owner's thread ends and does neither,
@@ -103,10 +103,10 @@ public:
 
     /// The budget that does not run out.
     static constexpr std::size_t unlimited = ~std::size_t{0};
-    /// The most slots that there can be: more are as many.
+    /// The most cells that there can be: more are as many.
     static constexpr std::size_t most_slots = detail::remote_vacancies::most;
 
-    /// A mailbox of `capacity` slots, in front of that wheel. The owner counts as awake: nobody
+    /// A mailbox of `capacity` cells, in front of that wheel. The owner counts as awake: nobody
     /// rings before the first `rearm`. Throws std::bad_alloc.
     remote(Clocked& timers, std::size_t capacity, std::function<void()> doorbell)
         : ticks_(timers.ticks()), core_(std::make_shared<detail::remote_core>(
@@ -158,7 +158,7 @@ public:
     /// Whether `stop` has been called.
     bool stopped() const noexcept { return core_->stopped(); }
 
-    /// How many slots there are.
+    /// How many cells there are.
     std::size_t capacity() const noexcept { return core_->capacity(); }
 
     /// How many of its functions have a timer that is pending on the wheel: among them those that
@@ -331,10 +331,10 @@ sent remote_sender<Clocked>::send(jiffies due, F&& f) const {
     static_assert(std::is_invocable_v<std::decay_t<F>&, remote_handle> ||
                       std::is_invocable_v<std::decay_t<F>&>,
                   "what is sent is called with nothing, or with a tvec::remote_handle");
-    detail::remote_claim claim(*core_, !detail::is_empty_function(f));
-    if (claim.error() != send_error::none) return {{}, claim.error()};
-    claim.slot().hold(std::forward<F>(f));
-    return claim.send(due, bell_);
+    detail::remote_reservation reservation(*core_, !detail::is_empty_function(f));
+    if (reservation.error() != send_error::none) return {{}, reservation.error()};
+    reservation.cell().hold(std::forward<F>(f));
+    return reservation.send(due, bell_);
 }
 
 template <class Clocked>
@@ -342,12 +342,12 @@ template <class F>
 sent remote_sender<Clocked>::cancel_then(remote_handle h, F&& f) const {
     static_assert(std::is_invocable_v<std::decay_t<F>&, bool>,
                   "the answer to a cancel is given to a function that takes a bool");
-    detail::remote_claim claim(*core_, !detail::is_empty_function(f));
-    if (claim.error() != send_error::none) return {{}, claim.error()};
+    detail::remote_reservation reservation(*core_, !detail::is_empty_function(f));
+    if (reservation.error() != send_error::none) return {{}, reservation.error()};
     using answering = detail::answering<std::decay_t<F>>;
-    claim.slot().hold(answering{std::forward<F>(f)});
-    std::launder(reinterpret_cast<answering*>(claim.slot().storage))->answer = cancel(h);
-    return claim.send(detail::remote_core::at_once, bell_);
+    reservation.cell().hold(answering{std::forward<F>(f)});
+    std::launder(reinterpret_cast<answering*>(reservation.cell().storage))->answer = cancel(h);
+    return reservation.send(detail::remote_core::at_once, bell_);
 }
 
 }  // namespace tvec

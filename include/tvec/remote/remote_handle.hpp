@@ -39,8 +39,8 @@ private:
     constexpr remote_handle(std::uint32_t index, std::uint64_t generation) noexcept
         : index_(index), generation_(generation) {}
 
-    std::uint32_t index_ = 0;       ///< of the slot
-    std::uint64_t generation_ = 0;  ///< how many functions that slot has held; 0: nothing
+    std::uint32_t index_ = 0;       ///< of the cell
+    std::uint64_t generation_ = 0;  ///< how many functions that cell has held; 0: nothing
 };
 
 /// Why something was not sent.

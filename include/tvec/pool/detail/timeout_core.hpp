@@ -16,7 +16,7 @@
 
 namespace tvec::detail {
 
-/// The life of timeouts: claimed, pending, running, fired or cancelled. Deadlines are ticks that
+/// The life of timeouts: reserved, pending, running, fired or cancelled. Deadlines are ticks that
 /// the caller has from its clock; one that has passed counts as the next tick.
 class TVEC_API timeout_core {
 public:
@@ -62,18 +62,18 @@ public:
     const timeout_slabs& slabs() const noexcept { return slabs_; }
 
 private:
-    friend class timeout_claim;
+    friend class timeout_reservation;
     friend class timeout_handover;
     friend class timeout_walk;
     friend void run_timeout(timer_wheel&, timer&);
 
-    struct in_user_code;  // a function, its destructor, a hook; what is claimed is in it as well
+    struct in_user_code;  // a function, its destructor, a hook; what is reserved is in it as well
 
     timeout_node* take(bool has_function, schedule_error& error) noexcept;
     scheduled admit(timeout_node& n, beginning begin) noexcept;
-    bool full() const noexcept { return pending_ + claimed_ >= max_pending_; }
+    bool full() const noexcept { return pending_ + reserved_ >= max_pending_; }
     void arm(timeout_node& n, jiffies due) noexcept;
-    bool revive(timeout_node& n) noexcept;
+    bool readmit(timeout_node& n) noexcept;
     void bring_forward(timeout_node& n) noexcept;
     void take_back(timeout_node& n) noexcept;
     void fire(timeout_node& n);
@@ -82,7 +82,7 @@ private:
     jiffies renew(timeout_node& n) noexcept;
     std::exception_ptr call(timeout_node& n, const timeout_call& c);
     void finish(timeout_node& n) noexcept;
-    void release(timeout_node& n, timeout_phase outcome) noexcept;
+    void release(timeout_node& n, timeout_phase end) noexcept;
     void disarm(timeout_node& n) noexcept;
     void report(timeout_handle h, std::exception_ptr thrown);
     timeout_node* next_armed(std::uint32_t& index) const noexcept;
@@ -92,7 +92,7 @@ private:
     timer_wheel& wheel_;
     std::size_t max_pending_;
     std::size_t pending_ = 0;
-    std::size_t claimed_ = 0;  ///< timeouts whose functions are being taken in
+    std::size_t reserved_ = 0;  ///< timeouts whose functions are being taken in
     std::size_t high_water_ = 0;
     mutable std::size_t in_user_code_ = 0;  ///< how deep
     bool stopped_ = false;
@@ -108,13 +108,13 @@ TVEC_API void tell_of_exception(timeout_handle, std::exception_ptr thrown) noexc
 
 /// A timeout on its way in: it counts against the bound, but is not pending, and nobody knows it.
 /// Unless it is admitted, nothing has happened.
-class TVEC_API timeout_claim {
+class TVEC_API timeout_reservation {
 public:
-    timeout_claim(timeout_core& core, bool has_function) noexcept
+    timeout_reservation(timeout_core& core, bool has_function) noexcept
         : core_(core), node_(core.take(has_function, error_)) {}
-    ~timeout_claim();
-    timeout_claim(const timeout_claim&) = delete;
-    timeout_claim& operator=(const timeout_claim&) = delete;
+    ~timeout_reservation();
+    timeout_reservation(const timeout_reservation&) = delete;
+    timeout_reservation& operator=(const timeout_reservation&) = delete;
 
     /// Not none: there is no node.
     schedule_error error() const noexcept { return error_; }

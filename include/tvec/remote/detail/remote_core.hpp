@@ -12,7 +12,7 @@
 
 #include "tvec/core/detail/export.hpp"
 #include "tvec/core/timer_wheel.hpp"
-#include "tvec/remote/detail/remote_slot.hpp"
+#include "tvec/remote/detail/remote_cell.hpp"
 #include "tvec/remote/remote_handle.hpp"
 
 namespace tvec::detail {
@@ -58,22 +58,22 @@ class remote_vacancies {
 public:
     static constexpr std::uint32_t most = (1U << 24) - 1;
 
-    remote_vacancies(remote_slot* slots, std::uint32_t count) noexcept;
-    remote_slot* take() noexcept;  ///< null: there is none
-    TVEC_API void give_back(remote_slot& s) noexcept;
+    remote_vacancies(remote_cell* cells, std::uint32_t count) noexcept;
+    remote_cell* take() noexcept;  ///< null: there is none
+    TVEC_API void give_back(remote_cell& c) noexcept;
 
 private:
     static constexpr std::uint64_t index_mask = most, tag = std::uint64_t{1} << 24;
 
     alignas(64) TVEC_REMOTE_ATOMIC<std::uint64_t> head_;  ///< index_mask: empty
-    remote_slot* slots_;
+    remote_cell* cells_;
 };
 
-/// The life of what was sent. Producers and the owner agree on it by the state word of its slot: a
+/// The life of what was sent. Producers and the owner agree on it by the state word of its cell: a
 /// cancel that has changed `pending` to `cancelled` has won, and so has the owner if it has changed
 /// it to `running`. Whatever a producer changes it queues for the owner, who alone touches alarms,
-/// functions and the wheel. While a slot is queued or its deadline is being written, its alarm
-/// calls nothing: the owner sees the slot soon, and arms it anew.
+/// functions and the wheel. While a cell is queued or its deadline is being written, its alarm
+/// calls nothing: the owner sees the cell soon, and arms it anew.
 // What threads share has lines of its own. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 class TVEC_API remote_core {
 public:
@@ -114,31 +114,31 @@ public:
     const counters& count() const noexcept { return counters_; }
 
 private:
-    friend class remote_claim;
+    friend class remote_reservation;
     friend class remote_handover;
     friend void run_remote(timer_wheel&, timer&);
 
     struct in_user_code;  // a function, its destructor, a visitor
     struct one_run;       // a call of `run`
 
-    remote_slot* take(bool has_function, send_error& error) noexcept;
-    sent send(remote_slot& s, jiffies due, const doorbell& bell);
-    bool queue(remote_slot& s, const doorbell& bell);
+    remote_cell* take(bool has_function, send_error& error) noexcept;
+    sent send(remote_cell& c, jiffies due, const doorbell& bell);
+    bool queue(remote_cell& c, const doorbell& bell);
     static void accept(remote_link* all) noexcept;
-    remote_slot* find(remote_handle h) const noexcept;
-    static remote_handle handle_of(const remote_slot& s) noexcept;
+    remote_cell* find(remote_handle h) const noexcept;
+    static remote_handle handle_of(const remote_cell& c) noexcept;
 
     void collect() noexcept;
-    void look_at(remote_slot& s);
-    void on_alarm(remote_slot& s);
-    bool begin_to_call(remote_slot& s) noexcept;
-    void call(remote_slot& s);
-    void release(remote_slot& s) noexcept;
-    bool take_out(remote_slot& s) noexcept;
+    void look_at(remote_cell& c);
+    void on_alarm(remote_cell& c);
+    bool begin_to_call(remote_cell& c) noexcept;
+    void call(remote_cell& c);
+    void release(remote_cell& c) noexcept;
+    bool take_out(remote_cell& c) noexcept;
 
     timer_wheel& wheel_;
     const std::uint32_t capacity_;
-    std::unique_ptr<remote_slot[]> slots_;
+    std::unique_ptr<remote_cell[]> cells_;
     std::function<void()> bell_;
     TVEC_REMOTE_ATOMIC<std::thread::id> owner_{};  ///< who has called `run` last
     remote_mailbox mailbox_;
@@ -154,49 +154,49 @@ private:
     counters counters_;
 };
 
-/// A slot on its way in: nobody knows of it. Unless it is sent, nothing has happened.
-class TVEC_API remote_claim {
+/// A cell on its way in: nobody knows of it. Unless it is sent, nothing has happened.
+class TVEC_API remote_reservation {
 public:
-    remote_claim(remote_core& core, bool has_function) noexcept
-        : core_(core), slot_(core.take(has_function, error_)) {}
-    ~remote_claim() {
-        if (slot_) core_.vacancies_.give_back(*slot_);
+    remote_reservation(remote_core& core, bool has_function) noexcept
+        : core_(core), cell_(core.take(has_function, error_)) {}
+    ~remote_reservation() {
+        if (cell_) core_.vacancies_.give_back(*cell_);
     }
-    remote_claim(const remote_claim&) = delete;
-    remote_claim& operator=(const remote_claim&) = delete;
+    remote_reservation(const remote_reservation&) = delete;
+    remote_reservation& operator=(const remote_reservation&) = delete;
 
-    /// Not none: there is no slot.
+    /// Not none: there is no cell.
     send_error error() const noexcept { return error_; }
-    remote_slot& slot() noexcept { return *slot_; }
+    remote_cell& cell() noexcept { return *cell_; }
 
     /// The function is held.
     sent send(jiffies due, const doorbell& bell) {
-        return core_.send(*std::exchange(slot_, nullptr), due, bell);
+        return core_.send(*std::exchange(cell_, nullptr), due, bell);
     }
 
 private:
     remote_core& core_;
     send_error error_ = send_error::none;
-    remote_slot* slot_;
+    remote_cell* cell_;
 };
 
 /// What `stop` has taken out, and shows to a visitor.
 class TVEC_API remote_handover {
 public:
-    /// The first pending slot with an index from `index` on, if there is one.
+    /// The first pending cell with an index from `index` on, if there is one.
     remote_handover(remote_core& core, std::uint32_t& index) noexcept;
     ~remote_handover();
     remote_handover(const remote_handover&) = delete;
     remote_handover& operator=(const remote_handover&) = delete;
 
-    explicit operator bool() const noexcept { return slot_ != nullptr; }
-    remote_handle handle() const noexcept { return remote_core::handle_of(*slot_); }
-    jiffies due() const noexcept { return slot_->due.load(std::memory_order_relaxed); }
+    explicit operator bool() const noexcept { return cell_ != nullptr; }
+    remote_handle handle() const noexcept { return remote_core::handle_of(*cell_); }
+    jiffies due() const noexcept { return cell_->due.load(std::memory_order_relaxed); }
     bool run();
 
 private:
     remote_core& core_;
-    remote_slot* slot_ = nullptr;
+    remote_cell* cell_ = nullptr;
     bool has_run_ = false;
 };
 

@@ -21,10 +21,10 @@ namespace tvec::detail {
 
 class remote_core;
 
-/// The callback of every slot's timer.
+/// The callback of every cell's timer.
 void run_remote(timer_wheel&, timer&);
 
-/// One word says all that threads must agree on: which function the slot holds, or held last (its
+/// One word says all that threads must agree on: which function the cell holds, or held last (its
 /// generation, 58 bits), what it is at, and who still has to look at it.
 namespace remote_state {
 
@@ -45,7 +45,7 @@ struct remote_link {
     remote_link* next = nullptr;
 };
 
-struct alignas(64) remote_slot : remote_link {
+struct alignas(64) remote_cell : remote_link {
     timer alarm{run_remote};  ///< the owner's alone
     remote_core* owner = nullptr;
     TVEC_REMOTE_ATOMIC<std::uint64_t> state{remote_state::vacant};
@@ -61,6 +61,6 @@ struct alignas(64) remote_slot : remote_link {
 };
 
 static_assert(sizeof(void*) != 8 || sizeof(TVEC_REMOTE_ATOMIC<jiffies>) != 8 ||
-              sizeof(remote_slot) == 128);
+              sizeof(remote_cell) == 128);
 
 }  // namespace tvec::detail
