@@ -33,11 +33,9 @@ inline int64_t next_wakeup(tvec_wheel* wheel, const tvec_clock& clock) noexcept 
 }
 
 /// In a debug build, notes that `alarm` is about to be set.
-template <class Alarm> void note_turn([[maybe_unused]] const Alarm& alarm) noexcept {
-#ifndef NDEBUG
-    detail::wakeup_was_set(alarm.wheel);
-    detail::alarm_turns(&alarm, alarm.set_for <= tvec_clock_read(alarm.clock));
-#endif
+template <class Alarm> void note_turn(const Alarm& alarm) noexcept {
+    detail::note_turn(&alarm, alarm.wheel, alarm.set_for,
+                      [&] { return tvec_clock_read(alarm.clock); });
 }
 
 /// When an alarm rings that is not set.

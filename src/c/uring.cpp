@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "clock.hpp"
+#include "tvec/drivers/detail/only_earlier.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
 #include "tvec/drivers/uring_wait.hpp"
 
@@ -16,10 +17,10 @@ using tvec::detail::kernel_result;
 using tvec::detail::ring_alarm;
 using tvec::detail::timed_ring;
 
-/// What to set an alarm for: a point in time, or what is left.
+/// Returns the time to set an alarm for: `wakeup` itself, or how long it is until then.
 nanoseconds alarm_time(const tvec_clock& clock, int64_t wakeup, bool absolute) {
-    const int64_t from = absolute ? 0 : tvec_clock_read(&clock);
-    return tvec::detail::nanoseconds_from(tvec::c::point(from), tvec::c::point(wakeup));
+    const auto now = [&] { return tvec::c::point(tvec_clock_read(&clock)); };
+    return tvec::detail::alarm_time(tvec::c::point(wakeup), absolute, now);
 }
 
 struct wait_of_c {
@@ -28,13 +29,11 @@ struct wait_of_c {
     const tvec_clock* clock;
 
     std::optional<nanoseconds> limit() const {
-#ifndef NDEBUG
-        tvec::detail::wakeup_was_set(wheel);
-#endif
-        const uint64_t tick = tvec_next_wakeup(wheel);
-        if (tick == TVEC_NEVER) return std::nullopt;
-        if (tick == tvec_now(wheel)) return nanoseconds::zero();  // left over
-        return alarm_time(*clock, tvec_clock_start_of(clock, tick), ring.absolute());
+        tvec::detail::note_sleep(wheel);
+        const auto time_of = [this](uint64_t tick) {
+            return alarm_time(*clock, tvec_clock_start_of(clock, tick), ring.absolute());
+        };
+        return tvec::detail::wait_limit(tvec_next_wakeup(wheel), tvec_now(wheel), time_of);
     }
 };
 
@@ -50,10 +49,8 @@ struct timeout_of_c {
     kernel_result prepare() {
         tvec::c::note_turn(*this);
         const int64_t wakeup = tvec::c::next_wakeup(wheel, *clock);
-        if (wakeup >= set_for) return {};
-        const kernel_result set = alarm.set(alarm_time(*clock, wakeup, alarm.absolute()));
-        if (set.yes) set_for = wakeup;
-        return set;
+        const auto set = [&] { return alarm.set(alarm_time(*clock, wakeup, alarm.absolute())); };
+        return tvec::detail::only_earlier(set_for, wakeup, set);
     }
 
     kernel_result complete(uint64_t user_data, int result) {

@@ -7,10 +7,10 @@
 
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/core/detail/export.hpp"
-#include "tvec/core/detail/misuse.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
 #include "tvec/drivers/detail/kernel_result.hpp"
+#include "tvec/drivers/detail/only_earlier.hpp"
 
 namespace tvec {
 
@@ -36,7 +36,9 @@ public:
 
     int fd() const noexcept { return fd_; }
     bool absolute() const noexcept { return absolute_; }
-    void set(std::chrono::nanoseconds time) { set_alarm(fd_, absolute_, time).or_throw(); }
+    kernel_result set(std::chrono::nanoseconds time) noexcept {
+        return set_alarm(fd_, absolute_, time);
+    }
     bool read() { return silence_alarm(fd_).or_throw(); }
 
 private:
@@ -92,11 +94,12 @@ public:
     /// A debug build says on the standard error output if timers keep running late because it is
     /// not called, or if an alarm that has gone off is not acknowledged.
     void rearm() {
-        detail::note_turn<clock>(*this, timers_.wheel(), set_for_);
-        const auto wakeup = timers_.next_wakeup();
-        if (!wakeup || *wakeup >= set_for_) return;
-        descriptor_.set(detail::alarm_time<clock>(*wakeup, descriptor_.absolute()));
-        set_for_ = *wakeup;
+        detail::note_turn<clock>(this, &timers_.wheel(), set_for_);
+        const time_point wakeup = timers_.next_wakeup().value_or(not_set);
+        const auto set = [&] {
+            return descriptor_.set(detail::alarm_time<clock>(wakeup, descriptor_.absolute()));
+        };
+        detail::only_earlier(set_for_, wakeup, set).or_throw();
     }
 
     /// Makes the descriptor unreadable again. Returns whether it was readable; if not, nothing has

@@ -11,10 +11,10 @@
 
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/core/detail/export.hpp"
-#include "tvec/core/detail/misuse.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
 #include "tvec/drivers/detail/kernel_result.hpp"
+#include "tvec/drivers/detail/only_earlier.hpp"
 
 namespace tvec {
 
@@ -147,13 +147,12 @@ public:
     /// A debug build says on the standard error output if timers keep running late because it is
     /// not called, or if a timeout that has expired was not shown to `complete`.
     [[nodiscard]] bool prepare() {
-        detail::note_turn<clock>(*this, timers_.wheel(), set_for_);
-        const auto wakeup = timers_.next_wakeup();
-        if (!wakeup || *wakeup >= set_for_) return true;
-        const auto time = detail::alarm_time<clock>(*wakeup, alarm_.absolute());
-        if (!alarm_.set(time).or_throw()) return false;
-        set_for_ = *wakeup;
-        return true;
+        detail::note_turn<clock>(this, &timers_.wheel(), set_for_);
+        const time_point wakeup = timers_.next_wakeup().value_or(not_set);
+        const auto set = [&] {
+            return alarm_.set(detail::alarm_time<clock>(wakeup, alarm_.absolute()));
+        };
+        return detail::only_earlier(set_for_, wakeup, set).or_throw();
     }
 
     /// Whether a completion is ours. If so it has been dealt with; if not, nothing has changed.

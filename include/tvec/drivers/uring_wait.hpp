@@ -11,7 +11,6 @@
 
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/core/detail/export.hpp"
-#include "tvec/core/detail/misuse.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
 #include "tvec/drivers/detail/kernel_result.hpp"
@@ -97,13 +96,11 @@ private:
     }
 
     std::optional<std::chrono::nanoseconds> limit() {
-#ifndef NDEBUG
-        detail::wakeup_was_set(&timers_.wheel());
-#endif
-        const auto wakeup = timers_.wheel().next_wakeup();
-        if (!wakeup) return std::nullopt;
-        if (*wakeup == timers_.wheel().now()) return std::chrono::nanoseconds::zero();  // left over
-        return detail::alarm_time<clock>(timers_.ticks().start_of(*wakeup), ring_.absolute());
+        detail::note_sleep(&timers_.wheel());
+        const jiffies wakeup = timers_.wheel().next_wakeup().value_or(never);
+        return detail::wait_limit(wakeup, timers_.wheel().now(), [this](jiffies tick) {
+            return detail::alarm_time<clock>(timers_.ticks().start_of(tick), ring_.absolute());
+        });
     }
 
     detail::timed_ring ring_;

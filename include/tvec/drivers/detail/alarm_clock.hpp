@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <ratio>
 
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/misuse.hpp"
+#include "tvec/core/jiffies.hpp"
 
 namespace tvec::detail {
 
@@ -39,20 +41,48 @@ constexpr std::chrono::nanoseconds nanoseconds_from(TimePoint from, TimePoint to
         scale<std::ratio_divide<period, std::nano>, rounding::up>(left, last)));
 }
 
-/// What to set an alarm for so that it rings at `wakeup`: the point in time or what is left.
+/// Returns the time to set an alarm for: `wakeup` itself, or how long it is until then by now().
+template <class TimePoint, class Now>
+std::chrono::nanoseconds alarm_time(TimePoint wakeup, bool absolute, Now now) noexcept {
+    return nanoseconds_from(absolute ? TimePoint{} : now(), wakeup);
+}
+
+/// The same by the reading of `Clock`.
 template <class Clock>
 std::chrono::nanoseconds alarm_time(typename Clock::time_point wakeup, bool absolute) noexcept {
-    return nanoseconds_from(absolute ? typename Clock::time_point{} : Clock::now(), wakeup);
+    return alarm_time(wakeup, absolute, [] { return Clock::now(); });
+}
+
+/// Returns how long a ring may wait for a wheel at tick `now`: without limit if there is no wakeup
+/// (`never`), not at all if a budget has left work over, else time_of(wakeup).
+template <class F>
+std::optional<std::chrono::nanoseconds> wait_limit(jiffies wakeup, jiffies now, F time_of) {
+    if (wakeup == never) return std::nullopt;
+    if (wakeup == now) return std::chrono::nanoseconds::zero();
+    return time_of(wakeup);
+}
+
+/// In a debug build, notes that a loop is about to sleep until the wakeup of the wheel.
+inline void note_sleep([[maybe_unused]] const void* wheel) noexcept {
+#ifndef NDEBUG
+    wakeup_was_set(wheel);
+#endif
 }
 
 /// In a debug build, notes that `alarm`, which rings at `set_for`, is about to be set for `wheel`.
-template <class Clock, class Alarm, class Wheel>
-void note_turn([[maybe_unused]] const Alarm& alarm, [[maybe_unused]] const Wheel& wheel,
-               [[maybe_unused]] typename Clock::time_point set_for) noexcept {
+template <class Time, class Now>
+void note_turn([[maybe_unused]] const void* alarm, const void* wheel, [[maybe_unused]] Time set_for,
+               [[maybe_unused]] Now now) noexcept {
+    note_sleep(wheel);
 #ifndef NDEBUG
-    wakeup_was_set(&wheel);
-    alarm_turns(&alarm, set_for <= Clock::now());
+    alarm_turns(alarm, set_for <= now());
 #endif
+}
+
+/// The same by the reading of `Clock`.
+template <class Clock>
+void note_turn(const void* alarm, const void* wheel, typename Clock::time_point set_for) noexcept {
+    note_turn(alarm, wheel, set_for, [] { return Clock::now(); });
 }
 
 }  // namespace tvec::detail
