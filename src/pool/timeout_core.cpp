@@ -8,16 +8,6 @@
 
 namespace tvec::detail {
 
-/// While code of the user runs that was called from inside, the pool cannot be destroyed.
-struct timeout_core::in_user_code {
-    explicit in_user_code(timeout_core& c) noexcept : core(c) { ++core.in_user_code_; }
-    ~in_user_code() { --core.in_user_code_; }
-    in_user_code(const in_user_code&) = delete;
-    in_user_code& operator=(const in_user_code&) = delete;
-
-    timeout_core& core;
-};
-
 /// The first one with an index from `index` on, which then is the one after it; or null.
 timeout_node* timeout_core::next_armed(std::uint32_t& index) const noexcept {
     while (index < slabs_.indices())
@@ -30,7 +20,7 @@ template <class F> void timeout_core::for_each_armed(F visit) const {
 }
 
 timeout_core::~timeout_core() {
-    if (in_user_code_ + reserved_ != 0)
+    if (user_code_depth_ + reserved_ != 0)
         broken_promise("a timeout_pool is destroyed by one of its own functions, by its exception "
                        "hook, or by the visitor of its stop(): it must outlive them");
     stopped_ = true;
@@ -135,7 +125,7 @@ void run_timeout(timer_wheel&, timer& t) {
 }
 
 void timeout_core::fire(timeout_node& n) {
-    const in_user_code here(*this);
+    const in_user_code here(user_code_depth_);
     const jiffies late = late_by(n);
     ++counters_.fired;
     counters_.late += late;
@@ -241,7 +231,7 @@ void timeout_core::disarm(timeout_node& n) noexcept {
 
 /// The function's destructor may call the pool: for it, the timeout has ended already.
 void timeout_core::release(timeout_node& n, timeout_phase end) noexcept {
-    const in_user_code here(*this);
+    const in_user_code here(user_code_depth_);
     n.phase = end;
     n.drop_function();
     slabs_.give_back(n);
@@ -265,7 +255,7 @@ timeout_handover::timeout_handover(timeout_core& core, timeout_node* n) noexcept
     : core_(core), node_(n) {
     if (!node_) return;
     core.disarm(*node_);
-    ++core.in_user_code_;
+    here_.emplace(core.user_code_depth_);
     node_->phase = timeout_phase::handed_over;
 }
 
@@ -274,7 +264,6 @@ timeout_handover::~timeout_handover() {
     const bool has_run = node_->phase == timeout_phase::fired;
     if (!has_run) ++core_.counters_.cancelled;
     core_.release(*node_, has_run ? timeout_phase::fired : timeout_phase::cancelled);
-    --core_.in_user_code_;
 }
 
 bool timeout_handover::run() {

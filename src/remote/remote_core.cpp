@@ -77,16 +77,6 @@ void remote_vacancies::give_back(remote_cell& c) noexcept {
 
 // --- from the first to the last -----------------------------------------------------------------
 
-/// While code of the user runs that was called from inside, the remote cannot be destroyed.
-struct remote_core::in_user_code {
-    explicit in_user_code(remote_core& c) noexcept : core(c) { ++core.in_user_code_; }
-    ~in_user_code() { --core.in_user_code_; }
-    in_user_code(const in_user_code&) = delete;
-    in_user_code& operator=(const in_user_code&) = delete;
-
-    remote_core& core;
-};
-
 remote_core::remote_core(timer_wheel& wheel, std::size_t capacity, std::function<void()> bell)
     : wheel_(wheel), capacity_(static_cast<std::uint32_t>(
                          std::min<std::size_t>(capacity, remote_vacancies::most))),
@@ -107,7 +97,7 @@ remote_core::~remote_core() {
 }
 
 void remote_core::require_that_nobody_is_inside() const noexcept {
-    if (in_user_code_ != 0)
+    if (user_code_depth_ != 0)
         broken_promise("a tvec::remote is destroyed by one of its own functions, or by the visitor "
                        "of its stop(): it must outlive them");
 }
@@ -281,7 +271,7 @@ void remote_core::call(remote_cell& c) {
         remote_core& core;
         remote_cell& cell;
     };
-    const in_user_code here(*this);
+    const in_user_code here(user_code_depth_);
     const release_at_end after{*this, c};
     c.function->call(c.storage, handle_of(c));
 }
@@ -289,7 +279,7 @@ void remote_core::call(remote_cell& c) {
 /// The function's destructor may send, and whoever waits for it to be gone may go on then. Once the
 /// owner has stopped no cell is used again: somebody may still be writing to it.
 void remote_core::release(remote_cell& c) noexcept {
-    const in_user_code here(*this);
+    const in_user_code here(user_code_depth_);
     armed_ -= c.alarm.cancel();
     c.function->destroy(c.storage);
     const word generation = generation_of(c.state.load(relaxed)) << at::generation_shift;
@@ -334,14 +324,13 @@ bool remote_core::take_out(remote_cell& c) noexcept {
 remote_handover::remote_handover(remote_core& core, std::uint32_t& index) noexcept : core_(core) {
     for (; index < core.capacity_ && !cell_; ++index)
         if (core.take_out(core.cells_[index])) cell_ = &core.cells_[index];
-    if (cell_) ++core.in_user_code_;
+    if (cell_) here_.emplace(core.user_code_depth_);
 }
 
 remote_handover::~remote_handover() {
     if (!cell_) return;
     if (!has_run_) ++core_.counters_.cancelled;
     core_.release(*cell_);
-    --core_.in_user_code_;
 }
 
 bool remote_handover::run() {

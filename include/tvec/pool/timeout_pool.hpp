@@ -14,6 +14,7 @@
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/clock/detail/beats.hpp"
 #include "tvec/core/detail/wants.hpp"
+#include "tvec/core/timer_wheel.hpp"
 #include "tvec/pool/detail/timeout_core.hpp"
 #include "tvec/pool/timeout_handle.hpp"
 
@@ -371,15 +372,12 @@ auto timeout_pool<Clocked>::remaining(timeout_handle h) const noexcept -> std::o
 template <class Clocked>
 template <class F>
 bool timeout_pool<Clocked>::for_each_pending(F visit) const {
-    using goes_on = std::invoke_result_t<F&, const pending_timeout&>;
-    static_assert(std::is_void_v<goes_on> || std::is_same_v<goes_on, bool>,
-                  "a visitor returns nothing, or a bool: whether to go on");
+    static_assert(std::is_invocable_v<F&, const pending_timeout&>,
+                  "the visitor is called with a const pending_timeout&");
     detail::timeout_walk walk(core_);
     while (const detail::timeout_node* const n = walk.next()) {
-        if constexpr (std::is_void_v<goes_on>)
-            visit(described(*n));
-        else if (!visit(described(*n)))
-            return false;
+        const pending_timeout shown = described(*n);
+        if (!detail::goes_on(visit, shown)) return false;
     }
     return true;
 }

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -346,7 +345,7 @@ sent remote_sender<Clocked>::cancel_then(remote_handle h, F&& f) const {
     if (reservation.error() != send_error::none) return {{}, reservation.error()};
     using answering = detail::answering<std::decay_t<F>>;
     reservation.cell().hold(answering{std::forward<F>(f)});
-    std::launder(reinterpret_cast<answering*>(reservation.cell().storage))->answer = cancel(h);
+    detail::held<answering>(reservation.cell().storage).answer = cancel(h);
     return reservation.send(detail::remote_core::at_once, bell_);
 }
 

@@ -13,6 +13,11 @@ namespace tvec::detail {
 inline constexpr std::size_t function_size = 48;
 inline constexpr std::size_t function_alignment = 16;
 
+/// Returns the object of type `F` that lives in `storage`.
+template <class F> F& held(void* storage) noexcept {
+    return *std::launder(static_cast<F*>(storage));
+}
+
 /// What can be done with a function object whose type is forgotten. It is called with `Argument`,
 /// if it can be, else with nothing.
 template <class Argument> struct function_kind {
@@ -22,13 +27,13 @@ template <class Argument> struct function_kind {
 
 template <class F, class Argument> struct function_kind_of {
     static void call(void* f, Argument a) {
-        F& function = *std::launder(static_cast<F*>(f));
+        F& function = held<F>(f);
         if constexpr (std::is_invocable_v<F&, Argument>)
             static_cast<void>(function(a));
         else
             static_cast<void>(function());
     }
-    static void destroy(void* f) noexcept { std::launder(static_cast<F*>(f))->~F(); }
+    static void destroy(void* f) noexcept { held<F>(f).~F(); }
 
     static constexpr function_kind<Argument> value{call, destroy};
 };

@@ -12,6 +12,7 @@
 #include "tvec/clock/detail/beats.hpp"
 #include "tvec/core/detail/export.hpp"
 #include "tvec/core/timer_wheel.hpp"
+#include "tvec/pool/detail/in_user_code.hpp"
 #include "tvec/pool/detail/timeout_slabs.hpp"
 
 namespace tvec::detail {
@@ -67,8 +68,6 @@ private:
     friend class timeout_walk;
     friend void run_timeout(timer_wheel&, timer&);
 
-    struct in_user_code;  // a function, its destructor, a hook; what is reserved is in it as well
-
     timeout_node* take(bool has_function, schedule_error& error) noexcept;
     scheduled admit(timeout_node& n, beginning begin) noexcept;
     bool full() const noexcept { return pending_ + reserved_ >= max_pending_; }
@@ -94,7 +93,7 @@ private:
     std::size_t pending_ = 0;
     std::size_t reserved_ = 0;  ///< timeouts whose functions are being taken in
     std::size_t high_water_ = 0;
-    mutable std::size_t in_user_code_ = 0;  ///< how deep
+    mutable std::size_t user_code_depth_ = 0;  ///< calls in progress; reservations count apart
     bool stopped_ = false;
     bool early_ = false;
     counters counters_;
@@ -133,18 +132,15 @@ private:
 /// destroyed. What is armed all the while is come by once.
 class TVEC_API timeout_walk {
 public:
-    explicit timeout_walk(const timeout_core& core) noexcept : core_(core) {
-        ++core_.in_user_code_;
-    }
-    ~timeout_walk() { --core_.in_user_code_; }
-    timeout_walk(const timeout_walk&) = delete;
-    timeout_walk& operator=(const timeout_walk&) = delete;
+    explicit timeout_walk(const timeout_core& core) noexcept
+        : core_(core), here_(core.user_code_depth_) {}
 
     /// The next, or null.
     const timeout_node* next() noexcept { return core_.next_armed(index_); }
 
 private:
     const timeout_core& core_;
+    in_user_code here_;
     std::uint32_t index_ = 0;
 };
 
@@ -167,13 +163,14 @@ public:
     jiffies due() const noexcept { return node_->deadline(); }
     bool run();
     /// Its function. Requires that this is of that type.
-    template <class F> F& function() noexcept { return node_->held<F>(); }
+    template <class F> F& function() noexcept { return held<F>(node_->storage); }
 
 private:
     timeout_handover(timeout_core& core, timeout_node* n) noexcept;
 
     timeout_core& core_;
     timeout_node* node_;
+    std::optional<in_user_code> here_;
 };
 
 }  // namespace tvec::detail

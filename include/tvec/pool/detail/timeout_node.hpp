@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <utility>
 
 #include "tvec/clock/missed_periods.hpp"
@@ -62,10 +61,6 @@ struct alignas(64) timeout_node {
 
     template <class F> void hold(F&& f) {
         function = hold_function<const timeout_call&>(storage, std::forward<F>(f));
-    }
-
-    template <class F> F& held() noexcept {
-        return *std::launder(static_cast<F*>(static_cast<void*>(storage)));
     }
 
     void drop_function() noexcept { function->destroy(storage); }

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "tvec/core/detail/export.hpp"
 #include "tvec/core/timer_wheel.hpp"
+#include "tvec/pool/detail/in_user_code.hpp"
 #include "tvec/remote/detail/remote_cell.hpp"
 #include "tvec/remote/remote_handle.hpp"
 
@@ -118,8 +120,7 @@ private:
     friend class remote_handover;
     friend void run_remote(timer_wheel&, timer&);
 
-    struct in_user_code;  // a function, its destructor, a visitor
-    struct one_run;       // a call of `run`
+    struct one_run;  // a call of `run`
 
     remote_cell* take(bool has_function, send_error& error) noexcept;
     sent send(remote_cell& c, jiffies due, const doorbell& bell);
@@ -145,10 +146,10 @@ private:
     remote_vacancies vacancies_;
 
     // The owner's alone.
-    remote_link* next_ = nullptr;   ///< taken out of the mailbox and not looked at yet, in order
-    remote_link* last_ = nullptr;   ///< of these; means nothing if there is none
-    std::size_t armed_ = 0;         ///< alarms that are pending
-    std::size_t in_user_code_ = 0;  ///< how deep
+    remote_link* next_ = nullptr;  ///< taken out of the mailbox and not looked at yet, in order
+    remote_link* last_ = nullptr;  ///< of these; means nothing if there is none
+    std::size_t armed_ = 0;        ///< alarms that are pending
+    std::size_t user_code_depth_ = 0;
     bool running_ = false;
     bool stopped_ = false;
     counters counters_;
@@ -197,6 +198,7 @@ public:
 private:
     remote_core& core_;
     remote_cell* cell_ = nullptr;
+    std::optional<in_user_code> here_;
     bool has_run_ = false;
 };
 
