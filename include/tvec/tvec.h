@@ -31,6 +31,7 @@
 #ifndef TVEC_TVEC_H
 #define TVEC_TVEC_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -134,6 +135,7 @@ struct tvec_counters {
 /// Makes a timer of these bytes, whatever they were, that is not pending and calls `callback`. For
 /// one that hangs in a wheel it must not be called; `tvec_unlink` it before, or set `fire`.
 TVEC_C_API TVEC_INLINE void tvec_timer_init(struct tvec_timer* timer, tvec_callback callback) {
+    assert(timer && "a timer");
     timer->next = NULL;
     timer->back = 0;
     timer->expires = 0;
@@ -142,6 +144,7 @@ TVEC_C_API TVEC_INLINE void tvec_timer_init(struct tvec_timer* timer, tvec_callb
 
 /// Armed, and neither fired nor cancelled since.
 TVEC_C_API TVEC_INLINE bool tvec_pending(const struct tvec_timer* timer) {
+    assert(timer && "a timer");
     return timer->back != 0 && timer->expires <= TVEC_NEVER;
 }
 
@@ -149,6 +152,7 @@ TVEC_C_API TVEC_INLINE bool tvec_pending(const struct tvec_timer* timer) {
 /// inside its callback; if it had passed by then, the tick that was asked for. 0 if it was never
 /// armed.
 TVEC_C_API TVEC_INLINE uint64_t tvec_expires(const struct tvec_timer* timer) {
+    assert(timer && "a timer");
     return timer->expires & TVEC_NEVER;
 }
 
@@ -202,7 +206,10 @@ TVEC_C_API struct tvec_wheel* tvec_wheel_new(uint64_t now);
 TVEC_C_API void tvec_wheel_free(struct tvec_wheel* wheel);
 
 /// The tick that was last run; inside a callback, the tick being run.
-TVEC_C_API TVEC_INLINE uint64_t tvec_now(const struct tvec_wheel* wheel) { return wheel->now; }
+TVEC_C_API TVEC_INLINE uint64_t tvec_now(const struct tvec_wheel* wheel) {
+    assert(wheel && "a wheel");
+    return wheel->now;
+}
 
 /// How far the call of `tvec_advance` that is running, or that stopped on its budget, still has to
 /// go, in ticks. Inside a callback: how late it is. 0 at rest.
@@ -224,6 +231,8 @@ TVEC_C_API bool tvec_arm_by_linking(struct tvec_wheel* wheel, struct tvec_timer*
 /// tick it was last armed for, this is one store, and no call.
 TVEC_C_API TVEC_INLINE bool tvec_arm_at(struct tvec_wheel* wheel, struct tvec_timer* timer,
                                         uint64_t expires) {
+    assert(wheel && "a wheel");
+    assert(timer && "a timer");
     if (timer->back == 0) {
         tvec_arm_unlinked(wheel, timer, expires);
         return false;
@@ -242,6 +251,7 @@ TVEC_C_API TVEC_INLINE bool tvec_arm_at(struct tvec_wheel* wheel, struct tvec_ti
 /// tvec_arm_at(now + delay), saturating. A delay of 0 means the next tick.
 TVEC_C_API TVEC_INLINE bool tvec_arm_after(struct tvec_wheel* wheel, struct tvec_timer* timer,
                                            uint64_t delay) {
+    assert(wheel && wheel->now < TVEC_NEVER && "a wheel, as tvec_wheel_init made it");
     const bool ends = delay < TVEC_NEVER - wheel->now;
     return tvec_arm_at(wheel, timer, ends ? wheel->now + delay : TVEC_NEVER);
 }

@@ -1,6 +1,7 @@
 // The clock of the C interface, as the C++ clocks that count as it does.
 #pragma once
 
+#include <cassert>
 #include <chrono>
 
 #include "tvec/clock/tick_clock.hpp"
@@ -18,6 +19,7 @@ inline boottime_clock::time_point point(int64_t time) noexcept {
 }
 
 inline ticks ticks_of(const tvec_clock& clock) noexcept {
+    assert(clock.tick > 0 && "tvec_clock_init has returned 0");
     return {std::chrono::nanoseconds(clock.tick), point(clock.origin)};
 }
 
@@ -28,6 +30,7 @@ inline detail::alarm_clock alarm_clock_of(const tvec_clock& clock) noexcept {
 
 /// When the wheel has something to do next, by the clock; INT64_MAX if never.
 inline int64_t next_wakeup(tvec_wheel* wheel, const tvec_clock& clock) noexcept {
+    assert(wheel && "the wheel of an alarm outlives its rearms");
     const uint64_t tick = tvec_next_wakeup(wheel);
     return tick == TVEC_NEVER ? INT64_MAX : tvec_clock_start_of(&clock, tick);
 }

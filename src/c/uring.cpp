@@ -1,5 +1,6 @@
 #include "tvec/tvec_uring.h"
 
+#include <cassert>
 #include <new>
 #include <optional>
 #include <type_traits>
@@ -90,6 +91,7 @@ template <class Own, class C> Own& own(C* c) {
 
 int tvec_uring_wait_init(tvec_uring_wait* wait, io_uring* ring, tvec_wheel* wheel,
                          const tvec_clock* clock) {
+    assert(wait && ring && wheel && clock && "no pointer is null");
     const kernel_result accepted = timed_ring::accepts(*ring);
     if (accepted.error == 0)
         new (wait) wait_of_c{timed_ring(*ring, tvec::c::alarm_clock_of(*clock)), wheel, clock};
@@ -103,6 +105,7 @@ int tvec_uring_submit_and_wait(tvec_uring_wait* wait) {
 
 int tvec_uring_timeout_init(tvec_uring_timeout* alarm, io_uring* ring, tvec_wheel* wheel,
                             const tvec_clock* clock, uint8_t tag) {
+    assert(alarm && ring && wheel && clock && "no pointer is null");
     const kernel_result accepted = ring_alarm::accepts(*ring);
     if (accepted.error == 0) new (alarm) timeout_of_c(*ring, wheel, clock, tag);
     return tvec::c::result_of(accepted);
@@ -118,6 +121,7 @@ int tvec_uring_timeout_complete(tvec_uring_timeout* alarm, uint64_t user_data, i
 
 int tvec_uring_timeout_detach(tvec_uring_timeout* alarm,
                               void (*foreign)(void*, const io_uring_cqe*), void* context) {
+    assert(foreign && "a function for the completions of others");
     const auto hand_over = [=](const io_uring_cqe& cqe) { foreign(context, &cqe); };
     return tvec::c::result_of(own<timeout_of_c>(alarm).detach(hand_over));
 }

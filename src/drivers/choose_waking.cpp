@@ -1,5 +1,6 @@
 #include "tvec/drivers/choose_waking.hpp"
 
+#include <cassert>
 #include <cerrno>
 #include <fstream>
 #include <system_error>
@@ -62,6 +63,7 @@ const char* name_of(waking::way w) noexcept {
 
 waking choose_waking(int set_up, io_uring& ring) {
     using way = waking::way;
+    assert(set_up <= 0 && "io_uring_queue_init returns 0 or a negative errno value");
     if (set_up < 0) return {way::timerfd_alarm, failure("io_uring_queue_init", -set_up)};
     if (ring.flags & IORING_SETUP_IOPOLL)
         return {way::timerfd_alarm, "waits on an IORING_SETUP_IOPOLL ring do not sleep"};

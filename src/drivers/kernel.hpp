@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -14,7 +15,10 @@ namespace tvec::detail {
 // What was tried cannot work here, and why.
 inline kernel_result refused(const char* why) { return {false, EOPNOTSUPP, why}; }
 
-inline kernel_result failed(int error, const char* tried) { return {false, error, tried}; }
+inline kernel_result failed(int error, const char* tried) {
+    assert(error > 0 && "an error is a positive errno value");
+    return {false, error, tried};
+}
 
 inline kernel_result answer(bool yes) { return {yes, 0, nullptr}; }
 
@@ -25,6 +29,7 @@ inline bool is_normal(int error) {
 
 // Where seconds have 32 bits, what is further away is cut to 68 years.
 template <class Timespec> Timespec timespec_of(std::chrono::nanoseconds time) {
+    assert(time >= time.zero() && "the kernel takes no negative times");
     using count = decltype(Timespec::tv_sec);
     const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
     Timespec spec{};

@@ -1,6 +1,7 @@
 #include "tvec/drivers/uring_timeout.hpp"
 
 #include <atomic>
+#include <cassert>
 
 #include "kernel.hpp"
 #include "time_namespace.hpp"
@@ -42,7 +43,9 @@ kernel_result ring_alarm::accepts(const io_uring& ring) noexcept {
 ring_alarm::ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag) noexcept
     : ring_(ring), clock_flag_(clock.id == CLOCK_BOOTTIME ? IORING_TIMEOUT_BOOTTIME : 0),
       absolute_(clock.same_epoch && !may_live_in_shifted_time()), tag_(tag),
-      number_(next_number()) {}
+      number_(next_number()) {
+    assert(number_ <= number_mask && "the number of an alarm fits into its user data");
+}
 
 std::uint64_t ring_alarm::user_data(kind what) const noexcept {
     return std::uint64_t{tag_} << tag_shift | static_cast<std::uint64_t>(what) << kind_shift |
@@ -80,6 +83,7 @@ kernel_result ring_alarm::set(std::chrono::nanoseconds time) noexcept {
 }
 
 void ring_alarm::start(io_uring_sqe& sqe) noexcept {
+    assert(!in_flight_ && "one timeout at a time is in flight");
     ++timeouts_;
     const unsigned absolute = absolute_ ? IORING_TIMEOUT_ABS : 0;
     io_uring_prep_timeout(&sqe, &time_, 0, clock_flag_ | absolute);  // 0: nothing else completes it
@@ -88,6 +92,7 @@ void ring_alarm::start(io_uring_sqe& sqe) noexcept {
 }
 
 void ring_alarm::move(io_uring_sqe& sqe) noexcept {
+    assert(in_flight_ && can_move_ && "a timeout in flight is moved");
     const unsigned absolute = absolute_ ? IORING_TIMEOUT_ABS : 0;  // it keeps its clock
     io_uring_prep_timeout_update(&sqe, &time_, user_data(kind::timeout), absolute);
     tag_change(sqe, kind::move);
@@ -96,6 +101,7 @@ void ring_alarm::move(io_uring_sqe& sqe) noexcept {
 /// Where a timeout cannot be moved, it is removed. That completes it at once, and the turn after
 /// that sets it anew.
 void ring_alarm::cut_short(io_uring_sqe& sqe) noexcept {
+    assert(in_flight_ && !can_move_ && "a timeout in flight is removed if it cannot be moved");
     io_uring_prep_timeout_remove(&sqe, user_data(kind::timeout), 0);
     tag_change(sqe, kind::cut);
     cut_short_ = true;
@@ -128,6 +134,7 @@ kernel_result ring_alarm::complete(std::uint64_t data, int result) noexcept {
 }
 
 kernel_result ring_alarm::ended(int error) noexcept {
+    assert(in_flight_ && "a timeout ends once");
     in_flight_ = cut_short_ = set_ = false;
     if (error == EINVAL && clock_flag_ != 0) {
         clock_flag_ = 0;  // before Linux 5.15: the clock that stands still in a suspend must do
@@ -160,6 +167,7 @@ kernel_result ring_alarm::wait_for_completion(io_uring_cqe*& cqe) noexcept {
         if (result < 0 && !is_normal(-result))
             return failed(-result, "uring_timeout: io_uring_enter");
     }
+    assert(cqe != nullptr && "a completion is there");
     return answer(true);
 }
 

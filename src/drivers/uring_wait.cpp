@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 
 #include "kernel.hpp"
 #include "time_namespace.hpp"
@@ -46,6 +47,7 @@ unsigned flush(io_uring_sq& sq) {
 }
 
 int wait_until(io_uring& ring, std::chrono::nanoseconds time) {
+    assert(!(ring.flags & IORING_SETUP_SQPOLL) && "the wait submits, and not a kernel thread");
     auto point = timespec_of<__kernel_timespec>(time);
     io_uring_getevents_arg argument{};
     argument.ts = reinterpret_cast<std::uintptr_t>(&point);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <exception>
 #include <utility>
@@ -43,17 +44,20 @@ timeout_node* timeout_core::take(bool has_function, schedule_error& error) noexc
     else if (n = slabs_.take(); n == nullptr)
         error = schedule_error::out_of_memory;
     n ? ++reserved_ : ++counters_.rejected;
+    assert((n == nullptr) == (error != schedule_error::none) && "a refusal says why");
     return n;
 }
 
 /// Whoever has taken the function in may have stopped the pool meanwhile.
 scheduled timeout_core::admit(timeout_node& n, beginning begin) noexcept {
+    assert(n.phase == timeout_phase::unused && "a reservation is admitted once");
     if (stopped_) {
         n.drop_function();
         ++counters_.rejected;
         return {{}, schedule_error::stopped};
     }
     ++pending_;
+    assert(pending_ <= max_pending_ && "a reservation counts against the bound");
     n.phase = timeout_phase::pending;
     arm(n, begin.first);
     if (begin.due != begin.first) {
@@ -65,6 +69,7 @@ scheduled timeout_core::admit(timeout_node& n, beginning begin) noexcept {
 
 timeout_reservation::~timeout_reservation() {
     if (!node_) return;
+    assert(core_.reserved_ != 0 && "each reservation is counted once");
     --core_.reserved_;
     if (node_->phase == timeout_phase::unused) core_.slabs_.give_back(*node_);
 }
@@ -75,6 +80,7 @@ bool timeout_core::reserve(std::size_t timeouts) noexcept {
 }
 
 void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
+    assert(n.armed() && "a pending timeout is armed");
     high_water_ = std::max(high_water_, pending_);
     const jiffies next = wheel_.now() + 1;
     n.due = std::max(due, next);
@@ -125,6 +131,7 @@ void run_timeout(timer_wheel&, timer& t) {
 }
 
 void timeout_core::fire(timeout_node& n) {
+    assert(n.phase == timeout_phase::pending && "an alarm fires for a pending timeout");
     const in_user_code here(user_code_depth_);
     const jiffies late = late_by(n);
     ++counters_.fired;
@@ -147,6 +154,7 @@ jiffies timeout_core::late_by(const timeout_node& n) const noexcept {
 
 /// Arms a periodic timeout for its next period. Returns how many are passed over to get there.
 jiffies timeout_core::renew(timeout_node& n) noexcept {
+    assert(n.period != 0 && "a periodic timeout is renewed");
     const beat next = n.at_once ? beat{n.due, 0} : beat_after(n.due, n.period, n.policy, reached());
     n.due = next.due;
     n.at_once = false;
@@ -225,6 +233,7 @@ bool timeout_core::cancel(timeout_handle h) noexcept {
 }
 
 void timeout_core::disarm(timeout_node& n) noexcept {
+    assert(n.armed() && pending_ != 0 && "pending timeouts are counted");
     n.alarm.cancel();
     --pending_;
 }
@@ -232,6 +241,8 @@ void timeout_core::disarm(timeout_node& n) noexcept {
 /// The function's destructor may call the pool: for it, the timeout has ended already.
 void timeout_core::release(timeout_node& n, timeout_phase end) noexcept {
     const in_user_code here(user_code_depth_);
+    assert((end == timeout_phase::fired || end == timeout_phase::cancelled) && "it has ended");
+    assert(!n.alarm.pending() && "a timeout that has ended does not fire");
     n.phase = end;
     n.drop_function();
     slabs_.give_back(n);
@@ -267,7 +278,7 @@ timeout_handover::~timeout_handover() {
 }
 
 bool timeout_handover::run() {
-    if (node_->phase != timeout_phase::handed_over) return false;
+    if (node().phase != timeout_phase::handed_over) return false;
     node_->phase = timeout_phase::running;
     ++core_.counters_.fired;
     std::exception_ptr thrown = core_.call(*node_, {handle(), 0, due()});

@@ -1,6 +1,7 @@
 #include "tvec/remote/detail/remote_core.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "tvec/core/detail/broken_promise.hpp"
@@ -26,6 +27,7 @@ constexpr word with_phase(word w, word phase) { return (w & ~at::phase) | phase;
 // --- the mailbox --------------------------------------------------------------------------------
 
 remote_mailbox::answer remote_mailbox::push(remote_link& l) noexcept {
+    assert(&l != &asleep_ && &l != &closed_ && "a message is pushed, and no mark");
     remote_link* head = head_.load(relaxed);
     do {
         if (head == &closed_) return answer::closed;
@@ -37,6 +39,7 @@ remote_mailbox::answer remote_mailbox::push(remote_link& l) noexcept {
 remote_link* remote_mailbox::take_all() noexcept {
     if (head_.load(relaxed) == nullptr) return nullptr;
     remote_link* const taken = head_.exchange(nullptr, acquire);
+    assert(taken != &closed_ && "a mailbox that is closed stays closed");
     return taken == &asleep_ ? nullptr : taken;
 }
 
@@ -54,6 +57,7 @@ bool remote_mailbox::fall_asleep() noexcept {
 
 remote_vacancies::remote_vacancies(remote_cell* cells, std::uint32_t count) noexcept
     : head_(count == 0 ? index_mask : 0), cells_(cells) {
+    assert(count <= most && "an index fits beside its tag");
     for (std::uint32_t i = 0; i < count; ++i)
         cells[i].next_vacant.store(i + 1 < count ? i + 1 : most, relaxed);
 }
@@ -69,6 +73,7 @@ remote_cell* remote_vacancies::take() noexcept {
 }
 
 void remote_vacancies::give_back(remote_cell& c) noexcept {
+    assert(&cells_[c.index] == &c && "a cell goes back to its own remote");
     word head = head_.load(relaxed);
     do c.next_vacant.store(static_cast<std::uint32_t>(head & index_mask), relaxed);
     while (!head_.compare_exchange_weak(head, ((head & ~index_mask) + tag) | c.index, release_order,
@@ -82,6 +87,7 @@ remote_core::remote_core(timer_wheel& wheel, std::size_t capacity, std::function
                          std::min<std::size_t>(capacity, remote_vacancies::most))),
       cells_(new remote_cell[capacity_]), bell_(std::move(bell)),
       vacancies_(cells_.get(), capacity_) {
+    assert(bell_ && "a remote has a doorbell: [] {} if its loop comes round anyway");
     for (std::uint32_t i = 0; i < capacity_; ++i) {
         cells_[i].owner = this;
         cells_[i].index = i;
@@ -92,8 +98,7 @@ remote_core::remote_core(timer_wheel& wheel, std::size_t capacity, std::function
 /// that threw; no alarm hangs in a wheel any more.
 remote_core::~remote_core() {
     for (std::uint32_t i = 0; i < capacity_; ++i)
-        if (phase_of(cells_[i].state.load(acquire)) != at::vacant)
-            cells_[i].function->destroy(cells_[i].storage);
+        if (phase_of(cells_[i].state.load(acquire)) != at::vacant) cells_[i].drop_function();
 }
 
 void remote_core::require_that_nobody_is_inside() const noexcept {
@@ -121,12 +126,13 @@ remote_handle remote_core::handle_of(const remote_cell& c) noexcept {
 
 /// If the owner stops meanwhile, nobody looks at the cell, for it is only offered.
 sent remote_core::send(remote_cell& c, jiffies due, const doorbell& bell) {
+    assert(phase_of(c.state.load(relaxed)) == at::vacant && "a reserved cell is sent once");
     const word generation = generation_of(c.state.load(relaxed)) + 1;
     const word vacant = generation << at::generation_shift | at::vacant;
     c.due.store(due, relaxed);
     c.state.store(with_phase(vacant, at::pending) | at::queued | at::offered, release_order);
     if (queue(c, bell)) return {remote_handle(c.index, generation), send_error::none};
-    c.function->destroy(c.storage);
+    c.drop_function();
     c.state.store(vacant, relaxed);
     return {{}, send_error::stopped};
 }
@@ -228,6 +234,7 @@ void remote_core::collect() noexcept {
 /// If its deadline is being written, who does that will queue it again.
 void remote_core::look_at(remote_cell& c) {
     const word w = c.state.fetch_and(~(at::queued | at::offered), acq_rel);
+    assert(w & at::queued && "a cell in the mailbox is queued");
     if (w & at::moving) return;
     const jiffies due = c.due.load(relaxed);
     if (phase_of(w) == at::cancelled) {
@@ -247,6 +254,7 @@ void run_remote(timer_wheel&, timer& t) {
 }
 
 void remote_core::on_alarm(remote_cell& c) {
+    assert(armed_ != 0 && "each alarm that is pending is counted");
     --armed_;
     if (!begin_to_call(c)) {
         ++counters_.overtaken;
@@ -271,6 +279,7 @@ void remote_core::call(remote_cell& c) {
         remote_core& core;
         remote_cell& cell;
     };
+    assert(phase_of(c.state.load(relaxed)) == at::running && "begin_to_call has returned true");
     const in_user_code here(user_code_depth_);
     const release_at_end after{*this, c};
     c.function->call(c.storage, handle_of(c));
@@ -279,9 +288,11 @@ void remote_core::call(remote_cell& c) {
 /// The function's destructor may send, and whoever waits for it to be gone may go on then. Once the
 /// owner has stopped no cell is used again: somebody may still be writing to it.
 void remote_core::release(remote_cell& c) noexcept {
+    assert(phase_of(c.state.load(relaxed)) != at::vacant && "a function is released once");
+    assert(phase_of(c.state.load(relaxed)) != at::pending && "it is not going to be called");
     const in_user_code here(user_code_depth_);
     armed_ -= c.alarm.cancel();
-    c.function->destroy(c.storage);
+    c.drop_function();
     const word generation = generation_of(c.state.load(relaxed)) << at::generation_shift;
     if (c.state.exchange(generation | at::vacant, acq_rel) & at::awaited) c.state.notify_all();
     if (!stopped_) vacancies_.give_back(c);
@@ -334,6 +345,7 @@ remote_handover::~remote_handover() {
 }
 
 bool remote_handover::run() {
+    assert(cell_ != nullptr && "a function was taken out");
     if (std::exchange(has_run_, true)) return false;
     cell_->function->call(cell_->storage, handle());
     return true;

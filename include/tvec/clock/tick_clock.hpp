@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -62,6 +63,7 @@ constexpr std::uint64_t units_to_cover(std::chrono::duration<Rep, Period> d,
 /// from + d for a `d` that is not negative, saturating.
 template <class TimePoint>
 constexpr TimePoint add(TimePoint from, typename TimePoint::duration d) noexcept {
+    assert(d >= d.zero() && "time is added, and never subtracted");
     typename TimePoint::rep sum{};
     if (__builtin_add_overflow(from.time_since_epoch().count(), d.count(), &sum))
         return TimePoint::max();
@@ -92,6 +94,7 @@ public:
 
     /// What lies so long after it. Requires since <= until_the_end().
     time_point after(std::uint64_t since) const noexcept {
+        assert(since <= until_the_end() && "the clock can show the point in time");
         return time_point(duration(static_cast<rep>(unsigned_of(begin_) + since)));
     }
 
@@ -236,7 +239,9 @@ public:
 
     /// Ticks of that length. Tick 0 begins at `origin`.
     runtime_tick_clock(duration tick, time_point origin) noexcept
-        : origin_(origin), length_(std::max(tick, duration(1))) {}
+        : origin_(origin), length_(std::max(tick, duration(1))) {
+        assert(length_ > duration::zero() && "a tick lasts at least one unit of the clock");
+    }
 
     runtime_tick_clock() TVEC_WANTS("a tick: clocked_wheel timers(runtime_tick_clock(5ms))");
     template <detail::no_tick_of<duration> D>

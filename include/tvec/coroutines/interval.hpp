@@ -5,6 +5,7 @@
 #include "tvec/core/detail/standard.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <concepts>
 #include <coroutine>
@@ -94,7 +95,9 @@ public:
 private:
     interval(detail::beginning begin, timer_wheel& wheel, jiffies period,
              missed_periods policy) noexcept
-        : wheel_(wheel), next_(begin), period_(period), policy_(policy) {}
+        : wheel_(wheel), next_(begin), period_(period), policy_(policy) {
+        assert(period_ >= 1 && "a period is at least one tick");
+    }
 
     static jiffies at_least_one(jiffies period) noexcept { return std::max<jiffies>(period, 1); }
 
@@ -117,6 +120,8 @@ public:
 
     /// Arms the timer, which resumes `asleep`.
     void await_suspend(std::coroutine_handle<> asleep) noexcept {
+        assert(asleep && "a coroutine awaits it");
+        assert(!timer_.pending() && "a beat is awaited once");
         asleep_ = asleep;
         interval_.wheel_.arm_at(timer_, interval_.next_.first);
     }

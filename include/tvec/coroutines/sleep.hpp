@@ -99,7 +99,11 @@ public:
     sleeper(timer_wheel& wheel, jiffies expires) noexcept : wheel_(&wheel), expires_(expires) {}
 
     /// Of one that nobody awaits.
-    sleeper(sleeper&&) noexcept = default;
+    sleeper(sleeper&& other) noexcept
+        : wheel_(other.wheel_), expires_(other.expires_), asleep_(other.asleep_),
+          timer_(std::move(other.timer_)) {
+        assert(!timer_.pending() && "moved while a coroutine awaits it");
+    }
     sleeper& operator=(const sleeper&) TVEC_WANTS("reset: nap.reset(sleep_for(timers, 30s))");
     ~sleeper() = default;
 
@@ -125,6 +129,7 @@ public:
 
     /// Arms the timer, which resumes `asleep`.
     void await_suspend(std::coroutine_handle<> asleep) noexcept {
+        assert(asleep && "a coroutine awaits it");
         assert(!timer_.pending() && "awaited by a second coroutine");
         asleep_ = asleep;
         wheel_->arm_at(timer_, expires_);
@@ -186,6 +191,7 @@ public:
     template <class Promise>
     auto await_suspend(std::coroutine_handle<Promise> waiting) noexcept(
         noexcept(std::declval<awaiter&>().await_suspend(waiting))) {
+        assert(!timer_.pending() && "a time limit is awaited once");
         waiting_ = waiting;
         wheel_.arm_at(timer_, expires_);
         if constexpr (noexcept(inner_.current().await_suspend(waiting)))

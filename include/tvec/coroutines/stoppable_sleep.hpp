@@ -5,6 +5,7 @@
 
 #include "tvec/core/detail/standard.hpp"
 
+#include <cassert>
 #include <chrono>
 #include <coroutine>
 #include <optional>
@@ -58,6 +59,7 @@ public:
 
     /// Arms the timer, which resumes `asleep`.
     void await_suspend(std::coroutine_handle<> asleep) noexcept {
+        assert(!on_stop_ && "a stoppable sleep is awaited once");
         nap_.await_suspend(asleep);
         on_stop_.emplace(token_, waker{*this});
     }

@@ -6,6 +6,7 @@
 
 #include <liburing.h>
 
+#include <cassert>
 #include <cstdint>
 #include <utility>
 
@@ -63,7 +64,10 @@ public:
     kernel_result queue_removal() noexcept;
     bool in_ring() const noexcept { return in_flight_ || leaving_; }
     kernel_result wait_for_completion(io_uring_cqe*& cqe) noexcept;
-    void consume_completion() noexcept { io_uring_cq_advance(&ring_, 1); }
+    void consume_completion() noexcept {
+        assert(io_uring_cq_ready(&ring_) != 0 && "nobody else reaps completions meanwhile");
+        io_uring_cq_advance(&ring_, 1);
+    }
 
 private:
     enum class kind : std::uint8_t { timeout, move, cut, removal };

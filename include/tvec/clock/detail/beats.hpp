@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 
 #include "tvec/clock/clocked_wheel.hpp"
@@ -20,6 +21,8 @@ struct beat {
 /// The deadline that follows `due`, when time has got as far as `reached`.
 constexpr beat beat_after(jiffies due, jiffies period, missed_periods policy,
                           jiffies reached) noexcept {
+    assert(period >= 1 && "a period is at least one tick");
+    assert(due <= never && reached <= never && "ticks are at most `never`");
     const jiffies late = reached > due ? reached - due : 0;
     const jiffies missed = policy == missed_periods::burst ? 0 : late / period;
     const bool moves_phase = policy == missed_periods::delay;
@@ -39,12 +42,15 @@ struct beginning {
 
 /// How something periodic begins that should have begun `since` ticks before tick `soonest`.
 constexpr beginning begun_before(jiffies since, jiffies soonest, jiffies period) noexcept {
+    assert(period >= 1 && "a period is at least one tick");
+    assert(soonest <= never && "ticks are at most `never`");
     return {soonest, later(soonest, period - since % period)};
 }
 
 /// to - from, for from <= to, cut to what a duration can express.
 template <class TimePoint>
 constexpr typename TimePoint::duration between(TimePoint from, TimePoint to) noexcept {
+    assert(from <= to && "a distance in time is not negative");
     typename TimePoint::rep d{};
     const bool too_long =
         __builtin_sub_overflow(to.time_since_epoch().count(), from.time_since_epoch().count(), &d);

@@ -2,6 +2,7 @@
 /// Something awaited that can be given up at any time: whoever holds it says when it ends.
 #pragma once
 
+#include <cassert>
 #include <functional>
 #include <optional>
 #include <type_traits>
@@ -48,8 +49,11 @@ public:
     explicit abandonable(A&& a) noexcept(std::is_nothrow_move_constructible_v<A>)
         : awaiter_(std::move(a)) {}
 
-    awaiter& begin() noexcept { return *awaiter_; }
-    awaiter& current() noexcept { return *awaiter_; }
+    awaiter& begin() noexcept { return current(); }
+    awaiter& current() noexcept {
+        assert(awaiter_ && "not awaited again after time ran out");
+        return *awaiter_;
+    }
     void abandon() noexcept { awaiter_.reset(); }
 
 private:
@@ -75,11 +79,15 @@ public:
         : awaitable_(std::move(other.awaitable_)) {}
 
     awaiter& begin() noexcept(noexcept(awaiter_of<A>(std::declval<A>()))) {
+        assert(awaitable_ && "not awaited again after time ran out");
         std::remove_reference_t<A>& awaitable = *awaitable_;
         // cppcheck-suppress returnTempReference
         return awaiter_.emplace(made_in_place{static_cast<A&&>(awaitable)});
     }
-    awaiter& current() noexcept { return *awaiter_; }
+    awaiter& current() noexcept {
+        assert(awaiter_ && "awaited, and not abandoned");
+        return *awaiter_;
+    }
     void abandon() noexcept {
         awaiter_.reset();
         awaitable_.reset();

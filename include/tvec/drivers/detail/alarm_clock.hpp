@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include <cassert>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -57,6 +58,7 @@ std::chrono::nanoseconds alarm_time(typename Clock::time_point wakeup, bool abso
 /// (`never`), not at all if a budget has left work over, else time_of(wakeup).
 template <class F>
 std::optional<std::chrono::nanoseconds> wait_limit(jiffies wakeup, jiffies now, F time_of) {
+    assert(wakeup >= now && "a wheel wakes in the future, or now");
     if (wakeup == never) return std::nullopt;
     if (wakeup == now) return std::chrono::nanoseconds::zero();
     return time_of(wakeup);

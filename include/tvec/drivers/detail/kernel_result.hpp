@@ -2,6 +2,8 @@
 /// What came of asking the kernel: for the drivers in C++, which throw, and in C, which return it.
 #pragma once
 
+#include <cassert>
+
 #include "tvec/core/detail/export.hpp"
 
 namespace tvec::detail {
@@ -18,6 +20,7 @@ struct [[nodiscard]] kernel_result {
 
     /// Throws std::system_error if there was an error. The answer.
     bool or_throw() const {
+        assert((error == 0) == (tried == nullptr) && "an error says what was tried");
         if (error != 0) [[unlikely]]
             raise(error, tried);
         return yes;

@@ -2,6 +2,7 @@
 /// The guard of pools and remotes while they call code of the user.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 
 namespace tvec::detail {
@@ -11,7 +12,10 @@ namespace tvec::detail {
 class in_user_code {
 public:
     explicit in_user_code(std::size_t& depth) noexcept : depth_(depth) { ++depth_; }
-    ~in_user_code() { --depth_; }
+    ~in_user_code() {
+        assert(depth_ != 0 && "each call of user code is counted once");
+        --depth_;
+    }
     in_user_code(const in_user_code&) = delete;
     in_user_code& operator=(const in_user_code&) = delete;
 

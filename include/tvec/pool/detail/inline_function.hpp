@@ -2,7 +2,9 @@
 /// Function objects that live inside a node, and whose type is forgotten.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -50,6 +52,8 @@ const function_kind<Argument>* hold_function(std::byte* storage, F&& f) {
                   "pointer to what it needs, or a std::unique_ptr");
     static_assert(std::is_nothrow_destructible_v<object>,
                   "a timeout's function object has a destructor that does not throw");
+    assert(reinterpret_cast<std::uintptr_t>(storage) % alignof(object) == 0 &&
+           "storage is aligned for the object");
     ::new (static_cast<void*>(storage)) object(std::forward<F>(f));
     return &function_kind_of<object, Argument>::value;
 }

@@ -2,6 +2,7 @@
 /// A pool without its clock: everything that `timeout_pool` does in ticks.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -117,10 +118,13 @@ public:
 
     /// Not none: there is no node.
     schedule_error error() const noexcept { return error_; }
-    timeout_node& node() noexcept { return *node_; }
+    timeout_node& node() noexcept {
+        assert(node_ != nullptr && "there is no error");
+        return *node_;
+    }
 
     /// The function is held. Refused if taking it in has stopped the pool.
-    scheduled admit(beginning begin) noexcept { return core_.admit(*node_, begin); }
+    scheduled admit(beginning begin) noexcept { return core_.admit(node(), begin); }
 
 private:
     timeout_core& core_;
@@ -159,14 +163,23 @@ public:
     timeout_handover& operator=(const timeout_handover&) = delete;
 
     explicit operator bool() const noexcept { return node_ != nullptr; }
-    timeout_handle handle() const noexcept { return timeout_slabs::handle_of(*node_); }
-    jiffies due() const noexcept { return node_->deadline(); }
+    timeout_handle handle() const noexcept { return timeout_slabs::handle_of(node()); }
+    jiffies due() const noexcept { return node().deadline(); }
     bool run();
     /// Its function. Requires that this is of that type.
-    template <class F> F& function() noexcept { return held<F>(node_->storage); }
+    template <class F> F& function() noexcept {
+        assert((node().function == &function_kind_of<F, const timeout_call&>::value) &&
+               "the function is of that type");
+        return held<F>(node().storage);
+    }
 
 private:
     timeout_handover(timeout_core& core, timeout_node* n) noexcept;
+
+    timeout_node& node() const noexcept {
+        assert(node_ != nullptr && "a timeout was taken out");
+        return *node_;
+    }
 
     timeout_core& core_;
     timeout_node* node_;

@@ -2,6 +2,7 @@
 /// What a pool keeps of one timeout: two cache lines, with the function object inside.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -63,7 +64,10 @@ struct alignas(64) timeout_node {
         function = hold_function<const timeout_call&>(storage, std::forward<F>(f));
     }
 
-    void drop_function() noexcept { function->destroy(storage); }
+    void drop_function() noexcept {
+        assert(function != nullptr && "a function is held");
+        function->destroy(storage);
+    }
 };
 
 static_assert(sizeof(void*) != 8 || sizeof(timeout_node) == 128);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -57,6 +58,11 @@ struct alignas(64) remote_cell : remote_link {
 
     template <class F> void hold(F&& f) {
         function = hold_function<remote_handle>(storage, std::forward<F>(f));
+    }
+
+    void drop_function() noexcept {
+        assert(function != nullptr && "a function is held");
+        function->destroy(storage);
     }
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -168,10 +169,14 @@ public:
 
     /// Not none: there is no cell.
     send_error error() const noexcept { return error_; }
-    remote_cell& cell() noexcept { return *cell_; }
+    remote_cell& cell() noexcept {
+        assert(cell_ != nullptr && "there is no error, and nothing was sent yet");
+        return *cell_;
+    }
 
     /// The function is held.
     sent send(jiffies due, const doorbell& bell) {
+        assert(cell_ != nullptr && "a reservation is sent once");
         return core_.send(*std::exchange(cell_, nullptr), due, bell);
     }
 
@@ -191,11 +196,16 @@ public:
     remote_handover& operator=(const remote_handover&) = delete;
 
     explicit operator bool() const noexcept { return cell_ != nullptr; }
-    remote_handle handle() const noexcept { return remote_core::handle_of(*cell_); }
-    jiffies due() const noexcept { return cell_->due.load(std::memory_order_relaxed); }
+    remote_handle handle() const noexcept { return remote_core::handle_of(cell()); }
+    jiffies due() const noexcept { return cell().due.load(std::memory_order_relaxed); }
     bool run();
 
 private:
+    remote_cell& cell() const noexcept {
+        assert(cell_ != nullptr && "a function was taken out");
+        return *cell_;
+    }
+
     remote_core& core_;
     remote_cell* cell_ = nullptr;
     std::optional<in_user_code> here_;
