@@ -212,7 +212,7 @@ public:
     /// Returns the clock in ticks.
     const Ticks& ticks() const noexcept { return ticks_; }
 
-    // --- what the compiler refuses, and what it wants -------------------------------------------
+    // --- misuses that the compiler refuses ------------------------------------------------------
 
     clocked_wheel(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
     clocked_wheel& operator=(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays there");

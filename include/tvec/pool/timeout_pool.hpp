@@ -268,7 +268,7 @@ public:
     /// What the pool has done so far.
     const counters& count() const noexcept { return core_.count(); }
 
-    // --- what the compiler refuses, and what it wants -------------------------------------------
+    // --- misuses that the compiler refuses ------------------------------------------------------
 
     explicit timeout_pool(Clocked&&, std::size_t = 0) TVEC_WANTS("a wheel that outlives it");
     template <detail::no_duration D, class F>

@@ -277,7 +277,7 @@ public:
         return {core_, ticks_, detail::doorbell::of(bell)};
     }
 
-    // --- what the compiler refuses, and what it wants -------------------------------------------
+    // --- misuses that the compiler refuses ------------------------------------------------------
 
     template <class Bell> remote_sender through(const Bell&&) TVEC_WANTS("a bell that outlives it");
     template <detail::no_duration D, class F>

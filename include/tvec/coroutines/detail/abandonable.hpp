@@ -1,5 +1,5 @@
 /// \file
-/// Something awaited that can be given up at any time: whoever holds it says when it ends.
+/// An awaited object that its holder can abandon at any time.
 #pragma once
 
 #include <cassert>
@@ -60,8 +60,9 @@ private:
     std::optional<A> awaiter_;
 };
 
-/// Something with an operator co_await, held by value or, if `A` is an lvalue reference, referred
-/// to; and the awaiter that it makes, once it is awaited. Movable until then.
+/// An object with an operator co_await, and the awaiter that it makes once it is awaited. The
+/// object is held by value, or by reference if `A` is an lvalue reference. Movable until it is
+/// awaited.
 template <makes_awaiter A> class abandonable<A> {
 public:
     using awaiter = decltype(awaiter_of(std::declval<A>()));
