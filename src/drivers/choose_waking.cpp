@@ -9,7 +9,8 @@ namespace tvec {
 
 namespace {
 
-/// The administrator's switch: 0 is on, 1 for the privileged, 2 off. Empty where there is none.
+/// Returns the setting of the administrator: 0 is on, 1 for the privileged, 2 off. Empty if there
+/// is none.
 std::string uring_disabled() {
     std::ifstream file("/proc/sys/kernel/io_uring_disabled");
     std::string value;
@@ -41,7 +42,8 @@ std::string failure(const char* tried, int error) {
     return tried + (": " + std::system_category().message(error)) + cause_of(error);
 }
 
-/// What entering the ring is forbidden with, or 0. Other errors are the reactor's to deal with.
+/// Returns the error with which entering the ring is forbidden, or 0. Other errors are left to the
+/// reactor.
 int forbidden(io_uring& ring) {
     const int error = -io_uring_get_events(&ring);
     return error == EPERM || error == EACCES || error == ENOSYS ? error : 0;

@@ -16,7 +16,7 @@ eventfd_doorbell::descriptor::descriptor() : fd(eventfd(0, EFD_NONBLOCK | EFD_CL
 
 eventfd_doorbell::descriptor::~descriptor() { close(fd); }
 
-/// A count that is full (2^64 - 2) is readable, which is all that is wanted.
+/// A count that is full (2^64 - 2) is readable, and nothing more is needed.
 void eventfd_doorbell::operator()() const noexcept {
     assert(descriptor_ && "a bell that was moved from does not ring");
     static_cast<void>(eventfd_write(descriptor_->fd, 1));

@@ -1,4 +1,4 @@
-// What the drivers share in speaking to the kernel: its times and its errors.
+// Helpers of the drivers for system calls: their times and their errors.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace tvec::detail {
 
-// What was tried cannot work here, and why.
+// Returns an error for a feature that cannot work here, with the reason.
 inline kernel_result refused(const char* why) { return {false, EOPNOTSUPP, why}; }
 
 inline kernel_result failed(int error, const char* tried) {
@@ -22,12 +22,12 @@ inline kernel_result failed(int error, const char* tried) {
 
 inline kernel_result answer(bool yes) { return {yes, 0, nullptr}; }
 
-// Submitting or waiting ended for a reason that is part of a reactor's life.
+// Returns whether submitting or waiting ended for a reason that reactors expect.
 inline bool is_normal(int error) {
     return error == ETIME || error == EINTR || error == EAGAIN || error == EBUSY;
 }
 
-// Where seconds have 32 bits, what is further away is cut to 68 years.
+// Converts a time. Where seconds have 32 bits, it is clamped to 68 years.
 template <class Timespec> Timespec timespec_of(std::chrono::nanoseconds time) {
     assert(time >= time.zero() && "the kernel takes no negative times");
     using count = decltype(Timespec::tv_sec);

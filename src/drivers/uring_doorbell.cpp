@@ -21,7 +21,7 @@ detail::kernel_result uring_doorbell::is_supported() noexcept {
     return detail::refused("uring_doorbell: this kernel has no messages between rings");
 }
 
-/// The kernel takes whatever a full queue holds, unless it has no memory at all.
+/// The loop ends: the kernel consumes a full queue, unless it has no memory at all.
 void uring_doorbell::operator()() noexcept {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
     while (sqe == nullptr) {

@@ -14,19 +14,19 @@ constexpr unsigned tag_shift = 56, kind_shift = 54, number_shift = 24;
 constexpr std::uint32_t number_mask = (1u << (kind_shift - number_shift)) - 1;
 constexpr std::uint64_t timeout_mask = (1u << number_shift) - 1;
 
-/// No two alarms of a process have the same number, lest one took the other's completion for its
-/// own.
+/// Returns a number that no other alarm of the process has, so that no alarm claims another's
+/// completion.
 std::uint32_t next_number() {
     static std::atomic<std::uint32_t> numbers{0};
     return numbers.fetch_add(1, std::memory_order_relaxed) & number_mask;
 }
 
-/// How a timeout ends in the normal course of things, or for want of something that may be there
-/// at the next try.
+/// Returns whether the end of a timeout is normal, or for want of something that the next try may
+/// have.
 bool may_end_with(int error) { return is_normal(error) || error == ECANCELED || error == ENOMEM; }
 
-/// What was to be changed has gone off before. Its own completion says the rest, whether it comes
-/// before that of the change or after.
+/// Returns whether the timeout to be changed had already gone off. Its own completion follows, or
+/// has come before that of the change.
 bool came_too_late(int error) { return error == ENOENT || error == EALREADY; }
 
 }  // namespace
@@ -56,7 +56,7 @@ bool ring_alarm::is_mine(std::uint64_t data) const noexcept {
     return is_uring_timeout(data, tag_) && (data >> number_shift & number_mask) == number_;
 }
 
-/// Whether there is a place in the submission queue, if need be by submitting what is in it.
+/// Finds a place in the submission queue, and submits the queue if it is full.
 kernel_result ring_alarm::room(io_uring_sqe*& sqe) noexcept {
     sqe = io_uring_get_sqe(&ring_);
     if (sqe != nullptr) return answer(true);
@@ -67,10 +67,10 @@ kernel_result ring_alarm::room(io_uring_sqe*& sqe) noexcept {
 }
 
 kernel_result ring_alarm::set(std::chrono::nanoseconds time) noexcept {
-    if (cut_short_) return answer(true);  // its completion comes at once, and then it is set anew
+    if (cut_short_) return answer(true);  // its completion comes at once, and then it is set again
     io_uring_sqe* sqe = nullptr;
     if (const kernel_result found = room(sqe); !found.yes) return found;
-    // A request that has not been submitted yet reads the new time as well: it is the earlier one.
+    // A request that is not submitted yet reads the new time too, which is the earlier one.
     time_ = timespec_of<__kernel_timespec>(time);
     if (!in_flight_)
         start(*sqe);
@@ -98,8 +98,8 @@ void ring_alarm::move(io_uring_sqe& sqe) noexcept {
     tag_change(sqe, kind::move);
 }
 
-/// Where a timeout cannot be moved, it is removed. That completes it at once, and the turn after
-/// that sets it anew.
+/// Removes a timeout that the kernel cannot move. That completes it at once, and the next turn sets
+/// it again.
 void ring_alarm::cut_short(io_uring_sqe& sqe) noexcept {
     assert(in_flight_ && !can_move_ && "a timeout in flight is removed if it cannot be moved");
     io_uring_prep_timeout_remove(&sqe, user_data(kind::timeout), 0);
@@ -137,7 +137,7 @@ kernel_result ring_alarm::ended(int error) noexcept {
     assert(in_flight_ && "a timeout ends once");
     in_flight_ = cut_short_ = set_ = false;
     if (error == EINVAL && clock_flag_ != 0) {
-        clock_flag_ = 0;  // before Linux 5.15: the clock that stands still in a suspend must do
+        clock_flag_ = 0;  // before Linux 5.15: the clock that stops during a suspend
         absolute_ = false;
     } else if (error != 0 && !may_end_with(error)) {
         return failed(error, "uring_timeout: IORING_OP_TIMEOUT");
@@ -145,7 +145,8 @@ kernel_result ring_alarm::ended(int error) noexcept {
     return answer(true);
 }
 
-/// The kernel cannot move timeouts (before Linux 5.11): this one is still set for later.
+/// Notes that the kernel cannot move timeouts (before Linux 5.11): the alarm is still set for
+/// later.
 void ring_alarm::not_moved() noexcept {
     can_move_ = false;
     set_ = cut_short_;

@@ -1,5 +1,5 @@
 /// \file
-/// What the kernel's alarms know of a wheel's clock: its name there, and nanoseconds.
+/// The clock of a wheel, as the kernel's alarms use it: its id, and nanoseconds.
 #pragma once
 
 #include <time.h>
@@ -18,7 +18,7 @@
 namespace tvec::detail {
 
 /// A clock of the kernel. If it has the epoch of the wheel's clock, an alarm is set for a point in
-/// time, else for as long as the wheel's clock says is left.
+/// time, else for the time that is left by the wheel's clock.
 struct alarm_clock {
     clockid_t id;
     bool same_epoch;
@@ -29,33 +29,36 @@ template <>
 inline constexpr alarm_clock alarm_clock_of<std::chrono::steady_clock>{CLOCK_MONOTONIC, true};
 template <> inline constexpr alarm_clock alarm_clock_of<boottime_clock>{CLOCK_BOOTTIME, true};
 
-/// How long it is from `from` to `to`: zero if that is over, rounded up, and cut to what fits.
+/// Returns the time from `from` to `to`: rounded up, zero if it is over, and clamped to the longest
+/// duration.
 template <class TimePoint>
 constexpr std::chrono::nanoseconds nanoseconds_from(TimePoint from, TimePoint to) noexcept {
     using period = typename TimePoint::duration::period;
     constexpr auto last = std::numeric_limits<std::int64_t>::max();
     if (to <= from) return std::chrono::nanoseconds::zero();
-    // The difference fits, though perhaps not in a signed number.
+    // The difference fits, but perhaps not in a signed number.
     const auto left = static_cast<std::uint64_t>(to.time_since_epoch().count()) -
                       static_cast<std::uint64_t>(from.time_since_epoch().count());
     return std::chrono::nanoseconds(static_cast<std::int64_t>(
         scale<std::ratio_divide<period, std::nano>, rounding::up>(left, last)));
 }
 
-/// Returns the time to set an alarm for: `wakeup` itself, or how long it is until then by now().
+/// Returns the time for which an alarm is set: `wakeup` itself, or the time left until then by
+/// now().
 template <class TimePoint, class Now>
 std::chrono::nanoseconds alarm_time(TimePoint wakeup, bool absolute, Now now) noexcept {
     return nanoseconds_from(absolute ? TimePoint{} : now(), wakeup);
 }
 
-/// The same by the reading of `Clock`.
+/// Returns the time for which an alarm is set, by the reading of `Clock`.
 template <class Clock>
 std::chrono::nanoseconds alarm_time(typename Clock::time_point wakeup, bool absolute) noexcept {
     return alarm_time(wakeup, absolute, [] { return Clock::now(); });
 }
 
-/// Returns how long a ring may wait for a wheel at tick `now`: without limit if there is no wakeup
-/// (`never`), not at all if a budget has left work over, else time_of(wakeup).
+/// Returns how long a ring may wait for a wheel at tick `now`. There is no limit without a wakeup
+/// (`never`), and the ring does not wait at all while a budget has left work over. Otherwise the
+/// limit is time_of(wakeup).
 template <class F>
 std::optional<std::chrono::nanoseconds> wait_limit(jiffies wakeup, jiffies now, F time_of) {
     assert(wakeup >= now && "a wheel wakes in the future, or now");
@@ -64,7 +67,7 @@ std::optional<std::chrono::nanoseconds> wait_limit(jiffies wakeup, jiffies now, 
     return time_of(wakeup);
 }
 
-/// In a debug build, notes that a loop is about to sleep until the wakeup of the wheel.
+/// In a debug build, notes that a loop is about to sleep until the wakeup of `wheel`.
 inline void note_sleep([[maybe_unused]] const void* wheel) noexcept {
 #ifndef NDEBUG
     wakeup_was_set(wheel);
@@ -81,7 +84,7 @@ void note_turn([[maybe_unused]] const void* alarm, const void* wheel, [[maybe_un
 #endif
 }
 
-/// The same by the reading of `Clock`.
+/// In a debug build, notes the same by the reading of `Clock`.
 template <class Clock>
 void note_turn(const void* alarm, const void* wheel, typename Clock::time_point set_for) noexcept {
     note_turn(alarm, wheel, set_for, [] { return Clock::now(); });
