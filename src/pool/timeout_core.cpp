@@ -9,7 +9,7 @@
 
 namespace tvec::detail {
 
-/// The first one with an index from `index` on, which then is the one after it; or null.
+/// Returns the first armed node with an index from `index` on, or null. `index` moves behind it.
 timeout_node* timeout_core::next_armed(std::uint32_t& index) const noexcept {
     while (index < slabs_.indices())
         if (timeout_node* const n = slabs_.at(index++); n && n->armed()) return n;
@@ -48,7 +48,7 @@ timeout_node* timeout_core::take(bool has_function, schedule_error& error) noexc
     return n;
 }
 
-/// Whoever has taken the function in may have stopped the pool meanwhile.
+/// Moving the function in may have stopped the pool.
 scheduled timeout_core::admit(timeout_node& n, beginning begin) noexcept {
     assert(n.phase == timeout_phase::unused && "a reservation is admitted once");
     if (stopped_) {
@@ -74,7 +74,8 @@ timeout_reservation::~timeout_reservation() {
     if (node_->phase == timeout_phase::unused) core_.slabs_.give_back(*node_);
 }
 
-/// What is called needs its node until it has returned, and is not pending any more.
+/// Reserves one more node: a function that is being called needs its node, and is not pending any
+/// more.
 bool timeout_core::reserve(std::size_t timeouts) noexcept {
     return timeouts == 0 || (timeouts + 1 != 0 && slabs_.reserve(timeouts + 1));
 }
@@ -95,7 +96,7 @@ bool timeout_core::reschedule(timeout_handle h, jiffies due) noexcept {
     return true;
 }
 
-/// Makes a timeout that is being called for the last time pending again, if that is allowed.
+/// Makes a timeout pending again that is being called for the last time, unless the pool refuses.
 bool timeout_core::readmit(timeout_node& n) noexcept {
     if (n.phase != timeout_phase::running) return false;
     if (stopped_ || full()) {
@@ -112,13 +113,13 @@ void timeout_core::run_early(bool early) noexcept {
     for_each_armed([&](timeout_node& n) { early ? bring_forward(n) : take_back(n); });
 }
 
-/// What comes by then stays where it is: what is due would come later, were it armed anew.
+/// Leaves due alarms where they are: armed again, they would come later.
 void timeout_core::bring_forward(timeout_node& n) noexcept {
     const jiffies next = wheel_.now() + 1;
     if (n.alarm.pending() && n.alarm.expires() > next) wheel_.arm_at(n.alarm, next);
 }
 
-/// The same here: only a deadline to come is waited for again.
+/// Leaves due alarms where they are: only a deadline to come is waited for again.
 void timeout_core::take_back(timeout_node& n) noexcept {
     if (n.alarm.pending() && !n.at_once && n.due > wheel_.now()) wheel_.arm_at(n.alarm, n.due);
 }
@@ -146,13 +147,13 @@ void timeout_core::fire(timeout_node& n) {
     report(c.self, std::move(thrown));
 }
 
-/// How far the wheel has got, or has been told to go, beyond the deadline. What is called at once
-/// has none.
+/// Returns the ticks from the deadline to the tick that the wheel has reached, or is advancing to.
+/// An extra call at once is never late.
 jiffies timeout_core::late_by(const timeout_node& n) const noexcept {
     return reached() > n.due && !n.at_once ? reached() - n.due : 0;
 }
 
-/// Arms a periodic timeout for its next period. Returns how many are passed over to get there.
+/// Arms a periodic timeout for its next period. Returns the number of skipped periods.
 jiffies timeout_core::renew(timeout_node& n) noexcept {
     assert(n.period != 0 && "a periodic timeout is renewed");
     const beat next = n.at_once ? beat{n.due, 0} : beat_after(n.due, n.period, n.policy, reached());
@@ -163,7 +164,7 @@ jiffies timeout_core::renew(timeout_node& n) noexcept {
     return next.missed;
 }
 
-/// What the function has thrown, if anything.
+/// Calls the function. Returns the exception that it threw, or null.
 std::exception_ptr timeout_core::call(timeout_node& n, const timeout_call& c) {
 #ifdef __cpp_exceptions
     try {
@@ -178,7 +179,7 @@ std::exception_ptr timeout_core::call(timeout_node& n, const timeout_call& c) {
     return nullptr;
 }
 
-/// From here on the node may be another timeout's.
+/// Ends a call. From here on the node may belong to another timeout.
 void timeout_core::finish(timeout_node& n) noexcept {
     if (n.phase == timeout_phase::running_again)
         n.phase = timeout_phase::pending;
@@ -238,7 +239,8 @@ void timeout_core::disarm(timeout_node& n) noexcept {
     --pending_;
 }
 
-/// The function's destructor may call the pool: for it, the timeout has ended already.
+/// Ends a timeout. The destructor of its function may call the pool, which sees the timeout as
+/// ended.
 void timeout_core::release(timeout_node& n, timeout_phase end) noexcept {
     const in_user_code here(user_code_depth_);
     assert((end == timeout_phase::fired || end == timeout_phase::cancelled) && "it has ended");
@@ -248,7 +250,7 @@ void timeout_core::release(timeout_node& n, timeout_phase end) noexcept {
     slabs_.give_back(n);
 }
 
-/// What is running is not handed over, but does not run again either.
+/// Cancels periodic timeouts that are being called: they are not handed over, and do not run again.
 void timeout_core::stop() noexcept {
     stopped_ = true;
     for_each_armed([this](timeout_node& n) {
@@ -256,7 +258,7 @@ void timeout_core::stop() noexcept {
     });
 }
 
-/// Kinds are told apart by where they are.
+/// Returns the pending timeout whose function is of that kind. Kinds are compared by address.
 timeout_node* timeout_core::waiting(timeout_handle h, const timeout_kind& kind) const noexcept {
     timeout_node* const n = slabs_.find(h);
     return n && n->phase == timeout_phase::pending && n->function == &kind ? n : nullptr;
@@ -310,7 +312,7 @@ timeout_state timeout_core::state(timeout_handle h) const noexcept {
     return timeout_state::unknown;
 }
 
-/// What was drained is not going to fire, nor what is armed for `never`.
+/// Returns the timeout that fires first. Drained timeouts and those armed for `never` do not fire.
 const timeout_node* timeout_core::next() const noexcept {
     const timeout_node* first = nullptr;
     jiffies earliest = never;

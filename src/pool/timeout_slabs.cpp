@@ -64,7 +64,7 @@ bool timeout_slabs::grow() noexcept {
     return true;
 }
 
-/// Hooks the nodes in such that the first is taken first.
+/// Adds the nodes to the free list in reverse: the first node is taken first.
 void timeout_slabs::fill(entry& e) noexcept {
     for (std::uint32_t i = slab_size; i-- != 0;) {
         timeout_node& n = e.nodes[i];
@@ -88,7 +88,8 @@ bool timeout_slabs::widen_directory() noexcept {
     assert(room > entries_in_use_ && "the directory grows");
     std::unique_ptr<entry[]> wider(new (std::nothrow) entry[room]);
     if (!wider) return false;
-    // Not by std::move: g++ shows what it makes of that in the standard library's own names.
+    // A loop instead of std::move: g++ exports the instantiation under a name of the standard
+    // library.
     for (std::uint32_t i = 0; i < entries_in_use_; ++i) wider[i] = std::move(entries_[i]);
     entries_ = std::move(wider);
     entries_room_ = room;
@@ -112,7 +113,7 @@ void timeout_slabs::count_idle() noexcept {
     for (std::uint32_t i = first_free_; i != none; i = at(i)->next_free) ++entry_of(i).idle;
 }
 
-/// Takes the nodes of slabs that are about to be freed out of the list of free ones.
+/// Removes the nodes of slabs that are about to be freed from the free list.
 void timeout_slabs::forget_idle_slabs() noexcept {
     for (std::uint32_t* link = &first_free_; *link != none;) {
         timeout_node& n = *at(*link);
@@ -123,7 +124,7 @@ void timeout_slabs::forget_idle_slabs() noexcept {
     }
 }
 
-/// Its place is taken by another slab some day, unless one of its nodes has counted to the end.
+/// Frees a slab. Its place is reused by another slab, unless one of its nodes is worn.
 std::size_t timeout_slabs::free_slab(std::uint32_t number) noexcept {
     entry& e = entries_[number];
     assert(e.nodes && e.idle == slab_size && "no timeout uses a slab that is freed");

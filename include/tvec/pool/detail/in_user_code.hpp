@@ -1,5 +1,5 @@
 /// \file
-/// The guard of pools and remotes while they call code of the user.
+/// The guard of pools and remotes while they call user code.
 #pragma once
 
 #include <cassert>

@@ -1,5 +1,5 @@
 /// \file
-/// Function objects that live inside a node, and whose type is forgotten.
+/// Type-erased function objects that live inside a node.
 #pragma once
 
 #include <cassert>
@@ -11,7 +11,7 @@
 
 namespace tvec::detail {
 
-/// How many bytes a function object may have, and how it may be aligned.
+/// The largest size and alignment of a function object.
 inline constexpr std::size_t function_size = 48;
 inline constexpr std::size_t function_alignment = 16;
 
@@ -20,8 +20,8 @@ template <class F> F& held(void* storage) noexcept {
     return *std::launder(static_cast<F*>(storage));
 }
 
-/// What can be done with a function object whose type is forgotten. It is called with `Argument`,
-/// if it can be, else with nothing.
+/// The operations of a type-erased function object. It is called with `Argument` if it accepts
+/// that, else without arguments.
 template <class Argument> struct function_kind {
     void (*call)(void* f, Argument a);
     void (*destroy)(void* f) noexcept;
@@ -40,7 +40,7 @@ template <class F, class Argument> struct function_kind_of {
     static constexpr function_kind<Argument> value{call, destroy};
 };
 
-/// Makes a function object of `f` in `storage`, which has place for it. Returns what it is.
+/// Makes a function object from `f` in `storage`, which has room for it. Returns its operations.
 template <class Argument, class F>
 const function_kind<Argument>* hold_function(std::byte* storage, F&& f) {
     using object = std::decay_t<F>;
@@ -58,7 +58,7 @@ const function_kind<Argument>* hold_function(std::byte* storage, F&& f) {
     return &function_kind_of<object, Argument>::value;
 }
 
-/// Whether `f` is a null pointer, or an object as empty as one.
+/// Returns whether `f` is a null pointer, or an object that is as empty as one.
 template <class F> bool is_empty_function(const F& f) noexcept {
     if constexpr (std::is_pointer_v<F>)
         return f == nullptr;
