@@ -94,8 +94,8 @@ remote_core::remote_core(timer_wheel& wheel, std::size_t capacity, std::function
     }
 }
 
-/// The last who held it has let go. What is left here came while `stop` went by, or after a visitor
-/// that threw; no alarm hangs in a wheel any more.
+/// Runs when the last holder lets go. Functions may be left that came while `stop` went by, or
+/// after a visitor that threw. No alarm is linked in a wheel any more.
 remote_core::~remote_core() {
     for (std::uint32_t i = 0; i < capacity_; ++i)
         if (phase_of(cells_[i].state.load(acquire)) != at::vacant) cells_[i].drop_function();
@@ -124,7 +124,7 @@ remote_handle remote_core::handle_of(const remote_cell& c) noexcept {
     return {c.index, generation_of(c.state.load(relaxed))};
 }
 
-/// If the owner stops meanwhile, nobody looks at the cell, for it is only offered.
+/// If the owner stops meanwhile, it does not look at the cell, which is only offered.
 sent remote_core::send(remote_cell& c, jiffies due, const doorbell& bell) {
     assert(phase_of(c.state.load(relaxed)) == at::vacant && "a reserved cell is sent once");
     const word generation = generation_of(c.state.load(relaxed)) + 1;
@@ -137,7 +137,8 @@ sent remote_core::send(remote_cell& c, jiffies due, const doorbell& bell) {
     return {{}, send_error::stopped};
 }
 
-/// Leaves `c` in the mailbox. False: the owner has stopped, and looks at cells by itself.
+/// Leaves `c` in the mailbox. Returns false if the owner has stopped: it looks at all cells by
+/// itself.
 bool remote_core::queue(remote_cell& c, const doorbell& bell) {
     const remote_mailbox::answer a = mailbox_.push(c);
     if (a == remote_mailbox::answer::left_ring) bell();
@@ -178,8 +179,8 @@ bool remote_core::cancel_and_wait(remote_handle h, const doorbell& bell) {
     return was_pending;
 }
 
-/// Nobody but who has set `moving` writes the deadline, and the cell is not used again until that
-/// is over. Another one that comes meanwhile is as good as overwritten.
+/// Only the thread that set `moving` writes the deadline, and the cell is not reused until that is
+/// over. A concurrent reschedule is dropped, as if it had been overwritten.
 bool remote_core::reschedule(remote_handle h, jiffies due, const doorbell& bell) {
     remote_cell* const c = find(h);
     if (!c) return false;
@@ -218,7 +219,7 @@ std::size_t remote_core::run(std::size_t budget) {
     return seen;
 }
 
-/// Turns what has come round, so that the first is first, and puts it behind what is left.
+/// Reverses the new messages, so that the first is first, and appends them to those that are left.
 void remote_core::collect() noexcept {
     remote_link* const newest = mailbox_.take_all();
     if (!newest) return;
@@ -231,7 +232,8 @@ void remote_core::collect() noexcept {
     last_ = newest;
 }
 
-/// If its deadline is being written, who does that will queue it again.
+/// Deals with a queued cell. If its deadline is being written, the writer will queue the cell
+/// again.
 void remote_core::look_at(remote_cell& c) {
     const word w = c.state.fetch_and(~(at::queued | at::offered), acq_rel);
     assert(w & at::queued && "a cell in the mailbox is queued");
@@ -264,7 +266,7 @@ void remote_core::on_alarm(remote_cell& c) {
     call(c);
 }
 
-/// Not if there is something about it that the owner has not seen.
+/// Begins a call, unless the cell has changes that the owner has not seen.
 bool remote_core::begin_to_call(remote_cell& c) noexcept {
     word w = c.state.load(acquire);
     do
@@ -285,8 +287,8 @@ void remote_core::call(remote_cell& c) {
     c.function->call(c.storage, handle_of(c));
 }
 
-/// The function's destructor may send, and whoever waits for it to be gone may go on then. Once the
-/// owner has stopped no cell is used again: somebody may still be writing to it.
+/// The destructor of the function may send, and a thread that waits for its end may go on. Once the
+/// owner has stopped no cell is reused: a thread may still be writing to it.
 void remote_core::release(remote_cell& c) noexcept {
     assert(phase_of(c.state.load(relaxed)) != at::vacant && "a function is released once");
     assert(phase_of(c.state.load(relaxed)) != at::pending && "it is not going to be called");
@@ -298,7 +300,7 @@ void remote_core::release(remote_cell& c) noexcept {
     if (!stopped_) vacancies_.give_back(c);
 }
 
-/// Owner: the last thing before it sleeps.
+/// Called by the owner last before it sleeps.
 void remote_core::rearm() {
     if (!stopped_ && (next_ || !mailbox_.fall_asleep())) bell_();
 }
@@ -316,8 +318,8 @@ void remote_core::accept(remote_link* all) noexcept {
         static_cast<remote_cell*>(all)->state.fetch_and(~at::offered, relaxed);
 }
 
-/// Unlinks its alarm, because the cell may outlive the owner. Returns whether it was pending; then
-/// it is the caller's.
+/// Unlinks its alarm, because the cell may outlive the owner. Returns whether the function was
+/// pending: then the caller ends it.
 bool remote_core::take_out(remote_cell& c) noexcept {
     armed_ -= c.alarm.cancel();
     c.alarm = timer(run_remote);

@@ -1,5 +1,5 @@
 /// \file
-/// A remote without its clock: everything that it does in ticks.
+/// A remote without its clock: all of `remote`, in ticks.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace tvec::detail {
 
-/// What wakes the owner: a function of the mailbox, or one that a sender has brought along.
+/// A reference to the function that wakes the owner: that of the mailbox, or that of a sender.
 struct doorbell {
     void (*ring)(void* bell);
     void* bell;
@@ -32,37 +32,38 @@ struct doorbell {
     }
 };
 
-/// What the owner has to look at: a stack that many push onto and one takes as a whole (the
-/// kernel's llist). Its head also says what the owner is at, so that one operation both leaves a
-/// message and finds out whether the owner must be woken for it, or will not come any more.
+/// The messages for the owner: a stack that many threads push onto and the owner takes as a whole
+/// (the kernel's llist). Its head also holds the state of the owner. So one operation leaves a
+/// message, and tells whether the owner must be woken for it or has closed the mailbox.
 class remote_mailbox {
 public:
     enum class answer : std::uint8_t { left, left_ring, closed };
 
-    /// Any thread. `l` is in no mailbox.
+    /// Any thread: pushes `l`, which is in no mailbox.
     answer push(remote_link& l) noexcept;
     bool closed() const noexcept { return head_.load(std::memory_order_relaxed) == &closed_; }
 
-    /// The owner: all that has been pushed, the last first; from here on it counts as awake.
+    /// The owner: takes all that was pushed, the last first. The owner then counts as awake.
     remote_link* take_all() noexcept;
-    /// The owner: who pushes next is told to ring. False: something has been pushed already.
+    /// The owner: marks itself asleep, so that the next push returns `left_ring`. Returns false if
+    /// something was pushed already.
     bool fall_asleep() noexcept;
-    /// The owner: the same, and nothing is accepted from here on.
+    /// The owner: takes all that was pushed, and accepts nothing from here on.
     remote_link* close() noexcept;
 
 private:
     alignas(64) TVEC_REMOTE_ATOMIC<remote_link*> head_{nullptr};  ///< null: empty, owner awake
-    remote_link asleep_, closed_;                                 ///< places that no message has
+    remote_link asleep_, closed_;                                 ///< marks, which are no messages
 };
 
-/// Slots that hold nothing: a stack of indices, with a tag that counts what was given back, lest
-/// who takes the first of them take it for the same when it has come again.
+/// A lock-free free list of cell indices. The head carries a tag that counts returned cells, which
+/// prevents ABA.
 class remote_vacancies {
 public:
     static constexpr std::uint32_t most = (1U << 24) - 1;
 
     remote_vacancies(remote_cell* cells, std::uint32_t count) noexcept;
-    remote_cell* take() noexcept;  ///< null: there is none
+    remote_cell* take() noexcept;  ///< null: there is no vacant cell
     TVEC_API void give_back(remote_cell& c) noexcept;
 
 private:
@@ -72,12 +73,12 @@ private:
     remote_cell* cells_;
 };
 
-/// The life of what was sent. Producers and the owner agree on it by the state word of its cell: a
-/// cancel that has changed `pending` to `cancelled` has won, and so has the owner if it has changed
-/// it to `running`. Whatever a producer changes it queues for the owner, who alone touches alarms,
+/// The life of sent functions. Producers and the owner agree on it by the state word of the cell. A
+/// cancel wins if it changes `pending` to `cancelled`, and the owner wins if it changes `pending`
+/// to `running`. A producer queues every change for the owner. Only the owner touches alarms,
 /// functions and the wheel. While a cell is queued or its deadline is being written, its alarm
-/// calls nothing: the owner sees the cell soon, and arms it anew.
-// What threads share has lines of its own. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
+/// calls nothing: the owner looks at the cell soon, and arms it again.
+// Shared data has cache lines of its own. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 class TVEC_API remote_core {
 public:
     struct counters {
@@ -87,7 +88,7 @@ public:
         std::uint64_t overtaken = 0;
     };
 
-    /// The deadline of what is called as soon as the owner comes by.
+    /// The deadline of a posted function: the next visit of the owner.
     static constexpr jiffies at_once = 0;
 
     remote_core(timer_wheel& wheel, std::size_t capacity, std::function<void()> bell);
@@ -97,7 +98,7 @@ public:
 
     // --- any thread -----------------------------------------------------------------------------
 
-    /// The mailbox's own.
+    /// Returns the doorbell of the mailbox.
     doorbell bell() noexcept { return doorbell::of(bell_); }
 
     bool cancel(remote_handle h, const doorbell& bell);
@@ -121,7 +122,7 @@ private:
     friend class remote_handover;
     friend void run_remote(timer_wheel&, timer&);
 
-    struct one_run;  // a call of `run`
+    struct one_run;  // a call of `run` in progress
 
     remote_cell* take(bool has_function, send_error& error) noexcept;
     sent send(remote_cell& c, jiffies due, const doorbell& bell);
@@ -142,13 +143,13 @@ private:
     const std::uint32_t capacity_;
     std::unique_ptr<remote_cell[]> cells_;
     std::function<void()> bell_;
-    TVEC_REMOTE_ATOMIC<std::thread::id> owner_{};  ///< who has called `run` last
+    TVEC_REMOTE_ATOMIC<std::thread::id> owner_{};  ///< the thread that called `run` last
     remote_mailbox mailbox_;
     remote_vacancies vacancies_;
 
-    // The owner's alone.
+    // Touched by the owner only.
     remote_link* next_ = nullptr;  ///< taken out of the mailbox and not looked at yet, in order
-    remote_link* last_ = nullptr;  ///< of these; means nothing if there is none
+    remote_link* last_ = nullptr;  ///< the last of these; undefined if there are none
     std::size_t armed_ = 0;        ///< alarms that are pending
     std::size_t user_code_depth_ = 0;
     bool running_ = false;
@@ -156,7 +157,7 @@ private:
     counters counters_;
 };
 
-/// A cell on its way in: nobody knows of it. Unless it is sent, nothing has happened.
+/// A reserved cell, which no other thread knows. Unless it is sent, nothing has happened.
 class TVEC_API remote_reservation {
 public:
     remote_reservation(remote_core& core, bool has_function) noexcept
@@ -167,14 +168,14 @@ public:
     remote_reservation(const remote_reservation&) = delete;
     remote_reservation& operator=(const remote_reservation&) = delete;
 
-    /// Not none: there is no cell.
+    /// Returns the reason why there is no cell, or none.
     send_error error() const noexcept { return error_; }
     remote_cell& cell() noexcept {
         assert(cell_ != nullptr && "there is no error, and nothing was sent yet");
         return *cell_;
     }
 
-    /// The function is held.
+    /// Sends the function. Requires that the cell holds one.
     sent send(jiffies due, const doorbell& bell) {
         assert(cell_ != nullptr && "a reservation is sent once");
         return core_.send(*std::exchange(cell_, nullptr), due, bell);
@@ -186,10 +187,10 @@ private:
     remote_cell* cell_;
 };
 
-/// What `stop` has taken out, and shows to a visitor.
+/// A function that `stop` has taken out, and shows to a visitor.
 class TVEC_API remote_handover {
 public:
-    /// The first pending cell with an index from `index` on, if there is one.
+    /// Takes out the first pending cell with an index from `index` on, if there is one.
     remote_handover(remote_core& core, std::uint32_t& index) noexcept;
     ~remote_handover();
     remote_handover(const remote_handover&) = delete;
