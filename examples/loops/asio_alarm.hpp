@@ -1,5 +1,5 @@
-// What wakes a loop on Boost.Asio: one steady_timer carries the next wake-up of the wheel. It takes
-// a time_point, and Asio keeps a timerfd behind it.
+// One steady_timer wakes a loop on Boost.Asio at the next wake-up of the wheel. It takes a
+// time_point, and Asio keeps a timerfd behind it.
 #pragma once
 
 #include <utility>  // Boost 1.74 forgets it
@@ -17,7 +17,7 @@ public:
     alarm_timer(boost::asio::io_context& loop, timers& wheel)
         : timer_(loop, not_set), timers_(wheel) {}
 
-    // Sees to it that the loop wakes at the next wake-up, or before. Only ever moved earlier.
+    // Wakes the loop at the next wake-up or before. The alarm only moves earlier.
     void rearm() {
         const auto wakeup = timers_.next_wakeup();
         if (!wakeup || *wakeup >= timer_.expiry()) return;

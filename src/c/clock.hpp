@@ -1,4 +1,4 @@
-// The clock of the C interface, as the C++ clocks that count as it does.
+// The clock of the C interface, as C++ clocks with the same units.
 #pragma once
 
 #include <cassert>
@@ -11,7 +11,7 @@
 
 namespace tvec::c {
 
-/// Any clock that counts nanoseconds would do: its own reading is not asked for.
+/// Any clock in nanoseconds would do: its own reading is not used.
 using ticks = runtime_tick_clock<boottime_clock>;
 
 inline boottime_clock::time_point point(int64_t time) noexcept {
@@ -23,12 +23,12 @@ inline ticks ticks_of(const tvec_clock& clock) noexcept {
     return {std::chrono::nanoseconds(clock.tick), point(clock.origin)};
 }
 
-/// The kernel's alarms ring at points in time of it.
+/// Returns the clock for alarms of the kernel, which ring at points in time of it.
 inline detail::alarm_clock alarm_clock_of(const tvec_clock& clock) noexcept {
     return {clock.id, true};
 }
 
-/// When the wheel has something to do next, by the clock; INT64_MAX if never.
+/// Returns the time of the next wakeup, by the clock; INT64_MAX if there is none.
 inline int64_t next_wakeup(tvec_wheel* wheel, const tvec_clock& clock) noexcept {
     assert(wheel && "the wheel of an alarm outlives its rearms");
     const uint64_t tick = tvec_next_wakeup(wheel);
@@ -41,15 +41,15 @@ template <class Alarm> void note_turn(const Alarm& alarm) noexcept {
                       [&] { return tvec_clock_read(alarm.clock); });
 }
 
-/// When an alarm rings that is not set.
+/// The time of an alarm that is not set.
 inline constexpr int64_t not_set = INT64_MAX;
 
-/// As C functions return it: the answer, or a negative errno value.
+/// Returns the answer, or a negative errno value, as C functions do.
 inline int answer_of(const detail::kernel_result& o) noexcept {
     return o.error != 0 ? -o.error : o.yes;
 }
 
-/// The same of what was no question.
+/// Returns 0 or a negative errno value, for a call without an answer.
 inline int result_of(const detail::kernel_result& o) noexcept { return -o.error; }
 
 }  // namespace tvec::c

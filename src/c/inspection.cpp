@@ -1,5 +1,5 @@
-// What a wheel shows of itself to programs in C. Not in wheel.cpp: a program that does not ask for
-// it, and is linked with the static library, is smaller without it.
+// Inspection of a wheel by programs in C. Not in wheel.cpp: a program that does not use it is
+// smaller with the static library.
 #include <cassert>
 
 #include "seen.hpp"

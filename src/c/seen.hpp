@@ -1,4 +1,4 @@
-// The wheel and its timers as both languages have them: the same bytes.
+// Casts between the C and C++ types of wheels and timers: the same bytes.
 #pragma once
 
 #include <cassert>

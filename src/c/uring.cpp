@@ -18,7 +18,7 @@ using tvec::detail::kernel_result;
 using tvec::detail::ring_alarm;
 using tvec::detail::timed_ring;
 
-/// Returns the time to set an alarm for: `wakeup` itself, or how long it is until then.
+/// Returns the time for which an alarm is set: `wakeup` itself, or the time left until then.
 nanoseconds alarm_time(const tvec_clock& clock, int64_t wakeup, bool absolute) {
     const auto now = [&] { return tvec::c::point(tvec_clock_read(&clock)); };
     return tvec::detail::alarm_time(tvec::c::point(wakeup), absolute, now);
@@ -65,7 +65,7 @@ struct timeout_of_c {
         for (; out.error == 0 && !out.yes; out = alarm.queue_removal())
             if (out = take_completion(foreign); out.error != 0) return out;
         while (out.error == 0 && alarm.in_ring()) out = take_completion(foreign);
-        return out;  // with its end, each timeout is not set any more
+        return out;  // each timeout that ended is not set any more
     }
 
 private:

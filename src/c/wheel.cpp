@@ -1,4 +1,4 @@
-// The wheel of the C interface: each call is that of the C++ wheel.
+// The wheel of the C interface: each call is a call of the C++ wheel.
 #include <cassert>
 #include <cstdlib>
 #include <memory>
@@ -53,7 +53,7 @@ uint64_t tvec_behind(const tvec_wheel* wheel) { return seen(wheel).behind(); }
 void tvec_arm_unlinked(tvec_wheel* wheel, tvec_timer* timer, uint64_t expires) {
     const bool is_linked = tvec::detail::layout::is_linked(seen(timer));
     assert(!is_linked && "a timer that hangs in no wheel");
-    if (is_linked) __builtin_unreachable();  // nor asked for once more
+    if (is_linked) __builtin_unreachable();  // the compiler drops the same test in arm_at
     seen(wheel).arm_at(seen(timer), expires);
 }
 
