@@ -300,10 +300,11 @@ TVEC_C_API struct tvec_progress tvec_advance(struct tvec_wheel* wheel, uint64_t 
 
 /// Returns the next tick for which `tvec_advance` must be called: sleep until then. It is never
 /// before tvec_now and never after the first expiry, and it is tvec_now while due timers are left
-/// over. Returns TVEC_NEVER if the wheel holds no timer but those armed for that. It may come
-/// before the first expiry, because timers sink through the levels, and for a timer that was pushed
-/// back or cancelled: timer_wheel.hpp says how often. So it does not tell whether anything is
-/// pending, as tvec_any_pending does. O(1).
+/// over. Returns TVEC_NEVER if the wheel holds no timer but those armed for that. O(1).
+///
+/// The tick may come before the first expiry, because timers sink through the levels, and for a
+/// timer that was pushed back or cancelled: timer_wheel.hpp says how often. To learn whether a
+/// timer is pending, ask tvec_any_pending.
 TVEC_C_API uint64_t tvec_next_wakeup(struct tvec_wheel* wheel);
 
 /// Returns the exact tick of the first expiry, or TVEC_NEVER. Reads every timer of some slots: for

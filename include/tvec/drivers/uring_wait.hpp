@@ -57,11 +57,9 @@ private:
 /// and does not say why it ended: look into the completion queue, and run the timers.
 ///
 /// From Linux 6.12 on the ring waits on the clock of `timers`, if that is std::chrono::steady_clock
-/// or boottime_clock, so all uring_waits on one ring must have the same clock: the last one made
-/// sets it. Before 6.12 the wait is on CLOCK_MONOTONIC, and a timer on boottime_clock may fire late
+/// or boottime_clock. All uring_waits on one ring must have the same clock: the last one made sets
+/// it. Before 6.12 the wait is on CLOCK_MONOTONIC, and a timer on boottime_clock may fire late
 /// after a suspend: docs/io_uring.md has the details.
-///
-/// `ring` and `timers` must outlive it. Rings with SQPOLL are supported.
 template <class Clocked> class uring_wait {
     static_assert(detail::clocked<Clocked>,
                   "uring_wait waits for a tvec::clocked_wheel: a timer_wheel has no clock");
