@@ -1,9 +1,9 @@
 /// \file
 /// Waking a reactor on io_uring, for programs in C: tvec.h with libtvec-uring-c, which needs
-/// liburing. A program takes one of the two. liburing.h is not included: that is the program's.
+/// liburing. A program uses one of the two ways. liburing.h is not included: the program does that.
 ///
-/// Both keep what the drivers in C++ promise, see uring_wait.hpp and uring_timeout.hpp. Ring, wheel
-/// and clock must outlive them as these say. What fails returns a negative errno value.
+/// Both keep the promises of the drivers in C++: see uring_wait.hpp and uring_timeout.hpp for how
+/// long ring, wheel and clock must live. A failure returns a negative errno value.
 #ifndef TVEC_TVEC_URING_H
 #define TVEC_TVEC_URING_H
 
@@ -25,36 +25,36 @@ struct io_uring_cqe;
 ///     tvec_uring_wait_init(&wait, &ring, &wheel, &clock);
 ///     while (running) {
 ///         tvec_uring_submit_and_wait(&wait);
-///         handle_completions(&ring);      // first: who was heard in time is not silent
+///         handle_completions(&ring);      // first: a message in time ends its timeout
 ///         tvec_advance(&wheel, tvec_clock_now(&clock), 256);      // always, whatever woke us
 ///     }
 ///
-/// The wake-up is only an alarm: what time it is comes from the clock. A wait may end early, and
-/// says nothing about why it ended. All waits on one ring have one clock: that of the last that was
-/// initialized for it. `ring`, wheel and clock must outlive it. Rings with SQPOLL are fine.
+/// The wake-up is only an alarm: the time comes from the clock. A wait may end early, and does not
+/// say why it ended. All waits on one ring have one clock: that of the last one initialized for the
+/// ring. `ring`, wheel and clock must outlive it. Rings with SQPOLL are supported.
 struct tvec_uring_wait {
-    uint64_t library[4];  ///< the library's
+    uint64_t library[4];  ///< private
 };
 
-/// Returns 0, or -EOPNOTSUPP if the kernel cannot take a deadline in a wait (before 5.11), or if
-/// the ring is made with IORING_SETUP_IOPOLL, where waits ignore it.
+/// Makes a wait. Returns 0, or -EOPNOTSUPP if the kernel takes no deadline in a wait (before 5.11),
+/// or if the ring has IORING_SETUP_IOPOLL, whose waits ignore it.
 TVEC_C_API int tvec_uring_wait_init(struct tvec_uring_wait* wait, struct io_uring* ring,
                                     struct tvec_wheel* wheel, const struct tvec_clock* clock);
 
-/// Submits what is queued, and waits for one completion, at most until tvec_next_wakeup. Nothing in
-/// the wheel: no limit. Timers left over by a budget: does not sleep, but still submits and reaps.
-/// A timeout, a signal and a full completion queue end the wait and are no errors. Returns 0 or a
-/// negative errno value.
+/// Submits queued requests, and waits for one completion, at most until tvec_next_wakeup. With an
+/// empty wheel there is no limit. While a budget has left timers over it does not sleep, but still
+/// submits and reaps. A timeout, a signal and a full completion queue end the wait and are no
+/// errors. Returns 0 or a negative errno value.
 TVEC_C_API int tvec_uring_submit_and_wait(struct tvec_uring_wait* wait);
 
-/* --- by a request, where the wait is somebody else's ------------------------------------------ */
+/* --- by a request, where other code makes the wait -------------------------------------------- */
 
-/// The top byte of the user data of every request that a tvec_uring_timeout makes, if no other is
-/// wanted: the program's own must not have it. Addresses and small numbers do not.
+/// The default top byte of the user data of all requests of a tvec_uring_timeout. The program's
+/// user data must not have it. Addresses and small numbers do not.
 #define TVEC_URING_TIMEOUT_TAG 0xA7
 
-/// Keeps one IORING_OP_TIMEOUT in a ring, so that whatever waits for a completion wakes when a
-/// wheel has something to do.
+/// Keeps one IORING_OP_TIMEOUT in a ring. Any kind of wait for a completion then wakes when a wheel
+/// has something to do.
 ///
 ///     tvec_uring_timeout_init(&alarm, &ring, &wheel, &clock, TVEC_URING_TIMEOUT_TAG);
 ///     while (running) {
@@ -65,43 +65,46 @@ TVEC_C_API int tvec_uring_submit_and_wait(struct tvec_uring_wait* wait);
 ///         tvec_advance(&wheel, tvec_clock_now(&clock), 256);      // always, whatever woke us
 ///     }
 ///
-/// Several may share a ring and a tag; each claims its own completions. Its memory may end at any
-/// time but between prepare and the submission; a completion that comes later is nobody's, see
-/// tvec_is_uring_timeout, or detach first. It must be neither copied nor moved. Do not put it
-/// behind IOSQE_IO_DRAIN requests, nor into a chain of linked ones.
+/// Several may share a ring and a tag: each claims its own completions. Its memory may end at any
+/// time except between prepare and the submission. A completion that comes later belongs to nobody:
+/// see tvec_is_uring_timeout, or detach first. It must be neither copied nor moved. Do not put it
+/// behind IOSQE_IO_DRAIN requests, nor into a chain of linked requests.
 struct tvec_uring_timeout {
-    uint64_t library[12];  ///< the library's
+    uint64_t library[12];  ///< private
 };
 
-/// Submits nothing yet. Returns 0, or -EOPNOTSUPP if the ring is made with IORING_SETUP_IOPOLL,
-/// whose kernel refuses timeouts, or with IORING_SETUP_SQPOLL: there use tvec_uring_wait.
+/// Makes an alarm. Submits nothing yet. Returns 0, or -EOPNOTSUPP if the ring has
+/// IORING_SETUP_IOPOLL, whose kernel refuses timeouts, or IORING_SETUP_SQPOLL, where
+/// tvec_uring_wait works.
 TVEC_C_API int tvec_uring_timeout_init(struct tvec_uring_timeout* alarm, struct io_uring* ring,
                                        struct tvec_wheel* wheel, const struct tvec_clock* clock,
                                        uint8_t tag);
 
-/// Sees to it that a completion arrives at tvec_next_wakeup, or before. Work left over by a budget:
-/// at once. Call it before every submission that may sleep. Queues one request at most, and none if
-/// the alarm need not be earlier: then it is a comparison. If the submission queue is full, submits
-/// it to make room. Returns 1; 0 if even that makes no room: then do not sleep, reap completions,
-/// and call again; or a negative errno value if submitting fails.
+/// Makes a completion arrive at tvec_next_wakeup or before, and at once if a budget has left work
+/// over. Call it before every submission that may sleep. Queues one request at most, and none if
+/// the alarm need not move earlier: then it is a comparison. A full submission queue is submitted
+/// to make room. Returns 1. Returns 0 if even that makes no room: then do not sleep, reap
+/// completions, and call again. Returns a negative errno value if submitting fails.
 TVEC_C_API int tvec_uring_timeout_prepare(struct tvec_uring_timeout* alarm);
 
-/// Whether a completion, with that user data and result, is ours: 1, and it has been dealt with, or
-/// 0, and nothing has changed. Runs no timers. A negative errno value: it was ours, and the kernel
-/// has refused the timeout for a reason that will not pass (a restricted ring, say).
+/// Returns 1 if a completion with that user data and result belongs to this alarm: then it has been
+/// dealt with. Returns 0 if not, and nothing has changed. Runs no timers. Returns a negative errno
+/// value if it belongs to this alarm, and the kernel refused the timeout for a permanent reason (a
+/// restricted ring, for example).
 TVEC_C_API int tvec_uring_timeout_complete(struct tvec_uring_timeout* alarm, uint64_t user_data,
                                            int result);
 
-/// Takes everything of ours out of the ring, and waits until it is out. Completions of others that
-/// arrive before are handed to foreign(context, cqe), in their order, and consumed when it returns;
-/// it may queue requests, but reap no completions. What is queued is submitted. `prepare` may be
-/// called again later. Returns 0 or a negative errno value.
+/// Takes all requests of this alarm out of the ring, and waits until they are out. Completions of
+/// others that arrive before are passed to foreign(context, cqe), in their order, and consumed when
+/// it returns. It may queue requests, but must not reap completions. Queued requests are submitted.
+/// `prepare` may be called again later. Returns 0 or a negative errno value.
 TVEC_C_API int tvec_uring_timeout_detach(struct tvec_uring_timeout* alarm,
                                          void (*foreign)(void* context,
                                                          const struct io_uring_cqe* cqe),
                                          void* context);
 
-/// Whether a completion belongs to some tvec_uring_timeout with this tag, be it alive or gone.
+/// Returns whether a completion belongs to any tvec_uring_timeout with this tag, alive or
+/// destroyed.
 TVEC_C_API bool tvec_is_uring_timeout(uint64_t user_data, uint8_t tag);
 
 #ifdef __cplusplus

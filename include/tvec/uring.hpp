@@ -1,6 +1,5 @@
 /// \file
-/// The io_uring drivers: what wakes a loop on a ring for its timers. Needs liburing and
-/// libtvec-uring.
+/// All io_uring drivers, which wake a loop on a ring. Needs liburing and libtvec-uring.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

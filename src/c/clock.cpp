@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 
 using tvec::c::point;
@@ -19,7 +20,8 @@ int tvec_clock_init(tvec_clock* clock, int id, int64_t tick) {
 
 int64_t tvec_clock_read(const tvec_clock* clock) {
     timespec t{};
-    clock_gettime(clock->id, &t);
+    [[maybe_unused]] const int result = clock_gettime(clock->id, &t);
+    assert(result == 0 && "tvec_clock_init has returned 0");
     return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 

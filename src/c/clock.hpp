@@ -1,16 +1,17 @@
-// The clock of the C interface, as the C++ clocks that count as it does.
+// The clock of the C interface, as C++ clocks with the same units.
 #pragma once
 
+#include <cassert>
 #include <chrono>
 
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 #include "tvec/tvec.h"
 
 namespace tvec::c {
 
-/// Any clock that counts nanoseconds would do: its own reading is not asked for.
+/// Any clock in nanoseconds would do: its own reading is not used.
 using ticks = runtime_tick_clock<boottime_clock>;
 
 inline boottime_clock::time_point point(int64_t time) noexcept {
@@ -18,35 +19,37 @@ inline boottime_clock::time_point point(int64_t time) noexcept {
 }
 
 inline ticks ticks_of(const tvec_clock& clock) noexcept {
+    assert(clock.tick > 0 && "tvec_clock_init has returned 0");
     return {std::chrono::nanoseconds(clock.tick), point(clock.origin)};
 }
 
-/// The kernel's alarms ring at points in time of it.
+/// Returns the clock for alarms of the kernel, which ring at points in time of it.
 inline detail::alarm_clock alarm_clock_of(const tvec_clock& clock) noexcept {
     return {clock.id, true};
 }
 
-/// When the wheel has something to do next, by the clock; INT64_MAX if never.
+/// Returns the time of the next wakeup, by the clock; INT64_MAX if there is none.
 inline int64_t next_wakeup(tvec_wheel* wheel, const tvec_clock& clock) noexcept {
+    assert(wheel && "the wheel of an alarm outlives its rearms");
     const uint64_t tick = tvec_next_wakeup(wheel);
     return tick == TVEC_NEVER ? INT64_MAX : tvec_clock_start_of(&clock, tick);
 }
 
 /// In a debug build, notes that `alarm` is about to be set.
-template <class Alarm> void note_turn([[maybe_unused]] const Alarm& alarm) noexcept {
-#ifndef NDEBUG
-    detail::wakeup_was_set(alarm.wheel);
-    detail::alarm_turns(&alarm, alarm.set_for <= tvec_clock_read(alarm.clock));
-#endif
+template <class Alarm> void note_turn(const Alarm& alarm) noexcept {
+    detail::note_turn(&alarm, alarm.wheel, alarm.set_for,
+                      [&] { return tvec_clock_read(alarm.clock); });
 }
 
-/// When an alarm rings that is not set.
+/// The time of an alarm that is not set.
 inline constexpr int64_t not_set = INT64_MAX;
 
-/// As C functions return it: the answer, or a negative errno value.
-inline int answer_of(const detail::outcome& o) noexcept { return o.error != 0 ? -o.error : o.yes; }
+/// Returns the answer, or a negative errno value, as C functions do.
+inline int answer_of(const detail::kernel_result& o) noexcept {
+    return o.error != 0 ? -o.error : o.yes;
+}
 
-/// The same of what was no question.
-inline int result_of(const detail::outcome& o) noexcept { return -o.error; }
+/// Returns 0 or a negative errno value, for a call without an answer.
+inline int result_of(const detail::kernel_result& o) noexcept { return -o.error; }
 
 }  // namespace tvec::c

@@ -1,4 +1,4 @@
-// How the C interface ends a program that has done what it must not do: there is no std::terminate.
+// The end of a C program after a forbidden call: there is no std::terminate.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,5 +1,7 @@
-// What a wheel shows of itself to programs in C. Not in wheel.cpp: a program that does not ask for
-// it, and is linked with the static library, is smaller without it.
+// Inspection of a wheel by programs in C. Not in wheel.cpp: a program that does not use it is
+// smaller with the static library.
+#include <cassert>
+
 #include "seen.hpp"
 #include "tvec/inspect/detail/dump.hpp"
 #include "tvec/inspect/detail/fault.hpp"
@@ -7,12 +9,14 @@
 using tvec::c::seen;
 
 size_t tvec_check(const tvec_wheel* wheel, char* memory, size_t size) {
+    assert((memory || size == 0) && "memory for the text");
     tvec::detail::bounded all(memory, size);
     tvec::detail::text(all) << tvec::detail::first_fault(seen(wheel)).c_str();
     return all.length();
 }
 
 size_t tvec_dump(const tvec_wheel* wheel, size_t timers, char* memory, size_t size) {
+    assert((memory || size == 0) && "memory for the text");
     tvec::detail::bounded all(memory, size);
     tvec::detail::write_dump(all, seen(wheel), timers);
     return all.length();

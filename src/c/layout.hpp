@@ -1,5 +1,5 @@
-// Whether C and C++ lay out alike what they share, and what the inline functions of both know of
-// it.
+// Assertions that C and C++ lay out shared structures alike, and that the inline functions of both
+// know the same constants.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tvec::detail {
 
-// Sees where the private members are.
+// A class with access to private members.
 class layout {
 public:
     static bool is_linked(const timer& t) noexcept { return t.linked(); }
@@ -22,8 +22,8 @@ private:
     static_assert(sizeof(tvec_timer) == sizeof(timer) && alignof(tvec_timer) == alignof(timer));
     static_assert(offsetof(tvec_timer, next) == offsetof(detail::link, next));
     static_assert(offsetof(tvec_timer, back) == offsetof(detail::link, back));
-    // Bases and members have no other order that both compilers' C++ ABI would allow: after the
-    // link, which fills its last byte, the deadline and the callback.
+    // Both compilers' C++ ABI allow no other order: the deadline and the callback follow the link,
+    // which fills its last byte.
     static_assert(offsetof(tvec_timer, expires) == sizeof(detail::link));
     static_assert(offsetof(tvec_timer, fire) == sizeof(detail::link) + sizeof(timer::expires_));
     static_assert(sizeof(timer) ==

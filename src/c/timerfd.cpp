@@ -1,4 +1,5 @@
 #include "clock.hpp"
+#include "tvec/drivers/detail/only_earlier.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 
 int tvec_timerfd_init(tvec_timerfd* alarm, tvec_wheel* wheel, const tvec_clock* clock) {
@@ -11,10 +12,10 @@ void tvec_timerfd_destroy(tvec_timerfd* alarm) { tvec::detail::close_alarm(alarm
 int tvec_timerfd_rearm(tvec_timerfd* alarm) {
     tvec::c::note_turn(*alarm);
     const int64_t wakeup = tvec::c::next_wakeup(alarm->wheel, *alarm->clock);
-    if (wakeup >= alarm->set_for) return 0;
-    const auto set = tvec::detail::set_alarm(alarm->fd, true, std::chrono::nanoseconds(wakeup));
-    if (set.error == 0) alarm->set_for = wakeup;
-    return tvec::c::result_of(set);
+    const auto set = [=] {
+        return tvec::detail::set_alarm(alarm->fd, true, std::chrono::nanoseconds(wakeup));
+    };
+    return tvec::c::result_of(tvec::detail::only_earlier(alarm->set_for, wakeup, set));
 }
 
 int tvec_timerfd_acknowledge(tvec_timerfd* alarm) {

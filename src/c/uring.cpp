@@ -1,10 +1,12 @@
 #include "tvec/tvec_uring.h"
 
+#include <cassert>
 #include <new>
 #include <optional>
 #include <type_traits>
 
 #include "clock.hpp"
+#include "tvec/drivers/detail/only_earlier.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
 #include "tvec/drivers/uring_wait.hpp"
 
@@ -12,14 +14,14 @@ namespace {
 
 using std::chrono::nanoseconds;
 using tvec::c::not_set;
-using tvec::detail::outcome;
+using tvec::detail::kernel_result;
 using tvec::detail::ring_alarm;
 using tvec::detail::timed_ring;
 
-/// What to set an alarm for: a point in time, or what is left.
+/// Returns the time for which an alarm is set: `wakeup` itself, or the time left until then.
 nanoseconds alarm_time(const tvec_clock& clock, int64_t wakeup, bool absolute) {
-    const int64_t from = absolute ? 0 : tvec_clock_read(&clock);
-    return tvec::detail::nanoseconds_from(tvec::c::point(from), tvec::c::point(wakeup));
+    const auto now = [&] { return tvec::c::point(tvec_clock_read(&clock)); };
+    return tvec::detail::alarm_time(tvec::c::point(wakeup), absolute, now);
 }
 
 struct wait_of_c {
@@ -28,13 +30,11 @@ struct wait_of_c {
     const tvec_clock* clock;
 
     std::optional<nanoseconds> limit() const {
-#ifndef NDEBUG
-        tvec::detail::wakeup_was_set(wheel);
-#endif
-        const uint64_t tick = tvec_next_wakeup(wheel);
-        if (tick == TVEC_NEVER) return std::nullopt;
-        if (tick == tvec_now(wheel)) return nanoseconds::zero();  // left over
-        return alarm_time(*clock, tvec_clock_start_of(clock, tick), ring.absolute());
+        tvec::detail::note_sleep(wheel);
+        const auto time_of = [this](uint64_t tick) {
+            return alarm_time(*clock, tvec_clock_start_of(clock, tick), ring.absolute());
+        };
+        return tvec::detail::wait_limit(tvec_next_wakeup(wheel), tvec_now(wheel), time_of);
     }
 };
 
@@ -47,34 +47,33 @@ struct timeout_of_c {
     const tvec_clock* clock;
     int64_t set_for = not_set;
 
-    outcome prepare() {
+    kernel_result prepare() {
         tvec::c::note_turn(*this);
         const int64_t wakeup = tvec::c::next_wakeup(wheel, *clock);
-        if (wakeup >= set_for) return {};
-        const outcome set = alarm.set(alarm_time(*clock, wakeup, alarm.absolute()));
-        if (set.yes) set_for = wakeup;
-        return set;
+        const auto set = [&] { return alarm.set(alarm_time(*clock, wakeup, alarm.absolute())); };
+        return tvec::detail::only_earlier(set_for, wakeup, set);
     }
 
-    outcome complete(uint64_t user_data, int result) {
-        const outcome ours = alarm.complete(user_data, result);
+    kernel_result complete(uint64_t user_data, int result) {
+        const kernel_result ours = alarm.complete(user_data, result);
         if (ours.yes && !alarm.is_set()) set_for = not_set;
         return ours;
     }
 
-    template <class F> outcome detach(F foreign) {
-        outcome out = alarm.queue_removal();
+    template <class F> kernel_result detach(F foreign) {
+        kernel_result out = alarm.queue_removal();
         for (; out.error == 0 && !out.yes; out = alarm.queue_removal())
             if (out = take_completion(foreign); out.error != 0) return out;
         while (out.error == 0 && alarm.in_ring()) out = take_completion(foreign);
-        return out;  // with its end, each timeout is not set any more
+        return out;  // each timeout that ended is not set any more
     }
 
 private:
-    template <class F> outcome take_completion(F& foreign) {
+    template <class F> kernel_result take_completion(F& foreign) {
         io_uring_cqe* cqe = nullptr;
-        if (const outcome found = alarm.wait_for_completion(cqe); found.error != 0) return found;
-        const outcome ours = complete(cqe->user_data, cqe->res);
+        if (const kernel_result found = alarm.wait_for_completion(cqe); found.error != 0)
+            return found;
+        const kernel_result ours = complete(cqe->user_data, cqe->res);
         if (ours.error == 0 && !ours.yes) foreign(*cqe);
         alarm.consume_completion();
         return ours;
@@ -92,7 +91,8 @@ template <class Own, class C> Own& own(C* c) {
 
 int tvec_uring_wait_init(tvec_uring_wait* wait, io_uring* ring, tvec_wheel* wheel,
                          const tvec_clock* clock) {
-    const outcome accepted = timed_ring::accepts(*ring);
+    assert(wait && ring && wheel && clock && "no pointer is null");
+    const kernel_result accepted = timed_ring::accepts(*ring);
     if (accepted.error == 0)
         new (wait) wait_of_c{timed_ring(*ring, tvec::c::alarm_clock_of(*clock)), wheel, clock};
     return tvec::c::result_of(accepted);
@@ -105,7 +105,8 @@ int tvec_uring_submit_and_wait(tvec_uring_wait* wait) {
 
 int tvec_uring_timeout_init(tvec_uring_timeout* alarm, io_uring* ring, tvec_wheel* wheel,
                             const tvec_clock* clock, uint8_t tag) {
-    const outcome accepted = ring_alarm::accepts(*ring);
+    assert(alarm && ring && wheel && clock && "no pointer is null");
+    const kernel_result accepted = ring_alarm::accepts(*ring);
     if (accepted.error == 0) new (alarm) timeout_of_c(*ring, wheel, clock, tag);
     return tvec::c::result_of(accepted);
 }
@@ -120,6 +121,7 @@ int tvec_uring_timeout_complete(tvec_uring_timeout* alarm, uint64_t user_data, i
 
 int tvec_uring_timeout_detach(tvec_uring_timeout* alarm,
                               void (*foreign)(void*, const io_uring_cqe*), void* context) {
+    assert(foreign && "a function for the completions of others");
     const auto hand_over = [=](const io_uring_cqe& cqe) { foreign(context, &cqe); };
     return tvec::c::result_of(own<timeout_of_c>(alarm).detach(hand_over));
 }

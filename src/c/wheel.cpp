@@ -1,4 +1,4 @@
-// The wheel of the C interface: each call is that of the C++ wheel.
+// The wheel of the C interface: each call is a call of the C++ wheel.
 #include <cassert>
 #include <cstdlib>
 #include <memory>
@@ -21,9 +21,16 @@ uint64_t tick_or_never(const std::optional<tvec::jiffies>& tick) {
 
 bool tvec_unlink(tvec_timer* timer) { return seen(timer).unlink(); }
 
-void tvec_move(tvec_timer* to, tvec_timer* from) { new (to) tvec::timer(std::move(seen(from))); }
+void tvec_move(tvec_timer* to, tvec_timer* from) {
+    assert(to != from && "a timer moves to other bytes");
+    new (to) tvec::timer(std::move(seen(from)));
+}
 
-void tvec_wheel_init(tvec_wheel* wheel, uint64_t now) { new (wheel) tvec::timer_wheel(now); }
+void tvec_wheel_init(tvec_wheel* wheel, uint64_t now) {
+    assert(reinterpret_cast<uintptr_t>(wheel) % TVEC_WHEEL_ALIGNMENT == 0 &&
+           "a wheel lies at a multiple of TVEC_WHEEL_ALIGNMENT");
+    new (wheel) tvec::timer_wheel(now);
+}
 
 void tvec_wheel_destroy(tvec_wheel* wheel) { std::destroy_at(&seen(wheel)); }
 
@@ -45,8 +52,8 @@ uint64_t tvec_behind(const tvec_wheel* wheel) { return seen(wheel).behind(); }
 
 void tvec_arm_unlinked(tvec_wheel* wheel, tvec_timer* timer, uint64_t expires) {
     const bool is_linked = tvec::detail::layout::is_linked(seen(timer));
-    assert(!is_linked);
-    if (is_linked) __builtin_unreachable();  // nor asked for once more
+    assert(!is_linked && "a timer that hangs in no wheel");
+    if (is_linked) __builtin_unreachable();  // the compiler drops the same test in arm_at
     seen(wheel).arm_at(seen(timer), expires);
 }
 
@@ -86,10 +93,12 @@ bool tvec_any_pending(const tvec_wheel* wheel) { return seen(wheel).any_pending(
 size_t tvec_count_pending(const tvec_wheel* wheel) { return seen(wheel).count_pending(); }
 
 bool tvec_for_each_pending(tvec_wheel* wheel, bool (*visit)(void*, tvec_timer*), void* context) {
+    assert(visit && "a visitor");
     return seen(wheel).for_each_pending([=](tvec::timer& t) { return visit(context, shown(t)); });
 }
 
 size_t tvec_drain(tvec_wheel* wheel, void (*visit)(void*, tvec_timer*), void* context) {
+    assert(visit && "a visitor");
     return seen(wheel).drain([=](tvec::timer& t) { visit(context, shown(t)); });
 }
 

@@ -1,5 +1,6 @@
 #include "tvec/drivers/choose_waking.hpp"
 
+#include <cassert>
 #include <cerrno>
 #include <fstream>
 #include <system_error>
@@ -8,7 +9,8 @@ namespace tvec {
 
 namespace {
 
-/// The administrator's switch: 0 is on, 1 for the privileged, 2 off. Empty where there is none.
+/// Returns the setting of the administrator: 0 is on, 1 for the privileged, 2 off. Empty if there
+/// is none.
 std::string uring_disabled() {
     std::ifstream file("/proc/sys/kernel/io_uring_disabled");
     std::string value;
@@ -40,7 +42,8 @@ std::string failure(const char* tried, int error) {
     return tried + (": " + std::system_category().message(error)) + cause_of(error);
 }
 
-/// What entering the ring is forbidden with, or 0. Other errors are the reactor's to deal with.
+/// Returns the error with which entering the ring is forbidden, or 0. Other errors are left to the
+/// reactor.
 int forbidden(io_uring& ring) {
     const int error = -io_uring_get_events(&ring);
     return error == EPERM || error == EACCES || error == ENOSYS ? error : 0;
@@ -62,6 +65,7 @@ const char* name_of(waking::way w) noexcept {
 
 waking choose_waking(int set_up, io_uring& ring) {
     using way = waking::way;
+    assert(set_up <= 0 && "io_uring_queue_init returns 0 or a negative errno value");
     if (set_up < 0) return {way::timerfd_alarm, failure("io_uring_queue_init", -set_up)};
     if (ring.flags & IORING_SETUP_IOPOLL)
         return {way::timerfd_alarm, "waits on an IORING_SETUP_IOPOLL ring do not sleep"};

@@ -1,30 +1,35 @@
-// What the drivers share in speaking to the kernel: its times and its errors.
+// Helpers of the drivers for system calls: their times and their errors.
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <limits>
 
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 
 namespace tvec::detail {
 
-// What was tried cannot work here, and why.
-inline outcome refused(const char* why) { return {false, EOPNOTSUPP, why}; }
+// Returns an error for a feature that cannot work here, with the reason.
+inline kernel_result refused(const char* why) { return {false, EOPNOTSUPP, why}; }
 
-inline outcome failed(int error, const char* tried) { return {false, error, tried}; }
+inline kernel_result failed(int error, const char* tried) {
+    assert(error > 0 && "an error is a positive errno value");
+    return {false, error, tried};
+}
 
-inline outcome answer(bool yes) { return {yes, 0, nullptr}; }
+inline kernel_result answer(bool yes) { return {yes, 0, nullptr}; }
 
-// Submitting or waiting ended for a reason that is part of a reactor's life.
+// Returns whether submitting or waiting ended for a reason that reactors expect.
 inline bool is_normal(int error) {
     return error == ETIME || error == EINTR || error == EAGAIN || error == EBUSY;
 }
 
-// Where seconds have 32 bits, what is further away is cut to 68 years.
+// Converts a time. Where seconds have 32 bits, it is clamped to 68 years.
 template <class Timespec> Timespec timespec_of(std::chrono::nanoseconds time) {
+    assert(time >= time.zero() && "the kernel takes no negative times");
     using count = decltype(Timespec::tv_sec);
     const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
     Timespec spec{};

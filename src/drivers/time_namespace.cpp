@@ -8,7 +8,7 @@ namespace tvec::detail {
 
 namespace {
 
-/// Which namespace a link leads to: its inode, or 0.
+/// Returns the inode of the namespace behind a link, or 0.
 ino_t inode_of(const char* link) {
     struct stat found {};
     return stat(link, &found) == 0 ? found.st_ino : 0;
@@ -16,8 +16,8 @@ ino_t inode_of(const char* link) {
 
 }  // namespace
 
-/// The kernel tells the offsets of the namespace that the children to come will be in. What cannot
-/// be read may be anything: a container without /proc, or with a part of it.
+/// The kernel shows only the offsets of the namespace for future children. An unreadable file may
+/// mean anything: a container without /proc, or with a part of it.
 bool may_live_in_shifted_time() {
     if (inode_of("/proc/self/ns/time") != inode_of("/proc/self/ns/time_for_children")) return true;
     std::FILE* const offsets = std::fopen("/proc/self/timens_offsets", "re");

@@ -1,10 +1,10 @@
-// Whether the clocks of this process are those of the machine.
+// A check for time namespaces: their clocks are not those of the machine.
 #pragma once
 
 namespace tvec::detail {
 
-// Whether this process lives, or may live, in a time namespace with a clock of its own. Up to Linux
-// 7.0 io_uring takes points in time for those of the machine, also there.
+// Returns whether this process lives, or may live, in a time namespace with clock offsets. Up to
+// Linux 7.0 io_uring reads points in time by the clocks of the machine, even there.
 bool may_live_in_shifted_time();
 
 }  // namespace tvec::detail

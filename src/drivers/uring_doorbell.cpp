@@ -16,12 +16,12 @@ bool knows_messages() noexcept {
 
 }  // namespace
 
-detail::outcome uring_doorbell::is_supported() noexcept {
+detail::kernel_result uring_doorbell::is_supported() noexcept {
     if (knows_messages()) return detail::answer(true);
     return detail::refused("uring_doorbell: this kernel has no messages between rings");
 }
 
-/// The kernel takes whatever a full queue holds, unless it has no memory at all.
+/// The loop ends: the kernel consumes a full queue, unless it has no memory at all.
 void uring_doorbell::operator()() noexcept {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
     while (sqe == nullptr) {
@@ -33,7 +33,7 @@ void uring_doorbell::operator()() noexcept {
     sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
-detail::outcome uring_doorbell::completed(std::uint64_t user_data, int result) noexcept {
+detail::kernel_result uring_doorbell::completed(std::uint64_t user_data, int result) noexcept {
     if (user_data != user_data_) return detail::answer(false);
     if (result == -EAGAIN || result == -EOVERFLOW)
         (*this)();

@@ -1,6 +1,7 @@
 #include "tvec/drivers/uring_timeout.hpp"
 
 #include <atomic>
+#include <cassert>
 
 #include "kernel.hpp"
 #include "time_namespace.hpp"
@@ -13,24 +14,24 @@ constexpr unsigned tag_shift = 56, kind_shift = 54, number_shift = 24;
 constexpr std::uint32_t number_mask = (1u << (kind_shift - number_shift)) - 1;
 constexpr std::uint64_t timeout_mask = (1u << number_shift) - 1;
 
-/// No two alarms of a process have the same number, lest one took the other's completion for its
-/// own.
+/// Returns a number that no other alarm of the process has, so that no alarm claims another's
+/// completion.
 std::uint32_t next_number() {
     static std::atomic<std::uint32_t> numbers{0};
     return numbers.fetch_add(1, std::memory_order_relaxed) & number_mask;
 }
 
-/// How a timeout ends in the normal course of things, or for want of something that may be there
-/// at the next try.
+/// Returns whether the end of a timeout is normal, or for want of something that the next try may
+/// have.
 bool may_end_with(int error) { return is_normal(error) || error == ECANCELED || error == ENOMEM; }
 
-/// What was to be changed has gone off before. Its own completion says the rest, whether it comes
-/// before that of the change or after.
+/// Returns whether the timeout to be changed had already gone off. Its own completion follows, or
+/// has come before that of the change.
 bool came_too_late(int error) { return error == ENOENT || error == EALREADY; }
 
 }  // namespace
 
-outcome ring_alarm::accepts(const io_uring& ring) noexcept {
+kernel_result ring_alarm::accepts(const io_uring& ring) noexcept {
     if (ring.flags & IORING_SETUP_IOPOLL)
         return refused("uring_timeout: an IORING_SETUP_IOPOLL ring takes no timeouts");
     if (ring.flags & IORING_SETUP_SQPOLL)
@@ -42,7 +43,9 @@ outcome ring_alarm::accepts(const io_uring& ring) noexcept {
 ring_alarm::ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag) noexcept
     : ring_(ring), clock_flag_(clock.id == CLOCK_BOOTTIME ? IORING_TIMEOUT_BOOTTIME : 0),
       absolute_(clock.same_epoch && !may_live_in_shifted_time()), tag_(tag),
-      number_(next_number()) {}
+      number_(next_number()) {
+    assert(number_ <= number_mask && "the number of an alarm fits into its user data");
+}
 
 std::uint64_t ring_alarm::user_data(kind what) const noexcept {
     return std::uint64_t{tag_} << tag_shift | static_cast<std::uint64_t>(what) << kind_shift |
@@ -53,8 +56,8 @@ bool ring_alarm::is_mine(std::uint64_t data) const noexcept {
     return is_uring_timeout(data, tag_) && (data >> number_shift & number_mask) == number_;
 }
 
-/// Whether there is a place in the submission queue, if need be by submitting what is in it.
-outcome ring_alarm::room(io_uring_sqe*& sqe) noexcept {
+/// Finds a place in the submission queue, and submits the queue if it is full.
+kernel_result ring_alarm::room(io_uring_sqe*& sqe) noexcept {
     sqe = io_uring_get_sqe(&ring_);
     if (sqe != nullptr) return answer(true);
     const int result = io_uring_submit(&ring_);
@@ -63,11 +66,11 @@ outcome ring_alarm::room(io_uring_sqe*& sqe) noexcept {
     return answer(sqe != nullptr);
 }
 
-outcome ring_alarm::set(std::chrono::nanoseconds time) noexcept {
-    if (cut_short_) return answer(true);  // its completion comes at once, and then it is set anew
+kernel_result ring_alarm::set(std::chrono::nanoseconds time) noexcept {
+    if (cut_short_) return answer(true);  // its completion comes at once, and then it is set again
     io_uring_sqe* sqe = nullptr;
-    if (const outcome found = room(sqe); !found.yes) return found;
-    // A request that has not been submitted yet reads the new time as well: it is the earlier one.
+    if (const kernel_result found = room(sqe); !found.yes) return found;
+    // A request that is not submitted yet reads the new time too, which is the earlier one.
     time_ = timespec_of<__kernel_timespec>(time);
     if (!in_flight_)
         start(*sqe);
@@ -80,6 +83,7 @@ outcome ring_alarm::set(std::chrono::nanoseconds time) noexcept {
 }
 
 void ring_alarm::start(io_uring_sqe& sqe) noexcept {
+    assert(!in_flight_ && "one timeout at a time is in flight");
     ++timeouts_;
     const unsigned absolute = absolute_ ? IORING_TIMEOUT_ABS : 0;
     io_uring_prep_timeout(&sqe, &time_, 0, clock_flag_ | absolute);  // 0: nothing else completes it
@@ -88,14 +92,16 @@ void ring_alarm::start(io_uring_sqe& sqe) noexcept {
 }
 
 void ring_alarm::move(io_uring_sqe& sqe) noexcept {
+    assert(in_flight_ && can_move_ && "a timeout in flight is moved");
     const unsigned absolute = absolute_ ? IORING_TIMEOUT_ABS : 0;  // it keeps its clock
     io_uring_prep_timeout_update(&sqe, &time_, user_data(kind::timeout), absolute);
     tag_change(sqe, kind::move);
 }
 
-/// Where a timeout cannot be moved, it is removed. That completes it at once, and the turn after
-/// that sets it anew.
+/// Removes a timeout that the kernel cannot move. That completes it at once, and the next turn sets
+/// it again.
 void ring_alarm::cut_short(io_uring_sqe& sqe) noexcept {
+    assert(in_flight_ && !can_move_ && "a timeout in flight is removed if it cannot be moved");
     io_uring_prep_timeout_remove(&sqe, user_data(kind::timeout), 0);
     tag_change(sqe, kind::cut);
     cut_short_ = true;
@@ -106,7 +112,7 @@ void ring_alarm::tag_change(io_uring_sqe& sqe, kind what) noexcept {
     if (ring_.features & IORING_FEAT_CQE_SKIP) sqe.flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
-outcome ring_alarm::complete(std::uint64_t data, int result) noexcept {
+kernel_result ring_alarm::complete(std::uint64_t data, int result) noexcept {
     if (!is_mine(data)) return answer(false);
     const int error = result < 0 ? -result : 0;
     switch (static_cast<kind>(data >> kind_shift & 3)) {
@@ -127,10 +133,11 @@ outcome ring_alarm::complete(std::uint64_t data, int result) noexcept {
     return answer(true);
 }
 
-outcome ring_alarm::ended(int error) noexcept {
+kernel_result ring_alarm::ended(int error) noexcept {
+    assert(in_flight_ && "a timeout ends once");
     in_flight_ = cut_short_ = set_ = false;
     if (error == EINVAL && clock_flag_ != 0) {
-        clock_flag_ = 0;  // before Linux 5.15: the clock that stands still in a suspend must do
+        clock_flag_ = 0;  // before Linux 5.15: the clock that stops during a suspend
         absolute_ = false;
     } else if (error != 0 && !may_end_with(error)) {
         return failed(error, "uring_timeout: IORING_OP_TIMEOUT");
@@ -138,28 +145,30 @@ outcome ring_alarm::ended(int error) noexcept {
     return answer(true);
 }
 
-/// The kernel cannot move timeouts (before Linux 5.11): this one is still set for later.
+/// Notes that the kernel cannot move timeouts (before Linux 5.11): the alarm is still set for
+/// later.
 void ring_alarm::not_moved() noexcept {
     can_move_ = false;
     set_ = cut_short_;
 }
 
-outcome ring_alarm::queue_removal() noexcept {
+kernel_result ring_alarm::queue_removal() noexcept {
     if (timeouts_ == 0 || leaving_) return answer(true);
     io_uring_sqe* sqe = nullptr;
-    if (const outcome found = room(sqe); !found.yes) return found;
+    if (const kernel_result found = room(sqe); !found.yes) return found;
     io_uring_prep_timeout_remove(sqe, user_data(kind::timeout), 0);
     io_uring_sqe_set_data64(sqe, user_data(kind::removal));
     leaving_ = true;
     return answer(true);
 }
 
-outcome ring_alarm::wait_for_completion(io_uring_cqe*& cqe) noexcept {
+kernel_result ring_alarm::wait_for_completion(io_uring_cqe*& cqe) noexcept {
     while (io_uring_peek_cqe(&ring_, &cqe) != 0) {
         const int result = io_uring_submit_and_wait(&ring_, 1);
         if (result < 0 && !is_normal(-result))
             return failed(-result, "uring_timeout: io_uring_enter");
     }
+    assert(cqe != nullptr && "a completion is there");
     return answer(true);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 
 #include "kernel.hpp"
 #include "time_namespace.hpp"
@@ -10,7 +11,7 @@ namespace tvec::detail {
 
 namespace {
 
-// What Linux has since 6.12, and liburing has no names for before 2.8.
+// Names that Linux has since 6.12, and liburing since 2.8.
 constexpr unsigned register_clock = 29;        // IORING_REGISTER_CLOCK
 constexpr unsigned enter_abs_timer = 1u << 5;  // IORING_ENTER_ABS_TIMER
 struct clock_register {                        // io_uring_clock_register
@@ -18,10 +19,12 @@ struct clock_register {                        // io_uring_clock_register
     std::uint32_t reserved[3];
 };
 
-/// Longer sleeps are cut into pieces: nobody needs them, and no kernel need be trusted with them.
+/// Upper bound of one sleep. Longer sleeps are cut into pieces: no kernel need be trusted with
+/// them.
 constexpr std::chrono::nanoseconds longest_sleep = std::chrono::hours(1);
 
-/// Returns whether the ring waits on that clock from now on, and can wait until a point of it.
+/// Makes the ring wait on that clock, until a point in time. Returns whether the kernel supports
+/// it.
 bool set_clock(io_uring& ring, clockid_t id) {
     clock_register wanted{static_cast<std::uint32_t>(id), {}};
     return io_uring_register(static_cast<unsigned>(ring.ring_fd), register_clock, &wanted, 0) == 0;
@@ -37,8 +40,8 @@ int wait_for(io_uring& ring, std::chrono::nanoseconds limit) {
     return io_uring_submit_and_wait_timeout(&ring, &unused, 1, &relative, nullptr);
 }
 
-/// Shows the kernel what is queued, as io_uring_submit does on a ring without SQPOLL. Returns how
-/// much that is.
+/// Publishes queued requests to the kernel, as io_uring_submit does on a ring without SQPOLL.
+/// Returns their number.
 unsigned flush(io_uring_sq& sq) {
     sq.sqe_head = sq.sqe_tail;
     std::atomic_ref(*sq.ktail).store(sq.sqe_tail, std::memory_order_release);
@@ -46,6 +49,7 @@ unsigned flush(io_uring_sq& sq) {
 }
 
 int wait_until(io_uring& ring, std::chrono::nanoseconds time) {
+    assert(!(ring.flags & IORING_SETUP_SQPOLL) && "the wait submits, and not a kernel thread");
     auto point = timespec_of<__kernel_timespec>(time);
     io_uring_getevents_arg argument{};
     argument.ts = reinterpret_cast<std::uintptr_t>(&point);
@@ -57,7 +61,7 @@ int wait_until(io_uring& ring, std::chrono::nanoseconds time) {
 
 }  // namespace
 
-outcome timed_ring::accepts(const io_uring& ring) noexcept {
+kernel_result timed_ring::accepts(const io_uring& ring) noexcept {
     if (!(ring.features & IORING_FEAT_EXT_ARG))
         return refused(
             "uring_wait: the kernel takes no deadline in a wait (IORING_FEAT_EXT_ARG, 5.11)");
@@ -71,7 +75,7 @@ timed_ring::timed_ring(io_uring& ring, alarm_clock clock) noexcept : ring_(ring)
     absolute_ = !(ring.flags & IORING_SETUP_SQPOLL) && !may_live_in_shifted_time();
 }
 
-outcome timed_ring::submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
+kernel_result timed_ring::submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
     const int result = !limit                ? wait_until_completion(ring_)
                        : limit->count() <= 0 ? poll(ring_)
                        : absolute_           ? wait_until(ring_, *limit)

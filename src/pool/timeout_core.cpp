@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <exception>
 #include <utility>
@@ -8,17 +9,7 @@
 
 namespace tvec::detail {
 
-/// While code of the user runs that was called from inside, the pool cannot be destroyed.
-struct timeout_core::in_user_code {
-    explicit in_user_code(timeout_core& c) noexcept : core(c) { ++core.in_user_code_; }
-    ~in_user_code() { --core.in_user_code_; }
-    in_user_code(const in_user_code&) = delete;
-    in_user_code& operator=(const in_user_code&) = delete;
-
-    timeout_core& core;
-};
-
-/// The first one with an index from `index` on, which then is the one after it; or null.
+/// Returns the first armed node with an index from `index` on, or null. `index` moves behind it.
 timeout_node* timeout_core::next_armed(std::uint32_t& index) const noexcept {
     while (index < slabs_.indices())
         if (timeout_node* const n = slabs_.at(index++); n && n->armed()) return n;
@@ -30,7 +21,7 @@ template <class F> void timeout_core::for_each_armed(F visit) const {
 }
 
 timeout_core::~timeout_core() {
-    if (in_user_code_ + claimed_ != 0)
+    if (user_code_depth_ + reserved_ != 0)
         broken_promise("a timeout_pool is destroyed by one of its own functions, by its exception "
                        "hook, or by the visitor of its stop(): it must outlive them");
     stopped_ = true;
@@ -52,18 +43,21 @@ timeout_node* timeout_core::take(bool has_function, schedule_error& error) noexc
         error = schedule_error::too_many;
     else if (n = slabs_.take(); n == nullptr)
         error = schedule_error::out_of_memory;
-    n ? ++claimed_ : ++counters_.rejected;
+    n ? ++reserved_ : ++counters_.rejected;
+    assert((n == nullptr) == (error != schedule_error::none) && "a refusal says why");
     return n;
 }
 
-/// Whoever has taken the function in may have stopped the pool meanwhile.
+/// Moving the function in may have stopped the pool.
 scheduled timeout_core::admit(timeout_node& n, beginning begin) noexcept {
+    assert(n.phase == timeout_phase::unused && "a reservation is admitted once");
     if (stopped_) {
         n.drop_function();
         ++counters_.rejected;
         return {{}, schedule_error::stopped};
     }
     ++pending_;
+    assert(pending_ <= max_pending_ && "a reservation counts against the bound");
     n.phase = timeout_phase::pending;
     arm(n, begin.first);
     if (begin.due != begin.first) {
@@ -73,18 +67,21 @@ scheduled timeout_core::admit(timeout_node& n, beginning begin) noexcept {
     return {timeout_slabs::handle_of(n), schedule_error::none};
 }
 
-timeout_claim::~timeout_claim() {
+timeout_reservation::~timeout_reservation() {
     if (!node_) return;
-    --core_.claimed_;
+    assert(core_.reserved_ != 0 && "each reservation is counted once");
+    --core_.reserved_;
     if (node_->phase == timeout_phase::unused) core_.slabs_.give_back(*node_);
 }
 
-/// What is called needs its node until it has returned, and is not pending any more.
+/// Reserves one more node: a function that is being called needs its node, and is not pending any
+/// more.
 bool timeout_core::reserve(std::size_t timeouts) noexcept {
     return timeouts == 0 || (timeouts + 1 != 0 && slabs_.reserve(timeouts + 1));
 }
 
 void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
+    assert(n.armed() && "a pending timeout is armed");
     high_water_ = std::max(high_water_, pending_);
     const jiffies next = wheel_.now() + 1;
     n.due = std::max(due, next);
@@ -94,13 +91,13 @@ void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
 
 bool timeout_core::reschedule(timeout_handle h, jiffies due) noexcept {
     timeout_node* const n = slabs_.find(h);
-    if (!n || !(n->armed() || revive(*n))) return false;
+    if (!n || !(n->armed() || readmit(*n))) return false;
     arm(*n, due);
     return true;
 }
 
-/// Makes a timeout that is being called for the last time pending again, if that is allowed.
-bool timeout_core::revive(timeout_node& n) noexcept {
+/// Makes a timeout pending again that is being called for the last time, unless the pool refuses.
+bool timeout_core::readmit(timeout_node& n) noexcept {
     if (n.phase != timeout_phase::running) return false;
     if (stopped_ || full()) {
         ++counters_.rejected;
@@ -116,13 +113,13 @@ void timeout_core::run_early(bool early) noexcept {
     for_each_armed([&](timeout_node& n) { early ? bring_forward(n) : take_back(n); });
 }
 
-/// What comes by then stays where it is: what is due would come later, were it armed anew.
+/// Leaves due alarms where they are: armed again, they would come later.
 void timeout_core::bring_forward(timeout_node& n) noexcept {
     const jiffies next = wheel_.now() + 1;
     if (n.alarm.pending() && n.alarm.expires() > next) wheel_.arm_at(n.alarm, next);
 }
 
-/// The same here: only a deadline to come is waited for again.
+/// Leaves due alarms where they are: only a deadline to come is waited for again.
 void timeout_core::take_back(timeout_node& n) noexcept {
     if (n.alarm.pending() && !n.at_once && n.due > wheel_.now()) wheel_.arm_at(n.alarm, n.due);
 }
@@ -135,7 +132,8 @@ void run_timeout(timer_wheel&, timer& t) {
 }
 
 void timeout_core::fire(timeout_node& n) {
-    const in_user_code here(*this);
+    assert(n.phase == timeout_phase::pending && "an alarm fires for a pending timeout");
+    const in_user_code here(user_code_depth_);
     const jiffies late = late_by(n);
     ++counters_.fired;
     counters_.late += late;
@@ -149,14 +147,15 @@ void timeout_core::fire(timeout_node& n) {
     report(c.self, std::move(thrown));
 }
 
-/// How far the wheel has got, or has been told to go, beyond the deadline. What is called at once
-/// has none.
+/// Returns the ticks from the deadline to the tick that the wheel has reached, or is advancing to.
+/// An extra call at once is never late.
 jiffies timeout_core::late_by(const timeout_node& n) const noexcept {
     return reached() > n.due && !n.at_once ? reached() - n.due : 0;
 }
 
-/// Arms a periodic timeout for its next period. Returns how many are passed over to get there.
+/// Arms a periodic timeout for its next period. Returns the number of skipped periods.
 jiffies timeout_core::renew(timeout_node& n) noexcept {
+    assert(n.period != 0 && "a periodic timeout is renewed");
     const beat next = n.at_once ? beat{n.due, 0} : beat_after(n.due, n.period, n.policy, reached());
     n.due = next.due;
     n.at_once = false;
@@ -165,7 +164,7 @@ jiffies timeout_core::renew(timeout_node& n) noexcept {
     return next.missed;
 }
 
-/// What the function has thrown, if anything.
+/// Calls the function. Returns the exception that it threw, or null.
 std::exception_ptr timeout_core::call(timeout_node& n, const timeout_call& c) {
 #ifdef __cpp_exceptions
     try {
@@ -180,7 +179,7 @@ std::exception_ptr timeout_core::call(timeout_node& n, const timeout_call& c) {
     return nullptr;
 }
 
-/// From here on the node may be another timeout's.
+/// Ends a call. From here on the node may belong to another timeout.
 void timeout_core::finish(timeout_node& n) noexcept {
     if (n.phase == timeout_phase::running_again)
         n.phase = timeout_phase::pending;
@@ -235,19 +234,23 @@ bool timeout_core::cancel(timeout_handle h) noexcept {
 }
 
 void timeout_core::disarm(timeout_node& n) noexcept {
+    assert(n.armed() && pending_ != 0 && "pending timeouts are counted");
     n.alarm.cancel();
     --pending_;
 }
 
-/// The function's destructor may call the pool: for it, the timeout has ended already.
-void timeout_core::release(timeout_node& n, timeout_phase outcome) noexcept {
-    const in_user_code here(*this);
-    n.phase = outcome;
+/// Ends a timeout. The destructor of its function may call the pool, which sees the timeout as
+/// ended.
+void timeout_core::release(timeout_node& n, timeout_phase end) noexcept {
+    const in_user_code here(user_code_depth_);
+    assert((end == timeout_phase::fired || end == timeout_phase::cancelled) && "it has ended");
+    assert(!n.alarm.pending() && "a timeout that has ended does not fire");
+    n.phase = end;
     n.drop_function();
     slabs_.give_back(n);
 }
 
-/// What is running is not handed over, but does not run again either.
+/// Cancels periodic timeouts that are being called: they are not handed over, and do not run again.
 void timeout_core::stop() noexcept {
     stopped_ = true;
     for_each_armed([this](timeout_node& n) {
@@ -255,7 +258,7 @@ void timeout_core::stop() noexcept {
     });
 }
 
-/// Kinds are told apart by where they are.
+/// Returns the pending timeout whose function is of that kind. Kinds are compared by address.
 timeout_node* timeout_core::waiting(timeout_handle h, const timeout_kind& kind) const noexcept {
     timeout_node* const n = slabs_.find(h);
     return n && n->phase == timeout_phase::pending && n->function == &kind ? n : nullptr;
@@ -265,7 +268,7 @@ timeout_handover::timeout_handover(timeout_core& core, timeout_node* n) noexcept
     : core_(core), node_(n) {
     if (!node_) return;
     core.disarm(*node_);
-    ++core.in_user_code_;
+    here_.emplace(core.user_code_depth_);
     node_->phase = timeout_phase::handed_over;
 }
 
@@ -274,11 +277,10 @@ timeout_handover::~timeout_handover() {
     const bool has_run = node_->phase == timeout_phase::fired;
     if (!has_run) ++core_.counters_.cancelled;
     core_.release(*node_, has_run ? timeout_phase::fired : timeout_phase::cancelled);
-    --core_.in_user_code_;
 }
 
 bool timeout_handover::run() {
-    if (node_->phase != timeout_phase::handed_over) return false;
+    if (node().phase != timeout_phase::handed_over) return false;
     node_->phase = timeout_phase::running;
     ++core_.counters_.fired;
     std::exception_ptr thrown = core_.call(*node_, {handle(), 0, due()});
@@ -310,7 +312,7 @@ timeout_state timeout_core::state(timeout_handle h) const noexcept {
     return timeout_state::unknown;
 }
 
-/// What was drained is not going to fire, nor what is armed for `never`.
+/// Returns the timeout that fires first. Drained timeouts and those armed for `never` do not fire.
 const timeout_node* timeout_core::next() const noexcept {
     const timeout_node* first = nullptr;
     jiffies earliest = never;

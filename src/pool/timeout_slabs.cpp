@@ -1,6 +1,7 @@
 #include "tvec/pool/detail/timeout_slabs.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <new>
 #include <utility>
 
@@ -8,7 +9,9 @@ namespace tvec::detail {
 
 timeout_node* timeout_slabs::take() noexcept {
     if (first_free_ == none && !grow()) return nullptr;
+    assert(at(first_free_) != nullptr && "a free node has its slab");
     timeout_node& n = *at(first_free_);
+    assert(n.generation != last_generation && "a worn node is not free");
     first_free_ = n.next_free;
     ++n.generation;
     n.phase = timeout_phase::unused;
@@ -16,6 +19,8 @@ timeout_node* timeout_slabs::take() noexcept {
 }
 
 void timeout_slabs::give_back(timeout_node& n) noexcept {
+    assert(&n == at(n.index) && "a node goes back to its own pool");
+    assert(!n.armed() && "a node that is given back is not pending");
     if (n.generation != last_generation) return push_free(n);
     ++entry_of(n.index).worn;
     --capacity_;
@@ -27,6 +32,7 @@ void timeout_slabs::push_free(timeout_node& n) noexcept {
 }
 
 timeout_node* timeout_slabs::at(std::uint32_t index) const noexcept {
+    assert(index < indices() && "an index lies in the directory");
     timeout_node* const nodes = entry_of(index).nodes.get();
     return nodes ? nodes + index % slab_size : nullptr;
 }
@@ -49,6 +55,7 @@ bool timeout_slabs::reserve(std::size_t nodes) noexcept {
 bool timeout_slabs::grow() noexcept {
     if (first_vacant_ == none && !make_vacancy()) return false;
     entry& e = entries_[first_vacant_];
+    assert(!e.nodes && "a vacant place has no slab");
     e.nodes.reset(new (std::nothrow) timeout_node[slab_size]);
     if (!e.nodes) return false;
     fill(e);
@@ -57,7 +64,7 @@ bool timeout_slabs::grow() noexcept {
     return true;
 }
 
-/// Hooks the nodes in such that the first is taken first.
+/// Adds the nodes to the free list in reverse: the first node is taken first.
 void timeout_slabs::fill(entry& e) noexcept {
     for (std::uint32_t i = slab_size; i-- != 0;) {
         timeout_node& n = e.nodes[i];
@@ -78,9 +85,11 @@ bool timeout_slabs::make_vacancy() noexcept {
 
 bool timeout_slabs::widen_directory() noexcept {
     const std::uint32_t room = std::max(8U, entries_room_ * 2);
+    assert(room > entries_in_use_ && "the directory grows");
     std::unique_ptr<entry[]> wider(new (std::nothrow) entry[room]);
     if (!wider) return false;
-    // Not by std::move: g++ shows what it makes of that in the standard library's own names.
+    // A loop instead of std::move: g++ exports the instantiation under a name of the standard
+    // library.
     for (std::uint32_t i = 0; i < entries_in_use_; ++i) wider[i] = std::move(entries_[i]);
     entries_ = std::move(wider);
     entries_room_ = room;
@@ -104,7 +113,7 @@ void timeout_slabs::count_idle() noexcept {
     for (std::uint32_t i = first_free_; i != none; i = at(i)->next_free) ++entry_of(i).idle;
 }
 
-/// Takes the nodes of slabs that are about to be freed out of the list of free ones.
+/// Removes the nodes of slabs that are about to be freed from the free list.
 void timeout_slabs::forget_idle_slabs() noexcept {
     for (std::uint32_t* link = &first_free_; *link != none;) {
         timeout_node& n = *at(*link);
@@ -115,10 +124,12 @@ void timeout_slabs::forget_idle_slabs() noexcept {
     }
 }
 
-/// Its place is taken by another slab some day, unless one of its nodes has counted to the end.
+/// Frees a slab. Its place is reused by another slab, unless one of its nodes is worn.
 std::size_t timeout_slabs::free_slab(std::uint32_t number) noexcept {
     entry& e = entries_[number];
+    assert(e.nodes && e.idle == slab_size && "no timeout uses a slab that is freed");
     const std::size_t freed = slab_size - std::exchange(e.worn, 0U);
+    assert(freed <= capacity_ && "each node of a slab is counted");
     for (std::uint32_t i = 0; i < slab_size; ++i)
         e.counted = std::max(e.counted, e.nodes[i].generation);
     e.nodes.reset();

@@ -8,7 +8,7 @@
 using namespace std::chrono_literals;
 using support::pooled;
 using tvec::timeout_handle, tvec::timeout_state, tvec::schedule_error;
-using tvec::detail::timeout_claim, tvec::detail::timeout_core, tvec::detail::timeout_slabs;
+using tvec::detail::timeout_reservation, tvec::detail::timeout_core, tvec::detail::timeout_slabs;
 
 TestSuite(pool_memory, .timeout = 60);
 
@@ -123,9 +123,9 @@ struct worn {
     timeout_core core{wheel, ~std::size_t{0}, timeout_slabs::last_generation - 2};
 
     timeout_handle schedule(tvec::jiffies delay) {
-        timeout_claim claim(core, true);
-        claim.node().hold([] {});
-        return claim.admit(wheel.now() + delay).handle;
+        timeout_reservation reservation(core, true);
+        reservation.node().hold([] {});
+        return reservation.admit(wheel.now() + delay).handle;
     }
 };
 

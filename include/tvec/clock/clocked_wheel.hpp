@@ -1,5 +1,5 @@
 /// \file
-/// A wheel that takes its time from a clock and speaks std::chrono.
+/// A wheel that is driven by a clock, with times of std::chrono.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -19,13 +19,13 @@ namespace tvec {
 
 namespace detail {
 
-/// What is driven by a clock.
+/// A type that is driven by a clock.
 template <class Timers>
 concept clocked = requires {
     typename Timers::clock;
 };
 
-/// What one tick lasts, if the type says so.
+/// The length of one tick, if the type defines it.
 template <class Ticks> struct tick_of { using type = void; };
 template <class Ticks>
 requires requires { typename Ticks::tick; }
@@ -33,7 +33,7 @@ struct tick_of<Ticks> {
     using type = typename Ticks::tick;
 };
 
-/// What is no argument of `after`, `arm_at` and `run`.
+/// Types that are no argument of `after`, `arm_at` and `run`.
 template <class D>
 concept no_duration = !whole_duration<D>;
 template <class At, class TimePoint>
@@ -45,7 +45,8 @@ concept point_of_another_clock = no_time_point<At, TimePoint> && requires {
 template <class B>
 concept no_budget = !std::convertible_to<B, std::size_t>;
 
-/// What is not armed so: no timer, a const one, or for what is no time point or no duration.
+/// Arguments that arm nothing: no timer, a const timer, or another type than a time point or a
+/// duration.
 template <class At, class T, class TimePoint>
 concept misarmed_at = !std::convertible_to<T, timer&> || no_time_point<At, TimePoint>;
 template <class D, class T, class... More>
@@ -60,65 +61,65 @@ concept misarmed_after =
 ///     timers.arm_after(connection.idle, 30s);
 ///     timers.run();                                // once per turn of the loop
 ///
-/// Nothing fires early by even a nanosecond of the clock; lateness is at most one tick plus the
-/// time that callbacks take and that the loop sleeps too long. Ticks lie on a grid that begins at
-/// the origin: after a tick that was run late, the next is due in less than a tick. Every relative
-/// arm reads the clock (about 30 ns), so that a delay is measured from the call and not from when
-/// the loop last woke.
+/// No timer fires early by even a nanosecond of the clock. Lateness is at most one tick, plus the
+/// time that callbacks take and that the loop oversleeps. Ticks lie on a grid that begins at the
+/// origin: after a tick that ran late, the next is due in less than a tick. Every relative arm
+/// reads the clock (about 30 ns), because a delay is measured from the call and not from the loop's
+/// last wake-up.
 ///
-/// Delays are durations that count in integers of at most 64 bits. They saturate:
-/// std::chrono::hours::max() never fires; a negative one counts as 0. One thread owns it; it is
-/// neither copied nor moved.
+/// Delays are durations that count in integers of at most 64 bits. They saturate: a timer armed for
+/// std::chrono::hours::max() never fires, and a negative delay counts as 0. One thread owns the
+/// wheel. It is neither copied nor moved.
 template <class Ticks = tick_clock<std::chrono::milliseconds>> class clocked_wheel {
     static_assert(detail::clocked<Ticks>,
                   "a clocked_wheel is made of a tick_clock: "
                   "tvec::clocked_wheel<tvec::tick_clock<std::chrono::microseconds>>");
 
 public:
-    using clock = typename Ticks::clock;            ///< whose time it is
+    using clock = typename Ticks::clock;            ///< the clock that is read
     using duration = typename Ticks::duration;      ///< in units of the clock
     using time_point = typename Ticks::time_point;  ///< of the clock
-    /// what one tick lasts; void if that is chosen at run time: then ticks().tick_length()
+    /// the length of a tick; void if that is chosen at run time: then ticks().tick_length()
     using tick = typename detail::tick_of<Ticks>::type;
 
-    /// An empty wheel. Tick 0 begins now.
+    /// Makes an empty wheel. Tick 0 begins now.
     clocked_wheel() noexcept : clocked_wheel(Ticks{}) {}
 
-    /// An empty wheel. Tick 0 begins at the origin of `ticks`.
+    /// Makes an empty wheel. Tick 0 begins at the origin of `ticks`.
     explicit clocked_wheel(Ticks ticks) noexcept : ticks_(ticks), wheel_(ticks.now()) {}
 
     // --- arm: as in timer_wheel; each returns whether the timer was pending before --------------
 
-    /// Fires `t` when the clock has reached `deadline`.
+    /// Arms `t` for the time `deadline`.
     bool arm_at(timer& t, time_point deadline) noexcept {
         return wheel_.arm_at(t, ticks_.ceil(deadline));
     }
 
-    /// Fires `t` when `delay` has passed from now.
+    /// Arms `t` for the time `delay` from now.
     template <detail::countable Rep, class Period>
     bool arm_after(timer& t, std::chrono::duration<Rep, Period> delay) noexcept {
         expect_no_lead(ticks_.now());
         return arm_at(t, after(delay));
     }
 
-    /// Fires `t` when the clock has reached `deadline`, if it is pending. See timer_wheel.
+    /// Arms `t` for the time `deadline` if it is pending. See timer_wheel.
     bool arm_if_pending(timer& t, time_point deadline) noexcept {
         return wheel_.arm_if_pending(t, ticks_.ceil(deadline));
     }
 
-    /// Fires `t` when the clock has reached `deadline`, unless it is pending. See timer_wheel.
+    /// Arms `t` for the time `deadline` unless it is pending. See timer_wheel.
     bool arm_unless_pending(timer& t, time_point deadline) noexcept {
         return wheel_.arm_unless_pending(t, ticks_.ceil(deadline));
     }
 
-    /// Fires `t` when the clock has reached `deadline`, unless it is pending for that or for an
-    /// earlier one. See timer_wheel.
+    /// Arms `t` for the time `deadline` unless it is pending for that time or an earlier one. See
+    /// timer_wheel.
     bool arm_if_earlier(timer& t, time_point deadline) noexcept {
         return wheel_.arm_if_earlier(t, ticks_.ceil(deadline));
     }
 
-    /// Fires `t` when between `earliest` and `latest` have passed from now, together with as many
-    /// other timers as possible.
+    /// Arms `t` for some time between `earliest` and `latest` from now, together with as many other
+    /// timers as possible.
     template <detail::countable Rep, class Period, detail::countable Rep2, class Period2>
     bool arm_within(timer& t, std::chrono::duration<Rep, Period> earliest,
                     std::chrono::duration<Rep2, Period2> latest) noexcept {
@@ -128,10 +129,10 @@ public:
                                  ticks_.floor(detail::add(now, saturated(latest))));
     }
 
-    /// Fires `t` a whole number of periods after it was last armed for; the first that lies in the
-    /// future. The period rounds up to whole ticks, and to one at least. Deadlines are a period
-    /// apart, and after a late call the next comes sooner; for a whole period after each call take
-    /// arm_after. Returns how many periods were missed.
+    /// Arms `t` for the first time in the future that is a whole number of periods after the time
+    /// it was last armed for. The period rounds up to whole ticks, at least one. Deadlines are a
+    /// period apart, so after a late call the next call comes sooner. For a whole period after each
+    /// call use arm_after. Returns the number of missed periods.
     template <detail::countable Rep, class Period>
     jiffies arm_next(timer& t, std::chrono::duration<Rep, Period> period) noexcept {
         return wheel_.arm_next(t, ticks_.ticks_to_cover(period));
@@ -139,17 +140,17 @@ public:
 
     // --- run ------------------------------------------------------------------------------------
 
-    /// Fires what is due by the clock, at most `budget` visits of it. Call it once per turn of the
-    /// loop, whatever woke the loop. A clock that goes back is ignored, and counted.
+    /// Fires the timers that are due by the clock, in at most `budget` visits. Call it once per
+    /// turn of the loop, whatever woke the loop. A clock that goes back is ignored, and counted.
     timer_wheel::progress run(std::size_t budget = timer_wheel::unlimited) {
         return wheel_.advance(tick_to_run(), budget);
     }
 
-    /// As `run`, but begins no further callback when the clock has reached `deadline`: visits do
-    /// not bound what slow callbacks take. What is left stays due, and comes first in the next
-    /// call. Looks at the clock after each callback (about 30 ns), so one is run at least, if any
-    /// is due, and a loop that is always late still gets on. What moves between callbacks is
-    /// bounded by `budget` alone.
+    /// Fires as `run` does, but begins no further callback once the clock has reached `deadline`. A
+    /// budget of visits does not bound slow callbacks. The remaining timers stay due, and come
+    /// first in the next call. The clock is read after each callback (about 30 ns), so at least one
+    /// callback runs if any is due: a loop that is always late still makes progress. Moves between
+    /// callbacks are bounded by `budget` alone.
     ///
     ///     timers.run_until(timers.after(2ms), 256);
     timer_wheel::progress run_until(time_point deadline,
@@ -162,36 +163,37 @@ public:
             budget);
     }
 
-    /// As `run`, with `watch` around each callback, which may measure it and end the call: see
-    /// timer_wheel::advance_watched. A callback_meter is such a watch.
+    /// Fires as `run` does, with `watch` around each callback. The watch may measure the callback
+    /// and end the call: see timer_wheel::advance_watched. A callback_meter is such a watch.
     template <class F>
     timer_wheel::progress run_watched(F&& watch, std::size_t budget = timer_wheel::unlimited) {
         return wheel_.advance_watched(tick_to_run(), watch, budget);
     }
 
-    /// As `run`, with the timers of each tick in an order of the caller's: see
+    /// Fires as `run` does, with the timers of each tick in an order of the caller's: see
     /// timer_wheel::advance_in_order.
     template <class F>
     timer_wheel::progress run_in_order(F&& before, std::size_t budget = timer_wheel::unlimited) {
         return wheel_.advance_in_order(tick_to_run(), before, budget);
     }
 
-    /// When `run` must be called next: sleep until then. In the past if work is left over or `run`
-    /// is late; empty when nothing hangs in the wheel but what is armed for `never`. A cancelled
-    /// timer may hang there until it has come. See timer_wheel::next_wakeup.
+    /// Returns the time at which `run` must be called next: sleep until then. It lies in the past
+    /// if work is left over or `run` is late. Empty if the wheel holds no timer but those armed for
+    /// `never`. A cancelled timer may stay in the wheel until its time has come. See
+    /// timer_wheel::next_wakeup.
     std::optional<time_point> next_wakeup() noexcept {
         const std::optional<jiffies> wakeup = wheel_.next_wakeup();
         if (!wakeup) return std::nullopt;
         return ticks_.start_of(*wakeup);
     }
 
-    /// Whether any timer is pending. See timer_wheel: looks for one, until it has found it.
+    /// Returns whether any timer is pending. Searches until it finds one: see timer_wheel.
     bool any_pending() const noexcept { return wheel_.any_pending(); }
 
-    /// How many timers are pending. See timer_wheel: counts them.
+    /// Returns the number of pending timers. Counts them: see timer_wheel.
     std::size_t count_pending() const noexcept { return wheel_.count_pending(); }
 
-    /// The point of the clock that lies `delay` ahead, for calls that take a deadline:
+    /// Returns the point of the clock that lies `delay` ahead, for calls that take a deadline:
     ///
     ///     timers.arm_if_earlier(connection.check, timers.after(50ms));
     template <detail::countable Rep, class Period>
@@ -199,18 +201,18 @@ public:
         return detail::add(clock::now(), saturated(delay));
     }
 
-    /// The wheel, for all that speaks in ticks or of all timers (for_each_pending, drain). It must
-    /// not be advanced beyond the clock: timers that are armed by a delay then are late. On a
-    /// steady clock a debug build notices at the next arm by a delay or `run`. It says so in one
+    /// Returns the wheel, for calls in ticks or about all timers (for_each_pending, drain). Do not
+    /// advance it beyond the clock: timers that are armed by a delay would then be late. On a
+    /// steady clock a debug build notices this at the next arm by a delay or `run`, says so in one
     /// line on the standard error output, and ends the program (std::terminate).
     timer_wheel& wheel() noexcept { return wheel_; }
-    /// The same, to look at.
+    /// Returns the wheel for reading.
     const timer_wheel& wheel() const noexcept { return wheel_; }
 
-    /// The clock in ticks.
+    /// Returns the clock in ticks.
     const Ticks& ticks() const noexcept { return ticks_; }
 
-    // --- what the compiler refuses, and what it wants -------------------------------------------
+    // --- misuses that the compiler refuses ------------------------------------------------------
 
     clocked_wheel(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
     clocked_wheel& operator=(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays there");
@@ -256,7 +258,7 @@ public:
     void run_until(const T&, std::size_t = 0) TVEC_WANTS("a time_point: after(2ms)");
 
 private:
-    /// The tick to run now. In a debug build, ends the program if the wheel is beyond it.
+    /// Returns the tick to run now. In a debug build, ends the program if the wheel is beyond it.
     jiffies tick_to_run() noexcept {
         const jiffies now = ticks_.now();
         expect_no_lead(now);
@@ -277,7 +279,7 @@ private:
 #endif
     }
 
-    /// `d` in units of the clock, rounded up, and cut to what the clock can express.
+    /// Returns `d` in units of the clock, rounded up, and clamped to the longest duration.
     template <class Rep, class Period>
     static constexpr duration saturated(std::chrono::duration<Rep, Period> d) noexcept {
         using units = std::ratio_divide<Period, typename duration::period>;

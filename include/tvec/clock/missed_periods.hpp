@@ -1,5 +1,5 @@
 /// \file
-/// What becomes of periods that have been missed.
+/// Policies for periods that were missed.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -8,12 +8,12 @@
 
 namespace tvec {
 
-/// What something periodic does when it is called late, perhaps by periods. They are counted in
-/// ticks: by the clock, two calls that are a period apart may be closer by less than a tick.
+/// The treatment of missed periods by a periodic call that comes late. Periods are counted in
+/// ticks: by the clock, two calls a period apart may be closer by less than a tick.
 enum class missed_periods : std::uint8_t {
-    burst,  ///< is called for each of them, as fast as possible, until it has caught up
-    delay,  ///< is called once, and next a whole period after that: each late call moves its phase
-    skip,   ///< is called once, and keeps its phase
+    burst,  ///< one call for each missed period, as fast as possible, until it has caught up
+    delay,  ///< one call, and the next a whole period later: each late call moves the phase
+    skip,   ///< one call, and the phase stays
 };
 
 }  // namespace tvec

@@ -1,5 +1,5 @@
 /// \file
-/// Clocks, and the one place where their time becomes ticks.
+/// Clocks, and the conversion of their time to ticks.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace tvec {
 
 namespace detail {
 
-/// What durations may count in. Wider integers, which compilers have as an extension, would wrap.
+/// Integer types that durations may count in. Wider integers, a compiler extension, would wrap.
 template <class Rep>
 concept countable = std::integral<Rep> && sizeof(Rep) <= sizeof(std::uint64_t);
 
@@ -30,13 +31,14 @@ concept whole_duration = requires(const D& d) {
     whole(d);
 };
 
-/// What is no length of a tick: a number, and what is no whole number of units of the clock.
+/// A type that is no length of a tick: a number, or a duration that is no whole number of the
+/// clock's units.
 template <class D, class Duration>
 concept no_tick_of = !std::convertible_to<const D&, Duration>;
 
 enum class rounding { down, up };
 
-/// The ratio `Per` applied to `count`, at most `limit`. Exact: no intermediate result overflows.
+/// Returns `count` times the ratio `Per`, at most `limit`. Exact: no intermediate result overflows.
 template <class Per, rounding Way>
 constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t limit) noexcept {
     static_assert(Per::num > 0 && Per::num <= std::numeric_limits<std::intmax_t>::max() / Per::den,
@@ -50,7 +52,8 @@ constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t limit) noexcept
     return whole < limit && rest < limit - whole ? whole + rest : limit;
 }
 
-/// How many units of `Unit` cover `d`: rounded up, at most `limit`, and 0 if it is negative.
+/// Returns the number of `Unit`s that cover `d`: rounded up, at most `limit`, and 0 if `d` is
+/// negative.
 template <class Unit, countable Rep, class Period>
 constexpr std::uint64_t units_to_cover(std::chrono::duration<Rep, Period> d,
                                        std::uint64_t limit) noexcept {
@@ -59,17 +62,18 @@ constexpr std::uint64_t units_to_cover(std::chrono::duration<Rep, Period> d,
         static_cast<std::uint64_t>(d.count()), limit);
 }
 
-/// from + d for a `d` that is not negative, saturating.
+/// Returns from + d, saturating. Requires that `d` is not negative.
 template <class TimePoint>
 constexpr TimePoint add(TimePoint from, typename TimePoint::duration d) noexcept {
+    assert(d >= d.zero() && "time is added, and never subtracted");
     typename TimePoint::rep sum{};
     if (__builtin_add_overflow(from.time_since_epoch().count(), d.count(), &sum))
         return TimePoint::max();
     return TimePoint(typename TimePoint::duration(sum));
 }
 
-/// A point of a clock, and what lies after it, in units of the clock: up to twice as many as a
-/// duration can say.
+/// A point of a clock, and distances after it in units of the clock. A distance may be up to twice
+/// as long as the longest duration.
 template <class Clock> class tick_origin {
     using time_point = typename Clock::time_point;
     using duration = typename Clock::duration;
@@ -82,16 +86,17 @@ public:
 
     time_point begin() const noexcept { return begin_; }
 
-    /// How long after it `t` is; 0 if it is not.
+    /// Returns how long after the origin `t` is; 0 if it is not after it.
     std::uint64_t until(time_point t) const noexcept {
         if (t <= begin_) return 0;  // else the difference fits, though perhaps not in a `rep`
         return unsigned_of(t) - unsigned_of(begin_);
     }
-    /// The same of the last point that the clock can show.
+    /// Returns how long after the origin the last point lies that the clock can show.
     std::uint64_t until_the_end() const noexcept { return until(time_point::max()); }
 
-    /// What lies so long after it. Requires since <= until_the_end().
+    /// Returns the point `since` units after the origin. Requires since <= until_the_end().
     time_point after(std::uint64_t since) const noexcept {
+        assert(since <= until_the_end() && "the clock can show the point in time");
         return time_point(duration(static_cast<rep>(unsigned_of(begin_) + since)));
     }
 
@@ -105,11 +110,11 @@ private:
 
 }  // namespace detail
 
-/// A clock that also counts the time the machine was suspended (CLOCK_BOOTTIME). Timers of a
-/// wheel on this clock that came due during a suspend fire right after it, if the loop is woken by
-/// timerfd_alarm, by uring_timeout from Linux 5.15 on, or by uring_wait from 6.12 on.
+/// A clock that also counts the time while the machine is suspended (CLOCK_BOOTTIME). Timers on
+/// this clock that came due during a suspend fire right after it, if the loop is woken by
+/// timerfd_alarm, by uring_timeout (from Linux 5.15 on) or by uring_wait (from 6.12 on).
 struct boottime_clock {
-    /// What std::chrono asks of a clock.
+    /// The members that std::chrono requires of a clock.
     /// @{
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
@@ -118,7 +123,7 @@ struct boottime_clock {
     static constexpr bool is_steady = true;
     /// @}
 
-    /// A system call, though mostly answered without entering the kernel.
+    /// Reads the clock. A system call, mostly answered without entering the kernel.
     static time_point now() noexcept {
         timespec t{};
         clock_gettime(CLOCK_BOOTTIME, &t);
@@ -126,12 +131,12 @@ struct boottime_clock {
     }
 };
 
-/// A clock that moves when a test says so. Each thread has its own; it starts at 0.
+/// A clock that a test moves. Each thread has its own, which starts at 0.
 ///
 /// A shared library that hides its symbols (-fvisibility=hidden, or the single header, which hides
-/// them itself) has a clock of its own, which the program's `set` and `advance` do not move.
+/// them itself) has a clock of its own. The program's `set` and `advance` do not move it.
 struct manual_clock {
-    /// What std::chrono asks of a clock.
+    /// The members that std::chrono requires of a clock.
     /// @{
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
@@ -140,11 +145,11 @@ struct manual_clock {
     static constexpr bool is_steady = false;
     /// @}
 
-    /// What it was last told.
+    /// Returns the time that was last set.
     static time_point now() noexcept { return now_; }
-    /// Makes it this time, for this thread; earlier than before is allowed.
+    /// Sets the time for this thread. It may be earlier than before.
     static void set(time_point t) noexcept { now_ = t; }
-    /// Moves it by `d`, for this thread.
+    /// Moves the time of this thread by `d`.
     static void advance(duration d) noexcept { now_ += d; }
 
 private:
@@ -153,58 +158,59 @@ private:
 
 /// Reads `Clock` in ticks of one `Tick` (a std::chrono::duration), counted from an origin.
 ///
-/// Deadlines round up and readings round down. So if the wheel is advanced to `now()`, whatever
-/// is armed for `ceil(deadline)` fires at the deadline or later, never a nanosecond earlier, and
-/// less than one tick later. The conversion is exact: no error adds up, also where a tick is not
-/// a whole number of nanoseconds, as in
+/// Deadlines round up and readings round down. If the wheel is advanced to `now()`, a timer that is
+/// armed for `ceil(deadline)` fires at the deadline or less than one tick later, and never a
+/// nanosecond early. The conversion is exact: errors do not add up, even if a tick is not a whole
+/// number of nanoseconds, as in
 ///
 ///     using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
 ///     tvec::tick_clock<frame>
 ///
-/// `Clock` must be steady, or a test's: on one that is stepped (system_clock), so are the timers.
+/// `Clock` must be steady, or a test's. On a clock that is stepped (system_clock), timers are
+/// stepped too.
 template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock {
     static_assert(detail::whole_duration<Tick>,
                   "a tick is a duration that counts in integers: std::chrono::milliseconds, or "
                   "std::chrono::duration<std::int64_t, std::ratio<1, 60>>");
 
-    using clock = Clock;                            ///< whose time it is
-    using tick = Tick;                              ///< what one tick lasts
+    using clock = Clock;                            ///< the clock that is read
+    using tick = Tick;                              ///< the length of a tick
     using duration = typename Clock::duration;      ///< in units of the clock
     using time_point = typename Clock::time_point;  ///< of the clock
 
-    /// Tick 0 begins now.
+    /// Makes a clock whose tick 0 begins now.
     tick_clock() noexcept : tick_clock(Clock::now()) {}
 
-    /// Tick 0 begins at `origin`.
+    /// Makes a clock whose tick 0 begins at `origin`.
     explicit tick_clock(time_point origin) noexcept : origin_(origin) {}
 
-    /// The tick we are in: what `advance` is to be called with.
+    /// Returns the current tick: the argument of `advance`.
     jiffies now() const noexcept { return floor(Clock::now()); }
 
-    /// The tick that `t` lies in. 0 before the origin.
+    /// Returns the tick that contains `t`; 0 before the origin.
     jiffies floor(time_point t) const noexcept {
         return detail::scale<ticks_per_unit, detail::rounding::down>(origin_.until(t), never);
     }
 
-    /// The first tick that does not begin before `t`.
+    /// Returns the first tick that begins at `t` or later.
     jiffies ceil(time_point t) const noexcept {
         return detail::scale<ticks_per_unit, detail::rounding::up>(origin_.until(t), never);
     }
 
-    /// How many ticks cover `d`, in whatever unit it is given: a whole number of ticks is covered
-    /// by as many. 0 if it is negative.
+    /// Returns the number of ticks that cover `d`, a duration in any unit: rounded up, and 0 if `d`
+    /// is negative. A whole number of ticks is covered by exactly that many.
     template <detail::countable Rep, class Period>
     static constexpr jiffies ticks_to_cover(std::chrono::duration<Rep, Period> d) noexcept {
         return detail::units_to_cover<typename Tick::period>(d, never);
     }
 
-    /// The first reading of the clock that lies in tick `j`, or the last that it can show.
+    /// Returns the first reading of the clock in tick `j`, or the last that the clock can show.
     time_point start_of(jiffies j) const noexcept {
         const std::uint64_t last = origin_.until_the_end();
         return origin_.after(detail::scale<units_per_tick, detail::rounding::up>(j, last));
     }
 
-    /// When tick 0 begins.
+    /// Returns the time at which tick 0 begins.
     time_point origin() const noexcept { return origin_.begin(); }
 
 private:
@@ -218,25 +224,27 @@ private:
 ///
 ///     tvec::clocked_wheel timers{tvec::runtime_tick_clock(5ms)};
 ///
-/// Its type is clocked_wheel<runtime_tick_clock<>>. Everything that works on a clocked_wheel works
-/// on this one, and it promises what tick_clock does: deadlines round up, readings round down, and
-/// the conversions are exact.
+/// The wheel's type is clocked_wheel<runtime_tick_clock<>>. It works wherever a clocked_wheel
+/// works, and it keeps the promises of tick_clock: deadlines round up, readings round down, and the
+/// conversions are exact.
 ///
-/// A tick is a whole number of units of the clock, so 1/60 s is none. One of zero or less counts as
-/// one unit, the shortest there is: nanoseconds on std::chrono::steady_clock. Costs a division more
-/// than tick_clock for each reading and each deadline, some ten nanoseconds at most.
+/// A tick is a whole number of units of the clock, so 1/60 s is no tick. A tick of zero or less
+/// counts as one unit, the shortest tick: a nanosecond on std::chrono::steady_clock. Each reading
+/// and each deadline costs a division more than in tick_clock, some ten nanoseconds at most.
 template <class Clock = std::chrono::steady_clock> class runtime_tick_clock {
 public:
-    using clock = Clock;                            ///< whose time it is
+    using clock = Clock;                            ///< the clock that is read
     using duration = typename Clock::duration;      ///< in units of the clock
     using time_point = typename Clock::time_point;  ///< of the clock
 
-    /// Ticks of that length. Tick 0 begins now.
+    /// Makes a clock with ticks of that length, whose tick 0 begins now.
     explicit runtime_tick_clock(duration tick) noexcept : runtime_tick_clock(tick, Clock::now()) {}
 
-    /// Ticks of that length. Tick 0 begins at `origin`.
+    /// Makes a clock with ticks of that length, whose tick 0 begins at `origin`.
     runtime_tick_clock(duration tick, time_point origin) noexcept
-        : origin_(origin), length_(std::max(tick, duration(1))) {}
+        : origin_(origin), length_(std::max(tick, duration(1))) {
+        assert(length_ > duration::zero() && "a tick lasts at least one unit of the clock");
+    }
 
     runtime_tick_clock() TVEC_WANTS("a tick: clocked_wheel timers(runtime_tick_clock(5ms))");
     template <detail::no_tick_of<duration> D>
@@ -244,26 +252,27 @@ public:
     template <detail::no_tick_of<duration> D>
     runtime_tick_clock(const D&, time_point) TVEC_WANTS("whole units of the clock: 5ms");
 
-    /// What one tick lasts.
+    /// Returns the length of a tick.
     duration tick_length() const noexcept { return length_; }
 
-    // As in tick_clock.
+    // The same functions as in tick_clock.
 
-    /// The tick we are in: what `advance` is to be called with.
+    /// Returns the current tick: the argument of `advance`.
     jiffies now() const noexcept { return floor(Clock::now()); }
 
-    /// The tick that `t` lies in. 0 before the origin.
+    /// Returns the tick that contains `t`; 0 before the origin.
     jiffies floor(time_point t) const noexcept {
         return std::min<jiffies>(origin_.until(t) / units(), never);
     }
 
-    /// The first tick that does not begin before `t`.
+    /// Returns the first tick that begins at `t` or later.
     jiffies ceil(time_point t) const noexcept {
         return std::min<jiffies>(ticks_over(origin_.until(t)), never);
     }
 
-    /// How many ticks cover `d`, in whatever unit it is given: a whole number of ticks is covered
-    /// by as many. 0 if it is negative, and `never` if it is longer than 2^64 - 2 units.
+    /// Returns the number of ticks that cover `d`, a duration in any unit: rounded up, 0 if `d` is
+    /// negative, and `never` if `d` is longer than 2^64 - 2 units. A whole number of ticks is
+    /// covered by exactly that many.
     template <detail::countable Rep, class Period>
     jiffies ticks_to_cover(std::chrono::duration<Rep, Period> d) const noexcept {
         constexpr auto longest = std::numeric_limits<std::uint64_t>::max();
@@ -271,7 +280,7 @@ public:
         return covered == longest ? never : std::min<jiffies>(ticks_over(covered), never);
     }
 
-    /// The first reading of the clock that lies in tick `j`, or the last that it can show.
+    /// Returns the first reading of the clock in tick `j`, or the last that the clock can show.
     time_point start_of(jiffies j) const noexcept {
         const std::uint64_t last = origin_.until_the_end();
         std::uint64_t since = 0;
@@ -279,7 +288,7 @@ public:
         return origin_.after(is_beyond ? last : std::min(since, last));
     }
 
-    /// When tick 0 begins.
+    /// Returns the time at which tick 0 begins.
     time_point origin() const noexcept { return origin_.begin(); }
 
 private:

@@ -1,7 +1,7 @@
 /// \file
-/// Coroutines: sleeping, and awaiting anything for a limited time.
+/// Coroutines: sleeping, and awaiting anything with a time limit.
 ///
-/// The timer lives in what is awaited, and that lives in the coroutine's frame: nothing is
+/// The timer lives in the awaited object, and that lives in the coroutine's frame: nothing is
 /// allocated, arming cannot fail, and destroying a suspended coroutine cancels its timer.
 ///
 ///     task<> session::run() {
@@ -10,14 +10,14 @@
 ///         co_await tvec::sleep_for(timers, 100ms);
 ///     }
 ///
-/// The coroutine goes on inside `run` or `advance`, on its tick, where a callback would; so it may
-/// do whatever a callback may: arm, cancel, destroy, throw. What it throws past its own frame
-/// (because its promise's unhandled_exception throws again) leaves `advance`, as from a callback;
-/// the coroutine is then at its end, and is still to be destroyed by its owner.
+/// The coroutine resumes inside `run` or `advance`, on its tick, as a callback would. It may do
+/// whatever a callback may do: arm, cancel, destroy, throw. An exception that leaves its frame
+/// (because its promise's unhandled_exception throws again) leaves `advance`, as from a callback.
+/// The coroutine is then at its end, and its owner still has to destroy it.
 ///
-/// The wheel must be there when a coroutine awaits it. If it is destroyed or drained afterwards,
-/// whoever sleeps is not woken, and whatever is awaited has no limit any more; such coroutines are
-/// still to be destroyed by their owner.
+/// The wheel must exist when a coroutine awaits it. If it is destroyed or drained afterwards,
+/// sleeping coroutines are not woken and time limits no longer apply. Their owners still have to
+/// destroy such coroutines.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -43,7 +43,7 @@ template <class Ticks>
 typename clocked_wheel<Ticks>::time_point point_in_time(const clocked_wheel<Ticks>&);
 template <class W> using time_point_of = decltype(point_in_time(std::declval<W>()));
 
-/// What is a delay, and a deadline, on a wheel that is passed as `W`.
+/// Types that are a delay, or a deadline, on a wheel that is passed as `W`.
 template <class D, class W>
 concept delay_on = (std::convertible_to<W, timer_wheel&> && std::convertible_to<D, tick_count>) ||
                    (std::is_class_v<time_point_of<W>> && whole_duration<D>);
@@ -59,32 +59,32 @@ concept no_deadline_on = !deadline_on<At, W>;
 
 }  // namespace detail
 
-/// Says that what does nothing before it is awaited is not.
+/// Warns if the result is dropped: it does nothing before it is awaited.
 #define TVEC_AWAITED [[nodiscard("it waits for nothing before it is awaited: co_await it")]]
 
-/// What sleep_for and sleep_until return, to be awaited. Movable while nobody does.
+/// The result of sleep_for and sleep_until, to be awaited. Movable while no coroutine awaits it.
 ///
-/// One that has a name can be reset from elsewhere while a coroutine sleeps, asked whether its time
-/// has come, and awaited again: what a watchdog needs.
+/// A sleeper with a name can be reset from elsewhere while a coroutine sleeps, asked whether its
+/// time has come, and awaited again, as a watchdog needs:
 ///
 ///     tvec::sleeper silence = tvec::sleep_for(timers, 30s);
 ///     co_await silence;                              // the watchdog, which closes the connection
-///     silence.reset(tvec::sleep_for(timers, 30s));   // whoever has heard something: a push-back
+///     silence.reset(tvec::sleep_for(timers, 30s));   // after a read: a push-back
 ///
 /// One coroutine at a time awaits it. It may outlive that coroutine.
 class TVEC_AWAITED sleeper {
 public:
-    /// A coroutine's wait for a sleeper that has a name.
+    /// A coroutine's wait for a sleeper with a name.
     class waiting {
     public:
-        /// Arms nothing yet.
+        /// Makes a wait. Arms nothing yet.
         explicit waiting(sleeper& nap) noexcept : nap_(nap) {}
         waiting(const waiting&) = delete;
         waiting& operator=(const waiting&) = delete;
         /// Ends the sleep.
         ~waiting() { nap_.timer_.cancel(); }
 
-        /// As of the sleeper itself.
+        /// The functions of the sleeper itself.
         /// @{
         bool await_ready() const noexcept { return nap_.await_ready(); }
         void await_suspend(std::coroutine_handle<> asleep) noexcept { nap_.await_suspend(asleep); }
@@ -95,42 +95,49 @@ public:
         sleeper& nap_;
     };
 
-    /// Arms nothing yet.
+    /// Makes a sleeper. Arms nothing yet.
     sleeper(timer_wheel& wheel, jiffies expires) noexcept : wheel_(&wheel), expires_(expires) {}
 
-    /// Of one that nobody awaits.
-    sleeper(sleeper&&) noexcept = default;
+    /// Moves a sleeper that no coroutine awaits.
+    sleeper(sleeper&& other) noexcept
+        : wheel_(other.wheel_), expires_(other.expires_), asleep_(other.asleep_),
+          timer_(std::move(other.timer_)) {
+        assert(!timer_.pending() && "moved while a coroutine awaits it");
+    }
     sleeper& operator=(const sleeper&) TVEC_WANTS("reset: nap.reset(sleep_for(timers, 30s))");
     ~sleeper() = default;
 
-    /// Sleeps as long as `other` would: co_await does from now on, and so does whoever is asleep.
-    /// Resumes nobody: what is past by then wakes on the next tick. O(1); later is one store.
+    /// Takes over the deadline of `other`, for the next co_await and for a coroutine that is
+    /// asleep. Resumes nobody: a deadline that has passed wakes on the next tick. O(1); a later
+    /// deadline is one store.
     void reset(const sleeper& other) noexcept {
         wheel_ = other.wheel_;
         expires_ = other.expires_;
         if (timer_.pending()) wheel_->arm_at(timer_, expires_);
     }
 
-    /// Whether its time has come, as far as the wheel has been run; awaited or not.
+    /// Returns whether its time has come, as far as the wheel has run. It need not be awaited.
     bool elapsed() const noexcept { return wheel_->now() >= expires_; }
 
-    /// Awaits one that has a name. Destroying the coroutine that does ends the sleep.
-    // No member for lvalues alone: g++ 12 takes that for others as well, and then complains.
+    /// Awaits a sleeper with a name. Destroying the coroutine ends the sleep.
+    // A member for lvalues alone would not do: g++ 12 takes it for other objects too, and
+    // complains.
     template <class S>
     requires std::same_as<S, sleeper&>
     friend waiting operator co_await(S&& nap) noexcept { return waiting(nap); }
 
-    /// False: it always suspends.
+    /// Returns false: a co_await always suspends.
     bool await_ready() const noexcept { return false; }
 
     /// Arms the timer, which resumes `asleep`.
     void await_suspend(std::coroutine_handle<> asleep) noexcept {
+        assert(asleep && "a coroutine awaits it");
         assert(!timer_.pending() && "awaited by a second coroutine");
         asleep_ = asleep;
         wheel_->arm_at(timer_, expires_);
     }
 
-    /// There is nothing to return.
+    /// Returns nothing.
     void await_resume() const noexcept {}
 
 private:
@@ -142,12 +149,12 @@ private:
     timer timer_{call<&sleeper::timer_, &sleeper::on_fire>};
 };
 
-/// What with_timeout returns, to be awaited once. Movable until then.
+/// The result of with_timeout, to be awaited once. Movable until then.
 ///
-/// It needs no coroutine of its own. What is awaited gets the handle of the coroutine that awaits,
-/// as if by `co_await`, and so does the timer here: either may resume it, and the first to do so
-/// decides. If it was the timer, it has said so before; then await_resume destroys what is awaited.
-/// If not, await_resume cancels the timer, which always wins, even over a timer that is due.
+/// It needs no coroutine of its own. The awaited object gets the handle of the awaiting coroutine,
+/// as in a `co_await`, and so does the timer. Either may resume the coroutine, and the first one
+/// decides. If the timer was first, await_resume destroys the awaited object. If not, await_resume
+/// cancels the timer, which always succeeds, even if the timer is due.
 template <class Awaitable> class TVEC_AWAITED timed {
     static_assert(detail::awaitable<Awaitable>,
                   "with_timeout is given a wheel, what to await, and a duration or ticks");
@@ -165,27 +172,28 @@ template <class Awaitable> class TVEC_AWAITED timed {
                   "resume a coroutine that no longer waits for it");
 
 public:
-    /// Whether taking over what is awaited cannot throw.
+    /// Whether taking over the awaited object cannot throw.
     static constexpr bool nothrow = std::is_nothrow_constructible_v<inner, Awaitable&&>;
 
-    /// bool if what is awaited gives nothing. A reference becomes a std::reference_wrapper.
+    /// bool if the awaited object returns nothing. A reference becomes a std::reference_wrapper.
     using result = std::conditional_t<has_value, std::optional<kept>, bool>;
 
-    /// Arms nothing yet.
+    /// Makes an awaitable. Arms nothing yet.
     timed(timer_wheel& wheel, jiffies expires, Awaitable&& awaitable) noexcept(nothrow)
         : inner_(std::forward<Awaitable>(awaitable)), wheel_(wheel), expires_(expires) {}
 
-    /// Whether what is awaited is there already.
+    /// Returns whether the awaited object is ready.
     bool await_ready() noexcept(noexcept(std::declval<inner&>().begin().await_ready())) {
         return inner_.begin().await_ready();
     }
 
-    /// Arms the timer and begins to await; whichever is first resumes `waiting`.
-    // Armed first: what is awaited may resume the coroutine, and thereby destroy all this, before
-    // its await_suspend returns.
+    /// Arms the timer and begins to await. The first of the two resumes `waiting`.
+    // The timer is armed first: the awaited object may resume the coroutine, and so destroy all
+    // this, before its await_suspend returns.
     template <class Promise>
     auto await_suspend(std::coroutine_handle<Promise> waiting) noexcept(
         noexcept(std::declval<awaiter&>().await_suspend(waiting))) {
+        assert(!timer_.pending() && "a time limit is awaited once");
         waiting_ = waiting;
         wheel_.arm_at(timer_, expires_);
         if constexpr (noexcept(inner_.current().await_suspend(waiting)))
@@ -194,7 +202,7 @@ public:
             return suspend_or_disarm(waiting);  // cppcheck-suppress throwInNoexceptFunction
     }
 
-    /// What was awaited, or that time ran out; then what was awaited is destroyed.
+    /// Returns the awaited result, or that time ran out. Then the awaited object is destroyed.
     result await_resume() noexcept(noexcept(std::declval<awaiter&>().await_resume()) &&
                                    (!has_value || std::is_nothrow_constructible_v<kept, value>)) {
         timer_.cancel();
@@ -208,8 +216,8 @@ private:
         waiting_.resume();
     }
 
-    // Not try and catch: without exceptions there are none. Touches the timer only if one passes,
-    // for after all else it may be gone.
+    // No try and catch, which would not compile without exceptions. The destructor touches the
+    // timer only if an exception passes: otherwise it may be gone.
     struct disarm_on_failure {
         ~disarm_on_failure() {
             if (std::uncaught_exceptions() > before) armed.cancel();
@@ -245,34 +253,34 @@ private:
     timer timer_{call<&timed::timer_, &timed::on_fire>};
 };
 
-/// Sleeps until the clock has reached `deadline`. O(1), noexcept, no allocation; the co_await
-/// always suspends, for a deadline in the past until the next tick: a coroutine that only sleeps
-/// cannot starve the loop.
+/// Returns a sleep until the clock has reached `deadline`. O(1), noexcept, no allocation. The
+/// co_await always suspends, for a deadline in the past until the next tick: a coroutine that only
+/// sleeps cannot starve the loop.
 template <class Ticks>
 sleeper sleep_until(clocked_wheel<Ticks>& timers,
                     typename clocked_wheel<Ticks>::time_point deadline) noexcept {
     return {timers.wheel(), timers.ticks().ceil(deadline)};
 }
 
-/// Sleeps until `delay` has passed from this call. Saturates as clocked_wheel does; a negative
-/// delay counts as 0, and 0 means the next tick.
+/// Returns a sleep until `delay` has passed from this call. Saturates as clocked_wheel does. A
+/// negative delay counts as 0, and 0 means the next tick.
 template <class Ticks, detail::countable Rep, class Period>
 sleeper sleep_for(clocked_wheel<Ticks>& timers, std::chrono::duration<Rep, Period> delay) noexcept {
     return sleep_until(timers, timers.after(delay));
 }
 
-/// The same in ticks, on a wheel without a clock.
+/// Returns a sleep until tick `expires`, on a wheel without a clock.
 inline sleeper sleep_until(timer_wheel& wheel, tick_count expires) noexcept {
     return {wheel, expires};
 }
 
-/// The same in ticks from now(), on a wheel without a clock.
+/// Returns a sleep for `delay` ticks from now(), on a wheel without a clock.
 inline sleeper sleep_for(timer_wheel& wheel, tick_count delay) noexcept {
     return {wheel, detail::later(wheel.now(), delay)};
 }
 
-/// Awaits `awaitable` until the clock has reached `deadline` at the longest; several steps may
-/// share one. As with_timeout else.
+/// Awaits `awaitable` until the clock has reached `deadline` at the latest. Several steps may share
+/// one deadline. Otherwise as with_timeout.
 template <class Ticks, class Awaitable>
 timed<Awaitable> with_timeout_until(
     clocked_wheel<Ticks>& timers, Awaitable&& awaitable,
@@ -280,43 +288,30 @@ timed<Awaitable> with_timeout_until(
     return {timers.wheel(), timers.ticks().ceil(deadline), std::forward<Awaitable>(awaitable)};
 }
 
-/// The same in ticks, on a wheel without a clock.
+/// Awaits `awaitable` until tick `expires` at the latest, on a wheel without a clock.
 template <class Awaitable>
 timed<Awaitable> with_timeout_until(timer_wheel& wheel, Awaitable&& awaitable,
                                     tick_count expires) noexcept(timed<Awaitable>::nothrow) {
     return {wheel, expires, std::forward<Awaitable>(awaitable)};
 }
 
-/// Awaits `awaitable` until `delay` has passed from this call at the longest:
+/// Awaits `awaitable` until `delay` has passed from this call, at the latest:
 ///
 ///     std::optional<message> m = co_await with_timeout(timers, socket.receive(), 30s);
-///     bool done = co_await with_timeout(timers, flush(), 1s);     // flush() gives nothing
+///     bool done = co_await with_timeout(timers, flush(), 1s);     // flush() returns nothing
 ///
-/// The result is what `awaitable` gives, in a std::optional that is empty if time ran out; a bool,
-/// false if time ran out, if it gives nothing. Its exceptions come out of the co_await. Exactly one
-/// of the two happens: if both come on the same tick, what runs first. When time runs out,
-/// `awaitable` is destroyed before the coroutine goes on.
+/// Returns the result of `awaitable` in a std::optional, empty if time ran out. If `awaitable`
+/// returns nothing, returns a bool, false if time ran out. Its exceptions leave the co_await. If
+/// time runs out, `awaitable` is destroyed before the coroutine goes on.
 ///
-/// An awaitable that is ready at once is, whatever the delay, and no timer is armed. For one that
-/// is not, a delay of zero or less means the next tick. Costs the arming and the cancelling of a
-/// timer and allocates nothing; noexcept as far as `awaitable` is.
+/// `awaitable` is an rvalue, which is moved, or an lvalue with an operator co_await. It must be
+/// movable until it is awaited, its destructor must cancel, its operator co_await, if any, must
+/// return by value, and its await_suspend must not run the wheel. An await_transform of the promise
+/// does not see it. Details: the end of docs/which-arm.md.
 ///
-/// `awaitable` is given away (an rvalue, which is moved), or an lvalue with an operator co_await,
-/// of which only the awaiter is destroyed. A task that owns its coroutine is fine. Required of it:
-///
-///  - Its destructor cancels: once it and its awaiter are destroyed, it does not resume the
-///    coroutine, even if it had completed and was about to. Whoever destroys coroutines that are
-///    suspended needs that anyway. A type whose destructors are trivial is refused.
-///  - It can be moved until it is awaited, and its operator co_await, if any, returns by value.
-///  - It is awaited as it is: an await_transform of the coroutine's promise does not see it.
-///  - Its await_suspend does not run the wheel.
-///
-/// Give the result a name. g++ 12 miscompiles every co_await of a temporary that is itself the
-/// condition of an if or while, not only of this one: `if (!co_await f())` crashes, and
-/// `if (const auto r = co_await f())` does not.
-///
-/// What io_uring works on must outlive the request and not only the coroutine:
-/// servers/uring_requests.hpp shows how a receive is abandoned.
+/// Costs the arming and the cancelling of a timer, and allocates nothing. noexcept as far as
+/// `awaitable` is. Give the result a name: g++ 12 miscompiles a co_await of a temporary that is
+/// itself the condition of an if or while.
 template <class Ticks, class Awaitable, detail::countable Rep, class Period>
 timed<Awaitable>
 with_timeout(clocked_wheel<Ticks>& timers, Awaitable&& awaitable,
@@ -324,7 +319,7 @@ with_timeout(clocked_wheel<Ticks>& timers, Awaitable&& awaitable,
     return with_timeout_until(timers, std::forward<Awaitable>(awaitable), timers.after(delay));
 }
 
-/// The same in ticks, on a wheel without a clock.
+/// Awaits `awaitable` for `delay` ticks at most, on a wheel without a clock.
 template <class Awaitable>
 timed<Awaitable> with_timeout(timer_wheel& wheel, Awaitable&& awaitable,
                               tick_count delay) noexcept(timed<Awaitable>::nothrow) {
@@ -332,7 +327,7 @@ timed<Awaitable> with_timeout(timer_wheel& wheel, Awaitable&& awaitable,
                               detail::later(wheel.now(), delay));
 }
 
-// --- what the compiler refuses, and what it wants -----------------------------------------------
+// --- misuses that the compiler refuses ----------------------------------------------------------
 
 template <class W, detail::no_delay_on<W> D>
 sleeper sleep_for(W&&, const D&) TVEC_WANTS("a wheel, then a delay: sleep_for(timers, 1500ms)");

@@ -1,10 +1,11 @@
 /// \file
-/// Coroutines that sleep until somebody says stop. Empty where the standard library has no
-/// std::stop_token, as in libc++ 14.
+/// Sleeps of coroutines that a stop request ends. Empty if the standard library has no
+/// std::stop_token, as libc++ 14.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
 
+#include <cassert>
 #include <chrono>
 #include <coroutine>
 #include <optional>
@@ -23,7 +24,7 @@
 
 namespace tvec {
 
-/// What sleep_for and sleep_until return for a token, to be awaited once. Movable until then.
+/// The result of sleep_for and sleep_until for a token, to be awaited once. Movable until then.
 ///
 ///     for (;;) {
 ///         const bool stopped = co_await tvec::sleep_for(timers, 5s, token);
@@ -31,38 +32,40 @@ namespace tvec {
 ///         flush();
 ///     }
 ///
-/// The co_await gives whether stop has been requested, before its time came or until it went on. If
-/// that is so before it is awaited, it does not suspend. Else a request has the coroutine go on on
-/// the next tick, inside `run` or `advance` as ever, and not inside request_stop. It allocates
-/// nothing.
+/// The co_await returns whether stop was requested before the coroutine went on. If it was
+/// requested before the co_await, the coroutine does not suspend. A request during the sleep
+/// resumes the coroutine on the next tick, inside `run` or `advance` as ever, and not inside
+/// request_stop. Nothing is allocated.
 ///
-/// clang 14 destroys what a coroutine awaited last once more, if an exception leaves the coroutine
-/// and it is destroyed then. A token does not bear that: there, keep exceptions in the promise.
+/// clang 14 destroys the last awaited object a second time if an exception leaves the coroutine and
+/// the coroutine is destroyed then. A token does not survive that: with clang 14, keep exceptions
+/// in the promise.
 ///
-/// The wheel belongs to a thread: stop must be requested on that one, while a coroutine sleeps.
-/// From another, have the loop request it. If the wheel is gone by then, nobody is woken.
+/// The wheel belongs to a thread: while a coroutine sleeps, request stop on that thread only.
+/// Another thread asks the loop to request it. If the wheel is gone by then, no coroutine is woken.
 class TVEC_AWAITED stoppable_sleeper {
 public:
-    /// Arms nothing yet.
+    /// Makes a sleeper. Arms nothing yet.
     stoppable_sleeper(timer_wheel& wheel, jiffies expires, std::stop_token token) noexcept
         : wheel_(wheel), nap_(wheel, expires), token_(std::move(token)) {}
 
-    /// Of one that nobody awaits.
+    /// Moves a sleeper that no coroutine awaits.
     stoppable_sleeper(stoppable_sleeper&& other) noexcept
         : wheel_(other.wheel_), nap_(std::move(other.nap_)), token_(std::move(other.token_)) {}
     stoppable_sleeper& operator=(const stoppable_sleeper&) = delete;
     ~stoppable_sleeper() = default;
 
-    /// Whether stop has been requested already.
+    /// Returns whether stop has been requested already.
     bool await_ready() const noexcept { return token_.stop_requested(); }
 
     /// Arms the timer, which resumes `asleep`.
     void await_suspend(std::coroutine_handle<> asleep) noexcept {
+        assert(!on_stop_ && "a stoppable sleep is awaited once");
         nap_.await_suspend(asleep);
         on_stop_.emplace(token_, waker{*this});
     }
 
-    /// Whether stop has been requested.
+    /// Returns whether stop has been requested.
     bool await_resume() const noexcept { return token_.stop_requested(); }
 
 private:
@@ -77,8 +80,8 @@ private:
     std::optional<std::stop_callback<waker>> on_stop_;
 };
 
-/// Sleeps until the clock has reached `deadline`, or until stop is requested on the wheel's thread.
-/// O(1), noexcept, no allocation.
+/// Returns a sleep until the clock has reached `deadline`, or until stop is requested on the
+/// wheel's thread. O(1), noexcept, no allocation.
 template <class Ticks>
 stoppable_sleeper sleep_until(clocked_wheel<Ticks>& timers,
                               typename clocked_wheel<Ticks>::time_point deadline,
@@ -86,26 +89,26 @@ stoppable_sleeper sleep_until(clocked_wheel<Ticks>& timers,
     return {timers.wheel(), timers.ticks().ceil(deadline), std::move(token)};
 }
 
-/// Sleeps until `delay` has passed from this call, or until stop is requested.
+/// Returns a sleep until `delay` has passed from this call, or until stop is requested.
 template <class Ticks, detail::countable Rep, class Period>
 stoppable_sleeper sleep_for(clocked_wheel<Ticks>& timers, std::chrono::duration<Rep, Period> delay,
                             std::stop_token token) noexcept {
     return sleep_until(timers, timers.after(delay), std::move(token));
 }
 
-/// The same in ticks, on a wheel without a clock.
+/// Returns a sleep until tick `expires`, on a wheel without a clock.
 inline stoppable_sleeper sleep_until(timer_wheel& wheel, tick_count expires,
                                      std::stop_token token) noexcept {
     return {wheel, expires, std::move(token)};
 }
 
-/// The same in ticks from now(), on a wheel without a clock.
+/// Returns a sleep for `delay` ticks from now(), on a wheel without a clock.
 inline stoppable_sleeper sleep_for(timer_wheel& wheel, tick_count delay,
                                    std::stop_token token) noexcept {
     return {wheel, detail::later(wheel.now(), delay), std::move(token)};
 }
 
-// --- what the compiler refuses, and what it wants -----------------------------------------------
+// --- misuses that the compiler refuses ----------------------------------------------------------
 
 template <class W, detail::no_delay_on<W> D>
 stoppable_sleeper sleep_for(W&&, const D&, std::stop_token) TVEC_WANTS("a wheel, 1500ms, a token");

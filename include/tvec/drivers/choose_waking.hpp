@@ -1,5 +1,5 @@
 /// \file
-/// Which way of waking works here.
+/// The choice of a way to wake the loop.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -12,35 +12,39 @@
 
 namespace tvec {
 
-/// A way to wake a reactor, and the reason for it, in words for a log.
+/// A way to wake a reactor, and the reason for it, as text for a log.
 struct waking {
-    /// The classes of the same names.
+    /// Classes of the same names.
     enum class way {
-        uring_wait,     ///< the deadline rides in the reactor's own wait
+        uring_wait,     ///< the deadline is an argument of the reactor's own wait
         uring_timeout,  ///< one timeout request in the ring
         timerfd_alarm,  ///< a descriptor to watch, by a ring or by anything else
     };
-    way chosen;          ///< the best that works
-    std::string reason;  ///< why that, and why no better one
+    way chosen;          ///< the best way that works
+    std::string reason;  ///< why this one, and why no better one
 };
 
-/// The name of the class: "uring_wait", say.
+/// Returns the name of the class, such as "uring_wait".
 TVEC_API const char* name_of(waking::way w) noexcept;
 
-/// Chooses the best way of waking that a ring allows. Give it what setting the ring up returned:
+/// Returns the best way of waking that a ring allows. `set_up` is the result of setting the ring
+/// up:
 ///
 ///     io_uring ring;
 ///     const auto waking = tvec::choose_waking(io_uring_queue_init(256, &ring, flags), ring);
 ///     log("woken by ", name_of(waking.chosen), ": ", waking.reason);
 ///
-/// uring_wait where the kernel takes a deadline in a wait; else uring_timeout, where the ring takes
-/// timeouts; else timerfd_alarm, which needs no ring: if setting up has failed (`ring` is then not
-/// looked at), if entering the ring is forbidden (which a filter may do though setting up works),
-/// and if the ring is made for polled devices, whose waits do not sleep. The reason tells what
-/// failed, and what is known about the cause.
+/// The best way is uring_wait, if the kernel takes a deadline in a wait. The next is uring_timeout,
+/// if the ring takes timeouts. The last is timerfd_alarm, which needs no ring. It is chosen in
+/// these cases:
 ///
-/// Only features are asked for, no versions. One system call; call it once, in the thread that will
-/// own the ring. Throws nothing but std::bad_alloc.
+///  - Setting up failed. `ring` is then not read.
+///  - Entering the ring is forbidden. A filter may do that although setting up works.
+///  - The ring is made for polled devices, and its waits do not sleep.
+///
+/// The reason names the failure, and its known cause. The choice depends on features only, not on
+/// versions. Makes one system call. Call it once, in the thread that will own the ring. Throws
+/// nothing but std::bad_alloc.
 TVEC_API waking choose_waking(int set_up, io_uring& ring);
 
 }  // namespace tvec

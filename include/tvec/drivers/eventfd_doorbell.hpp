@@ -1,6 +1,6 @@
 /// \file
-/// Waking a loop from another thread by a descriptor: for io_uring, epoll, and all that watches
-/// one.
+/// A doorbell for any loop that watches descriptors: io_uring, epoll and others. Other threads ring
+/// it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -11,27 +11,30 @@
 
 namespace tvec {
 
-/// A doorbell that is an eventfd. Calling it makes the descriptor readable; the loop watches that
-/// beside its sockets. Copies are the same bell: one is given to the `remote`, and lives as long as
-/// anybody may ring it.
+/// A doorbell that is an eventfd. A ring makes its descriptor readable, and the loop watches the
+/// descriptor beside its sockets. Copies are the same bell: the `remote` gets one, and the
+/// descriptor lives as long as the last copy.
 ///
 ///     tvec::eventfd_doorbell bell;
 ///     tvec::remote mailbox(timers, 4096, bell);
 ///     watch(bell.fd(), EPOLLIN);
 class TVEC_API eventfd_doorbell {
 public:
-    /// Throws std::system_error, if there is no descriptor left, say.
+    /// Opens the descriptor. Throws std::system_error, for example if there are no descriptors
+    /// left.
     eventfd_doorbell() : descriptor_(std::make_shared<const descriptor>()) {}
 
-    /// Rings. Any thread, also in a signal handler; it neither waits nor fails. One system call.
+    /// Rings. May be called by any thread, and in a signal handler. Neither waits nor fails. One
+    /// system call.
     void operator()() const noexcept;
 
-    /// To be watched for reading, and not for anything else. It is non-blocking and closes on exec;
-    /// it is closed with the last copy.
+    /// Returns the descriptor, to be watched for reading and used for nothing else. It is
+    /// non-blocking and closes on exec. It is closed with the last copy.
     int fd() const noexcept;
 
     /// Makes the descriptor unreadable again. Returns whether it was readable. Call it when the
-    /// loop says so, and before the remote's `run`. One system call. Throws std::system_error.
+    /// descriptor is readable, and before the remote's `run`. One system call. Throws
+    /// std::system_error.
     bool acknowledge() const;
 
 private:

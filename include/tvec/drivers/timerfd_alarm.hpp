@@ -1,27 +1,27 @@
 /// \file
-/// Waking a loop by a descriptor: for poll, epoll and the loops built on them, and where io_uring
-/// is refused.
+/// A descriptor that wakes a loop: for poll, epoll and loops built on them, and where io_uring is
+/// refused.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
 
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/core/detail/export.hpp"
-#include "tvec/core/detail/misuse.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
+#include "tvec/drivers/detail/only_earlier.hpp"
 
 namespace tvec {
 
 namespace detail {
 
 /// Opens a timerfd on that clock.
-TVEC_API outcome open_alarm(alarm_clock clock, int& fd) noexcept;
-/// Has it ring at a point in time, or in so long a time.
-TVEC_API outcome set_alarm(int fd, bool absolute, std::chrono::nanoseconds time) noexcept;
-/// Whether it has rung. From now on it has not.
-TVEC_API outcome silence_alarm(int fd) noexcept;
+TVEC_API kernel_result open_alarm(alarm_clock clock, int& fd) noexcept;
+/// Sets it for a point in time, or for a time from now.
+TVEC_API kernel_result set_alarm(int fd, bool absolute, std::chrono::nanoseconds time) noexcept;
+/// Returns whether it has rung, and makes it unreadable.
+TVEC_API kernel_result silence_alarm(int fd) noexcept;
 TVEC_API void close_alarm(int fd) noexcept;
 
 /// A timerfd.
@@ -36,7 +36,9 @@ public:
 
     int fd() const noexcept { return fd_; }
     bool absolute() const noexcept { return absolute_; }
-    void set(std::chrono::nanoseconds time) { set_alarm(fd_, absolute_, time).or_throw(); }
+    kernel_result set(std::chrono::nanoseconds time) noexcept {
+        return set_alarm(fd_, absolute_, time);
+    }
     bool read() { return silence_alarm(fd_).or_throw(); }
 
 private:
@@ -58,50 +60,51 @@ private:
 ///         timers.run(256);                     // always, whatever woke us
 ///     }
 ///
-/// The wake-up is only an alarm: what time it is comes from the clock of `timers`. The descriptor
-/// may become readable too early, at most once for each wake-up that a push-back or a cancel has
-/// made needless.
+/// The wake-up is only an alarm: the time comes from the clock of `timers`. The descriptor may
+/// become readable too early, at most once for each wake-up that a push-back or a cancel made
+/// needless.
 ///
-/// Wheels on std::chrono::steady_clock and on boottime_clock set points in time of CLOCK_MONOTONIC
-/// and CLOCK_BOOTTIME (which does not wake a suspended machine). On any other clock, what is left
-/// is counted in real time when `rearm` is called.
+/// On std::chrono::steady_clock and boottime_clock the alarm is a point in time of CLOCK_MONOTONIC
+/// or CLOCK_BOOTTIME (which does not wake a suspended machine). On any other clock it is the time
+/// left, in real time from the call of `rearm`.
 ///
-/// `timers` must live as long as `rearm` is called; alarm and wheel may be destroyed in either
-/// order. A child made by fork shares the timer behind the descriptor: it must leave it alone.
+/// `timers` must live as long as `rearm` is called. Alarm and wheel may be destroyed in either
+/// order. A child made by fork shares the timer behind the descriptor, and must leave it alone.
 template <class Clocked> class timerfd_alarm {
     static_assert(detail::clocked<Clocked>,
                   "timerfd_alarm rings for a tvec::clocked_wheel: a timer_wheel has no clock");
 
 public:
-    /// An alarm that is not set; nothing is readable before the first `rearm`. Throws
-    /// std::system_error, if there is no descriptor left, say.
+    /// Makes an alarm that is not set: nothing is readable before the first `rearm`. Throws
+    /// std::system_error, for example if there are no descriptors left.
     explicit timerfd_alarm(Clocked& timers)
         : timers_(timers), descriptor_(detail::alarm_clock_of<clock>) {}
     explicit timerfd_alarm(Clocked&&) TVEC_WANTS("a wheel that outlives it");
 
-    /// To be watched for reading, in any way that the loop likes, and not for anything else. It is
-    /// non-blocking and closes on exec.
+    /// Returns the descriptor, to be watched for reading in any way, and used for nothing else. It
+    /// is non-blocking and closes on exec.
     int fd() const noexcept { return descriptor_.fd(); }
 
-    /// Sees to it that the descriptor is readable at timers.next_wakeup(), or before. Work left
-    /// over by a budget: at once. Call it last before every sleep.
+    /// Makes the descriptor become readable at timers.next_wakeup() or before, and at once if a
+    /// budget has left work over. Call it last before every sleep.
     ///
-    /// The alarm is only ever moved earlier. If it need not be, this is a comparison, else one
-    /// system call. Throws std::system_error, which leaves the alarm as it was.
+    /// The alarm only moves earlier. If it need not move, this is a comparison, else one system
+    /// call. Throws std::system_error, which leaves the alarm as it was.
     ///
-    /// A debug build says on the standard error output if timers keep running late because it is
-    /// not called, or if an alarm that has gone off is not acknowledged.
+    /// A debug build reports on the standard error output that timers keep running late because
+    /// `rearm` is not called, or that an alarm that has gone off is not acknowledged.
     void rearm() {
-        detail::note_turn<clock>(*this, timers_.wheel(), set_for_);
-        const auto wakeup = timers_.next_wakeup();
-        if (!wakeup || *wakeup >= set_for_) return;
-        descriptor_.set(detail::alarm_time<clock>(*wakeup, descriptor_.absolute()));
-        set_for_ = *wakeup;
+        detail::note_turn<clock>(this, &timers_.wheel(), set_for_);
+        const time_point wakeup = timers_.next_wakeup().value_or(not_set);
+        const auto set = [&] {
+            return descriptor_.set(detail::alarm_time<clock>(wakeup, descriptor_.absolute()));
+        };
+        detail::only_earlier(set_for_, wakeup, set).or_throw();
     }
 
-    /// Makes the descriptor unreadable again. Returns whether it was readable; if not, nothing has
-    /// changed. Until this is called, an alarm that has gone off stays readable. One system call.
-    /// Throws std::system_error.
+    /// Makes the descriptor unreadable again. Returns whether it was readable. If it was not,
+    /// nothing has changed. An alarm that has gone off stays readable until this call. One system
+    /// call. Throws std::system_error.
     bool acknowledge() {
         const bool rang = descriptor_.read();
         if (rang) set_for_ = not_set;

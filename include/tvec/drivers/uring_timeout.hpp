@@ -1,29 +1,30 @@
 /// \file
-/// Waking a reactor that waits in its own way: one timeout request in its ring for all timers.
+/// One timeout request in a ring for all timers, for reactors that wait in their own way.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
 
 #include <liburing.h>
 
+#include <cassert>
 #include <cstdint>
 #include <utility>
 
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/core/detail/export.hpp"
-#include "tvec/core/detail/misuse.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
+#include "tvec/drivers/detail/only_earlier.hpp"
 
 namespace tvec {
 
-/// The top byte of the user data of every request that `uring_timeout` makes, if nothing else is
-/// asked for. The application's own user data must not have it: addresses (whose top byte is 0,
-/// unless pointers are tagged) and small numbers do not.
+/// The default top byte of the user data of all requests of a `uring_timeout`. The application's
+/// user data must not have it. Addresses (whose top byte is 0, unless pointers are tagged) and
+/// small numbers do not.
 inline constexpr std::uint8_t uring_timeout_tag = 0xA7;
 
-/// Whether a completion belongs to some uring_timeout with this tag, be it alive or gone.
+/// Returns whether a completion belongs to any uring_timeout with this tag, alive or destroyed.
 constexpr bool is_uring_timeout(std::uint64_t user_data,
                                 std::uint8_t tag = uring_timeout_tag) noexcept {
     return user_data >> 56 == tag;
@@ -31,18 +32,19 @@ constexpr bool is_uring_timeout(std::uint64_t user_data,
 
 namespace detail {
 
-/// The request in the ring. The user data of everything it submits is
+/// The request in the ring. Every request it submits has this user data:
 ///
 ///     bits 63-56   tag
-///          55-54   what it is: see `kind`
-///          53-24   which alarm of this process
-///          23-0    which of its timeouts
+///          55-54   kind of request: see `kind`
+///          53-24   number of the alarm in this process
+///          23-0    number of its timeout
 ///
-/// and never an address: a completion that outlives the alarm finds nobody, and does no harm.
+/// It contains no address: a completion that outlives the alarm belongs to nobody, and does no
+/// harm.
 class TVEC_API ring_alarm {
 public:
-    /// Whether timeouts can be in that ring; an error if not.
-    static outcome accepts(const io_uring& ring) noexcept;
+    /// Returns success if the ring takes timeouts, else an error.
+    static kernel_result accepts(const io_uring& ring) noexcept;
 
     ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag) noexcept;
     ring_alarm(const ring_alarm&) = delete;
@@ -50,32 +52,35 @@ public:
 
     bool absolute() const noexcept { return absolute_; }
 
-    /// Queues what makes the alarm ring at `time`, earlier than it is set for. Whether there
-    /// was room.
-    outcome set(std::chrono::nanoseconds time) noexcept;
-    /// Whether the wait will end when the alarm was last set for, or before.
+    /// Queues a request that sets the alarm for `time`, which is earlier than it is set for.
+    /// Returns whether there was room.
+    kernel_result set(std::chrono::nanoseconds time) noexcept;
+    /// Returns whether the wait will end at the time that the alarm was last set for, or before.
     bool is_set() const noexcept { return set_; }
 
-    /// Whether the completion was ours.
-    outcome complete(std::uint64_t user_data, int result) noexcept;
+    /// Returns whether the completion belongs to this alarm.
+    kernel_result complete(std::uint64_t user_data, int result) noexcept;
 
-    /// Queues the removal; its completion is the last of all. Whether there was room.
-    outcome queue_removal() noexcept;
+    /// Queues the removal, whose completion is the last of all. Returns whether there was room.
+    kernel_result queue_removal() noexcept;
     bool in_ring() const noexcept { return in_flight_ || leaving_; }
-    outcome wait_for_completion(io_uring_cqe*& cqe) noexcept;
-    void consume_completion() noexcept { io_uring_cq_advance(&ring_, 1); }
+    kernel_result wait_for_completion(io_uring_cqe*& cqe) noexcept;
+    void consume_completion() noexcept {
+        assert(io_uring_cq_ready(&ring_) != 0 && "nobody else reaps completions meanwhile");
+        io_uring_cq_advance(&ring_, 1);
+    }
 
 private:
     enum class kind : std::uint8_t { timeout, move, cut, removal };
 
     std::uint64_t user_data(kind what) const noexcept;
     bool is_mine(std::uint64_t user_data) const noexcept;
-    outcome room(io_uring_sqe*& sqe) noexcept;
+    kernel_result room(io_uring_sqe*& sqe) noexcept;
     void start(io_uring_sqe& sqe) noexcept;
     void move(io_uring_sqe& sqe) noexcept;
     void cut_short(io_uring_sqe& sqe) noexcept;
     void tag_change(io_uring_sqe& sqe, kind what) noexcept;
-    outcome ended(int error) noexcept;
+    kernel_result ended(int error) noexcept;
     void not_moved() noexcept;
 
     io_uring& ring_;
@@ -83,19 +88,19 @@ private:
     bool absolute_;
     bool can_move_ = true;  ///< the kernel knows IORING_TIMEOUT_UPDATE
     bool set_ = false;
-    bool in_flight_ = false;  ///< a timeout whose completion has not been seen
-    bool cut_short_ = false;  ///< it is being removed, to be set anew
-    bool leaving_ = false;    ///< the last removal has been queued
+    bool in_flight_ = false;  ///< a timeout without a completion yet
+    bool cut_short_ = false;  ///< the timeout is being removed, and will be set again
+    bool leaving_ = false;    ///< the final removal is queued
     std::uint8_t tag_;
     std::uint32_t number_;
     std::uint64_t timeouts_ = 0;
-    __kernel_timespec time_{};  ///< read by the kernel when it is submitted
+    __kernel_timespec time_{};  ///< read by the kernel at the submission
 };
 
 }  // namespace detail
 
-/// Keeps one IORING_OP_TIMEOUT in a ring, so that whatever waits for a completion wakes when a
-/// wheel has something to do. For reactors whose wait is not ours to make; otherwise uring_wait is
+/// Keeps one IORING_OP_TIMEOUT in a ring. Any kind of wait for a completion then wakes when a wheel
+/// has something to do. For reactors whose wait is made by other code. Otherwise uring_wait is
 /// simpler.
 ///
 ///     tvec::uring_timeout alarm{ring, timers};
@@ -107,71 +112,63 @@ private:
 ///         timers.run(256);                     // always, whatever woke us
 ///     }
 ///
-/// The wake-up is only an alarm: what time it is comes from the clock of `timers`. So it does no
-/// harm if a completion of ours is late, waits behind others, or is dropped with the ring. The
-/// timeout is only ever moved earlier; what a push-back or a cancel has made needless costs one
-/// early wake-up.
+/// The wake-up is only an alarm: the time comes from the clock of `timers`. A completion may come
+/// late, wait behind others, or be dropped with the ring. The timeout only moves earlier, so a
+/// push-back or a cancel may leave one early wake-up.
 ///
-/// User data. Everything it submits has `tag` as its top byte and no address below, so completions
-/// are told apart by value. Several alarms may share a ring and a tag; each claims its own. One
-/// that is destroyed while its timeout is in the ring leaves a completion that nobody claims: ask
-/// is_uring_timeout before taking a completion for your own, or `detach` first.
-///
-/// Life. `ring` and `timers` must live as long as `prepare` is called, and `ring` for `complete`
-/// and `detach`. The three may be destroyed in any order, but the alarm not between `prepare` and
-/// the submission, for the kernel reads its time then. It is neither copied nor moved.
-///
-/// Do not put it behind IOSQE_IO_DRAIN requests, nor into a chain of linked ones: what it queues
-/// would wait for them.
+/// `ring` and `timers` must live as long as `prepare` is called, and `ring` as long as `complete`
+/// and `detach` are. Do not destroy the alarm between `prepare` and the submission. It is neither
+/// copied nor moved. Do not put it behind IOSQE_IO_DRAIN requests, nor into a chain of linked
+/// requests. User data and destruction: docs/io_uring.md.
 template <class Clocked> class uring_timeout {
     static_assert(detail::clocked<Clocked>,
                   "uring_timeout wakes for a tvec::clocked_wheel: a timer_wheel has no clock");
 
 public:
-    /// Submits nothing yet. Throws std::system_error (operation_not_supported), saying why, if the
-    /// ring is made with IORING_SETUP_IOPOLL, whose kernel refuses timeouts, or with
-    /// IORING_SETUP_SQPOLL, whose kernel thread would spin for every wake-up and might read the
-    /// time when it has already been overwritten: there use uring_wait.
+    /// Makes an alarm. Submits nothing yet. Throws std::system_error (operation_not_supported) with
+    /// the reason if the ring has IORING_SETUP_IOPOLL or IORING_SETUP_SQPOLL. With IOPOLL the
+    /// kernel refuses timeouts. With SQPOLL the kernel thread would spin for every wake-up, and
+    /// might read the time after it was overwritten: use uring_wait there.
     uring_timeout(io_uring& ring, Clocked& timers, std::uint8_t tag = uring_timeout_tag)
         : timers_(timers), alarm_(accepted(ring), detail::alarm_clock_of<clock>, tag) {}
     uring_timeout(io_uring&, Clocked&&, std::uint8_t = 0) TVEC_WANTS("a wheel that outlives it");
 
-    /// Sees to it that a completion arrives at timers.next_wakeup(), or before. Work left over by
-    /// a budget: at once. Call it before every submission that may sleep.
+    /// Makes a completion arrive at timers.next_wakeup() or before, and at once if a budget has
+    /// left work over. Call it before every submission that may sleep.
     ///
-    /// Queues one request at most, and none if the alarm need not be earlier: then it is a
-    /// comparison. If the submission queue is full, submits it to make room. Returns false if even
-    /// that makes none: then do not sleep, reap completions, and call again. Throws
-    /// std::system_error if submitting fails.
+    /// Queues one request at most, and none if the alarm need not move earlier: then it is a
+    /// comparison. A full submission queue is submitted to make room. Returns false if even that
+    /// makes no room: then do not sleep, reap completions, and call again. Throws std::system_error
+    /// if submitting fails.
     ///
-    /// A debug build says on the standard error output if timers keep running late because it is
-    /// not called, or if a timeout that has expired was not shown to `complete`.
+    /// A debug build reports on the standard error output that timers keep running late because
+    /// `prepare` is not called, or that an expired timeout was not given to `complete`.
     [[nodiscard]] bool prepare() {
-        detail::note_turn<clock>(*this, timers_.wheel(), set_for_);
-        const auto wakeup = timers_.next_wakeup();
-        if (!wakeup || *wakeup >= set_for_) return true;
-        const auto time = detail::alarm_time<clock>(*wakeup, alarm_.absolute());
-        if (!alarm_.set(time).or_throw()) return false;
-        set_for_ = *wakeup;
-        return true;
+        detail::note_turn<clock>(this, &timers_.wheel(), set_for_);
+        const time_point wakeup = timers_.next_wakeup().value_or(not_set);
+        const auto set = [&] {
+            return alarm_.set(detail::alarm_time<clock>(wakeup, alarm_.absolute()));
+        };
+        return detail::only_earlier(set_for_, wakeup, set).or_throw();
     }
 
-    /// Whether a completion is ours. If so it has been dealt with; if not, nothing has changed.
-    /// Runs no timers. Throws std::system_error if the kernel has refused the timeout for a reason
-    /// that will not pass (a restricted ring, say).
+    /// Returns whether a completion belongs to this alarm. If so it has been dealt with. If not,
+    /// nothing has changed. Runs no timers. Throws std::system_error if the kernel refused the
+    /// timeout for a permanent reason (a restricted ring, for example).
     bool complete(const io_uring_cqe& cqe) { return complete(cqe.user_data, cqe.res); }
 
-    /// The same for loops that have copied what they need from the completion.
+    /// Does the same for loops that have copied the fields of the completion.
     bool complete(std::uint64_t user_data, int result) {
         const bool ours = alarm_.complete(user_data, result).or_throw();
         if (ours && !alarm_.is_set()) set_for_ = not_set;
         return ours;
     }
 
-    /// Takes everything of ours out of the ring, and waits until it is out. Completions of others
-    /// that arrive before are handed to `foreign(const io_uring_cqe&)`, in their order, and
-    /// consumed when it returns or throws; it may queue requests, but reap no completions. What is
-    /// queued is submitted. `prepare` may be called again later. Throws std::system_error.
+    /// Takes all requests of this alarm out of the ring, and waits until they are out. Completions
+    /// of others that arrive before are passed to `foreign(const io_uring_cqe&)`, in their order,
+    /// and consumed when it returns or throws. `foreign` may queue requests, but must not reap
+    /// completions. Queued requests are submitted. `prepare` may be called again later. Throws
+    /// std::system_error.
     template <class F> void detach(F foreign) {
         while (!alarm_.queue_removal().or_throw()) take_completion(foreign);
         while (alarm_.in_ring()) take_completion(foreign);

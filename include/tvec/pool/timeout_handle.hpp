@@ -1,5 +1,5 @@
 /// \file
-/// How the timeouts of a `timeout_pool` are named, and what is said of them.
+/// Handles of the timeouts of a `timeout_pool`, and their states.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -19,19 +19,19 @@ namespace detail {
 class timeout_slabs;
 }
 
-/// The name of one timeout of one pool: eight bytes, copied freely. A pool never gives the same
-/// name twice, so one whose timeout is long gone is harmless: the pool does not know it. It means
-/// nothing to another pool. The order of handles says nothing, but lets them be keys of a std::map.
+/// A handle of one timeout of one pool: eight bytes, copied freely. A pool never gives out the same
+/// handle twice, so a stale handle is harmless: the pool does not know it. Another pool does not
+/// understand it. The order of handles has no meaning, but lets them be keys of a std::map.
 class timeout_handle {
 public:
-    /// Names no timeout.
+    /// Makes a handle of no timeout.
     constexpr timeout_handle() noexcept = default;
     timeout_handle(const scheduled&) TVEC_WANTS("the handle in what `schedule` returned: .handle");
 
-    /// Whether it names a timeout at all, gone or not.
+    /// Returns whether it is the handle of a timeout, alive or not.
     constexpr explicit operator bool() const noexcept { return generation_ != 0; }
 
-    /// For keys of a std::map; the order says nothing.
+    /// For keys of a std::map. The order has no meaning.
     friend constexpr auto operator<=>(timeout_handle, timeout_handle) noexcept = default;
 
 private:
@@ -40,43 +40,43 @@ private:
     constexpr timeout_handle(std::uint32_t index, std::uint32_t generation) noexcept
         : index_(index), generation_(generation) {}
 
-    std::uint32_t index_ = 0;       ///< of the node
-    std::uint32_t generation_ = 0;  ///< how many timeouts that node has held; 0: no timeout
+    std::uint32_t index_ = 0;       ///< index of the node
+    std::uint32_t generation_ = 0;  ///< number of timeouts that the node has held; 0: no timeout
 };
 
-/// What has become of a timeout.
+/// The state of a timeout.
 enum class timeout_state : std::uint8_t {
-    unknown,  ///< not of this pool, or so long ago that its node has been used again or given back
-    pending,  ///< it is going to fire
-    running,  ///< its function is being called
-    fired,    ///< its function has been called
-    cancelled,  ///< its function has not been called, or no more: `cancel`, `take`, `stop`
+    unknown,    ///< of another pool, or its node has been reused or freed since
+    pending,    ///< it is going to fire
+    running,    ///< its function is being called
+    fired,      ///< its function has been called
+    cancelled,  ///< it will not be called any more: `cancel`, `take`, `stop`
 };
 
-/// Why a timeout was not scheduled.
+/// The reason why a timeout was not scheduled.
 enum class schedule_error : std::uint8_t {
-    none,           ///< it was
+    none,           ///< it was scheduled
     too_many,       ///< max_pending timeouts are pending
     stopped,        ///< the pool has been stopped
-    out_of_memory,  ///< there was no memory for another slab; what is pending is not affected
+    out_of_memory,  ///< no memory for another slab; pending timeouts are not affected
     no_function,    ///< the function is empty: a null pointer, a std::function without target
 };
 
-/// What `schedule` returns: the handle, or why there is none.
+/// The result of `schedule`: a handle, or the reason why there is none.
 struct scheduled {
-    timeout_handle handle;                        ///< names no timeout if there is an error
-    schedule_error error = schedule_error::none;  ///< why there is none
+    timeout_handle handle;                        ///< of no timeout if there is an error
+    schedule_error error = schedule_error::none;  ///< the reason why there is none
 
-    /// Whether it was scheduled.
+    /// Returns whether it was scheduled.
     constexpr explicit operator bool() const noexcept { return error == schedule_error::none; }
 };
 
-/// What a function may ask to be told when it is called.
+/// The argument of a function that wants to know about its call.
 struct timeout_call {
     timeout_handle self;  ///< the timeout that is being called
-    jiffies missed;  ///< periods passed over besides this one; 0 unless periodic, and in a burst
-    /// The tick of the deadline that it is called for, also if it is called late or early. In the
-    /// time of its clock that is timers.ticks().start_of(due).
+    jiffies missed;       ///< periods skipped besides this one; 0 unless periodic, and in a burst
+    /// The tick of the deadline, even if the call comes late or early. As a time of its clock it is
+    /// timers.ticks().start_of(due).
     jiffies due;
 };
 

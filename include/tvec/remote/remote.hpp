@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -26,7 +25,7 @@ template <class Clocked> class remote_sender;
 
 namespace detail {
 
-/// The answer to a cancel, on its way to who wants it.
+/// The result of a cancel, on its way to the function that asked for it.
 template <class F> struct answering {
     F f;
     bool answer = false;
@@ -35,56 +34,29 @@ template <class F> struct answering {
 
 }  // namespace detail
 
-/// The owner's end of a mailbox through which any thread schedules, cancels and reschedules
-/// functions on a clocked wheel, and has functions called on the thread that runs it.
+/// The owner's end of a mailbox. Any thread schedules, cancels and reschedules functions on a
+/// clocked wheel through it, and posts functions to the thread that runs the wheel.
 ///
 ///     tvec::clocked_wheel timers;
-///     tvec::eventfd_doorbell bell;                 // or whatever else wakes the loop
+///     tvec::eventfd_doorbell bell;                 // or anything else that wakes the loop
 ///     tvec::remote mailbox(timers, 4096, bell);
 ///     watch(bell.fd(), EPOLLIN);
 ///     start_workers(mailbox.sender());             // copied into each thread
 ///     while (running) {
 ///         mailbox.rearm();                         // with alarm.rearm(), the last thing before
-///         ...sleep, handle what has come, bell.acknowledge() if its descriptor was readable...
+///         ...sleep, handle events, bell.acknowledge() if its descriptor was readable...
 ///         mailbox.run();                           // takes in what the others have sent
 ///         timers.run(256);
 ///     }
 ///
-/// **Memory.** There is a slot of 128 bytes for each function that is on its way, pending or being
-/// called; all of them are made by the constructor. Nothing else is allocated: a sender that finds
-/// no slot is refused, and sees it. To cancel and to reschedule needs no room.
+/// Each function takes a cell of 128 bytes until it has ended. The constructor allocates all cells,
+/// and a sender that finds none is refused. No function is called early. Sending costs two atomic
+/// exchanges and a reading of the clock.
 ///
-/// **Time.** A delay is measured from the call, by the caller's reading of the clock, and deadlines
-/// round up to the ticks of the wheel. So nothing is called early, not by a nanosecond, whichever
-/// thread sent it. Lateness is that of the wheel, and what it takes until the owner comes by.
-///
-/// **Order.** Functions that were posted are called in the order in which they were sent: those of
-/// one thread in its order, and what a thread sends because of what another has sent, after that.
-///
-/// **Who wins.** A slot has one word that all agree on. A cancel that returned true has won: the
-/// function is not called. One that returned false has lost. Nobody waits to find out.
-///
-/// **Waking.** After `rearm` the first to send anything rings the doorbell, once; until `run` is
-/// called, and while the owner is awake, nobody does. The doorbell is a function without arguments
-/// that any thread may call, and that must not throw: an `eventfd_doorbell`, or what wakes the loop
-/// otherwise, uv_async_send for one. What was sent just before `rearm` it rings for itself.
-///
-/// **Life.** Senders may outlive the remote, and the remote the wheel: they share the slots, which
-/// go with the last of them, and what the doorbell holds goes then, too. Once the wheel is gone
-/// only `stop`, the counts and the destructor may be called. Senders are refused from the moment
-/// that `stop` is called or the remote is destroyed. If the owner's thread ends and does neither,
-/// its mailbox fills, and then it refuses as well; only `cancel_and_wait` would wait, until the
-/// remote is destroyed.
-///
-/// **Exceptions** of a posted function leave `run`, those of one that has fired leave the wheel's
-/// `run`. It counts as called; what is left is left for the next call.
-///
-/// The remote has one owner, who calls all of its methods but `sender`: the thread that runs the
-/// wheel. It is neither copied nor moved. It may not be destroyed by one of its own functions: that
-/// is said in one line on the standard error output, and ends the program (std::terminate).
-///
-/// Cost: sending is two atomic exchanges and a reading of the clock, `run` one for all that has
-/// come. docs/threads.md says how it works, and compares.
+/// The thread that runs the wheel owns the remote, and calls all of its methods except `sender`.
+/// The remote is neither copied nor moved. One of its own functions must not destroy it: that is
+/// reported in one line on the standard error output, and ends the program (std::terminate). The
+/// rules for memory, time, order, waking, life and exceptions: the end of docs/threads.md.
 template <class Clocked = clocked_wheel<>> class remote {
     static_assert(detail::clocked<Clocked>,
                   "a remote is on a tvec::clocked_wheel: a timer_wheel has no clock");
@@ -92,22 +64,23 @@ template <class Clocked = clocked_wheel<>> class remote {
 public:
     using time_point = typename Clocked::time_point;  ///< of the wheel's clock
 
-    /// What the remote has done so far.
+    /// Counters of the remote.
     ///  - posted: functions called by `run`
     ///  - fired: functions called by the wheel
-    ///  - cancelled: functions that were not called: cancelled, or handed over by `stop` and
-    ///    not run
-    ///  - overtaken: timers of the wheel that went off and called nothing, because a cancel or a
+    ///  - cancelled: functions that were not called: cancelled, or handed over by `stop` and not
+    ///    run
+    ///  - overtaken: timers of the wheel that fired and called nothing, because a cancel or a
     ///    reschedule was under way
     using counters = detail::remote_core::counters;
 
-    /// The budget that does not run out.
+    /// A budget without a limit.
     static constexpr std::size_t unlimited = ~std::size_t{0};
-    /// The most slots that there can be: more are as many.
+    /// The largest capacity. A larger one is clamped to it.
     static constexpr std::size_t most_slots = detail::remote_vacancies::most;
 
-    /// A mailbox of `capacity` slots, in front of that wheel. The owner counts as awake: nobody
-    /// rings before the first `rearm`. Throws std::bad_alloc.
+    /// Makes a mailbox of `capacity` cells in front of that wheel. The owner counts as awake: the
+    /// doorbell does not ring before the first `rearm`. Requires a doorbell that is not empty.
+    /// Throws std::bad_alloc.
     remote(Clocked& timers, std::size_t capacity, std::function<void()> doorbell)
         : ticks_(timers.ticks()), core_(std::make_shared<detail::remote_core>(
                                       timers.wheel(), capacity, std::move(doorbell))) {}
@@ -122,50 +95,52 @@ public:
     remote& operator=(const remote&) TVEC_WANTS("a sender: the remote itself stays where it is");
     remote(Clocked&&, std::size_t, std::function<void()>) TVEC_WANTS("a wheel that outlives it");
 
-    /// The end for other threads, to be copied to as many as like. It may be used by the owner,
+    /// Returns the end for other threads. Copy it to any number of threads. The owner may use it
     /// too.
     remote_sender<Clocked> sender() const { return {core_, ticks_}; }
 
-    /// Takes in what has been sent until now, at most `budget` of it: calls what was posted, arms
-    /// what was scheduled, lets go of what was cancelled. Call it once per turn of the loop, before
-    /// the wheel's `run`. What comes meanwhile is left for the next call, as is what the budget
-    /// leaves over. From within a posted function, and after `stop`, it does nothing. Returns how
-    /// many it has dealt with.
+    /// Takes in at most `budget` of the messages sent until now: calls posted functions, arms
+    /// scheduled ones, and drops cancelled ones. Call it once per turn of the loop, before the
+    /// wheel's `run`. Messages that arrive meanwhile, or exceed the budget, are left for the next
+    /// call. Does nothing from within a posted function, and after `stop`. Returns the number of
+    /// messages that it dealt with.
     std::size_t run(std::size_t budget = unlimited) { return core_->run(budget); }
 
-    /// Call it last before every sleep: from here on the doorbell rings for what is sent, once. If
-    /// something has been sent already, or was left over, it rings at once, so that the sleep ends.
-    /// Calling it again without sleeping is harmless; without it the owner is not woken. A loop
-    /// into which nothing can be put before the sleep calls `run` and then this in the handler of
-    /// the doorbell, also if `run` threw, and this once before it begins: then what is sent while
-    /// it is awake rings, too, once until the handler is called.
+    /// Lets the doorbell ring, once, for the next message. Call it last before every sleep. If a
+    /// message has already arrived, or was left over, it rings at once, and so ends the sleep.
+    /// Calling it again without sleeping is harmless. Without it the owner is not woken.
+    ///
+    /// A loop that cannot act before its sleep calls `run` and then `rearm` in the handler of the
+    /// doorbell, even if `run` threw, and `rearm` once before it begins. Messages that are sent
+    /// while such a loop is awake ring too, once until the handler is called.
     void rearm() { core_->rearm(); }
 
     class unprocessed;
 
-    /// Refuses all that is sent from now on, and calls visit(unprocessed&) for every function that
-    /// was on its way or pending, exactly once, in no particular order. What the visitor does not
-    /// run is cancelled. What is being called is not shown. If the visitor throws, those not shown
-    /// yet are kept for the next call of `stop`; until then, those that are pending on the wheel
-    /// may still fire. Returns how many were shown. O(capacity).
+    /// Refuses all messages from now on, and calls visit(unprocessed&) exactly once for every
+    /// function that was on its way or pending, in no particular order. Functions that the visitor
+    /// does not run are cancelled. A function that is being called is not shown. If the visitor
+    /// throws, the functions not shown yet are kept for the next call of `stop`. Until then, those
+    /// that are pending on the wheel may still fire. Returns the number of functions shown.
+    /// O(capacity).
     template <class F> std::size_t stop(F visit);
 
-    /// The same, with nobody looking.
+    /// Stops without a visitor.
     std::size_t stop() {
         return stop([](unprocessed&) {});
     }
 
-    /// Whether `stop` has been called.
+    /// Returns whether `stop` was called.
     bool stopped() const noexcept { return core_->stopped(); }
 
-    /// How many slots there are.
+    /// Returns the number of cells.
     std::size_t capacity() const noexcept { return core_->capacity(); }
 
-    /// How many of its functions have a timer that is pending on the wheel: among them those that
-    /// were cancelled since `run` was last called, and not those that are on their way.
+    /// Returns the number of its functions with a timer that is pending on the wheel. Functions
+    /// that were cancelled since the last `run` are included, and functions on their way are not.
     std::size_t pending() const noexcept { return core_->armed(); }
 
-    /// What it has done so far.
+    /// Returns the counters.
     const counters& count() const noexcept { return core_->count(); }
 
 private:
@@ -178,20 +153,20 @@ private:
 /// Deduces the type of the wheel.
 template <class Clocked> remote(Clocked&, std::size_t, std::function<void()>) -> remote<Clocked>;
 
-/// What `stop` shows to its visitor.
+/// A function that `stop` shows to its visitor.
 template <class Clocked> class remote<Clocked>::unprocessed {
 public:
-    /// Which it is.
+    /// Returns its handle.
     remote_handle handle() const noexcept { return handover_.handle(); }
 
-    /// When it would have been called; none if it was posted.
+    /// Returns its deadline; empty if it was posted.
     std::optional<time_point> deadline() const noexcept {
         if (handover_.due() == detail::remote_core::at_once) return std::nullopt;
         return ticks_.start_of(handover_.due());
     }
 
-    /// Calls its function; what that throws leaves `stop`. Returns whether it did: the second time
-    /// it does not.
+    /// Calls its function, whose exceptions leave `stop`. Returns whether it was called: not the
+    /// second time.
     bool run() { return handover_.run(); }
 
 private:
@@ -203,20 +178,21 @@ private:
     const ticks_type& ticks_;
 };
 
-/// The end of a `remote` for other threads. Copies speak to the same mailbox; they may be made,
-/// used and destroyed by any thread at any time, also when the owner is gone. One object is to be
-/// used by one thread at a time, but for its const methods: those of it that send are const.
+/// The end of a `remote` for other threads. Copies send to the same mailbox. Any thread may make,
+/// use and destroy copies at any time, even when the owner is destroyed. One thread at a time uses
+/// an object, except for its const methods, among which are all that send.
 ///
 ///     const auto late = sender.schedule(250ms, [id] { give_up(id); });   // on the owner's thread
 ///     if (!late) return overloaded();                                    // refused, and says why
 ///     work();
 ///     if (sender.cancel(late.handle)) sender.post([id] { answer(id); });
 ///
-/// **Functions** are called as f(remote_handle), with their own name, if they can be, else as f(),
-/// on the thread of the owner, and they are destroyed there as soon as they will not be called any
-/// more. They have at most 48 bytes, aligned to at most 16; move-only ones are welcome, anything
-/// else does not compile. When sending is refused, `f` is as it was, unless the owner has stopped
-/// in the middle of the call. What copying or moving `f` throws is thrown, and nothing is sent.
+/// **Functions** are called on the thread of the owner as f(remote_handle), with their own handle,
+/// if they accept that, else as f(). They are destroyed there as soon as they will not be called
+/// any more. A function object has at most 48 bytes, aligned to at most 16. Move-only ones are
+/// welcome, and anything else does not compile. If sending is refused, `f` is unchanged, unless the
+/// owner has stopped in the middle of the call. Exceptions of copying or moving `f` pass through,
+/// and nothing is sent.
 template <class Clocked = clocked_wheel<>> class remote_sender {
 public:
     using time_point = typename Clocked::time_point;  ///< of the wheel's clock
@@ -232,53 +208,53 @@ public:
         return send(tick_of(deadline), std::forward<F>(f));
     }
 
-    /// Calls `f` as soon as the owner comes by: in `remote::run`, in the order of sending. Until
+    /// Calls `f` on the next visit of the owner: in `remote::run`, in the order of sending. Until
     /// then it can be cancelled, and rescheduled to be called later.
     template <class F> sent post(F&& f) const {
         return send(detail::remote_core::at_once, std::forward<F>(f));
     }
 
-    /// Returns whether the function was going to be called. Afterwards it will not; it is destroyed
-    /// when the owner comes by. If it returns false the function has been called, or is being
-    /// called at this moment, or was cancelled before. Never waits.
+    /// Cancels. Returns whether the function was going to be called. Afterwards it will not be: it
+    /// is destroyed on the next visit of the owner. Returns false if the function has been called,
+    /// is being called at this moment, or was cancelled before. Never waits.
     bool cancel(remote_handle h) const { return core_->cancel(h, bell_); }
 
-    /// The same, and returns when the function is not being called any more and has been destroyed:
-    /// what it refers to may be destroyed then. (timer_delete_sync) Waits for the owner to come by,
-    /// be it to stop, or for the remote to be destroyed. The owner itself, that is the thread that
-    /// has last called `remote::run`, does not wait.
+    /// Cancels, and waits until the function is not being called and has been destroyed: then the
+    /// objects that it refers to may be destroyed. (timer_delete_sync) Waits for the next visit of
+    /// the owner, its `stop`, or the end of the remote. The owner, the thread that called
+    /// `remote::run` last, does not wait.
     bool cancel_and_wait(remote_handle h) const { return core_->cancel_and_wait(h, bell_); }
 
-    /// Cancels at once, and has f(bool) called on the owner's thread with what `cancel` would have
-    /// returned, when the function is neither called nor there any more. It goes the way of
-    /// `post`, and is a function of its own: when it is refused nothing has been cancelled, unless
-    /// the owner has stopped in the middle of the call. `f` has at most 40 bytes.
+    /// Cancels at once, and calls f(bool) with the result of `cancel` on the owner's thread, when
+    /// the function is neither called nor alive any more. `f` is posted as a function of its own:
+    /// if it is refused nothing has been cancelled, unless the owner has stopped in the middle of
+    /// the call. `f` has at most 40 bytes.
     template <class F> sent cancel_then(remote_handle h, F&& f) const;
 
-    /// Makes the function be called when `delay` has passed from now. Returns whether that is so:
-    /// not if it has been called, is being called or was cancelled. If two threads do that at the
-    /// same moment, it is one of their deadlines that counts.
+    /// Makes the function be called when `delay` has passed from now. Returns whether it will be:
+    /// not if it has been called, is being called or was cancelled. Of two simultaneous reschedules
+    /// one deadline counts.
     template <detail::countable Rep, class Period>
     bool reschedule(remote_handle h, std::chrono::duration<Rep, Period> delay) const {
         return core_->reschedule(h, tick_of(Clocked::after(delay)), bell_);
     }
 
-    /// The same, when the clock has reached `deadline`.
+    /// Makes the function be called when the clock has reached `deadline`.
     bool reschedule_at(remote_handle h, time_point deadline) const {
         return core_->reschedule(h, tick_of(deadline), bell_);
     }
 
-    /// Whether the owner has stopped: from then on all that is sent is refused.
+    /// Returns whether the owner has stopped: from then on everything is refused.
     bool stopped() const noexcept { return core_->stopped(); }
 
-    /// A sender to the same mailbox that rings by `bell()`, for a thread that has a shorter way to
-    /// wake the owner: a `uring_doorbell` on its own ring, say. `bell` must outlive the sender, and
-    /// is called by the threads that use it.
+    /// Returns a sender to the same mailbox that rings by `bell()`. For a thread with a shorter way
+    /// to wake the owner, such as a `uring_doorbell` on its own ring. `bell` must outlive the
+    /// sender, and is called by the threads that use it.
     template <class Bell> remote_sender through(Bell& bell) const noexcept {
         return {core_, ticks_, detail::doorbell::of(bell)};
     }
 
-    // --- what the compiler refuses, and what it wants -------------------------------------------
+    // --- misuses that the compiler refuses ------------------------------------------------------
 
     template <class Bell> remote_sender through(const Bell&&) TVEC_WANTS("a bell that outlives it");
     template <detail::no_duration D, class F>
@@ -300,7 +276,8 @@ private:
     remote_sender(const core_pointer& core, const ticks_type& ticks, detail::doorbell bell) noexcept
         : core_(core), ticks_(ticks), bell_(bell) {}
 
-    /// As the owner would count it. Tick 0 says `at_once`, and has passed.
+    /// Returns the tick of a deadline, as the owner counts it. Tick 0 means `at_once`, and has
+    /// passed.
     jiffies tick_of(time_point deadline) const noexcept {
         return std::max<jiffies>(ticks_.ceil(deadline), 1);
     }
@@ -331,10 +308,10 @@ sent remote_sender<Clocked>::send(jiffies due, F&& f) const {
     static_assert(std::is_invocable_v<std::decay_t<F>&, remote_handle> ||
                       std::is_invocable_v<std::decay_t<F>&>,
                   "what is sent is called with nothing, or with a tvec::remote_handle");
-    detail::remote_claim claim(*core_, !detail::is_empty_function(f));
-    if (claim.error() != send_error::none) return {{}, claim.error()};
-    claim.slot().hold(std::forward<F>(f));
-    return claim.send(due, bell_);
+    detail::remote_reservation reservation(*core_, !detail::is_empty_function(f));
+    if (reservation.error() != send_error::none) return {{}, reservation.error()};
+    reservation.cell().hold(std::forward<F>(f));
+    return reservation.send(due, bell_);
 }
 
 template <class Clocked>
@@ -342,12 +319,12 @@ template <class F>
 sent remote_sender<Clocked>::cancel_then(remote_handle h, F&& f) const {
     static_assert(std::is_invocable_v<std::decay_t<F>&, bool>,
                   "the answer to a cancel is given to a function that takes a bool");
-    detail::remote_claim claim(*core_, !detail::is_empty_function(f));
-    if (claim.error() != send_error::none) return {{}, claim.error()};
+    detail::remote_reservation reservation(*core_, !detail::is_empty_function(f));
+    if (reservation.error() != send_error::none) return {{}, reservation.error()};
     using answering = detail::answering<std::decay_t<F>>;
-    claim.slot().hold(answering{std::forward<F>(f)});
-    std::launder(reinterpret_cast<answering*>(claim.slot().storage))->answer = cancel(h);
-    return claim.send(detail::remote_core::at_once, bell_);
+    reservation.cell().hold(answering{std::forward<F>(f)});
+    detail::held<answering>(reservation.cell().storage).answer = cancel(h);
+    return reservation.send(detail::remote_core::at_once, bell_);
 }
 
 }  // namespace tvec

@@ -1,5 +1,5 @@
 /// \file
-/// How what was sent to a `remote` is named, and why it was refused.
+/// Handles of functions that were sent to a `remote`, and reasons for refusals.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -17,20 +17,20 @@ namespace detail {
 class remote_core;
 }
 
-/// The name of one function that was sent to one `remote`: sixteen bytes, copied freely, and from
-/// thread to thread. No remote gives the same name twice, so one whose function is long gone is
-/// harmless. It means nothing to another remote. The order of handles says nothing, but lets them
-/// be keys of a std::map.
+/// A handle of one function that was sent to one `remote`: sixteen bytes, copied freely, and from
+/// thread to thread. No remote gives out the same handle twice, so a stale handle is harmless.
+/// Another remote does not understand it. The order of handles has no meaning, but lets them be
+/// keys of a std::map.
 class remote_handle {
 public:
-    /// Names nothing.
+    /// Makes a handle of no function.
     constexpr remote_handle() noexcept = default;
     remote_handle(const sent&) TVEC_WANTS("the handle in what `schedule` returned: .handle");
 
-    /// Whether it names anything at all, gone or not.
+    /// Returns whether it is the handle of a function, alive or not.
     constexpr explicit operator bool() const noexcept { return generation_ != 0; }
 
-    /// For keys of a std::map; the order says nothing.
+    /// For keys of a std::map. The order has no meaning.
     friend constexpr auto operator<=>(remote_handle, remote_handle) noexcept = default;
 
 private:
@@ -39,24 +39,24 @@ private:
     constexpr remote_handle(std::uint32_t index, std::uint64_t generation) noexcept
         : index_(index), generation_(generation) {}
 
-    std::uint32_t index_ = 0;       ///< of the slot
-    std::uint64_t generation_ = 0;  ///< how many functions that slot has held; 0: nothing
+    std::uint32_t index_ = 0;       ///< index of the cell
+    std::uint64_t generation_ = 0;  ///< number of functions that the cell has held; 0: no function
 };
 
-/// Why something was not sent.
+/// The reason why a function was not sent.
 enum class send_error : std::uint8_t {
-    none,         ///< it was
-    full,         ///< as many functions as there is room for are on their way, or pending
-    stopped,      ///< the owner has stopped, or is gone
+    none,         ///< it was sent
+    full,         ///< all cells hold functions that are on their way or pending
+    stopped,      ///< the owner has stopped, or is destroyed
     no_function,  ///< the function is empty: a null pointer, a std::function without target
 };
 
-/// What sending returns: the handle, or why there is none.
+/// The result of sending: a handle, or the reason why there is none.
 struct sent {
-    remote_handle handle;                 ///< names nothing if there is an error
-    send_error error = send_error::none;  ///< why there is none
+    remote_handle handle;                 ///< of no function if there is an error
+    send_error error = send_error::none;  ///< the reason why there is none
 
-    /// Whether it was sent.
+    /// Returns whether it was sent.
     constexpr explicit operator bool() const noexcept { return error == send_error::none; }
 };
 

@@ -1,8 +1,9 @@
 /// \file
-/// The deadlines of what is periodic: the first, and the one that follows.
+/// Deadlines of periodic calls: the first, and the next one.
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 
 #include "tvec/clock/clocked_wheel.hpp"
@@ -11,53 +12,59 @@
 
 namespace tvec::detail {
 
-/// A deadline, and the periods that are passed over to get there.
+/// A deadline, and the number of periods that are skipped to reach it.
 struct beat {
     jiffies due;
     jiffies missed;
 };
 
-/// The deadline that follows `due`, when time has got as far as `reached`.
+/// Returns the deadline after `due`, when time has reached `reached`.
 constexpr beat beat_after(jiffies due, jiffies period, missed_periods policy,
                           jiffies reached) noexcept {
+    assert(period >= 1 && "a period is at least one tick");
+    assert(due <= never && reached <= never && "ticks are at most `never`");
     const jiffies late = reached > due ? reached - due : 0;
     const jiffies missed = policy == missed_periods::burst ? 0 : late / period;
     const bool moves_phase = policy == missed_periods::delay;
     return {later(due + (moves_phase ? late : missed * period), period), missed};
 }
 
-/// How something begins: with a call at its first deadline; or with one at once, besides, and then
-/// with that at its first deadline.
+/// The start of a periodic call: its first call and its first deadline. Both are the same tick, or
+/// there is an extra first call at once, before the first deadline.
 struct beginning {
     constexpr beginning(jiffies deadline) noexcept : beginning(deadline, deadline) {}
     constexpr beginning(jiffies at_once, jiffies deadline) noexcept
         : first(at_once), due(deadline) {}
 
-    jiffies first;  ///< when it is called first
-    jiffies due;    ///< its first deadline, perhaps the same
+    jiffies first;  ///< tick of the first call
+    jiffies due;    ///< the first deadline, perhaps the same tick
 };
 
-/// How something periodic begins that should have begun `since` ticks before tick `soonest`.
+/// Returns the start of a periodic call that should have begun `since` ticks before tick `soonest`.
 constexpr beginning begun_before(jiffies since, jiffies soonest, jiffies period) noexcept {
+    assert(period >= 1 && "a period is at least one tick");
+    assert(soonest <= never && "ticks are at most `never`");
     return {soonest, later(soonest, period - since % period)};
 }
 
-/// to - from, for from <= to, cut to what a duration can express.
+/// Returns to - from, clamped to the longest duration. Requires from <= to.
 template <class TimePoint>
 constexpr typename TimePoint::duration between(TimePoint from, TimePoint to) noexcept {
+    assert(from <= to && "a distance in time is not negative");
     typename TimePoint::rep d{};
     const bool too_long =
         __builtin_sub_overflow(to.time_since_epoch().count(), from.time_since_epoch().count(), &d);
     return too_long ? TimePoint::duration::max() : typename TimePoint::duration(d);
 }
 
-/// How something periodic begins that is called from tick `start` on, though not before `soonest`.
+/// Returns the start of a periodic call from tick `start` on, but not before `soonest`.
 constexpr beginning begin_at(jiffies start, jiffies soonest, jiffies period) noexcept {
     return start >= soonest ? start : begun_before(soonest - start, soonest, period);
 }
 
-/// The same from a point in time on, though not before the next tick by wheel and clock. A start
-/// before the origin counts too: it lies so many whole ticks before tick 0.
+/// Returns the start of a periodic call from the time `start` on, but not before the next tick by
+/// wheel and clock. A start before the origin counts too: it lies that many whole ticks before tick
+/// 0.
 template <class Clocked>
 beginning begin_at(const Clocked& timers, typename Clocked::time_point start,
                    jiffies period) noexcept {
@@ -68,7 +75,7 @@ beginning begin_at(const Clocked& timers, typename Clocked::time_point start,
     return begun_before(before + soonest, soonest, period);
 }
 
-/// A period in ticks: rounded up, and one at least.
+/// Returns the period in ticks: rounded up, and at least 1.
 template <class Clocked, class Rep, class Period>
 jiffies period_on(const Clocked& timers, std::chrono::duration<Rep, Period> period) noexcept {
     return std::max<jiffies>(timers.ticks().ticks_to_cover(period), 1);

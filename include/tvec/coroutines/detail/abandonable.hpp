@@ -1,7 +1,8 @@
 /// \file
-/// Something awaited that can be given up at any time: whoever holds it says when it ends.
+/// An awaited object that its holder can abandon at any time.
 #pragma once
 
+#include <cassert>
 #include <functional>
 #include <optional>
 #include <type_traits>
@@ -48,16 +49,20 @@ public:
     explicit abandonable(A&& a) noexcept(std::is_nothrow_move_constructible_v<A>)
         : awaiter_(std::move(a)) {}
 
-    awaiter& begin() noexcept { return *awaiter_; }
-    awaiter& current() noexcept { return *awaiter_; }
+    awaiter& begin() noexcept { return current(); }
+    awaiter& current() noexcept {
+        assert(awaiter_ && "not awaited again after time ran out");
+        return *awaiter_;
+    }
     void abandon() noexcept { awaiter_.reset(); }
 
 private:
     std::optional<A> awaiter_;
 };
 
-/// Something with an operator co_await, held by value or, if `A` is an lvalue reference, referred
-/// to; and the awaiter that it makes, once it is awaited. Movable until then.
+/// An object with an operator co_await, and the awaiter that it makes once it is awaited. The
+/// object is held by value, or by reference if `A` is an lvalue reference. Movable until it is
+/// awaited.
 template <makes_awaiter A> class abandonable<A> {
 public:
     using awaiter = decltype(awaiter_of(std::declval<A>()));
@@ -75,11 +80,15 @@ public:
         : awaitable_(std::move(other.awaitable_)) {}
 
     awaiter& begin() noexcept(noexcept(awaiter_of<A>(std::declval<A>()))) {
+        assert(awaitable_ && "not awaited again after time ran out");
         std::remove_reference_t<A>& awaitable = *awaitable_;
         // cppcheck-suppress returnTempReference
         return awaiter_.emplace(made_in_place{static_cast<A&&>(awaitable)});
     }
-    awaiter& current() noexcept { return *awaiter_; }
+    awaiter& current() noexcept {
+        assert(awaiter_ && "awaited, and not abandoned");
+        return *awaiter_;
+    }
     void abandon() noexcept {
         awaiter_.reset();
         awaitable_.reset();

@@ -1,21 +1,24 @@
 /// \file
-/// What the kernel's alarms know of a wheel's clock: its name there, and nanoseconds.
+/// The clock of a wheel, as the kernel's alarms use it: its id, and nanoseconds.
 #pragma once
 
 #include <time.h>
 
+#include <cassert>
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <ratio>
 
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/misuse.hpp"
+#include "tvec/core/jiffies.hpp"
 
 namespace tvec::detail {
 
 /// A clock of the kernel. If it has the epoch of the wheel's clock, an alarm is set for a point in
-/// time, else for as long as the wheel's clock says is left.
+/// time, else for the time that is left by the wheel's clock.
 struct alarm_clock {
     clockid_t id;
     bool same_epoch;
@@ -26,33 +29,65 @@ template <>
 inline constexpr alarm_clock alarm_clock_of<std::chrono::steady_clock>{CLOCK_MONOTONIC, true};
 template <> inline constexpr alarm_clock alarm_clock_of<boottime_clock>{CLOCK_BOOTTIME, true};
 
-/// How long it is from `from` to `to`: zero if that is over, rounded up, and cut to what fits.
+/// Returns the time from `from` to `to`: rounded up, zero if it is over, and clamped to the longest
+/// duration.
 template <class TimePoint>
 constexpr std::chrono::nanoseconds nanoseconds_from(TimePoint from, TimePoint to) noexcept {
     using period = typename TimePoint::duration::period;
     constexpr auto last = std::numeric_limits<std::int64_t>::max();
     if (to <= from) return std::chrono::nanoseconds::zero();
-    // The difference fits, though perhaps not in a signed number.
+    // The difference fits, but perhaps not in a signed number.
     const auto left = static_cast<std::uint64_t>(to.time_since_epoch().count()) -
                       static_cast<std::uint64_t>(from.time_since_epoch().count());
     return std::chrono::nanoseconds(static_cast<std::int64_t>(
         scale<std::ratio_divide<period, std::nano>, rounding::up>(left, last)));
 }
 
-/// What to set an alarm for so that it rings at `wakeup`: the point in time or what is left.
+/// Returns the time for which an alarm is set: `wakeup` itself, or the time left until then by
+/// now().
+template <class TimePoint, class Now>
+std::chrono::nanoseconds alarm_time(TimePoint wakeup, bool absolute, Now now) noexcept {
+    return nanoseconds_from(absolute ? TimePoint{} : now(), wakeup);
+}
+
+/// Returns the time for which an alarm is set, by the reading of `Clock`.
 template <class Clock>
 std::chrono::nanoseconds alarm_time(typename Clock::time_point wakeup, bool absolute) noexcept {
-    return nanoseconds_from(absolute ? typename Clock::time_point{} : Clock::now(), wakeup);
+    return alarm_time(wakeup, absolute, [] { return Clock::now(); });
+}
+
+/// Returns how long a ring may wait for a wheel at tick `now`. There is no limit without a wakeup
+/// (`never`), and the ring does not wait at all while a budget has left work over. Otherwise the
+/// limit is time_of(wakeup).
+template <class F>
+std::optional<std::chrono::nanoseconds> wait_limit(jiffies wakeup, jiffies now, F time_of) {
+    assert(wakeup >= now && "a wheel wakes in the future, or now");
+    if (wakeup == never) return std::nullopt;
+    if (wakeup == now) return std::chrono::nanoseconds::zero();
+    return time_of(wakeup);
+}
+
+/// In a debug build, notes that a loop is about to sleep until the wakeup of `wheel`.
+inline void note_sleep([[maybe_unused]] const void* wheel) noexcept {
+#ifndef NDEBUG
+    wakeup_was_set(wheel);
+#endif
 }
 
 /// In a debug build, notes that `alarm`, which rings at `set_for`, is about to be set for `wheel`.
-template <class Clock, class Alarm, class Wheel>
-void note_turn([[maybe_unused]] const Alarm& alarm, [[maybe_unused]] const Wheel& wheel,
-               [[maybe_unused]] typename Clock::time_point set_for) noexcept {
+template <class Time, class Now>
+void note_turn([[maybe_unused]] const void* alarm, const void* wheel, [[maybe_unused]] Time set_for,
+               [[maybe_unused]] Now now) noexcept {
+    note_sleep(wheel);
 #ifndef NDEBUG
-    wakeup_was_set(&wheel);
-    alarm_turns(&alarm, set_for <= Clock::now());
+    alarm_turns(alarm, set_for <= now());
 #endif
+}
+
+/// In a debug build, notes the same by the reading of `Clock`.
+template <class Clock>
+void note_turn(const void* alarm, const void* wheel, typename Clock::time_point set_for) noexcept {
+    note_turn(alarm, wheel, set_for, [] { return Clock::now(); });
 }
 
 }  // namespace tvec::detail

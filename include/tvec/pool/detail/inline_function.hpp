@@ -1,20 +1,27 @@
 /// \file
-/// Function objects that live inside a node, and whose type is forgotten.
+/// Type-erased function objects that live inside a node.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 namespace tvec::detail {
 
-/// How many bytes a function object may have, and how it may be aligned.
+/// The largest size and alignment of a function object.
 inline constexpr std::size_t function_size = 48;
 inline constexpr std::size_t function_alignment = 16;
 
-/// What can be done with a function object whose type is forgotten. It is called with `Argument`,
-/// if it can be, else with nothing.
+/// Returns the object of type `F` that lives in `storage`.
+template <class F> F& held(void* storage) noexcept {
+    return *std::launder(static_cast<F*>(storage));
+}
+
+/// The operations of a type-erased function object. It is called with `Argument` if it accepts
+/// that, else without arguments.
 template <class Argument> struct function_kind {
     void (*call)(void* f, Argument a);
     void (*destroy)(void* f) noexcept;
@@ -22,18 +29,18 @@ template <class Argument> struct function_kind {
 
 template <class F, class Argument> struct function_kind_of {
     static void call(void* f, Argument a) {
-        F& function = *std::launder(static_cast<F*>(f));
+        F& function = held<F>(f);
         if constexpr (std::is_invocable_v<F&, Argument>)
             static_cast<void>(function(a));
         else
             static_cast<void>(function());
     }
-    static void destroy(void* f) noexcept { std::launder(static_cast<F*>(f))->~F(); }
+    static void destroy(void* f) noexcept { held<F>(f).~F(); }
 
     static constexpr function_kind<Argument> value{call, destroy};
 };
 
-/// Makes a function object of `f` in `storage`, which has place for it. Returns what it is.
+/// Makes a function object from `f` in `storage`, which has room for it. Returns its operations.
 template <class Argument, class F>
 const function_kind<Argument>* hold_function(std::byte* storage, F&& f) {
     using object = std::decay_t<F>;
@@ -45,11 +52,13 @@ const function_kind<Argument>* hold_function(std::byte* storage, F&& f) {
                   "pointer to what it needs, or a std::unique_ptr");
     static_assert(std::is_nothrow_destructible_v<object>,
                   "a timeout's function object has a destructor that does not throw");
+    assert(reinterpret_cast<std::uintptr_t>(storage) % alignof(object) == 0 &&
+           "storage is aligned for the object");
     ::new (static_cast<void*>(storage)) object(std::forward<F>(f));
     return &function_kind_of<object, Argument>::value;
 }
 
-/// Whether `f` is a null pointer, or an object as empty as one.
+/// Returns whether `f` is a null pointer, or an object that is as empty as one.
 template <class F> bool is_empty_function(const F& f) noexcept {
     if constexpr (std::is_pointer_v<F>)
         return f == nullptr;

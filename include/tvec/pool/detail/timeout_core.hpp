@@ -1,7 +1,8 @@
 /// \file
-/// A pool without its clock: everything that `timeout_pool` does in ticks.
+/// A pool without its clock: all of `timeout_pool`, in ticks.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -12,12 +13,13 @@
 #include "tvec/clock/detail/beats.hpp"
 #include "tvec/core/detail/export.hpp"
 #include "tvec/core/timer_wheel.hpp"
+#include "tvec/pool/detail/in_user_code.hpp"
 #include "tvec/pool/detail/timeout_slabs.hpp"
 
 namespace tvec::detail {
 
-/// The life of timeouts: claimed, pending, running, fired or cancelled. Deadlines are ticks that
-/// the caller has from its clock; one that has passed counts as the next tick.
+/// The life of timeouts: reserved, pending, running, fired or cancelled. Deadlines are ticks of the
+/// caller's clock. A deadline that has passed counts as the next tick.
 class TVEC_API timeout_core {
 public:
     struct counters {
@@ -43,7 +45,7 @@ public:
 
     bool reschedule(timeout_handle h, jiffies due) noexcept;
 
-    /// The one whose alarm is set for the earliest tick, or null. O(nodes).
+    /// Returns the node whose alarm is set for the earliest tick, or null. O(nodes).
     const timeout_node* next() const noexcept;
 
     void run_early(bool early) noexcept;
@@ -62,18 +64,16 @@ public:
     const timeout_slabs& slabs() const noexcept { return slabs_; }
 
 private:
-    friend class timeout_claim;
+    friend class timeout_reservation;
     friend class timeout_handover;
     friend class timeout_walk;
     friend void run_timeout(timer_wheel&, timer&);
 
-    struct in_user_code;  // a function, its destructor, a hook; what is claimed is in it as well
-
     timeout_node* take(bool has_function, schedule_error& error) noexcept;
     scheduled admit(timeout_node& n, beginning begin) noexcept;
-    bool full() const noexcept { return pending_ + claimed_ >= max_pending_; }
+    bool full() const noexcept { return pending_ + reserved_ >= max_pending_; }
     void arm(timeout_node& n, jiffies due) noexcept;
-    bool revive(timeout_node& n) noexcept;
+    bool readmit(timeout_node& n) noexcept;
     void bring_forward(timeout_node& n) noexcept;
     void take_back(timeout_node& n) noexcept;
     void fire(timeout_node& n);
@@ -82,7 +82,7 @@ private:
     jiffies renew(timeout_node& n) noexcept;
     std::exception_ptr call(timeout_node& n, const timeout_call& c);
     void finish(timeout_node& n) noexcept;
-    void release(timeout_node& n, timeout_phase outcome) noexcept;
+    void release(timeout_node& n, timeout_phase end) noexcept;
     void disarm(timeout_node& n) noexcept;
     void report(timeout_handle h, std::exception_ptr thrown);
     timeout_node* next_armed(std::uint32_t& index) const noexcept;
@@ -92,9 +92,9 @@ private:
     timer_wheel& wheel_;
     std::size_t max_pending_;
     std::size_t pending_ = 0;
-    std::size_t claimed_ = 0;  ///< timeouts whose functions are being taken in
+    std::size_t reserved_ = 0;  ///< timeouts whose functions are being moved in
     std::size_t high_water_ = 0;
-    mutable std::size_t in_user_code_ = 0;  ///< how deep
+    mutable std::size_t user_code_depth_ = 0;  ///< calls in progress; reservations count separately
     bool stopped_ = false;
     bool early_ = false;
     counters counters_;
@@ -102,26 +102,30 @@ private:
     timeout_slabs slabs_;
 };
 
-/// The hook of a pool in a debug build: says once per thread on the standard error output what a
-/// function has thrown.
+/// The hook of a pool in a debug build: reports once per thread on the standard error output the
+/// first exception that a function throws.
 TVEC_API void tell_of_exception(timeout_handle, std::exception_ptr thrown) noexcept;
 
-/// A timeout on its way in: it counts against the bound, but is not pending, and nobody knows it.
-/// Unless it is admitted, nothing has happened.
-class TVEC_API timeout_claim {
+/// A reservation for a new timeout: it counts against the bound, but is not pending. Unless it is
+/// admitted, it has no effect.
+class TVEC_API timeout_reservation {
 public:
-    timeout_claim(timeout_core& core, bool has_function) noexcept
+    timeout_reservation(timeout_core& core, bool has_function) noexcept
         : core_(core), node_(core.take(has_function, error_)) {}
-    ~timeout_claim();
-    timeout_claim(const timeout_claim&) = delete;
-    timeout_claim& operator=(const timeout_claim&) = delete;
+    ~timeout_reservation();
+    timeout_reservation(const timeout_reservation&) = delete;
+    timeout_reservation& operator=(const timeout_reservation&) = delete;
 
-    /// Not none: there is no node.
+    /// Returns the reason why there is no node, or none.
     schedule_error error() const noexcept { return error_; }
-    timeout_node& node() noexcept { return *node_; }
+    timeout_node& node() noexcept {
+        assert(node_ != nullptr && "there is no error");
+        return *node_;
+    }
 
-    /// The function is held. Refused if taking it in has stopped the pool.
-    scheduled admit(beginning begin) noexcept { return core_.admit(*node_, begin); }
+    /// Makes the timeout pending. Requires that the node holds a function. Refused if moving it in
+    /// stopped the pool.
+    scheduled admit(beginning begin) noexcept { return core_.admit(node(), begin); }
 
 private:
     timeout_core& core_;
@@ -129,33 +133,30 @@ private:
     timeout_node* node_;
 };
 
-/// A walk over what is armed, in which anything may happen between two steps, but that the pool is
-/// destroyed. What is armed all the while is come by once.
+/// A walk over armed timeouts. Between two steps anything may happen, except that the pool is
+/// destroyed. A timeout that stays armed is visited once.
 class TVEC_API timeout_walk {
 public:
-    explicit timeout_walk(const timeout_core& core) noexcept : core_(core) {
-        ++core_.in_user_code_;
-    }
-    ~timeout_walk() { --core_.in_user_code_; }
-    timeout_walk(const timeout_walk&) = delete;
-    timeout_walk& operator=(const timeout_walk&) = delete;
+    explicit timeout_walk(const timeout_core& core) noexcept
+        : core_(core), here_(core.user_code_depth_) {}
 
-    /// The next, or null.
+    /// Returns the next node, or null.
     const timeout_node* next() noexcept { return core_.next_armed(index_); }
 
 private:
     const timeout_core& core_;
+    in_user_code here_;
     std::uint32_t index_ = 0;
 };
 
-/// A timeout on its way out: `stop` has taken it, and shows it to a visitor; or somebody wants its
-/// function back.
+/// A timeout that is taken out: `stop` shows it to a visitor, or `take` returns its function.
 class TVEC_API timeout_handover {
 public:
-    /// The first pending timeout with an index from `index` on, if there is one.
+    /// Takes out the first pending timeout with an index from `index` on, if there is one.
     timeout_handover(timeout_core& core, std::uint32_t& index) noexcept
         : timeout_handover(core, core.next_armed(index)) {}
-    /// The pending timeout of that name, if its function is of that kind and not being called.
+    /// Takes out the pending timeout of that handle, if its function is of that kind and is not
+    /// being called.
     timeout_handover(timeout_core& core, timeout_handle h, const timeout_kind& kind) noexcept
         : timeout_handover(core, core.waiting(h, kind)) {}
     ~timeout_handover();
@@ -163,17 +164,27 @@ public:
     timeout_handover& operator=(const timeout_handover&) = delete;
 
     explicit operator bool() const noexcept { return node_ != nullptr; }
-    timeout_handle handle() const noexcept { return timeout_slabs::handle_of(*node_); }
-    jiffies due() const noexcept { return node_->deadline(); }
+    timeout_handle handle() const noexcept { return timeout_slabs::handle_of(node()); }
+    jiffies due() const noexcept { return node().deadline(); }
     bool run();
-    /// Its function. Requires that this is of that type.
-    template <class F> F& function() noexcept { return node_->held<F>(); }
+    /// Returns its function. Requires that it is of that type.
+    template <class F> F& function() noexcept {
+        assert((node().function == &function_kind_of<F, const timeout_call&>::value) &&
+               "the function is of that type");
+        return held<F>(node().storage);
+    }
 
 private:
     timeout_handover(timeout_core& core, timeout_node* n) noexcept;
 
+    timeout_node& node() const noexcept {
+        assert(node_ != nullptr && "a timeout was taken out");
+        return *node_;
+    }
+
     timeout_core& core_;
     timeout_node* node_;
+    std::optional<in_user_code> here_;
 };
 
 }  // namespace tvec::detail

@@ -1,10 +1,10 @@
 /// \file
-/// What a pool keeps of one timeout: two cache lines, with the function object inside.
+/// The node of one timeout: two cache lines, with the function object inside.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <utility>
 
 #include "tvec/clock/missed_periods.hpp"
@@ -19,18 +19,17 @@ class timeout_core;
 /// The callback of every node's timer.
 void run_timeout(timer_wheel&, timer&);
 
-/// What can be done with a timeout's function.
+/// The operations of a timeout's function.
 using timeout_kind = function_kind<const timeout_call&>;
 
-/// What a node's timeout is at. The first three are armed on the wheel or were; the running ones
-/// have a function that is being called.
+/// The state of a node. The function of a `running` node is being called.
 enum class timeout_phase : std::uint8_t {
-    unused,             ///< not scheduled yet; nobody has a handle
+    unused,             ///< not scheduled yet: nobody has its handle
     pending,            ///< armed
     running,            ///< ends as fired
-    running_again,      ///< armed for a next time
+    running_again,      ///< armed for the next time
     running_cancelled,  ///< ends as cancelled
-    handed_over,        ///< with the visitor of `stop`
+    handed_over,        ///< shown to the visitor of `stop`, or taken
     fired,
     cancelled,
 };
@@ -41,34 +40,33 @@ struct alignas(64) timeout_node {
 
     timer alarm{run_timeout};
     timeout_core* owner = nullptr;
-    const timeout_kind* function = nullptr;  ///< of what is in `storage`
-    jiffies due = 0;     ///< the deadline, also while the alarm is set for an earlier tick
+    const timeout_kind* function = nullptr;  ///< operations of the object in `storage`
+    jiffies due = 0;     ///< the deadline, even while the alarm is set for an earlier tick
     jiffies period = 0;  ///< 0: once
     std::uint32_t index = 0;
-    std::uint32_t generation = 0;  ///< of the timeout it holds, or held last
+    std::uint32_t generation = 0;  ///< of the timeout that it holds, or held last
     std::uint32_t next_free = 0;
     timeout_phase phase = timeout_phase::unused;
     missed_periods policy = missed_periods::skip;
-    bool at_once = false;  ///< periodic, to be called first when the alarm says, and then when due
+    bool at_once = false;  ///< a periodic timeout with an extra first call when the alarm fires
     alignas(function_alignment) std::byte storage[function_size];
 
-    /// Whether the alarm is set for a time that the function will be called.
+    /// Returns whether the alarm is set for a call of the function.
     bool armed() const noexcept {
         return phase == timeout_phase::pending || phase == timeout_phase::running_again;
     }
 
-    /// What it is going to be called for.
+    /// Returns the deadline of the next call.
     jiffies deadline() const noexcept { return at_once ? alarm.expires() : due; }
 
     template <class F> void hold(F&& f) {
         function = hold_function<const timeout_call&>(storage, std::forward<F>(f));
     }
 
-    template <class F> F& held() noexcept {
-        return *std::launder(static_cast<F*>(static_cast<void*>(storage)));
+    void drop_function() noexcept {
+        assert(function != nullptr && "a function is held");
+        function->destroy(storage);
     }
-
-    void drop_function() noexcept { function->destroy(storage); }
 };
 
 static_assert(sizeof(void*) != 8 || sizeof(timeout_node) == 128);

@@ -1,5 +1,5 @@
 /// \file
-/// The memory of a pool: slabs of nodes, and the handles that find them again.
+/// The memory of a pool: slabs of nodes, and handles that find them again.
 #pragma once
 
 #include <cstddef>
@@ -12,58 +12,62 @@
 
 namespace tvec::detail {
 
-/// Nodes in slabs of 64, which never move. Nodes given back are taken again, the last one first.
+/// Nodes in slabs of 64, which never move. Nodes that were given back are reused, the last one
+/// first.
 ///
-/// A node's generation counts the timeouts it has held. It never goes back: a slab's place in the
-/// directory outlives the slab, and remembers how far its nodes had counted. A node whose
-/// generation has reached its end, 2^32 - 1, is never taken again.
+/// The generation of a node counts the timeouts that it has held. It never goes back: the place of
+/// a slab in the directory outlives the slab, and keeps the highest generation of its nodes. A node
+/// whose generation has reached the end, 2^32 - 1, is worn and never reused.
 class TVEC_API timeout_slabs {
 public:
     static constexpr std::uint32_t slab_size = 64;
     static constexpr std::uint32_t last_generation = std::numeric_limits<std::uint32_t>::max();
     static constexpr std::size_t most_nodes = std::size_t{1} << 31;
 
-    /// Nodes will know their `owner`. Their first timeout is of the generation after `counted`.
+    /// Makes an empty set of slabs. Their nodes know `owner`, and their first generation follows
+    /// `counted`.
     explicit timeout_slabs(timeout_core& owner, std::uint32_t counted = 0) noexcept
         : owner_(owner), counted_(counted) {}
 
-    /// A node for a new timeout, or null if there is no memory. O(1), but for a new slab.
+    /// Returns a node for a new timeout, or null if there is no memory. O(1), except for a new
+    /// slab.
     timeout_node* take() noexcept;
 
     /// Takes back a node that holds no function. O(1).
     void give_back(timeout_node& n) noexcept;
 
-    /// The node that still is, or was last, the timeout of that name; null if there is none. It may
-    /// also be an unused one, in the place of the slab where that timeout was.
+    /// Returns the node that holds, or held last, the timeout of that handle; null if there is
+    /// none. It may also be an unused node in the place of the slab where that timeout was.
     timeout_node* find(timeout_handle h) const noexcept;
 
     static timeout_handle handle_of(const timeout_node& n) noexcept {
         return timeout_handle(n.index, n.generation);
     }
 
-    /// Every node has an index below this one.
+    /// Returns the end of the indices: every node has a smaller one.
     std::uint32_t indices() const noexcept { return entries_in_use_ * slab_size; }
 
-    /// The node of that index, or null if its slab has been given back.
+    /// Returns the node of that index, or null if its slab was freed. Requires index < indices().
     timeout_node* at(std::uint32_t index) const noexcept;
 
-    /// Sees to it that so many nodes can be taken in all. False: no memory; some may have come.
+    /// Makes room for that number of nodes in total. Returns false if there is no memory: some
+    /// nodes may have been added.
     bool reserve(std::size_t nodes) noexcept;
 
-    /// Frees the slabs that no timeout uses. Returns how many nodes they had. O(nodes + slabs).
+    /// Frees the slabs that no timeout uses. Returns the number of their nodes. O(nodes + slabs).
     std::size_t trim() noexcept;
 
-    /// How many nodes there are, but for those that are never taken again.
+    /// Returns the number of nodes, without worn ones.
     std::size_t capacity() const noexcept { return capacity_; }
 
 private:
     static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-    struct entry {                              // of the directory
-        std::unique_ptr<timeout_node[]> nodes;  ///< null: given back, or never had
-        std::uint32_t counted = 0;              ///< the highest generation of nodes given back
-        std::uint32_t worn = 0;                 ///< nodes never taken again
-        std::uint32_t idle = 0;                 ///< `trim`'s: nodes that no timeout uses
+    struct entry {                              // of the directory of slabs
+        std::unique_ptr<timeout_node[]> nodes;  ///< null: freed, or never allocated
+        std::uint32_t counted = 0;              ///< the highest generation of nodes that were freed
+        std::uint32_t worn = 0;                 ///< nodes that are never reused
+        std::uint32_t idle = 0;                 ///< for `trim`: nodes that no timeout uses
         std::uint32_t next_vacant = none;
     };
 

@@ -1,5 +1,6 @@
-#include "tvec/drivers/detail/outcome.hpp"
+#include "tvec/drivers/detail/kernel_result.hpp"
 
+#include <cassert>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -8,6 +9,7 @@
 namespace tvec::detail {
 
 void raise(int error, const char* tried) {
+    assert(error > 0 && tried != nullptr && "an error has a number, and says what was tried");
 #ifdef __cpp_exceptions
     throw std::system_error(error, std::system_category(), tried);
 #else
