@@ -213,7 +213,7 @@ void measure_drain_of_tvec(const settings& s, backend& b) {
         throw std::runtime_error("storing them took too long: less of them, by --drained");
     while (t.all().now() < due - t.traits().claim_ahead) t.turn(1);
     const stretch took(b);
-    for (const patience p(std::chrono::minutes(1)); t.all().count().ended < s.drained; p.check())
+    for (const patience p(std::chrono::minutes(1)); t.all().counters().ended < s.drained; p.check())
         t.turn();
     took.print_rate(lines("drain", b, "tvec"), "ended", s.drained);
     t.leave();
@@ -363,7 +363,7 @@ void measure_opening(backend& b, const lines& l, const char* figure) {
     on_tvec t(b.open());
     t.wait_for_window();
     l.print(figure, "ms", seconds_of(steady::now() - begun) * 1e3);
-    l.print("near", "timers", static_cast<double>(t.all().now_near().near));
+    l.print("near", "timers", static_cast<double>(t.all().gauges().near));
     t.leave();
 }
 

@@ -74,7 +74,7 @@ public:
     }
     // Until it has all that is due soon in its wheel.
     void wait_for_window() {
-        while (!timers_.ready() || timers_.now_near().shards < traits().shards) turn();
+        while (!timers_.ready() || timers_.gauges().shards < traits().shards) turn();
     }
     // Gives what it owns to whoever comes next.
     void leave() {

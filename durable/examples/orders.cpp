@@ -129,7 +129,7 @@ private:
     }
 
     int report() const {
-        const counters& c = timers_.count();
+        const counters& c = timers_.counters();
         fmt::print("orders, all processes so far:\n");
         example::print_line("placed", book_.placed());
         example::print_line("paid", book_.paid());

@@ -71,7 +71,7 @@ struct crashing {
         CHECK(one->timers.put({id, in(10ms)}, existing::keep) == refusal::none);
     }
     std::optional<stored_timer> dead(const std::string& id) const {
-        for (const stored_timer& t : all.list(which::dead, {}, 100))
+        for (const stored_timer& t : all.list(timer_set::dead, {}, 100))
             if (t.id == id) return t;
         return std::nullopt;
     }
@@ -162,10 +162,10 @@ Test(durable_attempts, what_was_claimed_and_not_delivered_goes_back_uncounted_wh
     one->settle();
     one->put({"a", in(60ms)});
     one->pass(20ms);
-    CHECK_EQ(one->timers.now_near().being_delivered, 1U);  // claimed ahead
+    CHECK_EQ(one->timers.gauges().being_delivered, 1U);  // claimed ahead
     one->timers.stop();
     one->settle();
-    CHECK_EQ(one->timers.count().returned, 1U);
+    CHECK_EQ(one->timers.counters().returned, 1U);
     CHECK_EQ(all.find("a")->attempt, 1U);
     CHECK_EQ(all.find("a")->ended, 1U);
     durable_process two(all, "two", dead_after(1), 50ms);
@@ -220,8 +220,8 @@ Test(durable_attempts, a_put_beside_a_dead_timer_says_so_and_changes_nothing) {
     w.one.pass(300ms);
     CHECK(w.one.got.empty());
     CHECK_EQ(w.all.count().dead, 1U);
-    CHECK_EQ(w.all.list(which::dead, {}, 1).at(0).body, "first");
-    CHECK_EQ(w.one.timers.count().dead_already, 1U);
+    CHECK_EQ(w.all.list(timer_set::dead, {}, 1).at(0).body, "first");
+    CHECK_EQ(w.one.timers.counters().dead_already, 1U);
 }
 
 Test(durable_attempts, a_dead_timer_that_is_replaced_lives_and_no_token_comes_twice) {
@@ -233,7 +233,7 @@ Test(durable_attempts, a_dead_timer_that_is_replaced_lives_and_no_token_comes_tw
     CHECK_GE(w.one.got[0].which.attempt, 2U);
     CHECK_EQ(w.one.got[0].body, "second");
     w.one.pass(300ms);
-    CHECK_EQ(w.all.list(which::dead, {}, 1).at(0).body, "second");
+    CHECK_EQ(w.all.list(timer_set::dead, {}, 1).at(0).body, "second");
 }
 
 Test(durable_attempts, what_was_cancelled_when_it_was_dead_does_not_come_back) {

@@ -53,7 +53,7 @@ Test(durable_bounds, bad_input_is_refused_and_nothing_is_sent) {
     CHECK(t.put_all({{"a", in(1ms)}, {"", in(1ms)}}, existing::keep) == refusal::bad_id);
     CHECK(t.cancel(too_long) == refusal::bad_id);
     CHECK(t.again({"a", 1}, latest_due + 1ms) == refusal::bad_due);
-    CHECK_EQ(t.count().refused, 9U);
+    CHECK_EQ(t.counters().refused, 9U);
     w.one.settle();
     CHECK_EQ(w.all.count().waiting, 0U);
     CHECK(w.one.put({std::string(longest_id, 'x'), latest_due}) == put_result::stored);
@@ -61,7 +61,7 @@ Test(durable_bounds, bad_input_is_refused_and_nothing_is_sent) {
 
 Test(durable_bounds, more_calls_than_are_allowed_are_refused_until_some_are_answered) {
     options o;
-    o.most_asked = 2;
+    o.max_calls = 2;
     on_a_clock_to_set w(o);
     CHECK(w.one.timers.put({"a", in(1h)}, existing::keep) == refusal::none);
     CHECK(w.one.timers.cancel("b") == refusal::none);
@@ -91,12 +91,12 @@ Test(durable_bounds, an_option_out_of_its_range_is_refused_and_named) {
     refused("shard_lease", [](options& o) { o.shard_lease = -1ms; });
     refused("sweep", [](options& o) { o.sweep = 0ms; });
     refused("retry", [](options& o) { o.retry = duration::min(); });
-    refused("turn", [](options& o) { o.turn = 0ms; });
+    refused("turn_length", [](options& o) { o.turn_length = 0ms; });
     refused("window", [](options& o) { o.window = 0; });
-    refused("slice", [](options& o) { o.slice = 0; });
-    refused("most_asked", [](options& o) { o.most_asked = 0; });
-    refused("most_asked_bytes", [](options& o) { o.most_asked_bytes = 0; });
-    refused("most_held_bytes", [](options& o) { o.most_held_bytes = 0; });
+    refused("max_deliveries_per_turn", [](options& o) { o.max_deliveries_per_turn = 0; });
+    refused("max_calls", [](options& o) { o.max_calls = 0; });
+    refused("max_put_bytes", [](options& o) { o.max_put_bytes = 0; });
+    refused("max_held_bytes", [](options& o) { o.max_held_bytes = 0; });
     timers<durable_process::wheel> t(wheels, store, [](delivery) {});  // the store is free
 }
 
@@ -119,11 +119,11 @@ Test(durable_bounds, the_window_holds_no_more_than_it_may_and_nothing_is_late) {
     on_a_clock_to_set w(small_window());
     for (int i = 200; i > 0; --i) w.one.put({std::to_string(i), in(std::chrono::milliseconds(i))});
     for (int i = 0; i < 200; ++i) {
-        CHECK_LE(w.one.timers.now_near().near, 17U);
+        CHECK_LE(w.one.timers.gauges().near, 17U);
         w.one.pass(1ms);
         CHECK_EQ(w.one.got.size(), i + 1);
     }
-    CHECK(w.one.timers.count().evicted > 0);
+    CHECK(w.one.timers.counters().evicted > 0);
 }
 
 Test(durable_bounds, what_is_sent_back_while_more_is_being_taken_is_taken_later) {
@@ -155,7 +155,7 @@ Test(durable_bounds, what_is_sent_back_while_more_is_being_taken_is_taken_later)
     pass(40);  // meanwhile it asks for more
     store.is_stuck = false;
     pass(100);
-    CHECK_EQ(t.count().swept, 0U);
+    CHECK_EQ(t.counters().swept, 0U);
     CHECK_EQ(came, 22U);
 }
 
@@ -192,7 +192,7 @@ Test(durable_bounds, what_a_handler_throws_is_counted_and_the_delivery_comes_aga
     }
     CHECK_EQ(calls, 2);
     CHECK_EQ(told, 1);
-    CHECK_EQ(t.count().thrown, 1U);
+    CHECK_EQ(t.counters().thrown, 1U);
     CHECK_EQ(all.count().waiting, 0U);
 }
 
@@ -238,7 +238,7 @@ Test(durable_bounds, when_the_clock_is_set_nothing_comes_early_and_what_is_due_c
     w.set_by = 10min;
     w.one.pass(3ms);
     REQUIRE_EQ(w.one.got.size(), 2U);
-    CHECK(w.one.timers.count().clock_set >= 3);
+    CHECK(w.one.timers.counters().clock_set >= 3);
 }
 
 Test(durable_bounds, what_is_claimed_ahead_comes_at_its_deadline_and_can_still_be_cancelled) {
@@ -248,7 +248,7 @@ Test(durable_bounds, what_is_claimed_ahead_comes_at_its_deadline_and_can_still_b
     one.put({"a", in(50ms)});
     one.put({"b", in(50ms)});
     one.pass(40ms);
-    CHECK_EQ(one.timers.now_near().being_delivered, 2U);
+    CHECK_EQ(one.timers.gauges().being_delivered, 2U);
     CHECK(one.cancel("a") == cancel_result::cancelled);
     one.pass(9ms);
     CHECK(one.got.empty());
@@ -264,7 +264,7 @@ Test(durable_bounds, what_is_claimed_ahead_waits_if_the_clock_is_set_back) {
     one.settle();
     one.put({"a", in(50ms)});
     one.pass(49ms);
-    CHECK_EQ(one.timers.now_near().being_delivered, 1U);
+    CHECK_EQ(one.timers.gauges().being_delivered, 1U);
     set_by = -10s;
     one.pass(100ms);
     CHECK(one.got.empty());
@@ -279,7 +279,7 @@ Test(durable_bounds, it_has_not_stopped_before_the_store_has_answered) {
     slow_store store(all, "one");
     timers<durable_process::wheel> t(wheels, store, [](delivery) {});
     for (int i = 0; i < 5; ++i) t.run();
-    CHECK_EQ(t.now_near().shards, 1U);
+    CHECK_EQ(t.gauges().shards, 1U);
     bool is_over = false;
     store.is_stuck = true;
     t.stop([&](const auto&) { is_over = true; });
@@ -305,7 +305,7 @@ Test(durable_bounds, ready_means_that_the_window_is_full_or_all_of_it_is_there) 
         w.one.turn();
         two.turn();
     }
-    CHECK_EQ(two.timers.now_near().near, 25'000U);
+    CHECK_EQ(two.timers.gauges().near, 25'000U);
 }
 
 Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refuses) {
@@ -324,5 +324,5 @@ Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refus
     CHECK_EQ(w.all.count().waiting, 0U);
     durable_process two(w.all, "two");
     two.settle();
-    CHECK_EQ(two.timers.now_near().shards, 1U);  // without waiting for a lease
+    CHECK_EQ(two.timers.gauges().shards, 1U);  // without waiting for a lease
 }

@@ -264,7 +264,7 @@ const std::string version_2 =
                 "insert into dead values(x'63', 3, zeroblob(5000), 0, 5, 2);";
 
 void has_what_version_1_had(sqlite_store& s) {
-    const auto timers = list(s, which::waiting);
+    const auto timers = list(s, timer_set::waiting);
     REQUIRE_EQ(timers.size(), 2U);
     CHECK(timers[0].body == "body");
     CHECK(timers[0].attempt == 3 && timers[0].ended == 1 && timers[0].spent == 0);
@@ -283,7 +283,7 @@ Test(durable_file, a_file_of_version_1_is_made_newer) {
     run_sql(f.path, version_1);
     sqlite_store s(f.path);
     has_what_version_1_had(s);
-    CHECK(list(s, which::dead).empty());
+    CHECK(list(s, timer_set::dead).empty());
 }
 
 Test(durable_file, a_file_of_version_2_is_made_newer) {
@@ -291,10 +291,10 @@ Test(durable_file, a_file_of_version_2_is_made_newer) {
     run_sql(f.path, version_2);
     sqlite_store s(f.path);
     has_what_version_1_had(s);
-    REQUIRE_EQ(list(s, which::dead).size(), 1U);
-    CHECK(list(s, which::dead)[0].body == std::string(5'000, '\0'));
+    REQUIRE_EQ(list(s, timer_set::dead).size(), 1U);
+    CHECK(list(s, timer_set::dead)[0].body == std::string(5'000, '\0'));
     CHECK(put(s, {"c", today()}) == put_result::dead);
-    CHECK(revive(s, "c", today()) == revive_result::put_back);
+    CHECK(revive(s, "c", today()) == revive_result::revived);
     CHECK_EQ(claim(s, "c").timer.attempt, 6U);
 }
 
@@ -322,7 +322,7 @@ Test(durable_file, a_dead_timer_of_version_2_that_is_replaced_by_another_is_said
     CHECK(spend(s, first));
     CHECK(claim(s, "a", 1).what == claimed::kind::dead);
     CHECK(s.last_failure().find("the older one is gone") != std::string::npos);
-    CHECK_EQ(list(s, which::dead)[0].attempt, first.attempt);
+    CHECK_EQ(list(s, timer_set::dead)[0].attempt, first.attempt);
 }
 
 Test(durable_file, a_version_that_cannot_be_is_refused) {

@@ -50,7 +50,7 @@ Test(durable_keeping, the_end_of_what_was_replaced_does_not_end_the_new_one) {
     CHECK(!was_current);
     REQUIRE_EQ(w.one.got.size(), 2U);
     CHECK_EQ(w.one.got[1].body, "second");
-    CHECK_EQ(w.one.timers.count().stale, 1U);
+    CHECK_EQ(w.one.timers.counters().stale, 1U);
 }
 
 Test(durable_keeping, a_period_keeps_its_phase_until_it_is_cancelled) {
@@ -85,7 +85,7 @@ Test(durable_keeping, again_comes_at_the_time_it_was_given) {
     w.one.pass(1ms);
     REQUIRE_EQ(w.one.got.size(), 2U);
     CHECK_EQ(w.one.got[1].which.attempt, 2U);
-    CHECK_EQ(w.one.timers.count().retries, 0U);
+    CHECK_EQ(w.one.timers.counters().retries, 0U);
 }
 
 Test(durable_keeping, what_never_ends_is_dead_after_its_attempts_and_can_be_put_back) {
@@ -94,14 +94,14 @@ Test(durable_keeping, what_never_ends_is_dead_after_its_attempts_and_can_be_put_
     w.one.put({"a", in(10ms), "body"});
     w.one.pass(61s);
     CHECK_EQ(w.one.got.size(), 2U);
-    CHECK_EQ(w.one.timers.count().died, 1U);
-    CHECK(w.list(which::dead, {}, 10) == std::vector<std::string>{"a"});
-    CHECK(w.list(which::waiting, {}, 10).empty());
+    CHECK_EQ(w.one.timers.counters().died, 1U);
+    CHECK(w.list(timer_set::dead, {}, 10) == std::vector<std::string>{"a"});
+    CHECK(w.list(timer_set::waiting, {}, 10).empty());
     auto back = revive_result::unknown;
     w.one.ends = true;
     CHECK(w.one.timers.revive("a", in(5ms), [&](auto r) { back = r; }) == refusal::none);
     w.one.pass(5ms);
-    CHECK(back == revive_result::put_back);
+    CHECK(back == revive_result::revived);
     REQUIRE_EQ(w.one.got.size(), 3U);
     CHECK_EQ(w.one.got[2].which.attempt, 3U);
     CHECK_EQ(w.one.got[2].body, "body");
@@ -119,8 +119,8 @@ Test(durable_keeping, what_is_not_done_is_listed_in_order_of_its_deadline_page_b
           refusal::none);
     w.one.settle();
     CHECK(results == std::vector<put_result>(5, put_result::stored));
-    CHECK(w.list(which::waiting, {}, 3) == (std::vector<std::string>{"e", "a", "b"}));
-    CHECK(w.list(which::waiting, {in(2h), "b"}, 3) == (std::vector<std::string>{"c", "d"}));
+    CHECK(w.list(timer_set::waiting, {}, 3) == (std::vector<std::string>{"e", "a", "b"}));
+    CHECK(w.list(timer_set::waiting, {in(2h), "b"}, 3) == (std::vector<std::string>{"c", "d"}));
     std::optional<stored_timer> found;
     CHECK(w.one.timers.find("c", [&](standing, auto t) { found = t; }) == refusal::none);
     w.one.settle();
@@ -137,7 +137,7 @@ Test(durable_keeping, metrics_are_in_prometheus_format) {
     w.one.put({"a", in(10ms)});
     w.one.pass(20ms);
     const std::string text =
-        to_prometheus(w.one.timers.count(), w.one.timers.now_near(), w.one.timers.late());
+        to_prometheus(w.one.timers.counters(), w.one.timers.gauges(), w.one.timers.late());
     CHECK(text.find("\ntvec_durable_puts_total{answer=\"stored\"} 1\n") != std::string::npos);
     CHECK(text.find("\ntvec_durable_delivered_total 1\n") != std::string::npos);
     CHECK(text.find("# TYPE tvec_durable_near gauge\ntvec_durable_near 0\n") != std::string::npos);

@@ -117,7 +117,7 @@ struct shape {
     std::uint32_t attempts = 0;
     int faults = 1;
     bool sets_clock = false;
-    std::size_t slice = 1'000;
+    std::size_t max_deliveries_per_turn = 1'000;
     std::size_t held_bytes = 1'000'000;
     unsigned poisons = 0;  // so many of the ids end the process of their handler
 };
@@ -141,7 +141,7 @@ public:
         for (const auto& [id, a] : books_) t.cancelled += a.cancelled;
         t.stored += stored_;
         t.delivered += delivered_;
-        for (const auto& p : processes_) add(t, p->timers.count());
+        for (const auto& p : processes_) add(t, p->timers.counters());
     }
 
 private:
@@ -174,8 +174,8 @@ private:
         o.sweep = milliseconds(is_safe ? 100'000 : 7);
         o.retry = milliseconds(5);
         o.attempts = shape_.attempts;
-        o.slice = shape_.slice;
-        o.most_held_bytes = shape_.held_bytes;
+        o.max_deliveries_per_turn = shape_.max_deliveries_per_turn;
+        o.max_held_bytes = shape_.held_bytes;
         return o;
     }
 
@@ -228,7 +228,7 @@ private:
     bool serve(process& p) {
         if (p.is_over || !p.store.serve()) return false;
         const auto dead =
-            shape_.attempts != 0 ? all_.list(which::dead, {}, 1'000) : std::vector<stored_timer>{};
+            shape_.attempts != 0 ? all_.list(timer_set::dead, {}, 1'000) : std::vector<stored_timer>{};
         for (auto& [id, a] : books_) {
             const auto d = std::ranges::find(dead, id, &stored_timer::id);
             if (d != dead.end())
@@ -447,7 +447,7 @@ private:
     }
 
     bool is_dead(const std::string& id) const {
-        for (const stored_timer& t : all_.list(which::dead, {}, 1'000))
+        for (const stored_timer& t : all_.list(timer_set::dead, {}, 1'000))
             if (t.id == id) return true;
         return false;
     }

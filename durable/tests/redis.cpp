@@ -249,7 +249,7 @@ Test(durable_redis, many_are_put_ended_and_claimed_in_one_call) {
         answer_to<standing, std::vector<end_reply>>(s, [&](auto then) { s.end(0, ends, then); }));
     CHECK_EQ(std::ranges::count_if(ended, &end_reply::was_current), 3'000);
     CHECK_EQ(count(s).waiting, 0U);
-    CHECK_EQ(list(s, which::waiting).size(), 0U);
+    CHECK_EQ(list(s, timer_set::waiting).size(), 0U);
 }
 
 Test(durable_redis, a_list_goes_past_those_that_are_being_delivered) {
@@ -270,7 +270,7 @@ Test(durable_redis, a_list_goes_past_those_that_are_being_delivered) {
     }
     std::vector<std::string> seen;
     for (place last{};;) {
-        const auto page = list(s, which::waiting, last, 999);
+        const auto page = list(s, timer_set::waiting, last, 999);
         if (page.empty()) break;
         for (const stored_timer& t : page) seen.push_back(t.id);
         last = {page.back().due, page.back().id};
@@ -418,8 +418,8 @@ Test(durable_redis, timers_of_version_1_are_upgraded) {
     CHECK_EQ(find(s, "period")->attempt, 2U);
     CHECK(find(s, "first")->due == time_point(10ms));
     CHECK_EQ(find(s, "first")->attempt, 1U);
-    CHECK_EQ(list(s, which::dead).front().id, "dead");
-    CHECK_EQ(list(s, which::dead).front().attempt, 4U);
+    CHECK_EQ(list(s, timer_set::dead).front().id, "dead");
+    CHECK_EQ(list(s, timer_set::dead).front().attempt, 4U);
     CHECK_EQ(join(s), 1U);
     own(s, 0);
     const claimed third = claim(s, "third", 0, 10s);
@@ -558,10 +558,10 @@ Test(durable_redis, a_timer_is_dead_when_its_attempts_were_spent_and_one_id_is_o
         CHECK(spend(s, {"x", attempt}));  // once
     }
     CHECK(claim(s, "x", 2).what == claimed::kind::dead);
-    CHECK_EQ(list(s, which::dead).front().spent, 2U);
+    CHECK_EQ(list(s, timer_set::dead).front().spent, 2U);
     CHECK_EQ(count(s).dead, 1U);
     CHECK(put(s, {"x", today(), "new"}) == put_result::dead);
-    CHECK_EQ(list(s, which::dead).front().body, "old");
+    CHECK_EQ(list(s, timer_set::dead).front().body, "old");
     CHECK(put(s, {"x", today(), "new"}, existing::replace) == put_result::stored);
     CHECK_EQ(find(s, "x")->attempt, 6U);
     CHECK_EQ(find(s, "x")->spent, 0U);
@@ -659,7 +659,7 @@ Test(durable_redis, a_list_moves_the_bodies_of_its_page_and_no_others) {
         return std::stoull(all.substr(all.find("total_net_output_bytes:") + 23));
     };
     const auto before = sent();
-    const auto page = list(s, which::waiting, {}, 10);
+    const auto page = list(s, timer_set::waiting, {}, 10);
     REQUIRE_EQ(page.size(), 10U);
     CHECK_EQ(page.back().id, "1009");
     CHECK(sent() - before < 15 * size);

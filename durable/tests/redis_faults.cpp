@@ -324,7 +324,7 @@ template <class Count> void ask_anything(store& s, std::mt19937& random, Count c
     case 3:
         return s.find(id, count_it);
     case 4:
-        return s.list(which::waiting, {}, 5, count_it);
+        return s.list(timer_set::waiting, {}, 5, count_it);
     case 5:
         return s.own(0, 1s, count_it);
     case 6:

@@ -39,8 +39,8 @@ struct three {
     std::size_t owned() const {
         std::size_t sum = 0;
         for (const auto& p : processes) {
-            CHECK_LE(p->timers.now_near().shards, 3U);
-            sum += p->timers.now_near().shards;
+            CHECK_LE(p->timers.gauges().shards, 3U);
+            sum += p->timers.gauges().shards;
         }
         return sum;
     }
@@ -83,7 +83,7 @@ Test(durable_sharing, when_one_dies_the_others_have_its_shards_after_a_lease) {
     w.processes.pop_back();
     w.pass(20s);
     std::size_t owned = 0;
-    for (auto& p : w.processes) owned += p->timers.now_near().shards;
+    for (auto& p : w.processes) owned += p->timers.gauges().shards;
     CHECK_EQ(owned, 8U);
     w.pass(11s);
     CHECK_EQ(w.delivered(), 30U);
@@ -95,13 +95,13 @@ Test(durable_sharing, an_owner_whose_lease_is_over_is_fenced_off) {
     one.settle();
     two.settle();
     one.put({"a", in(15s)});
-    CHECK_EQ(one.timers.now_near().shards, 1U);
+    CHECK_EQ(one.timers.gauges().shards, 1U);
     two.pass(15s);  // while one is stopped
     CHECK_EQ(two.got.size(), 1U);
     one.settle();
     one.pass(2s);
     CHECK(one.got.empty());
-    CHECK_EQ(one.timers.count().leases_lost, 1U);
+    CHECK_EQ(one.timers.counters().leases_lost, 1U);
 }
 
 namespace {
@@ -118,7 +118,7 @@ struct stopped_while_it_holds_a_claim {
         one->settle();
         one->put({"a", in(1s)});
         one->pass(990ms);
-        CHECK_EQ(one->timers.now_near().being_delivered, 1U);
+        CHECK_EQ(one->timers.gauges().being_delivered, 1U);
         CHECK(one->got.empty());
         if (is_shared) {
             two = std::make_unique<durable_process>(all, "two", o, 20ms);
@@ -144,7 +144,7 @@ Test(durable_sharing, a_claim_whose_lease_is_over_is_claimed_anew_by_who_still_o
     const stopped_while_it_holds_a_claim w(7s, false);
     REQUIRE_EQ(w.one->got.size(), 1U);
     CHECK_EQ(w.one->got[0].which.attempt, 2U);
-    CHECK_EQ(w.one->timers.count().stale, 0U);
+    CHECK_EQ(w.one->timers.counters().stale, 0U);
 }
 
 Test(durable_sharing, a_claim_that_is_late_within_its_lease_is_delivered) {
@@ -159,7 +159,7 @@ Test(durable_sharing, any_number_of_shards_is_asked_for_and_taken_side_by_side) 
         durable_process one(all);
         for (int i = 0; i < 4; ++i) one.turn();  // it joins, owns, takes, and has the answers
         CHECK(one.timers.ready());
-        CHECK_EQ(one.timers.now_near().shards, shards);
+        CHECK_EQ(one.timers.gauges().shards, shards);
     }
 }
 
@@ -168,9 +168,9 @@ Test(durable_sharing, who_finds_shards_of_another_asks_for_the_rest_of_them) {
     for (unsigned shard = 0; shard < 4; ++shard) all.own("gone", shard, 60s);
     durable_process one(all);
     one.settle();
-    CHECK_EQ(one.timers.now_near().shards, 4U);
+    CHECK_EQ(one.timers.gauges().shards, 4U);
     one.pass(70s);
-    CHECK_EQ(one.timers.now_near().shards, 8U);
+    CHECK_EQ(one.timers.gauges().shards, 8U);
 }
 
 Test(durable_sharing, nothing_is_taken_or_claimed_with_an_epoch_that_is_over) {

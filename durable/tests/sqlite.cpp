@@ -228,7 +228,7 @@ Test(durable_sqlite, a_timer_that_is_put_back_has_all_its_attempts) {
         CHECK(spend(s, {"a", attempt}));
     }
     CHECK(claim(s, "a", 2).what == claimed::kind::dead);
-    CHECK(revive(s, "a", today()) == revive_result::put_back);
+    CHECK(revive(s, "a", today()) == revive_result::revived);
     CHECK(find(s, "a")->ended == 2 && find(s, "a")->spent == 0);
     CHECK_EQ(claim(s, "a", 2).timer.attempt, 3U);
 }

@@ -96,7 +96,7 @@ public:
             turn();
             if (std::chrono::steady_clock::now() - last < pause_)
                 continue;  // there are others here
-            if (crashes_ && (!timers_.ready() || timers_.now_near().near > 2'000)) continue;
+            if (crashes_ && (!timers_.ready() || timers_.gauges().near > 2'000)) continue;
             last = std::chrono::steady_clock::now();
             put(std::to_string(run_) + "-" + std::to_string(++puts_));
             if (random_() % 4 == 0) cancel();
@@ -138,7 +138,7 @@ private:
 
     void list_the_dead() {
         bool is_listed = false;
-        static_cast<void>(timers_.list(which::dead, {}, 10'000, [&](standing, const auto& dead) {
+        static_cast<void>(timers_.list(timer_set::dead, {}, 10'000, [&](standing, const auto& dead) {
             for (const stored_timer& t : dead) note("D %s\n", t.id.c_str());
             is_listed = true;
         }));

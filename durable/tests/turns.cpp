@@ -70,7 +70,7 @@ struct backlog {
 
 options of_slices(std::size_t n) {
     options o;
-    o.slice = n;
+    o.max_deliveries_per_turn = n;
     return o;
 }
 
@@ -95,11 +95,11 @@ Test(durable_turns, no_more_than_a_slice_is_delivered_while_ends_are_not_stored)
     for (int i = 0; i < 10 && w.came.empty(); ++i) w.turn();
     w.store.most = 0;  // nothing is answered any more
     w.longest_of(50);
-    const std::size_t ended = w.timers.count().ended;
+    const std::size_t ended = w.timers.counters().ended;
     CHECK_LE(w.came.size(), ended + 20U);
     w.store.most = 1'000;
     w.longest_of(1'000);
-    CHECK_EQ(w.timers.count().ended, 1'000U);
+    CHECK_EQ(w.timers.counters().ended, 1'000U);
 }
 
 Test(durable_turns, after_a_kill_at_most_a_slice_comes_again) {
@@ -110,7 +110,7 @@ Test(durable_turns, after_a_kill_at_most_a_slice_comes_again) {
         w.turn();
     }
     CHECK_GE(w.came.size(), 300U);
-    const auto left = w.all.list(which::waiting, {}, 2'000);
+    const auto left = w.all.list(timer_set::waiting, {}, 2'000);
     CHECK_LE(std::ranges::count_if(left, [&](auto& t) { return w.came.contains(t.id); }), 20);
 }
 
@@ -119,28 +119,28 @@ Test(durable_turns, a_backlog_leaves_few_attempts_open_when_its_process_ends) {
     backlog w(1'000, of_slices(20));
     w.longest_of(20);
     CHECK_GE(w.came.size(), 40U);
-    const auto left = w.all.list(which::waiting, {}, 2'000);
+    const auto left = w.all.list(timer_set::waiting, {}, 2'000);
     CHECK_LE(std::ranges::count_if(left, [](auto& t) { return t.attempt != t.ended; }), 40);
 }
 
 Test(durable_turns, bodies_that_are_claimed_and_not_delivered_are_bounded_in_bytes) {
     options o;
-    o.most_held_bytes = 10'000;
+    o.max_held_bytes = 10'000;
     memory_database all(1, support::durable_now);
     for (int i = 0; i < 200; ++i)
         all.put({std::to_string(i), in(100ms), std::string(1'000, 'x')}, existing::keep, "");
     durable_process one(all, "one", o, 90ms);  // claimed long before they are due
     one.settle();
     one.pass(50ms);
-    CHECK_GE(one.timers.now_near().being_delivered, 10U);
-    CHECK_LE(one.timers.now_near().being_delivered, 20U);
+    CHECK_GE(one.timers.gauges().being_delivered, 10U);
+    CHECK_LE(one.timers.gauges().being_delivered, 20U);
     one.pass(300ms);
     CHECK_EQ(one.got.size(), 200U);
 }
 
 Test(durable_turns, pending_puts_are_bounded_in_bytes_and_one_is_always_taken) {
     options o;
-    o.most_asked_bytes = 1'000;
+    o.max_put_bytes = 1'000;
     memory_database all(1, support::durable_now);
     durable_process one(all, "one", o);
     one.settle();

@@ -79,7 +79,7 @@ void print(const stored_timer& t) {
 }
 
 // Page by page, so that a store of any size is listed in little memory.
-int list(store& s, which set, std::uint64_t limit) {
+int list(store& s, timer_set set, std::uint64_t limit) {
     place after;
     while (limit > 0) {
         const auto timers = known<std::vector<stored_timer>>(
@@ -103,7 +103,7 @@ int get(store& s, const std::string& id) {
 int stats(store& s) {
     const auto all = known<totals>(s, [&](auto then) { s.count(then); });
     const auto first = known<std::vector<stored_timer>>(
-        s, [&](auto then) { s.list(which::waiting, {}, 1, then); });
+        s, [&](auto then) { s.list(timer_set::waiting, {}, 1, then); });
     fmt::print("waiting {}\ndead {}\n", all.waiting, all.dead);
     if (all.damaged != 0) fmt::print("damaged {}\n", all.damaged);
     fmt::print("next {}\n", first.empty() ? "none" : shown(first.front().due));
@@ -163,8 +163,8 @@ int revive(store& s, const settings& o) {
     const time_point due = due_of(s, o);
     switch (
         std::get<0>(answer_to<revive_result>(s, [&](auto then) { s.revive(o.id, due, then); }))) {
-    case revive_result::put_back:
-        return say("put back", true);
+    case revive_result::revived:
+        return say("revived", true);
     case revive_result::unknown_id:
         return say("nothing of that id is dead", false);
     case revive_result::unknown:
@@ -188,18 +188,18 @@ void refuse_new_file(const settings& o) {
 int run(const settings& o) {
     refuse_new_file(o);
     const auto s = example::open_store(o.store);
-    if (o.command == "list") return list(*s, which::waiting, o.limit);
-    if (o.command == "dead") return list(*s, which::dead, o.limit);
+    if (o.command == "list") return list(*s, timer_set::waiting, o.limit);
+    if (o.command == "dead") return list(*s, timer_set::dead, o.limit);
     if (o.command == "get") return get(*s, o.id);
     if (o.command == "put") return put(*s, o);
     if (o.command == "cancel") return cancel(*s, o.id);
-    if (o.command == "back") return revive(*s, o);
+    if (o.command == "revive") return revive(*s, o);
     return stats(*s);
 }
 
 std::string fault_of(const settings& o) {
     const bool needs_id =
-        o.command == "get" || o.command == "put" || o.command == "cancel" || o.command == "back";
+        o.command == "get" || o.command == "put" || o.command == "cancel" || o.command == "revive";
     if (needs_id && (o.id.empty() || o.id.size() > longest_id))
         return "an id of 1 to 255 bytes is needed";
     if (!needs_id && !o.id.empty()) return "no id is needed";
@@ -215,19 +215,19 @@ settings parse(int argc, char** argv) {
         "their deadlines\n"
         "  get ID               one that waits, and its body\n"
         "  put ID, cancel ID    stores one, and makes the file if need be; takes one away\n"
-        "  back ID              a dead one waits again\n"
+        "  revive ID            has a dead timer wait again\n"
         "  stats                how many there are\n"
         "Exits with 1 if the store says no.",
         "tvec-timers"};
     line.add_choice<std::string>("command", o.command,
-                                 {"list", "get", "put", "cancel", "dead", "back", "stats"},
+                                 {"list", "get", "put", "cancel", "dead", "revive", "stats"},
                                  "what to do");
     line.require("command");
     line.add_text("id", o.id, "of which timer");
     line.add_text("--store", o.store, example::store_help);
     line.require("--store");
     constexpr auto last = static_cast<std::uint64_t>(latest_due.time_since_epoch().count());
-    line.add_number("--in-ms", o.in_ms, 0, last / 2, "put, back: due in so many ms (0)");
+    line.add_number("--in-ms", o.in_ms, 0, last / 2, "put, revive: due in so many ms (0)");
     line.add_number("--due-ms", o.due_ms, 0, last, "the same: due then, in ms since 1970");
     line.add_number("--every-ms", o.every_ms, 0, last / 2, "put: its period in ms; 0: once");
     line.add_text("--body", o.body, "put: what is delivered with it");

@@ -1,16 +1,17 @@
-// The hash by which ids are divided into shards.
+// The shard of an id.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace tvec::durable::detail {
 
-// FNV-1a.
-inline std::uint64_t hash_of(std::string_view id) noexcept {
+// By FNV-1a, whose upper bits are the better ones.
+inline unsigned shard_of_id(std::string_view id, std::size_t shards) noexcept {
     std::uint64_t hash = 14695981039346656037ULL;
     for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    return hash;
+    return static_cast<unsigned>((hash ^ hash >> 32) % shards);
 }
 
 }  // namespace tvec::durable::detail

@@ -89,7 +89,7 @@ void local_store::find(std::string id, completion<standing, std::optional<stored
     post(job_of(std::move(then), [id = std::move(id)](database& db) { return db.find(id); }));
 }
 
-void local_store::list(which set, place after, std::size_t limit,
+void local_store::list(timer_set set, place after, std::size_t limit,
                        completion<standing, std::vector<stored_timer>> then) {
     post(job_of(std::move(then), [set, after = std::move(after), limit](database& db) {
         return db.list(set, after, limit);

@@ -17,7 +17,7 @@ memory_database::memory_database(unsigned shards, clock time)
     : clock_(time ? std::move(time) : clock(detail::wall_clock)), shards_(std::max(shards, 1U)) {}
 
 unsigned memory_database::shard_of(std::string_view id) const noexcept {
-    return static_cast<unsigned>(detail::hash_of(id) % shards_.size());
+    return detail::shard_of_id(id, shards_.size());
 }
 
 void memory_database::move(shard& s, entry& e, time_point to) {
@@ -124,10 +124,10 @@ std::optional<stored_timer> memory_database::find(const std::string& id) const {
     return there->second;
 }
 
-std::vector<stored_timer> memory_database::list(which set, const place& after,
+std::vector<stored_timer> memory_database::list(timer_set set, const place& after,
                                                 std::size_t limit) const {
     const auto all = [set](const shard& s) -> auto& {
-        return set == which::dead ? s.dead : s.timers;
+        return set == timer_set::dead ? s.dead : s.timers;
     };
     std::set<place> order;
     for (const shard& s : shards_)
@@ -158,7 +158,7 @@ revive_result memory_database::revive(const std::string& id, time_point due) {
     e.spent = 0;
     e.is_spent = false;
     insert(s, e);
-    return revive_result::put_back;
+    return revive_result::revived;
 }
 
 std::size_t memory_database::join(const std::string& me, duration lease) {
@@ -252,7 +252,7 @@ public:
         return replies;
     }
     std::optional<stored_timer> find(const std::string& id) override { return all_.find(id); }
-    std::vector<stored_timer> list(which set, const place& after, std::size_t limit) override {
+    std::vector<stored_timer> list(timer_set set, const place& after, std::size_t limit) override {
         return all_.list(set, after, limit);
     }
     totals count() override { return all_.count(); }

@@ -34,7 +34,7 @@ constexpr std::span owner = all_keys.subspan<4, 1>();
 // Bodies are shown so many at a time.
 constexpr std::size_t shown_together = 32;
 
-std::string_view word_of(which set) { return set == which::waiting ? "waiting" : "dead"; }
+std::string_view word_of(timer_set set) { return set == timer_set::waiting ? "waiting" : "dead"; }
 
 long long ms(time_point t) { return t.time_since_epoch().count(); }
 
@@ -389,8 +389,7 @@ std::map<std::string, std::uint64_t> redis_store::broken_links() const {
 
 // The upper half of the hash goes into the lower.
 unsigned redis_store::shard_of(std::string_view id) const noexcept {
-    const std::uint64_t hash = durable::detail::hash_of(id);
-    return static_cast<unsigned>((hash ^ hash >> 32) % inner_->traits.shards);
+    return durable::detail::shard_of_id(id, inner_->traits.shards);
 }
 
 void redis_store::listen(store_listener listener) {
@@ -451,12 +450,12 @@ void redis_store::end(unsigned shard, std::vector<ending> endings,
 void redis_store::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
     const unsigned shard = shard_of(id);
     command c = inner_->function(shard, "show", all_keys);
-    inner_->ask(shard, c.add(word_of(which::waiting)).add(id),
+    inner_->ask(shard, c.add(word_of(timer_set::waiting)).add(id),
                 inner_->asked(std::move(then), read_found));
 }
 
 // First the places of each shard, then the bodies of those that are wanted.
-void redis_store::list(which set, place after, std::size_t limit,
+void redis_store::list(timer_set set, place after, std::size_t limit,
                        completion<standing, std::vector<stored_timer>> then) {
     auto on_places = [this, set, limit, then = std::move(then)](standing how,
                                                                 std::vector<place> all) mutable {
@@ -476,7 +475,7 @@ void redis_store::list(which set, place after, std::size_t limit,
 }
 
 // Answers with what is still at these places. Goes on behind them if nothing is.
-void redis_store::show(which set, std::size_t limit, std::vector<place> places,
+void redis_store::show(timer_set set, std::size_t limit, std::vector<place> places,
                        completion<standing, std::vector<stored_timer>> then) {
     std::vector<std::vector<std::string>> ids(traits().shards);
     std::size_t commands = 0;
@@ -517,7 +516,7 @@ void redis_store::revive(std::string id, time_point due, completion<revive_resul
     command c = inner_->function(shard, "revive", all_keys);
     c.add(client_->me()).add(id).add(ms(due));
     using enum revive_result;
-    inner_->ask_result(shard, c, std::move(then), unknown_id, put_back, unknown_id);
+    inner_->ask_result(shard, c, std::move(then), unknown_id, revived, unknown_id);
 }
 
 // --- what the engine asks -----------------------------------------------------------------------

@@ -205,8 +205,8 @@ std::optional<stored_timer> sqlite_database::find(const std::string& id) {
     return found;
 }
 
-std::vector<stored_timer> sqlite_database::list(which set, const place& after, std::size_t limit) {
-    statement& s = set == which::dead ? list_dead_ : list_;
+std::vector<stored_timer> sqlite_database::list(timer_set set, const place& after, std::size_t limit) {
+    statement& s = set == timer_set::dead ? list_dead_ : list_;
     std::vector<stored_timer> page;
     const auto most = static_cast<std::int64_t>(std::min<std::size_t>(limit, INT32_MAX));
     for (bool is = s.first(after.due, after.id, most); is; is = s.next())
@@ -234,7 +234,7 @@ revive_result sqlite_database::revive(const std::string& id, time_point due) {
     }
     if (revive_.run(id, due) == 0) return revive_result::unknown_id;
     remove_dead_.run(id);
-    return revive_result::put_back;
+    return revive_result::revived;
 }
 
 // --- what the engine asks -----------------------------------------------------------------------

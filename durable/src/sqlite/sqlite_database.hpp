@@ -35,7 +35,7 @@ public:
     cancel_result cancel(const std::string& id) override;
     std::vector<end_reply> end(const std::vector<ending>& endings) override;
     std::optional<stored_timer> find(const std::string& id) override;
-    std::vector<stored_timer> list(which set, const place& after, std::size_t limit) override;
+    std::vector<stored_timer> list(timer_set set, const place& after, std::size_t limit) override;
     totals count() override;
     revive_result revive(const std::string& id, time_point due) override;
     std::size_t join(duration) override { return 1; }

@@ -44,7 +44,7 @@ class Tool(unittest.TestCase):
         page = pathlib.Path(PAGE).read_text().replace("\\-", "-")
         options = set(re.findall(r"--[a-z-]+", said))
         self.assertEqual(options, set(re.findall(r"--[a-z-]+", page)))
-        for command in ["list", "dead", "get", "put", "cancel", "back", "stats"]:
+        for command in ["list", "dead", "get", "put", "cancel", "revive", "stats"]:
             self.assertRegex(page, rf"(?m)^\.B[RI]* {command}\b")
 
     def test_what_is_put_is_listed_and_shown(self):
@@ -75,8 +75,8 @@ class Tool(unittest.TestCase):
                        " values(cast('a' as blob), 0, x'', 0, 5, 2)")
         db.close()
         self.assertIn("\ta\tevery 0 ms\t5 attempts\t", self.run_tool("dead"))
-        self.assertEqual(self.run_tool("back", "a", "--in-ms", 1000000), "put back\n")
-        self.assertEqual(self.run_tool("back", "a", status=1), "nothing of that id is dead\n")
+        self.assertEqual(self.run_tool("revive", "a", "--in-ms", 1000000), "revived\n")
+        self.assertEqual(self.run_tool("revive", "a", status=1), "nothing of that id is dead\n")
         self.assertEqual(self.run_tool("stats").splitlines()[:2], ["waiting 1", "dead 0"])
 
     def test_more_than_a_page_is_listed(self):
@@ -88,7 +88,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(len(set(self.run_tool("list", "--limit", 5000).splitlines())), 2500)
 
     def test_only_put_makes_a_store(self):
-        for words in [["stats"], ["list"], ["dead"], ["get", "a"], ["cancel", "a"], ["back", "a"]]:
+        for words in [["stats"], ["list"], ["dead"], ["get", "a"], ["cancel", "a"], ["revive", "a"]]:
             with self.subTest(words):
                 self.store.unlink(missing_ok=True)
                 self.assertEqual(self.run_tool(*words, status=1), "")

@@ -76,7 +76,7 @@ public:
         case 9:
             return agree([&](store& s) { return end(s, {{id, attempt}, {}, true}); });
         case 7: {
-            const auto set = below(2) != 0 ? which::waiting : which::dead;
+            const auto set = below(2) != 0 ? timer_set::waiting : timer_set::dead;
             return agree([&](store& s) { return list(s, set, {due, id}, 3); });
         }
         default:
@@ -106,8 +106,8 @@ inline void answers_as_the_store_in_memory(tvec::durable::store& kept, int opera
     using namespace asking;
     both w(kept);
     for (int i = 0; i < operations; ++i) w.operate();
-    w.agree([](store& s) { return list(s, which::waiting); });
-    w.agree([](store& s) { return list(s, which::dead); });
+    w.agree([](store& s) { return list(s, timer_set::waiting); });
+    w.agree([](store& s) { return list(s, timer_set::dead); });
 }
 
 // Of a store with one shard: what is soon is taken in order, page by page.
@@ -141,7 +141,7 @@ inline void delivers_fifty(tvec::durable::store& s) {
     });
     for (int i = 0; i < 50; ++i)
         CHECK(all.put({std::to_string(i), all.now() + 2ms * i}, existing::keep) == refusal::none);
-    while (came < 50 || s.unanswered() != 0 || all.now_near().near != 0) {
+    while (came < 50 || s.unanswered() != 0 || all.gauges().near != 0) {
         pollfd watched{all.fd(), POLLIN, 0};
         poll(&watched, 1, 1);
         wheel.run();

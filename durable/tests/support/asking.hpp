@@ -69,7 +69,7 @@ inline auto find(store& s, const std::string& id) {
     return std::get<1>(
         answer_to<standing, std::optional<stored_timer>>(s, [&](auto then) { s.find(id, then); }));
 }
-inline auto list(store& s, which set, const place& after = {}, std::size_t limit = 100) {
+inline auto list(store& s, timer_set set, const place& after = {}, std::size_t limit = 100) {
     return std::get<1>(answer_to<standing, std::vector<stored_timer>>(
         s, [&](auto then) { s.list(set, after, limit, then); }));
 }

@@ -94,7 +94,7 @@ struct durable_process {
 struct alone {
     explicit alone(tvec::durable::options o = {}) : one(all, "one", o) { one.settle(); }
 
-    std::vector<std::string> list(tvec::durable::which set, tvec::durable::place after,
+    std::vector<std::string> list(tvec::durable::timer_set set, tvec::durable::place after,
                                   std::size_t limit) {
         std::vector<std::string> ids;
         CHECK(

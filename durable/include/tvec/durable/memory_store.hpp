@@ -50,7 +50,7 @@ public:
     cancel_result cancel(const std::string& id);
     end_reply end(const ending& e);
     std::optional<stored_timer> find(const std::string& id) const;
-    std::vector<stored_timer> list(which set, const place& after, std::size_t limit) const;
+    std::vector<stored_timer> list(timer_set set, const place& after, std::size_t limit) const;
     totals count() const;
     revive_result revive(const std::string& id, time_point due);
     std::size_t join(const std::string& me, duration lease);

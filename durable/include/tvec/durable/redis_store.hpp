@@ -144,7 +144,7 @@ public:
     void end(unsigned shard, std::vector<ending> endings,
              completion<standing, std::vector<end_reply>> then) override;
     void find(std::string id, completion<standing, std::optional<stored_timer>> then) override;
-    void list(which set, place after, std::size_t limit,
+    void list(timer_set set, place after, std::size_t limit,
               completion<standing, std::vector<stored_timer>> then) override;
     void count(completion<standing, totals> then) override;
     void revive(std::string id, time_point due, completion<revive_result> then) override;
@@ -161,7 +161,7 @@ public:
 private:
     struct inner;
 
-    void show(which set, std::size_t limit, std::vector<place> places,
+    void show(timer_set set, std::size_t limit, std::vector<place> places,
               completion<standing, std::vector<stored_timer>> then);
 
     std::unique_ptr<redis::client> client_;

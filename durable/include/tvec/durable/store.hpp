@@ -103,7 +103,7 @@ enum class cancel_result {
 
 /// The result of reviving a dead timer.
 enum class revive_result {
-    put_back,    ///< it is due again, with a whole number of attempts before it
+    revived,    ///< it is due again, with a whole number of attempts before it
     unknown_id,  ///< nothing of that id is dead
     unknown,     ///< the link broke
     failed       ///< it is as it was: the store could not
@@ -156,7 +156,7 @@ struct claim_terms {
 TVEC_API time_point next_beat(time_point due, duration every, time_point now) noexcept;
 
 /// The timers that are listed.
-enum class which {
+enum class timer_set {
     waiting,  ///< those that will be delivered, also what is being delivered
     dead      ///< those that had all their attempts
 };
@@ -273,7 +273,7 @@ public:
     virtual void find(std::string id, completion<standing, std::optional<stored_timer>> then) = 0;
 
     /// At most `limit` timers, those next after that place, over all shards in one order.
-    virtual void list(which set, place after, std::size_t limit,
+    virtual void list(timer_set set, place after, std::size_t limit,
                       completion<standing, std::vector<stored_timer>> then) = 0;
 
     /// How many there are.

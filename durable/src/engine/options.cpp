@@ -1,0 +1,67 @@
+#include "options.hpp"
+
+#include <stdexcept>
+#include <string>
+
+namespace tvec::durable {
+
+const char* to_text(refusal r) noexcept {
+    switch (r) {
+    case refusal::none:
+        return "not refused";
+    case refusal::bad_id:
+        return "the id is empty, or longer than 255 bytes";
+    case refusal::body_too_large:
+        return "the body is larger than 1 MiB";
+    case refusal::bad_due:
+        return "the deadline is before 1970 or after 9999";
+    case refusal::bad_period:
+        return "the period is negative, or too long";
+    case refusal::too_many:
+        return "too many calls, or too many bytes of puts, are unanswered";
+    case refusal::stopping:
+        return "it is being stopped";
+    }
+    return "";
+}
+
+namespace detail {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& option, const std::string& found,
+                         const std::string& wanted) {
+    throw std::invalid_argument("tvec::durable::options::" + option + " is " + found +
+                                ": it must be " + wanted);
+}
+
+void require(const char* option, duration d) {
+    if (d >= duration(1) && d <= longest) return;
+    refuse(option, std::to_string(d.count()) + " ms",
+           "from 1 to " + std::to_string(longest.count()) + " ms");
+}
+
+void require(const char* option, std::size_t n) {
+    if (n == 0) refuse(option, "0", "at least 1");
+}
+
+}  // namespace
+
+options checked(options o) {
+    require("horizon", o.horizon);
+    require("window", o.window);
+    require("claim_lease", o.claim_lease);
+    require("shard_lease", o.shard_lease);
+    require("sweep", o.sweep);
+    require("retry", o.retry);
+    require("max_deliveries_per_turn", o.max_deliveries_per_turn);
+    require("turn_length", o.turn_length);
+    require("max_calls", o.max_calls);
+    require("max_put_bytes", o.max_put_bytes);
+    require("max_held_bytes", o.max_held_bytes);
+    return o;
+}
+
+}  // namespace detail
+
+}  // namespace tvec::durable
