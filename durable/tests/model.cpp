@@ -227,8 +227,8 @@ private:
     // Has the database do one thing, and sees which forms it holds.
     bool serve(process& p) {
         if (p.is_over || !p.store.serve()) return false;
-        const auto dead =
-            shape_.attempts != 0 ? all_.list(timer_set::dead, {}, 1'000) : std::vector<stored_timer>{};
+        const auto dead = shape_.attempts != 0 ? all_.list(timer_set::dead, {}, 1'000)
+                                               : std::vector<stored_timer>{};
         for (auto& [id, a] : books_) {
             const auto d = std::ranges::find(dead, id, &stored_timer::id);
             if (d != dead.end())

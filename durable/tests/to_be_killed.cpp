@@ -138,10 +138,11 @@ private:
 
     void list_the_dead() {
         bool is_listed = false;
-        static_cast<void>(timers_.list(timer_set::dead, {}, 10'000, [&](standing, const auto& dead) {
-            for (const stored_timer& t : dead) note("D %s\n", t.id.c_str());
-            is_listed = true;
-        }));
+        static_cast<void>(
+            timers_.list(timer_set::dead, {}, 10'000, [&](standing, const auto& dead) {
+                for (const stored_timer& t : dead) note("D %s\n", t.id.c_str());
+                is_listed = true;
+            }));
         while (!is_listed) turn();
         for (const auto& [reason, times] : store_->broken_links())
             note("L %llu %s\n", static_cast<unsigned long long>(times), reason.c_str());

@@ -43,7 +43,8 @@ void deliveries::ask_for(near_timer& t) {
 // for its handler, so a process that ends leaves few open attempts behind. Each claim in flight
 // counts with the bodies that it may bring.
 std::size_t deliveries::claimable(const shard& s) const {
-    const std::size_t taken = std::min(all_.settings.max_deliveries_per_turn, claiming_ + ready_.size());
+    const std::size_t taken =
+        std::min(all_.settings.max_deliveries_per_turn, claiming_ + ready_.size());
     const std::size_t half = all_.room() / 2 - std::min(all_.room() / 2, s.claimed);
     const std::size_t bytes = all_.held_bytes + claims_ * terms().bytes;
     if (bytes != 0 && bytes + terms().bytes > all_.settings.max_held_bytes) return 0;
@@ -160,8 +161,8 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point ask
     on_held(t);
 }
 
-// Ends that the store has not answered hold deliveries back: a process that is killed has so many of
-// its ended deliveries come again.
+// Ends that the store has not answered hold deliveries back: a process that is killed has so many
+// of its ended deliveries come again.
 bool deliveries::may_deliver() const {
     return all_.ends->unstored() < all_.settings.max_deliveries_per_turn;
 }

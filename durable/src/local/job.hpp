@@ -17,7 +17,8 @@ public:
     virtual cancel_result cancel(const std::string& id) = 0;
     virtual std::vector<end_reply> end(const std::vector<ending>& endings) = 0;
     virtual std::optional<stored_timer> find(const std::string& id) = 0;
-    virtual std::vector<stored_timer> list(timer_set set, const place& after, std::size_t limit) = 0;
+    virtual std::vector<stored_timer> list(timer_set set, const place& after,
+                                           std::size_t limit) = 0;
     virtual totals count() = 0;
     virtual revive_result revive(const std::string& id, time_point due) = 0;
     virtual std::size_t join(duration lease) = 0;

@@ -205,7 +205,8 @@ std::optional<stored_timer> sqlite_database::find(const std::string& id) {
     return found;
 }
 
-std::vector<stored_timer> sqlite_database::list(timer_set set, const place& after, std::size_t limit) {
+std::vector<stored_timer> sqlite_database::list(timer_set set, const place& after,
+                                                std::size_t limit) {
     statement& s = set == timer_set::dead ? list_dead_ : list_;
     std::vector<stored_timer> page;
     const auto most = static_cast<std::int64_t>(std::min<std::size_t>(limit, INT32_MAX));

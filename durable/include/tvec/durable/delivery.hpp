@@ -56,10 +56,10 @@ struct options {
     /// Deliveries in one turn of the loop at most, and ends at most that the store has not
     /// answered: a process that is killed has so many of its ended deliveries come again.
     std::size_t max_deliveries_per_turn = 8'000;
-    duration turn_length{10};                          ///< how long a turn calls handlers, about
-    std::size_t max_calls = 100'000;           ///< unanswered calls; more are refused,
-    std::size_t max_put_bytes = 67'108'864;  ///< and of unanswered puts; more are refused
-    std::size_t max_held_bytes = 67'108'864;   ///< bodies claimed ahead; then no more is claimed
+    duration turn_length{10};                 ///< how long a turn calls handlers, about
+    std::size_t max_calls = 100'000;          ///< unanswered calls; more are refused,
+    std::size_t max_put_bytes = 67'108'864;   ///< and of unanswered puts; more are refused
+    std::size_t max_held_bytes = 67'108'864;  ///< bodies claimed ahead; then no more is claimed
     /// Told what handlers and completions have thrown. Must not throw.
     std::function<void(std::exception_ptr)> on_exception{};
 };

@@ -103,7 +103,7 @@ enum class cancel_result {
 
 /// The result of reviving a dead timer.
 enum class revive_result {
-    revived,    ///< it is due again, with a whole number of attempts before it
+    revived,     ///< it is due again, with a whole number of attempts before it
     unknown_id,  ///< nothing of that id is dead
     unknown,     ///< the link broke
     failed       ///< it is as it was: the store could not

@@ -55,9 +55,10 @@ namespace tvec::durable {
 /// that ends otherwise between a count and its call, killed for example, has spent that attempt:
 /// the two cases look alike.
 ///
-/// **Turns.** `run` calls handlers for options::turn_length and no longer, besides one handler, and no
-/// more than options::max_deliveries_per_turn of them. It pauses while as many ends are not stored, so a process that
-/// is killed has at most options::max_deliveries_per_turn of its ended deliveries come again.
+/// **Turns.** `run` calls handlers for options::turn_length and no longer, besides one handler, and
+/// no more than options::max_deliveries_per_turn of them. It pauses while as many ends are not
+/// stored, so a process that is killed has at most options::max_deliveries_per_turn of its ended
+/// deliveries come again.
 ///
 /// **Ending.** Each delivery ends by `done` or `again`, during the handler or any time later; if
 /// neither comes within the lease of the claim, it comes once more. The end of an attempt that is
@@ -138,14 +139,14 @@ public:
         return engine_.again(std::move(which), due, std::move(then));
     }
 
-    /// Looks for the timer of that id that waits or is being delivered. The answer is empty if there
-    /// is none or the link broke: `standing` says which.
+    /// Looks for the timer of that id that waits or is being delivered. The answer is empty if
+    /// there is none or the link broke: `standing` says which.
     refusal find(std::string id, completion<standing, std::optional<stored_timer>> then) {
         return engine_.find(std::move(id), std::move(then));
     }
 
-    /// Lists at most `limit` timers in order of their deadlines, beginning after that place. Page by
-    /// page: begin with place{}, and go on from the due and id of the last one shown.
+    /// Lists at most `limit` timers in order of their deadlines, beginning after that place. Page
+    /// by page: begin with place{}, and go on from the due and id of the last one shown.
     refusal list(timer_set set, place after, std::size_t limit,
                  completion<standing, std::vector<stored_timer>> then) {
         return engine_.list(set, std::move(after), limit, std::move(then));
@@ -159,10 +160,11 @@ public:
         return engine_.revive(id, due, std::move(then));
     }
 
-    /// Takes nothing more, delivers nothing more, and gives back the shards and the timers that were
-    /// claimed and not delivered. All calls but `done` and `again` are refused from now on. `then`
-    /// is called once: by `run` when everything is answered, or by the wheel after `at_most`, with
-    /// what is unfinished. Deliveries that are not ended come again when their leases are over.
+    /// Takes nothing more, delivers nothing more, and gives back the shards and the timers that
+    /// were claimed and not delivered. All calls but `done` and `again` are refused from now on.
+    /// `then` is called once: by `run` when everything is answered, or by the wheel after
+    /// `at_most`, with what is unfinished. Deliveries that are not ended come again when their
+    /// leases are over.
     void stop(std::function<void(const unfinished&)> then = {},
               duration at_most = duration(5'000)) {
         engine_.stop(std::move(then), at_most);
