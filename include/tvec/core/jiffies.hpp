@@ -21,6 +21,12 @@ constexpr jiffies later(jiffies from, jiffies delay) noexcept {
     return delay < never - from ? from + delay : never;
 }
 
+/// Returns how many whole periods after `due` have passed at `reached`; 0 before `due`. Requires
+/// period > 0.
+constexpr jiffies missed_by(jiffies reached, jiffies due, jiffies period) noexcept {
+    return reached < due ? 0 : (reached - due) / period;
+}
+
 }  // namespace detail
 
 }  // namespace tvec

@@ -27,9 +27,6 @@ public:
     levels& operator=(const levels&) = delete;
 
     bool occupied(unsigned s) const noexcept { return words_[s / word_bits] & bit_of(s); }
-    /// Returns whether the summary bit of the word of slot `s` is set. It is set whenever the slot
-    /// is occupied, because searches skip words without it.
-    bool is_in_used_word(unsigned s) const noexcept { return words_used_ & bit_of(s / word_bits); }
     void set_occupied(unsigned s) noexcept {
         words_[s / word_bits] |= bit_of(s);
         words_used_ |= bit_of(s / word_bits);
@@ -124,10 +121,11 @@ public:
     }
 
     const chain& chain_of(unsigned s, unsigned k) const noexcept { return chains_[s * row + k]; }
-    const link& sentinel() const noexcept { return sentinel_; }
     owner_tag owner() const noexcept { return owner_; }
 
 private:
+    friend class inspector;  // reads what nobody else has to know
+
     static constexpr std::size_t row = geometry::chains_per_row;
     static constexpr unsigned word_bits = geometry::word_bits;
     static constexpr link_count most_counted = static_cast<link_count>(~link_count{0}) / 2;
