@@ -30,7 +30,7 @@ void agenda::note(const visit& v, std::uint64_t there, jiffies now) noexcept {
     lower(upper_visit_, v.entry);
     lower(may_empty_, may);
     lower(must_empty_, must);
-    lower(quiet_, may);
+    lower(quiet_, std::max(may, now));
     lower(wake_, must);
 }
 
