@@ -19,6 +19,8 @@ std::uint64_t most_before_next_look(const visit& v, std::uint64_t there, jiffies
 void agenda::note(const visit& v, std::uint64_t there, jiffies now) noexcept {
     assert(there > 0 && "an empty slot needs no visit");
     assert(v.level != geometry::root && v.level <= geometry::overflow && "the root has note_root");
+    assert(v.entry == geometry::entry_of(v.level, v.entry) &&
+           "a slot is visited as its lap begins");
     assert(v.entry >= now && v.entry < never && "a slot is visited now or later");
     jiffies may = v.entry, must = v.entry;
     if (there > 1) {
@@ -38,12 +40,14 @@ void agenda::note(const visit& v, std::uint64_t there, jiffies now) noexcept {
 /// Timers that were destroyed since are among them. A loop that is awake spreads its work over some
 /// of those ticks, few enough to leave the others idle.
 emptying agenda::plan(const visit& v, std::uint64_t there) const noexcept {
+    assert(v.level != geometry::root && v.level <= geometry::overflow && "the root is not emptied");
     if (emptying_[v.level].entry == v.entry) return emptying_[v.level];
     assert(there > 0 && "an empty slot is not emptied");
     constexpr std::uint64_t chunk = geometry::chunk;
     const jiffies width = geometry::width_of(v.level);
     const std::uint64_t rate = std::max(chunk, (there - 1) / width + 1);
     const std::uint64_t gentle = std::max((chunk + 7) / 8, (there - 1) * 8 / (3 * width) + 1);
+    assert(rate * width >= there && "a slot can be emptied within the lap before its visit");
     return {v.entry, rate, std::min(rate, gentle)};
 }
 

@@ -20,6 +20,7 @@ constexpr unsigned first_upper = geometry::root + 1;
 /// Callbacks see quiet <= now, so that a call of `advance` from there is always noticed.
 struct timer_wheel::turn {
     turn(timer_wheel& w, std::size_t visits) noexcept : wheel(w), budget(visits) {
+        assert(!wheel.running_ && "a wheel runs one call at a time");
         wheel.running_ = true;
         TVEC_PROBE3(advance_begin, &wheel, wheel.now_, wheel.target_);
     }
@@ -95,7 +96,9 @@ bool timer_wheel::arm_within(timer& t, tick_count earliest, tick_count latest) n
     // below it leaves the tick of the window that ends in the most zeros.
     const auto keep = std::bit_width((earliest - 1) ^ latest) - 1;
     // They differ, so `keep` is not negative. NOLINTNEXTLINE(clang-analyzer-core.*)
-    return arm_at(t, latest >> keep << keep);
+    const jiffies roundest = latest >> keep << keep;
+    assert(earliest <= roundest && roundest <= latest && "the roundest tick is in the window");
+    return arm_at(t, roundest);
 }
 
 jiffies timer_wheel::arm_next(timer& t, tick_count period) noexcept {
@@ -108,6 +111,7 @@ jiffies timer_wheel::arm_next(timer& t, tick_count period) noexcept {
 
 /// Out of line, because it is rare: `expires` has passed, or is so far away that it looks as if.
 bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
+    assert((expires <= now_ || expires > never) && "arm_at places all other deadlines");
     if (expires > never) return arm_at(t, never);
     TVEC_PROBE3(arm, this, &t, expires);
     const bool was_pending = t.pending();
@@ -120,7 +124,7 @@ bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
 /// Links `t` to the slot for `at`, wherever that is, and has the agenda note it: the slow path of
 /// `place`. A timer for `never` is not visited.
 void timer_wheel::place_anywhere(timer& t, jiffies at) noexcept {
-    assert(at >= now_ && "a timer is visited now or later");
+    assert(now_ <= at && at <= never && "a timer is visited now or later");
     const unsigned log2 = geometry::log2_of(at - now_);
     unsigned s = geometry::slot_by_log2(at, log2), last_chain = geometry::last_chain_by_log2(log2);
     const bool is_beyond = s == geometry::beyond || at == never;
@@ -147,6 +151,7 @@ template <class Turn, class... How>
 timer_wheel::run_as(jiffies until, std::size_t budget, const How&... how) {
     if (running_) return {0, false};
     if (until < now_) ++counters_.clock_backward;
+    assert(now_ < never && "a wheel stops before `never`");
     target_ = std::clamp(until, now_, never - 1);
 
     Turn current{*this, budget, how...};
@@ -171,6 +176,7 @@ timer_wheel::progress timer_wheel::run_in_order(jiffies until, std::size_t budge
 template <class Turn> bool timer_wheel::run_ticks(Turn& current) {
     jiffies visit = agenda_.wake();
     for (;;) {
+        assert(visit >= now_ && "time does not run backwards");
         now_ = std::min(visit, target_);
         agenda_.begin(now_);
         if (now_ >= agenda_.upper_visit() && !enter_slots(current)) return false;
@@ -182,6 +188,7 @@ template <class Turn> bool timer_wheel::run_ticks(Turn& current) {
 
 /// Empties the slots that have to be empty now, and looks ahead. Most are empty already.
 bool timer_wheel::enter_slots(turn& current) noexcept {
+    assert(now_ == agenda_.upper_visit() && "no visit is passed over");
     for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
         if (now_ % geometry::width_of(level) != 0) break;
         const unsigned s = geometry::slot_before(level, now_);
@@ -214,6 +221,7 @@ template <class Turn> bool timer_wheel::fire_due(Turn& current) {
 
 /// Whether a timer that is visited before it is due is dropped; if not, it is to be placed again.
 bool timer_wheel::is_idle(const timer& t) noexcept {
+    assert(!t.linked() && "a visit unlinks a timer first");
     const bool idle = t.expires_ & timer::idle_bit;  // so its deadline is beyond every tick
     if (idle) {
         ++counters_.dropped;
@@ -227,9 +235,11 @@ bool timer_wheel::is_idle(const timer& t) noexcept {
 /// Moves up to `most` timers of slot `s` down. The wheel looks ahead afterwards, so the agenda need
 /// not note them. Returns whether the slot is empty now.
 bool timer_wheel::cascade(unsigned s, std::size_t most, turn& current) noexcept {
+    assert(s >= geometry::first_slot_of(first_upper) && "the slots of the root do not cascade");
     const auto move = [this](detail::link& l) {
         timer& t = timer::of(l);
         if (is_idle(t)) return;
+        assert(t.expires_ >= now_ && "a slot is visited before its timers are due");
         const unsigned log2 = geometry::log2_of(t.expires_ - now_);
         const unsigned to = geometry::slot_by_log2(t.expires_, log2);
         if (to == geometry::beyond) [[unlikely]]
@@ -239,6 +249,7 @@ bool timer_wheel::cascade(unsigned s, std::size_t most, turn& current) noexcept 
     };
     const std::size_t moved =
         levels_[s].pop_each(std::min(most, current.budget), levels_.owner(), move);
+    assert(moved <= current.budget && "a call visits no more timers than its budget");
     current.budget -= moved;
     return levels_.settle_if_empty(s);
 }
@@ -264,6 +275,7 @@ bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
 
 /// Ends a call that has run all ticks: empties ahead if it is time, and notes what comes next.
 bool timer_wheel::settle(turn& current) noexcept {
+    assert(now_ == target_ && "slots are emptied ahead when all ticks were run");
     if (now_ >= agenda_.may_empty() && !empty_ahead(current)) return false;
     agenda_.rest(next_in_root(), now_);  // slots above the root are emptied before their visits
     return true;
@@ -279,6 +291,7 @@ jiffies timer_wheel::next_in_root() noexcept {
 
 /// When the next occupied slot of `level` has to be empty, or `never`.
 jiffies timer_wheel::next_entry(unsigned level) noexcept {
+    assert(level != geometry::root && "the slots of the root have no entry");
     if (level == geometry::overflow) {
         const unsigned s = levels_.next_occupied_of_overflow(now_);
         return s == geometry::beyond ? never : geometry::visit_of(level, s, now_);
@@ -300,6 +313,7 @@ void timer_wheel::look_ahead() noexcept {
 
 /// What hangs in the running slot is due, or has been pushed back and is placed again on the way.
 jiffies timer_wheel::wakeup_while_running() noexcept {
+    assert(running_ && "a wheel at rest has cached its wake-up");
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_[s].empty()) return now_;
     return agenda_.next(next_in_root(), now_);
@@ -366,9 +380,10 @@ timer_wheel::evicted::~evicted() {
     const jiffies now = wheel_.now_;
     while (timer* const t = next_in(next_)) wheel_.place(*t, std::max(t->expires_, now + 1));
     while (timer* const t = next_in(rest_)) wheel_.place(*t, std::max(t->expires_, now));
+    assert(wheel_.running_ && "a wheel that is drained cannot be advanced");
     wheel_.sorted_ = never;
-    wheel_.running_ = was_running_;
     if (!was_running_) wheel_.agenda_.rest_after_drain(wheel_.wakeup_while_running());
+    wheel_.running_ = was_running_;
 }
 
 timer* timer_wheel::evicted::next() noexcept {

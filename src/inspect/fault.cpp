@@ -1,6 +1,7 @@
 #include "tvec/inspect/detail/fault.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace tvec::detail {
 
@@ -62,6 +63,7 @@ private:
     }
 
     fault slot_fault(unsigned level, unsigned s) const {
+        assert(geometry::level_with(s) == level && "a slot belongs to its level");
         const bool is_visited = s != geometry::never_slot;
         const place at{level, s, is_visited ? geometry::visit_of(level, s, wheel_.now_) : never};
         std::uint64_t timers = 0;
@@ -116,6 +118,8 @@ private:
     /// What the cached ticks have to say of a slot that is not empty, and whether it is emptied in
     /// time: that bounds what is left for its visit, however the loop calls.
     fault upper_fault(const place& at) const {
+        assert(at.level != geometry::root && levels_.at_most(at.slot) > 0 &&
+               "only slots that hold timers are emptied ahead");
         const jiffies now = wheel_.now_, width = geometry::width_of(at.level);
         if (agenda_.upper_visit() > at.visit)
             return say("the upper levels' visit ", agenda_.upper_visit(), " after that of slot ",

@@ -401,10 +401,12 @@ private:
 /// Links `t`, to be visited by `at`. The agenda has to know the first timer of a slot, and each
 /// chunk of more. One question finds these rare cases, and timers beyond the levels.
 inline void timer_wheel::place(timer& t, jiffies at) noexcept {
+    assert(now_ <= at && at <= never && "a timer is visited now or later");
     const unsigned log2 = detail::geometry::log2_of(at - now_);
     const unsigned s = detail::geometry::slot_by_log2(at, log2);
     if (levels_.at_most(s) % detail::geometry::chunk == 0) [[unlikely]]
         return place_anywhere(t, at);
+    assert(levels_.occupied(s) && "a slot that counts timers has its bit set");
     levels_.push(s, detail::geometry::last_chain_by_log2(log2), t);
 }
 

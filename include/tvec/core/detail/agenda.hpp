@@ -17,7 +17,10 @@ struct visit {
     unsigned level;
     jiffies entry;
 
-    unsigned slot() const noexcept { return geometry::slot_before(level, entry); }
+    unsigned slot() const noexcept {
+        assert(level != geometry::root && "the root's slots have one tick");
+        return geometry::slot_before(level, entry);
+    }
 };
 
 /// How fast a slot is emptied before its visit. The rates are fixed when emptying begins: a rate of
@@ -38,6 +41,7 @@ struct emptying {
     /// otherwise, and up to a chunk of those that would have to hurry later. Requires now < entry.
     std::uint64_t due(std::uint64_t there, jiffies now) const noexcept {
         assert(now < entry && "a slot is emptied ahead before its visit");
+        assert(gentle > 0 && gentle <= rate && "a loop that is awake begins earlier");
         const jiffies ticks = entry - now;
         const std::uint64_t late = there - std::min(there, ticks * rate);
         const std::uint64_t soon = there - std::min(there, ticks * gentle);
@@ -65,6 +69,7 @@ public:
 
     /// Notes that a slot of the root is visited at `tick`.
     void note_root(jiffies tick) noexcept {
+        assert(tick < never && "`never` is not visited");
         lower(quiet_, tick);
         lower(wake_, tick);
     }
@@ -82,6 +87,7 @@ public:
 
     /// Returns whether so many timers can leave the slot before its visit at the rate of `due`.
     bool is_in_time(const visit& v, std::uint64_t there, jiffies now) const noexcept {
+        assert(now < v.entry && "a slot is emptied ahead before its visit");
         assert(emptying_[v.level].entry == v.entry && "`due` has fixed the rate");
         return there <= (v.entry - now) * emptying_[v.level].rate;
     }
@@ -96,6 +102,7 @@ public:
     void leave(jiffies now) noexcept { wake_ = quiet_ = now; }
     /// All ticks up to `now` were run. The root is next visited at `root`.
     void rest(jiffies root, jiffies now) noexcept {
+        assert(root > now && "the slot of the tick that was run is empty");
         wake_ = std::min(root, must_empty_);
         quiet_ = std::min(root, std::max(may_empty_, now + 1));
         assert(contradiction(now) == nullptr && "the cached ticks agree with each other");
@@ -108,6 +115,7 @@ public:
     /// Returns when a wheel that is running tick `now`, and visits the root next at `root`, has to
     /// go on.
     jiffies next(jiffies root, jiffies now) const noexcept {
+        assert(root > now && "the slot of the tick being run is visited now");
         return std::min(root, std::max(must_empty_, now + 1));
     }
 
