@@ -14,25 +14,20 @@ namespace {
 
 constexpr unsigned first_upper = geometry::root + 1;
 
-/// A tick that is hardly ever lowered, once a few timers are armed.
-void lower(jiffies& tick, jiffies to) noexcept {
-    if (to < tick) [[unlikely]]
-        tick = to;
-}
-
 }  // namespace
 
 /// While it lives, the wheel is running; when it ends before all is done, the wheel is due at once.
-/// Callbacks see quiet_ <= now_, so that a call of `advance` from there is always noticed.
+/// Callbacks see quiet <= now, so that a call of `advance` from there is always noticed.
 struct timer_wheel::turn {
     turn(timer_wheel& w, std::size_t visits) noexcept : wheel(w), budget(visits) {
+        assert(!wheel.running_ && "a wheel runs one call at a time");
         wheel.running_ = true;
         TVEC_PROBE3(advance_begin, &wheel, wheel.now_, wheel.target_);
     }
     ~turn() {
         TVEC_PROBE3(advance_end, &wheel, wheel.now_, finished);
         wheel.running_ = false;
-        if (!finished) wheel.wake_ = wheel.quiet_ = wheel.now_;
+        if (!finished) wheel.agenda_.leave(wheel.now_);
     }
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
@@ -56,9 +51,7 @@ struct timer_wheel::watched_turn : turn {
     watched_turn(timer_wheel& w, std::size_t visits, const watcher& around) noexcept
         : turn(w, visits), around_(around) {}
 
-    bool fire(timer_wheel& w, timer& t) const {
-        return around_.call(around_.f, due_callback(w, t));
-    }
+    bool fire(timer_wheel& w, timer& t) const { return around_(due_callback(w, t)); }
 
 private:
     watcher around_;
@@ -74,7 +67,7 @@ struct timer_wheel::ordered_turn : turn {
     void prepare(unsigned s) const noexcept {
         if (std::exchange(wheel.sorted_, wheel.now_) == wheel.now_) return;
         wheel.levels_.sort(s, [this](detail::link& a, detail::link& b) {
-            return by_.before(by_.f, timer::of(a), timer::of(b));
+            return by_(timer::of(a), timer::of(b));
         });
     }
 
@@ -103,20 +96,22 @@ bool timer_wheel::arm_within(timer& t, tick_count earliest, tick_count latest) n
     // below it leaves the tick of the window that ends in the most zeros.
     const auto keep = std::bit_width((earliest - 1) ^ latest) - 1;
     // They differ, so `keep` is not negative. NOLINTNEXTLINE(clang-analyzer-core.*)
-    return arm_at(t, latest >> keep << keep);
+    const jiffies roundest = latest >> keep << keep;
+    assert(earliest <= roundest && roundest <= latest && "the roundest tick is in the window");
+    return arm_at(t, roundest);
 }
 
 jiffies timer_wheel::arm_next(timer& t, tick_count period) noexcept {
     period = std::max<jiffies>(period, 1);
-    const jiffies from = t.expires();
-    const jiffies reached = now_ + behind();
-    const jiffies missed = reached < from ? 0 : (reached - from) / period;
-    arm_at(t, detail::later(from + missed * period, period));
+    const jiffies due = t.expires();
+    const jiffies missed = detail::missed_by(now_ + behind(), due, period);
+    arm_at(t, detail::later(due + missed * period, period));
     return missed;
 }
 
 /// Out of line, because it is rare: `expires` has passed, or is so far away that it looks as if.
 bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
+    assert((expires <= now_ || expires > never) && "arm_at places all other deadlines");
     if (expires > never) return arm_at(t, never);
     TVEC_PROBE3(arm, this, &t, expires);
     const bool was_pending = t.pending();
@@ -126,37 +121,26 @@ bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
     return was_pending;
 }
 
-/// Places a timer that is on its way down. `look_ahead` follows.
-void timer_wheel::place_below(timer& t) noexcept {
-    const unsigned log2 = geometry::log2_of(t.expires_ - now_);
-    const unsigned s = geometry::slot_by_log2(t.expires_, log2);
-    if (s == geometry::beyond) [[unlikely]]
-        return place_beyond(t, t.expires_);
-    levels_.push(s, geometry::last_chain_by_log2(log2), t);
-    levels_.set_occupied(s);
-}
-
-/// Out of line, because it is rare: see `place`.
-void timer_wheel::place_and_foresee(timer& t, jiffies at) noexcept {
+/// Links `t` to the slot for `at`, wherever that is, and has the agenda note it: the slow path of
+/// `place`. A timer for `never` is not visited.
+void timer_wheel::place_anywhere(timer& t, jiffies at) noexcept {
+    assert(now_ <= at && at <= never && "a timer is visited now or later");
     const unsigned log2 = geometry::log2_of(at - now_);
-    const unsigned s = geometry::slot_by_log2(at, log2);
-    if (s == geometry::beyond || at == never) return place_beyond(t, at);
+    unsigned s = geometry::slot_by_log2(at, log2), last_chain = geometry::last_chain_by_log2(log2);
+    const bool is_beyond = s == geometry::beyond || at == never;
+    if (is_beyond) {
+        s = at == never ? geometry::never_slot : geometry::overflow_slot_for(at, now_);
+        last_chain = geometry::chains_of(s) - 1;
+    }
     levels_.bound_count(s);
-    levels_.push(s, geometry::last_chain_by_log2(log2), t);
+    levels_.push(s, last_chain, t);
+    if (at == never) return;
     levels_.set_occupied(s);
-    const unsigned level = geometry::level_by_log2(log2);
-    foresee(level, geometry::entry_of(level, at));
-}
-
-/// What is armed for `never` has no tick to be visited for.
-void timer_wheel::place_beyond(timer& t, jiffies at) noexcept {
-    const bool is_never = at == never;
-    const unsigned s = is_never ? geometry::never_slot : geometry::overflow_slot_for(at, now_);
-    levels_.bound_count(s);
-    levels_.push(s, geometry::chains_of(s) - 1, t);
-    if (is_never) return;
-    levels_.set_occupied(s);
-    foresee(geometry::overflow, geometry::visit_of(geometry::overflow, s, now_));
+    const unsigned level = is_beyond ? geometry::overflow : geometry::level_by_log2(log2);
+    if (level == geometry::root) return agenda_.note_root(at);
+    const jiffies entry =
+        is_beyond ? geometry::visit_of(level, s, now_) : geometry::entry_of(level, at);
+    agenda_.note({level, entry}, levels_.at_most(s), now_);
 }
 
 // --- advance ------------------------------------------------------------------------------------
@@ -167,6 +151,7 @@ template <class Turn, class... How>
 timer_wheel::run_as(jiffies until, std::size_t budget, const How&... how) {
     if (running_) return {0, false};
     if (until < now_) ++counters_.clock_backward;
+    assert(now_ < never && "a wheel stops before `never`");
     target_ = std::clamp(until, now_, never - 1);
 
     Turn current{*this, budget, how...};
@@ -189,18 +174,21 @@ timer_wheel::progress timer_wheel::run_in_order(jiffies until, std::size_t budge
 
 /// Hops from visit to visit. The first is known: it is now() if an earlier call has left work.
 template <class Turn> bool timer_wheel::run_ticks(Turn& current) {
-    jiffies visit = wake_;
+    jiffies visit = agenda_.wake();
     for (;;) {
-        now_ = quiet_ = std::min(visit, target_);
-        if (now_ >= upper_visit_ && !enter_slots(current)) return false;
+        assert(visit >= now_ && "time does not run backwards");
+        now_ = std::min(visit, target_);
+        agenda_.begin(now_);
+        if (now_ >= agenda_.upper_visit() && !enter_slots(current)) return false;
         if (!fire_due(current)) return false;
         if (now_ == target_) return true;
-        visit = std::min(next_in_root(), upper_visit_);
+        visit = std::min(next_in_root(), agenda_.upper_visit());
     }
 }
 
 /// Empties the slots that have to be empty now, and looks ahead. Most are empty already.
 bool timer_wheel::enter_slots(turn& current) noexcept {
+    assert(now_ == agenda_.upper_visit() && "no visit is passed over");
     for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
         if (now_ % geometry::width_of(level) != 0) break;
         const unsigned s = geometry::slot_before(level, now_);
@@ -233,6 +221,7 @@ template <class Turn> bool timer_wheel::fire_due(Turn& current) {
 
 /// Whether a timer that is visited before it is due is dropped; if not, it is to be placed again.
 bool timer_wheel::is_idle(const timer& t) noexcept {
+    assert(!t.linked() && "a visit unlinks a timer first");
     const bool idle = t.expires_ & timer::idle_bit;  // so its deadline is beyond every tick
     if (idle) {
         ++counters_.dropped;
@@ -243,13 +232,24 @@ bool timer_wheel::is_idle(const timer& t) noexcept {
     return idle;
 }
 
-/// Moves up to `most` timers of slot `s` down. Returns whether the slot is empty now.
+/// Moves up to `most` timers of slot `s` down. The wheel looks ahead afterwards, so the agenda need
+/// not note them. Returns whether the slot is empty now.
 bool timer_wheel::cascade(unsigned s, std::size_t most, turn& current) noexcept {
+    assert(s >= geometry::first_slot_of(first_upper) && "the slots of the root do not cascade");
     const auto move = [this](detail::link& l) {
-        if (!is_idle(timer::of(l))) place_below(timer::of(l));
+        timer& t = timer::of(l);
+        if (is_idle(t)) return;
+        assert(t.expires_ >= now_ && "a slot is visited before its timers are due");
+        const unsigned log2 = geometry::log2_of(t.expires_ - now_);
+        const unsigned to = geometry::slot_by_log2(t.expires_, log2);
+        if (to == geometry::beyond) [[unlikely]]
+            return place_anywhere(t, t.expires_);
+        levels_.push(to, geometry::last_chain_by_log2(log2), t);
+        levels_.set_occupied(to);
     };
     const std::size_t moved =
         levels_[s].pop_each(std::min(most, current.budget), levels_.owner(), move);
+    assert(moved <= current.budget && "a call visits no more timers than its budget");
     current.budget -= moved;
     return levels_.settle_if_empty(s);
 }
@@ -265,51 +265,20 @@ bool timer_wheel::empty_ahead(turn& current) noexcept {
 
 /// The same for one level. What a loop that is awake does early may be left to a later call.
 bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
-    const jiffies entry = geometry::entry_of(level, now_) + geometry::width_of(level);
-    const unsigned s = geometry::slot_before(level, entry);
+    const detail::visit next{level, geometry::entry_of(level, now_) + geometry::width_of(level)};
+    const unsigned s = next.slot();
     if (!levels_.occupied(s)) return true;
-    const pace& to = pace_[level] = pace_of(level, entry);
-    const auto due = static_cast<std::size_t>(to.due(levels_.at_most(s), now_));
+    const auto due = static_cast<std::size_t>(agenda_.due(next, levels_.at_most(s), now_));
     if (due != 0) cascade(s, due, current);
-    return levels_.at_most(s) <= (entry - now_) * to.rate;
+    return agenda_.is_in_time(next, levels_.at_most(s), now_);
 }
 
 /// Ends a call that has run all ticks: empties ahead if it is time, and notes what comes next.
 bool timer_wheel::settle(turn& current) noexcept {
-    if (now_ >= next_burst_ && !empty_ahead(current)) return false;
-    const jiffies visit = next_in_root();  // those above are no sooner than the bursts before them
-    wake_ = std::min(visit, must_burst_);
-    quiet_ = std::min(visit, std::max(next_burst_, now_ + 1));
+    assert(now_ == target_ && "slots are emptied ahead when all ticks were run");
+    if (now_ >= agenda_.may_empty() && !empty_ahead(current)) return false;
+    agenda_.rest(next_in_root(), now_);  // slots above the root are emptied before their visits
     return true;
-}
-
-// --- pace ---------------------------------------------------------------------------------------
-
-/// Returns a chunk a tick; or, if more than that was linked to the slot for all its ticks, the even
-/// share of these links. Timers that were destroyed since are among them. A loop that is awake
-/// spreads its work over some of those ticks, few enough to leave the others idle.
-timer_wheel::pace timer_wheel::pace_of(unsigned level, jiffies entry) const noexcept {
-    if (pace_[level].entry == entry) return pace_[level];
-    constexpr std::uint64_t chunk = geometry::chunk;
-    const std::uint64_t there = levels_.at_most(geometry::slot_before(level, entry)) - 1;
-    const jiffies width = geometry::width_of(level);
-    const std::uint64_t rate = std::max(chunk, there / width + 1);
-    const std::uint64_t gentle = std::max((chunk + 7) / 8, there * 8 / (3 * width) + 1);
-    return {entry, rate, std::min(rate, gentle)};
-}
-
-/// When emptying a slot that holds so many has to begin. Not before the lap of the slot before it.
-jiffies timer_wheel::pace::start(std::uint64_t there, std::uint64_t a_tick) const noexcept {
-    return entry - (there - 1) / a_tick;
-}
-
-/// How many of those that are there have to go now: those that cannot leave in time otherwise, and
-/// up to a chunk of those that would hurry then.
-std::uint64_t timer_wheel::pace::due(std::uint64_t there, jiffies now) const noexcept {
-    const jiffies ticks = entry - now;
-    const std::uint64_t late = there - std::min(there, ticks * rate);
-    const std::uint64_t soon = there - std::min(there, ticks * gentle);
-    return std::max(late, std::min<std::uint64_t>(soon, geometry::chunk));
 }
 
 // --- look ahead ---------------------------------------------------------------------------------
@@ -322,6 +291,7 @@ jiffies timer_wheel::next_in_root() noexcept {
 
 /// When the next occupied slot of `level` has to be empty, or `never`.
 jiffies timer_wheel::next_entry(unsigned level) noexcept {
+    assert(level != geometry::root && "the slots of the root have no entry");
     if (level == geometry::overflow) {
         const unsigned s = levels_.next_occupied_of_overflow(now_);
         return s == geometry::beyond ? never : geometry::visit_of(level, s, now_);
@@ -334,46 +304,19 @@ jiffies timer_wheel::next_entry(unsigned level) noexcept {
 /// Reads the occupancy of the upper levels. Only the next slot of each matters: until it is visited
 /// no other has to be emptied, and then the wheel looks ahead again.
 void timer_wheel::look_ahead() noexcept {
-    upper_visit_ = next_burst_ = must_burst_ = never;
-    for (unsigned level = first_upper; level <= geometry::overflow; ++level)
-        if (const jiffies entry = next_entry(level); entry != never) foresee(level, entry);
-}
-
-/// Returns how many timers a slot that holds `there` may hold before the wheel looks at it again: a
-/// full chunk, as long as it can be linked to. The rate is the same for all of them.
-std::uint64_t timer_wheel::may_be_there(std::uint64_t there, unsigned level,
-                                        jiffies entry) const noexcept {
-    static_assert(geometry::width_of(first_upper) % geometry::chunk == 0);
-    constexpr std::uint64_t chunk = geometry::chunk;
-    const bool may_grow = now_ + geometry::width_of(level) < entry;
-    return may_grow ? (there + chunk - 1) / chunk * chunk : there;
-}
-
-/// From now on the slot of `level` that has to be empty at `entry` is reckoned with, as far as it
-/// is filled.
-void timer_wheel::foresee(unsigned level, jiffies entry) noexcept {
-    jiffies burst = entry, must_burst = entry;
-    if (level != geometry::root) {
-        const std::uint64_t there = levels_.at_most(geometry::slot_before(level, entry));
-        if (there > 1) {
-            const pace to = pace_of(level, entry);
-            must_burst = to.start(may_be_there(there, level, entry), to.rate);
-            burst = std::min(to.start(there, to.gentle), must_burst);
-        }
-        lower(upper_visit_, entry);
-        lower(next_burst_, burst);
-        lower(must_burst_, must_burst);
+    agenda_.forget_upper();
+    for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
+        const detail::visit next{level, next_entry(level)};
+        if (next.entry != never) agenda_.note(next, levels_.at_most(next.slot()), now_);
     }
-    if (running_) return;  // `settle` follows
-    lower(quiet_, burst);
-    lower(wake_, must_burst);
 }
 
 /// What hangs in the running slot is due, or has been pushed back and is placed again on the way.
 jiffies timer_wheel::wakeup_while_running() noexcept {
+    assert(running_ && "a wheel at rest has cached its wake-up");
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_[s].empty()) return now_;
-    return std::min(next_in_root(), std::max(must_burst_, now_ + 1));
+    return agenda_.next(next_in_root(), now_);
 }
 
 /// What is armed for the past is due at its visit.
@@ -427,19 +370,20 @@ timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept
          {geometry::slot_at(geometry::root, wheel.now_ + 1), geometry::never_slot})
         while (detail::link* const l = wheel.levels_[s].pop()) next_.push(*l, nobody);
     wheel.levels_.pop_all([&](detail::link& l) { rest_.push(l, nobody); });
-    wheel.upper_visit_ = wheel.next_burst_ = wheel.must_burst_ = never;
-    if (!was_running_) wheel.quiet_ = wheel.target_ = wheel.now_;
+    wheel.agenda_.forget_upper();
+    if (was_running_) return;
+    wheel.target_ = wheel.now_;
+    wheel.agenda_.begin(wheel.now_);
 }
 
 timer_wheel::evicted::~evicted() {
     const jiffies now = wheel_.now_;
     while (timer* const t = next_in(next_)) wheel_.place(*t, std::max(t->expires_, now + 1));
     while (timer* const t = next_in(rest_)) wheel_.place(*t, std::max(t->expires_, now));
+    assert(wheel_.running_ && "a wheel that is drained cannot be advanced");
     wheel_.sorted_ = never;
+    if (!was_running_) wheel_.agenda_.rest_after_drain(wheel_.wakeup_while_running());
     wheel_.running_ = was_running_;
-    if (was_running_) return;
-    wheel_.wake_ = wheel_.wakeup_while_running();
-    wheel_.quiet_ = std::min(wheel_.wake_, wheel_.next_burst_);
 }
 
 timer* timer_wheel::evicted::next() noexcept {

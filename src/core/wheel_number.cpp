@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cassert>
 
 namespace tvec::detail {
 
@@ -30,6 +31,9 @@ public:
         if (number == wheel_number::shared) return;
         const unsigned key = number / word_bits;
         const std::uint64_t bit = std::uint64_t{1} << number % word_bits;
+        assert((bit & usable) != 0 && "a number that is given back was given out");
+        assert((taken_[key].load(std::memory_order_relaxed) & bit) != 0 &&
+               "a number is given back once");
         if (taken_[key].fetch_and(~bit, std::memory_order_acq_rel) == bit) give_back(key);
     }
 
@@ -51,6 +55,8 @@ private:
         if (keys_held_.fetch_add(1, std::memory_order_relaxed) < most_keys_held &&
             pthread_key_create(&key, nullptr) == 0) {
             if (key < taken_.size()) {
+                assert(taken_[key].load(std::memory_order_relaxed) == 0 &&
+                       "a key that is held is not given out again");
                 taken_[key].store(usable & -usable, std::memory_order_release);
                 return static_cast<std::uint16_t>(key * word_bits + std::countr_zero(usable));
             }
@@ -61,6 +67,8 @@ private:
     }
 
     void give_back(unsigned key) noexcept {
+        assert(keys_held_.load(std::memory_order_relaxed) != 0 &&
+               "a key that is given back is held");
         pthread_key_delete(static_cast<pthread_key_t>(key));
         keys_held_.fetch_sub(1, std::memory_order_relaxed);
     }
@@ -73,7 +81,9 @@ constinit numbers alive;
 
 }  // namespace
 
-wheel_number::wheel_number() noexcept : number_(alive.claim()) {}
+wheel_number::wheel_number() noexcept : number_(alive.claim()) {
+    assert(number_ != nobody && number_ != unused && "every wheel has a number");
+}
 
 wheel_number::~wheel_number() { alive.release(number_); }
 

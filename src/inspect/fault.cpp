@@ -1,13 +1,15 @@
 #include "tvec/inspect/detail/fault.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace tvec::detail {
 
 /// Sees the private parts of a wheel. Each function returns the first fault it finds, or "".
 class inspector {
 public:
-    explicit inspector(const timer_wheel& wheel) : wheel_(wheel), levels_(wheel.levels_) {}
+    explicit inspector(const timer_wheel& wheel)
+        : wheel_(wheel), levels_(wheel.levels_), agenda_(wheel.agenda_) {}
 
     fault first_fault() const {
         if (fault found = clock_fault(); !found.empty()) return found;
@@ -27,25 +29,17 @@ private:
     }
 
     /// Work that a budget or an exception has left: the wheel is due at once.
-    bool left_over() const { return wheel_.wake_ <= wheel_.now_; }
+    bool left_over() const { return agenda_.wake() <= wheel_.now_; }
 
     fault clock_fault() const {
-        const timer_wheel& w = wheel_;
-        if (w.now_ >= never) return say("now ", w.now_, " is not a tick");
-        if (w.running_) return {};
-        if (w.wake_ < w.now_) return say("wake ", w.wake_, " before now ", w.now_);
-        if (w.quiet_ > w.wake_) return say("quiet ", w.quiet_, " after wake ", w.wake_);
-        if (left_over()) return {};
-        if (w.quiet_ <= w.now_)
-            return say("quiet ", w.quiet_, " not after now ", w.now_, ": no tick would be idle");
-        if (w.must_burst_ > w.upper_visit_)
-            return say("the burst that must be at ", w.must_burst_,
-                       " after the upper levels' visit ", w.upper_visit_);
-        if (w.quiet_ > std::max(w.next_burst_, w.now_ + 1))
-            return say("quiet ", w.quiet_, " after the burst that may be at ", w.next_burst_);
-        if (w.wake_ > w.must_burst_)
-            return say("wake ", w.wake_, " after the burst that must be at ", w.must_burst_);
-        return {};
+        const jiffies now = wheel_.now_;
+        if (now >= never) return say("now ", now, " is not a tick");
+        if (wheel_.running_) return {};
+        const char* const rule = agenda_.contradiction(now);
+        if (rule == nullptr) return {};
+        return say(rule, ": now ", now, ", quiet ", agenda_.quiet(), ", wake ", agenda_.wake(),
+                   ", may empty ", agenda_.may_empty(), ", must empty ", agenda_.must_empty(),
+                   ", upper visit ", agenda_.upper_visit());
     }
 
     fault level_fault(unsigned level) const {
@@ -62,13 +56,14 @@ private:
     bool is_untouched(unsigned s) const {
         if (levels_.at_most(s) != 0 || levels_.occupied(s)) return false;
         const chain* const first = &levels_.chain_of(s, 0);
-        const link* const end = &levels_.sentinel();
+        const link* const end = &levels_.sentinel_;
         for (unsigned k = 0; k < geometry::chains_of(s); ++k)
             if (first[k].first() != end) return false;
         return true;
     }
 
     fault slot_fault(unsigned level, unsigned s) const {
+        assert(geometry::level_with(s) == level && "a slot belongs to its level");
         const bool is_visited = s != geometry::never_slot;
         const place at{level, s, is_visited ? geometry::visit_of(level, s, wheel_.now_) : never};
         std::uint64_t timers = 0;
@@ -83,7 +78,7 @@ private:
         if (!is_visited) return {};
         if (levels_.at_most(s) != 0 && !levels_.occupied(s))
             return say("slot ", s, " counts ", levels_.at_most(s), " timers and its bit is clear");
-        if (levels_.occupied(s) && !levels_.is_in_used_word(s))
+        if (levels_.occupied(s) && !(levels_.words_used_ & levels::bit_of(s / geometry::word_bits)))
             return say("slot ", s, " has its bit in a word that looks unused");
         if (timers == 0 || wheel_.running_) return {};
         return level == geometry::root ? root_fault(at) : upper_fault(at);
@@ -92,7 +87,7 @@ private:
     fault chain_fault(const place& at, unsigned k, std::uint64_t& length) const {
         const unsigned s = at.slot;
         link* const* from = &levels_.chain_of(s, k).first_pointer();
-        for (; *from != &levels_.sentinel(); from = &(*from)->next, ++length) {
+        for (; *from != &levels_.sentinel_; from = &(*from)->next, ++length) {
             const link& l = **from;
             if (&l.pointer_here() != from)
                 return say("slot ", s, " chain ", k, ": link ", length, " points back to ",
@@ -116,34 +111,36 @@ private:
     }
 
     fault root_fault(const place& at) const {
-        if (wheel_.wake_ <= at.visit) return {};
-        return say("wake ", wheel_.wake_, " after the visit of slot ", at.slot, " at ", at.visit);
+        if (agenda_.wake() <= at.visit) return {};
+        return say("wake ", agenda_.wake(), " after the visit of slot ", at.slot, " at ", at.visit);
     }
 
     /// What the cached ticks have to say of a slot that is not empty, and whether it is emptied in
     /// time: that bounds what is left for its visit, however the loop calls.
     fault upper_fault(const place& at) const {
-        const timer_wheel& w = wheel_;
-        const auto [level, s, visit] = at;
-        const jiffies width = geometry::width_of(level);
-        if (w.upper_visit_ > visit)
-            return say("the upper levels' visit ", w.upper_visit_, " after that of slot ", s,
-                       " at ", visit);
+        assert(at.level != geometry::root && levels_.at_most(at.slot) > 0 &&
+               "only slots that hold timers are emptied ahead");
+        const jiffies now = wheel_.now_, width = geometry::width_of(at.level);
+        if (agenda_.upper_visit() > at.visit)
+            return say("the upper levels' visit ", agenda_.upper_visit(), " after that of slot ",
+                       at.slot, " at ", at.visit);
         if (left_over()) return {};
-        const std::uint64_t there = levels_.at_most(s);
-        const timer_wheel::pace to = w.pace_of(level, visit);
-        if (visit - w.now_ < width && there > (visit - w.now_) * to.rate)
-            return say(there, " timers are left in slot ", s, ", ", visit - w.now_,
+        const std::uint64_t there = levels_.at_most(at.slot);
+        const emptying to = agenda_.plan({at.level, at.visit}, there);
+        if (at.visit - now < width && there > (at.visit - now) * to.rate)
+            return say(there, " timers are left in slot ", at.slot, ", ", at.visit - now,
                        " ticks before it has to be empty at ", to.rate, " a tick");
-        const jiffies burst = std::max(to.start(there, to.rate), visit - width);
-        if (std::min(w.must_burst_, w.upper_visit_) > burst)
-            return say("the burst at ", w.must_burst_, " is too late for the ", there,
-                       " timers of slot ", s, ", to be emptied from ", burst);
+        const jiffies start = std::max(to.start(there, to.rate), at.visit - width);
+        if (std::min(agenda_.must_empty(), agenda_.upper_visit()) > start)
+            return say("emptying that must begin at ", agenda_.must_empty(),
+                       " is too late for the ", there, " timers of slot ", at.slot,
+                       ", to be emptied from ", start);
         return {};
     }
 
     const timer_wheel& wheel_;
     const levels& levels_;
+    const agenda& agenda_;
 };
 
 fault first_fault(const timer_wheel& wheel) noexcept { return inspector(wheel).first_fault(); }

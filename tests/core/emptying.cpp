@@ -89,21 +89,21 @@ Test(emptying, by_a_loop_that_is_awake_takes_little_on_each_of_many_ticks) {
 Test(emptying, by_a_loop_that_is_awake_leaves_the_ticks_before_it_begins_idle) {
     crowded_slot s(1, 10 * chunk);
     s.wheel.advance(entry - 256);
-    CHECK_LE(entry - 10 * 8 + 1, s.wheel.*member(support::of_wheel::quiet{}));
-    CHECK_LE(s.wheel.*member(support::of_wheel::quiet{}), entry - 9 * 8);
+    CHECK_LE(entry - 10 * 8 + 1, support::of_wheel::of(s.wheel, support::of_wheel::quiet{}));
+    CHECK_LE(support::of_wheel::of(s.wheel, support::of_wheel::quiet{}), entry - 9 * 8);
 }
 
 Test(emptying, leaves_ticks_idle_again_when_it_is_over) {
     crowded_slot s(1, 10 * chunk);
     s.wheel.advance(entry);
-    CHECK_EQ(s.wheel.*member(support::of_wheel::quiet{}), s.due);
+    CHECK_EQ(support::of_wheel::of(s.wheel, support::of_wheel::quiet{}), s.due);
 }
 
 Test(emptying, begins_as_early_after_a_drain_that_threw) {
     crowded_slot s(1, 10 * chunk);
     cr_assert_throw(s.wheel.drain([](tvec::timer&) { throw std::runtime_error("enough"); }),
                     std::runtime_error);
-    CHECK_LE(s.wheel.*member(support::of_wheel::quiet{}), entry - 9 * 8);
+    CHECK_LE(support::of_wheel::of(s.wheel, support::of_wheel::quiet{}), entry - 9 * 8);
 }
 
 namespace {

@@ -35,7 +35,7 @@ template <class T> std::string fault_with(timer_wheel& wheel, tvec::timer& t, wo
 
 // Changes one of the ticks that the wheel keeps, asks for the fault, and repairs it.
 template <class Name> std::string fault_with(timer_wheel& wheel, Name name, jiffies tick) {
-    jiffies& kept = wheel.*member(name);
+    jiffies& kept = of_wheel::of(wheel, name);
     const jiffies was = std::exchange(kept, tick);
     const std::string fault = check(wheel);
     kept = was;
@@ -219,11 +219,11 @@ Test(checking, finds_an_upper_visit_that_would_be_missed) {
         timer_wheel wheel;
         probe p;
         wheel.arm_after(p.t, jiffies{1} << power);
-        const jiffies visit = wheel.*member(of_wheel::upper_visit{});
+        const jiffies visit = of_wheel::of(wheel, of_wheel::upper_visit{});
         CHECK_EQ(wheel.next_wakeup(), visit);
         CHECK(
             mentions(fault_with(wheel, of_wheel::upper_visit{}, visit + 1), "after that of slot"));
-        CHECK(mentions(fault_with(wheel, of_wheel::must_burst{}, visit + 1),
+        CHECK(mentions(fault_with(wheel, of_wheel::must_empty{}, visit + 1),
                        "after the upper levels' visit"));
     }
 }
@@ -246,21 +246,22 @@ struct crowded {
 Test(checking, finds_a_slot_that_would_not_be_emptied_in_time) {
     crowded c;
     const jiffies burst = c.entry - 9;
-    CHECK(
-        mentions(fault_with(c.wheel, of_wheel::wake{}, burst + 1), "after the burst that must be"));
-    CHECK(mentions(fault_with(c.wheel, of_wheel::quiet{}, burst), "after the burst that may be"));
-    c.wheel.*member(of_wheel::wake{}) = burst + 1;
-    CHECK(mentions(fault_with(c.wheel, of_wheel::must_burst{}, burst + 1),
+    CHECK(mentions(fault_with(c.wheel, of_wheel::wake{}, burst + 1),
+                   "after the tick at which a slot must"));
+    CHECK(mentions(fault_with(c.wheel, of_wheel::quiet{}, burst),
+                   "after the tick at which a slot may"));
+    of_wheel::of(c.wheel, of_wheel::wake{}) = burst + 1;
+    CHECK(mentions(fault_with(c.wheel, of_wheel::must_empty{}, burst + 1),
                    "is too late for the 640"));
 }
 
 Test(checking, finds_more_timers_in_a_slot_than_can_leave_it_in_time) {
     crowded c;
     // As if the ticks until then had been left out.
-    c.wheel.*member(of_wheel::now{}) = c.entry - 8;
-    c.wheel.*member(of_wheel::quiet{}) = c.entry - 7;
-    c.wheel.*member(of_wheel::wake{}) = c.entry - 7;
-    c.wheel.*member(of_wheel::must_burst{}) = c.entry - 7;
+    of_wheel::of(c.wheel, of_wheel::now{}) = c.entry - 8;
+    of_wheel::of(c.wheel, of_wheel::quiet{}) = c.entry - 7;
+    of_wheel::of(c.wheel, of_wheel::wake{}) = c.entry - 7;
+    of_wheel::of(c.wheel, of_wheel::must_empty{}) = c.entry - 7;
     CHECK(mentions(check(c.wheel), "640 timers are left in slot"));
     CHECK(mentions(check(c.wheel), "8 ticks before it has to be empty at 64 a tick"));
 }
@@ -269,10 +270,10 @@ Test(checking, finds_one_timer_more_than_can_leave_a_slot_in_time) {
     crowded c;
     tvec::timer one_more;
     c.wheel.arm_at(one_more, c.entry + 100);
-    c.wheel.*member(of_wheel::now{}) = c.entry - 10;
-    c.wheel.*member(of_wheel::quiet{}) = c.entry - 9;
-    c.wheel.*member(of_wheel::wake{}) = c.entry - 9;
-    c.wheel.*member(of_wheel::must_burst{}) = c.entry - 9;
+    of_wheel::of(c.wheel, of_wheel::now{}) = c.entry - 10;
+    of_wheel::of(c.wheel, of_wheel::quiet{}) = c.entry - 9;
+    of_wheel::of(c.wheel, of_wheel::wake{}) = c.entry - 9;
+    of_wheel::of(c.wheel, of_wheel::must_empty{}) = c.entry - 9;
     CHECK(mentions(check(c.wheel), "641 timers are left in slot"));
 }
 

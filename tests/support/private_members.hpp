@@ -17,23 +17,33 @@ template <class Tag, auto Member> struct reveal {
     friend constexpr auto member(Tag) { return Member; }
 };
 
-#define SUPPORT_REVEAL(name)                                                                       \
+#define SUPPORT_REVEAL(type, name)                                                                 \
     struct name {                                                                                  \
         friend constexpr auto member(name);                                                        \
     };                                                                                             \
-    template struct reveal<name, &tvec::timer_wheel::name##_>;
+    template struct reveal<name, &type::name##_>;
 
-SUPPORT_REVEAL(now)
-SUPPORT_REVEAL(quiet)
-SUPPORT_REVEAL(wake)
-SUPPORT_REVEAL(upper_visit)
-SUPPORT_REVEAL(next_burst)
-SUPPORT_REVEAL(must_burst)
-SUPPORT_REVEAL(target)
-SUPPORT_REVEAL(pace)
-SUPPORT_REVEAL(levels)
+SUPPORT_REVEAL(tvec::timer_wheel, now)
+SUPPORT_REVEAL(tvec::timer_wheel, target)
+SUPPORT_REVEAL(tvec::timer_wheel, agenda)
+SUPPORT_REVEAL(tvec::timer_wheel, levels)
+SUPPORT_REVEAL(tvec::detail::agenda, quiet)
+SUPPORT_REVEAL(tvec::detail::agenda, wake)
+SUPPORT_REVEAL(tvec::detail::agenda, upper_visit)
+SUPPORT_REVEAL(tvec::detail::agenda, may_empty)
+SUPPORT_REVEAL(tvec::detail::agenda, must_empty)
+SUPPORT_REVEAL(tvec::detail::agenda, emptying)
+SUPPORT_REVEAL(tvec::detail::levels, sentinel)
 
 #undef SUPPORT_REVEAL
+
+// A member of a wheel, or of its agenda, by name.
+template <class Wheel, class Name> auto& of(Wheel& wheel, Name name) {
+    if constexpr (requires { wheel.*member(name); })
+        return wheel.*member(name);
+    else
+        return wheel.*member(agenda{}).*member(name);
+}
 
 struct counts {
     friend constexpr auto member(counts);

@@ -4,6 +4,7 @@
 
 #include "tvec/core/detail/standard.hpp"
 
+#include <cassert>
 #include <cstdint>
 
 namespace tvec {
@@ -18,7 +19,15 @@ namespace detail {
 
 /// The tick that comes `delay` after `from`, saturating at `never`. Requires from <= never.
 constexpr jiffies later(jiffies from, jiffies delay) noexcept {
+    assert(from <= never && "a tick is at most `never`");
     return delay < never - from ? from + delay : never;
+}
+
+/// Returns how many whole periods after `due` have passed at `reached`; 0 before `due`. Requires
+/// period > 0.
+constexpr jiffies missed_by(jiffies reached, jiffies due, jiffies period) noexcept {
+    assert(period > 0 && "a period has at least one tick");
+    return reached < due ? 0 : (reached - due) / period;
 }
 
 }  // namespace detail

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <bit>
+#include <cassert>
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
@@ -139,14 +140,21 @@ private:
 
     static void do_nothing(timer_wheel&, timer&) {}
 
-    static timer& of(detail::link& l) noexcept { return static_cast<timer&>(l); }
-    static const timer& of(const detail::link& l) noexcept { return static_cast<const timer&>(l); }
+    static timer& of(detail::link& l) noexcept {
+        assert(!l.ends_chain() && "a sentinel is no timer");
+        return static_cast<timer&>(l);
+    }
+    static const timer& of(const detail::link& l) noexcept {
+        assert(!l.ends_chain() && "a sentinel is no timer");
+        return static_cast<const timer&>(l);
+    }
 
     void unlink_if_linked() noexcept {
         if (linked()) link::unlink();
     }
 
     void take(timer& other) noexcept {
+        assert(!linked() && "a timer hangs in one place");
         expires_ = other.expires_;
         if (other.linked()) replace(other);
     }

@@ -11,7 +11,9 @@
 #include <optional>
 #include <type_traits>
 
+#include "tvec/core/detail/agenda.hpp"
 #include "tvec/core/detail/export.hpp"
+#include "tvec/core/detail/function_ref.hpp"
 #include "tvec/core/detail/levels.hpp"
 #include "tvec/core/detail/owner_thread.hpp"
 #include "tvec/core/detail/wants.hpp"
@@ -235,7 +237,12 @@ public:
     template <class F>
     progress advance_watched(tick_count until, F&& watch, std::size_t budget = unlimited) {
         if (skip_to(until)) return {0, true};
-        return run_watched(until, budget, watcher_by(watch));
+        static_assert(std::is_invocable_v<F&, const due_callback&>,
+                      "the watch is called with a const tvec::timer_wheel::due_callback&");
+        const auto goes_on = [&watch](const due_callback& fire) {
+            return detail::goes_on(watch, fire);
+        };
+        return run_watched(until, budget, goes_on);
     }
 
     /// The same as `advance`, with the timers of each tick in an order of the caller's: first what
@@ -251,7 +258,9 @@ public:
     template <class F>
     progress advance_in_order(tick_count until, F&& before, std::size_t budget = unlimited) {
         if (skip_to(until)) return {0, true};
-        return run_in_order(until, budget, ordering_by(before));
+        static_assert(std::is_invocable_r_v<bool, F&, timer&, timer&>,
+                      "the order is a function of two tvec::timer&: is one before the other?");
+        return run_in_order(until, budget, before);
     }
 
     // --- look ahead -----------------------------------------------------------------------------
@@ -317,45 +326,8 @@ private:
     struct watched_turn;
     struct ordered_turn;
 
-    struct ordering {  // a function to compare timers by, whatever its type
-        bool (*before)(std::uintptr_t f, timer& a, timer& b);
-        std::uintptr_t f;
-    };
-    template <class F> static ordering ordering_by(F& f) noexcept {
-        static_assert(std::is_invocable_r_v<bool, F&, timer&, timer&>,
-                      "the order is a function of two tvec::timer&: is one before the other?");
-        return {
-            [](std::uintptr_t it, timer& a, timer& b) -> bool { return remembered<F>(it)(a, b); },
-            forgotten(f)};
-    }
-
-    struct watcher {  // a function to be called around callbacks, whatever its type
-        bool (*call)(std::uintptr_t f, const due_callback& fire);
-        std::uintptr_t f;
-    };
-    template <class F> static watcher watcher_by(F& f) noexcept {
-        static_assert(std::is_invocable_v<F&, const due_callback&>,
-                      "the watch is called with a const tvec::timer_wheel::due_callback&");
-        return {[](std::uintptr_t it, const due_callback& fire) {
-                    return detail::goes_on(remembered<F>(it), fire);
-                },
-                forgotten(f)};
-    }
-    template <class F> static std::uintptr_t forgotten(F& f) noexcept {
-        return reinterpret_cast<std::uintptr_t>(&f);
-    }
-    template <class F> static F& remembered(std::uintptr_t f) noexcept {
-        return *reinterpret_cast<F*>(f);
-    }
-
-    struct pace {                  // at which the slot of a level is emptied ahead of time
-        jiffies entry = 0;         ///< when it has to be empty
-        std::uint64_t rate = 0;    ///< timers a tick until then: no more than that may be left
-        std::uint64_t gentle = 0;  ///< what a loop that is awake moves a tick, so as to end early
-
-        jiffies start(std::uint64_t there, std::uint64_t a_tick) const noexcept;
-        std::uint64_t due(std::uint64_t there, jiffies now) const noexcept;
-    };
+    using ordering = detail::function_ref<bool(timer&, timer&)>;
+    using watcher = detail::function_ref<bool(const due_callback&)>;
 
     class evicted {  // what `drain` has taken out and not shown yet
     public:
@@ -382,14 +354,13 @@ private:
     }
     bool arm_past(timer& t, jiffies expires) noexcept;
     void place(timer& t, jiffies at) noexcept;
-    void place_below(timer& t) noexcept;
-    void place_and_foresee(timer& t, jiffies at) noexcept;
-    void place_beyond(timer& t, jiffies at) noexcept;
+    void place_anywhere(timer& t, jiffies at) noexcept;
 
     /// Makes `until` the current tick if nothing has to be done for that.
     bool skip_to(jiffies until) noexcept {
         assert(thread_.claim() && "advanced by a second thread");
-        const bool is_quiet = until - now_ < quiet_ - now_;  // now_ <= until < quiet_
+        assert(agenda_.quiet() >= now_ && "quiet is never in the past");
+        const bool is_quiet = until - now_ < agenda_.quiet() - now_;  // now_ <= until < quiet
         if (is_quiet) now_ = until;
         return is_quiet;
     }
@@ -409,9 +380,6 @@ private:
     jiffies next_in_root() noexcept;
     jiffies next_entry(unsigned level) noexcept;
     void look_ahead() noexcept;
-    void foresee(unsigned level, jiffies entry) noexcept;
-    pace pace_of(unsigned level, jiffies entry) const noexcept;
-    std::uint64_t may_be_there(std::uint64_t there, unsigned level, jiffies entry) const noexcept;
     jiffies wakeup_while_running() noexcept;
     jiffies earliest_in(unsigned s, jiffies entry) const noexcept;
 
@@ -420,15 +388,9 @@ private:
     bool running_ = false;
     std::uint16_t in_place_ = number_.in_place();  ///< of timers re-armed by one store
     jiffies now_;
-    jiffies quiet_ = never;        ///< before this tick there is nothing to do
-    jiffies wake_ = never;         ///< before this tick nothing has to be done
-    jiffies upper_visit_ = never;  ///< the first visit above the root
-    jiffies next_burst_ = never;   ///< the first tick at which a slot may be emptied ahead of time
-    jiffies must_burst_ = never;   ///< and the first at which one has to be
-    jiffies target_ = 0;           ///< where `advance` is going
+    jiffies target_ = 0;  ///< where `advance` is going
+    detail::agenda agenda_;
     detail::owner_thread thread_;
-
-    std::array<pace, detail::geometry::levels + 1> pace_{};
     jiffies sorted_ = never;  ///< the tick whose timers were last put in order
     counters counters_;
     detail::levels levels_;
@@ -436,14 +398,15 @@ private:
 
 // --- the hot half -------------------------------------------------------------------------------
 
-/// Links `t`, to be visited by `at`. The wheel has to look up for the first timer of a slot, and
-/// for each chunk of more: so the common arm asks one question for three rare cases, of which what
-/// is beyond the levels is the third.
+/// Links `t`, to be visited by `at`. The agenda has to know the first timer of a slot, and each
+/// chunk of more. One question finds these rare cases, and timers beyond the levels.
 inline void timer_wheel::place(timer& t, jiffies at) noexcept {
+    assert(now_ <= at && at <= never && "a timer is visited now or later");
     const unsigned log2 = detail::geometry::log2_of(at - now_);
     const unsigned s = detail::geometry::slot_by_log2(at, log2);
     if (levels_.at_most(s) % detail::geometry::chunk == 0) [[unlikely]]
-        return place_and_foresee(t, at);
+        return place_anywhere(t, at);
+    assert(levels_.occupied(s) && "a slot that counts timers has its bit set");
     levels_.push(s, detail::geometry::last_chain_by_log2(log2), t);
 }
 
@@ -469,7 +432,7 @@ inline bool timer_wheel::arm_at(timer& t, tick_count expires) noexcept {
 }
 
 inline std::optional<jiffies> timer_wheel::next_wakeup() noexcept {
-    const jiffies tick = running_ ? wakeup_while_running() : wake_;
+    const jiffies tick = running_ ? wakeup_while_running() : agenda_.wake();
     return tick == never ? std::nullopt : std::optional(tick);
 }
 

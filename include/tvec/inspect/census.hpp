@@ -5,6 +5,7 @@
 #include "tvec/core/detail/standard.hpp"
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -57,11 +58,13 @@ struct census {
 
     /// Returns slot `i` of level `n`, or of the overflow. Requires i < slots_of(n).
     const slot& at(unsigned n, unsigned i) const noexcept {
+        assert(n <= overflow && i < slots_of(n) && "the level has such a slot");
         return slots[detail::geometry::slot_number(n, i)];
     }
 
     /// Returns the tick at which the wheel comes to slot `i` of level `n`, or of the overflow.
     jiffies visit_of(unsigned n, unsigned i) const noexcept {
+        assert(n <= overflow && i < slots_of(n) && "the level has such a slot");
         return detail::geometry::visit_of(n, detail::geometry::slot_number(n, i), now);
     }
 

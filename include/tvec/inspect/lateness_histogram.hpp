@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +61,7 @@ public:
         std::uint64_t seen = 0;
         std::size_t b = 0;
         while ((seen += buckets_[b]) < rank) ++b;
+        assert(b < buckets_.size() && "the buckets add up to count()");
         return to_duration(std::min(middle_of(b), max_));
     }
 
@@ -82,6 +84,7 @@ private:
 
     /// Below `fine` each value has a bucket; above, the highest bit and the four after it count.
     static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
+        assert(std::bit_width(value) <= bits && "a duration has 63 bits");
         if (value < fine) return static_cast<std::size_t>(value);
         const auto coarse = static_cast<unsigned>(std::bit_width(value)) - fine_bits - 1;
         return coarse * fine + static_cast<std::size_t>(value >> coarse);
@@ -97,6 +100,7 @@ private:
 
     /// From 1 to count_, however `share` and a double's 53 bits round.
     std::uint64_t rank_of(double share) const noexcept {
+        assert(count_ != 0 && "an empty histogram has no ranks");
         if (!(share > 0)) return 1;
         const auto all = static_cast<double>(count_);
         const double exact = share * all;

@@ -237,7 +237,7 @@ private:
 
     // Slots that nothing is ever linked to, from `first` to before `end`.
     void leave_out(unsigned first, unsigned end) {
-        const auto& levels = here->wheel.*member(of_wheel::levels{});
+        const auto& levels = of_wheel::of(here->wheel, of_wheel::levels{});
         const auto at = [&](unsigned s) {
             return reinterpret_cast<const std::byte*>(&levels.chain_of(s, 0)) -
                    reinterpret_cast<const std::byte*>(here);
@@ -276,7 +276,7 @@ struct hash {
 // need no names of timers for two states to differ in more than those.
 class reading {
 public:
-    reading() : now_(here->wheel.now()), levels_(here->wheel.*member(of_wheel::levels{})) {
+    reading() : now_(here->wheel.now()), levels_(of_wheel::of(here->wheel, of_wheel::levels{})) {
         for (unsigned level = 0; level < geometry::levels; ++level)
             for (unsigned i = 0; i < geometry::ring_of(level); ++i)
                 read_slot(geometry::slot_number(level, i), geometry::slot_number(level, i));
@@ -290,12 +290,12 @@ public:
     fingerprint print() const {
         fingerprint f;
         f.add(now_ % turn);
-        f.add(ahead(here->wheel.*member(of_wheel::quiet{})));
-        f.add(ahead(here->wheel.*member(of_wheel::wake{})));
-        f.add(ahead(here->wheel.*member(of_wheel::upper_visit{})));
-        f.add(ahead(here->wheel.*member(of_wheel::next_burst{})));
-        f.add(ahead(here->wheel.*member(of_wheel::must_burst{})));
-        f.add(ahead(here->wheel.*member(of_wheel::target{})));
+        f.add(ahead(of_wheel::of(here->wheel, of_wheel::quiet{})));
+        f.add(ahead(of_wheel::of(here->wheel, of_wheel::wake{})));
+        f.add(ahead(of_wheel::of(here->wheel, of_wheel::upper_visit{})));
+        f.add(ahead(of_wheel::of(here->wheel, of_wheel::may_empty{})));
+        f.add(ahead(of_wheel::of(here->wheel, of_wheel::must_empty{})));
+        f.add(ahead(of_wheel::of(here->wheel, of_wheel::target{})));
         add_paces(f);
         for (std::size_t i = 0; i < size_; ++i) f.add(words_[i]);
         return f;
@@ -331,8 +331,8 @@ private:
         levels_.for_each_in(s, [&](const tvec::detail::link&) { ++there; });
         stale_ += static_cast<unsigned>(count - there + (there == 0 && marked));
         for (unsigned c = 0; c < geometry::chains_of(s); ++c)
-            for (const auto* l = levels_.chain_of(s, c).first(); l != &levels_.sentinel();
-                 l = l->next)
+            for (const auto* l = levels_.chain_of(s, c).first();
+                 l != &(levels_.*member(of_wheel::sentinel{})); l = l->next)
                 read_timer(c, l);
     }
 
@@ -347,7 +347,7 @@ private:
     // One that has passed will not be looked at again. One of a chunk a tick would be found again
     // where slots that come next only shrink: that is, not on the first tick of a lap of the wheel.
     void add_paces(fingerprint& f) const {
-        const auto& paces = here->wheel.*member(of_wheel::pace{});
+        const auto& paces = of_wheel::of(here->wheel, of_wheel::emptying{});
         for (unsigned level = 1; level <= geometry::overflow; ++level) {
             const auto& pace = paces[level];
             const bool is_least =

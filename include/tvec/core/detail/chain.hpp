@@ -58,6 +58,7 @@ struct link {
         const auto address = reinterpret_cast<std::uintptr_t>(&from);
         assert((address & ~address_mask) == 0 &&
                "an address has a tag, or over 48 bits: docs/limits.md");
+        assert((owner & address_mask) == 0 && "an owner's tag leaves the address free");
         back = address | owner;
     }
 
@@ -84,6 +85,7 @@ struct link {
     /// there: it was freed, overwritten or copied.
     static void expect_link_at([[maybe_unused]] link* const& from) noexcept {
 #ifndef NDEBUG
+        assert(from != nullptr && "a chain ends in its sentinel");
         if (!from->hangs_from(from) && !from->ends_chain()) damaged_timer(from, nullptr);
 #endif
     }
@@ -99,6 +101,8 @@ struct link {
 
     /// Requires linked(). No branch: a chain ends in a sentinel that may be written to.
     void unlink() noexcept {
+        assert(linked() && "an unlinked link leaves no chain");
+        assert(!ends_chain() && "a sentinel stays at the end of its chains");
         expect_neighbours();
         pointer_here() = next;
         next->back = back;
@@ -107,6 +111,8 @@ struct link {
 
     /// Takes the place of `other` in its chain. Requires other.linked() and !linked().
     void replace(link& other) noexcept {
+        assert(other.linked() && "an unlinked link has no place to give");
+        assert(!linked() && "a link hangs in one place");
         other.expect_neighbours();
         next = other.next;
         back = other.back;
@@ -122,11 +128,15 @@ inline constexpr link new_sentinel{nullptr, 1};
 /// A list of links, newest first. It ends in the sentinel that it was made with.
 class chain {
 public:
-    void reset(link& sentinel) noexcept { head_ = &sentinel; }
+    void reset(link& sentinel) noexcept {
+        assert(sentinel.ends_chain() && "a chain ends in its sentinel");
+        head_ = &sentinel;
+    }
     link* first() const noexcept { return head_; }
     link* const& first_pointer() const noexcept { return head_; }
 
     void push(link& node, owner_tag owner) noexcept {
+        assert(!node.linked() && "a link hangs in one place");
         link::expect_link_at(head_);
         link* const second = head_;
         node.next = second;
@@ -137,6 +147,7 @@ public:
 
     /// Requires that the chain is not empty.
     link& pop() noexcept {
+        assert(!head_->ends_chain() && "an empty chain has nothing to pop");
         link::expect_link_at(head_);
         link& node = *head_;
         link::expect_link_at(node.next);

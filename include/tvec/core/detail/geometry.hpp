@@ -23,6 +23,7 @@
 
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstdint>
 
 #include "tvec/core/jiffies.hpp"
@@ -50,6 +51,7 @@ inline constexpr unsigned word_bits = 64;      ///< rows per occupancy word
 
 /// log2 of the ticks that a slot of `level` spans; of the whole wheel's lap for `overflow`.
 constexpr unsigned shift_of(unsigned level) noexcept {
+    assert(level <= overflow && "a level is the root, an upper level or the overflow");
     return level == root ? 0 : root_bits + (level - 1) * level_bits;
 }
 
@@ -57,13 +59,17 @@ constexpr unsigned shift_of(unsigned level) noexcept {
 constexpr jiffies width_of(unsigned level) noexcept { return jiffies{1} << shift_of(level); }
 
 /// The laps that `level` has slots for: the one being run, and those to come.
-constexpr unsigned laps_of(unsigned level) noexcept { return level == 1 ? level_1_laps : 2; }
+constexpr unsigned laps_of(unsigned level) noexcept {
+    assert(level < levels && "the overflow has no laps");
+    return level == 1 ? level_1_laps : 2;
+}
 
 /// The slots of the overflow: one for each bit of a tick above those of a lap of the wheel.
 inline constexpr unsigned overflow_slots = 63 - shift_of(overflow);
 
 /// The slots of `level`, all laps together. A power of two, but for the overflow.
 constexpr unsigned ring_of(unsigned level) noexcept {
+    assert(level <= overflow && "a level is the root, an upper level or the overflow");
     if (level == overflow) return overflow_slots;
     return laps_of(level) << (level == root ? root_bits : level_bits);
 }
@@ -102,6 +108,7 @@ inline constexpr unsigned words = (slots + word_bits - 1) / word_bits;  ///< of 
 
 /// The level that slot `s` belongs to.
 constexpr unsigned level_with(unsigned s) noexcept {
+    assert(s < slots && "a slot belongs to a level");
     unsigned level = root;
     while (level < overflow && s >= first_slot_of(level + 1)) ++level;
     return level;
@@ -109,17 +116,20 @@ constexpr unsigned level_with(unsigned s) noexcept {
 
 /// The chains of slot `s`. A power of two.
 constexpr unsigned chains_of(unsigned s) noexcept {
+    assert(s < slots && "a slot belongs to a level");
     constexpr unsigned end = first_slot_of(levels < 3 ? levels : 3);
     return s >= first_slot_of(1) && s < end ? 2 * chains_per_row : chains_per_row;
 }
 
 /// The `i`th slot of `level`.
 constexpr unsigned slot_number(unsigned level, unsigned i) noexcept {
+    assert(i < ring_of(level) && "the level has such a slot");
     return first_slot_of(level) + i * rows_of(level);
 }
 
 /// The slot of `level`, which is not the overflow, that `tick` belongs to.
 constexpr unsigned slot_at(unsigned level, jiffies tick) noexcept {
+    assert(level != overflow && "the overflow has no ring of slots");
     const auto position = static_cast<unsigned>(tick >> shift_of(level));
     return slot_number(level, position & (ring_of(level) - 1));
 }
@@ -188,6 +198,7 @@ constexpr unsigned level_by_log2(unsigned log2) noexcept { return tables::placem
 
 /// The slot for a timer that expires `at`, seen from `now`. Requires now <= at.
 constexpr unsigned slot_for(jiffies at, jiffies now) noexcept {
+    assert(now <= at && "a deadline that has passed has no slot");
     return slot_by_log2(at, log2_of(at - now));
 }
 
@@ -207,11 +218,13 @@ constexpr jiffies lap_at(jiffies now) noexcept { return (now - (now != 0)) >> sh
 /// The slot of the overflow for a timer that expires `at`, two laps of the wheel from now or later.
 constexpr unsigned overflow_slot_for(jiffies at, jiffies now) noexcept {
     const jiffies last = (at >> shift_of(overflow)) - 1;
+    assert(last > lap_at(now) && "the levels reach the next lap");
     return first_slot_of(overflow) + log2_of(last ^ lap_at(now));
 }
 
 /// The slot of the overflow that has to be empty when the lap that starts at `entry` begins.
 constexpr unsigned overflow_slot_before(jiffies entry) noexcept {
+    assert(entry == entry_of(overflow, entry) && "a slot is entered at the first tick of a lap");
     const jiffies none = jiffies{1} << overflow_slots;  // what is 0 has no lowest 1
     return first_slot_of(overflow) + static_cast<unsigned>(std::countr_zero(lap_at(entry) | none));
 }
@@ -220,12 +233,15 @@ constexpr unsigned overflow_slot_before(jiffies entry) noexcept {
 
 /// The slot of `level` that has to be empty when tick `entry`, at which one begins, is done.
 constexpr unsigned slot_before(unsigned level, jiffies entry) noexcept {
+    assert(entry == entry_of(level, entry) && "a slot is entered at the first tick of a lap");
     return level == overflow ? overflow_slot_before(entry) : slot_at(level, entry);
 }
 
 /// When a wheel at `now` comes to slot `s` of `level`. The slot of `now` itself is visited now only
 /// if `now` is its first tick, while that is not done; else it belongs to the turn after.
 constexpr jiffies visit_of(unsigned level, unsigned s, jiffies now) noexcept {
+    assert(now < never && "a wheel stops before `never`");
+    assert(s < beyond && level_with(s) == level && "a slot is visited on its own level");
     const jiffies entry = entry_of(level, now), width = width_of(level);
     if (entry == now && s == slot_before(level, now)) return now;
     if (level != overflow) {

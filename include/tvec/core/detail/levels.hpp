@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,20 +27,23 @@ public:
     levels(const levels&) = delete;
     levels& operator=(const levels&) = delete;
 
-    bool occupied(unsigned s) const noexcept { return words_[s / word_bits] & bit_of(s); }
-    /// Returns whether the summary bit of the word of slot `s` is set. It is set whenever the slot
-    /// is occupied, because searches skip words without it.
-    bool is_in_used_word(unsigned s) const noexcept { return words_used_ & bit_of(s / word_bits); }
+    bool occupied(unsigned s) const noexcept {
+        assert(is_slot(s) && "a slot has the number of its first row");
+        return words_[s / word_bits] & bit_of(s);
+    }
     void set_occupied(unsigned s) noexcept {
+        assert(is_slot(s) && s < geometry::beyond && "only slots that are visited have a bit");
         words_[s / word_bits] |= bit_of(s);
         words_used_ |= bit_of(s / word_bits);
     }
 
     slot operator[](unsigned s) noexcept {
+        assert(is_slot(s) && "a slot has the number of its first row");
         return {&chains_[s * row], geometry::chains_of(s), counts_[s], sentinel_};
     }
     /// Whether slot `s` is empty. If it is, its bit and its count say so from now on.
     bool settle_if_empty(unsigned s) noexcept {
+        assert(s < geometry::beyond && "only slots that are visited have a bit");
         if (!(*this)[s].empty()) return false;
         const unsigned w = s / word_bits;
         words_[w] &= ~bit_of(s);
@@ -55,6 +59,10 @@ public:
     link_count at_most(unsigned s) const noexcept { return counts_[s]; }
     /// Links to a slot with so many chains but one.
     void push(unsigned s, unsigned last_chain, link& node) noexcept {
+        assert(s != geometry::beyond && "nothing hangs in the slot that stays empty");
+        assert(last_chain == geometry::chains_of(s) - 1 && "a slot fills each of its chains");
+        assert(counts_[s] != static_cast<link_count>(-1) &&
+               "bound_count keeps counts from wrapping");
         chains_[s * row + (counts_[s]++ & last_chain)].push(node, owner_);
     }
     /// Keeps the count of slot `s` from wrapping, however often timers link and unlink themselves
@@ -68,8 +76,10 @@ public:
     /// holds a timer, or 0 if none does. From 1 to the whole ring: the slot of `tick` itself comes
     /// last, a full turn away. Clears the bits that it finds stale.
     unsigned next_occupied(unsigned level, jiffies tick) noexcept {
+        assert(level < geometry::levels && "the overflow has no ring of slots");
         for (;;) {
             const unsigned ahead = next_marked(level, tick);
+            assert(ahead <= geometry::ring_of(level) && "the slot of `tick` is a full turn ahead");
             const unsigned s = geometry::slot_at(level, tick + (jiffies{ahead} << shift(level)));
             if (ahead == 0 || !settle_if_empty(s)) return ahead;
         }
@@ -77,6 +87,7 @@ public:
 
     /// The same of the overflow: its first slot to be emptied after `tick`, or `beyond`.
     unsigned next_occupied_of_overflow(jiffies tick) noexcept {
+        assert(tick < never && "a wheel stops before `never`");
         constexpr unsigned level = geometry::overflow, first = geometry::first_slot_of(level);
         const jiffies next_lap = geometry::entry_of(level, tick) + geometry::width_of(level);
         const unsigned running = geometry::overflow_slot_before(next_lap);
@@ -123,16 +134,23 @@ public:
         counts_.fill(0);
     }
 
-    const chain& chain_of(unsigned s, unsigned k) const noexcept { return chains_[s * row + k]; }
-    const link& sentinel() const noexcept { return sentinel_; }
+    const chain& chain_of(unsigned s, unsigned k) const noexcept {
+        assert(s < geometry::slots && k < geometry::chains_of(s) && "the slot has such a chain");
+        return chains_[s * row + k];
+    }
     owner_tag owner() const noexcept { return owner_; }
 
 private:
+    friend class inspector;  // reads what nobody else has to know
+
     static constexpr std::size_t row = geometry::chains_per_row;
     static constexpr unsigned word_bits = geometry::word_bits;
     static constexpr link_count most_counted = static_cast<link_count>(~link_count{0}) / 2;
     static constexpr unsigned shift(unsigned level) noexcept { return geometry::shift_of(level); }
     static std::uint64_t bit_of(unsigned s) noexcept { return std::uint64_t{1} << s % word_bits; }
+    static bool is_slot(unsigned s) noexcept {
+        return s < geometry::slots && (geometry::chains_of(s) == row || s % 2 == 0);
+    }
 
     template <class F> bool any_in(unsigned s, unsigned chains, F is) const {
         const chain* const first = &chain_of(s, 0);
@@ -171,6 +189,7 @@ private:
             word = (after + static_cast<unsigned>(std::countr_zero(turned))) % words;
             bits = words_[first + word];
         }
+        assert(bits != 0 && "a word that is marked as used has a bit");
         const unsigned found = word * word_bits + static_cast<unsigned>(std::countr_zero(bits));
         return (found - from + ring) % ring / rows + 1;
     }

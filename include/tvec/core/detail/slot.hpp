@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -34,7 +36,11 @@ public:
 
     /// `chains` is a power of two.
     slot(chain* first, unsigned chains, link_count& links, link& sentinel) noexcept
-        : chains_(first), last_(chains - 1), links_(links), sentinel_(sentinel) {}
+        : chains_(first), last_(chains - 1), links_(links), sentinel_(sentinel) {
+        assert(std::has_single_bit(chains) && "links are counted off to a power of two of chains");
+        assert(chains <= most_chains && "a slot has at most eight chains");
+        assert(sentinel.ends_chain() && "the chains of a slot end in its sentinel");
+    }
 
     bool empty() const noexcept {
         for (unsigned k = 0; k <= last_; ++k)
@@ -48,6 +54,7 @@ public:
             chain& c = chains_[--links_ & last_];
             if (c.first() != &sentinel_) return &c.pop();
         }
+        assert(empty() && "the count is an upper bound of the links");
         links_ = 0;
         return nullptr;
     }
@@ -62,6 +69,7 @@ public:
             next[k] = chains_[k].first();
         }
         std::size_t left = most;
+        [[maybe_unused]] const link_count links_before = links_;
         link_count links = links_;
         for (unsigned misses = 0; left != 0 && links != 0 && misses <= last_;) {
             link*& first = next[--links & last_];
@@ -77,7 +85,9 @@ public:
             --left;
         }
         for (unsigned k = 0; k <= last_; ++k) chains_[k].restart_at(*next[k], owner);
+        assert(links_ == links_before && "`take` links nothing to this slot");
         links_ = links;
+        assert((left == 0 || empty()) && "the count is an upper bound of the links");
         return most - left;
     }
 
@@ -94,12 +104,14 @@ public:
             l->next = end;
             unsigned k = 0;
             for (; runs[k] != end; ++k) l = merge(std::exchange(runs[k], end), l, end, before);
+            assert(k < runs.size() - 1 && "a run for each bit of the count");
             runs[k] = l;
         }
         link* all = end;
         for (link* earlier : runs) all = merge(earlier, all, end, before);
         chains_[0].restart_at(*all, owner);
         for (link* l = all; l != end; l = l->next) l->next->hang(l->next, owner);
+        assert(n <= static_cast<link_count>(-1) / (last_ + 1) && "a sorted slot can be counted");
         links_ = static_cast<link_count>(n * (last_ + 1));
     }
 

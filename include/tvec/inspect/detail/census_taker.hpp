@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 
 #include "tvec/inspect/census.hpp"
 
@@ -36,6 +37,7 @@ private:
     static void add(const timer& t, unsigned s, census& all) noexcept {
         ++(t.pending() ? all.slots[s].pending : all.slots[s].idle);
         if (!t.pending() || t.expires() == never || s == geometry::never_slot) return;
+        assert(t.expires() < never && "a timer for `never` hangs where none is visited");
         const jiffies visit = geometry::visit_of(geometry::level_with(s), s, all.now);
         const jiffies at = std::max(t.expires(), visit);
         all.first_expiry = std::min(all.first_expiry.value_or(at), at);

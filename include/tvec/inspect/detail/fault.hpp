@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 
 #include "tvec/core/detail/export.hpp"
 #include "tvec/core/timer_wheel.hpp"
@@ -21,6 +22,7 @@ public:
         bounded memory(found.text_.data(), found.text_.size());
         text out = memory;
         (out << ... << parts);
+        assert(!found.empty() && "a fault says which rule is broken");
         return found;
     }
 

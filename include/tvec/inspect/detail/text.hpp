@@ -3,6 +3,7 @@
 /// in C.
 #pragma once
 
+#include <cassert>
 #include <charconv>
 #include <concepts>
 #include <cstddef>
@@ -19,7 +20,9 @@ class text {
 public:
     using taker = void (*)(void* to, std::string_view part);
 
-    text(taker take, void* to) noexcept : take_(take), to_(to) {}
+    text(taker take, void* to) noexcept : take_(take), to_(to) {
+        assert(take != nullptr && "text goes somewhere");
+    }
 
     text& operator<<(std::string_view part) {
         take_(to_, part);
@@ -39,6 +42,7 @@ public:
 
 private:
     text& put(std::uint64_t n, int base, unsigned columns = 0) {
+        assert(base >= 10 && "20 digits are room for any number from base 10 on");
         char digits[20];
         const char* const end = std::to_chars(digits, digits + sizeof digits, n, base).ptr;
         const auto length = static_cast<unsigned>(end - digits);
@@ -54,6 +58,7 @@ private:
 class bounded {
 public:
     bounded(char* memory, std::size_t size) noexcept : memory_(memory), size_(size) {
+        assert((memory != nullptr || size == 0) && "memory that is written to is there");
         if (size_ != 0) *memory_ = '\0';
     }
 

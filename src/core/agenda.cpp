@@ -1,0 +1,54 @@
+#include "tvec/core/detail/agenda.hpp"
+
+namespace tvec::detail {
+
+namespace {
+
+/// Returns how many timers a slot that holds `there` may hold before the wheel looks at it again: a
+/// full chunk, as long as timers can still be linked to it. The rate is the same for all of them.
+std::uint64_t most_before_next_look(const visit& v, std::uint64_t there, jiffies now) noexcept {
+    constexpr std::uint64_t chunk = geometry::chunk;
+    static_assert(geometry::width_of(geometry::root + 1) % chunk == 0);
+    const bool may_grow = now + geometry::width_of(v.level) < v.entry;
+    return may_grow ? (there + chunk - 1) / chunk * chunk : there;
+}
+
+}  // namespace
+
+/// One timer a slot leaves at its visit: emptying begins one tick earlier for each further share.
+void agenda::note(const visit& v, std::uint64_t there, jiffies now) noexcept {
+    assert(there > 0 && "an empty slot needs no visit");
+    assert(v.level != geometry::root && v.level <= geometry::overflow && "the root has note_root");
+    assert(v.entry == geometry::entry_of(v.level, v.entry) &&
+           "a slot is visited as its lap begins");
+    assert(v.entry >= now && v.entry < never && "a slot is visited now or later");
+    jiffies may = v.entry, must = v.entry;
+    if (there > 1) {
+        const emptying to = plan(v, there);
+        must = to.start(most_before_next_look(v, there, now), to.rate);
+        may = std::min(to.start(there, to.gentle), must);
+    }
+    assert(may <= must && must <= v.entry && "emptying begins before the visit");
+    lower(upper_visit_, v.entry);
+    lower(may_empty_, may);
+    lower(must_empty_, must);
+    lower(quiet_, std::max(may, now));
+    lower(wake_, must);
+}
+
+/// A chunk a tick, or the even share of the timers that were linked to the slot, if that is more.
+/// Timers that were destroyed since are among them. A loop that is awake spreads its work over some
+/// of those ticks, few enough to leave the others idle.
+emptying agenda::plan(const visit& v, std::uint64_t there) const noexcept {
+    assert(v.level != geometry::root && v.level <= geometry::overflow && "the root is not emptied");
+    if (emptying_[v.level].entry == v.entry) return emptying_[v.level];
+    assert(there > 0 && "an empty slot is not emptied");
+    constexpr std::uint64_t chunk = geometry::chunk;
+    const jiffies width = geometry::width_of(v.level);
+    const std::uint64_t rate = std::max(chunk, (there - 1) / width + 1);
+    const std::uint64_t gentle = std::max((chunk + 7) / 8, (there - 1) * 8 / (3 * width) + 1);
+    assert(rate * width >= there && "a slot can be emptied within the lap before its visit");
+    return {v.entry, rate, std::min(rate, gentle)};
+}
+
+}  // namespace tvec::detail
