@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "support/check.hpp"
 #include "support/child.hpp"
@@ -355,4 +356,22 @@ Test(callbacks, destroying_the_wheel_ends_the_program_and_says_why) {
     CHECK_EQ(said.substr(0, said.find('\n')),
              "tvec: a timer_wheel is destroyed by one of its own callbacks, or by the visitor of "
              "its drain(): it must outlive them");
+}
+
+// A late call looks ahead at a visit, to a slot that should have been emptied in part by then.
+Test(callbacks, cannot_advance_the_wheel_beside_a_slot_that_is_emptied_late) {
+    timer_wheel wheel;
+    constexpr jiffies entry = 5 * tvec::detail::geometry::width_of(2);
+    std::vector<tvec::timer> crowd(4'800);
+    for (tvec::timer& t : crowd) wheel.arm_at(t, entry + 100);
+    bool is_refused = false;
+    const jiffies due = entry - tvec::detail::geometry::width_of(1);  // a visit
+    tvec::callback_timer inner([&] {
+        const auto [fired, caught_up] = wheel.advance(due + 1);
+        is_refused = fired == 0 && !caught_up && wheel.now() == due;
+    });
+    wheel.arm_at(inner, due);
+    wheel.advance(due + 5);
+    CHECK(is_refused);
+    CHECK_EQ(wheel.now(), due + 5);
 }
