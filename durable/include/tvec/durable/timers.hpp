@@ -116,9 +116,9 @@ public:
 
     /// Stores timers in one round trip. Each succeeds or fails by itself, and the answers are in
     /// their order. If one of them is refused, none is sent. Counts as one call for each.
-    refusal put_all(std::vector<record> timers, existing how,
+    refusal put_all(std::vector<record> records, existing how,
                     completion<std::vector<put_result>> then = {}) {
-        return engine_.put_all(std::move(timers), how, std::move(then));
+        return engine_.put_all(std::move(records), how, std::move(then));
     }
 
     /// Takes a timer away, whether it waits, is being delivered or is dead.
