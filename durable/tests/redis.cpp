@@ -460,7 +460,7 @@ Test(durable_redis, options_that_cannot_be_right_are_refused) {
     with([](redis_options& o) { o.shards = 0; });
     with([](redis_options& o) { o.shards = 10'000; });
     with([](redis_options& o) { o.replica_limit = o.silence; });
-    with([](redis_options& o) { o.most_unsent = largest_body; });
+    with([](redis_options& o) { o.max_unsent_bytes = largest_body; });
 }
 
 Test(durable_redis, an_option_that_cannot_be_right_is_named) {

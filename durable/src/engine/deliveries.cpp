@@ -32,7 +32,7 @@ void deliveries::on_held(near_timer& t) {
 // was not ended within its lease is spent.
 void deliveries::ask_for(near_timer& t) {
     if (t.at == phase::delivered && all_.settings.attempts != 0 && !t.is_spent)
-        all_.storage.spend(t.home.number, t.home.mine, t.held.which, {});
+        all_.storage.spend(t.home.number, t.home.mine, t.held.token, {});
     t.leave_queue();
     t.take_body();
     t.set_phase(phase::asked);
@@ -216,7 +216,7 @@ void deliveries::park(near_timer& t) {
     t.take_body();
     t.set_phase(phase::waiting);
     t.is_parked = true;
-    all_.ends->return_claim(t.held.which);
+    all_.ends->return_claim(t.held.token);
     t.wait_in(parked_);
 }
 
@@ -235,23 +235,27 @@ void deliveries::spend_next() {
     while (!is_spending_ && !suspects_.empty() && may_deliver()) {
         near_timer& t = *suspects_.front();
         t.leave_queue();
-        if (must_wait(t)) continue;
-        is_spending_ = true;
-        t.set_phase(phase::spending);
-        shard& s = t.home;
-        all_.storage.spend(s.number, s.mine, t.held.which,
-                           all_.guarded([this, &s, which = t.held.which,
-                                         term = s.term](standing how, bool is_current) {
-                               is_spending_ = false;
-                               if (term == s.term) on_spent(s, which, how, is_current);
-                           }));
+        if (!must_wait(t)) spend(t);
     }
 }
 
-void deliveries::on_spent(shard& s, const token& which, standing how, bool is_current) {
+// Counts the attempt of a suspect in the store. The answer leads to its handler.
+void deliveries::spend(near_timer& t) {
+    is_spending_ = true;
+    t.set_phase(phase::spending);
+    shard& s = t.home;
+    const auto on_answer = [this, &s, spent = t.held.token, term = s.term](standing how,
+                                                                           bool is_current) {
+        is_spending_ = false;
+        if (term == s.term) on_spent(s, spent, how, is_current);
+    };
+    all_.storage.spend(s.number, s.mine, t.held.token, all_.guarded(on_answer));
+}
+
+void deliveries::on_spent(shard& s, const token& spent, standing how, bool is_current) {
     if (how == standing::fenced) return all_.owners->fence(s);
-    const auto n = s.near.find(which.id);
-    if (n == s.near.end() || n->second.at != phase::spending || n->second.held.which != which)
+    const auto n = s.near.find(spent.id);
+    if (n == s.near.end() || n->second.at != phase::spending || n->second.held.token != spent)
         return;
     near_timer& t = n->second;
     if (how == standing::unknown) {
@@ -261,7 +265,7 @@ void deliveries::on_spent(shard& s, const token& which, standing how, bool is_cu
         t.is_spent = true;
         deliver(t);
     } else {
-        all_.near->forget(s, which.id);
+        all_.near->forget(s, spent.id);
     }
 }
 
@@ -272,7 +276,7 @@ void deliveries::deliver(near_timer& t) {
     ++all_.count.delivered;
     all_.count.retries += !t.first;
     if (t.first) all_.late.record(all_.storage.now() - t.held.due);
-    delivery d{t.held.which, t.held.due, t.held.every, t.take_body()};
+    delivery d{t.held.token, t.held.due, t.held.every, t.take_body()};
     all_.contain(handler_, std::move(d));  // which may end it: there may be no `t` any more
 }
 

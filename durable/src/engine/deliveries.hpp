@@ -44,7 +44,8 @@ private:
     void on_ready(near_timer& t);
     void park(near_timer& t);
     void spend_next();
-    void on_spent(shard& s, const token& which, standing how, bool is_current);
+    void spend(near_timer& t);
+    void on_spent(shard& s, const token& spent, standing how, bool is_current);
     void deliver(near_timer& t);
 
     engine_state& all_;

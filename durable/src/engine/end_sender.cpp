@@ -12,13 +12,13 @@ namespace tvec::durable::detail {
 using std::chrono::microseconds;
 
 // Gives back what was claimed and not delivered, so that nobody waits for the end of its lease.
-void end_sender::return_claim(token which) { end({{std::move(which), {}, true}, {}}); }
+void end_sender::return_claim(token t) { end({{std::move(t), {}, true}, {}}); }
 
 void end_sender::end(pending_end e) {
-    shard& s = all_.of(e.what.which.id);
-    const auto n = s.near.find(e.what.which.id);
+    shard& s = all_.of(e.what.token.id);
+    const auto n = s.near.find(e.what.token.id);
     if (n != s.near.end() && n->second.at == phase::delivered &&
-        n->second.held.which == e.what.which) {
+        n->second.held.token == e.what.token) {
         n->second.set_phase(phase::ending);
         n->second.alarm.cancel();
     }
@@ -65,10 +65,10 @@ void end_sender::on_ended(shard& s, pending_end& e, const end_reply& r) {
     else if (!r.was_current)
         ++all_.count.stale;
     else
-        ++(e.what.again ? all_.count.postponed : all_.count.ended);
-    const std::string& id = e.what.which.id;
+        ++(e.what.again ? all_.count.again : all_.count.done);
+    const std::string& id = e.what.token.id;
     const auto n = s.near.find(id);
-    if (n != s.near.end() && n->second.at == phase::ending && n->second.held.which == e.what.which)
+    if (n != s.near.end() && n->second.at == phase::ending && n->second.held.token == e.what.token)
         all_.near->forget(s, id);
     if (r.next && !(e.what.returned && is_claimed_again(s, id)))
         all_.near->on_known(s, id, *r.next);

@@ -16,7 +16,7 @@ public:
     end_sender(const end_sender&) = delete;
     end_sender& operator=(const end_sender&) = delete;
 
-    void return_claim(token which);
+    void return_claim(token t);
     void end(pending_end e);
     void flush(shard& s);
     std::size_t unstored() const noexcept { return unstored_; }

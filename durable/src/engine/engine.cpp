@@ -194,13 +194,13 @@ refusal engine::revive(const std::string& id, time_point due, completion<revive_
     return refusal::none;
 }
 
-void engine::done(token which, completion<bool> then) {
-    parts_->ends.end({{std::move(which), {}}, std::move(then)});
+void engine::done(token t, completion<bool> then) {
+    parts_->ends.end({{std::move(t), {}}, std::move(then)});
 }
 
-refusal engine::again(token which, time_point due, completion<bool> then) {
+refusal engine::again(token t, time_point due, completion<bool> then) {
     if (!in_range(due)) return admit(0, refusal::bad_due);
-    parts_->ends.end({{std::move(which), due}, std::move(then)});
+    parts_->ends.end({{std::move(t), due}, std::move(then)});
     return refusal::none;
 }
 

@@ -87,7 +87,7 @@ void ownership::fence(shard& s) {
 
 void ownership::lose(shard& s) {
     for (const auto& [id, t] : s.near)
-        if (t.at == phase::held || t.at == phase::spending) all_.ends->return_claim(t.held.which);
+        if (t.at == phase::held || t.at == phase::spending) all_.ends->return_claim(t.held.token);
     ++s.term;
     s.mine = 0;
     s.taken.reset();

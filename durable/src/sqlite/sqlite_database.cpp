@@ -176,8 +176,8 @@ std::vector<end_reply> sqlite_database::end(const std::vector<ending>& endings) 
 }
 
 end_reply sqlite_database::end(const ending& e, time_point now) {
-    const std::string& id = e.which.id;
-    const std::int64_t attempt = e.which.attempt;
+    const std::string& id = e.token.id;
+    const std::int64_t attempt = e.token.attempt;
     if (!e.again && !e.returned && finish_.run(id, attempt) == 1) return {true, {}};
     const std::optional<state> s = state_of(id);
     if (!s || s->attempt != attempt || s->ended >= attempt) return {};
@@ -194,8 +194,8 @@ end_reply sqlite_database::end(const ending& e, time_point now) {
     return {true, next};
 }
 
-std::optional<bool> sqlite_database::spend(unsigned, epoch, const token& which) {
-    return spend_.run(which.id, std::int64_t{which.attempt}) == 1;
+std::optional<bool> sqlite_database::spend(unsigned, epoch, const token& t) {
+    return spend_.run(t.id, std::int64_t{t.attempt}) == 1;
 }
 
 std::optional<stored_timer> sqlite_database::find(const std::string& id) {

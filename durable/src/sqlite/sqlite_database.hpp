@@ -45,7 +45,7 @@ public:
                                            std::size_t limit) override;
     std::optional<std::vector<claimed>> claim(unsigned, epoch, const claim_terms& terms,
                                               const std::vector<std::string>& ids) override;
-    std::optional<bool> spend(unsigned, epoch, const token& which) override;
+    std::optional<bool> spend(unsigned, epoch, const token& t) override;
 
 private:
     // A timer without its body.

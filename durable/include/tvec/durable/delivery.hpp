@@ -17,10 +17,10 @@ namespace tvec::durable {
 
 /// A timer that has come due, for the handler to keep.
 struct delivery {
-    token which;         ///< for `done` and `again`
-    time_point due;      ///< what it was put for; of a period, the beat
-    duration every{};    ///< its period, or 0
-    std::string body{};  ///< as it was put
+    durable::token token;  ///< for `done` and `again`
+    time_point due;        ///< what it was put for; of a period, the beat
+    duration every{};      ///< its period, or 0
+    std::string body{};    ///< as it was put
 };
 
 /// Why a call was refused: nothing was sent, and the completion is not called.

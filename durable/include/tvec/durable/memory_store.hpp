@@ -60,7 +60,7 @@ public:
                                            time_point until, std::size_t limit);
     std::optional<claimed> claim(unsigned shard, epoch mine, const claim_terms& terms,
                                  duration ahead, const std::string& id);
-    std::optional<bool> spend(unsigned shard, epoch mine, const token& which);
+    std::optional<bool> spend(unsigned shard, epoch mine, const token& t);
     /// @}
 
 private:
@@ -95,7 +95,7 @@ private:
     bool is_owned(const shard& s) const { return s.last != 0 && s.owned.holds(today()); }
     void move(shard& s, entry& e, time_point to);
     void shorten(shard& s, entry& e);
-    entry* current(shard& s, const token& which);
+    entry* current(shard& s, const token& t);
     put_reply put_anew(shard& s, const record& timer, std::uint32_t attempts,
                        const std::string& me);
     void insert(shard& s, entry e);

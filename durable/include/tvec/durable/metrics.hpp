@@ -25,8 +25,8 @@ struct counters {
     std::uint64_t cancelled = 0;      ///< cancels that took a timer away, begun or not
     std::uint64_t delivered = 0;      ///< calls of the handler
     std::uint64_t retries = 0;        ///< those that were not the first for the same deadline
-    std::uint64_t ended = 0;          ///< deliveries ended by `done`
-    std::uint64_t postponed = 0;      ///< and by `again`
+    std::uint64_t done = 0;           ///< deliveries ended by `done`
+    std::uint64_t again = 0;          ///< and by `again`
     std::uint64_t stale = 0;          ///< ends that came when the attempt was over
     std::uint64_t returned = 0;       ///< claims given back before their handler was called
     std::uint64_t died = 0;           ///< timers that had all their attempts

@@ -51,7 +51,7 @@ struct redis_options {
     duration slowest{5'000};      ///< how long to wait, at most, before connecting again
     duration look_again{10'000};  ///< time between two looks at the server's settings
     /// Bytes that wait to be sent: no more is taken. At least 2 MiB.
-    std::size_t most_unsent = 64'000'000;
+    std::size_t max_unsent_bytes = 64'000'000;
 };
 
 class client;
@@ -77,12 +77,12 @@ using redis::redis_tls;
 ///
 /// **A broken link** is made again, at first after 50 ms, then after twice as long each time, up to
 /// `slowest`. Requests in flight are `unknown`. Requests made while there is no link have `failed`
-/// (or are `unknown`, where an answer has no such word), and so have requests beyond `most_unsent`
-/// bytes. last_failure() describes the fault. A server that has become another one (no password
-/// fits, older than needed, a replica, other shards) is tried again in the same way. The store
-/// looks at the server's settings every `look_again`. A server that the constructor would refuse by
-/// now is left in the same way, and warning() changes with `appendfsync`. broken_links() counts the
-/// breaks, by a few reasons.
+/// (or are `unknown`, where an answer has no such word), and so have requests beyond
+/// `max_unsent_bytes` bytes. last_failure() describes the fault. A server that has become another
+/// one (no password fits, older than needed, a replica, other shards) is tried again in the same
+/// way. The store looks at the server's settings every `look_again`. A server that the constructor
+/// would refuse by now is left in the same way, and warning() changes with `appendfsync`.
+/// broken_links() counts the breaks, by a few reasons.
 ///
 /// **Silence** counts from the last byte that came, so a long answer over a slow link is waited
 /// for.
@@ -155,7 +155,7 @@ public:
               completion<standing, std::vector<place>> then) override;
     void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
                completion<standing, std::vector<claimed>> then) override;
-    void spend(unsigned shard, epoch mine, token which, completion<standing, bool> then) override;
+    void spend(unsigned shard, epoch mine, token t, completion<standing, bool> then) override;
     /// \endcond
 
 private:

@@ -118,7 +118,7 @@ enum class standing {
 
 /// How a delivery is to end.
 struct ending {
-    token which;                        ///< of which delivery
+    durable::token token;               ///< of which delivery
     std::optional<time_point> again{};  ///< none: it is done
     /// The timer was not handed to its handler. It waits for its deadline again, and this attempt
     /// is not spent. If no earlier attempt is open, none is open afterwards. `again` must be empty.
@@ -306,8 +306,7 @@ public:
 
     /// Counts a delivery as spent, once for each attempt. Says whether the attempt is the current
     /// one and open; if not, nothing has changed. To ask again is harmless.
-    virtual void spend(unsigned shard, epoch mine, token which,
-                       completion<standing, bool> then) = 0;
+    virtual void spend(unsigned shard, epoch mine, token t, completion<standing, bool> then) = 0;
 
 private:
     friend class detail::engine;

@@ -26,8 +26,8 @@ namespace tvec::durable {
 ///     tvec::clocked_wheel timers;
 ///     tvec::durable::sqlite_store store("orders.db");
 ///     tvec::durable::timers orders(timers, store, [&](tvec::durable::delivery d) {
-///         close_if_unpaid(d.which.id, d.body);
-///         orders.done(d.which);
+///         close_if_unpaid(d.token.id, d.body);
+///         orders.done(d.token);
 ///     });
 ///     orders.put({.id = "17", .due = orders.now() + 30min}, existing::keep, answer);
 ///     watch(orders.fd(), EPOLLIN);
@@ -129,14 +129,12 @@ public:
     /// Ends a delivery. A timer with a period comes again at the first beat after now, any other is
     /// gone. `then` is told whether the attempt was the current one. Never refused while a delivery
     /// is under way, and repeated until the store has answered: also after `stop`.
-    void done(token which, completion<bool> then = {}) {
-        engine_.done(std::move(which), std::move(then));
-    }
+    void done(token t, completion<bool> then = {}) { engine_.done(std::move(t), std::move(then)); }
 
     /// Ends a delivery and has the timer come again at that time. A period goes on from there.
     /// Returns refusal::bad_due, and nothing has ended, if that is out of range.
-    refusal again(token which, time_point due, completion<bool> then = {}) {
-        return engine_.again(std::move(which), due, std::move(then));
+    refusal again(token t, time_point due, completion<bool> then = {}) {
+        return engine_.again(std::move(t), due, std::move(then));
     }
 
     /// Looks for the timer of that id that waits or is being delivered. The answer is empty if

@@ -42,8 +42,8 @@ public:
     refusal put_all(std::vector<record> timers, existing how,
                     completion<std::vector<put_result>> then);
     refusal cancel(const std::string& id, completion<cancel_result> then);
-    void done(token which, completion<bool> then);
-    refusal again(token which, time_point due, completion<bool> then);
+    void done(token t, completion<bool> then);
+    refusal again(token t, time_point due, completion<bool> then);
     refusal find(std::string id, completion<standing, std::optional<stored_timer>> then);
     refusal list(timer_set set, place after, std::size_t limit,
                  completion<standing, std::vector<stored_timer>> then);

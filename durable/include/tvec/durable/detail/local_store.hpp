@@ -36,7 +36,7 @@ public:
               completion<standing, std::vector<place>> then) override;
     void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
                completion<standing, std::vector<claimed>> then) override;
-    void spend(unsigned shard, epoch mine, token which, completion<standing, bool> then) override;
+    void spend(unsigned shard, epoch mine, token t, completion<standing, bool> then) override;
 
 private:
     /// Has it worked, and answered later.
