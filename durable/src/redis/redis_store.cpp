@@ -238,7 +238,7 @@ command& redis_store::inner::words_of_puts(unsigned number, existing how) {
 
 command& redis_store::inner::words_of_ends(unsigned number) {
     shard_batches& s = of[number];
-    if (!s.ends.words) s.ends.words = function(number, "finish", alive);
+    if (!s.ends.words) s.ends.words = function(number, "end", alive);
     return *s.ends.words;
 }
 
