@@ -213,7 +213,7 @@ void measure_drain_of_tvec(const settings& s, backend& b) {
         throw std::runtime_error("storing them took too long: less of them, by --drained");
     while (t.all().now() < due - t.traits().claim_ahead) t.turn(1);
     const stretch took(b);
-    for (const patience p(std::chrono::minutes(1)); t.all().counters().ended < s.drained; p.check())
+    for (const patience p(std::chrono::minutes(1)); t.all().counters().done < s.drained; p.check())
         t.turn();
     took.print_rate(lines("drain", b, "tvec"), "ended", s.drained);
     t.leave();

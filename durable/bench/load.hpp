@@ -43,7 +43,7 @@ public:
         : store_(std::move(s)),
           timers_(wheel_, *store_, [handle = std::move(handle), this](const delivery& d) {
               handle(d.due);
-              timers_.done(d.which);
+              timers_.done(d.token);
           }) {}
 
     void turn(int at_most_ms = 1'000) {

@@ -65,11 +65,11 @@ private:
 
     // [handler]
     void on_due(const delivery& d) {
-        if (book_.close(d.which.id)) {
+        if (book_.close(d.token.id)) {
             const auto late = timers_.now() - d.due;
             early_ += late < 0ms;
         }
-        timers_.done(d.which);  // also if it was paid, or closed before: then nothing is left to do
+        timers_.done(d.token);  // also if it was paid, or closed before: then nothing is left to do
     }
     // [handler]
 

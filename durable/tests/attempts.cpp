@@ -45,10 +45,10 @@ struct crashing {
     void start() { one = std::make_unique<process>(*this, o); }
     void on(process& p, const delivery& d) {
         if (p.is_over) return;  // nothing runs in a process that has ended
-        ++handed[d.which.id];
-        last_attempt[d.which.id] = d.which.attempt;
-        p.is_over = d.which.id.starts_with("poison");
-        if (!p.is_over) p.timers.done(d.which);
+        ++handed[d.token.id];
+        last_attempt[d.token.id] = d.token.attempt;
+        p.is_over = d.token.id.starts_with("poison");
+        if (!p.is_over) p.timers.done(d.token);
     }
     void turn() {
         one->wheels.run();
@@ -151,7 +151,7 @@ Test(durable_attempts, an_end_and_a_postponement_forget_what_was_spent) {
     for (int i = 0; i < 5; ++i) {
         one.pass(150ms);  // once forgotten, and then postponed
         REQUIRE_EQ(one.got.size(), 2U * static_cast<unsigned>(i + 1));
-        CHECK(one.timers.again(one.got.back().which, in(10ms)) == refusal::none);
+        CHECK(one.timers.again(one.got.back().token, in(10ms)) == refusal::none);
     }
     CHECK_EQ(all.count().dead, 0U);
 }
@@ -172,7 +172,7 @@ Test(durable_attempts, what_was_claimed_and_not_delivered_goes_back_uncounted_wh
     two.settle();
     two.pass(40ms);  // without waiting for the end of a lease
     REQUIRE_EQ(two.got.size(), 1U);
-    CHECK_EQ(two.got[0].which.attempt, 2U);
+    CHECK_EQ(two.got[0].token.attempt, 2U);
 }
 
 Test(durable_attempts, a_broken_link_gives_back_what_was_claimed_and_takes_back_what_was_spent) {
@@ -230,7 +230,7 @@ Test(durable_attempts, a_dead_timer_that_is_replaced_lives_and_no_token_comes_tw
     CHECK_EQ(w.all.count().dead, 0U);
     w.one.pass(50ms);
     REQUIRE_EQ(w.one.got.size(), 1U);
-    CHECK_GE(w.one.got[0].which.attempt, 2U);
+    CHECK_GE(w.one.got[0].token.attempt, 2U);
     CHECK_EQ(w.one.got[0].body, "second");
     w.one.pass(300ms);
     CHECK_EQ(w.all.list(timer_set::dead, {}, 1).at(0).body, "second");

@@ -138,7 +138,7 @@ Test(durable_bounds, what_is_sent_back_while_more_is_being_taken_is_taken_later)
         wheels, store,
         [&](const delivery& d) {
             ++came;
-            t.done(d.which);
+            t.done(d.token);
         },
         o);
     const auto pass = [&](int n) {
@@ -180,7 +180,7 @@ Test(durable_bounds, what_a_handler_throws_is_counted_and_the_delivery_comes_aga
         wheels, store,
         [&](delivery d) {
             if (++calls == 1) throw std::runtime_error("no");
-            t.done(d.which);
+            t.done(d.token);
         },
         o);
     t.run();
@@ -205,7 +205,7 @@ Test(durable_bounds, a_store_that_fails_is_asked_again_and_what_it_refused_is_sa
     w.one.store.fail(3);  // the claim, and when it is tried again
     w.one.pass(5s);
     REQUIRE_EQ(w.one.got.size(), 1U);
-    CHECK_EQ(w.one.got[0].which.id, "a");
+    CHECK_EQ(w.one.got[0].token.id, "a");
     CHECK_EQ(w.all.count().waiting, 0U);
 }
 
@@ -217,7 +217,7 @@ Test(durable_bounds, an_end_that_the_store_could_not_take_is_repeated) {
     REQUIRE_EQ(w.one.got.size(), 1U);
     w.one.store.fail(2);
     bool was_current = false;
-    w.one.timers.done(w.one.got[0].which, [&](bool c) { was_current = c; });
+    w.one.timers.done(w.one.got[0].token, [&](bool c) { was_current = c; });
     w.one.pass(5s);
     CHECK(was_current);
     CHECK_EQ(w.all.count().waiting, 0U);
@@ -254,7 +254,7 @@ Test(durable_bounds, what_is_claimed_ahead_comes_at_its_deadline_and_can_still_b
     CHECK(one.got.empty());
     one.pass(1ms);
     REQUIRE_EQ(one.got.size(), 1U);
-    CHECK_EQ(one.got[0].which.id, "b");
+    CHECK_EQ(one.got[0].token.id, "b");
 }
 
 Test(durable_bounds, what_is_claimed_ahead_waits_if_the_clock_is_set_back) {
@@ -314,7 +314,7 @@ Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refus
     w.one.put({"a", in(10ms)});
     w.one.pass(10ms);
     REQUIRE_EQ(w.one.got.size(), 1U);
-    w.one.timers.done(w.one.got[0].which);
+    w.one.timers.done(w.one.got[0].token);
     bool is_over = false;
     w.one.timers.stop([&](const auto&) { is_over = true; });
     CHECK(!is_over);

@@ -17,8 +17,8 @@ Test(durable_delivering, a_timer_comes_at_its_deadline_with_its_body_and_is_gone
     CHECK(w.one.got.empty());
     w.one.pass(1ms);
     REQUIRE_EQ(w.one.got.size(), 1U);
-    CHECK_EQ(w.one.got[0].which.id, "a");
-    CHECK_EQ(w.one.got[0].which.attempt, 1U);
+    CHECK_EQ(w.one.got[0].token.id, "a");
+    CHECK_EQ(w.one.got[0].token.attempt, 1U);
     CHECK_EQ(w.one.got[0].body, "body");
     w.one.pass(2ms);
     CHECK_EQ(w.all.count().waiting, 0U);
@@ -37,7 +37,7 @@ Test(durable_delivering, what_is_not_ended_comes_again_after_its_lease_with_the_
     w.one.ends = true;
     w.one.pass(3ms);
     REQUIRE_EQ(w.one.got.size(), 2U);
-    CHECK_EQ(w.one.got[1].which.attempt, 2U);
+    CHECK_EQ(w.one.got[1].token.attempt, 2U);
     CHECK(w.one.got[1].due == w.one.got[0].due);
     w.one.pass(60s);
     CHECK_EQ(w.one.got.size(), 2U);

@@ -44,7 +44,7 @@ Test(durable_keeping, the_end_of_what_was_replaced_does_not_end_the_new_one) {
     REQUIRE_EQ(w.one.got.size(), 1U);
     w.one.put({"a", in(10ms), "second"}, existing::replace);
     bool was_current = true;
-    w.one.timers.done(w.one.got[0].which, [&](bool c) { was_current = c; });
+    w.one.timers.done(w.one.got[0].token, [&](bool c) { was_current = c; });
     w.one.ends = true;
     w.one.pass(20ms);
     CHECK(!was_current);
@@ -63,7 +63,7 @@ Test(durable_keeping, a_period_keeps_its_phase_until_it_is_cancelled) {
     REQUIRE_EQ(w.one.got.size(), 4U);
     w.one.pass(150ms);
     w.one.ends = true;
-    w.one.timers.done(w.one.got[3].which);
+    w.one.timers.done(w.one.got[3].token);
     w.one.pass(100ms);
     REQUIRE_EQ(w.one.got.size(), 5U);
     for (const int k : {0, 1, 2, 3})
@@ -79,12 +79,12 @@ Test(durable_keeping, again_comes_at_the_time_it_was_given) {
     w.one.ends = false;
     w.one.put({"a", in(10ms)});
     w.one.pass(10ms);
-    CHECK(w.one.timers.again(w.one.got[0].which, in(30ms)) == refusal::none);
+    CHECK(w.one.timers.again(w.one.got[0].token, in(30ms)) == refusal::none);
     w.one.pass(29ms);
     CHECK_EQ(w.one.got.size(), 1U);
     w.one.pass(1ms);
     REQUIRE_EQ(w.one.got.size(), 2U);
-    CHECK_EQ(w.one.got[1].which.attempt, 2U);
+    CHECK_EQ(w.one.got[1].token.attempt, 2U);
     CHECK_EQ(w.one.timers.counters().retries, 0U);
 }
 
@@ -103,7 +103,7 @@ Test(durable_keeping, what_never_ends_is_dead_after_its_attempts_and_can_be_put_
     w.one.pass(5ms);
     CHECK(back == revive_result::revived);
     REQUIRE_EQ(w.one.got.size(), 3U);
-    CHECK_EQ(w.one.got[2].which.attempt, 3U);
+    CHECK_EQ(w.one.got[2].token.attempt, 3U);
     CHECK_EQ(w.one.got[2].body, "body");
     w.one.pass(1s);
     CHECK_EQ(w.all.count().waiting + w.all.count().dead, 0U);

@@ -382,27 +382,27 @@ private:
 
     void on_delivery(process& p, delivery d) {
         if (p.is_over) return;
-        account& a = books_[d.which.id];
+        account& a = books_[d.token.id];
         ++delivered_;
         ++a.handed;
-        expect(d.due <= now(), d.which.id, " came early");
-        expect(a.dues.contains(d.due), d.which.id, " came for a deadline that it never had");
+        expect(d.due <= now(), d.token.id, " came early");
+        expect(a.dues.contains(d.due), d.token.id, " came for a deadline that it never had");
         const int form = std::stoi(d.body);
-        expect(a.attempts.insert({a.life_of[form], d.which.attempt}).second, d.which.id,
-               " came twice as ", d.which.attempt);
+        expect(a.attempts.insert({a.life_of[form], d.token.attempt}).second, d.token.id,
+               " came twice as ", d.token.attempt);
         // What was being delivered when it was replaced, or died, is over and may still come.
-        expect(!a.cancelled || d.which.attempt <= a.is_over, d.which.id,
+        expect(!a.cancelled || d.token.attempt <= a.is_over, d.token.id,
                " came after it was cancelled");
-        const auto there = all_.find(d.which.id);
-        const bool is_last = !there || there->attempt == d.which.attempt;
-        expect(is_last || d.which.attempt <= a.is_over || shape_.sets_clock, d.which.id,
-               " came as ", d.which.attempt, " when another attempt had been given out");
+        const auto there = all_.find(d.token.id);
+        const bool is_last = !there || there->attempt == d.token.attempt;
+        expect(is_last || d.token.attempt <= a.is_over || shape_.sets_clock, d.token.id,
+               " came as ", d.token.attempt, " when another attempt had been given out");
         a.delivered.insert(form);
-        p.is_over = is_poison(d.which.id) || (shape_.poisons != 0 && choose_.below(8) == 0);
+        p.is_over = is_poison(d.token.id) || (shape_.poisons != 0 && choose_.below(8) == 0);
         if (p.is_over) return;
         const std::uint64_t what = healing_ ? 0 : choose_.below(3);
-        if (what == 0) return p.timers.done(d.which);
-        p.kept.push_back(d.which);
+        if (what == 0) return p.timers.done(d.token);
+        p.kept.push_back(d.token);
         if (what == 2 && p.kept.size() > 1) p.kept.erase(p.kept.begin());  // forgotten
     }
 

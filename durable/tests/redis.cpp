@@ -430,7 +430,20 @@ Test(durable_redis, timers_of_version_1_are_upgraded) {
     CHECK_EQ(server.say({"EXISTS", "{tvec:0}:job", "{tvec:0}:try", "{tvec:0}:dead:job",
                          "{tvec:0}:dead:try", "{tvec}:members"}),
              "0");
-    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "2");
+    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "3");
+}
+
+Test(durable_redis, timers_of_version_2_are_kept_as_they_are) {
+    const redis_server server;
+    {
+        redis_store s(at(server));
+        CHECK(put(s, {"a", today() + 1h, "body"}) == put_result::stored);
+    }
+    server.say({"HSET", "{tvec}:meta", "version", "2"});
+    redis_store s(at(server));
+    CHECK_EQ(find(s, "a")->body, "body");
+    CHECK_EQ(count(s).waiting, 1U);
+    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "3");
 }
 
 Test(durable_redis, timers_of_a_newer_version_are_refused) {
@@ -460,7 +473,7 @@ Test(durable_redis, options_that_cannot_be_right_are_refused) {
     with([](redis_options& o) { o.shards = 0; });
     with([](redis_options& o) { o.shards = 10'000; });
     with([](redis_options& o) { o.replica_limit = o.silence; });
-    with([](redis_options& o) { o.most_unsent = largest_body; });
+    with([](redis_options& o) { o.max_unsent_bytes = largest_body; });
 }
 
 Test(durable_redis, an_option_that_cannot_be_right_is_named) {
@@ -642,7 +655,7 @@ Test(durable_redis, a_page_with_a_place_that_is_none_is_not_taken_for_whole) {
     redis_store s(at(server, 1));
     const epoch e = own(s, 0);
     server.say({"FUNCTION", "LOAD", "REPLACE",
-                "#!lua name=tvec_durable\nredis.register_function('tvec_durable_2_take', "
+                "#!lua name=tvec_durable\nredis.register_function('tvec_durable_3_take', "
                 "function() return {1, {'a', '1', 'b', '1.5', 'c', '2'}} end)"});
     CHECK(std::get<0>(take(s, 0, e, {}, today(), 10)) == standing::unknown);
     CHECK(s.last_failure().find("not as it should be") != std::string::npos);

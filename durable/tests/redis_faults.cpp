@@ -220,7 +220,7 @@ Test(durable_redis_faults, what_replicas_have_not_is_not_answered_as_stored) {
 Test(durable_redis_faults, more_than_may_wait_to_be_sent_has_failed_and_the_rest_is_stored) {
     redis_server server;
     redis_options o = at(server.socket());
-    o.most_unsent = 4 * 1024 * 1024;
+    o.max_unsent_bytes = 4 * 1024 * 1024;
     redis_store s(o);
     server.stop();
     int stored = 0, failed = 0;

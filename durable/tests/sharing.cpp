@@ -136,21 +136,21 @@ Test(durable_sharing, a_claim_whose_lease_is_over_is_not_delivered_and_another_o
     const stopped_while_it_holds_a_claim w(20s, true);
     CHECK(w.one->got.empty());
     REQUIRE_EQ(w.two->got.size(), 1U);
-    CHECK_EQ(w.two->got[0].which.attempt, 2U);
+    CHECK_EQ(w.two->got[0].token.attempt, 2U);
     CHECK_EQ(w.all.count().waiting, 0U);
 }
 
 Test(durable_sharing, a_claim_whose_lease_is_over_is_claimed_anew_by_who_still_owns_the_shard) {
     const stopped_while_it_holds_a_claim w(7s, false);
     REQUIRE_EQ(w.one->got.size(), 1U);
-    CHECK_EQ(w.one->got[0].which.attempt, 2U);
+    CHECK_EQ(w.one->got[0].token.attempt, 2U);
     CHECK_EQ(w.one->timers.counters().stale, 0U);
 }
 
 Test(durable_sharing, a_claim_that_is_late_within_its_lease_is_delivered) {
     const stopped_while_it_holds_a_claim w(4s, false);
     REQUIRE_EQ(w.one->got.size(), 1U);
-    CHECK_EQ(w.one->got[0].which.attempt, 1U);
+    CHECK_EQ(w.one->got[0].token.attempt, 1U);
 }
 
 Test(durable_sharing, any_number_of_shards_is_asked_for_and_taken_side_by_side) {
@@ -206,7 +206,7 @@ Test(durable_sharing, when_the_link_breaks_puts_are_unknown_and_nothing_is_lost)
     for (const char* id : {"stored", "failed", "waiting"})
         CHECK(results.at(id) == put_result::unknown);
     REQUIRE_EQ(one.got.size(), 1U);
-    CHECK_EQ(one.got[0].which.id, "stored");
+    CHECK_EQ(one.got[0].token.id, "stored");
 }
 
 Test(durable_sharing,

@@ -183,18 +183,18 @@ private:
     }
 
     void on(delivery d) {
-        note("F %s %u %lld %lld\n", d.which.id.c_str(), d.which.attempt, count_of(d.due),
+        note("F %s %u %lld %lld\n", d.token.id.c_str(), d.token.attempt, count_of(d.due),
              count_of(today()));
         if (d.body != body_) std::_Exit(4);
-        if (d.which.id.starts_with("poison") ||
+        if (d.token.id.starts_with("poison") ||
             (crashes_ && !is_finishing_ && random_() % 300 == 0))
             std::_Exit(9);
         const auto what = random_() % 50;
         if (what == 0) return;  // forgotten: its lease has to bring it back
         if (what == 1)
-            static_cast<void>(timers_.again(d.which, timers_.now() + 100ms));
+            static_cast<void>(timers_.again(d.token, timers_.now() + 100ms));
         else
-            timers_.done(d.which);
+            timers_.done(d.token);
     }
 
     int log_;

@@ -38,10 +38,10 @@ struct backlog {
             all.put({std::to_string(i), in(from_now), body}, existing::keep, "");
     }
     void on(const delivery& d) {
-        came.insert(d.which.id);
+        came.insert(d.token.id);
         ++in_this_turn;
         tvec::manual_clock::advance(takes);
-        if (ends) timers.done(d.which);
+        if (ends) timers.done(d.token);
     }
     std::size_t turn() {
         in_this_turn = 0;
@@ -95,11 +95,11 @@ Test(durable_turns, no_more_than_a_slice_is_delivered_while_ends_are_not_stored)
     for (int i = 0; i < 10 && w.came.empty(); ++i) w.turn();
     w.store.most = 0;  // nothing is answered any more
     w.longest_of(50);
-    const std::size_t ended = w.timers.counters().ended;
+    const std::size_t ended = w.timers.counters().done;
     CHECK_LE(w.came.size(), ended + 20U);
     w.store.most = 1'000;
     w.longest_of(1'000);
-    CHECK_EQ(w.timers.counters().ended, 1'000U);
+    CHECK_EQ(w.timers.counters().done, 1'000U);
 }
 
 Test(durable_turns, after_a_kill_at_most_a_slice_comes_again) {

@@ -1,6 +1,7 @@
 #include "deliveries.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <utility>
 
@@ -12,15 +13,34 @@ using std::chrono::microseconds;
 
 namespace {
 
-// Suspects that are claimed at a time. They are delivered one by one: if more were claimed, their
-// leases would lapse while they wait, and all of them would be claimed again and again.
-constexpr std::size_t most_trials = 8;
+// Suspects that are on trial at a time.
+constexpr std::size_t max_trials = 8;
+
+// Returns the size of the next claim. Large bodies come a few at a time.
+std::size_t next_claim_size(std::size_t size, const std::vector<claimed>& got) {
+    const auto is_later = [](const claimed& c) { return c.what == claimed::kind::later; };
+    const auto later = static_cast<std::size_t>(std::ranges::count_if(got, is_later));
+    const std::size_t served = got.size() - later;
+    if (later != 0) return std::max<std::size_t>(served, 1);
+    return std::min(2 * std::max(served, size), batch_size);
+}
+
+// Returns the timer if it waits for the answer to a claim, or nullptr.
+near_timer* claiming(shard& s, const std::string& id) {
+    near_timer* const t = s.find(id);
+    return t != nullptr && t->phase == timer_phase::claiming ? t : nullptr;
+}
 
 }  // namespace
 
+// --- claims -------------------------------------------------------------------------------------
+
 void deliveries::on_alarm(near_timer& t) {
     if (t.is_parked) return;
-    t.at == phase::held ? on_held(t) : ask_for(t);
+    if (t.phase == timer_phase::held)
+        on_held(t);
+    else
+        queue_for_claim(t);
 }
 
 void deliveries::on_held(near_timer& t) {
@@ -28,36 +48,41 @@ void deliveries::on_held(near_timer& t) {
     t.wait_in(ready_);
 }
 
-// For it to be claimed: at its deadline, or because the lease of its claim is over. A delivery that
-// was not ended within its lease is spent.
-void deliveries::ask_for(near_timer& t) {
-    if (t.at == phase::delivered && all_.settings.attempts != 0 && !t.is_spent)
-        all_.storage.spend(t.home.number, t.home.mine, t.held.which, {});
+// A delivery that was not ended within its lease counts as spent.
+void deliveries::queue_for_claim(near_timer& t) {
+    assert(t.home.is_owned() && "only the owner of a shard claims its timers");
+    if (t.phase == timer_phase::delivered && all_.settings.attempts != 0 && !t.is_spent)
+        all_.storage.spend(t.home.number, t.home.owned_as, t.claim.token, {});
     t.leave_queue();
     t.take_body();
-    t.set_phase(phase::asked);
+    t.move_to(timer_phase::queued);
     t.home.to_claim.push_back(*t.id);
 }
 
-// Returns how many timers of the shard can be claimed now. At most a turn's share is due and waits
-// for its handler, so a process that ends leaves few open attempts behind. Each claim in flight
-// counts with the bodies that it may bring.
-std::size_t deliveries::claimable(const shard& s) const {
-    const std::size_t taken =
-        std::min(all_.settings.max_deliveries_per_turn, claiming_ + ready_.size());
-    const std::size_t half = all_.room() / 2 - std::min(all_.room() / 2, s.claimed);
-    const std::size_t bytes = all_.held_bytes + claims_ * terms().bytes;
-    if (bytes != 0 && bytes + terms().bytes > all_.settings.max_held_bytes) return 0;
-    return std::min({half, s.claim_size, all_.settings.max_deliveries_per_turn - taken});
+void deliveries::claim(shard& s) {
+    while (claim_batch(s)) continue;
 }
 
-// Takes ids from the shard's list, but for those that have gone since.
-std::vector<std::string> deliveries::next_to_claim(shard& s, std::size_t most) {
+// Returns how many timers of a shard may be claimed now. The due timers that wait for a handler are
+// at most those of one turn, so a process that ends leaves few open attempts. Each claim in flight
+// counts with the bodies that it may bring.
+std::size_t deliveries::claimable(const shard& s) const {
+    const std::size_t per_turn = all_.settings.max_deliveries_per_turn;
+    const std::size_t waiting = std::min(per_turn, timers_in_flight_ + ready_.size());
+    const std::size_t half = all_.capacity() / 2;
+    const std::size_t share = half - std::min(half, s.being_delivered);
+    const std::size_t bytes = all_.held_bytes + claims_in_flight_ * terms().bytes;
+    if (bytes != 0 && bytes + terms().bytes > all_.settings.max_held_bytes) return 0;
+    return std::min({share, s.claim_size, per_turn - waiting});
+}
+
+// Takes ids from the list of the shard, and skips those whose timers are gone.
+std::vector<std::string> deliveries::next_to_claim(shard& s, std::size_t at_most) {
     std::vector<std::string> ids;
-    while (ids.size() < most && !s.to_claim.empty()) {
-        const auto t = s.near.find(s.to_claim.front());
-        if (t != s.near.end() && t->second.at == phase::asked) {
-            t->second.set_phase(phase::claiming);
+    while (ids.size() < at_most && !s.to_claim.empty()) {
+        near_timer* const t = s.find(s.to_claim.front());
+        if (t != nullptr && t->phase == timer_phase::queued) {
+            t->move_to(timer_phase::claiming);
             ids.push_back(std::move(s.to_claim.front()));
         }
         s.to_claim.pop_front();
@@ -71,110 +96,97 @@ claim_terms deliveries::terms() const {
     return {usual.lease, usual.attempts, std::min(usual.bytes, part)};
 }
 
-// Claims some of what the shard has to claim. Returns whether there was any.
-bool deliveries::claim(shard& s) {
+// Returns true if there was a timer to claim.
+bool deliveries::claim_batch(shard& s) {
     const std::vector<std::string> ids = next_to_claim(s, claimable(s));
     if (ids.empty()) return false;
-    claiming_ += ids.size();
-    ++claims_;
-    const auto on_answer = [this, &s, ids, term = s.term, asked = all_.now()](standing how,
-                                                                              auto got) {
-        claiming_ -= ids.size();
-        --claims_;
-        if (term == s.term) return on_claims(s, ids, asked, how, got);
+    assert(ids.size() <= batch_size && "one command must not keep a server busy for long");
+    timers_in_flight_ += ids.size();
+    ++claims_in_flight_;
+    const auto on_reply = [this, &s, ids, generation = s.generation,
+                           sent = all_.now()](standing how, std::vector<claimed> got) {
+        timers_in_flight_ -= ids.size();
+        --claims_in_flight_;
+        if (generation == s.generation) return on_answer(s, ids, sent, how, got);
         for (std::size_t i = 0; how == standing::done && i < ids.size(); ++i)
             return_if_granted(ids[i], got[i]);
     };
-    all_.storage.claim(s.number, s.mine, terms(), ids, all_.guarded(on_answer));
+    all_.storage.claim(s.number, s.owned_as, terms(), ids, all_.guarded(on_reply));
     return true;
-}
-
-// The claimed timer of that id that waits for its answer, or nullptr if it has gone.
-near_timer* deliveries::claiming(shard& s, const std::string& id) {
-    const auto t = s.near.find(id);
-    return t != s.near.end() && t->second.at == phase::claiming ? &t->second : nullptr;
 }
 
 void deliveries::return_if_granted(const std::string& id, const claimed& c) {
     if (c.what == claimed::kind::granted) all_.ends->return_claim({id, c.timer.attempt});
 }
 
-void deliveries::on_claims(shard& s, const std::vector<std::string>& ids, time_point asked,
+void deliveries::on_answer(shard& s, const std::vector<std::string>& ids, time_point sent,
                            standing how, std::vector<claimed>& got) {
     if (how == standing::fenced) return all_.owners->fence(s);
-    if (how == standing::unknown) return claim_later(s, ids);
-    resize_claims(s, got);
-    std::vector<std::string> left;
+    if (how == standing::unknown) return retry(s, ids);
+    assert(got.size() == ids.size() && "a store answers every claim");
+    s.claim_size = next_claim_size(s.claim_size, got);
+    on_claims(s, ids, sent, got);
+}
+
+void deliveries::on_claims(shard& s, const std::vector<std::string>& ids, time_point sent,
+                           std::vector<claimed>& got) {
+    std::vector<std::string> later;
     for (std::size_t i = 0; i < ids.size(); ++i) {
         near_timer* const t = claiming(s, ids[i]);
         if (t == nullptr) {
             return_if_granted(ids[i], got[i]);
         } else if (got[i].what == claimed::kind::later) {
-            t->set_phase(phase::asked);
-            left.push_back(ids[i]);
+            t->move_to(timer_phase::queued);
+            later.push_back(ids[i]);
         } else {
-            on_claimed(*t, got[i], asked);
+            on_claimed(*t, got[i], sent);
         }
     }
-    s.to_claim.insert(s.to_claim.begin(), left.begin(), left.end());
+    s.to_claim.insert(s.to_claim.begin(), later.begin(), later.end());
 }
 
-// The store could not.
-void deliveries::claim_later(shard& s, const std::vector<std::string>& ids) {
+void deliveries::retry(shard& s, const std::vector<std::string>& ids) {
     for (const std::string& id : ids) {
         near_timer* const t = claiming(s, id);
         if (t == nullptr) continue;
-        t->set_phase(phase::waiting);
+        t->move_to(timer_phase::waiting);
         all_.arm(t->alarm, all_.settings.retry);
     }
 }
 
-// Large bodies come a few at a time.
-void deliveries::resize_claims(shard& s, const std::vector<claimed>& got) {
-    const auto is_later = [](const claimed& c) { return c.what == claimed::kind::later; };
-    const auto later = static_cast<std::size_t>(std::ranges::count_if(got, is_later));
-    const std::size_t served = got.size() - later;
-    s.claim_size = later != 0 ? std::max<std::size_t>(served, 1)
-                              : std::min(2 * std::max(served, s.claim_size), together);
-}
-
-void deliveries::on_claimed(near_timer& t, claimed& c, time_point asked) {
-    if (c.what == claimed::kind::granted) return on_granted(t, c.timer, asked);
+void deliveries::on_claimed(near_timer& t, claimed& c, time_point sent) {
+    if (c.what == claimed::kind::granted) return on_granted(t, c.timer, sent);
     all_.count.too_early += c.what == claimed::kind::early;
     all_.count.died += c.what == claimed::kind::dead;
     all_.count.damaged += c.what == claimed::kind::damaged;
     const std::string id = *t.id;
     shard& s = t.home;
-    all_.near->forget(s, id);
+    s.forget(id);
     if (c.what == claimed::kind::early) all_.near->on_known(s, id, c.timer.due);
 }
 
-// The store has counted the lease from then, when it was asked for, or from later.
-void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point asked) {
-    t.set_phase(phase::held);
+// The store counts the lease from some time after the claim was sent.
+void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sent) {
+    assert(t.phase == timer_phase::claiming && "a claim is granted once");
+    assert(t.claim.body.empty() && "a timer holds the body of one claim");
+    t.move_to(timer_phase::held);
     t.due = granted.due;
-    t.leased_until = std::max(asked, t.due) + all_.settings.claim_lease;
-    t.first = granted.attempt == granted.ended + 1;
+    t.leased_until = std::max(sent, t.due) + all_.settings.claim_lease;
+    t.is_first = granted.attempt == granted.ended + 1;
     t.is_spent = false;
     all_.held_bytes += granted.body.size();
-    t.held = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
+    t.claim = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
     on_held(t);
 }
 
-// Ends that the store has not answered hold deliveries back: a process that is killed has so many
-// of its ended deliveries come again.
-bool deliveries::may_deliver() const {
-    return all_.ends->unstored() < all_.settings.max_deliveries_per_turn;
-}
+// --- turns --------------------------------------------------------------------------------------
 
-// An earlier attempt is open, and may have ended its process.
+bool deliveries::may_deliver() const { return !all_.ends->is_full(); }
+
 bool deliveries::is_suspect(const near_timer& t) const {
-    return all_.settings.attempts != 0 && !t.first;
+    return all_.settings.attempts != 0 && !t.is_first;
 }
 
-// Calls handlers until the turn's share is done. An attempt that is open from before may have ended
-// a process, so its timer is counted as spent first, and alone. Until its handler is called no
-// other is: that one might end the process.
 void deliveries::deliver_ready() {
     if (is_spending_) return;
     const microseconds begun = all_.clock.reading();
@@ -187,104 +199,101 @@ void deliveries::deliver_ready() {
         if (all_.clock.reading() - begun >= all_.settings.turn_length) break;
     }
     spend_next();
-    if (!ready_.empty() && may_deliver()) all_.arm(more_, microseconds::zero());
+    if (!ready_.empty() && may_deliver()) all_.arm(next_turn_, microseconds::zero());
 }
 
-// It is not due any more, since the clock was set, or its lease is over and another owner may have
-// it by now: it is claimed anew.
+// Returns true if the timer cannot be delivered now. The clock of the store was set back, or the
+// lease of the claim has ended and another owner may hold the timer.
 bool deliveries::must_wait(near_timer& t) {
+    assert(t.phase == timer_phase::held && "only a claimed timer is delivered");
     const reading now = all_.storage.now();
     if (t.due > now) {
         all_.near->set_alarm(t);
         return true;
     }
     if (!all_.storage.traits().shared || now < t.leased_until) return false;
-    ask_for(t);
+    queue_for_claim(t);
     return true;
 }
 
 void deliveries::on_ready(near_timer& t) {
     if (must_wait(t)) return;
     if (!is_suspect(t)) return deliver(t);
-    if (!t.is_on_trial && all_.trials >= most_trials) return park(t);
+    if (!t.is_on_trial && all_.trials >= max_trials) return park(t);
     t.set_trial(true);
     t.wait_in(suspects_);
 }
 
-// Gives a suspect back to the store until it can be delivered.
+// --- suspects -----------------------------------------------------------------------------------
+
 void deliveries::park(near_timer& t) {
+    assert(!t.is_on_trial && "a suspect on trial is delivered and not parked");
     t.take_body();
-    t.set_phase(phase::waiting);
+    t.move_to(timer_phase::waiting);
     t.is_parked = true;
-    all_.ends->return_claim(t.held.which);
+    all_.ends->return_claim(t.claim.token);
     t.wait_in(parked_);
 }
 
-// Claims parked suspects again, as many as can be delivered soon.
 void deliveries::begin_trials() {
-    while (all_.trials < most_trials && !parked_.empty()) {
+    while (all_.trials < max_trials && !parked_.empty()) {
         near_timer& t = *parked_.front();
+        assert(t.is_parked && "the queue of parked timers holds no others");
         t.is_parked = false;
         t.set_trial(true);
-        ask_for(t);
+        queue_for_claim(t);
     }
 }
 
-// Nothing else waits between being counted and its handler.
 void deliveries::spend_next() {
     while (!is_spending_ && !suspects_.empty() && may_deliver()) {
         near_timer& t = *suspects_.front();
         t.leave_queue();
-        if (must_wait(t)) continue;
-        is_spending_ = true;
-        t.set_phase(phase::spending);
-        shard& s = t.home;
-        all_.storage.spend(s.number, s.mine, t.held.which,
-                           all_.guarded([this, &s, which = t.held.which,
-                                         term = s.term](standing how, bool is_current) {
-                               is_spending_ = false;
-                               if (term == s.term) on_spent(s, which, how, is_current);
-                           }));
+        if (!must_wait(t)) spend(t);
     }
 }
 
-void deliveries::on_spent(shard& s, const token& which, standing how, bool is_current) {
+// Counts the attempt of a suspect in the store. The answer leads to its handler.
+void deliveries::spend(near_timer& t) {
+    assert(!is_spending_ && "suspects are delivered one by one");
+    is_spending_ = true;
+    t.move_to(timer_phase::spending);
+    shard& s = t.home;
+    const auto on_answer = [this, &s, spent = t.claim.token,
+                            generation = s.generation](standing how, bool is_current) {
+        is_spending_ = false;
+        if (generation == s.generation) on_spent(s, spent, how, is_current);
+    };
+    all_.storage.spend(s.number, s.owned_as, t.claim.token, all_.guarded(on_answer));
+}
+
+void deliveries::on_spent(shard& s, const token& spent, standing how, bool is_current) {
     if (how == standing::fenced) return all_.owners->fence(s);
-    const auto n = s.near.find(which.id);
-    if (n == s.near.end() || n->second.at != phase::spending || n->second.held.which != which)
-        return;
-    near_timer& t = n->second;
+    near_timer* const t = s.find(spent.id);
+    if (t == nullptr || t->phase != timer_phase::spending || !t->has_claim(spent)) return;
     if (how == standing::unknown) {
-        t.set_phase(phase::held);
-        all_.arm(t.alarm, all_.settings.retry);
+        t->move_to(timer_phase::held);
+        all_.arm(t->alarm, all_.settings.retry);
     } else if (is_current) {
-        t.is_spent = true;
-        deliver(t);
+        t->is_spent = true;
+        deliver(*t);
     } else {
-        all_.near->forget(s, which.id);
+        s.forget(spent.id);
     }
 }
+
+// --- handlers -----------------------------------------------------------------------------------
 
 void deliveries::deliver(near_timer& t) {
+    assert(t.is_claimed() && "a claim is delivered once");
     t.set_trial(false);
-    t.set_phase(phase::delivered);
+    t.move_to(timer_phase::delivered);
     all_.arm(t.alarm, all_.settings.claim_lease);
     ++all_.count.delivered;
-    all_.count.retries += !t.first;
-    if (t.first) all_.late.record(all_.storage.now() - t.held.due);
-    delivery d{t.held.which, t.held.due, t.held.every, t.take_body()};
-    all_.contain(handler_, std::move(d));  // which may end it: there may be no `t` any more
-}
-
-// The shards take turns in being first.
-void deliveries::claim_all() {
-    for (std::size_t i = 0; i < all_.shards.size(); ++i) {
-        shard& s = *all_.shards[(first_shard_ + i) % all_.shards.size()];
-        if (!s.backs_off) all_.ends->flush(s);
-        while (claim(s)) continue;
-        if (s.partial && s.near.size() <= all_.room() / 2) all_.near->take(s);
-    }
-    first_shard_ = (first_shard_ + 1) % all_.shards.size();
+    all_.count.retries += !t.is_first;
+    if (t.is_first) all_.late.record(all_.storage.now() - t.claim.due);
+    delivery d{t.claim.token, t.claim.due, t.claim.every, t.take_body()};
+    all_.contain(handler_, std::move(d));  // may end the delivery and destroy `t`
 }
 
 }  // namespace tvec::durable::detail

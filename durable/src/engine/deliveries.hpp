@@ -1,62 +1,78 @@
-// Deliveries: claims, the trials of suspects, and calls of the handler.
+// Deliveries: claims of due timers, and calls of their handlers.
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shard.hpp"
 
 namespace tvec::durable::detail {
 
+// A due timer is claimed, held in memory until its deadline, and handed to its handler.
+//
+// A suspect is a timer with an earlier attempt that is open: the handler of that attempt may have
+// ended a process. Suspects are delivered one by one. Each is counted as spent in the store right
+// before its handler, and no other handler is called in between, because that one might end the
+// process. Only a few suspects are on trial, which means claimed for their turn: the leases of more
+// would end while they wait. The others are parked, which means returned to the store.
 class deliveries {
 public:
     deliveries(engine_state& all, engine::handler h) : all_(all), handler_(std::move(h)) {}
     deliveries(const deliveries&) = delete;
     deliveries& operator=(const deliveries&) = delete;
 
+    // Handles an alarm: a held timer is due, or any other is to be claimed, at its deadline or at
+    // the end of its lease.
     void on_alarm(near_timer& t);
-    bool claim(shard& s);
+    // Calls handlers until the turn is over.
     void deliver_ready();
+    // Claims parked suspects for which there is a turn soon.
     void begin_trials();
-    void claim_all();
-    bool is_claiming() const noexcept { return claiming_ != 0; }
+    // Claims timers of a shard, as many as may be held.
+    void claim(shard& s);
+
+    bool is_claiming() const noexcept { return timers_in_flight_ != 0; }
 
 private:
+    // claims
+    void on_held(near_timer& t);
+    void queue_for_claim(near_timer& t);
+    std::size_t claimable(const shard& s) const;
+    std::vector<std::string> next_to_claim(shard& s, std::size_t at_most);
+    claim_terms terms() const;
+    bool claim_batch(shard& s);
+    void on_answer(shard& s, const std::vector<std::string>& ids, time_point sent, standing how,
+                   std::vector<claimed>& got);
+    void on_claims(shard& s, const std::vector<std::string>& ids, time_point sent,
+                   std::vector<claimed>& got);
+    void return_if_granted(const std::string& id, const claimed& c);
+    void retry(shard& s, const std::vector<std::string>& ids);
+    void on_claimed(near_timer& t, claimed& c, time_point sent);
+    void on_granted(near_timer& t, stored_timer& granted, time_point sent);
+
+    // handlers
     bool may_deliver() const;
     bool is_suspect(const near_timer& t) const;
-    void do_nothing() {}
-    void on_held(near_timer& t);
-    void ask_for(near_timer& t);
-    std::size_t claimable(const shard& s) const;
-    std::vector<std::string> next_to_claim(shard& s, std::size_t most);
-    claim_terms terms() const;
-    static near_timer* claiming(shard& s, const std::string& id);
-    void return_if_granted(const std::string& id, const claimed& c);
-    void on_claims(shard& s, const std::vector<std::string>& ids, time_point asked, standing how,
-                   std::vector<claimed>& got);
-    void claim_later(shard& s, const std::vector<std::string>& ids);
-    void resize_claims(shard& s, const std::vector<claimed>& got);
-    void on_claimed(near_timer& t, claimed& c, time_point asked);
-    void on_granted(near_timer& t, stored_timer& granted, time_point asked);
     bool must_wait(near_timer& t);
     void on_ready(near_timer& t);
     void park(near_timer& t);
     void spend_next();
-    void on_spent(shard& s, const token& which, standing how, bool is_current);
+    void spend(near_timer& t);
+    void on_spent(shard& s, const token& spent, standing how, bool is_current);
     void deliver(near_timer& t);
+    void do_nothing() {}
 
     engine_state& all_;
-    engine::handler handler_;
-    queue ready_;     // due, for their handlers
-    queue suspects_;  // due, one by one, since an earlier attempt may have ended a process
-    queue parked_;    // suspects that were given back until those have been delivered
-    bool is_spending_ = false;  // a suspect is being counted as spent
-    timer more_{call<&deliveries::more_, &deliveries::do_nothing>};  // there is more to deliver
-    std::size_t claims_ = 0;                                         // in flight,
-    std::size_t claiming_ = 0;                                       // and the timers in them
-    std::size_t first_shard_ = 0;  // whose turn it is to claim first
+    const engine::handler handler_;
+    queue ready_;     // held, and due
+    queue suspects_;  // due, delivered one by one
+    queue parked_;    // returned to the store until they have a turn
+    timer next_turn_{call<&deliveries::next_turn_, &deliveries::do_nothing>};  // more is ready
+    std::size_t claims_in_flight_ = 0;
+    std::size_t timers_in_flight_ = 0;  // in these claims
+    bool is_spending_ = false;          // a suspect
 };
 
 }  // namespace tvec::durable::detail

@@ -1,6 +1,7 @@
 #include "end_sender.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <iterator>
 #include <utility>
@@ -11,68 +12,77 @@ namespace tvec::durable::detail {
 
 using std::chrono::microseconds;
 
-// Gives back what was claimed and not delivered, so that nobody waits for the end of its lease.
-void end_sender::return_claim(token which) { end({{std::move(which), {}, true}, {}}); }
-
-void end_sender::end(pending_end e) {
-    shard& s = all_.of(e.what.which.id);
-    const auto n = s.near.find(e.what.which.id);
-    if (n != s.near.end() && n->second.at == phase::delivered &&
-        n->second.held.which == e.what.which) {
-        n->second.set_phase(phase::ending);
-        n->second.alarm.cancel();
+void end_sender::end(ending how, store::completion<bool> then) {
+    assert((!how.returned || !how.again) && "a returned claim keeps its deadline");
+    shard& s = all_.shard_of(how.token.id);
+    near_timer* const t = s.find(how.token.id);
+    if (t != nullptr && t->phase == timer_phase::delivered && t->has_claim(how.token)) {
+        t->move_to(timer_phase::ending);
+        t->alarm.cancel();
     }
-    ++unstored_;
-    s.endings.push_back(std::move(e));
+    ++in_flight_;
+    s.ends.push_back({std::move(how), std::move(then)});
     if (!s.flusher.pending()) all_.arm(s.flusher, microseconds::zero());
 }
 
-void end_sender::flush(shard& s) {
-    if (s.endings.empty()) return;
-    s.flusher.cancel();
-    std::vector<ending> ends;
-    ends.reserve(s.endings.size());
-    for (const pending_end& e : s.endings) ends.push_back(e.what);
-    all_.storage.end(s.number, std::move(ends),
-                     all_.guarded([this, &s, asked = std::exchange(s.endings, {})](
-                                      standing how, const std::vector<end_reply>& got) mutable {
-                         on_ends(s, asked, how, got);
-                     }));
+void end_sender::return_claim(token t) {
+    assert(t.attempt != 0 && "a claim has an attempt");
+    end({std::move(t), {}, true}, {});
 }
 
-// If the link broke, it is unknown whether an end arrived. It is sent again, which is idempotent.
-void end_sender::on_ends(shard& s, std::vector<pending_end>& asked, standing how,
-                         const std::vector<end_reply>& got) {
+bool end_sender::is_full() const noexcept {
+    return in_flight_ >= all_.settings.max_deliveries_per_turn;
+}
+
+void end_sender::flush(shard& s) {
+    if (s.ends.empty()) return;
+    s.flusher.cancel();
+    std::vector<ending> batch;
+    batch.reserve(s.ends.size());
+    for (const pending_end& e : s.ends) batch.push_back(e.how);
+    auto on_reply = [this, &s, sent = std::exchange(s.ends, {})](
+                        standing how, const std::vector<end_reply>& got) mutable {
+        on_answer(s, sent, how, got);
+    };
+    all_.storage.end(s.number, std::move(batch), all_.guarded(std::move(on_reply)));
+}
+
+// After a broken link nobody knows if the ends arrived: they are sent again.
+void end_sender::on_answer(shard& s, std::vector<pending_end>& sent, standing how,
+                           const std::vector<end_reply>& got) {
     if (how == standing::done) {
-        for (std::size_t i = 0; i < asked.size(); ++i) on_ended(s, asked[i], got[i]);
+        assert(got.size() == sent.size() && "a store answers every end");
+        for (std::size_t i = 0; i < sent.size(); ++i) on_ended(s, sent[i], got[i]);
         return;
     }
-    std::ranges::move(asked, std::back_inserter(s.endings));
+    std::ranges::move(sent, std::back_inserter(s.ends));
     s.backs_off = true;
     all_.arm(s.flusher, all_.settings.retry);
 }
 
-// A timer that was given back may have been claimed anew before the store's answer was heard.
-bool end_sender::is_claimed_again(const shard& s, const std::string& id) {
-    const auto n = s.near.find(id);
-    return n != s.near.end() && n->second.at != phase::waiting;
+void end_sender::on_ended(shard& s, const pending_end& e, const end_reply& r) {
+    assert(in_flight_ > 0 && "every end is counted until it is answered");
+    --in_flight_;
+    count(e.how, r.was_current);
+    const std::string& id = e.how.token.id;
+    const near_timer* t = s.find(id);
+    if (t != nullptr && t->phase == timer_phase::ending && t->has_claim(e.how.token)) {
+        s.forget(id);
+        t = nullptr;
+    }
+    // A returned timer may have been claimed anew before this answer came.
+    const bool is_claimed_anew = e.how.returned && t != nullptr && t->phase != timer_phase::waiting;
+    if (r.next && !is_claimed_anew) all_.near->on_known(s, id, *r.next);
+    all_.contain(e.then, r.was_current);
 }
 
-void end_sender::on_ended(shard& s, pending_end& e, const end_reply& r) {
-    --unstored_;
-    if (e.what.returned)
-        all_.count.returned += r.was_current;
-    else if (!r.was_current)
+void end_sender::count(const ending& e, bool was_current) {
+    if (e.returned)
+        all_.count.returned += was_current;
+    else if (!was_current)
         ++all_.count.stale;
     else
-        ++(e.what.again ? all_.count.postponed : all_.count.ended);
-    const std::string& id = e.what.which.id;
-    const auto n = s.near.find(id);
-    if (n != s.near.end() && n->second.at == phase::ending && n->second.held.which == e.what.which)
-        all_.near->forget(s, id);
-    if (r.next && !(e.what.returned && is_claimed_again(s, id)))
-        all_.near->on_known(s, id, *r.next);
-    all_.contain(e.then, r.was_current);
+        ++(e.again ? all_.count.again : all_.count.done);
 }
 
 }  // namespace tvec::durable::detail

@@ -1,8 +1,7 @@
-// Ends of deliveries on their way to the store. An end is sent until the store has answered it.
+// Ends of deliveries, on their way to the store.
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,25 +9,33 @@
 
 namespace tvec::durable::detail {
 
+// Sends ends in batches, and repeats those that the store has not answered. That is idempotent.
 class end_sender {
 public:
     explicit end_sender(engine_state& all) : all_(all) {}
     end_sender(const end_sender&) = delete;
     end_sender& operator=(const end_sender&) = delete;
 
-    void return_claim(token which);
-    void end(pending_end e);
+    // Ends a delivery, and calls `then` with whether the attempt was the current one.
+    void end(ending how, store::completion<bool> then);
+    // Returns a claim to the store before its handler was called, so that no process waits for the
+    // end of its lease.
+    void return_claim(token t);
+    // Sends the ends of a shard that wait.
     void flush(shard& s);
-    std::size_t unstored() const noexcept { return unstored_; }
+
+    std::size_t in_flight() const noexcept { return in_flight_; }
+    // Back-pressure: no handler is called while this many ends are in flight.
+    bool is_full() const noexcept;
 
 private:
-    void on_ends(shard& s, std::vector<pending_end>& asked, standing how,
-                 const std::vector<end_reply>& got);
-    static bool is_claimed_again(const shard& s, const std::string& id);
-    void on_ended(shard& s, pending_end& e, const end_reply& r);
+    void on_answer(shard& s, std::vector<pending_end>& sent, standing how,
+                   const std::vector<end_reply>& got);
+    void on_ended(shard& s, const pending_end& e, const end_reply& r);
+    void count(const ending& e, bool was_current);
 
     engine_state& all_;
-    std::size_t unstored_ = 0;  // ends that the store has not answered
+    std::size_t in_flight_ = 0;
 };
 
 }  // namespace tvec::durable::detail

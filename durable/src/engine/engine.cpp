@@ -1,7 +1,11 @@
 #include "tvec/durable/detail/engine.hpp"
 
 #include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "engine_parts.hpp"
 #include "options.hpp"
@@ -30,11 +34,22 @@ refusal fault_of(const record& r) {
 
 engine_state::engine_state(timer_wheel& w, wheel_clock c, store& from, options o)
     : wheel(w), clock(std::move(c)), storage(from), settings(checked(std::move(o))) {
+    assert(from.traits().shards > 0 && "a store has at least one shard");
     for (unsigned n = 0; n < from.traits().shards; ++n)
         shards.push_back(std::make_unique<shard>(*this, n));
 }
 
-std::size_t engine_state::room() const noexcept {
+void engine_state::arm(timer& t, std::chrono::microseconds delay) {
+    wheel.arm_at(t, clock.tick_after(std::max(delay, std::chrono::microseconds::zero())));
+}
+
+shard& engine_state::shard_of(const std::string& id) {
+    const unsigned n = storage.shard_of(id);
+    assert(n < shards.size() && "the shard of an id is one of the store");
+    return *shards[n];
+}
+
+std::size_t engine_state::capacity() const noexcept {
     return std::max<std::size_t>(settings.window / shards.size(), 2);
 }
 
@@ -57,10 +72,7 @@ engine::engine(timer_wheel& wheel, wheel_clock clock, store& from, handler h, op
     from.listen({p.all.guarded([&p](unsigned n, const std::string& id, time_point due) {
                      p.near.on_hint(n, id, due);
                  }),
-                 p.all.guarded([&p] {
-                     p.owners.lose_all();
-                     p.owners.join();
-                 })});
+                 p.all.guarded([&p] { p.owners.rejoin(); })});
     p.owners.join();
 }
 
@@ -69,31 +81,34 @@ engine::~engine() {
     parts_->all.storage.is_used_ = false;
 }
 
-// --- calls of users -----------------------------------------------------------------------------
+// --- calls --------------------------------------------------------------------------------------
 
-// Wraps a completion: marks `calls` calls as answered, lets `f` look at the answer, and calls
-// `then`.
+// Wraps a completion. It notes that `calls` calls are answered, lets `look_at` see and change the
+// answer, and passes that to `then`.
 template <class... Answer, class F>
-auto engine::answering(std::size_t calls, completion<Answer...> then, F f) {
+auto engine::answering(std::size_t calls, completion<Answer...> then, F look_at) {
     return parts_->all.guarded(
-        [this, calls, then = std::move(then), f = std::move(f)](Answer... a) mutable {
-            calls_ -= calls;
-            f(a...);
+        [this, calls, then = std::move(then), look_at = std::move(look_at)](Answer... a) mutable {
+            assert(calls <= calls_in_flight_ && "every call is answered once");
+            calls_in_flight_ -= calls;
+            look_at(a...);
             parts_->all.contain(then, std::move(a)...);
         });
 }
 
-// Admits `calls` calls, or refuses them (bad input, stopping, too many in flight), and counts
-// either. Returns the reason. A put is admitted, however large it is, if no other is in flight.
-refusal engine::admit(std::size_t calls, refusal fault, std::size_t bytes) {
+// Admits calls, or returns the reason of their refusal, which is `fault` if there is one. A put of
+// any size is admitted while no other is in flight.
+refusal engine::admit(std::size_t calls, refusal fault, std::size_t put_bytes) {
+    const options& o = parts_->all.settings;
+    assert(calls_in_flight_ <= o.max_calls && "calls beyond the limit are refused");
     const bool is_too_much =
-        calls > parts_->all.settings.max_calls - calls_ ||
-        (put_bytes_ != 0 && put_bytes_ + bytes > parts_->all.settings.max_put_bytes);
-    if (fault == refusal::none && parts_->all.stopping) fault = refusal::stopping;
+        calls > o.max_calls - calls_in_flight_ ||
+        (put_bytes_in_flight_ != 0 && put_bytes_in_flight_ + put_bytes > o.max_put_bytes);
+    if (fault == refusal::none && parts_->all.is_stopping) fault = refusal::stopping;
     if (fault == refusal::none && is_too_much) fault = refusal::too_many;
     if (fault == refusal::none) {
-        calls_ += calls;
-        put_bytes_ += bytes;
+        calls_in_flight_ += calls;
+        put_bytes_in_flight_ += put_bytes;
     }
     parts_->all.count.refused += fault != refusal::none;
     return fault;
@@ -113,7 +128,9 @@ refusal engine::put_all(std::vector<record> timers, existing how,
     const std::size_t calls = timers.size();
     if (fault = admit(calls, fault, bytes); fault != refusal::none) return fault;
     const auto on_results = [this, bytes, places = std::move(places)](const auto& results) {
-        put_bytes_ -= bytes;
+        assert(results.size() == places.size() && "a store answers every put");
+        assert(bytes <= put_bytes_in_flight_ && "every put is answered once");
+        put_bytes_in_flight_ -= bytes;
         for (std::size_t i = 0; i < places.size(); ++i) on_put(results[i], places[i]);
     };
     parts_->all.storage.put(std::move(timers), how,
@@ -125,7 +142,7 @@ void engine::on_put(put_result r, const place& p) {
     switch (r) {
     case put_result::stored:
         ++parts_->all.count.stored;
-        parts_->near.on_known(parts_->all.of(p.id), p.id, p.due);
+        parts_->near.on_known(parts_->all.shard_of(p.id), p.id, p.due);
         break;
     case put_result::there_already:
         ++parts_->all.count.there_already;
@@ -144,21 +161,20 @@ void engine::on_put(put_result r, const place& p) {
 
 refusal engine::cancel(const std::string& id, completion<cancel_result> then) {
     if (const refusal r = admit(1, fault_of_id(id)); r != refusal::none) return r;
-    parts_->all.storage.cancel(
-        id, answering<cancel_result>(1, std::move(then),
-                                     [this, id](cancel_result& r) { r = on_cancelled(id, r); }));
+    const auto on_result = [this, id](cancel_result& r) { r = on_cancelled(id, r); };
+    parts_->all.storage.cancel(id, answering<cancel_result>(1, std::move(then), on_result));
     return refusal::none;
 }
 
-// The store knows of a claim, and not whether its delivery has begun: here that is known.
+// The store knows that a timer was claimed, and not if its handler was called. The engine does.
 cancel_result engine::on_cancelled(const std::string& id, cancel_result r) {
     parts_->all.count.unknown += r == cancel_result::unknown;
     parts_->all.count.failed += r == cancel_result::failed;
     if (r == cancel_result::unknown || r == cancel_result::failed) return r;
-    shard& s = parts_->all.of(id);
-    const auto n = s.near.find(id);
-    const bool was_held = n != s.near.end() && n->second.at == phase::held && n->second.first;
-    parts_->near.forget(s, id);
+    shard& s = parts_->all.shard_of(id);
+    const near_timer* const t = s.find(id);
+    const bool was_held = t != nullptr && t->phase == timer_phase::held && t->is_first;
+    s.forget(id);
     if (r == cancel_result::unknown_id) return r;
     ++parts_->all.count.cancelled;
     return was_held ? cancel_result::cancelled : r;
@@ -187,77 +203,79 @@ refusal engine::count(completion<standing, totals> then) {
 refusal engine::revive(const std::string& id, time_point due, completion<revive_result> then) {
     const refusal fault = in_range(due) ? fault_of_id(id) : refusal::bad_due;
     if (const refusal r = admit(1, fault); r != refusal::none) return r;
-    parts_->all.storage.revive(
-        id, due, answering<revive_result>(1, std::move(then), [this, id, due](revive_result r) {
-            if (r == revive_result::revived) parts_->near.on_known(parts_->all.of(id), id, due);
-        }));
+    const auto on_result = [this, id, due](revive_result r) {
+        if (r == revive_result::revived) parts_->near.on_known(parts_->all.shard_of(id), id, due);
+    };
+    parts_->all.storage.revive(id, due, answering<revive_result>(1, std::move(then), on_result));
     return refusal::none;
 }
 
-void engine::done(token which, completion<bool> then) {
-    parts_->ends.end({{std::move(which), {}}, std::move(then)});
+void engine::done(token t, completion<bool> then) {
+    parts_->ends.end({std::move(t), {}}, std::move(then));
 }
 
-refusal engine::again(token which, time_point due, completion<bool> then) {
+refusal engine::again(token t, time_point due, completion<bool> then) {
     if (!in_range(due)) return admit(0, refusal::bad_due);
-    parts_->ends.end({{std::move(which), due}, std::move(then)});
+    parts_->ends.end({std::move(t), due}, std::move(then));
     return refusal::none;
 }
+
+// --- stopping -----------------------------------------------------------------------------------
 
 void engine::stop(std::function<void(const unfinished&)> then, duration at_most) {
-    parts_->all.stopping = true;
-    stopped_ = std::move(then);
-    parts_->owners.wake();
-    parts_->all.arm(limit_, std::min(at_most, longest));
-    for (auto& s : parts_->all.shards) {
-        parts_->ends.flush(*s);
-        if (s->mine != 0) parts_->owners.give_back(*s);
-    }
+    parts_->all.is_stopping = true;
+    on_stopped_ = std::move(then);
+    parts_->all.arm(stop_limit_, std::min(at_most, longest));
+    parts_->owners.stop();
 }
 
-void engine::settle() {
-    if (!parts_->all.stopping || !stopped_ || parts_->deliverer.is_claiming() || left().any())
-        return;
-    limit_.cancel();
-    give_up();
+void engine::report_if_stopped() {
+    if (!parts_->all.is_stopping || !on_stopped_) return;
+    if (parts_->deliverer.is_claiming() || left().any()) return;
+    stop_limit_.cancel();
+    report();
 }
 
-void engine::give_up() { parts_->all.contain(std::exchange(stopped_, {}), left()); }
+void engine::report() { parts_->all.contain(std::exchange(on_stopped_, {}), left()); }
 
 unfinished engine::left() const {
-    return {calls_, parts_->ends.unstored(), parts_->owners.releases()};
+    return {calls_in_flight_, parts_->ends.in_flight(), parts_->owners.releases_in_flight()};
 }
 
-// --- the loop's side ----------------------------------------------------------------------------
+// --- in the loop --------------------------------------------------------------------------------
 
 int engine::fd() const noexcept { return parts_->all.storage.fd(); }
 
-time_point engine::now() const { return parts_->all.now(); }
-
 void engine::run() {
-    parts_->near.heed_clock();
-    parts_->all.storage.run();
-    parts_->deliverer.deliver_ready();
-    parts_->deliverer.begin_trials();
-    parts_->deliverer.claim_all();
-    settle();
+    engine_parts& p = *parts_;
+    p.near.heed_clock();
+    p.all.storage.run();
+    p.deliverer.deliver_ready();
+    p.deliverer.begin_trials();
+    for (std::size_t i = 0; i < p.all.shards.size(); ++i) {
+        shard& s = *p.all.shards[(first_shard_ + i) % p.all.shards.size()];
+        if (!s.backs_off) p.ends.flush(s);
+        p.deliverer.claim(s);
+        p.near.take_if_half_empty(s);
+    }
+    first_shard_ = (first_shard_ + 1) % p.all.shards.size();
+    report_if_stopped();
 }
 
+time_point engine::now() const { return parts_->all.now(); }
+
 bool engine::ready() const noexcept {
-    const engine_state& all = parts_->all;
-    const auto is_taken = [&all](const auto& s) {
-        return s->mine == 0 || (s->taken && (!s->partial || s->near.size() > all.room() / 2));
-    };
-    return parts_->owners.owned() > 0 && std::ranges::all_of(all.shards, is_taken);
+    return parts_->owners.owned() > 0 && parts_->near.is_filled();
 }
 
 const durable::counters& engine::counters() const noexcept { return parts_->all.count; }
 
 durable::gauges engine::gauges() const noexcept {
-    durable::gauges g{0, 0, calls_, parts_->owners.owned(), parts_->all.storage.broken_links()};
+    durable::gauges g{0, 0, calls_in_flight_, parts_->owners.owned(),
+                      parts_->all.storage.broken_links()};
     for (const auto& s : parts_->all.shards) {
         g.near += s->near.size();
-        g.being_delivered += s->claimed;
+        g.being_delivered += s->being_delivered;
     }
     return g;
 }

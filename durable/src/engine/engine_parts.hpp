@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,33 +19,31 @@
 
 namespace tvec::durable::detail {
 
-// Ids in one claim or sweep. One command must not keep a server busy for long: renewals of leases
-// wait behind it.
-inline constexpr std::size_t together = 500;
-
-// State that all parts use, and the parts by which they call each other.
+// The state that all parts use, and the parts by which they call each other.
 struct engine_state {
     engine_state(timer_wheel& w, wheel_clock c, store& from, options o);
+    engine_state(const engine_state&) = delete;
+    engine_state& operator=(const engine_state&) = delete;
 
-    shard& of(const std::string& id) { return *shards[storage.shard_of(id)]; }
-    std::size_t room() const noexcept;
+    // Arms `t` to fire after `delay`, or at the next tick if that has passed.
+    void arm(timer& t, std::chrono::microseconds delay);
+    shard& shard_of(const std::string& id);
+    // Returns how many timers the window holds of a shard.
+    std::size_t capacity() const noexcept;
     time_point now() const { return std::chrono::floor<duration>(storage.now()); }
-    void arm(timer& t, std::chrono::microseconds delay) {
-        wheel.arm_at(t, clock.tick_after(std::max(delay, std::chrono::microseconds::zero())));
-    }
 
-    // Returns a function that does nothing once the engine is gone.
+    // Wraps a function, which becomes a no-op once the engine is destroyed.
     template <class F> auto guarded(F f) {
         return [alive = std::weak_ptr<const char>(alive), f = std::move(f)](auto&&... a) mutable {
             if (!alive.expired()) f(std::forward<decltype(a)>(a)...);
         };
     }
 
-    // Calls a function of the user's, and counts its exception.
-    template <class F, class... Answer> void contain(const F& f, Answer&&... a) {
+    // Calls a function of the user, if there is one. Counts and reports an exception.
+    template <class F, class... Argument> void contain(const F& f, Argument&&... a) {
         if (!f) return;
         try {
-            f(std::forward<Answer>(a)...);
+            f(std::forward<Argument>(a)...);
         } catch (...) {
             ++count.thrown;
             if (settings.on_exception) settings.on_exception(std::current_exception());
@@ -51,14 +51,14 @@ struct engine_state {
     }
 
     timer_wheel& wheel;
-    wheel_clock clock;
+    const wheel_clock clock;
     store& storage;
-    options settings;
-    durable::counters count;
-    lateness_histogram late;
-    std::vector<std::unique_ptr<shard>> shards;
-    bool stopping = false;
-    std::size_t held_bytes = 0;  // of bodies that were claimed and not delivered
+    const options settings;
+    counters count{};
+    lateness_histogram late{};
+    std::vector<std::unique_ptr<shard>> shards{};
+    bool is_stopping = false;
+    std::size_t held_bytes = 0;  // bodies that are claimed and not delivered
     std::size_t trials = 0;      // suspects that are claimed or being claimed for their turn
     std::shared_ptr<const char> alive = std::make_shared<const char>('x');
     ownership* owners = nullptr;
@@ -71,7 +71,7 @@ struct engine_parts {
     engine_parts(timer_wheel& w, wheel_clock c, store& from, engine::handler h, options o);
     engine_parts(const engine_parts&) = delete;
     engine_parts& operator=(const engine_parts&) = delete;
-    ~engine_parts() { all.shards.clear(); }  // their timers leave the queues of the deliverer
+    ~engine_parts() { all.shards.clear(); }  // near timers leave the queues of the deliverer
 
     engine_state all;
     ownership owners{all};

@@ -59,8 +59,8 @@ void write_delivered(page& out, const counters& c) {
     out.single("delivered_total", "counter", "Calls of the handler.", c.delivered);
     out.single("retries_total", "counter", "Deliveries that came again.", c.retries);
     out.metric("ends_total", "counter", "Deliveries that were ended, by how.");
-    out.sample("{how=\"done\"}", c.ended);
-    out.sample("{how=\"again\"}", c.postponed);
+    out.sample("{how=\"done\"}", c.done);
+    out.sample("{how=\"again\"}", c.again);
     out.sample("{how=\"stale\"}", c.stale);
     out.single("returned_total", "counter", "Claims given back before any handler.", c.returned);
     out.single("died_total", "counter", "Timers that had all their attempts.", c.died);

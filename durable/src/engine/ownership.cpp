@@ -1,8 +1,8 @@
 #include "ownership.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
-#include <utility>
 
 #include "engine_parts.hpp"
 
@@ -10,108 +10,112 @@ namespace tvec::durable::detail {
 
 std::size_t ownership::owned() const noexcept {
     return static_cast<std::size_t>(
-        std::ranges::count_if(all_.shards, [](const auto& s) { return s->mine != 0; }));
+        std::ranges::count_if(all_.shards, [](const auto& s) { return s->is_owned(); }));
 }
 
-// Renews what is ours; asks how many processes there are to share with.
 void ownership::join() {
-    if (all_.stopping) return;
+    if (all_.is_stopping) return;
     if (!all_.storage.traits().shared) {
         for (auto& s : all_.shards) own(*s);
         return;
     }
-    all_.arm(beat_, all_.settings.shard_lease / 3);
-    all_.storage.join(all_.settings.shard_lease,
-                      all_.guarded([this](standing how, std::size_t processes) {
-                          if (how == standing::done) share(std::max<std::size_t>(processes, 1));
-                      }));
+    all_.arm(heartbeat_, all_.settings.shard_lease / 3);
+    const auto on_answer = [this](standing how, std::size_t processes) {
+        if (how == standing::done) share(std::max<std::size_t>(processes, 1));
+    };
+    all_.storage.join(all_.settings.shard_lease, all_.guarded(on_answer));
 }
 
-// Gives back what is beyond our share of the shards, and looks for more if it is less.
+// Releases shards beyond the fair share, renews the others, and seeks missing ones.
 void ownership::share(std::size_t processes) {
-    if (all_.stopping) return;
-    fair_ = (all_.shards.size() + processes - 1) / processes;
-    std::size_t mine = owned();
+    assert(processes > 0 && "this process is one of those that share");
+    if (all_.is_stopping) return;
+    fair_share_ = (all_.shards.size() + processes - 1) / processes;
+    std::size_t left = owned();
     for (auto& s : all_.shards) {
-        if (s->mine == 0) continue;
-        if (mine > fair_) {
-            --mine;
-            give_back(*s);
+        if (!s->is_owned()) continue;
+        if (left > fair_share_) {
+            --left;
+            release(*s);
         } else {
             own(*s);
         }
     }
-    to_try_ = all_.shards.size();
-    // Begins anywhere, lest all processes ask for the same.
-    try_next_ = static_cast<std::size_t>(all_.storage.now().time_since_epoch().count());
+    shards_to_try_ = all_.shards.size();
+    // Begins anywhere. Otherwise all processes would ask for the same shards.
+    next_to_try_ = static_cast<std::size_t>(all_.storage.now().time_since_epoch().count());
     seek();
 }
 
-// Asks for as many shards as are missing at once; instead of one that is another's, for the next.
+// Asks for all missing shards at once. If one belongs to another process, tries the next.
 void ownership::seek() {
-    for (; !all_.stopping && to_try_ > 0 && owned() + sought_ < fair_; --to_try_) {
-        shard& s = *all_.shards[try_next_++ % all_.shards.size()];
-        if (s.mine == 0) own(s);
+    while (!all_.is_stopping && shards_to_try_ > 0 && owned() + tries_in_flight_ < fair_share_) {
+        shard& s = *all_.shards[next_to_try_++ % all_.shards.size()];
+        if (!s.is_owned()) own(s);
+        --shards_to_try_;
     }
 }
 
+// Acquires a shard, or renews its lease.
 void ownership::own(shard& s) {
-    const bool is_sought = s.mine == 0;
-    sought_ += is_sought;
-    all_.storage.own(s.number, all_.settings.shard_lease,
-                     all_.guarded([this, &s, is_sought](standing how, epoch e) {
-                         sought_ -= is_sought;
-                         if (how == standing::done)
-                             on_owned(s, e);
-                         else if (!all_.storage.traits().shared)
-                             all_.arm(beat_, all_.settings.retry);
-                         if (is_sought) seek();
-                     }));
+    const bool is_try = !s.is_owned();
+    tries_in_flight_ += is_try;
+    const auto on_answer = [this, &s, is_try](standing how, epoch e) {
+        assert((!is_try || tries_in_flight_ > 0) && "every try is counted until it is answered");
+        tries_in_flight_ -= is_try;
+        if (how == standing::done)
+            on_owned(s, e);
+        else if (!all_.storage.traits().shared)
+            all_.arm(heartbeat_, all_.settings.retry);
+        if (is_try) seek();
+    };
+    all_.storage.own(s.number, all_.settings.shard_lease, all_.guarded(on_answer));
 }
 
 void ownership::on_owned(shard& s, epoch e) {
-    if (e == s.mine) return;
-    if (s.mine != 0) fence(s);
-    s.mine = e;
+    if (e == s.owned_as) return;
+    if (s.is_owned()) fence(s);
+    assert(s.near.empty() && !s.taken && "a new epoch begins with an empty window");
+    s.owned_as = e;
     if (e == 0) return;
-    if (all_.stopping) return give_back(s);
+    if (all_.is_stopping) return release(s);
     all_.near->take(s);
     if (all_.storage.traits().shared) all_.arm(s.sweeper, all_.settings.sweep);
 }
 
-// The shard is another's.
 void ownership::fence(shard& s) {
     ++all_.count.leases_lost;
     lose(s);
 }
 
+void ownership::rejoin() {
+    for (auto& s : all_.shards) lose(*s);
+    join();
+}
+
 void ownership::lose(shard& s) {
     for (const auto& [id, t] : s.near)
-        if (t.at == phase::held || t.at == phase::spending) all_.ends->return_claim(t.held.which);
-    ++s.term;
-    s.mine = 0;
-    s.taken.reset();
-    s.taking_until.reset();
-    s.partial = false;
-    s.claimed = 0;
-    s.to_claim.clear();
-    s.near.clear();
-    s.refill.cancel();
-    s.sweeper.cancel();
+        if (t.is_claimed()) all_.ends->return_claim(t.claim.token);
+    s.reset();
 }
 
-void ownership::give_back(shard& s) {
-    const epoch mine = s.mine;
+void ownership::release(shard& s) {
+    assert(s.is_owned() && "only an owned shard is released");
+    const epoch owned_as = s.owned_as;
     lose(s);
     all_.ends->flush(s);
-    ++releases_;
-    all_.storage.release(s.number, mine, all_.guarded([this](standing) { --releases_; }));
+    ++releases_in_flight_;
+    all_.storage.release(s.number, owned_as,
+                         all_.guarded([this](standing) { --releases_in_flight_; }));
 }
 
-void ownership::lose_all() {
-    for (auto& s : all_.shards) lose(*s);
+void ownership::stop() {
+    assert(all_.is_stopping && "the engine is stopping first");
+    all_.arm(heartbeat_, std::chrono::microseconds::zero());  // causes a turn, which may report
+    for (auto& s : all_.shards) {
+        all_.ends->flush(*s);
+        if (s->is_owned()) release(*s);
+    }
 }
-
-void ownership::wake() { all_.arm(beat_, std::chrono::microseconds::zero()); }
 
 }  // namespace tvec::durable::detail

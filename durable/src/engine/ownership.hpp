@@ -1,43 +1,46 @@
-// The shards that this process owns: its share of them, by leases with epochs.
+// Ownership of shards: leases, renewed by a heartbeat and fenced by epochs.
 #pragma once
 
 #include <cstddef>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "shard.hpp"
 
 namespace tvec::durable::detail {
 
+// Keeps a fair share of the shards. Releases shards beyond that, and looks for missing ones.
 class ownership {
 public:
     explicit ownership(engine_state& all) : all_(all) {}
     ownership(const ownership&) = delete;
     ownership& operator=(const ownership&) = delete;
 
-    std::size_t owned() const noexcept;
+    // Renews the leases of this process, and asks how many processes share the store.
     void join();
-    void own(shard& s);
+    // Drops a shard that another process owns.
     void fence(shard& s);
-    void give_back(shard& s);
-    void lose_all();
-    // Has a turn of the loop, in which the engine can say that it has stopped.
-    void wake();
-    std::size_t releases() const noexcept { return releases_; }
+    // Drops all shards, because the link was broken, and joins again.
+    void rejoin();
+    // Releases all shards, and does not join any more.
+    void stop();
+
+    std::size_t owned() const noexcept;
+    std::size_t releases_in_flight() const noexcept { return releases_in_flight_; }
 
 private:
     void share(std::size_t processes);
     void seek();
+    void own(shard& s);
     void on_owned(shard& s, epoch e);
     void lose(shard& s);
+    void release(shard& s);
 
     engine_state& all_;
-    timer beat_{call<&ownership::beat_, &ownership::join>};
-    std::size_t fair_ = 1;                   // our share of the shards
-    std::size_t to_try_ = 0, try_next_ = 0;  // shards that may be free
-    std::size_t sought_ = 0;                 // of them, asked for just now
-    std::size_t releases_ = 0;               // shards being given back
+    timer heartbeat_{call<&ownership::heartbeat_, &ownership::join>};
+    std::size_t fair_share_ = 1;
+    std::size_t shards_to_try_ = 0;  // that may be free
+    std::size_t next_to_try_ = 0;
+    std::size_t tries_in_flight_ = 0;
+    std::size_t releases_in_flight_ = 0;
 };
 
 }  // namespace tvec::durable::detail

@@ -7,6 +7,8 @@
 
 namespace tvec::durable::detail {
 
+// --- near_timer ---------------------------------------------------------------------------------
+
 near_timer::~near_timer() {
     leave_queue();
     take_body();
@@ -15,51 +17,77 @@ near_timer::~near_timer() {
 
 void near_timer::on_alarm() { home.all.deliverer->on_alarm(*this); }
 
-void near_timer::set_phase(phase to) {
-    const bool was_claimed = at >= phase::claiming, is_claimed = to >= phase::claiming;
-    if (is_claimed && !was_claimed) ++home.claimed;
-    if (was_claimed && !is_claimed) {
-        assert(home.claimed != 0 && "a claimed timer is counted");
-        --home.claimed;
-    }
-    at = to;
-}
-
-// The claimed body counts as held until it is taken.
-std::string near_timer::take_body() {
-    assert(home.all.held_bytes >= held.body.size() && "a held body is counted");
-    home.all.held_bytes -= held.body.size();
-    return std::exchange(held.body, {});
+void near_timer::move_to(timer_phase to) {
+    const bool was = phase >= timer_phase::claiming, is = to >= timer_phase::claiming;
+    assert((!was || home.being_delivered > 0) && "every timer from `claiming` on is counted");
+    if (is && !was) ++home.being_delivered;
+    if (was && !is) --home.being_delivered;
+    phase = to;
 }
 
 void near_timer::wait_in(queue& q) {
     leave_queue();
-    place_in_queue = q.insert(q.end(), this);
-    queued = &q;
+    position = q.insert(q.end(), this);
+    waits_in = &q;
 }
 
 void near_timer::leave_queue() {
-    if (queued != nullptr) std::exchange(queued, nullptr)->erase(place_in_queue);
+    if (waits_in != nullptr) std::exchange(waits_in, nullptr)->erase(position);
 }
 
 void near_timer::set_trial(bool to) {
-    assert((home.all.trials != 0 || !is_on_trial) && "a suspect on trial is counted");
-    home.all.trials -= is_on_trial;
-    home.all.trials += to;
+    std::size_t& trials = home.all.trials;
+    assert((!is_on_trial || trials > 0) && "every trial is counted");
+    if (to && !is_on_trial) ++trials;
+    if (!to && is_on_trial) --trials;
     is_on_trial = to;
 }
 
+std::string near_timer::take_body() {
+    std::size_t& held = home.all.held_bytes;
+    assert(held >= claim.body.size() && "every body that is held is counted");
+    held -= claim.body.size();
+    return std::exchange(claim.body, {});
+}
+
+// --- shard --------------------------------------------------------------------------------------
+
 void shard::on_refill() { all.near->take(*this); }
+
+void shard::on_sweep() { all.near->sweep(*this); }
 
 void shard::on_flush() {
     backs_off = false;
     all.ends->flush(*this);
 }
 
-void shard::on_sweep() { all.near->sweep(*this); }
-
 bool shard::covers(time_point due, const std::string& id) const {
-    return mine != 0 && taken && place{due, id} <= *taken;
+    return is_owned() && taken && place{due, id} <= *taken;
+}
+
+near_timer* shard::find(const std::string& id) {
+    const auto n = near.find(id);
+    return n == near.end() ? nullptr : &n->second;
+}
+
+void shard::forget(const std::string& id) {
+    const auto n = near.find(id);
+    if (n == near.end()) return;
+    n->second.move_to(timer_phase::waiting);  // no longer counted as being delivered
+    near.erase(n);
+}
+
+void shard::reset() {
+    ++generation;
+    owned_as = 0;
+    taken.reset();
+    taking_until.reset();
+    is_partial = false;
+    being_delivered = 0;
+    to_claim.clear();
+    near.clear();
+    refill.cancel();
+    sweeper.cancel();
 }
 
 }  // namespace tvec::durable::detail

@@ -1,14 +1,13 @@
-// A shard that this process may own, and the timers of its window.
+// A shard and its near timers: the data that the parts of the engine work on.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "tvec/durable/detail/engine.hpp"
@@ -16,21 +15,25 @@
 namespace tvec::durable::detail {
 
 struct engine_state;
+struct near_timer;
 struct shard;
 
-// The phase of a timer of the window. From `claiming` on it counts as being delivered.
-enum class phase {
+using queue = std::list<near_timer*>;
+
+// Ids in one claim or sweep. One command must not keep a server busy for long, because renewals of
+// leases wait behind it.
+inline constexpr std::size_t batch_size = 500;
+
+// The life of a near timer. From `claiming` on it counts as being delivered.
+enum class timer_phase {
     waiting,    // for its deadline
-    asked,      // for a claim to be sent
-    claiming,   // for the answer
+    queued,     // for a claim to be sent
+    claiming,   // a claim is in flight
     held,       // claimed, and not delivered
-    spending,   // being counted as spent before it is delivered
-    delivered,  // until it is ended, or its lease is over
+    spending,   // its attempt is being counted before it is delivered
+    delivered,  // until it is ended, or its lease ends
     ending      // its end is in flight
 };
-
-struct near_timer;
-using queue = std::list<near_timer*>;
 
 // A timer of the window.
 struct near_timer {
@@ -38,58 +41,75 @@ struct near_timer {
     near_timer(const near_timer&) = delete;
     near_timer& operator=(const near_timer&) = delete;
     ~near_timer();
+
     void on_alarm();
-    void set_phase(phase to);
+    void move_to(timer_phase to);
+    bool has_claim(const token& t) const { return claim.token == t; }
+    bool is_claimed() const { return phase == timer_phase::held || phase == timer_phase::spending; }
+    // Appends the timer to a queue, after it has left the one that it was in.
     void wait_in(queue& q);
     void leave_queue();
     void set_trial(bool to);
+    // Returns the body that was claimed, which counts as held until then.
     std::string take_body();
-    place position() const { return {due, *id}; }
 
     shard& home;
-    const std::string* id = nullptr;  // of the table
-    time_point due;                   // while it waits, its deadline; once claimed, the granted one
-    phase at = phase::waiting;
-    bool first = false;        // no earlier attempt is open
-    bool is_spent = false;     // the attempt was counted
-    bool is_on_trial = false;  // a suspect that is claimed for its turn
-    bool is_parked = false;    // a suspect that was given back until it has a turn
-    queue* queued = nullptr;   // in which it waits for its handler,
-    queue::iterator place_in_queue{};
-    delivery held{};            // the granted delivery,
-    time_point leased_until{};  // which no other process can claim before this
+    const std::string* id = nullptr;  // the key in shard::near
+    time_point due;                   // the next claim, or the deadline once it is claimed
+    timer_phase phase = timer_phase::waiting;
+    bool is_first = false;      // no earlier attempt is open
+    bool is_spent = false;      // the attempt was counted
+    bool is_on_trial = false;   // a suspect that is claimed for its turn
+    bool is_parked = false;     // a suspect that was returned until it has a turn
+    queue* waits_in = nullptr;  // nullptr, or the queue that holds it
+    queue::iterator position{};
+    delivery claim{};           // valid once it is held
+    time_point leased_until{};  // no other process can claim it before
     timer alarm{call<&near_timer::alarm, &near_timer::on_alarm>};
 };
 
 // An end that the store has not answered.
 struct pending_end {
-    ending what;
+    ending how;
     store::completion<bool> then;
 };
 
 struct shard {
-    shard(engine_state& all_parts, unsigned n) : all(all_parts), number(n) {}
+    shard(engine_state& engine, unsigned n) : all(engine), number(n) {}
     shard(const shard&) = delete;
     shard& operator=(const shard&) = delete;
+
     void on_refill();
-    void on_flush();
     void on_sweep();
+    void on_flush();
+
+    bool is_owned() const { return owned_as != 0; }
+    // Returns true if a timer of that place belongs into the window.
     bool covers(time_point due, const std::string& id) const;
+    // Returns the near timer of an id, or nullptr.
+    near_timer* find(const std::string& id);
+    void forget(const std::string& id);
+    // Drops the window and the ownership. Ends that wait are kept.
+    void reset();
 
     engine_state& all;
-    unsigned number;
-    epoch mine = 0;
-    std::uint64_t term = 0;                    // counts losses, to any owner
-    std::optional<place> taken{};              // timers up to this place are in the window
-    std::optional<time_point> taking_until{};  // while a take is in flight
-    bool partial = false;                      // there is more before the horizon, and no room
-    bool was_lowered = false;  // the end of the window was lowered since the last take was sent
-    std::size_t claimed = 0;
-    std::size_t claim_size = 500;  // ids in the next claim: few if bodies are large
+    const unsigned number;
+    epoch owned_as = 0;            // 0: not owned
+    std::uint64_t generation = 0;  // counts resets; an answer of an older one is stale
+
     std::unordered_map<std::string, near_timer> near;
-    std::deque<std::string> to_claim;
-    std::vector<pending_end> endings;
-    bool backs_off = false;  // the store could not take them: they wait for options::retry
+    std::optional<place> taken{};              // the end of the window
+    std::optional<time_point> taking_until{};  // set while a take is in flight
+    bool is_partial = false;   // the store has more before the horizon than the window can hold
+    bool was_lowered = false;  // timers were evicted since the last take was sent
+
+    std::size_t being_delivered = 0;
+    std::size_t claim_size = batch_size;  // ids in the next claim: few if bodies are large
+    std::deque<std::string> to_claim;     // may hold ids that are gone
+
+    std::vector<pending_end> ends;
+    bool backs_off = false;  // the store failed: ends wait for options::retry
+
     timer refill{call<&shard::refill, &shard::on_refill>};
     timer flusher{call<&shard::flusher, &shard::on_flush>};
     timer sweeper{call<&shard::sweeper, &shard::on_sweep>};

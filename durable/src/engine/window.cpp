@@ -1,68 +1,85 @@
 #include "window.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <cassert>
 #include <utility>
 
 #include "engine_parts.hpp"
 
 namespace tvec::durable::detail {
 
-namespace {
-
 using std::chrono::microseconds;
 
-// Timers in one page of the window: see `together`.
-constexpr std::size_t page = 2'000;
-// Drift of the clocks after which the window is placed anew.
-constexpr microseconds drift{5'000};
-// A timer that a sweep finds is overdue for longer than a claim takes.
-constexpr duration grace{100};
+namespace {
+
+// Timers in one take.
+constexpr std::size_t page_size = 2'000;
+// Drift between the clocks of store and wheel after which the alarms are set anew.
+constexpr microseconds max_drift{5'000};
+// A sweep finds timers that are overdue for longer than a claim takes.
+constexpr duration sweep_grace{100};
+
+place place_of(const near_timer& t) { return {t.due, *t.id}; }
+
+std::vector<near_timer*> waiting_of(shard& s) {
+    std::vector<near_timer*> waiting;
+    for (auto& [id, t] : s.near)
+        if (t.phase == timer_phase::waiting) waiting.push_back(&t);
+    return waiting;
+}
 
 }  // namespace
 
+// --- from the store -----------------------------------------------------------------------------
+
 void window::take(shard& s) {
-    if (s.taking_until || s.mine == 0) return;
-    const std::size_t left = all_.room() - std::min(all_.room(), s.near.size());
-    const std::size_t limit = std::clamp<std::size_t>(left, 1, page);
+    if (s.taking_until || !s.is_owned()) return;
+    const std::size_t room = all_.capacity() - std::min(all_.capacity(), s.near.size());
+    const std::size_t limit = std::clamp<std::size_t>(room, 1, page_size);
     const time_point until = std::min(all_.now() + all_.settings.horizon, latest_due);
     s.taking_until = until;
     s.was_lowered = false;
-    all_.storage.take(
-        s.number, s.mine, s.taken.value_or(place{}), until, limit,
-        all_.guarded([this, &s, limit, term = s.term](standing how, std::vector<place> got) {
-            if (term != s.term) return;
-            if (how == standing::done) return on_taken(s, limit, std::move(got));
+    const auto on_answer =
+        [this, &s, limit, generation = s.generation](standing how, const std::vector<place>& got) {
+            if (generation != s.generation) return;
+            if (how == standing::done) return on_taken(s, limit, got);
             if (how == standing::fenced) return all_.owners->fence(s);
             s.taking_until.reset();
-            s.partial = false;  // or run() would ask again at once
+            s.is_partial = false;  // else the next turn would ask again at once
             all_.arm(s.refill, all_.settings.retry);
-        }));
+        };
+    all_.storage.take(s.number, s.owned_as, s.taken.value_or(place{}), until, limit,
+                      all_.guarded(on_answer));
 }
 
-void window::on_taken(shard& s, std::size_t limit, std::vector<place> got) {
-    const place end{*std::exchange(s.taking_until, {}) + duration(1), ""};
-    if (s.was_lowered) return;  // between its end and what this begins with is what was sent back
-    s.partial = got.size() == limit;
-    s.taken = std::max(s.taken.value_or(place{}), s.partial ? got.back() : end);
+void window::on_taken(shard& s, std::size_t limit, const std::vector<place>& got) {
+    assert(s.taking_until && "an answer belongs to a take in flight");
+    const place horizon{*std::exchange(s.taking_until, {}) + duration(1), ""};
+    if (s.was_lowered) return;  // the answer begins after timers that were evicted meanwhile
+    s.is_partial = got.size() == limit;
+    s.taken = std::max(s.taken.value_or(place{}), s.is_partial ? got.back() : horizon);
     all_.count.taken += got.size();
     for (const place& p : got) all_.count.duplicates += !enter(s, p.id, p.due);
-    if (s.partial) return;  // run() goes on when there is room
-    const auto ahead = s.taken->due - all_.now();
+    if (s.is_partial) return;  // run() continues when there is room
+    const duration ahead = s.taken->due - all_.now();
     all_.arm(s.refill, std::max(ahead - all_.settings.horizon / 2, duration::zero()));
 }
 
-// A timer that is overdue in the store and not in the window was hinted at, and the hint was lost.
+void window::take_if_half_empty(shard& s) {
+    if (s.is_partial && s.near.size() <= all_.capacity() / 2) take(s);
+}
+
 void window::sweep(shard& s) {
     all_.arm(s.sweeper, all_.settings.sweep);
-    if (s.mine == 0) return;
-    all_.storage.take(
-        s.number, s.mine, place{}, std::max(all_.now() - grace, earliest_due), together,
-        all_.guarded([this, &s, term = s.term](standing how, const std::vector<place>& got) {
-            if (term != s.term) return;
-            if (how == standing::done) on_swept(s, got);
-            if (how == standing::fenced) all_.owners->fence(s);
-        }));
+    if (!s.is_owned()) return;
+    const auto on_answer = [this, &s, generation = s.generation](standing how,
+                                                                 const std::vector<place>& got) {
+        if (generation != s.generation) return;
+        if (how == standing::done) on_swept(s, got);
+        if (how == standing::fenced) all_.owners->fence(s);
+    };
+    const time_point until = std::max(all_.now() - sweep_grace, earliest_due);
+    all_.storage.take(s.number, s.owned_as, place{}, until, batch_size, all_.guarded(on_answer));
 }
 
 void window::on_swept(shard& s, const std::vector<place>& got) {
@@ -73,61 +90,65 @@ void window::on_swept(shard& s, const std::vector<place>& got) {
     }
 }
 
-// Returns whether it was not there.
+// --- in and out ---------------------------------------------------------------------------------
+
+// Returns true if the timer was not near before.
 bool window::enter(shard& s, const std::string& id, time_point due) {
+    assert(s.is_owned() && "only the owner of a shard keeps its timers near");
     const auto [n, is_new] = s.near.try_emplace(id, s, due);
     if (!is_new) return false;
     n->second.id = &n->first;
     set_alarm(n->second);
-    if (s.near.size() > all_.room()) evict(s);
+    if (s.near.size() > all_.capacity()) evict(s);
     return true;
 }
 
-// Sends the latest quarter of what waits back to the store.
+// Leaves the latest quarter of the waiting timers to the store, and lowers the end of the window.
 void window::evict(shard& s) {
-    std::vector<near_timer*> waiting;
-    for (auto& [id, t] : s.near)
-        if (t.at == phase::waiting) waiting.push_back(&t);
+    std::vector<near_timer*> waiting = waiting_of(s);
     if (!s.taken || waiting.size() < 2) return;
     const std::size_t kept = waiting.size() - (waiting.size() + 3) / 4;
+    assert(kept > 0 && kept < waiting.size() && "some timers stay and some go");
     const auto last_kept = waiting.begin() + static_cast<std::ptrdiff_t>(kept - 1);
-    std::ranges::nth_element(waiting, last_kept, {}, &near_timer::position);
-    s.taken = std::min(*s.taken, (*last_kept)->position());
-    s.partial = true;
+    std::ranges::nth_element(waiting, last_kept, {}, [](auto* t) { return place_of(*t); });
+    s.taken = std::min(*s.taken, place_of(**last_kept));
+    s.is_partial = true;
     s.was_lowered = true;
     all_.count.evicted += waiting.size() - kept;
     for (auto t = last_kept + 1; t != waiting.end(); ++t) s.near.erase(s.near.find(*(*t)->id));
 }
 
-// The store has it, due then: it belongs into the window, or not.
 void window::on_known(shard& s, const std::string& id, time_point due) {
-    const auto n = s.near.find(id);
-    if (n != s.near.end()) {
-        if (n->second.at == phase::asked || n->second.at == phase::claiming) return;
-        if (n->second.is_parked) return;  // a claim will tell when it is due now
-        forget(s, id);
+    if (const near_timer* const t = s.find(id)) {
+        const bool is_claimed_soon =
+            t->phase == timer_phase::queued || t->phase == timer_phase::claiming;
+        if (is_claimed_soon || t->is_parked) return;  // a claim will tell the deadline
+        s.forget(id);
     }
     if (s.covers(due, id)) enter(s, id, due);
 }
 
 void window::on_hint(unsigned number, const std::string& id, time_point due) {
+    assert(number < all_.shards.size() && "a hint is for a shard of the store");
     ++all_.count.hints;
     shard& s = *all_.shards[number];
-    const auto n = s.near.find(id);
-    if (n != s.near.end() && n->second.at >= phase::held && n->second.held.due == due) return;
-    if (s.taking_until && due <= *s.taking_until && n == s.near.end())
-        enter(s, id, due);  // the answer may not show it
+    const near_timer* const t = s.find(id);
+    if (t != nullptr && t->phase >= timer_phase::held && t->claim.due == due) return;
+    if (s.taking_until && due <= *s.taking_until && t == nullptr)
+        enter(s, id, due);  // the answer of the take in flight may not show it
     else
         on_known(s, id, due);
 }
 
+// --- alarms -------------------------------------------------------------------------------------
+
 void window::set_alarm(near_timer& t) {
-    const time_point at = t.at == phase::held ? t.due : claim_time(t);
+    const time_point at = t.phase == timer_phase::held ? t.due : claim_time(t);
     all_.arm(t.alarm, at - all_.storage.now());
 }
 
-// When it is claimed: claim_ahead before its deadline, and up to an eighth of that later, so that
-// claims gather and the store is asked for many at once.
+// Returns the time of the claim: claim_ahead before the deadline, and up to an eighth of that
+// later. Claims gather at these times, so one request serves many.
 time_point window::claim_time(const near_timer& t) const {
     const duration ahead = all_.storage.traits().claim_ahead, grid = ahead / 8;
     const auto since_1970 = (t.due - ahead).time_since_epoch();
@@ -135,25 +156,26 @@ time_point window::claim_time(const near_timer& t) const {
     return time_point((since_1970 + grid - duration(1)) / grid * grid);
 }
 
-// Deadlines are points of the store's time, and the wheel's clock is steady: when the one is set,
-// the window is placed anew.
+// Deadlines are times of the store, and the clock of the wheel is steady.
 void window::heed_clock() {
     const microseconds offset = all_.storage.now().time_since_epoch() - all_.clock.reading();
-    if (offset_ && offset - *offset_ < drift && *offset_ - offset < drift) return;
+    if (offset_ && offset - *offset_ < max_drift && *offset_ - offset < max_drift) return;
     all_.count.clock_set += offset_.has_value();
     offset_ = offset;
-    for (auto& s : all_.shards) {
-        for (auto& [id, t] : s->near)
-            if (t.at == phase::waiting || t.at == phase::held) set_alarm(t);
-        if (s->taken && !s->partial) take(*s);
-    }
+    for (auto& s : all_.shards) reset_alarms(*s);
 }
 
-void window::forget(shard& s, const std::string& id) {
-    const auto n = s.near.find(id);
-    if (n == s.near.end()) return;
-    n->second.set_phase(phase::waiting);
-    s.near.erase(n);
+void window::reset_alarms(shard& s) {
+    for (auto& [id, t] : s.near)
+        if (t.phase == timer_phase::waiting || t.phase == timer_phase::held) set_alarm(t);
+    if (s.taken && !s.is_partial) take(s);
+}
+
+bool window::is_filled() const noexcept {
+    return std::ranges::all_of(all_.shards, [this](const auto& s) {
+        if (!s->is_owned()) return true;
+        return s->taken && (!s->is_partial || s->near.size() > all_.capacity() / 2);
+    });
 }
 
 }  // namespace tvec::durable::detail

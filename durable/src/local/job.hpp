@@ -30,7 +30,7 @@ public:
     virtual std::optional<std::vector<claimed>> claim(unsigned shard, epoch mine,
                                                       const claim_terms& terms,
                                                       const std::vector<std::string>& ids) = 0;
-    virtual std::optional<bool> spend(unsigned shard, epoch mine, const token& which) = 0;
+    virtual std::optional<bool> spend(unsigned shard, epoch mine, const token& t) = 0;
 
 protected:
     ~database() = default;

@@ -135,9 +135,9 @@ void local_store::claim(unsigned shard, epoch mine, claim_terms terms, std::vect
     }));
 }
 
-void local_store::spend(unsigned shard, epoch mine, token which, completion<standing, bool> then) {
-    post(job_of(std::move(then), [shard, mine, which = std::move(which)](database& db) {
-        return db.spend(shard, mine, which);
+void local_store::spend(unsigned shard, epoch mine, token t, completion<standing, bool> then) {
+    post(job_of(std::move(then), [shard, mine, t = std::move(t)](database& db) {
+        return db.spend(shard, mine, t);
     }));
 }
 

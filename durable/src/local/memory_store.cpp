@@ -44,11 +44,11 @@ void memory_database::shorten(shard& s, entry& e) {
 }
 
 // The timer whose current attempt that is, if it is open; else nullptr.
-memory_database::entry* memory_database::current(shard& s, const token& which) {
-    const auto there = s.timers.find(which.id);
+memory_database::entry* memory_database::current(shard& s, const token& t) {
+    const auto there = s.timers.find(t.id);
     if (there == s.timers.end()) return nullptr;
     entry& e = there->second;
-    return e.is_open() && e.attempt == which.attempt ? &e : nullptr;
+    return e.is_open() && e.attempt == t.attempt ? &e : nullptr;
 }
 
 memory_database::put_reply memory_database::put(const record& timer, existing how,
@@ -90,11 +90,11 @@ cancel_result memory_database::cancel(const std::string& id) {
 }
 
 end_reply memory_database::end(const ending& e) {
-    shard& s = of(e.which.id);
-    entry* const timer = current(s, e.which);
+    shard& s = of(e.token.id);
+    entry* const timer = current(s, e.token);
     if (timer == nullptr) return {};
     if (!e.again && !e.returned && timer->every == duration::zero()) {
-        erase(s, e.which.id);
+        erase(s, e.token.id);
         return {true, {}};
     }
     if (!e.returned || timer->attempt == timer->ended + 1) timer->ended = timer->attempt;
@@ -108,10 +108,10 @@ end_reply memory_database::end(const ending& e) {
     return {true, timer->due};
 }
 
-std::optional<bool> memory_database::spend(unsigned number, epoch mine, const token& which) {
+std::optional<bool> memory_database::spend(unsigned number, epoch mine, const token& t) {
     shard& s = shards_[number];
     if (s.last != mine) return std::nullopt;
-    entry* const timer = current(s, which);
+    entry* const timer = current(s, t);
     if (timer == nullptr) return false;
     timer->spent += !std::exchange(timer->is_spent, true);
     return true;
@@ -284,8 +284,8 @@ public:
         }
         return got;
     }
-    std::optional<bool> spend(unsigned shard, epoch mine, const token& which) override {
-        return all_.spend(shard, mine, which);
+    std::optional<bool> spend(unsigned shard, epoch mine, const token& t) override {
+        return all_.spend(shard, mine, t);
     }
 
 private:

@@ -47,9 +47,9 @@ redis_options checked(redis_options o) {
     if (o.replica_limit >= o.silence)
         fail(std::errc::invalid_argument,
              "redis_options::replica_limit is not less than silence: expected less");
-    if (o.most_unsent < 2 * largest_body)
-        fail(std::errc::invalid_argument, "redis_options::most_unsent is " +
-                                              std::to_string(o.most_unsent) +
+    if (o.max_unsent_bytes < 2 * largest_body)
+        fail(std::errc::invalid_argument, "redis_options::max_unsent_bytes is " +
+                                              std::to_string(o.max_unsent_bytes) +
                                               ": expected 2 MiB or more, for the largest body");
     return o;
 }
@@ -347,14 +347,15 @@ void client::on_ready() {
 
 void client::ask(const command& c, answer then) {
     const std::string text = c.text();
-    if (is_ready_ && talk_.unsent() + unsent_.size() + text.size() <= options_.most_unsent) {
+    if (is_ready_ && talk_.unsent() + unsent_.size() + text.size() <= options_.max_unsent_bytes) {
         unsent_ += text;
         waiting_.push_back({std::move(then), steady_clock::now(), false, false});
         return touch();
     }
     if (is_ready_)
-        failure_ = std::to_string(options_.most_unsent) + " bytes wait to be sent: the server is "
-                                                          "slower than what is asked of it";
+        failure_ = std::to_string(options_.max_unsent_bytes) +
+                   " bytes wait to be sent: the server is "
+                   "slower than what is asked of it";
     refuse(std::move(then));
 }
 

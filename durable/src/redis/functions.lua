@@ -1,28 +1,30 @@
 #!lua name=tvec_durable
--- The operations of tvec's durable timers, as functions on a Redis server. The store replaces an
--- older version of this library, and refuses to work with a newer one. Names of functions hold the
--- version, so a process that knows another one fails and changes nothing.
+-- The operations of durable timers, as functions on a Redis server. The store replaces an older
+-- version of this library, and refuses a server with a newer one. The names of functions hold the
+-- version, so a process that knows another version fails and changes nothing.
 --
--- A shard is these keys, in this order, all in one hash slot. Functions are given as many of them
--- as they need:
+-- A shard is these keys, in this order, all in one hash slot. Each function receives the keys that
+-- it needs in k, and its arguments in a:
 --   due      zset  id -> deadline in ms since 1970, of timers without an open attempt
---   timer    hash  id -> head and body: see `pack`. One entry for an id, be it living or dead
+--   timer    hash  id -> head and body: see `pack`. Dead letters are among them
 --   begun    zset  id -> end of the lease in ms, of timers with an open attempt
---   body     hash  id -> body, if that is longer than INLINE
---   own      hash  o: owner, e: epoch, u: until when, l: length of that lease, w: how far he has taken,
---                  t: time of the last renewal
---   dead     zset  id -> deadline, of timers that had all their attempts
---   damaged  hash  id -> entry of timer, of timers that were set aside because they cannot be read
-local VERSION = 2
+--   body     hash  id -> body, if it is longer than INLINE
+--   own      hash  o: owner, e: epoch, u: end of the lease, l: length of the lease, w: end of the
+--                  owner's window, t: time of the last renewal
+--   dead     zset  id -> deadline, of dead letters
+--   damaged  hash  id -> entry of `timer`, of timers set aside because they cannot be read
+--
+-- Version 3 names the function `end`, which version 2 called `finish`. Their data are the same.
+local VERSION = 3
 local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
--- Longer bodies are kept apart, so that a claim or an end does not copy them.
+-- Longer bodies have a key of their own, so a claim or an end does not copy them.
 local INLINE = 1024
--- Kinds of timers: the first byte of an entry. SPENT is OPEN, and the open attempt is spent. APART is
--- added if the body is kept apart.
-local WAITING, OPEN, LOST, SPENT, APART = 0, 1, 2, 3, 4
--- The head: kind, attempt, ended, spent, period, deadline. If an attempt is open, also the end and the
--- length of its lease.
+-- Kinds of timers: the first byte of an entry. SPENT means OPEN with an attempt that is counted as spent.
+-- DEAD_LETTER: the timer had all its attempts. APART is added if the body has a key of its own.
+local WAITING, OPEN, DEAD_LETTER, SPENT, APART = 0, 1, 2, 3, 4
+-- The head: kind, attempt, ended, spent, period, deadline. An open attempt adds the end and the length of
+-- its lease.
 local HEAD, OPEN_HEAD = '<BI4I4I4I8I8', '<BI4I4I4I8I8I8I8'
 local HEAD_SIZE, OPEN_SIZE = 29, 45
 
@@ -35,7 +37,7 @@ local function now_ms()
   return math.floor(now_us() / 1000)
 end
 
--- An entry of `timer` with the rest of another one: its body, if that is not apart.
+-- Returns an entry of `timer`. `rest` is its body, or '' if that is apart.
 local function pack(kind, attempt, ended, spent, every, due, rest)
   return struct.pack(HEAD, kind, attempt, ended, spent, every, due) .. rest
 end
@@ -44,9 +46,8 @@ local function pack_open(kind, attempt, ended, spent, every, due, till, length, 
   return struct.pack(OPEN_HEAD, kind, attempt, ended, spent, every, due, math.max(till, 0), math.max(length, 0)) .. rest
 end
 
--- kind, attempt, ended, spent, period, deadline, end and length of the lease (0 if none is open), whether
--- the body is kept apart, where the body begins, whether the open attempt is spent. Nothing if the entry
--- cannot be read.
+-- Returns kind, attempt, ended, spent, period, deadline, end and length of the lease (0 without an open
+-- attempt), is_apart, the offset of the body, and is_spent. Returns nothing if the entry cannot be read.
 local function unpack_timer(entry)
   if not entry or #entry < HEAD_SIZE then return end
   local kind, attempt, ended, spent, every, due, at = struct.unpack(HEAD, entry)
@@ -56,37 +57,37 @@ local function unpack_timer(entry)
   if is_spent then kind = OPEN end
   if kind == OPEN and #entry >= OPEN_SIZE then
     till, length, at = struct.unpack('<I8I8', entry, at)
-  elseif kind ~= WAITING and kind ~= LOST then
+  elseif kind ~= WAITING and kind ~= DEAD_LETTER then
     return
   end
   if due > LATEST then return end
   return kind, attempt, ended, spent, every, due, till, length, is_apart, at, is_spent
 end
 
--- The kind of an entry as it is packed.
+-- Returns the first byte of an entry.
 local function flags(kind, is_apart)
   return is_apart and kind + APART or kind
 end
 
--- A score as a deadline. Nothing if there is none, or if it is none.
+-- Returns a score as a deadline, or nil if it is no deadline.
 local function deadline_of(score)
   local due = tonumber(score)
   return due and due >= 0 and due <= LATEST and due % 1 == 0 and due or nil
 end
 
--- Whether a lease counts: it is not over, and no further away than its length.
+-- Returns true if a lease counts: it has not ended, and it ends within its length from now.
 local function holds(till, length, now)
   return till and length and till > now and till - now <= length
 end
 
--- The first beat of a period that lies after now.
+-- Returns the first beat of a period that lies after now.
 local function next_beat(due, every, now)
   local missed = math.floor(math.max(now - due, 0) / every)
   if missed >= math.floor((LATEST - due) / every) then return LATEST end
   return due + (missed + 1) * every
 end
 
--- Byte by byte, as sorted sets order their members: Lua's own comparison follows a locale.
+-- Compares byte by byte, as sorted sets do. Lua's own comparison follows a locale.
 local function is_after(a, b)
   for i = 1, math.min(#a, #b) do
     local x, y = a:byte(i), b:byte(i)
@@ -95,13 +96,13 @@ local function is_after(a, b)
   return #a > #b
 end
 
--- The order of places: {id, score}.
+-- Compares places {id, score}.
 local function is_before(a, b)
   if a[2] ~= b[2] then return a[2] < b[2] end
   return is_after(b[1], a[1])
 end
 
--- The rank of what comes next after a place of a sorted set. The first place is before all scores.
+-- Returns the rank of the next member after a place of a sorted set. The place '', '0' is before all scores.
 local function rank_after(key, due, id)
   if id == '' and due == '0' then return 0 end
   local low = redis.call('ZCOUNT', key, '-inf', '(' .. due)
@@ -118,9 +119,9 @@ local function rank_after(key, due, id)
   return low
 end
 
--- Tells the owner of a shard, if that is somebody else, what was put before the end of what he has
--- taken: the function that does it, or nothing.
-local function teller(k, me)
+-- Returns a function that sends a hint to the owner of a shard, or nil if that is `me` or nobody. A hint tells
+-- of a timer that was put into the window of the owner.
+local function hint_sender(k, me)
   local owner, till, length, taken = unpack(redis.call('HMGET', k[OWN], 'o', 'u', 'l', 'w'))
   till = tonumber(till)
   if not owner or owner == me or not holds(till, tonumber(length) or till, now_ms()) then return nil end
@@ -130,7 +131,7 @@ local function teller(k, me)
   end
 end
 
--- Takes a timer that cannot be read out of the way. Its body stays, if it is kept apart.
+-- Sets a timer aside that cannot be read. A body that is apart stays.
 local function set_aside(k, id)
   redis.call('HSET', k[DAMAGED], id, redis.call('HGET', k[TIMER], id) or '')
   redis.call('HDEL', k[TIMER], id)
@@ -139,7 +140,8 @@ local function set_aside(k, id)
   redis.call('ZREM', k[DEAD], id)
 end
 
--- Removes all that has an id: whether it waited, had begun, was dead, was damaged.
+-- Removes everything that has an id. Returns whether it waited, had an open attempt, was a dead letter, and was
+-- damaged.
 local function remove(k, id)
   redis.call('HDEL', k[TIMER], id)
   redis.call('HDEL', k[BODY], id)
@@ -147,32 +149,31 @@ local function remove(k, id)
     redis.call('ZREM', k[DEAD], id) == 1, redis.call('HDEL', k[DAMAGED], id) == 1
 end
 
--- The attempt that a timer begins with which replaces another one: deliveries of the old one must not
--- end it. Nobody knows the last attempt of a damaged one. The seconds since 1970 are more than it can
--- have had.
+-- Returns the first attempt of a timer that replaces another one. Deliveries of the old timer must not end the
+-- new one. The last attempt of a damaged timer is unknown: the seconds since 1970 are an upper bound.
 local function next_attempt(entry)
   local _, attempt = unpack_timer(entry)
   return (attempt or math.floor(now_ms() / 1000)) + 1
 end
 
--- What a put answers.
+-- Answers of `put`.
 local THERE, STORED, IS_DEAD = 0, 1, 2
 
--- What has an id already: nothing, or THERE or IS_DEAD.
+-- Returns THERE or IS_DEAD if the id is taken, or nil.
 local function present(k, id, entry, some_damaged)
   if entry then
     local kind = unpack_timer(entry)
-    return kind == LOST and IS_DEAD or THERE
+    return kind == DEAD_LETTER and IS_DEAD or THERE
   end
   return some_damaged and redis.call('HEXISTS', k[DAMAGED], id) == 1 and IS_DEAD or nil
 end
 
--- All keys. me, 'keep' or 'replace', and id, due, period, body of each
--- -> THERE, STORED or IS_DEAD (also if it is damaged), of each
+-- Keys: all. Arguments: me, 'keep' or 'replace', and id, due, period, body of each.
+-- Answers THERE, STORED or IS_DEAD for each. A damaged timer counts as dead.
 local function put(k, a)
   local keeps, ids, results, timers, added, n = a[2] == 'keep', {}, {}, {}, {}, 0
   for i = 3, #a, 4 do ids[(i + 1) / 4] = a[i] end
-  local entries, tell = redis.call('HMGET', k[TIMER], unpack(ids)), teller(k, a[1])
+  local entries, tell = redis.call('HMGET', k[TIMER], unpack(ids)), hint_sender(k, a[1])
   local some_damaged, seen = redis.call('EXISTS', k[DAMAGED]) == 1, {}
   for i, id in ipairs(ids) do
     local entry, due, body, attempt = seen[id] or entries[i], a[4 * i], a[4 * i + 2], 0
@@ -200,32 +201,34 @@ local function put(k, a)
   return results
 end
 
--- All keys. id -> 0 unknown, 1 cancelled, 2 gone, but it had begun, was dead or was damaged
+-- Keys: all. Argument: id. Answers 0: unknown id, 1: cancelled, 2: removed, but it had an open attempt, was a
+-- dead letter or was damaged.
 local function cancel(k, a)
   local waited, had_begun, was_dead, was_damaged = remove(k, a[1])
   return waited and 1 or (had_begun or was_dead or was_damaged) and 2 or 0
 end
 
--- Keys up to body. id, attempt, what of each: '' it is done, 'r' it is returned, or when it comes again
--- -> of each: 0 not the current attempt; else 1 and it is gone, or 2 + when it comes again
-local function finish(k, a)
+-- Keys: up to body. Arguments: id, attempt and how, of each. How is '' for done, 'r' for returned, or the next
+-- deadline. Answers 0 for each attempt that is not the current one, 1 for a timer that was removed, and otherwise
+-- 2 + its next deadline.
+local function end_deliveries(k, a)
   local ids, results, gone, apart, again, still, timers, over = {}, {}, {}, {}, {}, {}, {}, {}
   local now = now_ms()
   for i = 1, #a, 3 do ids[(i + 2) / 3] = a[i] end
   local entries = redis.call('HMGET', k[TIMER], unpack(ids))
   for i, id in ipairs(ids) do
     local kind, attempt, ended, spent, every, due, _, length, is_apart, at, is_spent = unpack_timer(entries[i])
-    local what = a[3 * i]
+    local how = a[3 * i]
     if kind ~= OPEN or over[id] or attempt ~= tonumber(a[3 * i - 1]) then
       results[i] = 0
-    elseif what == '' and every == 0 then
+    elseif how == '' and every == 0 then
       gone[#gone + 1] = id
       if is_apart then apart[#apart + 1] = id end
       results[i] = 1
     else
-      local n, is_returned, rest = #timers, what == 'r', entries[i]:sub(at)
+      local n, is_returned, rest = #timers, how == 'r', entries[i]:sub(at)
       if not is_returned then
-        due, spent = tonumber(what) or next_beat(due, every, now), 0
+        due, spent = tonumber(how) or next_beat(due, every, now), 0
       elseif is_spent then
         spent = spent - 1
       end
@@ -253,8 +256,8 @@ local function finish(k, a)
   return results
 end
 
--- Keys up to own. epoch, and id, attempt of each
--- -> false if the shard is another's; else 1 if it was the current attempt, of each
+-- Keys: up to own. Arguments: epoch, and id, attempt of each. Answers false if another process owns the shard.
+-- Otherwise 1 for each attempt that is the current one, and 0 for others.
 local function spend(k, a)
   if redis.call('HGET', k[OWN], 'e') ~= a[1] then return false end
   local results = {}
@@ -271,19 +274,19 @@ local function spend(k, a)
   return results
 end
 
--- What a claim answers of each id. Of a granted timer: its entry, with the body, which counts as not
--- kept apart. Else one of these, and of EARLY also when it can be claimed.
+-- Answers of `claim`. A granted timer has its entry, with the body in it. EARLY is followed by the time of the
+-- claim.
 local GONE, EARLY, DIED, LATER, BROKEN = '0', '1', '2', '3', '4'
 
--- An entry is missing, or cannot be read.
+-- Handles an entry that is missing or cannot be read. Returns the answer of `claim`.
 local function unreadable(k, id, entry)
   if not entry and not redis.call('ZSCORE', k[DUE], id) and not redis.call('ZSCORE', k[BEGUN], id) then return GONE end
   set_aside(k, id)
   return BROKEN
 end
 
--- All keys. epoch, length of the lease, attempts, how far ahead, bytes, and ids
--- -> false if the shard is another's; else the time in us, and an answer of each id
+-- Keys: all. Arguments: epoch, length of the lease, attempts, claim_ahead, bytes, and ids. Answers false if another
+-- process owns the shard. Otherwise the time in us, and an answer for each id.
 local function claim(k, a)
   if redis.call('HGET', k[OWN], 'e') ~= a[1] then return false end
   local us = now_us()
@@ -297,7 +300,7 @@ local function claim(k, a)
     local visible = kind == OPEN and math.min(till, now + length) or due
     if not kind then
       result[i + 1] = unreadable(k, id, entry)
-    elseif kind == LOST or seen[id] then
+    elseif kind == DEAD_LETTER or seen[id] then
       result[i + 1] = GONE
     elseif visible > soon then
       result[i + 1] = EARLY .. string.format('%.0f', visible)
@@ -305,7 +308,8 @@ local function claim(k, a)
       redis.call('ZREM', k[DUE], id)
       redis.call('ZREM', k[BEGUN], id)
       redis.call('ZADD', k[DEAD], due, id)
-      redis.call('HSET', k[TIMER], id, pack(flags(LOST, is_apart), attempt, ended, spent, every, due, entry:sub(at)))
+      local letter = pack(flags(DEAD_LETTER, is_apart), attempt, ended, spent, every, due, entry:sub(at))
+      redis.call('HSET', k[TIMER], id, letter)
       result[i + 1] = DIED
     elseif bytes <= 0 then
       result[i + 1] = LATER
@@ -337,7 +341,7 @@ local function claim(k, a)
   return result
 end
 
--- Places of a sorted set next after the one in a[2], a[3]: id, score of each.
+-- Returns the places of a sorted set after the place in a[2], a[3]: id and score of each.
 local function places(key, a, till, limit)
   local from, got = rank_after(key, a[2], a[3]), {}
   local count = math.min(limit, redis.call('ZCOUNT', key, '-inf', till) - from)
@@ -345,8 +349,8 @@ local function places(key, a, till, limit)
   return got
 end
 
--- Merges two lists of places (id, score of each), which are in order, into one of at most `limit` places.
--- Linear: one command on the server must stay short, however many timers there are.
+-- Merges two sorted lists of places (id and score of each) into one of at most `limit` places. Takes linear time,
+-- because one command must not keep the server busy for long.
 local function merged(a, b, limit)
   if #b == 0 then return a end
   local result, n, i, j = {}, 0, 1, 1
@@ -362,7 +366,7 @@ local function merged(a, b, limit)
   return result
 end
 
--- Sets those of these timers aside whose deadlines cannot be read. Whether there were any.
+-- Sets timers aside whose deadlines cannot be read. Returns true if there were any.
 local function set_unreadable_aside(k, got)
   local found = false
   for i = 2, #got, 2 do
@@ -374,8 +378,8 @@ local function set_unreadable_aside(k, got)
   return found
 end
 
--- All keys. epoch, due and id of a place, until when, limit
--- -> false if the shard is another's; else the time in us, and id and due of each
+-- Keys: all. Arguments: epoch, due and id of a place, last deadline, limit. Answers false if another process owns
+-- the shard. Otherwise the time in us, and id and due of each timer after the place.
 local function take(k, a)
   local epoch, taken = unpack(redis.call('HMGET', k[OWN], 'e', 'w'))
   if epoch ~= a[1] then return false end
@@ -389,7 +393,7 @@ local function take(k, a)
   return {now_us(), result}
 end
 
--- Has no lease of a claim count for longer than its length from now.
+-- Shortens leases of claims that end later than their length from now: the clock was set back.
 local function shorten(k, now)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', k[BEGUN], '(' .. now, '+inf')) do
     local entry = redis.call('HGET', k[TIMER], id)
@@ -405,7 +409,8 @@ local function shorten(k, now)
   end
 end
 
--- All keys. me, length of the lease -> the time in us, and the epoch: 0 if it is somebody else's
+-- Keys: all. Arguments: me, length of the lease. Answers the time in us, and the epoch, which is 0 if another
+-- process owns the shard.
 local function own(k, a)
   local us, lease = now_us(), tonumber(a[2])
   local now = math.floor(us / 1000)
@@ -421,14 +426,14 @@ local function own(k, a)
   return {us, tonumber(epoch)}
 end
 
--- own. epoch
+-- Key: own. Argument: epoch.
 local function release(k, a)
   if redis.call('HGET', k[1], 'e') == a[1] then redis.call('HSET', k[1], 'u', 0) end
   return 0
 end
 
--- processes: hash, name -> until when, length of the lease. me, length of the lease
--- -> the time in us, and how many there are
+-- Key: processes, a hash of name -> end and length of the lease. Arguments: me, length of the lease. Answers the
+-- time in us, and the number of processes.
 local function join(k, a)
   local us = now_us()
   local now = math.floor(us / 1000)
@@ -441,14 +446,14 @@ local function join(k, a)
   return {us, redis.call('HLEN', k[1])}
 end
 
--- All keys. 'waiting' or 'dead', and ids
--- -> id, deadline, period, attempt, ended, spent, body of each that is so and can be read
+-- Keys: all. Arguments: 'waiting' or 'dead', and ids. Answers id, deadline, period, attempt, ended, spent and body
+-- of each timer of that set that can be read.
 local function show(k, a)
   local result, n, wants_dead, ids = {}, 0, a[1] == 'dead', {unpack(a, 2)}
   for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(ids))) do
     local kind, attempt, ended, spent, every, due, _, _, is_apart, at = unpack_timer(entry)
     local body
-    if kind and (kind == LOST) == wants_dead then
+    if kind and (kind == DEAD_LETTER) == wants_dead then
       body = is_apart and redis.call('HGET', k[BODY], ids[i]) or not is_apart and entry:sub(at)
     end
     if body then
@@ -460,7 +465,7 @@ local function show(k, a)
   return result
 end
 
--- Adds the places after one of timers with an open attempt: all of these are looked at.
+-- Appends the places, after another one, of timers with an open attempt. Looks at all of these.
 local function add_begun(k, after, result)
   local ids, page = redis.call('ZRANGE', k[BEGUN], 0, -1), 1000
   for from = 1, #ids, page do
@@ -473,8 +478,8 @@ local function add_begun(k, after, result)
   end
 end
 
--- All keys. 'waiting' or 'dead', due and id of a place, limit
--- -> id and deadline of those next after it: so many of a kind
+-- Keys: all. Arguments: 'waiting' or 'dead', due and id of a place, limit. Answers id and deadline of the timers
+-- after it, at most `limit` without and `limit` with an open attempt.
 local function list(k, a)
   local limit, begun, result, n = tonumber(a[4]), {}, {}, 0
   local got = places(a[1] == 'dead' and k[DEAD] or k[DUE], a, '+inf', limit)
@@ -495,27 +500,28 @@ local function list(k, a)
   return result
 end
 
--- All keys -> how many wait, are dead, and are damaged
+-- Keys: all. Answers the numbers of waiting timers, dead letters and damaged timers.
 local function count(k)
   local waiting = redis.call('ZCARD', k[DUE]) + redis.call('ZCARD', k[BEGUN])
   return {waiting, redis.call('ZCARD', k[DEAD]), redis.call('HLEN', k[DAMAGED])}
 end
 
--- All keys. me, id, due -> 0 not dead, or damaged, 1 put back
+-- Keys: all. Arguments: me, id, due. Answers 1 if a dead letter was revived. Otherwise 0, also if it is damaged.
 local function revive(k, a)
   local id, due = a[2], a[3]
   local entry = redis.call('HGET', k[TIMER], id)
   local kind, attempt, _, _, every, _, _, _, is_apart, at = unpack_timer(entry)
-  if kind ~= LOST then return 0 end
+  if kind ~= DEAD_LETTER then return 0 end
   redis.call('HSET', k[TIMER], id, pack(flags(WAITING, is_apart), attempt, attempt, 0, every, due, entry:sub(at)))
   redis.call('ZREM', k[DEAD], id)
   redis.call('ZADD', k[DUE], due, id)
-  local tell = teller(k, a[1])
+  local tell = hint_sender(k, a[1])
   if tell then tell(id, due) end
   return 1
 end
 
--- meta. shards -> the time in us, the shards that there are, and the version of these timers
+-- Key: meta. Argument: shards. Answers the time in us, and the number of shards and the version of the timers on
+-- the server.
 local function open(k, a)
   local version, shards = unpack(redis.call('HMGET', k[1], 'version', 'shards'))
   if version and tonumber(version) > VERSION then
@@ -526,9 +532,8 @@ local function open(k, a)
   return {now_us(), tonumber(shards), tonumber(version)}
 end
 
--- Version 1 had other keys: job (id -> body), try (id -> attempt, ended, period), begun (by deadline, and
--- also in due, by the end of the lease), dead:job and dead:try. It did not note how long a lease was: an
--- hour is believed.
+-- Version 1 had other keys: job (id -> body), try (id -> attempt, ended, period), begun (by deadline, and also in
+-- due, by the end of the lease), dead:job and dead:try. It kept no length of a lease: an hour is the upper bound.
 local OLD_JOB, OLD_TRY, OLD_DEAD_JOB, OLD_DEAD_TRY, OLD_TRY_SIZE = 8, 9, 10, 11, 16
 local LONGEST_OLD_LEASE = 3600000
 
@@ -538,7 +543,7 @@ local function old_try(k, key, id, has_begun)
   return has_begun and 1 or 0, 0, 0
 end
 
--- What is left of version 1 of one timer. Of one that was both, the one that lives is kept.
+-- Upgrades a timer of version 1. If a waiting timer and a dead letter had the same id, the waiting one is kept.
 local function upgrade_timer(k, id, body, now, is_dead)
   local begun, till = redis.call('ZSCORE', k[BEGUN], id), deadline_of(redis.call('ZSCORE', k[DUE], id))
   local due = deadline_of(is_dead and redis.call('ZSCORE', k[DEAD], id) or begun) or till
@@ -551,7 +556,7 @@ local function upgrade_timer(k, id, body, now, is_dead)
   end
   if not due then return end
   if is_dead then
-    entry = pack(flags(LOST, is_apart), attempt, ended, attempt - ended, every, due, rest)
+    entry = pack(flags(DEAD_LETTER, is_apart), attempt, ended, attempt - ended, every, due, rest)
   elseif begun then
     till = till or now
     redis.call('ZREM', k[DUE], id)
@@ -565,7 +570,7 @@ local function upgrade_timer(k, id, body, now, is_dead)
   redis.call('HSET', k[TIMER], id, entry)
 end
 
--- Upgrades some timers from these two keys. Returns whether there were any.
+-- Upgrades some timers of two keys. Returns true if there were any.
 local function upgrade_some(k, jobs, tries, is_dead)
   local cursor, now, some = '0', now_ms()
   repeat
@@ -579,13 +584,13 @@ local function upgrade_some(k, jobs, tries, is_dead)
   return #some > 0
 end
 
--- All keys, and those of version 1 -> whether there may be more
+-- Keys: all, and those of version 1. Answers 1 if there may be more. Timers of version 2 need no upgrade.
 local function upgrade(k)
   local is_more = upgrade_some(k, OLD_JOB, OLD_TRY, false) or upgrade_some(k, OLD_DEAD_JOB, OLD_DEAD_TRY, true)
   return is_more and 1 or 0
 end
 
--- meta, and what was the processes. All shards are of this version now.
+-- Keys: meta, and the processes of version 1. Notes that all shards have this version.
 local function upgraded(k)
   redis.call('HSET', k[1], 'version', VERSION)
   redis.call('DEL', k[2])
@@ -604,11 +609,11 @@ local function register_version(name, callback, ...)
   register(VERSION .. '_' .. name, callback, ...)
 end
 
--- A server that is out of memory takes no more timers; all else goes on.
+-- A server that is out of memory refuses new timers. Everything else works.
 register_version('put', put)
 register_version('revive', revive)
 register_version('cancel', cancel, 'allow-oom')
-register_version('finish', finish, 'allow-oom')
+register_version('end', end_deliveries, 'allow-oom')
 register_version('spend', spend, 'allow-oom')
 register_version('claim', claim, 'allow-oom')
 register_version('take', take, 'allow-oom')

@@ -238,7 +238,7 @@ command& redis_store::inner::words_of_puts(unsigned number, existing how) {
 
 command& redis_store::inner::words_of_ends(unsigned number) {
     shard_batches& s = of[number];
-    if (!s.ends.words) s.ends.words = function(number, "finish", alive);
+    if (!s.ends.words) s.ends.words = function(number, "end", alive);
     return *s.ends.words;
 }
 
@@ -438,9 +438,9 @@ void redis_store::end(unsigned shard, std::vector<ending> endings,
     for (std::size_t i = 0; i < endings.size(); ++i) {
         const ending& e = endings[i];
         batch& ends = inner_->of[shard].ends;
-        inner_->make_room(shard, ends, e.which.id);
+        inner_->make_room(shard, ends, e.token.id);
         command& words = inner_->words_of_ends(shard);
-        words.add(e.which.id).add(e.which.attempt);
+        words.add(e.token.id).add(e.token.attempt);
         words.add(e.returned ? "r" : e.again ? std::to_string(ms(*e.again)) : "");
         ends.slots.push_back({q, i});
     }
@@ -562,11 +562,11 @@ void redis_store::claim(unsigned shard, epoch mine, claim_terms terms, std::vect
     inner_->wait_for(q);
 }
 
-void redis_store::spend(unsigned shard, epoch mine, token which, completion<standing, bool> then) {
+void redis_store::spend(unsigned shard, epoch mine, token t, completion<standing, bool> then) {
     const auto q = inner_->asked(std::move(then), read_flag);
     batch& spends = inner_->of[shard].spends;
-    inner_->make_room(shard, spends, which.id);
-    inner_->words_of_spends(shard, mine).add(which.id).add(which.attempt);
+    inner_->make_room(shard, spends, t.id);
+    inner_->words_of_spends(shard, mine).add(t.id).add(t.attempt);
     spends.slots.push_back({q, 0});
     inner_->wait_for(q);
 }

@@ -67,13 +67,13 @@ sqlite_database::sqlite_database(const std::string& path, const sqlite_options& 
       dead_(prepared("select attempt, apart from dead where id = ?")),
       remove_dead_(prepared("delete from dead where id = ?")),
       // The end of most timers, at once.
-      finish_(prepared("delete from timer where id = ? and attempt = ? and ended < attempt"
-                       " and every <= 0 and apart = 0")),
-      postpone_(prepared("update timer set due = ?2, ended = attempt, spent = 0, counted = 0"
-                         " where id = ?1")),
-      take_back_(prepared("update timer set spent = spent - counted, counted = 0, ended ="
-                          " case when attempt = ended + 1 then attempt else ended end"
-                          " where id = ?")),
+      end_done_(prepared("delete from timer where id = ? and attempt = ? and ended < attempt"
+                         " and every <= 0 and apart = 0")),
+      end_again_(prepared("update timer set due = ?2, ended = attempt, spent = 0, counted = 0"
+                          " where id = ?1")),
+      end_returned_(prepared("update timer set spent = spent - counted, counted = 0, ended ="
+                             " case when attempt = ended + 1 then attempt else ended end"
+                             " where id = ?")),
       spend_(prepared("update timer set spent = spent + 1 - counted, counted = 1"
                       " where id = ? and attempt = ? and ended < attempt")),
       find_(prepared(rows_of("timer") + " where id = ?")),
@@ -176,13 +176,13 @@ std::vector<end_reply> sqlite_database::end(const std::vector<ending>& endings) 
 }
 
 end_reply sqlite_database::end(const ending& e, time_point now) {
-    const std::string& id = e.which.id;
-    const std::int64_t attempt = e.which.attempt;
-    if (!e.again && !e.returned && finish_.run(id, attempt) == 1) return {true, {}};
+    const std::string& id = e.token.id;
+    const std::int64_t attempt = e.token.attempt;
+    if (!e.again && !e.returned && end_done_.run(id, attempt) == 1) return {true, {}};
     const std::optional<state> s = state_of(id);
     if (!s || s->attempt != attempt || s->ended >= attempt) return {};
     if (e.returned) {
-        take_back_.run(id);
+        end_returned_.run(id);
         return {true, s->due};
     }
     if (!e.again && s->every == duration::zero()) {
@@ -190,12 +190,12 @@ end_reply sqlite_database::end(const ending& e, time_point now) {
         return {true, {}};
     }
     const time_point next = e.again ? *e.again : next_beat(s->due, s->every, now);
-    postpone_.run(id, next);
+    end_again_.run(id, next);
     return {true, next};
 }
 
-std::optional<bool> sqlite_database::spend(unsigned, epoch, const token& which) {
-    return spend_.run(which.id, std::int64_t{which.attempt}) == 1;
+std::optional<bool> sqlite_database::spend(unsigned, epoch, const token& t) {
+    return spend_.run(t.id, std::int64_t{t.attempt}) == 1;
 }
 
 std::optional<stored_timer> sqlite_database::find(const std::string& id) {

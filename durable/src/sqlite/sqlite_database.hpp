@@ -45,7 +45,7 @@ public:
                                            std::size_t limit) override;
     std::optional<std::vector<claimed>> claim(unsigned, epoch, const claim_terms& terms,
                                               const std::vector<std::string>& ids) override;
-    std::optional<bool> spend(unsigned, epoch, const token& which) override;
+    std::optional<bool> spend(unsigned, epoch, const token& t) override;
 
 private:
     // A timer without its body.
@@ -72,7 +72,7 @@ private:
     std::string complaint_;
     detail::sqlite_file file_;
     detail::statement begin_, commit_, keep_, replace_, put_apart_, state_, remove_, remove_apart_,
-        dead_, remove_dead_, finish_, postpone_, take_back_, spend_, find_, list_, list_dead_,
+        dead_, remove_dead_, end_done_, end_again_, end_returned_, spend_, find_, list_, list_dead_,
         count_, take_, claim_, bury_, revive_;
 };
 

@@ -137,7 +137,7 @@ inline void delivers_fifty(tvec::durable::store& s) {
         CHECK(d.due <= s.now());
         CHECK(d.due <= std::chrono::system_clock::now());
         ++came;
-        all.done(d.which);
+        all.done(d.token);
     });
     for (int i = 0; i < 50; ++i)
         CHECK(all.put({std::to_string(i), all.now() + 2ms * i}, existing::keep) == refusal::none);

@@ -49,7 +49,7 @@ inline cancel_result cancel(store& s, const std::string& id) {
 }
 inline auto end(store& s, const ending& e) {
     return std::get<1>(answer_to<standing, std::vector<end_reply>>(
-                           s, [&](auto then) { s.end(s.shard_of(e.which.id), {e}, then); }))
+                           s, [&](auto then) { s.end(s.shard_of(e.token.id), {e}, then); }))
         .front();
 }
 inline claimed claim(store& s, const std::string& id, std::uint32_t attempts = 0,
@@ -61,9 +61,9 @@ inline claimed claim(store& s, const std::string& id, std::uint32_t attempts = 0
                            }))
         .front();
 }
-inline bool spend(store& s, const token& which) {
-    return std::get<1>(answer_to<standing, bool>(
-        s, [&](auto then) { s.spend(s.shard_of(which.id), 1, which, then); }));
+inline bool spend(store& s, const token& t) {
+    return std::get<1>(
+        answer_to<standing, bool>(s, [&](auto then) { s.spend(s.shard_of(t.id), 1, t, then); }));
 }
 inline auto find(store& s, const std::string& id) {
     return std::get<1>(

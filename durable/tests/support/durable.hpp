@@ -51,7 +51,7 @@ struct durable_process {
     void on(tvec::durable::delivery d) {
         CHECK(d.due <= store.now());
         got.push_back(d);
-        if (ends) timers.done(d.which);
+        if (ends) timers.done(d.token);
     }
 
     // A turn of its loop; several, until nothing is left to be answered.

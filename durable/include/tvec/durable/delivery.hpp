@@ -1,5 +1,5 @@
 /// \file
-/// Deliveries of durable timers, the options under which they come, and the refusals of calls.
+/// Deliveries of durable timers, their options, and the reasons for which a call is refused.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -15,61 +15,61 @@
 
 namespace tvec::durable {
 
-/// A timer that has come due, for the handler to keep.
+/// A timer that has come due. The handler may keep it, and end it later.
 struct delivery {
-    token which;         ///< for `done` and `again`
-    time_point due;      ///< what it was put for; of a period, the beat
-    duration every{};    ///< its period, or 0
-    std::string body{};  ///< as it was put
+    durable::token token;  ///< names this delivery, for `done` and `again`
+    time_point due;        ///< the deadline; of a periodic timer, the beat
+    duration every{};      ///< the period, or 0
+    std::string body{};    ///< the body, as it was put
 };
 
-/// Why a call was refused: nothing was sent, and the completion is not called.
+/// The reason for which a call was refused. Nothing was sent, and the completion is not called.
 enum class refusal {
-    none,            ///< it was not
-    bad_id,          ///< empty, or longer than longest_id
-    body_too_large,  ///< larger than largest_body
-    bad_due,         ///< before earliest_due or after latest_due
-    bad_period,      ///< negative, or longer than until latest_due
-    too_many,        ///< options::max_calls calls, or max_put_bytes, are unanswered: try later
+    none,            ///< the call was accepted
+    bad_id,          ///< the id is empty, or longer than longest_id
+    body_too_large,  ///< the body is larger than largest_body
+    bad_due,         ///< the deadline is before earliest_due or after latest_due
+    bad_period,      ///< the period is negative, or reaches beyond latest_due
+    too_many,        ///< options::max_calls or max_put_bytes are in flight: try again later
     stopping         ///< `stop` has been called
 };
 
 /// Returns the reason of a refusal in a few words.
 TVEC_API const char* to_text(refusal r) noexcept;
 
-/// How durable timers are kept. The constructor of `timers` throws std::invalid_argument, which
-/// names the option, if one is out of its range. Every duration is from 1 ms to 1000 days, and
-/// every number at least 1, but for `attempts`.
+/// Options of `timers`. Its constructor throws std::invalid_argument, which names the option, if
+/// one is out of range. Every duration is from 1 ms to 1000 days. Every number but `attempts` is at
+/// least 1.
 struct options {
-    duration horizon{60'000};      ///< how far ahead the wheel is filled,
-    std::size_t window = 200'000;  ///< and with how many timers at most; of each shard a share
-    duration claim_lease{30'000};  ///< how long a delivery may take before it comes again
+    duration horizon{60'000};      ///< how far ahead the window reaches
+    std::size_t window = 200'000;  ///< timers in it at most; each shard has an equal share
+    duration claim_lease{30'000};  ///< a delivery that is not ended by then comes again
 
-    /// A timer is dead when its handler had it so often in a row without an end; 0: no limit. A
-    /// handler that ends its process may have it once more: the first time is not counted, since
-    /// nobody can tell which of the deliveries under way ended the process.
+    /// Deliveries in a row without an end that make a timer a dead letter; 0: no limit. A handler
+    /// that ends its process may be called once more. Its first call is not counted, because the
+    /// store cannot tell which of the deliveries in flight ended the process.
     std::uint32_t attempts = 0;
-    duration shard_lease{10'000};  ///< how long a dead process keeps its shards
-    duration sweep{1'000};         ///< how late a lost hint makes a timer
-    duration retry{1'000};         ///< how long to wait when the store could not
+    duration shard_lease{10'000};  ///< how long a process that died keeps its shards
+    duration sweep{1'000};         ///< upper bound on the lateness that a lost hint causes
+    duration retry{1'000};         ///< delay after an operation that the store could not do
 
-    /// Deliveries in one turn of the loop at most, and ends at most that the store has not
-    /// answered: a process that is killed has so many of its ended deliveries come again.
+    /// Deliveries in one turn of the loop at most. Also the limit of ends in flight, so at most
+    /// this many ended deliveries of a process that is killed come again.
     std::size_t max_deliveries_per_turn = 8'000;
-    duration turn_length{10};                 ///< how long a turn calls handlers, about
-    std::size_t max_calls = 100'000;          ///< unanswered calls; more are refused,
-    std::size_t max_put_bytes = 67'108'864;   ///< and of unanswered puts; more are refused
-    std::size_t max_held_bytes = 67'108'864;  ///< bodies claimed ahead; then no more is claimed
-    /// Told what handlers and completions have thrown. Must not throw.
+    duration turn_length{10};                 ///< how long one turn calls handlers, about
+    std::size_t max_calls = 100'000;          ///< calls in flight; more are refused
+    std::size_t max_put_bytes = 67'108'864;   ///< bytes of puts in flight; more are refused
+    std::size_t max_held_bytes = 67'108'864;  ///< bodies claimed ahead; no claims beyond
+    /// Receives exceptions of handlers and completions. Must not throw.
     std::function<void(std::exception_ptr)> on_exception{};
 };
 
-/// The calls, ends and shards that `stop` could not end before its time limit.
+/// Work that `stop` could not complete within its time limit.
 struct unfinished {
-    std::size_t calls = 0;   ///< unanswered puts, cancels and questions: their outcome is unknown
+    std::size_t calls = 0;   ///< puts, cancels and questions in flight: their outcome is unknown
     std::size_t ends = 0;    ///< ends that the store has not answered: these deliveries come again
-    std::size_t shards = 0;  ///< shards not given back: others have them when their leases are over
-    /// Returns whether anything is unfinished.
+    std::size_t shards = 0;  ///< shards not released: others own them when their leases end
+    /// Returns true if any work is unfinished.
     bool any() const noexcept { return calls + ends + shards != 0; }
 };
 

@@ -1,6 +1,5 @@
 /// \file
-/// A store in memory: for tests of programs that use durable timers, and the model of what all
-/// stores do.
+/// A store in memory: for tests of programs that use durable timers, and the model of all stores.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -21,30 +20,30 @@
 
 namespace tvec::durable {
 
-/// A database in memory that several `memory_store`s share, as processes share a database. Each
-/// operation does at once what the store's operation of that name does. One thread owns it.
+/// A database in memory that several `memory_store`s share, as processes share a server. Each
+/// operation does at once the work of the operation of a store with that name. One thread owns it.
 class TVEC_API memory_database {
 public:
-    /// Reads the time.
+    /// Returns the time.
     using clock = std::function<reading()>;
 
-    /// An empty database. `time` says what its clock shows; std::chrono::system_clock by default.
+    /// Makes an empty database. `time` is its clock, by default std::chrono::system_clock.
     explicit memory_database(unsigned shards = 1, clock time = {});
 
-    /// Its time.
+    /// Returns the time of the database.
     reading now() const { return clock_(); }
-    /// Into how many shards it is divided.
+    /// Returns the number of shards.
     unsigned shards() const noexcept { return static_cast<unsigned>(shards_.size()); }
-    /// The shard of an id (FNV-1a).
+    /// Returns the shard of an id (FNV-1a).
     unsigned shard_of(std::string_view id) const noexcept;
 
-    /// The result of a put, and the process that is to be told of it: "" for none.
+    /// The result of a put, and the process that is to receive a hint.
     struct put_reply {
-        put_result result;      ///< what came of it
-        std::string hint_to{};  ///< the process that owns its shard, and took further than this
+        put_result result;      ///< the result
+        std::string hint_to{};  ///< the owner of the shard, or ""
     };
 
-    /// As in `store`, for one timer, or one process `me`.
+    /// The operations of `store`, for one timer and for the process `me`.
     /// @{
     put_reply put(const record& timer, existing how, const std::string& me);
     cancel_result cancel(const std::string& id);
@@ -60,14 +59,14 @@ public:
                                            time_point until, std::size_t limit);
     std::optional<claimed> claim(unsigned shard, epoch mine, const claim_terms& terms,
                                  duration ahead, const std::string& id);
-    std::optional<bool> spend(unsigned shard, epoch mine, const token& which);
+    std::optional<bool> spend(unsigned shard, epoch mine, const token& t);
     /// @}
 
 private:
     friend class memory_store;
     using teller = std::function<void(unsigned shard, const record& timer)>;
 
-    // `visible` is when it may be claimed: its deadline, or the end of the lease of a claim.
+    // `visible` is the time of the next claim: the deadline, or the end of the lease of a claim.
     struct entry : stored_timer {
         time_point visible;
         duration lease{};       // of the last claim
@@ -82,12 +81,12 @@ private:
     };
     struct shard {
         std::map<std::string, entry> timers, dead;
-        std::set<place> order;  // of the timers, by `visible`
+        std::set<place> order;  // of `timers`, by `visible`
         std::string owner;
         epoch last = 0;
         lease_of owned{};
         time_point taken_until{};
-        time_point latest{};  // that the clock showed when it was owned
+        time_point latest{};  // reading of the clock when it was owned
     };
 
     time_point today() const { return std::chrono::floor<duration>(now()); }
@@ -95,7 +94,7 @@ private:
     bool is_owned(const shard& s) const { return s.last != 0 && s.owned.holds(today()); }
     void move(shard& s, entry& e, time_point to);
     void shorten(shard& s, entry& e);
-    entry* current(shard& s, const token& which);
+    entry* current(shard& s, const token& t);
     put_reply put_anew(shard& s, const record& timer, std::uint32_t attempts,
                        const std::string& me);
     void insert(shard& s, entry e);
@@ -104,11 +103,11 @@ private:
     clock clock_;
     std::vector<shard> shards_;
     std::map<std::string, lease_of> members_;
-    std::map<std::string, teller> tellers_;  // by the name of the process that wants hints
+    std::map<std::string, teller> tellers_;  // by the name of the process
 };
 
 /// A link to a memory_database, by the name of one process. Requests wait until `run`, which does
-/// them and calls the completions. A test can do both by itself, step by step, and cut the link:
+/// them and calls the completions. A test can do both itself, step by step, and cut the link:
 ///
 ///     tvec::durable::memory_database all(8, [] { return my_time(); });
 ///     tvec::durable::memory_store store(all, "process 1");
@@ -116,27 +115,26 @@ private:
 /// The database must outlive it.
 class TVEC_API memory_store : public detail::local_store {
 public:
-    /// A link. Two of the same name are the same process. `claim_ahead`: see store_traits.
+    /// Makes a link. Links with the same name are one process. `claim_ahead`: see store_traits.
     memory_store(memory_database& all, std::string name, duration claim_ahead = {});
     ~memory_store() override;
 
-    /// Returns whether a request was not done yet.
+    /// Returns true if a request has not been done.
     bool is_asked() const noexcept { return !requests_.empty(); }
-    /// Returns whether there are answers or hints.
+    /// Returns true if there are answers or hints.
     bool has_answers() const noexcept { return !replies_.empty() || !hints_.empty(); }
-    /// Lets the database do what was asked first and is not done. Returns whether there was any.
+    /// Does the first request that has not been done. Returns true if there was one.
     bool serve();
-    /// Calls the completion of what was done first and is not answered, or tells the first hint.
-    /// Returns whether there was any.
+    /// Hands over the first hint, or calls the completion of the first request that was done.
+    /// Returns true if there was either.
     bool answer();
-    /// Forgets the first hint. Returns whether there was any.
+    /// Drops the first hint. Returns true if there was one.
     bool lose_hint();
-    /// Breaks the link: what was asked and is not done never will be, and all that is not answered
-    /// is `unknown`. The completions, and then the listener's `reconnected`, are called by
-    /// `answer`.
+    /// Breaks the link. Requests that have not been done are dropped, and all that are not answered
+    /// are `unknown`. `answer` calls their completions, and then store_listener::reconnected.
     void cut();
-    /// Has the next operation fail, or as many as that: puts and cancels have `failed`, all else is
-    /// `unknown`. As a full disk does.
+    /// Makes the next operations fail, as a full disk does: puts, cancels and revivals answer
+    /// `failed`, and others `unknown`.
     void fail(std::size_t operations) noexcept { failing_ = operations; }
 
     /// \cond
@@ -154,7 +152,7 @@ private:
     class member;
     struct reply {
         detail::outcome how;
-        std::unique_ptr<detail::job> to;  // none: that the link is there again
+        std::unique_ptr<detail::job> to;  // empty: the link is there again
     };
     struct hint {
         unsigned shard;

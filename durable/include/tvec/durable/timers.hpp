@@ -1,5 +1,5 @@
 /// \file
-/// Timers that survive: a store holds all of them, a wheel those of the near window.
+/// Timers that survive the process: a store holds all of them, a wheel holds the near ones.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -21,13 +21,13 @@
 
 namespace tvec::durable {
 
-/// Timers that are kept in a store, and delivered when they are due, at least once, never early.
+/// Timers in a store, delivered when they are due, at least once and never early.
 ///
 ///     tvec::clocked_wheel timers;
 ///     tvec::durable::sqlite_store store("orders.db");
 ///     tvec::durable::timers orders(timers, store, [&](tvec::durable::delivery d) {
-///         close_if_unpaid(d.which.id, d.body);
-///         orders.done(d.which);
+///         close_if_unpaid(d.token.id, d.body);
+///         orders.done(d.token);
 ///     });
 ///     orders.put({.id = "17", .due = orders.now() + 30min}, existing::keep, answer);
 ///     watch(orders.fd(), EPOLLIN);
@@ -38,61 +38,24 @@ namespace tvec::durable {
 ///         orders.run();             // once per turn, after the wheel
 ///     }
 ///
-/// **Promises.** A timer that was answered `stored` is delivered: at its deadline if a process that
-/// owns its shard runs then, else as soon as one does. It is delivered again until a delivery of it
-/// is ended, or it is cancelled, or it has had all its attempts and is listed among the dead. It is
-/// not delivered before its deadline by the clock of the store, nor after a cancel was answered
-/// `cancelled`. A delivery may come twice: if its lease ran out, or the process or the link broke
-/// before its end was stored. `(id, attempt)` then differs. A timer that was claimed and not
-/// delivered within its lease, because the loop stood still, is claimed anew, since another process
-/// may have it by now. The store says how safe `stored` is.
+/// durable/docs/durable.md has the contract in full: what is promised, attempts, turns and memory.
 ///
-/// **Attempts.** A timer is dead only if its own handler had it options::attempts times without an
-/// end. A handler that ends its process does not count against the timers that were claimed beside
-/// it. The next owner delivers these one by one, each counted in the store right before its handler
-/// is called. That takes an answer of the store for each, and no other handler runs before it. The
-/// handler that ends its process may be called once more than options::attempts says. A process
-/// that ends otherwise between a count and its call, killed for example, has spent that attempt:
-/// the two cases look alike.
+/// **Answers.** A call that takes a completion returns at once. It returns refusal::none, and `run`
+/// calls the completion once, or it returns the reason of a refusal. Completions may be empty.
 ///
-/// **Turns.** `run` calls handlers for options::turn_length and no longer, besides one handler, and
-/// no more than options::max_deliveries_per_turn of them. It pauses while as many ends are not
-/// stored, so a process that is killed has at most options::max_deliveries_per_turn of its ended
-/// deliveries come again.
-///
-/// **Ending.** Each delivery ends by `done` or `again`, during the handler or any time later; if
-/// neither comes within the lease of the claim, it comes once more. The end of an attempt that is
-/// over changes nothing, and is told to be stale.
-///
-/// **Ids.** One timer has an id at a time, be it living or dead. A new one with the id of one that
-/// has ended or was cancelled counts its attempts from 1. A put that meets a dead timer answers
-/// `dead` and changes nothing, or replaces it and goes on counting. A cancel removes either.
-///
-/// **Answers.** Each call that takes a completion returns at once: `refusal::none`, and the
-/// completion is called once, by `run`; or the reason for the refusal, and nothing is called.
-/// Functions may be empty. An exception of a handler or a completion is counted and given to
-/// options::on_exception. It does not end the delivery.
-///
-/// **Memory.** At most options::window timers are in the wheel (about 200 bytes each), half of them
-/// being delivered. Bodies that are claimed and not delivered take about options::max_held_bytes.
-/// At most options::max_calls calls are in flight, and options::max_put_bytes of their puts.
-/// Timers behind the window wait in the store.
-///
-/// **Threads.** One thread owns it, and runs the wheel. It is neither copied nor moved. Wheel and
-/// store must outlive it. It may not be destroyed by its own handler or completions. Completions
-/// that are left then are not called.
+/// **Threads.** One thread owns the object and runs the wheel. Wheel and store must outlive it.
 template <class Clocked = clocked_wheel<>> class timers {
     static_assert(tvec::detail::clocked<Clocked>,
                   "durable timers are on a tvec::clocked_wheel: a timer_wheel has no clock");
 
 public:
-    /// Called with a timer that is due.
+    /// Receives due timers.
     using handler = std::function<void(delivery)>;
-    /// Called with an answer.
+    /// Receives the answer to a call.
     template <class... Answer> using completion = store::completion<Answer...>;
 
-    /// Begins to own shards, and to take the timers that are due soon. Failures show in the
-    /// counters. Throws std::invalid_argument, which names the option that is out of its range, and
+    /// Joins the processes that share the store, and begins to fill the window. Failures show in
+    /// the counters. Throws std::invalid_argument, which names an option that is out of range, and
     /// std::logic_error if another `timers` uses the store.
     timers(Clocked& wheel, store& from, handler h, options o = {})
         : engine_(wheel.wheel(), clock_of(wheel), from, std::move(h), std::move(o)) {}
@@ -100,12 +63,13 @@ public:
     timers(Clocked&&, store&, handler, options = {}) TVEC_WANTS("a wheel that outlives it");
     timers(const timers&) TVEC_WANTS("a reference: it stays where it is");
     timers& operator=(const timers&) TVEC_WANTS("a reference: it stays where it is");
-    /// Forgets the window. Shards are kept until their leases end: `stop` gives them back.
+    /// Drops the window. Shards are kept until their leases end: `stop` releases them sooner.
+    /// Completions in flight are not called. Must not run within a handler or a completion.
     ~timers() = default;
 
-    // --- operations -----------------------------------------------------------------------------
+    // --- calls ----------------------------------------------------------------------------------
 
-    /// Stores a timer. Cost: a message to the store.
+    /// Stores a timer. Costs a message to the store.
     refusal put(record timer, existing how, completion<put_result> then = {}) {
         std::vector<record> one;
         one.push_back(std::move(timer));
@@ -114,39 +78,37 @@ public:
         });
     }
 
-    /// Stores timers in one round trip. Each succeeds or fails by itself, and the answers are in
-    /// their order. If one of them is refused, none is sent. Counts as one call for each.
+    /// Stores timers in one round trip. Each succeeds or fails by itself. The answers are in the
+    /// order of `records`. If one is refused, none is sent. Each counts as a call.
     refusal put_all(std::vector<record> records, existing how,
                     completion<std::vector<put_result>> then = {}) {
         return engine_.put_all(std::move(records), how, std::move(then));
     }
 
-    /// Takes a timer away, whether it waits, is being delivered or is dead.
+    /// Removes a timer, whether it waits, is being delivered or is a dead letter.
     refusal cancel(const std::string& id, completion<cancel_result> then = {}) {
         return engine_.cancel(id, std::move(then));
     }
 
-    /// Ends a delivery. A timer with a period comes again at the first beat after now, any other is
-    /// gone. `then` is told whether the attempt was the current one. Never refused while a delivery
-    /// is under way, and repeated until the store has answered: also after `stop`.
-    void done(token which, completion<bool> then = {}) {
-        engine_.done(std::move(which), std::move(then));
+    /// Ends a delivery. A periodic timer comes again at the first beat after now, any other is
+    /// removed. `then` receives true if the attempt was the current one. Never refused, not even
+    /// after `stop`, and repeated until the store has answered.
+    void done(token t, completion<bool> then = {}) { engine_.done(std::move(t), std::move(then)); }
+
+    /// Ends a delivery and makes its timer due again at `due`. The beats of a periodic timer count
+    /// from there. Returns refusal::bad_due if `due` is out of range: the delivery has not ended.
+    refusal again(token t, time_point due, completion<bool> then = {}) {
+        return engine_.again(std::move(t), due, std::move(then));
     }
 
-    /// Ends a delivery and has the timer come again at that time. A period goes on from there.
-    /// Returns refusal::bad_due, and nothing has ended, if that is out of range.
-    refusal again(token which, time_point due, completion<bool> then = {}) {
-        return engine_.again(std::move(which), due, std::move(then));
-    }
-
-    /// Looks for the timer of that id that waits or is being delivered. The answer is empty if
-    /// there is none or the link broke: `standing` says which.
+    /// Finds the timer of an id that waits or is being delivered. The answer is empty if there is
+    /// none or the link broke: `standing` tells the two apart.
     refusal find(std::string id, completion<standing, std::optional<stored_timer>> then) {
         return engine_.find(std::move(id), std::move(then));
     }
 
-    /// Lists at most `limit` timers in order of their deadlines, beginning after that place. Page
-    /// by page: begin with place{}, and go on from the due and id of the last one shown.
+    /// Lists at most `limit` timers after a place, in the order of their deadlines. The first page
+    /// begins at place{}, the next one at the due and id of the last timer shown.
     refusal list(timer_set set, place after, std::size_t limit,
                  completion<standing, std::vector<stored_timer>> then) {
         return engine_.list(set, std::move(after), limit, std::move(then));
@@ -155,43 +117,41 @@ public:
     /// Counts the timers in the store.
     refusal count(completion<standing, totals> then) { return engine_.count(std::move(then)); }
 
-    /// Has a dead timer wait again, for that deadline.
+    /// Makes a dead letter wait again, for the deadline `due`.
     refusal revive(const std::string& id, time_point due, completion<revive_result> then = {}) {
         return engine_.revive(id, due, std::move(then));
     }
 
-    /// Takes nothing more, delivers nothing more, and gives back the shards and the timers that
-    /// were claimed and not delivered. All calls but `done` and `again` are refused from now on.
-    /// `then` is called once: by `run` when everything is answered, or by the wheel after
-    /// `at_most`, with what is unfinished. Deliveries that are not ended come again when their
-    /// leases are over.
+    /// Stops deliveries, and releases the shards and the claims that were not delivered. All calls
+    /// but `done` and `again` are refused from now on. `then` is called once: by `run` when the
+    /// store has answered everything, or by the wheel after `at_most`. It receives the work that is
+    /// unfinished. Deliveries that are not ended come again when their leases end.
     void stop(std::function<void(const unfinished&)> then = {},
               duration at_most = duration(5'000)) {
         engine_.stop(std::move(then), at_most);
     }
 
-    // --- the loop's side ------------------------------------------------------------------------
+    // --- in the loop ----------------------------------------------------------------------------
 
-    /// Readable when the store has answers: call `run`. To be watched for reading.
+    /// Returns a descriptor that is readable when the store has answers. Watch it for reading.
     int fd() const noexcept { return engine_.fd(); }
 
-    /// Once per turn of the loop, after the wheel's `run`: calls completions of answers, and
-    /// handlers of due timers, and asks the store for more. Handlers are called for
-    /// options::turn_length, and the one that is running then. The rest is next, a tick later.
+    /// Calls completions and handlers, and sends requests to the store. Call it once per turn of
+    /// the loop, after the `run` of the wheel. Handlers are called for options::turn_length: the
+    /// one that runs then is the last. Due timers that are left have their turn a tick later.
     void run() { engine_.run(); }
 
-    /// Returns the store's time.
+    /// Returns the time of the store.
     time_point now() const { return engine_.now(); }
 
-    /// Returns whether this process owns a shard, and all timers of its shards that are due before
-    /// the horizon are in the window, or as many as there is room for.
+    /// Returns true if this process owns a shard, and its window reaches the horizon or is full.
     bool ready() const noexcept { return engine_.ready(); }
 
-    /// Returns the counters of everything that has happened so far.
+    /// Returns the numbers of events so far.
     const durable::counters& counters() const noexcept { return engine_.counters(); }
-    /// Returns the state at this moment.
+    /// Returns the present state, in numbers.
     durable::gauges gauges() const noexcept { return engine_.gauges(); }
-    /// Returns how late handlers were called for the first time, by the store's clock.
+    /// Returns how late first deliveries were, by the clock of the store.
     const lateness_histogram& late() const noexcept { return engine_.late(); }
 
 private:

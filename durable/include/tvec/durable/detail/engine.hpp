@@ -1,6 +1,6 @@
 /// \file
-/// The life of durable timers between the store and the wheel, in ticks. tvec/durable/timers.hpp
-/// puts types and a clock around it, and documents its operations.
+/// The engine of durable timers, in ticks. tvec/durable/timers.hpp puts types and a clock around
+/// it, and documents its operations.
 #pragma once
 
 #include <chrono>
@@ -18,20 +18,18 @@
 
 namespace tvec::durable::detail {
 
-/// The wheel's clock: in which tick a delay ends, and its reading.
+/// The clock of a wheel.
 struct wheel_clock {
-    std::function<jiffies(std::chrono::microseconds)> tick_after;
-    std::function<std::chrono::microseconds()> reading;
+    std::function<jiffies(std::chrono::microseconds)> tick_after;  ///< the tick that ends a delay
+    std::function<std::chrono::microseconds()> reading;            ///< steady, from any origin
 };
 
-struct engine_parts;  // shards, the window, deliveries and their ends: durable/src/engine
+struct engine_parts;  // in durable/src/engine
 
-/// The operations of `timers`, which documents them.
+/// Accepts the calls of users, and runs the parts that move timers between a store and a wheel.
 class TVEC_API engine {
 public:
-    /// Called with a timer that is due.
     using handler = std::function<void(delivery)>;
-    /// Called with an answer.
     template <class... Answer> using completion = store::completion<Answer...>;
 
     engine(timer_wheel& wheel, wheel_clock clock, store& from, handler h, options o);
@@ -42,8 +40,8 @@ public:
     refusal put_all(std::vector<record> timers, existing how,
                     completion<std::vector<put_result>> then);
     refusal cancel(const std::string& id, completion<cancel_result> then);
-    void done(token which, completion<bool> then);
-    refusal again(token which, time_point due, completion<bool> then);
+    void done(token t, completion<bool> then);
+    refusal again(token t, time_point due, completion<bool> then);
     refusal find(std::string id, completion<standing, std::optional<stored_timer>> then);
     refusal list(timer_set set, place after, std::size_t limit,
                  completion<standing, std::vector<stored_timer>> then);
@@ -61,19 +59,20 @@ public:
 
 private:
     template <class... Answer, class F>
-    auto answering(std::size_t calls, completion<Answer...> then, F f);
-    refusal admit(std::size_t calls, refusal fault = refusal::none, std::size_t bytes = 0);
+    auto answering(std::size_t calls, completion<Answer...> then, F look_at);
+    refusal admit(std::size_t calls, refusal fault = refusal::none, std::size_t put_bytes = 0);
     void on_put(put_result r, const place& p);
     cancel_result on_cancelled(const std::string& id, cancel_result r);
     unfinished left() const;
-    void settle();
-    void give_up();
+    void report_if_stopped();
+    void report();
 
     std::unique_ptr<engine_parts> parts_;
-    std::size_t calls_ = 0;                                 // in flight
-    std::size_t put_bytes_ = 0;                             // of their puts
-    timer limit_{call<&engine::limit_, &engine::give_up>};  // of `stop`
-    std::function<void(const unfinished&)> stopped_{};
+    std::size_t calls_in_flight_ = 0;
+    std::size_t put_bytes_in_flight_ = 0;
+    timer stop_limit_{call<&engine::stop_limit_, &engine::report>};
+    std::function<void(const unfinished&)> on_stopped_{};
+    std::size_t first_shard_ = 0;  // claims first in the next turn
 };
 
 }  // namespace tvec::durable::detail

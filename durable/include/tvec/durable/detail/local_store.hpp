@@ -1,5 +1,5 @@
 /// \file
-/// What those stores have in common that do in this process what is asked of them.
+/// The common base of the stores that do their operations in this process.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace tvec::durable::detail {
 enum class outcome;
 struct job;
 
-/// Makes a job of everything that is asked, for a thread that has the timers.
+/// Turns each operation into a job, for a thread that holds the timers.
 class TVEC_API local_store : public store {
 public:
     void put(std::vector<record> timers, existing how,
@@ -36,10 +36,10 @@ public:
               completion<standing, std::vector<place>> then) override;
     void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
                completion<standing, std::vector<claimed>> then) override;
-    void spend(unsigned shard, epoch mine, token which, completion<standing, bool> then) override;
+    void spend(unsigned shard, epoch mine, token t, completion<standing, bool> then) override;
 
 private:
-    /// Has it worked, and answered later.
+    /// Has the job done, and answered later.
     virtual void post(std::unique_ptr<job> j) = 0;
 };
 
