@@ -330,6 +330,19 @@ class Paths(Scripts):
         (folder / "tests/core/two.cpp").touch()
         self.assert_says(self.refused(folder / "scripts/pages/page-links"), "does not name tests/core/two.cpp", status=1)
 
+    def test_each_term_of_the_glossary_is_in_the_code(self):
+        folder = self.copy("scripts/pages/page-links", "scripts/pages/markdown.py")
+        if not shutil.which("git"):
+            self.skipTest("no git here")
+        self.assertEqual(self.refused("git", "init", "--quiet", folder).returncode, 0)
+        (folder / "docs").mkdir()
+        (folder / "src").mkdir()
+        (folder / "src/one.cpp").write_text("int root_slots;", encoding="utf-8")
+        for term, fault in [("root", ""), ("twig", "docs/glossary.md:1: no code has the word 'twig'")]:
+            (folder / "docs/glossary.md").write_text(f"| {term} | What it is. |\n", encoding="utf-8")
+            done = self.refused(folder / "scripts/pages/page-links")
+            self.assertEqual((done.returncode, done.stderr.strip()), (1 if fault else 0, fault))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
