@@ -1,15 +1,15 @@
 // Cases for tests/programs/mistakes.py, which compiles each by itself.
 
-#include "tvec/drivers/timerfd_alarm.hpp"
-#include "tvec/tvec.hpp"
-
 // --- tagged_addresses
 // says: pointers have tags here: build it with -Dtagged_addresses=true
 // lines: 2
 // defined: __SANITIZE_HWADDRESS__
+#include "tvec/tvec.hpp"
 
 // --- types_that_follow_from_arguments
 // legal: each class that is made of a wheel or of a function finds out its own arguments
+#include "tvec/tvec.hpp"
+
 #ifdef __clang__
 #pragma clang diagnostic error "-Wctad-maybe-unsupported"
 #endif
