@@ -170,7 +170,7 @@ TVEC_C_API TVEC_INLINE bool tvec_cancel(struct tvec_timer* timer) {
 ///     if (tvec_unlink(&c->idle)) c->idle.fire(&wheel, &c->idle);
 TVEC_C_API bool tvec_unlink(struct tvec_timer* timer);
 
-/// Makes a timer of the bytes at `to`, whatever they were, that takes over the place of `from` in
+/// Makes a timer of the bytes at `to`, whatever they were. It takes over the place of `from` in
 /// its wheel, its deadline and its callback. `from` is left not pending, and its memory may end.
 /// For objects that move, as in a table that grows: move to new memory first, since both must
 /// exist. `to` must not be linked in a wheel, nor be `from`. O(1). The wheel is not involved.

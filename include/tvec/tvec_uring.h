@@ -37,7 +37,7 @@ struct tvec_uring_wait {
 };
 
 /// Makes a wait. Returns 0, or -EOPNOTSUPP if the kernel takes no deadline in a wait (before 5.11),
-/// or if the ring has IORING_SETUP_IOPOLL, whose waits ignore it.
+/// or if the ring has IORING_SETUP_IOPOLL: waits on such a ring ignore the deadline.
 TVEC_C_API int tvec_uring_wait_init(struct tvec_uring_wait* wait, struct io_uring* ring,
                                     struct tvec_wheel* wheel, const struct tvec_clock* clock);
 
@@ -74,7 +74,7 @@ struct tvec_uring_timeout {
 };
 
 /// Makes an alarm. Submits nothing yet. Returns 0, or -EOPNOTSUPP if the ring has
-/// IORING_SETUP_IOPOLL, whose kernel refuses timeouts, or IORING_SETUP_SQPOLL, where
+/// IORING_SETUP_IOPOLL, where the kernel refuses timeouts, or IORING_SETUP_SQPOLL, where
 /// tvec_uring_wait works.
 TVEC_C_API int tvec_uring_timeout_init(struct tvec_uring_timeout* alarm, struct io_uring* ring,
                                        struct tvec_wheel* wheel, const struct tvec_clock* clock,

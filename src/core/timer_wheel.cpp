@@ -219,7 +219,7 @@ template <class Turn> bool timer_wheel::fire_due(Turn& current) {
     return levels_.settle_if_empty(s);
 }
 
-/// Whether a timer that is visited before it is due is dropped; if not, it is to be placed again.
+/// Returns whether a timer that is visited early is dropped. If not, it is placed again.
 bool timer_wheel::is_idle(const timer& t) noexcept {
     assert(!t.linked() && "a visit unlinks a timer first");
     const bool idle = t.expires_ & timer::idle_bit;  // so its deadline is beyond every tick
@@ -263,7 +263,7 @@ bool timer_wheel::empty_ahead(turn& current) noexcept {
     return true;
 }
 
-/// The same for one level. What a loop that is awake does early may be left to a later call.
+/// Empties one level ahead. A loop that is awake may leave the rest to a later call.
 bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
     const detail::visit next{level, geometry::entry_of(level, now_) + geometry::width_of(level)};
     const unsigned s = next.slot();
@@ -311,7 +311,7 @@ void timer_wheel::look_ahead() noexcept {
     }
 }
 
-/// What hangs in the running slot is due, or has been pushed back and is placed again on the way.
+/// Looks at the running slot, whose timers are due, or were pushed back and are placed again.
 jiffies timer_wheel::wakeup_while_running() noexcept {
     assert(running_ && "a wheel at rest has cached its wake-up");
     const unsigned s = geometry::slot_at(geometry::root, now_);
@@ -319,7 +319,7 @@ jiffies timer_wheel::wakeup_while_running() noexcept {
     return agenda_.next(next_in_root(), now_);
 }
 
-/// What is armed for the past is due at its visit.
+/// Returns the first deadline in a slot. A timer that is armed for the past is due at its visit.
 jiffies timer_wheel::earliest_in(unsigned s, jiffies entry) const noexcept {
     jiffies first = never;
     levels_.for_each_in(s, [&](const detail::link& l) {

@@ -100,8 +100,8 @@ private:
         return {};
     }
 
-    /// The heart of it: a slot is visited no later than what hangs in it is due. What was armed for
-    /// the past is due at the next tick.
+    /// Checks the central invariant: a slot is visited no later than its timers are due. A timer
+    /// that was armed for the past is due at the next tick.
     fault timer_fault(const place& at, const timer& t) const {
         if (at.visit <= std::max(t.expires(), wheel_.now_ + 1)) return {};
         if (at.slot == geometry::never_slot)
@@ -115,8 +115,8 @@ private:
         return say("wake ", agenda_.wake(), " after the visit of slot ", at.slot, " at ", at.visit);
     }
 
-    /// What the cached ticks have to say of a slot that is not empty, and whether it is emptied in
-    /// time: that bounds what is left for its visit, however the loop calls.
+    /// Checks that the cached ticks cover a slot that is not empty, and that it is emptied in time.
+    /// That bounds the moves at its visit, however the loop calls.
     fault upper_fault(const place& at) const {
         assert(at.level != geometry::root && levels_.at_most(at.slot) > 0 &&
                "only slots that hold timers are emptied ahead");

@@ -237,10 +237,10 @@ public:
     using duration = typename Clock::duration;      ///< in units of the clock
     using time_point = typename Clock::time_point;  ///< of the clock
 
-    /// Makes a clock with ticks of that length, whose tick 0 begins now.
+    /// Makes a clock with ticks of that length. Its tick 0 begins now.
     explicit runtime_tick_clock(duration tick) noexcept : runtime_tick_clock(tick, Clock::now()) {}
 
-    /// Makes a clock with ticks of that length, whose tick 0 begins at `origin`.
+    /// Makes a clock with ticks of that length. Its tick 0 begins at `origin`.
     runtime_tick_clock(duration tick, time_point origin) noexcept
         : origin_(origin), length_(std::max(tick, duration(1))) {
         assert(length_ > duration::zero() && "a tick lasts at least one unit of the clock");

@@ -36,7 +36,7 @@ namespace detail {
 template <class T>
 concept derived_timer = !std::same_as<T, timer> && std::derived_from<T, timer>;
 
-/// What somebody may take for a timer's callback. (0 and NULL are numbers, and null callbacks.)
+/// Types that a caller may mistake for a callback. (0 and NULL are numbers, and null callbacks.)
 template <class F>
 concept no_callback = !std::derived_from<F, timer> && !std::is_arithmetic_v<F> &&
                       !std::convertible_to<F, void (*)(timer_wheel&, timer&)>;
@@ -49,10 +49,10 @@ concept no_callback = !std::derived_from<F, timer> && !std::is_arithmetic_v<F> &
 /// in the wheel, so that objects that hold timers may live in a std::vector that grows. Timer and
 /// wheel may be destroyed in either order.
 ///
-/// Where a timer hangs and when it is due are two things. Cancelling marks the timer idle and
-/// leaves it hanging; the wheel drops it when it next comes by. So a cancelled timer may still be
-/// linked to its wheel, though nobody can tell but `check`, and a timer belongs to its wheel's
-/// thread until it is destroyed, unlinked, fired, drained, or armed on another wheel.
+/// A timer has a place, the slot it is linked to, and a deadline. Cancelling marks the timer idle
+/// and leaves it linked. The wheel unlinks it at its next visit. So a cancelled timer may still be
+/// linked to its wheel, which only `check` shows. A timer belongs to its wheel's thread until it is
+/// destroyed, unlinked, fired, drained, or armed on another wheel.
 ///
 /// A linked timer must not be freed without a destructor, overwritten or copied as bytes. A debug
 /// build finds that when the wheel or a neighbour comes to the timer, before it follows a link. It
@@ -75,10 +75,10 @@ public:
     /// Takes over `other`'s place in its wheel, its deadline and its callback. `other` is left not
     /// pending. O(1); the wheel notices nothing.
     ///
-    /// The callback travels, what it works on does not. One that was made by `call` looks for its
-    /// object around the timer: so move a timer to the same member of another object of the same
-    /// class, as that class's own move does. A class derived from `timer` is moved as a whole: out
-    /// of a callback_timer no plain timer can be made.
+    /// Moves the callback, but not the object that it works on. A callback that was made by `call`
+    /// finds its object around the timer. So move a timer only to the same member of another object
+    /// of the same class, as the move of that class does. A class derived from `timer` is moved as
+    /// a whole: a callback_timer cannot be moved into a plain timer.
     timer(timer&& other) noexcept : fire_(other.fire_) { take(other); }
 
     /// Cancels this timer first. Assigning a timer to itself does nothing.
@@ -103,9 +103,9 @@ public:
     /// Armed, and neither fired nor cancelled since.
     bool pending() const noexcept { return linked() && !(expires_ & idle_bit); }
 
-    /// The tick that the timer was last armed for, also after it has fired or been cancelled, and
-    /// inside its callback; if it had passed by then, the tick that was asked for, though the timer
-    /// is due at the next one. 0 if it was never armed.
+    /// Returns the tick that the timer was last armed for, also after it has fired or been
+    /// cancelled, and inside its callback. If that tick had passed, it is still the tick that was
+    /// asked for, though the timer is due at the next one. 0 if it was never armed.
     jiffies expires() const noexcept { return expires_ & ~idle_bit; }
 
     /// Returns whether the timer was pending, that is, whether it was going to fire. Afterwards it
@@ -192,7 +192,7 @@ template <class Member> inline constexpr std::size_t timers_in_array = 0;
 template <std::size_t N> inline constexpr std::size_t timers_in_array<timer[N]> = N;
 template <std::size_t N> inline constexpr std::size_t timers_in_array<std::array<timer, N>> = N;
 
-/// Whether `Hook` points to a timer. If not, the compiler says what else it points to.
+/// Returns whether `Hook` points to a timer. If not, the compiler says what else it points to.
 template <auto Hook> consteval bool is_hook() {
     using member = typename pointer_to_member<Hook>::member;
     constexpr bool is_method = std::is_function_v<member>, is_array = timers_in_array<member> != 0;
@@ -209,7 +209,7 @@ template <auto Hook> consteval bool is_hook() {
     return is_timer;
 }
 
-/// Whether `Array` points to an array of timers with an element `I`.
+/// Returns whether `Array` points to an array of timers with an element `I`.
 template <auto Array, std::size_t I> consteval bool is_hook_of_element() {
     constexpr std::size_t size = timers_in_array<typename pointer_to_member<Array>::member>;
     static_assert(size != 0, "the first argument points to a member that is a std::array of "
@@ -229,7 +229,7 @@ concept base_at_an_offset = requires(Base& b) {
     static_cast<Owner&>(b);
 };
 
-/// Whether an `Owner` has `Hook` and can call `Method`. If not, the compiler says why.
+/// Returns whether an `Owner` has `Hook` and can call `Method`. If not, the compiler says why.
 template <auto Hook, auto Method, class Owner> consteval bool is_method_for() {
     using method = decltype(Method);
     constexpr bool is_method = std::is_member_function_pointer_v<method>;
@@ -305,9 +305,9 @@ void call_owner_of_element(timer_wheel& wheel, timer& t) {
 ///         tvec::timer idle{tvec::call<&connection::idle, &connection::on_idle>};
 ///     };
 ///
-/// `Method` takes nothing, a `timer_wheel&`, a `timer&`, or both in this order: so several timers
-/// may have one method, which compares addresses. What it returns is ignored. It is one function:
-/// the method, inlined.
+/// `Method` takes nothing, a `timer_wheel&`, a `timer&`, or both in this order. Several timers may
+/// share a method, which then compares addresses. Its result is ignored. The callback is one
+/// function, into which the method is inlined.
 ///
 /// The timer may be a member of a base, and so may the method. If both are, of two bases, name the
 /// class of the object itself: call<&has_timer::t, &has_method::on_fire, connection>. The base that
@@ -349,8 +349,8 @@ template <auto Array, auto Method, class Owner> struct maker_of_timers {
 
 }  // namespace detail
 
-/// The timers of a member that is a std::array, each with its call_element. Which of them has fired
-/// is the difference of two addresses:
+/// Makes the timers of a member that is a std::array, each with its call_element. The difference of
+/// two addresses says which of them has fired:
 ///
 ///     struct connection {
 ///         void on_phase(tvec::timer& t) { const auto phase = &t - phases.data(); ... }

@@ -24,7 +24,8 @@ namespace tvec {
 
 namespace detail {
 
-/// What counts ticks: integers of at most 64 bits, and what a plus sign makes one of.
+/// Numbers that count ticks: integers of at most 64 bits, and types that a plus sign turns into
+/// one.
 template <class N>
 concept integer = requires(const N& n) {
     { +n } -> std::integral;
@@ -37,7 +38,7 @@ concept made_integer = integer<N> && std::is_class_v<N>;
 template <class T>
 concept no_integer = !integer<T>;
 
-/// Calls visit(thing). Whether it wants to go on: it returns nothing, or says so.
+/// Calls visit(thing). Returns whether to go on: `visit` returns nothing, or that answer.
 template <class F, class T> bool goes_on(F& visit, T& thing) {
     using answer = std::remove_cvref_t<std::invoke_result_t<F&, T&>>;
     static_assert(std::is_void_v<answer> || std::is_same_v<answer, bool>,
@@ -55,13 +56,14 @@ template <class F, class T> bool goes_on(F& visit, T& thing) {
 /// to pass a jiffies, and a comparison to pass what is signed and no constant.
 class tick_count {
 public:
-    /// What `n` counts, or 0. By value, so that a static member needs no definition.
+    /// Converts `n`; a negative number becomes 0. By value, so that a static member needs no
+    /// definition.
     template <detail::plain_integer N>
     constexpr tick_count(N n) noexcept : ticks_(static_cast<jiffies>(+n)) {
         if constexpr (std::signed_integral<decltype(+n)>)
             if (+n < 0) ticks_ = 0;
     }
-    /// The same of a std::atomic, a std::integral_constant, ...
+    /// Converts the value of a std::atomic, a std::integral_constant, ...
     template <detail::made_integer N> constexpr tick_count(const N& n) noexcept : tick_count(+n) {}
     template <detail::no_integer T>
     tick_count(const T&) TVEC_WANTS("whole ticks: durations are for a tvec::clocked_wheel");
@@ -79,46 +81,48 @@ private:
 /// The wheel has no clock: time is what `advance` says it is. One thread owns it; nothing is
 /// locked. It holds no memory but its own (about 56 KB), and arming and cancelling cannot fail.
 ///
-/// What it promises:
+/// Promises:
 ///  - A timer armed for tick x fires when `advance` passes x, never before. Arming for now or the
 ///    past means the next tick.
 ///  - All of tick x runs before any of tick x+1, also when `advance` jumps. Within a tick the
-///    order depends on the calls made, those of `advance` among them, and on nothing else: another
-///    jump to the same tick may fire in another order. It is not the order of arming; who needs
-///    that or another order asks for it (advance_in_order).
+///    order depends only on the calls made, those of `advance` among them: another jump to the
+///    same tick may fire in another order. It is not the order of arming, for which there is
+///    advance_in_order.
 ///  - Every delay is legal, exact to 2^63-2 ticks, and saturates at `never`.
 ///  - Arming and cancelling are O(1). Pushing a pending timer back, cancelling it, and arming it
 ///    again later write one cache line: the timer's own.
-///  - `advance` costs what it fires and moves; empty time costs nothing. No call pays for a whole
-///    cascade, however the loop calls: slots of the upper levels are emptied ahead of time, at a
-///    rate. At tick t at most (E - t) x rate timers are left in the slot whose lap begins at E. A
-///    call that comes late does what was missed. So a loop that follows `next_wakeup` moves at most
-///    `rate` timers per level and call.
+///  - `advance` costs what it fires and moves, and empty time costs nothing. No call pays for a
+///    whole cascade, because slots of the upper levels are emptied ahead of time, at a rate. At
+///    tick t at most (E - t) x rate timers are left in the slot whose lap begins at E. A call that
+///    comes late does what was missed. So a loop that follows `next_wakeup` moves at most `rate`
+///    timers per level and call.
 ///  - The rate is 64, unless more than 64 timers for each tick of the slot were linked to it since
 ///    the wheel last found it empty. Then it is the even share of these links. A timer that was
 ///    destroyed or unlinked meanwhile still counts, because unlinking needs no wheel. Push-backs,
 ///    cancels, and arming a cancelled timer again for later link nothing.
-///  - Callbacks may arm, cancel, move and destroy any timer, themselves included, and may throw:
-///    what is left stays due. They must not destroy the wheel.
+///  - Callbacks may arm, cancel, move and destroy any timer, themselves included. They may throw:
+///    the other timers stay due. They must not destroy the wheel.
 ///
-/// Limits: addresses of 48 bits without tags, which is what Linux gives programs unless they ask
-/// for more (a debug build asserts it; for tags there is TVEC_TAGGED_ADDRESSES). Of more than 3904
-/// wheels alive at a time, those beyond relink on every re-arm, and `arm_if_earlier` takes what is
-/// pending in one of them for its own; so do wheels for whose number the C library has no key left
-/// (pthread_key_create: one for 61 wheels). The wheel belongs to the thread that first advances it;
-/// a debug build asserts that no other thread arms timers on it or advances it.
+/// Limits:
+///  - Addresses have 48 bits and no tags, which is what Linux gives programs unless they ask for
+///    more. A debug build asserts it. TVEC_TAGGED_ADDRESSES allows tags.
+///  - At most 3904 wheels alive at a time have a number. Others relink on every re-arm, and their
+///    `arm_if_earlier` treats a timer that is pending in another of them as its own. The same holds
+///    when the C library has no key left (pthread_key_create: one for 61 wheels).
+///  - The wheel belongs to the thread that first advances it. A debug build asserts that no other
+///    thread arms timers on it or advances it.
 class TVEC_API timer_wheel {
 public:
     /// The budget that does not run out.
     static constexpr std::size_t unlimited = ~std::size_t{0};
 
-    /// What `advance` did.
+    /// The result of `advance`.
     struct progress {
         std::size_t fired;  ///< timers whose callbacks ran in this call
         bool caught_up;     ///< false: something due by then is left; call again
     };
 
-    /// What a wheel has done since it was made. Counted at visits, so arming does not pay for it.
+    /// Counters since the wheel was made. They are counted at visits, so arming does not pay.
     struct counters {
         std::uint64_t fired = 0;           ///< callbacks run
         std::uint64_t moved = 0;           ///< timers placed again: sunk a level, or pushed back
@@ -151,9 +155,9 @@ public:
     // A timer that is pending, here or on another wheel of this thread, is moved. Ticks, delays and
     // periods that are negative count as 0: in the past, at once, as often as possible.
 
-    /// Fires `t` when tick `expires` is run; on the next tick if that is now or past; not at all
-    /// if it is `never`. O(1). If `t` hangs in this wheel and `expires` is not earlier than the
-    /// tick it was last armed for, this is one store.
+    /// Fires `t` when tick `expires` is run. If that tick is now or past, fires on the next tick.
+    /// If it is `never`, does not fire. O(1). If `t` is linked to this wheel and `expires` is not
+    /// earlier than the tick it was last armed for, this is one store.
     bool arm_at(timer& t, tick_count expires) noexcept;
 
     /// arm_at(now() + delay), saturating. A delay of 0 means the next tick.
@@ -185,24 +189,24 @@ public:
     bool arm_within(timer& t, tick_count earliest, tick_count latest) noexcept;
 
     /// Fires `t` a whole number of periods after the tick it was last armed for, on the first such
-    /// tick after now() + behind(): a periodic timer that keeps its phase however late it runs. So
-    /// after a late call the next comes sooner than a period. One that is not due yet skips a beat.
-    /// Returns how many periods were passed over to get there. A period of 0 counts as 1.
-    /// For a burst instead, arm_at(t, t.expires() + period).
+    /// tick after now() + behind(). So a periodic timer keeps its phase however late it runs, and
+    /// after a late call the next one comes sooner than a period. A timer that is not due yet skips
+    /// a beat. Returns how many periods were passed over. A period of 0 counts as 1. To make up for
+    /// each missed period instead, call arm_at(t, t.expires() + period).
     jiffies arm_next(timer& t, tick_count period) noexcept;
 
     // --- run ------------------------------------------------------------------------------------
 
     /// Makes `until` the current tick, and fires all that is due by then, tick by tick.
     ///
-    /// Visits at most `budget` timers: those it fires, moves and drops. When that is not enough,
-    /// now() stays on the tick being run; what is left of it stays due, may be cancelled, and comes
-    /// first in the next call. Emptying slots ahead of time comes last: what is due by `until`
-    /// fires before it, except what hangs in a slot that has to be emptied for a tick on the way.
-    /// So a timer may be late by the time that callbacks take and, after a stall longer than the
-    /// slots were emptied ahead, by the moves that this put off: budget times the cost of a visit,
-    /// per call, until they are done. An `until` before now() counts as now() (and in
-    /// count().clock_backward), one of `never` or more as never-1.
+    /// Visits at most `budget` timers: those it fires, moves and drops. If that is not enough,
+    /// now() stays on the tick being run. Its other timers stay due, may be cancelled, and come
+    /// first in the next call. Timers due by `until` fire before slots are emptied ahead of time,
+    /// except timers of a slot that has to be emptied for a tick on the way. So a timer may be late
+    /// by the time that callbacks take. After a stall longer than the slots were emptied ahead, it
+    /// may also be late by the moves that were put off: budget times the cost of a visit, per call,
+    /// until they are done. An `until` before now() counts as now() (and in
+    /// count().clock_backward), and one of `never` or more as never-1.
     ///
     /// A tick in which there is nothing to do costs a compare and a store. Called from one of its
     /// own callbacks it does nothing and returns {0, false}. An exception from a callback passes
@@ -227,13 +231,12 @@ public:
         timer& timer_;
     };
 
-    /// The same as `advance`, with `watch` around each callback: for who has a clock, and wants to
-    /// know how long callbacks take, or to bound it. watch(const due_callback& fire) calls fire()
-    /// once, and returns nothing, or a bool: false ends the call there, as if the budget had run
-    /// out. So what is left stays due, and comes first in the next call; and a call that has
-    /// something to fire fires one timer at least, if its budget suffices. What `watch` throws
-    /// passes through, as a callback's exceptions do. Costs a call through a pointer per callback;
-    /// `advance` by itself costs what it did.
+    /// The same as `advance`, with `watch` around each callback, to measure or bound how long
+    /// callbacks take. watch(const due_callback& fire) calls fire() once, and returns nothing, or a
+    /// bool: false ends the call there, as if the budget had run out. The other timers then stay
+    /// due, and come first in the next call. A call with a due timer fires at least one, if its
+    /// budget suffices. Exceptions of `watch` pass through, as those of callbacks do. Costs a call
+    /// through a pointer per callback. `advance` itself costs the same as before.
     template <class F>
     progress advance_watched(tick_count until, F&& watch, std::size_t budget = unlimited) {
         if (skip_to(until)) return {0, true};
@@ -248,12 +251,12 @@ public:
     /// The same as `advance`, with the timers of each tick in an order of the caller's: first what
     /// is before(timer&, timer&) the others, and equals as `advance` has them.
     ///
-    /// For the order of arming, as libuv's, keep a number beside each timer of the wheel, count it
-    /// up at each arm, and compare these. `before` sees what hangs in the tick, cancelled timers
-    /// among it; it must not change any timer, and what it throws ends the program. What is due is
-    /// sorted once for each tick, before the first of it fires and whatever the budget: n timers on
-    /// a tick cost n log n comparisons. The rest of the tick is sorted again if a callback calls
-    /// `drain` and its visitor throws. Who does not call this pays nothing. Less than 2^29 timers
+    /// For the order of arming, as libuv has it, keep a number beside each timer of the wheel,
+    /// count it up at each arm, and compare these. `before` sees all timers linked to the slot of
+    /// the tick, cancelled ones among them. It must not change any timer. If it throws, the program
+    /// ends. A tick is sorted once, before its first timer fires and whatever the budget: n timers
+    /// cost n log n comparisons. The rest of the tick is sorted again if a callback calls `drain`
+    /// and its visitor throws. Programs that do not call this pay nothing. At most 2^29-1 timers
     /// may be on one tick.
     template <class F>
     progress advance_in_order(tick_count until, F&& before, std::size_t budget = unlimited) {
@@ -272,10 +275,10 @@ public:
     /// anything is pending (any_pending() is).
     ///
     /// It may come before the first expiry. A lone timer costs at most one such tick for each level
-    /// it sinks through, and beyond 2^33 ticks one more for each time what is left is halved; a
-    /// cancelled or destroyed one costs one more at most. One that is pushed back is found at the
-    /// tick it was placed for, and goes on from there as if it were armed: so all push-backs
-    /// between two visits together cost one such tick more, but a timer that is pushed back by a
+    /// it sinks through. Beyond 2^33 ticks it costs one more each time the remaining delay is
+    /// halved. A cancelled or destroyed timer costs at most one. A timer that was pushed back is
+    /// found at the tick it was placed for, and goes on from there as if it were armed. So all
+    /// push-backs between two visits together cost one such tick. A timer that is pushed back by a
     /// tick just before each of its ticks costs one every time. A slot of more than 64 timers costs
     /// one for each 64 of them. O(1).
     std::optional<jiffies> next_wakeup() noexcept;
@@ -285,36 +288,35 @@ public:
 
     // --- all of them ----------------------------------------------------------------------------
 
-    /// Whether any timer is pending, be it for `never`: whether there is anything to wait for, or
-    /// anything that a test has left behind. No count is kept, which would have every arm and
-    /// cancel pay for it: this looks through the slots that may hold something until it finds one.
-    /// That is at the first timer, or after all those that were cancelled and not dropped yet.
+    /// Returns whether any timer is pending, also one for `never`. No count is kept, because every
+    /// arm and cancel would pay for it. This looks through the slots that may hold timers until it
+    /// finds a pending one, past those that were cancelled and are not dropped yet.
     bool any_pending() const noexcept;
 
     /// How many timers are pending, those for `never` too. Counts them: O(slots + timers).
     std::size_t count_pending() const noexcept;
 
     /// Calls visit(timer&) for every pending timer, those for `never` too, in no particular order.
-    /// `visit` returns nothing, or a bool: false ends the walk. It may do to the timer that it is
-    /// shown whatever it likes: cancel, unlink, move or destroy it, or arm it, and then it may be
-    /// shown once more. Of the others it may cancel any, which is not shown any more; it must not
-    /// unlink, move, destroy or arm them, nor advance, drain or destroy the wheel. What it throws
-    /// passes through. Returns whether the walk came to its end. O(slots + timers), or up to where
-    /// it was ended.
+    /// `visit` returns nothing, or a bool: false ends the walk. It may cancel, unlink, move,
+    /// destroy or arm the timer that it is shown. If it arms it, the timer may be shown once more.
+    /// It may cancel any other timer, which is then not shown. It must not unlink, move, destroy or
+    /// arm other timers, nor advance, drain or destroy the wheel. Exceptions of `visit` pass
+    /// through. Returns whether the walk came to its end. O(slots + timers), or up to where it was
+    /// ended.
     template <class F> bool for_each_pending(F visit);
 
     /// The same to look only: visit(const timer&) for every pending timer.
     template <class F> bool for_each_pending(F visit) const;
 
     /// Empties the wheel, and calls visit(timer&) for every timer that was pending in it, exactly
-    /// once; by then it is not pending any more. `visit` may do anything to any timer: one that it
-    /// cancels or destroys is not shown any more; one that it arms is armed, and not shown either.
-    /// If it throws, those not shown yet are back in the wheel. As in a callback, the wheel can
-    /// meanwhile be neither advanced ({0, false}) nor destroyed (std::terminate). Returns how many
-    /// were shown. O(slots + timers).
+    /// once. The timer is not pending any more by then. `visit` may do anything to any timer. A
+    /// timer that it cancels or destroys is not shown. A timer that it arms is armed, and not shown
+    /// either. If it throws, the timers not shown yet are back in the wheel. As in a callback, the
+    /// wheel can meanwhile be neither advanced ({0, false}) nor destroyed (std::terminate). Returns
+    /// how many were shown. O(slots + timers).
     template <class F> std::size_t drain(F visit);
 
-    /// What the wheel has done so far.
+    /// Returns the counters of the wheel.
     const counters& count() const noexcept { return counters_; }
 
 private:

@@ -78,7 +78,7 @@ public:
         : interval(detail::beginning(detail::later(wheel.now(), at_least_one(period))), wheel,
                    at_least_one(period), policy) {}
 
-    /// Makes an interval on a wheel without a clock, whose first point is tick `start`.
+    /// Makes an interval on a wheel without a clock. Its first point is tick `start`.
     interval(timer_wheel& wheel, tick_count start, tick_count period,
              missed_periods policy = missed_periods::skip) noexcept
         : interval(detail::begin_at(start, wheel.now() + 1, at_least_one(period)), wheel,

@@ -172,7 +172,7 @@ template <class Awaitable> class TVEC_AWAITED timed {
                   "resume a coroutine that no longer waits for it");
 
 public:
-    /// Whether taking over the awaited object cannot throw.
+    /// True if taking over the awaited object cannot throw.
     static constexpr bool nothrow = std::is_nothrow_constructible_v<inner, Awaitable&&>;
 
     /// bool if the awaited object returns nothing. A reference becomes a std::reference_wrapper.

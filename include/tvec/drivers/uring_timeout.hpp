@@ -61,7 +61,7 @@ public:
     /// Returns whether the completion belongs to this alarm.
     kernel_result complete(std::uint64_t user_data, int result) noexcept;
 
-    /// Queues the removal, whose completion is the last of all. Returns whether there was room.
+    /// Queues the removal. Its completion is the last of all. Returns whether there was room.
     kernel_result queue_removal() noexcept;
     bool in_ring() const noexcept { return in_flight_ || leaving_; }
     kernel_result wait_for_completion(io_uring_cqe*& cqe) noexcept;

@@ -16,8 +16,8 @@ namespace tvec {
 ///     timers.run_watched(slow, 256);                // in place of timers.run(256)
 ///     if (slow.over() != 0) complain(slow.longest());
 ///
-/// It is a watch of timer_wheel::advance_watched; who does not pass one pays nothing. To end a turn
-/// of the loop as well, put it into a watch of your own:
+/// It is a watch of timer_wheel::advance_watched. Programs that do not pass one pay nothing. To end
+/// a turn of the loop as well, put it into a watch of your own:
 ///
 ///     timers.run_watched([&](auto& fire) { slow(fire); return clock::now() < end; });
 ///
@@ -27,7 +27,7 @@ template <class Clock = std::chrono::steady_clock> class callback_meter {
 public:
     using duration = typename Clock::duration;  ///< in units of the clock
 
-    /// Nothing measured yet. What takes longer than `limit` is counted in over().
+    /// Makes a meter that has measured nothing. over() counts callbacks longer than `limit`.
     explicit callback_meter(duration limit) noexcept : limit_(limit) {}
 
     /// Calls fire(), and measures it, also if it throws.
@@ -42,10 +42,10 @@ public:
     /// How many of them took longer than limit().
     std::uint64_t over() const noexcept { return over_; }
 
-    /// What the longest of them took; 0 if there is none.
+    /// Returns the time of the longest callback, or 0 if there is none.
     duration longest() const noexcept { return longest_; }
 
-    /// What none should take longer than.
+    /// Returns the time that no callback should exceed.
     duration limit() const noexcept { return limit_; }
 
     /// Forgets what was measured, to begin anew.

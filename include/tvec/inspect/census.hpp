@@ -16,10 +16,9 @@
 
 namespace tvec {
 
-/// What `take_census` counts. Plain data, of about 25 KB; it has nothing to do with the wheel any
-/// more.
+/// The result of `take_census`. Plain data of about 25 KB, independent of the wheel.
 struct census {
-    /// What hangs in a slot.
+    /// The timers linked to a slot.
     struct slot {
         std::uint64_t pending = 0;  ///< timers that are going to fire
         std::uint64_t idle = 0;     ///< cancelled ones that the wheel has not come by since
@@ -27,7 +26,7 @@ struct census {
         std::uint64_t linked() const noexcept { return pending + idle; }
     };
 
-    /// What hangs in a level, or in the overflow.
+    /// The timers linked to a level, or to the overflow.
     struct level {
         std::uint64_t pending = 0;  ///< in all its slots
         std::uint64_t idle = 0;     ///< in all its slots

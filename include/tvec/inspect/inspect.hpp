@@ -1,6 +1,6 @@
 /// \file
-/// Looking inside a wheel: for tests and for whoever is hunting a bug. What hangs where and when is
-/// in census.hpp, which this brings along.
+/// Looks inside a wheel, for tests and debugging. census.hpp, which this includes, says which
+/// timers are linked where.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

@@ -52,9 +52,10 @@ public:
     /// All together; 0 if there is none. Wraps after 292 years.
     duration sum() const noexcept { return to_duration(sum_); }
 
-    /// The duration that a share of them did not exceed; 0 if there is none. With n recorded it
-    /// stands for the one of rank ceil(share * n), as doubles count; the first for a share of 0 or
-    /// less or for NaN, the last for 1 or more. At most max(). O(buckets).
+    /// Returns the duration that a share of the recorded ones did not exceed, or 0 if there is
+    /// none. With n recorded it stands for the one of rank ceil(share * n), as doubles count. A
+    /// share of 0 or less, or NaN, means the first, and one of 1 or more the last. At most max().
+    /// O(buckets).
     duration quantile(double share) const noexcept {
         if (count_ == 0) return duration::zero();
         const std::uint64_t rank = rank_of(share);

@@ -165,8 +165,8 @@ public:
         return ticks_.start_of(handover_.due());
     }
 
-    /// Calls its function, whose exceptions leave `stop`. Returns whether it was called: not the
-    /// second time.
+    /// Calls its function, whose exceptions leave `stop`. Returns whether it was called: a second
+    /// call returns false.
     bool run() { return handover_.run(); }
 
 private:
@@ -219,15 +219,15 @@ public:
     /// is being called at this moment, or was cancelled before. Never waits.
     bool cancel(remote_handle h) const { return core_->cancel(h, bell_); }
 
-    /// Cancels, and waits until the function is not being called and has been destroyed: then the
-    /// objects that it refers to may be destroyed. (timer_delete_sync) Waits for the next visit of
-    /// the owner, its `stop`, or the end of the remote. The owner, the thread that called
+    /// Cancels, and waits until the function is not being called and has been destroyed. After that
+    /// the objects that it refers to may be destroyed. (timer_delete_sync) Waits for the next visit
+    /// of the owner, its `stop`, or the end of the remote. The owner, the thread that called
     /// `remote::run` last, does not wait.
     bool cancel_and_wait(remote_handle h) const { return core_->cancel_and_wait(h, bell_); }
 
     /// Cancels at once, and calls f(bool) with the result of `cancel` on the owner's thread, when
-    /// the function is neither called nor alive any more. `f` is posted as a function of its own:
-    /// if it is refused nothing has been cancelled, unless the owner has stopped in the middle of
+    /// the function is neither called nor alive any more. `f` is posted as a function of its own.
+    /// If it is refused nothing has been cancelled, unless the owner has stopped in the middle of
     /// the call. `f` has at most 40 bytes.
     template <class F> sent cancel_then(remote_handle h, F&& f) const;
 
@@ -249,7 +249,7 @@ public:
 
     /// Returns a sender to the same mailbox that rings by `bell()`. For a thread with a shorter way
     /// to wake the owner, such as a `uring_doorbell` on its own ring. `bell` must outlive the
-    /// sender, and is called by the threads that use it.
+    /// sender. The threads that use the sender call it.
     template <class Bell> remote_sender through(Bell& bell) const noexcept {
         return {core_, ticks_, detail::doorbell::of(bell)};
     }

@@ -40,12 +40,12 @@ constexpr owner_number number_of(owner_tag tag) noexcept {
     return static_cast<owner_number>(tag >> owner_shift);
 }
 
-/// What a chain is made of. Unlinking needs neither the chain nor the wheel.
+/// An element of a chain. Unlinking needs neither the chain nor the wheel.
 ///
 /// The word `back` holds the address of the pointer that points here, and above it the number of
-/// the wheel: user-space addresses have 48 bits at most on the platforms Linux gives them on.
-/// So a push-back, which writes nothing but the deadline, can tell in the line it has loaded
-/// anyway that the timer is linked, and that it is linked in this wheel and in no other.
+/// the wheel: user-space addresses have at most 48 bits on the platforms of Linux. A push-back
+/// writes only the deadline, and has loaded this line anyway. So it can tell at no cost that the
+/// timer is linked, and that it is linked to this wheel and to no other.
 struct link {
     link* next = nullptr;
     std::uint64_t back = 0;  ///< 0: unlinked
@@ -62,18 +62,18 @@ struct link {
         back = address | owner;
     }
 
-    /// Whether `from` is the pointer that points here, by what this link says.
+    /// Returns whether `from` is the pointer that points here, as far as this link knows.
     bool hangs_from(link* const& from) const noexcept {
         return (back & address_mask) == reinterpret_cast<std::uintptr_t>(&from);
     }
-    /// Whether it is the sentinel of a chain: it is never followed.
+    /// Returns whether this is the sentinel of a chain. A sentinel is never followed.
     bool ends_chain() const noexcept { return next == nullptr && back != 0; }
 
     link*& pointer_here() const noexcept {
         return *reinterpret_cast<link**>(static_cast<std::uintptr_t>(back & address_mask));
     }
 
-    /// Says that it hangs nowhere. In a debug build, whoever follows it nonetheless crashes.
+    /// Marks the link as linked nowhere. In a debug build, code that follows it crashes.
     void forget() noexcept {
         back = 0;
 #ifndef NDEBUG
@@ -122,7 +122,7 @@ struct link {
     }
 };
 
-/// What the sentinel of a chain looks like, so that nobody takes it for a link of zeros.
+/// The content of a new sentinel. It differs from a link of zeros.
 inline constexpr link new_sentinel{nullptr, 1};
 
 /// A list of links, newest first. It ends in the sentinel that it was made with.
@@ -157,7 +157,7 @@ public:
         return node;
     }
 
-    /// What `node` begins, or nothing if it is the sentinel, is all that hangs here from now on.
+    /// Makes the links from `node` on the whole content of the chain. The sentinel stands for none.
     void restart_at(link& node, owner_tag owner) noexcept {
         head_ = &node;
         node.hang(head_, owner);

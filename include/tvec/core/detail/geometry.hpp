@@ -13,8 +13,8 @@
 /// slots of two laps, the one being run and the one to come, so its reach is twice its lap. Level 1
 /// owns four, which spares the usual timeouts of a minute the way through level 2.
 ///
-/// Slots are made of rows of four chains, half a cache line each, and have the number of their
-/// first row: those of levels 1 and 2 are two rows, all others one.
+/// A slot is made of rows of four chains, half a cache line each, and has the number of its first
+/// row. Slots of levels 1 and 2 have two rows, all others have one.
 ///
 /// Everything here is constexpr and knows neither pointers nor a wheel.
 #pragma once
@@ -74,8 +74,8 @@ constexpr unsigned ring_of(unsigned level) noexcept {
     return laps_of(level) << (level == root ? root_bits : level_bits);
 }
 
-/// The rows of a slot of `level`. What comes down from levels 1 and 2 has left the caches: there a
-/// slot is a whole cache line of chains, so that more misses overlap.
+/// Returns the rows of a slot of `level`. Timers that come down from levels 1 and 2 have left the
+/// caches: a slot is a whole cache line of chains there, so that more misses overlap.
 constexpr unsigned rows_of(unsigned level) noexcept {
     return (level == 1 || level == 2) && level != overflow ? 2 : 1;
 }
@@ -205,14 +205,14 @@ constexpr unsigned slot_for(jiffies at, jiffies now) noexcept {
 // --- the overflow -------------------------------------------------------------------------------
 //
 // Here time is counted in laps of the whole wheel. A timer has to be on level 4 when the lap that
-// it expires in begins; so it leaves the overflow in the lap before, its *last* one. It waits in
+// it expires in begins. So it leaves the overflow in the lap before, its *last* one. It waits in
 // the slot of the highest bit in which its last lap differs from the running one. When that bit of
 // the running lap becomes 1, and all bits below it 0, the timer is placed again: on level 4, or in
-// a lower slot. So it moves at most once for each bit, and in each lap one slot has to be emptied,
-// that of the lowest 1, to which nothing is linked in this lap.
+// a lower slot. A timer therefore moves at most once for each bit. In each lap one slot has to be
+// emptied, that of the lowest 1. Nothing is linked to it in this lap.
 
-/// The lap of the whole wheel that `now` is in. The first tick of a lap counts as the end of the
-/// one before, whose slot may not be empty yet.
+/// Returns the lap of the whole wheel that `now` is in. The first tick of a lap counts as the end
+/// of the lap before, because the slot of that lap may not be empty yet.
 constexpr jiffies lap_at(jiffies now) noexcept { return (now - (now != 0)) >> shift_of(overflow); }
 
 /// The slot of the overflow for a timer that expires `at`, two laps of the wheel from now or later.

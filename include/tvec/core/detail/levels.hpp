@@ -41,7 +41,7 @@ public:
         assert(is_slot(s) && "a slot has the number of its first row");
         return {&chains_[s * row], geometry::chains_of(s), counts_[s], sentinel_};
     }
-    /// Whether slot `s` is empty. If it is, its bit and its count say so from now on.
+    /// Returns whether slot `s` is empty. If it is, clears its bit and its count.
     bool settle_if_empty(unsigned s) noexcept {
         assert(s < geometry::beyond && "only slots that are visited have a bit");
         if (!(*this)[s].empty()) return false;
@@ -66,8 +66,8 @@ public:
         chains_[s * row + (counts_[s]++ & last_chain)].push(node, owner_);
     }
     /// Keeps the count of slot `s` from wrapping, however often timers link and unlink themselves
-    /// there. To be called now and then. What is left is still more than the timers there are, and
-    /// as far in the turn of the chains.
+    /// there. To be called now and then. The new count is still at least the number of timers, and
+    /// the next chain is still the same.
     void bound_count(unsigned s) noexcept {
         if (counts_[s] > most_counted) counts_[s] -= most_counted / 2 + 1;
     }
@@ -85,7 +85,7 @@ public:
         }
     }
 
-    /// The same of the overflow: its first slot to be emptied after `tick`, or `beyond`.
+    /// Returns the first slot of the overflow to be emptied after `tick`, or `beyond`.
     unsigned next_occupied_of_overflow(jiffies tick) noexcept {
         assert(tick < never && "a wheel stops before `never`");
         constexpr unsigned level = geometry::overflow, first = geometry::first_slot_of(level);
@@ -111,8 +111,8 @@ public:
     template <class F> void for_each_in(unsigned s, F visit) const {
         for_each_in(s, geometry::chains_of(s), visit);
     }
-    /// Whether is(link&) holds for any that hangs in any of them. Looks into slots that may hold
-    /// something, and no further than it has to. `is` may unlink the one it is shown, and link.
+    /// Returns whether is(link&) holds for any link of any slot. Looks into slots that may hold
+    /// links, until `is` holds. `is` may unlink the link that it is shown, and link others.
     template <class F> bool any_of(F is) const {
         for (unsigned w = 0; w < geometry::words; ++w)
             for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1) {

@@ -6,8 +6,9 @@
 
 namespace tvec::detail {
 
-/// An address that no other thread alive has, the same for all that is loaded into the program:
-/// that of its thread-local storage, in one instruction where compilers know it, else of its errno.
+/// Returns an address that no other thread alive has, the same for all copies of the library in
+/// the program. It is the address of the thread-local storage, which takes one instruction where
+/// compilers know it. Elsewhere it is the address of errno.
 inline const void* this_thread() noexcept {
 #if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
     return __builtin_thread_pointer();
@@ -26,7 +27,7 @@ public:
         return owner_ == this_thread();
     }
 
-    /// Whether it is the calling thread's, or nobody's.
+    /// Returns whether the calling thread owns the wheel, or no thread does.
     bool admits_caller() const noexcept { return owner_ == nullptr || owner_ == this_thread(); }
 
 private:

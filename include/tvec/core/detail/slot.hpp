@@ -60,8 +60,8 @@ public:
     }
 
     /// Unlinks up to `most` links and calls take(link&) for each, which must link nothing here.
-    /// What comes next in each chain is on its way meanwhile, and the back pointers are set once,
-    /// at the end. Returns how many there were; if fewer than `most`, the slot is empty.
+    /// The next link of each chain is loaded meanwhile, and the back pointers are set once, at the
+    /// end. Returns how many links there were. If there were fewer than `most`, the slot is empty.
     template <class F> std::size_t pop_each(std::size_t most, owner_tag owner, F take) noexcept {
         std::array<link*, most_chains> next;
         for (unsigned k = 0; k <= last_; ++k) {

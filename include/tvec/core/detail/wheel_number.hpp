@@ -8,11 +8,11 @@
 
 namespace tvec::detail {
 
-/// A number that no other wheel alive in the process has, though the library may be in there
-/// several times with hidden symbols, so that the copies know nothing of each other. What they
-/// share is the C library, whose keys of thread-specific data are numbers: a copy holds one for
-/// every 61 of its wheels that are alive, at most 64, and gives out the numbers that begin with it.
-/// With TVEC_TAGGED_ADDRESSES numbers have 8 bits: then it is one for every 5, at most 32.
+/// A number that no other wheel alive in the process has. The process may contain several copies
+/// of the library, and hidden symbols may separate them. They share only the C library, whose keys
+/// of thread-specific data are numbers. A copy holds one key for every 61 of its wheels that are
+/// alive, at most 64 keys, and derives the numbers from it. With TVEC_TAGGED_ADDRESSES numbers have
+/// 8 bits: a copy then holds one key for every 5 wheels, at most 32.
 ///
 /// Where there is no key left, wheels share a number: for them every re-arm relinks the timer,
 /// which is right for any wheel. Claiming and releasing may be done from any thread.

@@ -33,7 +33,7 @@ public:
     }
 
 private:
-    /// What is armed for the past is due at its visit.
+    /// Adds a timer. A timer that is armed for the past is due at its visit.
     static void add(const timer& t, unsigned s, census& all) noexcept {
         ++(t.pending() ? all.slots[s].pending : all.slots[s].idle);
         if (!t.pending() || t.expires() == never || s == geometry::never_slot) return;

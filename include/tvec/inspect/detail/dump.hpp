@@ -10,7 +10,7 @@
 
 namespace tvec::detail {
 
-/// What tvec::dump says.
+/// Writes the text of tvec::dump.
 TVEC_API void write_dump(text out, const timer_wheel& wheel, std::size_t timers);
 
 }  // namespace tvec::detail

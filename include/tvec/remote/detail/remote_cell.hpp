@@ -26,8 +26,8 @@ class remote_core;
 /// The callback of every cell's timer.
 void run_remote(timer_wheel&, timer&);
 
-/// The bits of the state word, on which all threads agree: which function the cell holds, or held
-/// last (its generation, 58 bits), its phase, and flags for those that still have to look at it.
+/// The bits of the state word, on which all threads agree. They say which function the cell holds,
+/// or held last (its generation, 58 bits), its phase, and who still has to look at it.
 namespace remote_state {
 
 inline constexpr std::uint64_t phase = 3;
