@@ -69,7 +69,7 @@ void deliveries::claim(shard& s) {
 std::size_t deliveries::claimable(const shard& s) const {
     const std::size_t per_turn = all_.settings.max_deliveries_per_turn;
     const std::size_t waiting = std::min(per_turn, timers_in_flight_ + ready_.size());
-    const std::size_t half = all_.capacity() / 2;
+    const std::size_t half = all_.window_share() / 2;
     const std::size_t share = half - std::min(half, s.being_delivered);
     const std::size_t bytes = all_.held_bytes + claims_in_flight_ * terms().bytes;
     if (bytes != 0 && bytes + terms().bytes > all_.settings.max_held_bytes) return 0;
@@ -103,11 +103,11 @@ bool deliveries::claim_batch(shard& s) {
     assert(ids.size() <= batch_size && "one command must not keep a server busy for long");
     timers_in_flight_ += ids.size();
     ++claims_in_flight_;
-    const auto on_reply = [this, &s, ids, generation = s.generation,
+    const auto on_reply = [this, &s, ids, resets = s.resets,
                            sent = all_.now()](standing how, std::vector<claimed> got) {
         timers_in_flight_ -= ids.size();
         --claims_in_flight_;
-        if (generation == s.generation) return on_answer(s, ids, sent, how, got);
+        if (resets == s.resets) return on_answer(s, ids, sent, how, got);
         for (std::size_t i = 0; how == standing::done && i < ids.size(); ++i)
             return_if_granted(ids[i], got[i]);
     };
@@ -259,10 +259,10 @@ void deliveries::spend(near_timer& t) {
     is_spending_ = true;
     t.move_to(timer_phase::spending);
     shard& s = t.home;
-    const auto on_answer = [this, &s, spent = t.claim.token,
-                            generation = s.generation](standing how, bool is_current) {
+    const auto on_answer = [this, &s, spent = t.claim.token, resets = s.resets](standing how,
+                                                                                bool is_current) {
         is_spending_ = false;
-        if (generation == s.generation) on_spent(s, spent, how, is_current);
+        if (resets == s.resets) on_spent(s, spent, how, is_current);
     };
     all_.storage.spend(s.number, s.owned_as, t.claim.token, all_.guarded(on_answer));
 }

@@ -49,7 +49,7 @@ shard& engine_state::shard_of(const std::string& id) {
     return *shards[n];
 }
 
-std::size_t engine_state::capacity() const noexcept {
+std::size_t engine_state::window_share() const noexcept {
     return std::max<std::size_t>(settings.window / shards.size(), 2);
 }
 

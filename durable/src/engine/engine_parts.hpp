@@ -29,7 +29,7 @@ struct engine_state {
     void arm(timer& t, std::chrono::microseconds delay);
     shard& shard_of(const std::string& id);
     // Returns how many timers the window holds of a shard.
-    std::size_t capacity() const noexcept;
+    std::size_t window_share() const noexcept;
     time_point now() const { return std::chrono::floor<duration>(storage.now()); }
 
     // Wraps a function, which becomes a no-op once the engine is destroyed.

@@ -32,7 +32,7 @@ private:
     std::string name_;
 };
 
-// A label's value may hold any text.
+// Escapes a value of a label, which may hold any text.
 std::string escaped(std::string_view text) {
     std::string out;
     for (const char c : text) {

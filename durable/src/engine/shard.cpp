@@ -78,7 +78,7 @@ void shard::forget(const std::string& id) {
 }
 
 void shard::reset() {
-    ++generation;
+    ++resets;
     owned_as = 0;
     taken.reset();
     taking_until.reset();

@@ -94,8 +94,8 @@ struct shard {
 
     engine_state& all;
     const unsigned number;
-    epoch owned_as = 0;            // 0: not owned
-    std::uint64_t generation = 0;  // counts resets; an answer of an older one is stale
+    epoch owned_as = 0;        // 0: not owned
+    std::uint64_t resets = 0;  // counts them: an answer to a request sent before the last is stale
 
     std::unordered_map<std::string, near_timer> near;
     std::optional<place> taken{};              // the end of the window

@@ -34,20 +34,20 @@ std::vector<near_timer*> waiting_of(shard& s) {
 
 void window::take(shard& s) {
     if (s.taking_until || !s.is_owned()) return;
-    const std::size_t room = all_.capacity() - std::min(all_.capacity(), s.near.size());
+    const std::size_t room = all_.window_share() - std::min(all_.window_share(), s.near.size());
     const std::size_t limit = std::clamp<std::size_t>(room, 1, page_size);
     const time_point until = std::min(all_.now() + all_.settings.horizon, latest_due);
     s.taking_until = until;
     s.was_lowered = false;
-    const auto on_answer =
-        [this, &s, limit, generation = s.generation](standing how, const std::vector<place>& got) {
-            if (generation != s.generation) return;
-            if (how == standing::done) return on_taken(s, limit, got);
-            if (how == standing::fenced) return all_.owners->fence(s);
-            s.taking_until.reset();
-            s.is_partial = false;  // else the next turn would ask again at once
-            all_.arm(s.refill, all_.settings.retry);
-        };
+    const auto on_answer = [this, &s, limit, resets = s.resets](standing how,
+                                                                const std::vector<place>& got) {
+        if (resets != s.resets) return;
+        if (how == standing::done) return on_taken(s, limit, got);
+        if (how == standing::fenced) return all_.owners->fence(s);
+        s.taking_until.reset();
+        s.is_partial = false;  // else the next turn would ask again at once
+        all_.arm(s.refill, all_.settings.retry);
+    };
     all_.storage.take(s.number, s.owned_as, s.taken.value_or(place{}), until, limit,
                       all_.guarded(on_answer));
 }
@@ -66,15 +66,15 @@ void window::on_taken(shard& s, std::size_t limit, const std::vector<place>& got
 }
 
 void window::take_if_half_empty(shard& s) {
-    if (s.is_partial && s.near.size() <= all_.capacity() / 2) take(s);
+    if (s.is_partial && s.near.size() <= all_.window_share() / 2) take(s);
 }
 
 void window::sweep(shard& s) {
     all_.arm(s.sweeper, all_.settings.sweep);
     if (!s.is_owned()) return;
-    const auto on_answer = [this, &s, generation = s.generation](standing how,
-                                                                 const std::vector<place>& got) {
-        if (generation != s.generation) return;
+    const auto on_answer = [this, &s, resets = s.resets](standing how,
+                                                         const std::vector<place>& got) {
+        if (resets != s.resets) return;
         if (how == standing::done) on_swept(s, got);
         if (how == standing::fenced) all_.owners->fence(s);
     };
@@ -99,7 +99,7 @@ bool window::enter(shard& s, const std::string& id, time_point due) {
     if (!is_new) return false;
     n->second.id = &n->first;
     set_alarm(n->second);
-    if (s.near.size() > all_.capacity()) evict(s);
+    if (s.near.size() > all_.window_share()) evict(s);
     return true;
 }
 
@@ -174,7 +174,7 @@ void window::reset_alarms(shard& s) {
 bool window::is_filled() const noexcept {
     return std::ranges::all_of(all_.shards, [this](const auto& s) {
         if (!s->is_owned()) return true;
-        return s->taken && (!s->is_partial || s->near.size() > all_.capacity() / 2);
+        return s->taken && (!s->is_partial || s->near.size() > all_.window_share() / 2);
     });
 }
 

@@ -7,7 +7,7 @@
 
 namespace tvec::durable::detail {
 
-// By FNV-1a, whose upper bits are the better ones.
+// Uses FNV-1a. Its upper bits are better mixed than the lower, so they are folded in.
 inline unsigned shard_of_id(std::string_view id, std::size_t shards) noexcept {
     std::uint64_t hash = 14695981039346656037ULL;
     for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;

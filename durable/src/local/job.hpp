@@ -10,7 +10,7 @@
 
 namespace tvec::durable::detail {
 
-// The stored timers: each operation of the store, done at once. A failure throws.
+// The timers of a store: its operations, done at once. A failure throws.
 class database {
 public:
     virtual std::vector<put_result> put(const std::vector<record>& timers, existing how) = 0;
@@ -24,7 +24,7 @@ public:
     virtual std::size_t join(duration lease) = 0;
     virtual epoch own(unsigned shard, duration lease) = 0;
     virtual void release(unsigned shard, epoch mine) = 0;
-    // Nothing, if the shard is another's.
+    // The following return nothing if another process owns the shard.
     virtual std::optional<std::vector<place>> take(unsigned shard, epoch mine, const place& after,
                                                    time_point until, std::size_t limit) = 0;
     virtual std::optional<std::vector<claimed>> claim(unsigned shard, epoch mine,
@@ -36,10 +36,10 @@ protected:
     ~database() = default;
 };
 
-// The outcome of a job: `unknown` if it may have been done or not.
+// The outcome of a job. An `unknown` job may have been done or not.
 enum class outcome { done, failed, unknown };
 
-// Made, answered and destroyed by the thread of the loop; another one may do the work.
+// The thread of the loop makes, answers and destroys a job. Another thread may do the work.
 struct job {
     virtual ~job() = default;
     virtual void work(database& db) = 0;

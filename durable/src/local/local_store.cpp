@@ -9,7 +9,7 @@ namespace tvec::durable::detail {
 
 namespace {
 
-// A job whose result type has its own values for failed and unknown.
+// A job with a result type that has values for failed and unknown.
 template <class Result, class Work> struct order final : job {
     order(store::completion<Result> t, Result f, Result u, Work w)
         : then(std::move(t)), failed(std::move(f)), unknown(std::move(u)), does(std::move(w)) {}
@@ -33,7 +33,7 @@ template <class Answer> standing accept(Answer& to, std::optional<Answer> from) 
     return from ? accept(to, std::move(*from)) : standing::fenced;
 }
 
-// A job whose answer goes beside its standing.
+// A job whose completion receives a standing and an answer.
 template <class Answer, class Work> struct question final : job {
     question(store::completion<standing, Answer> t, Work w)
         : then(std::move(t)), does(std::move(w)) {}

@@ -1,6 +1,7 @@
 #include "tvec/durable/memory_store.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "hash.hpp"
@@ -21,6 +22,7 @@ unsigned memory_database::shard_of(std::string_view id) const noexcept {
 }
 
 void memory_database::move(shard& s, entry& e, time_point to) {
+    assert(s.order.contains({e.visible, e.id}) && "every waiting timer is in the order");
     s.order.erase({e.visible, e.id});
     e.visible = to;
     s.order.insert({to, e.id});
@@ -34,16 +36,17 @@ void memory_database::insert(shard& s, entry e) {
 
 void memory_database::erase(shard& s, const std::string& id) {
     const auto e = s.timers.find(id);
+    assert(e != s.timers.end() && "only a timer that is there is erased");
     s.order.erase({e->second.visible, id});
     s.timers.erase(e);
 }
 
-// A claim's lease counts for no longer than its length from now.
+// Shortens the lease of a claim to its length from now.
 void memory_database::shorten(shard& s, entry& e) {
     if (e.is_open()) move(s, e, std::min(e.visible, today() + e.lease));
 }
 
-// The timer whose current attempt that is, if it is open; else nullptr.
+// Returns the timer, if the attempt is its current one and open, or nullptr.
 memory_database::entry* memory_database::current(shard& s, const token& t) {
     const auto there = s.timers.find(t.id);
     if (there == s.timers.end()) return nullptr;
@@ -90,6 +93,7 @@ cancel_result memory_database::cancel(const std::string& id) {
 }
 
 end_reply memory_database::end(const ending& e) {
+    assert((!e.returned || !e.again) && "a returned claim keeps its deadline");
     shard& s = of(e.token.id);
     entry* const timer = current(s, e.token);
     if (timer == nullptr) return {};
@@ -168,6 +172,7 @@ std::size_t memory_database::join(const std::string& me, duration lease) {
 }
 
 epoch memory_database::own(const std::string& me, unsigned number, duration lease) {
+    assert(number < shards_.size() && "a shard is one of the database");
     shard& s = shards_[number];
     const bool is_mine = is_owned(s) && s.owner == me;
     if (is_owned(s) && !is_mine) return 0;
@@ -184,6 +189,7 @@ epoch memory_database::own(const std::string& me, unsigned number, duration leas
 }
 
 void memory_database::release(unsigned number, epoch mine) {
+    assert(number < shards_.size() && "a shard is one of the database");
     shard& s = shards_[number];
     if (s.last == mine) s.owned = {};
 }
@@ -229,7 +235,7 @@ std::optional<claimed> memory_database::claim(unsigned number, epoch mine, const
 
 // --- the link -----------------------------------------------------------------------------------
 
-// The database, as one process sees it.
+// The database, as one process uses it.
 class memory_store::member final : public detail::database {
 public:
     explicit member(memory_store& link) : all_(link.all_), link_(link) {}
@@ -310,7 +316,7 @@ std::size_t memory_store::run() {
     while (serve()) continue;
     std::size_t called = 0;
     for (std::size_t n = replies_.size() + hints_.size(); n > 0 && answer(); --n) ++called;
-    if (unanswered() != 0 || !hints_.empty()) bell_();  // what completions have asked
+    if (unanswered() != 0 || !hints_.empty()) bell_();  // for requests of completions
     return called;
 }
 

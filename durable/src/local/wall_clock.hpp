@@ -1,4 +1,4 @@
-// The time of stores that have no server to ask.
+// The time of stores without a server.
 #pragma once
 
 #include <chrono>

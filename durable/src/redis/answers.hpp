@@ -1,7 +1,8 @@
 /// \file
-/// What the functions on the server answer (functions.lua), as the store gives it on.
+/// The answers of the functions on the server (functions.lua), as results of the store.
 #pragma once
 
+#include <cassert>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +38,8 @@ inline stored_timer timer_of(fields& f) {
     return t;
 }
 
-// 0: not the current attempt. Else 1, or 2 + when the timer comes again.
+// The answer is 0 for an attempt that is not the current one, 1 for a timer that was removed, and
+// otherwise 2 + its next deadline.
 inline end_reply end_of(fields& f) {
     const long long n = f.number();
     if (n < 2) return {n == 1, {}};
@@ -51,12 +53,14 @@ inline place place_of(fields& f) {
     return p;
 }
 
-// An entry of a timer with an open attempt, as functions.lua packs it: little endian.
+// An entry of a timer with an open attempt, as functions.lua packs it. Numbers are little-endian.
 class packed_timer {
 public:
     static constexpr std::size_t head_size = 45;
 
-    explicit packed_timer(std::string_view bytes) : bytes_(bytes) {}
+    explicit packed_timer(std::string_view bytes) : bytes_(bytes) {
+        assert(bytes.size() >= head_size && "an entry holds a whole head");
+    }
     stored_timer timer() const {
         stored_timer t;
         t.attempt = static_cast<std::uint32_t>(number(1, 4));
@@ -67,7 +71,7 @@ public:
         t.body = bytes_.substr(head_size);
         return t;
     }
-    // An attempt, and times from which nothing that is computed with them overflows.
+    // Returns true if the attempt and the times are in range, so arithmetic cannot overflow.
     bool is_right() const {
         return number(1, 4) != 0 && is_time(number(13, 8)) && is_time(number(21, 8));
     }
@@ -84,7 +88,8 @@ private:
     std::string_view bytes_;
 };
 
-// The entry of a granted timer, else a digit that says why not; of an early one also when.
+// The answer is the entry of a granted timer, or a digit that is the reason. The time of the claim
+// follows the digit of an early one.
 inline claimed claim_of(fields& f) {
     using enum claimed::kind;
     constexpr claimed::kind reasons[] = {gone, early, dead, later, damaged};
@@ -109,14 +114,14 @@ inline claimed claim_of(fields& f) {
     return c;
 }
 
-// All that is left of an answer.
+// Parses the rest of an answer.
 template <class Parse> auto rest(fields& f, Parse parse) {
     std::vector<decltype(parse(f))> items;
     while (!f.at_end()) items.push_back(parse(f));
     return items;
 }
 
-/// Parses a hint, "due id": a timer that was put into a shard. Nothing if the text is none.
+/// Parses a hint, "due id": a timer that was put into a shard. Returns nothing for any other text.
 inline std::optional<place> hint_of(std::string_view text) {
     long long due = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), due);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -88,7 +89,7 @@ std::errc code_of(std::string_view error) {
     return std::errc::not_supported;
 }
 
-// Of a few, for counting.
+// Returns one of a few reasons, under which a break of the link is counted.
 std::string reason_of(const std::error_code& code) {
     if (code == std::errc::timed_out) return "it does not answer";
     if (code == std::errc::connection_reset) return "connection reset";
@@ -100,10 +101,10 @@ std::string reason_of(const std::error_code& code) {
     return "other";
 }
 
-// A function that fails while it runs says where; else it has not begun.
+// Returns true if a function failed while it ran. Its error names a place in the script then.
 bool has_begun(std::string_view error) { return error.find(" script: ") != error.npos; }
 
-// The server is another one than it was when it was greeted.
+// Returns true for an error of a server that has changed since the greeting.
 bool is_changed(std::string_view error) {
     return error.starts_with("READONLY") || error.starts_with("LOADING") ||
            error.starts_with("NOAUTH") || error.starts_with("ERR Function not found");
@@ -154,7 +155,7 @@ void client::listen(std::function<void(std::string_view)> hint, std::function<vo
 
 // --- connecting ---------------------------------------------------------------------------------
 
-// Tries one address after the other.
+// Tries the addresses one after another.
 void client::wait_until_ready() {
     auto limit = steady_clock::now() + options_.silence;
     connect();
@@ -185,7 +186,7 @@ void client::connect() {
     wheel_.arm_after(silence_, options_.silence);
 }
 
-// Later, each time twice as late, and not all processes at once.
+// Backs off exponentially, with jitter: not all processes try at once.
 void client::retry() {
     if (retry_.pending()) return;
     const auto wait = std::min(first_wait * (1 << std::min(failures_++, 16U)), options_.slowest);
@@ -221,7 +222,7 @@ void client::on_lost(trouble why) {
     abandon();
 }
 
-// Of what was sent nobody knows whether it was done.
+// Commands in flight may have been done or not.
 void client::abandon() {
     const auto unanswered = std::exchange(pending_, {});
     const auto unsafe = std::exchange(held_, {});
@@ -242,14 +243,14 @@ command client::credentials() const {
     return c.add(options_.password);
 }
 
-// `then` is told what is answered, also if that is an error.
+// Passes the reply to `then`, also if it is an error.
 void client::try_to_say(const command& c, greeted then) {
     talk_.send(c.text());
     pending_.push_back({[then = std::move(then)](fate, const redisReply* r) { then(*r); },
                         steady_clock::now(), true, false});
 }
 
-// An error is the end of this connection.
+// Passes the reply to `then`. An error ends this connection.
 void client::say(const command& c, greeted then) {
     try_to_say(c, [this, then = std::move(then)](const redisReply& r) {
         if (!is_error(r)) return then(r);
@@ -275,7 +276,7 @@ void client::ask_facts() {
     });
 }
 
-// Returns whether the server can be trusted with timers. If not, leaves it.
+// Returns true if the server can be trusted with timers. Leaves any other.
 bool client::accept() {
     verdict v = judge(info_, appendfsync_);
     if (!v.refusal.empty()) {
@@ -286,7 +287,7 @@ bool client::accept() {
     return true;
 }
 
-// Settings and roles change while a server runs.
+// Checks the settings and the role of the server, which change while it runs.
 void client::look_again() {
     wheel_.arm_after(look_, options_.look_again);
     ask_facts();
@@ -319,6 +320,7 @@ void client::on_opened(const redisReply& r) {
 
 // Upgrades timers of an older version, some at a time. Several processes may do so at once.
 void client::upgrade(unsigned shard) {
+    assert(shard <= shards_ && "the upgrade ends after the last shard");
     const std::string prefix(functions_prefix);
     if (shard == shards_)
         return say({"FCALL", prefix + "upgraded", "2", key("meta"), key("members")},
@@ -335,6 +337,7 @@ void client::upgrade(unsigned shard) {
 }
 
 void client::on_ready() {
+    assert(shards_ > 0 && "a server that is ready has told its shards");
     is_upgrading_ = false;
     is_ready_ = true;
     failures_ = 0;
@@ -365,7 +368,7 @@ void client::refuse(answer then) {
 }
 
 void client::touch(std::size_t waiting) {
-    if (!may_send(waiting)) return;  // what makes it readable is an answer
+    if (!may_send(waiting)) return;  // an answer will make it readable
     if (is_ready_ && refused_.empty()) return talk_.send({});
     wheel_.arm_after(soon_, duration::zero());
     alarm_.rearm();
@@ -387,13 +390,14 @@ void client::on_reply(reply_ptr r) {
     else
         wheel_.arm_after(silence_, options_.silence);
     asked_ = p.asked;
+    assert((!p.ends_flight || flights_ > 0) && "every flight ends once");
     if (p.ends_flight) --flights_;
     if (p.is_greeting) return p.then(fate::replied, r.get());
     if (options_.wait_replicas == 0) return give(p.then, *r);
     held_.push_back({p.then, std::move(r), p.asked});
 }
 
-// Errors are told by their fate.
+// Passes a reply on. An error becomes a fate.
 void client::give(const answer& then, const redisReply& r) {
     if (!is_error(r)) return then(fate::replied, &r);
     const std::string_view why = text_of(r);
@@ -443,16 +447,17 @@ void client::receive() {
     alarm_.rearm();
 }
 
-// Requests made while a flight is under way are sent together, because a server takes less time for
-// few large commands than for many small ones. A second flight keeps both sides busy if it is full.
-// More than one with a WAIT is of no use.
+// Commands that are sent together are a flight. Requests wait for the answers of the last flight,
+// because a server takes less time for few large commands than for many small ones. A second flight
+// is sent once it is full, which keeps both sides busy. With a WAIT there is one at a time.
 bool client::may_send(std::size_t waiting) const {
-    const unsigned most = options_.wait_replicas > 0 ? 1 : 2;
-    return flights_ == 0 || (flights_ < most && unsent_.size() + waiting >= full_flight);
+    const unsigned max_flights = options_.wait_replicas > 0 ? 1 : 2;
+    return flights_ == 0 || (flights_ < max_flights && unsent_.size() + waiting >= full_flight);
 }
 
 void client::flush() {
     if (may_send() && !unsent_.empty()) {
+        assert(!waiting_.empty() && "every byte that waits belongs to a command");
         talk_.send(std::exchange(unsent_, {}));
         for (pending& p : std::exchange(waiting_, {})) pending_.push_back(std::move(p));
         if (options_.wait_replicas > 0) wait_for_replicas();

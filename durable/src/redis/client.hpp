@@ -1,6 +1,6 @@
 /// \file
-/// The conversation with a Redis server: its identity, requests and answers. It begins again when
-/// the connection has broken.
+/// The conversation with a Redis server: greeting, requests and answers. It begins again when the
+/// connection has broken.
 #pragma once
 
 #include <sys/types.h>
@@ -28,18 +28,18 @@ namespace tvec::durable::redis {
 
 /// The fate of a command.
 enum class fate {
-    replied,  ///< it was done, and here is the reply
+    replied,  ///< it was done, and there is a reply
     refused,  ///< it was not done
-    lost      ///< nobody knows
+    lost      ///< it may have been done or not
 };
 
-/// See above. Everything is told from within `receive` and `flush`.
+/// The client of a server. It calls completions and receivers from within `receive` and `flush`.
 class client {
 public:
-    /// Called with the reply, if there is one.
+    /// Receives the fate of a command, and the reply if there is one.
     using answer = std::function<void(fate, const redisReply*)>;
 
-    /// Connects, and waits for that.
+    /// Connects, and waits until the server is ready.
     explicit client(redis_options o);
     ~client();
     client(const client&) = delete;
@@ -52,39 +52,39 @@ public:
     reading now() const { return clock_.at(std::chrono::steady_clock::now()); }
     const std::string& warning() const noexcept { return warning_; }
     const std::string& failure() const noexcept { return failure_; }
-    /// How often the link broke, for each of a few reasons.
+    /// Returns how often the link broke, by reason.
     const std::map<std::string, std::uint64_t>& broken_links() const noexcept { return broken_; }
-    /// Returns whether this process made it: a forked child shares its connections.
+    /// Returns true in the process that made it: a forked child shares its connections.
     bool is_ours() const noexcept;
 
-    /// The name of this process: the channel of its hints.
+    /// Returns the name of this process, which is the channel of its hints.
     const std::string& me() const noexcept { return me_; }
-    /// The name of a key of all, or of a shard.
+    /// Returns the name of a common key, or of a key of a shard.
     std::string key(std::string_view what) const;
     std::string key(unsigned shard, std::string_view what) const;
 
-    /// Receivers of hints ("due id") and of the news that the connection is there again.
+    /// Sets the receivers of hints ("due id") and of the news that the connection is there again.
     void listen(std::function<void(std::string_view)> hint, std::function<void()> reconnected);
 
-    /// Queues a command for the next `flush`. `then` is called once in every case.
+    /// Queues a command for the next `flush`. Calls `then` once in every case.
     void ask(const command& c, answer then);
-    /// Does so for a command that need not be sent: `then` may be called with fate::refused.
+    /// Calls `then` with fate::refused in the next `flush`.
     void refuse(answer then);
-    /// Something waits for `flush`, and so many bytes that were not asked: makes the descriptor
-    /// readable.
+    /// Makes the descriptor readable if the next `flush` would send. `waiting` counts bytes that
+    /// wait besides the queued commands.
     void touch(std::size_t waiting = 0);
-    /// To be called by an answer: it held the server's time, in us.
+    /// Notes the time of the server, in us. For answers.
     void learn(long long us);
-    /// To be called by an answer: it was not as it should be.
+    /// Notes that an answer had the wrong form. For answers.
     void protest();
 
-    /// Takes what has come.
+    /// Reads what has come, and calls completions.
     void receive();
-    /// Returns whether `flush` sends queued commands now, or holds them until answers have come.
+    /// Returns true if `flush` sends queued commands now, and false if it waits for answers.
     bool may_send(std::size_t waiting = 0) const;
-    /// See there.
+    /// Sends queued commands.
     void flush();
-    /// Sends what can be sent at once; nothing is told any more.
+    /// Sends what can be sent at once, and calls nothing any more.
     void leave();
 
 private:
@@ -145,19 +145,20 @@ private:
     std::size_t next_address_ = 0;
 
     link talk_, hints_;
-    std::string unsent_;            // by the next `flush` that may
-    std::vector<pending> waiting_;  // for what is in there
-    std::deque<pending> pending_;   // for what was sent
+    std::string unsent_;            // commands for the next `flush` that sends
+    std::vector<pending> waiting_;  // their completions
+    std::deque<pending> pending_;   // completions of commands in flight
     std::vector<held> held_;
     std::vector<answer> refused_;
-    unsigned flights_ = 0;  // sent, and not all of it answered
+    unsigned flights_ = 0;  // groups of commands in flight
     bool is_ready_ = false, was_ready_ = false, is_upgrading_ = false;
     std::optional<trouble> trouble_;
     std::string failure_, warning_, info_, appendfsync_;
     std::map<std::string, std::uint64_t> broken_;
     unsigned shards_ = 0;
     server_clock clock_;
-    std::chrono::steady_clock::time_point asked_{};  // what is being answered
+    std::chrono::steady_clock::time_point
+        asked_{};  // when the command was sent that is being answered
 
     std::function<void(std::string_view)> hint_;
     std::function<void()> reconnected_;

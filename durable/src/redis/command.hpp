@@ -1,5 +1,5 @@
 /// \file
-/// What is sent to a Redis server.
+/// Commands to a Redis server.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,7 @@
 
 namespace tvec::durable::redis {
 
-/// A command in the making: words, each with its length before it.
+/// A command in the making: words, each after its length.
 class command {
 public:
     command(std::initializer_list<std::string_view> words) {
@@ -28,9 +28,9 @@ public:
     }
     command& add(std::integral auto number) { return add(std::to_string(number)); }
 
-    /// How long it is by now, nearly.
+    /// Returns the length so far, nearly.
     std::size_t size() const noexcept { return words_.size(); }
-    /// As it is sent.
+    /// Returns the bytes to send.
     std::string text() const { return '*' + std::to_string(count_) + "\r\n" + words_; }
 
 private:

@@ -6,11 +6,11 @@
 
 namespace tvec::durable::redis {
 
-/// Its text.
+/// The text of the library.
 extern const char functions[];
-/// Its version, which it says itself, and that of the timers.
+/// The version of the library and of its data.
 inline constexpr long long functions_version = 3;
-/// How its functions are called: this, and a name.
+/// The prefix of the names of its functions.
 inline constexpr std::string_view functions_prefix = "tvec_durable_3_";
 
 }  // namespace tvec::durable::redis

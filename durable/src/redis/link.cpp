@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -16,8 +17,8 @@ namespace tvec::durable::redis {
 
 namespace {
 
-// Upper bound on the bytes read in one turn of the loop: some thousands of answers, so that timers
-// that become due are not late.
+// Bytes read in one turn of the loop at most: some thousands of answers. More would make due timers
+// late.
 constexpr std::size_t part_size = 16'384;
 
 address address_of_file(const std::string& path) {
@@ -33,10 +34,10 @@ address address_of_file(const std::string& path) {
     return a;
 }
 
-// A server that is gone without a word is noticed after a quarter of a minute.
+// A server that vanished is noticed after a quarter of a minute.
 void set_options(int fd) {
     const auto set = [fd](int level, int name, int value) {
-        setsockopt(fd, level, name, &value, sizeof value);  // a socket in the file system has none
+        setsockopt(fd, level, name, &value, sizeof value);  // fails for a socket in the file system
     };
     set(SOL_SOCKET, SO_KEEPALIVE, 1);
     set(IPPROTO_TCP, TCP_NODELAY, 1);
@@ -70,6 +71,7 @@ link::link(int epoll, const redis_options& o, listener l)
     : epoll_(epoll), options_(o), listener_(std::move(l)) {}
 
 int link::open(const address& to) {
+    assert(is_closed() && "a link has one connection at a time");
     fd_ = socket(to.name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd_ < 0) return errno;
     set_options(fd_);
@@ -85,7 +87,7 @@ int link::open(const address& to) {
 }
 
 void link::close() {
-    if (fd_ >= 0) ::close(fd_);  // which leaves the epoll set
+    if (fd_ >= 0) ::close(fd_);  // also leaves the epoll set
     fd_ = -1;
     watched_ = 0;
     is_connected_ = is_open_ = was_full_ = false;
@@ -106,6 +108,7 @@ void link::hear() const {
 }
 
 void link::watch(std::uint32_t events) {
+    assert(!is_closed() && "only an open connection is watched");
     if (events == watched_) return;
     epoll_event e{};
     e.events = events;
@@ -160,7 +163,7 @@ void link::decode(std::string_view bytes) {
         plain_.clear();
         const bool is_right = tls_->receive(bytes, plain_);
         if (!is_right) {
-            flush();  // an alert that says why
+            flush();  // sends an alert with the reason
             if (!is_closed()) lose({std::errc::protocol_error, tls_->failure()});
             return;
         }
@@ -183,7 +186,7 @@ void link::show_replies() {
     }
 }
 
-// Moves on to the bytes that are to be sent next.
+// Moves on to the bytes to send next.
 bool link::refill() {
     raw_.clear();
     sent_ = 0;
@@ -209,6 +212,7 @@ void link::flush() {
         }
         if (n < 0) return lose(trouble(errno == EPIPE ? ECONNRESET : errno));
         sent_ += static_cast<std::size_t>(n);
+        assert(sent_ <= raw_.size() && "no more is sent than there is");
         if (std::exchange(was_full_, false)) hear();
     }
     lose({std::errc::protocol_error, tls_->failure()});

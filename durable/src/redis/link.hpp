@@ -1,5 +1,5 @@
 /// \file
-/// A connection to a Redis server, which never waits.
+/// A connection to a Redis server. It never waits.
 #pragma once
 
 #include <hiredis/read.h>
@@ -22,17 +22,17 @@
 
 namespace tvec::durable::redis {
 
-/// Where a server listens.
+/// The address of a server.
 struct address {
     sockaddr_storage name{};
     socklen_t length = 0;
 };
 
-/// The addresses of a host, or of a socket in the file system. Waits for the name server, if there
-/// is one to be asked. Throws std::system_error.
+/// Returns the addresses of a host, or of a socket in the file system. Waits for the name server,
+/// if a name is to be looked up. Throws std::system_error.
 std::vector<address> addresses_of(const redis_options& o);
 
-/// A fault: its code, and more words if the code does not say it all.
+/// A fault: its code, and words if the code does not tell everything.
 struct trouble {
     explicit trouble(int error) : code(error, std::system_category()) {}
     trouble(std::error_code c, std::string words) : code(c), why(std::move(words)) {}
@@ -44,7 +44,7 @@ struct trouble {
     std::string why{};
 };
 
-/// One connection after the other to the same server, in an epoll set.
+/// One connection after another to the same server, in an epoll set.
 class link {
 public:
     /// Events for its owner, from within `on_ready` and `flush`. The owner may call it then.
@@ -52,7 +52,7 @@ public:
         std::function<void()> opened;
         std::function<void(reply_ptr)> replied;
         std::function<void(trouble)> lost;
-        std::function<void()> heard{};  // the server has sent bytes, or made room for more of ours
+        std::function<void()> heard{};  // the server has sent or taken bytes
     };
 
     link(int epoll, const redis_options& o, listener l);
@@ -60,24 +60,24 @@ public:
     link(const link&) = delete;
     link& operator=(const link&) = delete;
 
-    /// Begins to connect. It must be closed. Returns 0, and what comes of it is told, or the error
-    /// at once.
+    /// Begins to connect. Precondition: the link is closed. Returns 0, and tells the listener the
+    /// outcome, or returns an error at once.
     int open(const address& to);
-    /// Ends the connection; nothing is told.
+    /// Ends the connection. Calls nothing.
     void close();
 
     bool is_closed() const noexcept { return fd_ < 0; }
-    /// The descriptor by which its events are known.
+    /// Returns the descriptor in the epoll set.
     int fd() const noexcept { return fd_; }
 
-    /// Has these bytes sent, by `flush`.
+    /// Queues bytes for `flush`.
     void send(std::string_view bytes);
-    /// How much of it has not been sent.
+    /// Returns how many bytes are queued and not sent.
     std::size_t unsent() const noexcept { return said_.size() + raw_.size() - sent_; }
 
-    /// To be called with what epoll says.
+    /// Handles events of epoll.
     void on_ready(std::uint32_t events);
-    /// Sends what the socket takes.
+    /// Sends as much as the socket takes.
     void flush();
 
 private:
@@ -101,10 +101,10 @@ private:
     int fd_ = -1;
     std::uint32_t watched_ = 0;
     bool is_connected_ = false, is_open_ = false;
-    bool was_full_ = false;  // the socket did not take all
-    std::string said_;       // what is to be said
-    std::string raw_;        // what is being sent: the same, if there is no TLS
-    std::size_t sent_ = 0;   // of that
+    bool was_full_ = false;  // the socket did not take everything
+    std::string said_;       // queued bytes
+    std::string raw_;        // bytes being sent: the same, without TLS
+    std::size_t sent_ = 0;   // of raw_
     std::string plain_;
     std::optional<tls_session> tls_;
     std::unique_ptr<redisReader, reader_deleter> reader_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <cassert>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -20,45 +21,45 @@ using redis::command, redis::fate, redis::fields, redis::rest;
 
 namespace {
 
-// Timers in one command, and about how many bytes of them: the server does nothing else meanwhile.
+// Timers in one command, and their bytes, about. The server does nothing else during a command.
 constexpr std::size_t together = 500;
 constexpr std::size_t bytes_together = 262'144;
 
-// The keys of a shard, in the order in which functions.lua names them.
+// The keys of a shard, in the order of functions.lua.
 constexpr std::string_view key_names[] = {"due", "timer", "begun",  "body",
                                           "own", "dead",  "damaged"};
 constexpr std::span<const std::string_view> all_keys = key_names;
 constexpr std::span alive = all_keys.first<4>();
 constexpr std::span owned = all_keys.first<5>();
 constexpr std::span owner = all_keys.subspan<4, 1>();
-// Bodies are shown so many at a time.
+// Bodies in one command that shows timers.
 constexpr std::size_t shown_together = 32;
 
 std::string_view word_of(timer_set set) { return set == timer_set::waiting ? "waiting" : "dead"; }
 
 long long ms(time_point t) { return t.time_since_epoch().count(); }
 
-// Of what could not be asked for, or was and is not answered.
+// Returns the result of a command that was refused (failed) or lost (unknown).
 template <class Result> Result none_of(fate how) {
     return how == fate::refused ? Result::failed : Result::unknown;
 }
 
-// A question until each part of its answer is there: of each timer, or of each shard.
+// A question with an answer in parts: one for each timer, or for each shard.
 struct question {
     explicit question(std::size_t parts) : left(parts) {}
     virtual ~question() = default;
     virtual void read(std::size_t part, fields& f) = 0;
-    // There is no such part.
+    // Notes that a part will not come.
     virtual void miss(std::size_t /*part*/, fate /*how*/) {}
     virtual void tell() = 0;
 
-    std::size_t left;               // of its parts
-    standing how = standing::done;  // of those that are there
+    std::size_t left;               // parts that have not come
+    standing how = standing::done;  // of the parts that have come
 };
 
 using question_ptr = std::shared_ptr<question>;
 
-// One whose answer goes beside its standing. `add` reads a part of it.
+// A question whose completion receives a standing and an answer. `add` reads a part of the answer.
 template <class Answer> struct question_of final : question {
     using reader = void (*)(Answer& all, std::size_t part, fields& f);
 
@@ -74,11 +75,12 @@ template <class Answer> struct question_of final : question {
     Answer all;
 };
 
-// Each put is answered by itself.
+// A question with an answer for each put.
 struct put_question final : question {
     put_question(store::completion<std::vector<put_result>> t, std::size_t timers)
         : question(timers), then(std::move(t)), all(timers) {}
     void read(std::size_t part, fields& f) override {
+        assert(part < all.size() && "a part belongs to its question");
         using enum put_result;
         const long long n = f.number();
         all[part] = n == 0 ? there_already : n == 1 ? stored : put_result::dead;
@@ -92,7 +94,7 @@ struct put_question final : question {
     std::vector<put_result> all;
 };
 
-// The answers, or parts of them.
+// Readers of the parts of answers.
 void read_end(std::vector<end_reply>& all, std::size_t part, fields& f) {
     all[part] = redis::end_of(f);
 }
@@ -120,31 +122,33 @@ void read_found_places(std::vector<place>& all, std::size_t, fields& f) {
 }
 void read_flag(bool& flag, std::size_t, fields& f) { flag = f.number() == 1; }
 void read_claimed(std::vector<claimed>& all, std::size_t part, fields& f) {
-    std::string id = std::move(all[part].timer.id);  // which is not in the answer
+    assert(part < all.size() && "a part belongs to its question");
+    std::string id = std::move(all[part].timer.id);  // the answer does not hold it
     all[part] = redis::claim_of(f);
     all[part].timer.id = std::move(id);
 }
 
-// Says which part of which question one element of a reply belongs to.
+// The part of a question to which one element of a reply belongs.
 struct slot {
     question_ptr whose;
     std::size_t part;
 };
 
-// A command in the making, and who waits for each of its answers.
+// A command in the making, and the parts of questions that it answers.
 struct batch {
-    bool has_time = false;  // before the answers
+    bool has_time = false;  // the reply begins with the time
     std::optional<command> words{};
     std::vector<slot> slots{};
-    std::bitset<4096> ids{};  // their hashes
+    std::bitset<4096> ids{};  // hashes of the ids in it
 
     bool is_full() const { return slots.size() == together || words->size() > bytes_together; }
 };
 
 }  // namespace
 
-// The requests to each shard. Puts, ends and claims wait in a batch of each until they are sent.
-// They may overtake one another, but not those of the same timer, and nothing else overtakes them.
+// The requests to each shard. Puts, ends, claims and spends wait in a batch of each kind. A batch
+// may overtake another one, but not with requests for the same timer. No other request overtakes
+// them.
 struct redis_store::inner {
     struct shard_batches {
         batch puts{};
@@ -171,7 +175,7 @@ struct redis_store::inner {
     void close(unsigned shard);
     void close_all();
 
-    // `add` reads each part of the answer into what is there of it.
+    // Makes a question. `add` reads each part of its answer.
     template <class Answer>
     question_ptr asked(completion<standing, Answer> then, typename question_of<Answer>::reader add,
                        std::size_t parts = 1, std::type_identity_t<Answer> all = {}) {
@@ -180,7 +184,7 @@ struct redis_store::inner {
     }
     void ask(unsigned shard, const command& c, question_ptr q, bool has_time = false);
     void ask_number(unsigned shard, const command& c, std::function<void(fate, long long)> then);
-    // Asks for what 0, 1 and all else stand for.
+    // Sends a command whose reply is a number, and maps it to a result.
     template <class Result>
     void ask_result(unsigned shard, const command& c, completion<Result> then, Result zero,
                     Result one, Result other) {
@@ -209,13 +213,15 @@ struct redis_store::inner {
 
 command redis_store::inner::function(unsigned shard, std::string_view name,
                                      std::span<const std::string_view> keys) const {
+    assert(shard < of.size() && "a shard is one of the store");
     command c{"FCALL", std::string(redis::functions_prefix).append(name),
               std::to_string(keys.size())};
     for (const std::string_view k : keys) c.add(client.key(shard, k));
     return c;
 }
 
-// Before that id goes into this batch. Others may have its hash, and are sent sooner for it.
+// Prepares a batch for a request with that id. Sends the batches of the shard if this one is full,
+// or if another one may hold the id: it holds one with the same hash.
 void redis_store::inner::make_room(unsigned number, batch& b, const std::string& id) {
     shard_batches& s = of[number];
     const std::size_t bit = std::hash<std::string>{}(id) % b.ids.size();
@@ -290,7 +296,7 @@ void redis_store::inner::ask(unsigned shard, const command& c, question_ptr q, b
     client.ask(c, answer_to({{std::move(q), 0}}, has_time));
 }
 
-// Asks for an integer, which `then` is given with what became of it.
+// Sends a command whose reply is an integer, and passes that and its fate to `then`.
 void redis_store::inner::ask_number(unsigned shard, const command& c,
                                     std::function<void(fate, long long)> then) {
     close(shard);
@@ -309,7 +315,7 @@ redis::client::answer redis_store::inner::answer_to(std::vector<slot> slots, boo
     };
 }
 
-// Returns whether the reply had the right form.
+// Returns true if the reply had the right form.
 bool redis_store::inner::read(const std::vector<slot>& slots, bool has_time, const redisReply& r) {
     fields f(r);
     if (has_time) client.learn(f.microseconds());
@@ -317,7 +323,7 @@ bool redis_store::inner::read(const std::vector<slot>& slots, bool has_time, con
     return f.is_whole() && f.at_end();
 }
 
-// An answer that is none says that the shard was another's.
+// A nil reply means that another process owns the shard.
 void redis_store::inner::on_answer(const std::vector<slot>& slots, bool has_time, fate how,
                                    const redisReply* r) {
     standing each = how == fate::replied ? standing::done : standing::unknown;
@@ -331,11 +337,12 @@ void redis_store::inner::on_answer(const std::vector<slot>& slots, bool has_time
             s.whose->miss(s.part, how);
             s.whose->how = each;
         }
+        assert(s.whose->left > 0 && "every part comes once");
         if (--s.whose->left == 0) tell(*s.whose);
     }
 }
 
-// How many bytes are in batches that are not closed.
+// Returns the bytes in batches that are not sent.
 std::size_t redis_store::inner::waiting() const {
     std::size_t bytes = 0;
     for (const shard_batches& s : of)
@@ -344,7 +351,7 @@ std::size_t redis_store::inner::waiting() const {
     return bytes;
 }
 
-// Its parts are in batches now. If there is none, nothing is to be asked.
+// Waits for the parts of a question, which are in batches. Without parts it is answered at once.
 void redis_store::inner::wait_for(const question_ptr& q) {
     if (q->left != 0) return client.touch(waiting());
     client.refuse([this, q](fate, const redisReply*) { tell(*q); });
@@ -356,6 +363,7 @@ void redis_store::inner::tell(question& q) {
 }
 
 void redis_store::inner::count_answer() {
+    assert(unanswered > 0 && "every question is answered once");
     --unanswered;
     ++answered;
 }
@@ -366,14 +374,14 @@ redis_store::redis_store(redis_options o)
     : client_(std::make_unique<redis::client>(std::move(o))),
       inner_(std::make_unique<inner>(*client_)) {}
 
-// The others need not wait until our lease is over to know that we are gone.
+// Other processes share the shards anew at once, without waiting for the end of the lease.
 redis_store::~redis_store() {
     if (!client_->is_ours()) return;
     try {
         client_->ask({"HDEL", client_->key("processes"), client_->me()},
                      [](fate, const redisReply*) {});
         client_->leave();
-    } catch (const std::exception&) {  // no memory: it is a member until its lease ends
+    } catch (const std::exception&) {  // no memory: its lease ends later
     }
 }
 
@@ -387,7 +395,7 @@ std::map<std::string, std::uint64_t> redis_store::broken_links() const {
     return client_->broken_links();
 }
 
-// The upper half of the hash goes into the lower.
+// Mixes the upper half of the hash into the lower.
 unsigned redis_store::shard_of(std::string_view id) const noexcept {
     return durable::detail::shard_of_id(id, inner_->traits.shards);
 }
@@ -454,12 +462,12 @@ void redis_store::find(std::string id, completion<standing, std::optional<stored
                 inner_->asked(std::move(then), read_found));
 }
 
-// First the places of each shard, then the bodies of those that are wanted.
+// Asks for the places of each shard first, then for the bodies of one page.
 void redis_store::list(timer_set set, place after, std::size_t limit,
                        completion<standing, std::vector<stored_timer>> then) {
     auto on_places = [this, set, limit, then = std::move(then)](standing how,
                                                                 std::vector<place> all) mutable {
-        --inner_->answered;  // it goes on
+        --inner_->answered;  // not the last answer
         std::ranges::sort(all);
         if (all.size() > limit) all.resize(limit);
         if (how == standing::done && !all.empty()) return show(set, limit, all, std::move(then));
@@ -474,7 +482,7 @@ void redis_store::list(timer_set set, place after, std::size_t limit,
     }
 }
 
-// Answers with what is still at these places. Goes on behind them if nothing is.
+// Answers with the timers that are still at these places. Continues after them if there are none.
 void redis_store::show(timer_set set, std::size_t limit, std::vector<place> places,
                        completion<standing, std::vector<stored_timer>> then) {
     std::vector<std::vector<std::string>> ids(traits().shards);

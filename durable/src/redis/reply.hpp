@@ -1,5 +1,5 @@
 /// \file
-/// What a Redis server answers.
+/// Replies of a Redis server.
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -18,13 +18,13 @@ struct reply_deleter {
 };
 using reply_ptr = std::unique_ptr<redisReply, reply_deleter>;
 
-/// The text of a reply: "" if it has none.
+/// Returns the text of a reply, or "".
 inline std::string_view text_of(const redisReply& r) {
     return r.str == nullptr ? std::string_view{} : std::string_view(r.str, r.len);
 }
 
-/// Reads the elements of a reply, one after the other. The other side may answer anything: an
-/// element of the wrong form is read as 0 or "", and `is_whole` says so.
+/// Reads the elements of a reply, one after another. The other side may answer anything: an element
+/// of the wrong form is read as 0 or "", and `is_whole` is false.
 class fields {
 public:
     explicit fields(const redisReply& r) : all_(r), is_whole_(r.type == REDIS_REPLY_ARRAY) {}
@@ -33,13 +33,13 @@ public:
     bool is_whole() const noexcept { return is_whole_; }
     std::size_t size() const noexcept { return is_whole_ ? all_.elements : 0; }
 
-    /// A whole number from 0 to 10^15, exclusive, or a text that is one: a count, an attempt, or
-    /// milliseconds since 1970, from which nothing that is computed with them overflows.
+    /// Reads a whole number below 10^15, also from a text: a count, an attempt, or milliseconds
+    /// since 1970. Arithmetic with it cannot overflow.
     static constexpr long long limit = 1'000'000'000'000'000;
     long long number() { return number_below(limit); }
-    /// A time in microseconds since 1970.
+    /// Reads a time in microseconds since 1970.
     long long microseconds() { return number_below(1'000'000'000'000'000'000); }
-    /// A text, as long as the reply is there.
+    /// Reads a text, which is valid as long as the reply.
     std::string_view view() {
         const redisReply* r = element();
         if (r == nullptr) return {};
@@ -47,9 +47,9 @@ public:
         return text_of(*r);
     }
     std::string text() { return std::string(view()); }
-    /// To be called by who reads: what was read last is not as it should be.
+    /// Notes that the last element has the wrong form. For readers.
     void reject() noexcept { is_whole_ = false; }
-    /// A list within the list.
+    /// Reads a list within the list.
     fields list() {
         static const redisReply nothing{};
         const redisReply* r = element();
@@ -58,7 +58,7 @@ public:
         return f;
     }
 
-    /// The number that a text is: scores of sorted sets are shown so. -1 if it is none.
+    /// Returns the number in a text, as in scores of sorted sets, or -1.
     static long long parsed(std::string_view digits) {
         long long n = 0;
         const char* const end = digits.data() + digits.size();

@@ -1,7 +1,8 @@
 /// \file
-/// What time it is on a server, as well as one can know who is told now and then.
+/// The time of a server, estimated from its answers.
 #pragma once
 
+#include <cassert>
 #include <chrono>
 #include <optional>
 
@@ -9,23 +10,24 @@
 
 namespace tvec::durable::redis {
 
-/// Never ahead of the server: what he said when his answer was under way is the least that it can
-/// be now. Between answers time goes on a ten thousandth slower than by our own clock, which may go
-/// faster than his.
+/// A lower bound on the clock of a server. The time in an answer had already passed when the answer
+/// arrived. Between answers the estimate runs slower than the local clock by a ten thousandth,
+/// because the local clock may run faster than that of the server.
 class server_clock {
 public:
-    /// Our own.
+    /// A reading of the local clock.
     using local = std::chrono::steady_clock::time_point;
 
-    /// The server has read `said` off his clock, at some time between the two by our own.
+    /// Learns that the server read `said` at some time between `asked` and `answered`.
     void learn(reading said, local asked, local answered) {
+        assert(asked <= answered && "an answer comes after its question");
         const auto most = said + std::chrono::floor<std::chrono::microseconds>(answered - asked);
         const bool is_better = !known_ || said > at(answered);
         const bool was_set_back = known_ && at(answered) > most;
         if (is_better || was_set_back) known_ = {said, answered};
     }
 
-    /// Returns the server's time at that time of ours. The beginning of 1970 if nothing was learnt.
+    /// Returns the estimate at a local time. The beginning of 1970 if nothing was learnt.
     reading at(local now) const {
         if (!known_) return {};
         const auto passed = now - known_->when;

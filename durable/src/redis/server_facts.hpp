@@ -1,5 +1,5 @@
 /// \file
-/// Whether a Redis server can be trusted with timers.
+/// Judges if a Redis server can be trusted with timers.
 #pragma once
 
 #include <string>
@@ -8,14 +8,13 @@
 
 namespace tvec::durable::redis {
 
-/// The verdict on a server: why it is refused, or what its user ought to know; each one line, or
-/// "".
+/// The verdict on a server: the reason of its refusal, or a warning. Each is one line, or "".
 struct verdict {
     std::errc code{};
     std::string refusal{}, warning{};
 };
 
-/// Of a server whose INFO says this, and whose `appendfsync` is that ("" if it does not tell).
+/// Judges a server by its INFO, and by its `appendfsync`, which is "" if the server does not tell.
 verdict judge(std::string_view info, std::string_view appendfsync);
 
 }  // namespace tvec::durable::redis

@@ -35,7 +35,7 @@ bool is_address(const std::string& host) {
     return inet_pton(AF_INET, host.c_str(), &a) == 1 || inet_pton(AF_INET6, host.c_str(), &a) == 1;
 }
 
-// The certificate must be this host's.
+// Requires a certificate for this host.
 void expect(SSL* s, const std::string& host) {
     const bool is_set =
         is_address(host) ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s), host.c_str()) == 1
@@ -63,7 +63,7 @@ tls_session::tls_session(const redis_tls& how, const std::string& host)
     static_cast<void>(is_fine(SSL_do_handshake(session_.get()), "the handshake"));
 }
 
-// Returns whether a call worked, or waits for the other side.
+// Returns true if a call worked, or waits for the other side.
 bool tls_session::is_fine(int result, const char* tried) {
     const int why = SSL_get_error(session_.get(), result);
     if (why == SSL_ERROR_NONE || why == SSL_ERROR_WANT_READ) return true;

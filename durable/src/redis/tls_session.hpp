@@ -1,5 +1,5 @@
 /// \file
-/// TLS between a program and a socket that it reads and writes itself.
+/// TLS for a program that reads and writes the socket itself.
 #pragma once
 
 #include <memory>
@@ -13,22 +13,22 @@ typedef struct ssl_ctx_st SSL_CTX;
 
 namespace tvec::durable::redis {
 
-/// The TLS of a connection. Bytes go in and come out on either side. It touches no socket.
+/// A TLS session. Bytes go in and come out on either side. It touches no socket.
 class tls_session {
 public:
-    /// A session with that host, of which nothing is sent. Throws std::system_error if files are
-    /// not there, or are not what they should be.
+    /// Begins a session with that host, and sends nothing. Throws std::system_error if a file is
+    /// missing or unusable.
     tls_session(const redis_tls& how, const std::string& host);
 
-    /// Takes what the other side has sent; adds to `plain` what it means. Returns whether that was
-    /// right so far; else `failure` says what is wrong.
+    /// Takes bytes of the other side, and appends the decrypted text to `plain`. Returns false
+    /// after an error, which `failure` describes.
     bool receive(std::string_view sent, std::string& plain);
-    /// Takes what is to be said to the other side.
+    /// Encrypts a text for the other side. Precondition: the handshake is over.
     bool say(std::string_view plain);
-    /// Returns the bytes that are to be sent now.
+    /// Returns the bytes to send now.
     std::string to_send();
 
-    /// Returns whether the handshake is over, and `say` works.
+    /// Returns true once the handshake is over.
     bool is_established() const;
     const std::string& failure() const noexcept { return failure_; }
 

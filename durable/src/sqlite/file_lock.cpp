@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 #include <mutex>
 #include <set>
@@ -14,10 +15,11 @@ namespace tvec::durable::detail {
 
 namespace {
 
-// SQLite locks the 512 bytes from 1 GiB on. This is the next byte.
+// The byte after the 512 bytes from 1 GiB on, which SQLite locks.
 constexpr off_t locked_byte = 0x40000000 + 512;
 
-// The files that this process has locked. A second try must not open and close such a file.
+// The files that this process has locked. Opening and closing one of them would
+// drop the lock of SQLite.
 struct locked_files {
     std::mutex mutex;
     std::set<std::pair<dev_t, ino_t>> all;
@@ -53,7 +55,8 @@ file_lock::file_lock(const std::string& path) {
     }
     fstat(fd_, &s);
     file_ = {s.st_dev, s.st_ino};
-    files.all.insert(file_);
+    [[maybe_unused]] const bool is_new = files.all.insert(file_).second;
+    assert(is_new && "a process locks a file once");
 }
 
 file_lock::~file_lock() {

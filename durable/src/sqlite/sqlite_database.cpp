@@ -1,6 +1,7 @@
 #include "sqlite_database.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <utility>
 
@@ -12,13 +13,13 @@ namespace {
 
 using detail::statement;
 
-// A larger body is apart. With this and the longest id a row fits into a quarter of a page, which
-// is what SQLite takes without a page of its own.
+// Larger bodies are apart. With this one and the longest id a row fits into a quarter of a page,
+// which is the limit for rows without a page of their own.
 constexpr std::size_t largest_in_row = 700;
 
 bool goes_apart(const record& r) { return r.body.size() > largest_in_row; }
 
-// Rows of `timer` or `dead`, as timer_of reads them.
+// Returns the statement for rows of `timer` or `dead`, as timer_of reads them.
 std::string rows_of(const std::string& table) {
     return "select id, due, every, attempt, ended, spent, case apart when 0 then body else"
            " (select bytes from body where body.id = " +
@@ -26,7 +27,7 @@ std::string rows_of(const std::string& table) {
 }
 constexpr int body_column = 6;
 
-// Clamps times that somebody has written into the file, so that arithmetic cannot overflow.
+// Clamps times that another program may have written, so arithmetic cannot overflow.
 time_point time_of(std::int64_t ms) {
     return std::clamp(time_point(duration(ms)), earliest_due, latest_due);
 }
@@ -66,7 +67,7 @@ sqlite_database::sqlite_database(const std::string& path, const sqlite_options& 
       remove_apart_(prepared("delete from body where id = ?")),
       dead_(prepared("select attempt, apart from dead where id = ?")),
       remove_dead_(prepared("delete from dead where id = ?")),
-      // The end of most timers, at once.
+      // Ends most timers, in one statement.
       end_done_(prepared("delete from timer where id = ? and attempt = ? and ended < attempt"
                          " and every <= 0 and apart = 0")),
       end_again_(prepared("update timer set due = ?2, ended = attempt, spent = 0, counted = 0"
@@ -147,7 +148,7 @@ void sqlite_database::remove(const std::string& id, bool is_apart) {
     if (is_apart) remove_apart_.run(id);
 }
 
-// Returns its last attempt, if it was there.
+// Removes a dead letter. Returns its last attempt, if there was one.
 std::optional<std::int64_t> sqlite_database::remove_dead(const std::string& id) {
     if (!dead_.first(id)) return std::nullopt;
     const std::int64_t attempt = dead_.integer(0);
@@ -158,7 +159,7 @@ std::optional<std::int64_t> sqlite_database::remove_dead(const std::string& id) 
     return attempt;
 }
 
-// A file of an older version may hold a living and a dead timer of that id: both go.
+// A file of an older version may hold a waiting timer and a dead letter of that id: both go.
 cancel_result sqlite_database::cancel(const std::string& id) {
     const bool was_dead = remove_dead(id).has_value();
     const std::optional<state> s = state_of(id);
@@ -176,6 +177,7 @@ std::vector<end_reply> sqlite_database::end(const std::vector<ending>& endings) 
 }
 
 end_reply sqlite_database::end(const ending& e, time_point now) {
+    assert((!e.returned || !e.again) && "a returned claim keeps its deadline");
     const std::string& id = e.token.id;
     const std::int64_t attempt = e.token.attempt;
     if (!e.again && !e.returned && end_done_.run(id, attempt) == 1) return {true, {}};
@@ -225,7 +227,7 @@ totals sqlite_database::count() {
     return all;
 }
 
-// A file of an older version may hold a living timer of that id as well: then both stay.
+// A file of an older version may hold a waiting timer of that id as well: then both stay.
 revive_result sqlite_database::revive(const std::string& id, time_point due) {
     if (state_of(id)) {
         if (!dead_.first(id)) return revive_result::unknown_id;
@@ -283,14 +285,15 @@ claimed sqlite_database::claim(const claim_terms& terms, time_point until, const
     return c;
 }
 
-// A file of an older version may hold a dead timer of that id already.
+// Puts a timer among the dead letters. A file of an older version may hold one of that id already.
 void sqlite_database::bury(const std::string& id) {
     if (dead_.first(id)) {
         dead_.reset();
         complaint_ = "a timer has died whose id an older dead one had: the older one is gone";
     }
     bury_.run(id);
-    remove_.run(id);
+    [[maybe_unused]] const int removed = remove_.run(id);
+    assert(removed == 1 && "only a waiting timer becomes a dead letter");
 }
 
 }  // namespace tvec::durable

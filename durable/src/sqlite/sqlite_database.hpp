@@ -1,4 +1,4 @@
-// The timers of one SQLite file: each operation of the store, done at once, within a transaction.
+// The timers of one SQLite file: the operations of a store, done at once, within a transaction.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tvec::durable {
 
-// Nobody shares it: shards are always ours, by the wall clock.
+// Not shared: this process owns its only shard. The time is the wall clock.
 class sqlite_database final : public detail::database {
 public:
     // Opens the file, or makes it. Throws std::system_error, which names it.
@@ -24,11 +24,11 @@ public:
     void begin() { begin_.run(); }
     void commit() { commit_.run(); }
     void roll_back() noexcept;
-    // To be called after a commit.
+    // Call it after a commit.
     void tend_log() { file_.tend_log(); }
     // Returns what failed since the last call; "" if nothing did.
     std::string take_complaint() { return std::exchange(complaint_, {}); }
-    // See sqlite_file.
+    // Leaves everything to the parent: see sqlite_file.
     void leave() noexcept { file_.leave(); }
 
     std::vector<put_result> put(const std::vector<record>& timers, existing how) override;
@@ -48,7 +48,7 @@ public:
     std::optional<bool> spend(unsigned, epoch, const token& t) override;
 
 private:
-    // A timer without its body.
+    // A timer without its id and body.
     struct state {
         time_point due;
         duration every;

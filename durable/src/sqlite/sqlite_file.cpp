@@ -1,6 +1,7 @@
 #include "sqlite_file.hpp"
 
 #include <array>
+#include <cassert>
 #include <chrono>
 #include <filesystem>
 
@@ -8,7 +9,7 @@ namespace tvec::durable::detail {
 
 namespace {
 
-// "tvec", in the header of the file.
+// The application id in the header of the file: "tvec".
 constexpr std::int64_t application_id = 0x74766563;
 
 // The upgrades from each version to the next; an empty file has version 0.
@@ -19,9 +20,10 @@ constexpr std::array upgrades{
     "create index by_due on timer(due, id)",
     "create table dead(id blob primary key, due int not null, body blob not null,"
     " every int not null, attempt int not null, ended int not null) without rowid",
-    // A large body is apart, so that a claim does not write it anew.
+    // A large body has a table of its own, so a claim does not write it anew.
     "alter table timer add column spent int not null default 0;"
-    "alter table timer add column counted int not null default 0;"  // in `spent`: the last attempt
+    "alter table timer add column counted int not null default 0;"  // 1: `spent` counts the last
+                                                                    // attempt
     "alter table timer add column apart int not null default 0;"
     "alter table dead add column spent int not null default 0;"
     "alter table dead add column apart int not null default 0;"
@@ -29,10 +31,10 @@ constexpr std::array upgrades{
     "create table mark(needs_log int not null); insert into mark values(0)"};
 constexpr auto version = static_cast<std::int64_t>(upgrades.size());
 
-// Pages in the log, of 4 KiB, before they are written into the file.
+// Pages of 4 KiB in the log, above which it is written into the file.
 constexpr int longest_log = 4'000;
 
-// As SQLite follows them: the log lies beside the file, and not beside a link to it.
+// Follows links as SQLite does: the log lies beside the file, and not beside a link to it.
 std::string without_links(std::filesystem::path p) {
     for (int links = 0; links < 40 && std::filesystem::is_symlink(p); ++links)
         p = p.parent_path() / std::filesystem::read_symlink(p);
@@ -54,7 +56,7 @@ void check_options(const sqlite_options& o) {
                                                " ms: expected is 0 to an hour");
 }
 
-// Returns the path of the file. Refuses names that SQLite takes for something else than a path.
+// Returns the path of the file. Refuses names that SQLite does not take as paths.
 std::string path_of(const std::string& name, const sqlite_options& options) {
     check_options(options);
     if (name.empty()) raise(std::errc::invalid_argument, "the name is empty: a path is expected");
@@ -67,8 +69,9 @@ std::string path_of(const std::string& name, const sqlite_options& options) {
     return path;
 }
 
-// In a transaction, so that nobody else does the same.
+// Upgrades the tables. Precondition: a transaction is open, so no other process does the same.
 void upgrade(sqlite3* db) {
+    assert(sqlite3_get_autocommit(db) == 0 && "an upgrade is one transaction");
     const std::int64_t found = number(db, "pragma user_version");
     const bool is_new = found == 0 && number(db, "select count(*) from sqlite_schema") == 0;
     if (!is_new && number(db, "pragma application_id") != application_id)
@@ -93,7 +96,7 @@ void check_log(sqlite3* db, bool has_log) {
               "needs_log = 0'");
 }
 
-// Reads all of it.
+// Checks all pages, which reads the whole file.
 void check_pages(sqlite3* db) {
     statement s(db, "pragma integrity_check(1)");
     const std::string found = s.first() ? s.bytes(0) : "nothing was answered";
@@ -106,7 +109,7 @@ sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
     : path_(path_of(name, options)), lock_(path_) {
     const bool has_log = size_of(log_of(path_)) > 0;
     sqlite3* raw = nullptr;
-    // One thread at a time uses it: SQLite need not lock.
+    // One thread at a time uses the connection, so SQLite need not lock.
     constexpr int how = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     const int code = sqlite3_open_v2(path_.c_str(), &raw, how, nullptr);
     db_.reset(raw);
@@ -118,7 +121,7 @@ sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
     check_log(raw, has_log);
     execute(raw, "commit");
     if (options.checks_file) check_pages(raw);
-    // Removed bodies are overwritten where that costs no writing.
+    // Removed bodies are overwritten where that costs no extra writes.
     execute(raw, std::string("pragma journal_mode = wal; pragma secure_delete = fast;"
                              "pragma cache_size = -65536; pragma synchronous = ") +
                      (options.survives_power_cut ? "full" : "normal"));
@@ -126,22 +129,23 @@ sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
         *static_cast<int*>(frames) = n;
         return SQLITE_OK;
     };
-    sqlite3_wal_hook(raw, count_frames, &frames_);  // instead of SQLite's own checkpoints
+    sqlite3_wal_hook(raw, count_frames, &frames_);  // replaces the checkpoints of SQLite
     mark_anew(has_log);
 }
 
-// A full disk does not keep it from being opened: only a lost log would not be noticed.
+// Sets the mark for this opening. A full disk does not prevent it: then the loss of the log would
+// go unnoticed.
 void sqlite_file::mark_anew(bool has_log) {
     try {
         if (has_log)
             mark(false);
         else
             write_log_into_file();
-    } catch (const sqlite_failure&) {  // the mark is as it was
+    } catch (const sqlite_failure&) {  // the mark stays as it was
     }
 }
 
-// The log is kept if it cannot be said that the file is whole without it.
+// Keeps the log if the mark cannot say that the file is whole without it.
 sqlite_file::~sqlite_file() {
     try {
         if (db_) mark(false);
@@ -155,7 +159,7 @@ void sqlite_file::tend_log() {
     if (frames_ >= longest_log) write_log_into_file();
 }
 
-// The mark goes into the file with the rest, after the log is safe, and is taken back in the log.
+// The mark reaches the file with the rest, once the log is safe. The log takes it back at once.
 void sqlite_file::write_log_into_file() {
     mark(true);
     require(db_.get(), sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE,

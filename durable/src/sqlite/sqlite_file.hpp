@@ -1,4 +1,4 @@
-// A file of timers: whether it is one, whole and nobody else's, its version, and its log.
+// A file of timers: its form, its lock, its version and its log.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace tvec::durable::detail {
 
-// The file and its log (FILE-wal). The table `mark` tells whether the file is whole without its
-// log. File and log together always say that it is. From the first commit until it is closed the
-// file alone says that it is not: then its log was lost, or it was copied without it.
+// The file and its log (FILE-wal). The table `mark` tells if the file is whole without its log.
+// File and log together always say that it is. From the first commit to the close the file alone
+// says that it is not: a file that is found so has lost its log, or was copied without it.
 class sqlite_file {
 public:
     // Opens the file, or makes it. Throws std::system_error.
     sqlite_file(const std::string& name, const sqlite_options& options);
-    // Closes it. All statements must have ended.
+    // Closes the file. Precondition: all statements have ended.
     ~sqlite_file();
     sqlite_file(const sqlite_file&) = delete;
     sqlite_file& operator=(const sqlite_file&) = delete;
 
     sqlite3* get() const noexcept { return db_.get(); }
 
-    // Writes the log into the file, if it has become long. To be called after each commit. Throws
-    // if that fails, which harms nothing: the next call tries again.
+    // Writes a long log into the file. Call it after each commit. Throws if that fails, which is
+    // harmless: the next call tries again.
     void tend_log();
 
     // Leaves everything to the parent. For forked children, which must not close the connection.
@@ -38,7 +38,7 @@ private:
     std::string path_;
     file_lock lock_;
     connection db_;
-    int frames_ = 0;  // in the log
+    int frames_ = 0;  // pages in the log
 };
 
 }  // namespace tvec::durable::detail

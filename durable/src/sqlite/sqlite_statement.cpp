@@ -1,10 +1,12 @@
 #include "sqlite_statement.hpp"
 
+#include <cassert>
+
 namespace tvec::durable::detail {
 
 namespace {
 
-// The error of the system call that failed; 0 if it was none.
+// Returns the error of the system call that failed, or 0 if none did.
 int system_error_of(sqlite3* db, int code) {
     const int kind = code & 0xff;
     const bool is_of_the_system = kind == SQLITE_CANTOPEN || kind == SQLITE_IOERR;
@@ -53,6 +55,7 @@ statement::statement(sqlite3* db, const char* sql) {
 }
 
 bool statement::next() {
+    assert(handle_ && "a statement is prepared once");
     const int code = sqlite3_step(handle_.get());
     if (code == SQLITE_ROW) return true;
     sqlite3* const db = sqlite3_db_handle(handle_.get());
@@ -62,10 +65,12 @@ bool statement::next() {
 }
 
 std::int64_t statement::integer(int column) const {
+    assert(column < sqlite3_data_count(handle_.get()) && "there is a row with that column");
     return sqlite3_column_int64(handle_.get(), column);
 }
 
 std::string statement::bytes(int column) const {
+    assert(column < sqlite3_data_count(handle_.get()) && "there is a row with that column");
     const auto* const begin = static_cast<const char*>(sqlite3_column_blob(handle_.get(), column));
     const auto size = static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column));
     return begin ? std::string(begin, size) : std::string();
@@ -80,7 +85,8 @@ void statement::bind(int at, std::int64_t value) {
 }
 
 void statement::bind(int at, std::string_view value) {
-    const char* const begin = value.empty() ? "" : value.data();  // a null pointer would be NULL
+    const char* const begin =
+        value.empty() ? "" : value.data();  // SQLite takes a null pointer as NULL
     require(sqlite3_db_handle(handle_.get()),
             sqlite3_bind_blob64(handle_.get(), at, begin, value.size(), SQLITE_STATIC));
 }

@@ -1,4 +1,4 @@
-// SQLite's connections and statements. A failure throws sqlite_failure.
+// Connections and statements of SQLite. A failure throws sqlite_failure.
 #pragma once
 
 #include <sqlite3.h>
@@ -22,10 +22,10 @@ struct sqlite_failure : std::system_error {
     int extended_code;
 };
 [[noreturn]] void raise(std::errc error, const std::string& why);
-// Throws if that result of SQLite is an error.
+// Throws if a result of SQLite is an error.
 void require(sqlite3* db, int code);
 
-// Ends the statement and the connection.
+// Ends a statement or a connection.
 struct finalizer {
     void operator()(sqlite3_stmt* s) const noexcept { sqlite3_finalize(s); }
     void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
@@ -37,7 +37,7 @@ class statement {
 public:
     statement(sqlite3* db, const char* sql);
 
-    // Binds the arguments in order, and goes to the first row. Returns whether there is one.
+    // Binds the arguments in order, and moves to the first row. Returns true if there is one.
     template <class... Arguments> bool first(const Arguments&... arguments) {
         sqlite3_reset(handle_.get());
         int at = 0;
@@ -45,31 +45,31 @@ public:
         return next();
     }
     bool next();
-    // Runs it to its end. Returns how many rows it has changed.
+    // Runs the statement to its end. Returns the number of rows that it has changed.
     template <class... Arguments> int run(const Arguments&... arguments) {
         for (bool is_row = first(arguments...); is_row; is_row = next()) continue;
         return sqlite3_changes(sqlite3_db_handle(handle_.get()));
     }
-    // Ends it at a row, and what was bound may go.
+    // Ends the statement at a row. The arguments may go then.
     void reset() noexcept { sqlite3_reset(handle_.get()); }
 
-    // Columns of the row.
+    // Return a column of the row.
     std::int64_t integer(int column) const;
     std::string bytes(int column) const;
     bool is_null(int column) const;
 
 private:
     void bind(int at, std::int64_t value);
-    void bind(int at, std::string_view value);  // which must live until the next reset
+    void bind(int at, std::string_view value);  // must live until the next reset
     void bind(int at, time_point t) { bind(at, std::int64_t{t.time_since_epoch().count()}); }
     void bind(int at, duration d) { bind(at, std::int64_t{d.count()}); }
 
     std::unique_ptr<sqlite3_stmt, finalizer> handle_;
 };
 
-// Runs statements that need no arguments.
+// Runs statements without arguments.
 void execute(sqlite3* db, const std::string& sql);
-// The first column of the first row; 0 if there is none.
+// Returns the first column of the first row, or 0.
 std::int64_t number(sqlite3* db, const char* sql);
 
 }  // namespace tvec::durable::detail

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cassert>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -24,10 +25,10 @@ namespace {
 using detail::job, detail::outcome, detail::wall_clock;
 using jobs = std::vector<std::unique_ptr<job>>;
 
-// So many answers are given in one turn of the loop, so that what is due meanwhile is not late.
+// Answers in one turn of the loop. More would make due timers late.
 constexpr std::size_t in_a_turn = 1'000;
 
-// A thread that takes no signals: they are for the program.
+// Starts a thread that takes no signals, because they are for the program.
 template <class F> std::thread thread_without_signals(F f) {
     sigset_t all, before;
     sigfillset(&all);
@@ -39,7 +40,7 @@ template <class F> std::thread thread_without_signals(F f) {
 
 }  // namespace
 
-// The thread that writes, and what goes to and fro.
+// The thread that writes, and the jobs between it and the loop.
 class sqlite_store::writer {
 public:
     writer(const std::string& path, const sqlite_options& o, eventfd_doorbell bell)
@@ -55,7 +56,7 @@ public:
         thread_.join();
     }
 
-    // See sqlite_file.
+    // Leaves everything to the parent: see sqlite_file.
     void leave() noexcept { db_.leave(); }
 
     void post(std::unique_ptr<job> j) {
@@ -68,9 +69,10 @@ public:
         if (is_first) some_.notify_one();
     }
 
-    // Returns the first job that is finished and not answered, and its outcome; nothing if there is
-    // none.
+    // Returns the first job that is finished and not answered, and its outcome. Returns no job if
+    // there is none.
     std::pair<outcome, std::unique_ptr<job>> take() {
+        assert(next_ <= answering_.second.size() && "every job is answered once");
         if (next_ == answering_.second.size()) {
             next_ = 0;
             answering_.second.clear();
@@ -100,14 +102,14 @@ private:
         }
     }
 
-    // Until something is asked; nothing if it is over.
+    // Waits for jobs, and returns all of them. Returns none once the store is being closed.
     jobs wait() {
         std::unique_lock lock(mutex_);
         some_.wait(lock, [this] { return is_over_ || !asked_.empty(); });
         return std::exchange(asked_, {});
     }
 
-    // In one transaction.
+    // Does a group of jobs in one transaction.
     outcome write(const jobs& group) try {
         db_.begin();
         for (const auto& j : group) j->work(db_);
@@ -123,7 +125,7 @@ private:
         return is_sync(e) ? outcome::unknown : outcome::failed;
     }
 
-    // The group is safe already, whatever comes of this.
+    // A failure is harmless: the group is safe already.
     void tend_log() try { db_.tend_log(); } catch (const std::exception& e) {
         db_.roll_back();
         note(e.what());
@@ -135,7 +137,7 @@ private:
         failure_ = std::move(failure);
     }
 
-    // If it was the sync that failed, nobody knows what is on the disk.
+    // Returns true if a sync failed, after which the contents of the disk are unknown.
     static bool is_sync(const std::exception& e) {
         const auto* const f = dynamic_cast<const detail::sqlite_failure*>(&e);
         return f && (f->extended_code == SQLITE_IOERR_FSYNC ||
@@ -151,8 +153,8 @@ private:
     std::string failure_;
     bool is_over_ = false;
     std::atomic<std::uint64_t> groups_ = 0;
-    std::pair<outcome, jobs> answering_;  // by the loop's thread,
-    std::size_t next_ = 0;                // of them
+    std::pair<outcome, jobs> answering_;  // by the thread of the loop
+    std::size_t next_ = 0;                // in this group
     std::thread thread_;
 };
 
@@ -161,7 +163,7 @@ sqlite_store::sqlite_store(const std::string& path, sqlite_options options)
       writer_(std::make_unique<writer>(path, options, bell_)) {}
 
 sqlite_store::~sqlite_store() {
-    if (getpid() != made_by_) writer_.release()->leave();  // its thread is the parent's
+    if (getpid() != made_by_) writer_.release()->leave();  // the thread belongs to the parent
 }
 
 std::uint64_t sqlite_store::groups() const noexcept { return writer_->groups(); }
@@ -173,6 +175,7 @@ std::size_t sqlite_store::run() {
     for (std::size_t called = 0; called < in_a_turn; ++called) {
         const auto [how, j] = writer_->take();
         if (!j) return called;
+        assert(unanswered_ > 0 && "every job is answered once");
         --unanswered_;
         j->answer(how);
     }
