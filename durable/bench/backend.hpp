@@ -1,5 +1,5 @@
-// What keeps timers: with tvec on it, or with what people write on it instead. An adapter for each
-// is in a header beside this one.
+// Backends that keep timers: with tvec on them, or with polling code written by hand. An adapter
+// for each is in a header beside this one.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ struct item {
 
 using on_due = std::function<void(time_point due)>;
 
-// What people write. Used by one thread; another has a connection of its own.
+// Code as people write it by hand. Used by one thread; another has a connection of its own.
 class by_hand {
 public:
     virtual ~by_hand() = default;
@@ -38,7 +38,8 @@ public:
     virtual void clear() = 0;
     // Seconds of the processors that its server has used; 0 if it has none.
     virtual double server_cpu() = 0;
-    // What it occupies, of the disk or of the server's memory, while nothing is connected.
+    // Returns how much of the disk or of the server's memory it occupies, while nothing is
+    // connected.
     virtual double bytes() = 0;
     // Has it forget what can be read again; false if it holds everything anyway.
     virtual bool forget() { return false; }

@@ -61,7 +61,7 @@ private:
     std::string begin_;
 };
 
-// What has passed since it was made: time, and of the processors, here and in the server.
+// The time since it was made, and the processor time here and in the server.
 class stretch {
 public:
     explicit stretch(backend& on) : on_(on) {}
@@ -87,7 +87,7 @@ private:
     steady::time_point begun_ = steady::now();
 };
 
-// What is asked for too long has been lost.
+// A question without an answer for too long has been lost.
 class patience {
 public:
     explicit patience(std::chrono::seconds limit) : end_(steady::now() + limit) {}

@@ -1,4 +1,4 @@
-// What is put, and when; and durable timers to put it into.
+// The timers that are put, their times, and durable timers to put them into.
 #pragma once
 
 #include <poll.h>
@@ -99,7 +99,7 @@ class arrivals {
 public:
     arrivals(unsigned rate, unsigned seconds) : rate_(rate), seconds_(seconds) {}
     bool over() const { return steady::now() >= begun_ + std::chrono::seconds(seconds_); }
-    // What has come since the last call.
+    // Returns the deliveries since the last call.
     std::vector<item> more() {
         const double until = std::min<double>(seconds_of(steady::now() - begun_), seconds_);
         std::vector<item> come;

@@ -115,7 +115,7 @@ public:
     }
 
 private:
-    // What proc(5) says of a process behind its name; no words if it has ended meanwhile.
+    // Returns the words of proc(5) about a process behind its name, or none if it has ended.
     static std::vector<std::string> facts(const std::string& pid) {
         std::ifstream file("/proc/" + pid + "/stat");
         std::string line;

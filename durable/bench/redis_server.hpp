@@ -57,7 +57,7 @@ public:
         hear([&](const redisReply& r) { keys = r.integer; });
         return keys;
     }
-    // What INFO says of it.
+    // Returns a value of INFO.
     double fact(const std::string& name) {
         say({"INFO"});
         double value = 0;
@@ -87,7 +87,7 @@ public:
         }
         redis_.hear();
     }
-    // At most once: whoever removes it from the set handles it.
+    // At most once: the process that removes it from the set handles it.
     void poll(const on_due& handle) override {
         while (take(handle) == 1'000) continue;
     }

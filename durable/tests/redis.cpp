@@ -134,7 +134,7 @@ Test(durable_redis, the_owner_is_told_what_others_put_before_the_end_of_what_he_
     take(a, 0, own(a, 0), {}, today() + 60s, 10);
     put(a, {"mine", today() + 1s});
     put(b, {"behind", today() + 61s});
-    // Who listens since just now may miss the first ones.
+    // A new listener may miss the first ones.
     for (int i = 0;; ++i) {
         if (!hints.empty()) break;
         put(b, {"near " + std::to_string(i), today() + 1s});

@@ -41,7 +41,7 @@ async function serverSeconds() {
   return of('used_cpu_user') + of('used_cpu_sys');
 }
 
-// What passes from now on: time, and of the processors, here and in the server.
+// Measures time from now on, and processor time here and in the server.
 async function stretch() {
   const [begun, own, its] = [now(), process.cpuUsage(), await serverSeconds()];
   const client = () => Object.values(process.cpuUsage(own)).reduce((a, b) => a + b) / 1e6;

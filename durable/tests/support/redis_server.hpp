@@ -37,7 +37,7 @@ inline int free_port() {
     return ntohs(name.sin_port);
 }
 
-// Whether there is such a program. Whoever has no server skips what needs one, and says so.
+// Whether there is such a program. Tests that need a server are skipped without one, and say so.
 inline bool is_there(const std::string& program) {
     for (const char* folder : {"/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
         if (std::filesystem::exists(folder + program)) return true;
@@ -127,7 +127,7 @@ private:
     pid_t pid_ = -1;
 };
 
-// Such a server is refused with this code, and these words.
+// The server is refused with this code and these words.
 inline void refuses(const tvec::durable::redis_options& o, std::errc code,
                     const std::string& words) {
     asking::refused([&] { const tvec::durable::redis_store s(o); }, code, words);

@@ -118,8 +118,8 @@ public:
 
     explicit operation(unsigned number) : number_(number) {}
 
-    // The same for all that advance the wheel in the same way and differ in the reaction. One
-    // number stands for all that do not advance it.
+    // All operations that advance the wheel in the same way share it, and differ in the reaction.
+    // One number stands for all that do not advance it.
     unsigned advance_number() const {
         return number_ < first_advance ? advances : (number_ - first_advance) % advances;
     }

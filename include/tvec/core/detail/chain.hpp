@@ -44,8 +44,8 @@ constexpr owner_number number_of(owner_tag tag) noexcept {
 ///
 /// The word `back` holds the address of the pointer that points here, and above it the number of
 /// the wheel: user-space addresses have at most 48 bits on the platforms of Linux. A push-back
-/// writes only the deadline, and has loaded this line anyway. So it can tell at no cost that the
-/// timer is linked, and that it is linked to this wheel and to no other.
+/// writes only the deadline, and has loaded this line anyway. The back pointer tells it at no cost
+/// that the timer is linked, and that it is linked to this wheel and to no other.
 struct link {
     link* next = nullptr;
     std::uint64_t back = 0;  ///< 0: unlinked
