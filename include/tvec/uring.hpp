@@ -1,5 +1,5 @@
 /// \file
-/// The io_uring drivers: what wakes a loop on a ring for its timers. Needs liburing and
+/// The io_uring drivers, which wake a loop on a ring for its timers. They need liburing and
 /// libtvec-uring.
 #pragma once
 
