@@ -1,6 +1,6 @@
 /// \file
-/// All of tvec that needs no liburing. The io_uring drivers are in tvec/uring.hpp, durable timers
-/// in tvec/durable/timers.hpp.
+/// Everything of tvec that needs no liburing. The io_uring drivers are in tvec/uring.hpp, durable
+/// timers in tvec/durable/timers.hpp.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -26,5 +26,5 @@
 #include "tvec/remote/remote_handle.hpp"        // IWYU pragma: export
 #include "tvec/version.hpp"                     // IWYU pragma: export
 
-/// All of tvec. Names in a namespace `detail` are private and may change in any release.
+/// The namespace of tvec. Names in a namespace `detail` are private and may change in any release.
 namespace tvec {}

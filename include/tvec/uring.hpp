@@ -1,5 +1,6 @@
 /// \file
-/// All io_uring drivers, which wake a loop on a ring. Needs liburing and libtvec-uring.
+/// The io_uring drivers, which wake a loop on a ring for its timers. They need liburing and
+/// libtvec-uring.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

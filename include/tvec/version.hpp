@@ -1,16 +1,16 @@
 /// \file
 /// The version of these headers, for the preprocessor.
 ///
-/// Versions are MAJOR.MINOR.PATCH, as semver.org has it. Before 1.0 a MINOR version may change the
-/// interface; a PATCH never does.
+/// Versions are MAJOR.MINOR.PATCH, as semver.org defines them. Before 1.0 a MINOR version may
+/// change the interface. A PATCH never does.
 #pragma once
 
 #define TVEC_VERSION_MAJOR 0         ///< 0: the interface may still change
-#define TVEC_VERSION_MINOR 2         ///< new things, until 1.0 also other things
+#define TVEC_VERSION_MINOR 2         ///< additions; until 1.0 also changes
 #define TVEC_VERSION_PATCH 0         ///< corrections
 #define TVEC_VERSION_STRING "0.2.0"  ///< the three, with dots
 
-/// One number to compare with: `#if TVEC_VERSION >= TVEC_MAKE_VERSION(0, 2, 0)`.
+/// The version as one number: `#if TVEC_VERSION >= TVEC_MAKE_VERSION(0, 2, 0)`.
 #define TVEC_VERSION TVEC_MAKE_VERSION(TVEC_VERSION_MAJOR, TVEC_VERSION_MINOR, TVEC_VERSION_PATCH)
-/// The number of a version.
+/// Makes the number of a version.
 #define TVEC_MAKE_VERSION(major, minor, patch) (1000000 * (major) + 1000 * (minor) + (patch))

@@ -4,8 +4,8 @@ namespace tvec::detail {
 
 namespace {
 
-/// Returns how many timers a slot that holds `there` may hold before the wheel looks at it again: a
-/// full chunk, as long as timers can still be linked to it. The rate is the same for all of them.
+/// Returns how many timers a slot with `there` timers may hold before the agenda notes it again:
+/// the next full chunk, as long as timers can be linked to it. The rate is the same up to there.
 std::uint64_t most_before_next_look(const visit& v, std::uint64_t there, jiffies now) noexcept {
     constexpr std::uint64_t chunk = geometry::chunk;
     static_assert(geometry::width_of(geometry::root + 1) % chunk == 0);
@@ -15,7 +15,8 @@ std::uint64_t most_before_next_look(const visit& v, std::uint64_t there, jiffies
 
 }  // namespace
 
-/// One timer a slot leaves at its visit: emptying begins one tick earlier for each further share.
+/// A single timer leaves its slot at the visit. Emptying begins a tick earlier for each `rate` of
+/// further timers. While a call runs, `quiet` stays at its tick.
 void agenda::note(const visit& v, std::uint64_t there, jiffies now) noexcept {
     assert(there > 0 && "an empty slot needs no visit");
     assert(v.level != geometry::root && v.level <= geometry::overflow && "the root has note_root");
@@ -36,9 +37,9 @@ void agenda::note(const visit& v, std::uint64_t there, jiffies now) noexcept {
     lower(wake_, must);
 }
 
-/// A chunk a tick, or the even share of the timers that were linked to the slot, if that is more.
-/// Timers that were destroyed since are among them. A loop that is awake spreads its work over some
-/// of those ticks, few enough to leave the others idle.
+/// The rate is a chunk per tick, or the even share of all links to the slot if that is more. Timers
+/// that were destroyed since count as well. A loop that is awake spreads its work over the last
+/// three eighths of the lap, and leaves the other ticks idle.
 emptying agenda::plan(const visit& v, std::uint64_t there) const noexcept {
     assert(v.level != geometry::root && v.level <= geometry::overflow && "the root is not emptied");
     if (emptying_[v.level].entry == v.entry) return emptying_[v.level];

@@ -16,8 +16,8 @@ constexpr unsigned first_upper = geometry::root + 1;
 
 }  // namespace
 
-/// While it lives, the wheel is running; when it ends before all is done, the wheel is due at once.
-/// Callbacks see quiet <= now, so that a call of `advance` from there is always noticed.
+/// One call of `advance`: the wheel is running while the turn lives. If work is left at its end,
+/// the wheel is due at once.
 struct timer_wheel::turn {
     turn(timer_wheel& w, std::size_t visits) noexcept : wheel(w), budget(visits) {
         assert(!wheel.running_ && "a wheel runs one call at a time");
@@ -32,7 +32,7 @@ struct timer_wheel::turn {
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
 
-    /// Does what the slot of now() needs before its next timer is taken: nothing.
+    /// Prepares the slot of now() before its next timer is taken: a no-op here.
     static void prepare(unsigned) noexcept {}
 
     /// Runs the callback of a timer of `w`, which is `wheel`. Returns whether to go on.
@@ -62,8 +62,8 @@ struct timer_wheel::ordered_turn : turn {
     ordered_turn(timer_wheel& w, std::size_t visits, const ordering& by) noexcept
         : turn(w, visits), by_(by) {}
 
-    /// Sorts the timers in the slot of now(), unless they are sorted. They are not any more if a
-    /// callback has called `drain` and its visitor has thrown.
+    /// Sorts the timers in the slot of now(), unless they are sorted. A `drain` in a callback whose
+    /// visitor has thrown leaves them unsorted.
     void prepare(unsigned s) const noexcept {
         if (std::exchange(wheel.sorted_, wheel.now_) == wheel.now_) return;
         wheel.levels_.sort(s, [this](detail::link& a, detail::link& b) {
@@ -92,8 +92,8 @@ bool timer_wheel::arm_within(timer& t, tick_count earliest, tick_count latest) n
     latest = std::clamp<jiffies>(latest, earliest, never);
     if (t.pending() && t.linked_in(in_place_) && earliest <= t.expires() && t.expires() <= latest)
         return true;
-    // The highest bit in which latest differs from the tick before the window: clearing what is
-    // below it leaves the tick of the window that ends in the most zeros.
+    // `keep` is the highest bit in which latest differs from the tick before the window. Clearing
+    // the bits below it leaves the tick of the window that ends in the most zeros.
     const auto keep = std::bit_width((earliest - 1) ^ latest) - 1;
     // They differ, so `keep` is not negative. NOLINTNEXTLINE(clang-analyzer-core.*)
     const jiffies roundest = latest >> keep << keep;
@@ -109,7 +109,8 @@ jiffies timer_wheel::arm_next(timer& t, tick_count period) noexcept {
     return missed;
 }
 
-/// Out of line, because it is rare: `expires` has passed, or is so far away that it looks as if.
+/// The slow path of `arm_at`: `expires` is now or past, or above `never` and negative as a signed
+/// number.
 bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
     assert((expires <= now_ || expires > never) && "arm_at places all other deadlines");
     if (expires > never) return arm_at(t, never);
@@ -121,8 +122,8 @@ bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
     return was_pending;
 }
 
-/// Links `t` to the slot for `at`, wherever that is, and has the agenda note it: the slow path of
-/// `place`. A timer for `never` is not visited.
+/// The slow path of `place`: links `t` to the slot for `at` on any level, beyond the levels or for
+/// `never`, and notes its visit in the agenda. A timer for `never` is not visited.
 void timer_wheel::place_anywhere(timer& t, jiffies at) noexcept {
     assert(now_ <= at && at <= never && "a timer is visited now or later");
     const unsigned log2 = geometry::log2_of(at - now_);
@@ -145,7 +146,7 @@ void timer_wheel::place_anywhere(timer& t, jiffies at) noexcept {
 
 // --- advance ------------------------------------------------------------------------------------
 
-/// Inlined in each of its three callers: a plain `advance` shall not pay for there being others.
+/// Inlined in each of its three callers: a plain `advance` does not pay for the other two.
 template <class Turn, class... How>
 [[gnu::always_inline]] inline timer_wheel::progress
 timer_wheel::run_as(jiffies until, std::size_t budget, const How&... how) {
@@ -172,7 +173,8 @@ timer_wheel::progress timer_wheel::run_in_order(jiffies until, std::size_t budge
     return run_as<ordered_turn>(until, budget, by);
 }
 
-/// Hops from visit to visit. The first is known: it is now() if an earlier call has left work.
+/// Jumps from visit to visit up to the target. The first one is cached: it is now() if an earlier
+/// call has left work. Returns whether all ticks were run.
 template <class Turn> bool timer_wheel::run_ticks(Turn& current) {
     jiffies visit = agenda_.wake();
     for (;;) {
@@ -186,7 +188,8 @@ template <class Turn> bool timer_wheel::run_ticks(Turn& current) {
     }
 }
 
-/// Empties the slots that have to be empty now, and looks ahead. Most are empty already.
+/// Empties the slots that have to be empty now, and looks ahead. Most are empty already. Returns
+/// whether the budget has sufficed.
 bool timer_wheel::enter_slots(turn& current) noexcept {
     assert(now_ == agenda_.upper_visit() && "no visit is passed over");
     for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
@@ -198,8 +201,8 @@ bool timer_wheel::enter_slots(turn& current) noexcept {
     return true;
 }
 
-/// Runs what is left of tick now(). The running slot receives no arms, so it is emptied in place:
-/// there is no work list.
+/// Runs the rest of tick now(). No timer is linked to the running slot, and it is emptied in place:
+/// there is no work list. Returns whether the slot is empty now.
 template <class Turn> bool timer_wheel::fire_due(Turn& current) {
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_.occupied(s)) return true;
@@ -219,10 +222,11 @@ template <class Turn> bool timer_wheel::fire_due(Turn& current) {
     return levels_.settle_if_empty(s);
 }
 
-/// Returns whether a timer that is visited early is dropped. If not, it is placed again.
+/// Returns whether a timer that is visited before it is due is idle: the wheel drops it. Otherwise
+/// the caller places it again.
 bool timer_wheel::is_idle(const timer& t) noexcept {
     assert(!t.linked() && "a visit unlinks a timer first");
-    const bool idle = t.expires_ & timer::idle_bit;  // so its deadline is beyond every tick
+    const bool idle = t.expires_ & timer::idle_bit;  // an idle deadline is after every tick
     if (idle) {
         ++counters_.dropped;
     } else {
@@ -232,8 +236,8 @@ bool timer_wheel::is_idle(const timer& t) noexcept {
     return idle;
 }
 
-/// Moves up to `most` timers of slot `s` down. The wheel looks ahead afterwards, so the agenda need
-/// not note them. Returns whether the slot is empty now.
+/// Moves up to `most` timers of slot `s` down. The agenda need not note them, because the wheel
+/// looks ahead afterwards. Returns whether the slot is empty now.
 bool timer_wheel::cascade(unsigned s, std::size_t most, turn& current) noexcept {
     assert(s >= geometry::first_slot_of(first_upper) && "the slots of the root do not cascade");
     const auto move = [this](detail::link& l) {
@@ -254,8 +258,8 @@ bool timer_wheel::cascade(unsigned s, std::size_t most, turn& current) noexcept 
     return levels_.settle_if_empty(s);
 }
 
-/// Does what has to be done by now to empty the slots that come next, and looks ahead. Returns
-/// whether the budget has sufficed.
+/// Empties the next slot of each level as far as it is due now, and looks ahead. Returns whether
+/// the budget has sufficed.
 bool timer_wheel::empty_ahead(turn& current) noexcept {
     for (unsigned level = first_upper; level <= geometry::overflow; ++level)
         if (!empty_ahead(level, current)) return false;
@@ -263,7 +267,8 @@ bool timer_wheel::empty_ahead(turn& current) noexcept {
     return true;
 }
 
-/// Empties one level ahead. A loop that is awake may leave the rest to a later call.
+/// Empties the next slot of `level` as far as it is due now. Returns whether the rest can leave in
+/// time: moves at the gentle rate may be left to a later call.
 bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
     const detail::visit next{level, geometry::entry_of(level, now_) + geometry::width_of(level)};
     const unsigned s = next.slot();
@@ -273,7 +278,8 @@ bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
     return agenda_.is_in_time(next, levels_.at_most(s), now_);
 }
 
-/// Ends a call that has run all ticks: empties ahead if it is time, and notes what comes next.
+/// Ends a call that has run all ticks: empties ahead if it is time, and caches the next ticks.
+/// Returns whether the budget has sufficed.
 bool timer_wheel::settle(turn& current) noexcept {
     assert(now_ == target_ && "slots are emptied ahead when all ticks were run");
     if (now_ >= agenda_.may_empty() && !empty_ahead(current)) return false;
@@ -283,13 +289,13 @@ bool timer_wheel::settle(turn& current) noexcept {
 
 // --- look ahead ---------------------------------------------------------------------------------
 
-/// The next occupied slot of the root, or `never`.
+/// Returns the visit of the next occupied slot of the root, or `never`.
 jiffies timer_wheel::next_in_root() noexcept {
     const unsigned ahead = levels_.next_occupied(geometry::root, now_);
     return ahead != 0 ? now_ + ahead : never;
 }
 
-/// When the next occupied slot of `level` has to be empty, or `never`.
+/// Returns the visit of the next occupied slot of `level`, or `never`.
 jiffies timer_wheel::next_entry(unsigned level) noexcept {
     assert(level != geometry::root && "the slots of the root have no entry");
     if (level == geometry::overflow) {
@@ -301,8 +307,8 @@ jiffies timer_wheel::next_entry(unsigned level) noexcept {
     return geometry::entry_of(level, now_) + ahead * geometry::width_of(level);
 }
 
-/// Reads the occupancy of the upper levels. Only the next slot of each matters: until it is visited
-/// no other has to be emptied, and then the wheel looks ahead again.
+/// Notes the next occupied slot of each upper level. Until its visit no other slot of the level has
+/// to be emptied, and at its visit the wheel looks ahead again.
 void timer_wheel::look_ahead() noexcept {
     agenda_.forget_upper();
     for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
@@ -311,7 +317,8 @@ void timer_wheel::look_ahead() noexcept {
     }
 }
 
-/// Looks at the running slot, whose timers are due, or were pushed back and are placed again.
+/// Returns what `next_wakeup` answers in a callback. A timer in the running slot is due, or pushed
+/// back and placed again in this call.
 jiffies timer_wheel::wakeup_while_running() noexcept {
     assert(running_ && "a wheel at rest has cached its wake-up");
     const unsigned s = geometry::slot_at(geometry::root, now_);
@@ -319,7 +326,8 @@ jiffies timer_wheel::wakeup_while_running() noexcept {
     return agenda_.next(next_in_root(), now_);
 }
 
-/// Returns the first deadline in a slot. A timer that is armed for the past is due at its visit.
+/// Returns the first expiry in slot `s`, or `never`. A timer armed for the past is due at its
+/// visit.
 jiffies timer_wheel::earliest_in(unsigned s, jiffies entry) const noexcept {
     jiffies first = never;
     levels_.for_each_in(s, [&](const detail::link& l) {
@@ -360,7 +368,7 @@ std::size_t timer_wheel::count_pending() const noexcept {
 
 // --- drain --------------------------------------------------------------------------------------
 
-/// As long as it lives the wheel is running: it can be neither advanced nor destroyed.
+/// The wheel is running while `evicted` lives: it can be neither advanced nor destroyed.
 timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept
     : wheel_(wheel), was_running_(std::exchange(wheel.running_, true)) {
     const auto nobody = detail::wheel_number::nobody;

@@ -12,12 +12,12 @@ namespace tvec::detail {
 namespace {
 
 constexpr unsigned word_bits = sizeof(owner_number) == 1 ? 8 : 64;
-/// Of the numbers of a key, those that are given out: neither `nobody` nor `unused` nor `shared`.
+/// The numbers of a key that are given out: all but `nobody`, `unused` and `shared`.
 constexpr std::uint64_t usable = (std::uint64_t{1} << (word_bits - 2)) - 2;
 constexpr unsigned most_keys_held = 64;  // C libraries have 128, or 1024
 
-/// A word per key, a bit per number. The word is not 0 as long as this copy of the library holds
-/// the key for the numbers that it has given out; no other copy gives them out meanwhile.
+/// A word per key, a bit per number. The word is not 0 while this copy of the library holds the
+/// key. No other copy gives out the numbers of that key meanwhile.
 class numbers {
 public:
     std::uint16_t claim() noexcept {
@@ -38,7 +38,7 @@ public:
     }
 
 private:
-    /// Nobody's, if the key is not held or has no number left.
+    /// Returns a number of `key`, or `nobody` if the key is not held or has no number left.
     std::uint16_t claim_under(unsigned key) noexcept {
         std::uint64_t bits = taken_[key].load(std::memory_order_relaxed);
         while (bits != 0 && (~bits & usable) != 0) {

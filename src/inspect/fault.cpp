@@ -5,7 +5,7 @@
 
 namespace tvec::detail {
 
-/// Sees the private parts of a wheel. Each function returns the first fault it finds, or "".
+/// Reads the private members of a wheel. Each function returns the first fault it finds, or "".
 class inspector {
 public:
     explicit inspector(const timer_wheel& wheel)
@@ -21,14 +21,14 @@ public:
 private:
     struct place {
         unsigned level, slot;
-        jiffies visit;  // of the slot; never, if none comes
+        jiffies visit;  // of the slot; `never` if it is not visited
     };
 
     template <class... Parts> static fault say(const Parts&... parts) noexcept {
         return fault::of(parts...);
     }
 
-    /// Work that a budget or an exception has left: the wheel is due at once.
+    /// Returns whether a budget or an exception has left work: the wheel is due at once.
     bool left_over() const { return agenda_.wake() <= wheel_.now_; }
 
     fault clock_fault() const {
@@ -51,8 +51,7 @@ private:
         return {};
     }
 
-    /// Returns whether a slot has neither a timer, a count nor a bit. Nearly all slots are like
-    /// that.
+    /// Returns whether a slot has neither a timer nor a count nor a bit, as nearly all slots.
     bool is_untouched(unsigned s) const {
         if (levels_.at_most(s) != 0 || levels_.occupied(s)) return false;
         const chain* const first = &levels_.chain_of(s, 0);
@@ -100,8 +99,8 @@ private:
         return {};
     }
 
-    /// Checks the central invariant: a slot is visited no later than its timers are due. A timer
-    /// that was armed for the past is due at the next tick.
+    /// Checks the main invariant: a slot is visited no later than its timers are due. A timer armed
+    /// for the past is due at the next tick.
     fault timer_fault(const place& at, const timer& t) const {
         if (at.visit <= std::max(t.expires(), wheel_.now_ + 1)) return {};
         if (at.slot == geometry::never_slot)
@@ -115,8 +114,8 @@ private:
         return say("wake ", agenda_.wake(), " after the visit of slot ", at.slot, " at ", at.visit);
     }
 
-    /// Checks that the cached ticks cover a slot that is not empty, and that it is emptied in time.
-    /// That bounds the moves at its visit, however the loop calls.
+    /// Checks that the cached ticks account for a slot that holds timers, and that the slot is
+    /// emptied in time. This bounds the timers left at its visit, however the loop calls.
     fault upper_fault(const place& at) const {
         assert(at.level != geometry::root && levels_.at_most(at.slot) > 0 &&
                "only slots that hold timers are emptied ahead");

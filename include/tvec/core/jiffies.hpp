@@ -9,15 +9,15 @@
 
 namespace tvec {
 
-/// A point in time, or a span of it, on a wheel's own clock: a count of ticks. 63 bits are used.
+/// A point in time or a duration, in ticks of a wheel. 63 bits are used.
 using jiffies = std::uint64_t;
 
-/// The tick that does not come: `advance` stops before it, and longer delays saturate at it.
+/// The tick that never comes. `advance` stops before it, and longer delays saturate at it.
 inline constexpr jiffies never = (jiffies{1} << 63) - 1;
 
 namespace detail {
 
-/// The tick that comes `delay` after `from`, saturating at `never`. Requires from <= never.
+/// Returns the tick that is `delay` after `from`, saturating at `never`. Requires from <= never.
 constexpr jiffies later(jiffies from, jiffies delay) noexcept {
     assert(from <= never && "a tick is at most `never`");
     return delay < never - from ? from + delay : never;

@@ -1,5 +1,5 @@
 /// \file
-/// The timer: 32 bytes that live inside the object they belong to.
+/// The timer: 32 bytes inside the object that it belongs to.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -32,11 +32,11 @@ class timer_wheel;
 
 namespace detail {
 
-/// A class that has `timer` as its base.
+/// A class derived from `timer`.
 template <class T>
 concept derived_timer = !std::same_as<T, timer> && std::derived_from<T, timer>;
 
-/// Types that a caller may mistake for a callback. (0 and NULL are numbers, and null callbacks.)
+/// A type that a program may mistake for a callback. 0 and NULL are numbers: null callbacks.
 template <class F>
 concept no_callback = !std::derived_from<F, timer> && !std::is_arithmetic_v<F> &&
                       !std::convertible_to<F, void (*)(timer_wheel&, timer&)>;
@@ -45,43 +45,43 @@ concept no_callback = !std::derived_from<F, timer> && !std::is_arithmetic_v<F> &
 
 /// One pending call, embedded in the object it belongs to. Never allocates.
 ///
-/// A timer is in at most one wheel at a time. Destroying it cancels it; moving it moves its place
-/// in the wheel, so that objects that hold timers may live in a std::vector that grows. Timer and
-/// wheel may be destroyed in either order.
+/// A timer is in at most one wheel at a time. Destroying it cancels it. Moving it moves its place
+/// in the wheel: objects that hold timers may live in a std::vector that grows. Timer and wheel may
+/// be destroyed in either order.
 ///
-/// A timer has a place, the slot it is linked to, and a deadline. Cancelling marks the timer idle
-/// and leaves it linked. The wheel unlinks it at its next visit. So a cancelled timer may still be
-/// linked to its wheel, which only `check` shows. A timer belongs to its wheel's thread until it is
-/// destroyed, unlinked, fired, drained, or armed on another wheel.
+/// The place of a timer and its deadline are two things. Cancelling marks the timer idle and leaves
+/// it linked. The wheel drops it at the next visit. Only `check` can tell that a cancelled timer is
+/// still linked. A timer belongs to the thread of its wheel until it is destroyed, unlinked, fired,
+/// drained, or armed on another wheel.
 ///
 /// A linked timer must not be freed without a destructor, overwritten or copied as bytes. A debug
-/// build finds that when the wheel or a neighbour comes to the timer, before it follows a link. It
-/// names the address of the timer in one line on the standard error output, and aborts.
+/// build finds that when the wheel or a neighbour reaches the timer, before it follows a link. It
+/// prints the address of the timer in one line on the standard error output, and aborts.
 class timer : private detail::link {  // call takes a pointer to it: &connection::idle
 public:
     /// Called once when the timer fires, with the wheel it was armed on. The timer is no longer
-    /// pending then, and the wheel does not touch it any more: the callback may arm it again,
+    /// pending then, and the wheel does not touch it again. The callback may arm it again or
     /// destroy it, and do the same to any other timer.
     using callback = void (*)(timer_wheel&, timer&);
 
-    /// A timer whose firing does nothing but end its being pending.
+    /// Makes a timer that does nothing when it fires, except that it is no longer pending.
     constexpr timer() noexcept : timer(nullptr) {}
 
-    /// A timer that calls `fire`. A null `fire` does nothing. Usually made by `call`:
+    /// Makes a timer that calls `fire`. A null `fire` does nothing. `call` is the usual `fire`:
     ///
     ///     tvec::timer idle{tvec::call<&connection::idle, &connection::on_idle>};
     constexpr explicit timer(callback fire) noexcept : fire_(fire ? fire : do_nothing) {}
 
-    /// Takes over `other`'s place in its wheel, its deadline and its callback. `other` is left not
-    /// pending. O(1); the wheel notices nothing.
+    /// Takes the place of `other` in its wheel, its deadline and its callback. `other` is not
+    /// pending afterwards. O(1). The wheel notices nothing.
     ///
-    /// Moves the callback, but not the object that it works on. A callback that was made by `call`
-    /// finds its object around the timer. So move a timer only to the same member of another object
-    /// of the same class, as the move of that class does. A class derived from `timer` is moved as
-    /// a whole: a callback_timer cannot be moved into a plain timer.
+    /// The callback moves along, the object it works on does not. A callback made by `call` finds
+    /// its object around the timer. Therefore move a timer only to the same member of another
+    /// object of the same class, as the move of that class does. A class derived from `timer` is
+    /// moved as a whole: no plain timer can be made from a callback_timer.
     timer(timer&& other) noexcept : fire_(other.fire_) { take(other); }
 
-    /// Cancels this timer first. Assigning a timer to itself does nothing.
+    /// Cancels this timer, then does what the constructor does. Self-assignment is a no-op.
     timer& operator=(timer&& other) noexcept;
 
     timer(const timer&) TVEC_WANTS("std::move: a timer is in one place");
@@ -93,23 +93,23 @@ public:
     template <detail::derived_timer T>
     timer& operator=(const T&) TVEC_WANTS("the whole callback_timer: its function stays behind");
 
-    /// Cancels. O(1); writes the neighbours in the slot if the timer still hangs there.
+    /// Cancels. O(1). Writes the neighbours in the chain if the timer is still linked.
     ~timer() { unlink_if_linked(); }
 
-    /// Has the timer call `fire` from now on, whether it is pending or not; a null `fire` does
-    /// nothing. Its place and its deadline stay. One store.
+    /// Makes `fire` the callback, whether the timer is pending or not. A null `fire` does nothing.
+    /// Place and deadline stay. One store.
     void set_callback(callback fire) noexcept { fire_ = fire ? fire : do_nothing; }
 
-    /// Armed, and neither fired nor cancelled since.
+    /// Returns whether the timer was armed, and has neither fired nor been cancelled since.
     bool pending() const noexcept { return linked() && !(expires_ & idle_bit); }
 
-    /// Returns the tick that the timer was last armed for, also after it has fired or been
-    /// cancelled, and inside its callback. If that tick had passed, it is still the tick that was
-    /// asked for, though the timer is due at the next one. 0 if it was never armed.
+    /// Returns the tick that the timer was last armed for, also inside its callback and after it
+    /// has fired or been cancelled. A timer armed for the past returns that past tick, although it
+    /// is due at the next one. 0 if the timer was never armed.
     jiffies expires() const noexcept { return expires_ & ~idle_bit; }
 
-    /// Returns whether the timer was pending, that is, whether it was going to fire. Afterwards it
-    /// will not, even if it was already due. One store to the timer's own line; needs no wheel.
+    /// Cancels. The timer will not fire, even if it was already due. Returns whether it was
+    /// pending, that is, going to fire. One store to the timer's own cache line. Needs no wheel.
     bool cancel() noexcept {
         TVEC_PROBE2(cancel, this, expires_);
         const bool was_pending = pending();
@@ -117,13 +117,13 @@ public:
         return was_pending;
     }
 
-    /// Cancels, and unlinks the timer now: afterwards nobody refers to its bytes, and they may be
-    /// overwritten, freed or given to another thread without a destructor, as C programs do. Before
-    /// it is armed again, what was overwritten has to be made a timer again (placement new).
-    /// Returns what `cancel` does. May be called wherever that may, also for a timer that was
-    /// cancelled, has fired or was never armed, and after its wheel is gone; but on the thread of
-    /// its wheel. O(1); writes the neighbours in the slot, as the destructor does, so who keeps the
-    /// timer had better `cancel`.
+    /// Cancels, and unlinks at once. Afterwards nothing refers to the bytes of the timer: they may
+    /// be overwritten, freed or given to another thread without a destructor, as C programs do.
+    /// Overwritten bytes have to be made a timer again (placement new) before they are armed.
+    /// Returns what `cancel` returns. May be called wherever `cancel` may: for a timer that was
+    /// cancelled, has fired or was never armed, and after its wheel is gone. The call must be made
+    /// on the thread of the wheel. O(1). Writes the neighbours in the chain, as the destructor
+    /// does. To keep the timer, prefer `cancel`.
     bool unlink() noexcept {
         const bool was_pending = cancel();
         unlink_if_linked();
@@ -159,7 +159,7 @@ private:
         if (other.linked()) replace(other);
     }
 
-    jiffies expires_ = 0;  ///< with idle_bit: cancelled, though perhaps still linked
+    jiffies expires_ = 0;  ///< with idle_bit: cancelled, perhaps still linked
     callback fire_;
 };
 
@@ -175,7 +175,7 @@ inline timer& timer::operator=(timer&& other) noexcept {
 
 namespace detail {
 
-template <class Pointer> struct member_pointer {  // that is none
+template <class Pointer> struct member_pointer {  // no member pointer
     using object = void;
     using member = void;
 };
@@ -187,12 +187,12 @@ template <auto Pointer>
 using pointer_to_member = member_pointer<std::remove_const_t<decltype(Pointer)>>;
 template <auto Pointer> using object_of = typename pointer_to_member<Pointer>::object;
 
-/// How many timers a member of that type is an array of; 0 if it is none.
+/// The number of timers in a member of that type; 0 if it is no array of timers.
 template <class Member> inline constexpr std::size_t timers_in_array = 0;
 template <std::size_t N> inline constexpr std::size_t timers_in_array<timer[N]> = N;
 template <std::size_t N> inline constexpr std::size_t timers_in_array<std::array<timer, N>> = N;
 
-/// Returns whether `Hook` points to a timer. If not, the compiler says what else it points to.
+/// Returns whether `Hook` points to a timer. If not, the compiler says what it points to.
 template <auto Hook> consteval bool is_hook() {
     using member = typename pointer_to_member<Hook>::member;
     constexpr bool is_method = std::is_function_v<member>, is_array = timers_in_array<member> != 0;
@@ -218,8 +218,8 @@ template <auto Array, std::size_t I> consteval bool is_hook_of_element() {
     return I < size;
 }
 
-/// The class of the object that has the timer and is called. It may be derived from that of the
-/// timer or from that of the method; from both, nobody can guess it.
+/// The class of the object that holds the timer and is called. It may be derived from the class of
+/// the timer or of the method. A class derived from both cannot be deduced.
 template <auto Hook, auto Method>
 using owner_for = std::conditional_t<std::is_base_of_v<object_of<Hook>, object_of<Method>>,
                                      object_of<Method>, object_of<Hook>>;
@@ -252,7 +252,7 @@ template <auto Hook, auto Method, class Owner> consteval bool is_method_for() {
     return is_method && is_there && is_callable;
 }
 
-/// The object whose member `Hook` is `t`, or has `t` as its element `I`.
+/// Returns the object with `t` as its member `Hook`, or as element `I` of that member.
 template <class Owner, auto Hook, std::size_t I> Owner& owner_around(timer& t) noexcept {
     using holder = object_of<Hook>;
     auto* const first = reinterpret_cast<std::byte*>(&t) - I * sizeof(timer);
@@ -262,7 +262,7 @@ template <class Owner, auto Hook, std::size_t I> Owner& owner_around(timer& t) n
 
 }  // namespace detail
 
-/// The object whose member `Hook` is `t`: the kernel's container_of, without the macro.
+/// Returns the object with `t` as its member `Hook`: the kernel's container_of, without the macro.
 /// `Hook` points to a member of type `timer` that is not in a virtual base.
 template <auto Hook> auto& owner_of(timer& t) noexcept {
     if constexpr (detail::is_hook<Hook>())
@@ -306,21 +306,21 @@ void call_owner_of_element(timer_wheel& wheel, timer& t) {
 ///     };
 ///
 /// `Method` takes nothing, a `timer_wheel&`, a `timer&`, or both in this order. Several timers may
-/// share a method, which then compares addresses. Its result is ignored. The callback is one
-/// function, into which the method is inlined.
+/// share one method that compares addresses. Its result is ignored. The callback is one function:
+/// the method, inlined.
 ///
-/// The timer may be a member of a base, and so may the method. If both are, of two bases, name the
-/// class of the object itself: call<&has_timer::t, &has_method::on_fire, connection>. The base that
-/// has the timer must not be a virtual one.
+/// Timer and method may be members of a base. If they belong to two bases, name the class of the
+/// object itself: call<&has_timer::t, &has_method::on_fire, connection>. The base that has the
+/// timer must not be a virtual one.
 template <auto Hook,    // a pointer to the timer: &connection::idle
           auto Method,  // a pointer to the method: &connection::on_idle
           class Owner = detail::owner_for<Hook, Method>>
 inline constexpr timer::callback call = &detail::call_owner<Hook, Method, Owner>;
 
-/// A callback as `call` makes, for element `I` of a member that is an array of timers. Each element
-/// has one of its own, which knows how far before it the object begins: no memory is needed, and a
-/// small function for each. So an element must not be moved to another place of its array; objects
-/// with arrays may be moved. For a plain array; for a std::array there is call_each.
+/// A callback as `call` makes, for element `I` of a member that is a plain array of timers. Each
+/// element has a small function of its own, which knows the offset of the object. No memory is
+/// needed. An element must not be moved to another place of its array. Objects with arrays may be
+/// moved. For a std::array there is call_each.
 ///
 ///     tvec::timer two[2]{tvec::timer{tvec::call_element<&job::two, 0, &job::on_two>},
 ///                        tvec::timer{tvec::call_element<&job::two, 1, &job::on_two>}};
@@ -335,7 +335,7 @@ std::array<timer, sizeof...(I)> timers_of(std::index_sequence<I...>) noexcept {
     return {{timer{call_element<Array, I, Method, Owner>}...}};
 }
 
-/// The type of call_each: makes the timers when it is called.
+/// The type of call_each. Calling it makes the timers.
 template <auto Array, auto Method, class Owner> struct maker_of_timers {
     auto operator()() const noexcept {
         constexpr std::size_t size = timers_in_array<typename pointer_to_member<Array>::member>;
@@ -349,8 +349,8 @@ template <auto Array, auto Method, class Owner> struct maker_of_timers {
 
 }  // namespace detail
 
-/// Makes the timers of a member that is a std::array, each with its call_element. The difference of
-/// two addresses says which of them has fired:
+/// The timers of a member that is a std::array, each with its call_element. The difference of two
+/// addresses says which of them has fired:
 ///
 ///     struct connection {
 ///         void on_phase(tvec::timer& t) { const auto phase = &t - phases.data(); ... }
@@ -360,38 +360,39 @@ template <auto Array, auto Method, class Owner> struct maker_of_timers {
 template <auto Array, auto Method, class Owner = detail::owner_for<Array, Method>>
 inline constexpr detail::maker_of_timers<Array, Method, Owner> call_each;
 
-/// A timer that carries a function object of its own, for locals, tests and tools:
+/// A timer that holds its own function object, for locals, tests and tools:
 ///
 ///     tvec::callback_timer beat{[&](tvec::timer_wheel& wheel, tvec::timer& self) {
 ///         wheel.arm_next(self, 100);
 ///     }};
 ///
-/// `F` is called with (timer_wheel&, timer&), or with nothing. Movable if `F` is, into another of
-/// its type; moved while pending it keeps its place, and its function comes along. If moving `F`
-/// throws, both timers are pending as they were.
+/// `F` is called with (timer_wheel&, timer&), or with nothing. A callback_timer is movable if `F`
+/// is, into another of its type. A pending one keeps its place when it is moved, and its function
+/// moves along. If moving `F` throws, both timers are pending as before.
 template <class F> class callback_timer : public timer {
     static_assert(
         std::is_invocable_v<F&, timer_wheel&, timer&> || std::is_invocable_v<F&>,
         "a callback_timer's function takes (tvec::timer_wheel&, tvec::timer&), or nothing");
 
 public:
-    /// Not armed yet.
+    /// Makes a timer that is not armed.
     explicit callback_timer(F f) : timer(&run), f_(std::move(f)) {}
 
     void set_callback(timer::callback) TVEC_WANTS("another callback_timer, assigned to this one");
     callback_timer(const callback_timer&) TVEC_WANTS("std::move: a timer is in one place");
     callback_timer& operator=(const callback_timer&) TVEC_WANTS("a function that can be assigned");
 
-    // Functions go before places, for only they can fail to.
+    // Functions are moved before places, because only they can throw.
 
-    /// Takes over `other`'s function, its place in its wheel and its deadline.
+    /// Takes the function of `other`, its place in its wheel and its deadline.
     callback_timer(callback_timer&& other) noexcept(
         std::is_nothrow_move_constructible_v<F>) requires std::is_move_constructible_v<F>
         : timer(&run), f_(std::move(other.f_)) {
         timer::operator=(static_cast<timer&&>(other));
     }
 
-    /// The same; cancels this timer first. Assigning a timer to itself does nothing.
+    /// Takes the same, and cancels this timer. If assigning `F` throws, both timers are pending as
+    /// before. Self-assignment is a no-op.
     callback_timer& operator=(callback_timer&& other) noexcept(
         std::is_nothrow_move_assignable_v<F>) requires std::is_move_assignable_v<F> {
         if (this == &other) return *this;

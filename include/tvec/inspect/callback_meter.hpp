@@ -1,5 +1,5 @@
 /// \file
-/// How long callbacks take: the longest of them, and how many took longer than they should.
+/// Durations of callbacks: the longest one, and the number over a limit.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -10,14 +10,14 @@
 
 namespace tvec {
 
-/// Measures the callbacks of a wheel, for who asks for it:
+/// Measures the callbacks of a wheel:
 ///
 ///     tvec::callback_meter slow(2ms);
 ///     timers.run_watched(slow, 256);                // in place of timers.run(256)
 ///     if (slow.over() != 0) complain(slow.longest());
 ///
-/// It is a watch of timer_wheel::advance_watched. Programs that do not pass one pay nothing. To end
-/// a turn of the loop as well, put it into a watch of your own:
+/// A callback_meter is a watch for timer_wheel::advance_watched. A call without a watch pays
+/// nothing. To end a turn of the loop as well, call it in a watch of your own:
 ///
 ///     timers.run_watched([&](auto& fire) { slow(fire); return clock::now() < end; });
 ///
@@ -27,28 +27,28 @@ template <class Clock = std::chrono::steady_clock> class callback_meter {
 public:
     using duration = typename Clock::duration;  ///< in units of the clock
 
-    /// Makes a meter that has measured nothing. over() counts callbacks longer than `limit`.
+    /// Makes an empty meter. over() counts callbacks that take longer than `limit`.
     explicit callback_meter(duration limit) noexcept : limit_(limit) {}
 
-    /// Calls fire(), and measures it, also if it throws.
+    /// Calls fire() and measures it, also if it throws.
     template <class Fire> void operator()(const Fire& fire) {
         const reading begun(*this);
         fire();
     }
 
-    /// How many were measured.
+    /// Returns how many callbacks were measured.
     std::uint64_t count() const noexcept { return count_; }
 
-    /// How many of them took longer than limit().
+    /// Returns how many callbacks took longer than limit().
     std::uint64_t over() const noexcept { return over_; }
 
-    /// Returns the time of the longest callback, or 0 if there is none.
+    /// Returns the longest duration; 0 if there is none.
     duration longest() const noexcept { return longest_; }
 
-    /// Returns the time that no callback should exceed.
+    /// Returns the limit.
     duration limit() const noexcept { return limit_; }
 
-    /// Forgets what was measured, to begin anew.
+    /// Forgets all measurements. The limit stays.
     void reset() noexcept { *this = callback_meter(limit_); }
 
 private:

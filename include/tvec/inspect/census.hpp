@@ -1,5 +1,5 @@
 /// \file
-/// What hangs in a wheel: counted level by level and slot by slot, and as text.
+/// The timers linked in a wheel, counted by level and slot, and as text.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -16,37 +16,37 @@
 
 namespace tvec {
 
-/// The result of `take_census`. Plain data of about 25 KB, independent of the wheel.
+/// The result of `take_census`: plain data of about 25 KB, independent of the wheel.
 struct census {
-    /// The timers linked to a slot.
+    /// The timers linked in a slot.
     struct slot {
         std::uint64_t pending = 0;  ///< timers that are going to fire
-        std::uint64_t idle = 0;     ///< cancelled ones that the wheel has not come by since
-        /// Both.
+        std::uint64_t idle = 0;     ///< cancelled timers that were not visited since
+        /// Returns the number of all of them.
         std::uint64_t linked() const noexcept { return pending + idle; }
     };
 
-    /// The timers linked to a level, or to the overflow.
+    /// The timers linked in a level, or in the overflow.
     struct level {
         std::uint64_t pending = 0;  ///< in all its slots
         std::uint64_t idle = 0;     ///< in all its slots
-        std::uint64_t longest = 0;  ///< timers in its fullest slot, idle ones included
+        std::uint64_t longest = 0;  ///< in its fullest slot, idle timers included
         unsigned slots_used = 0;    ///< slots that hold a timer
     };
 
     jiffies now = 0;                      ///< the wheel's time
     std::uint64_t pending = 0;            ///< in all levels
     std::uint64_t idle = 0;               ///< in all levels
-    std::optional<jiffies> first_expiry;  ///< of the pending timers but those armed for `never`
-    std::optional<jiffies> last_expiry;   ///< the same
+    std::optional<jiffies> first_expiry;  ///< of the pending timers, except those for `never`
+    std::optional<jiffies> last_expiry;   ///< of the same timers
 
-    /// The number of the overflow in `levels`: the root is 0, the levels above it are 1 to 4.
+    /// The number of the overflow in `levels`. The root is 0, the levels above it are 1 to 4.
     static constexpr unsigned overflow = detail::geometry::overflow;
 
     /// The root, levels 1 to 4, and the overflow together with the timers armed for `never`.
     std::array<level, overflow + 1> levels{};
 
-    /// The slots of all levels, as the wheel stores them: `at` finds one.
+    /// The slots of all levels, in the order of the wheel: `at` finds one.
     std::array<slot, detail::geometry::slots> slots{};
 
     /// Returns the number of slots of level `n`, or of the overflow.
@@ -61,36 +61,36 @@ struct census {
         return slots[detail::geometry::slot_number(n, i)];
     }
 
-    /// Returns the tick at which the wheel comes to slot `i` of level `n`, or of the overflow.
+    /// Returns the visit of slot `i` of level `n`, or of the overflow. Requires i < slots_of(n).
     jiffies visit_of(unsigned n, unsigned i) const noexcept {
         assert(n <= overflow && i < slots_of(n) && "the level has such a slot");
         return detail::geometry::visit_of(n, detail::geometry::slot_number(n, i), now);
     }
 
-    /// Returns the slot of the timers that are armed for `never`.
+    /// Returns the slot of the timers armed for `never`.
     const slot& at_never() const noexcept { return slots[detail::geometry::never_slot]; }
 };
 
-/// Counts what hangs in `wheel`. Reads every timer: O(slots + timers). May be called at any time,
-/// also from a callback.
+/// Counts the timers linked in `wheel`. Reads every timer: O(slots + timers). May be called at any
+/// time, also from a callback.
 TVEC_API census take_census(const timer_wheel& wheel) noexcept;
 
-/// A census as text for programs, tools/wheel_view among them. A line is words between single
-/// spaces; the first says what the line is, and readers skip those that they do not know:
+/// Returns a census as text for programs such as tools/wheel_view. A line consists of words between
+/// single spaces. The first word names the line. Readers skip lines with names they do not know:
 ///
 ///     tvec-census 1                    the version: it changes if a line loses or moves a word
 ///     now TICK
 ///     first_expiry TICK                "none" where there is none, here and below
 ///     last_expiry TICK
 ///     level LEVEL WIDTH SLOTS          0 is the root; a slot spans WIDTH ticks
-///     slot TICK PENDING IDLE           a slot of that level: its visit, and what hangs in it
-///     overflow PENDING IDLE            what is beyond the levels
+///     slot TICK PENDING IDLE           a slot of that level: its visit, and its timers
+///     overflow PENDING IDLE            the timers beyond the levels
 ///
-/// Empty slots have no line. About 20 bytes for each of the others.
+/// Empty slots have no line. Each of the others takes about 20 bytes.
 TVEC_API std::string to_text(const census& counted);
 
-/// A wheel as text for people: its time, its counters, a line per level, and up to `timers` of the
-/// timers in it, level by level, with their addresses.
+/// Returns a wheel as text for people: its time, its counters, a line per level, and up to `timers`
+/// of its timers, level by level, with their addresses.
 TVEC_API std::string dump(const timer_wheel& wheel, std::size_t timers = 32);
 
 }  // namespace tvec

@@ -1,5 +1,5 @@
 /// \file
-/// How late timers fire: counts by size, in memory that does not grow.
+/// The lateness of timers: a histogram of durations, in memory that does not grow.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -14,23 +14,23 @@
 
 namespace tvec {
 
-/// A distribution of durations, in 8 KB whatever is recorded in it.
+/// A distribution of durations, in 8 KB for any number of them.
 ///
 ///     late.record(clock::now() - deadline);                  // first thing in a callback
 ///     late.quantile(0.99)                                    // of 99 in a hundred, not later
 ///
-/// Durations are sorted into buckets: one per nanosecond below 16 ns, then 16 to each power of
-/// two. So a quantile is within 3.2 % of the exact one (and within half a nanosecond of it), for
-/// anything from a nanosecond to 292 years. `max`, `sum` and `count` are exact.
+/// Durations fall into buckets: one per nanosecond below 16 ns, then 16 to each power of two. A
+/// quantile is within 3.2 % of the exact one (and within half a nanosecond of it), from a
+/// nanosecond to 292 years. `max`, `sum` and `count` are exact.
 ///
-/// Nothing allocates, nothing fails. To be used by one thread at a time; each thread records in
-/// its own, and they are merged to be read.
+/// No function allocates or fails. One thread at a time may use a histogram. Let each thread record
+/// in its own, and merge them to read.
 class lateness_histogram {
 public:
-    using duration = std::chrono::nanoseconds;  ///< what is recorded
+    using duration = std::chrono::nanoseconds;  ///< the type of what is recorded
 
-    /// Counts one duration. A negative one says that a timer fired early: it counts as 0, and in
-    /// early(). O(1), some ten instructions.
+    /// Counts one duration. A negative one means that a timer fired early: it counts as 0, and in
+    /// early(). O(1), about ten instructions.
     void record(duration late) noexcept {
         early_ += late < duration::zero();
         const auto nanoseconds = static_cast<std::uint64_t>(std::max(late, duration{}).count());
@@ -40,22 +40,22 @@ public:
         max_ = std::max(max_, nanoseconds);
     }
 
-    /// How many were recorded.
+    /// Returns how many durations were recorded.
     std::uint64_t count() const noexcept { return count_; }
 
-    /// How many of them were negative.
+    /// Returns how many of them were negative.
     std::uint64_t early() const noexcept { return early_; }
 
-    /// The longest, exactly; 0 if there is none.
+    /// Returns the longest duration, exactly; 0 if there is none.
     duration max() const noexcept { return to_duration(max_); }
 
-    /// All together; 0 if there is none. Wraps after 292 years.
+    /// Returns the sum of all durations; 0 if there is none. Wraps after 292 years.
     duration sum() const noexcept { return to_duration(sum_); }
 
-    /// Returns the duration that a share of the recorded ones did not exceed, or 0 if there is
-    /// none. With n recorded it stands for the one of rank ceil(share * n), as doubles count. A
-    /// share of 0 or less, or NaN, means the first, and one of 1 or more the last. At most max().
-    /// O(buckets).
+    /// Returns the duration that a share of them did not exceed; 0 if there is none. With n
+    /// recorded it stands for the one of rank ceil(share * n), in the arithmetic of doubles. A
+    /// share of 0 or less, or NaN, means the first one. A share of 1 or more means the last one. At
+    /// most max(). O(buckets).
     duration quantile(double share) const noexcept {
         if (count_ == 0) return duration::zero();
         const std::uint64_t rank = rank_of(share);
@@ -66,7 +66,7 @@ public:
         return to_duration(std::min(middle_of(b), max_));
     }
 
-    /// Adds all that was recorded in `other`.
+    /// Adds all durations recorded in `other`.
     void merge(const lateness_histogram& other) noexcept {
         for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b] += other.buckets_[b];
         count_ += other.count_;
@@ -75,7 +75,7 @@ public:
         max_ = std::max(max_, other.max_);
     }
 
-    /// Forgets all.
+    /// Forgets all durations.
     void reset() noexcept { *this = {}; }
 
 private:
@@ -83,7 +83,8 @@ private:
     static constexpr std::size_t fine = 1U << fine_bits;  ///< buckets to a power of two
     static constexpr unsigned bits = 63;                  ///< of a duration that is not negative
 
-    /// Below `fine` each value has a bucket; above, the highest bit and the four after it count.
+    /// Returns the bucket of `value`. Below `fine` each value has its own. Above, the highest bit
+    /// and the four after it decide.
     static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
         assert(std::bit_width(value) <= bits && "a duration has 63 bits");
         if (value < fine) return static_cast<std::size_t>(value);
@@ -91,7 +92,7 @@ private:
         return coarse * fine + static_cast<std::size_t>(value >> coarse);
     }
 
-    /// The value in the middle of a bucket.
+    /// Returns the value in the middle of a bucket.
     static constexpr std::uint64_t middle_of(std::size_t bucket) noexcept {
         if (bucket < fine) return bucket;
         const std::size_t coarse = bucket / fine - 1;
@@ -99,7 +100,7 @@ private:
         return first + ((std::uint64_t{1} << coarse) - 1) / 2;
     }
 
-    /// From 1 to count_, however `share` and a double's 53 bits round.
+    /// Returns a rank from 1 to count_, however `share` and the 53 bits of a double round.
     std::uint64_t rank_of(double share) const noexcept {
         assert(count_ != 0 && "an empty histogram has no ranks");
         if (!(share > 0)) return 1;

@@ -1,12 +1,13 @@
 /// \file
-/// The end of a program that has done what it must not do.
+/// The end of a program that has broken a rule.
 #pragma once
 
 #include "tvec/core/detail/export.hpp"
 
 namespace tvec::detail {
 
-/// Says in one line on the standard error output what has been done, and calls std::terminate.
+/// Prints in one line on the standard error output which rule was broken, and calls
+/// std::terminate.
 [[noreturn]] TVEC_API void broken_promise(const char* what) noexcept;
 
 }  // namespace tvec::detail

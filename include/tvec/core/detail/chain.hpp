@@ -1,5 +1,5 @@
 /// \file
-/// Links and chains: the pointers of the wheel, and nothing else of it.
+/// Links and chains: the pointers of the wheel, and nothing else.
 #pragma once
 
 #include <cassert>
@@ -9,7 +9,7 @@
 
 namespace tvec::detail {
 
-/// Says which wheel a link hangs in: a number from bit 48 on, the other bits clear.
+/// The number of the wheel that a link hangs in, from bit 48 on. The other bits are clear.
 using owner_tag = std::uint64_t;
 
 #ifdef TVEC_TAGGED_ADDRESSES
@@ -32,10 +32,10 @@ inline constexpr unsigned owner_shift = 48;
 inline constexpr std::uint64_t most_owners = static_cast<owner_number>(-1);
 inline constexpr std::uint64_t address_mask = ~(most_owners << owner_shift);
 
-/// Where an unlinked link points to in a debug build: an address that no memory has.
+/// The address in `next` of an unlinked link in a debug build. No memory has it.
 inline constexpr auto poison = static_cast<std::uintptr_t>(0xdead'0000'0000'dead);
 
-/// The number of the wheel in a tag, or in the word `back` of a link.
+/// Returns the number of the wheel in a tag, or in the word `back` of a link.
 constexpr owner_number number_of(owner_tag tag) noexcept {
     return static_cast<owner_number>(tag >> owner_shift);
 }
@@ -43,17 +43,19 @@ constexpr owner_number number_of(owner_tag tag) noexcept {
 /// An element of a chain. Unlinking needs neither the chain nor the wheel.
 ///
 /// The word `back` holds the address of the pointer that points here, and above it the number of
-/// the wheel: user-space addresses have at most 48 bits on the platforms of Linux. A push-back
-/// writes only the deadline, and has loaded this line anyway. The back pointer tells it at no cost
-/// that the timer is linked, and that it is linked to this wheel and to no other.
+/// the wheel. On Linux, user-space addresses have at most 48 bits. A push-back writes only the
+/// deadline. It can tell from the cache line it has loaded anyway that the timer is linked, and in
+/// this wheel.
 struct link {
     link* next = nullptr;
     std::uint64_t back = 0;  ///< 0: unlinked
 
     bool linked() const noexcept { return back != 0; }
-    /// Compares 16 bits of a word: written so that compilers compare them in memory.
+    /// Returns whether the link hangs in the wheel with this number. Compilers compare the 16 bits
+    /// in memory.
     bool linked_in(std::uint16_t number) const noexcept { return number_of(back) == number; }
 
+    /// Notes that the pointer `from`, in the wheel of `owner`, points here.
     void hang(link*& from, owner_tag owner) noexcept {
         const auto address = reinterpret_cast<std::uintptr_t>(&from);
         assert((address & ~address_mask) == 0 &&
@@ -62,18 +64,19 @@ struct link {
         back = address | owner;
     }
 
-    /// Returns whether `from` is the pointer that points here, as far as this link knows.
+    /// Returns whether this link says that `from` is the pointer that points here.
     bool hangs_from(link* const& from) const noexcept {
         return (back & address_mask) == reinterpret_cast<std::uintptr_t>(&from);
     }
-    /// Returns whether this is the sentinel of a chain. A sentinel is never followed.
+    /// Returns whether the link is a sentinel, the end of a chain.
     bool ends_chain() const noexcept { return next == nullptr && back != 0; }
 
+    /// Returns the pointer that points here. Of an unlinked link the result is not to be read.
     link*& pointer_here() const noexcept {
         return *reinterpret_cast<link**>(static_cast<std::uintptr_t>(back & address_mask));
     }
 
-    /// Marks the link as linked nowhere. In a debug build, code that follows it crashes.
+    /// Marks the link as unlinked. In a debug build, following its pointer crashes.
     void forget() noexcept {
         back = 0;
 #ifndef NDEBUG
@@ -82,24 +85,24 @@ struct link {
     }
 
     /// In a debug build, ends the program if the pointer `from` leads to a link that does not hang
-    /// there: it was freed, overwritten or copied.
+    /// there, because it was freed, overwritten or copied.
     static void expect_link_at([[maybe_unused]] link* const& from) noexcept {
 #ifndef NDEBUG
         assert(from != nullptr && "a chain ends in its sentinel");
         if (!from->hangs_from(from) && !from->ends_chain()) damaged_timer(from, nullptr);
 #endif
     }
-    /// The same if one of its neighbours, or this link itself, is not what it was.
+    /// In a debug build, ends the program if this link or one of its neighbours was damaged.
     void expect_neighbours() const noexcept {
 #ifndef NDEBUG
         link* const& here = pointer_here();
-        if (here == nullptr) damaged_timer(&here, nullptr);  // `next` of a timer that is all zeros
+        if (here == nullptr) damaged_timer(&here, nullptr);  // `next` of a timer full of zeros
         if (here != this) damaged_timer(this, &here);
         expect_link_at(next);
 #endif
     }
 
-    /// Requires linked(). No branch: a chain ends in a sentinel that may be written to.
+    /// Leaves the chain. Requires linked(). No branch: the sentinel at the end can be written to.
     void unlink() noexcept {
         assert(linked() && "an unlinked link leaves no chain");
         assert(!ends_chain() && "a sentinel stays at the end of its chains");
@@ -122,10 +125,10 @@ struct link {
     }
 };
 
-/// The content of a new sentinel. It differs from a link of zeros.
+/// The initial value of a sentinel. It differs from a link full of zeros.
 inline constexpr link new_sentinel{nullptr, 1};
 
-/// A list of links, newest first. It ends in the sentinel that it was made with.
+/// A list of links, newest first. It ends in the sentinel that `reset` was given.
 class chain {
 public:
     void reset(link& sentinel) noexcept {
@@ -145,7 +148,7 @@ public:
         head_ = &node;
     }
 
-    /// Requires that the chain is not empty.
+    /// Unlinks the first link and returns it. Requires that the chain is not empty.
     link& pop() noexcept {
         assert(!head_->ends_chain() && "an empty chain has nothing to pop");
         link::expect_link_at(head_);
@@ -157,7 +160,8 @@ public:
         return node;
     }
 
-    /// Makes the links from `node` on the whole content of the chain. The sentinel stands for none.
+    /// Makes `node` the first link: the chain holds `node` and all that follow it. If `node` is the
+    /// sentinel, the chain is empty.
     void restart_at(link& node, owner_tag owner) noexcept {
         head_ = &node;
         node.hang(head_, owner);

@@ -1,5 +1,5 @@
 /// \file
-/// The shape of the wheel: how many levels, how many slots, and where a timer goes.
+/// The shape of the wheel: its levels, its slots, and the slot for each deadline.
 ///
 ///     level   slots   slot width   lap          laps   reach of a delay     at 1 ms ticks
 ///     root    256     1            2^8          2      < 2^9                0.5 s
@@ -9,14 +9,14 @@
 ///     4        64     2^26         2^32         2      < 2^33               99 days
 ///     (longer delays wait in the slots of the overflow, see overflow_slot_for)
 ///
-/// These are the digits of the kernel's `tvec_base`: 8 + 6 + 6 + 6 + 6 bits. Every level owns the
-/// slots of two laps, the one being run and the one to come, so its reach is twice its lap. Level 1
-/// owns four, which spares the usual timeouts of a minute the way through level 2.
+/// These are the digits of the kernel's `tvec_base`: 8 + 6 + 6 + 6 + 6 bits. Every level has the
+/// slots of two laps, the one being run and the next one: its reach is twice its lap. Level 1 has
+/// the slots of four laps, which keeps the usual timeouts of a minute out of level 2.
 ///
-/// A slot is made of rows of four chains, half a cache line each, and has the number of its first
-/// row. Slots of levels 1 and 2 have two rows, all others have one.
+/// A slot consists of rows of four chains, half a cache line each, and has the number of its first
+/// row. Slots of levels 1 and 2 have two rows, all others one.
 ///
-/// Everything here is constexpr and knows neither pointers nor a wheel.
+/// Everything here is constexpr, without pointers and without a wheel.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -32,11 +32,11 @@ namespace tvec::detail::geometry {
 
 #ifndef TVEC_TINY_GEOMETRY
 inline constexpr unsigned root_bits = 8;     ///< log2 of the slots of a lap of the root
-inline constexpr unsigned level_bits = 6;    ///< the same of every upper level
+inline constexpr unsigned level_bits = 6;    ///< log2 of the slots of a lap of an upper level
 inline constexpr unsigned levels = 5;        ///< the root and four upper levels
 inline constexpr unsigned level_1_laps = 4;  ///< laps that level 1 has slots for
 inline constexpr unsigned chunk = 64;        ///< timers moved ahead of time, for each tick
-#else  // test programs visit every state of wheels this small: the five numbers above
+#else  // the same five numbers, for test programs that visit every state of a small wheel
 inline constexpr unsigned tiny[] = {TVEC_TINY_GEOMETRY};
 inline constexpr unsigned root_bits = tiny[0];
 inline constexpr unsigned level_bits = tiny[1];
@@ -45,42 +45,44 @@ inline constexpr unsigned level_1_laps = tiny[3];
 inline constexpr unsigned chunk = tiny[4];
 #endif
 inline constexpr unsigned root = 0;            ///< the lowest level
-inline constexpr unsigned overflow = levels;   ///< the "level" of what is beyond level 4
-inline constexpr unsigned chains_per_row = 4;  ///< what half a cache line has room for
+inline constexpr unsigned overflow = levels;   ///< the "level" of deadlines beyond level 4
+inline constexpr unsigned chains_per_row = 4;  ///< half a cache line
 inline constexpr unsigned word_bits = 64;      ///< rows per occupancy word
 
-/// log2 of the ticks that a slot of `level` spans; of the whole wheel's lap for `overflow`.
+/// Returns log2 of the ticks that a slot of `level` spans. The overflow counts in laps of the whole
+/// wheel.
 constexpr unsigned shift_of(unsigned level) noexcept {
     assert(level <= overflow && "a level is the root, an upper level or the overflow");
     return level == root ? 0 : root_bits + (level - 1) * level_bits;
 }
 
-/// The ticks that a slot of `level` spans.
+/// Returns how many ticks a slot of `level` spans.
 constexpr jiffies width_of(unsigned level) noexcept { return jiffies{1} << shift_of(level); }
 
-/// The laps that `level` has slots for: the one being run, and those to come.
+/// Returns how many laps `level` has slots for: the one being run, and the next ones.
 constexpr unsigned laps_of(unsigned level) noexcept {
     assert(level < levels && "the overflow has no laps");
     return level == 1 ? level_1_laps : 2;
 }
 
-/// The slots of the overflow: one for each bit of a tick above those of a lap of the wheel.
+/// The number of slots of the overflow: one for each bit of a tick above a lap of the wheel.
 inline constexpr unsigned overflow_slots = 63 - shift_of(overflow);
 
-/// The slots of `level`, all laps together. A power of two, but for the overflow.
+/// Returns the number of slots of `level` in all laps. A power of two, except for the overflow.
 constexpr unsigned ring_of(unsigned level) noexcept {
     assert(level <= overflow && "a level is the root, an upper level or the overflow");
     if (level == overflow) return overflow_slots;
     return laps_of(level) << (level == root ? root_bits : level_bits);
 }
 
-/// Returns the rows of a slot of `level`. Timers that come down from levels 1 and 2 have left the
-/// caches: a slot is a whole cache line of chains there, so that more misses overlap.
+/// Returns the number of rows of a slot of `level`. Timers of levels 1 and 2 have left the caches
+/// when they come down. A slot there has a whole cache line of chains, and more misses overlap.
 constexpr unsigned rows_of(unsigned level) noexcept {
     return (level == 1 || level == 2) && level != overflow ? 2 : 1;
 }
 
-/// The occupancy words of `level`, a bit for each row. Each level starts on a word of its own.
+/// Returns the number of occupancy words of `level`, a bit for each row. Each level starts on a
+/// word of its own.
 constexpr unsigned words_of(unsigned level) noexcept {
     return (ring_of(level) * rows_of(level) + word_bits - 1) / word_bits;
 }
@@ -98,7 +100,7 @@ inline constexpr auto first_slots = make_first_slots();
 
 }  // namespace tables
 
-/// The wheel's rows stand in one array, level after level. This is the first slot of `level`.
+/// Returns the first slot of `level`. The rows of the wheel stand in one array, level after level.
 constexpr unsigned first_slot_of(unsigned level) noexcept { return tables::first_slots[level]; }
 
 inline constexpr unsigned beyond = first_slot_of(overflow) + overflow_slots;  ///< always empty
@@ -106,7 +108,7 @@ inline constexpr unsigned never_slot = beyond + 1;  ///< for timers that are arm
 inline constexpr unsigned slots = never_slot + 1;   ///< of all levels, counted in rows
 inline constexpr unsigned words = (slots + word_bits - 1) / word_bits;  ///< of all levels
 
-/// The level that slot `s` belongs to.
+/// Returns the level that slot `s` belongs to.
 constexpr unsigned level_with(unsigned s) noexcept {
     assert(s < slots && "a slot belongs to a level");
     unsigned level = root;
@@ -114,40 +116,41 @@ constexpr unsigned level_with(unsigned s) noexcept {
     return level;
 }
 
-/// The chains of slot `s`. A power of two.
+/// Returns the number of chains of slot `s`, a power of two.
 constexpr unsigned chains_of(unsigned s) noexcept {
     assert(s < slots && "a slot belongs to a level");
     constexpr unsigned end = first_slot_of(levels < 3 ? levels : 3);
     return s >= first_slot_of(1) && s < end ? 2 * chains_per_row : chains_per_row;
 }
 
-/// The `i`th slot of `level`.
+/// Returns the `i`th slot of `level`.
 constexpr unsigned slot_number(unsigned level, unsigned i) noexcept {
     assert(i < ring_of(level) && "the level has such a slot");
     return first_slot_of(level) + i * rows_of(level);
 }
 
-/// The slot of `level`, which is not the overflow, that `tick` belongs to.
+/// Returns the slot of `level` that `tick` belongs to. Requires that `level` is not the overflow.
 constexpr unsigned slot_at(unsigned level, jiffies tick) noexcept {
     assert(level != overflow && "the overflow has no ring of slots");
     const auto position = static_cast<unsigned>(tick >> shift_of(level));
     return slot_number(level, position & (ring_of(level) - 1));
 }
 
-/// The first tick of the slot of `level` that `tick` belongs to: when the wheel visits it.
+/// Returns the first tick of the slot of `level` that `tick` belongs to: the tick of its visit.
 constexpr jiffies entry_of(unsigned level, jiffies tick) noexcept {
     return tick >> shift_of(level) << shift_of(level);
 }
 
-/// The highest bit of `delta`; 0 for 0. The xor is a subtraction that compilers see through.
+/// Returns the number of the highest bit of `delta`; 0 for 0. The xor is a subtraction that
+/// compilers optimize.
 constexpr unsigned log2_of(jiffies delta) noexcept {
     return static_cast<unsigned>(std::countl_zero(delta | 1)) ^ (word_bits - 1);
 }
 
-/// The lowest level that reaches `delta` ticks ahead, or `overflow`.
+/// Returns the lowest level that reaches `delta` ticks ahead, or `overflow`.
 ///
-/// A delay that goes to an upper level is at least two of its slots long. So nothing is ever
-/// placed in the slot being run or in the one after it, which is emptied ahead of time.
+/// A delay that goes to an upper level is at least two of its slots long. Therefore no timer is
+/// ever placed in the slot being run, or in the next one, which is emptied ahead.
 constexpr unsigned level_of(jiffies delta) noexcept {
     const unsigned log2 = log2_of(delta);
     unsigned level = root;
@@ -157,7 +160,7 @@ constexpr unsigned level_of(jiffies delta) noexcept {
 
 namespace tables {
 
-/// `level_of` and `slot_at` as a table by log2 of the delay: placing has no branch on the level.
+/// `level_of` and `slot_at` as a table by log2 of the delay. Placing has no branch on the level.
 struct placement {
     std::array<std::uint32_t, word_bits> first, mask, shift, last_chain, level;
 };
@@ -181,22 +184,22 @@ inline constexpr auto placements = make_placements();
 
 }  // namespace tables
 
-/// The slot for a timer that expires `at`, in so many ticks that their highest bit is `log2`; or
-/// `beyond`, if no level reaches it.
+/// Returns the slot for a timer that expires `at`, in a number of ticks with the highest bit
+/// `log2`. Returns `beyond` if no level reaches that far.
 constexpr unsigned slot_by_log2(jiffies at, unsigned log2) noexcept {
     const auto& to = tables::placements;
     return (static_cast<unsigned>(at >> to.shift[log2]) & to.mask[log2]) + to.first[log2];
 }
 
-/// The number of the last chain of that slot: all ones.
+/// Returns the number of the last chain of that slot: all ones.
 constexpr unsigned last_chain_by_log2(unsigned log2) noexcept {
     return tables::placements.last_chain[log2];
 }
 
-/// The level of that slot.
+/// Returns the level of that slot.
 constexpr unsigned level_by_log2(unsigned log2) noexcept { return tables::placements.level[log2]; }
 
-/// The slot for a timer that expires `at`, seen from `now`. Requires now <= at.
+/// Returns the slot for a timer that expires `at`, seen from `now`. Requires now <= at.
 constexpr unsigned slot_for(jiffies at, jiffies now) noexcept {
     assert(now <= at && "a deadline that has passed has no slot");
     return slot_by_log2(at, log2_of(at - now));
@@ -204,41 +207,44 @@ constexpr unsigned slot_for(jiffies at, jiffies now) noexcept {
 
 // --- the overflow -------------------------------------------------------------------------------
 //
-// Here time is counted in laps of the whole wheel. A timer has to be on level 4 when the lap that
-// it expires in begins. So it leaves the overflow in the lap before, its *last* one. It waits in
-// the slot of the highest bit in which its last lap differs from the running one. When that bit of
-// the running lap becomes 1, and all bits below it 0, the timer is placed again: on level 4, or in
-// a lower slot. A timer therefore moves at most once for each bit. In each lap one slot has to be
-// emptied, that of the lowest 1. Nothing is linked to it in this lap.
+// The overflow counts time in laps of the whole wheel. A timer has to be on level 4 when the lap
+// begins in which it expires. It leaves the overflow in the lap before, its *last* one. It waits
+// in the slot of the highest bit in which its last lap differs from the running one. When that bit
+// of the running lap becomes 1, and all bits below it 0, the timer is placed again: on level 4, or
+// in a lower slot. A timer moves at most once for each bit. Each lap has one slot to be emptied,
+// that of the lowest 1. No timer is linked to that slot in this lap.
 
 /// Returns the lap of the whole wheel that `now` is in. The first tick of a lap counts as the end
 /// of the lap before, because the slot of that lap may not be empty yet.
 constexpr jiffies lap_at(jiffies now) noexcept { return (now - (now != 0)) >> shift_of(overflow); }
 
-/// The slot of the overflow for a timer that expires `at`, two laps of the wheel from now or later.
+/// Returns the slot of the overflow for a timer that expires `at`. Requires that `at` is at least
+/// two laps of the wheel after `now`.
 constexpr unsigned overflow_slot_for(jiffies at, jiffies now) noexcept {
     const jiffies last = (at >> shift_of(overflow)) - 1;
     assert(last > lap_at(now) && "the levels reach the next lap");
     return first_slot_of(overflow) + log2_of(last ^ lap_at(now));
 }
 
-/// The slot of the overflow that has to be empty when the lap that starts at `entry` begins.
+/// Returns the slot of the overflow that has to be empty when the lap that starts at `entry`
+/// begins. Requires that `entry` is the first tick of a lap.
 constexpr unsigned overflow_slot_before(jiffies entry) noexcept {
     assert(entry == entry_of(overflow, entry) && "a slot is entered at the first tick of a lap");
-    const jiffies none = jiffies{1} << overflow_slots;  // what is 0 has no lowest 1
+    const jiffies none = jiffies{1} << overflow_slots;  // 0 has no lowest 1
     return first_slot_of(overflow) + static_cast<unsigned>(std::countr_zero(lap_at(entry) | none));
 }
 
 // --- all levels ---------------------------------------------------------------------------------
 
-/// The slot of `level` that has to be empty when tick `entry`, at which one begins, is done.
+/// Returns the slot of `level` that has to be empty when tick `entry` is done. Requires that
+/// `entry` is the first tick of a slot.
 constexpr unsigned slot_before(unsigned level, jiffies entry) noexcept {
     assert(entry == entry_of(level, entry) && "a slot is entered at the first tick of a lap");
     return level == overflow ? overflow_slot_before(entry) : slot_at(level, entry);
 }
 
-/// When a wheel at `now` comes to slot `s` of `level`. The slot of `now` itself is visited now only
-/// if `now` is its first tick, while that is not done; else it belongs to the turn after.
+/// Returns when a wheel at `now` visits slot `s` of `level`. The slot of `now` itself is visited
+/// now while its first tick is being run. Otherwise it is visited a full turn later.
 constexpr jiffies visit_of(unsigned level, unsigned s, jiffies now) noexcept {
     assert(now < never && "a wheel stops before `never`");
     assert(s < beyond && level_with(s) == level && "a slot is visited on its own level");

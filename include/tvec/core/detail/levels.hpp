@@ -1,5 +1,5 @@
 /// \file
-/// The slots of all levels, and which of them may hold something.
+/// The slots of all levels, and the bits of those that may hold a timer.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@ namespace tvec::detail {
 
 /// Rings of slots, one per level, and an occupancy bit per slot.
 ///
-/// A bit is set when a timer is linked, and cleared when a visit finds the slot empty: unlinking
-/// needs no wheel and so leaves the bit. A set bit may be stale, a clear one never is. A slot whose
-/// count is not 0 has its bit set, so that linking there need not look at the bit.
-/// The slot of what is armed for `never` has no bit: it is not visited.
+/// Linking a timer sets the bit. A visit that finds the slot empty clears it. Unlinking needs no
+/// wheel and leaves the bit: a set bit may be stale, a clear one never is. A slot that counts a
+/// timer has its bit set: linking another timer does not look at the bit. The slot for `never` has
+/// no bit, because it is not visited.
 class levels {
 public:
     explicit levels(owner_tag owner) noexcept : owner_(owner) {
@@ -41,7 +41,7 @@ public:
         assert(is_slot(s) && "a slot has the number of its first row");
         return {&chains_[s * row], geometry::chains_of(s), counts_[s], sentinel_};
     }
-    /// Returns whether slot `s` is empty. If it is, clears its bit and its count.
+    /// Returns whether slot `s` is empty. If so, clears its bit and its count.
     bool settle_if_empty(unsigned s) noexcept {
         assert(s < geometry::beyond && "only slots that are visited have a bit");
         if (!(*this)[s].empty()) return false;
@@ -52,12 +52,12 @@ public:
         return true;
     }
 
-    /// From now on slot `s` gives first what is before(link&, link&) the others.
+    /// Sorts slot `s`: `pop` then returns links in the order of before(link&, link&).
     template <class F> void sort(unsigned s, F before) noexcept { (*this)[s].sort(owner_, before); }
 
-    /// At least how many timers hang in slot `s`; fewer if some have unlinked themselves.
+    /// Returns an upper bound of the timers in slot `s`: unlinking does not count.
     link_count at_most(unsigned s) const noexcept { return counts_[s]; }
-    /// Links to a slot with so many chains but one.
+    /// Links `node` to slot `s`. Requires that `last_chain` is the number of its last chain.
     void push(unsigned s, unsigned last_chain, link& node) noexcept {
         assert(s != geometry::beyond && "nothing hangs in the slot that stays empty");
         assert(last_chain == geometry::chains_of(s) - 1 && "a slot fills each of its chains");
@@ -65,16 +65,16 @@ public:
                "bound_count keeps counts from wrapping");
         chains_[s * row + (counts_[s]++ & last_chain)].push(node, owner_);
     }
-    /// Keeps the count of slot `s` from wrapping, however often timers link and unlink themselves
-    /// there. To be called now and then. The new count is still at least the number of timers, and
-    /// the next chain is still the same.
+    /// Keeps the count of slot `s` from wrapping, however often timers are linked and unlinked
+    /// there. To be called from time to time. The count stays an upper bound, and the next link
+    /// goes to the same chain.
     void bound_count(unsigned s) noexcept {
         if (counts_[s] > most_counted) counts_[s] -= most_counted / 2 + 1;
     }
 
-    /// How many slots of `level`, not of the overflow, ahead of the one of `tick` the next is that
-    /// holds a timer, or 0 if none does. From 1 to the whole ring: the slot of `tick` itself comes
-    /// last, a full turn away. Clears the bits that it finds stale.
+    /// Returns how many slots ahead of the slot of `tick` the next slot of `level` is that holds a
+    /// timer; 0 if none does. From 1 to the whole ring: the slot of `tick` itself comes last, a
+    /// full turn ahead. Clears stale bits on the way. Requires that `level` is not the overflow.
     unsigned next_occupied(unsigned level, jiffies tick) noexcept {
         assert(level < geometry::levels && "the overflow has no ring of slots");
         for (;;) {
@@ -85,7 +85,8 @@ public:
         }
     }
 
-    /// Returns the first slot of the overflow to be emptied after `tick`, or `beyond`.
+    /// Returns the first slot of the overflow to be emptied after `tick`, or `beyond`. Clears stale
+    /// bits on the way.
     unsigned next_occupied_of_overflow(jiffies tick) noexcept {
         assert(tick < never && "a wheel stops before `never`");
         constexpr unsigned level = geometry::overflow, first = geometry::first_slot_of(level);
@@ -99,7 +100,7 @@ public:
         return geometry::beyond;
     }
 
-    /// Calls visit(slot, const link&) for all that hangs in any of them.
+    /// Calls visit(slot, const link&) for each link in any slot.
     template <class F> void for_each(F visit) const {
         for (unsigned s = 0; s < geometry::slots; ++s) {
             const bool is_second_row = geometry::chains_of(s) != row && s % 2 != 0;
@@ -107,12 +108,12 @@ public:
                         [&](const link& l) { visit(s - is_second_row, l); });
         }
     }
-    /// Calls visit(const link&) for all that hangs in slot `s`.
+    /// Calls visit(const link&) for each link in slot `s`.
     template <class F> void for_each_in(unsigned s, F visit) const {
         for_each_in(s, geometry::chains_of(s), visit);
     }
-    /// Returns whether is(link&) holds for any link of any slot. Looks into slots that may hold
-    /// links, until `is` holds. `is` may unlink the link that it is shown, and link others.
+    /// Returns whether is(link&) holds for any link in any slot. Looks into occupied slots only,
+    /// and stops at the first such link. `is` may unlink the link it is given, and link it again.
     template <class F> bool any_of(F is) const {
         for (unsigned w = 0; w < geometry::words; ++w)
             for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1) {
@@ -121,8 +122,8 @@ public:
             }
         return any_in(geometry::never_slot, geometry::chains_of(geometry::never_slot), is);
     }
-    /// Unlinks all that hangs in any of them, and calls take(link&) for each, which must link
-    /// nothing here. All slots are empty then, and their bits and counts say so.
+    /// Unlinks each link in any slot, and calls take(link&) for it. `take` must link nothing here.
+    /// Clears all bits and counts.
     template <class F> void pop_all(F take) noexcept {
         any_of([&](link& l) {
             l.unlink();
@@ -141,7 +142,7 @@ public:
     owner_tag owner() const noexcept { return owner_; }
 
 private:
-    friend class inspector;  // reads what nobody else has to know
+    friend class inspector;
 
     static constexpr std::size_t row = geometry::chains_per_row;
     static constexpr unsigned word_bits = geometry::word_bits;
@@ -172,7 +173,7 @@ private:
         });
     }
 
-    /// As `next_occupied`, but takes the bits at their word.
+    /// Does what `next_occupied` does, without a look at the slots: the bit may be stale.
     unsigned next_marked(unsigned level, jiffies tick) const noexcept {
         const unsigned words = geometry::words_of(level), rows = geometry::rows_of(level);
         const unsigned ring = geometry::ring_of(level) * rows;
@@ -183,7 +184,7 @@ private:
         const unsigned from = (static_cast<unsigned>(tick >> shift(level)) + 1) * rows % ring;
         unsigned word = from / word_bits;
         std::uint64_t bits = words_[first + word] & ~std::uint64_t{0} << from % word_bits;
-        if (bits == 0) {  // then in the next word that is used, of which this one is the last
+        if (bits == 0) {  // the next used word; this one comes last
             const unsigned after = word + 1;
             const std::uint64_t turned = (used >> after | used << (words - after)) & all;
             word = (after + static_cast<unsigned>(std::countr_zero(turned))) % words;

@@ -1,8 +1,9 @@
 /// \file
-/// What a debug build says of programs that misuse a timer, a wheel or an alarm.
+/// Messages of debug builds for programs that misuse a timer, a wheel or an alarm.
 ///
-/// All of it is inline and only there with assertions. A program and a library that are compiled
-/// otherwise work together: each finds what goes through its own code.
+/// All functions are inline, and exist only with assertions. A program with assertions and a
+/// library without them work together, and the other way round: each finds the misuse that goes
+/// through its own code.
 #pragma once
 
 #ifndef NDEBUG
@@ -12,8 +13,8 @@
 
 namespace tvec::detail {
 
-/// Names a linked timer whose bytes are not what the wheel has written, and ends the program. It
-/// may be `neighbour` instead, unless that is null.
+/// Names a linked timer with other bytes than the wheel has written, and ends the program. If
+/// `neighbour` is not null, the damaged timer may be that one.
 [[noreturn, gnu::cold, gnu::noinline]] inline void damaged_timer(const void* timer,
                                                                  const void* neighbour) noexcept {
     std::fprintf(stderr, "tvec: the timer at %p", timer);
@@ -25,7 +26,7 @@ namespace tvec::detail {
     std::abort();
 }
 
-/// How often something happened in a row with one wheel or one alarm.
+/// Counts how often something happened in a row with one wheel or one alarm.
 class streak {
 public:
     void end() noexcept { length_ = 0; }
@@ -34,7 +35,7 @@ public:
         length_ = 0;
     }
     bool is_of(const void* whose) const noexcept { return whose_ == whose; }
-    /// Counts once more. Returns whether it has reached `length` for the first time.
+    /// Counts once more. Returns whether the streak has reached `length` for the first time.
     bool reaches(unsigned length) noexcept {
         if (has_reached_ || ++length_ != length) return false;
         return has_reached_ = true;
@@ -48,12 +49,12 @@ private:
 
 inline thread_local streak late_runs, ringing_turns;
 
-/// Notes that the wake-up of `wheel` was seen to: an alarm was set, or the loop sleeps until then.
+/// Notes that `wheel` has its wake-up: an alarm was set, or the loop sleeps until then.
 inline void wakeup_was_set(const void* wheel) noexcept { late_runs.begin(wheel); }
 
-/// Notes that `wheel` runs, and whether timers were due before. Says so once per thread if that
-/// was so three times in a row, and no alarm was set in between. A machine that stands still makes
-/// one run late.
+/// Notes that `wheel` runs, and whether timers were due before. Prints a message once per thread if
+/// that was so three times in a row, and no alarm was set in between. A machine that was suspended
+/// makes one run late.
 inline void wheel_runs(const void* wheel, bool is_late) noexcept {
     if (!late_runs.is_of(wheel)) return;
     if (!is_late) return late_runs.end();
@@ -64,9 +65,9 @@ inline void wheel_runs(const void* wheel, bool is_late) noexcept {
                    stderr);
 }
 
-/// Notes a turn of a loop, and whether `alarm` has gone off and was not acknowledged. Says so once
-/// per thread after a thousand such turns in a row: more than a loop needs that reaps its events a
-/// few at a time.
+/// Notes a turn of a loop, and whether `alarm` has gone off and was not acknowledged. Prints a
+/// message once per thread after a thousand such turns in a row. A loop that reaps a few events at
+/// a time needs fewer.
 inline void alarm_turns(const void* alarm, bool is_ringing) noexcept {
     if (!is_ringing || !ringing_turns.is_of(alarm)) ringing_turns.begin(alarm);
     if (is_ringing && ringing_turns.reaches(1000))

@@ -1,14 +1,14 @@
 /// \file
-/// Which thread a wheel belongs to: for the assertions of debug builds.
+/// The thread that a wheel belongs to, for the assertions of debug builds.
 #pragma once
 
 #include <cerrno>
 
 namespace tvec::detail {
 
-/// Returns an address that no other thread alive has, the same for all copies of the library in
-/// the program. It is the address of the thread-local storage, which takes one instruction where
-/// compilers know it. Elsewhere it is the address of errno.
+/// Returns an address that no other thread alive has. All code loaded into the program gets the
+/// same one: the address of thread-local storage, in one instruction where compilers have it,
+/// otherwise that of errno.
 inline const void* this_thread() noexcept {
 #if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
     return __builtin_thread_pointer();
@@ -17,17 +17,17 @@ inline const void* this_thread() noexcept {
 #endif
 }
 
-/// Belongs to nobody until a thread claims it. It is there in release builds too, where nobody
-/// asks, so that a wheel looks the same to a program and to a library built otherwise.
+/// The owner: none until a thread claims it. Release builds have the member too and do not use it:
+/// a wheel has the same layout for a program and for a library with other build options.
 class owner_thread {
 public:
-    /// Takes it for the calling thread if nobody has it. Returns whether the caller has it now.
+    /// Makes the calling thread the owner if there is none. Returns whether it is the owner.
     bool claim() noexcept {
         if (owner_ == nullptr) owner_ = this_thread();
         return owner_ == this_thread();
     }
 
-    /// Returns whether the calling thread owns the wheel, or no thread does.
+    /// Returns whether the calling thread is the owner, or there is none.
     bool admits_caller() const noexcept { return owner_ == nullptr || owner_ == this_thread(); }
 
 private:

@@ -1,11 +1,11 @@
 /// \file
 /// Static probes for perf, bpftrace and SystemTap, where TVEC_PROBES is defined.
 ///
-/// A probe is a `nop` and a note in the program's ELF file, which says where the nop is and in
-/// which registers the arguments are. A tracer puts a breakpoint there; until then nothing looks at
-/// it. TVEC_PROBES must be the same for the library and for all that includes it, because arming
-/// and cancelling are inline: the build option `probes` sees to both. docs/observing.md lists the
-/// probes.
+/// A probe is a `nop` and a note in the ELF file of the program. The note says where the nop is,
+/// and which registers hold the arguments. A tracer puts a breakpoint there. Without a tracer a
+/// probe costs the nop. TVEC_PROBES must be the same for the library and for every file that
+/// includes it, because arming and cancelling are inline. The build option `probes` sets it for
+/// both. docs/observing.md lists the probes.
 #pragma once
 
 #ifdef TVEC_PROBES

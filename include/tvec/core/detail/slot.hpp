@@ -14,27 +14,28 @@
 
 namespace tvec::detail {
 
-/// The links to a slot since it was last empty, less the pops. See levels.hpp for where it ends.
+/// Counts the links to a slot since it was last empty, less the pops. levels.hpp bounds the count.
 #ifndef TVEC_TINY_GEOMETRY
 using link_count = std::uint32_t;
 #else
 using link_count = std::uint8_t;
 #endif
 
-/// The timers that the wheel visits together: a view of chains that lie side by side.
+/// The timers that the wheel visits together: a view of adjacent chains.
 ///
-/// Walking one list costs a whole memory latency per timer, because the address of the next one
-/// is known only when the line has arrived. Lists walked in turn keep as many misses in flight.
+/// Walking one list costs a whole memory latency per timer, because the address of the next timer
+/// is known only when the cache line has arrived. Several lists walked in turn keep as many misses
+/// in flight.
 ///
-/// The k-th link went to chain k mod n, so popping chain --k mod n meets a timer each time, in the
-/// reverse order of arrival, unless one has unlinked itself. The count is thus an upper bound: a
-/// slot is empty when all its chains are, and if the count is 0 it is. It is kept elsewhere
-/// (levels.hpp), as are the chains.
+/// The k-th link goes to chain k mod n. Popping chain --k mod n finds a timer each time, in the
+/// reverse order of arrival, unless a timer was unlinked. The count is an upper bound: a slot is
+/// empty when all its chains are. A slot with the count 0 is empty. levels.hpp holds the count and
+/// the chains.
 class slot {
 public:
     static constexpr unsigned most_chains = 2 * geometry::chains_per_row;
 
-    /// `chains` is a power of two.
+    /// Requires that `chains` is a power of two.
     slot(chain* first, unsigned chains, link_count& links, link& sentinel) noexcept
         : chains_(first), last_(chains - 1), links_(links), sentinel_(sentinel) {
         assert(std::has_single_bit(chains) && "links are counted off to a power of two of chains");
@@ -48,7 +49,7 @@ public:
         return true;
     }
 
-    /// The next link in turn, unlinked; null when the slot is empty.
+    /// Unlinks the next link in turn and returns it; null when the slot is empty.
     link* pop() noexcept {
         for (unsigned misses = 0; misses <= last_ && links_ != 0; ++misses) {
             chain& c = chains_[--links_ & last_];
@@ -59,9 +60,9 @@ public:
         return nullptr;
     }
 
-    /// Unlinks up to `most` links and calls take(link&) for each, which must link nothing here.
-    /// The next link of each chain is loaded meanwhile, and the back pointers are set once, at the
-    /// end. Returns how many links there were. If there were fewer than `most`, the slot is empty.
+    /// Unlinks up to `most` links and calls take(link&) for each. `take` must link nothing here.
+    /// Prefetches the next link of each chain meanwhile. Sets the back pointers once, at the end.
+    /// Returns the number of links. If there were fewer than `most`, the slot is empty.
     template <class F> std::size_t pop_each(std::size_t most, owner_tag owner, F take) noexcept {
         std::array<link*, most_chains> next;
         for (unsigned k = 0; k <= last_; ++k) {
@@ -91,13 +92,13 @@ public:
         return most - left;
     }
 
-    /// From now on `pop` gives first what is before(link&, link&) the others, and equals as it
-    /// would have done. All hangs in one chain then, so that what unlinks itself does not change
-    /// the order; and the count is that of a slot whose other chains have lost theirs. Nothing is
-    /// to be linked here until the slot is empty. For less than 2^29 links.
+    /// Sorts the slot: `pop` then returns links in the order of before(link&, link&), and equal
+    /// ones in the order as before. All links move to chain 0, and unlinking one keeps the others
+    /// sorted. The count is that of a slot with all other chains empty. No link must be added until
+    /// the slot is empty. Requires fewer than 2^29 links.
     template <class F> void sort(owner_tag owner, F before) noexcept {
         link* const end = &sentinel_;
-        std::array<link*, 32> runs;  // of 2^k links each, or none
+        std::array<link*, 32> runs;  // sorted runs of 2^k links, or empty
         runs.fill(end);
         link_count n = 0;
         for (link* l = pop(); l != nullptr; l = pop(), ++n) {
@@ -116,7 +117,7 @@ public:
     }
 
 private:
-    /// One sorted list of two, linked by `next` alone up to `end`. Of equals, those of `a` first.
+    /// Merges two sorted lists, linked by `next` alone up to `end`. Equal links of `a` come first.
     template <class F> static link* merge(link* a, link* b, link* end, F& before) noexcept {
         link* first = end;
         link** last = &first;

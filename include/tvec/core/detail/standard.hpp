@@ -1,5 +1,5 @@
-// Before anything else is included, so that an older standard is what the first line speaks of. The
-// include ends it there: hundreds of lines would follow.
+// Included before everything else: the first error message names the standard. The include of a
+// file that does not exist stops the compiler there. Hundreds of errors would follow.
 #pragma once
 
 #if __cplusplus < 202002L

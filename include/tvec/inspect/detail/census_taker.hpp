@@ -1,5 +1,5 @@
 /// \file
-/// What counts, and walks over, all that hangs in a wheel.
+/// The class that counts and visits all timers linked in a wheel.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace tvec::detail {
 
-/// Sees the private parts of a wheel, and counts what hangs there.
+/// Reads the private members of a wheel, and counts its timers.
 class census_taker {
 public:
     explicit census_taker(const timer_wheel& wheel) noexcept : wheel_(wheel) {}
@@ -27,13 +27,13 @@ public:
         return all;
     }
 
-    /// Calls visit(slot, const timer&) for all that hangs in the wheel, idle timers included.
+    /// Calls visit(slot, const timer&) for each linked timer, idle ones included.
     template <class F> void for_each_linked(F visit) const {
         wheel_.levels_.for_each([&](unsigned s, const link& l) { visit(s, timer::of(l)); });
     }
 
 private:
-    /// Adds a timer. A timer that is armed for the past is due at its visit.
+    /// Counts `t` in slot `s`. A timer armed for the past is due at its visit.
     static void add(const timer& t, unsigned s, census& all) noexcept {
         ++(t.pending() ? all.slots[s].pending : all.slots[s].idle);
         if (!t.pending() || t.expires() == never || s == geometry::never_slot) return;

@@ -1,5 +1,5 @@
 /// \file
-/// A wheel as text for people, in a form that needs no memory.
+/// A wheel as text for people, without allocation.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tvec::detail {
 
-/// Writes the text of tvec::dump.
+/// Writes the text of tvec::dump to `out`.
 TVEC_API void write_dump(text out, const timer_wheel& wheel, std::size_t timers);
 
 }  // namespace tvec::detail

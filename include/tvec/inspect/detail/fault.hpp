@@ -1,5 +1,5 @@
 /// \file
-/// What `check` finds, in a form that needs no memory.
+/// The result of `check`, without allocation.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace tvec::detail {
 
-/// An invariant that does not hold, with its numbers; empty if all hold.
+/// The message about a broken invariant, with its numbers; empty if all invariants hold.
 class fault {
 public:
     bool empty() const noexcept { return text_[0] == '\0'; }

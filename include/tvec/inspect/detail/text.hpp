@@ -1,6 +1,5 @@
 /// \file
-/// Text that is made part by part, without the C++ library: for strings, and for memory of programs
-/// in C.
+/// Text built part by part without the C++ library: for strings, and for buffers of programs in C.
 #pragma once
 
 #include <cassert>
@@ -15,7 +14,7 @@
 
 namespace tvec::detail {
 
-/// Hands what is put into it to a function, at once.
+/// Passes each part at once to a function.
 class text {
 public:
     using taker = void (*)(void* to, std::string_view part);
@@ -37,7 +36,7 @@ public:
         return tick ? *this << *tick : *this << "none";
     }
 
-    /// A number on the right of so many columns.
+    /// Writes a number, right-aligned in `columns` columns.
     text& right_aligned(std::uint64_t n, unsigned columns) { return put(n, 10, columns); }
 
 private:
@@ -54,7 +53,8 @@ private:
     void* to_;
 };
 
-/// Memory of a caller, as snprintf writes into it: what does not fit is counted and left out.
+/// A buffer of the caller, filled as snprintf does it: text that does not fit is counted and cut
+/// off.
 class bounded {
 public:
     bounded(char* memory, std::size_t size) noexcept : memory_(memory), size_(size) {
@@ -67,7 +67,7 @@ public:
                 this};
     }
 
-    /// How long it is, or would be if there were room, without the zero at the end.
+    /// Returns the length of the whole text, also if it does not fit, without the zero at the end.
     std::size_t length() const noexcept { return length_; }
 
 private:
@@ -83,7 +83,7 @@ private:
     std::size_t length_ = 0;
 };
 
-/// A string that grows.
+/// Returns a text that appends to the string `all`.
 template <class String> text appending_to(String& all) noexcept {
     return {[](void* to, std::string_view part) { static_cast<String*>(to)->append(part); }, &all};
 }
