@@ -257,6 +257,23 @@ Test(durable_bounds, what_is_claimed_ahead_comes_at_its_deadline_and_can_still_b
     CHECK_EQ(one.got[0].token.id, "b");
 }
 
+Test(durable_bounds, a_due_timer_waits_if_the_clock_is_set_back_before_its_handler) {
+    std::chrono::milliseconds set_by{};
+    memory_database all(1, [&] { return support::durable_now() + set_by; });
+    durable_process one(all, "one", {}, 20ms);
+    one.settle();
+    one.put({"a", in(50ms)});
+    one.pass(49ms);
+    CHECK_EQ(one.timers.gauges().being_delivered, 1U);
+    tvec::manual_clock::advance(1ms);
+    one.wheels.run();  // it is due
+    set_by = -1s;
+    one.timers.run();
+    CHECK(one.got.empty());
+    one.pass(1s);
+    CHECK_EQ(one.got.size(), 1U);
+}
+
 Test(durable_bounds, what_is_claimed_ahead_waits_if_the_clock_is_set_back) {
     std::chrono::milliseconds set_by{};
     memory_database all(1, [&] { return support::durable_now() + set_by; });
