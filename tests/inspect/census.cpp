@@ -74,6 +74,26 @@ Test(census, counts_a_timer_in_the_level_that_its_delay_goes_to) {
         }
 }
 
+Test(census, shows_each_timer_in_the_slot_whose_ticks_hold_its_deadline) {
+    for (const jiffies start : support::starts())
+        for (const jiffies delay : support::edges()) {
+            timer_wheel wheel(start);
+            probe p;
+            wheel.arm_after(p.t, delay);
+            const census all = take_census(wheel);
+            std::uint64_t shown = all.at_never().pending;
+            for (unsigned n = 0; n <= census::overflow; ++n)
+                for (unsigned i = 0; i < census::slots_of(n); ++i) {
+                    if (all.at(n, i).pending == 0) continue;
+                    ++shown;
+                    const jiffies visit = all.visit_of(n, i);
+                    CHECK(visit <= p.t.expires());
+                    if (n < census::overflow) CHECK(p.t.expires() - visit < census::width_of(n));
+                }
+            CHECK_EQ(shown, 1);
+        }
+}
+
 Test(census, counts_what_is_armed_for_never_in_a_slot_of_its_own_that_belongs_to_the_overflow) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);

@@ -187,6 +187,24 @@ class Hooks(Made):
         self.assertEqual(self.refused("git", "-C", self.folder, "config", "core.hooksPath").stdout, "scripts/hooks\n")
 
 
+class Subjects(Scripts):
+    HOOK = SOURCE / "scripts/hooks/commit-msg"
+
+    def judged(self, subject):
+        message = self.copy() / "message"
+        message.write_text(f"# a comment of git\n{subject}\n\nThe reason; in any words.\n", encoding="utf-8")
+        return self.refused(self.HOOK, message)
+
+    def test_an_imperative_of_at_most_72_columns_is_accepted(self):
+        for subject in ["Arm timers", "Put " + "x" * 68, "Merge branch 'x'"]:
+            self.assertEqual(self.judged(subject).returncode, 0, subject)
+
+    def test_other_subjects_are_refused_with_the_reason(self):
+        for subject, reason in [("Put " + "x" * 69, "73 columns"), ("Arm timers; cancel them", "a semicolon"),
+                                ("arm timers", "imperative"), ("Armed timers", "imperative"), ("The timers", "imperative")]:
+            self.assert_says(self.judged(subject), reason, status=1)
+
+
 class Install(Made):
     def install(self, *words, **more):
         return self.make("install", f"PREFIX={self.prefix}", *words, **more)
