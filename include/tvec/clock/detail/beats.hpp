@@ -23,10 +23,9 @@ constexpr beat beat_after(jiffies due, jiffies period, missed_periods policy,
                           jiffies reached) noexcept {
     assert(period >= 1 && "a period is at least one tick");
     assert(due <= never && reached <= never && "ticks are at most `never`");
-    const jiffies late = reached > due ? reached - due : 0;
-    const jiffies missed = policy == missed_periods::burst ? 0 : late / period;
+    const jiffies missed = policy == missed_periods::burst ? 0 : missed_by(reached, due, period);
     const bool moves_phase = policy == missed_periods::delay;
-    return {later(due + (moves_phase ? late : missed * period), period), missed};
+    return {later(moves_phase ? std::max(reached, due) : due + missed * period, period), missed};
 }
 
 /// The start of a periodic call: its first call and its first deadline. Both are the same tick, or
