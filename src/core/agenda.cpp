@@ -52,4 +52,8 @@ emptying agenda::plan(const visit& v, std::uint64_t there) const noexcept {
     return {v.entry, rate, std::min(rate, gentle)};
 }
 
+std::uint64_t agenda::due(const visit& v, std::uint64_t there, jiffies now) noexcept {
+    return (emptying_[v.level] = plan(v, there)).due(there, now);
+}
+
 }  // namespace tvec::detail

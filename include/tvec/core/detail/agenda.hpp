@@ -83,9 +83,7 @@ public:
     void forget_upper() noexcept { upper_visit_ = may_empty_ = must_empty_ = never; }
 
     /// Fixes the rates until the visit, and returns how many of `there` timers are to be moved now.
-    std::uint64_t due(const visit& v, std::uint64_t there, jiffies now) noexcept {
-        return (emptying_[v.level] = plan(v, there)).due(there, now);
-    }
+    std::uint64_t due(const visit& v, std::uint64_t there, jiffies now) noexcept;
 
     /// Returns whether `there` timers can leave the slot before its visit, at the rate that `due`
     /// has fixed.
