@@ -59,10 +59,10 @@ public:
     duration quantile(double share) const noexcept {
         if (count_ == 0) return duration::zero();
         const std::uint64_t rank = rank_of(share);
+        assert(rank <= count_ && "the buckets add up to count()");
         std::uint64_t seen = 0;
         std::size_t b = 0;
         while ((seen += buckets_[b]) < rank) ++b;
-        assert(b < buckets_.size() && "the buckets add up to count()");
         return to_duration(std::min(middle_of(b), max_));
     }
 
