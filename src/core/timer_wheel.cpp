@@ -90,7 +90,7 @@ timer_wheel::~timer_wheel() {
 bool timer_wheel::arm_within(timer& t, tick_count earliest, tick_count latest) noexcept {
     earliest = std::clamp<jiffies>(earliest, now_ + 1, never);
     latest = std::clamp<jiffies>(latest, earliest, never);
-    if (t.pending() && t.linked_in(in_place_) && earliest <= t.expires() && t.expires() <= latest)
+    if (t.pending() && surely_here(t) && earliest <= t.expires() && t.expires() <= latest)
         return true;
     // `keep` is the highest bit in which latest differs from the tick before the window. Clearing
     // the bits below it leaves the tick of the window that ends in the most zeros.

@@ -354,6 +354,12 @@ Test(lifetime, wheels_beyond_the_last_number_relink_instead) {
     CHECK_EQ(a.advance(1'000).fired, 0);
     b.advance(1'000);
     CHECK(p.fired_only_at(300));
+    probe q;
+    a.arm_after(q.t, 100);
+    CHECK(b.arm_if_earlier(q.t, b.now() + 200));  // pending earlier, but elsewhere
+    CHECK_EQ(a.count_pending(), 0);
+    b.advance(2'000);
+    CHECK(q.fired_only_at(1'200));
     numbers.clear();
     CHECK(!shares(wheel_number()));
 }

@@ -337,9 +337,10 @@ private:
     };
 
     static std::int64_t signed_of(jiffies tick) noexcept { return static_cast<std::int64_t>(tick); }
+    /// Returns whether a timer is linked in this wheel. False, too, if wheels share its number.
+    bool surely_here(const timer& t) const noexcept { return t.linked_in(in_place_); }
     bool due_by(const timer& t, jiffies tick) const noexcept {
-        return t.pending() && t.expires() <= tick &&
-               t.linked_in(detail::number_of(levels_.owner()));
+        return t.pending() && t.expires() <= tick && surely_here(t);
     }
     bool arm_past(timer& t, jiffies expires) noexcept;
     void place(timer& t, jiffies at) noexcept;
@@ -409,7 +410,7 @@ inline bool timer_wheel::arm_at(timer& t, tick_count expires) noexcept {
     if (t.linked()) {
         was_pending = !(t.expires_ & timer::idle_bit);
         const bool is_later = signed_of(expires) >= signed_of(t.expires());
-        if (static_cast<int>(is_later) & static_cast<int>(t.linked_in(in_place_))) {  // one branch
+        if (static_cast<int>(is_later) & static_cast<int>(surely_here(t))) {  // one branch
             t.expires_ = expires;
             return was_pending;
         }
