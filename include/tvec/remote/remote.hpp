@@ -251,7 +251,7 @@ public:
     /// to wake the owner, such as a `uring_doorbell` on its own ring. `bell` must outlive the
     /// sender. The threads that use the sender call it.
     template <class Bell> remote_sender through(Bell& bell) const noexcept {
-        return {core_, ticks_, detail::doorbell::of(bell)};
+        return {core_, ticks_, detail::doorbell(bell)};
     }
 
     // --- misuses that the compiler refuses ------------------------------------------------------

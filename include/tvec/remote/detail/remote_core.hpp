@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tvec/core/detail/export.hpp"
+#include "tvec/core/detail/function_ref.hpp"
 #include "tvec/core/timer_wheel.hpp"
 #include "tvec/pool/detail/in_user_code.hpp"
 #include "tvec/remote/detail/remote_cell.hpp"
@@ -20,17 +21,8 @@
 
 namespace tvec::detail {
 
-/// A reference to the function that wakes the owner: that of the mailbox, or that of a sender.
-struct doorbell {
-    void (*ring)(void* bell);
-    void* bell;
-
-    void operator()() const { ring(bell); }
-
-    template <class Bell> static doorbell of(Bell& bell) noexcept {
-        return {[](void* b) { (*static_cast<Bell*>(b))(); }, &bell};
-    }
-};
+/// Refers to the function that wakes the owner: that of the mailbox, or that of a sender.
+using doorbell = function_ref<void()>;
 
 /// The messages for the owner: a stack that many threads push onto and the owner takes as a whole
 /// (the kernel's llist). Its head also holds the state of the owner. So one operation leaves a
@@ -99,7 +91,7 @@ public:
     // --- any thread -----------------------------------------------------------------------------
 
     /// Returns the doorbell of the mailbox.
-    doorbell bell() noexcept { return doorbell::of(bell_); }
+    doorbell bell() noexcept { return bell_; }
 
     bool cancel(remote_handle h, const doorbell& bell);
     bool cancel_and_wait(remote_handle h, const doorbell& bell);
