@@ -33,7 +33,7 @@ inline tvec::durable::redis_options redis_at(const std::string& where) {
         o.host = where.substr(0, colon);
         const char* const end = where.data() + where.size();
         if (std::from_chars(where.data() + colon + 1, end, o.port).ptr != end)
-            throw std::runtime_error("redis:" + where + ": what stands last is no port");
+            throw std::runtime_error("redis:" + where + ": expected a port after the last colon");
     }
     if (const char* password = std::getenv("REDISCLI_AUTH")) o.password = password;
     // [redis]
