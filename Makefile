@@ -1,4 +1,4 @@
-# The front door: every target is one line into meson or scripts/.
+# Entry points for developers: every target is one call of meson or of a script.
 #
 #   make run ARGS="--seconds 5"      options for the programs that a target starts
 #   make test BUILD=build-clang CXX=clang++ SETUP="-Db_sanitize=address,undefined"
@@ -10,12 +10,12 @@ ARGS ?=
 ONLY ?=
 TIME ?= 60
 PREFIX ?= /usr/local
-# A build folder stays as it is unless something is asked for.
+# Without SETUP, CXX and flags an existing build folder is not reconfigured.
 KEEP = $(if $(SETUP)$(CXXFLAGS)$(CFLAGS)$(LDFLAGS)$(filter-out default undefined,$(origin CXX)),,--keep)
-# Of three tests, two sleep most of their time.
+# Three parallel tests per processor, because two of three mostly sleep.
 TESTS_AT_A_TIME ?= $(shell expr 3 '*' $$(nproc))
 export DESTDIR
-# meson, too, has it build.
+# meson builds through it, too.
 export NINJA := $(CURDIR)/scripts/build/ninja
 
 .DEFAULT_GOAL := help

@@ -34,7 +34,7 @@ struct job {
 };
 // [in_order]
 
-// As libuv does: what is due together is called in the order in which it was started.
+// As in libuv: timers due together are called in the order in which they were started.
 bool calls_in_the_order_of_starting() {
     tvec::clocked_wheel timers;
     std::vector<job> jobs(10);

@@ -1,4 +1,4 @@
-// Time that the program drives itself: a manual driver is nothing but `advance`. A year of machines
+// Time that the program drives itself: a manual driver is a call of `advance`. A year of machines
 // that break and are repaired passes in a moment, and two runs agree to the second.
 #include <cstdio>
 #include <random>
@@ -15,7 +15,7 @@ struct tally {
     unsigned repairs = 0;
     unsigned wakeups = 0;
     tvec::jiffies down = 0;     // machine seconds
-    tvec::jiffies history = 0;  // depends on every event and its time
+    tvec::jiffies history = 0;  // a hash of every event and its time
     bool operator==(const tally&) const = default;
 };
 
@@ -57,11 +57,10 @@ private:
 tally simulate(unsigned machines) {
     plant home;
     tvec::timer_wheel wheel;
-    std::vector<machine>
-        all;  // grows while its timers are pending: a timer that moves keeps its place
+    std::vector<machine> all;  // grows while its timers are pending: moved timers keep their places
     for (unsigned i = 0; i < machines; ++i) all.emplace_back(home, wheel);
 
-    // The driver. Where nothing happens, time takes no time.
+    // The driver. It jumps over empty time.
     for (auto next = wheel.next_wakeup(); next && *next <= year; next = wheel.next_wakeup()) {
         wheel.advance(*next);
         ++home.books.wakeups;

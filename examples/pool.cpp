@@ -1,6 +1,6 @@
-// Timeouts without owners: requests that time out and are sent again with backoff, a heartbeat, and
-// sessions whose timeouts are handed back at the end. Nothing here embeds a timer; handles are kept
-// where somebody wants to cancel.
+// Timeouts without owners: requests that time out and are retried with backoff, a heartbeat, and
+// sessions whose timeouts are handed back at the end. No object embeds a timer. Handles are kept
+// only for timeouts that may be cancelled.
 #include <cstdio>
 #include <map>
 #include <string>
@@ -16,21 +16,21 @@ class client {
 public:
     explicit client(tvec::timeout_pool<>& pool) : pool_(pool) {}
 
-    // Sends a request; if there is no reply within 10 ms again, then within 20, 40 and so on.
+    // Sends a request. Without a reply it sends again after 10 ms, then after 20, 40 and so on.
     void request(const std::string& name, unsigned attempts) {
         const auto timeout = pool_.schedule(10ms, resend{this, name, attempts});
-        waiting_[name] = timeout.handle;  // names none if there were too many, or no memory
+        waiting_[name] = timeout.handle;  // invalid if there were too many timeouts, or no memory
     }
 
     void reply(const std::string& name) {
-        pool_.cancel(waiting_[name]);  // too late or twice: harmless
+        pool_.cancel(waiting_[name]);  // no-op if too late or called twice
         ++replies;
     }
 
     unsigned replies = 0, resends = 0, given_up = 0;
 
 private:
-    // 48 bytes at most: a pointer, a short string's 32, a number. Its own timeout is set again.
+    // 48 bytes at most: a pointer, a 32-byte string, a number. Sets its own timeout again.
     struct resend {
         client* home;
         std::string name;
@@ -66,11 +66,11 @@ int main() {
     tvec::jiffies missed = 0;
     const auto heartbeat = pool.schedule_every(5ms, [&](const tvec::timeout_call& call) {
         ++beats;
-        missed += call.missed;  // the loop came around late
+        missed += call.missed;  // the loop was late
     });
     for (int user = 0; user < 3; ++user) pool.schedule(1h, [] { std::puts("session expired"); });
 
-    // The loop: any driver will do, here it is a sleep.
+    // The loop. Any driver works, and this one sleeps.
     while (client.given_up == 0) {
         std::this_thread::sleep_until(timers.next_wakeup().value());
         timers.run();

@@ -33,7 +33,7 @@ int main() {
     const auto listen = [&] {  // asks the ring for what is typed next
         constexpr auto from_here = static_cast<__u64>(-1);
         io_uring_sqe* const request = io_uring_get_sqe(&ring);
-        if (request == nullptr) std::abort();  // all eight are taken: here one is at most
+        if (request == nullptr) std::abort();  // all eight entries are in use: here at most one is
         io_uring_prep_read(request, STDIN_FILENO, text, sizeof text, from_here);
         timers.arm_after(me.silence, 2s);  // armed, or pushed back: it is the same call
     };

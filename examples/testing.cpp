@@ -1,5 +1,5 @@
-// The code of docs/testing-your-code.md: a login that is given up after three failures within a
-// minute, and its tests, which take no time. Exits with 1 if one of them fails.
+// The code of docs/testing-your-code.md: a login that locks after three failures within a minute,
+// and its tests, which take no time. Exits with 1 if one of them fails.
 #include <algorithm>
 #include <cstdio>
 

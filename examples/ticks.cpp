@@ -1,6 +1,6 @@
-// The code of docs/ticks.md: the same thousand delays on wheels of different ticks. Simulated, so
-// that what is seen is the tick and nothing of the machine. Exits with 1 if a timer is early, or a
-// tick late.
+// The code of docs/ticks.md: the same thousand delays on wheels of different ticks. The time is
+// simulated, so the result depends on the tick and not on the machine. Exits with 1 if a timer is
+// early, or more than a tick late.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

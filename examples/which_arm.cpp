@@ -19,7 +19,7 @@ namespace {
 
 using wheel = tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>>;
 
-// Lets time pass as a reactor sees it: it wakes when the wheel asks for it, and at the end.
+// Lets time pass as in a reactor, which wakes when the wheel asks for it, and at the end.
 void pass(wheel& timers, std::chrono::nanoseconds d) {
     const auto end = tvec::manual_clock::now() + d;
     for (auto next = timers.next_wakeup(); next && *next < end; next = timers.next_wakeup()) {

@@ -1,4 +1,4 @@
-// One client of an echo server, with an idle timeout that every read pushes back, and a write
+// One client of an echo server. It has an idle timeout, which every read pushes back, and a write
 // timeout.
 #pragma once
 
@@ -25,7 +25,7 @@ struct echo_totals {
     std::uint64_t accepted = 0;
     std::uint64_t closed = 0;
     std::uint64_t echoes = 0;
-    std::uint64_t unread = 0;  // of these: sent to who did not read any more in the end
+    std::uint64_t unread = 0;  // of these: sent to clients that had stopped reading
     std::uint64_t bytes = 0;
     std::uint64_t idle_closes = 0;
     std::uint64_t write_closes = 0;
@@ -33,7 +33,7 @@ struct echo_totals {
     std::uint64_t leaked() const { return accepted - closed; }
 };
 
-// Of so many seconds.
+// Prints the totals. Rates are per second of `seconds`.
 inline void print_clients(const echo_totals& t, double seconds) {
     print_line("connections",
                fmt::format("{} accepted, {} closed, {} leaked", t.accepted, t.closed, t.leaked()));
@@ -48,25 +48,25 @@ inline void print_clients(const echo_totals& t, double seconds) {
 inline void set_up_client(int fd) {
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    const int small = 64 * 1024;  // a peer that does not read is noticed after this much
+    const int small = 64 * 1024;  // so that a full buffer shows soon that the peer does not read
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
 }
 
-// The server, as its connections see it.
+// The interface of the server for its connections.
 struct echo_home {
     example::ring& ring;
     timer_books& books;
     const stall_watch<timers>& stalls;
-    std::chrono::milliseconds idle;   // a connection that says nothing for this long is closed
-    std::chrono::milliseconds write;  // and one that does not take its echo for this long
-    time_point heard{};               // when what has completed was reaped, all of it together
+    std::chrono::milliseconds idle;   // a connection that is silent for this long is closed
+    std::chrono::milliseconds write;  // one that does not take its echo for this long, too
+    time_point heard{};               // when the current batch of completions was reaped
     echo_totals count{};
-    std::uint64_t next_tag = 1024;  // of a connection; smaller ones are the server's own
-    std::function<void(std::uint64_t)> work{};  // if any: what is done for a tag before each echo
+    std::uint64_t next_tag = 1024;  // of a connection; smaller tags are the server's own
+    std::function<void(std::uint64_t)> work{};  // if set: the work for a tag before each echo
 };
 
-// One socket. It has exactly one request in flight, a receive or a send, or is being worked for,
-// and lives until that has completed: closing means to shut the socket down, which completes it.
+// One socket. It has exactly one operation in flight: a receive, a send, or work for it. It lives
+// until that has completed. Closing it shuts the socket down, which completes its request.
 class connection {
 public:
     connection(echo_home& home, int fd);
@@ -74,14 +74,13 @@ public:
     connection(const connection&) = delete;
     connection& operator=(const connection&) = delete;
 
-    // The user data of its requests, and who it is to others. No other connection ever has the
-    // same: an address would come again, and what is under way for one that is gone would reach
-    // another.
+    // The user data of its requests, and its identity for others. A tag is never reused. An address
+    // would be: then a late completion for a destroyed connection would reach a new one.
     std::uint64_t tag() const { return tag_; }
     void start() { receive(); }
     // Returns false when the connection is over and may be destroyed.
     bool complete(int result);
-    // The work for it is done; returns the same.
+    // Call it when the work for this connection is done. Returns the same as `complete`.
     bool worked();
     void shut_down();
     void look_after();
@@ -178,7 +177,7 @@ inline bool connection::sent(int result) {
 
 inline void connection::on_idle() {
     home_.books.fired(idle_, idle_deadline_);
-    // Not idle but stalled: the write timeout judges that.
+    // A stalled connection is not idle: the write timeout decides on it.
     if (sending_ || working_) return home_.books.arm(idle_, idle_deadline_, home_.idle);
     // [judge]
     if (chance_.take(home_.stalls))  // once in a silence, if the loop was away itself
@@ -196,7 +195,7 @@ inline void connection::on_write_stalled() {
     shut_down();
 }
 
-// Not close(): a request in flight would survive that, and the descriptor could be reused.
+// Not close(): a request in flight would survive it, and the descriptor could be reused.
 inline void connection::shut_down() {
     closing_ = true;
     cancel_timers();

@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and others as a completion, so that the reactor has one place to sleep in.
+// SIGINT, SIGTERM and others as a completion, so that the reactor sleeps in one place.
 #pragma once
 
 #include <poll.h>
@@ -15,7 +15,7 @@ namespace example {
 
 class signals {
 public:
-    // From here on the signals wait in the descriptor, also where a shell made them be ignored.
+    // From here on signals queue in the descriptor, even those that a shell had set to be ignored.
     explicit signals(std::initializer_list<int> more = {}) {
         sigset_t set;
         sigemptyset(&set);
@@ -27,12 +27,13 @@ public:
         if (descriptor_.get() < 0) fail("signalfd");
     }
 
-    // Completes once, with `tag`, when one has come. A poll: no buffer has to outlive the ring.
+    // Completes once, with `tag`, when a signal has come. A poll needs no buffer that outlives the
+    // ring.
     void watch(ring& r, std::uint64_t tag) {
         r.queue(tag, io_uring_prep_poll_add, descriptor_.get(), unsigned{POLLIN});
     }
 
-    // The signal that has come, or 0.
+    // Returns the signal that has come, or 0.
     int take() {
         signalfd_siginfo info{};
         const bool one = ::read(descriptor_.get(), &info, sizeof info) == sizeof info;

@@ -1,7 +1,7 @@
-// Fair judgement after a stall. A loop that did not run for a while (its process was stopped, its
-// machine too busy, a callback blocked) wakes to timers that are due and to messages that nobody
-// has read. If the timers run first, clients that talked during the stall are closed as silent.
-// docs/loops.md says more.
+// Keeps a stalled loop from timing out others unfairly. A loop that did not run for a while
+// (stopped process, busy machine, blocking callback) wakes to due timers and to unread messages. If
+// the timers ran first, clients that had sent messages would be closed as silent. docs/loops.md
+// says more.
 #pragma once
 
 #include <algorithm>
@@ -17,19 +17,18 @@ template <class Timers> class stall_watch {
 public:
     using clock = typename Timers::clock;
 
-    // To have been away is to have left something due undone for longer than this.
+    // Something was due for longer than this and not done: that is a stall.
     static constexpr std::chrono::milliseconds tolerance{100};
-    // Upper bound on the time for which completions are drained after a stall.
+    // The longest time to read what the kernel holds after a stall.
     static constexpr std::chrono::milliseconds longest{500};
 
-    // `grace` is for those who were to be judged during a stall, or just after it: how much longer
-    // they have. At least a round trip, and for them to wake, if they were stopped as well.
+    // `grace` is the extra time for peers that were to be timed out during a stall or just after
+    // it. It should cover a round trip, and their own wake-up if they were stopped as well.
     stall_watch(Timers& wheel, std::chrono::milliseconds grace) : timers_(wheel), grace_(grace) {}
 
-    // Runs a turn's hearing, between its sleep and its timers. hear() handles the completions that
-    // are there, and returns how many there were. After a stall this goes on until everything that
-    // arrived during it was heard: each request that is answered may have another behind it, which
-    // the kernel does not hand out before this one is made again.
+    // Call it between a turn's sleep and its timers. hear() handles the completions and returns
+    // their number. After a stall it repeats until everything that arrived during the stall is
+    // read: a connection's next message is only handed out after its receive is queued again.
     // [listen]
     template <class Ring, class Hear> void listen(Ring& ring, Hear hear) {
         const bool was_away = held_up();
@@ -45,11 +44,11 @@ public:
     }
     // [listen]
 
-    // As far as timers may run now: what has become due since the loop listened, while it handled
-    // one of the messages, say, has not been heard yet.
+    // The tick up to which timers may run now. Later ones have become due since the loop read its
+    // messages, so their peers may not have been heard yet.
     tvec::jiffies heard() const { return timers_.ticks().floor(last_); }
 
-    // Returns whether the loop was stalled a moment ago, so that no client may be judged yet.
+    // Returns whether the loop was stalled a moment ago: no peer may be timed out yet.
     bool just_back() const { return stalls_ != 0 && last_ < back_ + grace_; }
     std::chrono::milliseconds grace() const { return grace_; }
     std::size_t stalls() const { return stalls_; }
@@ -57,8 +56,8 @@ public:
 private:
     using time_point = typename clock::time_point;
 
-    // To be called once a turn, before it hears. Work that a budget left over was seen in the turn
-    // before.
+    // Called once a turn, before hear(). Work that a budget has left over does not count as a
+    // stall: the turn before has seen it.
     // [held_up]
     bool held_up() {
         const time_point now = clock::now(), before = std::exchange(last_, now);
@@ -69,19 +68,19 @@ private:
 
     Timers& timers_;
     std::chrono::milliseconds grace_;
-    time_point last_ = clock::now();  // when it was about to hear what had completed
-    time_point back_{};               // when all had been heard after the last stall
+    time_point last_ = clock::now();  // before the last hear()
+    time_point back_{};               // after the last stall, when everything was read
     std::size_t stalls_ = 0;
 };
 
-// A second chance for a client: one silence is forgiven if the loop was stalled. Forgiving more
-// often would be no timeout on a loop that stalls again and again.
+// The exemption of a peer after a stall: at most once in a silence. More often would disable the
+// timeout on a loop that stalls again and again.
 class second_chance {
 public:
-    // Heard from: the next silence is another.
+    // Call it when the peer is heard: the next silence is a new one.
     void renew() { taken_ = false; }
 
-    // In the callback that would judge: whether to wait for watch.grace() instead.
+    // Call it in the timeout's callback. Returns whether to wait for watch.grace() instead.
     template <class Timers> bool take(const stall_watch<Timers>& watch) {
         return !taken_ && (taken_ = watch.just_back());
     }

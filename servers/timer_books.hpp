@@ -1,4 +1,4 @@
-// Double-entry books on the timers of a program: what it asked for and what it got.
+// Double-entry books on a program's timers: its requests against the wheel's results.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +15,16 @@ namespace example {
 using timers = tvec::clocked_wheel<>;  // ticks of one millisecond
 using time_point = timers::time_point;
 
-// Remembers the exact deadline beside each timer, to find out whether it fires early or not at all.
-// A program that trusts its wheel just calls arm_after and cancel.
+// Keeps the exact deadline beside each timer, to detect timers that fire early or not at all. A
+// program that trusts its wheel calls arm_after and cancel directly.
 class timer_books {
 public:
     explicit timer_books(timers& wheel) : timers_(wheel) {}
 
-    // From now on, tells `r` of each operation.
+    // Reports each operation to `r` from now on.
     void record(recorder& r) { recorder_ = &r; }
 
-    // The timers that a remote has on the same wheel stand in its own books.
+    // Excludes the timers of a remote on the same wheel: they stand in its own books.
     void leave_out(const tvec::remote<timers>& r) { left_out_ = &r; }
 
     void advance(tvec::jiffies to, std::size_t budget) {
@@ -45,7 +45,7 @@ public:
         most_pending_ = std::max(most_pending_, pending());
     }
 
-    // The next beat of a timer that has just fired.
+    // Arms a timer that has just fired for its next beat.
     void arm_next(tvec::timer& t, time_point& deadline, std::chrono::milliseconds period) {
         timers_.arm_next(t, period);
         deadline = timers_.ticks().start_of(t.expires());
@@ -59,27 +59,27 @@ public:
         if (recorder_) recorder_->cancelled(t, now());
     }
 
-    // To be called first thing in every callback.
+    // Call it first in every callback.
     void fired(const tvec::timer& t, time_point deadline) {
         late_.record(timers::clock::now() - deadline);
         if (recorder_) recorder_->fired(t, now());
     }
 
-    // A timer that is pending though the wheel has run its tick will never fire: it is lost. One
-    // tick more, because a delay of 0 means the next tick. Counts it at every look.
+    // Counts a timer as lost if it is pending although the wheel has run its tick. Allows one more
+    // tick, because a delay of 0 means the next tick. Counts it at every call.
     void look_after(const tvec::timer& t, time_point deadline) {
         lost_ += t.pending() && now() > timers_.ticks().ceil(deadline) + 1;
     }
 
-    // Counts what hangs in the wheel. O(timers).
+    // Counts the timers in the wheel and compares. O(timers).
     void compare() {
         std::uint64_t found = 0;
         timers_.wheel().for_each_pending([&found](const tvec::timer&) { ++found; });
         agree(found);
     }
 
-    // Empties the wheel: what comes out is what had become pending and neither fired nor was
-    // cancelled.
+    // Empties the wheel and compares: it should hold the timers that were armed and neither fired
+    // nor cancelled.
     void drain() {
         drained_ = timers_.wheel().drain([](tvec::timer&) {});
         agree(drained_);
@@ -95,7 +95,7 @@ public:
     bool balanced() const { return balanced_; }
     const tvec::lateness_histogram& late() const { return late_; }
 
-    // Nothing early, nothing lost, and the wheel's books agree with these.
+    // Returns whether no timer was early or lost and the wheel's counters agree with these books.
     bool sound() const { return late_.early() == 0 && lost_ == 0 && balanced_; }
 
 private:

@@ -1,8 +1,8 @@
 // Sending and receiving on a ring, for coroutines: requests that can be abandoned.
 //
-// A coroutine may go while the kernel still works for it: its time has run out, or its owner has
-// destroyed it. So what the kernel works on, the buffer and the socket, belongs to the request
-// until its completion has come, and not to the coroutine.
+// A coroutine may end while the kernel still works for it: its timeout has expired, or its owner
+// has destroyed it. The request therefore owns the kernel's buffer and socket until its completion,
+// and the coroutine does not.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,11 +20,11 @@
 
 namespace example {
 
-// Counts in `closed` when it has been closed.
+// Increments `closed` when its socket has been closed.
 struct stream {
     stream(int fd, std::uint64_t& closed) : count{closed}, socket(fd) {}
 
-    struct counter {  // gone after the socket
+    struct counter {  // destroyed after the socket
         ~counter() { ++closed; }
         std::uint64_t& closed;
     } count;
@@ -33,10 +33,10 @@ struct stream {
 };
 
 class requests {
-    // Its address is the tag. It is used again only after its completion, and a request queued then
-    // stands behind the cancellation that was meant for the one before.
+    // Its address is the tag. It is reused only after its completion. A request queued then comes
+    // after the cancellation of the one before.
     struct request {
-        std::coroutine_handle<> waiting;  // null: nobody, now
+        std::coroutine_handle<> waiting;  // null: no coroutine at the moment
         int result = 0;
         bool done = false;
         bool abandoned = false;
@@ -44,12 +44,12 @@ class requests {
     };
 
 public:
-    // `cancelling` tags the cancellations of requests, whose completions are to be ignored.
+    // `cancelling` tags the cancellations of requests. Their completions are to be ignored.
     requests(ring& r, std::uint64_t cancelling) : ring_(r), cancelling_(cancelling) {}
 
-    // A request that begins when it is awaited. Gives what the kernel says: a count of bytes, or a
-    // negative error. Where time runs out in the await of one that has a name, it goes on, and may
-    // be awaited again: nothing that comes meanwhile is lost.
+    // A request that begins when it is awaited. Yields the kernel's result: a count of bytes, or a
+    // negative error. If the await of a named request times out, the request continues and may be
+    // awaited again: no bytes that arrive in between are lost.
     class [[nodiscard]] transfer {
         class awaiter;
 
@@ -58,7 +58,7 @@ public:
             : home_(other.home_), stream_(std::move(other.stream_)), span_(other.span_),
               request_(std::exchange(other.request_, nullptr)) {}
         transfer& operator=(transfer&&) = delete;
-        // Data received until then is lost.
+        // Bytes received so far are lost.
         ~transfer() {
             if (request_ != nullptr) home_.abandon(*request_);
         }
@@ -118,7 +118,8 @@ public:
         return {*this, std::move(s), {true, from, size}};
     }
 
-    // A completion with any tag that is not the program's own: resumes who waits for it.
+    // Handles a completion with any tag that is not the program's own: resumes its waiting
+    // coroutine.
     void complete(std::uint64_t tag, int result) {
         request& r = *reinterpret_cast<request*>(tag);
         r.result = result;

@@ -1,4 +1,4 @@
-// The least coroutine type that a program needs: it is started or awaited, gives a value or throws,
+// A minimal coroutine type for these programs: it is started or awaited, returns a value or throws,
 // and ends with its owner.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace example {
 
 namespace detail {
 
-// Goes on with whoever awaits the task, if anybody does.
+// Resumes the coroutine that awaits this task, if there is one.
 struct final_awaiter {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
@@ -49,7 +49,7 @@ template <> struct promise_of<void> : promise_base {
 }  // namespace detail
 
 // Owns its coroutine, which begins when it is started or awaited. Destroying the task destroys the
-// coroutine where it is suspended, and with it whatever that awaits: timers, requests, other tasks.
+// suspended coroutine and everything that it awaits: timers, requests, other tasks.
 template <class T = void> class [[nodiscard]] task {
 public:
     struct promise_type : detail::promise_of<T> {
@@ -67,10 +67,10 @@ public:
         if (coroutine_) coroutine_.destroy();
     }
 
-    // To be called once, of a task that nobody awaits.
+    // Starts a task that no coroutine awaits. Call it once.
     void start() { coroutine_.resume(); }
     bool done() const { return coroutine_.done(); }
-    // Of one that is done: its value, once, or its exception.
+    // Returns the value of a finished task, once, or rethrows its exception.
     T result() { return coroutine_.promise().result(); }
 
     auto operator co_await() && noexcept { return awaiter{coroutine_}; }

@@ -1,5 +1,5 @@
-// A day of a server, in virtual time: the timers of its connections and requests, on one structure.
-// A whole program to be compared as such: scripts/bench --programs.
+// A server's day in virtual time: the timers of its connections and requests, on one structure.
+// scripts/bench --programs compares whole programs with it.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// The processor's own counters, where the machine has them and lets programs read them.
+// The processor's performance counters, where the machine has them and permits their use.
 #pragma once
 
 #include <linux/perf_event.h>
@@ -48,7 +48,7 @@ public:
     void run() { control(PERF_EVENT_IOC_ENABLE); }
     void pause() { control(PERF_EVENT_IOC_DISABLE); }
 
-    // Empty: not available here.
+    // Empty if not available here.
     std::optional<std::uint64_t> count() const {
         std::uint64_t n = 0;
         if (fd_ < 0 || read(fd_, &n, sizeof n) != sizeof n) return std::nullopt;

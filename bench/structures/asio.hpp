@@ -1,6 +1,6 @@
-// Boost.Asio's timers through its public interface, with a clock of their own type, in virtual
-// time; without locks, since one thread uses them. Cancelling and re-arming complete the old wait
-// with an error: the loop takes a turn for these whenever 64 of them have come together.
+// Boost.Asio's timers through its public interface, with a clock type of their own, in virtual
+// time. One thread uses them, so they take no locks. Cancelling and re-arming complete the old wait
+// with an error: the loop takes a turn for every 64 of these.
 #pragma once
 
 #include <chrono>

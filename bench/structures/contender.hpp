@@ -1,4 +1,4 @@
-// A structure, ready to be run: each workload instantiated for it.
+// A structure that is ready to run: each workload, instantiated for it.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct contender {
     double (*serve_day)(const stage&, const day&);
 };
 
-// Sets up, measures, and, if so asked, lets everything fire that is armed.
+// Sets up, measures and, if asked, lets every armed timer fire.
 template <class A, auto Work, class... Given> auto perform(const stage& s, const Given&... given) {
     field<A> f(s);
     const auto result = Work(f, given...);
@@ -68,7 +68,7 @@ template <structure A> constexpr contender contender_of() {
             perform<A, serve_day<A>, day>};
 }
 
-// All that were built, tvec first (roll.cpp.in).
+// All structures in the build, tvec first (roll.cpp.in).
 const std::vector<contender>& contenders();
 
 }  // namespace bench

@@ -1,7 +1,6 @@
-// libevent's timers through its public interface, in virtual time. The two timeouts that the
-// workloads use again and again are "common timeouts", queues beside the heap; the others go to the
-// heap. The loop cannot be asked when it has something to do: each tick is a turn of it, with
-// waiting that costs nothing.
+// libevent's timers through its public interface, in virtual time. The workloads' two repeated
+// timeouts are "common timeouts", queues beside the heap. All others go to the heap. The loop
+// cannot tell its next wake-up: each tick is a turn of it, and its waiting costs nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // libuv's timers through its public interface, in virtual time. A deadline is relative to the
-// loop's cached time. The loop takes a turn only if it says that it has something to do now.
+// loop's cached time. The loop takes a turn only if it reports work due now.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ struct libuv_adapter {
         if (uv_loop_init(&loop_) != 0) throw std::runtime_error("libuv: no loop");
     }
     ~libuv_adapter() {
-        uv_run(&loop_, UV_RUN_DEFAULT);  // closes what was released
+        uv_run(&loop_, UV_RUN_DEFAULT);  // closes released handles
         uv_loop_close(&loop_);
     }
     libuv_adapter(const libuv_adapter&) = delete;

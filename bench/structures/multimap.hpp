@@ -1,5 +1,5 @@
-// std::multimap from deadline to object. Re-arming moves the map's node (extract), so nothing is
-// allocated but at the first arm; a deadline behind all others is found by one comparison (hint).
+// std::multimap from deadline to object. Re-arming moves the map's node (extract), so only the
+// first arm allocates. A hint finds the place of the latest deadline with one comparison.
 #pragma once
 
 #include <cstdint>

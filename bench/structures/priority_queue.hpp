@@ -1,5 +1,5 @@
-// std::priority_queue with lazy deletion: cancelling and re-arming leave the old entry behind, and
-// its generation tells it from the object's own. When most entries are stale the heap is made anew.
+// std::priority_queue with lazy deletion: cancelling and re-arming leave the old entry in the heap.
+// Its generation marks it as stale. The heap is rebuilt when most entries are stale.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Boost.Intrusive's red-black tree, keyed by deadline: the shape of the kernel's hrtimers and of
-// nginx. Nothing is allocated; a deadline behind all others is found by one comparison (hint).
+// Boost.Intrusive's red-black tree, keyed by deadline: the structure of the kernel's hrtimers and
+// of nginx. It does not allocate. A hint finds the place of the latest deadline with one
+// comparison.
 #pragma once
 
 #include <cstdint>

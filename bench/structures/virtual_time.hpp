@@ -1,8 +1,9 @@
-// Time for the rivals that read a clock of their own: it stands still until it is set.
+// Virtual time for the rivals that read a clock: it stands still until it is set.
 //
-// virtual_time.cpp defines clock_gettime, and the calls by which an event loop waits, for the whole
-// program: the loops' shared libraries find these instead of the C library's. So their public
-// interface runs in virtual time; their clock costs them a function call, their waiting nothing.
+// virtual_time.cpp defines clock_gettime and the waiting calls of event loops for the whole
+// program. The loops' shared libraries bind to these instead of the C library's, so their public
+// interface runs in virtual time. Reading the clock costs them a function call, and waiting costs
+// nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Push-backs on a wheel with a clock, ready to be repeated as those of exercises.hpp are: what the
-// reading of the clock costs, and one reading for many.
+// Push-backs on a wheel with a clock, ready to be repeated like those of exercises.hpp. They
+// measure the cost of a clock reading, and of one reading for many push-backs.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ public:
 
 private:
     static constexpr std::chrono::milliseconds timeout{plan::longest};
-    static constexpr std::size_t batch = 32;  // what a loop reaps at a time
+    static constexpr std::size_t batch = 32;  // one loop turn's events
 
     void arm_all() {
         for (tvec::timer& t : timers_) wheel_.arm_after(t, timeout);

@@ -1,4 +1,4 @@
-// The objects that timers live in, on lines of their own, visited in random order.
+// The objects that contain the timers, on cache lines of their own, visited in random order.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,7 +14,7 @@ namespace bench {
 
 constexpr std::size_t line = 64;
 
-// 128 bytes; what does not fit (libuv's handle) takes the lines it needs.
+// 128 bytes. A larger node (libuv's handle) takes as many lines as it needs.
 constexpr std::size_t object_size = 2 * line;
 template <class Node> struct alignas(line) object { Node node; };
 template <class Node>
@@ -23,10 +23,10 @@ requires(sizeof(Node) < object_size) struct alignas(line) object<Node> {
     std::byte payload[object_size - sizeof(Node)];
 };
 
-// The largest object of any structure.
+// The largest object of all structures.
 constexpr std::size_t object_limit = 3 * line;
 
-// Memory for n objects, whatever the structure: all of them use the same pages, in turn.
+// Memory for n objects of any structure: all structures use the same pages, in turn.
 class ground {
 public:
     ground(std::size_t n, bool huge_pages) : bytes_((n * object_limit + page - 1) / page * page) {
@@ -46,7 +46,7 @@ private:
     std::unique_ptr<void, freer> memory_;
 };
 
-// The objects of one structure, on that ground.
+// The objects of one structure, in that memory.
 template <class Node> class herd {
 public:
     static_assert(sizeof(object<Node>) <= object_limit);

@@ -1,5 +1,5 @@
-// The operations of exercises.hpp that the C interface has inline, or nearly: written in C
-// (in_c.c). They cost what those in C++ do, give or take a twentieth.
+// The operations of exercises.hpp that the C interface has inline, or nearly so, written in C
+// (in_c.c). They cost the same as in C++, within a twentieth.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Requests with a timeout that is always cancelled, since each is answered in time: nothing fires.
+// Requests whose timeout is always cancelled because each is answered in time: no timer fires.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace bench {
 
-// Each is an object that is allocated, and freed when it has ended. The places of those under way
+// Allocates an object for each request and frees it at the end. The places of requests in flight
 // are numbered.
 template <class A> class allocated_requests {
 public:
@@ -45,7 +45,7 @@ private:
     std::vector<request*> under_way_;
 };
 
-// Each takes an object from a pool, with a timer that has been used before.
+// Takes an object for each request from a pool, with a timer that was used before.
 template <class A> class pooled_requests {
 public:
     explicit pooled_requests(field<A>& f)
@@ -68,8 +68,8 @@ private:
     std::vector<std::uint32_t> under_way_;
 };
 
-// As many are under way as there are timers. In each turn of the loop some end, whichever, and as
-// many begin; nanoseconds for one of each, with the tick that goes by.
+// Keeps as many requests in flight as there are timers. In each turn of the loop some random ones
+// end, and as many begin. Yields nanoseconds for one end and one begin, the tick included.
 template <class A, class Requests> double answer_requests(field<A>& f) {
     Requests requests(f);
     for (std::size_t place = 0; place < f.size(); ++place) requests.begin(place);

@@ -1,6 +1,6 @@
-// Single operations on a tvec wheel, ready to be repeated: what `instructions` counts and `cycles`
-// times. An exercise is made with a number of timers, which sets it up, and then run for as many of
-// them as wanted, at most all. The timers are visited in random order, the same each time.
+// Single operations on a tvec wheel, ready to be repeated: `instructions` counts them, `cycles`
+// times them. Constructing an exercise with a number of timers sets it up. It then runs for any
+// number of them up to all. The timers are visited in the same random order each time.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ public:
     explicit exercise(const plan& p)
         : order_(p.order), other_order_(p.other_order), delays_(p.delays), timers_(p.size()) {}
 
-    // Each does its work on the first `n` timers of an order, and sets up before.
+    // Each works on the first `n` timers of an order, after its setup.
     struct named {
         std::string_view name;
         void (exercise::*prepare)();
@@ -76,7 +76,7 @@ private:
     tvec::timer_wheel wheel_;
 };
 
-// `expire` has one timer on each tick: with it, the tick and the timer's way down the levels.
+// `expire` has one timer on each tick: it includes the tick and the timer's cascades.
 inline constexpr std::array<exercise::named, 8> exercise::all{{
     {"arm", &exercise::nothing, &exercise::arm},
     {"arm-cancelled", &exercise::arm_and_cancel_all, &exercise::push_back},

@@ -1,4 +1,4 @@
-// The workloads, written once for all structures. A scenario sets up once and measures one or
+// All workloads, written once for all structures. A scenario sets up once and measures one or
 // several figures in turn. The others yield distributions.
 #pragma once
 
@@ -35,17 +35,16 @@ enum figure {
     all_figures
 };
 
-// NaN: this structure cannot do it, or this scenario does not.
+// NaN: this structure or this scenario does not provide it.
 struct figures : std::array<double, all_figures> {
     figures() { fill(std::numeric_limits<double>::quiet_NaN()); }
 };
 
 // --- scenarios: nanoseconds per operation --------------------------------------------------------
 
-// Unlinked timers are armed, all are cancelled in another order, and all are armed again, later. (A
-// cancelled timer may still be linked, and then arming it again is a push-back: that is a row of
-// its own.) The memory is that of the node, of allocations for it, and its share of the structure
-// itself, with all of them armed.
+// Arms unlinked timers, cancels all in another order, and arms them again for later. A cancelled
+// timer may still be linked, and arming it again is a push-back: that has a row of its own. Memory
+// counts the node, its allocations, and its share of the structure itself, with all timers armed.
 template <class A> void live(field<A>& f, figures& out) {
     out[arming] = f.time([&] { f.arm_all(); });
     out[remembering] = sizeof(typename A::node) + f.allocated() / static_cast<double>(f.size());
@@ -54,8 +53,8 @@ template <class A> void live(field<A>& f, figures& out) {
     out[arming_cancelled] = f.time([&] { f.arm_all_for(later); });
 }
 
-// Asks for the next wake-up, with a timer near. The answer changes every 16 questions. A structure
-// that cannot answer sees the same ticks go by.
+// Time per query of the next wake-up, with a timer near. The answer changes every 16 queries. A
+// structure without this query passes the same ticks.
 template <class A> double ask(field<A>& f) {
     constexpr unsigned ticks = 200, questions = 16;
     std::uint64_t sum = 0;
@@ -74,14 +73,14 @@ template <class A> double ask(field<A>& f) {
     return spent > 0 ? spent / (ticks * questions) : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Every timer to another delay, half of them earlier.
+// Moves every timer to another delay, half of them earlier.
 template <class A> void rearm(field<A>& f, figures& out) {
     f.arm_all();
     out[rearming] = f.time([&] { f.rearm_all(); });
     out[asking] = ask(f);
 }
 
-// A server's keepalive: each timer pushed back to the same timeout from now, while time goes by.
+// A server's keepalives: each timer is pushed back to the same timeout from now, while time passes.
 template <class A> void push_back(field<A>& f, figures& out) {
     f.arm_all_for(f.wheel().now() + plan::longest);
     const std::size_t per_tick = std::max<std::size_t>(f.size() / 100, 100);
@@ -97,21 +96,22 @@ template <class A> void push_back(field<A>& f, figures& out) {
     });
 }
 
-// Timers that hang nowhere are armed in the order in which they lie in memory; all are cancelled
-// and destroyed at once, in random order.
+// Arms unlinked timers in the order of memory, then cancels and destroys them together in random
+// order.
 template <class A> void live_shortly(field<A>& f, figures& out) {
     out[arming_in_memory_order] = f.time([&] { f.arm_all_in_memory_order(); });
     if constexpr (leaves_entries<A>) {
         f.cancel_all();
     } else {
         out[destroying] = f.time([&] { f.destroy_all(); });
-        f.tick();  // for those that give up a timer in the next turn of their loop
+        f.tick();  // some structures give up a timer in the loop's next turn
         f.make_all();
     }
 }
 
-// All timers are far away: cost per tick in which nothing is due, and of one jump over a million.
-// Other work goes on between two calls, as in a loop, so each call has to fetch its memory again.
+// All timers are far away: time per tick in which none is due, and for one jump over a million. The
+// next call has to fetch the memory that this one leaves behind, as in a loop that does other work
+// in between.
 template <class A> void wait(field<A>& f, figures& out) {
     constexpr unsigned ticks = 20'000;
     f.arm_all_for(f.far_away);
@@ -126,7 +126,7 @@ template <class A> void wait(field<A>& f, figures& out) {
     out[jumping] = jump.nanoseconds();
 }
 
-// All of them expire, tick by tick.
+// All timers expire, tick by tick.
 template <class A> void expire(field<A>& f, figures& out) {
     f.arm_all();
     out[expiring] = f.time([&] {
@@ -134,7 +134,7 @@ template <class A> void expire(field<A>& f, figures& out) {
     });
 }
 
-// The same by a loop that sleeps from each tick that is due to the next.
+// All timers expire in a loop that sleeps from each due tick to the next.
 template <class A> void expire_awake_when_due(field<A>& f, figures& out) {
     f.arm_all();
     const std::uint64_t now = f.wheel().now();
@@ -145,9 +145,10 @@ template <class A> void expire_awake_when_due(field<A>& f, figures& out) {
 
 // --- a server ------------------------------------------------------------------------------------
 
-// Two timers per connection: an idle timeout, which most events push back, and a request's.
-// 90 % push-backs, 9 % a request's timer armed or cancelled, 1 % a connection that closes and is
-// opened again. Idle timeouts are spread over their length at first, and fire if nothing comes.
+// Two timers per connection: an idle timeout, which most events push back, and a request's timeout.
+// Push-backs are 90 % of the events. 9 % arm or cancel a request's timer, 1 % close a connection
+// and open it again. Idle timeouts are spread over their length at first. They fire if no event
+// comes.
 template <class A> class server {
 public:
     explicit server(field<A>& f) : field_(f), connections_(f.size() / 2) {
@@ -184,7 +185,7 @@ private:
     std::minstd_rand random_{7};
 };
 
-// Per event, with the ticks that go by meanwhile.
+// Time per event, including the ticks that pass.
 template <class A> void serve(field<A>& f, figures& out) {
     server<A> s(f);
     const std::size_t per_tick = std::max<std::size_t>(f.size() / 100, 100);
@@ -200,8 +201,7 @@ template <class A> void serve(field<A>& f, figures& out) {
 
 // --- a server's day ------------------------------------------------------------------------------
 
-// How many messages come in how much time: fewest at its beginning and end, nine times as many in
-// the middle.
+// Rate of messages over the day: lowest at both ends, nine times as high in the middle.
 struct day {
     std::uint64_t seconds;
     std::uint64_t messages;
@@ -214,10 +214,10 @@ struct day {
     }
 };
 
-// Two timers per connection again. A message pushes its connection's idle timeout back, and either
-// begins a request, whose timer is armed, or ends one, whose timer is cancelled. After one in
-// 200 the connection closes and another takes its place. A tick is a millisecond, and a turn of
-// the loop. Nanoseconds of CPU time, for all of it.
+// Two timers per connection, as above. A message pushes its connection's idle timeout back. It also
+// begins a request and arms its timer, or ends one and cancels its timer. After one message in 200
+// the connection closes and another takes its place. A tick is a millisecond and a turn of the
+// loop. Yields the CPU time of the whole day, in nanoseconds.
 template <class A> class daily_server {
 public:
     daily_server(field<A>& f, const day& d) : field_(f), day_(d), connections_(f.size() / 2) {
@@ -293,7 +293,7 @@ template <class A> durations ticks_while_expiring(field<A>& f) {
     return ticks;
 }
 
-// As many events as there are timers, over 20 000 ticks: past the first cascade of 16 384.
+// As many events as timers, over 20 000 ticks: past the first cascade at 16 384.
 template <class A> durations ticks_of_server(field<A>& f) {
     server<A> s(f);
     durations ticks(20'000);
@@ -319,7 +319,7 @@ template <class F> float time_one(F work) {
     return static_cast<float>(watch.nanoseconds());
 }
 
-// Orders with a timeout, nearly all of them filled and so cancelled.
+// Orders with a timeout. Nearly all are filled, and their timers cancelled.
 template <class A> single_operations order_timeouts(field<A>& f) {
     single_operations spent;
     spent.arm.reserve(f.size());
@@ -340,7 +340,7 @@ template <class A> single_operations order_timeouts(field<A>& f) {
 
 // --- what a program did --------------------------------------------------------------------------
 
-// Per operation, an advance being one.
+// Time per operation. An advance counts as one.
 template <class A> double replay(field<A>& f, const recording& r) {
     A& wheel = f.wheel();
     const long_stopwatch watch;

@@ -1,5 +1,5 @@
-# Called by scripts/measure/plot with points, which has a line for each way to have timers (durable/bench/tables.awk -v plot=yes),
-# and folder.
+# Called by scripts/measure/plot with folder, and with points, which has a line for each way to keep timers
+# (durable/bench/tables.awk -v plot=yes).
 
 set terminal svg size 1200,560 font "sans-serif,14" background "white"
 set output folder."/durable.svg"

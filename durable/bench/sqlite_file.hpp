@@ -1,4 +1,4 @@
-// Timers in an SQLite file; by hand: a table with an index. All of it is synced.
+// Timers in an SQLite file. The hand-written way has a table with an index. All writes are synced.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace bench {
 
 class sqlite_table : public by_hand {
 public:
-    // Those of one file take turns to write: waiting for SQLite's lock would be slower.
+    // Users of one file take turns to write: waiting for SQLite's lock would be slower.
     sqlite_table(const std::string& path, std::mutex& turn) : turn_(turn) {
         if (sqlite3_open(path.c_str(), &db_) != SQLITE_OK) fail();
         const std::scoped_lock mine(turn_);
@@ -46,7 +46,7 @@ public:
         for (const item& i : items) insert(i);
         run("commit");
     }
-    // At least once: it is removed after it was handled.
+    // At least once: it is removed after the handler.
     void poll(const on_due& handle) override {
         std::vector<std::string> ids;
         sqlite3_bind_int64(due_, 1, today().time_since_epoch().count());
@@ -97,7 +97,7 @@ private:
     sqlite3_stmt *insert_ = nullptr, *due_ = nullptr, *remove_ = nullptr;
 };
 
-// The file is gone when this is.
+// Deletes its file when it is destroyed.
 class sqlite_file : public backend {
 public:
     explicit sqlite_file(const std::string& folder)
@@ -112,7 +112,7 @@ public:
     }
     double server_cpu() override { return 0; }
     double bytes() override { return static_cast<double>(std::filesystem::file_size(path_)); }
-    // The kernel forgets the file's pages, once they are on the disk.
+    // Makes the kernel drop the file's cached pages, once they are on the disk.
     bool forget() override {
         const example::descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
         return fsync(file.get()) == 0 && posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED) == 0;

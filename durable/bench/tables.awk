@@ -1,5 +1,5 @@
-# Turns a CSV of durable/bench/run into Markdown; with -v plot=yes into what scripts/measure/plot.gp draws.
-# Of what was measured several times it takes the median.
+# Turns a CSV of durable/bench/run into Markdown tables, or with -v plot=yes into the input of scripts/measure/plot.gp.
+# Takes the median of repeated measurements.
 
 function median(key,   n, v, i, j, x) {
     n = times[key]
@@ -10,7 +10,7 @@ function median(key,   n, v, i, j, x) {
     return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
 }
 
-# Thousands apart.
+# Formats with thousands separators.
 function whole(x,   s) {
     if (x == "") return ""
     for (s = ""; x >= 1000; x = int(x / 1000)) s = sprintf(" %03d%s", x % 1000, s)
@@ -20,7 +20,7 @@ function rate(x) { return x == "" ? "" : whole(x < 10000 ? int(x / 10 + 0.5) * 1
 function short(x) { return x == "" ? "" : sprintf(x < 0.095 ? "%.2f" : x < 9.95 ? "%.1f" : "%.0f", x) }
 
 function of(row, figure) { return median(row SUBSEP store SUBSEP side SUBSEP figure) }
-# The client's part, and the server's if there is one.
+# The client's CPU time, and the server's if there is one.
 function both(row, figure, unit,   c, s) {
     c = of(row, figure "client")
     s = of(row, figure "server")
@@ -28,7 +28,7 @@ function both(row, figure, unit,   c, s) {
 }
 function is_in(row) { return (row, store, side) in seen }
 
-# Those of a store beside one another.
+# The ways on one store, side by side.
 function line_up(   i, k, parts, of_it) {
     for (i = 1; i <= stores; ++i) {
         parts = split(sides[store_named[i]], of_it, ",")

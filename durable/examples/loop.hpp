@@ -1,4 +1,4 @@
-// A loop for durable timers: the wheel, what wakes it, and an end by SIGINT or SIGTERM.
+// A loop for durable timers: the wheel, its alarm, and an end by SIGINT or SIGTERM.
 #pragma once
 
 #include <poll.h>
@@ -16,7 +16,7 @@ namespace example {
 
 class loop {
 public:
-    // From here on the signals wait in a descriptor. Make it before threads are made.
+    // From here on signals queue in a descriptor. Construct it before any thread.
     loop() {
         sigset_t set;
         sigemptyset(&set);
@@ -29,7 +29,7 @@ public:
 
     tvec::clocked_wheel<>& wheel() { return wheel_; }
 
-    // Sleeps until something is to be done, and does it. Returns false once a signal has come.
+    // Sleeps until there is work, and does it. Returns false once a signal has come.
     // [turn]
     bool turn(tvec::durable::timers<>& timers) {
         alarm_.rearm();  // the last thing before the sleep

@@ -1,5 +1,5 @@
-// What an order service knows of its orders: a file that lines are added to, by one process or by
-// several that share it. It is the truth; the timers only say when to look.
+// An order service's knowledge of its orders: a file to which one process appends lines, or several
+// that share it. It is authoritative. The timers only tell when to look.
 #pragma once
 
 #include <fcntl.h>
@@ -26,14 +26,14 @@ struct order {
 
 class order_book {
 public:
-    // Reads what there is, and goes on from there. Lines are added whole.
+    // Reads new lines, and continues from there. Lines are appended atomically.
     explicit order_book(const std::string& file)
         : file_(::open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {
         if (file_.get() < 0) fail(file);
         read();
     }
 
-    // Reads what has been added since, by whomever.
+    // Reads lines that were appended since, by any process.
     void read() {
         char part[65'536];
         for (ssize_t n = 0; (n = pread(file_.get(), part, sizeof part, at_)) > 0; at_ += n)
@@ -64,7 +64,7 @@ public:
         write(fmt::format("waiting {}\n", id));
     }
 
-    // Those that are neither paid nor closed.
+    // Returns the orders that are neither paid nor closed.
     const std::map<std::string, order>& open() const { return orders_; }
     std::uint64_t placed() const { return placed_; }
     std::uint64_t paid() const { return paid_; }
@@ -72,7 +72,7 @@ public:
     bool balances() const { return placed_ == paid_ + closed_ + orders_.size(); }
 
 private:
-    // Whoever's line stands first has decided.
+    // The first line about an order decides.
     bool decide(const std::string& id, order_state to) {
         read();
         if (!orders_.contains(id)) return false;
@@ -114,7 +114,7 @@ private:
 
     descriptor file_;
     off_t at_ = 0;        // read so far,
-    std::string unread_;  // but for this, the beginning of a line
+    std::string unread_;  // except for this, the beginning of a line
     std::uint64_t decisions_ = 0, decided_by_me_ = 0;
     std::map<std::string, order> orders_;
     std::uint64_t placed_ = 0, paid_ = 0, closed_ = 0;

@@ -1,7 +1,7 @@
-// An order service: orders are placed, and paid in time or closed. Kill it and start it again: no
-// order is forgotten, which it shows by its books. On a Redis server several share them. Each order
-// has a durable timer; the handler may be called twice, so the book of orders decides what is still
-// to be done.
+// An order service: orders are placed, and paid in time or closed. Kill and restart it: no order is
+// forgotten, as its books show. On a Redis server several processes share them. Each order has a
+// durable timer. The handler may be called twice, so the book of orders decides what is still to be
+// done.
 #include <random>
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ public:
         : settings_(s), book_(s.book), store_(example::open_store(s.store)),
           timers_(
               loop_.wheel(), *store_, [this](delivery d) { on_due(d); }, limits()) {
-        // What was placed, and is not known to have been stored, when the last process ended.
+        // Orders that were placed but not confirmed as stored when the last process ended.
         for (const auto& [id, o] : book_.open())
             if (o.state == example::order_state::placed) put(id, o.due);
     }
@@ -58,7 +58,7 @@ private:
     options limits() {
         options o;
         o.claim_lease = 5s;
-        o.shard_lease = 3s;  // the others are late by as much when one is killed
+        o.shard_lease = 3s;  // if one is killed, the others are late by as much
         o.on_exception = [this](std::exception_ptr e) { broken_ = e; };
         return o;
     }
@@ -112,7 +112,7 @@ private:
     }
 
     void on_report() {
-        book_.read();  // what others have closed
+        book_.read();  // orders that others have closed
         fmt::print("{:>8} placed {:>8} paid {:>8} closed {:>6} open, late {}\n", book_.placed(),
                    book_.paid(), book_.closed(), book_.open().size(),
                    example::spread(timers_.late()));
@@ -120,7 +120,7 @@ private:
         loop_.wheel().arm_after(report_, 1s);
     }
 
-    // Gives the shards back, and waits for what is under way.
+    // Gives the shards back, and waits for requests in flight.
     void stop() {
         bool is_over = false;
         is_placing_ = false;
@@ -147,14 +147,14 @@ private:
     }
 
     settings settings_;
-    std::exception_ptr broken_;  // what a handler or a completion has thrown
-    example::loop loop_;         // blocks the signals, for the threads of the store
+    std::exception_ptr broken_;  // the exception of a handler or a completion
+    example::loop loop_;         // blocks the signals for the threads of the store
     example::order_book book_;
     std::unique_ptr<store> store_;
     timers<> timers_;
     tvec::timer beat_{tvec::call<&service::beat_, &service::on_beat>};
     tvec::timer report_{tvec::call<&service::report_, &service::on_report>};
-    const unsigned name_ = std::random_device{}();  // in the ids of its orders
+    const unsigned name_ = std::random_device{}();  // makes the ids of its orders unique
     std::mt19937_64 random_{name_};
     std::uint64_t placed_ = 0, early_ = 0, refused_ = 0;
     bool is_placing_ = false;

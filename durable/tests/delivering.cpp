@@ -1,4 +1,4 @@
-// What is stored is delivered: not early, again until it is ended, and not once it is cancelled.
+// A stored timer is delivered: not early, again until it is ended, and not once it is cancelled.
 #include <chrono>
 
 #include "support/check.hpp"

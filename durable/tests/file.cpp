@@ -1,5 +1,5 @@
-// The file of the store in SQLite: whose it is, whether it is whole, its versions, and what a fork
-// leaves of it.
+// The file of the store in SQLite: its owner, its integrity, its versions, and the effects of a
+// fork.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ void fill(sqlite_store& s, int timers, std::size_t bytes) {
     turn_until(s, [&] { return s.unanswered() == 0; });
 }
 
-// As if the process had been killed: what the files hold now, under another name.
+// Copies the files under another name, as if the process had been killed now.
 std::string killed_copy(const file_of_timers& f, bool with_log) {
     const std::string copy = f.name() + "/copy.db";
     std::filesystem::copy_file(f.path, copy);
@@ -45,7 +45,7 @@ std::string bytes_of(const std::string& path) {
 
 }  // namespace
 
-// --- whose it is --------------------------------------------------------------------------------
+// --- ownership ----------------------------------------------------------------------------------
 
 Test(durable_file, a_second_process_is_refused_after_its_owner_has_read_it) {
     const file_of_timers f;
@@ -69,7 +69,7 @@ Test(durable_file, a_file_is_refused_by_any_of_its_names) {
     other_process second([&] {
         return (is_busy(link) ? 1 : 0) + (is_busy(hard) ? 2 : 0) + (is_busy(f.path) ? 0 : 4);
     });
-    std::filesystem::create_symlink("timers.db", link);  // to what is not there yet
+    std::filesystem::create_symlink("timers.db", link);  // the target does not exist yet
     const sqlite_store s(link);
     std::filesystem::create_hard_link(f.path, hard);
     std::filesystem::rename(f.path, f.name() + "/moved");
@@ -106,7 +106,7 @@ Test(durable_file, a_forked_child_leaves_it_to_its_parent) {
     if (child == 0) {
         alarm(10);
         s.reset();
-        kill(getpid(), SIGKILL);  // so that nobody counts what it leaves to its parent as leaked
+        kill(getpid(), SIGKILL);  // no leak report about the parent's memory
     }
     int status = -1;
     waitpid(child, &status, 0);
@@ -119,7 +119,7 @@ Test(durable_file, a_forked_child_leaves_it_to_its_parent) {
     CHECK_EQ(count(again).waiting, 2U);
 }
 
-// --- whether it is whole ------------------------------------------------------------------------
+// --- integrity ----------------------------------------------------------------------------------
 
 Test(durable_file, a_file_that_was_not_closed_is_opened_with_its_log) {
     const file_of_timers f;
@@ -137,12 +137,12 @@ Test(durable_file, a_file_that_was_not_closed_is_refused_without_its_log) {
     refuses(copy, std::errc::no_such_file_or_directory, "its log (-wal) is missing");
     std::ofstream(copy + "-wal").flush();
     refuses(copy, std::errc::no_such_file_or_directory, "its log (-wal) is missing or empty");
-    run_sql(copy, "update mark set needs_log = 0");  // as the message says
+    run_sql(copy, "update mark set needs_log = 0");  // the fix from the message
     sqlite_store shorter(copy);
     CHECK_EQ(count(shorter).waiting, 0U);
 }
 
-// The log is written into the file when it is long: the file alone still says that it is not whole.
+// A long log is written into the file: the file alone still records that it is incomplete.
 Test(durable_file, a_file_whose_log_was_long_is_refused_without_it) {
     const file_of_timers f;
     sqlite_store s(f.path);
@@ -164,7 +164,7 @@ Test(durable_file, a_file_that_others_have_looked_into_is_opened_without_its_log
     sqlite_store s(f.path);
     fill(s, 100, 10);
     const std::string path = killed_copy(f, true);
-    run_sql(path, "select count(*) from timer");  // SQLite writes the log into it, and removes it
+    run_sql(path, "select count(*) from timer");  // moves the log into the file
     CHECK(!std::filesystem::exists(path + "-wal"));
     sqlite_store copy(path);
     CHECK_EQ(count(copy).waiting, 100U);
@@ -217,7 +217,7 @@ Test(durable_file, a_whole_file_is_opened_with_a_check) {
     CHECK_EQ(count(s).waiting, 1'000U);
 }
 
-// --- what it is called, and its options ---------------------------------------------------------
+// --- its name and its options -------------------------------------------------------------------
 
 Test(durable_file, a_name_that_is_no_path_is_refused) {
     const file_of_timers f;
@@ -298,7 +298,7 @@ Test(durable_file, a_file_of_version_2_is_made_newer) {
     CHECK_EQ(claim(s, "c").timer.attempt, 6U);
 }
 
-// There, and only there, one id may have a living and a dead timer.
+// Only in this version may one id have a living and a dead timer.
 Test(durable_file, an_id_of_version_2_that_two_timers_have_is_kept_and_cancelled_for_both) {
     const file_of_timers f;
     run_sql(f.path, version_2 + "insert into dead select id, due, x'', 0, 7, 7 from timer");

@@ -1,4 +1,4 @@
-// What is done with what is stored: replaced, kept, counted, listed, repeated, dead and revived.
+// Operations on stored timers: replace, keep, count, list, repeat, bury and revive.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -59,7 +59,7 @@ Test(durable_keeping, a_period_keeps_its_phase_until_it_is_cancelled) {
     w.one.put({"a", start, "", 100ms});
     w.one.pass(250ms);
     w.one.ends = false;
-    w.one.pass(100ms);  // this one takes its time, and misses a beat
+    w.one.pass(100ms);  // this handler is slow, and misses a beat
     REQUIRE_EQ(w.one.got.size(), 4U);
     w.one.pass(150ms);
     w.one.ends = true;

@@ -1,5 +1,5 @@
-// The store in a Redis server: it answers as the one in memory does, is shared, and says what is
-// wrong with a server.
+// The store in a Redis server: its answers equal those of the store in memory, it can be shared,
+// and it reports problems of a server.
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,7 +70,7 @@ Test(durable_redis, what_is_claimed_is_not_there_until_its_lease_is_over) {
     CHECK_EQ(std::get<1>(take(s, 0, e, {}, today() + 1h, 1)).size(), 1U);
 }
 
-// In the order of bytes, whatever the server's locale says of letters.
+// In byte order, whatever the server's locale is.
 Test(durable_redis, pages_go_on_among_those_that_have_one_deadline) {
     const redis_server server;
     redis_store s(at(server, 1));
@@ -134,7 +134,7 @@ Test(durable_redis, the_owner_is_told_what_others_put_before_the_end_of_what_he_
     take(a, 0, own(a, 0), {}, today() + 60s, 10);
     put(a, {"mine", today() + 1s});
     put(b, {"behind", today() + 61s});
-    // A new listener may miss the first ones.
+    // A new subscriber may miss the first messages.
     for (int i = 0;; ++i) {
         if (!hints.empty()) break;
         put(b, {"near " + std::to_string(i), today() + 1s});
@@ -164,7 +164,7 @@ Test(durable_redis, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
     const int before = functions_called(server);
     for (int i = 0; i < 12'000; ++i) s.claim(0, e, {}, {std::to_string(i)}, nullptr);
     s.run();
-    while (functions_called(server) < before + 24) continue;  // whose answers are there now
+    while (functions_called(server) < before + 24) continue;  // their answers have arrived
     std::size_t turns = 0;
     for (; s.unanswered() != 0; ++turns) {
         pollfd watched{s.fd(), POLLIN, 0};
@@ -174,7 +174,7 @@ Test(durable_redis, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
     CHECK(turns >= 4);
 }
 
-// Puts, ends and claims go in commands of their own, and may overtake each other.
+// Puts, ends and claims are separate commands, and may overtake each other.
 Test(durable_redis, what_is_asked_of_one_timer_in_one_turn_is_done_in_that_order) {
     const redis_server server;
     redis_store s(at(server, 1));
@@ -196,10 +196,10 @@ Test(durable_redis, what_is_asked_of_one_timer_in_one_turn_is_done_in_that_order
                 [&](standing, const auto& r) { kinds.push_back(r.front().what); });
     };
     put_it(existing::replace);
-    end_it(1);   // of the one that was replaced
+    end_it(1);   // of the replaced one
     claim_it();  // the third attempt of all
     end_it(3);
-    claim_it();  // there is none
+    claim_it();  // there is none left
     put_it(existing::keep);
     while (s.unanswered() != 0) s.run();
     CHECK((current == std::vector{false, true}));
@@ -285,8 +285,8 @@ Test(durable_redis, the_server_decides_what_time_it_is_and_is_never_overtaken) {
     CHECK(c.at(start) == reading{});
     c.learn(said, start, start + 10ms);
     CHECK(c.at(start + 10ms) == said);
-    CHECK(c.at(start + 10ms + 1s) == said + 999'900us);  // slower than ours
-    c.learn(said + 1s, start + 1s, start + 1s + 20ms);   // worse than what is known
+    CHECK(c.at(start + 10ms + 1s) == said + 999'900us);  // slower than this machine's clock
+    c.learn(said + 1s, start + 1s, start + 1s + 20ms);   // less precise than the known bounds
     CHECK(c.at(start + 1s + 20ms) > said + 1s);
     c.learn(said + 1h, start + 2s, start + 2s);  // set forward
     CHECK(c.at(start + 2s) == said + 1h);
@@ -375,7 +375,7 @@ Test(durable_redis, functions_of_an_older_version_are_replaced_and_newer_ones_re
 
 namespace {
 
-// What version 1 of the functions kept: waiting timers, one with a period, two with open attempts,
+// Data of version 1 of the functions: waiting timers, one with a period, two with open attempts,
 // two dead.
 constexpr const char* of_version_1 = R"lua(
 local k = '{tvec:0}:'
@@ -551,7 +551,7 @@ Test(durable_redis, a_claim_grants_no_more_bodies_than_it_has_room_for) {
     };
     CHECK_EQ(granted(3'500), 4);
     CHECK_EQ(find(s, "e")->attempt, 0U);
-    CHECK_EQ(granted(150'000), 4);  // two small ones, and two that are large
+    CHECK_EQ(granted(150'000), 4);  // two small ones, and two large ones
     CHECK_EQ(granted(0), 1);
     CHECK_EQ(granted(1'000'000), 3);
 }
@@ -590,7 +590,7 @@ Test(durable_redis, no_lease_counts_for_longer_than_its_length) {
     own(a, 0);
     join(a);
     CHECK(claim(a, "x", 0, 1h).what == claimed::kind::granted);
-    // The clock that the server had was ten days ahead.
+    // The server's earlier clock was ten days ahead.
     server.say({"EVAL", R"lua(
         local ahead, own = 864000000, '{tvec:0}:own'
         redis.call('HINCRBY', own, 'u', ahead)

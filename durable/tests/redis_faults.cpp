@@ -1,5 +1,5 @@
-// The link to a Redis server breaks, the server ends, hangs, becomes another, or is none: what is
-// known is said, and what was stored is there.
+// The link to a Redis server breaks, or the server ends, hangs, is replaced, or does not exist. The
+// store reports what is known, and stored timers stay.
 #include <chrono>
 #include <optional>
 #include <random>
@@ -37,7 +37,7 @@ redis_options impatient(const std::string& socket) {
     return o;
 }
 
-// Puts until that is answered so.
+// Puts until that is the answer.
 void put_until(store& s, put_result r) {
     while (put(s, {"again", today() + 1h}, existing::replace) != r) continue;
 }
@@ -153,7 +153,7 @@ Test(durable_redis_faults, a_server_that_is_not_there_is_said) {
     redis_options o;
     o.port = static_cast<std::uint16_t>(support::free_port());
     refuses(o, std::errc::connection_refused, "127.0.0.1:" + std::to_string(o.port));
-    o.host = std::string(64, 'x');  // too long for a name: no name server is asked
+    o.host = std::string(64, 'x');  // too long for a name: needs no name server
     refuses(o, std::errc::host_unreachable, o.host);
 }
 
@@ -243,7 +243,7 @@ Test(durable_redis_faults, more_than_may_wait_to_be_sent_has_failed_and_the_rest
 
 namespace {
 
-// Makes a key and a certificate for that host, by itself.
+// Creates a self-signed certificate for that host, and its key.
 bool certify(const std::string& folder, const std::string& who, const std::string& host) {
     return redis_server::run_to_its_end(
         {"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
@@ -284,7 +284,7 @@ Test(durable_redis_faults, tls_protects_the_link_and_a_server_nobody_vouches_for
     wrong = o;
     wrong.tls.cert_file.clear();
     refuses(wrong, std::errc::protocol_error, "TLS");
-    wrong = o;  // which takes what TLS says for the beginning of a command
+    wrong = o;  // the server reads TLS as the beginning of a command
     wrong.port = static_cast<std::uint16_t>(server.port());
     wrong.silence = 300ms;
     wrong.replica_limit = 100ms;
@@ -338,8 +338,8 @@ template <class Count> void ask_anything(store& s, std::mt19937& random, Count c
 
 }  // namespace
 
-// What the answers say is anybody's guess: that there is one of each, and that nothing is read or
-// written where it must not be.
+// The answers are arbitrary. Only that each question has one matters, and that no memory is
+// accessed out of bounds.
 Test(durable_redis_faults, answers_that_are_not_as_they_should_be_do_no_harm) {
     const redis_server server;
     for (unsigned seed = 1; seed <= 10; ++seed) {

@@ -1,5 +1,5 @@
-// To be preloaded: a wall clock that can be set. It shows so many milliseconds more than the
-// machine's as the file that TVEC_CLOCK names begins with: a number of 64 bits.
+// For LD_PRELOAD: a wall clock that can be set. The file that TVEC_CLOCK names begins with its
+// offset from the machine's clock in milliseconds, a number of 64 bits.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ namespace {
 using reading = int (*)(clockid_t, timespec*);
 using offset = std::atomic<std::int64_t>;
 
-// The file's beginning, as it changes.
+// The file's first number, mapped so that changes are visible.
 const offset* offset_in_file() {
     const char* const name = std::getenv("TVEC_CLOCK");
     const int fd = name == nullptr ? -1 : open(name, O_RDONLY | O_CLOEXEC);

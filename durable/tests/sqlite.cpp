@@ -1,5 +1,5 @@
-// The store in a file: it answers as the one in memory does, keeps what it has answered, and says
-// what is wrong with a file or a disk.
+// The store in a file: its answers equal those of the store in memory, it keeps confirmed timers,
+// and it reports problems of a file or a disk.
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -71,7 +71,7 @@ Test(durable_sqlite, what_was_stored_is_there_when_the_file_is_opened_again) {
     REQUIRE(find(s, "a").has_value());
     CHECK(find(s, "a")->body == body);
     CHECK(find(s, "a")->every == 5s);
-    CHECK_EQ(claim(s, "b").timer.attempt, 2U);  // the attempt of the first was counted
+    CHECK_EQ(claim(s, "b").timer.attempt, 2U);  // the first one's attempt was counted
     CHECK_EQ(count(s).waiting, 2U);
 }
 
@@ -123,7 +123,7 @@ Test(durable_sqlite, a_file_of_something_else_is_refused_and_left_as_it_is) {
     refuses(f.path + "/nowhere", std::errc::not_a_directory, "cannot be opened");
 }
 
-// Somebody has written into it by hand.
+// The file was edited by hand.
 Test(durable_sqlite, times_that_cannot_be_are_read_as_the_first_or_the_last_that_can) {
     const file_of_timers f;
     { const sqlite_store s(f.path); }
@@ -185,7 +185,7 @@ Test(durable_sqlite, a_claim_grants_bodies_until_they_are_enough_and_says_later_
         ids.push_back(id);
         put(s, {id, today(), std::string(1'000, *id)});
     }
-    put(s, {"b", today() + 1h, std::string(1'000, 'b')}, existing::replace);  // early: gives none
+    put(s, {"b", today() + 1h, std::string(1'000, 'b')}, existing::replace);  // early: no answer
     const auto first = claim_all(s, ids, 1'500);
     using enum claimed::kind;
     CHECK(first[0].what == granted && first[1].what == early && first[2].what == granted);

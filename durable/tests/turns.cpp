@@ -17,7 +17,7 @@ TestSuite(durable_turns, .timeout = 60);
 
 namespace {
 
-// Does and answers in one turn as much as it is told to.
+// Answers as many requests in one turn as told to.
 struct counted_store : memory_store {
     using memory_store::memory_store;
     std::size_t run() override {
@@ -28,7 +28,7 @@ struct counted_store : memory_store {
     std::size_t most = 1'000'000;
 };
 
-// A backlog of overdue timers, and handlers that take their time.
+// A backlog of overdue timers, and slow handlers.
 struct backlog {
     using wheel = durable_process::wheel;
 
@@ -79,7 +79,7 @@ options of_slices(std::size_t n) {
 Test(durable_turns, a_turn_calls_handlers_for_its_time_and_the_one_that_runs_then) {
     backlog w(2'000, {});
     w.takes = 3ms;
-    CHECK_EQ(w.longest_of(700), 4U);  // until 10 ms are over
+    CHECK_EQ(w.longest_of(700), 4U);  // until 10 ms have passed
     CHECK_EQ(w.came.size(), 2'000U);
 }
 
@@ -93,7 +93,7 @@ Test(durable_turns, a_turn_delivers_a_slice_at_most_and_nothing_is_left_over) {
 Test(durable_turns, no_more_than_a_slice_is_delivered_while_ends_are_not_stored) {
     backlog w(1'000, of_slices(20));
     for (int i = 0; i < 10 && w.came.empty(); ++i) w.turn();
-    w.store.most = 0;  // nothing is answered any more
+    w.store.most = 0;  // no more answers
     w.longest_of(50);
     const std::size_t ended = w.timers.counters().done;
     CHECK_LE(w.came.size(), ended + 20U);
@@ -114,7 +114,7 @@ Test(durable_turns, after_a_kill_at_most_a_slice_comes_again) {
     CHECK_LE(std::ranges::count_if(left, [&](auto& t) { return w.came.contains(t.id); }), 20);
 }
 
-// They are delivered one by one afterwards.
+// Afterwards they are delivered one by one.
 Test(durable_turns, a_backlog_leaves_few_attempts_open_when_its_process_ends) {
     backlog w(1'000, of_slices(20));
     w.longest_of(20);
@@ -159,7 +159,7 @@ Test(durable_turns, stop_ends_at_its_time_limit_and_says_what_is_unfinished) {
     w.ends = false;
     w.longest_of(10);
     CHECK_EQ(w.came.size(), 10U);
-    w.store.most = 0;  // the store is away
+    w.store.most = 0;  // the store is unreachable
     w.timers.done({"1", 1});
     CHECK(w.timers.put({"new", in(1h)}, existing::keep) == refusal::none);
     int told = 0;

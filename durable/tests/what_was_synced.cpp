@@ -1,7 +1,7 @@
-// To be preloaded: keeps beside each file of timers a copy, FILE.synced, of what has reached the
-// disk by fsync or fdatasync. A power cut is played by going back to it. Of a file that is only
-// appended to (a Redis server's, FILE.aof) the copy is as long as what has reached the disk, and
-// holds nothing.
+// For LD_PRELOAD: keeps beside each file of timers a copy, FILE.synced, of the contents that fsync
+// or fdatasync has written to the disk. Restoring the copy simulates a power cut. For an
+// append-only file (a Redis server's, FILE.aof) the copy has the length of the synced part, and no
+// contents.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,7 +23,7 @@ std::string name_of(int fd) {
     return n > 0 ? std::string(name, static_cast<std::size_t>(n)) : std::string();
 }
 
-// What the file held before the sync was asked for, under a name that is there as a whole or not.
+// Copies the contents before the sync, and renames the copy into place atomically.
 void keep(const std::string& name, off_t size) {
     const std::string copy = name + ".copying";
     if (name.ends_with(".aof")) {

@@ -1,4 +1,4 @@
-// The same on io_uring: the deadline of the timers rides in the reactor's own wait.
+// The same server on io_uring: the deadline of the timers is an argument of the reactor's own wait.
 #define _GNU_SOURCE
 #include <liburing.h>
 #include <tvec/tvec_uring.h>
@@ -20,7 +20,7 @@ static struct io_uring ring;
 static int closed;
 
 static void on_idle(struct tvec_wheel* wheel, struct tvec_timer* timer) {
-    (void)wheel;  // what the kernel holds completes now, and then the connection ends
+    (void)wheel;  // the kernel's request completes now, and then the connection ends
     shutdown(TVEC_OWNER_OF(timer, struct connection, idle)->fd, SHUT_RDWR);
 }
 
@@ -60,7 +60,7 @@ static void on_accept(int fd) {
 }
 
 static void end(struct connection* c) {
-    tvec_unlink(&c->idle);  // whatever became of it: now its memory may end
+    tvec_unlink(&c->idle);  // required before its memory is freed
     close(c->fd);
     free(c);
     ++closed;

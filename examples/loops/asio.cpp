@@ -1,5 +1,5 @@
-// A wheel in a loop on Boost.Asio, whose descriptors own what they watch. Other threads wake it by
-// a post.
+// A wheel in a loop on Boost.Asio, which takes ownership of the descriptors that it watches. Other
+// threads wake the loop by a post.
 #include <utility>  // Boost 1.74 forgets it
 
 #include <boost/asio/io_context.hpp>
@@ -42,7 +42,7 @@ private:
 }  // namespace
 
 int main() {
-    boost::asio::io_context loop;  // outlives whoever posts to it
+    boost::asio::io_context loop;  // outlives everything that posts to it
     example::timers timers;
     example::conversation talk(timers);
     example::alarm_timer alarm(loop, timers);

@@ -1,5 +1,5 @@
-// A wheel in a loop on Boost.Asio, awaited in Asio's own coroutines. They await what takes a
-// completion token; so a sleep is one more such operation, and its handler a function in a pool.
+// A wheel in a loop on Boost.Asio, awaited in Asio's own coroutines. A sleep is an asynchronous
+// operation with a completion token. Its handler is a function in a pool.
 #include <memory>
 #include <utility>
 
@@ -51,7 +51,7 @@ boost::asio::awaitable<void> listen(boost::asio::posix::stream_descriptor& socke
     }
 }
 
-// Counts how often it wakes, and never early.
+// Counts its wake-ups and checks that none is early.
 // [naps]
 boost::asio::awaitable<void> naps(timeout_pool& pool, int& in_time) {
     for (;;) {
@@ -73,7 +73,7 @@ boost::asio::awaitable<void> asks_too_much(timeout_pool& full, bool& refused) {
 }  // namespace
 
 int main() {
-    boost::asio::io_context loop;  // outlives the pools: what they still have, ends there
+    boost::asio::io_context loop;  // outlives the pools, whose functions it destroys
     example::timers timers;
     timeout_pool pool(timers), full(timers, 0);
     example::conversation talk(timers);

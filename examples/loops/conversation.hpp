@@ -1,7 +1,7 @@
-// The conversation in each of the loops. One side of a socket pair talks a while and falls silent.
-// The other waits for it, and gives up when nothing has come for some time. Both sides have a timer
-// on the wheel that the loop drives, and the loop has a descriptor of its own to watch. A third
-// party, on another thread, asks now and then whether they are done.
+// The common part of the loops: one side of a socket pair sends for a while and falls silent. The
+// other side reads, and gives up after a silence. Both have a timer on the wheel that the loop
+// drives, and the loop has a descriptor to watch. A third party on another thread, if let in, asks
+// now and then whether they are done.
 #pragma once
 
 #include <sys/socket.h>
@@ -31,13 +31,13 @@ public:
         wait_for_more();
     }
     ~conversation() {
-        if (third_.joinable()) third_.join();  // his remote is gone, for it came later
+        if (third_.joinable()) third_.join();  // its remote is gone, because it was made later
         for (const int side_fd : ends_) ::close(side_fd);
     }
     conversation(const conversation&) = delete;
     conversation& operator=(const conversation&) = delete;
 
-    // To be watched for reading; then call on_readable.
+    // The descriptor to watch for reading. Call on_readable when it is readable.
     int fd() const { return ends_[listener]; }
 
     void on_readable() {
@@ -48,16 +48,16 @@ public:
         wait_for_more();  // a push-back: one store, no system call
     }
 
-    // Starts the thread of the third. While the other two are silent, and when they are done,
-    // nothing but what he sends wakes the loop.
+    // Starts the third party's thread. Once the other two are silent, only its messages wake the
+    // loop.
     void let_in(tvec::remote_sender<timers> loop) {
         third_ = std::thread([this, loop = std::move(loop)] { ask_until_they_are_done(loop); });
     }
 
     bool over() const { return done_ && !third_.joinable(); }
 
-    // Returns the exit status of the program: 0 if everything was heard, no answer came too early,
-    // and silence was noticed neither too early nor much too late (a machine may be busy).
+    // Returns the exit status: 0 if everything was heard, no answer was early, and the silence was
+    // detected neither too early nor much too late (a machine may be busy).
     int verdict(const char* loop) const {
         const auto silence = given_up_ - last_heard_;
         std::printf("%s: heard %d of %d, gave up after %.1f ms of silence", loop, heard_, words,
@@ -90,10 +90,10 @@ private:
     }
 
     // [third]
-    // Runs on the thread of the third party. The functions that it sends run on the loop's thread.
+    // On the third party's thread. Posted functions run on the loop's.
     void ask_until_they_are_done(const tvec::remote_sender<timers>& loop) try {
         while (!ask(loop)) continue;
-        loop.post([this] { third_.join(); });  // he has nothing more to do than to end
+        loop.post([this] { third_.join(); });  // the thread only has to return
     } catch (const std::future_error&) {
         // The loop has ended without an answer.
     }

@@ -1,6 +1,6 @@
-// A wheel in a loop on epoll, woken by a timerfd. epoll_wait's own timeout does as well
-// (epoll_timeout.cpp), but it counts in milliseconds and wakes up to one of them late; epoll_pwait2
-// adds the scheduler's slack. A timerfd is exact, and stays set from one wait to the next.
+// A wheel in a loop on epoll, woken by a timerfd. The timeout of epoll_wait works as well
+// (epoll_timeout.cpp), but it counts in milliseconds and wakes up to one of them late. epoll_pwait2
+// adds the scheduler's slack. A timerfd is exact, and stays set across waits.
 #include <sys/epoll.h>
 
 #include "conversation.hpp"
@@ -22,7 +22,7 @@ public:
         check(epoll_ctl(fd_, EPOLL_CTL_ADD, fd, &wanted), "epoll_ctl");
     }
 
-    // Sleeps, then calls handle(fd) for each that is readable.
+    // Sleeps, then calls handle(fd) for each readable descriptor.
     template <class F> void wait(F handle) {
         std::array<epoll_event, 64> events;
         const int n = epoll_wait(fd_, events.data(), static_cast<int>(events.size()), -1);

@@ -1,5 +1,6 @@
-// A wheel in a loop on epoll_wait, by the wait's own timeout: nothing else is needed. It counts in
-// milliseconds, so the loop wakes up to one of them late; a timerfd is exact (epoll.cpp).
+// A wheel in a loop on epoll_wait, by the wait's own timeout: it needs no further descriptor. The
+// timeout counts in milliseconds, so the loop wakes up to one of them late. A timerfd is exact
+// (epoll.cpp).
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -16,8 +17,8 @@ int checked(int result, const char* tried) {
 }
 
 // [timeout]
-// Returns the timeout for epoll_wait: whole milliseconds, rounded up; 0 if the wake-up is past; -1,
-// for ever, if nothing is armed.
+// The timeout for epoll_wait in whole milliseconds, rounded up. It is 0 if the wake-up is past, and
+// -1 (no timeout) if no timer is armed.
 int until_next_wakeup(example::timers& timers) {
     using std::chrono::milliseconds;
     const auto wakeup = timers.next_wakeup();

@@ -1,6 +1,6 @@
 // A wheel in a loop on libevent, turn by turn with EVLOOP_ONCE. An event with a timeout could carry
-// the wake-up, but it is rounded to epoll's milliseconds unless the base is made with
-// EVENT_BASE_FLAG_PRECISE_TIMER, and measured from a clock that the base has cached.
+// the wake-up, but it is measured from a clock that the base has cached. It is also rounded to
+// epoll's milliseconds unless the base has EVENT_BASE_FLAG_PRECISE_TIMER.
 #include <event2/event.h>
 
 #include <memory>

@@ -1,7 +1,7 @@
-// A wheel in a loop on libuv: four handles, and uv_run stays as it is. Before each sleep the alarm
-// is set, after each the wheel runs. A uv_timer_t could carry the wake-up without a system call,
-// but it counts in whole milliseconds, from when the loop last looked at the clock. Other threads
-// wake it by a uv_async_t.
+// A wheel in a loop on libuv: four handles around an unchanged uv_run. The alarm is set before each
+// sleep, and the wheel runs after it. A uv_timer_t could carry the wake-up without a system call,
+// but it counts in whole milliseconds from the loop's cached time. Other threads wake the loop by a
+// uv_async_t.
 #include <uv.h>
 
 #include "conversation.hpp"

@@ -1,5 +1,5 @@
-// A remote for every loop that watches descriptors: one more of them, and what to do when it is
-// readable. The loop stays as it is.
+// A remote for every loop that watches descriptors: it adds one descriptor and a handler for it.
+// The loop itself stays unchanged.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ public:
 
     tvec::remote_sender<> sender() const { return remote_.sender(); }
 
-    // To be watched for reading; then call on_readable.
+    // The descriptor to watch for reading. Call on_readable when it is readable.
     int fd() const { return bell_.fd(); }
 
     void on_readable() {

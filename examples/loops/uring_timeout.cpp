@@ -1,5 +1,5 @@
-// A wheel in a loop on io_uring whose wait is somebody else's to make: one timeout request in the
-// ring, for all timers, wakes any kind of wait.
+// A wheel in a loop on io_uring whose wait belongs to a framework. One timeout request in the ring,
+// for all timers, wakes any kind of wait.
 #include <poll.h>
 
 #include "../../support/ring.hpp"
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Stands for the framework: sleeps if it may, and calls handle for each completion.
+// Stands for the framework: sleeps if permitted, and calls handle for each completion.
 template <class F> void take_a_turn(example::ring& ring, bool may_sleep, F handle) {
     if (may_sleep)
         ring.submit_and_wait();

@@ -1,5 +1,5 @@
 // A wheel in a loop on io_uring that makes its own wait: the deadline is an argument of the wait.
-// There is no timer descriptor, no request for the timers, and nothing to cancel.
+// It needs no timer descriptor and no request for the timers, so there is nothing to cancel.
 #include <poll.h>
 
 #include "../../support/ring.hpp"

@@ -9,7 +9,7 @@ width(i) = i == 1 ? 6 : 1.5
 point(i) = int(word(points, i))
 dash(i) = word(structures, i) eq "floor" ? 2 : 1
 
-# Lines "timers median" of one work on one structure, and the medians of its quantiles in order.
+# Prints lines "timers median" of one workload on one structure, and the medians of its quantiles in order.
 of(work, who) = sprintf("< awk -F, '$1 == \"%s\" && $4 == \"%s\" {print $2, $5}' '%s'", work, who, csv)
 quantiles(work, who) = sprintf("< awk -F, 'index($1, \"%s \") == 1 && $2 == %d && $4 == \"%s\" {print $5}' '%s'", work, largest, who, csv)
 has(data) = strlen(system(sprintf("%s 2>/dev/null | head -1", substr(data, 3, strlen(data))))) > 0
@@ -18,7 +18,7 @@ do for [who in structures] { if (has(sprintf("< grep ',%s,' '%s'", who, csv))) {
 index_of(who) = sum [k = 1:words(structures)] (word(structures, k) eq who ? k : 0)
 
 
-# Draws of(work, ...) or another data source for each who. tvec comes first: what lies on its wide line is seen.
+# Draws of(work, ...) or another data source for each who. tvec's wide line comes first: others stay visible on it.
 draw = "with linespoints lc rgb colour(index_of(who)) lw width(index_of(who)) pt point(index_of(who)) dt dash(index_of(who))"
 
 set style line 100 lc rgb "#dddddd" lw 0.7
@@ -122,7 +122,7 @@ plot for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1 with b
     for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1:(sprintf("%.0f", $1)) \
     with labels offset 0,0.7 font ",13"
 
-# --- worst_call.svg: what is chosen by, at the top of README.md, so large enough for a phone --------
+# The first plot of README.md: large enough for a phone.
 loop_of(kind, who) = of("loop ".kind." worst", who)
 shown = "tvec classic libuv rbtree"
 call(who) = who eq "tvec" ? "tvec" : who eq "classic" ? "the kernel's wheel" : who eq "libuv" ? "a heap (libuv)" : "a tree (red-black)"

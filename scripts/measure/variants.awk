@@ -1,5 +1,5 @@
-# Turns lines "variant,operation,nanoseconds" into a table: medians, and ratios to the first variant. Used
-# by scripts/bench --variants.
+# Makes a table from lines "variant,operation,nanoseconds": medians, and ratios to the first variant. Used by
+# scripts/bench --variants.
 
 function median(variant, operation,   n, i, j, sorted, x) {
     n = count[variant, operation]

@@ -137,7 +137,7 @@ Test(c_walking, check_finds_nothing_in_a_sound_wheel_and_says_what_is_wrong_with
     size_t length;
     CHECK_EQ(tvec_check(wheel, text, sizeof text), 0);
     CHECK_EQ(strlen(text), 0);
-    p[2].timer.expires = 1;  // what is due long before it is visited
+    p[2].timer.expires = 1;  // due long before it is visited
     length = tvec_check(wheel, text, sizeof text);
     CHECK_EQ(length, strlen(text));
     CHECK(strstr(text, "after a timer in it expires at 1") != NULL);

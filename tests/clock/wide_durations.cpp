@@ -1,5 +1,5 @@
-// Durations that count in more than 64 bits are refused by the compiler, lest they wrap. They exist
-// where integers of 128 bits count as integers: in the GNU dialect, which this file is built in.
+// The compiler refuses durations that count in more than 64 bits, because they could wrap. They
+// exist only in the GNU dialect, in which this file is built.
 #include <concepts>
 #include <tuple>
 
@@ -17,7 +17,7 @@ using pool = support::pooled::pool_type;
 using function = void (*)();
 using namespace std::chrono_literals;
 
-template <class T> T& some();  // of which only the type is asked
+template <class T> T& some();  // used unevaluated
 
 // The calls that take a duration.
 constexpr std::tuple calls{
@@ -34,7 +34,7 @@ constexpr std::tuple calls{
     [](auto d) -> decltype(void(with_timeout(some<manual_wheel>(), some<signal>(), d))) {},
 };
 
-// How many of them take one that counts in `Rep`.
+// Counts the calls that accept a duration of `Rep`.
 template <class Rep> std::size_t taken() {
     using duration = std::chrono::duration<Rep, std::milli>;
     return std::apply(

@@ -61,7 +61,7 @@ Test(arming, now_and_the_past_mean_the_next_tick) {  // T65, T66, T67
     wheel.arm_after(zero.t, 0);
     wheel.arm_at(now.t, 1000);
     wheel.arm_at(past.t, 3);
-    CHECK_EQ(zero.t.expires(), 1000);  // what was asked for, so that a period keeps its phase
+    CHECK_EQ(zero.t.expires(), 1000);  // the requested tick, so that a period keeps its phase
     CHECK_EQ(past.t.expires(), 3);
     wheel.advance(1000);
     CHECK_EQ(zero.fired() + now.fired() + past.fired(), 0);
@@ -86,8 +86,8 @@ Test(arming, a_timer_that_changes_levels_stays_one_timer) {  // T106
         probe p;
         wheel.arm_after(p.t, 1);
         for (const jiffies delay : support::edges()) {
-            CHECK(wheel.arm_after(p.t, jiffies{1} << 35));  // out
-            CHECK(wheel.arm_after(p.t, delay));             // and in again
+            CHECK(wheel.arm_after(p.t, jiffies{1} << 35));  // beyond the wheel
+            CHECK(wheel.arm_after(p.t, delay));             // and back
             REQUIRE_EQ(wheel.count_pending(), 1);
             REQUIRE_EQ(check(wheel), "");
         }

@@ -1,5 +1,5 @@
-// P10: a budget bounds fires and moves together; what is left stays due, may be cancelled, and
-// comes first in the next call.
+// P10: a budget bounds fires and moves together. Remaining timers stay due, may be cancelled, and
+// come first in the next call.
 #include <algorithm>
 
 #include "support/check.hpp"

@@ -1,7 +1,7 @@
-// P9: a slot is emptied by a deadline, not by how often somebody calls. At tick t no more than
-// (E - t) x rate timers are left in the slot whose lap begins at E; the rate is a chunk, or an even
-// share if more than that was linked to the slot for each of its ticks. A call that comes late does
-// what was missed. Work is counted in visits, never in time.
+// P9: a slot is emptied by a deadline, however often the loop calls. At tick t the slot whose lap
+// begins at E holds at most (E - t) x rate timers. The rate is a chunk per tick, or an even share
+// if more than a chunk per tick was linked to the slot. A late call does the missed work. Work is
+// counted in visits, never in time.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -34,8 +34,8 @@ constexpr jiffies reach_of(unsigned level) {
     return geometry::width_of(level) * geometry::ring_of(level);
 }
 
-// A tick at which a slot of every level has to be empty, of the overflow as well: it is the first
-// of lap 5, and what comes from beyond is due in lap 5 or later. `armed_at` is a tick of lap 2.
+// A tick at which a slot of every level, and of the overflow, has to be empty: the first one of lap
+// 5. Timers from beyond are due in lap 5 or later. `armed_at` is a tick of lap 2.
 constexpr jiffies entry = 5 * geometry::width_of(overflow);
 constexpr jiffies armed_at(unsigned level) {
     return level == overflow ? 2 * geometry::width_of(overflow) + 1 : entry - reach_of(level - 1);
@@ -68,9 +68,9 @@ constexpr std::array<unsigned, 5> upper_levels{1, 2, 3, 4, overflow};
 
 // --- the deadline -------------------------------------------------------------------------------
 
-// A loop that is awake moves an eighth of a chunk on each tick, or so much that it takes three
-// eighths of the lap. As the wheel looks at a slot on every 64th arm only, it may begin later by
-// what came after, and then catches up.
+// A loop that calls on every tick moves an eighth of a chunk per tick, or enough to spread the work
+// over three eighths of the lap. The wheel checks a slot only on every 64th arm. Later arms may
+// therefore delay its start, and it catches up.
 Test(emptying, by_a_loop_that_is_awake_takes_little_on_each_of_many_ticks) {
     for (const std::size_t n : {1'000, 3'000}) {
         crowded_slot s(1, n);
@@ -108,7 +108,7 @@ Test(emptying, begins_as_early_after_a_drain_that_threw) {
 
 namespace {
 
-// What the callback of a timer that fires at `tick` is told of the next wake-up, beside ten chunks.
+// Returns the next wake-up seen in the callback of a timer that fires at `tick`, beside ten chunks.
 jiffies told_at(jiffies tick) {
     crowded_slot s(2, 10 * chunk);
     jiffies told = 0;
@@ -132,7 +132,7 @@ Test(emptying, wakes_a_sleeper_when_a_slot_has_to_begin_and_once_for_each_chunk)
             crowded_slot s(level, n);
             meter m(s.wheel);
             for (std::size_t left = n; left != 0; left = n - moves(s.wheel)) {
-                const jiffies ticks = (left - 1) / chunk;  // that a chunk on each of them needs
+                const jiffies ticks = (left - 1) / chunk;  // ticks of one chunk each
                 REQUIRE_EQ(s.wheel.next_wakeup(), entry - ticks);
                 m.call(entry - ticks);
                 REQUIRE_EQ(check(s.wheel), "");
@@ -170,7 +170,8 @@ Test(emptying, that_comes_late_does_what_was_missed_and_no_more) {
             }
 }
 
-// A sleeper may be woken once before that, when the slot would have to begin at a chunk a tick.
+// A sleeping loop may be woken once before that, at the tick at which a chunk per tick would have
+// to begin.
 Test(emptying, takes_an_even_share_of_what_a_chunk_per_tick_would_not_empty) {
     for (const auto& [level, n] :
          {std::pair{1u, 40'000u}, {1u, 16'385u}, {1u, 16'640u}, {2u, 1'100'000u}}) {
@@ -194,8 +195,8 @@ Test(emptying, takes_an_even_share_of_what_a_chunk_per_tick_would_not_empty) {
     }
 }
 
-// The wheel looks at a slot when its turn comes near, and on every 64th arm. Timers that are armed
-// after the last look count as well.
+// The wheel checks a slot when its turn comes near, and on every 64th arm. Timers armed after the
+// last check count as well.
 Test(emptying, of_an_even_share_begins_in_time_whatever_came_after_the_last_look) {
     const jiffies width = geometry::width_of(1), step = support::only_memory() ? 256 : 64;
     for (std::size_t seen = 64 * width + 1; seen < 66 * width; seen += step)
@@ -242,11 +243,12 @@ Test(emptying, is_over_when_the_lap_of_the_slot_has_begun) {
 
 namespace {
 
-// The most that a loop which calls on every tick finds in a slot so many ticks before its deadline.
+// Upper bound on what a loop that calls on every tick finds in a slot, this many ticks before its
+// deadline.
 std::size_t gently_left(unsigned level, std::size_t n, jiffies ticks) {
     const jiffies width = geometry::width_of(level);
-    // In the last three eighths of the lap, but an eighth of a chunk at least, and no more a tick
-    // than has to be.
+    // Over the last three eighths of the lap, but at least an eighth of a chunk and at most the
+    // required rate per tick.
     const jiffies gentle = std::max<jiffies>(chunk / 8, (n - 1) * 8 / (width * 3) + 1);
     const jiffies rate = std::max<jiffies>(chunk, (n - 1) / width + 1);
     return std::min<std::size_t>(n, ticks * std::min(gentle, rate));
@@ -263,7 +265,8 @@ Test(emptying, by_a_loop_that_is_awake_is_spread_over_the_last_ticks_of_a_lap) {
             for (jiffies left = ticks + 1; left-- > 0;) {
                 s.wheel.advance(entry - left);
                 const std::size_t there = n - visits(s.wheel), gently = gently_left(level, n, left);
-                // It begins up to a chunk late: counts are looked at for each chunk that is armed.
+                // It may begin up to a chunk late, because counts are checked once per chunk of
+                // arms.
                 REQUIRE_LE(there, gently == 0 ? 0 : gently + chunk - 1);
                 REQUIRE_LE(gently, there);
                 REQUIRE(there == gently || gently + chunk > n);
@@ -303,7 +306,7 @@ Test(emptying, by_a_loop_that_has_slept_takes_a_chunk_a_call_until_it_is_as_far_
 Test(emptying, of_one_level_does_not_hurry_that_of_another) {
     for (unsigned level = 2; level <= overflow; ++level) {
         crowded_slot far(level, 20 * chunk);
-        // In the slot of level 1 that has to be empty a few ticks before the other has to begin.
+        // In the slot of level 1 that has to be empty a few ticks before the other slot must begin.
         const jiffies lap = geometry::width_of(1);
         far.wheel.advance(entry - lap - 512);
         std::vector<tvec::timer> near(20 * chunk);
@@ -397,7 +400,7 @@ Test(emptying, that_a_budget_has_put_off_is_made_up_for_before_the_lap_begins) {
         }
         if (budget >= chunk) CHECK_EQ(there, 0);
         for (; there != 0; there -= std::min(there, budget)) {
-            REQUIRE_EQ(s.wheel.now(), entry);  // the lap does not begin before it is done
+            REQUIRE_EQ(s.wheel.now(), entry);  // the lap does not begin before the slot is empty
             CHECK_EQ(s.wheel.advance(entry + 5, budget).caught_up, there <= budget);
         }
         CHECK(s.wheel.advance(entry + 5, budget).caught_up);
@@ -410,7 +413,7 @@ Test(emptying, that_a_budget_has_put_off_is_made_up_for_before_the_lap_begins) {
 
 namespace {
 
-// Timers due on each of the `ticks` before `entry`, which note what has been moved by then.
+// Timers due on each of the `ticks` before `entry`, which record what has been moved by then.
 struct due_meanwhile {
     due_meanwhile(timer_wheel& wheel, jiffies ticks) : all(support::probes(ticks)) {
         for (jiffies i = 0; i < ticks; ++i) {
@@ -450,8 +453,8 @@ Test(emptying, after_a_stall_leaves_a_budget_to_what_is_due) {
     CHECK_EQ(moves(s.wheel), 0);
 }
 
-// The ticks before the lap begins come first; then the slot, because what is due in its lap hangs
-// there.
+// The ticks before the lap begins come first. The slot comes second, because the timers due in its
+// lap are linked there.
 Test(emptying, after_a_stall_across_the_beginning_of_a_lap_comes_between_what_is_due) {
     constexpr std::size_t n = 150 * chunk;
     for (const unsigned level : upper_levels) {
@@ -503,7 +506,7 @@ Test(emptying, moves_what_was_pushed_back_at_the_same_pace) {
     }
 }
 
-// Counts are upper bounds: a slot of which timers were destroyed is emptied too early, not twice.
+// Counts are upper bounds: a slot whose timers were destroyed is emptied too early, but not twice.
 Test(emptying, stops_when_it_finds_the_slot_empty) {
     for (const unsigned level : upper_levels)
         for (const std::size_t left : {std::size_t{0}, std::size_t{1}, chunk, 3 * chunk}) {
@@ -521,7 +524,8 @@ Test(emptying, stops_when_it_finds_the_slot_empty) {
 
 namespace {
 
-// The most that a sleeper moves in one call, of `n` timers in a slot to which `links` were linked.
+// Upper bound on the moves of one call by a sleeping loop: `n` timers are in a slot to which
+// `links` were linked.
 std::uint64_t most_of(crowded_slot& s, std::size_t links) {
     const std::size_t n = s.timers.size();
     for (std::size_t i = n; i < links; ++i) {
@@ -552,7 +556,7 @@ Test(emptying, has_the_rate_of_what_was_linked_to_the_slot_and_not_of_what_is_le
 Test(emptying, counts_links_anew_when_the_slot_was_found_empty) {
     constexpr std::size_t n = 16'000, width = 256;
     timer_wheel wheel(entry - 512);
-    const jiffies turn = width * geometry::ring_of(1);  // after which it is the same slot
+    const jiffies turn = width * geometry::ring_of(1);  // after which the slot comes round again
     for (int i = 0; i < 1'000 * static_cast<int>(width); ++i) {
         tvec::timer gone;
         wheel.arm_at(gone, entry);

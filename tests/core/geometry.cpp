@@ -1,5 +1,5 @@
-// Where a timer goes: the table against the definition, and the invariants on which the wheel
-// stands.
+// The place of a timer: the table against its definition, and the invariants on which the wheel
+// relies.
 #include <random>
 
 #include "support/check.hpp"
@@ -22,7 +22,7 @@ unsigned slot_by_definition(jiffies at, jiffies now) {
     return level == overflow ? geometry::beyond : geometry::slot_at(level, at);
 }
 
-// The next tick after `now` at which slot `s` of `level` has to be empty, looked for entry by
+// Returns the next tick after `now` at which slot `s` of `level` has to be empty, by trying every
 // entry.
 jiffies visit_by_search(unsigned level, unsigned s, jiffies now) {
     const jiffies width = geometry::width_of(level);
@@ -53,12 +53,12 @@ void is_sound(jiffies now, jiffies delay) {
     REQUIRE_EQ(geometry::visit_of(level, geometry::slot_for(at, now), now), entry);
     const jiffies ahead = (entry - geometry::entry_of(level, now)) >> geometry::shift_of(level);
     REQUIRE_LE(ahead, geometry::ring_of(level));
-    REQUIRE(level == geometry::root || ahead >= 2);  // the slot to come only shrinks
+    REQUIRE(level == geometry::root || ahead >= 2);  // the next slot only shrinks
     const bool first_tick = geometry::entry_of(level, now) == now;
-    REQUIRE(!first_tick || ahead < geometry::ring_of(level));  // nor is the slot being run filled
+    REQUIRE(!first_tick || ahead < geometry::ring_of(level));  // nor is the running slot filled
 }
 
-// Follows a timer from place to place in the overflow: returns how many there are.
+// Follows a timer from place to place in the overflow. Returns the number of places.
 unsigned places_in_overflow(jiffies now, jiffies at) {
     unsigned places = 0;
     for (; geometry::level_of(at - now) == overflow; ++places)
@@ -153,9 +153,9 @@ Test(geometry, a_slot_is_visited_now_on_the_first_tick_of_its_lap_alone) {
         for (const jiffies laps : {1, 2, 3, 7, 64, 200}) {
             const jiffies entry = laps * geometry::width_of(level);
             const unsigned s = geometry::slot_before(level, entry);
-            if (s == geometry::beyond) continue;  // before the first lap of all none has to be
+            if (s == geometry::beyond) continue;  // no deadline before the first lap
             CHECK_EQ(geometry::visit_of(level, s, entry), entry);
-            if (level == overflow) continue;  // nothing hangs there any more until a turn later
+            if (level == overflow) continue;  // it stays empty until a turn later
             const jiffies turn = geometry::ring_of(level) * geometry::width_of(level);
             CHECK_EQ(geometry::visit_of(level, s, entry + 1), entry + turn);
         }
@@ -176,8 +176,8 @@ Test(geometry, a_far_timer_moves_in_the_overflow_once_for_each_halving_of_the_la
     const auto is_sound_way = [](jiffies now, jiffies laps, jiffies phase) {
         const jiffies at = (now / lap + laps) * lap + phase;
         if (at >= tvec::never || geometry::level_of(at - now) != overflow) return;
-        // The last lap before the one it is due in is `laps` - 1 away; on the first tick of a lap
-        // it is one more.
+        // The last lap before a timer's own is `laps` - 1 away. On the first tick of a lap it is
+        // one more.
         const jiffies left = laps - (now % lap != 0);
         REQUIRE_LE(places_in_overflow(now, at), 1 + geometry::log2_of(left));
     };

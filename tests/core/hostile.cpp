@@ -1,6 +1,6 @@
 // Hostile use: deadlines that all meet on one tick, in one slot or at one wrap, and callbacks that
-// re-arm for ever, throw, destroy or drain everything. The work of a call is bounded, counted in
-// visits, and every timer fires once and on its tick all the same.
+// re-arm without end, throw, destroy or drain everything. The visits of a call are bounded, and
+// every timer still fires once and on its tick.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -30,8 +30,8 @@ struct thrown_by_callback {};
 
 // --- one call ---
 
-// One call of `advance`, which may throw. Returns whether it has caught up; if it has not, it has
-// spent its budget to the last visit, or an exception has ended it.
+// One call of `advance`, which may throw. Returns whether it has caught up. Otherwise it has spent
+// its whole budget, or an exception has ended it.
 bool bounded(timer_wheel& wheel, jiffies until, std::size_t budget) {
     const auto before = visits(wheel);
     bool caught_up = false, threw = false;
@@ -70,7 +70,7 @@ std::uint64_t most_visits(const scene& s) {
     return most;
 }
 
-// Timers that write down their order. One of them may throw.
+// Timers that record their order. One of them may throw.
 struct actors {
     void add(timer_wheel& wheel, jiffies due, bool throws = false) {
         all.push_back(std::make_unique<probe>());
@@ -90,7 +90,7 @@ struct actors {
     order fired;
 };
 
-// Jumps to the end of the scene, as many calls as that takes.
+// Jumps to the end of the scene, in as many calls as that takes.
 order play(const scene& s, std::size_t budget, std::size_t thrower = nobody) {
     timer_wheel wheel(s.start);
     actors c;
@@ -106,7 +106,7 @@ scene together(jiffies start, std::size_t n, jiffies delay) {
     return {start, std::vector<jiffies>(n, start + delay), start + delay};
 }
 
-// All in one slot of `level`, which is not reached before two more slots have passed.
+// All timers in one slot of `level`, which is reached after two more slots have passed.
 scene in_one_slot(jiffies start, std::size_t n, unsigned level, jiffies spread) {
     std::mt19937_64 random(level);
     const jiffies width = geometry::width_of(level);
@@ -187,7 +187,7 @@ Test(hostile, twenty_thousand_in_one_slot_of_each_level_keep_to_the_budget) {
 
 namespace {
 
-// The most that one tick moves on the way to `end`; what it fires is not counted.
+// Upper bound on the moves of one tick on the way to `end`. Fires are not counted.
 std::uint64_t worst_tick(timer_wheel& wheel, jiffies end) {
     std::uint64_t worst = 0, before = visits(wheel);
     while (wheel.now() < end) {
@@ -198,9 +198,9 @@ std::uint64_t worst_tick(timer_wheel& wheel, jiffies end) {
     return worst;
 }
 
-// A burst empties a slot ahead of time: 16 timers of it, or as many as must go on each tick left
-// for it to be empty when its lap begins. That share is largest when the lap before it begins, so
-// nothing is left for the tick at which the slot is entered. One burst per level and tick.
+// A burst empties a slot ahead of time: 16 of its timers, or the share per remaining tick that
+// empties it by the beginning of its lap. The share is largest when the lap before it begins, so
+// none is left for the tick at which the slot is entered. There is one burst per level and tick.
 std::uint64_t largest_bursts(unsigned level, std::size_t n) {
     std::uint64_t sum = 0;
     for (unsigned l = 1; l <= level; ++l)
@@ -259,7 +259,7 @@ Test(hostile, a_wrap_that_is_walked_tick_by_tick_with_a_small_budget_is_exact) {
 
 namespace {
 
-// Timers that arm each other for now while the wheel is before `last`.
+// Timers that arm each other for now as long as the wheel is before `last`.
 struct storm {
     storm(timer_wheel& wheel, std::size_t n, jiffies last) : all(support::probes(n)), due(n) {
         for (std::size_t i = 0; i < n; ++i) {
@@ -384,8 +384,8 @@ Test(hostile, a_throw_amid_timers_on_their_way_down_changes_neither_tick_nor_ord
 
 namespace {
 
-// Runs the scene with a budget of one, and stops after so many visits to do `act`; then again with
-// one visit more, until there is nothing to stop at.
+// Runs the scene with a budget of one, stops after this many visits and does `act`. Repeats it with
+// one visit more, until the scene has no further visit.
 template <class F> void pause_at_each_visit(const scene& s, F act) {
     for (std::size_t pause = 1;; ++pause) {
         timer_wheel wheel(s.start);
@@ -399,8 +399,8 @@ template <class F> void pause_at_each_visit(const scene& s, F act) {
     }
 }
 
-// Timers on every level and beyond, of which the one that fires as `killer`th destroys them all,
-// itself included. So what happens then cannot be in the object that holds the timer.
+// Timers on every level and beyond. The `killer`th fire destroys all timers, itself included, so
+// the rest of the callback must not use the owner.
 struct doomed {
     struct member {
         explicit member(doomed& d) : home(d) {}
@@ -435,7 +435,7 @@ void expect_nothing_more(timer_wheel& wheel) {
     CHECK_EQ(check(wheel), "");
     CHECK_EQ(wheel.count_pending(), 0);
     const auto before = visits(wheel);
-    // One at once, if a budget has left work over; and one that had been foretold.
+    // One at once if a budget has left work over, and one that was announced.
     if (wheel.next_wakeup() == wheel.now()) wheel.advance(wheel.now());
     REQUIRE_EQ(check(wheel), "");
     if (const auto foretold = wheel.next_wakeup()) {
@@ -558,7 +558,7 @@ Test(hostile, a_million_timers_armed_and_destroyed_in_a_slot_cost_no_visit) {
 
 namespace {
 
-// Hops from wake-up to wake-up until there is none. Returns how many there were.
+// Hops from wake-up to wake-up until there is none. Returns the number of hops.
 std::size_t run_dry(timer_wheel& wheel) {
     std::size_t hops = 0;
     for (; wheel.next_wakeup(); ++hops) bounded_and_checked(wheel, *wheel.next_wakeup(), 1);

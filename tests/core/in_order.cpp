@@ -1,5 +1,5 @@
-// advance_in_order: the timers of a tick fire in the order that was asked for, of arming for
-// example, whatever has been cancelled, destroyed or armed again meanwhile.
+// advance_in_order: the timers of a tick fire in the requested order, for example of arming, also
+// after others were cancelled, destroyed or armed again.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -19,7 +19,7 @@ TestSuite(in_order, .timeout = 60);
 
 namespace {
 
-// Timers with the number of their last arm beside them.
+// Timers with the number of their last arm.
 class line {
 public:
     struct member {
@@ -95,7 +95,7 @@ Test(in_order, any_number_on_a_tick_is_sorted) {
     }
 }
 
-// They come from several levels, by cascades, by push-backs and straight.
+// They arrive by cascades from several levels, by push-backs, and directly.
 Test(in_order, whichever_way_the_timers_came_to_the_tick) {
     timer_wheel wheel;
     line l(60);
@@ -183,14 +183,14 @@ Test(in_order, after_a_drain_that_threw_the_rest_is_sorted_again) {
         wheel.drain([](tvec::timer&) { throw std::runtime_error("visitor"); });
     } catch (const std::runtime_error&) {
     }
-    std::size_t unlinked = 0;  // which leaves holes in what hangs in several chains
+    std::size_t unlinked = 0;  // leaves holes in several chains
     for (std::size_t i = 0; i < 40; i += 3) unlinked += l.all[i]->t.unlink();
     CHECK_EQ(wheel.advance_in_order(300, line::before).fired, 34 - unlinked);
     CHECK(l.has_fired_in_order());
 }
 
-// The rest of the tick fires in the same call. Timers that unlink themselves then leave holes in
-// its chains.
+// The rest of the tick fires in the same call. Timers that unlink themselves leave holes in its
+// chains.
 Test(in_order, after_a_drain_in_a_callback_that_threw_the_rest_is_sorted_again) {
     timer_wheel wheel;
     line l(32);

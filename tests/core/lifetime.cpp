@@ -1,5 +1,5 @@
-// P15: destroying a timer cancels it, moving it keeps its place, timer and wheel may be destroyed
-// in either order, and arming on wheel B what hangs in wheel A moves it.
+// P15: destroying a timer cancels it. Moving it keeps its place. Timer and wheel may be destroyed
+// in either order. Arming a timer on wheel B that is linked in wheel A moves it.
 #include <pthread.h>
 
 #include <set>
@@ -27,8 +27,8 @@ Test(lifetime, a_fresh_timer_is_not_pending) {  // T1
 
 namespace {
 
-// Made of {}, which no explicit constructor allows. For members that an aggregate leaves out, g++
-// allows it nonetheless, and clang does not.
+// Initialized from {}, which an explicit constructor forbids. g++ accepts it for members that an
+// aggregate leaves out, and clang does not.
 template <class T>
 concept made_of_nothing = requires(void (*take)(const T&)) {
     take({});
@@ -298,7 +298,7 @@ std::vector<std::unique_ptr<wheel_number>> all_numbers() {
     return numbers;
 }
 
-// How many keys of thread-specific data there are.
+// Returns the number of keys of thread-specific data.
 unsigned free_keys() {
     std::vector<pthread_key_t> keys;
     for (pthread_key_t key{}; pthread_key_create(&key, nullptr) == 0;) keys.push_back(key);
@@ -308,7 +308,7 @@ unsigned free_keys() {
 
 }  // namespace
 
-#ifndef TVEC_TAGGED_ADDRESSES  // by which there are fewer, as keys happen to be given out
+#ifndef TVEC_TAGGED_ADDRESSES  // with fewer numbers, the result depends on the order of keys
 Test(lifetime, no_two_wheels_have_one_number) {
     std::set<std::uint16_t> seen{wheel_number::nobody, wheel_number::unused, wheel_number::shared};
     const auto numbers = all_numbers();
@@ -317,7 +317,7 @@ Test(lifetime, no_two_wheels_have_one_number) {
     CHECK_EQ(numbers.size(), 64 * 61 + 1);
 }
 
-// Copies of the library share nothing but the keys.
+// Copies of the library share only the keys.
 Test(lifetime, numbers_are_those_of_keys_that_are_held_as_long_as_they_are_used) {
     const unsigned before = free_keys();
     for (int i = 0; i < 3; ++i) {

@@ -1,6 +1,6 @@
-// P2: all of tick x runs before any of tick x+1, also when advance jumps; now() in a callback is
-// the tick being run, behind() how far there is to go.
-// P3: within a tick the order is a function of the calls made and of nothing else.
+// P2: all of tick x runs before any of tick x+1, also when advance jumps. In a callback now() is
+// the running tick, and behind() the distance to go. P3: within a tick the order is a function of
+// the calls made and of nothing else.
 #include <algorithm>
 #include <random>
 #include <utility>
@@ -42,7 +42,7 @@ trace play(jiffies start, jiffies stride, bool scattered) {
     return fired;
 }
 
-// The trace as seen by one who lives `shift` earlier.
+// Returns the trace shifted by `shift` ticks.
 trace shifted(trace fired, jiffies shift) {
     for (auto& [tick, which] : fired) tick -= shift;
     return fired;

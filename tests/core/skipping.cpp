@@ -1,5 +1,5 @@
-// P9: advance costs what it fires and moves; empty time is skipped; and no tick pays for a whole
-// cascade. Cost is counted in visits, never in time.
+// P9: advance costs its fires and moves. Empty time is skipped. No tick pays for a whole cascade.
+// Cost is counted in visits, never in time.
 #include <algorithm>
 #include <random>
 
@@ -73,7 +73,7 @@ Test(skipping, no_tick_pays_for_a_whole_cascade) {
         worst = std::max(worst, visits(wheel) - wheel.count().fired - before);
     }
     CHECK_EQ(support::count_fired(all), n);
-    // A burst from each level in use and from the one above. Of 200 000 timers, 54 613 hang in one
+    // A burst from each level in use and from the one above. Of 200 000 timers, 54 613 are in one
     // slot of level 2.
     CHECK_LE(worst, 3 * 64);
 }

@@ -1,4 +1,4 @@
-// arm_within: somewhere in the window, on the tick that most other windows share.
+// arm_within: fires within the window, on the tick that most other windows share.
 #include <algorithm>
 #include <bit>
 #include <random>

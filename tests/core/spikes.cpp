@@ -1,9 +1,9 @@
 // P9: no call of `advance` pays for a whole cascade, however the loop calls: on every tick, asleep
-// until next_wakeup(), or at gaps; nor for any timers that an adversary arms. Besides its fires a
-// call moves a chunk of each level for each tick that has passed since the last; or an even share
-// of the slot's timers per tick, if that is more. Work is counted in visits, never in time.
+// until next_wakeup(), or at gaps. No adversary's arms can change that. In addition to its fires, a
+// call moves a chunk of each level for each tick since the last call, or a slot's even share per
+// tick if that is more. Cost is counted in visits, never in time.
 //
-// Numbers that are written out were measured: changing them changes the promise.
+// Literal numbers were measured. Changing them changes a promise.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -30,7 +30,7 @@ namespace {
 const std::size_t million = support::scaled(1'000'000);
 constexpr jiffies lap = jiffies{1} << 32;  // of the wheel
 
-// Timers whose deadlines lie anywhere between two delays.
+// Timers with random deadlines between two delays.
 struct crowd {
     crowd(std::size_t n, jiffies shortest, jiffies longest, jiffies start = 0)
         : wheel(start), timers(n) {
@@ -47,7 +47,7 @@ struct crowd {
     std::vector<tvec::timer> timers;
 };
 
-// The delays that go to each level and to no other; and a few laps of those beyond.
+// The delays that belong to each level alone, and a few laps of the overflow's.
 struct span {
     unsigned level;
     jiffies shortest, longest;
@@ -90,7 +90,7 @@ Test(spikes, a_loop_that_sleeps_moves_a_chunk_at_a_time) {
 }
 
 Test(spikes, a_loop_that_sleeps_beside_a_periodic_timer_moves_a_chunk_at_a_time) {
-    const bool is_whole = million == 1'000'000;  // fewer are moved in less than chunks
+    const bool is_whole = million == 1'000'000;  // fewer timers need less than a chunk per tick
     for (const jiffies period : {100, 10, 2}) {
         crowd c(million, 33'000, 60'000);
         tvec::callback_timer beat{[&](timer_wheel& w, tvec::timer& t) { w.arm_next(t, period); }};
@@ -115,7 +115,7 @@ Test(spikes, a_loop_that_sleeps_moves_a_chunk_of_each_level_at_a_time) {
     }
 }
 
-// P17. Each of them fires somebody, or empties a slot: of a chunk, or of the rest.
+// P17. Each wake-up fires a timer, or empties a slot by a chunk or by the rest.
 Test(spikes, a_loop_that_sleeps_is_woken_once_more_for_each_chunk_of_a_slot) {
     for (const span& s : spans)
         for (const std::size_t n :
@@ -142,7 +142,7 @@ Test(spikes, a_loop_that_calls_at_gaps_moves_a_chunk_for_each_tick_of_the_gap) {
     }
 }
 
-// A million keepalives that are all armed at once hang in one slot, and then in the next.
+// A million keepalives armed at once are all in one slot, and then in the next.
 Test(spikes, a_loop_that_calls_at_gaps_moves_an_even_share_for_each_tick_of_the_gap) {
     const std::size_t share = million / 256 + 1;
     for (const jiffies gap : {1, 5, 100}) {
@@ -154,14 +154,14 @@ Test(spikes, a_loop_that_calls_at_gaps_moves_an_even_share_for_each_tick_of_the_
         }
         c.expect_all_fired();
         CHECK_LE(m.worst(), gap * share);
-        CHECK_EQ(moves(c.wheel), 4 * million);  // by way of four slots
+        CHECK_EQ(moves(c.wheel), 4 * million);  // through four slots
     }
 }
 
 namespace {
 
-// One crowd meets every wake-up, the other jumps. Both are at the same tick afterwards, and to jump
-// has cost no more: what is moved later sinks through no more levels.
+// One crowd wakes at every wake-up, the other jumps. Both reach the same tick. The jump costs no
+// more, because timers that move later sink through no more levels.
 void jump_beside(crowd& on_time, crowd& jumping, jiffies jump, unsigned levels) {
     const jiffies until = jumping.wheel.now() + jump;
     meter hops(on_time.wheel), one(jumping.wheel);
@@ -226,7 +226,7 @@ Test(spikes, a_budget_on_every_tick_that_is_enough_for_all_is_caught_up_in_each_
             const auto before = visits(bound.wheel);
             const bool caught_up = bound.wheel.advance(t, l.budget).caught_up;
             REQUIRE(caught_up || visits(bound.wheel) - before == l.budget);
-            REQUIRE_LE(visits(bound.wheel), visits(free.wheel));  // it puts off work, and adds none
+            REQUIRE_LE(visits(bound.wheel), visits(free.wheel));  // it delays work, and adds none
             if (caught_up) caught_up_at = t;
             REQUIRE_LE(t - caught_up_at, 256);
             most_behind = std::max(most_behind, bound.wheel.behind());
@@ -241,9 +241,9 @@ Test(spikes, a_budget_on_every_tick_that_is_enough_for_all_is_caught_up_in_each_
 
 namespace {
 
-// A wheel on the last tick of a slot of a level, and all timers in the first slot of that level
-// that can still be reached. On level 1 it has to be empty 257 ticks later: n / 256 a tick is the
-// floor.
+// A wheel on the last tick of a slot of a level, and all timers in the first reachable slot of that
+// level. On level 1 that slot has to be empty 257 ticks later, so n / 256 moves per tick are the
+// lower bound.
 struct last_moment {
     last_moment(unsigned at_level, std::size_t n)
         : width(geometry::width_of(at_level)), now(1'000 * width - 1), wheel(now), timers(n) {
@@ -272,7 +272,7 @@ Test(spikes, all_armed_on_the_last_tick_of_a_slot_are_spread_evenly_over_the_tic
             m.call_every(1, a.now + 300);
             m.sleep_until(a.now + 4 * a.width);
             CHECK_LE(a.timers.size(), visits(a.wheel));
-            // From above all come to one slot of level 1, which has 256 ticks as well.
+            // From above all timers come to one slot of level 1, which has 256 ticks as well.
             CHECK_LE(m.worst(), (a.timers.size() - 1) / 256 + 1);
         }
 }
@@ -334,8 +334,8 @@ Test(spikes, what_was_cancelled_beyond_the_levels_is_dropped_once_a_chunk_at_a_t
     CHECK_EQ(m.worst(), chunk);
 }
 
-// One timer in each lap: a wheel in which all are placed again in every lap would move each of them
-// as often as there are laps.
+// One timer in each lap: a wheel that placed all timers again in every lap would move each of them
+// once per lap.
 Test(spikes, a_far_timer_is_moved_for_each_halving_of_its_laps_whatever_others_do) {
     for (const std::size_t n : {10, 100, 1'000, 10'000}) {
         timer_wheel wheel;

@@ -1,4 +1,4 @@
-// One thread owns a wheel: a debug build says so when another comes near it.
+// One thread owns a wheel: a debug build reports the use by another thread.
 #include <csignal>
 #include <thread>
 

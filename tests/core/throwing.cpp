@@ -1,5 +1,5 @@
-// P12: a callback may throw. The exception leaves advance, the wheel stays valid, the rest stays
-// due.
+// P12: a callback may throw. The exception leaves advance, the wheel stays valid, the other timers
+// stay due.
 #include <stdexcept>
 
 #include "support/check.hpp"

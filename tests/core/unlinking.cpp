@@ -1,4 +1,4 @@
-// P14, P15: unlink() cancels, and from then on nobody refers to the timer's bytes.
+// P14, P15: unlink() cancels. Afterwards the wheel holds no reference to the timer's bytes.
 #include <array>
 #include <cstddef>
 #include <cstdlib>
@@ -22,7 +22,7 @@ namespace {
 int fired = 0;
 void count(timer_wheel&, tvec::timer&) { ++fired; }
 
-// A timer as C programs have it: its memory ends, or becomes something else, without a destructor.
+// A timer as in C programs: its memory is freed or reused without a destructor.
 class raw_timer {
 public:
     raw_timer() { begin(); }
@@ -32,7 +32,7 @@ public:
 
     void begin() { t_ = new (memory_) tvec::timer(count); }
     void zero() { std::memset(memory_, 0, sizeof(tvec::timer)); }
-    // From now on whoever reads or writes it is found by ASan.
+    // From now on ASan reports every access to it.
     void free() { std::free(std::exchange(memory_, nullptr)); }
 
     tvec::timer* operator->() const { return t_; }

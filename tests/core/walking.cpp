@@ -1,5 +1,5 @@
-// for_each_pending: shows each pending timer once, ends when it is told to, and what it is showing
-// may be cancelled, unlinked, moved, destroyed or armed.
+// for_each_pending: visits each pending timer once and ends when told to. The visited timer may be
+// cancelled, unlinked, moved, destroyed or armed.
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
@@ -20,14 +20,14 @@ TestSuite(walking, .timeout = 60);
 
 namespace {
 
-// A wheel with a timer for each edge, three for the most part, on all levels and beyond.
+// A wheel with about three timers for each edge, on all levels and beyond.
 struct filled {
     explicit filled(jiffies start) : wheel(start), all(support::probes(3 * edges.size() + 1)) {
         for (std::size_t i = 0; i + 1 < all.size(); ++i) wheel.arm_after(all[i]->t, edges[i / 3]);
         wheel.arm_at(all.back()->t, tvec::never);
     }
 
-    // Fires all that is left but what is armed for `never`.
+    // Fires all remaining timers except those armed for `never`.
     std::size_t run_dry() { return wheel.advance(wheel.now() + (jiffies{1} << 41)).fired; }
 
     std::vector<jiffies> edges = support::edges();
@@ -138,7 +138,7 @@ Test(walking, the_visitor_may_move_what_it_is_shown) {
     CHECK_EQ(wheel.advance(1'000).fired, 100);
 }
 
-// Sooner or later than it was due: linked elsewhere, or not.
+// Earlier or later than it was due: linked in another slot, or not.
 Test(walking, the_visitor_may_arm_what_it_is_shown) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : {jiffies{1}, jiffies{300}, jiffies{1} << 35}) {

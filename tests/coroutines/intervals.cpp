@@ -1,4 +1,4 @@
-// Coroutines that do something periodically: no drift, three policies for what was missed.
+// Coroutines with periodic work: no drift, and three policies for missed periods.
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -23,7 +23,7 @@ TestSuite(intervals, .timeout = 60);
 
 namespace {
 
-// One return of next(): when, and what it has given.
+// One return of next(): its time and its result.
 struct beat {
     long long ms;
     jiffies missed;
@@ -37,7 +37,7 @@ using beats = std::vector<beat>;
 
 constexpr auto every_policy = {missed_periods::burst, missed_periods::delay, missed_periods::skip};
 
-// After each beat it is busy for as long as it is told, and then for no time.
+// Is busy after each beat for the given durations, and then for none.
 task<> beat_on(manual_timers& timers, interval& every, std::vector<milliseconds> busy, beats& out) {
     for (std::size_t i = 0;; ++i) {
         const jiffies missed = co_await every.next();
@@ -46,7 +46,7 @@ task<> beat_on(manual_timers& timers, interval& every, std::vector<milliseconds>
     }
 }
 
-// The beats of 10 ms until `end`, of a coroutine that is busy so long after them.
+// Returns the beats of 10 ms until `end`, of a coroutine that is busy for this long after them.
 beats beats_of(missed_periods policy, std::vector<milliseconds> busy, milliseconds end) {
     manual_timers timers;
     interval every(timers, 10ms, policy);
@@ -57,7 +57,7 @@ beats beats_of(missed_periods policy, std::vector<milliseconds> busy, millisecon
     return out;
 }
 
-// The same when the loop comes around at these milliseconds.
+// Returns the beats of a loop that runs at these milliseconds.
 beats beats_in_turns(missed_periods policy, std::initializer_list<int> turns) {
     manual_timers timers;
     interval every(timers, 10ms, policy);
@@ -71,7 +71,7 @@ beats beats_in_turns(missed_periods policy, std::initializer_list<int> turns) {
     return out;
 }
 
-// The same from a start on, in an interval that is made at 25 ms.
+// Returns the beats from a start on, of an interval made at 25 ms.
 beats beats_from(std::chrono::nanoseconds start, missed_periods policy, milliseconds end) {
     manual_timers timers;
     pass(timers, 25ms);

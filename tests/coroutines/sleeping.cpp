@@ -1,5 +1,5 @@
-// Coroutines that sleep: on their tick and never before, as callbacks would; destroyed whenever
-// their owner likes.
+// Coroutines that sleep: they wake on their tick and never before, like callbacks, and may be
+// destroyed at any time.
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
@@ -300,7 +300,8 @@ Test(sleeping, obeys_the_budget_of_a_run) {
     CHECK_EQ(woken.size(), 10);
 }
 
-// --- one that has a name ------------------------------------------------------------------------
+// --- named sleeps
+// ---------------------------------------------------------------------------------
 
 namespace {
 
@@ -401,7 +402,7 @@ Test(sleeping, ends_when_the_coroutine_is_destroyed_though_the_sleeper_lives_on)
         CHECK_EQ(timers.wheel().count_pending(), 1);
     }
     CHECK_EQ(timers.wheel().count_pending(), 0);
-    nap.reset(tvec::sleep_for(timers, 5ms));  // brings nothing back
+    nap.reset(tvec::sleep_for(timers, 5ms));  // does not resume the coroutine
     pass(timers, 10ms);
     CHECK(woken.empty());
     task<> again = sleeps_on(nap, woken);

@@ -1,4 +1,4 @@
-// Coroutines that sleep until stop is requested: they go on inside the wheel, and know why.
+// Coroutines that sleep until stop is requested: they resume inside the wheel, and know the reason.
 #include <optional>
 #include <stdexcept>
 #include <stop_token>

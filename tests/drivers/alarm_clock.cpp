@@ -1,4 +1,4 @@
-// From a wheel's clock to what a kernel's alarm is set for.
+// Conversion from a wheel's clock to the setting of a kernel's alarm.
 #include "tvec/drivers/detail/alarm_clock.hpp"
 #include "support/check.hpp"
 

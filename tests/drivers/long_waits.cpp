@@ -62,7 +62,7 @@ template <template <class> class Loop> drift run_for(std::chrono::seconds durati
         loop.sleep();
         timers.run();
     }
-    timers.run();  // up to the end, also if this thread has not been running for a while
+    timers.run();  // up to the end, even if this thread was not scheduled for a while
     return {m.fired, m.periods(), m.early, m.on_phase(), m.next() - steady_clock::now()};
 }
 
@@ -76,7 +76,7 @@ void check_drift(const drift& d) {
 
 }  // namespace
 
-// In one test: the ten seconds are the same for all.
+// In one test: they share the ten seconds.
 Test(long_waits, a_period_does_not_drift_in_ten_seconds) {
     if (!support::ring_exists(0)) cr_skip("no io_uring here");
     drift by_wait{}, by_timeout{};
@@ -93,7 +93,7 @@ Test(long_waits, a_period_does_not_drift_in_ten_seconds) {
 
 namespace {
 
-// Five hundred timers within two seconds, most of which pass while the process stands still.
+// Five hundred timers within two seconds. Most are due while the process is stopped.
 template <template <class> class Loop> const char* live_through_a_stop(int ready) {
     wheel timers;
     Loop<wheel> loop{timers};

@@ -1,4 +1,4 @@
-// take_census counts what hangs where, and its texts say so.
+// take_census counts the timers of each place, and its texts report the counts.
 #include <random>
 #include <string>
 
@@ -111,7 +111,7 @@ Test(census, counts_what_is_armed_for_never_in_a_slot_of_its_own_that_belongs_to
     }
 }
 
-// On levels 1 and 2 the chains of a slot are two rows.
+// On levels 1 and 2 the chains of a slot form two rows.
 Test(census, counts_all_chains_of_a_slot_together) {
     for (const jiffies delay : support::edges()) {
         timer_wheel wheel;

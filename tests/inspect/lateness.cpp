@@ -75,7 +75,7 @@ Test(lateness, every_duration_has_a_bucket_near_it) {
             lateness_histogram late;
             const nanoseconds d((1LL << bit) + off);
             late.record(d);
-            late.record(nanoseconds::max());  // lest max() cuts what a quantile says
+            late.record(nanoseconds::max());  // so that max() does not clamp the quantiles
             check_within(late.quantile(0.5), d, 0.5);
         }
 }
@@ -104,7 +104,7 @@ Test(lateness, a_share_that_is_no_number_is_taken_for_0) {
 
 namespace {
 
-// As many records of 5 ns as no double can count: 2^bits - 1.
+// 2^bits - 1 records of 5 ns: a double cannot represent the count.
 lateness_histogram all_ones(unsigned bits) {
     lateness_histogram one, all;
     one.record(5ns);

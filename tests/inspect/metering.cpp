@@ -17,7 +17,7 @@ namespace {
 using wheel = tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, manual_clock>>;
 using meter = tvec::callback_meter<manual_clock>;
 
-// A timer whose callback takes that long.
+// A timer whose callback takes this long.
 struct takes : probe {
     explicit takes(std::chrono::nanoseconds d)
         : probe([d](tvec::timer_wheel&) { manual_clock::advance(d); }) {}

@@ -1,5 +1,5 @@
-// Random programs (support/program.hpp) on two wheels beside a model of them (support/world.hpp).
-// Every divergence ends the test.
+// Runs random programs (support/program.hpp) on two wheels beside a model of them
+// (support/world.hpp). A divergence ends the test.
 //
 // TVEC_SEED and TVEC_STEPS choose the run. A failure prints the seed that repeats it.
 #include <array>
@@ -32,8 +32,7 @@ std::uint8_t byte_of(verb wanted) {
     return op.what;
 }
 
-// Many timers on few ticks, which callbacks cancel, destroy and drain while the tick fires in
-// order.
+// Many timers on few ticks. Callbacks cancel, destroy and drain them while the tick fires in order.
 support::program crowded_program(std::mt19937_64& random) {
     constexpr std::array verbs{verb::arm,
                                verb::arm,
@@ -87,7 +86,7 @@ void explore(std::uint64_t steps, unsigned check_every, Generate generate = rand
 
 }  // namespace
 
-TestSuite(model, .timeout = 0);  // TVEC_STEPS says how long
+TestSuite(model, .timeout = 0);  // TVEC_STEPS is the length
 
 Test(model, agrees_with_both_oracles_and_keeps_every_invariant_after_every_operation) {
     explore<support::oracles>(150'000, 1);

@@ -1,8 +1,8 @@
-// Random programs on a pool beside a model of it, an ordered map: the timeout that is called at
-// each tick and its arguments, the results of all calls and handles, the number of functions alive.
-// Functions are hostile: they cancel, reschedule and schedule, themselves and others, stop the
-// pool, switch to early and back, give memory back, and throw. Their copy and move constructors and
-// their destructors do the same. TVEC_SEED and TVEC_STEPS choose the run.
+// Runs random programs on a pool beside a model, an ordered map. It checks which timeout is called
+// at which tick with which argument, the result of each call, the state of each handle, and the
+// number of live functions. Functions are hostile: they cancel, reschedule and schedule themselves
+// and others, stop the pool, switch run_early, trim memory, and throw. Their copy and move
+// constructors and their destructors do the same. TVEC_SEED and TVEC_STEPS choose the run.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -26,21 +26,21 @@ using time_point = tvec::manual_clock::time_point;
 
 namespace {
 
-// The model of one timeout.
+// The model's knowledge of one timeout.
 struct entry {
     timeout_handle handle;
     timeout_state state = timeout_state::pending;
     bool armed = true;   // going to fire (again)
     jiffies due = 0;     // its deadline
-    jiffies alarm = 0;   // when it will be called
+    jiffies alarm = 0;   // time of the next call
     jiffies period = 0;  // 0: once
     missed_periods policy = missed_periods::skip;
-    bool at_once = false;  // to be called at `alarm` first, and then when due
+    bool at_once = false;  // called at `alarm` first, and then at `due`
 
     jiffies deadline() const { return at_once ? alarm : due; }
 };
 
-// When a periodic timeout is called first, and its first deadline.
+// The first call of a periodic timeout, and its first deadline.
 struct beginning {
     jiffies first = 0, due = 0;
 };
@@ -72,7 +72,7 @@ public:
     std::uint64_t calls() const { return calls_; }
 
 private:
-    // A function object. The pool's own is the only one that is ever copied or moved into being.
+    // A function object. Only the pool's own object is ever copied or moved into being.
     struct callee {
         callee(world& w, int i) : home(w), id(i) {}
         callee(const callee& other) : home(other.home), id(other.id), owned(true) { home.taken(); }
@@ -93,7 +93,7 @@ private:
         bool owned = false;
     };
 
-    struct stranger {  // nobody schedules it
+    struct stranger {  // never scheduled
         void operator()() const {}
     };
 
@@ -109,7 +109,7 @@ private:
 
     int some_id() { return static_cast<int>(below(static_cast<std::uint64_t>(next_id_) + 1)); }
 
-    // A recent one, most of the time: those are pending.
+    // Returns a recent one, most of the time: those are pending.
     entry* some_entry() {
         const int from = below(4) == 0 ? some_id() : std::max(0, next_id_ - 60) + some_id() % 60;
         const auto found = entries_.lower_bound(from);
@@ -166,7 +166,7 @@ private:
 
     void schedule_every() {
         const auto policy = static_cast<missed_periods>(below(3));
-        // A burst after a long sleep shall not take all day.
+        // Bounds a burst after a long sleep.
         const nanoseconds period =
             policy == missed_periods::burst ? 50ms + some_delay() / 100 * 100 : some_delay();
         const auto ticks = static_cast<jiffies>(std::max<std::int64_t>(
@@ -175,15 +175,15 @@ private:
             return admit(at(after(period)), ticks, policy, [&](auto&& f) {
                 return on_.pool.schedule_every(period, std::forward<decltype(f)>(f), policy);
             });
-        // Before the wheel was made, perhaps.
+        // It may be before the construction of the wheel.
         const time_point start = clock_now() + (below(2) ? some_delay() : -some_delay());
         admit(begin_at(start, ticks), ticks, policy, [&](auto&& f) {
             return on_.pool.schedule_every(start, period, std::forward<decltype(f)>(f), policy);
         });
     }
 
-    // At once, and a whole number of periods after the start, if that is before the next tick by
-    // wheel and clock.
+    // At once, and a whole number of periods after the start, if the start is before the next tick
+    // of both wheel and clock.
     beginning begin_at(time_point start, jiffies period) const {
         const auto step = static_cast<std::int64_t>(period);
         const auto next = static_cast<std::int64_t>(
@@ -204,8 +204,8 @@ private:
         return {due, due};
     }
 
-    // The pool decides when it is asked whether it takes a new timeout. Stopping it while it copies
-    // the function makes it refuse.
+    // The pool decides at the call whether it accepts a timeout. Stopping it while it copies the
+    // function also makes it refuse.
     template <class Schedule>
     void admit(beginning begin, jiffies period, missed_periods policy, Schedule schedule) {
         const bool room = has_room();
@@ -246,7 +246,7 @@ private:
         return false;
     }
 
-    // The function is destroyed after all else: by then `e` may have been forgotten.
+    // The function's destructor runs last: by then `e` may be forgotten.
     void cancel(entry& e) {
         const bool was_armed = e.armed;
         if (was_armed) disarm(e);
@@ -254,7 +254,7 @@ private:
         require(on_.pool.cancel(e.handle) == was_armed, "what cancel returns");
     }
 
-    // As `cancel`, but that what is being called cannot be taken, and that moving it may throw.
+    // Like `cancel`, except that a running function cannot be taken and moving it may throw.
     void take(entry& e) {
         const timeout_handle h = e.handle;
         require(!on_.pool.take<stranger>(h), "taken as another type");
@@ -288,7 +288,7 @@ private:
             if (early)
                 e.alarm = std::min(e.alarm, now() + 1);
             else if (e.due > now() && !e.at_once)
-                e.alarm = e.due;  // else it is due, and stays so
+                e.alarm = e.due;  // otherwise it is due, and stays due
     }
 
     void stop() {
@@ -317,7 +317,7 @@ private:
         require(!u.run(), "run twice at stop");
     }
 
-    // A walk shows timeouts that are armed before and after it, each once, and no others.
+    // Shows only timeouts that are armed before and after the visit, and each once.
     void walk() {
         const auto armed = armed_handles();
         std::set<timeout_handle> seen;
@@ -386,7 +386,7 @@ private:
         act_somehow();
     }
 
-    // From wherever the pool calls, besides the functions themselves; not without end.
+    // Called from everywhere in the pool, besides the functions themselves. Its depth is bounded.
     void act_somehow() {
         if (depth_ == 4 || below(8) != 0) return;
         ++depth_;
@@ -515,7 +515,7 @@ private:
         require(*left == std::max(due - clock_now(), 0ns), "what remains");
     }
 
-    // A failure that is noticed inside a function must not be contained: it is kept.
+    // Keeps a failure that is detected inside a function, because the pool would contain it.
     void require(bool holds, const char* what) {
         if (!holds && !failure_) failure_ = what;
     }
@@ -525,7 +525,7 @@ public:
 
 private:
     std::mt19937_64& random_;
-    const std::size_t bound_ = below(4) == 0 ? 1 + below(6) : 150;  // of what is pending
+    const std::size_t bound_ = below(4) == 0 ? 1 + below(6) : 150;  // of pending ones
     support::pooled on_;
     std::map<int, entry> entries_;
     std::vector<timeout_handle> cancelled_;  // by themselves, while running
@@ -533,20 +533,20 @@ private:
     std::size_t armed_ = 0;
     bool early_ = false;
     bool stopped_ = false;
-    timeout_handle handed_over_;  // to the visitor of `stop`, that is going to run it
+    timeout_handle handed_over_;  // to the visitor of `stop`, which is going to run it
     std::size_t claimed_ = 0;     // being scheduled
-    std::size_t functions_ = 0;   // that the pool holds
+    std::size_t functions_ = 0;   // held by the pool
     std::size_t high_water_ = 0;
     std::uint64_t rejected_ = 0;
     std::uint64_t calls_ = 0;
-    int depth_ = 0;     // of what copies and destructors do
-    jiffies late_ = 0;  // ticks, in sum
+    int depth_ = 0;     // of copies and destructors
+    jiffies late_ = 0;  // ticks, in total
     std::optional<std::string> failure_;
 };
 
 }  // namespace
 
-TestSuite(pool_model, .timeout = 0);  // TVEC_STEPS says how long
+TestSuite(pool_model, .timeout = 0);  // TVEC_STEPS is the length
 
 Test(pool_model, agrees_with_the_pool_after_every_operation) {
     const std::uint64_t seed = support::from_environment("TVEC_SEED", std::random_device{}());
@@ -567,5 +567,5 @@ Test(pool_model, agrees_with_the_pool_after_every_operation) {
     std::fprintf(stderr, "pool_model: TVEC_SEED=%llu, %llu steps, %llu calls\n",
                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(done),
                  static_cast<unsigned long long>(calls));
-    CHECK_GE(calls, steps / 16);  // or it has tried little; from 1/8 up to 1/5 is usual
+    CHECK_GE(calls, steps / 16);  // fewer would be too little work; 1/8 to 1/5 is usual
 }

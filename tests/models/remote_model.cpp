@@ -1,13 +1,14 @@
-// Producers and the owner of a remote, interleaved by a seed between any two operations on what
-// they share, and on manual time; beside it a model of all that was sent. In this program the
-// atomics of the library are those of support/stepped.hpp. What is asked:
-//   - each function is called, cancelled or shown by `stop`: one of these, and once;
-//   - nothing is called before its deadline, nor before one that a reschedule has put in its place;
-//   - posted functions are called in the order of their sending, if one was sent after the other;
-//   - what is refused as too much is too much, and what is due is called, if time passes;
-//   - the owner, which sleeps until its doorbell rings, misses nothing, and nobody rings twice for
-//     one sleep;
-//   - who waits for a cancel is woken, and then the function is gone; in the end all are.
+// Interleaves producers and the owner of a remote by a seed, between any two operations on shared
+// atomics and on manual time, beside a model of all messages. In this program the library's atomics
+// are those of support/stepped.hpp. It checks these promises:
+//   - Each function is called, cancelled or shown by `stop`: exactly one of these.
+//   - None is called before its deadline, nor before a deadline that a reschedule has set.
+//   - Posted functions are called in the order of sending, if one was sent after the other.
+//   - A refusal as full is justified, and due functions are called if time passes.
+//   - The owner, which sleeps until its doorbell rings, misses nothing. It is rung at most once
+//     for each sleep.
+//   - A thread that waits for a cancel is woken, and then the function is gone. In the end all
+//     functions are gone.
 // TVEC_SEED and TVEC_STEPS choose the run.
 #include <algorithm>
 #include <cstdio>
@@ -34,17 +35,17 @@ using sender = tvec::remote_sender<wheel>;
 using support::expect, support::fibers;
 using tvec::remote_handle, tvec::send_error, tvec::sent;
 
-// The model of one function.
+// The model's knowledge of one function.
 struct entry {
-    std::uint64_t begun = 0;                      // when the call that sent it was made
-    std::optional<std::uint64_t> known;           // and when that returned
-    remote_handle handle;                         // from then on
-    bool posted = false;                          // and nobody has tried to reschedule it
-    bool may_be_cancelled = false;                // somebody has tried to
+    std::uint64_t begun = 0;                      // time of the call that sent it
+    std::optional<std::uint64_t> known;           // time of its return
+    remote_handle handle;                         // known from then on
+    bool posted = false;                          // and no reschedule was tried
+    bool may_be_cancelled = false;                // a cancel was tried
     std::multiset<clock::time_point> may_be_due;  // several while it is being rescheduled
-    int reschedules = 0, rescheduling = 0;        // begun, and under way
-    bool held = false;                            // the object is there
-    int unanswered = 0;                           // cancels whose answers are on their way, or lost
+    int reschedules = 0, rescheduling = 0;        // begun, and in flight
+    bool held = false;                            // its object exists
+    int unanswered = 0;                           // cancels whose answers are in flight or lost
     bool cancelled = false, called = false;
 };
 
@@ -90,7 +91,7 @@ public:
     }
 
 private:
-    // Held is only what was moved into a slot.
+    // Held is only a function that was moved into a slot.
     struct function {
         function(world& w, std::uint64_t i) : home(w), id(i) {}
         function(function&& other) noexcept : home(other.home), id(other.id), held(true) {
@@ -186,12 +187,12 @@ private:
         ++count_.refused;
         if (error == send_error::stopped) return expect(stopping_, "nobody has stopped");
         expect(error == send_error::full, "there is a function");
-        if (stopping_) return;  // slots are not vacant again
+        if (stopping_) return;  // slots do not become vacant again
         const std::uint64_t taken = alive_ + answers_asked_ - answers_ + sending_;
         expect(taken + 1 >= capacity_, "refused with ", taken, " of ", capacity_);  // 1: let go of
     }
 
-    // Mostly one of the last, and in some programs the last.
+    // Returns one of the last, mostly, and in some programs the last.
     entry* some_entry() {
         if (handles_.empty()) return nullptr;
         const std::uint64_t last = handles_.rbegin()->first;
@@ -345,7 +346,7 @@ private:
     totals count_;
     wheel timers_;
     std::uint64_t operations_, capacity_, budget_, producers_;
-    std::uint64_t favourite_;  // what is done mostly
+    std::uint64_t favourite_;  // the most frequent operation
     std::uint64_t nearness_;   // to how many of the last
     bool stopping_ = false, rung_ = false, in_run_ = false;
     std::uint64_t moment_ = 0, next_id_ = 0, sending_ = 0, alive_ = 0, sleeps_ = 0, rings_ = 0;

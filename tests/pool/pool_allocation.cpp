@@ -1,5 +1,5 @@
-// A pool in its steady state allocates nothing; without memory it refuses, and stays valid. In this
-// program operator new counts, and fails when it is told to.
+// A pool in its steady state allocates nothing. Without memory it refuses, and stays valid. In this
+// program operator new counts allocations, and fails when told to.
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -33,7 +33,7 @@ void* allocate_or_throw(std::size_t size, std::size_t alignment) {
     throw std::bad_alloc();
 }
 
-// From here on `n` allocations succeed, to the end of the scope.
+// From here to the end of the scope, `n` allocations succeed.
 struct memory_for {
     explicit memory_for(int n) { left = n; }
     ~memory_for() { left = plenty; }
@@ -55,7 +55,7 @@ void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
 void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
     return allocate(size, static_cast<std::size_t>(alignment));
 }
-// Not inlined, or g++ sees free() of what operator new gave and calls that a mismatch.
+// Not inlined: otherwise g++ pairs free() with operator new and warns of a mismatch.
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
@@ -169,7 +169,7 @@ Test(pool_allocation, whichever_allocation_fails_the_pool_stays_as_it_was) {
         }
         CHECK(on.pool.reserve(2'048));
         CHECK_EQ(on.pass(1ms), taken);
-        CHECK_EQ(on.pool.trim(), 2'048 + 64);  // a slab more, for what is being called
+        CHECK_EQ(on.pool.trim(), 2'048 + 64);  // one more slab, for the running function
         CHECK_EQ(on.pool.capacity(), 0);
     }
 }

@@ -1,4 +1,4 @@
-// A pool's memory: slabs that never move, nodes used again, handles that are never given twice.
+// A pool's memory: slabs never move, nodes are reused, and no handle is given out twice.
 #include <set>
 #include <vector>
 
@@ -102,7 +102,7 @@ Test(pool_memory, every_node_is_found_after_any_order_of_trims) {
     std::vector<timeout_handle> all;
     for (int round = 0; round < 30; ++round) {
         for (int i = 0; i < 300; ++i) all.push_back(on.pool.schedule(1h, [] {}).handle);
-        // Whole slabs' worth, from a different place each time.
+        // As many as whole slabs hold, from a different place each time.
         const std::size_t from = static_cast<std::size_t>(round) * 37 % (all.size() - 200);
         for (std::size_t i = from; i < from + 200; ++i) CHECK(on.pool.cancel(all[i]));
         all.erase(all.begin() + static_cast<std::ptrdiff_t>(from),
@@ -117,7 +117,7 @@ Test(pool_memory, every_node_is_found_after_any_order_of_trims) {
 
 namespace {
 
-// A core whose nodes have counted almost all their generations.
+// A core whose nodes have nearly exhausted their generations.
 struct worn {
     tvec::timer_wheel wheel;
     timeout_core core{wheel, ~std::size_t{0}, timeout_slabs::last_generation - 2};
@@ -160,7 +160,7 @@ Test(pool_memory, a_node_is_retired_when_its_generations_have_run_out) {
 Test(pool_memory, so_is_the_place_of_a_slab_and_its_memory_is_given_back) {
     worn on;
     for (int i = 0; i < 128; ++i) on.core.cancel(on.schedule(1));
-    CHECK_EQ(on.core.slabs().trim(), 0);  // room for nothing, but memory
+    CHECK_EQ(on.core.slabs().trim(), 0);  // room for no timeout, but memory
     CHECK_EQ(on.core.slabs().at(0), nullptr);
     const timeout_handle h = on.schedule(1);
     CHECK_EQ(on.core.slabs().indices(), 128);
@@ -173,7 +173,7 @@ Test(pool_memory, a_slab_with_some_worn_nodes_is_given_back_as_well) {
     worn on;
     const timeout_handle h = on.schedule(1);
     on.core.cancel(h);
-    on.core.cancel(on.schedule(1));  // the same node: worn now
+    on.core.cancel(on.schedule(1));  // the same node, which is exhausted now
     CHECK_EQ(on.core.slabs().capacity(), 63);
     CHECK_EQ(on.core.slabs().trim(), 63);
     CHECK_EQ(on.core.slabs().capacity(), 0);

@@ -1,4 +1,4 @@
-// A pool's timeouts: scheduled, fired, cancelled, rescheduled; what their handles say meanwhile.
+// A pool's timeouts: scheduled, fired, cancelled, rescheduled, and the states of their handles.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -218,12 +218,12 @@ Test(pool_scheduling, a_function_is_told_the_deadline_that_it_is_called_for) {
     on.pool.schedule_at(start + 20ms, look);
     on.pool.schedule_every(30ms, look);
     on.pool.schedule_every(start - 35ms, 40ms, look);  // at once, and from 5 ms on
-    on.pass(72ms);                                     // all but those at once are late
+    on.pass(72ms);                                     // all but the immediate ones are late
     std::sort(deadlines.begin(), deadlines.end());
     CHECK(deadlines ==
           (std::vector{start + 1ms, start + 5ms, start + 10ms, start + 20ms, start + 30ms}));
     on.pool.run_early(true);
-    on.pass(1ms);  // what is early is called for its deadline to come
+    on.pass(1ms);  // an early call is for its next deadline
     std::sort(deadlines.begin(), deadlines.end());
     CHECK(deadlines[5] == start + 85ms);
     CHECK(deadlines[6] == start + 90ms);
@@ -271,7 +271,7 @@ Test(pool_scheduling, a_refused_function_is_left_as_it_was) {
     auto resource = std::make_unique<int>(7);
     auto f = [resource = std::move(resource)] { return *resource; };
     CHECK(!on.pool.schedule(1ms, std::move(f)));
-    CHECK_EQ(f(), 7);  // NOLINT: that it has not been moved from is what is tested
+    CHECK_EQ(f(), 7);  // NOLINT: tests that it has not been moved from
 }
 
 Test(pool_scheduling, an_empty_function_is_refused) {  // T2
@@ -311,7 +311,7 @@ Test(pool_scheduling, a_function_may_ask_which_timeout_it_is) {
     const auto h = on.pool.schedule(1ms, [&](const tvec::timeout_call& c) {
         told = c.self;
         CHECK_EQ(c.missed, 0);
-        return 42;  // of no interest
+        return 42;  // ignored
     });
     on.pass(1s);
     CHECK(told == h.handle);

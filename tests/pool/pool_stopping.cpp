@@ -1,4 +1,4 @@
-// A pool's end: stop hands everything over once; run_early; destruction in either order.
+// A pool's end: stop hands everything over once, run_early, and destruction in either order.
 #include <map>
 #include <memory>
 #include <optional>
@@ -289,7 +289,7 @@ Test(pool_stopping, back_to_normal_only_what_is_due_by_its_deadline_still_fires)
     on.pool.schedule(1h, [] {});
     on.pool.run_early(true);
     tvec::manual_clock::advance(5ms);
-    CHECK_EQ(on.timers.run(0).fired, 0);  // stops on the tick for which all were brought forward
+    CHECK_EQ(on.timers.run(0).fired, 0);  // stops on the tick to which all were brought forward
     on.pool.run_early(false);
     CHECK_EQ(on.timers.run().fired, 6);
     CHECK_EQ(on.pool.pending(), 1);

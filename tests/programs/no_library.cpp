@@ -1,5 +1,5 @@
-// The core alone, where there is no C++ library to link with: it asks for nothing of it but
-// std::terminate. Exits with 0 if every timer fires on its tick.
+// The core without a C++ library: it needs only std::terminate. Exits with 0 if every timer fires
+// on its tick.
 #include <cstdlib>
 
 #include "tvec/core/timer_wheel.hpp"

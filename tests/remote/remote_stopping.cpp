@@ -1,5 +1,5 @@
-// The end of a remote: what is left is given back once, senders are refused from then on, and any
-// of wheel, remote and senders may go first.
+// The end of a remote: remaining functions are given back once, senders are refused from then on,
+// and wheel, remote and senders may be destroyed in any order.
 #include <memory>
 #include <optional>
 #include <set>
@@ -147,7 +147,7 @@ Test(remote_stopping, a_visitor_that_destroys_it_ends_the_program) {
     CHECK(said.find("by the visitor of its stop()") != std::string::npos);
 }
 
-// --- who goes first -----------------------------------------------------------------------------
+// --- orders of destruction ----------------------------------------------------------------------
 
 Test(remote_stopping, senders_may_outlive_it_and_the_wheel) {
     const auto token = std::make_shared<int>();
@@ -165,7 +165,7 @@ Test(remote_stopping, senders_may_outlive_it_and_the_wheel) {
     CHECK_EQ(copy.post([] {}).error, send_error::stopped);
 }
 
-// Or the last sender would write to it, on a thread of its own.
+// Otherwise the last sender would write to it, on its own thread.
 Test(remote_stopping, nothing_that_senders_keep_hangs_in_the_wheel) {
     remoted on;
     on.sender.schedule(1h, [] {});
@@ -216,7 +216,7 @@ Test(remote_stopping, threads_that_send_on_are_refused_and_what_they_sent_is_giv
     }
 }
 
-// --- an owner that has gone without a word ------------------------------------------------------
+// --- an owner that has ended without `stop` ----------------------------------------------------
 
 Test(remote_stopping, without_an_owner_the_mailbox_fills_and_refuses_and_cancel_answers) {
     std::optional<remoted> on;
@@ -239,7 +239,7 @@ Test(remote_stopping, without_an_owner_the_mailbox_fills_and_refuses_and_cancel_
     }
     CHECK_EQ(all.size(), 9);
     for (const remote_handle h : all) CHECK(sender.cancel(h));
-    CHECK_EQ(sender.post([] {}).error, send_error::full);  // nobody lets go of them
+    CHECK_EQ(sender.post([] {}).error, send_error::full);  // no thread frees the slots
 }
 
 Test(remote_stopping, who_waits_for_a_cancel_is_answered_when_the_remote_is_destroyed) {

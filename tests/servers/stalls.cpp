@@ -1,5 +1,5 @@
-// After a stall what came in meanwhile is heard before anybody is judged, and who was silent has a
-// second chance: once.
+// After a stall the server reads arrived messages before it times out a client. A silent client has
+// a second chance, once.
 #include "../../servers/stalls.hpp"
 
 #include <vector>
@@ -16,7 +16,8 @@ namespace {
 
 using timers = tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, manual_clock>>;
 
-// A loop whose ring holds so many requests, each to be had when the one before has been handled.
+// A loop whose ring holds this many requests. Each becomes available when the one before has been
+// handled.
 struct loop {
     void submit_and_poll() { ++polls; }
     std::size_t hear() {
@@ -26,7 +27,7 @@ struct loop {
         ++heard;
         return 1;
     }
-    // A turn that begins when `away` has passed.
+    // Runs a turn that begins after `away`.
     void turn(std::chrono::milliseconds away) {
         manual_clock::advance(away);
         watch.listen(*this, [this] { return hear(); });
@@ -35,7 +36,7 @@ struct loop {
 
     timers wheel;
     example::stall_watch<timers> watch{wheel, 300ms};
-    std::chrono::milliseconds each{0};  // what it takes to handle one
+    std::chrono::milliseconds each{0};  // the time to handle one
     unsigned held = 0;
     unsigned heard = 0;
     unsigned polls = 0;
@@ -48,7 +49,7 @@ Test(stalls, a_turn_in_time_hears_once) {
     probe p;
     l.wheel.arm_after(p.t, 50ms);
     l.held = 5;
-    l.turn(150ms);  // due for 100 ms: that is tolerated
+    l.turn(150ms);  // due for 100 ms, which is tolerated
     CHECK_EQ(l.heard, 1);
     CHECK_EQ(l.polls, 0);
     CHECK(!l.watch.just_back());
@@ -154,7 +155,7 @@ Test(stalls, the_grace_begins_when_all_has_been_heard) {
     l.held = 9;
     l.each = 40ms;
     l.turn(1s);
-    l.turn(260ms);  // and 40 to hear
+    l.turn(260ms);  // and 40 to read
     CHECK(l.watch.just_back());
 }
 
@@ -162,7 +163,7 @@ Test(stalls, a_second_chance_is_given_once_in_a_silence) {
     loop l;
     probe p;
     example::second_chance chance;
-    CHECK(!chance.take(l.watch));  // nothing to excuse it
+    CHECK(!chance.take(l.watch));  // no stall to excuse it
     l.wheel.arm_after(p.t, 1ms);
     l.turn(1s);
     CHECK(chance.take(l.watch));

@@ -1,4 +1,4 @@
-// Objects that are compared byte by byte: what lies between their members is zero.
+// Objects that are compared byte by byte: the padding between their members is zero.
 #pragma once
 
 #include <cstdlib>

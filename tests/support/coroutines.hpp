@@ -1,7 +1,7 @@
 // Coroutines on a manual clock, and awaitables that a test completes by hand.
 //
-// The tests' coroutines are functions and no lambdas: of those, g++ 12 makes two of the same name
-// within Criterion's extern "C" functions.
+// The tests' coroutines are functions, not lambdas: g++ 12 gives two lambdas the same name within
+// Criterion's extern "C" functions.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ using example::task;
 
 using manual_ticks = tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>;
 
-// A wheel with which time begins.
+// A wheel at the beginning of time.
 struct manual_timers : tvec::clocked_wheel<manual_ticks> {
     manual_timers() : clocked_wheel((tvec::manual_clock::set({}), manual_ticks())) {}
 };
@@ -37,8 +37,7 @@ inline void pass(manual_timers& timers, std::chrono::milliseconds d) {
     }
 }
 
-// Something that one coroutine at a time waits for: an operation under way. Counts who waits and
-// who has given up.
+// An operation in flight that one coroutine at a time awaits. Counts waiting and cancelled awaits.
 class signal {
 public:
     class awaiter {
@@ -69,7 +68,7 @@ public:
 
     awaiter operator co_await() noexcept { return awaiter(*this); }
 
-    // Gives `value` to who waits, or to the next; a negative one makes it throw.
+    // Completes the current await, or the next one, with `value`. A negative value makes it throw.
     void complete(int value) {
         value_ = value;
         if (waiting_) std::exchange(waiting_, nullptr).resume();
@@ -83,7 +82,7 @@ private:
     std::coroutine_handle<> waiting_;
 };
 
-// A coroutine that nobody owns: it begins at once, and frees itself at its end.
+// A detached coroutine: it begins at once, and frees itself at its end.
 struct unowned {
     struct promise_type {
         unowned get_return_object() const noexcept { return {}; }
@@ -94,7 +93,7 @@ struct unowned {
     };
 };
 
-// A coroutine whose exceptions go to whoever resumes it. It begins at once.
+// A coroutine whose exceptions propagate to its resumer. It begins at once.
 class reckless {
 public:
     struct promise_type {

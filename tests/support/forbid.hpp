@@ -1,5 +1,5 @@
-// System calls that fail from here on, as in a container that does not allow them. Needs no
-// privileges, and cannot be undone: each test is a process of its own.
+// Makes system calls fail from here on, as in a container that forbids them. Needs no privileges,
+// and cannot be undone: each test is its own process.
 #pragma once
 
 #include <linux/filter.h>
@@ -13,7 +13,7 @@
 
 namespace support {
 
-// From now on system call `number` does nothing but return `error`.
+// From now on system call `number` only returns `error`.
 inline void forbid(long number, int error) {
     sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -1,5 +1,5 @@
-// The interfaces that a world (world.hpp) can be run through: that in C++, and that in C as if it
-// were in C++.
+// The interfaces that a world (world.hpp) runs through: the one in C++, and the one in C wrapped to
+// look like it.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace support {
 struct in_cpp {
     using wheel = tvec::timer_wheel;
     using timer = tvec::timer;
-    static constexpr bool is_whole = true;  // callbacks may throw, be watched, and be in an order
+    static constexpr bool is_whole = true;  // callbacks may throw, be watched, and be ordered
 
     template <class Owner>
     static constexpr timer::callback call = tvec::call<&Owner::t, &Owner::on_fire>;

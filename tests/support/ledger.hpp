@@ -1,4 +1,4 @@
-// The slow but obvious oracle: which timer is due when, in ordered containers.
+// A slow but simple oracle: the due ticks of all timers, in ordered containers.
 #pragma once
 
 #include <map>

@@ -1,9 +1,9 @@
 // A reactor's sleep with each driver, all with the same interface:
 //
 //     Loop<Wheel> loop{timers};
-//     loop.poke();       something else than a timer to wake for
-//     loop.watch(fd);    wake when this is readable, too
-//     loop.sleep();      until poked or a timer is due; returns how many pokes it has taken
+//     loop.poke();       another event than a timer to wake for
+//     loop.watch(fd);    wakes when this is readable, too
+//     loop.sleep();      until poked or a timer is due; returns the number of pokes taken
 //
 // EACH_DRIVER(suite, name) { ... Loop<Wheel> ... } is a test for each of them.
 #pragma once
@@ -42,7 +42,7 @@ public:
 private:
     tvec::timerfd_alarm<Wheel> alarm_;
     int poked_;
-    int watched_ = -1;  // which poll passes over
+    int watched_ = -1;  // ignored by poll
 };
 
 }  // namespace support

@@ -1,4 +1,4 @@
-// Both oracles at once, each the other's judge.
+// Runs both oracles at once, and compares them.
 #pragma once
 
 #include "support/divergence.hpp"

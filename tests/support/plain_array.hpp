@@ -1,5 +1,5 @@
-// The other oracle: one deadline per timer in an array, and every question answered by reading all
-// of it. It shares nothing with `ledger` but its questions.
+// The other oracle: one deadline per timer in an array, and every query reads all of it. It shares
+// no code with `ledger` except the interface.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A pool on a wheel whose clock moves when the test says so.
+// A pool on a wheel with a manual clock.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ struct pooled {
 
     explicit pooled(std::size_t max_pending = pool_type::unlimited) : pool(timers, max_pending) {}
 
-    // Lets time pass, then runs what is due. Returns how many callbacks that were.
+    // Lets time pass, then runs due timers. Returns the number of callbacks.
     std::size_t pass(std::chrono::nanoseconds time) {
         tvec::manual_clock::advance(time);
         return timers.run().fired;
@@ -28,12 +28,13 @@ struct pooled {
     pool_type pool;
 };
 
-// How many copies of `token` there are besides the test's own: how many functions still hold one.
+// Returns the number of copies of `token` besides the test's own: the functions that still hold
+// one.
 inline long held(const std::shared_ptr<int>& token) { return token.use_count() - 1; }
 
 }  // namespace support
 
-// So that disagreements print.
+// Makes failed comparisons printable.
 namespace tvec {
 
 inline std::ostream& operator<<(std::ostream& out, timeout_state s) {

@@ -1,5 +1,5 @@
-// What is private in a wheel and in its timers, for a test that has to see whole states or to
-// damage them. No other file of the tests knows it.
+// The private members of a wheel and its timers, for tests that read whole states or damage them.
+// Only this file of the tests depends on them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include "tvec/core/timer_wheel.hpp"
 
 // The members of a wheel: `wheel.*member(of_wheel::now{})`. An explicit instantiation may name
-// them; nothing else of the language is bent.
+// private members.
 namespace support::of_wheel {
 
 template <class Tag, auto Member> struct reveal {
@@ -50,7 +50,7 @@ struct counts {
 };
 template struct reveal<counts, &tvec::detail::levels::counts_>;
 
-// The wheel as words, to be compared and overwritten one by one.
+// The wheel as words, to compare and overwrite one by one.
 inline std::vector<std::uint64_t> words_of(const tvec::timer_wheel& wheel) {
     std::vector<std::uint64_t> words(sizeof wheel / sizeof(std::uint64_t));
     std::memcpy(words.data(), static_cast<const void*>(&wheel), sizeof wheel);
@@ -64,7 +64,7 @@ inline void set_word(tvec::timer_wheel& wheel, std::size_t i, std::uint64_t valu
 
 namespace support {
 
-// Slots that count `from` links count `to` from now on.
+// Changes the count of each slot that counts `from` links to `to`.
 inline void set_counts(tvec::timer_wheel& wheel, tvec::detail::link_count from,
                        tvec::detail::link_count to) {
     auto& levels = wheel.*member(of_wheel::levels{});
@@ -92,7 +92,7 @@ template <class T> void write(tvec::timer& t, word w, T value) {
     std::memcpy(reinterpret_cast<std::byte*>(&t) + w, &value, sizeof value);
 }
 
-// What of a timer hangs in the chains.
+// The chain links of a timer.
 inline tvec::detail::link* link_of(tvec::timer& t) {
     return reinterpret_cast<tvec::detail::link*>(&t);
 }

@@ -1,4 +1,4 @@
-// A remote on a wheel whose clock moves when the test says so; it counts how often it is rung for.
+// A remote on a wheel with a manual clock. It counts the rings of its doorbell.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ struct remoted {
     explicit remoted(std::size_t capacity = 64)
         : mailbox(timers, capacity, [this] { ++rings; }), sender(mailbox.sender()) {}
 
-    // A turn of the loop, after so much time. Returns how many callbacks of the wheel that were.
+    // Runs a turn of the loop after this much time. Returns the number of the wheel's callbacks.
     std::size_t turn(std::chrono::nanoseconds time = {}) {
         tvec::manual_clock::advance(time);
         mailbox.run();
@@ -30,7 +30,7 @@ struct remoted {
 
 }  // namespace support
 
-// So that disagreements print.
+// Makes failed comparisons printable.
 namespace tvec {
 
 inline std::ostream& operator<<(std::ostream& out, send_error e) {

@@ -7,7 +7,7 @@
 
 namespace support {
 
-// Completions appear only when the thread enters the kernel to get them.
+// Completions appear only when the thread enters the kernel to fetch them.
 inline constexpr unsigned deferred = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
 
 inline bool ring_exists(unsigned flags) {
@@ -17,7 +17,7 @@ inline bool ring_exists(unsigned flags) {
     return true;
 }
 
-// Skips the test, visibly, where there is no io_uring, or not such a one.
+// Skips the test with a message where io_uring, or this kind of ring, is not available.
 class ring {
 public:
     explicit ring(unsigned entries = 8, unsigned flags = 0) {
@@ -41,8 +41,8 @@ public:
         return reap([](const io_uring_cqe&) {});
     }
 
-    // Calls handle(const io_uring_cqe&) for what has completed, `most` times at most. Returns how
-    // often.
+    // Calls handle(const io_uring_cqe&) for each completion, at most `most` times. Returns the
+    // number of calls.
     template <class F> unsigned reap(F handle, unsigned most = ~0u) {
         unsigned head = 0, n = 0;
         io_uring_cqe* cqe = nullptr;

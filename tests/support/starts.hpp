@@ -1,5 +1,5 @@
-// Times at which a wheel is most likely to go wrong: just before, at and after every level's edge.
-// A test that starts at 0 only proves little.
+// Start ticks at which a wheel is most likely to fail: just before, at and after every level's
+// edge. A test that only starts at 0 proves little.
 #pragma once
 
 #include <vector>

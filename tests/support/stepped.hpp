@@ -1,7 +1,7 @@
-// Threads that run one at a time, and change only between the operations of atomics: which of them
-// goes on then, a seed decides. So every order of those operations can be had, and had again.
+// Runs threads one at a time, and switches only between the operations of atomics, as a seed
+// decides. So every order of those operations can be produced and repeated.
 //
-// Nothing is reordered as processors may: that is ThreadSanitizer's to look at.
+// Operations are not reordered as processors may: ThreadSanitizer checks that.
 #pragma once
 
 #include <ucontext.h>
@@ -19,7 +19,7 @@
 
 namespace support {
 
-// A few functions side by side, each on a stack of its own.
+// A few functions in parallel, each on its own stack.
 class fibers {
 public:
     explicit fibers(std::mt19937_64& random) : random_(random) {}
@@ -29,8 +29,9 @@ public:
         all_.push_back(std::make_unique<fiber>(*this, std::move(body)));
     }
 
-    // Runs them until all have ended. Returns false if they have not after so many steps. One goes
-    // on for a step, or for up to sixteen on average, so that others are left far behind.
+    // Runs them until all have ended. Returns false if they have not ended after this many steps. A
+    // thread runs for one step, or for up to sixteen on average, so that others are left far
+    // behind.
     bool run(std::uint64_t most_steps) {
         current() = this;
         const std::uint64_t patience = std::uint64_t{1} << random_() % 5;
@@ -48,11 +49,11 @@ public:
 
     std::uint64_t steps() const { return steps_; }
 
-    // Another one may go on here.
+    // Another thread may continue here.
     static void step() {
         if (current() && current()->running_) current()->pause();
     }
-    // Now and then, for what may fail for no reason.
+    // Returns true now and then, for spurious failures.
     static bool is_unlucky() {
         return current() && current()->running_ && current()->random_() % 8 == 0;
     }
@@ -96,8 +97,8 @@ private:
     std::uint64_t steps_ = 0;
 };
 
-// As much of std::atomic as the library uses. Weak exchanges do fail for no reason, and who waits
-// sleeps until notified. Nobody is told which thread owns anything: there is only one.
+// The part of std::atomic that the library uses. Weak exchanges do fail spuriously, and waiting
+// threads sleep until notified. Owner threads are not tracked: there is only one thread.
 template <class T> class stepped {
 public:
     stepped(T value) : value_(value) {}

@@ -1,6 +1,6 @@
-// Fuzzing what is made of a Redis server's answers: any tree of replies, read as each kind of
-// answer. What is read as whole is what was said, by a second reader, and can be computed with; and
-// nothing is read that is not there.
+// Fuzzes the parser of a Redis server's answers: any tree of replies, read as each kind of answer.
+// An accepted answer must agree with a second reader, and its values must not overflow. The parser
+// must not read outside of the replies.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -24,7 +24,7 @@ using namespace tvec::durable;
 using redis::fields;
 using support::expect;
 
-// What the bytes say; missing ones are 0.
+// Reads values from the bytes. Missing ones are 0.
 class input {
 public:
     input(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
@@ -50,7 +50,7 @@ private:
     std::size_t left_;
 };
 
-// Replies as hiredis makes them.
+// Replies as hiredis builds them.
 class tree {
 public:
     explicit tree(input& in) : root_(grown(in, 0)) {}
@@ -100,10 +100,10 @@ private:
     std::deque<redisReply> replies_;
     std::deque<std::string> texts_;
     std::deque<std::vector<redisReply*>> lists_;
-    const redisReply* const root_;  // made of them
+    const redisReply* const root_;  // built from them
 };
 
-// The second reader: -1 if it is no number.
+// A second reader. Returns -1 if the reply is no number.
 long double number_in(const redisReply& r) {
     if (r.type == REDIS_REPLY_INTEGER) return static_cast<long double>(r.integer);
     const std::string text(redis::text_of(r));
@@ -112,8 +112,7 @@ long double number_in(const redisReply& r) {
     return is_number ? std::strtold(text.c_str(), nullptr) : -1;
 }
 
-// The second reader of what a claim answers of one timer: a head of 45 bytes and a body, or a
-// digit.
+// A second reader of a claim's answer for one timer: a head of 45 bytes and a body, or a digit.
 bool is_claimed(std::string text) {
     if (text.size() >= 45) {
         const auto is_time = [&](std::size_t at) {
@@ -133,7 +132,7 @@ bool is_claimed(std::string text) {
     return number_in(due) >= 0 && number_in(due) < 1e15L;
 }
 
-// Whether it is of that kind: n a number, a an attempt, t a text, c what a claim answers.
+// Returns whether the item is of this kind: n a number, a an attempt, t a text, c a claim's answer.
 bool fits(const redisReply& r, char kind) {
     if (kind == 't') return r.type == REDIS_REPLY_STRING;
     if (kind == 'c')
@@ -142,7 +141,7 @@ bool fits(const redisReply& r, char kind) {
     return n >= 0 && n < (kind == 'n' ? 1e15L : 4'294'967'296.0L);
 }
 
-// Whether an answer is such items, one after the other, and nothing else.
+// Returns whether an answer consists of these items in order, and nothing else.
 bool fits(const redisReply& r, std::string_view kinds) {
     if (r.type != REDIS_REPLY_ARRAY || r.elements % kinds.size() != 0) return false;
     for (std::size_t i = 0; i < r.elements; ++i)
@@ -150,7 +149,7 @@ bool fits(const redisReply& r, std::string_view kinds) {
     return true;
 }
 
-// It can be computed with, as the engine does.
+// Does the arithmetic of the engine on its values.
 void look_at(time_point due) {
     const auto ahead = due - duration(200) - reading(std::chrono::microseconds(1));
     expect(due >= earliest_due && ahead < std::chrono::hours(24 * 365 * 40'000), "a deadline at ",

@@ -1,5 +1,5 @@
-// What every store of durable timers has to do, for the tests of each. It is empty, and its shards
-// are nobody's.
+// The common tests of every store of durable timers. The store is empty, and its shards have no
+// owner.
 #pragma once
 
 #include <poll.h>
@@ -39,7 +39,7 @@ inline bool same(const std::vector<stored_timer>& a, const std::vector<stored_ti
     return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return same(x, y); });
 }
 
-// A store and the one in memory: the same is asked of both, and has to be answered alike.
+// A store, and the one in memory: both get the same requests and must give the same answers.
 class both {
 public:
     explicit both(store& s)
@@ -48,7 +48,7 @@ public:
             agree([&](store& each) { return own(each, shard, 10h); });
     }
 
-    // Anything, at random.
+    // A random request.
     void operate() {
         const std::string id(1 + below(2), "ab\0\xff"[below(4)]);
         const std::uint32_t attempt = below(2) != 0 ? below(6) : last_attempt(id);
@@ -101,7 +101,7 @@ private:
 
 }  // namespace asking
 
-// So much is asked of it, and has to be answered as by the store in memory.
+// Makes this many requests, each with the same answer as from the store in memory.
 inline void answers_as_the_store_in_memory(tvec::durable::store& kept, int operations) {
     using namespace asking;
     both w(kept);
@@ -110,7 +110,7 @@ inline void answers_as_the_store_in_memory(tvec::durable::store& kept, int opera
     w.agree([](store& s) { return list(s, timer_set::dead); });
 }
 
-// Of a store with one shard: what is soon is taken in order, page by page.
+// For a store with one shard: the next timers are taken in order, page by page.
 inline void takes_in_order(tvec::durable::store& s) {
     using namespace asking;
     const time_point now = today();
@@ -128,7 +128,7 @@ inline void takes_in_order(tvec::durable::store& s) {
     CHECK(std::get<1>(take(s, 0, e, rest[1], now + 60s, 10)).empty());
 }
 
-// Timers of the next tenth of a second, on the wall clock: all come, and none before its time.
+// Timers of the next tenth of a second, on the wall clock: all arrive, and none early.
 inline void delivers_fifty(tvec::durable::store& s) {
     using namespace asking;
     tvec::clocked_wheel wheel;

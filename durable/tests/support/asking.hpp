@@ -1,4 +1,4 @@
-// What is asked of a store of durable timers, and waited for; the same for all of them.
+// Synchronous requests to a store of durable timers of any kind.
 #pragma once
 
 #include <poll.h>
@@ -20,7 +20,7 @@ namespace support::asking {
 using namespace std::chrono_literals;
 using namespace tvec::durable;
 
-// Waits for something to do, and does it.
+// Waits for work, and does it.
 inline void turn(store& s, duration at_most = 1s) {
     pollfd watched{s.fd(), POLLIN, 0};
     poll(&watched, 1, static_cast<int>(at_most.count()));
@@ -31,7 +31,7 @@ template <class Condition> void turn_until(store& s, Condition is_so) {
     while (!is_so()) turn(s);
 }
 
-// Asks, and waits for the answer.
+// Sends a request, and waits for the answer.
 template <class... Answer, class Ask> std::tuple<Answer...> answer_to(store& s, Ask ask) {
     std::optional<std::tuple<Answer...>> got;
     ask(store::completion<Answer...>([&](Answer... a) { got.emplace(std::move(a)...); }));
@@ -95,7 +95,7 @@ inline auto take(store& s, unsigned shard, epoch mine, const place& after, time_
 
 inline time_point today() { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }
 
-// What `open` throws has this code, and says that.
+// Checks that `open` throws an error with this code and this text.
 template <class Open> void refused(Open open, std::errc code, const std::string& words) {
     try {
         open();

@@ -14,7 +14,7 @@ namespace support {
 
 using std::chrono::milliseconds;
 
-// What the clock of the database shows when the manual clock shows 0.
+// The time of the database's clock when the manual clock is at 0.
 inline constexpr tvec::durable::reading durable_start{std::chrono::hours(24 * 365 * 50)};
 
 inline tvec::durable::reading durable_now() {
@@ -26,7 +26,8 @@ inline tvec::durable::time_point in(milliseconds d) {
     return std::chrono::floor<milliseconds>(durable_now()) + d;
 }
 
-// Time passes, in steps of a millisecond; in a thousand at most where only memory is looked at.
+// Lets time pass in steps of a millisecond. Builds that only check memory take at most a thousand
+// steps.
 template <class AfterEach> void pass(milliseconds d, AfterEach after_each) {
     const milliseconds usual =
         only_memory() ? std::max(milliseconds(1), d / 1'000) : milliseconds(1);
@@ -38,7 +39,7 @@ template <class AfterEach> void pass(milliseconds d, AfterEach after_each) {
     }
 }
 
-// One of the processes. It keeps what it was delivered, and ends that if it is told to.
+// One of the processes. It keeps its deliveries, and ends them if told to.
 struct durable_process {
     using wheel = tvec::clocked_wheel<tvec::tick_clock<milliseconds, tvec::manual_clock>>;
 
@@ -54,7 +55,7 @@ struct durable_process {
         if (ends) timers.done(d.token);
     }
 
-    // A turn of its loop; several, until nothing is left to be answered.
+    // Runs a turn of its loop, or several until no answer is missing.
     void turn() {
         wheels.run();
         timers.run();

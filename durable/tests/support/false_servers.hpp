@@ -1,4 +1,4 @@
-// What stands in place of a Redis server, or between it and who connects: to be talked to in vain.
+// Servers in place of Redis, or between Redis and its client, that misbehave.
 #pragma once
 
 #include <poll.h>
@@ -18,7 +18,7 @@
 
 namespace support {
 
-// Something that is no Redis server, and says this to whoever connects; or ends the connection.
+// A server that is not Redis: it sends this text to each client, or closes the connection.
 class stranger : temporary_folder {
 public:
     explicit stranger(std::optional<std::string> words) {
@@ -43,7 +43,7 @@ private:
     std::thread talker_;
 };
 
-// Between a store and its server: hands on what is said, and once it is told to, not as it was.
+// Between a store and its server: forwards bytes, and alters them once told to.
 class liar : temporary_folder {
 public:
     liar(std::string server, unsigned seed) : server_(std::move(server)), random_(seed) {
@@ -57,7 +57,7 @@ public:
     }
     std::string socket() const { return name() + "/socket"; }
     void begin() { lies_ = true; }
-    void add_an_answer() { adds_ = true; }  // on the link that was made first
+    void add_an_answer() { adds_ = true; }  // on the oldest link
     void slow_down() { is_slow_ = true; }   // a mebibyte from the host takes three seconds
 
 private:

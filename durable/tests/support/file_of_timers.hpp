@@ -1,4 +1,4 @@
-// Files of durable timers: where they are, what is refused, and what others do to them.
+// Files of durable timers: their paths, refusals, and changes by other processes.
 #pragma once
 
 #include <sqlite3.h>
@@ -23,14 +23,14 @@ struct file_of_timers : temporary_folder {
     std::string log = path + "-wal";
 };
 
-// Opening it throws this, and says that.
+// Checks that opening it throws an error with this code and this text.
 inline void refuses(const std::string& path, std::errc error, const std::string& words,
                     tvec::durable::sqlite_options o = {}) {
     asking::refused([&] { const tvec::durable::sqlite_store s(path, o); }, error, words);
     asking::refused([&] { const tvec::durable::sqlite_store s(path, o); }, error, path);
 }
 
-// Returns what SQLite says of it.
+// Returns SQLite's result for it.
 inline int try_sql(const std::string& path, const std::string& sql) {
     sqlite3* db = nullptr;
     REQUIRE_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
@@ -42,7 +42,7 @@ inline void run_sql(const std::string& path, const std::string& sql) {
     CHECK_EQ(try_sql(path, sql), SQLITE_OK);
 }
 
-// Does something in a process of its own, which was forked before this one has opened anything.
+// Runs work in another process, which was forked before this one opened a file.
 class other_process {
 public:
     explicit other_process(const std::function<int()>& does) {
@@ -60,7 +60,7 @@ public:
     other_process(const other_process&) = delete;
     other_process& operator=(const other_process&) = delete;
 
-    // Has it done. Returns what came of it.
+    // Runs the work. Returns its result.
     int operator()() {
         CHECK_EQ(write(pipe_[1], "!", 1), 1);
         int status = 0;
@@ -73,7 +73,7 @@ private:
     pid_t process_ = -1;
 };
 
-// Whether opening it is refused because somebody else has it.
+// Returns whether opening it is refused because another process has it.
 inline bool is_busy(const std::string& path) {
     try {
         const tvec::durable::sqlite_store s(path);

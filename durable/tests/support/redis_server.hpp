@@ -1,4 +1,4 @@
-// A Redis server of a test's own: on a socket in a temporary folder, with what it keeps beside it.
+// A test's own Redis server: on a socket in a temporary folder, with its data beside it.
 #pragma once
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 
 namespace support {
 
-// A port of the loopback that nobody listens on, just now.
+// Returns a free port of the loopback.
 inline int free_port() {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in name{};
@@ -37,7 +37,7 @@ inline int free_port() {
     return ntohs(name.sin_port);
 }
 
-// Whether there is such a program. Tests that need a server are skipped without one, and say so.
+// Returns whether the program exists. A test without it is skipped with a message.
 inline bool is_there(const std::string& program) {
     for (const char* folder : {"/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
         if (std::filesystem::exists(folder + program)) return true;
@@ -81,13 +81,13 @@ public:
         std::filesystem::remove(socket());
     }
 
-    // Runs a program to its end. Returns whether it was content.
+    // Runs a program to its end. Returns whether it succeeded.
     static bool run_to_its_end(words w) {
         int status = -1;
         waitpid(run(w), &status, 0);
         return status == 0;
     }
-    // Has redis-cli say it; returns what was answered.
+    // Runs redis-cli with this command. Returns the answer.
     std::string say(const words& what) const {
         words w{"redis-cli", "-s", socket()};
         w.insert(w.end(), what.begin(), what.end());
@@ -115,7 +115,7 @@ private:
         _exit(127);
     }
 
-    // What it says on its socket is not asked: that it takes a connection is enough.
+    // The test does not read from its socket: an accepted connection is enough.
     bool answers() const {
         const int fd = connected_to(socket());
         if (fd >= 0) close(fd);
@@ -127,7 +127,7 @@ private:
     pid_t pid_ = -1;
 };
 
-// The server is refused with this code and these words.
+// Checks that this server is refused with this code and these words.
 inline void refuses(const tvec::durable::redis_options& o, std::errc code,
                     const std::string& words) {
     asking::refused([&] { const tvec::durable::redis_store s(o); }, code, words);

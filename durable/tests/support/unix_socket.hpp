@@ -12,7 +12,7 @@
 
 namespace support {
 
-// A socket for which call(fd, name, length) has succeeded; -1 if it has not.
+// Returns a socket for which call(fd, name, length) has succeeded, or -1.
 template <class Call> int socket_at(const std::string& path, Call call) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;

@@ -1,28 +1,28 @@
-// Every state that a wheel can reach: a geometry so small that they can be counted, a few timers,
-// and every operation from every state, each with its result checked.
+// Visits every state that a wheel can reach: with a geometry small enough to count them, a few
+// timers, and every operation from every state. Each result is checked.
 //
 // The geometry is a compile definition of this program (TVEC_TINY_GEOMETRY: root bits, level bits,
-// levels, laps of level 1, chunk) and so are the number of timers (TIMERS) and how far they are
-// armed (LAPS_AHEAD). Each timer may be armed for every tick up to two or four laps of the wheel
-// and for `never`, cancelled or destroyed; the wheel may be advanced by 0 to more than a lap, with
-// a budget of 1 or without; callbacks do nothing, re-arm their timer, cancel the others, re-arm the
-// others, or throw. After each:
-//   - what fired is what was due, on its tick and in the order of ticks; the rest is pending;
-//   - one visit at most with a budget of 1, and a wake-up at once if something is left;
-//   - the wake-up is neither past nor after the first expiry;
-//   - check() finds nothing: no slot holds more than can leave it in time;
-//   - hopping from wake-up to wake-up fires the rest, in a few hops.
+// levels, laps of level 1, chunk). TIMERS is the number of timers, and LAPS_AHEAD the farthest arm.
+// Each timer may be armed for every tick up to two or four laps of the wheel, armed for `never`,
+// cancelled or destroyed. The wheel may be advanced by 0 to more than a lap, with a budget of 1 or
+// without. Callbacks do nothing, re-arm their timer, cancel the others, re-arm the others, or
+// throw. After each operation these must hold:
+//   - All due timers fired, on their ticks and in the order of ticks. The rest is pending.
+//   - With a budget of 1 there was at most one visit, and a wake-up is immediate if work is left.
+//   - The wake-up is neither past nor after the first expiry.
+//   - check() finds no fault: no slot holds more than can leave it in time.
+//   - Hopping from wake-up to wake-up fires the rest, in a few hops.
 //
 // Two states are the same if they differ by a whole number of turns of the wheel, by the names of
-// the timers, or in nothing that the wheel will ever read. Arming and destroying again and again
-// without letting time pass leaves a trail of slots that look used; states with more than
-// `most_stale` of those are checked, but not gone on from.
+// the timers, or only in data that the wheel never reads. Arming and destroying repeatedly at one
+// time leaves slots that look used. States with more than `most_stale` of them are checked, but not
+// expanded.
 //
-// A turn is four laps, though the bits of the lap number above the lowest two choose slots of the
-// overflow. They choose nothing else. No last lap of a timer is more than four ahead, so that all
-// whose last lap differs from the running one in those bits are in the next four laps: they hang in
-// one slot, whichever it is, and that is emptied when the lowest two bits have become 0. From there
-// only these two are left. So a slot of the overflow is named by the tick of its visit.
+// A turn is four laps, although higher bits of the lap number choose slots of the overflow, too.
+// They choose nothing else. No last lap of a timer is more than four ahead. Timers whose last lap
+// differs from the running one in those bits are therefore in the next four laps. They share one
+// slot, which is emptied when the lowest two bits become 0. From there on only the lowest two bits
+// count, so a slot of the overflow is named by the tick of its visit.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -56,7 +56,7 @@ static_assert(geometry::level_of(longest_delay) == geometry::overflow);
 
 enum class reaction : std::uint8_t { none, again, cancel_others, arm_others, fail, count };
 
-// The wheel, its timers, and what the model knows.
+// The wheel, its timers, and the model's knowledge of them.
 struct arena {
     tvec::timer_wheel wheel{turn};
     std::array<tvec::timer, timers> timer;
@@ -118,13 +118,13 @@ public:
 
     explicit operation(unsigned number) : number_(number) {}
 
-    // All operations that advance the wheel in the same way share it, and differ in the reaction.
-    // One number stands for all that do not advance it.
+    // The same index for all operations that advance the wheel alike and differ only in the
+    // reaction. One index stands for all that do not advance it.
     unsigned advance_number() const {
         return number_ < first_advance ? advances : (number_ - first_advance) % advances;
     }
 
-    // Returns whether it has fired anything, or was not to.
+    // Returns whether a timer has fired, or none was due.
     bool run() const {
         if (number_ < first_advance) return touch(number_ / per_timer, number_ % per_timer), true;
         fires = 0;
@@ -198,8 +198,8 @@ void verify_structure() {
     expect(here->wheel.any_pending() == (pending != 0), "any_pending");
 }
 
-// From here to the end by wake-ups alone. A timer costs one for each level below it, and for each
-// halving of up to four laps; where it was pushed back from and where one hung costs one.
+// From here to the end by wake-ups alone. A timer costs one for each level below it, and one for
+// each halving of up to four laps. Each former place of a timer costs one more.
 void verify_the_rest() {
     constexpr unsigned enough = timers * (geometry::levels + 4) + most_stale + 1;
     unsigned hops = 0;
@@ -212,10 +212,10 @@ void verify_the_rest() {
 
 // --- states -------------------------------------------------------------------------------------
 
-// How many slots of the overflow are ever used: the highest bit of a lap number that is reached.
+// The number of overflow slots ever used: the highest bit of a lap number that is reached.
 constexpr unsigned far_slots = 8;
 
-// The bytes of the arena that ever change: all but the slots between the levels.
+// The bytes of the arena that ever change: all except the slots between the levels.
 class snapshot {
 public:
     snapshot() {
@@ -235,7 +235,7 @@ private:
         std::size_t from, size;
     };
 
-    // Slots that nothing is ever linked to, from `first` to before `end`.
+    // Slots that are never linked to, from `first` to before `end`.
     void leave_out(unsigned first, unsigned end) {
         const auto& levels = of_wheel::of(here->wheel, of_wheel::levels{});
         const auto at = [&](unsigned s) {
@@ -257,7 +257,8 @@ private:
     std::vector<std::byte> kept_ = std::vector<std::byte>(sizeof(arena));
 };
 
-// 128 bits of hash stand for a state: two of a hundred million are confused once in 10^22 runs.
+// A hash of 128 bits stands for a state: a run of a hundred million confuses two once in 10^22
+// runs.
 struct fingerprint {
     std::uint64_t a = 0x9e3779b97f4a7c15, b = 0xc2b2ae3d27d4eb4f;
 
@@ -272,8 +273,8 @@ struct hash {
     std::size_t operator()(const fingerprint& f) const { return f.a ^ f.b >> 32; }
 };
 
-// The state in words, as far as the wheel will ever read it. No timer is in two slots: so the words
-// need no names of timers for two states to differ in more than those.
+// The state in words, as far as the wheel will ever read it. No timer is in two slots, so words
+// without the names of timers are enough to distinguish two states.
 class reading {
 public:
     reading() : now_(here->wheel.now()), levels_(of_wheel::of(here->wheel, of_wheel::levels{})) {
@@ -284,7 +285,7 @@ public:
         read_slot(geometry::never_slot, geometry::never_slot);
     }
 
-    // Slots that look used and hold nothing, and links counted beyond those that are there.
+    // Empty slots that look used, and counts above the number of links.
     unsigned stale() const { return stale_; }
 
     fingerprint print() const {
@@ -344,8 +345,8 @@ private:
         words_[size_++] = ahead(here->timer[i].expires());
     }
 
-    // One that has passed will not be looked at again. One of a chunk a tick would be found again
-    // where slots that come next only shrink: that is, not on the first tick of a lap of the wheel.
+    // A past one is not read again. One of a chunk a tick would be found again only where the next
+    // slots may grow, which is on the first tick of a lap of the wheel.
     void add_paces(fingerprint& f) const {
         const auto& paces = of_wheel::of(here->wheel, of_wheel::emptying{});
         for (unsigned level = 1; level <= geometry::overflow; ++level) {
@@ -365,8 +366,8 @@ private:
     unsigned stale_ = 0;
 };
 
-// Breadth first. A state is kept as its fingerprint, the state it was reached from and the
-// operation that led here: to go on from it, its history is run again.
+// A breadth-first search. A state is kept as its fingerprint, its parent state and the operation
+// that led here. Its history is run again to expand it.
 class explorer {
 public:
     explicit explorer(std::size_t limit) : limit_(limit) {
@@ -456,12 +457,12 @@ private:
 
     std::size_t limit_;
     snapshot origin_, current_;
-    // Most states are known, and to find one among nodes takes three cache misses.
+    // Most states are known, and finding one among the nodes takes three cache misses.
     __gnu_pbds::gp_hash_table<fingerprint, __gnu_pbds::null_type, hash> seen_;
     std::vector<step> reached_;
-    // By how the wheel is advanced: whether anything fires. If not, the reactions are all the same.
+    // For each way to advance: whether a timer fires. If none fires, all reactions are the same.
     std::array<bool, operation::advances + 1> fired_{};
-    unsigned depth_ = 0;  // of the states that are gone on from
+    unsigned depth_ = 0;  // of the states being expanded
     std::uint64_t transitions_ = 0;
     std::uint64_t cut_ = 0;
 };

@@ -1,6 +1,6 @@
-// Fuzzing the reader of recordings. Operations from the bytes, behind a header that is right or
-// nearly so, against a reader that knows the format from its description alone; or a file of any
-// bytes.
+// Fuzzes the reader of recordings against a second reader written from the format's description
+// alone. The input is operations from the bytes behind a valid or nearly valid header, or a file of
+// any bytes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ using example::operation;
 using example::recording_header;
 using support::expect;
 
-// The operations of these bytes, counted however wrong they are.
+// Counts the operations of these bytes, valid or not.
 struct operations {
     std::vector<recording::step> steps;
     std::uint64_t timers = 0;
@@ -65,7 +65,7 @@ operations read_plainly(std::string_view bytes) {
     return all;
 }
 
-// In memory, though it has a name.
+// In memory, but with a file name.
 class file {
 public:
     file() : fd_(::memfd_create("recording", MFD_CLOEXEC)) { expect(fd_ >= 0, "no memfd"); }
@@ -108,7 +108,7 @@ void compare(const recording& r, const operations& plain) {
     }
 }
 
-// A header that is right, or wrong in one field.
+// A valid header, or one with a wrong field.
 void read_behind_header(unsigned wrong, std::string_view body) {
     const operations plain = read_plainly(body);
     recording_header header;

@@ -1,4 +1,4 @@
-// Runs a fuzz target over the files of the folders given: the corpus as an ordinary test, with any
+// Runs a fuzz target over the files of the given folders: the corpus as an ordinary test, with any
 // compiler.
 #include <cstdint>
 #include <cstdio>

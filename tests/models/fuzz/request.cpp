@@ -1,4 +1,4 @@
-// Fuzzing what the metrics port reads of a request, against a reader that looks at each byte.
+// Fuzzes the metrics port's request parser, against a reader that checks each byte.
 #include <cstdint>
 #include <cstring>
 
@@ -44,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect(asked.path.find_first_of("\r\n") == asked.path.npos, "a path of two lines");
     const std::size_t whole = find_whole(bytes);
     expect(example::is_whole_request(bytes) == (whole != bytes.npos), "whole at ", whole);
-    // However it comes: what follows a whole request changes nothing.
+    // Bytes after a complete request change nothing, however they arrive.
     if (whole != bytes.npos)
         expect(same(asked, example::read_request(bytes.substr(0, whole))), "its rest counts");
     return 0;

@@ -1,5 +1,5 @@
-// Fuzzing the wheel: any bytes are a program (support/program.hpp), run beside a model of the wheel
-// (support/world.hpp). The mutator changes whole operations, and knows where the edges are.
+// Fuzzes the wheel: any bytes are a program (support/program.hpp), run beside a model of the wheel
+// (support/world.hpp). The mutator changes whole operations and prefers edge values.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace {
 using support::operation;
 using support::program;
 
-// Says at the end how much work it was.
+// Prints the amount of work at the end.
 struct tally {
     ~tally() {
         std::fprintf(stderr, "fuzz: %llu operations on the wheel, %llu fires\n",
@@ -142,7 +142,7 @@ std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::s
     return p.to({data, max_size});
 }
 
-// The beginning of one and the end of the other.
+// The beginning of one program and the end of another.
 std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* one, std::size_t one_size,
                                       const std::uint8_t* other, std::size_t other_size,
                                       std::uint8_t* out, std::size_t max_size, unsigned seed) {

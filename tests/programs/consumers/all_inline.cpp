@@ -1,6 +1,6 @@
-// Everything that the headers have inline, to be compiled with -fkeep-inline-functions: it links if
-// all that this calls is shown by the libraries. WANT_URING, WANT_DURABLE and
-// WANT_REDIS say what is installed beside libtvec.
+// All inline code of the headers, compiled with -fkeep-inline-functions. It links if the libraries
+// export every function that this code calls. WANT_URING, WANT_DURABLE and WANT_REDIS name the
+// libraries installed beside libtvec.
 #include <tvec/tvec.hpp>
 
 template class tvec::clocked_wheel<>;

@@ -1,5 +1,4 @@
-// A program in C of somebody who has installed tvec. Exits with 0 if what it armed wakes it and
-// fires.
+// A program in C that uses an installed tvec. Exits with 0 if its timer wakes it and fires.
 #include <poll.h>
 #include <stdio.h>
 #include <tvec/tvec.h>

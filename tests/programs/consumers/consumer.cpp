@@ -1,4 +1,4 @@
-// A program of somebody who has installed tvec. Exits with 0 if what it armed wakes it and fires.
+// A program that uses an installed tvec. Exits with 0 if its timer wakes it and fires.
 #include <poll.h>
 #include <tvec/tvec.hpp>
 

@@ -1,5 +1,5 @@
-// A program of somebody who has installed tvec and libtvec-durable. Exits with 0 if a timer that
-// was stored in a file is delivered.
+// A program that uses installed tvec and libtvec-durable. Exits with 0 if a timer stored in a file
+// is delivered.
 #include <tvec/durable/memory_store.hpp>
 #include <tvec/durable/sqlite_store.hpp>
 #include <tvec/durable/timers.hpp>

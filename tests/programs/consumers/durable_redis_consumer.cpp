@@ -1,5 +1,5 @@
-// A program of somebody who has installed tvec and libtvec-durable-redis. Exits with 0 if it is
-// said that no server is there.
+// A program that uses installed tvec and libtvec-durable-redis. Exits with 0 if the missing server
+// is reported.
 #include <tvec/durable/redis_store.hpp>
 #include <tvec/durable/timers.hpp>
 

@@ -1,4 +1,4 @@
-// The same on io_uring.
+// A program in C that uses an installed tvec with io_uring.
 #define _GNU_SOURCE
 #include <liburing.h>
 #include <tvec/tvec_uring.h>

@@ -1,5 +1,5 @@
-// A program of somebody who has installed tvec and liburing. Exits with 0 if a timer fires, woken
-// by the ring where there may be one.
+// A program that uses installed tvec and liburing. Exits with 0 if a timer fires, woken by the ring
+// if rings are available.
 #include <tvec/clock/clocked_wheel.hpp>
 #include <tvec/drivers/choose_waking.hpp>
 #include <tvec/drivers/uring_timeout.hpp>

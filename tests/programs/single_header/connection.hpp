@@ -1,4 +1,4 @@
-// Half of a program: what the other source file uses.
+// Half of a program, used by the other source file.
 #pragma once
 
 #include "tvec.hpp"

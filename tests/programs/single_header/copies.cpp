@@ -1,5 +1,5 @@
-// Exits with 0 if copies of tvec in one program, two of one version and one of another, each work
-// as they do alone, and if timers can change between wheels of the two.
+// Exits with 0 if several copies of tvec work in one program, two of one version and one of
+// another, and if timers can move between wheels of the two.
 #include "copy.hpp"
 #include "tvec.hpp"
 
@@ -32,7 +32,7 @@ bool fires_all(const copy& c) {
     return fired == timers.size();
 }
 
-// The numbers of their wheels are the same, unless they agree on them.
+// The numbers of their wheels would be the same if the copies did not coordinate.
 bool can_change_between(const copy& a, const copy& b) {
     wheel first(a), second(b);
     tvec::timer t;

@@ -1,4 +1,4 @@
-// A shared library that carries tvec. It hides nothing itself: the single header has to.
+// A shared library with a copy of tvec. It hides no symbols itself: the single header must.
 #define TVEC_IMPLEMENTATION
 #include "copy.hpp"
 #include "tvec.hpp"

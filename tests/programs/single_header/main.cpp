@@ -1,4 +1,4 @@
-// Exits with 0 if a timer that is armed in the other source file fires in this one, and a timeout.
+// Exits with 0 if a timer and a timeout that the other source file arms fire in this one.
 #define TVEC_IMPLEMENTATION
 #include "connection.hpp"
 

@@ -1,4 +1,4 @@
-# In place of rules_cc, which Bazel would fetch: these rules are in Bazel 4 itself.
+# Replaces rules_cc, which Bazel would download: these rules are built into Bazel 4.
 cc_binary = native.cc_binary
 cc_library = native.cc_library
 cc_toolchain = native.cc_toolchain
