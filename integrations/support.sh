@@ -13,9 +13,9 @@ skip() {
 }
 
 # fetch PACKAGE FOLDER: upstream's part of Debian's source package, checked by apt-get, as a file in
-# FOLDER. Only this call knows Debian's sources: the system's configuration stays as it is. The archive
-# comes before those of updates, whose index may name files that only the archive keeps. Errors of
-# apt-get go to the standard error output.
+# FOLDER. Only this call knows Debian's sources: the system's configuration stays as it is. The
+# archive comes before those of updates: their index may name files that only the archive keeps.
+# Errors of apt-get go to the standard error output.
 fetch() (
     apt=$(mktemp -d)
     trap 'rm -rf "$apt"' EXIT

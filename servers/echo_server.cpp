@@ -1,9 +1,9 @@
-// A TCP echo server on one io_uring, with every timeout on one tvec wheel: per connection an idle
-// timeout that every read pushes back, and a write timeout; a statistics line every second; and the
-// end of the run. The driver that carries the next wake-up is an option (drivers.hpp). On SIGUSR1
-// it prints what is in its wheel, and --metrics serves the same (prometheus.hpp, text_port.hpp).
-// With
-// --workers threads prepare the echoes, and time themselves out on the same wheel (workers.hpp).
+// A TCP echo server on one io_uring, with every timeout on one tvec wheel. A connection has an idle
+// timeout that every read pushes back, and a write timeout. Other timers print statistics every
+// second, and end the run. The driver that carries the next wake-up is an option (drivers.hpp). On
+// SIGUSR1 it prints what is in its wheel, and --metrics serves the same (prometheus.hpp,
+// text_port.hpp). With --workers threads prepare the echoes, and time themselves out on the same
+// wheel (workers.hpp).
 #include <cstdio>
 #include <memory>
 #include <optional>

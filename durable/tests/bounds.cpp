@@ -1,5 +1,5 @@
-// What is bounded, refused and survived: bad input, too much of it, a full window, a store that
-// fails, handlers that throw, a clock that is set, and the end.
+// Tests bounds, refusals and failures: bad input, too much of it, a full window, a store that
+// fails, handlers that throw, a clock that is set, and `stop`.
 #include <chrono>
 #include <stdexcept>
 #include <string>

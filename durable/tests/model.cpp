@@ -1,11 +1,10 @@
-// Durable timers of several processes on one database in memory, interleaved step by step: each
-// request is done and each answer is read when the search says so, time passes without those who
-// are stopped, hints are lost, links are cut, processes die, the clock is set. Beside them the
-// books of all that was asked and answered. What is asked:
-//   - nothing is delivered before its deadline, or for one that it never had;
-//   - nothing after a confirmed cancel, and no (id, attempt) twice;
-//   - nothing with an attempt that is over because another was given out meanwhile;
-//   - nothing is dead unless its own handler had it as often as `attempts` says, though handlers
+// Durable timers of several processes on one database in memory, interleaved step by step. The
+// search decides when each request is done and each answer is read. Time passes without stopped
+// processes, hints are lost, links are cut, processes die, and the clock is set. The books record
+// all requests and answers. The model checks: - nothing is delivered before its deadline, or for
+// one that it never had; - nothing after a confirmed cancel, and no (id, attempt) twice; - nothing
+// with an attempt that is over because another was given out meanwhile; - nothing is dead unless
+// its own handler had it as often as `attempts` says, though handlers
 //     end their processes with others claimed beside them;
 //   - what was answered `stored` is delivered in its last form, or cancelled, or still there: in
 //     the end, when nothing breaks any more, stored = delivered + cancelled + dead.
@@ -85,7 +84,7 @@ struct stepped_store : memory_store {
     std::size_t run() override { return 0; }
 };
 
-// What the books say of one id.
+// The books of one id.
 struct account {
     std::set<time_point> dues;                         // that it was given, or may have been
     std::set<std::pair<int, std::uint32_t>> attempts;  // that were delivered, of each life
@@ -390,7 +389,8 @@ private:
         const int form = std::stoi(d.body);
         expect(a.attempts.insert({a.life_of[form], d.token.attempt}).second, d.token.id,
                " came twice as ", d.token.attempt);
-        // What was being delivered when it was replaced, or died, is over and may still come.
+        // A delivery that was under way when its timer was replaced, or died, is over and may still
+        // come.
         expect(!a.cancelled || d.token.attempt <= a.is_over, d.token.id,
                " came after it was cancelled");
         const auto there = all_.find(d.token.id);

@@ -1,13 +1,10 @@
 // A process with durable timers in a file, or in a Redis server (redis:SOCKET), for the scripts of
-// faults to kill: it puts, cancels, ends, postpones
-// and forgets, and writes what it was answered into a log, a line at a time, before anything else
-// happens. With `--finish` it puts nothing and ends when the store holds no timer any more.
-//   p ID        a put is asked for            P ID DUE             it was stored
-//   c ID        a cancel is asked for         C ID, B ID, U ID     cancelled, had begun, unknown id
-//   F ID ATTEMPT DUE NOW                      it was delivered
-//   D ID        it is dead in the end       L TIMES REASON      its link broke so often
-// What it does besides, by its environment:
-//   TVEC_CRASHES  one handler in 300 ends the process, unless it is to finish, and that of a timer
+// faults to kill. It puts, cancels, ends, postpones and forgets timers. It logs each answer as a
+// line before anything else happens. With `--finish` it puts nothing and ends when the store holds
+// no timer any more. p ID a put is asked for P ID DUE it was stored c ID a cancel is asked for C
+// ID, B ID, U ID cancelled, had begun, unknown id F ID ATTEMPT DUE NOW it was delivered D ID it is
+// dead in the end L TIMES REASON its link broke so often What it does besides, by its environment:
+// TVEC_CRASHES one handler in 300 ends the process, unless it is to finish, and that of a timer
 //                 that every twentieth process puts does so each time. No more is put while much is
 //                 near its deadline: what a crash leaves behind comes one by one
 //   TVEC_READS    it opens, reads and closes its own file now and then

@@ -112,7 +112,7 @@ int stats(store& s) {
     return 0;
 }
 
-// What came of it, and status 0 if that is what was wanted.
+// Prints the outcome. Returns status 0 if it is the wanted one.
 int say(const char* outcome, bool is_wanted) {
     fmt::print("{}\n", outcome);
     return is_wanted ? 0 : 1;

@@ -203,7 +203,7 @@ public:
 
     /// Returns the wheel, for calls in ticks or about all timers (for_each_pending, drain). Do not
     /// advance it beyond the clock: timers that are armed by a delay would then be late. On a
-    /// steady clock a debug build notices this at the next arm by a delay or `run`, says so in one
+    /// steady clock a debug build notices this at the next arm by a delay or `run`. It prints one
     /// line on the standard error output, and ends the program (std::terminate).
     timer_wheel& wheel() noexcept { return wheel_; }
     /// Returns the wheel for reading.

@@ -111,7 +111,7 @@ private:
 }  // namespace detail
 
 /// A clock that also counts the time while the machine is suspended (CLOCK_BOOTTIME). Timers on
-/// this clock that came due during a suspend fire right after it, if the loop is woken by
+/// this clock that came due during a suspend fire right after it. The loop must be woken by
 /// timerfd_alarm, by uring_timeout (from Linux 5.15 on) or by uring_wait (from 6.12 on).
 struct boottime_clock {
     /// The members that std::chrono requires of a clock.

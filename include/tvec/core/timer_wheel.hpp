@@ -189,9 +189,9 @@ public:
     /// comes first in the next call. Emptying ahead comes last: timers due by `until` fire before
     /// it, except those in a slot that has to be empty for a tick on the way. A timer may be late
     /// by the time that callbacks take. After a stall longer than the slots were emptied ahead, it
-    /// may also be late by the moves that the stall put off: budget times the cost of a visit, per
-    /// call, until they are done. An `until` before now() counts as now(), and increments
-    /// count().clock_backward. An `until` of `never` or more counts as never-1.
+    /// may also be late by the moves that the stall put off. This costs budget times the cost of a
+    /// visit, per call, until they are done. An `until` before now() counts as now(), and
+    /// increments count().clock_backward. An `until` of `never` or more counts as never-1.
     ///
     /// A tick with nothing to do costs a compare and a store. A call from one of its own callbacks
     /// is a no-op, and returns {0, false}. An exception from a callback passes through. The timer

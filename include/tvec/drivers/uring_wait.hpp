@@ -67,7 +67,7 @@ template <class Clocked> class uring_wait {
 public:
     /// Makes a wait. Throws std::system_error (operation_not_supported), and names what is missing,
     /// if the kernel takes no deadline in a wait (before 5.11), or if the ring has
-    /// IORING_SETUP_IOPOLL, whose waits poll and ignore the deadline.
+    /// IORING_SETUP_IOPOLL: it would poll and ignore the deadline.
     uring_wait(io_uring& ring, Clocked& timers)
         : ring_(accepted(ring), detail::alarm_clock_of<clock>), timers_(timers) {}
     uring_wait(io_uring&, Clocked&&) TVEC_WANTS("a wheel that outlives it");

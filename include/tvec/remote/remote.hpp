@@ -165,7 +165,7 @@ public:
         return ticks_.start_of(handover_.due());
     }
 
-    /// Calls its function, whose exceptions leave `stop`. Returns whether it was called: a second
+    /// Calls its function. Its exceptions leave `stop`. Returns whether it was called: a second
     /// call returns false.
     bool run() { return handover_.run(); }
 
@@ -225,10 +225,10 @@ public:
     /// `remote::run` last, does not wait.
     bool cancel_and_wait(remote_handle h) const { return core_->cancel_and_wait(h, bell_); }
 
-    /// Cancels at once, and calls f(bool) with the result of `cancel` on the owner's thread, when
-    /// the function is neither called nor alive any more. `f` is posted as a function of its own.
-    /// If it is refused nothing has been cancelled, unless the owner has stopped in the middle of
-    /// the call. `f` has at most 40 bytes.
+    /// Cancels at once. Calls f(bool) with the result of `cancel` on the owner's thread, when the
+    /// function is no longer called nor alive. `f` is posted as a function of its own. If it is
+    /// refused nothing has been cancelled, unless the owner has stopped in the middle of the call.
+    /// `f` has at most 40 bytes.
     template <class F> sent cancel_then(remote_handle h, F&& f) const;
 
     /// Makes the function be called when `delay` has passed from now. Returns whether it will be:
