@@ -20,11 +20,11 @@ constexpr unsigned most_keys_held = 64;  // C libraries have 128, or 1024
 /// key. No other copy gives out the numbers of that key meanwhile.
 class numbers {
 public:
-    std::uint16_t claim() noexcept {
+    std::uint16_t reserve() noexcept {
         for (unsigned key = 0; key < taken_.size(); ++key)
-            if (const std::uint16_t number = claim_under(key); number != wheel_number::nobody)
+            if (const std::uint16_t number = reserve_under(key); number != wheel_number::nobody)
                 return number;
-        return claim_under_new_key();
+        return reserve_under_new_key();
     }
 
     void release(std::uint16_t number) noexcept {
@@ -39,7 +39,7 @@ public:
 
 private:
     /// Returns a number of `key`, or `nobody` if the key is not held or has no number left.
-    std::uint16_t claim_under(unsigned key) noexcept {
+    std::uint16_t reserve_under(unsigned key) noexcept {
         std::uint64_t bits = taken_[key].load(std::memory_order_relaxed);
         while (bits != 0 && (~bits & usable) != 0) {
             const auto bit = static_cast<unsigned>(std::countr_zero(~bits & usable));
@@ -50,7 +50,7 @@ private:
         return wheel_number::nobody;
     }
 
-    std::uint16_t claim_under_new_key() noexcept {
+    std::uint16_t reserve_under_new_key() noexcept {
         pthread_key_t key{};
         if (keys_held_.fetch_add(1, std::memory_order_relaxed) < most_keys_held &&
             pthread_key_create(&key, nullptr) == 0) {
@@ -81,7 +81,7 @@ constinit numbers alive;
 
 }  // namespace
 
-wheel_number::wheel_number() noexcept : number_(alive.claim()) {
+wheel_number::wheel_number() noexcept : number_(alive.reserve()) {
     assert(number_ != nobody && number_ != unused && "every wheel has a number");
 }
 

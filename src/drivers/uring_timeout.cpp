@@ -57,7 +57,7 @@ bool ring_alarm::is_mine(std::uint64_t data) const noexcept {
 }
 
 /// Finds a place in the submission queue, and submits the queue if it is full.
-kernel_result ring_alarm::room(io_uring_sqe*& sqe) noexcept {
+kernel_result ring_alarm::reserve_sqe(io_uring_sqe*& sqe) noexcept {
     sqe = io_uring_get_sqe(&ring_);
     if (sqe != nullptr) return answer(true);
     const int result = io_uring_submit(&ring_);
@@ -69,7 +69,7 @@ kernel_result ring_alarm::room(io_uring_sqe*& sqe) noexcept {
 kernel_result ring_alarm::set(std::chrono::nanoseconds time) noexcept {
     if (cut_short_) return answer(true);  // its completion comes at once, and then it is set again
     io_uring_sqe* sqe = nullptr;
-    if (const kernel_result found = room(sqe); !found.yes) return found;
+    if (const kernel_result found = reserve_sqe(sqe); !found.yes) return found;
     // A request that is not submitted yet reads the new time too, which is the earlier one.
     time_ = timespec_of<__kernel_timespec>(time);
     if (!in_flight_)
@@ -155,7 +155,7 @@ void ring_alarm::not_moved() noexcept {
 kernel_result ring_alarm::queue_removal() noexcept {
     if (timeouts_ == 0 || leaving_) return answer(true);
     io_uring_sqe* sqe = nullptr;
-    if (const kernel_result found = room(sqe); !found.yes) return found;
+    if (const kernel_result found = reserve_sqe(sqe); !found.yes) return found;
     io_uring_prep_timeout_remove(sqe, user_data(kind::timeout), 0);
     io_uring_sqe_set_data64(sqe, user_data(kind::removal));
     leaving_ = true;

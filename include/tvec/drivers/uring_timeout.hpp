@@ -75,7 +75,7 @@ private:
 
     std::uint64_t user_data(kind what) const noexcept;
     bool is_mine(std::uint64_t user_data) const noexcept;
-    kernel_result room(io_uring_sqe*& sqe) noexcept;
+    kernel_result reserve_sqe(io_uring_sqe*& sqe) noexcept;
     void start(io_uring_sqe& sqe) noexcept;
     void move(io_uring_sqe& sqe) noexcept;
     void cut_short(io_uring_sqe& sqe) noexcept;

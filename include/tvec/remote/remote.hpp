@@ -76,7 +76,7 @@ public:
     /// A budget without a limit.
     static constexpr std::size_t unlimited = ~std::size_t{0};
     /// The largest capacity. A larger one is clamped to it.
-    static constexpr std::size_t most_slots = detail::remote_vacancies::most;
+    static constexpr std::size_t most_cells = detail::remote_vacancies::most;
 
     /// Makes a mailbox of `capacity` cells in front of that wheel. The owner counts as awake: the
     /// doorbell does not ring before the first `rearm`. Requires a doorbell that is not empty.

@@ -15,7 +15,7 @@ namespace tvec::detail {
 /// numbers have 8 bits: one key for every 5 wheels, at most 32 keys.
 ///
 /// If no key is left, wheels share a number. Every re-arm on them relinks the timer, which is right
-/// for any wheel. Any thread may claim and release a number.
+/// for any wheel. Any thread may reserve and release a number.
 class wheel_number {
 public:
     wheel_number() noexcept;
