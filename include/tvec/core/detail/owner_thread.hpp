@@ -17,8 +17,8 @@ inline const void* this_thread() noexcept {
 #endif
 }
 
-/// The owner: none until a thread advances the wheel. Release builds have the member too and do not use it:
-/// a wheel has the same layout for a program and for a library with other build options.
+/// The owner: none until a thread advances the wheel. Release builds have the member too and do not
+/// use it: a wheel has the same layout for a program and for a library with other build options.
 class owner_thread {
 public:
     /// Makes the calling thread the owner if there is none. Returns whether it is the owner.
