@@ -45,6 +45,10 @@ constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t limit) noexcept
                   "a tick and a clock whose ratio is this odd are not supported");
     constexpr auto num = static_cast<std::uint64_t>(Per::num);
     constexpr auto den = static_cast<std::uint64_t>(Per::den);
+    if constexpr (num == 1 && den != 1) {  // one division, where a tick is whole units of the clock
+        const bool is_up = Way == rounding::up && count != 0;
+        return std::min(is_up ? (count - 1) / den + 1 : count / den, limit);
+    }
     constexpr std::uint64_t nearly_one = Way == rounding::up ? den - 1 : 0;
     const std::uint64_t rest = (count % den * num + nearly_one) / den;
     std::uint64_t whole = 0;
