@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,7 +25,7 @@ public:
         void (clocked_exercise::*prepare)();
         void (clocked_exercise::*run)(std::size_t n);
     };
-    static const std::array<named, 4> all;
+    static const std::array<named, 5> all;
 
 private:
     static constexpr std::chrono::milliseconds timeout{plan::longest};
@@ -53,6 +54,15 @@ private:
         }
     }
 
+    void push_back_each(std::size_t n) {
+        std::array<tvec::timer*, batch> some{};
+        for (std::size_t i = 0; i < n;) {
+            const std::size_t size = std::min(batch, n - i);
+            for (std::size_t k = 0; k < size; ++k) some[k] = &timers_[order_[i++]];
+            wheel_.arm_each_at(std::span(some).first(size), wheel_.after(timeout));
+        }
+    }
+
     void push_back_by_ticks(std::size_t n) {
         const tvec::jiffies tick = wheel_.ticks().ceil(wheel_.after(timeout));
         for (std::size_t i = 0; i < n; ++i) wheel_.wheel().arm_at(timers_[order_[i]], tick);
@@ -63,10 +73,11 @@ private:
     tvec::clocked_wheel<> wheel_;
 };
 
-inline constexpr std::array<clocked_exercise::named, 4> clocked_exercise::all{{
+inline constexpr std::array<clocked_exercise::named, 5> clocked_exercise::all{{
     {"clock", &clocked_exercise::arm_all, &clocked_exercise::read_the_clock},
     {"arm_after", &clocked_exercise::arm_all, &clocked_exercise::push_back_from_now},
     {"batches of 32", &clocked_exercise::arm_all, &clocked_exercise::push_back_in_batches},
+    {"each of 32", &clocked_exercise::arm_all, &clocked_exercise::push_back_each},
     {"in ticks", &clocked_exercise::arm_all, &clocked_exercise::push_back_by_ticks},
 }};
 

@@ -124,6 +124,18 @@ Test(clock, a_delay_is_never_short_and_at_most_a_tick_long) {  // T19
         }
 }
 
+Test(clock, several_timers_are_armed_for_one_point_in_time) {
+    wheel timers;
+    probe a, b;
+    tvec::timer* const both[] = {&a.t, &b.t};
+    timers.arm_after(a.t, 1ms);
+    CHECK_EQ(timers.arm_each_at(both, timers.after(5ms)), 1);
+    manual_clock::advance(5ms - 1ns);
+    CHECK_EQ(timers.run().fired, 0);
+    manual_clock::advance(1ns);
+    CHECK_EQ(timers.run().fired, 2);
+}
+
 Test(clock, nothing_fires_early_at_any_phase_of_any_tick) {
     std::mt19937_64 random(4);
     for (std::size_t i = support::scaled(10'000); i > 0; --i) {

@@ -1,6 +1,7 @@
 // P1: a timer armed for tick x fires when advance passes x, never before. Arming for now or the
 // past means the next tick.
 #include <random>
+#include <vector>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
@@ -177,4 +178,20 @@ Test(arming, timers_of_one_delay_fire_within_one_tick) {  // T18
     CHECK_EQ(support::count_fired(all), 0);
     wheel.advance(77 + 4'000);
     CHECK_EQ(support::count_fired(all), all.size());
+}
+
+Test(arming, each_of_several_timers_is_armed_as_alone) {
+    timer_wheel wheel(1000), elsewhere;
+    std::vector<probe> probes(100);
+    std::vector<tvec::timer*> timers;
+    for (probe& p : probes) timers.push_back(&p.t);
+    CHECK_EQ(wheel.arm_each_at({}, 5), 0);
+    for (std::size_t i = 0; i < 30; ++i) wheel.arm_at(*timers[i], 1'050 + i);
+    for (std::size_t i = 30; i < 40; ++i) elsewhere.arm_at(*timers[i], 7);
+    CHECK_EQ(wheel.arm_each_at(timers, 1'300), 40);
+    CHECK_EQ(wheel.arm_each_at(timers, 1'060), 100);
+    CHECK_EQ(check(wheel) + check(elsewhere), "");
+    CHECK_EQ(wheel.advance(1'059).fired, 0);
+    wheel.advance(1'060);
+    for (const probe& p : probes) CHECK(p.fired_only_at(1'060));
 }

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <optional>
+#include <span>
 
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/broken_promise.hpp"
@@ -95,9 +96,15 @@ public:
         return wheel_.arm_at(t, ticks_.ceil(deadline));
     }
 
+    /// Arms each of `timers` for the time `deadline`. See timer_wheel.
+    std::size_t arm_each_at(std::span<timer* const> timers, time_point deadline) noexcept {
+        return wheel_.arm_each_at(timers, ticks_.ceil(deadline));
+    }
+
     /// Arms `t` for the time `delay` from now.
     template <detail::countable Rep, class Period>
     bool arm_after(timer& t, std::chrono::duration<Rep, Period> delay) noexcept {
+        __builtin_prefetch(&t, 1);  // reading the clock waits for earlier loads, but not for this
         expect_no_lead(ticks_.now());
         return arm_at(t, after(delay));
     }
