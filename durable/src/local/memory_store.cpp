@@ -303,7 +303,7 @@ private:
             return early;
         }
         if (terms.attempts != 0 && e.spent >= terms.attempts) {
-            const claimed died{claimed::kind::dead, e};
+            claimed died{claimed::kind::dead, e};
             s.dead.insert_or_assign(id, e);
             s.erase(id);
             return died;
