@@ -9,7 +9,8 @@
 #include "support/durable.hpp"
 
 using namespace std::chrono_literals;
-using support::durable_process, support::in;
+using support::beside, support::durable_process, support::in;
+using support::asking::count, support::asking::find, support::asking::list;
 using namespace tvec::durable;
 
 TestSuite(durable_attempts, .timeout = 60);
@@ -59,7 +60,7 @@ struct crashing {
     }
     // Until no timer waits, in steps that are shorter than the leases.
     void pass_until_all_have_ended(int turns_per_ms = 8) {
-        for (int ms = 0; ms < 100'000 && all.count().waiting != 0; ++ms) {
+        for (int ms = 0; ms < 100'000 && count(beside(all)).waiting != 0; ++ms) {
             tvec::manual_clock::advance(1ms);
             for (int i = 0; i < turns_per_ms && !one->is_over; ++i) turn();
             if (!one->is_over) continue;
@@ -70,8 +71,8 @@ struct crashing {
     void put(const std::string& id) {
         CHECK(one->timers.put({id, in(10ms)}, existing::keep) == refusal::none);
     }
-    std::optional<stored_timer> dead(const std::string& id) const {
-        for (const stored_timer& t : all.list(timer_set::dead, {}, 100))
+    std::optional<stored_timer> dead(const std::string& id) {
+        for (const stored_timer& t : list(beside(all), timer_set::dead, {}, 100))
             if (t.id == id) return t;
         return std::nullopt;
     }
@@ -91,8 +92,8 @@ Test(durable_attempts, a_handler_that_ends_its_process_buries_nobody_else) {
     for (int i = 0; i < 300; ++i) w.put("innocent " + std::to_string(i));
     w.settle();
     w.pass_until_all_have_ended();
-    CHECK_EQ(w.all.count().waiting, 0U);
-    CHECK_EQ(w.all.count().dead, 1U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
+    CHECK_EQ(count(beside(w.all)).dead, 1U);
     CHECK(w.dead("poison").has_value());
     CHECK_EQ(w.handed.at("poison"), 4U);  // the first time is not counted
     CHECK_EQ(w.handed.size(), 301U);
@@ -108,8 +109,8 @@ Test(durable_attempts,
     w.settle();
     w.pass_until_all_have_ended();
     CHECK_GE(w.crashes, 3 * poisons);
-    CHECK_EQ(w.all.count().waiting, 0U);
-    CHECK_EQ(w.all.count().dead, poisons);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
+    CHECK_EQ(count(beside(w.all)).dead, poisons);
     for (const auto& [id, times] : w.handed) {
         const bool is_poison = id.starts_with("poison");
         CHECK_EQ(w.dead(id).has_value(), is_poison);
@@ -125,7 +126,7 @@ Test(durable_attempts, what_waits_for_its_turn_as_a_suspect_is_not_claimed_again
     for (int i = 0; i < 2000; ++i) w.put("innocent " + std::to_string(i));
     w.settle();
     w.pass_until_all_have_ended(1);  // a turn takes a hundredth of a lease
-    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
     CHECK_EQ(w.crashes, 4);
     // for each process once, once for its turn, and once more if that had to wait
     for (const auto& [id, attempt] : w.last_attempt) CHECK_LE(attempt, 10U);
@@ -139,7 +140,7 @@ Test(durable_attempts, what_is_never_ended_is_handed_over_exactly_so_often) {
     one.put({"a", in(10ms)});
     one.pass(2s);
     CHECK_EQ(one.got.size(), 3U);
-    CHECK_EQ(all.count().dead, 1U);
+    CHECK_EQ(count(beside(all)).dead, 1U);
 }
 
 Test(durable_attempts, an_end_and_a_postponement_forget_what_was_spent) {
@@ -153,7 +154,7 @@ Test(durable_attempts, an_end_and_a_postponement_forget_what_was_spent) {
         REQUIRE_EQ(one.got.size(), 2U * static_cast<unsigned>(i + 1));
         CHECK(one.timers.again(one.got.back().token, in(10ms)) == refusal::none);
     }
-    CHECK_EQ(all.count().dead, 0U);
+    CHECK_EQ(count(beside(all)).dead, 0U);
 }
 
 Test(durable_attempts, what_was_claimed_and_not_delivered_goes_back_uncounted_when_it_stops) {
@@ -166,8 +167,8 @@ Test(durable_attempts, what_was_claimed_and_not_delivered_goes_back_uncounted_wh
     one->timers.stop();
     one->settle();
     CHECK_EQ(one->timers.counters().returned, 1U);
-    CHECK_EQ(all.find("a")->attempt, 1U);
-    CHECK_EQ(all.find("a")->ended, 1U);
+    CHECK_EQ(find(beside(all), "a")->attempt, 1U);
+    CHECK_EQ(find(beside(all), "a")->ended, 1U);
     durable_process two(all, "two", dead_after(1), 50ms);
     two.settle();
     two.pass(40ms);  // without waiting for the end of a lease
@@ -181,13 +182,14 @@ Test(durable_attempts, a_broken_link_gives_back_what_was_claimed_and_takes_back_
     one.settle();
     one.ends = false;
     one.put({"a", in(10ms)});
-    all.claim(0, 1, {100ms, 0}, 1h, "a");  // an attempt that somebody has left open
-    CHECK(all.spend(0, 1, {"a", 1}) == true);
-    CHECK(all.spend(0, 1, {"a", 1}) == true);  // once for each attempt
-    CHECK_EQ(all.find("a")->spent, 1U);
-    CHECK(all.end({{"a", 1}, {}, true}).was_current);
-    CHECK_EQ(all.find("a")->spent, 0U);
-    CHECK_EQ(all.count().dead, 0U);
+    memory_store ahead(all, "one", 1h);
+    support::asking::claim(ahead, "a", 0, 100ms);  // an attempt that somebody has left open
+    CHECK(support::asking::spend(ahead, {"a", 1}));
+    CHECK(support::asking::spend(ahead, {"a", 1}));  // once for each attempt
+    CHECK_EQ(find(beside(all), "a")->spent, 1U);
+    CHECK(support::asking::end(ahead, {{"a", 1}, {}, true}).was_current);
+    CHECK_EQ(find(beside(all), "a")->spent, 0U);
+    CHECK_EQ(count(beside(all)).dead, 0U);
     one.store.cut();
     one.pass(200ms);
     CHECK_EQ(one.got.size(), 1U);
@@ -204,7 +206,7 @@ struct one_dead {
         one.ends = false;
         one.put({"a", in(10ms), "first"});
         one.pass(300ms);
-        REQUIRE_EQ(all.count().dead, 1U);
+        REQUIRE_EQ(count(beside(all)).dead, 1U);
         one.got.clear();
     }
 
@@ -219,21 +221,21 @@ Test(durable_attempts, a_put_beside_a_dead_timer_says_so_and_changes_nothing) {
     CHECK(w.one.put({"a", in(10ms), "second"}) == put_result::dead);
     w.one.pass(300ms);
     CHECK(w.one.got.empty());
-    CHECK_EQ(w.all.count().dead, 1U);
-    CHECK_EQ(w.all.list(timer_set::dead, {}, 1).at(0).body, "first");
+    CHECK_EQ(count(beside(w.all)).dead, 1U);
+    CHECK_EQ(list(beside(w.all), timer_set::dead, {}, 1).at(0).body, "first");
     CHECK_EQ(w.one.timers.counters().dead_already, 1U);
 }
 
 Test(durable_attempts, a_dead_timer_that_is_replaced_lives_and_no_token_comes_twice) {
     one_dead w;
     CHECK(w.one.put({"a", in(10ms), "second"}, existing::replace) == put_result::stored);
-    CHECK_EQ(w.all.count().dead, 0U);
+    CHECK_EQ(count(beside(w.all)).dead, 0U);
     w.one.pass(50ms);
     REQUIRE_EQ(w.one.got.size(), 1U);
     CHECK_GE(w.one.got[0].token.attempt, 2U);
     CHECK_EQ(w.one.got[0].body, "second");
     w.one.pass(300ms);
-    CHECK_EQ(w.all.list(timer_set::dead, {}, 1).at(0).body, "second");
+    CHECK_EQ(list(beside(w.all), timer_set::dead, {}, 1).at(0).body, "second");
 }
 
 Test(durable_attempts, what_was_cancelled_when_it_was_dead_does_not_come_back) {

@@ -8,7 +8,7 @@
 #include "support/durable.hpp"
 
 using namespace std::chrono_literals;
-using support::durable_process, support::in;
+using support::beside, support::durable_process, support::in, support::asking::count;
 using namespace tvec::durable;
 
 TestSuite(durable_bounds, .timeout = 60);
@@ -55,7 +55,7 @@ Test(durable_bounds, bad_input_is_refused_and_nothing_is_sent) {
     CHECK(t.again({"a", 1}, latest_due + 1ms) == refusal::bad_due);
     CHECK_EQ(t.counters().refused, 9U);
     w.one.settle();
-    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
     CHECK(w.one.put({std::string(longest_id, 'x'), latest_due}) == put_result::stored);
 }
 
@@ -165,7 +165,7 @@ Test(durable_bounds, of_many_with_one_deadline_all_come) {
     for (int i = 0; i < 500; ++i) w.one.put({std::to_string(i), due});
     w.one.pass(400ms);
     CHECK_EQ(w.one.got.size(), 500U);
-    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
 Test(durable_bounds, what_a_handler_throws_is_counted_and_the_delivery_comes_again) {
@@ -193,7 +193,7 @@ Test(durable_bounds, what_a_handler_throws_is_counted_and_the_delivery_comes_aga
     CHECK_EQ(calls, 2);
     CHECK_EQ(told, 1);
     CHECK_EQ(t.counters().thrown, 1U);
-    CHECK_EQ(all.count().waiting, 0U);
+    CHECK_EQ(count(beside(all)).waiting, 0U);
 }
 
 Test(durable_bounds, a_store_that_fails_is_asked_again_and_what_it_refused_is_said) {
@@ -206,7 +206,7 @@ Test(durable_bounds, a_store_that_fails_is_asked_again_and_what_it_refused_is_sa
     w.one.pass(5s);
     REQUIRE_EQ(w.one.got.size(), 1U);
     CHECK_EQ(w.one.got[0].token.id, "a");
-    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
 Test(durable_bounds, an_end_that_the_store_could_not_take_is_repeated) {
@@ -220,7 +220,7 @@ Test(durable_bounds, an_end_that_the_store_could_not_take_is_repeated) {
     w.one.timers.done(w.one.got[0].token, [&](bool c) { was_current = c; });
     w.one.pass(5s);
     CHECK(was_current);
-    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
     CHECK_EQ(w.one.got.size(), 1U);
 }
 
@@ -338,7 +338,7 @@ Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refus
     CHECK(w.one.timers.put({"b", in(1ms)}, existing::keep) == refusal::stopping);
     w.one.pass(3ms);
     CHECK(is_over);
-    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
     durable_process two(w.all, "two");
     two.settle();
     CHECK_EQ(two.timers.gauges().shards, 1U);  // without waiting for a lease

@@ -5,7 +5,7 @@
 #include "support/durable.hpp"
 
 using namespace std::chrono_literals;
-using support::alone, support::in;
+using support::alone, support::beside, support::in, support::asking::count;
 using namespace tvec::durable;
 
 TestSuite(durable_delivering, .timeout = 60);
@@ -21,7 +21,7 @@ Test(durable_delivering, a_timer_comes_at_its_deadline_with_its_body_and_is_gone
     CHECK_EQ(w.one.got[0].token.attempt, 1U);
     CHECK_EQ(w.one.got[0].body, "body");
     w.one.pass(2ms);
-    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
     w.one.pass(60s);
     CHECK_EQ(w.one.got.size(), 1U);
 }

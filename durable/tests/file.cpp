@@ -26,7 +26,7 @@ namespace {
 void fill(sqlite_store& s, int timers, std::size_t bytes) {
     const std::string body(bytes, 'x');
     for (int i = 0; i < timers; ++i)
-        s.put({{std::to_string(i), today() + 1h, body}}, existing::keep, nullptr);
+        s.submit(operations::put{{{std::to_string(i), today() + 1h, body}}, existing::keep});
     turn_until(s, [&] { return s.unanswered() == 0; });
 }
 

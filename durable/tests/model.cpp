@@ -136,7 +136,7 @@ public:
         while (choose_.goes_on()) step();
         finish();
         ++t.runs;
-        t.dead += all_.count().dead;
+        t.dead += ask<totals>(operations::count{}).dead;
         for (const auto& [id, a] : books_) t.cancelled += a.cancelled;
         t.stored += stored_;
         t.delivered += delivered_;
@@ -223,17 +223,29 @@ private:
         *at = std::make_unique<process>(*this, "p" + std::to_string(++started_));
     }
 
+    // Asks the database, beside the processes.
+    template <class Answer> Answer ask(auto operation) {
+        Answer got{};
+        operation.then = [&](standing, Answer answer) { got = std::move(answer); };
+        beside_.submit(std::move(operation));
+        beside_.run();
+        return got;
+    }
+
     // Has the database do one thing, and sees which forms it holds.
     bool serve(process& p) {
         if (p.is_over || !p.store.serve()) return false;
-        const auto dead = shape_.attempts != 0 ? all_.list(timer_set::dead, {}, 1'000)
-                                               : std::vector<stored_timer>{};
+        const auto dead =
+            shape_.attempts != 0
+                ? ask<std::vector<stored_timer>>(operations::list{timer_set::dead, {}, 1'000})
+                : std::vector<stored_timer>{};
         for (auto& [id, a] : books_) {
             const auto d = std::ranges::find(dead, id, &stored_timer::id);
             if (d != dead.end())
                 expect(a.handed >= shape_.attempts, id, " is dead, and its handler had it ",
                        a.handed, " times");
-            look_at(a, d != dead.end() ? *d : all_.find(id));
+            look_at(a,
+                    d != dead.end() ? *d : ask<std::optional<stored_timer>>(operations::find{id}));
         }
         return true;
     }
@@ -393,7 +405,7 @@ private:
         // come.
         expect(!a.cancelled || d.token.attempt <= a.is_over, d.token.id,
                " came after it was cancelled");
-        const auto there = all_.find(d.token.id);
+        const auto there = ask<std::optional<stored_timer>>(operations::find{d.token.id});
         const bool is_last = !there || there->attempt == d.token.attempt;
         expect(is_last || d.token.attempt <= a.is_over || shape_.sets_clock, d.token.id,
                " came as ", d.token.attempt, " when another attempt had been given out");
@@ -426,10 +438,11 @@ private:
     }
 
     void come_to_rest() {
-        for (int i = 0; i < 4'000 && (i < 5 || all_.count().waiting != 0); ++i)
+        for (int i = 0; i < 4'000 && (i < 5 || ask<totals>(operations::count{}).waiting != 0); ++i)
             pass(milliseconds(3));
         if (broken_) std::rethrow_exception(broken_);
-        expect(all_.count().waiting == 0, all_.count().waiting, " timers never came");
+        expect(ask<totals>(operations::count{}).waiting == 0,
+               ask<totals>(operations::count{}).waiting, " timers never came");
     }
 
     void operate_on_the_dead(const std::string& id) {
@@ -446,8 +459,9 @@ private:
         }
     }
 
-    bool is_dead(const std::string& id) const {
-        for (const stored_timer& t : all_.list(timer_set::dead, {}, 1'000))
+    bool is_dead(const std::string& id) {
+        for (const stored_timer& t :
+             ask<std::vector<stored_timer>>(operations::list{timer_set::dead, {}, 1'000}))
             if (t.id == id) return true;
         return false;
     }
@@ -457,6 +471,7 @@ private:
     int faults_;
     milliseconds skew_{};
     memory_database all_{shape_.shards, [this] { return now(); }};
+    memory_store beside_{all_, "beside"};
     std::map<std::string, account> books_;
     std::vector<std::unique_ptr<process>> processes_;
     std::size_t started_ = 0, asked_ = 0;

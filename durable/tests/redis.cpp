@@ -96,11 +96,10 @@ Test(durable_redis, a_shard_has_one_owner_until_his_lease_is_over_or_he_gives_it
     CHECK_EQ(own(a, 0), 1U);
     CHECK_EQ(own(a, 0), 1U);
     CHECK_EQ(own(b, 0), 0U);
-    answer_to<standing>(a, [&](auto then) { a.release(0, 1, then); });
+    answer_to(a, operations::release{0, 1});
     CHECK_EQ(own(b, 0, 30ms), 2U);
     CHECK(std::get<0>(take(a, 0, 1, {}, today(), 1)) == standing::fenced);
-    CHECK(std::get<0>(answer_to<standing, std::vector<claimed>>(
-              a, [&](auto then) { a.claim(0, 1, {}, {"x"}, then); })) == standing::fenced);
+    CHECK(std::get<0>(answer_to(a, operations::claim{0, 1, {}, {"x"}})) == standing::fenced);
     epoch mine = 0;
     while ((mine = own(a, 0)) == 0) continue;
     CHECK_EQ(mine, 3U);
@@ -148,9 +147,9 @@ Test(durable_redis, the_puts_of_a_turn_are_one_command_of_each_shard) {
     redis_store s(at(server));
     const int before = functions_called(server);
     int stored = 0;
+    const auto note = [&](const auto& r) { stored += r.front() == put_result::stored; };
     for (int i = 0; i < 900; ++i)
-        s.put({{std::to_string(i), today() + 1h}}, existing::keep,
-              [&](const auto& r) { stored += r.front() == put_result::stored; });
+        s.submit(operations::put{{{std::to_string(i), today() + 1h}}, existing::keep, note});
     while (s.unanswered() != 0) s.run();
     CHECK_EQ(stored, 900);
     CHECK_EQ(functions_called(server) - before, 3);
@@ -162,7 +161,7 @@ Test(durable_redis, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
     redis_store s(at(server, 1));
     const epoch e = own(s, 0);
     const int before = functions_called(server);
-    for (int i = 0; i < 12'000; ++i) s.claim(0, e, {}, {std::to_string(i)}, nullptr);
+    for (int i = 0; i < 12'000; ++i) s.submit(operations::claim{0, e, {}, {std::to_string(i)}});
     s.run();
     while (functions_called(server) < before + 24) continue;  // their answers have arrived
     std::size_t turns = 0;
@@ -185,15 +184,16 @@ Test(durable_redis, what_is_asked_of_one_timer_in_one_turn_is_done_in_that_order
     std::vector<claimed::kind> kinds;
     std::vector<put_result> puts;
     const auto end_it = [&](std::uint32_t attempt) {
-        s.end(0, {{{"a", attempt}}},
-              [&](standing, const auto& r) { current.push_back(r.front().was_current); });
+        const auto note = [&](standing, const auto& r) { current.push_back(r[0].was_current); };
+        s.submit(operations::end{0, {{{"a", attempt}}}, note});
     };
     const auto put_it = [&](existing how) {
-        s.put({{"a", today()}}, how, [&](const auto& r) { puts.push_back(r.front()); });
+        const auto note = [&](const auto& r) { puts.push_back(r.front()); };
+        s.submit(operations::put{{{"a", today()}}, how, note});
     };
     const auto claim_it = [&] {
-        s.claim(0, e, {10s, 0}, {"a"},
-                [&](standing, const auto& r) { kinds.push_back(r.front().what); });
+        const auto note = [&](standing, const auto& r) { kinds.push_back(r.front().what); };
+        s.submit(operations::claim{0, e, {10s, 0}, {"a"}, note});
     };
     put_it(existing::replace);
     end_it(1);   // of the replaced one
@@ -214,7 +214,8 @@ Test(durable_redis, what_is_kept_and_what_is_replaced_in_one_turn_are_not_mixed_
     for (const char* id : {"a", "b"}) put(s, {id, today()});
     std::vector<put_result> puts;
     const auto put_it = [&](const char* id, existing how) {
-        s.put({{id, today() + 1h}}, how, [&](const auto& r) { puts.push_back(r.front()); });
+        const auto note = [&](const auto& r) { puts.push_back(r.front()); };
+        s.submit(operations::put{{{id, today() + 1h}}, how, note});
     };
     put_it("a", existing::keep);
     put_it("b", existing::replace);
@@ -231,22 +232,17 @@ Test(durable_redis, many_are_put_ended_and_claimed_in_one_call) {
         ids.push_back(std::to_string(i));
         all.push_back({ids.back(), today()});
     }
-    const auto results = std::get<0>(answer_to<std::vector<put_result>>(
-        s, [&](auto then) { s.put(all, existing::keep, then); }));
+    const auto results = std::get<0>(answer_to(s, operations::put{all, existing::keep}));
     CHECK_EQ(std::ranges::count(results, put_result::stored), 3'000);
-    CHECK(std::get<0>(answer_to<std::vector<put_result>>(s, [&](auto then) {
-              s.put({}, existing::keep, then);
-          })).empty());
-    const auto got = std::get<1>(answer_to<standing, std::vector<claimed>>(
-        s, [&, e = own(s, 0)](auto then) { s.claim(0, e, {}, ids, then); }));
+    CHECK(std::get<0>(answer_to(s, operations::put{{}, existing::keep})).empty());
+    const auto got = std::get<1>(answer_to(s, operations::claim{0, own(s, 0), {}, ids}));
     REQUIRE_EQ(got.size(), 3'000U);
     std::vector<ending> ends;
     for (std::size_t i = 0; i < got.size(); ++i) {
         CHECK_EQ(got[i].timer.id, ids[i]);
         ends.push_back({{ids[i], got[i].timer.attempt}});
     }
-    const auto ended = std::get<1>(
-        answer_to<standing, std::vector<end_reply>>(s, [&](auto then) { s.end(0, ends, then); }));
+    const auto ended = std::get<1>(answer_to(s, operations::end{0, ends}));
     CHECK_EQ(std::ranges::count_if(ended, &end_reply::was_current), 3'000);
     CHECK_EQ(count(s).waiting, 0U);
     CHECK_EQ(list(s, timer_set::waiting).size(), 0U);
@@ -258,15 +254,14 @@ Test(durable_redis, a_list_goes_past_those_that_are_being_delivered) {
     std::vector<std::string> ids;
     for (int i = 0; i < 2'500; ++i) {
         ids.push_back("t" + std::to_string(10'000 + i));
-        s.put({{ids.back(), today() - 1h + duration(i)}}, existing::keep, nullptr);
+        s.submit(operations::put{{{ids.back(), today() - 1h + duration(i)}}, existing::keep});
     }
     for (unsigned shard = 0; shard < 2; ++shard) {
         const epoch e = own(s, shard);
         std::vector<std::string> half;
         for (std::size_t i = 0; i < ids.size(); i += 2)
             if (s.shard_of(ids[i]) == shard) half.push_back(ids[i]);
-        answer_to<standing, std::vector<claimed>>(
-            s, [&](auto then) { s.claim(shard, e, {}, half, then); });
+        answer_to(s, operations::claim{shard, e, {}, half});
     }
     std::vector<std::string> seen;
     for (place last{};;) {
@@ -538,9 +533,7 @@ Test(durable_redis, a_claim_grants_no_more_bodies_than_it_has_room_for) {
     }
     const epoch e = own(s, 0);
     const auto granted = [&](std::size_t bytes) {
-        const auto got = std::get<1>(answer_to<standing, std::vector<claimed>>(s, [&](auto then) {
-            s.claim(0, e, {30s, 0, bytes}, ids, then);
-        }));
+        const auto got = std::get<1>(answer_to(s, operations::claim{0, e, {30s, 0, bytes}, ids}));
         const auto is = [](claimed::kind k) {
             return [k](const claimed& c) { return c.what == k; };
         };
@@ -609,11 +602,9 @@ Test(durable_redis, no_lease_counts_for_longer_than_its_length) {
     std::vector<place> got;
     while (got.empty()) got = std::get<1>(take(b, 0, mine, {}, today(), 10));
     CHECK_EQ(got.front().id, "x");
-    std::vector<claimed> again;
-    b.claim(0, mine, {}, {"x"}, [&](standing, auto all) { again = std::move(all); });
-    turn_until(b, [&] { return !again.empty(); });
-    CHECK(again.front().what == claimed::kind::granted);
-    CHECK_EQ(again.front().timer.attempt, 2U);
+    const auto again = std::get<1>(answer_to(b, operations::claim{0, mine, {}, {"x"}}));
+    CHECK(again.at(0).what == claimed::kind::granted);
+    CHECK_EQ(again.at(0).timer.attempt, 2U);
 }
 
 Test(durable_redis, a_damaged_record_is_set_aside_and_others_come) {
@@ -630,9 +621,8 @@ Test(durable_redis, a_damaged_record_is_set_aside_and_others_come) {
     server.say({"ZADD", "{tvec:0}:due", "-5", "nobody"});
     CHECK_EQ(std::get<1>(take(s, 0, e, {}, today(), 3)).size(), 3U);
     CHECK_EQ(count(s).damaged, 2U);
-    const auto got = std::get<1>(answer_to<standing, std::vector<claimed>>(s, [&](auto then) {
-        s.claim(0, e, {}, {"bytes", "gone", "body", "good", "unknown"}, then);
-    }));
+    const auto got = std::get<1>(
+        answer_to(s, operations::claim{0, e, {}, {"bytes", "gone", "body", "good", "unknown"}}));
     using enum claimed::kind;
     std::vector<claimed::kind> kinds;
     for (const claimed& c : got) kinds.push_back(c.what);

@@ -52,7 +52,8 @@ Test(durable_redis_faults, what_was_under_way_is_unknown_and_what_is_asked_then_
     CHECK(put(s, {"before", today() + 1h}) == put_result::stored);
     server.stop();
     std::optional<put_result> under_way;
-    s.put({{"under way", today() + 1h}}, existing::keep, [&](const auto& r) { under_way = r[0]; });
+    const auto note = [&](const auto& r) { under_way = r[0]; };
+    s.submit(operations::put{{{"under way", today() + 1h}}, existing::keep, note});
     s.run();
     server.end(SIGKILL);
     turn_until(s, [&] { return under_way.has_value(); });
@@ -60,8 +61,7 @@ Test(durable_redis_faults, what_was_under_way_is_unknown_and_what_is_asked_then_
     CHECK(put(s, {"then", today() + 1h}) == put_result::failed);
     CHECK(cancel(s, "before") == cancel_result::failed);
     CHECK(revive(s, "before", today()) == revive_result::failed);
-    CHECK(std::get<0>(answer_to<standing, totals>(s, [&](auto then) { s.count(then); })) ==
-          standing::unknown);
+    CHECK(std::get<0>(answer_to(s, operations::count{})) == standing::unknown);
     CHECK(!s.last_failure().empty());
     server.start();
     turn_until(s, [&] { return reconnected == 1; });
@@ -224,12 +224,13 @@ Test(durable_redis_faults, more_than_may_wait_to_be_sent_has_failed_and_the_rest
     redis_store s(o);
     server.stop();
     int stored = 0, failed = 0;
+    const auto note = [&](const auto& r) {
+        stored += r[0] == put_result::stored;
+        failed += r[0] == put_result::failed;
+    };
     for (int i = 0; i < 50; ++i) {
-        s.put({{std::to_string(i), today() + 1h, std::string(largest_body, 'x')}}, existing::keep,
-              [&](const auto& r) {
-                  stored += r[0] == put_result::stored;
-                  failed += r[0] == put_result::failed;
-              });
+        const record large{std::to_string(i), today() + 1h, std::string(largest_body, 'x')};
+        s.submit(operations::put{{large}, existing::keep, note});
         s.run();
     }
     CHECK(failed > 0);
@@ -297,11 +298,12 @@ Test(durable_redis_faults, an_answer_to_nothing_is_not_taken_for_that_of_what_wa
     redis_store s(at(between.socket()));
     std::optional<put_result> sent, waiting;
     between.add_an_answer();
-    s.put({{"sent", today() + 1h}}, existing::keep, [&](const auto& r) {
+    const auto on_waiting = [&](const auto& r) { waiting = r[0]; };
+    const auto on_sent = [&](const auto& r) {
         sent = r[0];
-        s.put({{"waiting", today() + 1h}}, existing::keep,
-              [&](const auto& later) { waiting = later[0]; });
-    });
+        s.submit(operations::put{{{"waiting", today() + 1h}}, existing::keep, on_waiting});
+    };
+    s.submit(operations::put{{{"sent", today() + 1h}}, existing::keep, on_sent});
     turn_until(s, [&] { return waiting.has_value(); });
     CHECK(*sent == put_result::stored);
     CHECK(*waiting == put_result::failed);
@@ -316,23 +318,24 @@ template <class Count> void ask_anything(store& s, std::mt19937& random, Count c
     const std::string id(1, static_cast<char>('a' + random() % 4));
     switch (random() % 9) {
     case 0:
-        return s.put({{id, today()}, {id + id, today()}}, existing::replace, count_it);
+        return s.submit(
+            operations::put{{{id, today()}, {id + id, today()}}, existing::replace, count_it});
     case 1:
-        return s.cancel(id, count_it);
+        return s.submit(operations::cancel{id, count_it});
     case 2:
-        return s.end(0, {{{id, 1}}, {{id, 2}, today()}}, count_it);
+        return s.submit(operations::end{0, {{{id, 1}}, {{id, 2}, today()}}, count_it});
     case 3:
-        return s.find(id, count_it);
+        return s.submit(operations::find{id, count_it});
     case 4:
-        return s.list(timer_set::waiting, {}, 5, count_it);
+        return s.submit(operations::list{timer_set::waiting, {}, 5, count_it});
     case 5:
-        return s.own(0, 1s, count_it);
+        return s.submit(operations::own{0, 1s, count_it});
     case 6:
-        return s.take(0, 1, {}, today(), 5, count_it);
+        return s.submit(operations::take{0, 1, {}, today(), 5, count_it});
     case 7:
-        return s.claim(0, 1, {}, {id, id + id}, count_it);
+        return s.submit(operations::claim{0, 1, {}, {id, id + id}, count_it});
     default:
-        return s.join(1s, count_it);
+        return s.submit(operations::join{1s, count_it});
     }
 }
 

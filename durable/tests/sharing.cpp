@@ -10,7 +10,8 @@
 #include "support/durable.hpp"
 
 using namespace std::chrono_literals;
-using support::durable_process, support::in;
+using support::beside, support::durable_process, support::in;
+using support::asking::claim, support::asking::count, support::asking::own, support::asking::take;
 using namespace tvec::durable;
 
 TestSuite(durable_sharing, .timeout = 60);
@@ -133,11 +134,11 @@ struct stopped_while_it_holds_a_claim {
 }  // namespace
 
 Test(durable_sharing, a_claim_whose_lease_is_over_is_not_delivered_and_another_owner_has_it_once) {
-    const stopped_while_it_holds_a_claim w(20s, true);
+    stopped_while_it_holds_a_claim w(20s, true);
     CHECK(w.one->got.empty());
     REQUIRE_EQ(w.two->got.size(), 1U);
     CHECK_EQ(w.two->got[0].token.attempt, 2U);
-    CHECK_EQ(w.all.count().waiting, 0U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
 Test(durable_sharing, a_claim_whose_lease_is_over_is_claimed_anew_by_who_still_owns_the_shard) {
@@ -165,7 +166,7 @@ Test(durable_sharing, any_number_of_shards_is_asked_for_and_taken_side_by_side) 
 
 Test(durable_sharing, who_finds_shards_of_another_asks_for_the_rest_of_them) {
     memory_database all(8, support::durable_now);
-    for (unsigned shard = 0; shard < 4; ++shard) all.own("gone", shard, 60s);
+    for (unsigned shard = 0; shard < 4; ++shard) own(beside(all, "gone"), shard, 60s);
     durable_process one(all);
     one.settle();
     CHECK_EQ(one.timers.gauges().shards, 4U);
@@ -175,15 +176,19 @@ Test(durable_sharing, who_finds_shards_of_another_asks_for_the_rest_of_them) {
 
 Test(durable_sharing, nothing_is_taken_or_claimed_with_an_epoch_that_is_over) {
     memory_database all(1, support::durable_now);
-    all.put({"a", in(0ms)}, existing::keep, "one");
-    const epoch first = all.own("one", 0, 10s);
-    CHECK_EQ(all.own("two", 0, 10s), 0U);
+    memory_store one(all, "one"), two(all, "two");
+    support::asking::put(one, {"a", in(0ms)});
+    const epoch first = own(one, 0);
+    CHECK_EQ(own(two, 0), 0U);
     tvec::manual_clock::advance(10s);
-    const epoch second = all.own("two", 0, 10s);
+    const epoch second = own(two, 0);
     CHECK(second > first);
-    CHECK(!all.take(0, first, {}, in(0ms), 10).has_value());
-    CHECK(!all.claim(0, first, {}, 0ms, "a").has_value());
-    CHECK(all.claim(0, second, {}, 0ms, "a")->what == claimed::kind::granted);
+    CHECK(std::get<0>(take(one, 0, first, {}, in(0ms), 10)) == standing::fenced);
+    const auto claim = [&](memory_store& s, epoch mine) {
+        return support::asking::answer_to(s, operations::claim{0, mine, {}, {"a"}});
+    };
+    CHECK(std::get<0>(claim(one, first)) == standing::fenced);
+    CHECK(std::get<1>(claim(two, second)).at(0).what == claimed::kind::granted);
 }
 
 Test(durable_sharing, when_the_link_breaks_puts_are_unknown_and_nothing_is_lost) {
@@ -214,14 +219,16 @@ Test(durable_sharing,
     memory_database all(1, support::durable_now);
     memory_store s(all, "one");
     CHECK(support::asking::put(s, {"a", in(1h)}) == put_result::stored);
-    const auto [how, found] =
-        support::asking::answer_to<standing, std::optional<stored_timer>>(s, [&](auto then) {
-            s.find("a", then);
-            s.serve();
-            s.cut();
-        });
-    CHECK(how == standing::unknown);
-    CHECK(!found.has_value());
+    std::optional<standing> answer;
+    const auto note = [&](standing how, const auto& found) {
+        answer = how;
+        CHECK(!found.has_value());
+    };
+    s.submit(operations::find{"a", note});
+    s.serve();
+    s.cut();
+    s.run();
+    CHECK(answer == standing::unknown);
 }
 
 namespace {
@@ -248,26 +255,28 @@ struct clock_that_was_ahead {
 
 Test(durable_sharing, a_lease_that_lies_far_ahead_keeps_no_shard_from_its_next_owner) {
     clock_that_was_ahead w;
-    CHECK_EQ(w.all.join("two", 10s), 1U);
-    CHECK(w.all.own("two", 0, 10s) != 0);
+    memory_store two(w.all, "two");
+    CHECK_EQ(support::asking::join(two), 1U);
+    CHECK(own(two, 0) != 0);
 }
 
 Test(durable_sharing, a_claim_that_lies_far_ahead_counts_for_its_length_from_now) {
     clock_that_was_ahead w;
-    const epoch mine = w.all.own("two", 0, 10s);
-    const auto soon = w.all.take(0, mine, {}, in(100ms), 10);
-    REQUIRE(soon.has_value());
-    CHECK_EQ(soon->size(), 1U);
+    memory_store two(w.all, "two");
+    const auto [how, soon] = take(two, 0, own(two, 0), {}, in(100ms), 10);
+    CHECK(how == standing::done);
+    CHECK_EQ(soon.size(), 1U);
 }
 
 Test(durable_sharing, the_owner_of_a_claim_has_it_again_after_its_lease_if_the_clock_was_set_back) {
     std::chrono::milliseconds ahead = 1h;
     memory_database all(1, [&] { return support::durable_now() + ahead; });
-    all.put({"a", in(0ms)}, existing::keep, "");
-    const epoch mine = all.own("one", 0, 10s);
-    CHECK(all.claim(0, mine, {100ms, 0}, 0ms, "a")->what == claimed::kind::granted);
+    memory_store one(all, "one");
+    support::asking::put(one, {"a", in(0ms)});
+    CHECK_EQ(own(one, 0), 1U);
+    CHECK(claim(one, "a", 0, 100ms).what == claimed::kind::granted);
     ahead = {};
-    const auto early = all.claim(0, mine, {100ms, 0}, 0ms, "a");
-    CHECK(early->what == claimed::kind::early);
-    CHECK(early->timer.due <= in(100ms));
+    const claimed early = claim(one, "a", 0, 100ms);
+    CHECK(early.what == claimed::kind::early);
+    CHECK(early.timer.due <= in(100ms));
 }

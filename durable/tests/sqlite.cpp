@@ -39,9 +39,7 @@ std::uint64_t bytes_written() {
 }
 
 std::vector<claimed> claim_all(sqlite_store& s, std::vector<std::string> ids, std::size_t bytes) {
-    return std::get<1>(answer_to<standing, std::vector<claimed>>(s, [&](auto then) {
-        s.claim(0, 1, {-1h, 3, bytes}, ids, then);
-    }));
+    return std::get<1>(answer_to(s, operations::claim{0, 1, {-1h, 3, bytes}, ids}));
 }
 
 }  // namespace
@@ -80,7 +78,7 @@ Test(durable_sqlite, what_was_asked_before_it_is_closed_is_done) {
     {
         sqlite_store s(f.path);
         for (int i = 0; i < 1'000; ++i)
-            s.put({{std::to_string(i), today() + 1h}}, existing::keep, nullptr);
+            s.submit(operations::put{{{std::to_string(i), today() + 1h}}, existing::keep});
     }
     sqlite_store s(f.path);
     CHECK_EQ(count(s).waiting, 1'000U);
@@ -91,8 +89,9 @@ Test(durable_sqlite, what_is_asked_together_is_written_together) {
     sqlite_store s(f.path);
     const std::uint64_t before = s.groups();
     int answered = 0;
+    const auto note = [&](const auto&) { ++answered; };
     for (int i = 0; i < 10'000; ++i)
-        s.put({{std::to_string(i), today() + 1h}}, existing::keep, [&](auto) { ++answered; });
+        s.submit(operations::put{{{std::to_string(i), today() + 1h}}, existing::keep, note});
     while (s.unanswered() != 0) s.run();
     CHECK_EQ(answered, 10'000);
     CHECK(s.groups() - before < 2'000);
@@ -102,7 +101,7 @@ Test(durable_sqlite, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
     const file_of_timers f;
     sqlite_store s(f.path);
     for (int i = 0; i < 10'000; ++i)
-        s.put({{std::to_string(i), today() + 1h}}, existing::keep, nullptr);
+        s.submit(operations::put{{{std::to_string(i), today() + 1h}}, existing::keep});
     while (s.unanswered() != 0) {
         pollfd watched{s.fd(), POLLIN, 0};
         REQUIRE_EQ(poll(&watched, 1, 10'000), 1);

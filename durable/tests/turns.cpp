@@ -10,7 +10,8 @@
 #include "support/durable.hpp"
 
 using namespace std::chrono_literals;
-using support::durable_process, support::in;
+using support::beside, support::durable_process, support::in;
+using support::asking::count, support::asking::list;
 using namespace tvec::durable;
 
 TestSuite(durable_turns, .timeout = 60);
@@ -34,8 +35,9 @@ struct backlog {
 
     backlog(int timers_there, options settings, std::chrono::milliseconds from_now = -1s)
         : o(settings) {
+        beside other(all);
         for (int i = 0; i < timers_there; ++i)
-            all.put({std::to_string(i), in(from_now), body}, existing::keep, "");
+            support::asking::put(other, {std::to_string(i), in(from_now), body});
     }
     void on(const delivery& d) {
         came.insert(d.token.id);
@@ -110,7 +112,7 @@ Test(durable_turns, after_a_kill_at_most_a_slice_comes_again) {
         w.turn();
     }
     CHECK_GE(w.came.size(), 300U);
-    const auto left = w.all.list(timer_set::waiting, {}, 2'000);
+    const auto left = list(beside(w.all), timer_set::waiting, {}, 2'000);
     CHECK_LE(std::ranges::count_if(left, [&](auto& t) { return w.came.contains(t.id); }), 20);
 }
 
@@ -119,7 +121,7 @@ Test(durable_turns, a_backlog_leaves_few_attempts_open_when_its_process_ends) {
     backlog w(1'000, of_slices(20));
     w.longest_of(20);
     CHECK_GE(w.came.size(), 40U);
-    const auto left = w.all.list(timer_set::waiting, {}, 2'000);
+    const auto left = list(beside(w.all), timer_set::waiting, {}, 2'000);
     CHECK_LE(std::ranges::count_if(left, [](auto& t) { return t.attempt != t.ended; }), 40);
 }
 
@@ -127,8 +129,9 @@ Test(durable_turns, bodies_that_are_claimed_and_not_delivered_are_bounded_in_byt
     options o;
     o.max_held_bytes = 10'000;
     memory_database all(1, support::durable_now);
+    beside other(all);
     for (int i = 0; i < 200; ++i)
-        all.put({std::to_string(i), in(100ms), std::string(1'000, 'x')}, existing::keep, "");
+        support::asking::put(other, {std::to_string(i), in(100ms), std::string(1'000, 'x')});
     durable_process one(all, "one", o, 90ms);  // claimed long before they are due
     one.settle();
     one.pass(50ms);
@@ -151,7 +154,7 @@ Test(durable_turns, pending_puts_are_bounded_in_bytes_and_one_is_always_taken) {
     one.settle();
     CHECK(one.timers.put({"b", in(1h), std::string(5'000, 'x')}, existing::keep) == refusal::none);
     one.settle();
-    CHECK_EQ(all.count().waiting, 2U);
+    CHECK_EQ(count(beside(all)).waiting, 2U);
 }
 
 Test(durable_turns, stop_ends_at_its_time_limit_and_says_what_is_unfinished) {

@@ -30,10 +30,12 @@ struct settings {
     bool replace = false;
 };
 
-// Asks, and waits for the answer.
-template <class... Answer, class Ask> std::tuple<Answer...> answer_to(store& s, Ask ask) {
+// Submits an operation, and waits for the answer.
+template <class Operation, class... Answer>
+std::tuple<Answer...> answer_to(store& s, Operation o, completion<Answer...> Operation::*then) {
     std::optional<std::tuple<Answer...>> got;
-    ask(store::completion<Answer...>([&](Answer... a) { got.emplace(std::move(a)...); }));
+    o.*then = [&](Answer... a) { got.emplace(std::move(a)...); };
+    s.submit(std::move(o));
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!got) {
         if (std::chrono::steady_clock::now() > limit)
@@ -49,8 +51,12 @@ template <class... Answer, class Ask> std::tuple<Answer...> answer_to(store& s, 
     throw std::runtime_error("the store could not: " + s.last_failure());
 }
 
-template <class Answer, class Ask> Answer known(store& s, Ask ask) {
-    auto [how, answer] = answer_to<standing, Answer>(s, ask);
+template <class Operation> auto result_of(store& s, Operation o) {
+    return std::get<0>(answer_to(s, std::move(o), &Operation::then));
+}
+
+template <class Operation> auto known(store& s, Operation o) {
+    auto [how, answer] = answer_to(s, std::move(o), &Operation::then);
     if (how != standing::done) fail(s);
     return answer;
 }
@@ -82,8 +88,8 @@ void print(const stored_timer& t) {
 int list(store& s, timer_set set, std::uint64_t limit) {
     place after;
     while (limit > 0) {
-        const auto timers = known<std::vector<stored_timer>>(
-            s, [&](auto then) { s.list(set, after, std::min<std::uint64_t>(limit, page), then); });
+        const auto timers =
+            known(s, operations::list{set, after, std::min<std::uint64_t>(limit, page)});
         for (const stored_timer& t : timers) print(t);
         limit -= timers.size();
         if (timers.size() < page) break;
@@ -93,7 +99,7 @@ int list(store& s, timer_set set, std::uint64_t limit) {
 }
 
 int get(store& s, const std::string& id) {
-    const auto t = known<std::optional<stored_timer>>(s, [&](auto then) { s.find(id, then); });
+    const auto t = known(s, operations::find{id});
     if (!t) throw std::runtime_error("no timer waits that has the id " + shown(id));
     print(*t);
     fmt::print("{}\n", shown(t->body));
@@ -101,9 +107,8 @@ int get(store& s, const std::string& id) {
 }
 
 int stats(store& s) {
-    const auto all = known<totals>(s, [&](auto then) { s.count(then); });
-    const auto first = known<std::vector<stored_timer>>(
-        s, [&](auto then) { s.list(timer_set::waiting, {}, 1, then); });
+    const auto all = known(s, operations::count{});
+    const auto first = known(s, operations::list{timer_set::waiting, {}, 1});
     fmt::print("waiting {}\ndead {}\n", all.waiting, all.dead);
     if (all.damaged != 0) fmt::print("damaged {}\n", all.damaged);
     fmt::print("next {}\n", first.empty() ? "none" : shown(first.front().due));
@@ -126,9 +131,7 @@ time_point due_of(store& s, const settings& o) {
 int put(store& s, const settings& o) {
     const record r{o.id, due_of(s, o), o.body, duration(o.every_ms)};
     const auto how = o.replace ? existing::replace : existing::keep;
-    switch (std::get<0>(answer_to<std::vector<put_result>>(s, [&](auto then) {
-                s.put({r}, how, then);
-            })).front()) {
+    switch (result_of(s, operations::put{{r}, how}).front()) {
     case put_result::stored:
         return say("stored", true);
     case put_result::there_already:
@@ -144,7 +147,7 @@ int put(store& s, const settings& o) {
 }
 
 int cancel(store& s, const std::string& id) {
-    switch (std::get<0>(answer_to<cancel_result>(s, [&](auto then) { s.cancel(id, then); }))) {
+    switch (result_of(s, operations::cancel{id})) {
     case cancel_result::cancelled:
         return say("cancelled", true);
     case cancel_result::had_begun:
@@ -160,9 +163,7 @@ int cancel(store& s, const std::string& id) {
 }
 
 int revive(store& s, const settings& o) {
-    const time_point due = due_of(s, o);
-    switch (
-        std::get<0>(answer_to<revive_result>(s, [&](auto then) { s.revive(o.id, due, then); }))) {
+    switch (result_of(s, operations::revive{o.id, due_of(s, o)})) {
     case revive_result::revived:
         return say("revived", true);
     case revive_result::unknown_id:

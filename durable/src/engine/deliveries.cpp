@@ -52,7 +52,7 @@ void deliveries::on_held(near_timer& t) {
 void deliveries::queue_for_claim(near_timer& t) {
     assert(t.home.is_owned() && "only the owner of a shard claims its timers");
     if (t.phase == timer_phase::delivered && all_.settings.attempts != 0 && !t.is_spent)
-        all_.storage.spend(t.home.number, t.home.owned_as, t.claim.token, {});
+        all_.storage.submit(operations::spend{t.home.number, t.home.owned_as, t.claim.token});
     t.leave_queue();
     t.take_body();
     t.move_to(timer_phase::queued);
@@ -111,7 +111,8 @@ bool deliveries::claim_batch(shard& s) {
         for (std::size_t i = 0; how == standing::done && i < ids.size(); ++i)
             return_if_granted(ids[i], got[i]);
     };
-    all_.storage.claim(s.number, s.owned_as, terms(), ids, all_.guarded(on_reply));
+    all_.storage.submit(
+        operations::claim{s.number, s.owned_as, terms(), ids, all_.guarded(on_reply)});
     return true;
 }
 
@@ -264,7 +265,8 @@ void deliveries::spend(near_timer& t) {
         is_spending_ = false;
         if (resets == s.resets) on_spent(s, spent, how, is_current);
     };
-    all_.storage.spend(s.number, s.owned_as, t.claim.token, all_.guarded(on_answer));
+    all_.storage.submit(
+        operations::spend{s.number, s.owned_as, t.claim.token, all_.guarded(on_answer)});
 }
 
 void deliveries::on_spent(shard& s, const token& spent, standing how, bool is_current) {

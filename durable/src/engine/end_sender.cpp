@@ -12,7 +12,7 @@ namespace tvec::durable::detail {
 
 using std::chrono::microseconds;
 
-void end_sender::end(ending how, store::completion<bool> then) {
+void end_sender::end(ending how, completion<bool> then) {
     assert((!how.returned || !how.again) && "a returned claim keeps its deadline");
     shard& s = all_.shard_of(how.token.id);
     near_timer* const t = s.find(how.token.id);
@@ -44,7 +44,8 @@ void end_sender::flush(shard& s) {
                         standing how, const std::vector<end_reply>& got) mutable {
         on_answer(s, sent, how, got);
     };
-    all_.storage.end(s.number, std::move(batch), all_.guarded(std::move(on_reply)));
+    all_.storage.submit(
+        operations::end{s.number, std::move(batch), all_.guarded(std::move(on_reply))});
 }
 
 // After a broken link nobody knows if the ends arrived: they are sent again.

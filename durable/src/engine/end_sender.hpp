@@ -17,7 +17,7 @@ public:
     end_sender& operator=(const end_sender&) = delete;
 
     // Ends a delivery, and calls `then` with whether the attempt was the current one.
-    void end(ending how, store::completion<bool> then);
+    void end(ending how, completion<bool> then);
     // Returns a claim to the store before its handler was called, so that no process waits for the
     // end of its lease.
     void return_claim(token t);

@@ -133,8 +133,9 @@ refusal engine::put_all(std::vector<record> timers, existing how,
         put_bytes_in_flight_ -= bytes;
         for (std::size_t i = 0; i < places.size(); ++i) on_put(results[i], places[i]);
     };
-    parts_->all.storage.put(std::move(timers), how,
-                            answering<std::vector<put_result>>(calls, std::move(then), on_results));
+    parts_->all.storage.submit(
+        operations::put{std::move(timers), how,
+                        answering<std::vector<put_result>>(calls, std::move(then), on_results)});
     return refusal::none;
 }
 
@@ -162,7 +163,8 @@ void engine::on_put(put_result r, const place& p) {
 refusal engine::cancel(const std::string& id, completion<cancel_result> then) {
     if (const refusal r = admit(1, fault_of_id(id)); r != refusal::none) return r;
     const auto on_result = [this, id](cancel_result& r) { r = on_cancelled(id, r); };
-    parts_->all.storage.cancel(id, answering<cancel_result>(1, std::move(then), on_result));
+    parts_->all.storage.submit(
+        operations::cancel{id, answering<cancel_result>(1, std::move(then), on_result)});
     return refusal::none;
 }
 
@@ -182,21 +184,22 @@ cancel_result engine::on_cancelled(const std::string& id, cancel_result r) {
 
 refusal engine::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
     if (const refusal r = admit(1, fault_of_id(id)); r != refusal::none) return r;
-    parts_->all.storage.find(std::move(id), answering(1, std::move(then), [](auto&...) {}));
+    parts_->all.storage.submit(
+        operations::find{std::move(id), answering(1, std::move(then), [](auto&...) {})});
     return refusal::none;
 }
 
 refusal engine::list(timer_set set, place after, std::size_t limit,
                      completion<standing, std::vector<stored_timer>> then) {
     if (const refusal r = admit(1); r != refusal::none) return r;
-    parts_->all.storage.list(set, std::move(after), limit,
-                             answering(1, std::move(then), [](auto&...) {}));
+    parts_->all.storage.submit(operations::list{set, std::move(after), limit,
+                                                answering(1, std::move(then), [](auto&...) {})});
     return refusal::none;
 }
 
 refusal engine::count(completion<standing, totals> then) {
     if (const refusal r = admit(1); r != refusal::none) return r;
-    parts_->all.storage.count(answering(1, std::move(then), [](auto&...) {}));
+    parts_->all.storage.submit(operations::count{answering(1, std::move(then), [](auto&...) {})});
     return refusal::none;
 }
 
@@ -206,7 +209,8 @@ refusal engine::revive(const std::string& id, time_point due, completion<revive_
     const auto on_result = [this, id, due](revive_result r) {
         if (r == revive_result::revived) parts_->near.on_known(parts_->all.shard_of(id), id, due);
     };
-    parts_->all.storage.revive(id, due, answering<revive_result>(1, std::move(then), on_result));
+    parts_->all.storage.submit(
+        operations::revive{id, due, answering<revive_result>(1, std::move(then), on_result)});
     return refusal::none;
 }
 

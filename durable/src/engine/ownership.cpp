@@ -23,7 +23,7 @@ void ownership::join() {
     const auto on_answer = [this](standing how, std::size_t processes) {
         if (how == standing::done) share(std::max<std::size_t>(processes, 1));
     };
-    all_.storage.join(all_.settings.shard_lease, all_.guarded(on_answer));
+    all_.storage.submit(operations::join{all_.settings.shard_lease, all_.guarded(on_answer)});
 }
 
 // Releases shards beyond the fair share, renews the others, and seeks missing ones.
@@ -69,7 +69,8 @@ void ownership::own(shard& s) {
             all_.arm(heartbeat_, all_.settings.retry);
         if (is_try) seek();
     };
-    all_.storage.own(s.number, all_.settings.shard_lease, all_.guarded(on_answer));
+    all_.storage.submit(
+        operations::own{s.number, all_.settings.shard_lease, all_.guarded(on_answer)});
 }
 
 void ownership::on_owned(shard& s, epoch e) {
@@ -105,8 +106,8 @@ void ownership::release(shard& s) {
     lose(s);
     all_.ends->flush(s);
     ++releases_in_flight_;
-    all_.storage.release(s.number, owned_as,
-                         all_.guarded([this](standing) { --releases_in_flight_; }));
+    all_.storage.submit(operations::release{
+        s.number, owned_as, all_.guarded([this](standing) { --releases_in_flight_; })});
 }
 
 void ownership::stop() {

@@ -71,7 +71,7 @@ struct near_timer {
 // An end that the store has not answered.
 struct pending_end {
     ending how;
-    store::completion<bool> then;
+    completion<bool> then;
 };
 
 struct shard {

@@ -48,8 +48,8 @@ void window::take(shard& s) {
         s.is_partial = false;  // else the next turn would ask again at once
         all_.arm(s.refill, all_.settings.retry);
     };
-    all_.storage.take(s.number, s.owned_as, s.taken.value_or(place{}), until, limit,
-                      all_.guarded(on_answer));
+    all_.storage.submit(operations::take{s.number, s.owned_as, s.taken.value_or(place{}), until,
+                                         limit, all_.guarded(on_answer)});
 }
 
 void window::on_taken(shard& s, std::size_t limit, const std::vector<place>& got) {
@@ -79,7 +79,8 @@ void window::sweep(shard& s) {
         if (how == standing::fenced) all_.owners->fence(s);
     };
     const time_point until = std::max(all_.now() - sweep_grace, earliest_due);
-    all_.storage.take(s.number, s.owned_as, place{}, until, batch_size, all_.guarded(on_answer));
+    all_.storage.submit(operations::take{s.number, s.owned_as, place{}, until, batch_size,
+                                         all_.guarded(on_answer)});
 }
 
 void window::on_swept(shard& s, const std::vector<place>& got) {

@@ -1,49 +1,43 @@
-// A request to a store in this process: the work, and its answer.
+// An operation of a store in this process: the work, and its answer.
 #pragma once
 
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "tvec/durable/store.hpp"
 
 namespace tvec::durable::detail {
 
-// The timers of a store: its operations, done at once. A failure throws.
+// Performs the operations of a store at once, and returns their answers. A failure throws.
 class database {
 public:
-    virtual std::vector<put_result> put(const std::vector<record>& timers, existing how) = 0;
-    virtual cancel_result cancel(const std::string& id) = 0;
-    virtual std::vector<end_reply> end(const std::vector<ending>& endings) = 0;
-    virtual std::optional<stored_timer> find(const std::string& id) = 0;
-    virtual std::vector<stored_timer> list(timer_set set, const place& after,
-                                           std::size_t limit) = 0;
-    virtual totals count() = 0;
-    virtual revive_result revive(const std::string& id, time_point due) = 0;
-    virtual std::size_t join(duration lease) = 0;
-    virtual epoch own(unsigned shard, duration lease) = 0;
-    virtual void release(unsigned shard, epoch mine) = 0;
-    // The following return nothing if another process owns the shard.
-    virtual std::optional<std::vector<place>> take(unsigned shard, epoch mine, const place& after,
-                                                   time_point until, std::size_t limit) = 0;
-    virtual std::optional<std::vector<claimed>> claim(unsigned shard, epoch mine,
-                                                      const claim_terms& terms,
-                                                      const std::vector<std::string>& ids) = 0;
-    virtual std::optional<bool> spend(unsigned shard, epoch mine, const token& t) = 0;
+    virtual ~database() = default;
 
-protected:
-    ~database() = default;
+    virtual std::vector<put_result> perform(const operations::put& o) = 0;
+    virtual cancel_result perform(const operations::cancel& o) = 0;
+    virtual std::vector<end_reply> perform(const operations::end& o) = 0;
+    virtual std::optional<stored_timer> perform(const operations::find& o) = 0;
+    virtual std::vector<stored_timer> perform(const operations::list& o) = 0;
+    virtual totals perform(const operations::count& o) = 0;
+    virtual revive_result perform(const operations::revive& o) = 0;
+    virtual std::size_t perform(const operations::join& o) = 0;
+    virtual epoch perform(const operations::own& o) = 0;
+    virtual standing perform(const operations::release& o) = 0;
+    // The following return nothing if another process owns the shard.
+    virtual std::optional<std::vector<place>> perform(const operations::take& o) = 0;
+    virtual std::optional<std::vector<claimed>> perform(const operations::claim& o) = 0;
+    virtual std::optional<bool> perform(const operations::spend& o) = 0;
 };
 
-// The outcome of a job. An `unknown` job may have been done or not.
-enum class outcome { done, failed, unknown };
+// The fate of a job. If it is `unknown`, the work may have been done or not.
+enum class fate { done, failed, unknown };
 
 // The thread of the loop makes, answers and destroys a job. Another thread may do the work.
 struct job {
     virtual ~job() = default;
     virtual void work(database& db) = 0;
-    virtual void answer(outcome how) = 0;
+    virtual void answer(fate how) = 0;
 };
 
 }  // namespace tvec::durable::detail

@@ -63,21 +63,21 @@ using question_ptr = std::shared_ptr<question>;
 template <class Answer> struct question_of final : question {
     using reader = void (*)(Answer& all, std::size_t part, fields& f);
 
-    question_of(store::completion<standing, Answer> t, reader r, std::size_t parts, Answer a)
+    question_of(completion<standing, Answer> t, reader r, std::size_t parts, Answer a)
         : question(parts), then(std::move(t)), add(r), all(std::move(a)) {}
     void read(std::size_t part, fields& f) override { add(all, part, f); }
     void tell() override {
         if (then) then(how, how == standing::done ? std::move(all) : Answer{});
     }
 
-    store::completion<standing, Answer> then;
+    completion<standing, Answer> then;
     reader add;
     Answer all;
 };
 
 // A question with an answer for each put.
 struct put_question final : question {
-    put_question(store::completion<std::vector<put_result>> t, std::size_t timers)
+    put_question(completion<std::vector<put_result>> t, std::size_t timers)
         : question(timers), then(std::move(t)), all(timers) {}
     void read(std::size_t part, fields& f) override {
         assert(part < all.size() && "a part belongs to its question");
@@ -90,7 +90,7 @@ struct put_question final : question {
         if (then) then(std::move(all));
     }
 
-    store::completion<std::vector<put_result>> then;
+    completion<std::vector<put_result>> then;
     std::vector<put_result> all;
 };
 
@@ -164,6 +164,7 @@ struct redis_store::inner {
     explicit inner(redis::client& c)
         : client(c), traits{c.shards(), true, c.options().claim_ahead}, of(c.shards()) {}
 
+    unsigned shard_of(std::string_view id) const;
     command function(unsigned shard, std::string_view name,
                      std::span<const std::string_view> keys) const;
     void make_room(unsigned shard, batch& b, const std::string& id);
@@ -195,6 +196,21 @@ struct redis_store::inner {
         });
     }
 
+    void submit(operations::put o);
+    void submit(operations::cancel o);
+    void submit(operations::end o);
+    void submit(operations::find o);
+    void submit(operations::list o);
+    void show(operations::list o, std::vector<place> places);
+    void submit(operations::count o);
+    void submit(operations::revive o);
+    void submit(operations::join o);
+    void submit(operations::own o);
+    void submit(operations::release o);
+    void submit(operations::take o);
+    void submit(operations::claim o);
+    void submit(operations::spend o);
+
     redis::client::answer answer_to(std::vector<slot> slots, bool has_time);
     bool read(const std::vector<slot>& slots, bool has_time, const redisReply& r);
     void on_answer(const std::vector<slot>& slots, bool has_time, fate how, const redisReply* r);
@@ -210,6 +226,11 @@ struct redis_store::inner {
     std::size_t answered = 0;
     store_listener listener{};
 };
+
+// Mixes the upper half of the hash into the lower.
+unsigned redis_store::inner::shard_of(std::string_view id) const {
+    return durable::detail::shard_of_id(id, traits.shards);
+}
 
 command redis_store::inner::function(unsigned shard, std::string_view name,
                                      std::span<const std::string_view> keys) const {
@@ -395,10 +416,7 @@ std::map<std::string, std::uint64_t> redis_store::broken_links() const {
     return client_->broken_links();
 }
 
-// Mixes the upper half of the hash into the lower.
-unsigned redis_store::shard_of(std::string_view id) const noexcept {
-    return durable::detail::shard_of_id(id, inner_->traits.shards);
-}
+unsigned redis_store::shard_of(std::string_view id) const noexcept { return inner_->shard_of(id); }
 
 void redis_store::listen(store_listener listener) {
     const auto on_hint = [this, hint = std::move(listener.hint)](std::string_view text) {
@@ -416,167 +434,164 @@ std::size_t redis_store::run() {
     return inner_->answered - before;
 }
 
-void redis_store::put(std::vector<record> timers, existing how,
-                      completion<std::vector<put_result>> then) {
-    ++inner_->unanswered;
-    const auto q = std::make_shared<put_question>(std::move(then), timers.size());
-    for (std::size_t i = 0; i < timers.size(); ++i) {
-        const record& r = timers[i];
+void redis_store::submit(operation o) {
+    std::visit([this](auto& asked) { inner_->submit(std::move(asked)); }, o);
+}
+
+// --- the operations -----------------------------------------------------------------------------
+
+void redis_store::inner::submit(operations::put o) {
+    ++unanswered;
+    const auto q = std::make_shared<put_question>(std::move(o.then), o.timers.size());
+    for (std::size_t i = 0; i < o.timers.size(); ++i) {
+        const record& r = o.timers[i];
         const unsigned shard = shard_of(r.id);
-        batch& puts = inner_->of[shard].puts;
-        inner_->make_room(shard, puts, r.id);
-        command& words = inner_->words_of_puts(shard, how);
+        batch& puts = of[shard].puts;
+        make_room(shard, puts, r.id);
+        command& words = words_of_puts(shard, o.how);
         words.add(r.id).add(ms(r.due)).add(r.every.count()).add(r.body);
         puts.slots.push_back({q, i});
     }
-    inner_->wait_for(q);
+    wait_for(q);
 }
 
-void redis_store::cancel(std::string id, completion<cancel_result> then) {
-    const unsigned shard = shard_of(id);
-    command c = inner_->function(shard, "cancel", all_keys);
+void redis_store::inner::submit(operations::cancel o) {
+    const unsigned shard = shard_of(o.id);
+    command c = function(shard, "cancel", all_keys);
     using enum cancel_result;
-    inner_->ask_result(shard, c.add(id), std::move(then), unknown_id, cancelled, had_begun);
+    ask_result(shard, c.add(o.id), std::move(o.then), unknown_id, cancelled, had_begun);
 }
 
-void redis_store::end(unsigned shard, std::vector<ending> endings,
-                      completion<standing, std::vector<end_reply>> then) {
-    const auto q = inner_->asked(std::move(then), read_end, endings.size(),
-                                 std::vector<end_reply>(endings.size()));
-    for (std::size_t i = 0; i < endings.size(); ++i) {
-        const ending& e = endings[i];
-        batch& ends = inner_->of[shard].ends;
-        inner_->make_room(shard, ends, e.token.id);
-        command& words = inner_->words_of_ends(shard);
+void redis_store::inner::submit(operations::end o) {
+    const std::size_t endings = o.endings.size();
+    const auto q = asked(std::move(o.then), read_end, endings, std::vector<end_reply>(endings));
+    for (std::size_t i = 0; i < endings; ++i) {
+        const ending& e = o.endings[i];
+        batch& ends = of[o.shard].ends;
+        make_room(o.shard, ends, e.token.id);
+        command& words = words_of_ends(o.shard);
         words.add(e.token.id).add(e.token.attempt);
         words.add(e.returned ? "r" : e.again ? std::to_string(ms(*e.again)) : "");
         ends.slots.push_back({q, i});
     }
-    inner_->wait_for(q);
+    wait_for(q);
 }
 
-void redis_store::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
-    const unsigned shard = shard_of(id);
-    command c = inner_->function(shard, "show", all_keys);
-    inner_->ask(shard, c.add(word_of(timer_set::waiting)).add(id),
-                inner_->asked(std::move(then), read_found));
+void redis_store::inner::submit(operations::find o) {
+    const unsigned shard = shard_of(o.id);
+    command c = function(shard, "show", all_keys);
+    ask(shard, c.add(word_of(timer_set::waiting)).add(o.id), asked(std::move(o.then), read_found));
 }
 
 // Asks for the places of each shard first, then for the bodies of one page.
-void redis_store::list(timer_set set, place after, std::size_t limit,
-                       completion<standing, std::vector<stored_timer>> then) {
-    auto on_places = [this, set, limit, then = std::move(then)](standing how,
-                                                                std::vector<place> all) mutable {
-        --inner_->answered;  // not the last answer
+void redis_store::inner::submit(operations::list o) {
+    auto on_places = [this, o](standing how, std::vector<place> all) mutable {
+        --answered;  // not the last answer
         std::ranges::sort(all);
-        if (all.size() > limit) all.resize(limit);
-        if (how == standing::done && !all.empty()) return show(set, limit, all, std::move(then));
-        ++inner_->answered;
-        if (then) then(how, {});
+        if (all.size() > o.limit) all.resize(o.limit);
+        if (how == standing::done && !all.empty()) return show(std::move(o), std::move(all));
+        ++answered;
+        if (o.then) o.then(how, {});
     };
-    const auto q =
-        inner_->asked<std::vector<place>>(std::move(on_places), read_found_places, traits().shards);
-    for (unsigned shard = 0; shard < traits().shards; ++shard) {
-        command c = inner_->function(shard, "list", all_keys);
-        inner_->ask(shard, c.add(word_of(set)).add(ms(after.due)).add(after.id).add(limit), q);
+    const auto q = asked<std::vector<place>>(std::move(on_places), read_found_places, of.size());
+    for (unsigned shard = 0; shard < of.size(); ++shard) {
+        command c = function(shard, "list", all_keys);
+        ask(shard, c.add(word_of(o.set)).add(ms(o.after.due)).add(o.after.id).add(o.limit), q);
     }
 }
 
 // Answers with the timers that are still at these places. Continues after them if there are none.
-void redis_store::show(timer_set set, std::size_t limit, std::vector<place> places,
-                       completion<standing, std::vector<stored_timer>> then) {
-    std::vector<std::vector<std::string>> ids(traits().shards);
+void redis_store::inner::show(operations::list o, std::vector<place> places) {
+    std::vector<std::vector<std::string>> ids(of.size());
     std::size_t commands = 0;
     for (const place& p : places) {
         auto& of_shard = ids[shard_of(p.id)];
         commands += of_shard.size() % shown_together == 0;
         of_shard.push_back(p.id);
     }
-    auto on_shown = [this, set, limit, places = std::move(places),
-                     then = std::move(then)](standing how, std::vector<stored_timer> all) mutable {
+    auto on_shown = [this, o, places = std::move(places)](standing how,
+                                                          std::vector<stored_timer> all) mutable {
         const auto at = [](const stored_timer& t) { return place{t.due, t.id}; };
         std::erase_if(
             all, [&](const stored_timer& t) { return !std::ranges::binary_search(places, at(t)); });
         std::ranges::sort(all, {}, at);
-        if (how == standing::done && all.empty())
-            return list(set, places.back(), limit, std::move(then));
-        if (then) then(how, std::move(all));
+        if (how == standing::done && all.empty()) {
+            o.after = places.back();
+            return submit(std::move(o));
+        }
+        if (o.then) o.then(how, std::move(all));
     };
-    const auto q =
-        inner_->asked<std::vector<stored_timer>>(std::move(on_shown), read_listed, commands);
-    for (unsigned shard = 0; shard < traits().shards; ++shard)
+    const auto q = asked<std::vector<stored_timer>>(std::move(on_shown), read_listed, commands);
+    for (unsigned shard = 0; shard < of.size(); ++shard)
         for (std::size_t i = 0; i < ids[shard].size(); i += shown_together) {
-            command c = inner_->function(shard, "show", all_keys).add(word_of(set));
+            command c = function(shard, "show", all_keys).add(word_of(o.set));
             const std::size_t end = std::min(i + shown_together, ids[shard].size());
             for (std::size_t n = i; n < end; ++n) c.add(ids[shard][n]);
-            inner_->ask(shard, c, q);
+            ask(shard, c, q);
         }
 }
 
-void redis_store::count(completion<standing, totals> then) {
-    const auto q = inner_->asked(std::move(then), read_totals, traits().shards);
-    for (unsigned shard = 0; shard < traits().shards; ++shard)
-        inner_->ask(shard, inner_->function(shard, "count", all_keys), q);
+void redis_store::inner::submit(operations::count o) {
+    const auto q = asked(std::move(o.then), read_totals, of.size());
+    for (unsigned shard = 0; shard < of.size(); ++shard)
+        ask(shard, function(shard, "count", all_keys), q);
 }
 
-void redis_store::revive(std::string id, time_point due, completion<revive_result> then) {
-    const unsigned shard = shard_of(id);
-    command c = inner_->function(shard, "revive", all_keys);
-    c.add(client_->me()).add(id).add(ms(due));
+void redis_store::inner::submit(operations::revive o) {
+    const unsigned shard = shard_of(o.id);
+    command c = function(shard, "revive", all_keys);
+    c.add(client.me()).add(o.id).add(ms(o.due));
     using enum revive_result;
-    inner_->ask_result(shard, c, std::move(then), unknown_id, revived, unknown_id);
+    ask_result(shard, c, std::move(o.then), unknown_id, revived, unknown_id);
 }
 
-// --- what the engine asks -----------------------------------------------------------------------
-
-void redis_store::join(duration lease, completion<standing, std::size_t> then) {
-    auto q = inner_->asked(std::move(then), read_number);
-    client_->ask({"FCALL", std::string(redis::functions_prefix) + "join", "1",
-                  client_->key("processes"), client_->me(), std::to_string(lease.count())},
-                 inner_->answer_to({{std::move(q), 0}}, true));
+void redis_store::inner::submit(operations::join o) {
+    auto q = asked(std::move(o.then), read_number);
+    client.ask({"FCALL", std::string(redis::functions_prefix) + "join", "1",
+                client.key("processes"), client.me(), std::to_string(o.lease.count())},
+               answer_to({{std::move(q), 0}}, true));
 }
 
-void redis_store::own(unsigned shard, duration lease, completion<standing, epoch> then) {
-    command c = inner_->function(shard, "own", all_keys);
-    inner_->ask(shard, c.add(client_->me()).add(lease.count()),
-                inner_->asked(std::move(then), read_number), true);
+void redis_store::inner::submit(operations::own o) {
+    command c = function(o.shard, "own", all_keys);
+    ask(o.shard, c.add(client.me()).add(o.lease.count()), asked(std::move(o.then), read_number),
+        true);
 }
 
-void redis_store::release(unsigned shard, epoch mine, completion<standing> then) {
-    command c = inner_->function(shard, "release", owner);
-    inner_->ask_number(shard, c.add(mine), [then = std::move(then)](fate how, long long) {
+void redis_store::inner::submit(operations::release o) {
+    command c = function(o.shard, "release", owner);
+    ask_number(o.shard, c.add(o.mine), [then = std::move(o.then)](fate how, long long) {
         if (then) then(how == fate::replied ? standing::done : standing::unknown);
     });
 }
 
-void redis_store::take(unsigned shard, epoch mine, place after, time_point until, std::size_t limit,
-                       completion<standing, std::vector<place>> then) {
-    command c = inner_->function(shard, "take", all_keys);
-    c.add(mine).add(ms(after.due)).add(after.id).add(ms(until)).add(limit);
-    inner_->ask(shard, c, inner_->asked(std::move(then), read_places), true);
+void redis_store::inner::submit(operations::take o) {
+    command c = function(o.shard, "take", all_keys);
+    c.add(o.mine).add(ms(o.after.due)).add(o.after.id).add(ms(o.until)).add(o.limit);
+    ask(o.shard, c, asked(std::move(o.then), read_places), true);
 }
 
-void redis_store::claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
-                        completion<standing, std::vector<claimed>> then) {
-    std::vector<claimed> known(ids.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) known[i].timer.id = ids[i];
-    const auto q = inner_->asked(std::move(then), read_claimed, ids.size(), std::move(known));
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        batch& claims = inner_->of[shard].claims;
-        inner_->make_room(shard, claims, ids[i]);
-        inner_->words_of_claims(shard, mine, terms).add(ids[i]);
+void redis_store::inner::submit(operations::claim o) {
+    const std::size_t ids = o.ids.size();
+    std::vector<claimed> known(ids);
+    for (std::size_t i = 0; i < ids; ++i) known[i].timer.id = o.ids[i];
+    const auto q = asked(std::move(o.then), read_claimed, ids, std::move(known));
+    for (std::size_t i = 0; i < ids; ++i) {
+        batch& claims = of[o.shard].claims;
+        make_room(o.shard, claims, o.ids[i]);
+        words_of_claims(o.shard, o.mine, o.terms).add(o.ids[i]);
         claims.slots.push_back({q, i});
     }
-    inner_->wait_for(q);
+    wait_for(q);
 }
 
-void redis_store::spend(unsigned shard, epoch mine, token t, completion<standing, bool> then) {
-    const auto q = inner_->asked(std::move(then), read_flag);
-    batch& spends = inner_->of[shard].spends;
-    inner_->make_room(shard, spends, t.id);
-    inner_->words_of_spends(shard, mine).add(t.id).add(t.attempt);
+void redis_store::inner::submit(operations::spend o) {
+    const auto q = asked(std::move(o.then), read_flag);
+    batch& spends = of[o.shard].spends;
+    make_room(o.shard, spends, o.token.id);
+    words_of_spends(o.shard, o.mine).add(o.token.id).add(o.token.attempt);
     spends.slots.push_back({q, 0});
-    inner_->wait_for(q);
+    wait_for(q);
 }
 
 }  // namespace tvec::durable

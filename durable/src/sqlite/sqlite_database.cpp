@@ -7,11 +7,9 @@
 
 #include "../local/wall_clock.hpp"
 
-namespace tvec::durable {
+namespace tvec::durable::detail {
 
 namespace {
-
-using detail::statement;
 
 // Larger bodies are apart. With this one and the longest id a row fits into a quarter of a page,
 // which is the limit for rows without a page of their own.
@@ -47,11 +45,57 @@ stored_timer timer_of(const statement& s) {
     return t;
 }
 
-}  // namespace
+// Timers in the file. Each operation is statements within a transaction.
+class sqlite_database final : public database {
+public:
+    sqlite_database(sqlite_file& file, duration claim_ahead,
+                    std::function<void(std::string)> complain);
 
-sqlite_database::sqlite_database(const std::string& path, const sqlite_options& options) try
-    : claim_ahead_(options.claim_ahead), file_(path, options), begin_(prepared("begin immediate")),
-      commit_(prepared("commit")),
+    std::vector<put_result> perform(const operations::put& o) override;
+    cancel_result perform(const operations::cancel& o) override;
+    std::vector<end_reply> perform(const operations::end& o) override;
+    std::optional<stored_timer> perform(const operations::find& o) override;
+    std::vector<stored_timer> perform(const operations::list& o) override;
+    totals perform(const operations::count& o) override;
+    revive_result perform(const operations::revive& o) override;
+    std::size_t perform(const operations::join&) override { return 1; }
+    epoch perform(const operations::own&) override { return 1; }
+    standing perform(const operations::release&) override { return standing::done; }
+    std::optional<std::vector<place>> perform(const operations::take& o) override;
+    std::optional<std::vector<claimed>> perform(const operations::claim& o) override;
+    std::optional<bool> perform(const operations::spend& o) override;
+
+private:
+    // A timer without its id and body.
+    struct state {
+        time_point due;
+        duration every;
+        std::int64_t attempt, ended;
+        bool is_apart;
+    };
+
+    put_result put(const record& r, existing how);
+    put_result put_new(const record& r);
+    void put_instead(const record& r);
+    std::optional<state> state_of(const std::string& id);
+    void remove(const std::string& id, bool is_apart);
+    std::optional<std::int64_t> remove_dead(const std::string& id);
+    end_reply end(const ending& e, time_point now);
+    claimed claim(const claim_terms& terms, time_point until, const std::string& id);
+    void bury(const std::string& id);
+    statement prepared(const std::string& sql) { return {file_.get(), sql.c_str()}; }
+
+    sqlite_file& file_;
+    duration claim_ahead_;
+    std::function<void(std::string)> complain_;
+    statement keep_, replace_, put_apart_, state_, remove_, remove_apart_, dead_, remove_dead_,
+        end_done_, end_again_, end_returned_, spend_, find_, list_, list_dead_, count_, take_,
+        claim_, bury_, revive_;
+};
+
+sqlite_database::sqlite_database(sqlite_file& file, duration claim_ahead,
+                                 std::function<void(std::string)> complain)
+    : file_(file), claim_ahead_(claim_ahead), complain_(std::move(complain)),
       keep_(prepared("insert into timer(id, due, every, apart, body) select ?1, ?2, ?3, ?4, ?5"
                      " where not exists(select 1 from dead where id = ?1)"
                      " on conflict do nothing")),
@@ -92,22 +136,14 @@ sqlite_database::sqlite_database(const std::string& path, const sqlite_options& 
                    " from timer where id = ?")),
       revive_(prepared("insert into timer(id, due, body, every, attempt, ended, spent, apart)"
                        " select id, ?2, body, every, attempt, attempt, 0, apart"
-                       " from dead where id = ?1")) {
-} catch (const detail::sqlite_failure& e) {
-    throw std::system_error(e.code(), "sqlite_store: " + path + ": " + e.why);
-}
-
-void sqlite_database::roll_back() noexcept {
-    if (sqlite3_get_autocommit(file_.get()) == 0)
-        sqlite3_exec(file_.get(), "rollback", nullptr, nullptr, nullptr);
-}
+                       " from dead where id = ?1")) {}
 
 // --- what anybody may ask -----------------------------------------------------------------------
 
-std::vector<put_result> sqlite_database::put(const std::vector<record>& timers, existing how) {
+std::vector<put_result> sqlite_database::perform(const operations::put& o) {
     std::vector<put_result> results;
-    results.reserve(timers.size());
-    for (const record& r : timers) results.push_back(put(r, how));
+    results.reserve(o.timers.size());
+    for (const record& r : o.timers) results.push_back(put(r, o.how));
     return results;
 }
 
@@ -160,19 +196,19 @@ std::optional<std::int64_t> sqlite_database::remove_dead(const std::string& id) 
 }
 
 // A file of an older version may hold a waiting timer and a dead letter of that id: both go.
-cancel_result sqlite_database::cancel(const std::string& id) {
-    const bool was_dead = remove_dead(id).has_value();
-    const std::optional<state> s = state_of(id);
+cancel_result sqlite_database::perform(const operations::cancel& o) {
+    const bool was_dead = remove_dead(o.id).has_value();
+    const std::optional<state> s = state_of(o.id);
     if (!s) return was_dead ? cancel_result::had_begun : cancel_result::unknown_id;
-    remove(id, s->is_apart);
+    remove(o.id, s->is_apart);
     return s->attempt != s->ended ? cancel_result::had_begun : cancel_result::cancelled;
 }
 
-std::vector<end_reply> sqlite_database::end(const std::vector<ending>& endings) {
-    const time_point now = detail::today();
+std::vector<end_reply> sqlite_database::perform(const operations::end& o) {
+    const time_point now = today();
     std::vector<end_reply> replies;
-    replies.reserve(endings.size());
-    for (const ending& e : endings) replies.push_back(end(e, now));
+    replies.reserve(o.endings.size());
+    for (const ending& e : o.endings) replies.push_back(end(e, now));
     return replies;
 }
 
@@ -196,28 +232,27 @@ end_reply sqlite_database::end(const ending& e, time_point now) {
     return {true, next};
 }
 
-std::optional<bool> sqlite_database::spend(unsigned, epoch, const token& t) {
-    return spend_.run(t.id, std::int64_t{t.attempt}) == 1;
+std::optional<bool> sqlite_database::perform(const operations::spend& o) {
+    return spend_.run(o.token.id, std::int64_t{o.token.attempt}) == 1;
 }
 
-std::optional<stored_timer> sqlite_database::find(const std::string& id) {
-    if (!find_.first(id)) return std::nullopt;
+std::optional<stored_timer> sqlite_database::perform(const operations::find& o) {
+    if (!find_.first(o.id)) return std::nullopt;
     std::optional<stored_timer> found(timer_of(find_));
     find_.reset();
     return found;
 }
 
-std::vector<stored_timer> sqlite_database::list(timer_set set, const place& after,
-                                                std::size_t limit) {
-    statement& s = set == timer_set::dead ? list_dead_ : list_;
+std::vector<stored_timer> sqlite_database::perform(const operations::list& o) {
+    statement& s = o.set == timer_set::dead ? list_dead_ : list_;
     std::vector<stored_timer> page;
-    const auto most = static_cast<std::int64_t>(std::min<std::size_t>(limit, INT32_MAX));
-    for (bool is = s.first(after.due, after.id, most); is; is = s.next())
+    const auto most = static_cast<std::int64_t>(std::min<std::size_t>(o.limit, INT32_MAX));
+    for (bool is = s.first(o.after.due, o.after.id, most); is; is = s.next())
         page.push_back(timer_of(s));
     return page;
 }
 
-totals sqlite_database::count() {
+totals sqlite_database::perform(const operations::count&) {
     count_.first();
     const auto n = [this](int column) {
         return static_cast<std::uint64_t>(count_.integer(column));
@@ -228,39 +263,36 @@ totals sqlite_database::count() {
 }
 
 // A file of an older version may hold a waiting timer of that id as well: then both stay.
-revive_result sqlite_database::revive(const std::string& id, time_point due) {
-    if (state_of(id)) {
-        if (!dead_.first(id)) return revive_result::unknown_id;
+revive_result sqlite_database::perform(const operations::revive& o) {
+    if (state_of(o.id)) {
+        if (!dead_.first(o.id)) return revive_result::unknown_id;
         dead_.reset();
-        complaint_ = "a living timer has the id of the dead one: end or cancel one of them";
+        complain_("a living timer has the id of the dead one: end or cancel one of them");
         return revive_result::failed;
     }
-    if (revive_.run(id, due) == 0) return revive_result::unknown_id;
-    remove_dead_.run(id);
+    if (revive_.run(o.id, o.due) == 0) return revive_result::unknown_id;
+    remove_dead_.run(o.id);
     return revive_result::revived;
 }
 
 // --- what the engine asks -----------------------------------------------------------------------
 
-std::optional<std::vector<place>> sqlite_database::take(unsigned, epoch, const place& after,
-                                                        time_point until, std::size_t limit) {
+std::optional<std::vector<place>> sqlite_database::perform(const operations::take& o) {
     std::vector<place> got;
-    const auto most = static_cast<std::int64_t>(limit);
-    for (bool is = take_.first(after.due, after.id, until, most); is; is = take_.next())
+    const auto most = static_cast<std::int64_t>(o.limit);
+    for (bool is = take_.first(o.after.due, o.after.id, o.until, most); is; is = take_.next())
         got.push_back({time_of(take_.integer(0)), take_.bytes(1)});
     return got;
 }
 
-std::optional<std::vector<claimed>> sqlite_database::claim(unsigned, epoch,
-                                                           const claim_terms& terms,
-                                                           const std::vector<std::string>& ids) {
-    const time_point until = detail::today() + claim_ahead_;
+std::optional<std::vector<claimed>> sqlite_database::perform(const operations::claim& o) {
+    const time_point until = today() + claim_ahead_;
     std::vector<claimed> all;
-    all.reserve(ids.size());
+    all.reserve(o.ids.size());
     std::size_t bytes = 0;
-    for (const std::string& id : ids) {
-        all.push_back(bytes < terms.bytes ? claim(terms, until, id)
-                                          : claimed{claimed::kind::later, {}});
+    for (const std::string& id : o.ids) {
+        all.push_back(bytes < o.terms.bytes ? claim(o.terms, until, id)
+                                            : claimed{claimed::kind::later, {}});
         bytes += all.back().timer.body.size();
     }
     return all;
@@ -289,11 +321,18 @@ claimed sqlite_database::claim(const claim_terms& terms, time_point until, const
 void sqlite_database::bury(const std::string& id) {
     if (dead_.first(id)) {
         dead_.reset();
-        complaint_ = "a timer has died whose id an older dead one had: the older one is gone";
+        complain_("a timer has died whose id an older dead one had: the older one is gone");
     }
     bury_.run(id);
     [[maybe_unused]] const int removed = remove_.run(id);
     assert(removed == 1 && "only a waiting timer becomes a dead letter");
 }
 
-}  // namespace tvec::durable
+}  // namespace
+
+std::unique_ptr<database> database_in(sqlite_file& file, duration claim_ahead,
+                                      std::function<void(std::string)> complain) {
+    return std::make_unique<sqlite_database>(file, claim_ahead, std::move(complain));
+}
+
+}  // namespace tvec::durable::detail

@@ -22,7 +22,7 @@ namespace tvec::durable {
 
 namespace {
 
-using detail::job, detail::outcome, detail::wall_clock;
+using detail::fate, detail::job, detail::wall_clock;
 using jobs = std::vector<std::unique_ptr<job>>;
 
 // Answers in one turn of the loop. More would make due timers late.
@@ -43,9 +43,15 @@ template <class F> std::thread thread_without_signals(F f) {
 // The thread that writes, and the jobs between it and the loop.
 class sqlite_store::writer {
 public:
-    writer(const std::string& path, const sqlite_options& o, eventfd_doorbell bell)
-        : db_(path, o), bell_(std::move(bell)),
-          thread_(thread_without_signals([this] { write(); })) {}
+    // Opens the file, or makes it. Throws std::system_error, which names it.
+    writer(const std::string& path, const sqlite_options& o, eventfd_doorbell bell) try
+        : file_(path, o), begin_(file_.get(), "begin immediate"), commit_(file_.get(), "commit"),
+          db_(detail::database_in(file_, o.claim_ahead,
+                                  [this](std::string fault) { note(std::move(fault)); })),
+          bell_(std::move(bell)), thread_(thread_without_signals([this] { write(); })) {
+    } catch (const detail::sqlite_failure& e) {
+        throw std::system_error(e.code(), "sqlite_store: " + path + ": " + e.why);
+    }
 
     ~writer() {
         {
@@ -57,7 +63,7 @@ public:
     }
 
     // Leaves everything to the parent: see sqlite_file.
-    void leave() noexcept { db_.leave(); }
+    void leave() noexcept { file_.leave(); }
 
     void post(std::unique_ptr<job> j) {
         bool is_first;
@@ -69,9 +75,9 @@ public:
         if (is_first) some_.notify_one();
     }
 
-    // Returns the first job that is finished and not answered, and its outcome. Returns no job if
+    // Returns the first job that is finished and not answered, and its fate. Returns no job if
     // there is none.
-    std::pair<outcome, std::unique_ptr<job>> take() {
+    std::pair<fate, std::unique_ptr<job>> take() {
         assert(next_ <= answering_.second.size() && "every job is answered once");
         if (next_ == answering_.second.size()) {
             next_ = 0;
@@ -93,7 +99,7 @@ public:
 private:
     void write() {
         for (jobs group = wait(); !group.empty(); group = wait()) {
-            const outcome how = write(group);
+            const fate how = write(group);
             {
                 const std::lock_guard lock(mutex_);
                 finished_.emplace_back(how, std::move(group));
@@ -110,29 +116,31 @@ private:
     }
 
     // Does a group of jobs in one transaction.
-    outcome write(const jobs& group) try {
-        db_.begin();
-        for (const auto& j : group) j->work(db_);
-        db_.commit();
+    fate write(const jobs& group) try {
+        begin_.run();
+        for (const auto& j : group) j->work(*db_);
+        commit_.run();
         ++groups_;
-        note(db_.take_complaint());
         tend_log();
-        return outcome::done;
+        return fate::done;
     } catch (const std::exception& e) {
-        db_.roll_back();
-        static_cast<void>(db_.take_complaint());
+        roll_back();
         note(e.what());
-        return is_sync(e) ? outcome::unknown : outcome::failed;
+        return is_sync(e) ? fate::unknown : fate::failed;
     }
 
     // A failure is harmless: the group is safe already.
-    void tend_log() try { db_.tend_log(); } catch (const std::exception& e) {
-        db_.roll_back();
+    void tend_log() try { file_.tend_log(); } catch (const std::exception& e) {
+        roll_back();
         note(e.what());
     }
 
+    void roll_back() noexcept {
+        if (sqlite3_get_autocommit(file_.get()) == 0)
+            sqlite3_exec(file_.get(), "rollback", nullptr, nullptr, nullptr);
+    }
+
     void note(std::string failure) {
-        if (failure.empty()) return;
         const std::lock_guard lock(mutex_);
         failure_ = std::move(failure);
     }
@@ -144,17 +152,19 @@ private:
                      f->extended_code == SQLITE_IOERR_DIR_FSYNC);
     }
 
-    sqlite_database db_;
+    detail::sqlite_file file_;
+    detail::statement begin_, commit_;
+    std::unique_ptr<detail::database> db_;
     eventfd_doorbell bell_;
     mutable std::mutex mutex_;
     std::condition_variable some_;
     jobs asked_;
-    std::deque<std::pair<outcome, jobs>> finished_;
+    std::deque<std::pair<fate, jobs>> finished_;
     std::string failure_;
     bool is_over_ = false;
     std::atomic<std::uint64_t> groups_ = 0;
-    std::pair<outcome, jobs> answering_;  // by the thread of the loop
-    std::size_t next_ = 0;                // in this group
+    std::pair<fate, jobs> answering_;  // by the thread of the loop
+    std::size_t next_ = 0;             // in this group
     std::thread thread_;
 };
 

@@ -31,66 +31,55 @@ template <class Condition> void turn_until(store& s, Condition is_so) {
     while (!is_so()) turn(s);
 }
 
-// Sends a request, and waits for the answer.
-template <class... Answer, class Ask> std::tuple<Answer...> answer_to(store& s, Ask ask) {
+// Submits an operation, and waits for the answer.
+template <class Operation, class... Answer>
+std::tuple<Answer...> answer_to(store& s, Operation o, completion<Answer...> Operation::*then) {
     std::optional<std::tuple<Answer...>> got;
-    ask(store::completion<Answer...>([&](Answer... a) { got.emplace(std::move(a)...); }));
+    o.*then = [&](Answer... a) { got.emplace(std::move(a)...); };
+    s.submit(std::move(o));
     turn_until(s, [&] { return got.has_value(); });
     return *got;
 }
+template <class Operation> auto answer_to(store& s, Operation o) {
+    return answer_to(s, std::move(o), &Operation::then);
+}
 
 inline put_result put(store& s, const record& r, existing how = existing::keep) {
-    return std::get<0>(
-               answer_to<std::vector<put_result>>(s, [&](auto then) { s.put({r}, how, then); }))
-        .front();
+    return std::get<0>(answer_to(s, operations::put{{r}, how})).front();
 }
 inline cancel_result cancel(store& s, const std::string& id) {
-    return std::get<0>(answer_to<cancel_result>(s, [&](auto then) { s.cancel(id, then); }));
+    return std::get<0>(answer_to(s, operations::cancel{id}));
 }
-inline auto end(store& s, const ending& e) {
-    return std::get<1>(answer_to<standing, std::vector<end_reply>>(
-                           s, [&](auto then) { s.end(s.shard_of(e.token.id), {e}, then); }))
-        .front();
+inline end_reply end(store& s, const ending& e) {
+    return std::get<1>(answer_to(s, operations::end{s.shard_of(e.token.id), {e}})).front();
 }
 inline claimed claim(store& s, const std::string& id, std::uint32_t attempts = 0,
                      duration lease = -1h) {
-    return std::get<1>(answer_to<standing, std::vector<claimed>>(
-                           s,
-                           [&](auto then) {
-                               s.claim(s.shard_of(id), 1, {lease, attempts}, {id}, then);
-                           }))
-        .front();
+    const operations::claim o{s.shard_of(id), 1, {lease, attempts}, {id}};
+    return std::get<1>(answer_to(s, o)).front();
 }
 inline bool spend(store& s, const token& t) {
-    return std::get<1>(
-        answer_to<standing, bool>(s, [&](auto then) { s.spend(s.shard_of(t.id), 1, t, then); }));
+    return std::get<1>(answer_to(s, operations::spend{s.shard_of(t.id), 1, t}));
 }
 inline auto find(store& s, const std::string& id) {
-    return std::get<1>(
-        answer_to<standing, std::optional<stored_timer>>(s, [&](auto then) { s.find(id, then); }));
+    return std::get<1>(answer_to(s, operations::find{id}));
 }
 inline auto list(store& s, timer_set set, const place& after = {}, std::size_t limit = 100) {
-    return std::get<1>(answer_to<standing, std::vector<stored_timer>>(
-        s, [&](auto then) { s.list(set, after, limit, then); }));
+    return std::get<1>(answer_to(s, operations::list{set, after, limit}));
 }
-inline auto count(store& s) {
-    return std::get<1>(answer_to<standing, totals>(s, [&](auto then) { s.count(then); }));
-}
-inline auto revive(store& s, const std::string& id, time_point due) {
-    return std::get<0>(answer_to<revive_result>(s, [&](auto then) { s.revive(id, due, then); }));
+inline totals count(store& s) { return std::get<1>(answer_to(s, operations::count{})); }
+inline revive_result revive(store& s, const std::string& id, time_point due) {
+    return std::get<0>(answer_to(s, operations::revive{id, due}));
 }
 inline std::size_t join(store& s, duration lease = 10s) {
-    return std::get<1>(
-        answer_to<standing, std::size_t>(s, [&](auto then) { s.join(lease, then); }));
+    return std::get<1>(answer_to(s, operations::join{lease}));
 }
 inline epoch own(store& s, unsigned shard, duration lease = 10s) {
-    return std::get<1>(
-        answer_to<standing, epoch>(s, [&](auto then) { s.own(shard, lease, then); }));
+    return std::get<1>(answer_to(s, operations::own{shard, lease}));
 }
 inline auto take(store& s, unsigned shard, epoch mine, const place& after, time_point until,
                  std::size_t limit) {
-    return answer_to<standing, std::vector<place>>(
-        s, [&](auto then) { s.take(shard, mine, after, until, limit, then); });
+    return answer_to(s, operations::take{shard, mine, after, until, limit});
 }
 
 inline time_point today() { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }

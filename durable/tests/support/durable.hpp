@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../../../tests/support/environment.hpp"
+#include "asking.hpp"
 #include "tvec/durable/memory_store.hpp"
 #include "tvec/durable/timers.hpp"
 
@@ -38,6 +39,15 @@ template <class AfterEach> void pass(milliseconds d, AfterEach after_each) {
         d -= step;
     }
 }
+
+// A process beside the others, to ask what is in the database.
+struct beside {
+    explicit beside(tvec::durable::memory_database& all, std::string name = "beside")
+        : link(all, std::move(name)) {}
+    operator tvec::durable::store&() { return link; }
+
+    tvec::durable::memory_store link;
+};
 
 // One of the processes. It keeps its deliveries, and ends them if told to.
 struct durable_process {

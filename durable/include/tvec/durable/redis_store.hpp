@@ -104,31 +104,11 @@ public:
     std::string last_failure() const override;
     std::map<std::string, std::uint64_t> broken_links() const override;
     void listen(store_listener listener) override;
-    void put(std::vector<record> timers, existing how,
-             completion<std::vector<put_result>> then) override;
-    void cancel(std::string id, completion<cancel_result> then) override;
-    void end(unsigned shard, std::vector<ending> endings,
-             completion<standing, std::vector<end_reply>> then) override;
-    void find(std::string id, completion<standing, std::optional<stored_timer>> then) override;
-    void list(timer_set set, place after, std::size_t limit,
-              completion<standing, std::vector<stored_timer>> then) override;
-    void count(completion<standing, totals> then) override;
-    void revive(std::string id, time_point due, completion<revive_result> then) override;
-    void join(duration lease, completion<standing, std::size_t> then) override;
-    void own(unsigned shard, duration lease, completion<standing, epoch> then) override;
-    void release(unsigned shard, epoch mine, completion<standing> then) override;
-    void take(unsigned shard, epoch mine, place after, time_point until, std::size_t limit,
-              completion<standing, std::vector<place>> then) override;
-    void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
-               completion<standing, std::vector<claimed>> then) override;
-    void spend(unsigned shard, epoch mine, token t, completion<standing, bool> then) override;
+    void submit(operation o) override;
     /// \endcond
 
 private:
     struct inner;
-
-    void show(timer_set set, std::size_t limit, std::vector<place> places,
-              completion<standing, std::vector<stored_timer>> then);
 
     std::unique_ptr<redis::client> client_;
     std::unique_ptr<inner> inner_;

@@ -14,6 +14,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "tvec/core/detail/export.hpp"
@@ -184,6 +186,123 @@ struct store_listener {
     std::function<void()> reconnected;
 };
 
+/// Receives the answer to an operation, or to a call. May be empty.
+template <class... Answer> using completion = std::function<void(Answer...)>;
+
+/// The operations of a store: the arguments of each, and `then`, which receives the answer.
+namespace operations {
+
+// --- for any process ----------------------------------------------------------------------------
+
+/// Puts timers in one round trip. Each succeeds or fails by itself. The answers are in their order.
+struct put {
+    std::vector<record> timers;                  ///< in any shards
+    existing how;                                ///< for each
+    completion<std::vector<put_result>> then{};  ///< a result for each
+};
+
+/// Removes a timer, whether it waits, is being delivered or is a dead letter.
+struct cancel {
+    std::string id;                    ///< of the timer
+    completion<cancel_result> then{};  ///< the result
+};
+
+/// Ends deliveries of one shard. A timer that is done is removed. A timer that has a period, or is
+/// to come again, gets its next deadline. The answers are in the order of the ends. Idempotent.
+struct end {
+    unsigned shard;                                       ///< of all of them
+    std::vector<ending> endings;                          ///< done in this order
+    completion<standing, std::vector<end_reply>> then{};  ///< an answer for each
+};
+
+/// Finds the timer of an id that waits or is being delivered.
+struct find {
+    std::string id;                                            ///< of the timer
+    completion<standing, std::optional<stored_timer>> then{};  ///< the timer, if there is one
+};
+
+/// Lists timers after a place, over all shards in one order.
+struct list {
+    timer_set set;                                           ///< the timers to list
+    place after;                                             ///< they come after this place
+    std::size_t limit;                                       ///< at most so many timers
+    completion<standing, std::vector<stored_timer>> then{};  ///< the timers
+};
+
+/// Counts the timers in the store.
+struct count {
+    completion<standing, totals> then{};  ///< the numbers
+};
+
+/// Makes a dead letter wait again. Its attempts go on counting. All of them count as ended, and
+/// none as spent.
+struct revive {
+    std::string id;                    ///< of the dead letter
+    time_point due;                    ///< its new deadline
+    completion<revive_result> then{};  ///< the result
+};
+
+// --- for the engine -----------------------------------------------------------------------------
+
+/// Enters this process among those that share the store.
+struct join {
+    duration lease;                            ///< it is one of them for so long
+    completion<standing, std::size_t> then{};  ///< the number of these processes
+};
+
+/// Acquires a shard, or renews its lease. Answers the epoch of this ownership: 0 if another process
+/// owns the shard, and the same as before if no other has owned it since.
+struct own {
+    unsigned shard;                      ///< the shard
+    duration lease;                      ///< from now
+    completion<standing, epoch> then{};  ///< the epoch, or 0
+};
+
+/// Releases a shard, if `mine` is its epoch.
+struct release {
+    unsigned shard;               ///< the shard
+    epoch mine;                   ///< of the ownership that ends
+    completion<standing> then{};  ///< `done`, also if the shard has another owner
+};
+
+/// Answers the timers of the shard with after < place and due <= until, in order. From now on the
+/// owner receives a hint of each timer that is put there.
+struct take {
+    unsigned shard;                                   ///< the shard
+    epoch mine;                                       ///< of its owner
+    place after;                                      ///< they come after this place
+    time_point until;                                 ///< the latest deadline
+    std::size_t limit;                                ///< at most so many timers
+    completion<standing, std::vector<place>> then{};  ///< their places
+};
+
+/// Claims timers of the shard. The answers are in the order of the ids.
+struct claim {
+    unsigned shard;                                     ///< the shard
+    epoch mine;                                         ///< of its owner
+    claim_terms terms;                                  ///< for each timer
+    std::vector<std::string> ids;                       ///< of the timers
+    completion<standing, std::vector<claimed>> then{};  ///< an answer for each
+};
+
+/// Counts an attempt as spent, once. Answers true if the attempt is the current one and open. If
+/// not, nothing has changed. Idempotent.
+struct spend {
+    unsigned shard;                     ///< of the timer
+    epoch mine;                         ///< of the owner of the shard
+    durable::token token;               ///< of the delivery
+    completion<standing, bool> then{};  ///< true: the attempt counts
+};
+
+}  // namespace operations
+
+/// An operation of a store.
+using operation =
+    std::variant<operations::put, operations::cancel, operations::end, operations::find,
+                 operations::list, operations::count, operations::revive, operations::join,
+                 operations::own, operations::release, operations::take, operations::claim,
+                 operations::spend>;
+
 namespace detail {
 class engine;
 }
@@ -191,23 +310,18 @@ class engine;
 /// A place where timers are kept, divided into shards. The engine calls it. Users construct one and
 /// hand it over. One `timers` uses a store at a time.
 ///
-/// Every operation returns at once. Its completion is called exactly once, by `run`, on the same
-/// thread: with the answer of the store, or with `unknown` once no answer can come. A completion
-/// must not throw and may call the store. Completions that are left when the store is destroyed are
-/// not called. Requests to one shard are done in the order of the calls.
+/// `submit` returns at once. The completion of the operation is called exactly once, by `run`, on
+/// the same thread: with the answer of the store, or with `unknown` once no answer can come. A
+/// completion must not throw and may call the store. Completions that are left when the store is
+/// destroyed are not called. Operations on one shard are done in the order of the calls.
 ///
 /// durable/docs/durable.md has the contract in full, for those that write a store.
 class TVEC_API store {
 public:
-    /// Receives the answer to an operation.
-    template <class... Answer> using completion = std::function<void(Answer...)>;
-
     store() = default;
     store(const store&) = delete;
     store& operator=(const store&) = delete;
     virtual ~store();
-
-    // --- in the loop ----------------------------------------------------------------------------
 
     /// Returns a descriptor that is readable when `run` has work. Watch it for reading and nothing
     /// else. It stays the same for the life of the store.
@@ -237,62 +351,8 @@ public:
     /// Sets the receiver of messages, in place of the one before.
     virtual void listen(store_listener listener) = 0;
 
-    // --- operations for any process -------------------------------------------------------------
-
-    /// Puts timers in one round trip. Each succeeds or fails by itself. The answers are in their
-    /// order.
-    virtual void put(std::vector<record> timers, existing how,
-                     completion<std::vector<put_result>> then) = 0;
-
-    /// Removes a timer, whether it waits, is being delivered or is a dead letter.
-    virtual void cancel(std::string id, completion<cancel_result> then) = 0;
-
-    /// Ends deliveries of one shard. A timer that is done is removed. A timer that has a period, or
-    /// is to come again, gets its next deadline. The answers are in the order of the ends.
-    /// Idempotent.
-    virtual void end(unsigned shard, std::vector<ending> endings,
-                     completion<standing, std::vector<end_reply>> then) = 0;
-
-    /// Finds the timer of an id that waits or is being delivered.
-    virtual void find(std::string id, completion<standing, std::optional<stored_timer>> then) = 0;
-
-    /// Lists at most `limit` timers after a place, over all shards in one order.
-    virtual void list(timer_set set, place after, std::size_t limit,
-                      completion<standing, std::vector<stored_timer>> then) = 0;
-
-    /// Counts the timers in the store.
-    virtual void count(completion<standing, totals> then) = 0;
-
-    /// Makes a dead letter wait again, for the deadline `due`. Its attempts go on counting. All of
-    /// them count as ended, and none as spent.
-    virtual void revive(std::string id, time_point due, completion<revive_result> then) = 0;
-
-    // --- operations of the engine ---------------------------------------------------------------
-
-    /// Enters this process among those that share the store, for the length of the lease. Answers
-    /// how many these are.
-    virtual void join(duration lease, completion<standing, std::size_t> then) = 0;
-
-    /// Acquires a shard for the length of the lease, or renews the lease. Answers the epoch of this
-    /// ownership: 0 if another process owns the shard, and the same as before if no other has owned
-    /// it since.
-    virtual void own(unsigned shard, duration lease, completion<standing, epoch> then) = 0;
-
-    /// Releases a shard, if `mine` is its epoch.
-    virtual void release(unsigned shard, epoch mine, completion<standing> then) = 0;
-
-    /// Answers at most `limit` timers of the shard with after < place and due <= until, in order.
-    /// From now on the owner receives a hint of each timer that is put there.
-    virtual void take(unsigned shard, epoch mine, place after, time_point until, std::size_t limit,
-                      completion<standing, std::vector<place>> then) = 0;
-
-    /// Claims timers of the shard. The answers are in the order of the ids.
-    virtual void claim(unsigned shard, epoch mine, claim_terms terms, std::vector<std::string> ids,
-                       completion<standing, std::vector<claimed>> then) = 0;
-
-    /// Counts an attempt as spent, once. Answers true if the attempt is the current one and open.
-    /// If not, nothing has changed. Idempotent.
-    virtual void spend(unsigned shard, epoch mine, token t, completion<standing, bool> then) = 0;
+    /// Begins an operation.
+    virtual void submit(operation o) = 0;
 
 private:
     friend class detail::engine;

@@ -51,8 +51,6 @@ template <class Clocked = clocked_wheel<>> class timers {
 public:
     /// Receives due timers.
     using handler = std::function<void(delivery)>;
-    /// Receives the answer to a call.
-    template <class... Answer> using completion = store::completion<Answer...>;
 
     /// Joins the processes that share the store, and begins to fill the window. Failures show in
     /// the counters. Throws std::invalid_argument, which names an option that is out of range, and

@@ -30,7 +30,6 @@ struct engine_parts;  // in durable/src/engine
 class TVEC_API engine {
 public:
     using handler = std::function<void(delivery)>;
-    template <class... Answer> using completion = store::completion<Answer...>;
 
     engine(timer_wheel& wheel, wheel_clock clock, store& from, handler h, options o);
     engine(const engine&) = delete;
