@@ -1,4 +1,4 @@
-// Operations on stored timers: replace, keep, count, list, repeat, bury and revive.
+// Operations on stored timers: replace, keep, count, list, repeat, die and revive.
 #include <chrono>
 #include <string>
 #include <vector>

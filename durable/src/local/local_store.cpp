@@ -63,7 +63,7 @@ struct job_of<Operation, completion<standing, Answer>> final : job {
 
 void local_store::submit(operation o) {
     const auto post_job = [this]<class Operation>(Operation& asked) {
-        post(std::make_unique<job_of<Operation>>(std::move(asked)));
+        enqueue(std::make_unique<job_of<Operation>>(std::move(asked)));
     };
     std::visit(post_job, o);
 }

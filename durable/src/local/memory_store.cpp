@@ -395,7 +395,7 @@ void memory_store::cut() {
     bell_();
 }
 
-void memory_store::post(std::unique_ptr<detail::job> j) {
+void memory_store::enqueue(std::unique_ptr<detail::job> j) {
     requests_.push_back(std::move(j));
     bell_();
 }

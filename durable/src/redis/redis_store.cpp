@@ -224,7 +224,6 @@ struct redis_store::inner {
     std::vector<shard_batches> of;
     std::size_t unanswered = 0;
     std::size_t answered = 0;
-    store_listener listener{};
 };
 
 // Mixes the upper half of the hash into the lower.

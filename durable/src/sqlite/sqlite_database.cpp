@@ -82,7 +82,7 @@ private:
     std::optional<std::int64_t> remove_dead(const std::string& id);
     end_reply end(const ending& e, time_point now);
     claimed claim(const claim_terms& terms, time_point until, const std::string& id);
-    void bury(const std::string& id);
+    void make_dead(const std::string& id);
     statement prepared(const std::string& sql) { return {file_.get(), sql.c_str()}; }
 
     sqlite_file& file_;
@@ -313,12 +313,12 @@ claimed sqlite_database::claim(const claim_terms& terms, time_point until, const
         c.timer.attempt += static_cast<std::uint32_t>(claim_.run(id));
     else
         c.timer.body.clear();
-    if (c.what == claimed::kind::damaged || c.what == claimed::kind::dead) bury(id);
+    if (c.what == claimed::kind::damaged || c.what == claimed::kind::dead) make_dead(id);
     return c;
 }
 
 // Puts a timer among the dead letters. A file of an older version may hold one of that id already.
-void sqlite_database::bury(const std::string& id) {
+void sqlite_database::make_dead(const std::string& id) {
     if (dead_.first(id)) {
         dead_.reset();
         complain_("a timer has died whose id an older dead one had: the older one is gone");

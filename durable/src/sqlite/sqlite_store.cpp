@@ -65,7 +65,7 @@ public:
     // Leaves everything to the parent: see sqlite_file.
     void leave() noexcept { file_.leave(); }
 
-    void post(std::unique_ptr<job> j) {
+    void enqueue(std::unique_ptr<job> j) {
         bool is_first;
         {
             const std::lock_guard lock(mutex_);
@@ -193,9 +193,9 @@ std::size_t sqlite_store::run() {
     return in_a_turn;
 }
 
-void sqlite_store::post(std::unique_ptr<detail::job> j) {
+void sqlite_store::enqueue(std::unique_ptr<detail::job> j) {
     ++unanswered_;
-    writer_->post(std::move(j));
+    writer_->enqueue(std::move(j));
 }
 
 }  // namespace tvec::durable

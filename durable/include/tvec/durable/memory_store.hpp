@@ -95,7 +95,7 @@ private:
         time_point due;
     };
 
-    void post(std::unique_ptr<detail::job> j) override;
+    void enqueue(std::unique_ptr<detail::job> j) override;
 
     memory_database& all_;
     std::string name_;

@@ -76,7 +76,7 @@ public:
 private:
     class writer;
 
-    void post(std::unique_ptr<detail::job> j) override;
+    void enqueue(std::unique_ptr<detail::job> j) override;
 
     store_traits traits_;
     pid_t made_by_;

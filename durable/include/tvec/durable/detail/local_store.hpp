@@ -19,7 +19,7 @@ public:
 
 private:
     /// Has the job done, and answered later.
-    virtual void post(std::unique_ptr<job> j) = 0;
+    virtual void enqueue(std::unique_ptr<job> j) = 0;
 };
 
 }  // namespace tvec::durable::detail
