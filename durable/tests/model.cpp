@@ -1,10 +1,10 @@
 // Durable timers of several processes on one database in memory, interleaved step by step. The
 // search decides when each request is done and each answer is read. Time passes without stopped
-// processes, hints are lost, links are cut, processes die, and the clock is set. The books record
-// all requests and answers. The model checks: - nothing is delivered before its deadline, or for
-// one that it never had; - nothing after a confirmed cancel, and no (id, attempt) twice; - nothing
-// with an attempt that is over because another was given out meanwhile; - nothing is dead unless
-// its own handler had it as often as `attempts` says, though handlers
+// processes, hints are lost, connections are cut, processes die, and the clock is set. The books
+// record all requests and answers. The model checks: - nothing is delivered before its deadline, or
+// for one that it never had; - nothing after a confirmed cancel, and no (id, attempt) twice; -
+// nothing with an attempt that is over because another was given out meanwhile; - nothing is dead
+// unless its own handler had it as often as `attempts` says, though handlers
 //     end their processes with others claimed beside them;
 //   - what was answered `stored` is delivered in its last form, or cancelled, or still there: in
 //     the end, when nothing breaks any more, stored = delivered + cancelled + dead.

@@ -682,7 +682,7 @@ Test(durable_redis, a_forked_child_leaves_the_link_to_its_parent) {
     CHECK_EQ(status, 0);
     CHECK(put(*s, {"a", today() + 1h}) == put_result::stored);
     CHECK_EQ(count(*s).waiting, 1U);
-    CHECK(s->broken_links().empty());
+    CHECK(s->broken_connections().empty());
     CHECK_EQ(server.say({"HLEN", "{tvec}:processes"}), "1");
 }
 

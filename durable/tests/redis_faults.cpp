@@ -1,5 +1,5 @@
-// The link to a Redis server breaks, or the server ends, hangs, is replaced, or does not exist. The
-// store reports what is known, and stored timers stay.
+// The connection to a Redis server breaks, or the server ends, hangs, is replaced, or does not
+// exist. The store reports what is known, and stored timers stay.
 #include <chrono>
 #include <optional>
 #include <random>
@@ -81,8 +81,8 @@ Test(durable_redis_faults, a_link_that_was_cut_is_made_again) {
         CHECK(put(s, {std::to_string(i), today() + 1h}) == put_result::stored);
     }
     CHECK_EQ(count(s).waiting, 3U);
-    CHECK_EQ(s.broken_links().size(), 1U);
-    CHECK_EQ(s.broken_links().at("connection reset"), 3U);
+    CHECK_EQ(s.broken_connections().size(), 1U);
+    CHECK_EQ(s.broken_connections().at("connection reset"), 3U);
 }
 
 Test(durable_redis_faults, hints_come_again_after_their_link_was_cut) {
@@ -109,7 +109,7 @@ Test(durable_redis_faults, a_server_that_says_nothing_has_gone_until_it_answers)
     server.go_on();
     put_until(s, put_result::stored);
     CHECK(find(s, "again").has_value());
-    CHECK_EQ(s.broken_links().at("it does not answer"), 1U);
+    CHECK_EQ(s.broken_connections().at("it does not answer"), 1U);
 }
 
 Test(durable_redis_faults, an_answer_that_takes_longer_than_silence_is_waited_for_while_it_comes) {
@@ -125,7 +125,7 @@ Test(durable_redis_faults, an_answer_that_takes_longer_than_silence_is_waited_fo
     const auto found = find(s, "a");
     REQUIRE(found.has_value());
     CHECK(found->body == body);
-    CHECK(s.broken_links().empty());
+    CHECK(s.broken_connections().empty());
 }
 
 Test(durable_redis_faults,
@@ -141,7 +141,7 @@ Test(durable_redis_faults,
     server.say({"CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru"});
     turn_until(s, [&] { return s.last_failure().find("allkeys-lru") != std::string::npos; });
     CHECK(put(s, {"a", today()}) == put_result::failed);
-    CHECK_EQ(s.broken_links().at("not acceptable any more"), 1U);
+    CHECK_EQ(s.broken_connections().at("not acceptable any more"), 1U);
     server.say({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
     put_until(s, put_result::stored);
 }

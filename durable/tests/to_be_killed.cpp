@@ -3,8 +3,9 @@
 // line before anything else happens. With `--finish` it puts nothing and ends when the store holds
 // no timer any more. p ID a put is asked for P ID DUE it was stored c ID a cancel is asked for C
 // ID, B ID, U ID cancelled, had begun, unknown id F ID ATTEMPT DUE NOW it was delivered D ID it is
-// dead in the end L TIMES REASON its link broke so often What it does besides, by its environment:
-// TVEC_CRASHES one handler in 300 ends the process, unless it is to finish, and that of a timer
+// dead in the end L TIMES REASON its connection broke so often What it does besides, by its
+// environment: TVEC_CRASHES one handler in 300 ends the process, unless it is to finish, and that
+// of a timer
 //                 that every twentieth process puts does so each time. No more is put while much is
 //                 near its deadline: what a crash leaves behind comes one by one
 //   TVEC_READS    it opens, reads and closes its own file now and then
@@ -141,7 +142,7 @@ private:
                 is_listed = true;
             }));
         while (!is_listed) turn();
-        for (const auto& [reason, times] : store_->broken_links())
+        for (const auto& [reason, times] : store_->broken_connections())
             note("L %llu %s\n", static_cast<unsigned long long>(times), reason.c_str());
     }
 

@@ -112,8 +112,8 @@ int stats(store& s) {
     fmt::print("waiting {}\ndead {}\n", all.waiting, all.dead);
     if (all.damaged != 0) fmt::print("damaged {}\n", all.damaged);
     fmt::print("next {}\n", first.empty() ? "none" : shown(first.front().due));
-    for (const auto& [why, times] : s.broken_links())
-        fmt::print("link broken {}: {}\n", times, why);
+    for (const auto& [why, times] : s.broken_connections())
+        fmt::print("connection broken {}: {}\n", times, why);
     return 0;
 }
 

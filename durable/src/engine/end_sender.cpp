@@ -48,7 +48,7 @@ void end_sender::flush(shard& s) {
         operations::end{s.number, std::move(batch), all_.guarded(std::move(on_reply))});
 }
 
-// After a broken link nobody knows if the ends arrived: they are sent again.
+// After a broken connection nobody knows if the ends arrived: they are sent again.
 void end_sender::on_answer(shard& s, std::vector<pending_end>& sent, standing how,
                            const std::vector<end_reply>& got) {
     if (how == standing::done) {

@@ -276,7 +276,7 @@ const durable::counters& engine::counters() const noexcept { return parts_->all.
 
 durable::gauges engine::gauges() const noexcept {
     durable::gauges g{0, 0, calls_in_flight_, parts_->owners.owned(),
-                      parts_->all.storage.broken_links()};
+                      parts_->all.storage.broken_connections()};
     for (const auto& s : parts_->all.shards) {
         g.near += s->near.size();
         g.being_delivered += s->being_delivered;

@@ -84,8 +84,9 @@ void write_gauges(page& out, const gauges& g) {
     out.single("being_delivered", "gauge", "Of them, those being delivered.", g.being_delivered);
     out.single("asked", "gauge", "Calls that are unanswered.", g.asked);
     out.single("shards", "gauge", "Shards that this process owns.", g.shards);
-    out.metric("broken_links_total", "counter", "Times that the link to the store broke.");
-    for (const auto& [reason, times] : g.broken_links)
+    out.metric("broken_connections_total", "counter",
+               "Times that the connection to the store broke.");
+    for (const auto& [reason, times] : g.broken_connections)
         out.sample("{reason=\"" + escaped(reason) + "\"}", times);
 }
 

@@ -18,7 +18,7 @@ public:
     void join();
     // Drops a shard that another process owns.
     void fence(shard& s);
-    // Drops all shards, because the link was broken, and joins again.
+    // Drops all shards, because the connection was broken, and joins again.
     void rejoin();
     // Releases all shards, and does not join any more.
     void stop();

@@ -113,7 +113,7 @@ unsigned memory_database::shard_of(std::string_view id) const noexcept {
 // The database, as one process uses it.
 class memory_store::member final : public detail::database {
 public:
-    explicit member(memory_store& link) : all_(*link.all_.inner_), link_(link) {}
+    explicit member(memory_store& from) : all_(*from.all_.inner_), from_(from) {}
 
     std::vector<put_result> perform(const operations::put& o) override {
         std::vector<put_result> results;
@@ -184,18 +184,18 @@ public:
     std::size_t perform(const operations::join& o) override {
         const time_point now = all_.today();
         std::erase_if(all_.members, [now](const auto& m) { return !m.second.holds(now); });
-        all_.members[link_.name_] = {now + o.lease, o.lease};
+        all_.members[from_.name_] = {now + o.lease, o.lease};
         return all_.members.size();
     }
 
     epoch perform(const operations::own& o) override {
         shard& s = all_.at(o.shard);
-        const bool is_mine = all_.is_owned(s) && s.owner == link_.name_;
+        const bool is_mine = all_.is_owned(s) && s.owner == from_.name_;
         if (all_.is_owned(s) && !is_mine) return 0;
         const bool was_set_back = all_.today() < std::exchange(s.latest, all_.today());
         if (!is_mine) {
             ++s.last;
-            s.owner = link_.name_;
+            s.owner = from_.name_;
             s.taken_until = {};
         }
         if (!is_mine || was_set_back)
@@ -267,9 +267,9 @@ private:
 
     // Sends a hint if the owner of the shard is another process, and has taken later timers.
     void tell_owner(const shard& s, const record& timer) {
-        if (!all_.is_owned(s) || s.owner == link_.name_ || timer.due > s.taken_until) return;
+        if (!all_.is_owned(s) || s.owner == from_.name_ || timer.due > s.taken_until) return;
         const auto owner = all_.tellers.find(s.owner);
-        if (owner != all_.tellers.end()) owner->second(link_.shard_of(timer.id), timer);
+        if (owner != all_.tellers.end()) owner->second(from_.shard_of(timer.id), timer);
     }
 
     end_reply end(const ending& e) {
@@ -297,7 +297,7 @@ private:
         if (there == s.timers.end()) return {};
         entry& e = there->second;
         shorten(s, e);
-        if (e.visible > all_.today() + link_.traits_.claim_ahead) {
+        if (e.visible > all_.today() + from_.traits_.claim_ahead) {
             claimed early{claimed::kind::early, e};
             early.timer.due = e.visible;
             return early;
@@ -321,7 +321,7 @@ private:
     }
 
     memory_database::inner& all_;
-    memory_store& link_;
+    memory_store& from_;
 };
 
 // --- the link -----------------------------------------------------------------------------------

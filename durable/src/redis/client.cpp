@@ -89,7 +89,7 @@ std::errc code_of(std::string_view error) {
     return std::errc::not_supported;
 }
 
-// Returns one of a few reasons, under which a break of the link is counted.
+// Returns one of a few reasons, under which a break of the connection is counted.
 std::string reason_of(const std::error_code& code) {
     if (code == std::errc::timed_out) return "it does not answer";
     if (code == std::errc::connection_reset) return "connection reset";

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "command.hpp"
-#include "link.hpp"
+#include "connection.hpp"
 #include "reply.hpp"
 #include "server_clock.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
@@ -52,8 +52,10 @@ public:
     reading now() const { return clock_.at(std::chrono::steady_clock::now()); }
     const std::string& warning() const noexcept { return warning_; }
     const std::string& failure() const noexcept { return failure_; }
-    /// Returns how often the link broke, by reason.
-    const std::map<std::string, std::uint64_t>& broken_links() const noexcept { return broken_; }
+    /// Returns how often the connection broke, by reason.
+    const std::map<std::string, std::uint64_t>& broken_connections() const noexcept {
+        return broken_;
+    }
     /// Returns true in the process that made it: a forked child shares its connections.
     bool is_ours() const noexcept;
 
@@ -144,7 +146,7 @@ private:
     std::vector<address> addresses_;
     std::size_t next_address_ = 0;
 
-    link talk_, hints_;
+    connection talk_, hints_;
     std::string unsent_;            // commands for the next `flush` that sends
     std::vector<pending> waiting_;  // their completions
     std::deque<pending> pending_;   // completions of commands in flight

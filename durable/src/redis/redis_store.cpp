@@ -411,8 +411,8 @@ reading redis_store::now() const { return client_->now(); }
 const store_traits& redis_store::traits() const noexcept { return inner_->traits; }
 std::size_t redis_store::unanswered() const noexcept { return inner_->unanswered; }
 std::string redis_store::last_failure() const { return client_->failure(); }
-std::map<std::string, std::uint64_t> redis_store::broken_links() const {
-    return client_->broken_links();
+std::map<std::string, std::uint64_t> redis_store::broken_connections() const {
+    return client_->broken_connections();
 }
 
 unsigned redis_store::shard_of(std::string_view id) const noexcept { return inner_->shard_of(id); }

@@ -211,7 +211,7 @@ class Harm:
         if code != 0:
             sys.exit("durable_redis_faults: the last process failed")
         if self.slow and any(line.startswith("L ") for line in open(self.folder / "log")):
-            sys.exit("durable_redis_faults: a link broke because it was slow")
+            sys.exit("durable_redis_faults: a connection broke because it was slow")
 
 
 def add_options(parser):

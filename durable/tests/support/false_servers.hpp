@@ -57,7 +57,7 @@ public:
     }
     std::string socket() const { return name() + "/socket"; }
     void begin() { lies_ = true; }
-    void add_an_answer() { adds_ = true; }  // on the oldest link
+    void add_an_answer() { adds_ = true; }  // on the oldest connection
     void slow_down() { is_slow_ = true; }   // a mebibyte from the host takes three seconds
 
 private:

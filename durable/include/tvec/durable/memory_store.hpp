@@ -41,8 +41,9 @@ private:
     std::unique_ptr<inner> inner_;
 };
 
-/// A link to a memory_database, by the name of one process. Requests wait until `run`, which does
-/// them and calls the completions. A test can do both itself, step by step, and cut the link:
+/// A connection to a memory_database, by the name of one process. Requests wait until `run`, which
+/// does them and calls the completions. A test can do both itself, step by step, and cut the
+/// connection:
 ///
 ///     tvec::durable::memory_database all(8, [] { return my_time(); });
 ///     tvec::durable::memory_store store(all, "process 1");
@@ -50,7 +51,8 @@ private:
 /// The database must outlive it.
 class TVEC_API memory_store : public detail::local_store {
 public:
-    /// Makes a link. Links with the same name are one process. `claim_ahead`: see store_traits.
+    /// Makes a connection. Links with the same name are one process. `claim_ahead`: see
+    /// store_traits.
     memory_store(memory_database& all, std::string name, duration claim_ahead = {});
     ~memory_store() override;
 
@@ -65,8 +67,9 @@ public:
     bool answer();
     /// Drops the first hint. Returns true if there was one.
     bool lose_hint();
-    /// Breaks the link. Requests that have not been done are dropped, and all that are not answered
-    /// are `unknown`. `answer` calls their completions, and then store_listener::reconnected.
+    /// Breaks the connection. Requests that have not been done are dropped, and all that are not
+    /// answered are `unknown`. `answer` calls their completions, and then
+    /// store_listener::reconnected.
     void cut();
     /// Makes the next operations fail, as a full disk does: puts, cancels and revivals answer
     /// `failed`, and others `unknown`.
@@ -87,7 +90,7 @@ private:
     class member;
     struct reply {
         detail::fate how;
-        std::unique_ptr<detail::job> to;  // empty: the link is there again
+        std::unique_ptr<detail::job> to;  // empty: the connection is there again
     };
     struct hint {
         unsigned shard;

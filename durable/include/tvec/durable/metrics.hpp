@@ -48,8 +48,8 @@ struct gauges {
     std::size_t being_delivered = 0;  ///< those of them that are claimed and not ended
     std::size_t asked = 0;            ///< calls in flight
     std::size_t shards = 0;           ///< shards that this process owns
-    /// Breaks of the link to the store, by reason.
-    std::map<std::string, std::uint64_t> broken_links{};
+    /// Breaks of the connection to the store, by reason.
+    std::map<std::string, std::uint64_t> broken_connections{};
 };
 
 /// Returns all metrics in the text format 0.0.4 of Prometheus. Names begin with tvec_durable_.

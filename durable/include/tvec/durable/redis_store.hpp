@@ -47,7 +47,7 @@ struct redis_options {
     duration replica_limit{1'000};  ///< wait for replicas; less than `silence`
 
     duration claim_ahead{100};    ///< store_traits::claim_ahead; longer than an answer takes
-    duration silence{5'000};      ///< without a byte for so long the link is broken
+    duration silence{5'000};      ///< without a byte for so long the connection is broken
     duration slowest{5'000};      ///< longest delay before a new connection
     duration look_again{10'000};  ///< time between two checks of the settings
     /// Bytes that wait to be sent. Requests beyond it fail. At least 2 MiB.
@@ -61,9 +61,9 @@ class client;
 using redis::redis_options;
 using redis::redis_tls;
 
-/// A link to a Redis server. Processes on any machines that connect to the same server with the
-/// same `name` share its timers. Each owns some of the shards, and takes over those of a process
-/// that died.
+/// A connection to a Redis server. Processes on any machines that connect to the same server with
+/// the same `name` share its timers. Each owns some of the shards, and takes over those of a
+/// process that died.
 ///
 ///     tvec::durable::redis_store store({.host = "timers.example", .password = secret});
 ///     if (!store.warning().empty()) log(store.warning());
@@ -73,10 +73,12 @@ using redis::redis_tls;
 /// and with `everysec` the last second or two may be lost. A server that would lose timers in
 /// normal operation is refused.
 ///
-/// A broken link is made again. Requests in flight are `unknown` then, and requests without a link
-/// have `failed`. A forked child must not use the store, and may destroy it. One thread owns it.
+/// A broken connection is made again. Requests in flight are `unknown` then, and requests without a
+/// connection have `failed`. A forked child must not use the store, and may destroy it. One thread
+/// owns it.
 ///
-/// durable/docs/durable.md has the contract in full: broken links, permissions, versions and cost.
+/// durable/docs/durable.md has the contract in full: broken connections, permissions, versions and
+/// cost.
 class TVEC_API redis_store final : public store {
 public:
     /// Connects, and waits for `silence` at most. Throws std::system_error, which names the server
@@ -102,7 +104,7 @@ public:
     unsigned shard_of(std::string_view id) const noexcept override;
     std::size_t unanswered() const noexcept override;
     std::string last_failure() const override;
-    std::map<std::string, std::uint64_t> broken_links() const override;
+    std::map<std::string, std::uint64_t> broken_connections() const override;
     void listen(store_listener listener) override;
     void submit(operation o) override;
     /// \endcond

@@ -70,7 +70,7 @@ public:
     unsigned shard_of(std::string_view) const noexcept override { return 0; }
     std::size_t unanswered() const noexcept override { return unanswered_; }
     std::string last_failure() const override;
-    void listen(store_listener) override {}  // there are no other processes and no link
+    void listen(store_listener) override {}  // there are no other processes and no connection
     /// \endcond
 
 private:

@@ -89,7 +89,7 @@ enum class put_result {
     stored,         ///< the timer is in the store, as safely as the store promises
     there_already,  ///< another timer has the id, and is kept
     dead,           ///< a dead letter has the id, and is kept: revive, cancel or replace it
-    unknown,        ///< the link broke: the timer may be there. Putting it again tells
+    unknown,        ///< the connection broke: the timer may be there. Putting it again tells
     failed          ///< the store could not, and store::last_failure says why: it is not there
 };
 
@@ -99,7 +99,7 @@ enum class cancel_result {
                  ///< timer that was replaced or revived may still be: its end is stale
     had_begun,   ///< the timer was removed, but a delivery of it had begun and may be in flight
     unknown_id,  ///< no timer has the id: it was ended, cancelled, or never put
-    unknown,     ///< the link broke: the timer may be cancelled. Cancelling it again tells
+    unknown,     ///< the connection broke: the timer may be cancelled. Cancelling it again tells
     failed       ///< the store could not: the timer is as it was
 };
 
@@ -107,7 +107,7 @@ enum class cancel_result {
 enum class revive_result {
     revived,     ///< the timer waits again, and has all its attempts
     unknown_id,  ///< no dead letter has the id
-    unknown,     ///< the link broke
+    unknown,     ///< the connection broke
     failed       ///< the store could not: the dead letter is as it was
 };
 
@@ -115,7 +115,7 @@ enum class revive_result {
 enum class standing {
     done,    ///< the request was done
     fenced,  ///< another process owns the shard
-    unknown  ///< the link broke, or the store could not: the request may have been done
+    unknown  ///< the connection broke, or the store could not: the request may have been done
 };
 
 /// The end of a delivery.
@@ -182,7 +182,7 @@ struct store_traits {
 struct store_listener {
     /// Another process has put a timer into a shard, within the window of its owner.
     std::function<void(unsigned shard, std::string id, time_point due)> hint;
-    /// The link broke and is there again: ownership of shards may have changed.
+    /// The connection broke and is there again: ownership of shards may have changed.
     std::function<void()> reconnected;
 };
 
@@ -345,8 +345,9 @@ public:
     /// Returns the last failure of the store, in one line; "" if there was none.
     virtual std::string last_failure() const = 0;
 
-    /// Returns how often the link to the store broke, by reason. Empty for a store without a link.
-    virtual std::map<std::string, std::uint64_t> broken_links() const { return {}; }
+    /// Returns how often the connection to the store broke, by reason. Empty for a store without a
+    /// connection.
+    virtual std::map<std::string, std::uint64_t> broken_connections() const { return {}; }
 
     /// Sets the receiver of messages, in place of the one before.
     virtual void listen(store_listener listener) = 0;

@@ -100,7 +100,7 @@ public:
     }
 
     /// Finds the timer of an id that waits or is being delivered. The answer is empty if there is
-    /// none or the link broke: `standing` tells the two apart.
+    /// none or the connection broke: `standing` tells the two apart.
     refusal find(std::string id, completion<standing, std::optional<stored_timer>> then) {
         return engine_.find(std::move(id), std::move(then));
     }

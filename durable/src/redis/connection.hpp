@@ -45,7 +45,7 @@ struct trouble {
 };
 
 /// One connection after another to the same server, in an epoll set.
-class link {
+class connection {
 public:
     /// Events for its owner, from within `on_ready` and `flush`. The owner may call it then.
     struct listener {
@@ -55,13 +55,13 @@ public:
         std::function<void()> heard{};  // the server has sent or taken bytes
     };
 
-    link(int epoll, const redis_options& o, listener l);
-    ~link() { close(); }
-    link(const link&) = delete;
-    link& operator=(const link&) = delete;
+    connection(int epoll, const redis_options& o, listener l);
+    ~connection() { close(); }
+    connection(const connection&) = delete;
+    connection& operator=(const connection&) = delete;
 
-    /// Begins to connect. Precondition: the link is closed. Returns 0, and tells the listener the
-    /// outcome, or returns an error at once.
+    /// Begins to connect. Precondition: the connection is closed. Returns 0, and tells the listener
+    /// the outcome, or returns an error at once.
     int open(const address& to);
     /// Ends the connection. Calls nothing.
     void close();

@@ -1,4 +1,4 @@
-#include "link.hpp"
+#include "connection.hpp"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -67,11 +67,11 @@ std::vector<address> addresses_of(const redis_options& o) {
     return all;
 }
 
-link::link(int epoll, const redis_options& o, listener l)
+connection::connection(int epoll, const redis_options& o, listener l)
     : epoll_(epoll), options_(o), listener_(std::move(l)) {}
 
-int link::open(const address& to) {
-    assert(is_closed() && "a link has one connection at a time");
+int connection::open(const address& to) {
+    assert(is_closed() && "an open connection is closed before it is opened again");
     fd_ = socket(to.name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd_ < 0) return errno;
     set_options(fd_);
@@ -86,7 +86,7 @@ int link::open(const address& to) {
     return 0;
 }
 
-void link::close() {
+void connection::close() {
     if (fd_ >= 0) ::close(fd_);  // also leaves the epoll set
     fd_ = -1;
     watched_ = 0;
@@ -98,16 +98,16 @@ void link::close() {
     reader_.reset();
 }
 
-void link::lose(trouble why) {
+void connection::lose(trouble why) {
     close();
     listener_.lost(std::move(why));
 }
 
-void link::hear() const {
+void connection::hear() const {
     if (listener_.heard) listener_.heard();
 }
 
-void link::watch(std::uint32_t events) {
+void connection::watch(std::uint32_t events) {
     assert(!is_closed() && "only an open connection is watched");
     if (events == watched_) return;
     epoll_event e{};
@@ -117,19 +117,19 @@ void link::watch(std::uint32_t events) {
     watched_ = events;
 }
 
-void link::send(std::string_view bytes) {
+void connection::send(std::string_view bytes) {
     if (is_closed()) return;
     said_ += bytes;
     watch(EPOLLIN | EPOLLOUT);
 }
 
-void link::on_ready(std::uint32_t events) {
+void connection::on_ready(std::uint32_t events) {
     if (!is_connected_) on_connected();
     if (!is_closed() && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive();
     if (!is_closed()) flush();
 }
 
-void link::on_connected() {
+void connection::on_connected() {
     int error = 0;
     socklen_t length = sizeof error;
     getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -143,12 +143,12 @@ void link::on_connected() {
     }
 }
 
-void link::say_opened() {
+void connection::say_opened() {
     is_open_ = true;
     listener_.opened();
 }
 
-void link::receive() {
+void connection::receive() {
     char part[part_size];
     const ssize_t n = recv(fd_, part, sizeof part, 0);
     if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return;
@@ -158,7 +158,7 @@ void link::receive() {
     decode({part, static_cast<std::size_t>(n)});
 }
 
-void link::decode(std::string_view bytes) {
+void connection::decode(std::string_view bytes) {
     if (tls_) {
         plain_.clear();
         const bool is_right = tls_->receive(bytes, plain_);
@@ -175,7 +175,7 @@ void link::decode(std::string_view bytes) {
     show_replies();
 }
 
-void link::show_replies() {
+void connection::show_replies() {
     while (!is_closed()) {
         void* r = nullptr;
         if (redisReaderGetReply(reader_.get(), &r) != REDIS_OK)
@@ -187,7 +187,7 @@ void link::show_replies() {
 }
 
 // Moves on to the bytes to send next.
-bool link::refill() {
+bool connection::refill() {
     raw_.clear();
     sent_ = 0;
     if (!tls_) {
@@ -200,7 +200,7 @@ bool link::refill() {
     return true;
 }
 
-void link::flush() {
+void connection::flush() {
     if (is_closed() || !is_connected_) return;
     while (sent_ < raw_.size() || refill()) {
         if (raw_.empty()) return watch(EPOLLIN);
