@@ -22,6 +22,7 @@
 #include "tvec/inspect/lateness_histogram.hpp"  // IWYU pragma: export
 #include "tvec/pool/timeout_handle.hpp"         // IWYU pragma: export
 #include "tvec/pool/timeout_pool.hpp"           // IWYU pragma: export
+#include "tvec/pool/timer_group.hpp"            // IWYU pragma: export
 #include "tvec/remote/remote.hpp"               // IWYU pragma: export
 #include "tvec/remote/remote_handle.hpp"        // IWYU pragma: export
 #include "tvec/version.hpp"                     // IWYU pragma: export

@@ -329,8 +329,8 @@ private:
 template <class Clocked>
 template <class F>
 scheduled timeout_pool<Clocked>::admit(detail::beginning begin, F&& f, repetition again) {
-    static_assert(std::is_invocable_v<std::decay_t<F>&, const timeout_call&> ||
-                      std::is_invocable_v<std::decay_t<F>&>,
+    static_assert(std::is_invocable_v<detail::holder_of<F>&, const timeout_call&> ||
+                      std::is_invocable_v<detail::holder_of<F>&>,
                   "a timeout's function is called with nothing, or with a const timeout_call&");
     detail::timeout_reservation reservation(core_, !detail::is_empty_function(f));
     if (reservation.error() != schedule_error::none) return {{}, reservation.error()};
