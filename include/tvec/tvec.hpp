@@ -6,6 +6,7 @@
 #include "tvec/core/detail/standard.hpp"
 
 #include "tvec/clock/clocked_wheel.hpp"         // IWYU pragma: export
+#include "tvec/clock/game_clock.hpp"            // IWYU pragma: export
 #include "tvec/clock/missed_periods.hpp"        // IWYU pragma: export
 #include "tvec/clock/tick_clock.hpp"            // IWYU pragma: export
 #include "tvec/core/jiffies.hpp"                // IWYU pragma: export

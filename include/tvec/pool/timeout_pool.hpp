@@ -356,7 +356,8 @@ template <class Clocked>
 auto timeout_pool<Clocked>::remaining(timeout_handle h) const noexcept -> std::optional<duration> {
     const std::optional<jiffies> due = core_.due(h);
     if (!due) return std::nullopt;
-    const time_point deadline = timers_.ticks().start_of(*due), now = Clocked::clock::now();
+    const time_point deadline = timers_.ticks().start_of(*due);
+    const time_point now = detail::reading(timers_.ticks());
     return deadline <= now ? duration::zero() : detail::between(now, deadline);
 }
 

@@ -10,6 +10,8 @@
 #include <limits>
 #include <optional>
 #include <ratio>
+#include <type_traits>
+#include <utility>
 
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/misuse.hpp"
@@ -54,6 +56,34 @@ std::chrono::nanoseconds alarm_time(TimePoint wakeup, bool absolute, Now now) no
 template <class Clock>
 std::chrono::nanoseconds alarm_time(typename Clock::time_point wakeup, bool absolute) noexcept {
     return alarm_time(wakeup, absolute, [] { return Clock::now(); });
+}
+
+/// The clock for whose times the alarms of a wheel are set: the wheel's own, or the one that a
+/// game_clock follows.
+template <class Ticks> struct base_clock { using type = typename Ticks::clock; };
+template <class Ticks>
+requires requires { typename Ticks::base_clock; }
+struct base_clock<Ticks> {
+    using type = typename Ticks::base_clock;
+};
+template <class Clocked>
+using base_clock_of =
+    typename base_clock<std::remove_cvref_t<decltype(std::declval<Clocked&>().ticks())>>::type;
+
+/// Returns `t` as a time of that clock.
+template <class Ticks>
+typename base_clock<Ticks>::type::time_point base_time(const Ticks& ticks,
+                                                       typename Ticks::time_point t) noexcept {
+    if constexpr (requires { ticks.base_time(t); })
+        return ticks.base_time(t);
+    else
+        return t;
+}
+
+/// Returns the next wake-up of a clocked wheel as a time of that clock, or its last one.
+template <class Clocked> auto base_wakeup(Clocked& timers) noexcept {
+    const auto wakeup = timers.next_wakeup();
+    return wakeup ? base_time(timers.ticks(), *wakeup) : base_clock_of<Clocked>::time_point::max();
 }
 
 /// Returns how long a ring may wait for a wheel at tick `now`. There is no limit without a wakeup
