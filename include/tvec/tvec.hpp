@@ -21,6 +21,7 @@
 #include "tvec/inspect/census.hpp"              // IWYU pragma: export
 #include "tvec/inspect/inspect.hpp"             // IWYU pragma: export
 #include "tvec/inspect/lateness_histogram.hpp"  // IWYU pragma: export
+#include "tvec/inspect/snapshot.hpp"            // IWYU pragma: export
 #include "tvec/pool/timeout_handle.hpp"         // IWYU pragma: export
 #include "tvec/pool/timeout_pool.hpp"           // IWYU pragma: export
 #include "tvec/pool/timer_group.hpp"            // IWYU pragma: export

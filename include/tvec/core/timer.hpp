@@ -27,6 +27,7 @@ class layout;
 
 }  // namespace detail
 
+class snapshot;
 class timer;
 class timer_wheel;
 
@@ -135,6 +136,7 @@ private:
     friend class detail::inspector;
     friend class detail::layout;
     friend class detail::census_taker;
+    friend class snapshot;
 
     static constexpr jiffies idle_bit = jiffies{1} << 63;
 
