@@ -153,7 +153,6 @@ class game_ticks : public tick_clock<Tick, game_clock<Base>> {
 
 public:
     using typename ticks::time_point;
-    using base_clock = Base;  ///< the clock of alarms
 
     /// Makes ticks of the clock `of`, which must outlive them.
     explicit game_ticks(const game_clock<Base>& of) noexcept : ticks(time_point{}), clock_(&of) {}

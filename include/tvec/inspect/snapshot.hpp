@@ -141,7 +141,8 @@ template <class F> void snapshot::restore(timer_wheel& wheel, F timer_of) const 
         if (t == nullptr) continue;
         t->unlink_if_linked();
         t->expires_ = words_[i - 2];
-        wheel.levels_.chains_[words_[i - 1]].push(*t, wheel.levels_.owner());
+        wheel.levels_.chains_[static_cast<std::size_t>(words_[i - 1])].push(*t,
+                                                                            wheel.levels_.owner());
     }
 }
 

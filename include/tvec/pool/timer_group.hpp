@@ -99,8 +99,9 @@ public:
     ///
     /// A paused member is pending, and armed for a tick beyond `paused_from`: the wheel does not
     /// wake for it. It may be cancelled, and `resume` does not bring it back. Arming or
-    /// rescheduling it ends its pause, as does `run_early` of its pool. A member that is armed or
-    /// joins while others are paused runs, until `pause` is called again.
+    /// rescheduling it ends its pause, as does `run_early` of its pool: for a time, not for one
+    /// after expires(). A member that is armed or joins while others are paused runs, until `pause`
+    /// is called again.
     ///
     /// Requires that all members are on this wheel, and that now() < paused_from.
     std::size_t pause(timer_wheel& wheel) noexcept { return stop(wheel, wheel.now()); }
@@ -114,8 +115,8 @@ public:
     /// nothing. Returns how many there were. Requires what `pause` does. Deadlines of `paused_from`
     /// ticks or more count as paused ones.
     std::size_t resume(timer_wheel& wheel) noexcept { return start(wheel, wheel.now()); }
-    /// Does the same by the clock. No member fires early by even a nanosecond, and none more than
-    /// two ticks late.
+    /// Does the same by the clock. No member fires early by even a nanosecond. A pause makes none
+    /// later by more than two ticks.
     template <class Ticks> std::size_t resume(clocked_wheel<Ticks>& timers) noexcept {
         return start(timers.wheel(), timers.ticks().ceil(detail::reading(timers.ticks())));
     }

@@ -10,7 +10,6 @@
 #include <limits>
 #include <optional>
 #include <ratio>
-#include <type_traits>
 #include <utility>
 
 #include "tvec/clock/tick_clock.hpp"
@@ -58,27 +57,19 @@ std::chrono::nanoseconds alarm_time(typename Clock::time_point wakeup, bool abso
     return alarm_time(wakeup, absolute, [] { return Clock::now(); });
 }
 
-/// The clock for whose times the alarms of a wheel are set: the wheel's own, or the one that a
+/// Returns `t` as a time of the clock that alarms are set by: that of the wheel, or the one that a
 /// game_clock follows.
-template <class Ticks> struct base_clock { using type = typename Ticks::clock; };
-template <class Ticks>
-requires requires { typename Ticks::base_clock; }
-struct base_clock<Ticks> {
-    using type = typename Ticks::base_clock;
-};
-template <class Clocked>
-using base_clock_of =
-    typename base_clock<std::remove_cvref_t<decltype(std::declval<Clocked&>().ticks())>>::type;
-
-/// Returns `t` as a time of that clock.
-template <class Ticks>
-typename base_clock<Ticks>::type::time_point base_time(const Ticks& ticks,
-                                                       typename Ticks::time_point t) noexcept {
+template <class Ticks> auto base_time(const Ticks& ticks, typename Ticks::time_point t) noexcept {
     if constexpr (requires { ticks.base_time(t); })
         return ticks.base_time(t);
     else
         return t;
 }
+
+/// That clock.
+template <class Clocked>
+using base_clock_of = typename decltype(base_time(std::declval<const Clocked&>().ticks(),
+                                                  typename Clocked::time_point()))::clock;
 
 /// Returns the next wake-up of a clocked wheel as a time of that clock, or its last one.
 template <class Clocked> auto base_wakeup(Clocked& timers) noexcept {
