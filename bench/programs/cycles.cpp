@@ -10,6 +10,7 @@
 #include "../report/perf_counters.hpp"
 #include "../report/tsc.hpp"
 #include "../workloads/clocked_operations.hpp"
+#include "../workloads/game_operations.hpp"
 #include "../workloads/single_operations.hpp"
 
 namespace {
@@ -93,6 +94,8 @@ void print_times(const options& o, const plan& p) {
     print_each<exercise>(o, p, s);
     fmt::print("\npush back on a wheel with a clock\n");
     print_each<clocked_exercise>(o, p, s);
+    fmt::print("\nall timers of a game at once, per timer\n");
+    print_each<game_exercise>(o, p, s);
 }
 
 // Counts with a counter of the processor that is available.

@@ -6,6 +6,7 @@
 #include "tvec/core/detail/standard.hpp"
 
 #include "tvec/clock/clocked_wheel.hpp"         // IWYU pragma: export
+#include "tvec/clock/game_clock.hpp"            // IWYU pragma: export
 #include "tvec/clock/missed_periods.hpp"        // IWYU pragma: export
 #include "tvec/clock/tick_clock.hpp"            // IWYU pragma: export
 #include "tvec/core/jiffies.hpp"                // IWYU pragma: export
@@ -20,8 +21,10 @@
 #include "tvec/inspect/census.hpp"              // IWYU pragma: export
 #include "tvec/inspect/inspect.hpp"             // IWYU pragma: export
 #include "tvec/inspect/lateness_histogram.hpp"  // IWYU pragma: export
+#include "tvec/inspect/snapshot.hpp"            // IWYU pragma: export
 #include "tvec/pool/timeout_handle.hpp"         // IWYU pragma: export
 #include "tvec/pool/timeout_pool.hpp"           // IWYU pragma: export
+#include "tvec/pool/timer_group.hpp"            // IWYU pragma: export
 #include "tvec/remote/remote.hpp"               // IWYU pragma: export
 #include "tvec/remote/remote_handle.hpp"        // IWYU pragma: export
 #include "tvec/version.hpp"                     // IWYU pragma: export

@@ -1,6 +1,7 @@
 // Promises to a reactor by every driver. Never early is exact. Lateness is judged only by bounds
 // that no machine should miss.
 #include <sys/time.h>
+#include <sys/timerfd.h>
 
 #include <csignal>
 #include <random>
@@ -8,6 +9,7 @@
 #include "support/appointment.hpp"
 #include "support/check.hpp"
 #include "support/loops.hpp"
+#include "tvec/clock/game_clock.hpp"
 
 using namespace std::chrono_literals;
 using wheel = tvec::clocked_wheel<>;
@@ -195,6 +197,114 @@ EACH_DRIVER(every_driver, the_end_of_time_is_no_reason_to_wake) {  // T69
     CHECK_LE(turns_until_fired(timers, loop, waker), 2);
     CHECK(waker.kept());
     CHECK(never.pending() && last.pending() && longest.pending());
+}
+
+// --- game time ----------------------------------------------------------------------------------
+
+namespace {
+
+using game_wheel = tvec::clocked_wheel<tvec::game_ticks<std::chrono::milliseconds>>;
+
+// A descriptor that is readable after that time, once: another reason to wake.
+class other_timer {
+public:
+    explicit other_timer(nanoseconds after) : fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)) {
+        const itimerspec once{{}, {0, after.count()}};
+        timerfd_settime(fd_, 0, &once, nullptr);
+    }
+    ~other_timer() { close(fd_); }
+    other_timer(const other_timer&) = delete;
+    other_timer& operator=(const other_timer&) = delete;
+    int fd() const { return fd_; }
+
+private:
+    int fd_;
+};
+
+}  // namespace
+
+EACH_DRIVER(every_driver, game_time_is_never_early_at_any_speed) {
+    for (const auto& [num, den] : {std::pair{1u, 3u}, {1u, 1u}, {7u, 2u}, {1'000u, 1u}}) {
+        tvec::game_clock<> clock;
+        clock.set_speed(num, den);
+        game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
+        Loop<game_wheel> loop{timers};
+        bool early = false, fired = false;
+        const auto delay = 10ms * num / den;
+        const auto begin = steady_clock::now(), due = begin + 10ms - 1us;
+        const auto deadline = clock.now() + delay;
+        tvec::callback_timer t{[&] {
+            fired = true;
+            early = clock.now() < deadline || steady_clock::now() < due;
+        }};
+        timers.arm_at(t, deadline);
+        int turns = 0;
+        for (; !fired; ++turns) {
+            loop.sleep();
+            timers.run();
+        }
+        CHECK(!early);
+        CHECK_LE(turns, 4);
+        CHECK(steady_clock::now() - begin < 30s);
+    }
+}
+
+EACH_DRIVER(every_driver, a_change_of_speed_reaches_the_alarm) {
+    tvec::game_clock<> clock;
+    game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
+    Loop<game_wheel> loop{timers};
+    bool fired = false;
+    tvec::callback_timer t{[&] { fired = true; }};
+    timers.arm_after(t, 10h);
+    loop.poke();
+    loop.sleep();  // sets the alarm for the speed of now
+    clock.set_speed(3'600'000);
+    const auto begin = steady_clock::now();
+    for (int turns = 0; !fired; ++turns) {
+        CHECK_LE(turns, 6);
+        loop.sleep();
+        timers.run();
+    }
+    CHECK(steady_clock::now() - begin < 30s);
+}
+
+EACH_DRIVER(every_driver, a_clock_that_is_paused_does_not_wake) {
+    tvec::game_clock<> clock;
+    game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
+    Loop<game_wheel> loop{timers};
+    tvec::timer t;
+    timers.arm_after(t, 5ms);
+    loop.poke();
+    loop.sleep();
+    clock.pause();
+    const auto begin = steady_clock::now();
+    other_timer other(50ms);
+    loop.watch(other.fd());
+    int turns = 0;
+    for (; steady_clock::now() < begin + 50ms; ++turns) {
+        loop.sleep();
+        timers.run();
+    }
+    CHECK_LE(turns, 2);  // an alarm that was set before may ring
+    CHECK(t.pending());
+    clock.resume();
+    loop.watch(-1);
+    while (t.pending()) {
+        loop.sleep();
+        timers.run();
+    }
+}
+
+EACH_DRIVER(every_driver, work_that_a_budget_has_left_does_not_sleep_in_a_pause) {
+    tvec::game_clock<> clock;
+    game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
+    Loop<game_wheel> loop{timers};
+    tvec::timer t[3];
+    for (tvec::timer& each : t) timers.arm_after(each, 1ms);
+    usleep(3'000);
+    clock.pause();
+    while (!timers.run(1).caught_up) loop.sleep();
+    for (const tvec::timer& each : t) CHECK(!each.pending());
 }
 
 #ifdef TVEC_TESTS_HAVE_URING

@@ -26,6 +26,12 @@ concept clocked = requires {
     typename Timers::clock;
 };
 
+/// A clock that the whole program has, and not an object of its own.
+template <class Clock>
+concept one_clock = requires {
+    Clock::now();
+};
+
 /// The length of one tick, if the type defines it.
 template <class Ticks> struct tick_of { using type = void; };
 template <class Ticks>
@@ -130,7 +136,7 @@ public:
     template <detail::countable Rep, class Period, detail::countable Rep2, class Period2>
     bool arm_within(timer& t, std::chrono::duration<Rep, Period> earliest,
                     std::chrono::duration<Rep2, Period2> latest) noexcept {
-        const time_point now = clock::now();
+        const time_point now = detail::reading(ticks_);
         expect_no_lead(ticks_.floor(now));
         return wheel_.arm_within(t, ticks_.ceil(detail::add(now, saturated(earliest))),
                                  ticks_.floor(detail::add(now, saturated(latest))));
@@ -163,9 +169,9 @@ public:
     timer_wheel::progress run_until(time_point deadline,
                                     std::size_t budget = timer_wheel::unlimited) {
         return run_watched(
-            [deadline](const timer_wheel::due_callback& fire) {
+            [this, deadline](const timer_wheel::due_callback& fire) {
                 fire();
-                return clock::now() < deadline;
+                return detail::reading(ticks_) < deadline;
             },
             budget);
     }
@@ -204,8 +210,15 @@ public:
     ///
     ///     timers.arm_if_earlier(connection.check, timers.after(50ms));
     template <detail::countable Rep, class Period>
-    static time_point after(std::chrono::duration<Rep, Period> delay) noexcept {
+    static time_point
+    after(std::chrono::duration<Rep, Period> delay) noexcept requires detail::one_clock<clock> {
         return detail::add(clock::now(), saturated(delay));
+    }
+    /// Does the same on a clock that is an object.
+    template <detail::countable Rep, class Period>
+    time_point after(std::chrono::duration<Rep, Period> delay) const noexcept
+        requires(!detail::one_clock<clock>) {
+        return detail::add(detail::reading(ticks_), saturated(delay));
     }
 
     /// Returns the wheel, for calls in ticks or about all timers (for_each_pending, drain). Do not

@@ -112,6 +112,15 @@ private:
     time_point begin_;
 };
 
+/// Returns the reading of the clock behind `ticks`: of the object that they refer to, or of the
+/// clock that the whole program has.
+template <class Ticks> typename Ticks::time_point reading(const Ticks& ticks) noexcept {
+    if constexpr (requires { ticks.reading(); })
+        return ticks.reading();
+    else
+        return Ticks::clock::now();
+}
+
 }  // namespace detail
 
 /// A clock that also counts the time while the machine is suspended (CLOCK_BOOTTIME). Timers on

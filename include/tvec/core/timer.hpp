@@ -27,6 +27,7 @@ class layout;
 
 }  // namespace detail
 
+class snapshot;
 class timer;
 class timer_wheel;
 
@@ -135,6 +136,7 @@ private:
     friend class detail::inspector;
     friend class detail::layout;
     friend class detail::census_taker;
+    friend class snapshot;
 
     static constexpr jiffies idle_bit = jiffies{1} << 63;
 
@@ -196,7 +198,7 @@ template <std::size_t N> inline constexpr std::size_t timers_in_array<std::array
 template <auto Hook> consteval bool is_hook() {
     using member = typename pointer_to_member<Hook>::member;
     constexpr bool is_method = std::is_function_v<member>, is_array = timers_in_array<member> != 0;
-    constexpr bool is_const = std::is_const_v<member>, is_timer = std::is_same_v<member, timer>;
+    constexpr bool is_const = std::is_const_v<member>, is_timer = std::is_base_of_v<timer, member>;
     static_assert(!is_method, "first the timer, then the method: "
                               "tvec::call<&connection::idle, &connection::on_idle>");
     static_assert(!is_array, "each timer of an array has a callback of its own: "
@@ -255,7 +257,9 @@ template <auto Hook, auto Method, class Owner> consteval bool is_method_for() {
 /// Returns the object with `t` as its member `Hook`, or as element `I` of that member.
 template <class Owner, auto Hook, std::size_t I> Owner& owner_around(timer& t) noexcept {
     using holder = object_of<Hook>;
-    auto* const first = reinterpret_cast<std::byte*>(&t) - I * sizeof(timer);
+    using member = typename pointer_to_member<Hook>::member;
+    using element = std::conditional_t<derived_timer<member>, member, timer>;
+    auto* const first = reinterpret_cast<std::byte*>(&static_cast<element&>(t)) - I * sizeof(timer);
     return static_cast<Owner&>(
         *reinterpret_cast<holder*>(first - std::bit_cast<std::ptrdiff_t>(Hook)));
 }
@@ -263,7 +267,8 @@ template <class Owner, auto Hook, std::size_t I> Owner& owner_around(timer& t) n
 }  // namespace detail
 
 /// Returns the object with `t` as its member `Hook`: the kernel's container_of, without the macro.
-/// `Hook` points to a member of type `timer` that is not in a virtual base.
+/// `Hook` points to a member of type `timer`, or of a class derived from it, that is not in a
+/// virtual base.
 template <auto Hook> auto& owner_of(timer& t) noexcept {
     if constexpr (detail::is_hook<Hook>())
         return detail::owner_around<detail::object_of<Hook>, Hook, 0>(t);

@@ -324,6 +324,7 @@ private:
     friend class detail::inspector;
     friend class detail::layout;
     friend class detail::census_taker;
+    friend class snapshot;
 
     struct turn;  // one call of `advance`
     struct watched_turn;

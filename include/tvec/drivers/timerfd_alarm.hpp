@@ -95,7 +95,7 @@ public:
     /// `rearm` is not called, or that an alarm that has gone off is not acknowledged.
     void rearm() {
         detail::note_turn<clock>(this, &timers_.wheel(), set_for_);
-        const time_point wakeup = timers_.next_wakeup().value_or(not_set);
+        const time_point wakeup = detail::base_wakeup(timers_);
         const auto set = [&] {
             return descriptor_.set(detail::alarm_time<clock>(wakeup, descriptor_.absolute()));
         };
@@ -112,8 +112,8 @@ public:
     }
 
 private:
-    using clock = typename Clocked::clock;
-    using time_point = typename Clocked::time_point;
+    using clock = detail::base_clock_of<Clocked>;
+    using time_point = typename clock::time_point;
     static constexpr time_point not_set = time_point::max();
 
     Clocked& timers_;

@@ -145,7 +145,7 @@ public:
     /// `prepare` is not called, or that an expired timeout was not given to `complete`.
     [[nodiscard]] bool prepare() {
         detail::note_turn<clock>(this, &timers_.wheel(), set_for_);
-        const time_point wakeup = timers_.next_wakeup().value_or(not_set);
+        const time_point wakeup = detail::base_wakeup(timers_);
         const auto set = [&] {
             return alarm_.set(detail::alarm_time<clock>(wakeup, alarm_.absolute()));
         };
@@ -176,8 +176,8 @@ public:
     }
 
 private:
-    using clock = typename Clocked::clock;
-    using time_point = typename Clocked::time_point;
+    using clock = detail::base_clock_of<Clocked>;
+    using time_point = typename clock::time_point;
     static constexpr time_point not_set = time_point::max();
 
     static io_uring& accepted(io_uring& ring) {

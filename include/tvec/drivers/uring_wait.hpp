@@ -81,7 +81,7 @@ public:
     void operator()() { ring_.submit_and_wait(limit()).or_throw(); }
 
 private:
-    using clock = typename Clocked::clock;
+    using clock = detail::base_clock_of<Clocked>;
 
     static io_uring& accepted(io_uring& ring) {
         detail::timed_ring::accepts(ring).or_throw();
@@ -92,7 +92,9 @@ private:
         detail::note_sleep(&timers_.wheel());
         const jiffies wakeup = timers_.wheel().next_wakeup().value_or(never);
         return detail::wait_limit(wakeup, timers_.wheel().now(), [this](jiffies tick) {
-            return detail::alarm_time<clock>(timers_.ticks().start_of(tick), ring_.absolute());
+            const auto at = timers_.ticks().start_of(tick);
+            return detail::alarm_time<clock>(detail::base_time(timers_.ticks(), at),
+                                             ring_.absolute());
         });
     }
 

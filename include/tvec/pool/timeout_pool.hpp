@@ -329,8 +329,8 @@ private:
 template <class Clocked>
 template <class F>
 scheduled timeout_pool<Clocked>::admit(detail::beginning begin, F&& f, repetition again) {
-    static_assert(std::is_invocable_v<std::decay_t<F>&, const timeout_call&> ||
-                      std::is_invocable_v<std::decay_t<F>&>,
+    static_assert(std::is_invocable_v<detail::holder_of<F>&, const timeout_call&> ||
+                      std::is_invocable_v<detail::holder_of<F>&>,
                   "a timeout's function is called with nothing, or with a const timeout_call&");
     detail::timeout_reservation reservation(core_, !detail::is_empty_function(f));
     if (reservation.error() != schedule_error::none) return {{}, reservation.error()};
@@ -356,7 +356,8 @@ template <class Clocked>
 auto timeout_pool<Clocked>::remaining(timeout_handle h) const noexcept -> std::optional<duration> {
     const std::optional<jiffies> due = core_.due(h);
     if (!due) return std::nullopt;
-    const time_point deadline = timers_.ticks().start_of(*due), now = Clocked::clock::now();
+    const time_point deadline = timers_.ticks().start_of(*due);
+    const time_point now = detail::reading(timers_.ticks());
     return deadline <= now ? duration::zero() : detail::between(now, deadline);
 }
 

@@ -68,7 +68,7 @@ template <class Clocked>
 beginning begin_at(const Clocked& timers, typename Clocked::time_point start,
                    jiffies period) noexcept {
     const auto& ticks = timers.ticks();
-    const jiffies soonest = std::max(ticks.ceil(Clocked::clock::now()), timers.wheel().now() + 1);
+    const jiffies soonest = std::max(ticks.ceil(reading(ticks)), timers.wheel().now() + 1);
     if (start >= ticks.origin()) return begin_at(ticks.ceil(start), soonest, period);
     const jiffies before = ticks.floor(add(ticks.origin(), between(start, ticks.origin())));
     return begun_before(before + soonest, soonest, period);

@@ -11,6 +11,12 @@
 #include "tvec/core/detail/geometry.hpp"
 #include "tvec/core/detail/slot.hpp"
 
+namespace tvec {
+
+class snapshot;
+
+}  // namespace tvec
+
 namespace tvec::detail {
 
 /// Rings of slots, one per level, and an occupancy bit per slot.
@@ -143,6 +149,7 @@ public:
 
 private:
     friend class inspector;
+    friend class ::tvec::snapshot;
 
     static constexpr std::size_t row = geometry::chains_per_row;
     static constexpr unsigned word_bits = geometry::word_bits;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 #include <ratio>
+#include <utility>
 
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/misuse.hpp"
@@ -54,6 +55,26 @@ std::chrono::nanoseconds alarm_time(TimePoint wakeup, bool absolute, Now now) no
 template <class Clock>
 std::chrono::nanoseconds alarm_time(typename Clock::time_point wakeup, bool absolute) noexcept {
     return alarm_time(wakeup, absolute, [] { return Clock::now(); });
+}
+
+/// Returns `t` as a time of the clock that alarms are set by: that of the wheel, or the one that a
+/// game_clock follows.
+template <class Ticks> auto base_time(const Ticks& ticks, typename Ticks::time_point t) noexcept {
+    if constexpr (requires { ticks.base_time(t); })
+        return ticks.base_time(t);
+    else
+        return t;
+}
+
+/// That clock.
+template <class Clocked>
+using base_clock_of = typename decltype(base_time(std::declval<const Clocked&>().ticks(),
+                                                  typename Clocked::time_point()))::clock;
+
+/// Returns the next wake-up of a clocked wheel as a time of that clock, or its last one.
+template <class Clocked> auto base_wakeup(Clocked& timers) noexcept {
+    const auto wakeup = timers.next_wakeup();
+    return wakeup ? base_time(timers.ticks(), *wakeup) : base_clock_of<Clocked>::time_point::max();
 }
 
 /// Returns how long a ring may wait for a wheel at tick `now`. There is no limit without a wakeup

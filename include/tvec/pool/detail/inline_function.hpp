@@ -40,10 +40,24 @@ template <class F, class Argument> struct function_kind_of {
     static constexpr function_kind<Argument> value{call, destroy};
 };
 
+class group_link;
+template <class F> class grouped_function;
+
+/// A function on its way into a group: a reference, which lives as long as the call that takes it.
+template <class F> struct joining {
+    group_link& group;
+    F function;  ///< a reference
+};
+
+/// The type of the object that holds a function given as `F`.
+template <class F> struct holder { using type = F; };
+template <class F> struct holder<joining<F>> { using type = grouped_function<std::decay_t<F>>; };
+template <class F> using holder_of = typename holder<std::decay_t<F>>::type;
+
 /// Makes a function object from `f` in `storage`, which has room for it. Returns its operations.
 template <class Argument, class F>
 const function_kind<Argument>* hold_function(std::byte* storage, F&& f) {
-    using object = std::decay_t<F>;
+    using object = holder_of<F>;
     static_assert(sizeof(object) <= function_size,
                   "a timeout's function object has at most 48 bytes: capture a pointer to "
                   "what it needs, or a std::unique_ptr");
@@ -67,6 +81,9 @@ template <class F> bool is_empty_function(const F& f) noexcept {
         return !static_cast<bool>(f);
     else
         return false;
+}
+template <class F> bool is_empty_function(const joining<F>& j) noexcept {
+    return is_empty_function(j.function);
 }
 
 }  // namespace tvec::detail

@@ -1,0 +1,175 @@
+/// \file
+/// Time that runs at any speed, pauses and steps, and a wheel's ticks of it.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+#include "tvec/clock/tick_clock.hpp"
+#include "tvec/core/detail/wants.hpp"
+
+namespace tvec {
+
+namespace detail {
+
+/// Returns n * num / den, rounded down or up, and clamped to the largest number.
+/// Requires 0 < den < 2^32 and num < 2^32.
+constexpr std::uint64_t scaled(std::uint64_t n, std::uint64_t num, std::uint64_t den,
+                               rounding how) noexcept {
+    assert(den != 0 && (den | num) >> 32 == 0 && "a speed is a fraction of 32 bits each");
+    const std::uint64_t rest = (n % den * num + (how == rounding::up ? den - 1 : 0)) / den;
+    std::uint64_t whole = 0;
+    if (__builtin_mul_overflow(n / den, num, &whole) || __builtin_add_overflow(whole, rest, &whole))
+        return std::numeric_limits<std::uint64_t>::max();
+    return whole;
+}
+
+}  // namespace detail
+
+/// The time of a game, a zone or a simulation: an object, of which there may be many. Game time
+/// begins at 0, and follows the clock `Base` at a speed. It pauses, runs faster or slower, and is
+/// moved by hand.
+///
+///     tvec::game_clock<> world;
+///     tvec::clocked_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(world)};
+///     timers.arm_after(creature.respawn, 30s);     // of the game
+///     world.set_speed(1, 4);                       // slow motion
+///     world.pause();                               // no timer fires, and no driver wakes
+///     world.resume();
+///
+/// All clocks have one type of time_point. Several wheels may share a clock, and each may have its
+/// own. The order in which timers fire depends on game time and on the calls made. For the same
+/// order on every machine pause the clock, and `step` it by a frame before each `run`.
+///
+/// **Drivers** turn the next wake-up into a time of `Base`. They sleep for the time that is left at
+/// the speed of now, and without limit while the clock is paused. A change takes effect on an alarm
+/// when it is next set, so change the clock between two sleeps. After a pause or a slower speed the
+/// loop may wake once in vain. A loop with an alarm of its own uses `base_time`.
+///
+/// The clock belongs to the thread of its wheels, and must outlive them. A `remote_sender` cannot
+/// schedule by a delay on it: `post` a function that does.
+template <class Base = std::chrono::steady_clock> class game_clock {
+public:
+    /// The members that std::chrono requires of a clock, but `now` needs an object.
+    /// @{
+    using duration = typename Base::duration;
+    using rep = typename duration::rep;
+    using period = typename duration::period;
+    using time_point = std::chrono::time_point<game_clock>;
+    static constexpr bool is_steady = false;
+    /// @}
+
+    /// Makes a clock that shows 0 now, and runs as fast as `Base`.
+    game_clock() noexcept = default;
+    game_clock(const game_clock&) TVEC_WANTS("a reference: wheels refer to their clock");
+    game_clock& operator=(const game_clock&) TVEC_WANTS("set(other.now())");
+
+    /// Returns the game time. Reads `Base`, unless the clock is paused.
+    time_point now() const noexcept { return paused_ ? from_ : at(Base::now()); }
+
+    /// Makes the clock run numerator / denominator times as fast as `Base`. A speed of 0 stops it.
+    /// Game time does not jump. It loses less than a unit of `Base`, a nanosecond, at each change.
+    /// Requires denominator > 0.
+    void set_speed(std::uint32_t numerator, std::uint32_t denominator = 1) noexcept {
+        assert(denominator != 0 && "a speed is a fraction");
+        follow_until_now();
+        numerator_ = numerator;
+        denominator_ = denominator;
+    }
+
+    /// Stops the clock. No-op if it is paused.
+    void pause() noexcept {
+        follow_until_now();
+        paused_ = true;
+    }
+    /// Lets the clock go on at its speed. No-op if it is not paused.
+    void resume() noexcept {
+        if (paused_) base_ = Base::now();
+        paused_ = false;
+    }
+    /// Returns whether `pause` was called, and no `resume` since.
+    bool paused() const noexcept { return paused_; }
+
+    /// Moves the clock forward by `d`, whether it is paused or not. Saturates.
+    /// Requires d >= 0.
+    void step(duration d) noexcept {
+        follow_until_now();
+        from_ = detail::add(from_, d);
+    }
+
+    /// Makes the clock show `t`, from which it goes on. For a game that is loaded or rolled back: a
+    /// wheel on the clock ignores a time before its own, unless a snapshot takes it back too.
+    void set(time_point t) noexcept {
+        if (!paused_) base_ = Base::now();
+        from_ = t;
+    }
+
+    /// Returns the first time of `Base` at which the clock shows `t` or later, if nothing changes:
+    /// the end of a time without a limit if it stands still before `t`, and a time that has passed
+    /// if it shows `t` already.
+    typename Base::time_point base_time(time_point t) const noexcept {
+        if (t <= from_) return base_;
+        if (paused_ || numerator_ == 0) return Base::time_point::max();
+        const detail::tick_origin<Base> base(base_);
+        const std::uint64_t left = detail::tick_origin<game_clock>(from_).until(t);
+        return base.after(
+            std::min(detail::scaled(left, denominator_, numerator_, detail::rounding::up),
+                     base.until_the_end()));
+    }
+
+private:
+    void follow_until_now() noexcept {
+        if (paused_) return;
+        const auto t = Base::now();
+        from_ = at(t);
+        base_ = t;
+    }
+    time_point at(typename Base::time_point t) const noexcept {
+        const detail::tick_origin<game_clock> origin(from_);
+        const std::uint64_t passed =
+            detail::scaled(detail::tick_origin<Base>(base_).until(t), numerator_, denominator_,
+                           detail::rounding::down);
+        return origin.after(std::min(passed, origin.until_the_end()));
+    }
+
+    // The clock shows `from_` at the time `base_`.
+    time_point from_{};
+    typename Base::time_point base_ = Base::now();
+    std::uint32_t numerator_ = 1;
+    std::uint32_t denominator_ = 1;
+    bool paused_ = false;
+};
+
+/// Ticks of a game_clock, for a clocked_wheel. Tick 0 begins at game time 0. Everything else is as
+/// in tick_clock.
+template <class Tick, class Base = std::chrono::steady_clock>
+class game_ticks : public tick_clock<Tick, game_clock<Base>> {
+    using ticks = tick_clock<Tick, game_clock<Base>>;
+
+public:
+    using typename ticks::time_point;
+
+    /// Makes ticks of the clock `of`, which must outlive them.
+    explicit game_ticks(const game_clock<Base>& of) noexcept : ticks(time_point{}), clock_(&of) {}
+    explicit game_ticks(const game_clock<Base>&&) TVEC_WANTS("a clock that outlives it");
+    game_ticks() TVEC_WANTS("a clock: clocked_wheel timers{game_ticks<milliseconds>(world)}");
+
+    /// Returns the current tick.
+    jiffies now() const noexcept { return ticks::floor(reading()); }
+    /// Returns the time of the clock.
+    time_point reading() const noexcept { return clock_->now(); }
+    /// Returns the time of `Base` for which an alarm is set: see game_clock.
+    typename Base::time_point base_time(time_point t) const noexcept {
+        return clock_->base_time(t);
+    }
+
+private:
+    const game_clock<Base>* clock_;
+};
+
+}  // namespace tvec

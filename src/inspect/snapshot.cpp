@@ -1,0 +1,90 @@
+#include "tvec/inspect/snapshot.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace tvec {
+
+namespace geometry = detail::geometry;
+
+namespace {
+
+/// The first word: says by which rules timers have places. To be changed with these rules.
+constexpr std::uint64_t format = [] {
+    std::uint64_t known = 0x7476'6563'0001;  // "tvec", and a number to count up
+    for (const std::uint64_t n :
+         {std::uint64_t{geometry::root_bits}, std::uint64_t{geometry::level_bits},
+          std::uint64_t{geometry::levels}, std::uint64_t{geometry::level_1_laps},
+          std::uint64_t{geometry::chunk}, std::uint64_t{sizeof(detail::link_count)}})
+        known = known * 257 + n;
+    return known;
+}();
+
+/// Returns a sum of numbers, which tells damaged ones.
+std::uint64_t sum_of(std::span<const std::uint64_t> numbers) noexcept {
+    std::uint64_t sum = numbers.size();
+    for (const std::uint64_t n : numbers) sum = std::rotl((sum ^ n) * 0x9e37'79b9'7f4a'7c15, 29);
+    return sum;
+}
+
+}  // namespace
+
+/// Writes everything but the timers.
+void snapshot::begin(const timer_wheel& wheel) {
+    assert(!wheel.running_ && "a wheel is captured between two calls");
+    words_.assign({format, wheel.now_, wheel.target_, wheel.sorted_});
+    words_.resize(slots_at + 1);
+    std::memcpy(&words_[agenda_at], &wheel.agenda_, sizeof wheel.agenda_);
+    const detail::levels& all = wheel.levels_;
+    const auto note = [&](unsigned s) {
+        words_.push_back(std::uint64_t{s} << 32 | all.at_most(s));
+        ++words_[slots_at];
+    };
+    for (unsigned w = 0; w < geometry::words; ++w)
+        for (std::uint64_t bits = all.words_[w]; bits != 0; bits &= bits - 1)
+            note(w * geometry::word_bits + static_cast<unsigned>(std::countr_zero(bits)));
+    note(geometry::never_slot);
+}
+
+/// Empties the wheel, and puts everything but the timers into it.
+void snapshot::begin(timer_wheel& wheel) const noexcept {
+    assert(!wheel.running_ && "a wheel is restored between two calls");
+    assert(wheel.thread_.admits_caller() &&
+           "restored by another thread than the one that advances it");
+    detail::levels& all = wheel.levels_;
+    const auto empty = [&](unsigned s) {
+        all[s].pop_each(timer_wheel::unlimited, all.owner(), [](detail::link&) {});
+    };
+    for (unsigned w = 0; w < geometry::words; ++w)
+        for (std::uint64_t bits = all.words_[w]; bits != 0; bits &= bits - 1)
+            empty(w * geometry::word_bits + static_cast<unsigned>(std::countr_zero(bits)));
+    empty(geometry::never_slot);
+    all.words_used_ = 0;
+    all.words_.fill(0);
+    all.counts_.fill(0);
+    wheel.now_ = words_[now_at];
+    wheel.target_ = words_[target_at];
+    wheel.sorted_ = words_[sorted_at];
+    std::memcpy(static_cast<void*>(&wheel.agenda_), &words_[agenda_at], sizeof wheel.agenda_);
+    for (std::size_t i = slots_at + 1; i < entries_at(); ++i) {
+        const auto s = static_cast<unsigned>(words_[i] >> 32);
+        all.counts_[s] = static_cast<detail::link_count>(words_[i]);
+        if (s != geometry::never_slot) all.set_occupied(s);
+    }
+}
+
+std::vector<std::uint64_t> snapshot::save() const {
+    std::vector<std::uint64_t> numbers = words_;
+    numbers.push_back(sum_of(words_));
+    return numbers;
+}
+
+bool snapshot::load(std::span<const std::uint64_t> saved) {
+    if (saved.size() <= slots_at || saved[0] != format) return false;
+    const auto words = saved.first(saved.size() - 1);
+    if (sum_of(words) != saved.back()) return false;
+    words_.assign(words.begin(), words.end());
+    return true;
+}
+
+}  // namespace tvec

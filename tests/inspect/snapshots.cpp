@@ -1,0 +1,290 @@
+// Snapshots: a wheel that is restored goes on as the one that was captured, fire by fire.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/environment.hpp"
+#include "support/starts.hpp"
+#include "tvec/inspect/inspect.hpp"
+#include "tvec/inspect/snapshot.hpp"
+
+using tvec::jiffies, tvec::snapshot, tvec::timer, tvec::timer_wheel;
+
+TestSuite(snapshots, .timeout = 120);
+
+namespace {
+
+// A wheel, its timers, and what they do when they fire: which depends on the seed alone.
+class world {
+public:
+    explicit world(jiffies start, std::size_t timers)
+        : wheel_(std::make_unique<timer_wheel>(start)) {
+        for (std::size_t i = 0; i < timers; ++i)
+            all_.push_back(std::make_unique<subject>(*this, i));
+    }
+
+    snapshot captured() const {
+        snapshot s;
+        s.capture(*wheel_, [](const timer& t) { return subject_of(t).number; });
+        return s;
+    }
+    void restore(const snapshot& s) {
+        s.restore(*wheel_, [this](std::uint64_t id) { return &all_[id]->t; });
+        CHECK(tvec::check(*wheel_).empty());
+    }
+
+    // Does something that the seed says, and returns what came of it.
+    std::vector<std::uint64_t> act(std::uint64_t seed) {
+        random_.seed(seed);
+        seen_.clear();
+        perform(1 + random_() % 6);
+        note(wheel_->now());
+        note(wheel_->next_wakeup().value_or(tvec::never));
+        note(wheel_->behind());
+        return seen_;
+    }
+    // The same until nothing is left.
+    std::vector<std::uint64_t> run_dry() {
+        seen_.clear();
+        quiet_ = true;
+        while (const auto next = wheel_->next_wakeup()) wheel_->advance(*next);
+        quiet_ = false;
+        return seen_;
+    }
+
+    timer& at(std::size_t i) { return all_[i]->t; }
+    timer_wheel& wheel() { return *wheel_; }
+
+private:
+    struct subject {
+        subject(world& w, std::size_t n) : home(&w), number(n) {}
+        void on_fire(timer_wheel& w) { home->fired(number, w); }
+        world* home;
+        std::size_t number;
+        timer t{tvec::call<&subject::t, &subject::on_fire>};
+    };
+
+    static const subject& subject_of(const timer& t) {
+        return tvec::owner_of<&subject::t>(const_cast<timer&>(t));
+    }
+
+    void note(std::uint64_t n) { seen_.push_back(n); }
+
+    void fired(std::size_t number, timer_wheel& w) {
+        note(number);
+        note(w.now());
+        note(w.behind());
+        if (quiet_) return;
+        if (random_() % 2 == 0) arm(number);
+        if (random_() % 8 == 0) arm(any());
+        if (random_() % 8 == 0) note(at(any()).cancel());
+        if (random_() % 16 == 0) renew(any());
+    }
+
+    std::size_t any() { return random_() % all_.size(); }
+    jiffies delay() {
+        const jiffies d = jiffies{1} << random_() % (random_() % 16 == 0 ? 62 : 22);
+        return random_() % 4 == 0 ? 64 : d + random_() % d;  // many on one tick
+    }
+    // Only of a timer that is linked does a snapshot have the last deadline.
+    void arm(std::size_t i) {
+        timer& t = at(i);
+        switch (random_() % 6) {
+        case 0:
+            return note(wheel_->arm_within(t, wheel_->now() + delay(), wheel_->now() + delay()));
+        case 1:
+            return note(wheel_->arm_if_earlier(t, wheel_->now() + delay()));
+        case 2:
+            return note(t.pending() ? wheel_->arm_at(t, t.expires() + random_() % 300) : 2);
+        case 3:
+            return note(wheel_->arm_at(t, wheel_->now() - std::min(wheel_->now(), delay())));
+        default:
+            return note(wheel_->arm_after(t, delay()));
+        }
+    }
+    void renew(std::size_t i) { all_[i] = std::make_unique<subject>(*this, i); }
+
+    void perform(std::uint64_t actions) {
+        for (; actions != 0; --actions) {
+            switch (random_() % 12) {
+            case 0:
+                note(at(any()).cancel());
+                break;
+            case 1:
+                note(at(any()).unlink());
+                break;
+            case 2:
+                random_() % 4 == 0 ? renew(any()) : arm(any());
+                break;
+            case 3:
+            case 4:
+            case 5:
+                advance();
+                break;
+            default:
+                for (std::uint64_t n = random_() % 20; n != 0; --n) arm(any());
+            }
+        }
+    }
+    void advance() {
+        const jiffies d = random_() % 3 == 0   ? delay() % 100'000
+                          : random_() % 2 == 0 ? random_() % 20
+                                               : wheel_->next_wakeup().value_or(0) - wheel_->now();
+        const jiffies to = wheel_->now() + std::min<jiffies>(d, 1'000'000);
+        const std::size_t budget = random_() % 2 == 0 ? timer_wheel::unlimited : 1 + random_() % 30;
+        const auto number = [](timer& t) { return subject_of(t).number; };
+        const auto p =
+            random_() % 4 == 0
+                ? wheel_->advance_in_order(
+                      to, [&](timer& a, timer& b) { return number(a) < number(b); }, budget)
+                : wheel_->advance(to, budget);
+        note(p.fired);
+        note(p.caught_up);
+    }
+
+    std::mt19937_64 random_;
+    std::vector<std::uint64_t> seen_;
+    bool quiet_ = false;
+    std::unique_ptr<timer_wheel> wheel_;
+    std::vector<std::unique_ptr<subject>> all_;
+};
+
+constexpr std::size_t many = 400;
+
+}  // namespace
+
+Test(snapshots, a_fresh_wheel_goes_on_as_the_one_that_was_captured) {
+    std::mt19937_64 random(11);
+    for (const jiffies start : support::starts()) {
+        for (std::size_t round = 0; round < support::scaled(6, 1); ++round) {
+            auto one = std::make_unique<world>(start, many);
+            for (int i = 0; i < 300; ++i) {
+                if (random() % 25 == 0) {
+                    world other(random() % 1'000'000, many);
+                    for (std::uint64_t n = random() % 20; n != 0; --n) other.act(random());
+                    other.restore(one->captured());
+                    for (std::uint64_t n = random() % 40; n != 0; --n) {
+                        const auto seed = random();
+                        REQUIRE(one->act(seed) == other.act(seed));
+                    }
+                    if (random() % 4 == 0) {
+                        REQUIRE(one->run_dry() == other.run_dry());
+                        break;
+                    }
+                }
+                one->act(random());
+            }
+        }
+    }
+}
+
+Test(snapshots, a_wheel_that_is_rolled_back_fires_the_same_again) {
+    std::mt19937_64 random(13);
+    for (const jiffies start : support::starts()) {
+        world game(start, many);
+        std::array<snapshot, 8> past;
+        std::array<std::uint64_t, 8> seeds;
+        std::array<std::vector<std::uint64_t>, 8> seen;
+        for (std::size_t frame = 0; frame < support::scaled(120, 30); ++frame) {
+            const std::size_t k = frame % past.size();
+            past[k] = game.captured();
+            seeds[k] = random();
+            seen[k] = game.act(seeds[k]);
+            if (frame < past.size() || random() % 4 != 0) continue;
+            game.restore(past[(frame + 1) % past.size()]);
+            for (std::size_t i = 1; i <= past.size(); ++i) {
+                const std::size_t again = (frame + i) % past.size();
+                REQUIRE(game.captured().save() == past[again].save());
+                REQUIRE(game.act(seeds[again]) == seen[again]);
+            }
+        }
+    }
+}
+
+Test(snapshots, a_capture_changes_nothing_and_comes_out_the_same_again) {
+    world game(77, many);
+    for (std::uint64_t i = 0; i < 500; ++i) game.act(i);
+    const snapshot once = game.captured(), again = game.captured();
+    CHECK(once.save() == again.save());
+    CHECK_EQ(once.now(), game.wheel().now());
+    CHECK_GE(once.size(), game.wheel().count_pending());
+    world other(0, many);
+    other.restore(once);
+    CHECK(once.save() == other.captured().save());
+    CHECK_EQ(other.wheel().count_pending(), game.wheel().count_pending());
+}
+
+Test(snapshots, timers_of_the_wheel_before_are_not_pending_and_those_elsewhere_are_moved) {
+    timer_wheel wheel, elsewhere;
+    timer kept, newer, moved;
+    wheel.arm_at(kept, 10);
+    wheel.arm_at(moved, 20);
+    snapshot s;
+    s.capture(wheel, [&](const timer& t) { return &t == &kept ? 1 : 2; });
+    wheel.arm_at(newer, 5);
+    elsewhere.arm_at(moved, 7);
+    kept.cancel();
+    s.restore(wheel, [&](std::uint64_t id) { return id == 1 ? &kept : &moved; });
+    CHECK(!newer.pending());
+    CHECK_EQ(kept.expires(), 10);
+    CHECK_EQ(elsewhere.count_pending(), 0);
+    CHECK_EQ(wheel.count_pending(), 2);
+    CHECK_EQ(wheel.advance(20).fired, 2);
+    s.restore(wheel, [&](std::uint64_t id) { return id == 1 ? &kept : nullptr; });
+    CHECK_EQ(wheel.now(), 0);
+    CHECK_EQ(wheel.advance(20).fired, 1);
+}
+
+Test(snapshots, what_a_budget_has_left_is_due_at_once) {
+    timer_wheel wheel, other;
+    std::array<timer, 100> t, u;
+    for (timer& each : t) wheel.arm_at(each, 10);
+    wheel.advance(12, 30);
+    snapshot s;
+    s.capture(wheel, [&](const timer& each) { return &each - t.data(); });
+    s.restore(other, [&](std::uint64_t id) { return &u[id]; });
+    CHECK_EQ(other.now(), 10);
+    CHECK_EQ(other.behind(), 2);
+    CHECK_EQ(*other.next_wakeup(), 10);
+    CHECK_EQ(other.advance(12).fired, 70);
+    for (std::size_t i = 0; i < t.size(); ++i) CHECK(!u[i].pending());
+}
+
+Test(snapshots, a_snapshot_of_nothing_empties_a_wheel) {
+    timer_wheel wheel(500);
+    timer t;
+    wheel.arm_after(t, 3);
+    const snapshot nothing;
+    CHECK_EQ(nothing.size(), 0);
+    nothing.restore(wheel, [](std::uint64_t) -> timer* { return nullptr; });
+    CHECK(!t.pending());
+    CHECK_EQ(wheel.now(), 0);
+    CHECK(!wheel.next_wakeup());
+    CHECK(tvec::check(wheel).empty());
+}
+
+Test(snapshots, saved_numbers_are_taken_back_and_nothing_else_is) {
+    std::mt19937_64 random(17);
+    world game(77, many);
+    for (std::uint64_t i = 0; i < 300; ++i) game.act(i);
+    const snapshot s = game.captured();
+    const std::vector<std::uint64_t> saved = s.save();
+    snapshot loaded;
+    CHECK(loaded.load(saved));
+    CHECK(loaded.save() == saved);
+    world other(0, many);
+    other.restore(loaded);
+    CHECK(other.act(5) == game.act(5));
+    for (std::size_t n = 0; n < saved.size(); ++n) CHECK(!loaded.load(std::span(saved).first(n)));
+    for (int round = 0; round < 1'000; ++round) {
+        auto damaged = saved;
+        damaged[random() % damaged.size()] ^= std::uint64_t{1} << random() % 64;
+        CHECK(!loaded.load(damaged));
+    }
+    CHECK(loaded.save() == saved);
+}

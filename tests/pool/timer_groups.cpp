@@ -1,0 +1,601 @@
+// Groups: cancelling, counting, pausing all timers of an object, also from their own callbacks, and
+// as a plain list of deadlines would do it.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/environment.hpp"
+#include "support/pooled.hpp"
+#include "tvec/pool/timer_group.hpp"
+
+using namespace std::chrono_literals;
+using support::pooled;
+using tvec::grouped_timer, tvec::jiffies, tvec::timer_group, tvec::timeout_handle;
+
+TestSuite(timer_groups, .timeout = 60);
+
+namespace {
+
+std::chrono::milliseconds ms(std::uint64_t n) { return std::chrono::milliseconds(n); }
+
+// An object with a group and two timers, which do what a test says.
+struct player {
+    void on_first() { first_calls(); }
+    void on_second() { ++seconds; }
+
+    std::function<void()> first_calls = [this] { ++firsts; };
+    int firsts = 0;
+    int seconds = 0;
+    timer_group timers;
+    grouped_timer first{timers, tvec::call<&player::first, &player::on_first>};
+    grouped_timer second{timers, tvec::call<&player::second, &player::on_second>};
+};
+
+}  // namespace
+
+Test(timer_groups, membership_costs_sixteen_bytes_and_firing_nothing) {
+    if (sizeof(void*) != 8) return;
+    CHECK_EQ(sizeof(grouped_timer), sizeof(tvec::timer) + 16);
+    struct most {
+        void operator()() const {}
+        std::array<char, 32> captured;
+    };
+    timer_group group;
+    pooled on;
+    CHECK(on.pool.schedule(1ms, group.add(most{})));
+    CHECK_EQ(on.pool.capacity(), 64);  // in a node of the usual size
+}
+
+Test(timer_groups, counts_and_cancels_timers_and_timeouts_of_all_pools) {
+    pooled on;
+    pooled::pool_type other(on.timers);
+    player p;
+    const auto token = std::make_shared<int>();
+    CHECK_EQ(p.timers.count(), 0);
+    on.timers.arm_after(p.first, 5ms);
+    CHECK(on.pool.schedule(5ms, p.timers.add([token] {})));
+    CHECK(other.schedule_every(1ms, p.timers.add([token](const tvec::timeout_call&) {})));
+    CHECK(on.pool.schedule(5ms, [token] {}));  // no member
+    CHECK_EQ(p.timers.count(), 3);
+    CHECK_EQ(p.timers.cancel_all(), 3);
+    CHECK_EQ(support::held(token), 1);
+    CHECK(!p.first.pending());
+    CHECK_EQ(on.pass(10ms), 1);
+    CHECK_EQ(p.timers.cancel_all(), 0);
+    on.timers.arm_after(p.first, 5ms);  // it is still a member
+    CHECK_EQ(p.timers.count(), 1);
+}
+
+Test(timer_groups, a_timeout_leaves_when_it_has_fired_for_the_last_time) {
+    pooled on;
+    timer_group group;
+    on.pool.schedule(1ms, group.add([] {}));
+    const auto every = on.pool.schedule_every(1ms, group.add([] {})).handle;
+    on.pass(1ms);
+    CHECK_EQ(group.count(), 1);
+    on.pool.cancel(every);
+    CHECK_EQ(group.count(), 0);
+}
+
+Test(timer_groups, a_refused_function_is_unchanged_and_no_member) {
+    pooled on(0);
+    timer_group group;
+    struct delivery {
+        void operator()() const {}
+        std::unique_ptr<int> what;
+    };
+    delivery f{std::make_unique<int>(7)};
+    CHECK_EQ(on.pool.schedule(1ms, group.add(std::move(f))).error, tvec::schedule_error::too_many);
+    CHECK(f.what != nullptr);
+    CHECK_EQ(on.pool.schedule(1ms, group.add(std::function<void()>{})).error,
+             tvec::schedule_error::no_function);
+    CHECK_EQ(group.count(), 0);
+}
+
+Test(timer_groups, destroying_a_group_cancels_its_members_and_timers_live_on) {
+    pooled on;
+    auto group = std::make_unique<timer_group>();
+    grouped_timer t(*group);
+    const auto token = std::make_shared<int>();
+    const auto h = on.pool.schedule(1ms, group->add([token] {})).handle;
+    on.timers.arm_after(t, 1ms);
+    group.reset();
+    CHECK(!t.pending());
+    CHECK_EQ(support::held(token), 0);
+    CHECK_EQ(on.pool.state(h), tvec::timeout_state::cancelled);
+    on.timers.arm_after(t, 1ms);
+    CHECK_EQ(on.pass(1ms), 1);
+}
+
+Test(timer_groups, members_pools_and_groups_die_in_any_order) {
+    timer_group group;
+    {
+        pooled on;
+        grouped_timer t(group);
+        on.timers.arm_after(t, 1ms);
+        on.pool.schedule(1ms, group.add([] {}));
+        CHECK_EQ(group.count(), 2);
+    }
+    CHECK_EQ(group.count(), 0);
+    CHECK_EQ(group.cancel_all(), 0);
+}
+
+Test(timer_groups, objects_in_a_vector_that_grows_keep_group_and_timers) {
+    struct unit {
+        void on_rest() { ++rests; }
+        int rests = 0;
+        timer_group timers;
+        grouped_timer rest{timers, tvec::call<&unit::rest, &unit::on_rest>};
+    };
+    pooled on;
+    std::vector<unit> all;
+    for (int i = 0; i < 40; ++i) {
+        on.timers.arm_after(all.emplace_back().rest, 10ms);
+        on.pool.schedule(10ms, all.back().timers.add([] {}));
+    }
+    for (unit& u : all) CHECK_EQ(u.timers.count(), 2);
+    all[3] = unit{};  // cancels
+    all[4] = std::move(all[5]);
+    CHECK_EQ(all[4].timers.count(), 2);
+    CHECK_EQ(all[5].timers.count(), 0);
+    CHECK_EQ(on.pass(10ms), 76);
+    CHECK_EQ(all[4].rests, 1);
+    CHECK_EQ(all[3].rests + all[5].rests, 0);
+}
+
+// --- pause --------------------------------------------------------------------------------------
+
+Test(timer_groups, what_was_left_at_a_pause_is_left_at_its_end) {
+    pooled on;
+    player p;
+    int fired = 0;
+    on.timers.arm_after(p.first, 10ms);
+    const auto h = on.pool.schedule(20ms, p.timers.add([&] { ++fired; })).handle;
+    on.pass(4ms);
+    CHECK_EQ(p.timers.pause(on.timers), 2);
+    CHECK_EQ(p.timers.count(), 2);
+    CHECK_EQ(on.pool.state(h), tvec::timeout_state::pending);
+    on.pass(1h);
+    CHECK_EQ(p.firsts + fired, 0);
+    CHECK_EQ(p.timers.resume(on.timers), 2);
+    on.pass(5ms);
+    CHECK_EQ(p.firsts, 0);
+    on.pass(1ms);
+    CHECK_EQ(p.firsts, 1);
+    on.pass(9ms);
+    CHECK_EQ(fired, 0);
+    on.pass(1ms);
+    CHECK_EQ(fired, 1);
+}
+
+Test(timer_groups, no_member_fires_early_by_a_nanosecond_after_a_pause) {
+    using tvec::manual_clock;
+    std::mt19937_64 random(5);
+    manual_clock::set({});
+    pooled on;
+    for (int round = 0; round < 200; ++round) {
+        manual_clock::advance(std::chrono::nanoseconds(random() % 3'000'000));
+        on.timers.run();
+        player p;
+        const std::chrono::nanoseconds delay(random() % 9'000'000);
+        std::chrono::nanoseconds lived{0};
+        const auto live = [&](std::uint64_t most) {
+            const std::chrono::nanoseconds d(random() % most);
+            manual_clock::advance(d);
+            lived += d;
+            on.timers.run();
+        };
+        on.timers.arm_after(p.first, delay);
+        live(5'000'000);
+        p.timers.pause(on.timers);
+        manual_clock::advance(std::chrono::nanoseconds(random() % 5'000'000));
+        p.timers.resume(on.timers);
+        while (p.firsts == 0 && p.first.pending()) live(300'000);
+        CHECK_EQ(p.firsts, 1);
+        CHECK(lived >= delay);
+        CHECK(lived <= std::max<std::chrono::nanoseconds>(delay, 5ms) + 3300us);
+    }
+}
+
+Test(timer_groups, a_paused_member_does_not_wake_the_loop) {
+    pooled on;
+    player p;
+    on.timers.arm_after(p.first, 10ms);
+    p.timers.pause(on.timers);
+    on.pass(20ms);  // past the wake-up that it had
+    const auto wakeup = on.timers.wheel().next_wakeup();
+    CHECK(!wakeup || *wakeup >= jiffies{1} << 60);
+}
+
+Test(timer_groups, a_periodic_timeout_misses_no_period_in_a_pause) {
+    pooled on;
+    timer_group group;
+    std::vector<jiffies> at;
+    on.pool.schedule_every(10ms, group.add([&](const tvec::timeout_call& c) {
+        CHECK_EQ(c.missed, 0);
+        at.push_back(on.timers.wheel().now());
+    }),
+                           tvec::missed_periods::burst);
+    on.pass(14ms);
+    group.pause(on.timers);
+    on.pass(986ms);
+    group.resume(on.timers);
+    for (int i = 0; i < 30; ++i) on.pass(1ms);
+    CHECK(at == (std::vector<jiffies>{10, 1006, 1016, 1026}));
+}
+
+Test(timer_groups, a_paused_member_that_is_cancelled_or_armed_is_not_resumed) {
+    pooled on;
+    player p;
+    on.timers.arm_after(p.first, 10ms);
+    on.timers.arm_after(p.second, 10ms);
+    const auto h = on.pool.schedule(10ms, p.timers.add([] {})).handle;
+    CHECK_EQ(p.timers.pause(on.timers), 3);
+    CHECK(p.first.cancel());
+    CHECK(on.pool.cancel(h));
+    on.timers.arm_after(p.second, 2ms);
+    on.pass(2ms);
+    CHECK_EQ(p.seconds, 1);
+    CHECK_EQ(p.timers.resume(on.timers), 0);
+    CHECK_EQ(on.pass(1h), 0);
+}
+
+Test(timer_groups, a_second_pause_stops_those_that_were_armed_since) {
+    pooled on;
+    player p;
+    on.timers.arm_after(p.first, 10ms);
+    CHECK_EQ(p.timers.pause(on.timers), 1);
+    on.pass(5ms);
+    on.timers.arm_after(p.second, 10ms);
+    CHECK_EQ(p.timers.pause(on.timers), 1);
+    on.pass(1h);
+    CHECK_EQ(p.timers.resume(on.timers), 2);
+    CHECK_EQ(on.pass(9ms), 0);
+    CHECK_EQ(on.pass(1ms), 2);
+}
+
+Test(timer_groups, timers_for_never_are_left_alone_and_the_longest_delay_stays) {
+    tvec::timer_wheel wheel;
+    timer_group group;
+    grouped_timer never(group), longest(group);
+    wheel.arm_at(never, tvec::never);
+    wheel.arm_at(longest, timer_group::paused_from - 1);
+    CHECK_EQ(group.pause(wheel), 1);
+    wheel.advance(1'000);
+    CHECK_EQ(group.resume(wheel), 1);
+    CHECK_EQ(longest.expires(), timer_group::paused_from + 998);  // of which a tick was lost
+    CHECK_EQ(never.expires(), tvec::never);
+}
+
+Test(timer_groups, members_that_are_due_already_fire_right_after_the_pause) {
+    pooled on;
+    player p;
+    on.timers.arm_after(p.first, 1ms);
+    on.timers.arm_after(p.second, 1ms);
+    tvec::manual_clock::advance(5ms);
+    on.timers.run(1);  // one of the two is left over
+    CHECK_EQ(p.firsts + p.seconds, 1);
+    CHECK_EQ(p.timers.pause(on.timers), 1);
+    CHECK_EQ(on.pass(1s), 0);
+    CHECK_EQ(p.timers.resume(on.timers), 1);
+    CHECK_EQ(on.pass(1ms), 1);
+}
+
+// --- from callbacks -----------------------------------------------------------------------------
+
+Test(timer_groups, a_callback_may_cancel_its_own_group) {
+    pooled on;
+    player p;
+    int fired = 0;
+    p.first_calls = [&] { CHECK_EQ(p.timers.cancel_all(), 2); };
+    on.timers.arm_after(p.first, 1ms);
+    on.timers.arm_after(p.second, 1ms);
+    on.timers.arm_after(p.second, 2ms);
+    on.pool.schedule_every(2ms, p.timers.add([&] { ++fired; }));
+    on.pass(10ms);
+    CHECK_EQ(p.seconds + fired, 0);
+
+    const auto token = std::make_shared<int>();
+    on.pool.schedule(1ms, p.timers.add([&, token] {
+        CHECK_EQ(p.timers.cancel_all(), 0);  // it is not pending itself
+        CHECK_EQ(support::held(token), 1);
+    }));
+    CHECK_EQ(on.pass(10ms), 1);
+    on.pool.schedule_every(1ms, p.timers.add([&, token] {
+        CHECK_EQ(p.timers.cancel_all(), 1);  // its next period
+        CHECK_EQ(support::held(token), 1);   // until it has returned
+    }));
+    CHECK_EQ(on.pass(1ms), 1);
+    CHECK_EQ(support::held(token), 0);
+    CHECK_EQ(on.pass(10ms), 0);
+}
+
+Test(timer_groups, a_callback_may_pause_its_own_group) {
+    pooled on;
+    player p;
+    p.first_calls = [&] {
+        ++p.firsts;
+        p.timers.pause(on.timers);
+    };
+    on.timers.arm_after(p.first, 1ms);
+    on.timers.arm_after(p.second, 3ms);
+    CHECK_EQ(on.pass(1ms), 1);
+    CHECK_EQ(on.pass(1s), 0);
+    CHECK_EQ(p.timers.resume(on.timers), 1);
+    CHECK_EQ(on.pass(2ms), 1);
+
+    int fired = 0;
+    on.pool.schedule_every(2ms, p.timers.add([&] {
+        ++fired;
+        CHECK_EQ(p.timers.pause(on.timers), 1);  // its next period
+    }));
+    on.pass(2ms);
+    on.pass(1s);
+    CHECK_EQ(fired, 1);
+    p.timers.resume(on.timers);
+    on.pass(1ms);
+    CHECK_EQ(fired, 1);
+    on.pass(1ms);
+    CHECK_EQ(fired, 2);
+}
+
+Test(timer_groups, a_callback_may_arm_a_paused_member_which_runs_then) {
+    pooled on;
+    player p;
+    p.first_calls = [&] {
+        p.timers.pause(on.timers);
+        on.timers.arm_after(p.second, 2ms);
+    };
+    on.timers.arm_after(p.first, 1ms);
+    on.timers.arm_after(p.second, 50ms);
+    on.pass(1ms);
+    on.pass(2ms);
+    CHECK_EQ(p.seconds, 1);
+    CHECK_EQ(p.timers.resume(on.timers), 0);
+}
+
+Test(timer_groups, a_callback_may_destroy_its_own_group_and_the_object_around_it) {
+    pooled on;
+    auto p = std::make_unique<player>();
+    const auto token = std::make_shared<int>();
+    p->first_calls = [&] { p.reset(); };
+    on.timers.arm_after(p->first, 1ms);
+    on.pool.schedule(1ms, p->timers.add([token] {}));
+    on.pool.schedule(2ms, p->timers.add([token] {}));
+    on.timers.arm_after(p->second, 1ms);
+    on.pass(5ms);
+    CHECK(!p);
+    CHECK_EQ(support::held(token), 0);
+
+    for (const bool is_periodic : {false, true}) {
+        auto group = std::make_unique<timer_group>();
+        const auto end = [&group, token] {
+            group.reset();
+            CHECK_GE(support::held(token), 1);  // it is destroyed after it has returned
+        };
+        is_periodic ? on.pool.schedule_every(1ms, group->add(end))
+                    : on.pool.schedule(1ms, group->add(end));
+        on.pool.schedule(1ms, group->add([token] {}));
+        on.pass(1ms);
+        CHECK_EQ(on.pass(5ms), 0);
+        CHECK_EQ(on.pool.pending(), 0);
+    }
+    CHECK_EQ(support::held(token), 0);
+}
+
+Test(timer_groups, a_visitor_may_do_anything_and_end_the_walk) {
+    pooled on;
+    auto p = std::make_unique<player>();
+    on.timers.arm_after(p->first, 10ms);
+    const auto h = on.pool.schedule(20ms, p->timers.add([] {})).handle;
+    on.timers.arm_after(p->second, 30ms);
+    on.pass(5ms);
+    p->second.cancel();
+    int timers = 0, timeouts = 0;
+    const auto look = [&](bool paused, jiffies first, jiffies other) {
+        timers = timeouts = 0;
+        p->timers.for_each([&](const timer_group::member& m) {
+            CHECK_EQ(m.paused, paused);
+            CHECK_EQ(m.expires, m.timer ? first : other);
+            CHECK(m.timer ? m.timer == &p->first : m.handle == h);
+            ++(m.timer ? timers : timeouts);
+        });
+        CHECK_EQ(timers * 10 + timeouts, 11);
+    };
+    look(false, 10, 20);
+    p->timers.pause(on.timers);
+    look(true, 5, 15);
+    p->timers.resume(on.timers);
+    int shown = 0;
+    CHECK(!p->timers.for_each([&](const timer_group::member&) { return ++shown < 1; }));
+    CHECK_EQ(shown, 1);
+    CHECK(p->timers.for_each([&](const timer_group::member&) {  // none that it adds
+        on.pool.schedule(1ms, p->timers.add([] {}));
+        on.timers.arm_after(p->second, 1ms);
+    }));
+    CHECK_GE(p->timers.count(), 5);
+    p->timers.for_each([&](const timer_group::member&) {  // walks in a walk, in which all end
+        p->timers.for_each([&](const timer_group::member&) { p->timers.cancel_all(); });
+    });
+    CHECK_EQ(p->timers.count(), 0);
+    on.timers.arm_after(p->first, 1ms);
+    on.timers.arm_after(p->second, 1ms);
+    auto& group = p->timers;
+    CHECK(group.for_each([&](const timer_group::member&) { p.reset(); }));
+}
+
+Test(timer_groups, a_function_may_destroy_the_group_in_its_destructor) {
+    pooled on;
+    auto group = std::make_unique<timer_group>();
+    struct ends_group {
+        explicit ends_group(std::unique_ptr<timer_group>& g) : group(&g) {}
+        ends_group(ends_group&& other) noexcept : group(std::exchange(other.group, nullptr)) {}
+        ~ends_group() {
+            if (group) group->reset();
+        }
+        void operator()() const {}
+        std::unique_ptr<timer_group>* group;
+    };
+    for (int i = 0; i < 5; ++i) on.pool.schedule(1ms, group->add(ends_group(group)));
+    group->cancel_all();
+    CHECK(!group);
+    CHECK_EQ(on.pool.pending(), 0);
+}
+
+// --- beside a plain list ------------------------------------------------------------------------
+
+namespace {
+
+// What a member is to do, kept in the plainest way.
+struct expected {
+    bool pending = false, paused = false;
+    jiffies due = 0;     // while paused, what is left
+    jiffies period = 0;  // of a timeout
+};
+
+class beside_a_list {
+public:
+    explicit beside_a_list(std::uint64_t seed) : random_(seed) {
+        for (std::size_t i = 0; i < objects; ++i) renew(i);
+        std::fill(wanted_.begin(), wanted_.end(), expected{});
+    }
+
+    void step() {
+        const std::size_t i = random_() % members, kind = random_() % 16;
+        if (kind < 5)
+            i < objects ? arm(i) : schedule(i);
+        else if (kind < 6)
+            cancel(i);
+        else if (kind < 7)
+            i < objects ? renew(i) : cancel(i);
+        else if (kind < 12)
+            pass(random_() % 4 == 0 ? random_() % 600 : random_() % 40);
+        else if (kind < 13)
+            pause();
+        else if (kind < 14)
+            resume();
+        else if (random_() % 4 == 0)
+            end_all();
+        else
+            move_group();
+        CHECK_EQ(group_.count(), count());
+    }
+
+private:
+    static constexpr std::size_t objects = 12, members = 24;
+
+    struct object {
+        void on_fire() { home->fired_.emplace_back(home->on_.timers.wheel().now(), number); }
+        beside_a_list* home;
+        std::size_t number;
+        grouped_timer t;
+    };
+
+    jiffies now() const { return on_.timers.wheel().now(); }
+    jiffies delay() { return random_() % (random_() % 8 == 0 ? 20'000 : 60); }
+    std::size_t count() const {
+        return static_cast<std::size_t>(std::count_if(wanted_.begin(), wanted_.end(),
+                                                      [](const expected& e) { return e.pending; }));
+    }
+
+    void arm(std::size_t i) {
+        const jiffies d = delay();
+        on_.timers.arm_after(all_[i]->t, ms(d));
+        wanted_[i] = {true, false, now() + std::max<jiffies>(d, 1), 0};
+    }
+    void schedule(std::size_t i) {
+        cancel(i);
+        const jiffies d = delay() + 1, period = random_() % 3 == 0 ? d : 0;
+        const auto f = [this, i] { fired_.emplace_back(on_.timers.wheel().now(), i); };
+        handles_[i] = (period ? on_.pool.schedule_every(ms(d), group_.add(f))
+                              : on_.pool.schedule(ms(d), group_.add(f)))
+                          .handle;
+        wanted_[i] = {true, false, now() + d, period};
+    }
+    void cancel(std::size_t i) {
+        const bool was = i < objects ? all_[i]->t.cancel() : on_.pool.cancel(handles_[i]);
+        CHECK_EQ(was, wanted_[i].pending);
+        wanted_[i].pending = false;
+    }
+    void renew(std::size_t i) {
+        all_[i] = std::make_unique<object>(
+            object{this, i, grouped_timer(group_, tvec::call<&object::t, &object::on_fire>)});
+        wanted_[i].pending = false;
+    }
+    void pause() {
+        std::size_t stopped = 0;
+        for (expected& e : wanted_) {
+            if (!e.pending || e.paused) continue;
+            e.paused = true;
+            e.due -= now();
+            ++stopped;
+        }
+        CHECK_EQ(group_.pause(on_.timers), stopped);
+    }
+    void resume() {
+        std::size_t started = 0;
+        for (expected& e : wanted_) {
+            if (!e.pending || !e.paused) continue;
+            e.paused = false;
+            e.due = now() + std::max<jiffies>(e.due, 1);
+            ++started;
+        }
+        CHECK_EQ(group_.resume(on_.timers), started);
+    }
+    void end_all() {
+        CHECK_EQ(count(), random_() % 2 == 0 ? group_.cancel_all() : (disband(), count()));
+        for (expected& e : wanted_) e.pending = false;
+    }
+    void disband() {
+        group_ = timer_group{};
+        for (std::size_t i = 0; i < objects; ++i)
+            all_[i] = std::make_unique<object>(
+                object{this, i, grouped_timer(group_, tvec::call<&object::t, &object::on_fire>)});
+    }
+    void move_group() {
+        timer_group elsewhere(std::move(group_));
+        CHECK_EQ(group_.count(), 0);
+        CHECK_EQ(elsewhere.count(), count());
+        group_ = std::move(elsewhere);
+    }
+
+    void pass(jiffies ticks) {
+        std::vector<std::pair<jiffies, std::size_t>> due;
+        for (jiffies tick = now() + 1; tick <= now() + ticks; ++tick)
+            for (std::size_t i = 0; i < members; ++i)
+                if (expected& e = wanted_[i]; e.pending && !e.paused && e.due == tick) {
+                    due.emplace_back(tick, i);
+                    e.due += e.period;
+                    e.pending = e.period != 0;
+                }
+        fired_.clear();
+        for (jiffies left = ticks; left > 0; --left) on_.pass(1ms);  // so that no period is missed
+        std::sort(fired_.begin(), fired_.end());
+        std::sort(due.begin(), due.end());
+        CHECK(fired_ == due);
+    }
+
+    std::mt19937_64 random_;
+    pooled on_;
+    timer_group group_;
+    std::array<std::unique_ptr<object>, objects> all_;
+    std::array<timeout_handle, members> handles_{};
+    std::array<expected, members> wanted_{};
+    std::vector<std::pair<jiffies, std::size_t>> fired_;
+};
+
+}  // namespace
+
+Test(timer_groups, do_what_a_list_of_deadlines_would_do) {
+    for (std::uint64_t seed = 1; seed <= support::scaled(40, 4); ++seed) {
+        tvec::manual_clock::set({});
+        beside_a_list both(seed);
+        for (int i = 0; i < 1'500; ++i) both.step();
+    }
+}
