@@ -24,6 +24,7 @@
 #include "tvec/pool/timeout_pool.hpp"           // IWYU pragma: export
 #include "tvec/remote/remote.hpp"               // IWYU pragma: export
 #include "tvec/remote/remote_handle.hpp"        // IWYU pragma: export
+#include "tvec/thread/timer_thread.hpp"         // IWYU pragma: export
 #include "tvec/version.hpp"                     // IWYU pragma: export
 
 /// The namespace of tvec. Names in a namespace `detail` are private and may change in any release.
