@@ -14,6 +14,7 @@
 #include "tvec/coroutines/interval.hpp"         // IWYU pragma: export
 #include "tvec/coroutines/sleep.hpp"            // IWYU pragma: export
 #include "tvec/coroutines/stoppable_sleep.hpp"  // IWYU pragma: export
+#include "tvec/coroutines/when.hpp"             // IWYU pragma: export
 #include "tvec/drivers/eventfd_doorbell.hpp"    // IWYU pragma: export
 #include "tvec/drivers/timerfd_alarm.hpp"       // IWYU pragma: export
 #include "tvec/inspect/callback_meter.hpp"      // IWYU pragma: export

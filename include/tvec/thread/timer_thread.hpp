@@ -4,64 +4,86 @@
 
 #include "tvec/core/detail/standard.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
 #include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/clock/tick_clock.hpp"
+#include "tvec/core/detail/export.hpp"
+#include "tvec/core/detail/function_ref.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/remote/remote.hpp"
-#include "tvec/remote/remote_handle.hpp"
-#include "tvec/thread/detail/timer_thread_core.hpp"
 
 namespace tvec {
 
+/// The settings of a `timer_thread`.
+struct timer_thread_options {
+    /// The most functions that are pending, being called, or cancelled and not yet destroyed. Each
+    /// has 128 bytes, which are allocated when the thread starts.
+    std::size_t max_pending = 65'536;
+    /// The length of a tick. A shorter one makes functions less late, and costs nothing while none
+    /// is due.
+    std::chrono::nanoseconds tick = std::chrono::milliseconds(1);
+    /// Called on the thread with each exception of a function or the executor. It must not throw.
+    /// Without it exceptions are only counted. A debug build reports the first of them on the
+    /// standard error output.
+    std::function<void(std::exception_ptr)> on_exception = {};
+};
+
 namespace detail {
+
+/// The life of the thread. The thread owns the wheel and the mailbox until it has been joined. Then
+/// the thread that joined it owns them.
+class TVEC_API timer_thread_core {
+public:
+    using wheel = clocked_wheel<runtime_tick_clock<>>;
+    using sender = remote_sender<wheel>;
+    using unprocessed = remote<wheel>::unprocessed;
+
+    explicit timer_thread_core(timer_thread_options options);
+    ~timer_thread_core();
+
+    const sender* start();                   ///< as `running`, and starts it if it never ran
+    const sender* running() const noexcept;  ///< null: there is no thread in this process
+    std::size_t stop(function_ref<void(unprocessed&)> visit);
+    bool stopped() const noexcept { return stopping_.load(std::memory_order_relaxed); }
+    std::size_t pending() const noexcept { return pending_.load(std::memory_order_relaxed); }
+    std::uint64_t failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+
+private:
+    class engine;
+
+    timer_thread_options options_;
+    std::recursive_mutex ends_;  ///< held to start the thread and to join it
+    std::unique_ptr<engine> engine_;
+    std::atomic<engine*> started_ = nullptr;
+    std::atomic<bool> stopping_ = false;
+    std::atomic<std::size_t> pending_ = 0;
+    std::atomic<std::uint64_t> failed_ = 0;
+};
 
 /// The executor of a timer that calls its functions itself.
 struct no_executor {};
 
-/// A function and its handle, called without arguments.
-template <class F> struct with_handle {
-    F f;
-    remote_handle self;
-    void operator()() { static_cast<void>(f(self)); }
-};
-
-/// A function that is given to an executor when its time has come.
-template <class Executor, class F> struct for_executor {
-    static constexpr bool takes_handle = std::is_invocable_v<F&, remote_handle>;
-    using given = std::conditional_t<takes_handle, with_handle<F>, F>;
-
-    static_assert(takes_handle || std::is_invocable_v<F&>,
-                  "a timer's function is called with nothing, or with a tvec::remote_handle");
-    static_assert(std::is_invocable_v<Executor&, given>,
-                  "the executor of a timer_thread takes this function object: [](auto f) {...}");
-
-    Executor* executor;
-    F f;
-    void operator()(remote_handle self) {
-        if constexpr (takes_handle)
-            static_cast<void>((*executor)(given{std::move(f), self}));
-        else
-            static_cast<void>((*executor)(std::move(f)));
-    }
-};
-
 }  // namespace detail
 
-/// Functions to be called later, by a thread that does nothing else: Netty's HashedWheelTimer. For
-/// programs without an event loop. A program with a loop needs no thread: see `timeout_pool`, and
-/// `remote` for its other threads.
+/// Functions to be called later, by a thread that does nothing else: Netty's HashedWheelTimer. A
+/// program with an event loop needs no such thread, but a `timeout_pool` or a `remote`.
 ///
 ///     tvec::timer_thread timers;
 ///     const auto reply = timers.schedule(250ms, [session] { session->give_up(); });
 ///     timers.cancel(reply.handle);
 ///
 /// Any thread calls any method at any time, also from within the functions. The thread, its wheel
-/// and a `remote` are made by the first `schedule`. The thread handles no signals.
+/// and a `remote` are made by the first `schedule`. The thread blocks all signals.
 ///
 /// **Functions** are called on the thread, one at a time, as f(remote_handle) if they accept that,
 /// else as f(). Nothing is called early. A function object has at most 48 bytes, or 40 with an
@@ -88,8 +110,7 @@ template <class Executor = detail::no_executor> class timer_thread {
     static constexpr bool calls_itself = std::is_same_v<Executor, detail::no_executor>;
 
 public:
-    using clock = core::wheel::clock;            ///< std::chrono::steady_clock
-    using time_point = core::wheel::time_point;  ///< of the clock
+    using time_point = core::wheel::time_point;  ///< of std::chrono::steady_clock
     using unprocessed = core::unprocessed;       ///< a function that `stop` shows to its visitor
 
     /// Makes a timer without a thread. Allocates nothing.
@@ -107,10 +128,10 @@ public:
     timer_thread(const timer_thread&) TVEC_WANTS("a reference: a timer stays where it is");
     timer_thread& operator=(const timer_thread&) TVEC_WANTS("a reference: a timer stays there");
 
-    /// Calls `f` once, when `delay` has passed from now. A negative delay counts as 0. Returns the
-    /// handle, or the reason for a refusal: `f` is then unchanged. Never waits for the thread. The
-    /// first call starts the thread, and throws std::bad_alloc or std::system_error if that fails:
-    /// then the next call tries again.
+    /// Calls `f` once, when `delay` has passed from now. Returns the handle, or the reason for a
+    /// refusal: `f` is then unchanged. Never waits for the thread. The first call starts the
+    /// thread, and throws std::bad_alloc or std::system_error if that fails: the next call tries
+    /// again.
     template <detail::countable Rep, class Period, class F>
     sent schedule(std::chrono::duration<Rep, Period> delay, F&& f) {
         return send(core::wheel::after(delay), std::forward<F>(f));
@@ -122,23 +143,20 @@ public:
     }
 
     /// Cancels. Returns whether the function was going to be called. Afterwards it will not be.
-    /// Returns false if it has been called or given to the executor, is being called, or was
-    /// cancelled before. Never waits.
+    /// Never waits.
     bool cancel(remote_handle h) {
         const core::sender* const to = core_.running();
         return to && to->cancel(h);
     }
 
-    /// Cancels, and waits until the function is not being called and has been destroyed. In the
-    /// functions themselves it does not wait. With an executor it does not wait for a function that
-    /// the executor has.
+    /// Cancels, and waits until the function is not being called and has been destroyed. Does not
+    /// wait in the functions themselves, nor for a function that the executor has.
     bool cancel_and_wait(remote_handle h) {
         const core::sender* const to = core_.running();
         return to && to->cancel_and_wait(h);
     }
 
-    /// Makes the function be called when `delay` has passed from now. Returns whether it will be:
-    /// not if it has been called, is being called or was cancelled.
+    /// Makes a pending function be called when `delay` has passed from now. Returns whether it is.
     template <detail::countable Rep, class Period>
     bool reschedule(remote_handle h, std::chrono::duration<Rep, Period> delay) {
         return reschedule_at(h, core::wheel::after(delay));
@@ -156,8 +174,8 @@ public:
     /// are not run are destroyed. From then on everything is refused.
     ///
     /// Waits for the function that is being called. Called by that function it does not wait: the
-    /// thread ends when the function returns. A second call shows the functions that are left
-    /// because a visitor threw. Returns the number of functions shown. O(max_pending).
+    /// thread ends when the function returns. A second call shows what a visitor that threw has
+    /// left. Returns the number of functions shown. O(max_pending).
     template <class F> std::size_t stop(F visit) {
         const auto show = [&visit](unprocessed& u) { static_cast<void>(visit(u)); };
         return core_.stop(show);
@@ -183,10 +201,6 @@ public:
     sent schedule(const D&, F&&) TVEC_WANTS("a duration: 1500ms, not 1.5s; then a function");
     template <detail::no_time_point<time_point> T, class F>
     sent schedule_at(const T&, F&&) TVEC_WANTS("a time_point of its clock, then a function");
-    template <detail::no_duration D>
-    bool reschedule(remote_handle, const D&) TVEC_WANTS("a duration: 1500ms, not 1.5s");
-    template <detail::no_time_point<time_point> T>
-    bool reschedule_at(remote_handle, const T&) TVEC_WANTS("a time_point of its clock");
 
 private:
     template <class F> sent send(time_point deadline, F&& f);
@@ -208,9 +222,14 @@ sent timer_thread<Executor>::send(time_point deadline, F&& f) {
     if constexpr (calls_itself) {
         return to->schedule_at(deadline, std::forward<F>(f));
     } else {
+        using function = std::decay_t<F>;
+        static_assert(
+            std::is_invocable_v<Executor&, function>,
+            "the executor of a timer_thread takes this function object: [](auto f) {...}");
         return to->schedule_as(deadline, std::forward<F>(f), [this](F&& due) {
-            return detail::for_executor<Executor, std::decay_t<F>>{&executor_,
-                                                                   std::forward<F>(due)};
+            return [to = &executor_, f = function(std::forward<F>(due))]() mutable {
+                static_cast<void>((*to)(std::move(f)));
+            };
         });
     }
 }

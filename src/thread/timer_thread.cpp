@@ -1,9 +1,8 @@
-#include "tvec/thread/detail/timer_thread_core.hpp"
+#include "tvec/thread/timer_thread.hpp"
 
 #include <poll.h>
 #include <pthread.h>
 
-#include <algorithm>
 #include <cassert>
 #include <csignal>
 #include <thread>
@@ -20,36 +19,15 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-std::atomic<unsigned> forks_so_far{0};
-
 /// Returns the number of forks between the program's first process and this one.
 unsigned count_forks() noexcept {
-    static const int registered =
-        pthread_atfork(nullptr, nullptr, [] { forks_so_far.fetch_add(1, relaxed); });
-    static_cast<void>(registered);
-    return forks_so_far.load(relaxed);
+    static std::atomic<unsigned> forks = 0;
+    [[maybe_unused]] static const int registered =
+        pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, relaxed); });
+    return forks.load(relaxed);
 }
 
-/// Blocks all signals of the calling thread while it lives. A thread that is started meanwhile
-/// handles none.
-class without_signals {
-public:
-    without_signals() noexcept {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~without_signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    without_signals(const without_signals&) = delete;
-    without_signals& operator=(const without_signals&) = delete;
-
-private:
-    sigset_t before_{};
-};
-
 }  // namespace
-
-// --- the thread ---------------------------------------------------------------------------------
 
 class timer_thread_core::engine {
 public:
@@ -57,7 +35,6 @@ public:
         : core_(core), timers_(runtime_tick_clock(core.options_.tick)),
           mailbox_(timers_, core.options_.max_pending, bell_),
           may_linger_(core.options_.tick >= std::chrono::milliseconds(1)) {
-        const without_signals meanwhile;
         thread_ = std::thread([this] { run(); });
         id_ = thread_.get_id();
     }
@@ -76,20 +53,24 @@ public:
     }
 
     std::size_t stop(function_ref<void(unprocessed&)> visit) {
-        const std::size_t shown = mailbox_.stop([&](unprocessed& u) { visit(u); });
-        core_.pending_.store(mailbox_.pending(), relaxed);
-        return shown;
+        core_.pending_.store(0, relaxed);
+        return mailbox_.stop([&](unprocessed& u) { visit(u); });
     }
 
 private:
     void run() noexcept {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, nullptr);
         while (!core_.stopping_.load(relaxed)) {
             sleep();
 #ifdef __cpp_exceptions
             try {
                 turn();
             } catch (...) {
-                core_.report(std::current_exception());
+                core_.failed_.fetch_add(1, relaxed);
+                const auto& hook = core_.options_.on_exception;
+                if (hook) hook(std::current_exception());
             }
 #else
             turn();
@@ -131,9 +112,12 @@ private:
     std::thread::id id_;
 };
 
-// --- its life -----------------------------------------------------------------------------------
-
-timer_thread_core::timer_thread_core(timer_thread_options options) : options_(std::move(options)) {}
+timer_thread_core::timer_thread_core(timer_thread_options options) : options_(std::move(options)) {
+#ifndef NDEBUG
+    if (!options_.on_exception)
+        options_.on_exception = std::bind_front(tell_of_exception, timeout_handle());
+#endif
+}
 
 /// In a child of fork there is no thread to join, and its last state is unknown: the memory is left
 /// alone.
@@ -155,14 +139,9 @@ auto timer_thread_core::running() const noexcept -> const sender* {
 }
 
 auto timer_thread_core::start() -> const sender* {
-    const bool is_new = started_.load(relaxed) == nullptr;
-    return is_new ? start_engine() : running();
-}
-
-auto timer_thread_core::start_engine() -> const sender* {
+    if (started_.load(relaxed)) return running();
     const std::lock_guard lock(ends_);
-    if (stopping_.load(relaxed)) return running();
-    if (!engine_) {
+    if (!engine_ && !stopping_.load(relaxed)) {
         engine_ = std::make_unique<engine>(*this);
         started_.store(engine_.get(), std::memory_order_release);
     }
@@ -183,17 +162,6 @@ std::size_t timer_thread_core::stop(function_ref<void(unprocessed&)> visit) {
     if (!engine_) return 0;
     engine_->join();
     return engine_->stop(visit);
-}
-
-void timer_thread_core::report(std::exception_ptr thrown) noexcept {
-    failed_.fetch_add(1, relaxed);
-    if (options_.on_exception) {
-        options_.on_exception(std::move(thrown));
-        return;
-    }
-#ifndef NDEBUG
-    tell_of_exception({}, std::move(thrown));
-#endif
 }
 
 }  // namespace tvec::detail
