@@ -19,6 +19,9 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
+/// The timer whose thread this is. Ids of threads are reused.
+thread_local const timer_thread_core* run_here = nullptr;
+
 /// Returns the number of forks between the program's first process and this one.
 unsigned count_forks() noexcept {
     static std::atomic<unsigned> forks = 0;
@@ -36,11 +39,10 @@ public:
           mailbox_(timers_, core.options_.max_pending, bell_),
           may_linger_(core.options_.tick >= std::chrono::milliseconds(1)) {
         thread_ = std::thread([this] { run(); });
-        id_ = thread_.get_id();
     }
 
     bool is_in_this_process() const noexcept { return forks_ == count_forks(); }
-    bool is_this_thread() const noexcept { return id_ == std::this_thread::get_id(); }
+    bool is_this_thread() const noexcept { return run_here == &core_; }
     const sender& mail() const noexcept { return sender_; }
 
     /// Waits for the end of the thread. The caller owns the mailbox from then on.
@@ -59,6 +61,7 @@ public:
 
 private:
     void run() noexcept {
+        run_here = &core_;
         sigset_t all;
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, nullptr);
@@ -109,7 +112,6 @@ private:
     const bool may_linger_;
     bool busy_ = false;
     std::thread thread_;
-    std::thread::id id_;
 };
 
 timer_thread_core::timer_thread_core(timer_thread_options options) : options_(std::move(options)) {
