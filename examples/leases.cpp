@@ -24,7 +24,7 @@ using token = std::uint64_t;  // of a lease; a later lease has a higher one
 
 constexpr auto lease_time = 30s;
 
-// What Redis, etcd or a table is: it gives a lock to one holder at a time, until its time is up.
+// Stands for Redis, etcd or a table: gives a lock to one holder at a time, until its lease is over.
 class lock_service {
 public:
     std::optional<token> acquire(const std::string& lock) {
@@ -60,8 +60,8 @@ private:
 };
 
 // [fence]
-// What the lock protects. It has the last word: a token that is older than one it has seen belongs
-// to a lease that is over, whatever its holder believes.
+// The storage that the lock protects has the last word. A token that is older than one it has seen
+// belongs to a lease that is over, although its holder may not know.
 class storage {
 public:
     bool write(const std::string& key, token holder, int value) {
@@ -111,7 +111,7 @@ private:
         timers_.arm_next(renewal_, lease_time / 3);             // no answer: the next may have one
     }
     void on_end() {
-        holder_.reset();  // here the worker gives up what it does
+        holder_.reset();  // here the worker stops its work
         renewal_.cancel();
         end_.cancel();
     }

@@ -39,7 +39,7 @@ bool gives_up_a_late_request() {
 }
 
 // [executor]
-// Any thread pool. This one has a list, and somebody who works it off.
+// Any thread pool. This one has a list of tasks.
 struct workers {
     void post(std::function<void()> f) {
         const std::lock_guard lock(mutex);

@@ -1,5 +1,5 @@
-// The clients of the HTTP server: a child process that talks as it should, too slowly, too much,
-// and not at all, and looks at the answers.
+// The clients of the HTTP server: a child process whose connections are polite, slow, silent or
+// wrong. It looks at the answers.
 #ifndef EXAMPLES_C_HTTP_CLIENTS_H
 #define EXAMPLES_C_HTTP_CLIENTS_H
 

@@ -337,7 +337,7 @@ Test(when, destroying_the_coroutine_cancels_what_is_left_of_all) {
 
 namespace {
 
-// Destroys whoever awaits it, when it is told to.
+// Keeps the handle of the coroutine that awaits it, for the test to destroy.
 struct ends_its_waiter {
     explicit ends_its_waiter(std::coroutine_handle<>& w) : waiter(w) {}
     ends_its_waiter(ends_its_waiter&&) = default;
