@@ -84,7 +84,7 @@ public:
         assert(!waiting_ && "when_any and when_all are awaited once");
         waiting_ = waiting;
         [this]<std::size_t... I>(std::index_sequence<I...>) {
-            static_cast<void>((begin<I>() && ...));
+            static_cast<void>((this->template begin<I>() && ...));
         }
         (indices());
         begun_ = left_ != 0;
@@ -97,9 +97,9 @@ public:
         return [this]<std::size_t... I>(std::index_sequence<I...>)->result {
             if constexpr (is_any) {
                 ((I != first_ ? std::get<I>(inner_).abandon() : void()), ...);
-                return first_result<0>();
+                return this->template first_result<0>();
             } else {
-                return result{take<I>()...};
+                return result{this->template take<I>()...};
             }
         }
         (indices());
