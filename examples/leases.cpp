@@ -136,6 +136,7 @@ void pass(wheel& timers, std::chrono::seconds time) {
 bool workers_keep_their_locks(wheel& timers, lock_service& service) {
     std::vector<std::string> locks{"invoices", "mails", "reports"};
     std::vector<std::unique_ptr<renewed_lease>> workers;
+    workers.reserve(locks.size());
     for (const auto& lock : locks)
         workers.push_back(std::make_unique<renewed_lease>(timers, service, lock));
     pass(timers, 300s);

@@ -35,8 +35,8 @@ unsigned count_forks() noexcept {
 class timer_thread_core::engine {
 public:
     explicit engine(timer_thread_core& core)
-        : core_(core), timers_(runtime_tick_clock(core.options_.tick)),
-          mailbox_(timers_, core.options_.max_pending, bell_),
+        : timers_(runtime_tick_clock(core.options_.tick)),
+          mailbox_(timers_, core.options_.max_pending, bell_), core_(core),
           may_linger_(core.options_.tick >= std::chrono::milliseconds(1)) {
         thread_ = std::thread([this] { run(); });
     }
@@ -102,12 +102,12 @@ private:
         busy_ |= timers_.run_watched(until_stopped).fired != 0 && may_linger_;
     }
 
-    timer_thread_core& core_;
     wheel timers_;
     timerfd_alarm<wheel> alarm_{timers_};
     eventfd_doorbell bell_;
     remote<wheel> mailbox_;
     const sender sender_{mailbox_.sender()};
+    timer_thread_core& core_;
     const unsigned forks_ = count_forks();
     const bool may_linger_;
     bool busy_ = false;

@@ -60,7 +60,7 @@ using kept_result =
 }  // namespace detail
 
 /// The result of when_any and when_all, to be awaited once. Movable until then.
-template <bool is_any, class... Awaitables> class TVEC_AWAITED several {
+template <bool IsAny, class... Awaitables> class TVEC_AWAITED several {
     static_assert(sizeof...(Awaitables) != 0 && (detail::awaitable<Awaitables> && ...),
                   "when_any and when_all are given what to await: sleep_for(timers, 1s), a task");
     static_assert((detail::abandonable<Awaitables>::ends_what_it_began && ...),
@@ -70,7 +70,7 @@ template <bool is_any, class... Awaitables> class TVEC_AWAITED several {
 public:
     /// A std::variant for when_any, and a std::tuple for when_all. std::monostate stands for no
     /// result. A reference becomes a std::reference_wrapper.
-    using result = std::conditional_t<is_any, std::variant<detail::kept_result<Awaitables>...>,
+    using result = std::conditional_t<IsAny, std::variant<detail::kept_result<Awaitables>...>,
                                       std::tuple<detail::kept_result<Awaitables>...>>;
 
     /// Makes an awaitable. Begins nothing yet.
@@ -95,7 +95,7 @@ public:
     result await_resume() {
         assert(left_ == 0 && "enough of them are ready");
         return [this]<std::size_t... I>(std::index_sequence<I...>)->result {
-            if constexpr (is_any) {
+            if constexpr (IsAny) {
                 ((I != first_ ? std::get<I>(inner_).abandon() : void()), ...);
                 return this->template first_result<0>();
             } else {
@@ -112,7 +112,7 @@ private:
     /// Begins to await one, unless that is needless. Returns whether to begin the next.
     template <std::size_t I> bool begin() {
         if (!waits<I>()) complete(I);
-        return !is_any || left_ != 0;
+        return !IsAny || left_ != 0;
     }
 
     template <std::size_t I> bool waits() {
@@ -153,7 +153,7 @@ private:
     std::tuple<detail::abandonable<Awaitables>...> inner_;
     std::array<detail::branch<several>, sizeof...(Awaitables)> branches_{};
     std::coroutine_handle<> waiting_;
-    std::size_t left_ = is_any ? 1 : sizeof...(Awaitables);
+    std::size_t left_ = IsAny ? 1 : sizeof...(Awaitables);
     std::size_t first_ = 0;  ///< the one that completed last, for when_any also the first
     bool begun_ = false;     ///< the coroutine is suspended
 };
