@@ -85,6 +85,26 @@ Test(when, any_gives_the_first_and_cancels_the_others_before_the_coroutine_goes_
     CHECK_EQ(check(timers.wheel()), "");
 }
 
+namespace {
+
+task<> first_by_name(support::signal& a, support::signal& b, int& given_up) {
+    auto both = tvec::when_any(a, b);
+    co_await both;
+    given_up = a.given_up;  // while `both` is still there
+}
+
+}  // namespace
+
+Test(when, any_cancels_the_others_although_it_lives_on) {
+    support::signal a, b;
+    int given_up = 0;
+    task<> t = first_by_name(a, b, given_up);
+    t.start();
+    b.complete(1);
+    CHECK_EQ(given_up, 1);
+    CHECK(t.done());
+}
+
 Test(when, any_gives_a_sleep_its_position) {
     manual_timers timers;
     support::signal a, b;

@@ -20,7 +20,7 @@
 #if defined(__clang__) && defined(__i386__)
 #define TVEC_RESUMED [[gnu::fastcall]]
 #else
-#define TVEC_RESUMED
+#define TVEC_RESUMED  ///< the calling convention of a coroutine's functions
 #endif
 
 namespace tvec {
