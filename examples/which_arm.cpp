@@ -317,6 +317,18 @@ example::task<> ask(wheel& timers, bool& fine) {
     fine = soon == 42 && !late && one == 42 && !two;
 }
 
+example::task<> ask_two(wheel& timers, bool& fine) {
+    // [any]
+    const auto first = co_await tvec::when_any(answer(timers, 30ms), answer(timers, 20ms),
+                                               tvec::sleep_for(timers, 50ms));
+    if (first.index() == 2) co_return;  // neither has answered in time: both are destroyed
+    // [any]
+    // [all]
+    const auto [mine, yours] = co_await tvec::when_all(answer(timers, 30ms), answer(timers, 20ms));
+    // [all]
+    fine = first.index() == 1 && mine + yours == 84;
+}
+
 // [interval]
 example::task<> sample_ten_times_a_second(wheel& timers, std::vector<tvec::jiffies>& samples) {
     for (tvec::interval every(timers, 100ms);;) {
@@ -378,11 +390,13 @@ bool stopped(wheel& timers) {
 }
 
 bool coroutines(wheel& timers) {
-    bool fine = false;
+    bool fine = false, both_fine = false;
     auto asking = ask(timers, fine);
+    auto asking_two = ask_two(timers, both_fine);
     asking.start();
+    asking_two.start();
     pass(timers, 200ms);
-    return fine;
+    return fine && both_fine;
 }
 
 bool from_a_start_on(wheel& timers) {

@@ -7,6 +7,7 @@
 #include "../../support/command_line.hpp"
 #include "../../support/program.hpp"
 #include "../report/machine.hpp"
+#include "../workloads/awaiting.hpp"
 #include "../workloads/operations_in_c.hpp"
 #include "../workloads/single_operations.hpp"
 
@@ -26,6 +27,7 @@ constexpr std::size_t timers = 32'768;
 std::vector<std::string> all_names() {
     std::vector<std::string> names;
     for (const auto& e : exercise::all) names.emplace_back(e.name);
+    for (const auto& e : awaiting::all) names.emplace_back(e.name);
     for (const auto& e : exercise_in_c::all) names.emplace_back(e.name);
     return names;
 }
@@ -61,6 +63,7 @@ template <class Exercise> void repeat_those_of(const options& o, const plan& p) 
 void repeat(const options& o) {
     const plan p(timers);
     repeat_those_of<exercise>(o, p);
+    repeat_those_of<awaiting>(o, p);
     repeat_those_of<exercise_in_c>(o, p);
 }
 

@@ -110,9 +110,11 @@ template <class Way> row measure(const char* name, const extent& e) {
 }
 
 template <class F> void measure_all(extent e, F show) {
-    for (const unsigned producers : {1u, 2u, 4u}) {
+    for (const unsigned producers : {1u, 2u, 4u, 8u}) {
         e.producers = producers;
         show(measure<by_remote>("tvec::remote", e));
+        show(measure<by_timer_thread>("tvec::timer_thread", e));
+        show(measure<by_heap>("mutex and heap", e));
 #ifdef NDEBUG  // else a wheel does not let other threads arm, whatever they hold
         show(measure<by_mutex>("mutex and wheel", e));
 #endif
@@ -136,7 +138,7 @@ struct options {
 options parse(int argc, char** argv) {
     options o;
     example::command_line line{
-        "What it costs 1, 2 and 4 threads to set and to cancel timers on a loop, in ns per call;\n"
+        "What it costs 1 to 8 threads to set and to cancel timers on a loop, in ns per call;\n"
         "what both together take per call until the loop has taken them in; and by how many us "
         "the\n"
         "loop's own timer is late meanwhile.",

@@ -1,15 +1,20 @@
 // Ways to set and to cancel timers on a loop from other threads: through a tvec::remote, through a
-// mutex around a wheel, and as users of Asio and of libuv do it.
+// mutex around a wheel, and as users of Asio and of libuv do it. And two timers with a thread of
+// their own: tvec::timer_thread, and a heap under a mutex with a condition variable.
 #pragma once
 
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <queue>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #ifdef BENCH_ASIO
@@ -27,6 +32,7 @@
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/inspect/lateness_histogram.hpp"
 #include "tvec/remote/remote.hpp"
+#include "tvec/thread/timer_thread.hpp"
 
 namespace bench {
 
@@ -113,6 +119,117 @@ private:
     tvec::remote<wheel> mailbox_;
     tvec::remote_sender<wheel> sender_;
     std::uint64_t fired_ = 0;
+    std::thread thread_;
+};
+
+// --- a timer with a thread of its own -----------------------------------------------------------
+
+class by_timer_thread final : public way {
+public:
+    explicit by_timer_thread(std::size_t places)
+        : handles_(places), timers_({.max_pending = 2 * places + 64}) {
+        due_ = clock::now();
+        arm_beat();
+    }
+
+    void schedule(std::size_t place, milliseconds delay) override {
+        handles_[place] = timers_.schedule(delay, [this] { ++fired_; }).handle;
+    }
+    void cancel(std::size_t place) override { timers_.cancel(handles_[place]); }
+    void post(std::function<void()>* f) override {
+        timers_.schedule(milliseconds(0), [f] { (*f)(); });
+    }
+    void end() override { timers_.stop(); }
+
+private:
+    void arm_beat() {
+        due_ += beat_period;
+        timers_.schedule_at(due_, [this] {
+            late.record(clock::now() - due_);
+            while (due_ + beat_period <= clock::now()) due_ += beat_period;
+            arm_beat();
+        });
+    }
+
+    std::vector<tvec::remote_handle> handles_;
+    clock::time_point due_;
+    std::uint64_t fired_ = 0;
+    tvec::timer_thread<> timers_;
+};
+
+// --- a heap under a mutex, and a condition variable ---------------------------------------------
+
+// Cancelling is a store: the thread drops a cancelled timer when its time has come.
+class by_heap final : public way {
+public:
+    explicit by_heap(std::size_t places) : generations_(places), thread_([this] { run(); }) {}
+
+    void schedule(std::size_t place, milliseconds delay) override {
+        const auto due = clock::now() + delay;
+        push({due, place, nullptr});
+    }
+    void cancel(std::size_t place) override {
+        const std::lock_guard lock(mutex_);
+        ++generations_[place];
+    }
+    void post(std::function<void()>* f) override { push({clock::now(), no_place, f}); }
+    void end() override {
+        {
+            const std::lock_guard lock(mutex_);
+            over_ = true;
+        }
+        earlier_.notify_one();
+        thread_.join();
+    }
+
+private:
+    static constexpr std::size_t no_place = ~std::size_t{0};
+    struct entry {
+        clock::time_point due;
+        std::size_t place;
+        std::function<void()>* f;
+        std::uint64_t generation = 0;
+        bool operator<(const entry& other) const { return due > other.due; }
+    };
+
+    void push(entry e) {
+        bool is_first = false;
+        {
+            const std::lock_guard lock(mutex_);
+            if (e.place != no_place) e.generation = ++generations_[e.place];
+            is_first = heap_.empty() || e.due < heap_.top().due;
+            heap_.push(e);
+        }
+        if (is_first) earlier_.notify_one();
+    }
+    void run() {
+        std::unique_lock lock(mutex_);
+        auto beat = clock::now() + beat_period;
+        while (!over_) {
+            earlier_.wait_until(lock, heap_.empty() ? beat : std::min(beat, heap_.top().due));
+            const auto now = clock::now();
+            if (beat <= now) {
+                late.record(now - beat);
+                while (beat <= now) beat += beat_period;
+            }
+            while (!heap_.empty() && heap_.top().due <= now) call_first(lock);
+        }
+    }
+    void call_first(std::unique_lock<std::mutex>& lock) {
+        const entry first = heap_.top();
+        heap_.pop();
+        lock.unlock();
+        if (first.f) (*first.f)();
+        lock.lock();
+        if (!first.f) fired_ += generations_[first.place] == first.generation;
+    }
+
+    std::mutex mutex_;
+    std::condition_variable earlier_;
+    std::priority_queue<entry> heap_;
+    std::vector<std::uint64_t> generations_;
+    std::uint64_t fired_ = 0;
+    bool over_ = false;
     std::thread thread_;
 };
 

@@ -15,6 +15,7 @@
 #include "tvec/coroutines/interval.hpp"         // IWYU pragma: export
 #include "tvec/coroutines/sleep.hpp"            // IWYU pragma: export
 #include "tvec/coroutines/stoppable_sleep.hpp"  // IWYU pragma: export
+#include "tvec/coroutines/when.hpp"             // IWYU pragma: export
 #include "tvec/drivers/eventfd_doorbell.hpp"    // IWYU pragma: export
 #include "tvec/drivers/timerfd_alarm.hpp"       // IWYU pragma: export
 #include "tvec/inspect/callback_meter.hpp"      // IWYU pragma: export
@@ -27,6 +28,7 @@
 #include "tvec/pool/timer_group.hpp"            // IWYU pragma: export
 #include "tvec/remote/remote.hpp"               // IWYU pragma: export
 #include "tvec/remote/remote_handle.hpp"        // IWYU pragma: export
+#include "tvec/thread/timer_thread.hpp"         // IWYU pragma: export
 #include "tvec/version.hpp"                     // IWYU pragma: export
 
 /// The namespace of tvec. Names in a namespace `detail` are private and may change in any release.

@@ -84,3 +84,26 @@ auto ask(tvec::clocked_wheel<>& w) {
 // says: a wheel, what to await, a delay: 1500ms
 // lines: 6
 auto ask(tvec::clocked_wheel<>& w) { return tvec::with_timeout(w, 1ms, tvec::sleep_for(w, 5ms)); }
+
+// --- when_any_of_what_cannot_be_cancelled
+// says: give the awaiter a destructor after which it resumes nobody
+// lines: 12
+struct answer {
+    bool await_ready() const;
+    void await_suspend(std::coroutine_handle<>);
+    int await_resume();
+};
+
+void ask(tvec::clocked_wheel<>& w, answer a) {
+    (void)tvec::when_any(std::move(a), tvec::sleep_for(w, 1s));
+}
+
+// --- when_all_of_a_duration
+// says: when_any and when_all are given what to await
+// lines: 12
+void ask(tvec::clocked_wheel<>& w) { (void)tvec::when_all(tvec::sleep_for(w, 1s), 5s); }
+
+// --- when_any_that_is_not_awaited
+// says: it waits for nothing before it is awaited
+// lines: 9
+void ask(tvec::clocked_wheel<>& w) { tvec::when_any(tvec::sleep_for(w, 1s)); }

@@ -49,3 +49,29 @@ void add(const tvec::remote_sender<>& sender) {
 void add(const tvec::remote_sender<>& sender) {
     sender.schedule(100, [] {});
 }
+
+// --- timer_thread_with_a_number_for_a_delay
+// says: a duration: 1500ms, not 1.5s; then a function
+// lines: 9
+void add(tvec::timer_thread<>& timers) {
+    timers.schedule(100, [] {});
+}
+
+// --- timer_thread_with_an_executor_of_another_function
+// says: the executor of a timer_thread takes this function object
+// lines: 30
+struct task {
+    void operator()() const {}
+};
+
+void add() {
+    tvec::timer_thread timers({}, [](task) {});
+    timers.schedule(1ms, [] {});
+}
+
+// --- timer_thread_that_is_copied
+// says: a reference: a timer stays where it is
+// lines: 12
+void work(tvec::timer_thread<> timers);
+
+void start(tvec::timer_thread<>& timers) { work(timers); }

@@ -22,6 +22,7 @@
 namespace tvec {
 
 template <class Clocked> class remote_sender;
+template <class Executor> class timer_thread;
 
 namespace detail {
 
@@ -268,6 +269,7 @@ public:
 
 private:
     friend class remote<Clocked>;
+    template <class Executor> friend class timer_thread;
     using ticks_type = std::remove_cvref_t<decltype(std::declval<Clocked&>().ticks())>;
     using core_pointer = std::shared_ptr<detail::remote_core>;
 
@@ -283,6 +285,9 @@ private:
     }
 
     template <class F> sent send(jiffies due, F&& f) const;
+
+    /// Schedules the function that `wrap` makes of `f`. If it is refused, `f` is unchanged.
+    template <class F, class Wrap> sent schedule_as(time_point deadline, F&& f, Wrap wrap) const;
 
     core_pointer core_;
     ticks_type ticks_;
@@ -312,6 +317,15 @@ sent remote_sender<Clocked>::send(jiffies due, F&& f) const {
     if (reservation.error() != send_error::none) return {{}, reservation.error()};
     reservation.cell().hold(std::forward<F>(f));
     return reservation.send(due, bell_);
+}
+
+template <class Clocked>
+template <class F, class Wrap>
+sent remote_sender<Clocked>::schedule_as(time_point deadline, F&& f, Wrap wrap) const {
+    detail::remote_reservation reservation(*core_, !detail::is_empty_function(f));
+    if (reservation.error() != send_error::none) return {{}, reservation.error()};
+    reservation.cell().hold(wrap(std::forward<F>(f)));
+    return reservation.send(tick_of(deadline), bell_);
 }
 
 template <class Clocked>

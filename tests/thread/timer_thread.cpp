@@ -1,0 +1,340 @@
+// A timer with a thread of its own: what happens to its functions, wherever they are called from,
+// whatever they do, and however the timer ends. The thread is real, so these tests wait for it.
+#include "tvec/thread/timer_thread.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/child.hpp"
+#include "support/remoted.hpp"
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using tvec::remote_handle, tvec::send_error, tvec::timer_thread;
+
+TestSuite(timer_thread, .timeout = 60);
+
+namespace {
+
+// Waits until the thread has called what was scheduled for now.
+void let_pass(timer_thread<>& timers) {
+    std::promise<void> called;
+    REQUIRE(timers.schedule(0ms, [&] { called.set_value(); }));
+    called.get_future().wait();
+}
+
+}  // namespace
+
+Test(timer_thread, calls_each_function_once_on_its_thread_and_never_early) {
+    timer_thread timers;
+    constexpr int functions = 200;
+    std::atomic<int> early = 0, elsewhere = 0, called = 0;
+    std::promise<void> all;
+    std::optional<std::thread::id> thread;
+    for (int i = 0; i < functions; ++i) {
+        const auto due = steady_clock::now() + std::chrono::microseconds(100 * (functions - i));
+        CHECK(timers.schedule_at(due, [&, due] {
+            early += steady_clock::now() < due;
+            if (!thread) thread = std::this_thread::get_id();
+            elsewhere += *thread != std::this_thread::get_id();
+            if (++called == functions) all.set_value();
+        }));
+    }
+    all.get_future().wait();
+    CHECK_EQ(early.load(), 0);
+    CHECK_EQ(elsewhere.load(), 0);
+    CHECK(*thread != std::this_thread::get_id());
+    CHECK_EQ(timers.stop(), 0);
+    CHECK_EQ(called.load(), functions);
+}
+
+Test(timer_thread, tells_a_function_its_handle_and_takes_it_from_any_thread) {
+    timer_thread timers;
+    std::promise<remote_handle> told;
+    remote_handle given;
+    std::thread([&] {
+        given = timers.schedule(1ms, [&](remote_handle h) { told.set_value(h); }).handle;
+    }).join();
+    CHECK(told.get_future().get() == given);
+}
+
+Test(timer_thread, has_no_thread_before_the_first_timeout) {
+    timer_thread timers;
+    CHECK(!timers.cancel({}));
+    CHECK(!timers.cancel_and_wait({}));
+    CHECK(!timers.reschedule({}, 1ms));
+    CHECK_EQ(timers.stop(), 0);
+    CHECK(timers.stopped());
+    CHECK_EQ(timers.schedule(1ms, [] {}).error, send_error::stopped);
+}
+
+Test(timer_thread, an_empty_function_is_refused) {
+    timer_thread timers;
+    CHECK_EQ(timers.schedule(1ms, std::function<void()>()).error, send_error::no_function);
+    timer_thread with_executor({}, [](auto f) { f(); });
+    CHECK_EQ(with_executor.schedule(1ms, std::function<void()>()).error, send_error::no_function);
+}
+
+Test(timer_thread, does_not_call_what_was_cancelled_and_destroys_it) {
+    timer_thread timers;
+    const auto token = std::make_shared<int>();
+    const auto late = timers.schedule(1h, [token] {});
+    CHECK(timers.cancel_and_wait(late.handle));
+    CHECK_EQ(token.use_count(), 1);
+    CHECK(!timers.cancel(late.handle));
+}
+
+Test(timer_thread, reschedules) {
+    timer_thread timers;
+    std::promise<void> called;
+    const auto late = timers.schedule(1h, [&] { called.set_value(); });
+    CHECK(timers.reschedule(late.handle, 1ms));
+    called.get_future().wait();
+    CHECK(!timers.reschedule(late.handle, 1ms));
+}
+
+Test(timer_thread, refuses_more_than_the_limit_and_leaves_the_function_as_it_was) {
+    timer_thread timers({.max_pending = 2});
+    const auto token = std::make_shared<int>();
+    const auto first = timers.schedule(1h, [] {});
+    CHECK(timers.schedule(1h, [] {}));
+    auto third = [mine = token] {};
+    CHECK_EQ(timers.schedule(1h, std::move(third)).error, send_error::full);
+    CHECK_EQ(token.use_count(), 2);
+    CHECK(timers.cancel_and_wait(first.handle));
+    // A refused function is as it was. NOLINTNEXTLINE(bugprone-use-after-move)
+    while (!timers.schedule(1h, std::move(third))) std::this_thread::yield();
+    CHECK_EQ(timers.stop(), 2);
+}
+
+Test(timer_thread, with_an_executor_too_a_refused_function_is_as_it_was) {
+    timer_thread timers({.max_pending = 0}, [](auto f) { f(); });
+    const auto token = std::make_shared<int>();
+    auto refused = [mine = token] {};
+    CHECK_EQ(timers.schedule(1h, std::move(refused)).error, send_error::full);
+    CHECK_EQ(token.use_count(), 2);
+}
+
+Test(timer_thread, counts_what_is_pending) {
+    timer_thread timers;
+    CHECK_EQ(timers.pending(), 0);
+    for (int i = 0; i < 3; ++i) CHECK(timers.schedule(1h, [] {}));
+    let_pass(timers);
+    while (timers.pending() != 3) std::this_thread::yield();  // it publishes a little later
+    CHECK_EQ(timers.stop(), 3);
+    CHECK_EQ(timers.pending(), 0);
+}
+
+// --- executors ----------------------------------------------------------------------------------
+
+Test(timer_thread, gives_its_functions_to_an_executor) {
+    std::mutex mutex;
+    std::vector<std::function<void()>> given;
+    timer_thread<std::function<void(std::function<void()>)>> timers({}, [&](auto f) {
+        const std::lock_guard lock(mutex);
+        given.push_back(std::move(f));
+    });
+    std::vector<int> called;
+    CHECK(timers.schedule(0ms, [&] { called.push_back(1); }));
+    CHECK(timers.schedule(10ms, [&] { called.push_back(2); }));
+    for (std::size_t have = 0; have < 2; std::this_thread::yield()) {
+        const std::lock_guard lock(mutex);
+        have = given.size();
+    }
+    CHECK(called.empty());
+    timers.stop();
+    for (const auto& f : given) f();
+    CHECK(called == (std::vector<int>{1, 2}));
+}
+
+Test(timer_thread, gives_an_executor_functions_that_can_only_be_moved) {
+    std::promise<int> called;
+    std::future<int> seven = called.get_future();
+    timer_thread timers({}, [](auto f) { f(); });
+    CHECK(timers.schedule(0ms, [c = std::move(called)]() mutable { c.set_value(7); }));
+    CHECK_EQ(seven.get(), 7);
+}
+
+Test(timer_thread, goes_on_after_an_executor_that_refuses) {
+    std::promise<void> heard;
+    timer_thread timers({.on_exception = [&](const std::exception_ptr&) { heard.set_value(); }},
+                        [](const auto&) { throw std::runtime_error("rejected"); });
+    const auto token = std::make_shared<int>();
+    CHECK(timers.schedule(0ms, [token] {}));
+    heard.get_future().wait();
+    timers.stop();
+    CHECK_EQ(timers.failed(), 1);
+    CHECK_EQ(token.use_count(), 1);
+}
+
+Test(timer_thread, a_slow_executor_fills_the_timer_which_then_refuses) {
+    std::promise<void> slow;
+    timer_thread timers({.max_pending = 4},
+                        [&, end = slow.get_future().share()](auto) { end.wait(); });
+    CHECK(timers.schedule(0ms, [] {}));
+    while (timers.schedule(1ms, [] {})) continue;  // the thread looks at none of them
+    CHECK_EQ(timers.schedule(1ms, [] {}).error, send_error::full);
+    slow.set_value();
+    timers.stop();
+}
+
+// --- functions that misbehave -------------------------------------------------------------------
+
+Test(timer_thread, goes_on_after_a_function_that_throws) {
+    std::atomic<int> heard = 0;
+    timer_thread timers({.on_exception = [&](const std::exception_ptr& thrown) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const std::runtime_error&) {
+            ++heard;
+        }
+    }});
+    for (int i = 0; i < 3; ++i) CHECK(timers.schedule(0ms, [] { throw std::runtime_error("x"); }));
+    while (timers.failed() != 3) std::this_thread::yield();
+    let_pass(timers);
+    CHECK_EQ(heard.load(), 3);
+    CHECK_EQ(timers.failed(), 3);
+}
+
+Test(timer_thread, a_function_may_schedule_cancel_and_wait) {
+    timer_thread timers;
+    std::promise<bool> called;
+    CHECK(timers.schedule(0ms, [&](remote_handle self) {
+        const auto other = timers.schedule(1h, [] {});
+        const bool cancelled = timers.cancel_and_wait(other.handle);
+        const bool again = timers.cancel_and_wait(self);
+        timers.schedule(0ms, [&, good = cancelled && !again] { called.set_value(good); });
+    }));
+    CHECK(called.get_future().get());
+}
+
+Test(timer_thread, a_function_may_stop_the_timer_and_is_not_shown) {
+    timer_thread timers;
+    std::promise<std::size_t> shown;
+    for (int i = 0; i < 3; ++i) CHECK(timers.schedule(1h, [] {}));
+    CHECK(timers.schedule(1ms, [&](remote_handle self) {
+        shown.set_value(timers.stop([&](auto& u) { CHECK(u.handle() != self); }));
+    }));
+    CHECK_EQ(shown.get_future().get(), 3);
+    CHECK(timers.stopped());
+    CHECK_EQ(timers.schedule(0ms, [] {}).error, send_error::stopped);
+    CHECK_EQ(timers.stop(), 0);
+}
+
+Test(timer_thread, one_of_its_functions_that_destroys_it_ends_the_program) {
+    const std::string said = support::last_words([] {
+        std::optional<timer_thread<>> timers(std::in_place);
+        timers->schedule(0ms, [&] { timers.reset(); });
+        for (;;) pause();
+    });
+    CHECK(said.find("a tvec::timer_thread is destroyed by one of its own functions") !=
+          std::string::npos);
+}
+
+// --- the end ------------------------------------------------------------------------------------
+
+Test(timer_thread, stop_shows_each_function_that_was_not_called_once_and_may_run_it) {
+    timer_thread timers;
+    std::vector<int> run;
+    const auto first = timers.schedule(1h, [&] { run.push_back(1); });
+    CHECK(timers.schedule(2h, [&] { run.push_back(2); }));
+    CHECK(timers.cancel(timers.schedule(3h, [&] { run.push_back(3); }).handle));
+    CHECK_EQ(timers.stop([&](auto& u) {
+        CHECK(u.deadline() > steady_clock::now() + 59min);
+        if (u.handle() == first.handle) CHECK(u.run());
+    }),
+             2);
+    CHECK(run == std::vector<int>{1});
+    CHECK_EQ(timers.stop(), 0);
+    CHECK(!timers.cancel(first.handle));
+}
+
+Test(timer_thread, stop_waits_for_the_function_that_is_being_called) {
+    timer_thread timers;
+    std::promise<void> begun;
+    bool over = false;
+    CHECK(timers.schedule(0ms, [&] {
+        begun.set_value();
+        std::this_thread::sleep_for(5ms);
+        over = true;
+    }));
+    begun.get_future().wait();
+    CHECK_EQ(timers.stop(), 0);
+    CHECK(over);
+}
+
+Test(timer_thread, a_visitor_may_stop_again_and_wait_for_a_cancel) {
+    timer_thread timers;
+    std::vector<remote_handle> all;
+    all.reserve(3);
+    for (int i = 0; i < 3; ++i) all.push_back(timers.schedule(1h, [] {}).handle);
+    CHECK_EQ(timers.stop([&](auto& u) {
+        CHECK_EQ(timers.schedule(0ms, [] {}).error, send_error::stopped);
+        CHECK(!timers.cancel_and_wait(u.handle()));
+        CHECK_EQ(timers.stop(), all.size() - 1);
+    }),
+             1);
+}
+
+Test(timer_thread, several_threads_may_stop_it_and_each_function_is_shown_to_one) {
+    for (int round = 0; round < 50; ++round) {
+        timer_thread timers;
+        std::atomic<std::size_t> shown = 0, called = 0, sent = 0;
+        const auto send = [&](auto f) {
+            const send_error error = timers.schedule(0ms, f).error;
+            sent += error == send_error::none;
+            return error;
+        };
+        std::vector<std::thread> threads;
+        threads.reserve(4);
+        for (int i = 0; i < 2; ++i)
+            threads.emplace_back([&] {
+                while (send([&] { ++called; }) != send_error::stopped) continue;
+            });
+        while (called < 100) std::this_thread::yield();
+        for (int i = 0; i < 2; ++i) threads.emplace_back([&] { shown += timers.stop(); });
+        send([&] {
+            ++called;
+            shown += timers.stop();
+        });
+        for (std::thread& t : threads) t.join();
+        CHECK_EQ(shown + called, sent.load());
+    }
+}
+
+Test(timer_thread, its_end_destroys_what_is_pending_and_waits) {
+    const auto token = std::make_shared<int>();
+    {
+        timer_thread timers;
+        for (int i = 0; i < 10; ++i) CHECK(timers.schedule(1h, [token] {}));
+        let_pass(timers);
+        CHECK(timers.schedule(1h, [token] {}));
+    }
+    CHECK_EQ(token.use_count(), 1);
+}
+
+Test(timer_thread, its_thread_blocks_all_signals) {
+    timer_thread timers;
+    std::promise<bool> blocked;
+    CHECK(timers.schedule(0ms, [&] {
+        sigset_t mask;
+        pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+        blocked.set_value(sigismember(&mask, SIGTERM) == 1);
+    }));
+    CHECK(blocked.get_future().get());
+    sigset_t mine;
+    pthread_sigmask(SIG_BLOCK, nullptr, &mine);
+    CHECK_EQ(sigismember(&mine, SIGTERM), 0);
+}
