@@ -17,8 +17,6 @@ namespace tvec::detail {
 
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 /// The timer whose thread this is. Ids of threads are reused.
 thread_local const timer_thread_core* run_here = nullptr;
 
@@ -26,8 +24,8 @@ thread_local const timer_thread_core* run_here = nullptr;
 unsigned count_forks() noexcept {
     static std::atomic<unsigned> forks = 0;
     [[maybe_unused]] static const int registered =
-        pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, relaxed); });
-    return forks.load(relaxed);
+        pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+    return forks.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -55,7 +53,7 @@ public:
     }
 
     std::size_t stop(function_ref<void(unprocessed&)> visit) {
-        core_.pending_.store(0, relaxed);
+        core_.pending_.store(0, std::memory_order_relaxed);
         return mailbox_.stop([&](unprocessed& u) { visit(u); });
     }
 
@@ -65,20 +63,20 @@ private:
         sigset_t all;
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, nullptr);
-        while (!core_.stopping_.load(relaxed)) {
+        while (!core_.stopping_.load(std::memory_order_relaxed)) {
             sleep();
 #ifdef __cpp_exceptions
             try {
                 turn();
             } catch (...) {
-                core_.failed_.fetch_add(1, relaxed);
+                core_.failed_.fetch_add(1, std::memory_order_relaxed);
                 const auto& hook = core_.options_.on_exception;
                 if (hook) hook(std::current_exception());
             }
 #else
             turn();
 #endif
-            core_.pending_.store(mailbox_.pending(), relaxed);
+            core_.pending_.store(mailbox_.pending(), std::memory_order_relaxed);
         }
     }
 
@@ -97,7 +95,7 @@ private:
         busy_ = mailbox_.run() != 0 && may_linger_;
         const auto until_stopped = [this](const timer_wheel::due_callback& fire) {
             fire();
-            return !core_.stopping_.load(relaxed);
+            return !core_.stopping_.load(std::memory_order_relaxed);
         };
         busy_ |= timers_.run_watched(until_stopped).fired != 0 && may_linger_;
     }
@@ -141,9 +139,9 @@ auto timer_thread_core::running() const noexcept -> const sender* {
 }
 
 auto timer_thread_core::start() -> const sender* {
-    if (started_.load(relaxed)) return running();
+    if (started_.load(std::memory_order_relaxed)) return running();
     const std::lock_guard lock(ends_);
-    if (!engine_ && !stopping_.load(relaxed)) {
+    if (!engine_ && !stopping_.load(std::memory_order_relaxed)) {
         engine_ = std::make_unique<engine>(*this);
         started_.store(engine_.get(), std::memory_order_release);
     }
@@ -156,11 +154,11 @@ std::size_t timer_thread_core::stop(function_ref<void(unprocessed&)> visit) {
     engine* const started = started_.load(std::memory_order_acquire);
     if (started && !started->is_in_this_process()) return 0;
     if (started && started->is_this_thread()) {
-        stopping_.store(true, relaxed);
+        stopping_.store(true, std::memory_order_relaxed);
         return started->stop(visit);
     }
     const std::lock_guard lock(ends_);
-    stopping_.store(true, relaxed);
+    stopping_.store(true, std::memory_order_relaxed);
     if (!engine_) return 0;
     engine_->join();
     return engine_->stop(visit);
