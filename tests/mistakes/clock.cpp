@@ -9,6 +9,22 @@ using namespace std::chrono_literals;
 // lines: 5
 const auto deadline = tvec::clocked_wheel<>::after(20);
 
+// --- game_clock_that_is_copied
+// says: a reference: wheels refer to their clock
+// lines: 5
+tvec::game_clock<> world;
+tvec::game_clock<> other = world;
+
+// --- game_ticks_of_a_clock_that_ends
+// says: a clock that outlives it
+// lines: 5
+const tvec::game_ticks<std::chrono::milliseconds> ticks{tvec::game_clock<>{}};
+
+// --- game_ticks_without_a_clock
+// says: a clock: clocked_wheel timers{game_ticks<milliseconds>(world)}
+// lines: 12
+tvec::clocked_wheel<tvec::game_ticks<std::chrono::milliseconds>> timers;
+
 // --- runtime_tick_that_is_a_frame
 // says: whole units of the clock: 5ms
 // lines: 6

@@ -8,6 +8,20 @@
 
 using namespace std::chrono_literals;
 
+// --- function_too_large_for_a_group
+// says: in a group, a timeout's function object has at most 32 bytes
+// lines: 12
+void add(tvec::timeout_pool<>& pool, tvec::timer_group& group) {
+    const std::array<char, 40> much{};
+    pool.schedule(1ms, group.add([much] { static_cast<void>(much); }));
+}
+
+// --- group_that_is_copied
+// says: std::move: a timer is in one group
+// lines: 5
+tvec::timer_group one;
+tvec::timer_group other = one;
+
 // --- pool_in_a_vector
 // g++ says: static assertion failed: result type must be constructible
 // clang++ says: deleted

@@ -246,6 +246,24 @@ Test(timer_groups, a_paused_member_that_is_cancelled_or_armed_is_not_resumed) {
     CHECK_EQ(on.pass(1h), 0);
 }
 
+Test(timer_groups, running_early_ends_a_pause_and_a_deadline_counted_from_the_last_does_not) {
+    pooled on;
+    player p;
+    int fired = 0;
+    on.pool.schedule(1h, p.timers.add([&] { ++fired; }));
+    on.timers.arm_after(p.first, 10ms);
+    on.pass(4ms);
+    p.timers.pause(on.timers);
+    on.pool.run_early(true);
+    CHECK_EQ(on.pass(1ms), 1);
+    CHECK_EQ(fired, 1);
+    on.timers.arm_next(p.first, 10ms);
+    CHECK_EQ(on.pass(1h), 0);
+    CHECK_EQ(p.timers.resume(on.timers), 1);
+    CHECK_EQ(on.pass(15ms), 0);
+    CHECK_EQ(on.pass(1ms), 1);
+}
+
 Test(timer_groups, a_second_pause_stops_those_that_were_armed_since) {
     pooled on;
     player p;

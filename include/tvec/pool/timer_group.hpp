@@ -99,9 +99,9 @@ public:
     ///
     /// A paused member is pending, and armed for a tick beyond `paused_from`: the wheel does not
     /// wake for it. It may be cancelled, and `resume` does not bring it back. Arming or
-    /// rescheduling it ends its pause, as does `run_early` of its pool: for a time, not for one
-    /// after expires(). A member that is armed or joins while others are paused runs, until `pause`
-    /// is called again.
+    /// rescheduling it ends its pause, as does `run_early` of its pool. Only a deadline counted
+    /// from expires(), as of `arm_next`, leaves it paused, with more time left. A member that is
+    /// armed or joins while others are paused runs, until `pause` is called again.
     ///
     /// Requires that all members are on this wheel, and that now() < paused_from.
     std::size_t pause(timer_wheel& wheel) noexcept { return stop(wheel, wheel.now()); }
