@@ -80,8 +80,9 @@ int main(int argc, char** argv) {
         const std::vector<foreign_sample> foreign = read_all(o.also);
         pin_to(o.cpu);
         const report r = measure(o, foreign);
-        fmt::print("{}\nmedians of {} repetitions; ratio: tvec / best rival\n\n", machine(),
-                   o.how.repetitions);
+        fmt::print("{}\nmedians of {} repetitions; ratio: tvec / best rival; -: cannot do it, or "
+                   "would take over {} s\n\n",
+                   machine(), o.how.repetitions, longest_expected);
         r.print(columns(o));
         if (csv) r.write_csv(*csv, machine());
         if (json) r.write_json(*json, machine());
