@@ -63,6 +63,7 @@ constexpr std::array<quantile, 6> tick_quantiles{{{"p50", 0.5},
                                                   {"p99.99", 0.9999},
                                                   {"worst", 1.0}}};
 constexpr std::array<quantile, 1> loop_quantiles{{{"worst", 1.0}}};
+constexpr std::array<quantile, 2> load_quantiles{{{"p99.9", 0.999}, {"worst", 1.0}}};
 constexpr std::array<quantile, 4> operation_quantiles{
     {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}};
 
@@ -73,6 +74,7 @@ public:
         : rules_(r), report_(into), plan_(n), ground_(n, r.huge_pages) {}
 
     void run() {
+        nanoseconds_per_count();       // calibrates before anything is measured
         for (const event& e : events)  // so that the table has their order
             if (is_held(e)) report_.row(e.name, e.unit, plan_.size());
         for (unsigned k = 1; k <= repetitions(); ++k) {
@@ -80,6 +82,8 @@ public:
                        repetitions());
             is_last_ = k == repetitions();
             for (unsigned s = 0; s < all_scenarios; ++s) hold(static_cast<scenario>(s));
+            for (std::size_t l = 0; l < loads.size(); ++l)
+                if (is_held(loads[l])) hold_load(l);
             if (wanted("expiry tick")) hold_ticks("expiry tick", &contender::ticks_while_expiring);
             if (wanted("server tick")) hold_ticks("server tick", &contender::ticks_of_server);
             for (const loop& l : loops)
@@ -92,6 +96,7 @@ public:
             if (wanted(l.name))
                 report_.row(fmt::format("{} worst", l.name), "us", plan_.size(), true);
         report_least(least_calls_, loop_quantiles);
+        report_least(least_load_calls_, load_quantiles);
         fmt::print(stderr, "\n");
     }
 
@@ -109,6 +114,7 @@ private:
         const bool dense = plan_.due.size() > plan::longest * 9 / 10;
         return wanted(e.name) && !(dense && e.in == firing_when_due);
     }
+    bool is_held(const load& l) const { return wanted(l.name) && plan_.size() <= l.most_timers; }
     std::vector<event> rows_of(scenario s) const {
         std::vector<event> rows;
         for (const event& e : events)
@@ -165,6 +171,25 @@ private:
     void add(const event& e, std::string_view who, double value) {
         row_result& r = report_.row(e.name, e.unit, plan_.size());
         if (!std::isnan(value)) r.by[std::string(who)].add(value);
+    }
+
+    void hold_load(std::size_t index) {
+        const load& l = loads[index];
+        const std::string calls = fmt::format("{} advance", l.name);
+        agreement all(l.name);
+        for (const contender& c : order_) {
+            if (is_left_out(c, plan_.size(), l.asks)) continue;
+            load_figures played = c.run[index](stage_of(is_last_));
+            report_.row(l.name, "ns", plan_.size())
+                .by[std::string(c.name)]
+                .add(played.per_operation);
+            keep_least(least_load_calls_[{calls, std::string(c.name)}], std::move(played.calls));
+            compare(all, c, [&](const contender& w) { w.run[index](stage_of(true)); });
+            if (is_last_)
+                report_.row(fmt::format("{} error", l.name), "ticks", plan_.size())
+                    .by[std::string(c.name)]
+                    .add(static_cast<double>(seen.lateness()));
+        }
     }
 
     // The run is the same each time, so the least that a tick took is the least noise.
@@ -240,6 +265,7 @@ private:
     bool is_last_ = false;  // of the repetitions
     least_durations least_ticks_;
     least_durations least_calls_;
+    least_durations least_load_calls_;
 };
 
 }  // namespace bench

@@ -44,6 +44,7 @@ private:
 
 // Three digits, and k, M, G for what would be long.
 inline std::string short_number(double x) {
+    if (x == 0) return "0";
     static constexpr const char* suffixes[] = {"", "k", "M", "G"};
     unsigned i = 0;
     for (; x >= 999.5 && i < 3; ++i) x /= 1'000;
@@ -208,7 +209,7 @@ private:
         const auto ratio = r.ratio_to(best);
         fmt::print("{:<24}{:>9} {:<5}{:>8}  {:<18}{:>7} ", r.work, r.timers, r.unit,
                    show(r, "tvec"), best.empty() ? "-" : best + " " + show(r, best),
-                   ratio ? short_ratio(*ratio) : "-");
+                   ratio && std::isfinite(*ratio) ? short_ratio(*ratio) : "-");
         for (const std::string& who : structures) fmt::print("{:>{}}", show(r, who), width_of(who));
         fmt::print("\n");
     }

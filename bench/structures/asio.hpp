@@ -33,7 +33,7 @@ struct asio_clock {
 struct asio_adapter {
     static constexpr const char* name = "asio";
     static constexpr description is{.what = "a binary heap with the deadlines in its array",
-                                    .order = "none",
+                                    .order = "unspecified",
                                     .allocation = "one for each arm, recycled",
                                     .cancel = "takes out of the heap, and completes the wait"};
 

@@ -11,7 +11,7 @@ struct classic_adapter {
     static constexpr const char* name = "classic";
     static constexpr description is{.what =
                                         "the kernel's wheel until Linux 4.7: lists that cascade",
-                                    .order = "oldest first",
+                                    .order = "oldest first; a cascade appends",
                                     .allocation = "none",
                                     .cancel = "unlinks"};
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../workloads/loads.hpp"
 #include "../workloads/loops.hpp"
 #include "../workloads/recording.hpp"
 #include "../workloads/requests.hpp"
@@ -47,6 +48,7 @@ struct contender {
     const contender* supervised;  // null: it is exact
     double (*expected_seconds)(double timers, const effort&);
     std::array<figures (*)(const stage&), all_scenarios> play;
+    std::array<load_figures (*)(const stage&), loads.size()> run;  // by load
     durations (*ticks_while_expiring)(const stage&);
     durations (*ticks_of_server)(const stage&);
     durations (*calls_of_loop)(const stage&, const loop&);
@@ -86,6 +88,8 @@ template <structure A> constexpr contender exact_contender_of() {
              perform_scenario<A, expire<A>>, perform_scenario<A, expire_awake_when_due<A>>,
              perform_scenario<A, serve<A>>, perform_scenario<A, live_shortly<A>>,
              perform_scenario<A, request<A>>, perform_scenario<A, request_from_pool<A>>},
+            {perform<A, burst_load::run<A>>, perform<A, two_timeouts_load::run<A>>,
+             perform<A, quic_load::run<A>>, perform<A, game_load::run<A>>},
             perform<A, ticks_while_expiring<A>>,
             perform<A, ticks_of_server<A>>,
             perform<A, calls_of_loop<A>, loop>,

@@ -125,7 +125,7 @@ struct lazy_heap_adapter : lazy_heap<2> {
     static constexpr description is{
         .what =
             "a binary heap, written by hand: an object has one entry, put right when it surfaces",
-        .order = "none",
+        .order = "unspecified",
         .allocation = "an array of entries",
         .cancel = "a store; the entry stays until it surfaces"};
 };

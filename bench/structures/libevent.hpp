@@ -17,7 +17,7 @@ namespace bench {
 struct libevent_adapter {
     static constexpr const char* name = "libevent";
     static constexpr description is{.what = "a binary heap, and a list for each common timeout",
-                                    .order = "none; oldest first in a list",
+                                    .order = "unspecified; oldest first in a list",
                                     .allocation = "an array of entries",
                                     .cancel = "takes out of the heap or list"};
 

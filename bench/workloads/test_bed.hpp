@@ -64,16 +64,24 @@ public:
     protected:
         ~supervisor() = default;
     };
+    // What a program does in its callbacks.
+    class follower {
+    public:
+        virtual void fired(std::uint64_t index) = 0;
+
+    protected:
+        ~follower() = default;
+    };
 
     template <class Node> void note(const Node& n, std::uint64_t now) {
         const std::uint64_t index = index_of(n);
-        if (supervisor_ != nullptr) [[unlikely]]
-            now = supervisor_->deadline_of_fire(index, now);
-        count(index, now);
+        if (is_watched_) [[unlikely]]
+            note_watched(index, now);
+        else
+            add(index, now - start);
     }
     void count(std::uint64_t index, std::uint64_t deadline) {
-        ++fired_;
-        checksum_ += example::mark_of_fire(index, deadline - start);
+        add(index, (deadline - start + frame_ - 1) / frame_);
     }
 
     void restart(const void* first, std::size_t size) {
@@ -81,7 +89,17 @@ public:
         first_ = first;
         size_ = size;
     }
-    void supervise_by(supervisor* s) { supervisor_ = s; }
+    void supervise_by(supervisor* s) {
+        supervisor_ = s;
+        is_watched_ = supervisor_ != nullptr || follower_ != nullptr;
+    }
+    // In a program that calls once a frame, structures agree on the frame, and not on the tick. The
+    // frame stays after the follower, until the next restart.
+    void follow(follower* f, std::uint64_t frame) {
+        follower_ = f;
+        frame_ = frame;
+        is_watched_ = true;
+    }
     void note_lateness(std::uint64_t ticks) { lateness_ = std::max(lateness_, ticks); }
     void fail(const char* why) { fault_ = why; }
 
@@ -101,13 +119,25 @@ public:
     }
 
 private:
+    void add(std::uint64_t index, std::uint64_t when) {
+        ++fired_;
+        checksum_ += example::mark_of_fire(index, when);
+    }
+    void note_watched(std::uint64_t index, std::uint64_t now) {
+        count(index, supervisor_ != nullptr ? supervisor_->deadline_of_fire(index, now) : now);
+        if (follower_ != nullptr) follower_->fired(index);
+    }
+
     const void* first_ = nullptr;
     std::size_t size_ = 0;
     std::uint64_t fired_ = 0;
     std::uint64_t checksum_ = 0;
+    bool is_watched_ = false;
+    supervisor* supervisor_ = nullptr;
+    follower* follower_ = nullptr;
+    std::uint64_t frame_ = 1;
     std::uint64_t lateness_ = 0;
     const char* fault_ = nullptr;
-    supervisor* supervisor_ = nullptr;
 };
 
 inline tally seen;

@@ -43,7 +43,7 @@ SILENT = {"from_netty", "which_arm"}  # if all is well
 class Outputs(unittest.TestCase):
     # Programs that write a file, and the option for it.
     WRITERS = [("drivers", "--csv"), ("remote", "--csv"), ("operations", "--csv"), ("operations", "--json"),
-               ("echo_server", "--port-file"), ("echo_server", "--record"),
+               ("operations", "--structures"), ("echo_server", "--port-file"), ("echo_server", "--record"),
                ("sharded_server", "--port-file"), ("coroutine_server", "--port-file")]
 
     def assert_fails_in_one_line(self, name, *options, says="cannot write", **more):
