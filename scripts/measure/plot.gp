@@ -46,18 +46,18 @@ do for [k = 1:10] {
     plot for [who in measured] of(work, who) using 1:2 @draw ps 0.6
 }
 unset title; unset border; unset tics; unset grid; unset xlabel; unset ylabel
-set key at graph 0.5,0.95 center top maxrows 6 font ",14" samplen 2.5 spacing 1.25
+set key at graph 1.1,0.95 center top maxrows 7 font ",12" samplen 2 spacing 1.2
 set xrange [1:2]; set yrange [1:2]
 plot for [who in present] NaN @draw ps 0.8 title who noenhanced
 unset multiplot
 
 # --- the other plots: one panel, its legend beside it ----------------------------------------------
-set terminal svg size 900,520 font "sans-serif,14" background "white"
+set terminal svg size 1000,560 font "sans-serif,14" background "white"
 set border 3 lc rgb "#777777"
 set xtics nomirror textcolor rgb "#333333"
 set ytics nomirror textcolor rgb "#333333"
 set grid ytics xtics ls 100
-set key outside right center maxrows auto maxcols 1 font ",14" samplen 2.5 spacing 1.3
+set key outside right center maxrows auto maxcols 1 font ",12" samplen 2 spacing 1.2
 set xrange [*:*]; set yrange [*:*]
 
 set output folder."/growth.svg"
@@ -108,13 +108,14 @@ unset key
 unset grid; set grid ytics ls 100
 set output folder."/memory.svg"
 set title sprintf("Memory per timer, %d of them armed", largest) font ",16"
+set bmargin 6
 unset xlabel
 set ylabel "bytes per timer: node, allocations, share of the structure"
 set style fill solid 0.85 noborder
 set boxwidth 0.7
 set yrange [0:*]
 set offsets 0, 0, 15, 0
-set xtics noenhanced scale 0 (word(measured, 1) 1)
+set xtics noenhanced rotate by -30 scale 0 (word(measured, 1) 1)
 set for [k = 2:words(measured)] xtics add (word(measured, k) k)
 set xrange [0.3:words(measured) + 0.7]
 plot for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1 with boxes \

@@ -27,6 +27,7 @@ OPTIONS = {
     "echo_server": ["--seconds", "1"],
     "game_loop": ["--simulated", "--seconds", "2"],
     "instructions": ["--list"],
+    "kernel_timers": ["--timers", "100", "--repetitions", "1"],
     "load_client": ["--seconds", "1", "--connections", "1"],
     "operations": ["--sizes", "1000", "--repetitions", "1", "--rows", "cancel"],
     "orders": [*STORE, "--book", f"{FOLDER.name}/orders", "--seconds", "1"],
@@ -43,7 +44,8 @@ SILENT = {"from_netty", "which_arm"}  # if all is well
 class Outputs(unittest.TestCase):
     # Programs that write a file, and the option for it.
     WRITERS = [("drivers", "--csv"), ("remote", "--csv"), ("operations", "--csv"), ("operations", "--json"),
-               ("operations", "--structures"), ("echo_server", "--port-file"), ("echo_server", "--record"),
+               ("operations", "--structures"), ("kernel_timers", "--csv"),
+               ("echo_server", "--port-file"), ("echo_server", "--record"),
                ("sharded_server", "--port-file"), ("coroutine_server", "--port-file")]
 
     def assert_fails_in_one_line(self, name, *options, says="cannot write", **more):
