@@ -105,8 +105,8 @@ template <structure A> constexpr contender contender_of() {
     return c;
 }
 
-// A structure is left out of a work that would take it over two seconds.
-constexpr double longest_expected = 2;
+// A structure is left out of a work that would take it over three seconds.
+constexpr double longest_expected = 3;
 inline bool is_left_out(const contender& c, std::size_t timers, const effort& e) {
     return c.expected_seconds(static_cast<double>(timers), e) > longest_expected;
 }

@@ -46,9 +46,9 @@ struct hashed_adapter {
         while (now_ < until) run_tick();
     }
 
-    // Ten nanoseconds for each visit.
+    // Twenty nanoseconds for each visit.
     static constexpr double expected_seconds(double timers, const effort& e) {
-        return 10e-9 * e.ticks * timers / slots;
+        return 20e-9 * e.ticks * timers / slots;
     }
 
 private:

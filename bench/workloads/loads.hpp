@@ -146,7 +146,7 @@ struct quic_load {
 // some cooldowns begin anew. A game has no million timers.
 struct game_load {
     static constexpr const char* name = "game frame";
-    static constexpr std::uint64_t frames = 1'000, frame = 16;
+    static constexpr std::uint64_t frames = 500, frame = 16;
     static constexpr std::size_t most_timers = 100'000;
     static constexpr effort asks{frames, frames* frame, false};
 

@@ -91,7 +91,7 @@ class Outputs(unittest.TestCase):
 
     def test_a_file_that_cannot_be_is_refused_before_the_work(self):
         endless = {"operations": ["--repetitions", "1000"], "drivers": ["--seconds", "600"],
-                   "remote": ["--rounds", "1000000"]}
+                   "kernel_timers": ["--repetitions", "1000"], "remote": ["--rounds", "1000000"]}
         for name, option in self.writers():
             with self.subTest(f"{name} {option}"):
                 self.assert_fails_in_one_line(
