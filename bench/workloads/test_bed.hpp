@@ -105,8 +105,9 @@ public:
 
     // At least `size` for a node that is none of the objects.
     template <class Node> std::uint64_t index_of(const Node& n) const {
-        const auto* const o = reinterpret_cast<const object<Node>*>(&n);
-        return static_cast<std::uint64_t>(o - static_cast<const object<Node>*>(first_));
+        const std::uint64_t bytes =
+            reinterpret_cast<std::uintptr_t>(&n) - reinterpret_cast<std::uintptr_t>(first_);
+        return bytes / sizeof(object<Node>);
     }
     std::size_t size() const { return size_; }
 
