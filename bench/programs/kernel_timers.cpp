@@ -297,7 +297,7 @@ constexpr std::array<named_way, 7> ways{{
     {"timerfd_each", repeat<timerfd_each>},
 }};
 
-// --- what it says -------------------------------------------------------------------------------
+// --- the table ----------------------------------------------------------------------------------
 
 struct options {
     std::vector<std::size_t> timers{1'000, 10'000};
