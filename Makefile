@@ -58,7 +58,7 @@ mutants: ## put each fault that tests/mutants.toml lists into the library, and r
 coverage: ## count which lines and branches of the library the tests reach
 	@scripts/checks/coverage $(ARGS)
 
-bench: ## measure every operation beside what people use now: libuv, libev, Asio, ...; 7 minutes
+bench: ## measure every operation beside what people use now: libuv, libev, Asio, ...; 10 minutes
 	@scripts/bench --netty $(ARGS)
 
 bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: hours

@@ -21,6 +21,7 @@ struct options {
     std::vector<std::string> also;
     std::string csv;
     std::string json;
+    std::string structures;
     std::optional<unsigned> cpu;
 };
 
@@ -28,7 +29,7 @@ options parse(int argc, char** argv) {
     options o;
     example::command_line line{
         "What timer operations cost, on tvec and on what people use instead.", "operations"};
-    line.add_numbers("--sizes", o.sizes, std::size_t{2}, std::size_t{100'000'000},
+    line.add_numbers("--sizes", o.sizes, std::size_t{3}, std::size_t{100'000'000},
                      "numbers of timers");
     line.add_number("--repetitions", o.how.repetitions, 1, 1'000,
                     "interleaved repetitions of each row");
@@ -36,6 +37,8 @@ options parse(int argc, char** argv) {
     line.add_texts("--also", o.also, "add the rows of this file: work,timers,unit,structure,value");
     line.add_text("--csv", o.csv, "write medians, minima, maxima and ratios to this file");
     line.add_text("--json", o.json, "the same as JSON");
+    line.add_text("--structures", o.structures,
+                  "write what each structure is to this file, as CSV");
     line.add_number("--cpu", o.cpu, 0, last_cpu, "run on this CPU only");
     line.add_flag("--huge-pages", o.how.huge_pages, "ask for huge pages for the objects");
     line.parse_or_exit(argc, argv);
@@ -71,20 +74,31 @@ report measure(const options& o, const std::vector<foreign_sample>& foreign) {
     return r;
 }
 
+void write_structures(example::output_file& file) {
+    fmt::print(file.get(), "structure,what,deadlines,order,allocation,cancel\n");
+    for (const contender& c : contenders())
+        fmt::print(file.get(), "\"{}\",\"{}\",\"{}\",\"{}\",\"{}\",\"{}\"\n", c.name, c.is.what,
+                   c.supervised == nullptr ? "exact" : "coarse", c.is.order, c.is.allocation,
+                   c.is.cancel);
+    file.finish();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     return example::run_program("operations", [&] {
         const options o = parse(argc, argv);
-        auto csv = open(o.csv), json = open(o.json);
+        auto csv = open(o.csv), json = open(o.json), structures = open(o.structures);
         const std::vector<foreign_sample> foreign = read_all(o.also);
         pin_to(o.cpu);
         const report r = measure(o, foreign);
-        fmt::print("{}\nmedians of {} repetitions; ratio: tvec / best rival\n\n", machine(),
-                   o.how.repetitions);
+        fmt::print("{}\nmedians of {} repetitions; ratio: tvec / best rival; -: cannot do it, or "
+                   "would take over {} s\n\n",
+                   machine(), o.how.repetitions, longest_expected);
         r.print(columns(o));
         if (csv) r.write_csv(*csv, machine());
         if (json) r.write_json(*json, machine());
+        if (structures) write_structures(*structures);
         return 0;
     });
 }

@@ -16,6 +16,8 @@ public:
     explicit agreement(const char* work) : work_(work) {}
 
     void require_equal(std::string_view who) {
+        if (seen.fault() != nullptr)
+            throw std::runtime_error(fmt::format("{}: {} {}", work_, who, seen.fault()));
         if (first_name_.empty()) {
             first_ = seen;
             first_name_ = who;

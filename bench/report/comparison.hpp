@@ -63,6 +63,7 @@ constexpr std::array<quantile, 6> tick_quantiles{{{"p50", 0.5},
                                                   {"p99.99", 0.9999},
                                                   {"worst", 1.0}}};
 constexpr std::array<quantile, 1> loop_quantiles{{{"worst", 1.0}}};
+constexpr std::array<quantile, 2> load_quantiles{{{"p99.9", 0.999}, {"worst", 1.0}}};
 constexpr std::array<quantile, 4> operation_quantiles{
     {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}};
 
@@ -73,12 +74,16 @@ public:
         : rules_(r), report_(into), plan_(n), ground_(n, r.huge_pages) {}
 
     void run() {
+        nanoseconds_per_count();       // calibrates before anything is measured
         for (const event& e : events)  // so that the table has their order
             if (is_held(e)) report_.row(e.name, e.unit, plan_.size());
         for (unsigned k = 1; k <= repetitions(); ++k) {
             fmt::print(stderr, "\r{} timers, repetition {} of {}   ", plan_.size(), k,
                        repetitions());
+            is_last_ = k == repetitions();
             for (unsigned s = 0; s < all_scenarios; ++s) hold(static_cast<scenario>(s));
+            for (std::size_t l = 0; l < loads.size(); ++l)
+                if (is_held(loads[l])) hold_load(l);
             if (wanted("expiry tick")) hold_ticks("expiry tick", &contender::ticks_while_expiring);
             if (wanted("server tick")) hold_ticks("server tick", &contender::ticks_of_server);
             for (const loop& l : loops)
@@ -91,6 +96,7 @@ public:
             if (wanted(l.name))
                 report_.row(fmt::format("{} worst", l.name), "us", plan_.size(), true);
         report_least(least_calls_, loop_quantiles);
+        report_least(least_load_calls_, load_quantiles);
         fmt::print(stderr, "\n");
     }
 
@@ -108,6 +114,7 @@ private:
         const bool dense = plan_.due.size() > plan::longest * 9 / 10;
         return wanted(e.name) && !(dense && e.in == firing_when_due);
     }
+    bool is_held(const load& l) const { return wanted(l.name) && plan_.size() <= l.most_timers; }
     std::vector<event> rows_of(scenario s) const {
         std::vector<event> rows;
         for (const event& e : events)
@@ -143,12 +150,22 @@ private:
         if (rows.empty()) return;
         agreement all(rows.front().name);
         for (const contender& c : order_) {
+            if (is_left_out(c, plan_.size(), efforts[s])) continue;
             const auto played = play(c, s);
-            all.require_equal(c.name);
+            compare(all, c, [&](const contender& w) { w.play[s](stage_of(true)); });
             for (const event& e : rows) add(e, c.name, played[e.what].median());
         }
         for (const event& e : rows)
             if (e.floor != nullptr) add(e, "floor", play_floor(e));
+    }
+
+    // Compares what was just played. A coarse structure plays it once more, supervised.
+    template <class Play> void compare(agreement& all, const contender& c, Play play_again) const {
+        if (c.supervised != nullptr) {
+            if (!is_last_) return;
+            play_again(*c.supervised);
+        }
+        all.require_equal(c.name);
     }
 
     void add(const event& e, std::string_view who, double value) {
@@ -156,29 +173,51 @@ private:
         if (!std::isnan(value)) r.by[std::string(who)].add(value);
     }
 
+    void hold_load(std::size_t index) {
+        const load& l = loads[index];
+        const std::string calls = fmt::format("{} advance", l.name);
+        agreement all(l.name);
+        for (const contender& c : order_) {
+            if (is_left_out(c, plan_.size(), l.asks)) continue;
+            load_figures played = c.run[index](stage_of(is_last_));
+            report_.row(l.name, "ns", plan_.size())
+                .by[std::string(c.name)]
+                .add(played.per_operation);
+            keep_least(least_load_calls_[{calls, std::string(c.name)}], std::move(played.calls));
+            compare(all, c, [&](const contender& w) { w.run[index](stage_of(true)); });
+            if (is_last_)
+                report_.row(fmt::format("{} error", l.name), "ticks", plan_.size())
+                    .by[std::string(c.name)]
+                    .add(static_cast<double>(seen.lateness()));
+        }
+    }
+
     // The run is the same each time, so the least that a tick took is the least noise.
     void hold_ticks(const char* name, durations (*contender::*ticks)(const stage&)) {
         agreement all(name);
         for (const contender& c : order_) {
+            if (is_left_out(c, plan_.size(), efforts[firing])) continue;
             keep_least(least_ticks_[{name, std::string(c.name)}], (c.*ticks)(stage_of(true)));
-            all.require_equal(c.name);
+            compare(all, c, [&](const contender& w) { (w.*ticks)(stage_of(true)); });
         }
     }
 
     void hold_loop(const loop& l) {
         agreement all(l.name);
         for (const contender& c : order_) {
+            if (is_left_out(c, plan_.size(), effort_of_loops)) continue;
             keep_least(least_calls_[{l.name, std::string(c.name)}],
                        c.calls_of_loop(stage_of(true), l));
-            all.require_equal(c.name);
+            compare(all, c, [&](const contender& w) { w.calls_of_loop(stage_of(true), l); });
         }
     }
 
     void hold_orders() {
         agreement all("orders");
         for (const contender& c : order_) {
+            if (is_left_out(c, plan_.size(), effort_of_orders)) continue;
             single_operations spent = c.order_timeouts(stage_of(true));
-            all.require_equal(c.name);
+            compare(all, c, [&](const contender& w) { w.order_timeouts(stage_of(true)); });
             add_quantiles("order arm", "ns", c.name, spent.arm, operation_quantiles, 1);
             add_quantiles("order cancel", "ns", c.name, spent.cancel, operation_quantiles, 1);
             add_quantiles("order advance", "ns", c.name, spent.advance, operation_quantiles, 1);
@@ -223,8 +262,10 @@ private:
     // The first structure fetches memory that the others then find in the caches: each is first in
     // turn.
     std::vector<contender> order_ = contenders();
+    bool is_last_ = false;  // of the repetitions
     least_durations least_ticks_;
     least_durations least_calls_;
+    least_durations least_load_calls_;
 };
 
 }  // namespace bench

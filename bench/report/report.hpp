@@ -44,6 +44,7 @@ private:
 
 // Three digits, and k, M, G for what would be long.
 inline std::string short_number(double x) {
+    if (x == 0) return "0";
     static constexpr const char* suffixes[] = {"", "k", "M", "G"};
     unsigned i = 0;
     for (; x >= 999.5 && i < 3; ++i) x /= 1'000;
@@ -71,11 +72,11 @@ struct row_result {
         if (of("tvec") == nullptr || of(who) == nullptr) return std::nullopt;
         return of("tvec")->over(*of(who));
     }
-    // Returns the structure that needs least, tvec apart; empty if no other can do it.
+    // Returns the structure that needs least, tvec's wheels apart; empty if no other can do it.
     std::string best_rival() const {
         std::string best;
         for (const auto& [who, s] : by)
-            if (who != "tvec" && who != "floor" &&
+            if (who != "tvec" && who != "clocked" && who != "floor" &&
                 (best.empty() || s.median() < of(best)->median()))
                 best = who;
         return best;
@@ -197,7 +198,7 @@ private:
                          [&](auto* a, auto* b) { return place(a) < place(b); });
         fmt::print("{:<24}{:>9} {:<5}{:>8}  {:<18}{:>7} ", title, "timers", "unit", "tvec",
                    "best rival", "ratio");
-        for (const std::string& who : structures) fmt::print("{:>9}", who);
+        for (const std::string& who : structures) fmt::print("{:>{}}", who, width_of(who));
         fmt::print("\n");
         for (const row_result* r : grouped) print_row(*r, structures);
         fmt::print("\n");
@@ -208,9 +209,13 @@ private:
         const auto ratio = r.ratio_to(best);
         fmt::print("{:<24}{:>9} {:<5}{:>8}  {:<18}{:>7} ", r.work, r.timers, r.unit,
                    show(r, "tvec"), best.empty() ? "-" : best + " " + show(r, best),
-                   ratio ? short_ratio(*ratio) : "-");
-        for (const std::string& who : structures) fmt::print("{:>9}", show(r, who));
+                   ratio && std::isfinite(*ratio) ? short_ratio(*ratio) : "-");
+        for (const std::string& who : structures) fmt::print("{:>{}}", show(r, who), width_of(who));
         fmt::print("\n");
+    }
+
+    static std::size_t width_of(const std::string& who) {
+        return std::max<std::size_t>(9, who.size() + 1);
     }
 
     static std::string show(const row_result& r, std::string_view who) {

@@ -32,6 +32,10 @@ struct asio_clock {
 
 struct asio_adapter {
     static constexpr const char* name = "asio";
+    static constexpr description is{.what = "a binary heap with the deadlines in its array",
+                                    .order = "unspecified",
+                                    .allocation = "one for each arm, recycled",
+                                    .cancel = "takes out of the heap, and completes the wait"};
 
     using executor = boost::asio::io_context::executor_type;
     using timer = boost::asio::basic_waitable_timer<asio_clock,

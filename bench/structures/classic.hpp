@@ -9,6 +9,11 @@ namespace bench {
 
 struct classic_adapter {
     static constexpr const char* name = "classic";
+    static constexpr description is{.what =
+                                        "the kernel's wheel until Linux 4.7: lists that cascade",
+                                    .order = "oldest first; a cascade appends",
+                                    .allocation = "none",
+                                    .cancel = "unlinks"};
 
     struct node {
         static void fire(classic_timer& t) {

@@ -18,6 +18,10 @@ namespace bench {
 
 struct libev_adapter {
     static constexpr const char* name = "libev";
+    static constexpr description is{.what = "a 4-ary heap with the deadlines in its array",
+                                    .order = "unspecified",
+                                    .allocation = "an array of entries",
+                                    .cancel = "takes out of the heap"};
 
     struct node {
         ev_timer timer;

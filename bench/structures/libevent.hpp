@@ -16,6 +16,10 @@ namespace bench {
 
 struct libevent_adapter {
     static constexpr const char* name = "libevent";
+    static constexpr description is{.what = "a binary heap, and a list for each common timeout",
+                                    .order = "unspecified; oldest first in a list",
+                                    .allocation = "an array of entries",
+                                    .cancel = "takes out of the heap or list"};
 
     struct node {
         event timer;

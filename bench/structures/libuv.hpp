@@ -14,6 +14,10 @@ namespace bench {
 
 struct libuv_adapter {
     static constexpr const char* name = "libuv";
+    static constexpr description is{.what = "a heap of pointers",
+                                    .order = "oldest first",
+                                    .allocation = "none",
+                                    .cancel = "takes out of the heap"};
 
     struct node {
         uv_timer_t timer;

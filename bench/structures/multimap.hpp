@@ -12,6 +12,10 @@ namespace bench {
 
 struct multimap_adapter {
     static constexpr const char* name = "multimap";
+    static constexpr description is{.what = "a red-black tree",
+                                    .order = "oldest first",
+                                    .allocation = "one for each first arm",
+                                    .cancel = "takes out of the tree"};
 
     struct node;
     using queue = std::multimap<std::uint64_t, node*>;

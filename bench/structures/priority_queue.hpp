@@ -12,6 +12,10 @@ namespace bench {
 
 struct priority_queue_adapter {
     static constexpr const char* name = "pqueue";
+    static constexpr description is{.what = "a binary heap whose entries may be stale",
+                                    .order = "unspecified",
+                                    .allocation = "an array of entries",
+                                    .cancel = "a store; the entry stays until it surfaces"};
     static constexpr bool leaves_entries = true;
 
     struct node {

@@ -13,6 +13,10 @@ namespace bench {
 
 struct rbtree_adapter {
     static constexpr const char* name = "rbtree";
+    static constexpr description is{.what = "a red-black tree",
+                                    .order = "oldest first",
+                                    .allocation = "none",
+                                    .cancel = "takes out of the tree"};
 
     using hook =
         boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>,

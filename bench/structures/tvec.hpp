@@ -9,6 +9,10 @@ namespace bench {
 
 struct tvec_adapter {
     static constexpr const char* name = "tvec";
+    static constexpr description is{.what = "tvec's `timer_wheel`, without a clock",
+                                    .order = "of the calls, not of arming",
+                                    .allocation = "none",
+                                    .cancel = "a store; unlinked at its visit"};
 
     struct node {
         static void fire(tvec::timer_wheel& wheel, tvec::timer& t) {

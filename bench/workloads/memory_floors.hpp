@@ -36,7 +36,7 @@ public:
     // An array sorted by deadline, fired in order: expiry without a structure.
     static double fire_sorted(const stage& s) {
         herd<node> objects(s.where, s.what.size());
-        seen.restart(objects.first());
+        seen.restart(objects.first(), objects.size());
         std::vector<node*> sorted;
         for (std::size_t i = 0; i < objects.size(); ++i) {
             node& n = objects[s.what.order[i]];
@@ -81,6 +81,7 @@ private:
     // Arms and cancels by touching the node, and never fires.
     struct memory_only {
         static constexpr const char* name = "floor";
+        static constexpr description is{};
         struct node {
             std::uint64_t expires = 0;
             void (*fire)(node&) = nullptr;

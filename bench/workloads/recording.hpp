@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ public:
     const example::recording_header& header() const { return header_; }
     const std::vector<step>& steps() const { return steps_; }
     std::uint64_t ticks() const { return now_; }
+    std::uint64_t advances() const { return advances_; }
+    std::size_t distinct_delays() const { return delays_.size(); }
 
 private:
     static constexpr std::size_t longest_file = 256 << 20;
@@ -94,10 +97,12 @@ private:
 
     std::uint64_t advance(std::uint64_t ticks) {
         if (ticks > longest_time - now_) refuse("spans more than 1e9 ticks");
+        ++advances_;
         return now_ += ticks;
     }
-    std::uint64_t delay(std::uint64_t ticks) const {
+    std::uint64_t delay(std::uint64_t ticks) {
         if (ticks < 1 || ticks > example::longest_delay) refuse("has a delay out of range");
+        delays_.insert(ticks);
         return ticks;
     }
     std::uint32_t timer(std::uint64_t number) {
@@ -112,6 +117,8 @@ private:
     std::string_view left_;
     std::vector<step> steps_;
     std::uint64_t known_ = 0;
+    std::uint64_t advances_ = 0;
+    std::set<std::uint64_t> delays_;
     std::uint64_t now_ = 0;
 };
 

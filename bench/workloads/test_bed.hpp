@@ -2,6 +2,7 @@
 //
 // A structure is described by an adapter, in structures/. It has
 //   name             what it is called in the tables
+//   is               its description there
 //   node             what it needs in each object
 //   now()            the last tick that was run
 //   arm(node&, at)   pending or not
@@ -14,12 +15,15 @@
 //   discard(Owner*)  release the node that an object begins with, and delete the object when the
 //                    structure has done with it
 //   leaves_entries   there, if it may look at a node after it was cancelled, which so may not be
-//   freed
+//                    freed
+//   most_late(delay) there, if it is coarse: the most ticks by which it is late; never early
+//   expected_seconds(timers, effort)   roughly, where it does more work the more timers there are
 // Firing says so: seen.note(node, now).
 #pragma once
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -34,31 +38,107 @@ namespace bench {
 
 constexpr std::uint64_t start = 12'345;
 
+// The words of the tables about a structure.
+struct description {
+    const char* what;
+    const char* order;  // in which the timers of one tick fire
+    const char* allocation;
+    const char* cancel;
+};
+
+// The work that a workload makes, apart from its operations.
+struct effort {
+    double calls;  // of advance
+    double ticks;
+    bool few_delays;  // a handful of different delays, or one
+};
+
 // The fires that a run has seen: object and tick. All structures must see the same.
 class tally {
 public:
+    // Tells the deadline of a timer that a coarse structure has fired.
+    class supervisor {
+    public:
+        virtual std::uint64_t deadline_of_fire(std::uint64_t index, std::uint64_t now) = 0;
+
+    protected:
+        ~supervisor() = default;
+    };
+    // What a program does in its callbacks.
+    class follower {
+    public:
+        virtual void fired(std::uint64_t index) = 0;
+
+    protected:
+        ~follower() = default;
+    };
+
     template <class Node> void note(const Node& n, std::uint64_t now) {
-        const auto* const o = reinterpret_cast<const object<Node>*>(&n);
-        const auto index = static_cast<std::uint64_t>(o - static_cast<const object<Node>*>(first_));
-        ++fired_;
-        checksum_ += example::mark_of_fire(index, now - start);
+        const std::uint64_t index = index_of(n);
+        if (is_watched_) [[unlikely]]
+            note_watched(index, now);
+        else
+            add(index, now - start);
     }
-    void restart(const void* first) { *this = tally(first); }
+    void count(std::uint64_t index, std::uint64_t deadline) {
+        add(index, (deadline - start + frame_ - 1) / frame_);
+    }
+
+    void restart(const void* first, std::size_t size) {
+        *this = tally();
+        first_ = first;
+        size_ = size;
+    }
+    void supervise_by(supervisor* s) {
+        supervisor_ = s;
+        is_watched_ = supervisor_ != nullptr || follower_ != nullptr;
+    }
+    // In a program that calls once a frame, structures agree on the frame, and not on the tick. The
+    // frame stays after the follower, until the next restart.
+    void follow(follower* f, std::uint64_t frame) {
+        follower_ = f;
+        frame_ = frame;
+        is_watched_ = true;
+    }
+    void note_lateness(std::uint64_t ticks) { lateness_ = std::max(lateness_, ticks); }
+    void fail(const char* why) { fault_ = why; }
+
+    // At least `size` for a node that is none of the objects.
+    template <class Node> std::uint64_t index_of(const Node& n) const {
+        const std::uint64_t bytes =
+            reinterpret_cast<std::uintptr_t>(&n) - reinterpret_cast<std::uintptr_t>(first_);
+        return bytes / sizeof(object<Node>);
+    }
+    std::size_t size() const { return size_; }
 
     std::uint64_t fired() const { return fired_; }
     std::uint64_t checksum() const { return checksum_; }
+    std::uint64_t lateness() const { return lateness_; }  // the greatest
+    const char* fault() const { return fault_; }          // null: none
     friend bool operator==(const tally& a, const tally& b) {
         return a.fired_ == b.fired_ && a.checksum_ == b.checksum_;
     }
 
-    tally() = default;
-
 private:
-    explicit tally(const void* first) : first_(first) {}
+    void add(std::uint64_t index, std::uint64_t when) {
+        ++fired_;
+        checksum_ += example::mark_of_fire(index, when);
+    }
+    void note_watched(std::uint64_t index, std::uint64_t now) {
+        count(index, supervisor_ != nullptr ? supervisor_->deadline_of_fire(index, now) : now);
+        if (follower_ != nullptr) follower_->fired(index);
+    }
 
     const void* first_ = nullptr;
+    std::size_t size_ = 0;
     std::uint64_t fired_ = 0;
     std::uint64_t checksum_ = 0;
+    bool is_watched_ = false;
+    supervisor* supervisor_ = nullptr;
+    follower* follower_ = nullptr;
+    std::uint64_t frame_ = 1;
+    std::uint64_t lateness_ = 0;
+    const char* fault_ = nullptr;
 };
 
 inline tally seen;
@@ -66,6 +146,7 @@ inline tally seen;
 template <class A>
 concept structure = requires(A a, typename A::node n, std::uint64_t tick) {
     { A::name } -> std::convertible_to<const char*>;
+    { A::is } -> std::convertible_to<description>;
     { a.now() } -> std::same_as<std::uint64_t>;
     a.arm(n, tick);
     a.cancel(n);
@@ -93,6 +174,16 @@ concept leaves_entries = requires {
     A::leaves_entries;
 };
 
+template <class A>
+concept coarse = requires(std::uint64_t delay) {
+    { A::most_late(delay) } -> std::same_as<std::uint64_t>;
+};
+
+template <class A>
+concept expects = requires(const effort& e) {
+    { A::expected_seconds(1.0, e) } -> std::same_as<double>;
+};
+
 // Everything that a run needs besides a structure.
 struct stage {
     const plan& what;
@@ -109,9 +200,9 @@ template <structure A> class field {
 public:
     using node = typename A::node;
 
-    explicit field(const stage& s)
-        : plan_(s.what), herd_(s.where, plan_.size()), structure_(std::make_unique<A>()) {
-        seen.restart(herd_.first());
+    explicit field(const stage& s) : plan_(s.what), herd_(s.where, plan_.size()) {
+        seen.restart(herd_.first(), herd_.size());
+        structure_ = std::make_unique<A>();
         adopt_all();
     }
     ~field() {

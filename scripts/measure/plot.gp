@@ -1,8 +1,8 @@
 # Called by scripts/measure/plot with csv, folder and largest, the greatest number of timers in the file.
 
-structures = "tvec classic libuv libev libevent asio rbtree multimap pqueue netty floor"
-colours    = "#e4002b #222222 #4477aa #44aadd #228833 #aa3377 #b8a000 #885511 #77bb77 #ff9933 #666666"
-points     = "7 5 9 11 12 4 6 8 10 13 0"
+structures = "tvec clocked classic cascadeless hashed libuv libev libevent asio rbtree multimap pqueue lazy_heap lazy_heap4 per_duration array_scan netty floor"
+colours    = "#e4002b #f08090 #222222 #777777 #aaaaaa #4477aa #44aadd #228833 #aa3377 #b8a000 #885511 #77bb77 #6644cc #aa99ee #00aa99 #dd6677 #ff9933 #666666"
+points     = "7 6 5 4 12 9 11 12 4 6 8 10 9 8 11 10 13 0"
 
 colour(i) = word(colours, i)
 width(i) = i == 1 ? 6 : 1.5
@@ -46,18 +46,18 @@ do for [k = 1:10] {
     plot for [who in measured] of(work, who) using 1:2 @draw ps 0.6
 }
 unset title; unset border; unset tics; unset grid; unset xlabel; unset ylabel
-set key at graph 0.5,0.95 center top maxrows 6 font ",14" samplen 2.5 spacing 1.25
+set key at graph 1.1,0.95 center top maxrows 7 font ",12" samplen 2 spacing 1.2
 set xrange [1:2]; set yrange [1:2]
-plot for [who in present] NaN @draw ps 0.8 title who
+plot for [who in present] NaN @draw ps 0.8 title who noenhanced
 unset multiplot
 
 # --- the other plots: one panel, its legend beside it ----------------------------------------------
-set terminal svg size 900,520 font "sans-serif,14" background "white"
+set terminal svg size 1000,560 font "sans-serif,14" background "white"
 set border 3 lc rgb "#777777"
 set xtics nomirror textcolor rgb "#333333"
 set ytics nomirror textcolor rgb "#333333"
 set grid ytics xtics ls 100
-set key outside right center maxrows auto maxcols 1 font ",14" samplen 2.5 spacing 1.3
+set key outside right center maxrows auto maxcols 1 font ",12" samplen 2 spacing 1.2
 set xrange [*:*]; set yrange [*:*]
 
 set output folder."/growth.svg"
@@ -81,7 +81,7 @@ do for [kind in "expiry server"] {
         : "What a tick costs under a server with %d timers", largest) font ",16"
     measured = ""
     do for [who in present] { if (has(quantiles(work, who))) { measured = measured." ".who } }
-    plot for [who in measured] quantiles(work, who) using 0:1 @draw ps 0.8 title who
+    plot for [who in measured] quantiles(work, who) using 0:1 @draw ps 0.8 title who noenhanced
 }
 
 # --- loops.svg ------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ if (measured ne "") {
     set bmargin 6
     set xlabel "when the loop calls advance" offset 0,-1.3
     set ylabel "microseconds, worst call"
-    plot for [who in measured] worst_calls(who) using 0:1 @draw ps 0.8 title who
+    plot for [who in measured] worst_calls(who) using 0:1 @draw ps 0.8 title who noenhanced
     set bmargin 2.5
 }
 
@@ -108,13 +108,14 @@ unset key
 unset grid; set grid ytics ls 100
 set output folder."/memory.svg"
 set title sprintf("Memory per timer, %d of them armed", largest) font ",16"
+set bmargin 6
 unset xlabel
 set ylabel "bytes per timer: node, allocations, share of the structure"
 set style fill solid 0.85 noborder
 set boxwidth 0.7
 set yrange [0:*]
 set offsets 0, 0, 15, 0
-set xtics scale 0 (word(measured, 1) 1)
+set xtics noenhanced rotate by -30 scale 0 (word(measured, 1) 1)
 set for [k = 2:words(measured)] xtics add (word(measured, k) k)
 set xrange [0.3:words(measured) + 0.7]
 plot for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1 with boxes \

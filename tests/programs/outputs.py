@@ -27,6 +27,7 @@ OPTIONS = {
     "echo_server": ["--seconds", "1"],
     "game_loop": ["--simulated", "--seconds", "2"],
     "instructions": ["--list"],
+    "kernel_timers": ["--timers", "100", "--repetitions", "1"],
     "load_client": ["--seconds", "1", "--connections", "1"],
     "operations": ["--sizes", "1000", "--repetitions", "1", "--rows", "cancel"],
     "orders": [*STORE, "--book", f"{FOLDER.name}/orders", "--seconds", "1"],
@@ -43,6 +44,7 @@ SILENT = {"first_test", "from_netty", "which_arm"}  # if all is well
 class Outputs(unittest.TestCase):
     # Programs that write a file, and the option for it.
     WRITERS = [("drivers", "--csv"), ("remote", "--csv"), ("operations", "--csv"), ("operations", "--json"),
+               ("operations", "--structures"), ("kernel_timers", "--csv"),
                ("echo_server", "--port-file"), ("echo_server", "--record"),
                ("sharded_server", "--port-file"), ("coroutine_server", "--port-file")]
 
@@ -89,7 +91,7 @@ class Outputs(unittest.TestCase):
 
     def test_a_file_that_cannot_be_is_refused_before_the_work(self):
         endless = {"operations": ["--repetitions", "1000"], "drivers": ["--seconds", "600"],
-                   "remote": ["--rounds", "1000000"]}
+                   "kernel_timers": ["--repetitions", "1000"], "remote": ["--rounds", "1000000"]}
         for name, option in self.writers():
             with self.subTest(f"{name} {option}"):
                 self.assert_fails_in_one_line(
