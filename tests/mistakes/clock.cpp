@@ -22,7 +22,7 @@ const tvec::runtime_tick_clock<> ticks(5);
 
 // --- scaled_wheel_of_a_temporary
 // says: a wheel that outlives it
-// lines: 4
+// lines: 12
 tvec::scaled_wheel<tvec::clocked_wheel<>> idle(tvec::clocked_wheel<>{}, 55s);
 
 // --- wheel_of_durations
