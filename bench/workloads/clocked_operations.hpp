@@ -98,7 +98,7 @@ inline constexpr std::array<clocked_exercise::named, 7> clocked_exercise::all{{
     {"batches of 32", &clocked_exercise::arm_all, &clocked_exercise::push_back_in_batches},
     {"each of 32", &clocked_exercise::arm_all, &clocked_exercise::push_back_each},
     {"in ticks", &clocked_exercise::arm_all, &clocked_exercise::push_back_by_ticks},
-    {"scaled, of 32", &clocked_exercise::arm_scaled, &clocked_exercise::push_back_scaled},
+    {"scaled of 32", &clocked_exercise::arm_scaled, &clocked_exercise::push_back_scaled},
     {"set_factor", &clocked_exercise::arm_scaled, &clocked_exercise::set_factors},
 }};
 
