@@ -245,6 +245,22 @@ bool slack(wheel& timers) {
     return true;
 }
 
+// Half of a room for connections that has filled up leaves them half of their patience.
+bool scaled(wheel& timers) {
+    // [scaled]
+    tvec::scaled_wheel idle(timers, 55s);  // from 5 s to 60 s
+    const auto on_read = [&](connection& c) { idle.arm_after(c.idle, 5s); };
+    const auto on_pressure = [&](double free, double all) { idle.set_factor(free / all); };
+    // [scaled]
+    connection silent(timers), talks(timers);
+    on_read(silent);
+    pass(timers, 30s);
+    on_read(talks);
+    on_pressure(1'000, 2'000);  // after 32.5 s of silence
+    pass(timers, 3s);
+    return silent.closed && !talks.closed;
+}
+
 bool many_alike(wheel& timers) {
     std::vector<tvec::timer> waiting(1000);
     // [alike]
@@ -439,6 +455,7 @@ int main() {
     expect(shut_down(timers), "shut down");
     expect(walk(timers), "walk");
     expect(slack(timers), "slack");
+    expect(scaled(timers), "scaled");
     expect(many_alike(timers), "many alike");
     expect(bounded_time(timers), "bounded time");
     expect(measured(timers), "measured");

@@ -16,6 +16,7 @@
 #include "../support/command_line.hpp"
 #include "../support/descriptors.hpp"
 #include "../support/ring.hpp"
+#include "shrinking_idle.hpp"
 #include "stalls.hpp"
 #include "timer_books.hpp"
 
@@ -63,6 +64,7 @@ struct echo_home {
     echo_totals count{};
     std::uint64_t next_tag = 1024;  // of a connection; smaller tags are the server's own
     std::function<void(std::uint64_t)> work{};  // if set: the work for a tag before each echo
+    shrinking_idle* shrinking = nullptr;        // if set: `idle` is the least time then
 };
 
 // One socket. It has exactly one operation in flight: a receive, a send, or work for it. It lives
@@ -90,6 +92,7 @@ private:
     void send();
     bool received(int result);
     bool sent(int result);
+    void arm_idle(time_point at);
     void on_idle();
     void on_write_stalled();
     void cancel_timers();
@@ -116,7 +119,7 @@ private:
 inline connection::connection(echo_home& home, int fd)
     : home_(home), tag_(home.next_tag++), socket_(fd) {
     set_up_client(fd);
-    home_.books.arm_at(idle_, idle_deadline_, home_.heard + home_.idle);
+    arm_idle(home_.heard + home_.idle);
 }
 
 inline connection::~connection() {
@@ -144,7 +147,7 @@ inline bool connection::received(int result) {
     filled_ = static_cast<std::uint32_t>(result);
     written_ = 0;
     // [heard]
-    home_.books.arm_at(idle_, idle_deadline_, home_.heard + home_.idle);  // a push-back: one store
+    arm_idle(home_.heard + home_.idle);  // a push-back: one store
     home_.books.arm_at(write_, write_deadline_, home_.heard + home_.write);
     // [heard]
     if (!home_.work) return worked();
@@ -175,13 +178,22 @@ inline bool connection::sent(int result) {
     return true;
 }
 
+inline void connection::arm_idle(time_point at) {
+    if (home_.shrinking) return home_.shrinking->arm_at(idle_, at);
+    home_.books.arm_at(idle_, idle_deadline_, at);
+}
+
 inline void connection::on_idle() {
-    home_.books.fired(idle_, idle_deadline_);
+    const time_point now = timers::clock::now();
+    if (home_.shrinking)
+        home_.shrinking->fired(idle_);
+    else
+        home_.books.fired(idle_, idle_deadline_);
     // A stalled connection is not idle: the write timeout decides on it.
-    if (sending_ || working_) return home_.books.arm(idle_, idle_deadline_, home_.idle);
+    if (sending_ || working_) return arm_idle(now + home_.idle);
     // [judge]
     if (chance_.take(home_.stalls))  // once in a silence, if the loop was away itself
-        return home_.books.arm(idle_, idle_deadline_, home_.stalls.grace());
+        return arm_idle(now + home_.stalls.grace());
     ++home_.count.idle_closes;
     shut_down();
     // [judge]
@@ -203,12 +215,18 @@ inline void connection::shut_down() {
 }
 
 inline void connection::cancel_timers() {
-    home_.books.cancel(idle_, idle_deadline_);
+    if (home_.shrinking)
+        idle_.cancel();
+    else
+        home_.books.cancel(idle_, idle_deadline_);
     home_.books.cancel(write_, write_deadline_);
 }
 
 inline void connection::look_after() {
-    home_.books.look_after(idle_, idle_deadline_);
+    if (home_.shrinking)
+        home_.shrinking->look_after(idle_);
+    else
+        home_.books.look_after(idle_, idle_deadline_);
     home_.books.look_after(write_, write_deadline_);
 }
 

@@ -37,6 +37,7 @@ struct options : example::server_options {
     std::string driver = "wait";
     std::string record;
     bool plain_accept = false;
+    std::optional<unsigned> least_idle_ms;
     std::optional<std::uint16_t> metrics;
     unsigned workers = 0;
     unsigned work_ms = 5;
@@ -64,6 +65,8 @@ private:
     void record();
     void serve_metrics();
     void hire();
+    void shrink();
+    void press();
     bool over() const;
     void turn();
     unsigned hear();
@@ -95,6 +98,7 @@ private:
     example::acceptor acceptor_{ring_, listener_, accepting, !options_.plain_accept};
     std::optional<example::text_port> metrics_;
     std::optional<example::crew> crew_;
+    std::optional<example::shrinking_idle> shrinking_;
     example::disturbance disturbance_{books_, options_.disturbance};
     example::signals signals_{SIGUSR1};
     bool stopping_ = false;
@@ -115,6 +119,7 @@ server::server(const options& wanted)
     record();
     serve_metrics();
     hire();
+    shrink();
     signals_.watch(ring_, signalled);
     listener_.announce(options_.port_file);
     books_.arm(second_, second_deadline_, std::chrono::seconds(1));
@@ -144,6 +149,18 @@ void server::hire() {
     crew_.emplace(ring_, timers_, books_, working, options_.workers, milliseconds(options_.work_ms),
                   options_.connections, [this](std::uint64_t tag) { worked(tag); });
     home_.work = [this](std::uint64_t tag) { crew_->ask(tag); };
+}
+
+void server::shrink() {
+    if (!options_.least_idle_ms) return;
+    home_.idle = milliseconds(*options_.least_idle_ms);
+    const milliseconds most(options_.idle_ms);
+    home_.shrinking = &shrinking_.emplace(timers_, books_, home_.idle, std::max(most, home_.idle));
+}
+
+// The number of connections has changed.
+void server::press() {
+    if (shrinking_) shrinking_->use(open_.size(), options_.connections);
 }
 
 bool server::over() const {
@@ -212,6 +229,7 @@ void server::worked(std::uint64_t tag) {
 void server::use_room() {
     acceptor_.closed_one();
     if (metrics_) metrics_->closed_one();
+    press();
 }
 
 void server::on_signal() {
@@ -227,6 +245,7 @@ void server::admit(int socket) {
     c->start();
     if (stopping_) c->shut_down();
     open_.emplace(c->tag(), std::move(c));
+    press();
 }
 
 void server::stop() {
@@ -316,10 +335,15 @@ int server::print_summary() {
         print_line("recorded",
                    fmt::format("{} operations on {} timers", recorder_->header().operations,
                                recorder_->header().timers));
+    if (shrinking_)
+        print_line("idle class",
+                   fmt::format("{} wake-ups, {} early, {} lost", shrinking_->wakeups(),
+                               shrinking_->early(), shrinking_->lost()));
     if (crew_) print_work();
     print_line("books", books_.balanced() ? "balanced" : "NOT BALANCED");
     const bool work_is_sound = !crew_ || crew_->sound();
-    return totals_.leaked() == 0 && books_.sound() && work_is_sound ? 0 : 1;
+    const bool idle_is_sound = !shrinking_ || shrinking_->sound();
+    return totals_.leaked() == 0 && books_.sound() && work_is_sound && idle_is_sound ? 0 : 1;
 }
 
 void add_soak_options(example::command_line& line, example::disturbance::extent& d) {
@@ -345,6 +369,8 @@ options parse(int argc, char** argv) {
                   "write the timers' operations to this file, for bench/replay");
     line.add_flag("--plain-accept", o.plain_accept,
                   "one request for each connection, as on kernels without multishot accept");
+    line.add_number("--least-idle-ms", o.least_idle_ms, 1, 86'400'000,
+                    "shrink the time of --idle-ms to this many ms as --connections are reached");
     line.add_number("--metrics", o.metrics, 0, 65'535,
                     "serve /metrics (for Prometheus) and /census on this port of 127.0.0.1; 0: any "
                     "free one");

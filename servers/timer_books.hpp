@@ -4,16 +4,24 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "recorder.hpp"
 #include "tvec/inspect/lateness_histogram.hpp"
-#include "tvec/remote/remote.hpp"
 #include "tvec/tvec.hpp"
 
 namespace example {
 
 using timers = tvec::clocked_wheel<>;  // ticks of one millisecond
 using time_point = timers::time_point;
+
+// Timers of others on the same wheel: how many are pending, and how many have fired.
+struct guests {
+    std::uint64_t pending = 0;
+    std::uint64_t fired = 0;
+};
 
 // Keeps the exact deadline beside each timer, to detect timers that fire early or not at all. A
 // program that trusts its wheel calls arm_after and cancel directly.
@@ -24,8 +32,9 @@ public:
     // Reports each operation to `r` from now on.
     void record(recorder& r) { recorder_ = &r; }
 
-    // Excludes the timers of a remote on the same wheel: they stand in its own books.
-    void leave_out(const tvec::remote<timers>& r) { left_out_ = &r; }
+    // Excludes timers of others on the same wheel. They stand in books of their own, which `count`
+    // looks up.
+    void leave_out(std::function<guests()> count) { left_out_.push_back(std::move(count)); }
 
     void advance(tvec::jiffies to, std::size_t budget) {
         timers_.wheel().advance(to, budget);
@@ -75,14 +84,15 @@ public:
     void compare() {
         std::uint64_t found = 0;
         timers_.wheel().for_each_pending([&found](const tvec::timer&) { ++found; });
-        agree(found);
+        agree(found, others());
     }
 
     // Empties the wheel and compares: it should hold the timers that were armed and neither fired
     // nor cancelled.
     void drain() {
+        const guests before = others();
         drained_ = timers_.wheel().drain([](tvec::timer&) {});
-        agree(drained_);
+        agree(drained_, before);
     }
 
     std::uint64_t armed() const { return armed_; }
@@ -101,19 +111,24 @@ public:
 private:
     tvec::jiffies now() const { return timers_.wheel().now(); }
 
-    void agree(std::uint64_t found) {
-        std::uint64_t others = 0, others_fired = 0;
-        if (left_out_) {
-            others = left_out_->pending();
-            others_fired = left_out_->count().fired + left_out_->count().overtaken;
+    guests others() const {
+        guests all;
+        for (const auto& count : left_out_) {
+            const guests more = count();
+            all.pending += more.pending;
+            all.fired += more.fired;
         }
-        balanced_ &= found == pending() + others &&
-                     timers_.wheel().count().fired == late_.count() + others_fired;
+        return all;
+    }
+
+    void agree(std::uint64_t found, const guests& others) {
+        balanced_ &= found == pending() + others.pending &&
+                     timers_.wheel().count().fired == late_.count() + others.fired;
     }
 
     timers& timers_;
     recorder* recorder_ = nullptr;
-    const tvec::remote<timers>* left_out_ = nullptr;
+    std::vector<std::function<guests()>> left_out_;
     tvec::lateness_histogram late_;
     std::uint64_t armed_ = 0;
     std::uint64_t pushed_back_ = 0;

@@ -167,7 +167,10 @@ public:
          std::function<void(std::uint64_t)> done)
         : ring_(r), tag_(tag), mailbox_(wheel, 2 * most_at_a_time + 64, bell_),
           done_(std::move(done)) {
-        books.leave_out(mailbox_);
+        books.leave_out([this] {
+            const auto& count = mailbox_.count();
+            return guests{mailbox_.pending(), count.fired + count.overtaken};
+        });
         for (unsigned i = 0; i < workers; ++i)
             workers_.push_back(std::make_unique<worker>(mailbox_.sender(), home_, takes, i + 1));
     }

@@ -78,8 +78,16 @@ public:
         handle([](std::uint64_t, int) {});
     }
 
-private:
+protected:
     tvec::uring_wait<Timers> wait_;
+};
+
+// The same with reads that gather for a while, where the kernel can.
+template <class Timers> class by_gathering_wait : public by_uring_wait<Timers> {
+public:
+    by_gathering_wait(Timers& timers, int fd) : by_uring_wait<Timers>(timers, fd) {
+        this->wait_.gather(microseconds(500), 16);
+    }
 };
 
 template <class Timers> class by_uring_timeout : reading_ring {
@@ -250,6 +258,7 @@ row measure(const char* name, bool io, std::chrono::milliseconds length) {
 template <int TickMicroseconds, class F>
 void measure_tick(bool io, std::chrono::milliseconds length, F show) {
     show(measure<by_uring_wait, TickMicroseconds>("uring_wait", io, length));
+    if (io) show(measure<by_gathering_wait, TickMicroseconds>("uring_wait, gathering", io, length));
     show(measure<by_uring_timeout, TickMicroseconds>("uring_timeout", io, length));
     show(measure<by_timerfd, TickMicroseconds>("timerfd_alarm", io, length));
 }
@@ -312,7 +321,7 @@ options parse(int argc, char** argv) {
         "and 10 ms,\nwithout and with I/O. Prints a table; exits non-zero if a timer fired "
         "early.",
         "drivers"};
-    line.add_number("--seconds", o.seconds, 0.1, 600, "how long to measure each of the 18 rows");
+    line.add_number("--seconds", o.seconds, 0.1, 600, "how long to measure each of the 21 rows");
     line.add_text("--csv", o.csv, "write the table to this file, too");
     line.add_flag("--fifo", o.fifo,
                   "run ahead of all other programs (SCHED_FIFO), if that is allowed");

@@ -1,5 +1,6 @@
 // Push-backs on a wheel with a clock, ready to be repeated like those of exercises.hpp. They
-// measure the cost of a clock reading, and of one reading for many push-backs.
+// measure the cost of a clock reading, of one reading for many push-backs, and of timeouts that
+// scale.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 
 #include "plan.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/clock/scaled_wheel.hpp"
 
 namespace bench {
 
@@ -25,7 +27,7 @@ public:
         void (clocked_exercise::*prepare)();
         void (clocked_exercise::*run)(std::size_t n);
     };
-    static const std::array<named, 5> all;
+    static const std::array<named, 7> all;
 
 private:
     static constexpr std::chrono::milliseconds timeout{plan::longest};
@@ -68,17 +70,36 @@ private:
         for (std::size_t i = 0; i < n; ++i) wheel_.wheel().arm_at(timers_[order_[i]], tick);
     }
 
+    void arm_scaled() {
+        for (tvec::timer& t : timers_) scaled_.arm_after(t, timeout / 2);
+    }
+
+    void push_back_scaled(std::size_t n) {
+        for (std::size_t i = 0; i < n;) {
+            const auto earliest = wheel_.after(timeout / 2);
+            for (const std::size_t end = std::min(i + batch, n); i < end; ++i)
+                scaled_.arm_at(timers_[order_[i]], earliest);
+        }
+    }
+
+    void set_factors(std::size_t n) {
+        for (std::size_t i = 0; i < n; ++i) scaled_.set_factor(i % 2 == 0 ? 0.9 : 0.8);
+    }
+
     const std::vector<std::uint32_t>& order_;
     std::vector<tvec::timer> timers_;
     tvec::clocked_wheel<> wheel_;
+    tvec::scaled_wheel<tvec::clocked_wheel<>> scaled_{wheel_, timeout / 2};
 };
 
-inline constexpr std::array<clocked_exercise::named, 5> clocked_exercise::all{{
+inline constexpr std::array<clocked_exercise::named, 7> clocked_exercise::all{{
     {"clock", &clocked_exercise::arm_all, &clocked_exercise::read_the_clock},
     {"arm_after", &clocked_exercise::arm_all, &clocked_exercise::push_back_from_now},
     {"batches of 32", &clocked_exercise::arm_all, &clocked_exercise::push_back_in_batches},
     {"each of 32", &clocked_exercise::arm_all, &clocked_exercise::push_back_each},
     {"in ticks", &clocked_exercise::arm_all, &clocked_exercise::push_back_by_ticks},
+    {"scaled of 32", &clocked_exercise::arm_scaled, &clocked_exercise::push_back_scaled},
+    {"set_factor", &clocked_exercise::arm_scaled, &clocked_exercise::set_factors},
 }};
 
 }  // namespace bench

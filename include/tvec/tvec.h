@@ -43,6 +43,10 @@ extern "C" {
 #else
 #define TVEC_NUMBER_ uint16_t
 #endif
+#ifdef TVEC_SMALL_WHEEL                       /* docs/limits.md */
+#define tvec_wheel_init tvec_wheel_init_small /* a library of large wheels has no such function */
+#define tvec_wheel_new tvec_wheel_new_small
+#endif
 #define TVEC_C_API __attribute__((visibility("default")))
 #ifndef TVEC_INLINE /* the library defines it, and so has them as functions */
 #define TVEC_INLINE inline
@@ -57,9 +61,14 @@ extern "C" {
 #define TVEC_UNLIMITED SIZE_MAX
 
 /// The size of a `struct tvec_wheel`, and the alignment of its address: for bindings that allocate
-/// memory by numbers. About 56 KB, 31 KB with pointers of 32 bits.
+/// memory by numbers. About 56 KB, 31 KB with pointers of 32 bits. 11 KB and 8 KB in a build for
+/// small wheels.
 /// @{
+#ifdef TVEC_SMALL_WHEEL
+#define TVEC_WHEEL_SIZE ((3904 + 869 * sizeof(void*) + 63) / 64 * 64)
+#else
 #define TVEC_WHEEL_SIZE ((6784 + 6276 * sizeof(void*) + 63) / 64 * 64)
+#endif
 #define TVEC_WHEEL_ALIGNMENT 64
 /// @}
 

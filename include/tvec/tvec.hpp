@@ -8,6 +8,7 @@
 #include "tvec/clock/clocked_wheel.hpp"         // IWYU pragma: export
 #include "tvec/clock/game_clock.hpp"            // IWYU pragma: export
 #include "tvec/clock/missed_periods.hpp"        // IWYU pragma: export
+#include "tvec/clock/scaled_wheel.hpp"          // IWYU pragma: export
 #include "tvec/clock/tick_clock.hpp"            // IWYU pragma: export
 #include "tvec/core/jiffies.hpp"                // IWYU pragma: export
 #include "tvec/core/timer.hpp"                  // IWYU pragma: export

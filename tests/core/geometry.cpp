@@ -6,6 +6,7 @@
 #include "support/environment.hpp"
 #include "support/starts.hpp"
 #include "tvec/core/detail/geometry.hpp"
+#include "tvec/core/timer_wheel.hpp"
 
 using tvec::jiffies;
 namespace geometry = tvec::detail::geometry;
@@ -69,6 +70,8 @@ unsigned places_in_overflow(jiffies now, jiffies at) {
 
 }  // namespace
 
+#ifndef TVEC_SMALL_WHEEL
+
 Test(geometry, has_the_digits_of_the_kernel) {
     CHECK_EQ(geometry::ring_of(geometry::root), 512);
     constexpr unsigned shifts[] = {0, 8, 14, 20, 26, 32};
@@ -84,8 +87,26 @@ Test(geometry, level_1_has_four_laps_so_that_a_timeout_of_a_minute_goes_there) {
     CHECK_EQ(geometry::level_of(1 << 16), 2);
 }
 
+#else
+
+Test(geometry, a_small_wheel_has_half_the_digits_and_one_chain_in_each_slot) {
+    CHECK_EQ(geometry::ring_of(geometry::root), 512);
+    constexpr unsigned shifts[] = {0, 8, 13, 18, 23, 28};
+    for (unsigned level = 0; level <= geometry::levels; ++level)
+        CHECK_EQ(geometry::shift_of(level), shifts[level]);
+    CHECK_EQ(geometry::level_of((1 << 15) - 1), 1);
+    for (unsigned level = 0; level <= overflow; ++level)
+        CHECK_EQ(geometry::chains_of(geometry::first_slot_of(level)), 1);
+}
+
+Test(geometry, a_small_wheel_takes_twelve_kilobytes_at_most) {
+    CHECK_LE(sizeof(tvec::timer_wheel), 12 * 1024);
+}
+
+#endif
+
 Test(geometry, the_overflow_has_a_slot_for_each_bit_of_a_lap_number) {
-    CHECK_EQ(geometry::ring_of(overflow), 63 - 32);
+    CHECK_EQ(geometry::ring_of(overflow), 63 - geometry::shift_of(overflow));
     for (unsigned bit = 0; bit < geometry::ring_of(overflow); ++bit) {
         const jiffies laps = jiffies{1} << bit;
         CHECK_EQ(geometry::overflow_slot_for((laps + 1) * lap, 1),
@@ -96,7 +117,10 @@ Test(geometry, the_overflow_has_a_slot_for_each_bit_of_a_lap_number) {
 Test(geometry, every_level_starts_on_a_word_of_its_own) {
     for (unsigned level = 0; level <= geometry::levels; ++level)
         CHECK_EQ(geometry::first_slot_of(level) % geometry::word_bits, 0);
-    CHECK_EQ(geometry::slots, 512 + 2 * 256 + 2 * 128 + 128 + 128 + 31 + 2);
+    unsigned rows = geometry::overflow_slots + 2;
+    for (unsigned level = 0; level < geometry::levels; ++level)
+        rows += geometry::ring_of(level) * geometry::rows_of(level);
+    CHECK_EQ(geometry::slots, rows);
     CHECK_LE(geometry::slots, geometry::words * geometry::word_bits);
 }
 
@@ -107,7 +131,7 @@ Test(geometry, every_slot_has_rows_and_chains_of_its_own) {
             const unsigned s = geometry::slot_number(level, i);
             REQUIRE_LE(free, s);
             REQUIRE_EQ(geometry::level_with(s), level);
-            const unsigned rows = level == 1 || level == 2 ? 2 : 1;
+            const unsigned rows = level == 1 || level == 2 ? geometry::rows_of_cold : 1;
             REQUIRE_EQ(geometry::chains_of(s), rows * geometry::chains_per_row);
             free = s + rows;
         }

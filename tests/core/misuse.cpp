@@ -13,6 +13,7 @@
 #include "tvec/core/timer_wheel.hpp"
 
 using tvec::timer_wheel;
+namespace geometry = tvec::detail::geometry;
 
 TestSuite(misuse, .timeout = 60);
 
@@ -25,7 +26,8 @@ constexpr tvec::jiffies in_root = 10, in_level_1 = 1'000;
 // Three timers in a chain of a slot, and more in the others. The last one is the first of its
 // chain.
 struct full_slot {
-    explicit full_slot(tvec::jiffies tick) : due(tick), stride(tick == in_root ? 4 : 8) {
+    explicit full_slot(tvec::jiffies tick)
+        : due(tick), stride(geometry::chains_of(geometry::slot_for(tick, 0))) {
         for (std::size_t i = 0; i < 2 * stride + 1; ++i) wheel.arm_at(timers[i], due);
     }
     tvec::timer& last() { return timers[0]; }

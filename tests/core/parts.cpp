@@ -50,7 +50,8 @@ template <std::size_t N> struct slot_of {
     std::array<node, N> links;
 };
 
-constexpr std::array<unsigned, 2> chain_counts{4, 8};
+constexpr std::array chain_counts{geometry::chains_of(geometry::first_slot_of(geometry::root)),
+                                  geometry::chains_of(geometry::first_slot_of(1))};
 
 // Returns the numbers of the links that pop_each has shown, of `n`, in its order.
 template <std::size_t N>
@@ -416,7 +417,7 @@ Test(parts, the_slot_of_the_overflow_that_is_visited_first_is_found) {
                                   geometry::overflow_slot_before((number + 1) * lap) == first + bit;
             if (!may_hold || random() % 3 != 0) continue;
             all.set_occupied(first + bit);
-            all.push(first + bit, 3, links[bit]);
+            all.push(first + bit, last_chain_of(first + bit), links[bit]);
             if (geometry::visit_of(level, first + bit, now) >= visit) continue;
             visit = geometry::visit_of(level, first + bit, now);
             expected = first + bit;

@@ -27,8 +27,11 @@ TestSuite(spikes, .timeout = 300);
 
 namespace {
 
-const std::size_t million = support::scaled(1'000'000);
-constexpr jiffies lap = jiffies{1} << 32;  // of the wheel
+// Level 1 of a small wheel reaches half as far: half the timers within half the time are as dense.
+constexpr jiffies parts = 256 / geometry::ring_of(1);
+const std::size_t million = support::scaled(1'000'000 / parts);
+constexpr jiffies soon = 32'768 / parts + 232, later = 60'000 / parts;  // delays on level 1
+constexpr jiffies lap = geometry::width_of(geometry::overflow);         // of the wheel
 
 // Timers with random deadlines between two delays.
 struct crowd {
@@ -52,10 +55,13 @@ struct span {
     unsigned level;
     jiffies shortest, longest;
 };
-constexpr std::array<span, 5> spans{{{1, 1 << 9, 1 << 16},
-                                     {2, 1 << 16, 1 << 21},
-                                     {3, 1 << 21, 1 << 27},
-                                     {4, 1 << 27, 2 * lap},
+constexpr jiffies delay_beyond(unsigned level) {
+    return geometry::ring_of(level) * geometry::width_of(level);
+}
+constexpr std::array<span, 5> spans{{{1, delay_beyond(0), delay_beyond(1)},
+                                     {2, delay_beyond(1), delay_beyond(2)},
+                                     {3, delay_beyond(2), delay_beyond(3)},
+                                     {4, delay_beyond(3), 2 * lap},
                                      {5, 2 * lap, 9 * lap}}};
 
 }  // namespace
@@ -63,9 +69,9 @@ constexpr std::array<span, 5> spans{{{1, 1 << 9, 1 << 16},
 // --- on every tick ------------------------------------------------------------------------------
 
 Test(spikes, a_loop_that_calls_on_every_tick_moves_less_than_a_chunk_at_a_time) {
-    crowd c(million, 1, 60'000);
+    crowd c(million, 1, later);
     meter m(c.wheel);
-    m.call_every(1, 60'000);
+    m.call_every(1, later);
     c.expect_all_fired();
     CHECK_LE(m.worst(), 47);
 }
@@ -81,7 +87,7 @@ Test(spikes, a_loop_that_calls_on_every_tick_moves_a_chunk_of_each_of_two_levels
 // --- asleep -------------------------------------------------------------------------------------
 
 Test(spikes, a_loop_that_sleeps_moves_a_chunk_at_a_time) {
-    crowd c(million, 33'000, 60'000);
+    crowd c(million, soon, later);
     meter m(c.wheel);
     m.sleep_until(tvec::never);
     c.expect_all_fired();
@@ -90,14 +96,14 @@ Test(spikes, a_loop_that_sleeps_moves_a_chunk_at_a_time) {
 }
 
 Test(spikes, a_loop_that_sleeps_beside_a_periodic_timer_moves_a_chunk_at_a_time) {
-    const bool is_whole = million == 1'000'000;  // fewer timers need less than a chunk per tick
+    const bool is_whole = million == 1'000'000 / parts;  // fewer need less than a chunk per tick
     for (const jiffies period : {100, 10, 2}) {
-        crowd c(million, 33'000, 60'000);
+        crowd c(million, soon, later);
         tvec::callback_timer beat{[&](timer_wheel& w, tvec::timer& t) { w.arm_next(t, period); }};
         c.wheel.arm_after(beat, period);
         meter m(c.wheel);
-        m.sleep_until(60'000);
-        CHECK_EQ(c.wheel.count().fired, million + 60'000 / period);
+        m.sleep_until(later);
+        CHECK_EQ(c.wheel.count().fired, million + later / period);
         CHECK_LE(m.worst(), chunk);
         CHECK(m.worst() == chunk || !is_whole);
         CHECK_EQ(m.idle(), 0);
@@ -134,9 +140,9 @@ Test(spikes, a_loop_that_sleeps_is_woken_once_more_for_each_chunk_of_a_slot) {
 
 Test(spikes, a_loop_that_calls_at_gaps_moves_a_chunk_for_each_tick_of_the_gap) {
     for (const jiffies gap : {2, 5, 10, 100}) {
-        crowd c(million, 33'000, 60'000);
+        crowd c(million, soon, later);
         meter m(c.wheel);
-        m.call_every(gap, 60'000);
+        m.call_every(gap, later);
         c.expect_all_fired();
         CHECK_LE(m.worst(), gap * chunk);
     }
@@ -146,11 +152,11 @@ Test(spikes, a_loop_that_calls_at_gaps_moves_a_chunk_for_each_tick_of_the_gap) {
 Test(spikes, a_loop_that_calls_at_gaps_moves_an_even_share_for_each_tick_of_the_gap) {
     const std::size_t share = million / 256 + 1;
     for (const jiffies gap : {1, 5, 100}) {
-        crowd c(million, 60'000, 60'001);
+        crowd c(million, later, later + 1);
         meter m(c.wheel);
-        for (jiffies t = gap; t <= 150'000; t += gap) {
+        for (jiffies t = gap; t <= 5 * later / 2; t += gap) {
             m.call(t);
-            if (t == 30'000 || t == 60'000 || t == 90'000) c.push_all_back(60'000);
+            if (t == later / 2 || t == later || t == 3 * later / 2) c.push_all_back(later);
         }
         c.expect_all_fired();
         CHECK_LE(m.worst(), gap * share);
@@ -176,9 +182,9 @@ void jump_beside(crowd& on_time, crowd& jumping, jiffies jump, unsigned levels) 
 }  // namespace
 
 Test(spikes, a_stall_costs_what_its_ticks_would_have) {
-    constexpr jiffies wrap = 32'768;
-    for (const jiffies stall : {310, 16'384}) {
-        crowd on_time(million, 33'000, 60'000), late(million, 33'000, 60'000);
+    constexpr jiffies wrap = delay_beyond(1) / 2;
+    for (const jiffies stall : {jiffies{310}, wrap / 2}) {
+        crowd on_time(million, soon, later), late(million, soon, later);
         on_time.wheel.advance(wrap + 10 - stall);
         late.wheel.advance(wrap + 10 - stall);
         jump_beside(on_time, late, stall, 1);
@@ -188,11 +194,11 @@ Test(spikes, a_stall_costs_what_its_ticks_would_have) {
 }
 
 Test(spikes, a_stall_of_a_loop_that_calls_on_every_tick_costs_little_that_had_time) {
-    crowd c(million, 33'000, 60'000);
+    crowd c(million, soon, later);
     meter m(c.wheel);
-    m.call_every(1, 32'768 - 300);
-    m.call(32'768 + 10);
-    CHECK_LE(m.worst(), 904);
+    m.call_every(1, delay_beyond(1) / 2 - 300);
+    m.call(delay_beyond(1) / 2 + 10);
+    CHECK_LE(m.worst(), parts == 1 ? 904 : 955);
 }
 
 Test(spikes, a_jump_of_any_size_costs_what_its_ticks_would_have) {
@@ -218,10 +224,11 @@ Test(spikes, a_budget_on_every_tick_that_is_enough_for_all_is_caught_up_in_each_
         std::size_t budget, timers;
         jiffies most_behind;  // ticks
     };
-    for (const loop& l : {loop{256, million, 0}, {16, 150'000, 40}, {1, 10'000, 120}}) {
-        crowd free(l.timers, 33'000, 60'000), bound(l.timers, 33'000, 60'000);
+    for (const loop& l :
+         {loop{256, million, 0}, {16, 150'000 / parts, 40}, {1, 10'000 / parts, 120}}) {
+        crowd free(l.timers, soon, later), bound(l.timers, soon, later);
         jiffies caught_up_at = 0, most_behind = 0;
-        for (jiffies t = 1; t <= 61'000; ++t) {
+        for (jiffies t = 1; t <= later + 1'000; ++t) {
             free.wheel.advance(t);
             const auto before = visits(bound.wheel);
             const bool caught_up = bound.wheel.advance(t, l.budget).caught_up;
@@ -292,7 +299,7 @@ Test(spikes, all_armed_on_the_last_tick_before_a_lap_of_the_wheel_are_spread_eve
 // --- beyond the levels --------------------------------------------------------------------------
 
 Test(spikes, what_is_beyond_the_levels_leaves_a_chunk_at_a_time_in_its_last_lap) {
-    crowd c(million, 2 * lap, 2 * lap + 1'000'000'000, lap + 5);
+    crowd c(million, 2 * lap, 2 * lap + lap / 4, lap + 5);
     meter around_a_wrap(c.wheel), asleep(c.wheel);
     around_a_wrap.call(2 * lap - 50);
     around_a_wrap.call_every(1, 2 * lap + 50);

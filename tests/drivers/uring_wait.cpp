@@ -225,7 +225,7 @@ Test(uring_wait, older_kernels_wait_as_long_as_is_left) {
 
 Test(uring_wait, a_ring_that_is_registered_waits_as_well) {
     if (!can_wait_until_points_in_time()) cr_skip("no such waits here");
-    ring other, r;
+    ring other, r(8, support::deferred);
     io_uring_register_ring_fd(&other.get());
     io_uring_register_ring_fd(&r.get());
     tvec::detail::timed_ring timed(r.get(), tvec::detail::alarm_clock_of<counted_steady>);
@@ -238,6 +238,76 @@ Test(uring_wait, a_ring_that_is_registered_waits_as_well) {
     timed.submit_and_wait(soon.time_since_epoch()).or_throw();
     CHECK(std::chrono::steady_clock::now() >= soon);
 }
+
+// --- completions that gather ---------------------------------------------------------------------
+
+namespace {
+
+// A ring with completions, and how long a wait on it takes that may gather.
+std::chrono::nanoseconds gathered(unsigned nops, std::chrono::microseconds longest, unsigned enough,
+                                  std::optional<std::chrono::nanoseconds> limit) {
+    ring r(8, support::deferred);
+    tvec::detail::timed_ring timed(r.get(),
+                                   tvec::detail::alarm_clock_of<std::chrono::steady_clock>);
+    REQUIRE(timed.gather(longest, enough));
+    for (unsigned i = 0; i < nops; ++i) r.queue_nop();
+    const auto before = std::chrono::steady_clock::now();
+    if (limit) *limit += before.time_since_epoch();
+    timed.submit_and_wait(limit).or_throw();
+    const auto took = std::chrono::steady_clock::now() - before;
+    REQUIRE_EQ(r.reap(), nops);
+    return took;
+}
+
+bool can_gather() {
+    ring r;
+    return can_wait_until_points_in_time() && (r.get().features & 1u << 15) != 0;
+}
+
+}  // namespace
+
+Test(uring_wait, completions_gather_for_a_while_until_enough_are_there) {
+    if (!can_gather()) cr_skip("no minimum wait here");
+    for (const std::optional<std::chrono::nanoseconds> limit :
+         {std::optional(20'000'000'000ns), {}}) {
+        CHECK(gathered(1, 30ms, 3, limit) >= 30ms);
+        CHECK(gathered(1, 30ms, 3, limit) < 10s);
+        CHECK(gathered(3, 20s, 3, limit) < 10s);
+        CHECK(gathered(1, 0us, 3, limit) < 10s);
+    }
+}
+
+Test(uring_wait, completions_do_not_gather_beyond_the_next_wake_up) {
+    if (!can_gather()) cr_skip("no minimum wait here");
+    CHECK(gathered(1, 20s, 3, 20ms) < 10s);
+    CHECK(gathered(0, 1ms, 3, 20ms) >= 20ms);
+    ring r(8, support::deferred);
+    wheel timers;
+    tvec::uring_wait wait{r.get(), timers};
+    REQUIRE(wait.gather(20s, 3));
+    appointment a;
+    a.arm(timers, 20ms);
+    while (!a.fired) {
+        r.queue_nop();
+        wait();
+        r.reap();
+        timers.run();
+    }
+    CHECK(a.kept());
+}
+
+Test(uring_wait, completions_gather_on_no_kernel_that_cannot) {
+    ring r, polled(4, IORING_SETUP_SQPOLL);
+    wheel timers;
+    wheel_on<tvec::manual_clock> by_hand;
+    CHECK(!tvec::uring_wait(polled.get(), timers).gather(1ms, 2));
+    CHECK(!tvec::uring_wait(r.get(), by_hand).gather(1ms, 2));
+    r.get().features &= ~(1u << 15);
+    CHECK(!tvec::uring_wait(r.get(), timers).gather(1ms, 2));
+}
+
+// --- and work that is left
+// ------------------------------------------------------------------------
 
 Test(uring_wait, what_a_budget_has_left_over_does_not_sleep) {
     ring r;

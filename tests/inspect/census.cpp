@@ -197,8 +197,9 @@ Test(census, agrees_with_the_wheel_in_every_state_of_a_random_run) {
 Test(census, counts_what_a_visit_of_the_overflow_has_yet_to_place_as_being_there) {
     timer_wheel wheel;
     const auto all = support::probes(10);
-    for (const auto& p : all) wheel.arm_at(p->t, (jiffies{1} << 33) + 5);
-    CHECK(!wheel.advance(jiffies{1} << 33, 3).caught_up);
+    const jiffies two_laps = 2 * geometry::width_of(geometry::overflow);
+    for (const auto& p : all) wheel.arm_at(p->t, two_laps + 5);
+    CHECK(!wheel.advance(two_laps, 3).caught_up);
     const census counted = take_census(wheel);
     CHECK_EQ(counted.levels[geometry::overflow].pending, 7);
     CHECK_EQ(counted.slots[geometry::first_slot_of(geometry::overflow)].pending, 7);
@@ -223,18 +224,18 @@ Test(census, as_text_has_a_line_for_each_slot_in_use_and_the_tick_of_its_visit) 
     const jiffies at[] = {1010, 1010, 2000, 2001, tvec::never};
     for (std::size_t i = 0; i < 5; ++i) wheel.arm_at(all[i]->t, at[i]);
     all[3]->t.cancel();
+    const auto level = [](unsigned l) {
+        return "level " + std::to_string(l) + ' ' + std::to_string(geometry::width_of(l)) + ' ' +
+               std::to_string(geometry::ring_of(l)) + '\n';
+    };
     CHECK_EQ(to_text(take_census(wheel)), "tvec-census 1\n"
                                           "now 1000\n"
                                           "first_expiry 1010\n"
                                           "last_expiry 2000\n"
                                           "level 0 1 512\n"
-                                          "slot 1010 2 0\n"
-                                          "level 1 256 256\n"
-                                          "slot 1792 1 1\n"
-                                          "level 2 16384 128\n"
-                                          "level 3 1048576 128\n"
-                                          "level 4 67108864 128\n"
-                                          "overflow 1 0\n");
+                                          "slot 1010 2 0\n" +
+                                              level(1) + "slot 1792 1 1\n" + level(2) + level(3) +
+                                              level(4) + "overflow 1 0\n");
 }
 
 Test(census, as_text_says_none_where_nothing_expires) {
@@ -247,13 +248,13 @@ Test(census, the_dump_counts_each_level_in_use_and_lists_its_timers) {
     timer_wheel wheel;
     const auto all = support::probes(4);
     for (std::size_t i = 0; i < 3; ++i) wheel.arm_at(all[i]->t, 7 + i);
-    wheel.arm_at(all[3]->t, 1'000'000);
+    wheel.arm_at(all[3]->t, 500'000);
     all[2]->t.cancel();
     const std::string text = dump(wheel);
     CHECK_EQ(text.find("wheel at tick 0 and 0 behind: 3 pending, 1 idle\n"), 0);
     CHECK_EQ(lines_with(text, "level "), 2);
     CHECK_EQ(lines_with(text, "  timer 0x"), 4);
-    CHECK(text.find("in level 2 expires at 1000000\n") != std::string::npos);
+    CHECK(text.find("in level 2 expires at 500000\n") != std::string::npos);
     CHECK(text.find("in level 0 idle, expired at 9\n") != std::string::npos);
 }
 

@@ -36,6 +36,11 @@ const tvec::runtime_tick_clock<> ticks(frame(1));
 // lines: 6
 const tvec::runtime_tick_clock<> ticks(5);
 
+// --- scaled_wheel_of_a_temporary
+// says: a wheel that outlives it
+// lines: 12
+tvec::scaled_wheel<tvec::clocked_wheel<>> idle(tvec::clocked_wheel<>{}, 55s);
+
 // --- wheel_of_durations
 // says: a clocked_wheel is made of a tick_clock
 // lines: 3

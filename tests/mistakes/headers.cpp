@@ -1,5 +1,11 @@
 // Cases for tests/programs/mistakes.py, which compiles each by itself.
 
+// --- small_wheels_under_the_name_of_large_ones
+// says: TVEC_SMALL_WHEEL goes with -Dtvec=tvec_small: use the flags of pkg-config
+// lines: 4
+// defined: TVEC_SMALL_WHEEL
+#include "tvec/core/timer_wheel.hpp"
+
 // --- tagged_addresses
 // says: pointers have tags here: build it with -Dtagged_addresses=true
 // lines: 2

@@ -80,9 +80,10 @@ private:
 /// A cascading timer wheel: a root of 256 slots of one tick, and four levels of 64 slots, each
 /// slot as wide as the whole level below it (see geometry.hpp).
 ///
-/// The wheel has no clock: `advance` tells it the time. It allocates no memory (its size is about
-/// 56 KB), and arming and cancelling cannot fail. It belongs to the thread that first advances it.
-/// Nothing is locked. A debug build asserts that no other thread arms timers on it or advances it.
+/// The wheel has no clock: `advance` tells it the time. It allocates no memory, and arming and
+/// cancelling cannot fail. Its size is about 56 KB, or 11 KB in a build for small wheels
+/// (docs/limits.md). It belongs to the thread that first advances it. Nothing is locked. A debug
+/// build asserts that no other thread arms timers on it or advances it.
 ///
 ///  - A timer armed for tick x fires when `advance` passes x, never before. Arming for now or the
 ///    past means the next tick. Every delay is legal and exact, and saturates at `never`.

@@ -7,6 +7,7 @@
 #include <liburing.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 
 #include "tvec/clock/clocked_wheel.hpp"
@@ -31,12 +32,21 @@ public:
     /// Returns whether a limit is a point in time of the clock. If not, it is a time from the call.
     bool absolute() const noexcept { return absolute_; }
 
+    /// Has a wait go on for up to `longest` until `enough` completions are there, but not beyond
+    /// its limit. Returns whether the kernel supports that.
+    bool gather(std::chrono::microseconds longest, unsigned enough) noexcept;
+
     /// Submits queued requests and waits for one completion. Without a `limit` the wait may last
     /// for ever, and with a limit of zero or less it does not wait.
     kernel_result submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept;
 
 private:
+    int wait_until(std::optional<std::chrono::nanoseconds> limit) noexcept;
+
     io_uring& ring_;
+    std::uint32_t longest_us_ = 0;  ///< for which completions gather
+    std::uint16_t enough_ = 1;      ///< completions that end such a wait at once
+    std::uint8_t clock_;            ///< its clockid_t
     bool absolute_;
 };
 
@@ -71,6 +81,19 @@ public:
     uring_wait(io_uring& ring, Clocked& timers)
         : ring_(accepted(ring), detail::alarm_clock_of<clock>), timers_(timers) {}
     uring_wait(io_uring&, Clocked&&) TVEC_WANTS("a wheel that outlives it");
+
+    /// Lets completions gather. From now on a wait with a completion goes on until `enough` are
+    /// there, for up to `longest` from its beginning, and never beyond timers.next_wakeup(). A loop
+    /// with much I/O turns less often, and its messages wait for each other. A wait without a
+    /// completion sleeps on as before. Costs a reading of the clock in each wait. A `longest` of
+    /// zero or less ends it.
+    ///
+    /// Returns whether the kernel supports it: from Linux 6.12 on, for a wheel on
+    /// std::chrono::steady_clock or boottime_clock, a ring without SQPOLL, and a process outside of
+    /// shifted time namespaces. Otherwise waits stay as they were. Requires enough > 0.
+    bool gather(std::chrono::microseconds longest, unsigned enough) noexcept {
+        return ring_.gather(longest, enough);
+    }
 
     /// Submits queued requests, and waits for one completion, at most until timers.next_wakeup().
     /// With an empty wheel there is no limit. While a budget has left timers over it does not

@@ -16,6 +16,16 @@
 /// A slot consists of rows of four chains, half a cache line each, and has the number of its first
 /// row. Slots of levels 1 and 2 have two rows, all others one.
 ///
+/// TVEC_SMALL_WHEEL, the build option `small_wheel`, makes wheels of 11 KB instead of 56. An upper
+/// level has 32 slots in a lap, and every slot is one chain (docs/limits.md):
+///
+///     level   slots   slot width   lap          laps   reach of a delay     at 1 ms ticks
+///     root    256     1            2^8          2      < 2^9                0.5 s
+///     1        32     2^8          2^13         4      < 2^15               33 s
+///     2        32     2^13         2^18         2      < 2^19               9 min
+///     3        32     2^18         2^23         2      < 2^24               5 h
+///     4        32     2^23         2^28         2      < 2^29               6 days
+///
 /// Everything here is constexpr, without pointers and without a wheel.
 #pragma once
 
@@ -28,26 +38,29 @@
 
 #include "tvec/core/jiffies.hpp"
 
+#if defined TVEC_SMALL_WHEEL && !defined tvec
+#error "tvec: TVEC_SMALL_WHEEL goes with -Dtvec=tvec_small: use the flags of pkg-config"
+#endif
+
 namespace tvec::detail::geometry {
 
-#ifndef TVEC_TINY_GEOMETRY
-inline constexpr unsigned root_bits = 8;     ///< log2 of the slots of a lap of the root
-inline constexpr unsigned level_bits = 6;    ///< log2 of the slots of a lap of an upper level
-inline constexpr unsigned levels = 5;        ///< the root and four upper levels
-inline constexpr unsigned level_1_laps = 4;  ///< laps that level 1 has slots for
-inline constexpr unsigned chunk = 64;        ///< timers moved ahead of time, for each tick
-#else  // the same five numbers, for test programs that visit every state of a small wheel
-inline constexpr unsigned tiny[] = {TVEC_TINY_GEOMETRY};
-inline constexpr unsigned root_bits = tiny[0];
-inline constexpr unsigned level_bits = tiny[1];
-inline constexpr unsigned levels = tiny[2];
-inline constexpr unsigned level_1_laps = tiny[3];
-inline constexpr unsigned chunk = tiny[4];
+#if defined TVEC_TINY_GEOMETRY  // for test programs that visit every state of a small wheel
+inline constexpr unsigned shape[] = {TVEC_TINY_GEOMETRY, 4, 2};
+#elif defined TVEC_SMALL_WHEEL
+inline constexpr unsigned shape[] = {8, 5, 5, 4, 64, 1, 1};
+#else
+inline constexpr unsigned shape[] = {8, 6, 5, 4, 64, 4, 2};
 #endif
-inline constexpr unsigned root = 0;            ///< the lowest level
-inline constexpr unsigned overflow = levels;   ///< the "level" of deadlines beyond level 4
-inline constexpr unsigned chains_per_row = 4;  ///< half a cache line
-inline constexpr unsigned word_bits = 64;      ///< rows per occupancy word
+inline constexpr unsigned root_bits = shape[0];       ///< log2 of the slots of a lap of the root
+inline constexpr unsigned level_bits = shape[1];      ///< the same of an upper level
+inline constexpr unsigned levels = shape[2];          ///< the root and four upper levels
+inline constexpr unsigned level_1_laps = shape[3];    ///< laps that level 1 has slots for
+inline constexpr unsigned chunk = shape[4];           ///< timers moved ahead of time, for each tick
+inline constexpr unsigned chains_per_row = shape[5];  ///< half a cache line, or one chain
+inline constexpr unsigned rows_of_cold = shape[6];    ///< rows of a slot of levels 1 and 2
+inline constexpr unsigned root = 0;                   ///< the lowest level
+inline constexpr unsigned overflow = levels;          ///< the "level" of deadlines beyond level 4
+inline constexpr unsigned word_bits = 64;             ///< rows per occupancy word
 
 /// Returns log2 of the ticks that a slot of `level` spans. The overflow counts in laps of the whole
 /// wheel.
@@ -78,7 +91,7 @@ constexpr unsigned ring_of(unsigned level) noexcept {
 /// Returns the number of rows of a slot of `level`. Timers of levels 1 and 2 have left the caches
 /// when they come down. A slot there has a whole cache line of chains, and more misses overlap.
 constexpr unsigned rows_of(unsigned level) noexcept {
-    return (level == 1 || level == 2) && level != overflow ? 2 : 1;
+    return (level == 1 || level == 2) && level != overflow ? rows_of_cold : 1;
 }
 
 /// Returns the number of occupancy words of `level`, a bit for each row. Each level starts on a
@@ -120,7 +133,7 @@ constexpr unsigned level_with(unsigned s) noexcept {
 constexpr unsigned chains_of(unsigned s) noexcept {
     assert(s < slots && "a slot belongs to a level");
     constexpr unsigned end = first_slot_of(levels < 3 ? levels : 3);
-    return s >= first_slot_of(1) && s < end ? 2 * chains_per_row : chains_per_row;
+    return s >= first_slot_of(1) && s < end ? rows_of_cold * chains_per_row : chains_per_row;
 }
 
 /// Returns the `i`th slot of `level`.

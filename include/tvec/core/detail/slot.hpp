@@ -33,7 +33,7 @@ using link_count = std::uint8_t;
 /// the chains.
 class slot {
 public:
-    static constexpr unsigned most_chains = 2 * geometry::chains_per_row;
+    static constexpr unsigned most_chains = geometry::rows_of_cold * geometry::chains_per_row;
 
     /// Requires that `chains` is a power of two.
     slot(chain* first, unsigned chains, link_count& links, link& sentinel) noexcept

@@ -1,0 +1,319 @@
+// A timer of a scaled_wheel fires between its shortest and its longest time, as the factor says.
+// Changing the factor visits no timer.
+#include "tvec/clock/scaled_wheel.hpp"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/environment.hpp"
+#include "support/probe.hpp"
+
+using namespace std::chrono_literals;
+using support::probe;
+using tvec::jiffies;
+using tvec::manual_clock;
+using time_point = manual_clock::time_point;
+
+TestSuite(scaling, .timeout = 60);
+
+namespace {
+
+using wheel = tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, manual_clock>>;
+using scaled = tvec::scaled_wheel<wheel>;
+
+struct at_zero {
+    at_zero() { manual_clock::set(time_point(0ns)); }
+};
+
+// A class of timers from 5 s to 60 s.
+struct bed : at_zero {
+    wheel timers;
+    scaled idle{timers, 55s};
+
+    void run_to(std::chrono::nanoseconds t) {
+        manual_clock::set(time_point(t));
+        timers.run();
+    }
+    bool fires_at(probe& p, std::chrono::milliseconds t) {
+        const std::size_t before = p.fired();
+        run_to(t - 1ns);
+        const bool is_early = p.fired() != before;
+        run_to(t);
+        return !is_early && p.fired() == before + 1;
+    }
+};
+
+// What a scaled_wheel promises, in the plainest way: a timer is due at the first tick that is at
+// least its shortest deadline plus the lag in force.
+struct oracle {
+    explicit oracle(jiffies stretch) : stretch_(stretch), lag_(stretch) {}
+
+    void arm(int id, jiffies earliest) { due_[id] = earliest; }
+    void cancel(int id) { due_.erase(id); }
+    void scale(double factor) {
+        lag_ = static_cast<jiffies>(std::ceil(factor * static_cast<double>(stretch_)));
+    }
+    std::set<int> take(jiffies tick) {
+        std::set<int> fired;
+        for (const auto& [id, earliest] : due_)
+            if (earliest + lag_ <= tick) fired.insert(id);
+        for (const int id : fired) due_.erase(id);
+        return fired;
+    }
+    bool empty() const { return due_.empty(); }
+
+private:
+    jiffies stretch_, lag_;
+    std::map<int, jiffies> due_;
+};
+
+// Random operations on a class and on its oracle. `hops`: time passes as in a loop that sleeps
+// until the next wake-up.
+void agrees_with_the_oracle(unsigned seed, jiffies stretch, bool hops) {
+    manual_clock::set(time_point(1h));
+    wheel timers;
+    manual_clock::advance(std::chrono::milliseconds(seed * 977));
+    timers.run();
+    scaled idle(timers, std::chrono::milliseconds(stretch));
+    oracle expected(stretch);
+    std::mt19937 random(seed);
+    const auto any = [&](jiffies n) {
+        return std::uniform_int_distribution<jiffies>(0, n)(random);
+    };
+    auto all = support::probes(40);
+    std::set<int> fired;
+    for (int id = 0; id < 40; ++id)
+        all[id]->then = [&fired, id](tvec::timer_wheel&) { fired.insert(id); };
+    const auto pass = [&](jiffies ticks) {
+        const jiffies end = timers.ticks().now() + ticks;
+        for (jiffies tick = timers.ticks().now(); tick < end;) {
+            tick = end;
+            if (const auto wake = timers.wheel().next_wakeup(); hops && wake)
+                tick = std::min(std::max(*wake, timers.ticks().now() + 1), end);
+            manual_clock::set(timers.ticks().start_of(tick));
+            timers.run();
+        }
+    };
+    const auto compare = [&](jiffies from, jiffies to) {
+        std::set<int> due;
+        for (jiffies tick = hops ? from + 1 : to; tick <= to; ++tick)
+            due.merge(expected.take(tick));
+        REQUIRE(fired == due);
+        fired.clear();
+    };
+    for (std::size_t i = support::scaled(4'000); i > 0; --i) {
+        const int id = static_cast<int>(any(39));
+        switch (any(9)) {
+        case 0:
+            all[id]->t.cancel();
+            expected.cancel(id);
+            break;
+        case 1: {
+            const double factor = static_cast<double>(any(10)) / 10;
+            idle.set_factor(factor);
+            expected.scale(factor);
+            break;
+        }
+        case 2: {
+            const jiffies before = timers.wheel().now();
+            pass(any(any(1) ? 20 : stretch) + 1);
+            compare(before, timers.wheel().now());
+            break;
+        }
+        default: {
+            const jiffies shortest = any(any(1) ? 30 : 5'000) + 1;
+            idle.arm_after(all[id]->t, std::chrono::milliseconds(shortest));
+            expected.arm(id, timers.ticks().now() + shortest);
+        }
+        }
+    }
+    CHECK_EQ(idle.wheel().count().clock_backward, 0);
+}
+
+}  // namespace
+
+Test(scaling, a_timer_fires_between_its_shortest_and_its_longest_time_as_the_factor_says) {
+    bed b;
+    probe p;
+    b.idle.arm_after(p.t, 5s);
+    CHECK(b.idle.deadline(p.t) == time_point(60s));
+    CHECK(b.fires_at(p, 60s));
+    b.idle.set_factor(0.2);
+    b.idle.arm_after(p.t, 5s);
+    CHECK(b.idle.deadline(p.t) == time_point(76s));
+    CHECK(b.fires_at(p, 76s));
+    b.idle.set_factor(0);
+    b.idle.arm_after(p.t, 5s);
+    CHECK(b.fires_at(p, 81s));
+}
+
+Test(scaling, a_factor_out_of_range_is_clamped_and_no_number_means_the_longest_time) {
+    bed b;
+    const auto becomes = [&b](double factor) { return b.idle.set_factor(factor), b.idle.factor(); };
+    CHECK_EQ(becomes(-3), 0);
+    CHECK_EQ(becomes(7), 1);
+    b.idle.set_factor(0);
+    CHECK_EQ(becomes(std::nan("")), 1);
+    probe p;
+    b.idle.arm_after(p.t, 5s);
+    CHECK(b.fires_at(p, 60s));
+}
+
+Test(scaling, timers_of_one_class_have_shortest_times_of_their_own) {
+    bed b;
+    probe quick, slow;
+    b.idle.arm_after(slow.t, 30s);
+    b.idle.arm_after(quick.t, 1s);
+    b.idle.set_factor(0.1);
+    CHECK(b.fires_at(quick, 6'500ms));
+    CHECK(b.fires_at(slow, 35'500ms));
+}
+
+Test(scaling, a_lower_factor_fires_on_the_next_tick_what_becomes_due_by_it) {
+    bed b;
+    probe old, young;
+    b.idle.arm_after(old.t, 5s);
+    b.run_to(20s);
+    b.idle.arm_after(young.t, 5s);
+    b.run_to(22s);
+    b.idle.set_factor(0);
+    CHECK(b.timers.next_wakeup() <= time_point(22s + 1ms));
+    CHECK_EQ(old.fired(), 0);
+    b.run_to(22s + 1ms);
+    CHECK_EQ(old.fired(), 1);
+    CHECK(b.fires_at(young, 25s));
+}
+
+Test(scaling, a_factor_that_rises_again_spares_what_has_not_fired) {
+    bed b;
+    probe p;
+    b.idle.arm_after(p.t, 5s);
+    b.run_to(20s);
+    b.idle.set_factor(0);
+    b.idle.set_factor(1);
+    CHECK(b.fires_at(p, 60s));
+    b.idle.arm_after(p.t, 5s);
+    b.run_to(90s);
+    b.idle.set_factor(0.6);  // due at 98 s
+    b.run_to(97s);
+    b.idle.set_factor(0.8);
+    CHECK(b.fires_at(p, 109s));
+}
+
+Test(scaling, a_push_back_and_a_cancel_work_as_in_any_wheel) {
+    bed b;
+    probe p, gone;
+    b.idle.set_factor(0.5);
+    CHECK(!b.idle.arm_after(p.t, 5s));
+    b.idle.arm_after(gone.t, 5s);
+    b.run_to(30s);
+    CHECK(b.idle.arm_after(p.t, 5s));
+    CHECK(gone.t.cancel());
+    CHECK(b.fires_at(p, 62'500ms));
+    CHECK_EQ(gone.fired(), 0);
+    CHECK(!b.idle.alarm_pending());
+    CHECK(!b.timers.any_pending());
+}
+
+Test(scaling, every_fire_is_that_of_the_oracle) {
+    for (unsigned seed = 1; seed <= 12; ++seed)
+        agrees_with_the_oracle(seed, std::vector<jiffies>{0, 1, 300, 55'000}[seed % 4], false);
+}
+
+Test(scaling, a_loop_that_sleeps_until_the_next_wake_up_fires_on_the_tick_of_the_oracle) {
+    for (unsigned seed = 1; seed <= 12; ++seed)
+        agrees_with_the_oracle(seed, std::vector<jiffies>{0, 1, 300, 5'000}[seed % 4], true);
+}
+
+Test(scaling, setting_the_factor_visits_no_timer_and_moves_cost_once_for_each_level) {
+    bed b;
+    const std::size_t n = support::scaled(20'000, 500);
+    auto all = support::probes(n);
+    for (std::size_t i = 0; i < n; ++i)
+        b.idle.arm_after(all[i]->t, std::chrono::milliseconds(i * 60'000 / n));
+    std::mt19937 random(3);
+    for (int i = 0; i < 1'000; ++i) {
+        const std::uint64_t before = support::visits(b.idle.wheel());
+        b.idle.set_factor(static_cast<double>(random() % 1'000) / 1'000);
+        REQUIRE_EQ(support::visits(b.idle.wheel()), before);
+        if (i % 10 == 0) b.run_to(std::chrono::milliseconds(i));
+    }
+    b.run_to(10min);
+    while (b.idle.wheel().any_pending()) b.run_to((manual_clock::now() + 1ms).time_since_epoch());
+    CHECK_EQ(support::count_fired(all), n);
+    CHECK_LE(b.idle.wheel().count().moved, 2 * n);  // a minute is on level 2 at most
+}
+
+Test(scaling, a_fall_of_the_factor_is_spread_over_turns_by_the_budget) {
+    at_zero begin;
+    wheel timers;
+    scaled idle(timers, 55s, 10);
+    auto all = support::probes(100);
+    for (auto& p : all) idle.arm_after(p->t, 5s);
+    manual_clock::set(time_point(40s));
+    timers.run();
+    idle.set_factor(0);
+    manual_clock::advance(50ms);  // one run for many ticks is one turn too
+    for (std::size_t turn = 0, fired = 0; fired < 90; ++turn) {
+        timers.run();
+        const std::size_t now = support::count_fired(all);
+        REQUIRE_LE(now, fired + 10);
+        REQUIRE_LE(turn, 40);
+        REQUIRE(timers.next_wakeup() <= manual_clock::now() + 1ms);
+        fired = now;
+        manual_clock::advance(1ms);
+    }
+    std::size_t cancelled = 0;
+    for (auto& p : all) cancelled += p->t.cancel();
+    CHECK_EQ(cancelled + support::count_fired(all), 100);
+}
+
+Test(scaling, an_exception_passes_and_the_rest_stays_due) {
+    bed b;
+    auto all = support::probes(5);
+    for (auto& p : all) {
+        p->then = [](tvec::timer_wheel&) { throw std::runtime_error("a callback"); };
+        b.idle.arm_after(p->t, 5s);
+    }
+    b.run_to(59s);
+    for (int i = 0; i < 5; ++i) {
+        bool threw = false;
+        try {
+            b.run_to(60s + std::chrono::milliseconds(i));
+        } catch (const std::runtime_error&) {
+            threw = true;
+        }
+        CHECK(threw);
+    }
+    CHECK_EQ(support::count_fired(all), 5);
+}
+
+Test(scaling, a_callback_may_arm_again_and_set_the_factor) {
+    bed b;
+    probe p;
+    p.then = [&](tvec::timer_wheel&) {
+        if (p.fired() == 1) b.idle.set_factor(0);
+        if (p.fired() < 3) b.idle.arm_after(p.t, 5s);
+    };
+    b.idle.arm_after(p.t, 5s);
+    CHECK(b.fires_at(p, 60s));
+    CHECK(b.fires_at(p, 65s));
+    CHECK(b.fires_at(p, 70s));
+}
+
+Test(scaling, the_alarm_in_the_wheel_of_the_loop_wakes_it_seldom) {
+    bed b;
+    auto all = support::probes(100);
+    for (auto& p : all) b.idle.arm_after(p->t, 5s);
+    std::size_t turns = 0;
+    for (auto next = b.timers.next_wakeup(); next; next = b.timers.next_wakeup(), ++turns)
+        b.run_to(std::max(*next, manual_clock::now()).time_since_epoch());
+    CHECK_EQ(support::count_fired(all), 100);
+    CHECK_LE(turns, 12);  // each of the two wheels wakes for each level, and more for full slots
+    CHECK_LE(b.idle.alarms(), turns);
+}
