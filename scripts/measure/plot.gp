@@ -1,13 +1,15 @@
 # Called by scripts/measure/plot with csv, folder and largest, the greatest number of timers in the file.
 
-structures = "tvec clocked classic cascadeless hashed libuv libev libevent asio rbtree multimap pqueue lazy_heap lazy_heap4 per_duration array_scan netty floor"
-colours    = "#e4002b #f08090 #222222 #777777 #aaaaaa #4477aa #44aadd #228833 #aa3377 #b8a000 #885511 #77bb77 #6644cc #aa99ee #00aa99 #dd6677 #ff9933 #666666"
-points     = "7 6 5 4 12 9 11 12 4 6 8 10 9 8 11 10 13 0"
+# Five lines at most, which differ in lightness, mark and dash: a tree, two heaps and two wheels.
+structures = "tvec classic libuv rbtree lazy_heap"
+colours    = "#e4002b #222222 #4477aa #b8a000 #77bb77"
+points     = "7 6 9 4 10"
+dashes     = "1 2 4 5 3"
 
 colour(i) = word(colours, i)
-width(i) = i == 1 ? 6 : 1.5
+width(i) = i == 1 ? 6 : 1.8
 point(i) = int(word(points, i))
-dash(i) = word(structures, i) eq "floor" ? 2 : 1
+dash(i) = int(word(dashes, i))
 
 # Prints lines "timers median" of one workload on one structure, and the medians of its quantiles in order.
 of(work, who) = sprintf("< awk -F, '$1 == \"%s\" && $4 == \"%s\" {print $2, $5}' '%s'", work, who, csv)
@@ -60,14 +62,6 @@ set grid ytics xtics ls 100
 set key outside right center maxrows auto maxcols 1 font ",12" samplen 2 spacing 1.2
 set xrange [*:*]; set yrange [*:*]
 
-set output folder."/growth.svg"
-set title "tvec: cost by number of timers" font ",16"
-set xlabel "timers" offset 0,0 font ",14"; set bmargin 4
-set ylabel "nanoseconds per operation" offset 0,0 font ",14"
-grown = "'arm unlinked' 'arm cancelled later' 'cancel' 're-arm random' 'push back' 'expire' 'mixed server' 'idle tick' 'next wake-up'"
-plot for [k = 1:words(grown)] of(word(grown, k), "tvec") using 1:2 with linespoints \
-    lc rgb word(colours, k) lw 2 pt point(k) ps 0.7 title word(grown, k)
-
 unset logscale x
 set format y "%g"
 set xtics ("p50" 0, "p90" 1, "p99" 2, "p99.9" 3, "p99.99" 4, "worst" 5)
@@ -100,33 +94,10 @@ if (measured ne "") {
     set bmargin 2.5
 }
 
-memory_of(who) = sprintf("< awk -F, '$1 == \"memory per timer\" && $2 == %d && $4 == \"%s\" {print $5}' '%s'", largest, who, csv)
-measured = ""
-do for [who in present] { if (has(memory_of(who))) { measured = measured." ".who } }
-unset logscale y
-unset key
-unset grid; set grid ytics ls 100
-set output folder."/memory.svg"
-set title sprintf("Memory per timer, %d of them armed", largest) font ",16"
-set bmargin 6
-unset xlabel
-set ylabel "bytes per timer: node, allocations, share of the structure"
-set style fill solid 0.85 noborder
-set boxwidth 0.7
-set yrange [0:*]
-set offsets 0, 0, 15, 0
-set xtics noenhanced rotate by -30 scale 0 (word(measured, 1) 1)
-set for [k = 2:words(measured)] xtics add (word(measured, k) k)
-set xrange [0.3:words(measured) + 0.7]
-plot for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1 with boxes \
-    lc rgb colour(index_of(word(measured, k))), \
-    for [k = 1:words(measured)] memory_of(word(measured, k)) using (k):1:(sprintf("%.0f", $1)) \
-    with labels offset 0,0.7 font ",13"
-
 # The first plot of README.md: large enough for a phone.
 loop_of(kind, who) = of("loop ".kind." worst", who)
 shown = "tvec classic libuv rbtree"
-call(who) = who eq "tvec" ? "tvec" : who eq "classic" ? "the kernel's wheel" : who eq "libuv" ? "a heap (libuv)" : "a tree (red-black)"
+call(who) = who eq "tvec" ? "tvec" : who eq "classic" ? "Linux's until 4.7" : who eq "libuv" ? "a heap (libuv)" : "a tree (red-black)"
 if (has(loop_of("that sleeps", "tvec"))) {
     reset
     set terminal svg size 660,640 font "sans-serif,17" background "white"
