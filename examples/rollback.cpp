@@ -84,7 +84,7 @@ private:
     std::array<tvec::timer, 6> timers_{tvec::call_each<&match::timers_, &match::on_timer>()};
 };
 
-// What each player presses in each frame.
+// The buttons that each player presses in each frame.
 std::array<bool, 2> pressed_in(tvec::jiffies frame) {
     std::mt19937_64 random(frame);
     return {random() % 11 == 0, random() % 13 == 0};

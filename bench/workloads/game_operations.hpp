@@ -1,5 +1,5 @@
-// What games do to all timers of a wheel or a group at once, ready to be repeated as the exercises
-// of single_operations.hpp are: the first `n` calls are one, for all timers.
+// Operations of games on all timers of a wheel or a group at once. They are repeated like the
+// exercises of single_operations.hpp. Each handles all `n` timers in one call.
 #pragma once
 
 #include <array>

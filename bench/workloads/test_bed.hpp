@@ -64,7 +64,7 @@ public:
     protected:
         ~supervisor() = default;
     };
-    // What a program does in its callbacks.
+    // The work of a program in its callbacks.
     class follower {
     public:
         virtual void fired(std::uint64_t index) = 0;

@@ -1,6 +1,6 @@
 // A server of HTTP/1.1 on epoll, with the two timeouts that each such server needs. A connection
 // has one timer. Between requests the timer is the idle timeout of keep-alive. From the first byte
-// of a request on it limits the whole header, and further bytes do not push it back: a client that
+// of a request on it limits the whole header. Further bytes do not push it back, so a client that
 // sends a byte now and then holds a connection no longer than others do.
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,6 +1,6 @@
-// A wheel in a loop on systemd's sd-event, which stays as it is: the alarm is set by a prepare
-// callback before each sleep, and the wheel runs after each, in a post source. A timer source of
-// sd-event would have to be moved for each wake-up, too, and is coalesced with others by default.
+// A wheel in a loop on systemd's sd-event, which stays as it is. A prepare callback sets the alarm
+// before each sleep. The wheel runs after each, in a post source. A timer source of sd-event would
+// have to be moved for each wake-up, too, and is coalesced with others by default.
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
 

@@ -48,7 +48,7 @@ struct bed : at_zero {
     }
 };
 
-// What a scaled_wheel promises, in the plainest way: a timer is due at the first tick that is at
+// The promises of a scaled_wheel, in the plainest way: a timer is due at the first tick that is at
 // least its shortest deadline plus the lag in force.
 struct oracle {
     explicit oracle(jiffies stretch) : stretch_(stretch), lag_(stretch) {}

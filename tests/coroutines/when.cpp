@@ -1,4 +1,4 @@
-// Awaiting the first of several things, or all: who is first, what becomes of the others, results,
+// Tests awaiting the first of several things, or all: the first, the end of the others, results,
 // exceptions, and coroutines that are destroyed meanwhile. Nothing is allocated.
 #include "tvec/coroutines/when.hpp"
 

@@ -470,7 +470,7 @@ Test(timer_groups, a_function_may_destroy_the_group_in_its_destructor) {
 
 namespace {
 
-// What a member is to do, kept in the plainest way.
+// The expected behaviour of a member, in the plainest form.
 struct expected {
     bool pending = false, paused = false;
     jiffies due = 0;     // while paused, what is left

@@ -109,9 +109,9 @@ public:
         from_ = t;
     }
 
-    /// Returns the first time of `Base` at which the clock shows `t` or later, if nothing changes:
-    /// the end of a time without a limit if it stands still before `t`, and a time that has passed
-    /// if it shows `t` already.
+    /// Returns the first time of `Base` at which the clock shows `t` or later, if nothing changes.
+    /// Returns time_point::max() if the clock stands still before `t`, and a past time if it shows
+    /// `t` already.
     typename Base::time_point base_time(time_point t) const noexcept {
         if (t <= from_) return base_;
         if (paused_ || numerator_ == 0) return Base::time_point::max();

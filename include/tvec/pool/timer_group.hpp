@@ -40,9 +40,9 @@ class grouped_timer;
 /// in no group. A group may be destroyed before or after its members, pools and wheels.
 ///
 /// **Callbacks** may do anything to their own group. The member that is being called is not pending
-/// then, unless it is periodic: a group that it cancels, pauses or destroys ends, stops or lets go
-/// the other members, and the next period of a periodic one. The function that is being called is
-/// destroyed after it has returned.
+/// then, unless it is periodic. A group that it cancels, pauses or destroys ends, stops or lets go
+/// the other members. This includes the next period of a periodic one. The function that is being
+/// called is destroyed after it has returned.
 ///
 /// A group and its members belong to one thread, that of their wheel.
 class timer_group {
