@@ -16,8 +16,8 @@
 /* Deadlines are milliseconds of the wall clock. Later ones count as this one, in the year 10889. */
 #define DEADLINE_LAST ((UINT64_C(1) << 48) - 1)
 
-/* What all tables share. The wheel counts milliseconds. Its ticks are `shift` ahead of the wall
- * clock, which may be set back where the wheel may not. */
+/* State that all tables share. The wheel counts milliseconds. Its ticks are `shift` ahead of the
+ * wall clock, which may be set back where the wheel may not. */
 struct calendar {
     struct tvec_wheel* wheel;
     tvec_callback fire;
@@ -43,8 +43,10 @@ struct deadlines {
     struct deadlines* next; /* among the discarded tables */
 };
 
+/* Hashes a name, with a seed of this process. */
 uint64_t deadlines_hash(const char* name, size_t length);
 
+/* Makes an empty table for a database. */
 struct deadlines* deadlines_new(struct calendar* calendar, int db);
 
 /* Frees up to `buckets` buckets, or all of the table. Returns whether the table is gone. */
@@ -60,8 +62,7 @@ bool deadlines_drop(struct deadlines* table, const char* name, size_t length, ui
 /* Removes up to `buckets` buckets that so few keys do not need. */
 void deadlines_shrink(struct deadlines* table, size_t buckets);
 
-/* Fetches what `deadlines_set` of that hash will need into the cache: first the bucket, then, by
- * another call, its keys. */
+/* Prefetch the bucket of a hash, and then its keys, for a later call that sets or drops a key. */
 struct bucket* deadlines_prefetch(struct deadlines* table, uint64_t hash);
 void deadlines_prefetch_keys(const struct bucket* bucket);
 
@@ -73,7 +74,7 @@ bool deadlines_overdue(const struct bucket* bucket, uint64_t now, const char** n
 /* Arms the timer of the bucket for its earliest deadline, unless it is armed for an earlier one. */
 void deadlines_arm(struct bucket* bucket);
 
-/* Compares all that is known twice. Returns NULL, or what is wrong. */
+/* Checks every invariant of the table. Returns NULL, or the one that is broken. */
 const char* deadlines_fault(const struct deadlines* table);
 
 #endif

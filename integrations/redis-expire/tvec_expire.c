@@ -28,7 +28,7 @@ enum {
     lag_classes = 18, /* 1, 2, 4, ... 65536 ms, and more */
 };
 
-/* A key that was told of since the last turn. Its command may still run: to open an expired key
+/* A key that had an event since the last turn. Its command may still run. Opening an expired key
  * deletes it, and the deletion must not reach replicas before the command. */
 struct pending {
     string_t* name;
@@ -100,7 +100,7 @@ static void on_alarm(int fd, void* unused, int mask) {
     ask_for_turn();
 }
 
-/* Keys are the master's as long as there is one, and the sampler's if the operator says so. */
+/* A replica leaves keys to its master. The operator may leave them to the sampler. */
 static bool is_on(void) { return me.is_active && !me.is_replica && !me.is_loading; }
 
 /* --- tables ---------------------------------------------------------------------------------- */
@@ -163,8 +163,8 @@ static mstime_t deadline_of(ctx_t* ctx, const struct pending* key) {
     return is_there || !RedisModule_AvoidReplicaTraffic() ? deadline : 0;
 }
 
-/* Brings the tables up to date with the keys that were told of. All are opened first, while their
- * buckets are fetched into the cache. */
+/* Brings the tables up to date with the pending keys. All are opened first, while their buckets are
+ * fetched into the cache. */
 static void read_pending(ctx_t* ctx) {
     struct pending keys[pending_size];
     uint64_t hashes[pending_size];
