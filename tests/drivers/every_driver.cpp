@@ -229,17 +229,15 @@ EACH_DRIVER(every_driver, game_time_is_never_early_at_any_speed) {
         clock.set_speed(num, den);
         game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
         Loop<game_wheel> loop{timers};
-        bool early = false, fired = false;
+        bool early = false;
         const auto delay = 10ms * num / den;
         const auto begin = steady_clock::now(), due = begin + 10ms - 1us;
         const auto deadline = clock.now() + delay;
-        tvec::callback_timer t{[&] {
-            fired = true;
-            early = clock.now() < deadline || steady_clock::now() < due;
-        }};
+        tvec::callback_timer t{
+            [&] { early = clock.now() < deadline || steady_clock::now() < due; }};
         timers.arm_at(t, deadline);
         int turns = 0;
-        for (; !fired; ++turns) {
+        for (; t.pending(); ++turns) {
             loop.sleep();
             timers.run();
         }
@@ -253,14 +251,13 @@ EACH_DRIVER(every_driver, a_change_of_speed_reaches_the_alarm) {
     tvec::game_clock<> clock;
     game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
     Loop<game_wheel> loop{timers};
-    bool fired = false;
-    tvec::callback_timer t{[&] { fired = true; }};
+    tvec::timer t;
     timers.arm_after(t, 10h);
     loop.poke();
     loop.sleep();  // sets the alarm for the speed of now
     clock.set_speed(3'600'000);
     const auto begin = steady_clock::now();
-    for (int turns = 0; !fired; ++turns) {
+    for (int turns = 0; t.pending(); ++turns) {
         CHECK_LE(turns, 6);
         loop.sleep();
         timers.run();
