@@ -163,6 +163,7 @@ private:
 
 /// Deduces the type of the wheel.
 template <class Clocked, class D> scaled_wheel(Clocked&, D) -> scaled_wheel<Clocked>;
+/// Deduces the type of the wheel.
 template <class Clocked, class D> scaled_wheel(Clocked&, D, std::size_t) -> scaled_wheel<Clocked>;
 
 }  // namespace tvec

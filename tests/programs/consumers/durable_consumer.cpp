@@ -33,5 +33,6 @@ int main() {
     for (const char* end : {"", "-wal", "-shm"}) unlink((file + end).c_str());
     rmdir(folder);
     tvec::durable::memory_database model;  // it is in the library, too
-    return model.count().waiting == 0 ? 0 : 1;
+    const tvec::durable::memory_store store(model, "consumer");
+    return store.unanswered() == 0 ? 0 : 1;
 }

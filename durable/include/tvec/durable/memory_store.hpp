@@ -51,7 +51,7 @@ private:
 /// The database must outlive it.
 class TVEC_API memory_store : public detail::local_store {
 public:
-    /// Makes a connection. Links with the same name are one process. `claim_ahead`: see
+    /// Makes a connection. Connections with the same name are one process. `claim_ahead`: see
     /// store_traits.
     memory_store(memory_database& all, std::string name, duration claim_ahead = {});
     ~memory_store() override;
