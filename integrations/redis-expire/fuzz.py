@@ -23,6 +23,8 @@ DBS = (0, 1, 2)
 COMMANDS = 150     # of a round
 SOON = (250, 350)  # ms after the start of a round: its commands should be done by then
 OTHERS = 20000
+FUNCTION = """#!lua name=fuzz
+redis.register_function('play', function(keys, words) return redis.pcall(unpack(words)) end)"""
 
 
 def fill(client):
@@ -68,7 +70,9 @@ class Words:
         return pick(ways)
 
     def script(self, words):
-        """The same in a script."""
+        """The same in a script, or in a function."""
+        if self.random.randrange(2):
+            return ("FCALL", "play", 0, *words)
         shown = ",".join(f"ARGV[{i + 1}]" for i in range(len(words)))
         return ("EVAL", f"return redis.pcall({shown})", 0, *words)
 
@@ -146,6 +150,8 @@ class Fuzzer:
         self.words = Words(seed, self.model.client("DUMP", "k"))
         self.model.client("FLUSHALL")
         self.model.client("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+        for server in (self.server, self.model):
+            server.client("FUNCTION", "LOAD", FUNCTION)
         fill(self.server.client)
         attach(self.replica, self.server)
         self.events, self.expected = Events(self.server), Events(self.model)
