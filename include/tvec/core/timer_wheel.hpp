@@ -355,8 +355,12 @@ private:
     static std::int64_t signed_of(jiffies tick) noexcept { return static_cast<std::int64_t>(tick); }
     /// Returns whether a timer is linked in this wheel. False, too, if wheels share its number.
     bool surely_here(const timer& t) const noexcept { return t.linked_in(in_place_); }
+    /// Returns whether a timer is linked in this wheel, or in one that shares its number.
+    bool maybe_here(const timer& t) const noexcept {
+        return t.linked_in(detail::number_of(levels_.owner()));
+    }
     bool due_by(const timer& t, jiffies tick) const noexcept {
-        return t.pending() && t.expires() <= tick && surely_here(t);
+        return t.pending() && t.expires() <= tick && maybe_here(t);
     }
     bool arm_past(timer& t, jiffies expires) noexcept;
     void place(timer& t, jiffies at) noexcept;
