@@ -36,14 +36,11 @@ void snapshot::begin(const timer_wheel& wheel) {
     words_.resize(slots_at + 1);
     std::memcpy(&words_[agenda_at], &wheel.agenda_, sizeof wheel.agenda_);
     const detail::levels& all = wheel.levels_;
-    const auto note = [&](unsigned s) {
+    all.any_marked([&](unsigned s) {
         words_.push_back(std::uint64_t{s} << 32 | all.at_most(s));
         ++words_[slots_at];
-    };
-    for (unsigned w = 0; w < geometry::words; ++w)
-        for (std::uint64_t bits = all.words_[w]; bits != 0; bits &= bits - 1)
-            note(w * geometry::word_bits + static_cast<unsigned>(std::countr_zero(bits)));
-    note(geometry::never_slot);
+        return false;
+    });
 }
 
 /// Empties the wheel, and puts everything but the timers into it.
@@ -52,16 +49,7 @@ void snapshot::begin(timer_wheel& wheel) const noexcept {
     assert(wheel.thread_.admits_caller() &&
            "restored by another thread than the one that advances it");
     detail::levels& all = wheel.levels_;
-    const auto empty = [&](unsigned s) {
-        all[s].pop_each(timer_wheel::unlimited, all.owner(), [](detail::link&) {});
-    };
-    for (unsigned w = 0; w < geometry::words; ++w)
-        for (std::uint64_t bits = all.words_[w]; bits != 0; bits &= bits - 1)
-            empty(w * geometry::word_bits + static_cast<unsigned>(std::countr_zero(bits)));
-    empty(geometry::never_slot);
-    all.words_used_ = 0;
-    all.words_.fill(0);
-    all.counts_.fill(0);
+    all.pop_all([](detail::link&) {});
     wheel.now_ = words_[now_at];
     wheel.target_ = words_[target_at];
     wheel.sorted_ = words_[sorted_at];

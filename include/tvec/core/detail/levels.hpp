@@ -118,22 +118,24 @@ public:
     template <class F> void for_each_in(unsigned s, F visit) const {
         for_each_in(s, geometry::chains_of(s), visit);
     }
+    /// Returns whether is(slot) holds for any slot that may hold a link, that of `never` included.
+    /// Stops at the first such slot.
+    template <class F> bool any_marked(F is) const {
+        for (unsigned w = 0; w < geometry::words; ++w)
+            for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1)
+                if (is(w * word_bits + static_cast<unsigned>(std::countr_zero(bits)))) return true;
+        return is(geometry::never_slot);
+    }
     /// Returns whether is(link&) holds for any link in any slot. Looks into occupied slots only,
     /// and stops at the first such link. `is` may unlink the link it is given, and link it again.
     template <class F> bool any_of(F is) const {
-        for (unsigned w = 0; w < geometry::words; ++w)
-            for (std::uint64_t bits = words_[w]; bits != 0; bits &= bits - 1) {
-                const unsigned s = w * word_bits + static_cast<unsigned>(std::countr_zero(bits));
-                if (any_in(s, geometry::chains_of(s), is)) return true;
-            }
-        return any_in(geometry::never_slot, geometry::chains_of(geometry::never_slot), is);
+        return any_marked([&](unsigned s) { return any_in(s, geometry::chains_of(s), is); });
     }
     /// Unlinks each link in any slot, and calls take(link&) for it. `take` must link nothing here.
     /// Clears all bits and counts.
     template <class F> void pop_all(F take) noexcept {
-        any_of([&](link& l) {
-            l.unlink();
-            take(l);
+        any_marked([&](unsigned s) {
+            (*this)[s].pop_each(~std::size_t{0}, owner_, [&](link& l) { take(l); });
             return false;
         });
         words_used_ = 0;
