@@ -124,6 +124,32 @@ Test(clock, a_delay_is_never_short_and_at_most_a_tick_long) {  // T19
         }
 }
 
+// A clock that counts its readings.
+struct counting_clock : manual_clock {
+    using time_point = manual_clock::time_point;
+    static inline unsigned readings = 0;
+    static time_point now() noexcept {
+        ++readings;
+        return manual_clock::now();
+    }
+};
+
+Test(clock, a_relative_arm_and_a_run_read_the_clock_once) {
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, counting_clock>> timers;
+    tvec::timeout_pool pool(timers);
+    probe p;
+    const auto readings = [](auto&& call) {
+        counting_clock::readings = 0;
+        call();
+        return counting_clock::readings;
+    };
+    CHECK_EQ(readings([&] { timers.arm_after(p.t, 5ms); }), 1);
+    CHECK_EQ(readings([&] { timers.arm_within(p.t, 5ms, 9ms); }), 1);
+    CHECK_EQ(readings([&] { timers.arm_at(p.t, timers.after(5ms)); }), 1);
+    CHECK_EQ(readings([&] { pool.schedule(5ms, [] {}); }), 1);
+    CHECK_EQ(readings([&] { timers.run(); }), 1);
+}
+
 Test(clock, several_timers_are_armed_for_one_point_in_time) {
     wheel timers;
     probe a, b;

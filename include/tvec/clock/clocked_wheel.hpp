@@ -111,8 +111,7 @@ public:
     template <detail::countable Rep, class Period>
     bool arm_after(timer& t, std::chrono::duration<Rep, Period> delay) noexcept {
         __builtin_prefetch(&t, 1);  // reading the clock waits for earlier loads, but not for this
-        expect_no_lead(ticks_.now());
-        return arm_at(t, after(delay));
+        return arm_at(t, detail::add(read(), saturated(delay)));
     }
 
     /// Arms `t` for the time `deadline` if it is pending. See timer_wheel.
@@ -136,8 +135,7 @@ public:
     template <detail::countable Rep, class Period, detail::countable Rep2, class Period2>
     bool arm_within(timer& t, std::chrono::duration<Rep, Period> earliest,
                     std::chrono::duration<Rep2, Period2> latest) noexcept {
-        const time_point now = detail::reading(ticks_);
-        expect_no_lead(ticks_.floor(now));
+        const time_point now = read();
         return wheel_.arm_within(t, ticks_.ceil(detail::add(now, saturated(earliest))),
                                  ticks_.floor(detail::add(now, saturated(latest))));
     }
@@ -278,6 +276,13 @@ public:
     void run_until(const T&, std::size_t = 0) TVEC_WANTS("a time_point: after(2ms)");
 
 private:
+    /// Returns the time by the clock. In a debug build, ends the program if the wheel is beyond it.
+    time_point read() const noexcept {
+        const time_point now = detail::reading(ticks_);
+        expect_no_lead(ticks_.floor(now));
+        return now;
+    }
+
     /// Returns the tick to run now. In a debug build, ends the program if the wheel is beyond it.
     jiffies tick_to_run() noexcept {
         const jiffies now = ticks_.now();

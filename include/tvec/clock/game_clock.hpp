@@ -4,32 +4,14 @@
 
 #include "tvec/core/detail/standard.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/wants.hpp"
 
 namespace tvec {
-
-namespace detail {
-
-/// Returns n * num / den, rounded down or up, and clamped to the largest number.
-/// Requires 0 < den < 2^32 and num < 2^32.
-constexpr std::uint64_t scaled(std::uint64_t n, std::uint64_t num, std::uint64_t den,
-                               rounding how) noexcept {
-    assert(den != 0 && (den | num) >> 32 == 0 && "a speed is a fraction of 32 bits each");
-    const std::uint64_t rest = (n % den * num + (how == rounding::up ? den - 1 : 0)) / den;
-    std::uint64_t whole = 0;
-    if (__builtin_mul_overflow(n / den, num, &whole) || __builtin_add_overflow(whole, rest, &whole))
-        return std::numeric_limits<std::uint64_t>::max();
-    return whole;
-}
-
-}  // namespace detail
 
 /// The time of a game, a zone or a simulation: an object, of which there may be many. Game time
 /// begins at 0, and follows the clock `Base` at a speed. It pauses, runs faster or slower, and is
@@ -117,9 +99,8 @@ public:
         if (paused_ || numerator_ == 0) return Base::time_point::max();
         const detail::tick_origin<Base> base(base_);
         const std::uint64_t left = detail::tick_origin<game_clock>(from_).until(t);
-        return base.after(
-            std::min(detail::scaled(left, denominator_, numerator_, detail::rounding::up),
-                     base.until_the_end()));
+        return base.after(detail::scale(left, denominator_, numerator_, detail::rounding::up,
+                                        base.until_the_end()));
     }
 
 private:
@@ -131,10 +112,9 @@ private:
     }
     time_point at(typename Base::time_point t) const noexcept {
         const detail::tick_origin<game_clock> origin(from_);
-        const std::uint64_t passed =
-            detail::scaled(detail::tick_origin<Base>(base_).until(t), numerator_, denominator_,
-                           detail::rounding::down);
-        return origin.after(std::min(passed, origin.until_the_end()));
+        const std::uint64_t since = detail::tick_origin<Base>(base_).until(t);
+        return origin.after(detail::scale(since, numerator_, denominator_, detail::rounding::down,
+                                          origin.until_the_end()));
     }
 
     // The clock shows `from_` at the time `base_`.

@@ -133,7 +133,8 @@ private:
     /// Moves the class on to now. Nothing is due by then, or the alarm would ring next.
     void catch_up() noexcept {
         const jiffies now = behind(target());
-        assert(now <= wheel_.now() || wheel_.next_wakeup().value_or(never) > now);
+        assert((now <= wheel_.now() || wheel_.next_wakeup().value_or(never) > now) &&
+               "the alarm rings next if a timer of the class is due");
         if (now > wheel_.now()) wheel_.advance(now, budget_);
     }
     void set_alarm() noexcept {

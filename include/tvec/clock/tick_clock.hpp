@@ -38,7 +38,20 @@ concept no_tick_of = !std::convertible_to<const D&, Duration>;
 
 enum class rounding { down, up };
 
-/// Returns `count` times the ratio `Per`, at most `limit`. Exact: no intermediate result overflows.
+/// Returns count * num / den, rounded, at most `limit`. Exact: no intermediate result overflows.
+/// Requires den > 0, and that num * den fits.
+constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint64_t den,
+                              rounding way, std::uint64_t limit) noexcept {
+    assert(den > 0 && num <= std::numeric_limits<std::uint64_t>::max() / den &&
+           "a ratio whose terms can be multiplied");
+    const std::uint64_t nearly_one = way == rounding::up ? den - 1 : 0;
+    const std::uint64_t rest = (count % den * num + nearly_one) / den;
+    std::uint64_t whole = 0;
+    if (__builtin_mul_overflow(count / den, num, &whole)) return limit;
+    return whole < limit && rest < limit - whole ? whole + rest : limit;
+}
+
+/// Returns `count` times the ratio `Per`, at most `limit`.
 template <class Per, rounding Way>
 constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t limit) noexcept {
     static_assert(Per::num > 0 && Per::num <= std::numeric_limits<std::intmax_t>::max() / Per::den,
@@ -49,11 +62,7 @@ constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t limit) noexcept
         const bool is_up = Way == rounding::up && count != 0;
         return std::min(is_up ? (count - 1) / den + 1 : count / den, limit);
     }
-    constexpr std::uint64_t nearly_one = Way == rounding::up ? den - 1 : 0;
-    const std::uint64_t rest = (count % den * num + nearly_one) / den;
-    std::uint64_t whole = 0;
-    if (__builtin_mul_overflow(count / den, num, &whole)) return limit;
-    return whole < limit && rest < limit - whole ? whole + rest : limit;
+    return scale(count, num, den, Way, limit);
 }
 
 /// Returns the number of `Unit`s that cover `d`: rounded up, at most `limit`, and 0 if `d` is
