@@ -43,10 +43,9 @@ timer_group::member timer_group::shown(group_link& l) noexcept {
     assert(is_pending(l) && "only pending members are shown");
     const bool is_timer = l.what() == kind::timer;
     const jiffies at = expires(l);
-    const bool is_paused = at >= paused_from && at < never;
     return {is_timer ? &timer_of(l) : nullptr,
             is_timer ? timeout_handle() : detail::timeout_slabs::handle_of(detail::node_around(l)),
-            is_paused ? at - paused_from : at, is_paused};
+            is_paused(at) ? at - paused_from : at, is_paused(at)};
 }
 
 // --- all of them --------------------------------------------------------------------------------
@@ -109,7 +108,7 @@ std::size_t timer_group::start(timer_wheel& wheel, jiffies now) noexcept {
     assert(now < paused_from && "members are paused at a tick to come");
     return for_each_pending(head_, [&](group_link& l) {
         const jiffies at = expires(l);
-        if (at < paused_from || at == never) return false;
+        if (!is_paused(at)) return false;
         arm(l, wheel, detail::later(now, at - paused_from));
         return true;
     });

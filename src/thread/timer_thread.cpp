@@ -28,6 +28,22 @@ unsigned count_forks() noexcept {
     return forks.load(std::memory_order_relaxed);
 }
 
+/// Blocks all signals for the calling thread. A thread that starts meanwhile never has one.
+class without_signals {
+public:
+    without_signals() noexcept {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~without_signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    without_signals(const without_signals&) = delete;
+    without_signals& operator=(const without_signals&) = delete;
+
+private:
+    sigset_t before_;
+};
+
 }  // namespace
 
 class timer_thread_core::engine {
@@ -36,6 +52,7 @@ public:
         : timers_(runtime_tick_clock(core.options_.tick)),
           mailbox_(timers_, core.options_.max_pending, bell_), core_(core),
           may_linger_(core.options_.tick >= std::chrono::milliseconds(1)) {
+        const without_signals blocked;
         thread_ = std::thread([this] { run(); });
     }
 
@@ -60,9 +77,6 @@ public:
 private:
     void run() noexcept {
         run_here = &core_;
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_BLOCK, &all, nullptr);
         while (!core_.stopping_.load(std::memory_order_relaxed)) {
             sleep();
 #ifdef __cpp_exceptions

@@ -62,10 +62,10 @@ struct job_of<Operation, completion<standing, Answer>> final : job {
 }  // namespace
 
 void local_store::submit(operation o) {
-    const auto post_job = [this]<class Operation>(Operation& asked) {
+    const auto begin = [this]<class Operation>(Operation& asked) {
         enqueue(std::make_unique<job_of<Operation>>(std::move(asked)));
     };
-    std::visit(post_job, o);
+    std::visit(begin, o);
 }
 
 }  // namespace tvec::durable::detail

@@ -90,7 +90,7 @@ private:
     std::function<void(std::string)> complain_;
     statement keep_, replace_, put_apart_, state_, remove_, remove_apart_, dead_, remove_dead_,
         end_done_, end_again_, end_returned_, spend_, find_, list_, list_dead_, count_, take_,
-        claim_, bury_, revive_;
+        claim_, make_dead_, revive_;
 };
 
 sqlite_database::sqlite_database(sqlite_file& file, duration claim_ahead,
@@ -130,7 +130,7 @@ sqlite_database::sqlite_database(sqlite_file& file, duration claim_ahead,
       take_(prepared("select due, id from timer where (due, id) > (?, ?) and due <= ?"
                      " order by due, id limit ?")),
       claim_(prepared("update timer set attempt = attempt + 1, counted = 0 where id = ?")),
-      bury_(
+      make_dead_(
           prepared("insert or replace into dead(id, due, body, every, attempt, ended, spent, apart)"
                    " select id, due, body, every, attempt, ended, spent, apart"
                    " from timer where id = ?")),
@@ -323,7 +323,7 @@ void sqlite_database::make_dead(const std::string& id) {
         dead_.reset();
         complain_("a timer has died whose id an older dead one had: the older one is gone");
     }
-    bury_.run(id);
+    make_dead_.run(id);
     [[maybe_unused]] const int removed = remove_.run(id);
     assert(removed == 1 && "only a waiting timer becomes a dead letter");
 }

@@ -138,6 +138,7 @@ private:
     static grouped_timer& timer_of(detail::group_link& l) noexcept;
     static bool is_pending(detail::group_link& l) noexcept;
     static jiffies expires(detail::group_link& l) noexcept;
+    static bool is_paused(jiffies at) noexcept { return at >= paused_from && at < never; }
     static bool cancel(detail::group_link& l) noexcept;
     static void arm(detail::group_link& l, timer_wheel&, jiffies expires) noexcept;
 
