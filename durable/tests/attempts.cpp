@@ -187,7 +187,7 @@ Test(durable_attempts, a_broken_link_gives_back_what_was_claimed_and_takes_back_
     CHECK(support::asking::spend(ahead, {"a", 1}));
     CHECK(support::asking::spend(ahead, {"a", 1}));  // once for each attempt
     CHECK_EQ(find(beside(all), "a")->spent, 1U);
-    CHECK(support::asking::end(ahead, {{"a", 1}, {}, true}).was_current);
+    CHECK(support::asking::end(ahead, {{"a", 1}, outcome::returned}).was_current);
     CHECK_EQ(find(beside(all), "a")->spent, 0U);
     CHECK_EQ(count(beside(all)).dead, 0U);
     one.store.cut();

@@ -556,7 +556,7 @@ Test(durable_redis, a_timer_is_dead_when_its_attempts_were_spent_and_one_id_is_o
     own(s, 0);
     for (std::uint32_t attempt = 1; attempt <= 3; ++attempt) {  // claimed, and not delivered
         CHECK(claim(s, "x", 2).what == claimed::kind::granted);
-        CHECK(end(s, {{"x", attempt}, {}, true}).was_current);
+        CHECK(end(s, {{"x", attempt}, outcome::returned}).was_current);
     }
     for (std::uint32_t attempt = 4; attempt <= 5; ++attempt) {
         CHECK(claim(s, "x", 2).what == claimed::kind::granted);

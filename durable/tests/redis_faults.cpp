@@ -323,11 +323,12 @@ template <class Count> void ask_anything(store& s, std::mt19937& random, Count c
     case 1:
         return s.submit(operations::cancel{id, count_it});
     case 2:
-        return s.submit(operations::end{0, {{{id, 1}}, {{id, 2}, today()}}, count_it});
+        return s.submit(
+            operations::end{0, {{{id, 1}}, {{id, 2}, outcome::again, today()}}, count_it});
     case 3:
         return s.submit(operations::find{id, count_it});
     case 4:
-        return s.submit(operations::list{timer_set::waiting, {}, 5, count_it});
+        return s.submit(operations::list{timer_set::waiting, {}, 5, {}, count_it});
     case 5:
         return s.submit(operations::own{0, 1s, count_it});
     case 6:

@@ -208,10 +208,10 @@ Test(durable_sqlite, only_a_put_writes_the_body) {
             CHECK(claim(s, id, 5).timer.body == body);
             CHECK(spend(s, {id, attempt}));
         }
-    CHECK(end(s, {{"b", 3}, today()}).was_current);
+    CHECK(end(s, {{"b", 3}, outcome::again, today()}).was_current);
     CHECK(end(s, {{"a", 3}}).next.has_value());
     CHECK(claim(s, "b").timer.body == body);
-    CHECK(end(s, {{"b", 4}, {}, true}).was_current);
+    CHECK(end(s, {{"b", 4}, outcome::returned}).was_current);
     CHECK(claim(s, "b").timer.body == body);
     CHECK(end(s, {{"b", 5}}).was_current);
     CHECK(cancel(s, "a") == cancel_result::cancelled);

@@ -13,7 +13,6 @@ namespace tvec::durable::detail {
 using std::chrono::microseconds;
 
 void end_sender::end(ending how, completion<bool> then) {
-    assert((!how.returned || !how.again) && "a returned claim keeps its deadline");
     shard& s = all_.shard_of(how.token.id);
     near_timer* const t = s.find(how.token.id);
     if (t != nullptr && t->phase == timer_phase::delivered && t->has_claim(how.token)) {
@@ -27,7 +26,7 @@ void end_sender::end(ending how, completion<bool> then) {
 
 void end_sender::return_claim(token t) {
     assert(t.attempt != 0 && "a claim has an attempt");
-    end({std::move(t), {}, true}, {});
+    end({std::move(t), outcome::returned}, {});
 }
 
 bool end_sender::is_full() const noexcept {
@@ -72,18 +71,19 @@ void end_sender::on_ended(shard& s, const pending_end& e, const end_reply& r) {
         t = nullptr;
     }
     // A returned timer may have been claimed anew before this answer came.
-    const bool is_claimed_anew = e.how.returned && t != nullptr && t->phase != timer_phase::waiting;
+    const bool is_claimed_anew =
+        e.how.how == outcome::returned && t != nullptr && t->phase != timer_phase::waiting;
     if (r.next && !is_claimed_anew) all_.near->on_known(s, id, *r.next);
     all_.contain(e.then, r.was_current);
 }
 
 void end_sender::count(const ending& e, bool was_current) {
-    if (e.returned)
+    if (e.how == outcome::returned)
         all_.count.returned += was_current;
     else if (!was_current)
         ++all_.count.stale;
     else
-        ++(e.again ? all_.count.again : all_.count.done);
+        ++(e.how == outcome::again ? all_.count.again : all_.count.done);
 }
 
 }  // namespace tvec::durable::detail

@@ -192,8 +192,8 @@ refusal engine::find(std::string id, completion<standing, std::optional<stored_t
 refusal engine::list(timer_set set, place after, std::size_t limit,
                      completion<standing, std::vector<stored_timer>> then) {
     if (const refusal r = admit(1); r != refusal::none) return r;
-    parts_->all.storage.submit(operations::list{set, std::move(after), limit,
-                                                answering(1, std::move(then), [](auto&...) {})});
+    parts_->all.storage.submit(operations::list{
+        set, std::move(after), limit, {}, answering(1, std::move(then), [](auto&...) {})});
     return refusal::none;
 }
 
@@ -215,12 +215,12 @@ refusal engine::revive(const std::string& id, time_point due, completion<revive_
 }
 
 void engine::done(token t, completion<bool> then) {
-    parts_->ends.end({std::move(t), {}}, std::move(then));
+    parts_->ends.end({std::move(t), outcome::done}, std::move(then));
 }
 
 refusal engine::again(token t, time_point due, completion<bool> then) {
     if (!in_range(due)) return admit(0, refusal::bad_due);
-    parts_->ends.end({std::move(t), due}, std::move(then));
+    parts_->ends.end({std::move(t), outcome::again, due}, std::move(then));
     return refusal::none;
 }
 

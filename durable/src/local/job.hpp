@@ -20,6 +20,8 @@ public:
     virtual std::optional<stored_timer> perform(const operations::find& o) = 0;
     virtual std::vector<stored_timer> perform(const operations::list& o) = 0;
     virtual totals perform(const operations::count& o) = 0;
+    virtual touch_result perform(const operations::touch& o) = 0;
+    virtual bool perform(const operations::extend& o) = 0;
     virtual revive_result perform(const operations::revive& o) = 0;
     virtual std::size_t perform(const operations::join& o) = 0;
     virtual epoch perform(const operations::own& o) = 0;

@@ -26,6 +26,12 @@ struct memory_database::inner {
         duration lease{};       // of the last claim
         bool is_spent = false;  // the last attempt was counted in `spent`
         bool is_open() const { return attempt != ended; }
+        // All attempts have ended, and none is spent.
+        void close() {
+            ended = attempt;
+            spent = 0;
+            is_spent = false;
+        }
     };
     // A lease counts for no longer than its length from now, whatever the clock showed.
     struct lease_of {
@@ -151,7 +157,8 @@ public:
         };
         std::set<place> order;
         for (const shard& s : all_.shards)
-            for (const auto& [id, e] : all(s)) order.insert({e.due, id});
+            for (const auto& [id, e] : all(s))
+                if (id.starts_with(o.prefix)) order.insert({e.due, id});
         std::vector<stored_timer> page;
         for (auto p = order.upper_bound(o.after); p != order.end() && page.size() < o.limit; ++p)
             page.push_back(all(all_.of(p->id)).at(p->id));
@@ -174,11 +181,34 @@ public:
         entry e = dead->second;
         s.dead.erase(dead);
         e.due = o.due;
-        e.ended = e.attempt;
-        e.spent = 0;
-        e.is_spent = false;
+        e.history.clear();
+        e.close();
         s.insert(e);
         return revive_result::revived;
+    }
+
+    touch_result perform(const operations::touch& o) override {
+        shard& s = all_.of(o.id);
+        const auto there = s.timers.find(o.id);
+        if (there == s.timers.end()) return touch_result::unknown_id;
+        entry e = there->second;
+        s.erase(o.id);
+        e.due = o.due;
+        ++e.attempt;  // a delivery in flight is stale
+        e.verdict.clear();
+        e.close();
+        s.insert(e);
+        tell_owner(s, e);
+        return touch_result::touched;
+    }
+
+    bool perform(const operations::extend& o) override {
+        shard& s = all_.at(o.shard);
+        entry* const timer = s.current(o.token);
+        if (timer == nullptr) return false;
+        s.move(*timer, all_.today() + o.lease);
+        timer->lease = o.lease;
+        return true;
     }
 
     std::size_t perform(const operations::join& o) override {
@@ -253,8 +283,9 @@ private:
         const auto dead = s.dead.find(timer.id);
         const bool lives = living != s.timers.end();
         const bool is_dead = dead != s.dead.end();
-        if (how == existing::keep && lives) return put_result::there_already;
-        if (how == existing::keep && is_dead) return put_result::dead;
+        if (lives && !replaces(how, timer.due, living->second.due))
+            return put_result::there_already;
+        if (is_dead && how != existing::replace) return put_result::dead;
         entry e{{timer}, timer.due};
         // A delivery of the old timer must not end the new one.
         if (lives || is_dead) e.attempt = e.ended = (lives ? living : dead)->second.attempt + 1;
@@ -273,23 +304,53 @@ private:
     }
 
     end_reply end(const ending& e) {
-        assert((!e.returned || !e.again) && "a returned claim keeps its deadline");
         shard& s = all_.of(e.token.id);
         entry* const timer = s.current(e.token);
         if (timer == nullptr) return {};
-        if (!e.again && !e.returned && timer->every == duration::zero()) {
+        if (!comes_again(e, *timer)) {
+            if (e.how == outcome::dead) bury(s, *timer, e);
             s.erase(e.token.id);
             return {true, {}};
         }
-        if (!e.returned || timer->attempt == timer->ended + 1) timer->ended = timer->attempt;
-        if (e.returned) timer->spent -= timer->is_spent;
-        timer->is_spent = false;
-        if (!e.returned) {
-            timer->spent = 0;
-            timer->due = e.again ? *e.again : next_beat(timer->due, timer->every, all_.today());
+        if (e.how == outcome::returned) {
+            give_back(*timer);
+        } else {
+            timer->close();
+            timer->due = next_due(e, *timer);
+            timer->verdict = verdict_of(e, *timer);
+            if (e.history) timer->history = *e.history;
         }
         s.move(*timer, timer->due);
         return {true, timer->due};
+    }
+
+    static bool comes_again(const ending& e, const entry& timer) {
+        if (e.how == outcome::dead || e.how == outcome::removed) return false;
+        return e.how != outcome::done || timer.every != duration::zero() || !timer.plan.empty();
+    }
+
+    static void give_back(entry& timer) {
+        if (timer.attempt == timer.ended + 1) timer.ended = timer.attempt;
+        timer.spent -= timer.is_spent;
+        timer.is_spent = false;
+    }
+
+    static void bury(shard& s, entry timer, const ending& e) {
+        timer.close();
+        timer.verdict.clear();
+        if (e.history) timer.history = *e.history;
+        s.dead.insert_or_assign(timer.id, std::move(timer));
+    }
+
+    time_point next_due(const ending& e, const entry& timer) const {
+        if (e.how == outcome::again) return e.due;
+        const bool is_beat = e.how == outcome::done && timer.plan.empty();
+        return is_beat ? next_beat(timer.due, timer.every, all_.today()) : timer.due;
+    }
+
+    static std::string verdict_of(const ending& e, const entry& timer) {
+        if (e.how == outcome::failed) return "failed " + e.reason;
+        return e.how == outcome::done && !timer.plan.empty() ? "done" : "";
     }
 
     claimed claim(shard& s, const claim_terms& terms, const std::string& id) {

@@ -203,6 +203,8 @@ struct redis_store::inner {
     void submit(operations::list o);
     void show(operations::list o, std::vector<place> places);
     void submit(operations::count o);
+    void submit(operations::touch o);
+    void submit(operations::extend o);
     void submit(operations::revive o);
     void submit(operations::join o);
     void submit(operations::own o);
@@ -470,7 +472,9 @@ void redis_store::inner::submit(operations::end o) {
         make_room(o.shard, ends, e.token.id);
         command& words = words_of_ends(o.shard);
         words.add(e.token.id).add(e.token.attempt);
-        words.add(e.returned ? "r" : e.again ? std::to_string(ms(*e.again)) : "");
+        words.add(e.how == outcome::returned ? "r"
+                  : e.how == outcome::again  ? std::to_string(ms(e.due))
+                                             : "");
         ends.slots.push_back({q, i});
     }
     wait_for(q);
@@ -535,6 +539,10 @@ void redis_store::inner::submit(operations::count o) {
     for (unsigned shard = 0; shard < of.size(); ++shard)
         ask(shard, function(shard, "count", all_keys), q);
 }
+
+void redis_store::inner::submit(operations::touch) { std::abort(); }
+
+void redis_store::inner::submit(operations::extend) { std::abort(); }
 
 void redis_store::inner::submit(operations::revive o) {
     const unsigned shard = shard_of(o.id);

@@ -57,6 +57,8 @@ public:
     std::optional<stored_timer> perform(const operations::find& o) override;
     std::vector<stored_timer> perform(const operations::list& o) override;
     totals perform(const operations::count& o) override;
+    touch_result perform(const operations::touch&) override { std::abort(); }
+    bool perform(const operations::extend&) override { std::abort(); }
     revive_result perform(const operations::revive& o) override;
     std::size_t perform(const operations::join&) override { return 1; }
     epoch perform(const operations::own&) override { return 1; }
@@ -213,21 +215,20 @@ std::vector<end_reply> sqlite_database::perform(const operations::end& o) {
 }
 
 end_reply sqlite_database::end(const ending& e, time_point now) {
-    assert((!e.returned || !e.again) && "a returned claim keeps its deadline");
     const std::string& id = e.token.id;
     const std::int64_t attempt = e.token.attempt;
-    if (!e.again && !e.returned && end_done_.run(id, attempt) == 1) return {true, {}};
+    if (e.how == outcome::done && end_done_.run(id, attempt) == 1) return {true, {}};
     const std::optional<state> s = state_of(id);
     if (!s || s->attempt != attempt || s->ended >= attempt) return {};
-    if (e.returned) {
+    if (e.how == outcome::returned) {
         end_returned_.run(id);
         return {true, s->due};
     }
-    if (!e.again && s->every == duration::zero()) {
+    if (e.how == outcome::done && s->every == duration::zero()) {
         remove(id, s->is_apart);
         return {true, {}};
     }
-    const time_point next = e.again ? *e.again : next_beat(s->due, s->every, now);
+    const time_point next = e.how == outcome::again ? e.due : next_beat(s->due, s->every, now);
     end_again_.run(id, next);
     return {true, next};
 }

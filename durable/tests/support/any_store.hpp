@@ -66,7 +66,7 @@ public:
         case 4:
             return agree([&, most = 1 + below(2)](store& s) { return claim(s, id, most); });
         case 5: {
-            const ending e{{id, attempt}, below(2) != 0 ? std::optional(due) : std::nullopt};
+            const ending e{{id, attempt}, below(2) != 0 ? outcome::again : outcome::done, due};
             return agree([&](store& s) { return end(s, e); });
         }
         case 6:
@@ -74,7 +74,7 @@ public:
         case 8:
             return agree([&](store& s) { return spend(s, {id, attempt}); });
         case 9:
-            return agree([&](store& s) { return end(s, {{id, attempt}, {}, true}); });
+            return agree([&](store& s) { return end(s, {{id, attempt}, outcome::returned}); });
         case 7: {
             const auto set = below(2) != 0 ? timer_set::waiting : timer_set::dead;
             return agree([&](store& s) { return list(s, set, {due, id}, 3); });

@@ -35,6 +35,8 @@ using epoch = std::uint64_t;
 /// @{
 inline constexpr std::size_t longest_id = 255;                          ///< bytes; at least one
 inline constexpr std::size_t largest_body = 1'048'576;                  ///< bytes: 1 MiB
+inline constexpr std::size_t longest_plan = 1'000;                      ///< bytes
+inline constexpr std::size_t longest_reason = 500;                      ///< bytes; the rest is cut
 inline constexpr time_point earliest_due{};                             ///< the beginning of 1970
 inline constexpr time_point latest_due{duration(253'402'300'799'999)};  ///< the end of 9999
 /// @}
@@ -45,6 +47,7 @@ struct record {
     time_point due;      ///< the deadline; no delivery comes before it
     std::string body{};  ///< any bytes; handed to the handler
     duration every{};    ///< 0, or a period: due again at due + k * every, until it is cancelled
+    std::string plan{};  ///< "", or the schedule and the retries of the timer. The engine reads it
 
     /// Compares all members.
     friend bool operator==(const record&, const record&) = default;
@@ -66,6 +69,12 @@ struct stored_timer : record {
     std::uint32_t attempt = 0;  ///< the last attempt given out; 0: none
     std::uint32_t ended = 0;    ///< the last attempt that was ended or returned
     std::uint32_t spent = 0;    ///< attempts since then that count towards claim_terms::attempts
+    std::string history{};      ///< what the engine has noted about earlier deliveries
+
+    /// How the last delivery ended, if the plan of the timer has to decide what comes next: "done",
+    /// or "failed" and a space and the reason. "first": the plan has to decide the first deadline.
+    /// Otherwise "". Whoever claims the timer applies the plan and delivers nothing.
+    std::string verdict{};
 };
 
 /// A place in the order of timers: by deadline, then by id, byte by byte.
@@ -79,9 +88,13 @@ struct place {
 
 /// How a put treats a timer that has the same id.
 enum class existing {
-    keep,    ///< the put answers there_already or dead, and nothing changes
-    replace  ///< the timer gets the new deadline, body and period, and waits even if it was a dead
-             ///< letter; its attempts go on counting, and its delivery in flight is stale
+    keep,     ///< the put answers there_already or dead, and nothing changes
+    replace,  ///< the timer gets the new deadline, body, period and plan, and waits even if it was
+              ///< a dead letter; its attempts go on counting, and its delivery in flight is stale
+    sooner,  ///< `replace` if the new deadline is before that of the timer, otherwise `keep`. Keeps
+             ///< a dead letter
+    later    ///< `replace` if the new deadline is after that of the timer, otherwise `keep`. Keeps
+             ///< a dead letter
 };
 
 /// The result of a put.
@@ -103,6 +116,14 @@ enum class cancel_result {
     failed       ///< the store could not: the timer is as it was
 };
 
+/// The result of a touch.
+enum class touch_result {
+    touched,     ///< the timer waits for its new deadline, and its delivery in flight is stale
+    unknown_id,  ///< no timer has the id, or only a dead letter
+    unknown,     ///< the connection broke: touching it again does no harm
+    failed       ///< the store could not: the timer is as it was
+};
+
 /// The result of reviving a dead letter.
 enum class revive_result {
     revived,     ///< the timer waits again, and has all its attempts
@@ -118,13 +139,25 @@ enum class standing {
     unknown  ///< the connection broke, or the store could not: the request may have been done
 };
 
+/// How a delivery ends.
+enum class outcome {
+    done,      ///< a periodic timer gets its next deadline. A timer with a plan waits, with its
+               ///< deadline and the verdict "done". Any other is removed
+    again,     ///< the timer gets a new deadline
+    failed,    ///< the timer waits, with its deadline and the verdict "failed REASON"
+    dead,      ///< the timer becomes a dead letter
+    removed,   ///< the timer is removed, whatever its period and plan
+    returned,  ///< the handler was not called. The timer waits for its deadline again, and the
+               ///< attempt is not spent. If no earlier attempt is open, none is open afterwards
+};
+
 /// The end of a delivery.
 struct ending {
-    durable::token token;               ///< of the delivery
-    std::optional<time_point> again{};  ///< the next deadline; empty: done
-    /// The handler was not called. The timer waits for its deadline again, and the attempt is not
-    /// spent. If no earlier attempt is open, none is open afterwards. `again` must be empty.
-    bool returned = false;
+    durable::token token;                  ///< of the delivery
+    outcome how = outcome::done;           ///< how it ended
+    time_point due{};                      ///< `again`: the next deadline
+    std::string reason{};                  ///< `failed`: at most longest_reason bytes
+    std::optional<std::string> history{};  ///< `again`, `dead`: replaces stored_timer::history
 };
 
 /// The result of an end.
@@ -153,6 +186,13 @@ struct claim_terms {
     std::uint32_t attempts = 0;     ///< spent attempts that make a dead letter; 0: no limit
     std::size_t bytes = 1'048'576;  ///< bodies in one answer, about; one timer is always granted
 };
+
+/// Returns true if a put of a timer that is due at `due` replaces a living one that is due at
+/// `old`. For stores.
+inline bool replaces(existing how, time_point due, time_point old) noexcept {
+    if (how == existing::sooner) return due < old;
+    return how == existing::later ? due > old : how == existing::replace;
+}
 
 /// Returns the first beat of a period that lies after `now`: due + k * every, with k > 0. For
 /// stores.
@@ -226,6 +266,7 @@ struct list {
     timer_set set;                                           ///< the timers to list
     place after;                                             ///< they come after this place
     std::size_t limit;                                       ///< at most so many timers
+    std::string prefix{};                                    ///< their ids begin with it
     completion<standing, std::vector<stored_timer>> then{};  ///< the timers
 };
 
@@ -234,8 +275,25 @@ struct count {
     completion<standing, totals> then{};  ///< the numbers
 };
 
+/// Gives a timer that waits or is being delivered a new deadline. As a put that replaces the timer,
+/// but with the body, period, plan and history that it has.
+struct touch {
+    std::string id;                   ///< of the timer
+    time_point due;                   ///< its new deadline
+    completion<touch_result> then{};  ///< the result
+};
+
+/// Extends the lease of a delivery. Answers true if the attempt is the current one and open. If
+/// not, nothing has changed.
+struct extend {
+    unsigned shard;                     ///< of the timer
+    durable::token token;               ///< of the delivery
+    duration lease;                     ///< from now
+    completion<standing, bool> then{};  ///< true: the lease is extended
+};
+
 /// Makes a dead letter wait again. Its attempts go on counting. All of them count as ended, and
-/// none as spent.
+/// none as spent. Its history is cleared.
 struct revive {
     std::string id;                    ///< of the dead letter
     time_point due;                    ///< its new deadline
@@ -299,9 +357,9 @@ struct spend {
 /// An operation of a store.
 using operation =
     std::variant<operations::put, operations::cancel, operations::end, operations::find,
-                 operations::list, operations::count, operations::revive, operations::join,
-                 operations::own, operations::release, operations::take, operations::claim,
-                 operations::spend>;
+                 operations::list, operations::count, operations::touch, operations::extend,
+                 operations::revive, operations::join, operations::own, operations::release,
+                 operations::take, operations::claim, operations::spend>;
 
 namespace detail {
 class engine;
