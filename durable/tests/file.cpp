@@ -262,6 +262,17 @@ const std::string version_2 =
                 " every int not null, attempt int not null, ended int not null) without rowid;"
                 "pragma user_version = 2;"
                 "insert into dead values(x'63', 3, zeroblob(5000), 0, 5, 2);";
+const std::string version_3 =
+    version_2 + "alter table timer add column spent int not null default 0;"
+                "alter table timer add column counted int not null default 0;"
+                "alter table timer add column apart int not null default 0;"
+                "alter table dead add column spent int not null default 0;"
+                "alter table dead add column apart int not null default 0;"
+                "create table body(id blob primary key, bytes blob not null) without rowid;"
+                "create table mark(needs_log int not null); insert into mark values(0);"
+                "pragma user_version = 3;"
+                "insert into timer values(x'64', 4, x'', 0, 7, 6, 1, 1, 1);"
+                "insert into body values(x'64', zeroblob(9000));";
 
 void has_what_version_1_had(sqlite_store& s) {
     const auto timers = list(s, timer_set::waiting);
@@ -296,6 +307,22 @@ Test(durable_file, a_file_of_version_2_is_made_newer) {
     CHECK(put(s, {"c", today()}) == put_result::dead);
     CHECK(revive(s, "c", today()) == revive_result::revived);
     CHECK_EQ(claim(s, "c").timer.attempt, 6U);
+}
+
+Test(durable_file, a_file_of_version_3_is_made_newer_and_takes_plans) {
+    const file_of_timers f;
+    run_sql(f.path, version_3);
+    sqlite_store s(f.path);
+    REQUIRE(find(s, "d").has_value());
+    CHECK(find(s, "d")->body == std::string(9'000, '\0') && find(s, "d")->plan.empty());
+    CHECK(claim(s, "d", 1).what == claimed::kind::dead);
+    CHECK(cancel(s, "d") == cancel_result::had_begun);
+    has_what_version_1_had(s);
+    CHECK(revive(s, "c", today()) == revive_result::revived);
+    CHECK(end(s, {{"c", claim(s, "c").timer.attempt}}).next == std::nullopt);
+    CHECK(put(s, {"e", today(), "", 0ms, "times 2"}) == put_result::stored);
+    CHECK(end(s, {{"e", claim(s, "e").timer.attempt}}).next.has_value());
+    CHECK(find(s, "e")->verdict == "done");
 }
 
 // Only in this version may one id have a living and a dead timer.
@@ -334,10 +361,10 @@ Test(durable_file, a_version_that_cannot_be_is_refused) {
     }
     run_sql(f.path, "pragma user_version = 2147483647");
     refuses(f.path, std::errc::not_supported, "is of version 2147483647");
-    for (const char* version : {"0", "1", "2"}) {
+    for (const char* version : {"0", "1", "2", "3"}) {
         run_sql(f.path, std::string("pragma user_version = ") + version);
         CHECK(!is_busy(f.path));
     }
-    run_sql(f.path, "pragma application_id = -1; pragma user_version = 3");
+    run_sql(f.path, "pragma application_id = -1; pragma user_version = 4");
     refuses(f.path, std::errc::invalid_argument, "something else");
 }

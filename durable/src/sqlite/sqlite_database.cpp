@@ -15,15 +15,29 @@ namespace {
 // which is the limit for rows without a page of their own.
 constexpr std::size_t largest_in_row = 700;
 
-bool goes_apart(const record& r) { return r.body.size() > largest_in_row; }
+bool goes_apart(const record& r) { return r.body.size() + r.plan.size() > largest_in_row; }
 
 // Returns the statement for rows of `timer` or `dead`, as timer_of reads them.
 std::string rows_of(const std::string& table) {
+    const std::string verdict = table == "timer" ? "verdict" : "x''";
     return "select id, due, every, attempt, ended, spent, case apart when 0 then body else"
            " (select bytes from body where body.id = " +
-           table + ".id) end from " + table;
+           table + ".id) end, plan, history, " + verdict + " from " + table;
 }
 constexpr int body_column = 6;
+
+// The first reads the index of deadlines, the second all ids with the prefix.
+const std::string in_order = " where (due, id) > (?, ?) order by due, id limit ?";
+const std::string in_order_with_prefix =
+    " where (+due, +id) > (?, ?) and id >= ?4 and id < ?5 order by +due, +id limit ?3";
+
+// Returns the lower bound of the ids that come after all those with the prefix.
+std::string after_all_with(std::string prefix) {
+    while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
+    if (prefix.empty()) return std::string(longest_id + 1, '\xff');
+    ++prefix.back();
+    return prefix;
+}
 
 // Clamps times that another program may have written, so arithmetic cannot overflow.
 time_point time_of(std::int64_t ms) {
@@ -42,6 +56,9 @@ stored_timer timer_of(const statement& s) {
     t.ended = static_cast<std::uint32_t>(s.integer(4));
     t.spent = static_cast<std::uint32_t>(s.integer(5));
     t.body = s.bytes(body_column);
+    t.plan = s.bytes(body_column + 1);
+    t.history = s.bytes(body_column + 2);
+    t.verdict = s.bytes(body_column + 3);
     return t;
 }
 
@@ -57,8 +74,8 @@ public:
     std::optional<stored_timer> perform(const operations::find& o) override;
     std::vector<stored_timer> perform(const operations::list& o) override;
     totals perform(const operations::count& o) override;
-    touch_result perform(const operations::touch&) override { std::abort(); }
-    bool perform(const operations::extend&) override { std::abort(); }
+    touch_result perform(const operations::touch& o) override;
+    bool perform(const operations::extend& o) override;
     revive_result perform(const operations::revive& o) override;
     std::size_t perform(const operations::join&) override { return 1; }
     epoch perform(const operations::own&) override { return 1; }
@@ -73,7 +90,7 @@ private:
         time_point due;
         duration every;
         std::int64_t attempt, ended;
-        bool is_apart;
+        bool is_apart, has_plan;
     };
 
     put_result put(const record& r, existing how);
@@ -83,6 +100,8 @@ private:
     void remove(const std::string& id, bool is_apart);
     std::optional<std::int64_t> remove_dead(const std::string& id);
     end_reply end(const ending& e, time_point now);
+    end_reply end_for_good(const ending& e, const state& s);
+    end_reply wait_again(const ending& e, const state& s, time_point now);
     claimed claim(const claim_terms& terms, time_point until, const std::string& id);
     void make_dead(const std::string& id);
     statement prepared(const std::string& sql) { return {file_.get(), sql.c_str()}; }
@@ -91,41 +110,47 @@ private:
     duration claim_ahead_;
     std::function<void(std::string)> complain_;
     statement keep_, replace_, put_apart_, state_, remove_, remove_apart_, dead_, remove_dead_,
-        end_done_, end_again_, end_returned_, spend_, find_, list_, list_dead_, count_, take_,
-        claim_, make_dead_, revive_;
+        end_done_, end_again_, note_, end_returned_, spend_, is_current_, find_, list_,
+        list_prefix_, list_dead_, count_, take_, claim_, make_dead_, touch_, revive_;
 };
 
 sqlite_database::sqlite_database(sqlite_file& file, duration claim_ahead,
                                  std::function<void(std::string)> complain)
     : file_(file), claim_ahead_(claim_ahead), complain_(std::move(complain)),
-      keep_(prepared("insert into timer(id, due, every, apart, body) select ?1, ?2, ?3, ?4, ?5"
+      keep_(prepared("insert into timer(id, due, every, apart, body, plan)"
+                     " select ?1, ?2, ?3, ?4, ?5, ?6"
                      " where not exists(select 1 from dead where id = ?1)"
                      " on conflict do nothing")),
       // A delivery of the old timer must not end the new one.
-      replace_(prepared("insert into timer(id, due, every, apart, body, attempt, ended)"
-                        " values(?1, ?2, ?3, ?4, ?5, ?6, ?6) on conflict do update set"
+      replace_(prepared("insert into timer(id, due, every, apart, body, plan, attempt, ended)"
+                        " values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) on conflict do update set"
                         " due = excluded.due, every = excluded.every, apart = excluded.apart,"
-                        " body = excluded.body, attempt = max(attempt + 1, ?6),"
-                        " ended = max(attempt + 1, ?6), spent = 0, counted = 0")),
+                        " body = excluded.body, plan = excluded.plan, history = x'', verdict = x'',"
+                        " attempt = max(attempt + 1, ?7), ended = max(attempt + 1, ?7), spent = 0,"
+                        " counted = 0")),
       put_apart_(prepared("insert or replace into body values(?, ?)")),
-      state_(prepared("select due, every, attempt, ended, apart from timer where id = ?")),
+      state_(prepared("select due, every, attempt, ended, apart, plan <> x'' from timer"
+                      " where id = ?")),
       remove_(prepared("delete from timer where id = ?")),
       remove_apart_(prepared("delete from body where id = ?")),
       dead_(prepared("select attempt, apart from dead where id = ?")),
       remove_dead_(prepared("delete from dead where id = ?")),
       // Ends most timers, in one statement.
       end_done_(prepared("delete from timer where id = ? and attempt = ? and ended < attempt"
-                         " and every <= 0 and apart = 0")),
-      end_again_(prepared("update timer set due = ?2, ended = attempt, spent = 0, counted = 0"
-                          " where id = ?1")),
+                         " and every <= 0 and apart = 0 and plan = x''")),
+      end_again_(prepared("update timer set due = ?2, ended = attempt, spent = 0, counted = 0,"
+                          " verdict = ?3 where id = ?1")),
+      note_(prepared("update timer set history = ?2 where id = ?1")),
       end_returned_(prepared("update timer set spent = spent - counted, counted = 0, ended ="
                              " case when attempt = ended + 1 then attempt else ended end"
                              " where id = ?")),
       spend_(prepared("update timer set spent = spent + 1 - counted, counted = 1"
                       " where id = ? and attempt = ? and ended < attempt")),
+      is_current_(prepared("select 1 from timer where id = ? and attempt = ? and ended < attempt")),
       find_(prepared(rows_of("timer") + " where id = ?")),
-      list_(prepared(rows_of("timer") + " where (due, id) > (?, ?) order by due, id limit ?")),
-      list_dead_(prepared(rows_of("dead") + " where (due, id) > (?, ?) order by due, id limit ?")),
+      list_(prepared(rows_of("timer") + in_order)),
+      list_prefix_(prepared(rows_of("timer") + in_order_with_prefix)),
+      list_dead_(prepared(rows_of("dead") + in_order_with_prefix)),
       count_(prepared("select (select count(*) from timer), (select count(*) from dead),"
                       " (select count(*) from dead where apart <> 0 and not exists"
                       " (select 1 from body where body.id = dead.id))")),
@@ -133,11 +158,13 @@ sqlite_database::sqlite_database(sqlite_file& file, duration claim_ahead,
                      " order by due, id limit ?")),
       claim_(prepared("update timer set attempt = attempt + 1, counted = 0 where id = ?")),
       make_dead_(
-          prepared("insert or replace into dead(id, due, body, every, attempt, ended, spent, apart)"
-                   " select id, due, body, every, attempt, ended, spent, apart"
-                   " from timer where id = ?")),
-      revive_(prepared("insert into timer(id, due, body, every, attempt, ended, spent, apart)"
-                       " select id, ?2, body, every, attempt, attempt, 0, apart"
+          prepared("insert or replace into dead(id, due, body, every, attempt, ended, spent, apart,"
+                   " plan, history) select id, due, body, every, attempt, ended, spent, apart,"
+                   " plan, history from timer where id = ?")),
+      touch_(prepared("update timer set due = ?2, attempt = attempt + 1, ended = attempt + 1,"
+                      " spent = 0, counted = 0, verdict = x'' where id = ?1")),
+      revive_(prepared("insert into timer(id, due, body, every, attempt, ended, spent, apart, plan)"
+                       " select id, ?2, body, every, attempt, attempt, 0, apart, plan"
                        " from dead where id = ?1")) {}
 
 // --- what anybody may ask -----------------------------------------------------------------------
@@ -151,6 +178,10 @@ std::vector<put_result> sqlite_database::perform(const operations::put& o) {
 
 put_result sqlite_database::put(const record& r, existing how) {
     if (how == existing::keep) return put_new(r);
+    if (how != existing::replace) {
+        const std::optional<state> old = state_of(r.id);
+        if (!old || !replaces(how, r.due, old->due)) return put_new(r);
+    }
     put_instead(r);
     return put_result::stored;
 }
@@ -158,7 +189,7 @@ put_result sqlite_database::put(const record& r, existing how) {
 put_result sqlite_database::put_new(const record& r) {
     const bool is_apart = goes_apart(r);
     const std::string_view in_row = is_apart ? std::string_view() : r.body;
-    if (keep_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row) == 0)
+    if (keep_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, r.plan) == 0)
         return state_of(r.id) ? put_result::there_already : put_result::dead;
     if (is_apart) put_apart_.run(r.id, r.body);
     return put_result::stored;
@@ -169,14 +200,15 @@ void sqlite_database::put_instead(const record& r) {
     const std::string_view in_row = is_apart ? std::string_view() : r.body;
     const std::optional<std::int64_t> dead = remove_dead(r.id);
     remove_apart_.run(r.id);
-    replace_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, dead ? *dead + 1 : 0);
+    replace_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, r.plan,
+                 dead ? *dead + 1 : 0);
     if (is_apart) put_apart_.run(r.id, r.body);
 }
 
 std::optional<sqlite_database::state> sqlite_database::state_of(const std::string& id) {
     if (!state_.first(id)) return std::nullopt;
     const state s{time_of(state_.integer(0)), period_of(state_.integer(1)), state_.integer(2),
-                  state_.integer(3), state_.integer(4) != 0};
+                  state_.integer(3),          state_.integer(4) != 0,       state_.integer(5) != 0};
     state_.reset();
     return s;
 }
@@ -224,13 +256,46 @@ end_reply sqlite_database::end(const ending& e, time_point now) {
         end_returned_.run(id);
         return {true, s->due};
     }
-    if (e.how == outcome::done && s->every == duration::zero()) {
-        remove(id, s->is_apart);
-        return {true, {}};
+    if (e.history) note_.run(id, *e.history);
+    const bool is_last = e.how == outcome::done && !s->has_plan && s->every == duration::zero();
+    if (is_last || e.how == outcome::removed || e.how == outcome::dead) return end_for_good(e, *s);
+    return wait_again(e, *s, now);
+}
+
+end_reply sqlite_database::end_for_good(const ending& e, const state& s) {
+    if (e.how == outcome::dead) {
+        end_again_.run(e.token.id, s.due, std::string_view());
+        make_dead(e.token.id);
+    } else {
+        remove(e.token.id, s.is_apart);
     }
-    const time_point next = e.how == outcome::again ? e.due : next_beat(s->due, s->every, now);
-    end_again_.run(id, next);
+    return {true, {}};
+}
+
+end_reply sqlite_database::wait_again(const ending& e, const state& s, time_point now) {
+    time_point next = s.due;
+    std::string verdict;
+    if (e.how == outcome::again)
+        next = e.due;
+    else if (e.how == outcome::failed)
+        verdict = "failed " + e.reason;
+    else if (s.has_plan)
+        verdict = "done";
+    else
+        next = next_beat(s.due, s.every, now);
+    end_again_.run(e.token.id, next, verdict);
     return {true, next};
+}
+
+touch_result sqlite_database::perform(const operations::touch& o) {
+    return touch_.run(o.id, o.due) == 1 ? touch_result::touched : touch_result::unknown_id;
+}
+
+// The file knows no leases: the engine does, which is the only one that claims.
+bool sqlite_database::perform(const operations::extend& o) {
+    const bool is_current = is_current_.first(o.token.id, std::int64_t{o.token.attempt});
+    is_current_.reset();
+    return is_current;
 }
 
 std::optional<bool> sqlite_database::perform(const operations::spend& o) {
@@ -245,10 +310,16 @@ std::optional<stored_timer> sqlite_database::perform(const operations::find& o) 
 }
 
 std::vector<stored_timer> sqlite_database::perform(const operations::list& o) {
-    statement& s = o.set == timer_set::dead ? list_dead_ : list_;
     std::vector<stored_timer> page;
     const auto most = static_cast<std::int64_t>(std::min<std::size_t>(o.limit, INT32_MAX));
-    for (bool is = s.first(o.after.due, o.after.id, most); is; is = s.next())
+    if (o.set == timer_set::waiting && o.prefix.empty()) {
+        for (bool is = list_.first(o.after.due, o.after.id, most); is; is = list_.next())
+            page.push_back(timer_of(list_));
+        return page;
+    }
+    statement& s = o.set == timer_set::dead ? list_dead_ : list_prefix_;
+    const std::string end = after_all_with(o.prefix);
+    for (bool is = s.first(o.after.due, o.after.id, most, o.prefix, end); is; is = s.next())
         page.push_back(timer_of(s));
     return page;
 }
