@@ -156,7 +156,7 @@ Test(durable_limits, a_loop_is_not_kept_awake_by_timers_that_wait) {
     CHECK(w.one.wheels.wheel().next_expiry() > w.one.wheels.wheel().now() + 100);
 }
 
-Test(durable_limits, a_slot_is_free_after_any_end_a_lease_a_cancel_and_a_hand_over) {
+Test(durable_limits, a_permit_is_free_after_any_end_a_lease_a_cancel_and_a_hand_over) {
     options o = limited({{"mail-", 1}});
     o.attempts = 3;
     alone w(o);
@@ -188,7 +188,7 @@ Test(durable_limits, a_slot_is_free_after_any_end_a_lease_a_cancel_and_a_hand_ov
     CHECK_EQ(came, 6);
 }
 
-Test(durable_limits, a_shard_that_is_lost_gives_its_slots_back) {
+Test(durable_limits, a_shard_that_is_lost_gives_its_permits_back) {
     memory_database all(4, support::durable_now);
     options o = limited({{"mail-", 2}});
     o.shard_lease = 50ms;
