@@ -202,6 +202,7 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sen
     t.leased_until = std::max(sent, t.due) + all_.settings.claim_lease;
     t.is_first = granted.attempt == granted.ended + 1;
     t.is_spent = false;
+    t.was_hinted = false;
     if (!granted.verdict.empty()) return apply_plan(t, granted);
     all_.held_bytes += granted.body.size();
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
@@ -342,8 +343,12 @@ void deliveries::deliver(near_timer& t) {
 void deliveries::hand_over(const token& token) {
     assert(all_.storage.traits().shared && "another process can end a delivery of a shared store");
     shard& s = all_.shard_of(token.id);
-    if (delivered(s, token) == nullptr) return;
+    const near_timer* const t = delivered(s, token);
+    if (t == nullptr) return;
+    const bool was_hinted = t->was_hinted;
+    const time_point due = t->claim.due;
     s.forget(token.id);
+    if (was_hinted) all_.near->on_known(s, token.id, due);
     all_.arm(next_turn_, microseconds::zero());  // fills the slot of a limit
 }
 

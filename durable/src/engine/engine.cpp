@@ -126,12 +126,16 @@ refusal engine::admit(std::size_t calls, refusal fault, std::size_t put_bytes) {
 refusal engine::accept(record& r) const {
     if (r.plan.empty()) return fault_of(r);
     const options& o = parts_->all.settings;
-    if (!plan_fault(r.plan, o.calendar).empty()) return refusal::bad_plan;
-    const plan p = parsed(r.plan);
-    if (!p.rule.empty() && r.every != duration::zero()) return refusal::bad_period;
-    if (r.due == by_plan && !p.rule.empty())
-        r.due = next_time_of(p, o.calendar, now()).value_or(by_plan);
-    return fault_of(r);
+    try {
+        const plan p = parsed(r.plan);
+        if (p.rule.empty()) return fault_of(r);
+        const auto next = next_time_of(p, o.calendar, now());
+        if (r.every != duration::zero()) return refusal::bad_period;
+        if (r.due == by_plan) r.due = next.value_or(by_plan);
+        return fault_of(r);
+    } catch (const std::exception&) {
+        return refusal::bad_plan;
+    }
 }
 
 refusal engine::put_all(std::vector<record> timers, existing how,

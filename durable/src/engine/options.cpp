@@ -52,11 +52,14 @@ void require(const char* option, std::size_t n) {
 }
 
 void require_default(const std::string& text) {
-    const std::string found = '"' + text + '"';
-    if (const std::string fault = plan_fault(text, {}); !fault.empty())
-        refuse("default_plan", found, "a plan without a rule; " + fault);
-    const plan p = parsed(text);
-    if (p.until || p.times != 0) refuse("default_plan", found, "of `retry` and `attempts` clauses");
+    plan p;
+    try {
+        p = parsed(text);
+    } catch (const std::invalid_argument& e) {
+        refuse("default_plan", '"' + text + '"', std::string("a plan; ") + e.what());
+    }
+    if (!p.rule.empty() || p.until || p.times != 0)
+        refuse("default_plan", '"' + text + '"', "of `retry` and `attempts` clauses");
 }
 
 }  // namespace

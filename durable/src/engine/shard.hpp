@@ -79,6 +79,7 @@ struct near_timer {
     bool is_spent = false;       // the attempt was counted
     bool is_on_trial = false;    // a suspect that is claimed for its turn
     bool is_parked = false;      // a suspect that was returned until it has a turn
+    bool was_hinted = false;     // another process may have ended its delivery
     limit* permit_of = nullptr;  // counts the timer among its deliveries in flight
     queue* waits_in = nullptr;   // nullptr, or the queue that holds it
     queue::iterator position{};

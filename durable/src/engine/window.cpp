@@ -145,8 +145,11 @@ void window::on_hint(unsigned number, const std::string& id, time_point due) {
     assert(number < all_.shards.size() && "a hint is for a shard of the store");
     ++all_.count.hints;
     shard& s = *all_.shards[number];
-    const near_timer* const t = s.find(id);
-    if (t != nullptr && t->phase >= timer_phase::held && t->claim.due == due) return;
+    near_timer* const t = s.find(id);
+    if (t != nullptr && t->phase >= timer_phase::held && t->claim.due == due) {
+        t->was_hinted = true;
+        return;
+    }
     if (s.taking_until && due <= *s.taking_until && t == nullptr)
         enter(s, id, due);  // the answer of the take in flight may not show it
     else

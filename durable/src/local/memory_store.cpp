@@ -321,6 +321,7 @@ private:
             if (e.history) timer->history = *e.history;
         }
         s.move(*timer, timer->due);
+        tell_owner(s, *timer);
         return {true, timer->due};
     }
 
