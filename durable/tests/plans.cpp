@@ -447,14 +447,14 @@ Test(durable_plans, the_owner_decides_about_deliveries_that_others_have_ended) {
     one.pass(20ms);
     REQUIRE_EQ(one.got.size(), 1U);
     one.timers.hand_over(one.got[0].token);
-    CHECK(support::asking::end(beside(all), {one.got[0].token, outcome::failed, {}, "x"})
+    CHECK(support::asking::end(beside(all), {one.got[0].token, outcome::failed, {}, "x\n\xff"})
               .was_current);
-    CHECK_EQ(find(beside(all), "a")->verdict, "failed x");
+    CHECK_EQ(find(beside(all), "a")->verdict, "failed x\n\xff");
     one.pass(35ms);
     REQUIRE_EQ(one.got.size(), 2U);
     CHECK(one.got[1].due >= in(0ms) - 5ms);
     CHECK_EQ(find(beside(all), "a")->verdict, "");
-    CHECK_EQ(history::parse(find(beside(all), "a")->history).reason, "x");
+    CHECK_EQ(history::parse(find(beside(all), "a")->history).reason, "x ?");
 }
 
 // The other process may be quicker than the handler.
