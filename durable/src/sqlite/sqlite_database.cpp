@@ -19,7 +19,7 @@ bool goes_apart(const record& r) { return r.body.size() + r.plan.size() > larges
 
 // Returns the statement for rows of `timer` or `dead`, as timer_of reads them.
 std::string rows_of(const std::string& table) {
-    const std::string verdict = table == "timer" ? "verdict" : "x''";
+    const std::string verdict = table == "timer" ? "verdict" : "null";
     return "select id, due, every, attempt, ended, spent, case apart when 0 then body else"
            " (select bytes from body where body.id = " +
            table + ".id) end, plan, history, " + verdict + " from " + table;
@@ -122,14 +122,15 @@ sqlite_database::sqlite_database(sqlite_file& file, duration claim_ahead,
                      " where not exists(select 1 from dead where id = ?1)"
                      " on conflict do nothing")),
       // A delivery of the old timer must not end the new one.
-      replace_(prepared("insert into timer(id, due, every, apart, body, plan, attempt, ended)"
-                        " values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) on conflict do update set"
-                        " due = excluded.due, every = excluded.every, apart = excluded.apart,"
-                        " body = excluded.body, plan = excluded.plan, history = x'', verdict = x'',"
-                        " attempt = max(attempt + 1, ?7), ended = max(attempt + 1, ?7), spent = 0,"
-                        " counted = 0")),
+      replace_(
+          prepared("insert into timer(id, due, every, apart, body, plan, attempt, ended)"
+                   " values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) on conflict do update set"
+                   " due = excluded.due, every = excluded.every, apart = excluded.apart,"
+                   " body = excluded.body, plan = excluded.plan, history = null, verdict = null,"
+                   " attempt = max(attempt + 1, ?7), ended = max(attempt + 1, ?7), spent = 0,"
+                   " counted = 0")),
       put_apart_(prepared("insert or replace into body values(?, ?)")),
-      state_(prepared("select due, every, attempt, ended, apart, plan <> x'' from timer"
+      state_(prepared("select due, every, attempt, ended, apart, plan is not null from timer"
                       " where id = ?")),
       remove_(prepared("delete from timer where id = ?")),
       remove_apart_(prepared("delete from body where id = ?")),
@@ -137,7 +138,7 @@ sqlite_database::sqlite_database(sqlite_file& file, duration claim_ahead,
       remove_dead_(prepared("delete from dead where id = ?")),
       // Ends most timers, in one statement.
       end_done_(prepared("delete from timer where id = ? and attempt = ? and ended < attempt"
-                         " and every <= 0 and apart = 0 and plan = x''")),
+                         " and every <= 0 and apart = 0 and plan is null")),
       end_again_(prepared("update timer set due = ?2, ended = attempt, spent = 0, counted = 0,"
                           " verdict = ?3 where id = ?1")),
       note_(prepared("update timer set history = ?2 where id = ?1")),
@@ -162,7 +163,7 @@ sqlite_database::sqlite_database(sqlite_file& file, duration claim_ahead,
                    " plan, history) select id, due, body, every, attempt, ended, spent, apart,"
                    " plan, history from timer where id = ?")),
       touch_(prepared("update timer set due = ?2, attempt = attempt + 1, ended = attempt + 1,"
-                      " spent = 0, counted = 0, verdict = x'' where id = ?1")),
+                      " spent = 0, counted = 0, verdict = null where id = ?1")),
       revive_(prepared("insert into timer(id, due, body, every, attempt, ended, spent, apart, plan)"
                        " select id, ?2, body, every, attempt, attempt, 0, apart, plan"
                        " from dead where id = ?1")) {}
@@ -189,7 +190,7 @@ put_result sqlite_database::put(const record& r, existing how) {
 put_result sqlite_database::put_new(const record& r) {
     const bool is_apart = goes_apart(r);
     const std::string_view in_row = is_apart ? std::string_view() : r.body;
-    if (keep_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, r.plan) == 0)
+    if (keep_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, bytes_or_null{r.plan}) == 0)
         return state_of(r.id) ? put_result::there_already : put_result::dead;
     if (is_apart) put_apart_.run(r.id, r.body);
     return put_result::stored;
@@ -200,7 +201,7 @@ void sqlite_database::put_instead(const record& r) {
     const std::string_view in_row = is_apart ? std::string_view() : r.body;
     const std::optional<std::int64_t> dead = remove_dead(r.id);
     remove_apart_.run(r.id);
-    replace_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, r.plan,
+    replace_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, bytes_or_null{r.plan},
                  dead ? *dead + 1 : 0);
     if (is_apart) put_apart_.run(r.id, r.body);
 }
@@ -256,7 +257,7 @@ end_reply sqlite_database::end(const ending& e, time_point now) {
         end_returned_.run(id);
         return {true, s->due};
     }
-    if (e.history) note_.run(id, *e.history);
+    if (e.history) note_.run(id, bytes_or_null{*e.history});
     const bool is_last = e.how == outcome::done && !s->has_plan && s->every == duration::zero();
     if (is_last || e.how == outcome::removed || e.how == outcome::dead) return end_for_good(e, *s);
     return wait_again(e, *s, now);
@@ -264,7 +265,7 @@ end_reply sqlite_database::end(const ending& e, time_point now) {
 
 end_reply sqlite_database::end_for_good(const ending& e, const state& s) {
     if (e.how == outcome::dead) {
-        end_again_.run(e.token.id, s.due, std::string_view());
+        end_again_.run(e.token.id, s.due, bytes_or_null{});
         make_dead(e.token.id);
     } else {
         remove(e.token.id, s.is_apart);
@@ -283,7 +284,7 @@ end_reply sqlite_database::wait_again(const ending& e, const state& s, time_poin
         verdict = "done";
     else
         next = next_beat(s.due, s.every, now);
-    end_again_.run(e.token.id, next, verdict);
+    end_again_.run(e.token.id, next, bytes_or_null{verdict});
     return {true, next};
 }
 

@@ -29,11 +29,11 @@ constexpr std::array upgrades{
     "alter table dead add column apart int not null default 0;"
     "create table body(id blob primary key, bytes blob not null) without rowid;"
     "create table mark(needs_log int not null); insert into mark values(0)",
-    "alter table timer add column plan blob not null default x'';"
-    "alter table timer add column history blob not null default x'';"
-    "alter table timer add column verdict blob not null default x'';"
-    "alter table dead add column plan blob not null default x'';"
-    "alter table dead add column history blob not null default x''"};
+    "alter table timer add column plan blob;"
+    "alter table timer add column history blob;"
+    "alter table timer add column verdict blob;"
+    "alter table dead add column plan blob;"
+    "alter table dead add column history blob"};
 constexpr auto version = static_cast<std::int64_t>(upgrades.size());
 
 // Pages of 4 KiB in the log, above which it is written into the file.

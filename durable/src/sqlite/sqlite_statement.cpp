@@ -72,8 +72,8 @@ std::int64_t statement::integer(int column) const {
 std::string statement::bytes(int column) const {
     assert(column < sqlite3_data_count(handle_.get()) && "there is a row with that column");
     const auto* const begin = static_cast<const char*>(sqlite3_column_blob(handle_.get(), column));
-    const auto size = static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column));
-    return begin ? std::string(begin, size) : std::string();
+    if (begin == nullptr) return {};
+    return {begin, static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column))};
 }
 
 bool statement::is_null(int column) const {
@@ -89,6 +89,11 @@ void statement::bind(int at, std::string_view value) {
         value.empty() ? "" : value.data();  // SQLite takes a null pointer as NULL
     require(sqlite3_db_handle(handle_.get()),
             sqlite3_bind_blob64(handle_.get(), at, begin, value.size(), SQLITE_STATIC));
+}
+
+void statement::bind(int at, bytes_or_null value) {
+    if (!value.bytes.empty()) return bind(at, value.bytes);
+    require(sqlite3_db_handle(handle_.get()), sqlite3_bind_null(handle_.get(), at));
 }
 
 void execute(sqlite3* db, const std::string& sql) {

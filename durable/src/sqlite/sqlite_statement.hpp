@@ -32,6 +32,11 @@ struct finalizer {
 };
 using connection = std::unique_ptr<sqlite3, finalizer>;
 
+// Bytes that are bound as NULL if there are none, which costs the least in a row.
+struct bytes_or_null {
+    std::string_view bytes;
+};
+
 // A prepared statement.
 class statement {
 public:
@@ -55,12 +60,13 @@ public:
 
     // Return a column of the row.
     std::int64_t integer(int column) const;
-    std::string bytes(int column) const;
+    std::string bytes(int column) const;  // "" if it is NULL
     bool is_null(int column) const;
 
 private:
     void bind(int at, std::int64_t value);
     void bind(int at, std::string_view value);  // must live until the next reset
+    void bind(int at, bytes_or_null value);
     void bind(int at, time_point t) { bind(at, std::int64_t{t.time_since_epoch().count()}); }
     void bind(int at, duration d) { bind(at, std::int64_t{d.count()}); }
 
