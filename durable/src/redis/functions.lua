@@ -6,27 +6,32 @@
 -- A shard is these keys, in this order, all in one hash slot. Each function receives the keys that
 -- it needs in k, and its arguments in a:
 --   due      zset  id -> deadline in ms since 1970, of timers without an open attempt
---   timer    hash  id -> head and body: see `pack`. Dead letters are among them
+--   timer    hash  id -> head, texts and body: see `pack`. Dead letters are among them
 --   begun    zset  id -> end of the lease in ms, of timers with an open attempt
 --   body     hash  id -> body, if it is longer than INLINE
 --   own      hash  o: owner, e: epoch, u: end of the lease, l: length of the lease, w: end of the
---                  owner's window, t: time of the last renewal
+--                  owner's window, t: time of the last renewal, s: shards of the set, v: version
 --   dead     zset  id -> deadline, of dead letters
 --   damaged  hash  id -> entry of `timer`, of timers set aside because they cannot be read
 --
--- Version 3 names the function `end`, which version 2 called `finish`. Their data are the same.
-local VERSION = 3
+-- Version 4 adds texts to entries, and notes the shards of the set in each shard. Entries of versions 2 and 3 are
+-- entries of version 4.
+local VERSION = 4
 local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
 -- Longer bodies have a key of their own, so a claim or an end does not copy them.
 local INLINE = 1024
 -- Kinds of timers: the first byte of an entry. SPENT means OPEN with an attempt that is counted as spent.
--- DEAD_LETTER: the timer had all its attempts. APART is added if the body has a key of its own.
-local WAITING, OPEN, DEAD_LETTER, SPENT, APART = 0, 1, 2, 3, 4
+-- DEAD_LETTER: the timer had all its attempts. APART is added if the body has a key of its own, and NOTED if the
+-- entry has texts.
+local WAITING, OPEN, DEAD_LETTER, SPENT, APART, NOTED = 0, 1, 2, 3, 4, 8
 -- The head: kind, attempt, ended, spent, period, deadline. An open attempt adds the end and the length of
 -- its lease.
 local HEAD, OPEN_HEAD = '<BI4I4I4I8I8', '<BI4I4I4I8I8I8I8'
 local HEAD_SIZE, OPEN_SIZE = 29, 45
+-- The texts: the lengths of plan, history and verdict, and these.
+local TEXTS, TEXTS_SIZE = '<I4I4I4', 12
+local LONGEST_REASON = 500
 
 local function now_us()
   local t = redis.call('TIME')
@@ -37,7 +42,7 @@ local function now_ms()
   return math.floor(now_us() / 1000)
 end
 
--- Returns an entry of `timer`. `rest` is its body, or '' if that is apart.
+-- Returns an entry of `timer`. `rest` is its texts, and its body if that is not apart.
 local function pack(kind, attempt, ended, spent, every, due, rest)
   return struct.pack(HEAD, kind, attempt, ended, spent, every, due) .. rest
 end
@@ -46,13 +51,38 @@ local function pack_open(kind, attempt, ended, spent, every, due, till, length, 
   return struct.pack(OPEN_HEAD, kind, attempt, ended, spent, every, due, math.max(till, 0), math.max(length, 0)) .. rest
 end
 
+-- Returns the texts of an entry, packed, and NOTED. Returns '' and 0 if all are empty.
+local function pack_texts(plan, history, verdict)
+  if plan == '' and history == '' and verdict == '' then return '', 0 end
+  return struct.pack(TEXTS, #plan, #history, #verdict) .. plan .. history .. verdict, NOTED
+end
+
+-- Returns the offset of the body of an entry with texts, or nil if the texts cannot be read.
+local function after_texts(entry, at)
+  if #entry < at + TEXTS_SIZE - 1 then return end
+  local plan, history, verdict = struct.unpack(TEXTS, entry, at)
+  local from = at + TEXTS_SIZE + plan + history + verdict
+  return from <= #entry + 1 and from or nil
+end
+
+-- Returns plan, history and verdict of an entry. `at` is the offset of its texts, and `from` that of its body.
+local function texts_of(entry, at, from)
+  if at == from then return '', '', '' end
+  local plan, history = struct.unpack(TEXTS, entry, at)
+  local p = at + TEXTS_SIZE
+  local h = p + plan
+  local v = h + history
+  return entry:sub(p, h - 1), entry:sub(h, v - 1), entry:sub(v, from - 1)
+end
+
 -- Returns kind, attempt, ended, spent, period, deadline, end and length of the lease (0 without an open
--- attempt), is_apart, the offset of the body, and is_spent. Returns nothing if the entry cannot be read.
+-- attempt), marks (APART and NOTED), the offset of the texts, is_spent, and the offset of the body. Returns
+-- nothing if the entry cannot be read.
 local function unpack_timer(entry)
   if not entry or #entry < HEAD_SIZE then return end
   local kind, attempt, ended, spent, every, due, at = struct.unpack(HEAD, entry)
-  local is_apart, till, length = kind >= APART, 0, 0
-  if is_apart then kind = kind - APART end
+  local marks, till, length = kind - kind % APART, 0, 0
+  kind = kind % APART
   local is_spent = kind == SPENT
   if is_spent then kind = OPEN end
   if kind == OPEN and #entry >= OPEN_SIZE then
@@ -60,13 +90,15 @@ local function unpack_timer(entry)
   elseif kind ~= WAITING and kind ~= DEAD_LETTER then
     return
   end
-  if due > LATEST then return end
-  return kind, attempt, ended, spent, every, due, till, length, is_apart, at, is_spent
+  local from = at
+  if marks >= NOTED then from = after_texts(entry, at) end
+  if due > LATEST or marks > APART + NOTED or not from then return end
+  return kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent, from
 end
 
--- Returns the first byte of an entry.
-local function flags(kind, is_apart)
-  return is_apart and kind + APART or kind
+-- Returns true if the marks of an entry say that its body has a key of its own.
+local function is_apart(marks)
+  return marks % NOTED == APART
 end
 
 -- Returns a score as a deadline, or nil if it is no deadline.
@@ -159,35 +191,58 @@ end
 -- Answers of `put`.
 local THERE, STORED, IS_DEAD = 0, 1, 2
 
--- Returns THERE or IS_DEAD if the id is taken, or nil.
-local function present(k, id, entry, some_damaged)
-  if entry then
-    local kind = unpack_timer(entry)
-    return kind == DEAD_LETTER and IS_DEAD or THERE
-  end
-  return some_damaged and redis.call('HEXISTS', k[DAMAGED], id) == 1 and IS_DEAD or nil
+-- Returns true if a put of a timer that is due at `due` replaces a living one that is due at `old`.
+local function replaces(how, due, old)
+  if how == 'sooner' then return due < old end
+  if how == 'later' then return due > old end
+  return how == 'replace'
 end
 
--- Keys: all. Arguments: me, 'keep' or 'replace', and id, due, period, body of each.
--- Answers THERE, STORED or IS_DEAD for each. A damaged timer counts as dead.
-local function put(k, a)
-  local keeps, ids, results, timers, added, n = a[2] == 'keep', {}, {}, {}, {}, 0
+-- Returns whether the id is taken, and THERE or IS_DEAD if the timer that has it is kept.
+local function present(k, id, entry, some_damaged, how, due)
+  if entry then
+    local kind, _, _, _, _, old = unpack_timer(entry)
+    if kind == DEAD_LETTER then return true, how ~= 'replace' and IS_DEAD or nil end
+    if not kind then return true, how ~= 'replace' and THERE or nil end
+    return true, not replaces(how, tonumber(due), old) and THERE or nil
+  end
+  if not some_damaged or redis.call('HEXISTS', k[DAMAGED], id) == 0 then return false end
+  return true, how ~= 'replace' and IS_DEAD or nil
+end
+
+-- Returns period and plan of a put, whose word is 'PERIOD' or 'PERIOD PLAN'.
+local function period_and_plan(word)
+  local gap = word:find(' ', 1, true)
+  if not gap then return word, '' end
+  return word:sub(1, gap - 1), word:sub(gap + 1)
+end
+
+-- Keys: all. Arguments: me, how to treat a timer of the same id, and id, due, period and plan, body of each.
+-- Answers THERE, STORED or IS_DEAD for each. A damaged timer counts as dead. `verdict` is '' or 'first'.
+local function put_with(k, a, verdict)
+  local how, ids, results, timers, added, n = a[2], {}, {}, {}, {}, 0
   for i = 3, #a, 4 do ids[(i + 1) / 4] = a[i] end
   local entries, tell = redis.call('HMGET', k[TIMER], unpack(ids)), hint_sender(k, a[1])
   local some_damaged, seen = redis.call('EXISTS', k[DAMAGED]) == 1, {}
   for i, id in ipairs(ids) do
     local entry, due, body, attempt = seen[id] or entries[i], a[4 * i], a[4 * i + 2], 0
-    local there = present(k, id, entry, some_damaged)
-    if there and keeps then
-      results[i] = there
+    local is_taken, kept = present(k, id, entry, some_damaged, how, due)
+    if kept then
+      results[i] = kept
     else
-      if there then
+      if is_taken then
         attempt = next_attempt(entry)
         remove(k, id)
       end
-      local is_apart = #body > INLINE
-      if is_apart then redis.call('HSET', k[BODY], id, body) end
-      entry = pack(flags(WAITING, is_apart), attempt, attempt, 0, a[4 * i + 1], due, is_apart and '' or body)
+      local every, plan = period_and_plan(a[4 * i + 1])
+      local rest, marks = pack_texts(plan, '', verdict)
+      if #body > INLINE then
+        redis.call('HSET', k[BODY], id, body)
+        marks = marks + APART
+      else
+        rest = rest .. body
+      end
+      entry = pack(WAITING + marks, attempt, attempt, 0, every, due, rest)
       timers[n + 1], timers[n + 2] = id, entry
       added[n + 1], added[n + 2] = due, id
       results[i], seen[id], n = STORED, entry, n + 2
@@ -201,6 +256,10 @@ local function put(k, a)
   return results
 end
 
+local function put(k, a)
+  return put_with(k, a, '')
+end
+
 -- Keys: all. Argument: id. Answers 0: unknown id, 1: cancelled, 2: removed, but it had an open attempt, was a
 -- dead letter or was damaged.
 local function cancel(k, a)
@@ -208,52 +267,117 @@ local function cancel(k, a)
   return waited and 1 or (had_begun or was_dead or was_damaged) and 2 or 0
 end
 
--- Keys: up to body. Arguments: id, attempt and how, of each. How is '' for done, 'r' for returned, or the next
--- deadline. Answers 0 for each attempt that is not the current one, 1 for a timer that was removed, and otherwise
--- 2 + its next deadline.
+-- Returns the word and the text of the way in which a delivery ends. The text is nil if there is none. The ways are
+-- '' for done, 'r' for returned, 'x' for removed, 'f REASON' for failed, 'd' or 'd HISTORY' for dead, and 'DUE' or
+-- 'DUE HISTORY' for again.
+local function word_and_text(how)
+  local gap = how:find(' ', 1, true)
+  if not gap then return how end
+  return how:sub(1, gap - 1), how:sub(gap + 1)
+end
+
+-- Returns deadline, history and verdict of a timer after such an end.
+local function after_end(word, text, due, every, plan, history, now)
+  if word == 'f' then return due, history, 'failed ' .. text:sub(1, LONGEST_REASON) end
+  if word ~= '' then return tonumber(word) or due, text or history, '' end
+  if plan ~= '' then return due, history, 'done' end
+  return next_beat(due, every, now), history, ''
+end
+
+-- Keys: all. Arguments: me, and id, attempt and how, of each. Answers 0 for each attempt that is not the
+-- current one, 1 for a timer that was removed or is dead, and otherwise 2 + its next deadline.
 local function end_deliveries(k, a)
-  local ids, results, gone, apart, again, still, timers, over = {}, {}, {}, {}, {}, {}, {}, {}
-  local now = now_ms()
-  for i = 1, #a, 3 do ids[(i + 2) / 3] = a[i] end
+  local ids, results, gone, apart, again, still, timers, over, over_now, dead = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+  local now, tell, n = now_ms(), nil, 0
+  for i = 2, #a, 3 do ids[(i + 1) / 3] = a[i] end
   local entries = redis.call('HMGET', k[TIMER], unpack(ids))
   for i, id in ipairs(ids) do
-    local kind, attempt, ended, spent, every, due, _, length, is_apart, at, is_spent = unpack_timer(entries[i])
-    local how = a[3 * i]
-    if kind ~= OPEN or over[id] or attempt ~= tonumber(a[3 * i - 1]) then
+    local entry = entries[i]
+    local kind, attempt, ended, spent, every, due, _, length, marks, at, is_spent, from = unpack_timer(entry)
+    local word, text = word_and_text(a[3 * i + 1])
+    local is_current = kind == OPEN and not over[id] and attempt == tonumber(a[3 * i])
+    over[id] = over[id] or is_current
+    if not is_current then
       results[i] = 0
-    elseif how == '' and every == 0 then
-      gone[#gone + 1] = id
-      if is_apart then apart[#apart + 1] = id end
-      results[i] = 1
-    else
-      local n, is_returned, rest = #timers, how == 'r', entries[i]:sub(at)
-      if not is_returned then
-        due, spent = tonumber(how) or next_beat(due, every, now), 0
-      elseif is_spent then
-        spent = spent - 1
-      end
-      timers[n + 1] = id
-      if is_returned and attempt ~= ended + 1 then
+    elseif word == 'r' then
+      if is_spent then spent = spent - 1 end
+      timers[n + 1], n = id, n + 2
+      if attempt ~= ended + 1 then
         still[#still + 1], still[#still + 2] = due, id
-        timers[n + 2] = pack_open(flags(OPEN, is_apart), attempt, ended, spent, every, due, due, length, rest)
+        timers[n] = pack_open(OPEN + marks, attempt, ended, spent, every, due, due, length, entry:sub(at))
       else
+        over_now[#over_now + 1] = id
         again[#again + 1], again[#again + 2] = due, id
-        timers[n + 2] = pack(flags(WAITING, is_apart), attempt, attempt, spent, every, due, rest)
+        timers[n] = pack(WAITING + marks, attempt, attempt, spent, every, due, entry:sub(at))
       end
       results[i] = 2 + due
+    else
+      local plan, history, verdict = texts_of(entry, at, from)
+      over_now[#over_now + 1] = id
+      if word == 'x' or word == '' and every == 0 and plan == '' then
+        gone[#gone + 1] = id
+        if is_apart(marks) then apart[#apart + 1] = id end
+        results[i] = 1
+      else
+        due, history, verdict = after_end(word, text, due, every, plan, history, now)
+        local texts, noted = pack_texts(plan, history, verdict)
+        marks = marks % NOTED + noted
+        timers[n + 1], n = id, n + 2
+        if word == 'd' then
+          dead[#dead + 1], dead[#dead + 2] = due, id
+          timers[n] = pack(DEAD_LETTER + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from))
+          results[i] = 1
+        else
+          again[#again + 1], again[#again + 2] = due, id
+          timers[n] = pack(WAITING + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from))
+          results[i] = 2 + due
+          if tell == nil then tell = hint_sender(k, a[1]) or false end
+          -- The owner takes a hint with the deadline of a delivery for an old one.
+          if tell then tell(id, verdict == '' and due or math.max(now, due + 1)) end
+        end
+      end
     end
-    over[id] = true
   end
-  if #timers > 0 then redis.call('HSET', k[TIMER], unpack(timers)) end
+  if n > 0 then redis.call('HSET', k[TIMER], unpack(timers)) end
   if #still > 0 then redis.call('ZADD', k[BEGUN], unpack(still)) end
-  for i = 2, #again, 2 do redis.call('ZREM', k[BEGUN], again[i]) end
+  if #over_now > 0 then redis.call('ZREM', k[BEGUN], unpack(over_now)) end
   if #again > 0 then redis.call('ZADD', k[DUE], unpack(again)) end
-  if #gone > 0 then
-    redis.call('ZREM', k[BEGUN], unpack(gone))
-    redis.call('HDEL', k[TIMER], unpack(gone))
-  end
+  if #dead > 0 then redis.call('ZADD', k[DEAD], unpack(dead)) end
+  if #gone > 0 then redis.call('HDEL', k[TIMER], unpack(gone)) end
   if #apart > 0 then redis.call('HDEL', k[BODY], unpack(apart)) end
   return results
+end
+
+-- Keys: up to own. Arguments: me, id, due. Gives a timer that waits or is being delivered a new deadline. Answers 1,
+-- or 0 if there is none or it cannot be read.
+local function touch(k, a)
+  local id, due = a[2], a[3]
+  local entry = redis.call('HGET', k[TIMER], id)
+  local kind, attempt, _, _, every, _, _, _, marks, at, _, from = unpack_timer(entry)
+  if not kind or kind == DEAD_LETTER then return 0 end
+  local plan, history = texts_of(entry, at, from)
+  local texts, noted = pack_texts(plan, history, '')
+  marks, attempt = marks % NOTED + noted, attempt + 1
+  redis.call('HSET', k[TIMER], id, pack(WAITING + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from)))
+  redis.call('ZREM', k[BEGUN], id)
+  redis.call('ZADD', k[DUE], due, id)
+  local tell = hint_sender(k, a[1])
+  if tell then tell(id, due) end
+  return 1
+end
+
+-- Keys: up to begun. Arguments: id, attempt, length of the lease from now. Answers {1} if the attempt is the current
+-- one, and otherwise {0}.
+local function extend(k, a)
+  local entry = redis.call('HGET', k[TIMER], a[1])
+  local kind, attempt, ended, spent, every, due, _, _, marks, at, is_spent = unpack_timer(entry)
+  if kind ~= OPEN or attempt ~= tonumber(a[2]) then return {0} end
+  local till = now_ms() + a[3]
+  kind = is_spent and SPENT or OPEN
+  redis.call('ZADD', k[BEGUN], till, a[1])
+  redis.call('HSET', k[TIMER], a[1],
+    pack_open(kind + marks, attempt, ended, spent, every, due, till, tonumber(a[3]), entry:sub(at)))
+  return {1}
 end
 
 -- Keys: up to own. Arguments: epoch, and id, attempt of each. Answers false if another process owns the shard.
@@ -263,19 +387,19 @@ local function spend(k, a)
   local results = {}
   for i = 2, #a, 2 do
     local entry = redis.call('HGET', k[TIMER], a[i])
-    local kind, attempt, ended, spent, every, due, till, length, is_apart, at, is_spent = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent = unpack_timer(entry)
     local is_current = kind == OPEN and attempt == tonumber(a[i + 1])
     if is_current and not is_spent then
       redis.call('HSET', k[TIMER], a[i],
-        pack_open(flags(SPENT, is_apart), attempt, ended, spent + 1, every, due, till, length, entry:sub(at)))
+        pack_open(SPENT + marks, attempt, ended, spent + 1, every, due, till, length, entry:sub(at)))
     end
     results[i / 2] = is_current and 1 or 0
   end
   return results
 end
 
--- Answers of `claim`. A granted timer has its entry, with the body in it. EARLY is followed by the time of the
--- claim.
+-- Answers of `claim`. A granted timer has its entry, and its body behind that if it is apart. EARLY is followed by
+-- the time of the claim.
 local GONE, EARLY, DIED, LATER, BROKEN = '0', '1', '2', '3', '4'
 
 -- Handles an entry that is missing or cannot be read. Returns the answer of `claim`.
@@ -296,7 +420,7 @@ local function claim(k, a)
   local closed, leases, timers, c, n = {}, {}, {}, 0, 0
   for i, id in ipairs(ids) do
     local entry = entries[i]
-    local kind, attempt, ended, spent, every, due, till, length, is_apart, at = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, till, length, marks, at, _, from = unpack_timer(entry)
     local visible = kind == OPEN and math.min(till, now + length) or due
     if not kind then
       result[i + 1] = unreadable(k, id, entry)
@@ -308,25 +432,24 @@ local function claim(k, a)
       redis.call('ZREM', k[DUE], id)
       redis.call('ZREM', k[BEGUN], id)
       redis.call('ZADD', k[DEAD], due, id)
-      local letter = pack(flags(DEAD_LETTER, is_apart), attempt, ended, spent, every, due, entry:sub(at))
-      redis.call('HSET', k[TIMER], id, letter)
+      local plan, history = texts_of(entry, at, from)
+      local texts, noted = pack_texts(plan, history, '')
+      local letter = DEAD_LETTER + marks % NOTED + noted
+      redis.call('HSET', k[TIMER], id, pack(letter, attempt, ended, spent, every, due, texts .. entry:sub(from)))
       result[i + 1] = DIED
     elseif bytes <= 0 then
       result[i + 1] = LATER
     else
-      local rest, body = entry:sub(at)
-      if is_apart then body = redis.call('HGET', k[BODY], id) else body = rest end
+      local rest, body = entry:sub(at), ''
+      if is_apart(marks) then body = redis.call('HGET', k[BODY], id) end
       if body then
         if kind == WAITING then c = c + 1; closed[c] = id end
         till = math.max(now, visible) + lease
         leases[n + 1], leases[n + 2] = till, id
-        local granted = pack_open(OPEN, attempt + 1, ended, spent, every, due, till, till - now, body)
-        result[i + 1] = granted
-        if is_apart then
-          granted = pack_open(OPEN + APART, attempt + 1, ended, spent, every, due, till, till - now, '')
-        end
+        local granted = pack_open(OPEN + marks, attempt + 1, ended, spent, every, due, till, till - now, rest)
+        result[i + 1] = granted .. body
         timers[n + 1], timers[n + 2] = id, granted
-        n, bytes = n + 2, bytes - #body
+        n, bytes = n + 2, bytes - #rest - #body
       else
         result[i + 1] = unreadable(k, id, entry)
       end
@@ -397,14 +520,14 @@ end
 local function shorten(k, now)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', k[BEGUN], '(' .. now, '+inf')) do
     local entry = redis.call('HGET', k[TIMER], id)
-    local kind, attempt, ended, spent, every, due, till, length, is_apart, at, is_spent = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent = unpack_timer(entry)
     if kind ~= OPEN then
       set_aside(k, id)
     elseif till - now > length then
       till, kind = now + length, is_spent and SPENT or OPEN
       redis.call('ZADD', k[BEGUN], till, id)
       redis.call('HSET', k[TIMER], id,
-        pack_open(flags(kind, is_apart), attempt, ended, spent, every, due, till, length, entry:sub(at)))
+        pack_open(kind + marks, attempt, ended, spent, every, due, till, length, entry:sub(at)))
     end
   end
 end
@@ -446,20 +569,21 @@ local function join(k, a)
   return {us, redis.call('HLEN', k[1])}
 end
 
--- Keys: all. Arguments: 'waiting' or 'dead', and ids. Answers id, deadline, period, attempt, ended, spent and body
--- of each timer of that set that can be read.
+-- Keys: all. Arguments: 'waiting' or 'dead', and ids. Answers id, deadline, period, attempt, ended, spent, body, plan,
+-- history and verdict of each timer of that set that can be read.
 local function show(k, a)
   local result, n, wants_dead, ids = {}, 0, a[1] == 'dead', {unpack(a, 2)}
   for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(ids))) do
-    local kind, attempt, ended, spent, every, due, _, _, is_apart, at = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, _, _, marks, at, _, from = unpack_timer(entry)
     local body
     if kind and (kind == DEAD_LETTER) == wants_dead then
-      body = is_apart and redis.call('HGET', k[BODY], ids[i]) or not is_apart and entry:sub(at)
+      if is_apart(marks) then body = redis.call('HGET', k[BODY], ids[i]) else body = entry:sub(from) end
     end
     if body then
       result[n + 1], result[n + 2], result[n + 3], result[n + 4] = ids[i], due, every, attempt
       result[n + 5], result[n + 6], result[n + 7] = ended, spent, body
-      n = n + 7
+      result[n + 8], result[n + 9], result[n + 10] = texts_of(entry, at, from)
+      n = n + 10
     end
   end
   return result
@@ -510,9 +634,11 @@ end
 local function revive(k, a)
   local id, due = a[2], a[3]
   local entry = redis.call('HGET', k[TIMER], id)
-  local kind, attempt, _, _, every, _, _, _, is_apart, at = unpack_timer(entry)
+  local kind, attempt, _, _, every, _, _, _, marks, at, _, from = unpack_timer(entry)
   if kind ~= DEAD_LETTER then return 0 end
-  redis.call('HSET', k[TIMER], id, pack(flags(WAITING, is_apart), attempt, attempt, 0, every, due, entry:sub(at)))
+  local texts, noted = pack_texts(texts_of(entry, at, from), '', '')
+  marks = marks % NOTED + noted
+  redis.call('HSET', k[TIMER], id, pack(WAITING + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from)))
   redis.call('ZREM', k[DEAD], id)
   redis.call('ZADD', k[DUE], due, id)
   local tell = hint_sender(k, a[1])
@@ -521,14 +647,14 @@ local function revive(k, a)
 end
 
 -- Key: meta. Argument: shards. Answers the time in us, and the number of shards and the version of the timers on
--- the server.
+-- the server, which is 0 for a new set.
 local function open(k, a)
   local version, shards = unpack(redis.call('HMGET', k[1], 'version', 'shards'))
   if version and tonumber(version) > VERSION then
     return redis.error_reply('NEWER these timers are of version ' .. version)
   end
-  shards, version = shards or a[1], version or VERSION
-  redis.call('HSET', k[1], 'version', version, 'shards', shards)
+  shards, version = shards or a[1], version or 0
+  redis.call('HSET', k[1], 'shards', shards)
   return {now_us(), tonumber(shards), tonumber(version)}
 end
 
@@ -548,25 +674,27 @@ local function upgrade_timer(k, id, body, now, is_dead)
   local begun, till = redis.call('ZSCORE', k[BEGUN], id), deadline_of(redis.call('ZSCORE', k[DUE], id))
   local due = deadline_of(is_dead and redis.call('ZSCORE', k[DEAD], id) or begun) or till
   local attempt, ended, every = old_try(k, is_dead and OLD_DEAD_TRY or OLD_TRY, id, begun)
-  local is_apart = #body > INLINE
-  local rest, entry = is_apart and '' or body
+  local marks, rest, entry = 0, body
   if redis.call('HEXISTS', k[TIMER], id) == 1 then
     if is_dead then redis.call('ZREM', k[DEAD], id) end
     return
   end
   if not due then return end
+  if #body > INLINE then
+    redis.call('HSET', k[BODY], id, body)
+    marks, rest = APART, ''
+  end
   if is_dead then
-    entry = pack(flags(DEAD_LETTER, is_apart), attempt, ended, attempt - ended, every, due, rest)
+    entry = pack(DEAD_LETTER + marks, attempt, ended, attempt - ended, every, due, rest)
   elseif begun then
     till = till or now
     redis.call('ZREM', k[DUE], id)
     redis.call('ZADD', k[BEGUN], till, id)
     local length = math.min(till - now, LONGEST_OLD_LEASE)
-    entry = pack_open(flags(OPEN, is_apart), attempt, ended, 0, every, due, till, length, rest)
+    entry = pack_open(OPEN + marks, attempt, ended, 0, every, due, till, length, rest)
   else
-    entry = pack(flags(WAITING, is_apart), attempt, ended, 0, every, due, rest)
+    entry = pack(WAITING + marks, attempt, ended, 0, every, due, rest)
   end
-  if is_apart then redis.call('HSET', k[BODY], id, body) end
   redis.call('HSET', k[TIMER], id, entry)
 end
 
@@ -584,9 +712,12 @@ local function upgrade_some(k, jobs, tries, is_dead)
   return #some > 0
 end
 
--- Keys: all, and those of version 1. Answers 1 if there may be more. Timers of version 2 need no upgrade.
-local function upgrade(k)
+-- Keys: all, and those of version 1. Argument: shards of the set. Answers 1 if there may be more. Timers of versions
+-- 2 and 3 need no upgrade. The shard notes the shards of the set, because a function for one shard in a cluster
+-- cannot read meta.
+local function upgrade(k, a)
   local is_more = upgrade_some(k, OLD_JOB, OLD_TRY, false) or upgrade_some(k, OLD_DEAD_JOB, OLD_DEAD_TRY, true)
+  if not is_more then redis.call('HSET', k[OWN], 's', a[1], 'v', VERSION) end
   return is_more and 1 or 0
 end
 
@@ -602,11 +733,11 @@ local function version()
 end
 
 local function register(name, callback, ...)
-  redis.register_function({function_name = 'tvec_durable_' .. name, callback = callback, flags = {...}})
+  redis.register_function({function_name = 'tvec_' .. name, callback = callback, flags = {...}})
 end
 
 local function register_version(name, callback, ...)
-  register(VERSION .. '_' .. name, callback, ...)
+  register('durable_' .. VERSION .. '_' .. name, callback, ...)
 end
 
 -- A server that is out of memory refuses new timers. Everything else works.
@@ -614,6 +745,8 @@ register_version('put', put)
 register_version('revive', revive)
 register_version('cancel', cancel, 'allow-oom')
 register_version('end', end_deliveries, 'allow-oom')
+register_version('touch', touch, 'allow-oom')
+register_version('extend', extend, 'allow-oom')
 register_version('spend', spend, 'allow-oom')
 register_version('claim', claim, 'allow-oom')
 register_version('take', take, 'allow-oom')
@@ -626,4 +759,4 @@ register_version('upgraded', upgraded, 'allow-oom')
 register_version('show', show, 'no-writes')
 register_version('list', list, 'no-writes')
 register_version('count', count, 'no-writes')
-register('version', version, 'no-writes')
+register('durable_version', version, 'no-writes')
