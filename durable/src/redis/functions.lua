@@ -14,6 +14,9 @@
 --   dead     zset  id -> deadline, of dead letters
 --   damaged  hash  id -> entry of `timer`, of timers set aside because they cannot be read
 --
+-- The functions of the last part, `tvec_put` and others, are for programs in any language. Their names hold no
+-- version: durable/docs/any-language.md promises what stays.
+--
 -- Version 4 adds texts to entries, and notes the shards of the set in each shard. Entries of versions 2 and 3 are
 -- entries of version 4.
 local VERSION = 4
@@ -732,12 +735,222 @@ local function version()
   return VERSION
 end
 
+-- The functions for any language. Each is called as FCALL tvec_NAME 1 KEY ARGUMENT... KEY is the name of the set, or
+-- in a cluster the tag of a shard, such as {tvec:5}. The answer is a word. An error begins with 'ERR tvec: '.
+
+local function refused(why)
+  return redis.error_reply('ERR tvec: ' .. why)
+end
+
+-- Returns an argument as an error shows it.
+local function quoted(text)
+  return "'" .. text:sub(1, 40):gsub('[^%w%p ]', '?') .. "'"
+end
+
+-- Returns a check of an argument: it returns nil, or the error.
+local function bytes_of(name, least, most)
+  return function(text)
+    if #text >= least and #text <= most then return end
+    return name .. ' has ' .. #text .. ' bytes: expected ' .. least .. ' to ' .. most
+  end
+end
+
+local function whole(name, least, most, unit)
+  return function(text)
+    local n = text:match('^%d+$') and #text <= 15 and tonumber(text)
+    if n and n >= least and n <= most then return end
+    return string.format('%s is %s: expected a whole number from %.0f to %.0f%s', name, quoted(text), least, most, unit)
+  end
+end
+
+local function any() end
+
+local LONGEST_LEASE = 86400000000
+local is_id, is_attempt = bytes_of('id', 1, 255), whole('attempt', 1, 4294967295, '')
+local is_due = whole('due', 0, LATEST, ', milliseconds since 1970')
+local is_lease = whole('lease_ms', 1, LONGEST_LEASE, ', milliseconds')
+local is_body, is_plan = bytes_of('body', 0, 1048576), bytes_of('plan', 1, 1000)
+local is_period = whole('every', 1, LATEST, ', milliseconds')
+
+local function is_existing(text)
+  if text == 'keep' or text == 'replace' or text == 'sooner' or text == 'later' then return end
+  return 'existing is ' .. quoted(text) .. ': expected keep, replace, sooner or later'
+end
+
+-- Returns the shard of an id: FNV-1a with 64 bits, folded, as durable/src/local/hash.hpp. Products stay below 2^53,
+-- so they are exact.
+local function shard_of(id, shards)
+  local word = 4294967296
+  local high, low = 3421674724, 2216829733
+  for i = 1, #id do
+    local last = low % 256
+    low = low - last + bit.bxor(last, id:byte(i))
+    high = (high * 435 + low * 256 + math.floor(low * 435 / word)) % word
+    low = low * 435 % word
+  end
+  return (high % shards * (word % shards) + bit.bxor(high, low) % word) % shards
+end
+
+local function keys_of_shard(name, shard)
+  local k = {}
+  for i, what in ipairs({'due', 'timer', 'begun', 'body', 'own', 'dead', 'damaged'}) do
+    k[i] = '{' .. name .. ':' .. string.format('%.0f', shard) .. '}:' .. what
+  end
+  return k
+end
+
+-- Returns name and shard of KEY, or nil and the error.
+local function parsed_key(key, id)
+  local name, shard = key:match('^{([^{}]+):(%d+)}$')
+  if name then return name, tonumber(shard) end
+  if key == '' or key:find('[{}]') then
+    return nil, 'KEY is ' .. quoted(key) .. ': expected the name of the set, or the tag of a shard such as {tvec:5}'
+  end
+  local shards = tonumber(redis.call('HGET', '{' .. key .. '}:meta', 'shards'))
+  if not shards then
+    return nil, 'there is no set ' .. quoted(key) .. ': expected one that a process, or tvec-timers install, has opened'
+  end
+  return key, shard_of(id, shards)
+end
+
+-- Returns the keys of the shard of an id, or nil and the error.
+local function shard_keys(key, id)
+  local name, shard = parsed_key(key, id)
+  if not name then return nil, shard end
+  local k = keys_of_shard(name, shard)
+  local marks = redis.pcall('HMGET', k[OWN], 's', 'v')
+  if marks.err then
+    if not marks.err:find('slot') and not marks.err:find('non local') then return nil, marks.err end
+    return nil, 'KEY is ' .. quoted(key) .. ': this server is in a cluster, and expects the tag of the shard of the id'
+  end
+  local shards, version = tonumber(marks[1]), tonumber(marks[2])
+  if version ~= VERSION then
+    return nil, string.format('shard {%s:%.0f} is of version %s: expected %d, so a process, or tvec-timers install, ' ..
+      'has to open the set once', name, shard, version or 'none', VERSION)
+  end
+  if shard ~= shard_of(id, shards) then
+    return nil, string.format('KEY is %s, and the id is in shard %.0f of %.0f: expected {%s:%.0f}', quoted(key),
+      shard_of(id, shards), shards, name, shard_of(id, shards))
+  end
+  return k
+end
+
+-- Returns a public function. Checks its first arguments, which are listed as name, check, ... `act` receives the keys
+-- of the shard and all arguments, and returns the answer or nil and an error.
+local function public(usage, checks, takes_more, act)
+  return function(keys, a)
+    if #keys ~= 1 or #a < #checks or #a > #checks and not takes_more then
+      return refused(string.format('%d keys and %d arguments: expected KEY %s', #keys, #a, usage))
+    end
+    for i, check in ipairs(checks) do
+      local why = check(a[i])
+      if why then return refused(why) end
+    end
+    local k, why = shard_keys(keys[1], a[1])
+    if not k then return refused(why) end
+    local answer
+    answer, why = act(k, a)
+    if why then return refused(why) end
+    return answer
+  end
+end
+
+local OPTIONS = {every = is_period, existing = is_existing, plan = is_plan}
+
+-- Returns the options of tvec_put, which are words from a[4] on, or nil and the error.
+local function options_of_put(a)
+  local o = {every = '0', existing = 'keep', plan = ''}
+  for i = 4, #a, 2 do
+    local name, value = a[i], a[i + 1]
+    local check = OPTIONS[name]
+    if not check then return nil, 'option ' .. quoted(name) .. ': expected every, existing or plan' end
+    if not value then return nil, 'option ' .. name .. ' has no value: expected one behind it' end
+    local why = check(value)
+    if why then return nil, why end
+    o[name] = value
+  end
+  return o
+end
+
+-- Returns deadline and verdict of a put, or nil and the error. Without a deadline the plan decides it.
+local function first_due(due, o)
+  if due ~= '' then
+    local why = is_due(due)
+    if why then return nil, why end
+    if tonumber(o.every) > LATEST - due then
+      return nil, "every is '" .. o.every .. "': expected a beat before the end of the year 9999"
+    end
+    return due, ''
+  end
+  if o.plan == '' then return nil, 'due is empty: expected milliseconds since 1970, or a plan' end
+  if o.existing == 'sooner' or o.existing == 'later' then
+    return nil, 'due is empty: expected a deadline for existing ' .. o.existing
+  end
+  return string.format('%.0f', now_ms()), 'first'
+end
+
+local PUT_WORDS = {[THERE] = 'there_already', [STORED] = 'stored', [IS_DEAD] = 'dead'}
+local CANCEL_WORDS = {[0] = 'unknown_id', 'cancelled', 'had_begun'}
+-- The functions have no process of their own, so every owner gets hints.
+local NOBODY = ''
+
+local function public_put(k, a)
+  local o, why = options_of_put(a)
+  if not o then return nil, why end
+  local due, verdict = first_due(a[2], o)
+  if not due then return nil, verdict end
+  local every = o.plan == '' and o.every or o.every .. ' ' .. o.plan
+  return PUT_WORDS[put_with(k, {NOBODY, o.existing, a[1], due, every, a[3]}, verdict)[1]]
+end
+
+local function public_cancel(k, a)
+  return CANCEL_WORDS[cancel(k, a)]
+end
+
+local function public_touch(k, a)
+  return touch(k, {NOBODY, a[1], a[2]}) == 1 and 'touched' or 'unknown_id'
+end
+
+local FOUND = {'id', 'due', 'every', 'attempt', 'ended', 'spent', 'body', 'plan', 'history', 'verdict'}
+
+local function public_find(k, a)
+  local shown, result = show(k, {'waiting', a[1]}), {}
+  if #shown == 0 then return false end
+  for i, name in ipairs(FOUND) do result[2 * i - 1], result[2 * i] = name, shown[i] end
+  return result
+end
+
+-- Ends a delivery in a way of `end_deliveries`.
+local function end_one(k, a, how)
+  return end_deliveries(k, {NOBODY, a[1], a[2], how})[1] == 0 and 'stale' or 'ok'
+end
+
+local function public_done(k, a)
+  return end_one(k, a, '')
+end
+
+local function public_again(k, a)
+  return end_one(k, a, a[3])
+end
+
+local function public_failed(k, a)
+  return end_one(k, a, 'f ' .. a[3])
+end
+
+local function public_extend(k, a)
+  return extend(k, a)[1] == 1 and 'ok' or 'stale'
+end
+
 local function register(name, callback, ...)
   redis.register_function({function_name = 'tvec_' .. name, callback = callback, flags = {...}})
 end
 
 local function register_version(name, callback, ...)
   register('durable_' .. VERSION .. '_' .. name, callback, ...)
+end
+
+local function register_public(name, usage, checks, takes_more, act, ...)
+  register(name, public(usage, checks, takes_more, act), ...)
 end
 
 -- A server that is out of memory refuses new timers. Everything else works.
@@ -760,3 +973,14 @@ register_version('show', show, 'no-writes')
 register_version('list', list, 'no-writes')
 register_version('count', count, 'no-writes')
 register('durable_version', version, 'no-writes')
+
+register_public('put', 'id due body [every MS] [existing keep|replace|sooner|later] [plan TEXT]',
+  {is_id, any, is_body}, true, public_put)
+register_public('cancel', 'id', {is_id}, false, public_cancel, 'allow-oom')
+register_public('touch', 'id due', {is_id, is_due}, false, public_touch, 'allow-oom')
+register_public('find', 'id', {is_id}, false, public_find, 'no-writes')
+register_public('done', 'id attempt', {is_id, is_attempt}, false, public_done, 'allow-oom')
+register_public('again', 'id attempt due', {is_id, is_attempt, is_due}, false, public_again, 'allow-oom')
+register_public('failed', 'id attempt reason', {is_id, is_attempt, any}, false, public_failed, 'allow-oom')
+register_public('extend', 'id attempt lease_ms', {is_id, is_attempt, is_lease}, false, public_extend, 'allow-oom')
+register('version', version, 'no-writes')

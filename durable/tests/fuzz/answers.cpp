@@ -107,7 +107,7 @@ private:
 long double number_in(const redisReply& r) {
     if (r.type == REDIS_REPLY_INTEGER) return static_cast<long double>(r.integer);
     const std::string text(redis::text_of(r));
-    const bool is_number = r.type == REDIS_REPLY_STRING && !text.empty() && text.size() < 40 &&
+    const bool is_number = r.type == REDIS_REPLY_STRING && !text.empty() && text.size() < 200 &&
                            text.find_first_not_of("0123456789") == text.npos;
     return is_number ? std::strtold(text.c_str(), nullptr) : -1;
 }
