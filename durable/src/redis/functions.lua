@@ -287,67 +287,81 @@ local function after_end(word, text, due, every, plan, history, now)
   return next_beat(due, every, now), history, ''
 end
 
--- Keys: all. Arguments: me, and id, attempt and how, of each. Answers 0 for each attempt that is not the
--- current one, 1 for a timer that was removed or is dead, and otherwise 2 + its next deadline.
-local function end_deliveries(k, a)
-  local ids, results, gone, apart, again, still, timers, over, over_now, dead = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
-  local now, tell, n = now_ms(), nil, 0
-  for i = 2, #a, 3 do ids[(i + 1) / 3] = a[i] end
-  local entries = redis.call('HMGET', k[TIMER], unpack(ids))
-  for i, id in ipairs(ids) do
-    local entry = entries[i]
-    local kind, attempt, ended, spent, every, due, _, length, marks, at, is_spent, from = unpack_timer(entry)
-    local word, text = word_and_text(a[3 * i + 1])
-    local is_current = kind == OPEN and not over[id] and attempt == tonumber(a[3 * i])
-    over[id] = over[id] or is_current
-    if not is_current then
-      results[i] = 0
-    elseif word == 'r' then
-      if is_spent then spent = spent - 1 end
-      timers[n + 1], n = id, n + 2
-      if attempt ~= ended + 1 then
-        still[#still + 1], still[#still + 2] = due, id
-        timers[n] = pack_open(OPEN + marks, attempt, ended, spent, every, due, due, length, entry:sub(at))
-      else
-        over_now[#over_now + 1] = id
-        again[#again + 1], again[#again + 2] = due, id
-        timers[n] = pack(WAITING + marks, attempt, attempt, spent, every, due, entry:sub(at))
-      end
-      results[i] = 2 + due
-    else
-      local plan, history, verdict = texts_of(entry, at, from)
-      over_now[#over_now + 1] = id
-      if word == 'x' or word == '' and every == 0 and plan == '' then
-        gone[#gone + 1] = id
-        if is_apart(marks) then apart[#apart + 1] = id end
-        results[i] = 1
-      else
-        due, history, verdict = after_end(word, text, due, every, plan, history, now)
-        local texts, noted = pack_texts(plan, history, verdict)
-        marks = marks % NOTED + noted
-        timers[n + 1], n = id, n + 2
-        if word == 'd' then
-          dead[#dead + 1], dead[#dead + 2] = due, id
-          timers[n] = pack(DEAD_LETTER + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from))
-          results[i] = 1
-        else
-          again[#again + 1], again[#again + 2] = due, id
-          timers[n] = pack(WAITING + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from))
-          results[i] = 2 + due
-          if tell == nil then tell = hint_sender(k, a[1]) or false end
-          -- The owner takes a hint with the deadline of a delivery for an old one.
-          if tell then tell(id, verdict == '' and due or math.max(now, due + 1)) end
-        end
-      end
-    end
+-- Returns lists of what ends write, which are empty: entries, places by deadline, ids of deliveries that are over.
+local function no_ends()
+  return {is_over = {}, timers = {}, waiting = {}, begun = {}, dead = {}, over = {}, gone = {}, apart = {}}
+end
+
+local function push(list, a, b)
+  local n = #list
+  list[n + 1], list[n + 2] = a, b
+end
+
+-- Adds a delivery that is returned. Its timer stays open if an earlier attempt is.
+local function give_back(ends, id, entry)
+  local _, attempt, ended, spent, every, due, _, length, marks, at, is_spent = unpack_timer(entry)
+  if is_spent then spent = spent - 1 end
+  if attempt ~= ended + 1 then
+    push(ends.timers, id, pack_open(OPEN + marks, attempt, ended, spent, every, due, due, length, entry:sub(at)))
+    push(ends.begun, due, id)
+  else
+    push(ends.timers, id, pack(WAITING + marks, attempt, attempt, spent, every, due, entry:sub(at)))
+    push(ends.waiting, due, id)
+    push(ends.over, id)
   end
-  if n > 0 then redis.call('HSET', k[TIMER], unpack(timers)) end
-  if #still > 0 then redis.call('ZADD', k[BEGUN], unpack(still)) end
-  if #over_now > 0 then redis.call('ZREM', k[BEGUN], unpack(over_now)) end
-  if #again > 0 then redis.call('ZADD', k[DUE], unpack(again)) end
-  if #dead > 0 then redis.call('ZADD', k[DEAD], unpack(dead)) end
-  if #gone > 0 then redis.call('HDEL', k[TIMER], unpack(gone)) end
-  if #apart > 0 then redis.call('HDEL', k[BODY], unpack(apart)) end
+  return 2 + due
+end
+
+-- Adds a delivery that ends. Returns its answer, and the deadline of a hint to the owner if its timer comes again.
+local function end_delivery(ends, now, id, entry, wanted, how)
+  local kind, attempt, _, _, every, due, _, _, marks, at, _, from = unpack_timer(entry)
+  if kind ~= OPEN or ends.is_over[id] or attempt ~= tonumber(wanted) then return 0 end
+  ends.is_over[id] = true
+  local word, text = word_and_text(how)
+  if word == 'r' then return give_back(ends, id, entry) end
+  local plan, history, verdict = texts_of(entry, at, from)
+  push(ends.over, id)
+  if word == 'x' or word == '' and every == 0 and plan == '' then
+    push(ends.gone, id)
+    if is_apart(marks) then push(ends.apart, id) end
+    return 1
+  end
+  due, history, verdict = after_end(word, text, due, every, plan, history, now)
+  local texts, noted = pack_texts(plan, history, verdict)
+  local after, places = WAITING, ends.waiting
+  if word == 'd' then after, places = DEAD_LETTER, ends.dead end
+  after = after + marks % NOTED + noted
+  push(ends.timers, id, pack(after, attempt, attempt, 0, every, due, texts .. entry:sub(from)))
+  push(places, due, id)
+  if word == 'd' then return 1 end
+  -- The owner takes a hint with the deadline of a delivery for an old one.
+  return 2 + due, verdict == '' and due or math.max(now, due + 1)
+end
+
+local function write_ends(k, ends)
+  local function write(command, key, list)
+    if #list > 0 then redis.call(command, key, unpack(list)) end
+  end
+  write('HSET', k[TIMER], ends.timers)
+  write('ZADD', k[BEGUN], ends.begun)
+  write('ZREM', k[BEGUN], ends.over)
+  write('ZADD', k[DUE], ends.waiting)
+  write('ZADD', k[DEAD], ends.dead)
+  write('HDEL', k[TIMER], ends.gone)
+  write('HDEL', k[BODY], ends.apart)
+end
+
+-- Keys: all. Arguments: me, and id, attempt and how, of each. Answers 0 for each attempt that is not the current one, 1
+-- for a timer that was removed or is dead, and otherwise 2 + its next deadline.
+local function end_deliveries(k, a)
+  local ids, results, ends, now, tell, hint = {}, {}, no_ends(), now_ms()
+  for i = 2, #a, 3 do ids[(i + 1) / 3] = a[i] end
+  for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(ids))) do
+    results[i], hint = end_delivery(ends, now, ids[i], entry, a[3 * i], a[3 * i + 1])
+    if hint and tell == nil then tell = hint_sender(k, a[1]) or false end
+    if hint and tell then tell(ids[i], hint) end
+  end
+  write_ends(k, ends)
   return results
 end
 

@@ -48,6 +48,8 @@ long long ms(time_point t) { return t.time_since_epoch().count(); }
 
 // Returns the way in which a delivery ends, as functions.lua reads it.
 std::string way_of(const ending& e) {
+    assert((!e.history || e.how == outcome::again || e.how == outcome::dead) &&
+           "other ends keep the history");
     const std::string history = e.history ? ' ' + *e.history : "";
     switch (e.how) {
     case outcome::done:
