@@ -483,6 +483,28 @@ Test(durable_redis, any_byte_may_be_in_a_text) {
     CHECK_EQ(find(s, "a")->history, any);
 }
 
+Test(durable_redis, a_dead_letter_keeps_its_plan_and_history_and_has_no_verdict) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    put(s, {"a", today() - 1h, "body", {}, "plan"});
+    own(s, 0);
+    claim(s, "a");
+    end(s, {{"a", 1}, outcome::again, today() - 1h, {}, "history"});
+    claim(s, "a");
+    end(s, {{"a", 2}, outcome::failed, {}, "why"});
+    CHECK(claim(s, "a", 1).timer.verdict == "failed why");
+    CHECK(spend(s, {"a", 3}));
+    CHECK(claim(s, "a", 1).what == claimed::kind::dead);
+    const stored_timer dead = list(s, timer_set::dead).front();
+    CHECK_EQ(dead.verdict, "");
+    CHECK_EQ(dead.plan, "plan");
+    CHECK_EQ(dead.history, "history");
+    CHECK_EQ(dead.body, "body");
+    CHECK(revive(s, "a", today()) == revive_result::revived);
+    CHECK_EQ(find(s, "a")->history, "");
+    CHECK_EQ(find(s, "a")->plan, "plan");
+}
+
 Test(durable_redis, an_extended_lease_holds_and_the_attempt_stays_spent) {
     const redis_server server;
     redis_store s(at(server, 1));

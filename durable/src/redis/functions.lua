@@ -783,8 +783,8 @@ local LONGEST_LEASE = 86400000000
 local is_id, is_attempt = bytes_of('id', 1, 255), whole('attempt', 1, 4294967295, '')
 local is_due = whole('due', 0, LATEST, ', milliseconds since 1970')
 local is_lease = whole('lease_ms', 1, LONGEST_LEASE, ', milliseconds')
-local is_body, is_plan = bytes_of('body', 0, 1048576), bytes_of('plan', 1, 1000)
-local is_period = whole('every', 1, LATEST, ', milliseconds')
+local is_body, is_plan = bytes_of('body', 0, 1048576), bytes_of('plan', 0, 1000)
+local is_period = whole('every', 0, LATEST, ', milliseconds')
 
 local function is_existing(text)
   if text == 'keep' or text == 'replace' or text == 'sooner' or text == 'later' then return end
