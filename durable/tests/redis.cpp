@@ -520,6 +520,7 @@ Test(durable_redis, an_extended_lease_holds_and_the_attempt_stays_spent) {
     CHECK(again.what == claimed::kind::early);
     CHECK(again.timer.due >= before + 1h);
     CHECK(std::get<1>(take(s, 0, e, {}, before + 59min, 1)).empty());
+    CHECK(spend(s, {"a", 1}));  // once for each attempt
     CHECK_EQ(find(s, "a")->spent, 1U);
     CHECK(end(s, {{"a", 1}}).was_current);
     CHECK(!extend(s, {"a", 1}, 1h));
