@@ -425,20 +425,184 @@ Test(durable_redis, timers_of_version_1_are_upgraded) {
     CHECK_EQ(server.say({"EXISTS", "{tvec:0}:job", "{tvec:0}:try", "{tvec:0}:dead:job",
                          "{tvec:0}:dead:try", "{tvec}:members"}),
              "0");
-    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "3");
+    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "4");
 }
 
-Test(durable_redis, timers_of_version_2_are_kept_as_they_are) {
-    const redis_server server;
-    {
-        redis_store s(at(server));
-        CHECK(put(s, {"a", today() + 1h, "body"}) == put_result::stored);
+// Their entries are those of timers without texts.
+Test(durable_redis, timers_of_versions_2_and_3_are_kept_as_they_are) {
+    for (const char* version : {"2", "3"}) {
+        const redis_server server;
+        {
+            redis_store s(at(server, 1));
+            CHECK(put(s, {"a", today() + 1h, "body"}) == put_result::stored);
+        }
+        CHECK_EQ(server.say({"HSTRLEN", "{tvec:0}:timer", "a"}), "33");
+        server.say({"HSET", "{tvec}:meta", "version", version});
+        server.say({"DEL", "{tvec:0}:own"});
+        redis_store s(at(server, 1));
+        CHECK_EQ(find(s, "a")->body, "body");
+        CHECK_EQ(count(s).waiting, 1U);
+        CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "4");
+        CHECK_EQ(server.say({"HMGET", "{tvec:0}:own", "s", "v"}), "1\n4");
+        CHECK(server.say({"FCALL", "tvec_durable_3_count", "0"}).find("not found") !=
+              std::string::npos);
     }
-    server.say({"HSET", "{tvec}:meta", "version", "2"});
-    redis_store s(at(server));
-    CHECK_EQ(find(s, "a")->body, "body");
-    CHECK_EQ(count(s).waiting, 1U);
-    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "3");
+}
+
+Test(durable_redis, only_a_timer_that_has_texts_takes_bytes_for_them) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    const auto size = [&] { return server.say({"HSTRLEN", "{tvec:0}:timer", "a"}); };
+    put(s, {"a", today() - 1h, "body"});
+    CHECK_EQ(size(), "33");
+    own(s, 0);
+    claim(s, "a");
+    end(s, {{"a", 1}, outcome::failed, {}, "why"});
+    CHECK_EQ(size(), "55");
+    claim(s, "a");
+    end(s, {{"a", 2}, outcome::again, today()});
+    CHECK_EQ(size(), "33");
+}
+
+Test(durable_redis, any_byte_may_be_in_a_text) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    const std::string any("a \0\n\xff\r b", 9), large(5'000, 'x');
+    put(s, {"a", today() - 1h, large, {}, any});
+    own(s, 0);
+    claim(s, "a");
+    CHECK(end(s, {{"a", 1}, outcome::again, today() - 1h, {}, any}).was_current);
+    claim(s, "a");
+    const std::string reason = any + std::string(longest_reason - any.size(), 'x');
+    CHECK(end(s, {{"a", 2}, outcome::failed, {}, reason}).was_current);
+    const stored_timer got = claim(s, "a").timer;
+    CHECK_EQ(got.body, large);
+    CHECK_EQ(got.plan, any);
+    CHECK_EQ(got.history, any);
+    CHECK_EQ(got.verdict, "failed " + reason);
+    CHECK_EQ(find(s, "a")->history, any);
+}
+
+Test(durable_redis, a_dead_letter_keeps_its_plan_and_history_and_has_no_verdict) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    put(s, {"a", today() - 1h, "body", {}, "plan"});
+    own(s, 0);
+    claim(s, "a");
+    end(s, {{"a", 1}, outcome::again, today() - 1h, {}, "history"});
+    claim(s, "a");
+    end(s, {{"a", 2}, outcome::failed, {}, "why"});
+    CHECK(claim(s, "a", 1).timer.verdict == "failed why");
+    CHECK(spend(s, {"a", 3}));
+    CHECK(claim(s, "a", 1).what == claimed::kind::dead);
+    const stored_timer dead = list(s, timer_set::dead).front();
+    CHECK_EQ(dead.verdict, "");
+    CHECK_EQ(dead.plan, "plan");
+    CHECK_EQ(dead.history, "history");
+    CHECK_EQ(dead.body, "body");
+    CHECK(revive(s, "a", today()) == revive_result::revived);
+    CHECK_EQ(find(s, "a")->history, "");
+    CHECK_EQ(find(s, "a")->plan, "plan");
+}
+
+Test(durable_redis, an_extended_lease_holds_and_the_attempt_stays_spent) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    put(s, {"a", today() - 1h});
+    const epoch e = own(s, 0);
+    claim(s, "a");
+    CHECK(spend(s, {"a", 1}));
+    const time_point before = today();
+    CHECK(extend(s, {"a", 1}, 1h));
+    CHECK(!extend(s, {"a", 2}, 1h));
+    CHECK(!extend(s, {"b", 1}, 1h));
+    const claimed again = claim(s, "a");
+    CHECK(again.what == claimed::kind::early);
+    CHECK(again.timer.due >= before + 1h);
+    CHECK(std::get<1>(take(s, 0, e, {}, before + 59min, 1)).empty());
+    CHECK(spend(s, {"a", 1}));  // once for each attempt
+    CHECK_EQ(find(s, "a")->spent, 1U);
+    CHECK(end(s, {{"a", 1}}).was_current);
+    CHECK(!extend(s, {"a", 1}, 1h));
+}
+
+Test(durable_redis, a_list_with_a_prefix_goes_on_until_it_has_enough) {
+    const redis_server server;
+    redis_store s(at(server, 2));
+    std::vector<std::string> ids;
+    std::vector<record> all;
+    for (int i = 0; i < 5'000; ++i) {
+        const std::string id =
+            (i % 1'000 == 999 ? "wanted " : "other ") + std::to_string(10'000 + i);
+        all.push_back({id, today() + duration(i)});
+        if (id.starts_with("wanted")) ids.push_back(id);
+    }
+    answer_to(s, operations::put{all, existing::keep});
+    const auto listed = [&](const place& after, std::size_t limit, const std::string& prefix) {
+        std::vector<std::string> seen;
+        for (const stored_timer& t : list(s, timer_set::waiting, after, limit, prefix))
+            seen.push_back(t.id);
+        return seen;
+    };
+    CHECK(listed({}, 100, "wanted ") == ids);
+    CHECK((listed({}, 2, "wanted ") == std::vector(ids.begin(), ids.begin() + 2)));
+    const stored_timer second = *find(s, ids[1]);
+    CHECK((listed({second.due, second.id}, 2, "wanted ") ==
+           std::vector(ids.begin() + 2, ids.begin() + 4)));
+    CHECK(listed({}, 100, "none").empty());
+    CHECK(listed({}, 0, "wanted ").empty());
+}
+
+// The owner has to apply the plan, or to deliver, without waiting for its sweep or for the lease.
+Test(durable_redis, the_owner_is_told_what_others_end_and_touch) {
+    const redis_server server;
+    redis_store a(at(server, 1)), b(at(server, 1));
+    std::vector<std::string> hints;
+    time_point done_at;
+    a.listen({[&](unsigned, const std::string& id, time_point due) {
+                  hints.push_back(id);
+                  if (id == "done") done_at = due;
+              },
+              {}});
+    const std::string plan = "any";
+    put(a, {"done", today() - 1h, "", {}, plan});
+    put(a, {"again", today() - 1h});
+    put(a, {"touched", today() + 1h});
+    put(a, {"removed", today() - 1h});
+    const epoch mine = own(a, 0);
+    take(a, 0, mine, {}, today() + 60s, 10);
+    for (int i = 0; hints.empty(); ++i) {  // a new subscriber may miss the first messages
+        put(b, {"near " + std::to_string(i), today() + 1s});
+        find(a, "any");
+    }
+    hints.clear();
+    for (const char* id : {"done", "again", "removed"}) claim(a, id, 0, 1h);
+    CHECK(end(a, {{"again", 1}, outcome::again, today()}).was_current);  // its own is no news
+    claim(a, "again", 0, 1h);
+    CHECK(end(b, {{"removed", 1}}).was_current);
+    CHECK(end(b, {{"done", 1}}).was_current);
+    CHECK(end(b, {{"again", 2}, outcome::again, today()}).was_current);
+    CHECK(touch(b, "touched", today() + 1s) == touch_result::touched);
+    turn_until(a, [&] { return std::ranges::count(hints, "touched") != 0; });
+    std::erase_if(hints, [](const std::string& id) { return id.starts_with("near"); });
+    CHECK((hints == std::vector<std::string>{"done", "again", "touched"}));
+    // The owner ignores a hint with the deadline of its delivery.
+    CHECK(done_at > find(a, "done")->due);
+}
+
+Test(durable_redis, a_stale_end_does_not_hide_a_current_one_of_the_same_turn) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    put(s, {"a", today() - 1h});
+    own(s, 0);
+    claim(s, "a");
+    claim(s, "a");
+    const auto ends =
+        std::get<1>(answer_to(s, operations::end{0, {{{"a", 1}}, {{"a", 2}}, {{"a", 2}}}}));
+    CHECK(!ends.at(0).was_current);
+    CHECK(ends.at(1).was_current);
+    CHECK(!ends.at(2).was_current);
+    CHECK_EQ(count(s).waiting, 0U);
 }
 
 Test(durable_redis, timers_of_a_newer_version_are_refused) {
@@ -640,12 +804,39 @@ Test(durable_redis, a_damaged_record_is_set_aside_and_others_come) {
     CHECK_EQ(count(s).damaged, 0U);
 }
 
+Test(durable_redis, a_timer_whose_texts_cannot_be_read_is_set_aside) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    for (const char* id : {"long", "short", "mark", "good"})
+        put(s, {id, today() - 1h, "body", {}, "plan"});
+    own(s, 0);
+    const auto damage = [&](const std::string& id, const std::string& change) {
+        server.say({"EVAL",
+                    "local e = redis.call('HGET', '{tvec:0}:timer', ARGV[1]) redis.call('HSET', "
+                    "'{tvec:0}:timer', ARGV[1], " +
+                        change + ")",
+                    "0", id});
+    };
+    damage("long", "e:sub(1, 29) .. struct.pack('<I4', 9) .. e:sub(34)");
+    damage("short", "e:sub(1, 40)");
+    damage("mark", "string.char(16) .. e:sub(2)");
+    for (const char* id : {"long", "short", "mark"}) {
+        CHECK(!find(s, id).has_value());
+        CHECK(touch(s, id, today()) == touch_result::unknown_id);
+        CHECK(put(s, {id, today()}, existing::sooner) == put_result::there_already);
+        CHECK(claim(s, id).what == claimed::kind::damaged);
+        CHECK(put(s, {id, today()}, existing::later) == put_result::dead);
+        CHECK(cancel(s, id) == cancel_result::had_begun);
+    }
+    CHECK_EQ(claim(s, "good").timer.plan, "plan");
+}
+
 Test(durable_redis, a_page_with_a_place_that_is_none_is_not_taken_for_whole) {
     const redis_server server;
     redis_store s(at(server, 1));
     const epoch e = own(s, 0);
     server.say({"FUNCTION", "LOAD", "REPLACE",
-                "#!lua name=tvec_durable\nredis.register_function('tvec_durable_3_take', "
+                "#!lua name=tvec_durable\nredis.register_function('tvec_durable_4_take', "
                 "function() return {1, {'a', '1', 'b', '1.5', 'c', '2'}} end)"});
     CHECK(std::get<0>(take(s, 0, e, {}, today(), 10)) == standing::unknown);
     CHECK(s.last_failure().find("not as it should be") != std::string::npos);

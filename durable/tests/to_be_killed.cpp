@@ -12,6 +12,7 @@
 //   TVEC_TRIES    so often it tries to open the store
 //   TVEC_BODY     its bodies have so many bytes: large ones are put seldom, and have long leases
 //   TVEC_CLOCK    the store's clock says what is early, and not this machine's
+//   TVEC_LEAVES_ENDS  it ends no delivery: another program does
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -187,6 +188,7 @@ private:
         if (d.token.id.starts_with("poison") ||
             (crashes_ && !is_finishing_ && random_() % 300 == 0))
             std::_Exit(9);
+        if (leaves_ends_) return;
         const auto what = random_() % 50;
         if (what == 0) return;  // forgotten: its lease has to bring it back
         if (what == 1)
@@ -199,6 +201,7 @@ private:
     std::uint64_t run_, puts_ = 0;
     std::mt19937_64 random_;
     bool crashes_ = std::getenv("TVEC_CRASHES") != nullptr, is_finishing_ = false;
+    bool leaves_ends_ = std::getenv("TVEC_LEAVES_ENDS") != nullptr;
     std::string body_ = std::string(body_size(), 'b');
     duration pause_ = std::max(duration(1), duration(body_.size() / 600));
     tvec::clocked_wheel<> wheel_;

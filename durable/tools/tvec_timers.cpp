@@ -176,6 +176,18 @@ int revive(store& s, const settings& o) {
     fail(s);
 }
 
+// Opening the store has loaded the functions.
+int install(const settings& o) {
+#ifdef TVEC_HAS_REDIS
+    if (example::is_redis(o.store)) {
+        fmt::print("functions of version {}\n", redis_store::functions_version);
+        return 0;
+    }
+#endif
+    throw std::runtime_error(o.store + ": has no functions: expected redis:HOST:PORT or "
+                                       "redis:SOCKET");
+}
+
 // Only a put makes a file: a mistyped name must not look like an empty store.
 void refuse_new_file(const settings& o) {
     if (o.command == "put" || o.store.empty() || example::is_redis(o.store)) return;
@@ -195,6 +207,7 @@ int run(const settings& o) {
     if (o.command == "put") return put(*s, o);
     if (o.command == "cancel") return cancel(*s, o.id);
     if (o.command == "revive") return revive(*s, o);
+    if (o.command == "install") return install(o);
     return stats(*s);
 }
 
@@ -218,11 +231,12 @@ settings parse(int argc, char** argv) {
         "  put ID, cancel ID    stores one, and makes the file if need be; takes one away\n"
         "  revive ID            has a dead timer wait again\n"
         "  stats                how many there are\n"
+        "  install              puts the functions for any language on a Redis server\n"
         "Exits with 1 if the store says no.",
         "tvec-timers"};
-    line.add_choice<std::string>("command", o.command,
-                                 {"list", "get", "put", "cancel", "dead", "revive", "stats"},
-                                 "what to do");
+    line.add_choice<std::string>(
+        "command", o.command,
+        {"list", "get", "put", "cancel", "dead", "revive", "stats", "install"}, "what to do");
     line.require("command");
     line.add_text("id", o.id, "of which timer");
     line.add_text("--store", o.store, example::store_help);

@@ -35,6 +35,9 @@ inline stored_timer timer_of(fields& f) {
     t.ended = attempt_of(f);
     t.spent = attempt_of(f);
     t.body = f.text();
+    t.plan = f.text();
+    t.history = f.text();
+    t.verdict = f.text();
     return t;
 }
 
@@ -54,6 +57,7 @@ inline place place_of(fields& f) {
 }
 
 // An entry of a timer with an open attempt, as functions.lua packs it. Numbers are little-endian.
+// If it is marked, three lengths and the texts of these lengths are between the head and the body.
 class packed_timer {
 public:
     static constexpr std::size_t head_size = 45;
@@ -62,25 +66,44 @@ public:
         assert(bytes.size() >= head_size && "an entry holds a whole head");
     }
     stored_timer timer() const {
+        assert(is_right() && "only a right entry is read");
         stored_timer t;
         t.attempt = static_cast<std::uint32_t>(number(1, 4));
         t.ended = static_cast<std::uint32_t>(number(5, 4));
         t.spent = static_cast<std::uint32_t>(number(9, 4));
         t.every = duration(number(13, 8));
         t.due = time_of(number(21, 8));
-        t.body = bytes_.substr(head_size);
+        if (has_texts()) {
+            t.plan = bytes_.substr(head_size + lengths_size, length(0));
+            t.history = bytes_.substr(head_size + lengths_size + length(0), length(1));
+            t.verdict = bytes_.substr(body_at() - length(2), length(2));
+        }
+        t.body = bytes_.substr(body_at());
         return t;
     }
-    // Returns true if the attempt and the times are in range, so arithmetic cannot overflow.
+    // Returns true if the attempt, the times and the texts are in range, so arithmetic cannot
+    // overflow.
     bool is_right() const {
+        if (has_texts() && (bytes_.size() < head_size + lengths_size || bytes_.size() < body_at()))
+            return false;
         return number(1, 4) != 0 && is_time(number(13, 8)) && is_time(number(21, 8));
     }
 
 private:
+    static constexpr std::size_t lengths_size = 12;
+
     static bool is_time(long long ms) { return ms >= 0 && ms < fields::limit; }
-    long long number(std::size_t at, std::size_t length) const {
+    bool has_texts() const { return (static_cast<unsigned char>(bytes_[0]) & 8U) != 0; }
+    std::size_t length(std::size_t text) const {
+        return static_cast<std::size_t>(number(head_size + 4 * text, 4));
+    }
+    std::size_t body_at() const {
+        return has_texts() ? head_size + lengths_size + length(0) + length(1) + length(2)
+                           : head_size;
+    }
+    long long number(std::size_t at, std::size_t size) const {
         std::uint64_t n = 0;
-        for (std::size_t i = length; i-- > 0;)
+        for (std::size_t i = size; i-- > 0;)
             n = n << 8 | static_cast<unsigned char>(bytes_[at + i]);
         return static_cast<long long>(n);
     }

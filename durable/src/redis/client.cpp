@@ -330,7 +330,7 @@ void client::upgrade(unsigned shard) {
     for (const char* name : {"due", "timer", "begun", "body", "own", "dead", "damaged", "job",
                              "try", "dead:job", "dead:try"})
         c.add(key(shard, name));
-    say(c, [this, shard](const redisReply& r) {
+    say(c.add(shards_), [this, shard](const redisReply& r) {
         const bool is_more = r.type == REDIS_REPLY_INTEGER && r.integer == 1;
         upgrade(is_more ? shard : shard + 1);
     });

@@ -6,27 +6,35 @@
 -- A shard is these keys, in this order, all in one hash slot. Each function receives the keys that
 -- it needs in k, and its arguments in a:
 --   due      zset  id -> deadline in ms since 1970, of timers without an open attempt
---   timer    hash  id -> head and body: see `pack`. Dead letters are among them
+--   timer    hash  id -> head, texts and body: see `pack`. Dead letters are among them
 --   begun    zset  id -> end of the lease in ms, of timers with an open attempt
 --   body     hash  id -> body, if it is longer than INLINE
 --   own      hash  o: owner, e: epoch, u: end of the lease, l: length of the lease, w: end of the
---                  owner's window, t: time of the last renewal
+--                  owner's window, t: time of the last renewal, s: shards of the set, v: version
 --   dead     zset  id -> deadline, of dead letters
 --   damaged  hash  id -> entry of `timer`, of timers set aside because they cannot be read
 --
--- Version 3 names the function `end`, which version 2 called `finish`. Their data are the same.
-local VERSION = 3
+-- The functions of the last part, `tvec_put` and others, are for programs in any language. Their names hold no
+-- version: durable/docs/any-language.md promises what stays.
+--
+-- Version 4 adds texts to entries, and notes the shards of the set in each shard. Entries of versions 2 and 3 are
+-- entries of version 4.
+local VERSION = 4
 local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
 -- Longer bodies have a key of their own, so a claim or an end does not copy them.
 local INLINE = 1024
 -- Kinds of timers: the first byte of an entry. SPENT means OPEN with an attempt that is counted as spent.
--- DEAD_LETTER: the timer had all its attempts. APART is added if the body has a key of its own.
-local WAITING, OPEN, DEAD_LETTER, SPENT, APART = 0, 1, 2, 3, 4
+-- DEAD_LETTER: the timer had all its attempts. APART is added if the body has a key of its own, and NOTED if the
+-- entry has texts.
+local WAITING, OPEN, DEAD_LETTER, SPENT, APART, NOTED = 0, 1, 2, 3, 4, 8
 -- The head: kind, attempt, ended, spent, period, deadline. An open attempt adds the end and the length of
 -- its lease.
 local HEAD, OPEN_HEAD = '<BI4I4I4I8I8', '<BI4I4I4I8I8I8I8'
 local HEAD_SIZE, OPEN_SIZE = 29, 45
+-- The texts: the lengths of plan, history and verdict, and these.
+local TEXTS, TEXTS_SIZE = '<I4I4I4', 12
+local LONGEST_REASON = 500
 
 local function now_us()
   local t = redis.call('TIME')
@@ -37,7 +45,7 @@ local function now_ms()
   return math.floor(now_us() / 1000)
 end
 
--- Returns an entry of `timer`. `rest` is its body, or '' if that is apart.
+-- Returns an entry of `timer`. `rest` is its texts, and its body if that is not apart.
 local function pack(kind, attempt, ended, spent, every, due, rest)
   return struct.pack(HEAD, kind, attempt, ended, spent, every, due) .. rest
 end
@@ -46,13 +54,38 @@ local function pack_open(kind, attempt, ended, spent, every, due, till, length, 
   return struct.pack(OPEN_HEAD, kind, attempt, ended, spent, every, due, math.max(till, 0), math.max(length, 0)) .. rest
 end
 
+-- Returns the texts of an entry, packed, and NOTED. Returns '' and 0 if all are empty.
+local function pack_texts(plan, history, verdict)
+  if plan == '' and history == '' and verdict == '' then return '', 0 end
+  return struct.pack(TEXTS, #plan, #history, #verdict) .. plan .. history .. verdict, NOTED
+end
+
+-- Returns the offset of the body of an entry with texts, or nil if the texts cannot be read.
+local function after_texts(entry, at)
+  if #entry < at + TEXTS_SIZE - 1 then return end
+  local plan, history, verdict = struct.unpack(TEXTS, entry, at)
+  local from = at + TEXTS_SIZE + plan + history + verdict
+  return from <= #entry + 1 and from or nil
+end
+
+-- Returns plan, history and verdict of an entry. `at` is the offset of its texts, and `from` that of its body.
+local function texts_of(entry, at, from)
+  if at == from then return '', '', '' end
+  local plan, history = struct.unpack(TEXTS, entry, at)
+  local p = at + TEXTS_SIZE
+  local h = p + plan
+  local v = h + history
+  return entry:sub(p, h - 1), entry:sub(h, v - 1), entry:sub(v, from - 1)
+end
+
 -- Returns kind, attempt, ended, spent, period, deadline, end and length of the lease (0 without an open
--- attempt), is_apart, the offset of the body, and is_spent. Returns nothing if the entry cannot be read.
+-- attempt), marks (APART and NOTED), the offset of the texts, is_spent, and the offset of the body. Returns
+-- nothing if the entry cannot be read.
 local function unpack_timer(entry)
   if not entry or #entry < HEAD_SIZE then return end
   local kind, attempt, ended, spent, every, due, at = struct.unpack(HEAD, entry)
-  local is_apart, till, length = kind >= APART, 0, 0
-  if is_apart then kind = kind - APART end
+  local marks, till, length = kind - kind % APART, 0, 0
+  kind = kind % APART
   local is_spent = kind == SPENT
   if is_spent then kind = OPEN end
   if kind == OPEN and #entry >= OPEN_SIZE then
@@ -60,13 +93,15 @@ local function unpack_timer(entry)
   elseif kind ~= WAITING and kind ~= DEAD_LETTER then
     return
   end
-  if due > LATEST then return end
-  return kind, attempt, ended, spent, every, due, till, length, is_apart, at, is_spent
+  local from = at
+  if marks >= NOTED then from = after_texts(entry, at) end
+  if due > LATEST or marks > APART + NOTED or not from then return end
+  return kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent, from
 end
 
--- Returns the first byte of an entry.
-local function flags(kind, is_apart)
-  return is_apart and kind + APART or kind
+-- Returns true if the marks of an entry say that its body has a key of its own.
+local function is_apart(marks)
+  return marks % NOTED == APART
 end
 
 -- Returns a score as a deadline, or nil if it is no deadline.
@@ -159,35 +194,58 @@ end
 -- Answers of `put`.
 local THERE, STORED, IS_DEAD = 0, 1, 2
 
--- Returns THERE or IS_DEAD if the id is taken, or nil.
-local function present(k, id, entry, some_damaged)
-  if entry then
-    local kind = unpack_timer(entry)
-    return kind == DEAD_LETTER and IS_DEAD or THERE
-  end
-  return some_damaged and redis.call('HEXISTS', k[DAMAGED], id) == 1 and IS_DEAD or nil
+-- Returns true if a put of a timer that is due at `due` replaces a living one that is due at `old`.
+local function replaces(how, due, old)
+  if how == 'sooner' then return due < old end
+  if how == 'later' then return due > old end
+  return how == 'replace'
 end
 
--- Keys: all. Arguments: me, 'keep' or 'replace', and id, due, period, body of each.
--- Answers THERE, STORED or IS_DEAD for each. A damaged timer counts as dead.
-local function put(k, a)
-  local keeps, ids, results, timers, added, n = a[2] == 'keep', {}, {}, {}, {}, 0
+-- Returns whether the id is taken, and THERE or IS_DEAD if the timer that has it is kept.
+local function present(k, id, entry, some_damaged, how, due)
+  if entry then
+    local kind, _, _, _, _, old = unpack_timer(entry)
+    if kind == DEAD_LETTER then return true, how ~= 'replace' and IS_DEAD or nil end
+    if not kind then return true, how ~= 'replace' and THERE or nil end
+    return true, not replaces(how, tonumber(due), old) and THERE or nil
+  end
+  if not some_damaged or redis.call('HEXISTS', k[DAMAGED], id) == 0 then return false end
+  return true, how ~= 'replace' and IS_DEAD or nil
+end
+
+-- Returns period and plan of a put, whose word is 'PERIOD' or 'PERIOD PLAN'.
+local function period_and_plan(word)
+  local gap = word:find(' ', 1, true)
+  if not gap then return word, '' end
+  return word:sub(1, gap - 1), word:sub(gap + 1)
+end
+
+-- Keys: all. Arguments: me, how to treat a timer of the same id, and id, due, period and plan, body of each.
+-- Answers THERE, STORED or IS_DEAD for each. A damaged timer counts as dead. `verdict` is '' or 'first'.
+local function put_with(k, a, verdict)
+  local how, ids, results, timers, added, n = a[2], {}, {}, {}, {}, 0
   for i = 3, #a, 4 do ids[(i + 1) / 4] = a[i] end
   local entries, tell = redis.call('HMGET', k[TIMER], unpack(ids)), hint_sender(k, a[1])
   local some_damaged, seen = redis.call('EXISTS', k[DAMAGED]) == 1, {}
   for i, id in ipairs(ids) do
     local entry, due, body, attempt = seen[id] or entries[i], a[4 * i], a[4 * i + 2], 0
-    local there = present(k, id, entry, some_damaged)
-    if there and keeps then
-      results[i] = there
+    local is_taken, kept = present(k, id, entry, some_damaged, how, due)
+    if kept then
+      results[i] = kept
     else
-      if there then
+      if is_taken then
         attempt = next_attempt(entry)
         remove(k, id)
       end
-      local is_apart = #body > INLINE
-      if is_apart then redis.call('HSET', k[BODY], id, body) end
-      entry = pack(flags(WAITING, is_apart), attempt, attempt, 0, a[4 * i + 1], due, is_apart and '' or body)
+      local every, plan = period_and_plan(a[4 * i + 1])
+      local rest, marks = pack_texts(plan, '', verdict)
+      if #body > INLINE then
+        redis.call('HSET', k[BODY], id, body)
+        marks = marks + APART
+      else
+        rest = rest .. body
+      end
+      entry = pack(WAITING + marks, attempt, attempt, 0, every, due, rest)
       timers[n + 1], timers[n + 2] = id, entry
       added[n + 1], added[n + 2] = due, id
       results[i], seen[id], n = STORED, entry, n + 2
@@ -201,6 +259,10 @@ local function put(k, a)
   return results
 end
 
+local function put(k, a)
+  return put_with(k, a, '')
+end
+
 -- Keys: all. Argument: id. Answers 0: unknown id, 1: cancelled, 2: removed, but it had an open attempt, was a
 -- dead letter or was damaged.
 local function cancel(k, a)
@@ -208,52 +270,131 @@ local function cancel(k, a)
   return waited and 1 or (had_begun or was_dead or was_damaged) and 2 or 0
 end
 
--- Keys: up to body. Arguments: id, attempt and how, of each. How is '' for done, 'r' for returned, or the next
--- deadline. Answers 0 for each attempt that is not the current one, 1 for a timer that was removed, and otherwise
--- 2 + its next deadline.
+-- Returns the word and the text of the way in which a delivery ends. The text is nil if there is none. The ways are
+-- '' for done, 'r' for returned, 'x' for removed, 'f REASON' for failed, 'd' or 'd HISTORY' for dead, and 'DUE' or
+-- 'DUE HISTORY' for again.
+local function word_and_text(how)
+  local gap = how:find(' ', 1, true)
+  if not gap then return how end
+  return how:sub(1, gap - 1), how:sub(gap + 1)
+end
+
+-- Returns deadline, history and verdict of a timer after such an end.
+local function after_end(word, text, due, every, plan, history, now)
+  if word == 'f' then return due, history, 'failed ' .. text:sub(1, LONGEST_REASON) end
+  if word ~= '' then return tonumber(word) or due, text or history, '' end
+  if plan ~= '' then return due, history, 'done' end
+  return next_beat(due, every, now), history, ''
+end
+
+-- Returns lists of what ends write, which are empty: entries, places by deadline, ids of deliveries that are over.
+local function no_ends()
+  return {is_over = {}, timers = {}, waiting = {}, begun = {}, dead = {}, over = {}, gone = {}, apart = {}}
+end
+
+local function push(list, a, b)
+  local n = #list
+  list[n + 1], list[n + 2] = a, b
+end
+
+-- Adds a delivery that is returned. Its timer stays open if an earlier attempt is.
+local function give_back(ends, id, entry)
+  local _, attempt, ended, spent, every, due, _, length, marks, at, is_spent = unpack_timer(entry)
+  if is_spent then spent = spent - 1 end
+  if attempt ~= ended + 1 then
+    push(ends.timers, id, pack_open(OPEN + marks, attempt, ended, spent, every, due, due, length, entry:sub(at)))
+    push(ends.begun, due, id)
+  else
+    push(ends.timers, id, pack(WAITING + marks, attempt, attempt, spent, every, due, entry:sub(at)))
+    push(ends.waiting, due, id)
+    push(ends.over, id)
+  end
+  return 2 + due
+end
+
+-- Adds a delivery that ends. Returns its answer, and the deadline of a hint to the owner if its timer comes again.
+local function end_delivery(ends, now, id, entry, wanted, how)
+  local kind, attempt, _, _, every, due, _, _, marks, at, _, from = unpack_timer(entry)
+  if kind ~= OPEN or ends.is_over[id] or attempt ~= tonumber(wanted) then return 0 end
+  ends.is_over[id] = true
+  local word, text = word_and_text(how)
+  if word == 'r' then return give_back(ends, id, entry) end
+  local plan, history, verdict = texts_of(entry, at, from)
+  push(ends.over, id)
+  if word == 'x' or word == '' and every == 0 and plan == '' then
+    push(ends.gone, id)
+    if is_apart(marks) then push(ends.apart, id) end
+    return 1
+  end
+  due, history, verdict = after_end(word, text, due, every, plan, history, now)
+  local texts, noted = pack_texts(plan, history, verdict)
+  local after, places = WAITING, ends.waiting
+  if word == 'd' then after, places = DEAD_LETTER, ends.dead end
+  after = after + marks % NOTED + noted
+  push(ends.timers, id, pack(after, attempt, attempt, 0, every, due, texts .. entry:sub(from)))
+  push(places, due, id)
+  if word == 'd' then return 1 end
+  -- The owner takes a hint with the deadline of a delivery for an old one.
+  return 2 + due, verdict == '' and due or math.max(now, due + 1)
+end
+
+local function write_ends(k, ends)
+  local function write(command, key, list)
+    if #list > 0 then redis.call(command, key, unpack(list)) end
+  end
+  write('HSET', k[TIMER], ends.timers)
+  write('ZADD', k[BEGUN], ends.begun)
+  write('ZREM', k[BEGUN], ends.over)
+  write('ZADD', k[DUE], ends.waiting)
+  write('ZADD', k[DEAD], ends.dead)
+  write('HDEL', k[TIMER], ends.gone)
+  write('HDEL', k[BODY], ends.apart)
+end
+
+-- Keys: all. Arguments: me, and id, attempt and how, of each. Answers 0 for each attempt that is not the current one, 1
+-- for a timer that was removed or is dead, and otherwise 2 + its next deadline.
 local function end_deliveries(k, a)
-  local ids, results, gone, apart, again, still, timers, over = {}, {}, {}, {}, {}, {}, {}, {}
-  local now = now_ms()
-  for i = 1, #a, 3 do ids[(i + 2) / 3] = a[i] end
-  local entries = redis.call('HMGET', k[TIMER], unpack(ids))
-  for i, id in ipairs(ids) do
-    local kind, attempt, ended, spent, every, due, _, length, is_apart, at, is_spent = unpack_timer(entries[i])
-    local how = a[3 * i]
-    if kind ~= OPEN or over[id] or attempt ~= tonumber(a[3 * i - 1]) then
-      results[i] = 0
-    elseif how == '' and every == 0 then
-      gone[#gone + 1] = id
-      if is_apart then apart[#apart + 1] = id end
-      results[i] = 1
-    else
-      local n, is_returned, rest = #timers, how == 'r', entries[i]:sub(at)
-      if not is_returned then
-        due, spent = tonumber(how) or next_beat(due, every, now), 0
-      elseif is_spent then
-        spent = spent - 1
-      end
-      timers[n + 1] = id
-      if is_returned and attempt ~= ended + 1 then
-        still[#still + 1], still[#still + 2] = due, id
-        timers[n + 2] = pack_open(flags(OPEN, is_apart), attempt, ended, spent, every, due, due, length, rest)
-      else
-        again[#again + 1], again[#again + 2] = due, id
-        timers[n + 2] = pack(flags(WAITING, is_apart), attempt, attempt, spent, every, due, rest)
-      end
-      results[i] = 2 + due
-    end
-    over[id] = true
+  local ids, results, ends, now, tell, hint = {}, {}, no_ends(), now_ms()
+  for i = 2, #a, 3 do ids[(i + 1) / 3] = a[i] end
+  for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(ids))) do
+    results[i], hint = end_delivery(ends, now, ids[i], entry, a[3 * i], a[3 * i + 1])
+    if hint and tell == nil then tell = hint_sender(k, a[1]) or false end
+    if hint and tell then tell(ids[i], hint) end
   end
-  if #timers > 0 then redis.call('HSET', k[TIMER], unpack(timers)) end
-  if #still > 0 then redis.call('ZADD', k[BEGUN], unpack(still)) end
-  for i = 2, #again, 2 do redis.call('ZREM', k[BEGUN], again[i]) end
-  if #again > 0 then redis.call('ZADD', k[DUE], unpack(again)) end
-  if #gone > 0 then
-    redis.call('ZREM', k[BEGUN], unpack(gone))
-    redis.call('HDEL', k[TIMER], unpack(gone))
-  end
-  if #apart > 0 then redis.call('HDEL', k[BODY], unpack(apart)) end
+  write_ends(k, ends)
   return results
+end
+
+-- Keys: up to own. Arguments: me, id, due. Gives a timer that waits or is being delivered a new deadline. Answers 1,
+-- or 0 if there is none or it cannot be read.
+local function touch(k, a)
+  local id, due = a[2], a[3]
+  local entry = redis.call('HGET', k[TIMER], id)
+  local kind, attempt, _, _, every, _, _, _, marks, at, _, from = unpack_timer(entry)
+  if not kind or kind == DEAD_LETTER then return 0 end
+  local plan, history = texts_of(entry, at, from)
+  local texts, noted = pack_texts(plan, history, '')
+  marks, attempt = marks % NOTED + noted, attempt + 1
+  redis.call('HSET', k[TIMER], id, pack(WAITING + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from)))
+  redis.call('ZREM', k[BEGUN], id)
+  redis.call('ZADD', k[DUE], due, id)
+  local tell = hint_sender(k, a[1])
+  if tell then tell(id, due) end
+  return 1
+end
+
+-- Keys: up to begun. Arguments: id, attempt, length of the lease from now. Answers {1} if the attempt is the current
+-- one, and otherwise {0}.
+local function extend(k, a)
+  local entry = redis.call('HGET', k[TIMER], a[1])
+  local kind, attempt, ended, spent, every, due, _, _, marks, at, is_spent = unpack_timer(entry)
+  if kind ~= OPEN or attempt ~= tonumber(a[2]) then return {0} end
+  local till = now_ms() + a[3]
+  kind = is_spent and SPENT or OPEN
+  redis.call('ZADD', k[BEGUN], till, a[1])
+  redis.call('HSET', k[TIMER], a[1],
+    pack_open(kind + marks, attempt, ended, spent, every, due, till, tonumber(a[3]), entry:sub(at)))
+  return {1}
 end
 
 -- Keys: up to own. Arguments: epoch, and id, attempt of each. Answers false if another process owns the shard.
@@ -263,19 +404,19 @@ local function spend(k, a)
   local results = {}
   for i = 2, #a, 2 do
     local entry = redis.call('HGET', k[TIMER], a[i])
-    local kind, attempt, ended, spent, every, due, till, length, is_apart, at, is_spent = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent = unpack_timer(entry)
     local is_current = kind == OPEN and attempt == tonumber(a[i + 1])
     if is_current and not is_spent then
       redis.call('HSET', k[TIMER], a[i],
-        pack_open(flags(SPENT, is_apart), attempt, ended, spent + 1, every, due, till, length, entry:sub(at)))
+        pack_open(SPENT + marks, attempt, ended, spent + 1, every, due, till, length, entry:sub(at)))
     end
     results[i / 2] = is_current and 1 or 0
   end
   return results
 end
 
--- Answers of `claim`. A granted timer has its entry, with the body in it. EARLY is followed by the time of the
--- claim.
+-- Answers of `claim`. A granted timer has its entry, and its body behind that if it is apart. EARLY is followed by
+-- the time of the claim.
 local GONE, EARLY, DIED, LATER, BROKEN = '0', '1', '2', '3', '4'
 
 -- Handles an entry that is missing or cannot be read. Returns the answer of `claim`.
@@ -296,7 +437,7 @@ local function claim(k, a)
   local closed, leases, timers, c, n = {}, {}, {}, 0, 0
   for i, id in ipairs(ids) do
     local entry = entries[i]
-    local kind, attempt, ended, spent, every, due, till, length, is_apart, at = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, till, length, marks, at, _, from = unpack_timer(entry)
     local visible = kind == OPEN and math.min(till, now + length) or due
     if not kind then
       result[i + 1] = unreadable(k, id, entry)
@@ -308,25 +449,24 @@ local function claim(k, a)
       redis.call('ZREM', k[DUE], id)
       redis.call('ZREM', k[BEGUN], id)
       redis.call('ZADD', k[DEAD], due, id)
-      local letter = pack(flags(DEAD_LETTER, is_apart), attempt, ended, spent, every, due, entry:sub(at))
-      redis.call('HSET', k[TIMER], id, letter)
+      local plan, history = texts_of(entry, at, from)
+      local texts, noted = pack_texts(plan, history, '')
+      local letter = DEAD_LETTER + marks % NOTED + noted
+      redis.call('HSET', k[TIMER], id, pack(letter, attempt, ended, spent, every, due, texts .. entry:sub(from)))
       result[i + 1] = DIED
     elseif bytes <= 0 then
       result[i + 1] = LATER
     else
-      local rest, body = entry:sub(at)
-      if is_apart then body = redis.call('HGET', k[BODY], id) else body = rest end
+      local rest, body = entry:sub(at), ''
+      if is_apart(marks) then body = redis.call('HGET', k[BODY], id) end
       if body then
         if kind == WAITING then c = c + 1; closed[c] = id end
         till = math.max(now, visible) + lease
         leases[n + 1], leases[n + 2] = till, id
-        local granted = pack_open(OPEN, attempt + 1, ended, spent, every, due, till, till - now, body)
-        result[i + 1] = granted
-        if is_apart then
-          granted = pack_open(OPEN + APART, attempt + 1, ended, spent, every, due, till, till - now, '')
-        end
+        local granted = pack_open(OPEN + marks, attempt + 1, ended, spent, every, due, till, till - now, rest)
+        result[i + 1] = granted .. body
         timers[n + 1], timers[n + 2] = id, granted
-        n, bytes = n + 2, bytes - #body
+        n, bytes = n + 2, bytes - #rest - #body
       else
         result[i + 1] = unreadable(k, id, entry)
       end
@@ -397,14 +537,14 @@ end
 local function shorten(k, now)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', k[BEGUN], '(' .. now, '+inf')) do
     local entry = redis.call('HGET', k[TIMER], id)
-    local kind, attempt, ended, spent, every, due, till, length, is_apart, at, is_spent = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent = unpack_timer(entry)
     if kind ~= OPEN then
       set_aside(k, id)
     elseif till - now > length then
       till, kind = now + length, is_spent and SPENT or OPEN
       redis.call('ZADD', k[BEGUN], till, id)
       redis.call('HSET', k[TIMER], id,
-        pack_open(flags(kind, is_apart), attempt, ended, spent, every, due, till, length, entry:sub(at)))
+        pack_open(kind + marks, attempt, ended, spent, every, due, till, length, entry:sub(at)))
     end
   end
 end
@@ -446,20 +586,21 @@ local function join(k, a)
   return {us, redis.call('HLEN', k[1])}
 end
 
--- Keys: all. Arguments: 'waiting' or 'dead', and ids. Answers id, deadline, period, attempt, ended, spent and body
--- of each timer of that set that can be read.
+-- Keys: all. Arguments: 'waiting' or 'dead', and ids. Answers id, deadline, period, attempt, ended, spent, body, plan,
+-- history and verdict of each timer of that set that can be read.
 local function show(k, a)
   local result, n, wants_dead, ids = {}, 0, a[1] == 'dead', {unpack(a, 2)}
   for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(ids))) do
-    local kind, attempt, ended, spent, every, due, _, _, is_apart, at = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, _, _, marks, at, _, from = unpack_timer(entry)
     local body
     if kind and (kind == DEAD_LETTER) == wants_dead then
-      body = is_apart and redis.call('HGET', k[BODY], ids[i]) or not is_apart and entry:sub(at)
+      if is_apart(marks) then body = redis.call('HGET', k[BODY], ids[i]) else body = entry:sub(from) end
     end
     if body then
       result[n + 1], result[n + 2], result[n + 3], result[n + 4] = ids[i], due, every, attempt
       result[n + 5], result[n + 6], result[n + 7] = ended, spent, body
-      n = n + 7
+      result[n + 8], result[n + 9], result[n + 10] = texts_of(entry, at, from)
+      n = n + 10
     end
   end
   return result
@@ -510,9 +651,11 @@ end
 local function revive(k, a)
   local id, due = a[2], a[3]
   local entry = redis.call('HGET', k[TIMER], id)
-  local kind, attempt, _, _, every, _, _, _, is_apart, at = unpack_timer(entry)
+  local kind, attempt, _, _, every, _, _, _, marks, at, _, from = unpack_timer(entry)
   if kind ~= DEAD_LETTER then return 0 end
-  redis.call('HSET', k[TIMER], id, pack(flags(WAITING, is_apart), attempt, attempt, 0, every, due, entry:sub(at)))
+  local texts, noted = pack_texts(texts_of(entry, at, from), '', '')
+  marks = marks % NOTED + noted
+  redis.call('HSET', k[TIMER], id, pack(WAITING + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from)))
   redis.call('ZREM', k[DEAD], id)
   redis.call('ZADD', k[DUE], due, id)
   local tell = hint_sender(k, a[1])
@@ -521,14 +664,14 @@ local function revive(k, a)
 end
 
 -- Key: meta. Argument: shards. Answers the time in us, and the number of shards and the version of the timers on
--- the server.
+-- the server, which is 0 for a new set.
 local function open(k, a)
   local version, shards = unpack(redis.call('HMGET', k[1], 'version', 'shards'))
   if version and tonumber(version) > VERSION then
     return redis.error_reply('NEWER these timers are of version ' .. version)
   end
-  shards, version = shards or a[1], version or VERSION
-  redis.call('HSET', k[1], 'version', version, 'shards', shards)
+  shards, version = shards or a[1], version or 0
+  redis.call('HSET', k[1], 'shards', shards)
   return {now_us(), tonumber(shards), tonumber(version)}
 end
 
@@ -548,25 +691,27 @@ local function upgrade_timer(k, id, body, now, is_dead)
   local begun, till = redis.call('ZSCORE', k[BEGUN], id), deadline_of(redis.call('ZSCORE', k[DUE], id))
   local due = deadline_of(is_dead and redis.call('ZSCORE', k[DEAD], id) or begun) or till
   local attempt, ended, every = old_try(k, is_dead and OLD_DEAD_TRY or OLD_TRY, id, begun)
-  local is_apart = #body > INLINE
-  local rest, entry = is_apart and '' or body
+  local marks, rest, entry = 0, body
   if redis.call('HEXISTS', k[TIMER], id) == 1 then
     if is_dead then redis.call('ZREM', k[DEAD], id) end
     return
   end
   if not due then return end
+  if #body > INLINE then
+    redis.call('HSET', k[BODY], id, body)
+    marks, rest = APART, ''
+  end
   if is_dead then
-    entry = pack(flags(DEAD_LETTER, is_apart), attempt, ended, attempt - ended, every, due, rest)
+    entry = pack(DEAD_LETTER + marks, attempt, ended, attempt - ended, every, due, rest)
   elseif begun then
     till = till or now
     redis.call('ZREM', k[DUE], id)
     redis.call('ZADD', k[BEGUN], till, id)
     local length = math.min(till - now, LONGEST_OLD_LEASE)
-    entry = pack_open(flags(OPEN, is_apart), attempt, ended, 0, every, due, till, length, rest)
+    entry = pack_open(OPEN + marks, attempt, ended, 0, every, due, till, length, rest)
   else
-    entry = pack(flags(WAITING, is_apart), attempt, ended, 0, every, due, rest)
+    entry = pack(WAITING + marks, attempt, ended, 0, every, due, rest)
   end
-  if is_apart then redis.call('HSET', k[BODY], id, body) end
   redis.call('HSET', k[TIMER], id, entry)
 end
 
@@ -584,9 +729,12 @@ local function upgrade_some(k, jobs, tries, is_dead)
   return #some > 0
 end
 
--- Keys: all, and those of version 1. Answers 1 if there may be more. Timers of version 2 need no upgrade.
-local function upgrade(k)
+-- Keys: all, and those of version 1. Argument: shards of the set. Answers 1 if there may be more. Timers of versions
+-- 2 and 3 need no upgrade. The shard notes the shards of the set, because a function for one shard in a cluster
+-- cannot read meta.
+local function upgrade(k, a)
   local is_more = upgrade_some(k, OLD_JOB, OLD_TRY, false) or upgrade_some(k, OLD_DEAD_JOB, OLD_DEAD_TRY, true)
+  if not is_more then redis.call('HSET', k[OWN], 's', a[1], 'v', VERSION) end
   return is_more and 1 or 0
 end
 
@@ -601,12 +749,222 @@ local function version()
   return VERSION
 end
 
+-- The functions for any language. Each is called as FCALL tvec_NAME 1 KEY ARGUMENT... KEY is the name of the set, or
+-- in a cluster the tag of a shard, such as {tvec:5}. The answer is a word. An error begins with 'ERR tvec: '.
+
+local function refused(why)
+  return redis.error_reply('ERR tvec: ' .. why)
+end
+
+-- Returns an argument as an error shows it.
+local function quoted(text)
+  return "'" .. text:sub(1, 40):gsub('[^%w%p ]', '?') .. "'"
+end
+
+-- Returns a check of an argument: it returns nil, or the error.
+local function bytes_of(name, least, most)
+  return function(text)
+    if #text >= least and #text <= most then return end
+    return name .. ' has ' .. #text .. ' bytes: expected ' .. least .. ' to ' .. most
+  end
+end
+
+local function whole(name, least, most, unit)
+  return function(text)
+    local n = text:match('^%d+$') and #text <= 15 and tonumber(text)
+    if n and n >= least and n <= most then return end
+    return string.format('%s is %s: expected a whole number from %.0f to %.0f%s', name, quoted(text), least, most, unit)
+  end
+end
+
+local function any() end
+
+local LONGEST_LEASE = 86400000000
+local is_id, is_attempt = bytes_of('id', 1, 255), whole('attempt', 1, 4294967295, '')
+local is_due = whole('due', 0, LATEST, ', milliseconds since 1970')
+local is_lease = whole('lease_ms', 1, LONGEST_LEASE, ', milliseconds')
+local is_body, is_plan = bytes_of('body', 0, 1048576), bytes_of('plan', 0, 1000)
+local is_period = whole('every', 0, LATEST, ', milliseconds')
+
+local function is_existing(text)
+  if text == 'keep' or text == 'replace' or text == 'sooner' or text == 'later' then return end
+  return 'existing is ' .. quoted(text) .. ': expected keep, replace, sooner or later'
+end
+
+-- Returns the shard of an id: FNV-1a with 64 bits, folded, as durable/src/local/hash.hpp. Products stay below 2^53,
+-- so they are exact.
+local function shard_of(id, shards)
+  local word = 4294967296
+  local high, low = 3421674724, 2216829733
+  for i = 1, #id do
+    local last = low % 256
+    low = low - last + bit.bxor(last, id:byte(i))
+    high = (high * 435 + low * 256 + math.floor(low * 435 / word)) % word
+    low = low * 435 % word
+  end
+  return (high % shards * (word % shards) + bit.bxor(high, low) % word) % shards
+end
+
+local function keys_of_shard(name, shard)
+  local k = {}
+  for i, what in ipairs({'due', 'timer', 'begun', 'body', 'own', 'dead', 'damaged'}) do
+    k[i] = '{' .. name .. ':' .. string.format('%.0f', shard) .. '}:' .. what
+  end
+  return k
+end
+
+-- Returns name and shard of KEY, or nil and the error.
+local function parsed_key(key, id)
+  local name, shard = key:match('^{([^{}]+):(%d+)}$')
+  if name then return name, tonumber(shard) end
+  if key == '' or key:find('[{}]') then
+    return nil, 'KEY is ' .. quoted(key) .. ': expected the name of the set, or the tag of a shard such as {tvec:5}'
+  end
+  local shards = tonumber(redis.call('HGET', '{' .. key .. '}:meta', 'shards'))
+  if not shards then
+    return nil, 'there is no set ' .. quoted(key) .. ': expected one that a process, or tvec-timers install, has opened'
+  end
+  return key, shard_of(id, shards)
+end
+
+-- Returns the keys of the shard of an id, or nil and the error.
+local function shard_keys(key, id)
+  local name, shard = parsed_key(key, id)
+  if not name then return nil, shard end
+  local k = keys_of_shard(name, shard)
+  local marks = redis.pcall('HMGET', k[OWN], 's', 'v')
+  if marks.err then
+    if not marks.err:find('slot') and not marks.err:find('non local') then return nil, marks.err end
+    return nil, 'KEY is ' .. quoted(key) .. ': this server is in a cluster, and expects the tag of the shard of the id'
+  end
+  local shards, version = tonumber(marks[1]), tonumber(marks[2])
+  if version ~= VERSION then
+    return nil, string.format('shard {%s:%.0f} is of version %s: expected %d, so a process, or tvec-timers install, ' ..
+      'has to open the set once', name, shard, version or 'none', VERSION)
+  end
+  if shard ~= shard_of(id, shards) then
+    return nil, string.format('KEY is %s, and the id is in shard %.0f of %.0f: expected {%s:%.0f}', quoted(key),
+      shard_of(id, shards), shards, name, shard_of(id, shards))
+  end
+  return k
+end
+
+-- Returns a public function. Checks its first arguments, which are listed as name, check, ... `act` receives the keys
+-- of the shard and all arguments, and returns the answer or nil and an error.
+local function public(usage, checks, takes_more, act)
+  return function(keys, a)
+    if #keys ~= 1 or #a < #checks or #a > #checks and not takes_more then
+      return refused(string.format('%d keys and %d arguments: expected KEY %s', #keys, #a, usage))
+    end
+    for i, check in ipairs(checks) do
+      local why = check(a[i])
+      if why then return refused(why) end
+    end
+    local k, why = shard_keys(keys[1], a[1])
+    if not k then return refused(why) end
+    local answer
+    answer, why = act(k, a)
+    if why then return refused(why) end
+    return answer
+  end
+end
+
+local OPTIONS = {every = is_period, existing = is_existing, plan = is_plan}
+
+-- Returns the options of tvec_put, which are words from a[4] on, or nil and the error.
+local function options_of_put(a)
+  local o = {every = '0', existing = 'keep', plan = ''}
+  for i = 4, #a, 2 do
+    local name, value = a[i], a[i + 1]
+    local check = OPTIONS[name]
+    if not check then return nil, 'option ' .. quoted(name) .. ': expected every, existing or plan' end
+    if not value then return nil, 'option ' .. name .. ' has no value: expected one behind it' end
+    local why = check(value)
+    if why then return nil, why end
+    o[name] = value
+  end
+  return o
+end
+
+-- Returns deadline and verdict of a put, or nil and the error. Without a deadline the plan decides it.
+local function first_due(due, o)
+  if due ~= '' then
+    local why = is_due(due)
+    if why then return nil, why end
+    if tonumber(o.every) > LATEST - due then
+      return nil, "every is '" .. o.every .. "': expected a beat before the end of the year 9999"
+    end
+    return due, ''
+  end
+  if o.plan == '' then return nil, 'due is empty: expected milliseconds since 1970, or a plan' end
+  if o.existing == 'sooner' or o.existing == 'later' then
+    return nil, 'due is empty: expected a deadline for existing ' .. o.existing
+  end
+  return string.format('%.0f', now_ms()), 'first'
+end
+
+local PUT_WORDS = {[THERE] = 'there_already', [STORED] = 'stored', [IS_DEAD] = 'dead'}
+local CANCEL_WORDS = {[0] = 'unknown_id', 'cancelled', 'had_begun'}
+-- The functions have no process of their own, so every owner gets hints.
+local NOBODY = ''
+
+local function public_put(k, a)
+  local o, why = options_of_put(a)
+  if not o then return nil, why end
+  local due, verdict = first_due(a[2], o)
+  if not due then return nil, verdict end
+  local every = o.plan == '' and o.every or o.every .. ' ' .. o.plan
+  return PUT_WORDS[put_with(k, {NOBODY, o.existing, a[1], due, every, a[3]}, verdict)[1]]
+end
+
+local function public_cancel(k, a)
+  return CANCEL_WORDS[cancel(k, a)]
+end
+
+local function public_touch(k, a)
+  return touch(k, {NOBODY, a[1], a[2]}) == 1 and 'touched' or 'unknown_id'
+end
+
+local FOUND = {'id', 'due', 'every', 'attempt', 'ended', 'spent', 'body', 'plan', 'history', 'verdict'}
+
+local function public_find(k, a)
+  local shown, result = show(k, {'waiting', a[1]}), {}
+  if #shown == 0 then return false end
+  for i, name in ipairs(FOUND) do result[2 * i - 1], result[2 * i] = name, shown[i] end
+  return result
+end
+
+-- Ends a delivery in a way of `end_deliveries`.
+local function end_one(k, a, how)
+  return end_deliveries(k, {NOBODY, a[1], a[2], how})[1] == 0 and 'stale' or 'ok'
+end
+
+local function public_done(k, a)
+  return end_one(k, a, '')
+end
+
+local function public_again(k, a)
+  return end_one(k, a, a[3])
+end
+
+local function public_failed(k, a)
+  return end_one(k, a, 'f ' .. a[3])
+end
+
+local function public_extend(k, a)
+  return extend(k, a)[1] == 1 and 'ok' or 'stale'
+end
+
 local function register(name, callback, ...)
-  redis.register_function({function_name = 'tvec_durable_' .. name, callback = callback, flags = {...}})
+  redis.register_function({function_name = 'tvec_' .. name, callback = callback, flags = {...}})
 end
 
 local function register_version(name, callback, ...)
-  register(VERSION .. '_' .. name, callback, ...)
+  register('durable_' .. VERSION .. '_' .. name, callback, ...)
+end
+
+local function register_public(name, usage, checks, takes_more, act, ...)
+  register(name, public(usage, checks, takes_more, act), ...)
 end
 
 -- A server that is out of memory refuses new timers. Everything else works.
@@ -614,6 +972,8 @@ register_version('put', put)
 register_version('revive', revive)
 register_version('cancel', cancel, 'allow-oom')
 register_version('end', end_deliveries, 'allow-oom')
+register_version('touch', touch, 'allow-oom')
+register_version('extend', extend, 'allow-oom')
 register_version('spend', spend, 'allow-oom')
 register_version('claim', claim, 'allow-oom')
 register_version('take', take, 'allow-oom')
@@ -626,4 +986,15 @@ register_version('upgraded', upgraded, 'allow-oom')
 register_version('show', show, 'no-writes')
 register_version('list', list, 'no-writes')
 register_version('count', count, 'no-writes')
+register('durable_version', version, 'no-writes')
+
+register_public('put', 'id due body [every MS] [existing keep|replace|sooner|later] [plan TEXT]',
+  {is_id, any, is_body}, true, public_put)
+register_public('cancel', 'id', {is_id}, false, public_cancel, 'allow-oom')
+register_public('touch', 'id due', {is_id, is_due}, false, public_touch, 'allow-oom')
+register_public('find', 'id', {is_id}, false, public_find, 'no-writes')
+register_public('done', 'id attempt', {is_id, is_attempt}, false, public_done, 'allow-oom')
+register_public('again', 'id attempt due', {is_id, is_attempt, is_due}, false, public_again, 'allow-oom')
+register_public('failed', 'id attempt reason', {is_id, is_attempt, any}, false, public_failed, 'allow-oom')
+register_public('extend', 'id attempt lease_ms', {is_id, is_attempt, is_lease}, false, public_extend, 'allow-oom')
 register('version', version, 'no-writes')

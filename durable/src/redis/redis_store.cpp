@@ -29,15 +29,50 @@ constexpr std::size_t bytes_together = 262'144;
 constexpr std::string_view key_names[] = {"due", "timer", "begun",  "body",
                                           "own", "dead",  "damaged"};
 constexpr std::span<const std::string_view> all_keys = key_names;
-constexpr std::span alive = all_keys.first<4>();
 constexpr std::span owned = all_keys.first<5>();
 constexpr std::span owner = all_keys.subspan<4, 1>();
 // Bodies in one command that shows timers.
 constexpr std::size_t shown_together = 32;
 
+// Places that a list with a prefix reads from each shard at a time, at least.
+constexpr std::size_t looked_at_together = 1'000;
+
+std::string_view word_of(existing how) {
+    using enum existing;
+    return how == keep ? "keep" : how == replace ? "replace" : how == sooner ? "sooner" : "later";
+}
+
 std::string_view word_of(timer_set set) { return set == timer_set::waiting ? "waiting" : "dead"; }
 
 long long ms(time_point t) { return t.time_since_epoch().count(); }
+
+// Returns the way in which a delivery ends, as functions.lua reads it.
+std::string way_of(const ending& e) {
+    assert((!e.history || e.how == outcome::again || e.how == outcome::dead) &&
+           "other ends keep the history");
+    const std::string history = e.history ? ' ' + *e.history : "";
+    switch (e.how) {
+    case outcome::done:
+        break;
+    case outcome::again:
+        return std::to_string(ms(e.due)) + history;
+    case outcome::failed:
+        return "f " + e.reason;
+    case outcome::dead:
+        return "d" + history;
+    case outcome::removed:
+        return "x";
+    case outcome::returned:
+        return "r";
+    }
+    return "";
+}
+
+// Returns the word for period and plan of a put.
+std::string period_and_plan(const record& r) {
+    const std::string every = std::to_string(r.every.count());
+    return r.plan.empty() ? every : every + ' ' + r.plan;
+}
 
 // Returns the result of a command that was refused (failed) or lost (unknown).
 template <class Result> Result none_of(fate how) {
@@ -201,6 +236,7 @@ struct redis_store::inner {
     void submit(operations::end o);
     void submit(operations::find o);
     void submit(operations::list o);
+    void look(operations::list o, std::vector<place> found);
     void show(operations::list o, std::vector<place> places);
     void submit(operations::count o);
     void submit(operations::touch o);
@@ -258,7 +294,7 @@ command& redis_store::inner::words_of_puts(unsigned number, existing how) {
     if (s.puts.words && s.how != how) close(number);
     if (!s.puts.words) {
         s.puts.words = function(number, "put", all_keys);
-        s.puts.words->add(client.me()).add(how == existing::keep ? "keep" : "replace");
+        s.puts.words->add(client.me()).add(word_of(how));
         s.how = how;
     }
     return *s.puts.words;
@@ -266,7 +302,7 @@ command& redis_store::inner::words_of_puts(unsigned number, existing how) {
 
 command& redis_store::inner::words_of_ends(unsigned number) {
     shard_batches& s = of[number];
-    if (!s.ends.words) s.ends.words = function(number, "end", alive);
+    if (!s.ends.words) s.ends.words = function(number, "end", all_keys).add(client.me());
     return *s.ends.words;
 }
 
@@ -450,7 +486,7 @@ void redis_store::inner::submit(operations::put o) {
         batch& puts = of[shard].puts;
         make_room(shard, puts, r.id);
         command& words = words_of_puts(shard, o.how);
-        words.add(r.id).add(ms(r.due)).add(r.every.count()).add(r.body);
+        words.add(r.id).add(ms(r.due)).add(period_and_plan(r)).add(r.body);
         puts.slots.push_back({q, i});
     }
     wait_for(q);
@@ -471,10 +507,7 @@ void redis_store::inner::submit(operations::end o) {
         batch& ends = of[o.shard].ends;
         make_room(o.shard, ends, e.token.id);
         command& words = words_of_ends(o.shard);
-        words.add(e.token.id).add(e.token.attempt);
-        words.add(e.how == outcome::returned ? "r"
-                  : e.how == outcome::again  ? std::to_string(ms(e.due))
-                                             : "");
+        words.add(e.token.id).add(e.token.attempt).add(way_of(e));
         ends.slots.push_back({q, i});
     }
     wait_for(q);
@@ -487,19 +520,31 @@ void redis_store::inner::submit(operations::find o) {
 }
 
 // Asks for the places of each shard first, then for the bodies of one page.
-void redis_store::inner::submit(operations::list o) {
-    auto on_places = [this, o](standing how, std::vector<place> all) mutable {
+void redis_store::inner::submit(operations::list o) { look(std::move(o), {}); }
+
+// Adds the places after `o.after` to those that were found, until there are enough.
+void redis_store::inner::look(operations::list o, std::vector<place> found) {
+    const std::size_t page = o.prefix.empty() ? o.limit : std::max(o.limit, looked_at_together);
+    auto on_places = [this, o, page, found = std::move(found)](standing how,
+                                                               std::vector<place> all) mutable {
         --answered;  // not the last answer
         std::ranges::sort(all);
-        if (all.size() > o.limit) all.resize(o.limit);
-        if (how == standing::done && !all.empty()) return show(std::move(o), std::move(all));
+        const bool is_end = all.size() < page;
+        if (all.size() > page) all.resize(page);
+        for (const place& p : all)
+            if (found.size() < o.limit && p.id.starts_with(o.prefix)) found.push_back(p);
+        if (how == standing::done && found.size() < o.limit && !is_end) {
+            o.after = all.back();
+            return look(std::move(o), std::move(found));
+        }
+        if (how == standing::done && !found.empty()) return show(std::move(o), std::move(found));
         ++answered;
         if (o.then) o.then(how, {});
     };
     const auto q = asked<std::vector<place>>(std::move(on_places), read_found_places, of.size());
     for (unsigned shard = 0; shard < of.size(); ++shard) {
         command c = function(shard, "list", all_keys);
-        ask(shard, c.add(word_of(o.set)).add(ms(o.after.due)).add(o.after.id).add(o.limit), q);
+        ask(shard, c.add(word_of(o.set)).add(ms(o.after.due)).add(o.after.id).add(page), q);
     }
 }
 
@@ -540,9 +585,19 @@ void redis_store::inner::submit(operations::count o) {
         ask(shard, function(shard, "count", all_keys), q);
 }
 
-void redis_store::inner::submit(operations::touch) { std::abort(); }
+void redis_store::inner::submit(operations::touch o) {
+    const unsigned shard = shard_of(o.id);
+    command c = function(shard, "touch", owned);
+    c.add(client.me()).add(o.id).add(ms(o.due));
+    using enum touch_result;
+    ask_result(shard, c, std::move(o.then), unknown_id, touched, touched);
+}
 
-void redis_store::inner::submit(operations::extend) { std::abort(); }
+void redis_store::inner::submit(operations::extend o) {
+    command c = function(o.shard, "extend", owned);
+    c.add(o.token.id).add(o.token.attempt).add(o.lease.count());
+    ask(o.shard, c, asked(std::move(o.then), read_flag));
+}
 
 void redis_store::inner::submit(operations::revive o) {
     const unsigned shard = shard_of(o.id);

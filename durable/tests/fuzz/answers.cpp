@@ -73,7 +73,7 @@ private:
             break;
         case 4:
         case 5:
-            say(r, kind == 4 ? REDIS_REPLY_STRING : REDIS_REPLY_ERROR, in.bytes(in.byte() % 32));
+            say(r, kind == 4 ? REDIS_REPLY_STRING : REDIS_REPLY_ERROR, in.bytes(in.byte() % 128));
             break;
         case 6:
             say(r, REDIS_REPLY_STATUS, "OK");
@@ -107,12 +107,26 @@ private:
 long double number_in(const redisReply& r) {
     if (r.type == REDIS_REPLY_INTEGER) return static_cast<long double>(r.integer);
     const std::string text(redis::text_of(r));
-    const bool is_number = r.type == REDIS_REPLY_STRING && !text.empty() && text.size() < 40 &&
+    const bool is_number = r.type == REDIS_REPLY_STRING && !text.empty() && text.size() < 200 &&
                            text.find_first_not_of("0123456789") == text.npos;
     return is_number ? std::strtold(text.c_str(), nullptr) : -1;
 }
 
-// A second reader of a claim's answer for one timer: a head of 45 bytes and a body, or a digit.
+// Returns whether three lengths and the texts of these lengths follow the head of 45 bytes.
+bool has_texts(const std::string& text) {
+    std::uint32_t lengths[3];
+    if (text.size() < 45 + sizeof lengths) return false;
+    std::memcpy(lengths, text.data() + 45, sizeof lengths);
+    std::uint64_t left = text.size() - 45 - sizeof lengths;
+    for (const std::uint32_t length : lengths) {
+        if (length > left) return false;
+        left -= length;
+    }
+    return true;
+}
+
+// A second reader of a claim's answer for one timer: a head of 45 bytes, texts if it is marked, and
+// a body, or a digit.
 bool is_claimed(std::string text) {
     if (text.size() >= 45) {
         const auto is_time = [&](std::size_t at) {
@@ -120,7 +134,8 @@ bool is_claimed(std::string text) {
             std::memcpy(&ms, text.data() + at, sizeof ms);
             return ms < 1'000'000'000'000'000;
         };
-        return text.substr(1, 4) != std::string(4, '\0') && is_time(13) && is_time(21);
+        return text.substr(1, 4) != std::string(4, '\0') && is_time(13) && is_time(21) &&
+               ((text[0] & 8) == 0 || has_texts(text));
     }
     if (text.empty() || text[0] < '0' || text[0] > '4') return false;
     if (text[0] != '1') return true;
@@ -201,7 +216,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) try {
     input in(data, size);
     const tree t(in);
-    read(t.root(), "tnnaaat", redis::timer_of);
+    read(t.root(), "tnnaaatttt", redis::timer_of);
     read(t.root(), "n", redis::end_of);
     read(t.root(), "tn", redis::place_of);
     read(t.root(), "c", redis::claim_of);

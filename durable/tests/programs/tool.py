@@ -44,7 +44,7 @@ class Tool(unittest.TestCase):
         page = pathlib.Path(PAGE).read_text().replace("\\-", "-")
         options = set(re.findall(r"--[a-z-]+", said))
         self.assertEqual(options, set(re.findall(r"--[a-z-]+", page)))
-        for command in ["list", "dead", "get", "put", "cancel", "revive", "stats"]:
+        for command in ["list", "dead", "get", "put", "cancel", "revive", "stats", "install"]:
             self.assertRegex(page, rf"(?m)^\.B[RI]* {command}\b")
 
     def test_what_is_put_is_listed_and_shown(self):
@@ -88,7 +88,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(len(set(self.run_tool("list", "--limit", 5000).splitlines())), 2500)
 
     def test_only_put_makes_a_store(self):
-        for words in [["stats"], ["list"], ["dead"], ["get", "a"], ["cancel", "a"], ["revive", "a"]]:
+        for words in [["stats"], ["list"], ["dead"], ["get", "a"], ["cancel", "a"], ["revive", "a"], ["install"]]:
             with self.subTest(words):
                 self.store.unlink(missing_ok=True)
                 self.assertEqual(self.run_tool(*words, status=1), "")
@@ -111,6 +111,10 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("stats", status=1), "")
         self.assertEqual(self.run_tool("put", "a", status=1), "")
         self.assertFalse(pathlib.Path(self.store).exists())
+
+    def test_a_file_has_no_functions(self):
+        self.make_store()
+        self.assertEqual(self.run_tool("install", status=1), "")
 
     def test_a_store_that_is_open_is_refused(self):
         self.make_store()
@@ -151,6 +155,9 @@ class Tool(unittest.TestCase):
         self.assertTrue(self.run_tool("get", "a").endswith("\t1 bytes\nb\n"))
         self.assertEqual(self.run_tool("stats"), "waiting 1\ndead 0\nnext 2100-01-01T00:00:00.000Z\n")
         self.assertEqual(self.run_tool("cancel", "a"), "cancelled\n")
+        self.assertNotIn("tvec_put", server.say("FUNCTION", "FLUSH") + server.say("FUNCTION", "LIST"))
+        self.assertEqual(self.run_tool("install"), "functions of version 4\n")
+        self.assertEqual(server.say("FCALL", "tvec_version", 0), "4\n")
         self.store = "redis:localhost:none"
         self.run_tool("list", status=1)
 

@@ -81,6 +81,10 @@ using redis::redis_tls;
 /// cost.
 class TVEC_API redis_store final : public store {
 public:
+    /// The version of the functions on the server, which every program may call: see
+    /// durable/docs/any-language.md.
+    static constexpr int functions_version = 4;
+
     /// Connects, and waits for `silence` at most. Throws std::system_error, which names the server
     /// and the reason:
     ///  * errors of connecting: connection_refused, no_such_file_or_directory, timed_out, ...
