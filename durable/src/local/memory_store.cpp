@@ -364,6 +364,7 @@ private:
             return early;
         }
         if (terms.attempts != 0 && e.spent >= terms.attempts) {
+            e.verdict.clear();
             claimed died{claimed::kind::dead, e};
             s.dead.insert_or_assign(id, e);
             s.erase(id);

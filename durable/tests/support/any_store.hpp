@@ -24,7 +24,7 @@ namespace asking {
 template <class T> bool same(const T& a, const T& b) { return a == b; }
 inline bool same(const stored_timer& a, const stored_timer& b) {
     return static_cast<const record&>(a) == b && a.attempt == b.attempt && a.ended == b.ended &&
-           a.spent == b.spent;
+           a.spent == b.spent && a.history == b.history && a.verdict == b.verdict;
 }
 inline bool same(const claimed& a, const claimed& b) {
     return a.what == b.what && (a.what != claimed::kind::granted || same(a.timer, b.timer));
@@ -53,11 +53,12 @@ public:
         const std::string id(1 + below(2), "ab\0\xff"[below(4)]);
         const std::uint32_t attempt = below(2) != 0 ? below(6) : last_attempt(id);
         const time_point due(duration(below(1'000'000)));
-        switch (below(11)) {
+        switch (below(14)) {
         case 0:
         case 1: {
-            const record r{id, due, std::string(below(6) * 200, '\0'), below(3) == 0 ? 24h : 0h};
-            const auto how = below(2) != 0 ? existing::keep : existing::replace;
+            const record r{id, due, std::string(below(6) * 200, '\0'), below(3) == 0 ? 24h : 0h,
+                           below(3) == 0 ? "every \"odd\" day" : ""};
+            const auto how = static_cast<existing>(below(4));
             return agree([&](store& s) { return put(s, r, how); });
         }
         case 2:
@@ -65,19 +66,22 @@ public:
         case 3:
         case 4:
             return agree([&, most = 1 + below(2)](store& s) { return claim(s, id, most); });
-        case 5: {
-            const ending e{{id, attempt}, below(2) != 0 ? outcome::again : outcome::done, due};
-            return agree([&](store& s) { return end(s, e); });
-        }
+        case 5:
         case 6:
+            return agree([&, e = some_end({id, attempt}, due)](store& s) { return end(s, e); });
+        case 7:
             return agree([&](store& s) { return find(s, id); });
         case 8:
             return agree([&](store& s) { return spend(s, {id, attempt}); });
         case 9:
-            return agree([&](store& s) { return end(s, {{id, attempt}, outcome::returned}); });
-        case 7: {
+            return agree([&](store& s) { return touch(s, id, due); });
+        case 10:
+            return agree([&](store& s) { return extend(s, {id, attempt}, -1h); });
+        case 11: {
             const auto set = below(2) != 0 ? timer_set::waiting : timer_set::dead;
-            return agree([&](store& s) { return list(s, set, {due, id}, 3); });
+            const place after{below(2) != 0 ? due : time_point(), id};
+            const std::string prefix = below(2) != 0 ? id : "";
+            return agree([&](store& s) { return list(s, set, after, 3, prefix); });
         }
         default:
             return agree([&](store& s) { return revive(s, id, due); });
@@ -87,6 +91,15 @@ public:
     template <class Ask> void agree(Ask ask) { REQUIRE(same(ask(kept_), ask(modelled_))); }
 
 private:
+    // Ends a delivery in any way.
+    ending some_end(token t, time_point due) {
+        const auto how = static_cast<outcome>(below(6));
+        ending e{std::move(t), how, due};
+        if (how == outcome::failed) e.reason = "no \"room\",\n" + std::to_string(below(100));
+        const bool may_note = how == outcome::again || how == outcome::dead;
+        if (may_note && below(2) != 0) e.history = std::string(below(30), 'h');
+        return e;
+    }
     std::uint32_t last_attempt(const std::string& id) {
         const auto t = find(modelled_, id);
         return t ? t->attempt : 0;

@@ -64,8 +64,15 @@ inline bool spend(store& s, const token& t) {
 inline auto find(store& s, const std::string& id) {
     return std::get<1>(answer_to(s, operations::find{id}));
 }
-inline auto list(store& s, timer_set set, const place& after = {}, std::size_t limit = 100) {
-    return std::get<1>(answer_to(s, operations::list{set, after, limit}));
+inline auto list(store& s, timer_set set, const place& after = {}, std::size_t limit = 100,
+                 const std::string& prefix = "") {
+    return std::get<1>(answer_to(s, operations::list{set, after, limit, prefix}));
+}
+inline touch_result touch(store& s, const std::string& id, time_point due) {
+    return std::get<0>(answer_to(s, operations::touch{id, due}));
+}
+inline bool extend(store& s, const token& t, duration lease) {
+    return std::get<1>(answer_to(s, operations::extend{s.shard_of(t.id), t, lease}));
 }
 inline totals count(store& s) { return std::get<1>(answer_to(s, operations::count{})); }
 inline revive_result revive(store& s, const std::string& id, time_point due) {
