@@ -26,7 +26,7 @@ constexpr std::size_t page = 1'000;
 struct settings {
     std::string store, command, id, body;
     std::optional<std::uint64_t> in_ms, due_ms;
-    std::uint64_t every_ms = 0, limit = 100;
+    std::uint64_t every_ms = 0, limit = 100, shards = 16;
     bool replace = false;
 };
 
@@ -176,9 +176,24 @@ int revive(store& s, const settings& o) {
     fail(s);
 }
 
+// Creates the tables and functions in a database, or upgrades them.
+int install(const settings& o) {
+#ifdef TVEC_HAS_POSTGRES
+    if (example::is_postgres(o.store)) {
+        postgres_options to = example::postgres_at(o.store);
+        to.shards = static_cast<unsigned>(o.shards);
+        postgres::install(to);
+        return say("installed", true);
+    }
+#endif
+    throw std::runtime_error(o.store + ": needs no install: expected postgres:CONNINFO");
+}
+
 // Only a put makes a file: a mistyped name must not look like an empty store.
 void refuse_new_file(const settings& o) {
-    if (o.command == "put" || o.store.empty() || example::is_redis(o.store)) return;
+    if (o.command == "put" || o.store.empty() || example::is_redis(o.store) ||
+        example::is_postgres(o.store))
+        return;
     std::error_code none;
     const auto size = std::filesystem::file_size(o.store, none);
     if (size != 0 && none != std::errc::no_such_file_or_directory) return;
@@ -188,6 +203,7 @@ void refuse_new_file(const settings& o) {
 
 int run(const settings& o) {
     refuse_new_file(o);
+    if (o.command == "install") return install(o);
     const auto s = example::open_store(o.store);
     if (o.command == "list") return list(*s, timer_set::waiting, o.limit);
     if (o.command == "dead") return list(*s, timer_set::dead, o.limit);
@@ -218,11 +234,12 @@ settings parse(int argc, char** argv) {
         "  put ID, cancel ID    stores one, and makes the file if need be; takes one away\n"
         "  revive ID            has a dead timer wait again\n"
         "  stats                how many there are\n"
+        "  install              creates or upgrades tables and functions in PostgreSQL\n"
         "Exits with 1 if the store says no.",
         "tvec-timers"};
-    line.add_choice<std::string>("command", o.command,
-                                 {"list", "get", "put", "cancel", "dead", "revive", "stats"},
-                                 "what to do");
+    line.add_choice<std::string>(
+        "command", o.command,
+        {"list", "get", "put", "cancel", "dead", "revive", "stats", "install"}, "what to do");
     line.require("command");
     line.add_text("id", o.id, "of which timer");
     line.add_text("--store", o.store, example::store_help);
@@ -234,6 +251,7 @@ settings parse(int argc, char** argv) {
     line.add_text("--body", o.body, "put: what is delivered with it");
     line.add_flag("--replace", o.replace, "put: also if the id is there");
     line.add_number("--limit", o.limit, 1, 1'000'000'000, "list, dead: how many at most");
+    line.add_number("--shards", o.shards, 1, 9'999, "install: of new timers (16)");
     line.add_rule([&o] { return fault_of(o); });
     line.parse_or_exit(argc, argv);
     return o;

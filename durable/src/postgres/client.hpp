@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../redis/server_clock.hpp"
+#include "../local/server_clock.hpp"
 #include "connection.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/drivers/eventfd_doorbell.hpp"
@@ -160,7 +160,7 @@ private:
     std::string failure_{}, warning_{};
     std::map<std::string, std::uint64_t> broken_{};
     unsigned shards_ = 0;
-    redis::server_clock clock_{};
+    detail::server_clock clock_{};
     // when the statement was sent that is being answered
     std::chrono::steady_clock::time_point asked_{};
 

@@ -44,7 +44,7 @@ class Tool(unittest.TestCase):
         page = pathlib.Path(PAGE).read_text().replace("\\-", "-")
         options = set(re.findall(r"--[a-z-]+", said))
         self.assertEqual(options, set(re.findall(r"--[a-z-]+", page)))
-        for command in ["list", "dead", "get", "put", "cancel", "revive", "stats"]:
+        for command in ["list", "dead", "get", "put", "cancel", "revive", "stats", "install"]:
             self.assertRegex(page, rf"(?m)^\.B[RI]* {command}\b")
 
     def test_what_is_put_is_listed_and_shown(self):
