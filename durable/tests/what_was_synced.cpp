@@ -43,7 +43,8 @@ int sync_and_keep(const char* how, int fd) {
     const auto real = reinterpret_cast<syncing>(dlsym(RTLD_NEXT, how));
     const std::string name = name_of(fd);
     struct stat s {};
-    const bool is_known = name.find("timers.db") != std::string::npos || name.ends_with(".aof");
+    const bool is_known = name.find("timers.db") != std::string::npos || name.ends_with(".aof") ||
+                          name.find("/server/") != std::string::npos;
     const bool is_kept = is_known && fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
     if (is_kept) keep(name, s.st_size);
     const int result = real(fd);
