@@ -123,7 +123,7 @@ struct prepared {
 };
 constexpr prepared all_prepared[] = {
     {"puts", "ttyYBBYY"}, {"cancels", "Y"},   {"touches", "tYB"},      {"revives", "tyb"},
-    {"ends", "tYBTBYY"},  {"spends", "IBYB"}, {"claims", "bbbbbBIBY"}, {"takes", "ibbybb"},
+    {"ends", "tYBTBYY"},  {"spends", "IBYB"}, {"claims", "bbbbbBIBY"}, {"takes", "IBBYBB"},
     {"beat", "tbIB"},     {"releases", "ib"}, {"leaves", "t"},         {"finds", "y"},
     {"lists", "ibyby"},   {"counts", ""}};
 

@@ -3,6 +3,7 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <charconv>
 #include <exception>
@@ -34,6 +35,9 @@ constexpr std::size_t bytes_together = 262'144;
 constexpr unsigned max_tries = 10;
 // A claim of a locked timer is tried again after this.
 constexpr duration pause_of_locked{20};
+
+// A lost hint makes a timer late by at most this.
+constexpr duration time_between_sweeps{10'000};
 
 // The states in answers of functions: see schema.sql.
 constexpr std::int64_t is_locked = 2, is_fenced = 3;
@@ -99,6 +103,18 @@ standing read_end(std::vector<end_reply>& all, std::size_t part, row* r) {
     return standing::done;
 }
 
+// Reads one of several rows of `takes`. A place without an id means that another process owns the
+// shard.
+standing read_place(std::vector<place>& all, std::size_t, row* r) {
+    if (r == nullptr) return standing::done;
+    place p;
+    p.due = time_of(*r);
+    if (r->is_null()) return standing::fenced;
+    p.id = r->bytes();
+    all.push_back(std::move(p));
+    return standing::done;
+}
+
 // Reads a row of `ends` or `spends`: true if there is one.
 standing read_flag(bool& is_current, std::size_t, row* r) {
     is_current = r != nullptr;
@@ -152,7 +168,7 @@ std::optional<place> hint_of(std::string_view word) {
 // requests for the same timer. No other request overtakes them.
 struct postgres_store::inner {
     explicit inner(postgres::client& c)
-        : client(c), traits{c.shards(), true, c.options().claim_ahead} {}
+        : client(c), traits{c.shards(), true, c.options().claim_ahead, time_between_sweeps} {}
 
     void submit(operations::put o);
     void submit(operations::cancel o);
@@ -171,8 +187,12 @@ struct postgres_store::inner {
     void submit(operations::spend o);
 
     unsigned shard_of(std::string_view id) const noexcept;
-    std::size_t waiting() const;
+    std::size_t waiting();
     void close_all();
+
+    std::array<batch*, 7> all_batches() {
+        return {&puts, &cancels, &touches, &ends, &spends, &claims, &takes};
+    }
 
     // What the shard and the process ask of each heartbeat.
     struct heartbeat {
@@ -237,11 +257,17 @@ struct postgres_store::inner {
                  {},
                  {postgres::array(type::big), postgres::array(type::number),
                   postgres::array(type::big), postgres::array(type::bytes)}};
+    batch takes{"takes",
+                {},
+                {postgres::array(type::number), postgres::array(type::big),
+                 postgres::array(type::big), postgres::array(type::bytes),
+                 postgres::array(type::big), postgres::array(type::big)}};
     heartbeat beat{};
-    existing how_to_put = existing::keep;   // of `puts`
-    claim_terms terms{};                    // of `claims`
-    std::int64_t claim_number = 0;          // of the last one in `claims`
-    std::unordered_set<std::string> ids{};  // in the batches
+    existing how_to_put = existing::keep;     // of `puts`
+    claim_terms terms{};                      // of `claims`
+    std::int64_t claim_number = 0;            // of the last one in `claims`
+    std::unordered_set<unsigned> takes_of{};  // shards in `takes`
+    std::unordered_set<std::string> ids{};    // in the batches
     std::size_t unanswered = 0, answered = 0;
 };
 
@@ -261,16 +287,16 @@ void postgres_store::inner::send(batch& b) {
 }
 
 void postgres_store::inner::close_all() {
-    for (batch* b : {&puts, &cancels, &touches, &ends, &spends, &claims}) send(*b);
+    for (batch* b : all_batches()) send(*b);
     if (!beat.is_empty()) send(std::exchange(beat, {}));
     ids.clear();
+    takes_of.clear();
 }
 
 // Returns the bytes in batches that are not sent.
-std::size_t postgres_store::inner::waiting() const {
+std::size_t postgres_store::inner::waiting() {
     std::size_t bytes = 0;
-    for (const batch* b : {&puts, &cancels, &touches, &ends, &spends, &claims})
-        bytes += b->weight();
+    for (const batch* b : all_batches()) bytes += b->weight();
     return bytes;
 }
 
@@ -325,11 +351,12 @@ void postgres_store::inner::on_answer(const batch& b, const PGresult& result) {
     for (int i = 0; i < PQntuples(&result); ++i) {
         row r(result, i);
         const auto n = static_cast<std::size_t>(r.integer());
-        if (n == 0 && b.function == "claims") {
-            r.integer();
+        if (n == 0) {  // the time, as a deadline
+            if (b.function == "claims") r.integer();
             client.learn(r.integer());
         }
-        if (n == 0 || n > b.slots.size() || is_known[n - 1]) continue;
+        const bool has_many = b.function == "takes";
+        if (n == 0 || n > b.slots.size() || (is_known[n - 1] && !has_many)) continue;
         is_known[n - 1] = true;
         row first = r;
         if (can_be_locked && first.integer() == is_locked) {
@@ -625,28 +652,17 @@ void postgres_store::inner::submit(operations::revive o) {
 }
 
 void postgres_store::inner::submit(operations::take o) {
-    // The first row has the time and no id.
-    const auto read = [this](std::vector<place>& all, std::size_t, row* r) {
-        if (r == nullptr) return standing::fenced;
-        row first = *r;
-        const std::int64_t us = first.integer();
-        if (first.is_null()) {
-            client.learn(us);
-            return standing::done;
-        }
-        place p;
-        p.due = time_of(*r);
-        p.id = r->bytes();
-        all.push_back(std::move(p));
-        return standing::done;
-    };
-    const request_ptr q = made(std::move(o.then), read);
-    ask_one("takes",
-            {postgres::number(static_cast<int>(o.shard)),
-             postgres::big(static_cast<std::int64_t>(o.mine)), postgres::big(ms(o.after.due)),
-             postgres::bytes(o.after.id), postgres::big(ms(o.until)),
-             postgres::big(static_cast<std::int64_t>(o.limit))},
-            q, read_rows(client));
+    if (!takes_of.insert(o.shard).second) close_all();
+    takes_of.insert(o.shard);
+    const request_ptr q = made(std::move(o.then), read_place);
+    takes.columns[0].add(o.shard);
+    takes.columns[1].add(static_cast<std::int64_t>(o.mine));
+    takes.columns[2].add(ms(o.after.due));
+    takes.columns[3].add(o.after.id);
+    takes.columns[4].add(ms(o.until));
+    takes.columns[5].add(static_cast<std::int64_t>(o.limit));
+    takes.slots.push_back({q, 0});
+    wait_for(q);
 }
 
 void postgres_store::inner::submit(operations::release o) {

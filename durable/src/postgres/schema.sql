@@ -318,24 +318,32 @@ begin
   where s.epoch <> a.epoch or t.id is not null;
 end $$;
 
--- Answers the places of a shard that follow (after, after_id), in order. The first row has the time in us and no
--- id. No row: another process owns the shard.
-create or replace function {tvec}.takes(number int, mine bigint, after bigint, after_id bytea, until bigint, most bigint)
-returns table (due bigint, id bytea)
+-- Answers the places of shards that follow (after, after_id), in order. The first row has number 0 and the time in
+-- us. A row without an id: another process owns the shard.
+create or replace function {tvec}.takes(shards int[], epochs bigint[], afters bigint[], after_ids bytea[],
+  untils bigint[], limits bigint[]) returns table (n bigint, due bigint, id bytea)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-set enable_sort = off set enable_bitmapscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
   us bigint := {tvec}.now_us();
   now bigint := us / 1000;
 begin
-  if not exists (select from {tvec}.shard s where s.n = number and s.epoch = mine) then return; end if;
-  update {tvec}.shard s set ahead = until - now where s.n = number and s.epoch = mine and s.ahead < until - now;
-  return query select us, null::bytea;
+  update {tvec}.shard s set ahead = a.till - now from unnest(shards, epochs, untils) as a(shard, epoch, till)
+  where s.n = a.shard and s.epoch = a.epoch and s.ahead < a.till - now;
+  return query select 0::bigint, us, null::bytea;
   return query
-  select t.visible, t.id from {tvec}.timer t
-  where t.shard = number and not t.dead and (t.visible, t.id) > (after, after_id) and t.visible <= until
-  order by t.visible, t.id limit most;
+  select a.n, t.visible, t.id
+  from unnest(shards, epochs, afters, after_ids, untils, limits) with ordinality
+    as a(shard, epoch, after, after_id, till, most, n)
+  join {tvec}.shard s on s.n = a.shard and s.epoch = a.epoch
+  cross join lateral (
+    select t.visible, t.id from {tvec}.timer t
+    where t.shard = a.shard and not t.dead and (t.visible, t.id) > (a.after, a.after_id) and t.visible <= a.till
+    order by t.visible, t.id limit a.most) t
+  union all
+  select a.n, 0, null from unnest(shards, epochs) with ordinality as a(shard, epoch, n)
+  join {tvec}.shard s on s.n = a.shard and s.epoch <> a.epoch;
 end $$;
 
 -- Enters a process among the others for `stay` (null: does not), and acquires shards or renews their leases.
