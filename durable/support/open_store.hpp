@@ -65,8 +65,10 @@ inline tvec::durable::redis_options redis_at(const std::string& where) {
 // Both `postgres://` and `postgresql://` begin a URI of libpq.
 inline tvec::durable::postgres_options postgres_at(const std::string& where) {
     const bool is_uri = where.starts_with("postgres://") || where.starts_with("postgresql:");
+    // [postgres]
     tvec::durable::postgres_options o;
     o.conninfo = is_uri ? where : where.substr(where.find(':') + 1);
+    // [postgres]
     return o;
 }
 
