@@ -11,14 +11,32 @@
 #ifdef TVEC_HAS_REDIS
 #include "tvec/durable/redis_store.hpp"
 #endif
+#ifdef TVEC_HAS_POSTGRES
+#include "tvec/durable/postgres_store.hpp"
+#endif
 
 namespace example {
 
 #ifdef TVEC_HAS_REDIS
+#define TVEC_REDIS_HELP ", or redis:HOST:PORT or redis:SOCKET, whose password is in REDISCLI_AUTH"
+#else
+#define TVEC_REDIS_HELP
+#endif
+#ifdef TVEC_HAS_POSTGRES
+#define TVEC_POSTGRES_HELP ", or postgres:CONNINFO or postgresql://..., as libpq takes them"
+#else
+#define TVEC_POSTGRES_HELP
+#endif
 
 inline constexpr const char* store_help =
-    "where the timers are: a file, or redis:HOST:PORT or redis:SOCKET, whose password is in "
-    "REDISCLI_AUTH";
+    "where the timers are: a file" TVEC_REDIS_HELP TVEC_POSTGRES_HELP;
+
+inline bool is_redis(const std::string& where) { return where.starts_with("redis:"); }
+inline bool is_postgres(const std::string& where) {
+    return where.starts_with("postgres:") || where.starts_with("postgresql:");
+}
+
+#ifdef TVEC_HAS_REDIS
 
 // Of what stands behind "redis:".
 inline tvec::durable::redis_options redis_at(const std::string& where) {
@@ -40,26 +58,37 @@ inline tvec::durable::redis_options redis_at(const std::string& where) {
     return o;
 }
 
-#else
+#endif
 
-inline constexpr const char* store_help = "where the timers are: a file";
+#ifdef TVEC_HAS_POSTGRES
+
+// Both `postgres://` and `postgresql://` begin a URI of libpq.
+inline tvec::durable::postgres_options postgres_at(const std::string& where) {
+    const bool is_uri = where.starts_with("postgres://") || where.starts_with("postgresql:");
+    // [postgres]
+    tvec::durable::postgres_options o;
+    o.conninfo = is_uri ? where : where.substr(where.find(':') + 1);
+    // [postgres]
+    return o;
+}
 
 #endif
 
-inline bool is_redis(const std::string& where) { return where.starts_with("redis:"); }
-
-// Opens that store. Throws where a Redis server is named and Redis was not built in.
+// Opens that store. Throws where a server is named whose store was not built in.
 inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where) {
 #ifdef TVEC_HAS_REDIS
     if (is_redis(where))
         return std::make_unique<tvec::durable::redis_store>(redis_at(where.substr(6)));
-#else
-    if (is_redis(where))
+#endif
+#ifdef TVEC_HAS_POSTGRES
+    if (is_postgres(where))
+        return std::make_unique<tvec::durable::postgres_store>(postgres_at(where));
+#endif
+    if (is_redis(where) || is_postgres(where))
         throw std::runtime_error(where +
-                                 ": this program was built without Redis. A file of that "
+                                 ": this program was built without that server. A file of that "
                                  "name is meant by ./" +
                                  where);
-#endif
     return std::make_unique<tvec::durable::sqlite_store>(where);
 }
 

@@ -11,8 +11,8 @@
 #include <system_error>
 #include <vector>
 
+#include "../src/local/server_clock.hpp"
 #include "answers.hpp"
-#include "server_clock.hpp"
 #include "server_facts.hpp"
 #include "support/any_store.hpp"
 #include "support/asking.hpp"
@@ -274,8 +274,8 @@ Test(durable_redis, a_list_goes_past_those_that_are_being_delivered) {
 }
 
 Test(durable_redis, the_server_decides_what_time_it_is_and_is_never_overtaken) {
-    redis::server_clock c;
-    const redis::server_clock::local start{};
+    detail::server_clock c;
+    const detail::server_clock::local start{};
     const reading said{1'000'000us};
     CHECK(c.at(start) == reading{});
     c.learn(said, start, start + 10ms);

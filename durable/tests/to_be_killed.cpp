@@ -1,16 +1,17 @@
-// A process with durable timers in a file, or in a Redis server (redis:SOCKET), for the scripts of
-// faults to kill. It puts, cancels, ends, postpones and forgets timers. It logs each answer as a
-// line before anything else happens. With `--finish` it puts nothing and ends when the store holds
-// no timer any more. p ID a put is asked for P ID DUE it was stored c ID a cancel is asked for C
-// ID, B ID, U ID cancelled, had begun, unknown id F ID ATTEMPT DUE NOW it was delivered D ID it is
-// dead in the end L TIMES REASON its connection broke so often What it does besides, by its
-// environment: TVEC_CRASHES one handler in 300 ends the process, unless it is to finish, and that
-// of a timer
+// A process with durable timers in a file, or in a Redis server (redis:SOCKET), or in a PostgreSQL
+// database, for the scripts of faults to kill. It puts, cancels, ends, postpones and forgets
+// timers. It logs each answer as a line before anything else happens. With `--finish` it puts
+// nothing and ends when the store holds no timer any more. p ID a put is asked for P ID DUE it was
+// stored c ID a cancel is asked for C ID, B ID, U ID cancelled, had begun, unknown id F ID ATTEMPT
+// DUE NOW it was delivered D ID it is dead in the end L TIMES REASON its connection broke so often
+// What it does besides, by its environment: TVEC_CRASHES one handler in 300 ends the process,
+// unless it is to finish, and that of a timer
 //                 that every twentieth process puts does so each time. No more is put while much is
 //                 near its deadline: what a crash leaves behind comes one by one
 //   TVEC_READS    it opens, reads and closes its own file now and then
 //   TVEC_TRIES    so often it tries to open the store
 //   TVEC_BODY     its bodies have so many bytes: large ones are put seldom, and have long leases
+//   TVEC_INSTALL  it creates the tables in a PostgreSQL database, with so many shards
 //   TVEC_CLOCK    the store's clock says what is early, and not this machine's
 //   TVEC_LEAVES_ENDS  it ends no delivery: another program does
 #include <fcntl.h>
@@ -65,6 +66,18 @@ std::unique_ptr<store> open_store(const std::string& where) {
         const char* const replicas = std::getenv("TVEC_WAIT_REPLICAS");
         o.wait_replicas = replicas == nullptr ? 0 : 1;
         return std::make_unique<redis_store>(o);
+    }
+#endif
+#ifdef TVEC_HAS_POSTGRES
+    if (example::is_postgres(where)) {
+        postgres_options o = example::postgres_at(where);
+        if (const char* const shards = std::getenv("TVEC_INSTALL")) {
+            o.shards = static_cast<unsigned>(std::stoul(shards));
+            postgres::install(o);
+        }
+        o.silence = 1s;
+        o.slowest = 500ms;
+        return std::make_unique<postgres_store>(o);
     }
 #endif
     return example::open_store(where);

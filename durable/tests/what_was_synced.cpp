@@ -1,7 +1,7 @@
 // For LD_PRELOAD: keeps beside each file of timers a copy, FILE.synced, of the contents that fsync
 // or fdatasync has written to the disk. Restoring the copy simulates a power cut. For an
 // append-only file (a Redis server's, FILE.aof) the copy has the length of the synced part, and no
-// contents.
+// contents. All files in a folder `server` (the data of PostgreSQL) are known.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -43,7 +43,9 @@ int sync_and_keep(const char* how, int fd) {
     const auto real = reinterpret_cast<syncing>(dlsym(RTLD_NEXT, how));
     const std::string name = name_of(fd);
     struct stat s {};
-    const bool is_known = name.find("timers.db") != std::string::npos || name.ends_with(".aof");
+    const bool is_known =
+        name.find("timers.db") != std::string::npos || name.ends_with(".aof") ||
+        (name.find("/server/") != std::string::npos && !name.ends_with(".synced"));
     const bool is_kept = is_known && fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
     if (is_kept) keep(name, s.st_size);
     const int result = real(fd);

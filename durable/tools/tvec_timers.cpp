@@ -26,7 +26,7 @@ constexpr std::size_t page = 1'000;
 struct settings {
     std::string store, command, id, body;
     std::optional<std::uint64_t> in_ms, due_ms;
-    std::uint64_t every_ms = 0, limit = 100;
+    std::uint64_t every_ms = 0, limit = 100, shards = 16;
     bool replace = false;
 };
 
@@ -176,21 +176,31 @@ int revive(store& s, const settings& o) {
     fail(s);
 }
 
-// Opening the store has loaded the functions.
+// Puts tables and functions on a server.
 int install(const settings& o) {
 #ifdef TVEC_HAS_REDIS
     if (example::is_redis(o.store)) {
+        example::open_store(o.store);  // loads the functions
         fmt::print("functions of version {}\n", redis_store::functions_version);
         return 0;
     }
 #endif
-    throw std::runtime_error(o.store + ": has no functions: expected redis:HOST:PORT or "
-                                       "redis:SOCKET");
+#ifdef TVEC_HAS_POSTGRES
+    if (example::is_postgres(o.store)) {
+        postgres_options to = example::postgres_at(o.store);
+        to.shards = static_cast<unsigned>(o.shards);
+        postgres::install(to);
+        return say("installed", true);
+    }
+#endif
+    throw std::runtime_error(o.store + ": has no functions: expected redis:... or postgres:...");
 }
 
 // Only a put makes a file: a mistyped name must not look like an empty store.
 void refuse_new_file(const settings& o) {
-    if (o.command == "put" || o.store.empty() || example::is_redis(o.store)) return;
+    if (o.command == "put" || o.store.empty() || example::is_redis(o.store) ||
+        example::is_postgres(o.store))
+        return;
     std::error_code none;
     const auto size = std::filesystem::file_size(o.store, none);
     if (size != 0 && none != std::errc::no_such_file_or_directory) return;
@@ -200,6 +210,7 @@ void refuse_new_file(const settings& o) {
 
 int run(const settings& o) {
     refuse_new_file(o);
+    if (o.command == "install") return install(o);
     const auto s = example::open_store(o.store);
     if (o.command == "list") return list(*s, timer_set::waiting, o.limit);
     if (o.command == "dead") return list(*s, timer_set::dead, o.limit);
@@ -207,7 +218,6 @@ int run(const settings& o) {
     if (o.command == "put") return put(*s, o);
     if (o.command == "cancel") return cancel(*s, o.id);
     if (o.command == "revive") return revive(*s, o);
-    if (o.command == "install") return install(o);
     return stats(*s);
 }
 
@@ -231,7 +241,7 @@ settings parse(int argc, char** argv) {
         "  put ID, cancel ID    stores one, and makes the file if need be; takes one away\n"
         "  revive ID            has a dead timer wait again\n"
         "  stats                how many there are\n"
-        "  install              puts the functions for any language on a Redis server\n"
+        "  install              puts tables and functions on a server\n"
         "Exits with 1 if the store says no.",
         "tvec-timers"};
     line.add_choice<std::string>(
@@ -248,6 +258,7 @@ settings parse(int argc, char** argv) {
     line.add_text("--body", o.body, "put: what is delivered with it");
     line.add_flag("--replace", o.replace, "put: also if the id is there");
     line.add_number("--limit", o.limit, 1, 1'000'000'000, "list, dead: how many at most");
+    line.add_number("--shards", o.shards, 1, 9'999, "install: of new timers (16)");
     line.add_rule([&o] { return fault_of(o); });
     line.parse_or_exit(argc, argv);
     return o;

@@ -16,10 +16,10 @@
 #include <string_view>
 #include <vector>
 
+#include "../local/server_clock.hpp"
 #include "command.hpp"
 #include "connection.hpp"
 #include "reply.hpp"
-#include "server_clock.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/redis_store.hpp"
@@ -158,7 +158,7 @@ private:
     std::string failure_, warning_, info_, appendfsync_;
     std::map<std::string, std::uint64_t> broken_;
     unsigned shards_ = 0;
-    server_clock clock_;
+    detail::server_clock clock_;
     std::chrono::steady_clock::time_point
         asked_{};  // when the command was sent that is being answered
 

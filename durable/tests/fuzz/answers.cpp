@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "../../src/local/server_clock.hpp"
 #include "answers.hpp"
-#include "server_clock.hpp"
 #include "server_facts.hpp"
 #include "support/divergence.hpp"
 
@@ -191,8 +191,8 @@ template <class Parse> void read(const redisReply& r, const char* kinds, Parse p
 void read_a_clock(const redisReply& r) {
     fields f(r);
     const long long us = f.microseconds();
-    redis::server_clock clock;
-    const redis::server_clock::local then{};
+    detail::server_clock clock;
+    const detail::server_clock::local then{};
     clock.learn(reading(std::chrono::microseconds(us)), then, then + std::chrono::seconds(1));
     expect(clock.at(then + std::chrono::hours(1)) >= reading{}, "a clock at ", us);
     const fields within = f.list();

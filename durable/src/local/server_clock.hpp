@@ -8,7 +8,7 @@
 
 #include "tvec/durable/store.hpp"
 
-namespace tvec::durable::redis {
+namespace tvec::durable::detail {
 
 /// A lower bound on the clock of a server. The time in an answer had already passed when the answer
 /// arrived. Between answers the estimate runs slower than the local clock by a ten thousandth,
@@ -43,4 +43,4 @@ private:
     std::optional<knowledge> known_;
 };
 
-}  // namespace tvec::durable::redis
+}  // namespace tvec::durable::detail

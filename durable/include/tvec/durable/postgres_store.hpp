@@ -1,0 +1,103 @@
+/// \file
+/// The store in a PostgreSQL database, 14 or later, where programs put timers in transactions.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tvec/durable/store.hpp"
+
+namespace tvec::durable {
+
+namespace postgres {
+
+/// Address and options of a database. Durations are from 1 ms to a day. `claim_ahead` may be 0.
+struct postgres_options {
+    /// A connection string or URI of libpq, such as "host=db.example dbname=shop user=timers". "":
+    /// what the PG... variables of the environment say. A host name is looked up at each connect,
+    /// which waits for the name server: `hostaddr` avoids that.
+    std::string conninfo{};
+    /// The schema that holds the timers: lower-case letters, digits and underscores.
+    std::string name = "tvec";
+    /// For `install`: the number of shards of new timers. More than the processes that will share
+    /// them, and less than 10000. Existing timers keep their number.
+    unsigned shards = 16;
+
+    duration claim_ahead{100};  ///< store_traits::claim_ahead; longer than an answer takes
+    duration silence{5'000};    ///< without a byte for so long the connection is broken
+    duration slowest{5'000};    ///< longest delay before a new connection
+};
+
+/// Creates the schema with its tables and functions, or upgrades it. Does no harm if it is there.
+/// Waits for the server. Throws std::system_error as the constructor of `postgres_store` does.
+TVEC_API void install(const postgres_options& o);
+
+class client;
+
+}  // namespace postgres
+
+using postgres::postgres_options;
+
+/// A connection to a PostgreSQL database. All processes that connect to the same schema share its
+/// timers. Each owns some of the shards, and takes over those of a process that died. Programs in
+/// any language put timers by SQL functions, in their own transactions:
+/// durable/docs/any-language.md.
+///
+///     tvec::durable::postgres_store store({.conninfo = "dbname=shop user=timers"});
+///     if (!store.warning().empty()) log(store.warning());
+///     tvec::durable::timers orders(wheel, store, handler);
+///
+/// `stored` is as safe as a commit of the server. A standby, a server with `fsync = off` and a
+/// pooler such as PgBouncer are refused. Requests never wait for a transaction of another program:
+/// a locked timer is asked for again, except that puts, cancels, touches and revivals wait for 100
+/// ms and have `failed` then.
+///
+/// A broken connection is made again. Requests in flight are `unknown` then, and requests without a
+/// connection have `failed`. A forked child must not use the store, and may destroy it. One thread
+/// owns it.
+///
+/// durable/docs/durable.md has the contract in full: rights, broken connections and cost.
+class TVEC_API postgres_store final : public store {
+public:
+    /// Connects, and waits for `silence` at most. Throws std::system_error, which names the reason:
+    ///  * connection_refused: there is no connection, and libpq says why
+    ///  * permission_denied: the password or a right is missing
+    ///  * timed_out: the server does not answer
+    ///  * not_supported: the server is too old, a pooler is in between, the schema is missing, or
+    ///    it has another version
+    ///  * operation_not_permitted: timers would not be safe there, or it is a standby
+    ///  * invalid_argument: an option is out of range
+    explicit postgres_store(postgres_options o);
+    ~postgres_store() override;
+
+    /// Returns in one line which timers this server can lose; "" if none. Follows the settings of
+    /// the server.
+    const std::string& warning() const noexcept;
+
+    /// \cond
+    int fd() const noexcept override;
+    std::size_t run() override;
+    reading now() const override;
+    const store_traits& traits() const noexcept override;
+    unsigned shard_of(std::string_view id) const noexcept override;
+    std::size_t unanswered() const noexcept override;
+    std::string last_failure() const override;
+    std::map<std::string, std::uint64_t> broken_connections() const override;
+    void listen(store_listener listener) override;
+    void submit(operation o) override;
+    /// \endcond
+
+private:
+    struct inner;
+
+    std::unique_ptr<postgres::client> client_;
+    std::unique_ptr<inner> inner_;
+};
+
+}  // namespace tvec::durable

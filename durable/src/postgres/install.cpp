@@ -1,0 +1,68 @@
+#include <libpq-fe.h>
+
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "client.hpp"
+#include "schema.hpp"
+
+namespace tvec::durable::postgres {
+
+namespace {
+
+struct connection_deleter {
+    void operator()(PGconn* c) const noexcept { PQfinish(c); }
+};
+using session = std::unique_ptr<PGconn, connection_deleter>;
+
+[[noreturn]] void fail_for(const std::string& why) {
+    fail(std::errc::operation_not_permitted, "install: " + first_line(why));
+}
+
+// Does statements in their order. Returns the first value of the last answer, or "".
+std::string run(const session& s, const std::string& sql) {
+    const result_ptr r(PQexec(s.get(), sql.c_str()));
+    const ExecStatusType status = PQresultStatus(r.get());
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) fail_for(PQerrorMessage(s.get()));
+    const bool has_value = PQntuples(r.get()) > 0 && PQnfields(r.get()) > 0;
+    return has_value ? PQgetvalue(r.get(), 0, 0) : "";
+}
+
+std::string replaced(std::string text, const std::string& placeholder, const std::string& by) {
+    for (std::size_t at = 0; (at = text.find(placeholder, at)) != text.npos; at += by.size())
+        text.replace(at, placeholder.size(), by);
+    return text;
+}
+
+}  // namespace
+
+// The lock is that of the transaction. Two programs that install at once do so one after the other.
+void install(const postgres_options& options) {
+    const postgres_options o = checked(options);
+    const session s(PQconnectdb(o.conninfo.c_str()));
+    if (PQstatus(s.get()) != CONNECTION_OK)
+        fail(std::errc::connection_refused, first_line(PQerrorMessage(s.get())));
+    const std::string name = '"' + o.name + '"';
+    run(s, "set client_min_messages = error");
+    run(s, "begin");
+    run(s, "select pg_advisory_xact_lock(hashtextextended('tvec', 0))");
+    std::string version = std::to_string(schema_version), shards = std::to_string(o.shards);
+    if (run(s, "select to_regclass('" + name + ".setting') is not null") == "t") {
+        version = run(s, "select version from " + name + ".setting");
+        shards = run(s, "select shards from " + name + ".setting");
+    }
+    if (std::stoll(version) > schema_version)
+        fail(std::errc::not_supported, "install: the schema " + o.name + " has version " + version +
+                                           ", and this program knows " +
+                                           std::to_string(schema_version) + ": take a newer tvec");
+    run(s, replaced(replaced(schema, "{tvec}", name), "{shards}", shards));
+    run(s, "insert into " + name + ".setting (version, shards) values (" +
+               std::to_string(schema_version) + ", " + shards +
+               ") on conflict (one) do update set version = excluded.version");
+    run(s, "insert into " + name + ".shard (n) select generate_series(0, " + shards +
+               " - 1) on conflict do nothing");
+    run(s, "commit");
+}
+
+}  // namespace tvec::durable::postgres

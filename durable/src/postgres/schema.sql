@@ -1,0 +1,568 @@
+-- Durable timers in PostgreSQL: the tables, and every operation on them as a function. `install` runs all of this
+-- to create the schema, and again to replace the functions. It puts the name of the schema in place of {tvec}, and
+-- the number of shards in place of {shards}.
+--
+-- Times are milliseconds since 1970. Functions for programs in any language come last: everybody may execute them
+-- who may use the schema. The others are for the processes that deliver.
+
+create schema if not exists {tvec};
+
+create table if not exists {tvec}.setting (
+  one boolean primary key default true check (one),
+  version int not null,
+  shards int not null
+);
+
+-- A shard, and the process that owns it. `till` and `length` are the end and the length of its lease. `ahead`
+-- tells how far ahead the owner takes timers, and `latest` is the time of the last renewal.
+create table if not exists {tvec}.shard (
+  n int primary key,
+  owner text not null default '',
+  epoch bigint not null default 0,
+  till bigint not null default 0,
+  length bigint not null default 0,
+  ahead bigint not null default 60000,
+  latest bigint not null default 0
+) with (fillfactor = 50);
+
+-- The processes that share the shards, and their leases.
+create table if not exists {tvec}.process (
+  name text primary key,
+  till bigint not null,
+  length bigint not null
+) with (fillfactor = 50);
+
+-- Timers and dead letters. `visible` is the time of the next claim: the deadline, or the end of the lease of a
+-- claim, whose length is `length`. An attempt after `ended` is open, and `counted` if it is one of `spent`.
+create table if not exists {tvec}.timer (
+  id bytea primary key,
+  shard int not null,
+  due bigint not null,
+  visible bigint not null,
+  length bigint not null default 0,
+  every bigint not null default 0,
+  attempt bigint not null default 0,
+  ended bigint not null default 0,
+  spent bigint not null default 0,
+  counted boolean not null default false,
+  dead boolean not null default false,
+  plan bytea not null default '',
+  history bytea not null default '',
+  verdict bytea not null default '',
+  body bytea not null default ''
+) with (autovacuum_vacuum_scale_factor = 0.02);
+create index if not exists timer_taken on {tvec}.timer (shard, visible, id) where not dead;
+create index if not exists timer_listed on {tvec}.timer (dead, due, id);
+
+-- --- common ------------------------------------------------------------------------------------------------------
+
+-- Returns the time in us.
+create or replace function {tvec}.now_us() returns bigint language sql volatile as
+$$ select (extract(epoch from clock_timestamp()) * 1000000)::bigint $$;
+
+-- Returns true if a lease counts: it has not ended, and it ends within its length from now.
+create or replace function {tvec}.holds(till bigint, length bigint, now bigint) returns boolean language sql immutable as
+$$ select till > now and till - now <= length $$;
+
+-- Returns the time of the next claim. An open claim counts for no longer than its length from now.
+create or replace function {tvec}.claimable(t {tvec}.timer, now bigint) returns bigint language sql immutable as
+$$ select case when t.attempt = t.ended then t.visible else least(t.visible, now + t.length) end $$;
+
+-- Returns the shard of an id: the first four bytes of its SHA-256, modulo the number of shards.
+create or replace function {tvec}.shard_of(id bytea) returns int language sql immutable as
+$$ select (('x' || left(encode(sha256(id), 'hex'), 8))::bit(32)::bigint % {shards})::int $$;
+
+-- Returns the first beat of a period that lies after now.
+create or replace function {tvec}.next_beat(due bigint, every bigint, now bigint) returns bigint language sql immutable as
+$$ select case when greatest(now - due, 0) / every >= (253402300799999 - due) / every then 253402300799999
+               else due + (greatest(now - due, 0) / every + 1) * every end $$;
+
+-- Sends hints to the owners of shards, unless the owner is `me`. An owner learns of a timer that is due within
+-- twice the time that it takes timers ahead: a transaction may stay open for that time once, and is found by the
+-- next take. A payload is `due:id` of up to 15 timers, with ids in hexadecimal digits.
+create or replace function {tvec}.tell(me text, ids bytea[], dues bigint[]) returns void
+language plpgsql as $$
+declare
+  now bigint := {tvec}.now_us() / 1000;
+begin
+  perform pg_notify(h.owner, string_agg(h.due || ':' || encode(h.id, 'hex'), ' '))
+  from (select s.owner, a.due, a.id, row_number() over (partition by s.owner) / 15 as part
+        from unnest(ids, dues) as a(id, due) join {tvec}.shard s on s.n = {tvec}.shard_of(a.id)
+        where s.owner <> me and {tvec}.holds(s.till, s.length, now) and a.due <= now + 2 * s.ahead) h
+  group by h.owner, h.part;
+end $$;
+
+-- --- for processes that deliver ----------------------------------------------------------------------------------
+-- Each function does many requests at once, with different ids. Rows of the answers begin with the number of the
+-- request, from 1. If a request has several rows, the first one counts. None waits for a row that a transaction of
+-- somebody else has locked, except puts, cancels, touches and revives.
+
+-- Answers the version, the number of shards, and the time in us.
+create or replace function {tvec}.opened() returns table (version int, shards int, us bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp as
+$$ select version, shards, {tvec}.now_us() from {tvec}.setting $$;
+
+-- Answers a letter for each: s stored, t there already, d dead. `how` is keep, replace, sooner or later.
+create or replace function {tvec}.puts(me text, how text, first_verdict bytea, ids bytea[], dues bigint[],
+  everys bigint[], bodies bytea[], plans bytea[]) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  stored bytea[];
+begin
+  if how = 'keep' then
+    with new as (
+      insert into {tvec}.timer as t (id, shard, due, visible, every, body, plan, verdict)
+      select a.id, {tvec}.shard_of(a.id), a.due, a.due, a.every, a.body, a.plan, first_verdict
+      from unnest(ids, dues, everys, bodies, plans) as a(id, due, every, body, plan)
+      on conflict (id) do nothing returning t.id)
+    select array_agg(id) into stored from new;
+  else
+    with new as (
+      insert into {tvec}.timer as t (id, shard, due, visible, every, body, plan, verdict)
+      select a.id, {tvec}.shard_of(a.id), a.due, a.due, a.every, a.body, a.plan, first_verdict
+      from unnest(ids, dues, everys, bodies, plans) as a(id, due, every, body, plan)
+      on conflict (id) do update set
+        due = excluded.due, visible = excluded.due, length = 0, every = excluded.every, body = excluded.body,
+        plan = excluded.plan, verdict = excluded.verdict, history = '', dead = false,
+        attempt = t.attempt + 1, ended = t.attempt + 1, spent = 0, counted = false
+      where how = 'replace' or not t.dead and
+        (how = 'sooner' and excluded.due < t.due or how = 'later' and excluded.due > t.due)
+      returning t.id)
+    select array_agg(id) into stored from new;
+  end if;
+  if cardinality(stored) = cardinality(ids) then
+    perform {tvec}.tell(me, ids, dues);
+    return repeat('s', cardinality(ids));
+  end if;
+  perform {tvec}.tell(me, array_agg(a.id), array_agg(a.due))
+  from unnest(ids, dues) as a(id, due) join unnest(stored) as s(id) on s.id = a.id;
+  return string_agg(case when s.id is not null then 's' when t.dead then 'd' else 't' end, '' order by a.n)
+  from unnest(ids) with ordinality as a(id, n)
+  left join unnest(stored) as s(id) on s.id = a.id
+  left join lateral (select t.dead from {tvec}.timer t where t.id = a.id offset 0) t on true;
+end $$;
+
+-- Answers a row for each timer that was removed, and if it had begun: it had an open attempt, or was dead.
+create or replace function {tvec}.cancels(ids bytea[]) returns table (n bigint, begun boolean)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+#variable_conflict use_column
+begin
+  return query
+  delete from {tvec}.timer t using unnest(ids) with ordinality as a(id, n) where t.id = a.id
+  returning a.n, t.dead or t.attempt <> t.ended;
+end $$;
+
+-- Answers a row for each timer that waits for its new deadline now.
+create or replace function {tvec}.touches(me text, ids bytea[], dues bigint[]) returns table (n bigint)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+#variable_conflict use_column
+begin
+  return query
+  update {tvec}.timer t set due = a.due, visible = a.due, length = 0, attempt = t.attempt + 1, ended = t.attempt + 1,
+    spent = 0, counted = false, verdict = ''
+  from unnest(ids, dues) with ordinality as a(id, due, n) where t.id = a.id and not t.dead
+  returning a.n;
+  if found then perform {tvec}.tell(me, ids, dues); end if;
+end $$;
+
+-- Answers 1 if a dead letter waits again, and otherwise 0.
+create or replace function {tvec}.revives(me text, who bytea, at bigint) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+  update {tvec}.timer t set due = at, visible = at, length = 0, dead = false, ended = t.attempt, spent = 0,
+    counted = false, history = '', verdict = '' where t.id = who and t.dead;
+  if not found then return 0; end if;
+  perform {tvec}.tell(me, array[who], array[at]);
+  return 1;
+end $$;
+
+-- Ends deliveries, or extends their leases. `how` is done, again, failed, dead, removed, returned or extend, and
+-- `due` is the next deadline, or the length of the new lease. Answers state and next deadline (null: none).
+-- State 1: the attempt was the current one. State 2: another transaction has locked the timer, ask again. No row:
+-- the attempt is over.
+create or replace function {tvec}.ends(me text, ids bytea[], attempts bigint[], hows text[], dues bigint[],
+  reasons bytea[], histories bytea[]) returns table (n bigint, state int, due bigint)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+#variable_conflict use_column
+declare
+  now bigint := {tvec}.now_us() / 1000;
+  answered bigint;
+begin
+  return query
+  with open as materialized (
+    select a.n, a.id, a.how, a.due as given, a.reason, a.history, t.every, t.plan,
+      a.how = 'removed' or a.how = 'done' and t.every = 0 and t.plan = '' as goes,
+      case when a.how = 'again' then a.due
+           when a.how = 'done' and t.every <> 0 and t.plan = '' then {tvec}.next_beat(t.due, t.every, now)
+           else t.due end as due
+    from unnest(ids, attempts, hows, dues, reasons, histories) with ordinality
+      as a(id, attempt, how, due, reason, history, n)
+    cross join lateral (
+      select t.due, t.every, t.plan from {tvec}.timer t
+      where t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and not t.dead
+      for update skip locked) t),
+  gone as (
+    delete from {tvec}.timer t using open o where t.id = o.id and o.goes returning o.n),
+  kept as (
+    update {tvec}.timer t set
+      due = o.due,
+      visible = case o.how when 'extend' then now + o.given else o.due end,
+      length = case o.how when 'extend' then o.given else t.length end,
+      ended = case when o.how = 'extend' or o.how = 'returned' and t.attempt <> t.ended + 1 then t.ended
+                   else t.attempt end,
+      spent = case o.how when 'extend' then t.spent when 'returned' then t.spent - t.counted::int else 0 end,
+      counted = t.counted and o.how = 'extend',
+      dead = o.how = 'dead',
+      verdict = case when o.how in ('returned', 'extend') then t.verdict
+                     when o.how = 'failed' then 'failed '::bytea || o.reason
+                     when o.how = 'done' and o.plan <> '' then 'done'::bytea
+                     else ''::bytea end,
+      history = coalesce(o.history, t.history)
+    from open o where t.id = o.id and not o.goes
+    returning o.n, o.id, case when o.how not in ('dead', 'extend') then t.due end as due),
+  told as materialized (
+    select {tvec}.tell(me, array_agg(k.id), array_agg(k.due)) from kept k where k.due is not null)
+  select g.n, 1, null::bigint from gone g
+  union all select k.n, 1, k.due from kept k left join told on true;
+  get diagnostics answered = row_count;
+  if answered = cardinality(ids) then return; end if;
+  return query
+  select a.n, 2, null::bigint from unnest(ids, attempts) with ordinality as a(id, attempt, n)
+  join {tvec}.timer t on t.id = a.id
+  where t.attempt = a.attempt and t.attempt <> t.ended and not t.dead;
+end $$;
+
+-- Counts attempts as spent. Answers as `ends`. State 3: another process owns the shard.
+create or replace function {tvec}.spends(shards int[], epochs bigint[], ids bytea[], attempts bigint[])
+returns table (n bigint, state int)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+#variable_conflict use_column
+begin
+  return query
+  with open as materialized (
+    select a.n, a.id from unnest(shards, epochs, ids, attempts) with ordinality as a(shard, epoch, id, attempt, n)
+    join {tvec}.shard s on s.n = a.shard and s.epoch = a.epoch
+    cross join lateral (
+      select from {tvec}.timer t
+      where t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and not t.dead
+      for update skip locked) t)
+  update {tvec}.timer t set spent = t.spent + (not t.counted)::int, counted = true
+  from open o where t.id = o.id returning o.n, 1;
+  return query
+  select a.n, case when s.epoch <> a.epoch then 3 else 2 end
+  from unnest(shards, epochs, ids, attempts) with ordinality as a(shard, epoch, id, attempt, n)
+  join {tvec}.shard s on s.n = a.shard
+  left join {tvec}.timer t on t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and not t.dead
+  where s.epoch <> a.epoch or t.id is not null;
+end $$;
+
+-- Claims timers for `term`. Requests with the same op belong together: the bodies of an op that are granted are
+-- about `room`. The first row has number 0 and the time in us as its deadline. States: 1 granted, 2 early (due is
+-- the time to claim it), 3 dead now, 4 later: not done, because of `room`, 5: another process owns the shard. No
+-- row: gone. A timer that another transaction has locked is early by `pause`.
+create or replace function {tvec}.claims(term bigint, most bigint, early_by bigint, room bigint, pause bigint,
+  ops bigint[], shards int[], epochs bigint[], ids bytea[])
+returns table (n bigint, state int, due bigint, every bigint, attempt bigint, ended bigint, spent bigint, body bytea,
+  plan bytea, history bytea, verdict bytea)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+#variable_conflict use_column
+declare
+  us bigint := {tvec}.now_us();
+  now bigint := us / 1000;
+  answered bigint;
+begin
+  return query select 0::bigint, 0, us, null::bigint, null::bigint, null::bigint, null::bigint, null::bytea,
+    null::bytea, null::bytea, null::bytea;
+  return query
+  with ready as materialized (
+    select a.n, a.id, a.op, t.has_died, t.size from unnest(ops, shards, epochs, ids) with ordinality
+      as a(op, shard, epoch, id, n)
+    join {tvec}.shard s on s.n = a.shard and s.epoch = a.epoch
+    cross join lateral (
+      select most > 0 and t.spent >= most as has_died, octet_length(t.body) as size from {tvec}.timer t
+      where t.id = a.id and t.shard = a.shard and not t.dead and {tvec}.claimable(t, now) <= now + early_by
+      for update skip locked) t),
+  sums as (
+    select r.*, sum(case when r.has_died then 0 else r.size end) over (partition by r.op order by r.n) as total
+    from ready r),
+  decided as materialized (
+    select s.n, s.id, case when s.has_died then 3 when s.total - s.size < greatest(room, 1) then 1 else 4 end as state
+    from sums s),
+  claimed as (
+    update {tvec}.timer t set
+      attempt = t.attempt + (d.state = 1)::int,
+      counted = t.counted and d.state <> 1,
+      dead = d.state = 3,
+      verdict = case d.state when 3 then '' else t.verdict end,
+      visible = case d.state when 1 then greatest(now, {tvec}.claimable(t, now)) + term else t.visible end,
+      length = case d.state when 1 then greatest(now, {tvec}.claimable(t, now)) + term - now else t.length end
+    from decided d where t.id = d.id and d.state <> 4
+    returning d.n, d.state, t.due, t.every, t.attempt, t.ended, t.spent, case d.state when 1 then t.body end, t.plan,
+      t.history, t.verdict)
+  select * from claimed
+  union all select d.n, d.state, null, null, null, null, null, null, null, null, null from decided d where d.state = 4;
+  get diagnostics answered = row_count;
+  if answered = cardinality(ids) then return; end if;
+  return query
+  select a.n, case when s.epoch <> a.epoch then 5 else 2 end,
+    greatest({tvec}.claimable(t, now), now + early_by + pause), null::bigint, null::bigint, null::bigint, null::bigint,
+    null::bytea, null::bytea, null::bytea, null::bytea
+  from unnest(shards, epochs, ids) with ordinality as a(shard, epoch, id, n)
+  join {tvec}.shard s on s.n = a.shard
+  left join {tvec}.timer t on t.id = a.id and t.shard = a.shard and not t.dead
+  where s.epoch <> a.epoch or t.id is not null;
+end $$;
+
+-- Answers the places of shards that follow (after, after_id), in order. The first row has number 0 and the time in
+-- us. A row without an id: another process owns the shard.
+create or replace function {tvec}.takes(shards int[], epochs bigint[], afters bigint[], after_ids bytea[],
+  untils bigint[], limits bigint[]) returns table (n bigint, due bigint, id bytea)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off as $$
+#variable_conflict use_column
+declare
+  us bigint := {tvec}.now_us();
+  now bigint := us / 1000;
+begin
+  update {tvec}.shard s set ahead = a.till - now from unnest(shards, epochs, untils) as a(shard, epoch, till)
+  where s.n = a.shard and s.epoch = a.epoch and s.ahead < a.till - now;
+  return query select 0::bigint, us, null::bytea;
+  return query
+  select a.n, t.visible, t.id
+  from unnest(shards, epochs, afters, after_ids, untils, limits) with ordinality
+    as a(shard, epoch, after, after_id, till, most, n)
+  join {tvec}.shard s on s.n = a.shard and s.epoch = a.epoch
+  cross join lateral (
+    select t.visible, t.id from {tvec}.timer t
+    where t.shard = a.shard and not t.dead and (t.visible, t.id) > (a.after, a.after_id) and t.visible <= a.till
+    order by t.visible, t.id limit a.most) t
+  union all
+  select a.n, 0, null from unnest(shards, epochs) with ordinality as a(shard, epoch, n)
+  join {tvec}.shard s on s.n = a.shard and s.epoch <> a.epoch;
+end $$;
+
+-- Enters a process among the others for `stay` (null: does not), and acquires shards or renews their leases.
+-- Answers pairs: -1 and the time in us, -2 and the number of processes, -3 and 1 if a power cut may lose
+-- transactions, -4 and 1 if it may lose everything, and each shard and its epoch. Epoch 0: another owns the shard.
+create or replace function {tvec}.beat(me text, stay bigint, numbers int[], leases bigint[])
+returns table (what int, value bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+  us bigint := {tvec}.now_us();
+  now bigint := us / 1000;
+  mine boolean;
+  s record;
+begin
+  return query values (-1, us), (-3, (current_setting('synchronous_commit') = 'off')::int::bigint),
+    (-4, (current_setting('fsync') = 'off')::int::bigint);
+  if stay is not null then
+    delete from {tvec}.process p where p.name in (
+      select o.name from {tvec}.process o where not {tvec}.holds(o.till, o.length, now) for update skip locked);
+    insert into {tvec}.process as p (name, till, length) values (me, now + stay, stay)
+      on conflict (name) do update set till = excluded.till, length = excluded.length;
+    return query select -2, count(*) from {tvec}.process p where {tvec}.holds(p.till, p.length, now);
+  end if;
+  for s in
+    select h.*, a.lease from {tvec}.shard h join unnest(numbers, leases) as a(number, lease) on a.number = h.n
+    where h.owner = me or not {tvec}.holds(h.till, h.length, now) order by h.n for update of h
+  loop
+    mine := s.owner = me and {tvec}.holds(s.till, s.length, now);
+    -- The clock was set back: no claim counts for longer than its length from now.
+    if now < s.latest then
+      update {tvec}.timer t set visible = now + t.length where t.shard = s.n and not t.dead and
+        t.attempt <> t.ended and t.visible > now + t.length;
+    end if;
+    update {tvec}.shard h set owner = me, till = now + s.lease, length = s.lease, latest = now,
+      epoch = h.epoch + (not mine)::int, ahead = case when mine then h.ahead else 60000 end
+    where h.n = s.n;
+    return query select s.n, s.epoch + (not mine)::int;
+  end loop;
+end $$;
+
+-- Releases a shard.
+create or replace function {tvec}.releases(number int, mine bigint) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as
+$$ update {tvec}.shard s set till = 0 where s.n = number and s.epoch = mine $$;
+
+-- A process leaves the others.
+create or replace function {tvec}.leaves(me text) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as
+$$ delete from {tvec}.process p where p.name = me $$;
+
+-- Answers the timer of an id that is not dead, or no row.
+create or replace function {tvec}.finds(who bytea) returns table (id bytea, due bigint, every bigint, attempt bigint,
+  ended bigint, spent bigint, body bytea, plan bytea, history bytea, verdict bytea)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+  return query select t.id, t.due, t.every, t.attempt, t.ended, t.spent, t.body, t.plan, t.history, t.verdict
+  from {tvec}.timer t where t.id = who and not t.dead;
+end $$;
+
+-- Answers the timers that follow (after, after_id) in the order of deadlines, and whose ids begin with `prefix`.
+create or replace function {tvec}.lists(is_dead int, after bigint, after_id bytea, most bigint, prefix bytea)
+returns table (id bytea, due bigint, every bigint, attempt bigint, ended bigint, spent bigint, body bytea, plan bytea,
+  history bytea, verdict bytea)
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+set enable_sort = off set enable_bitmapscan = off as $$
+  select t.id, t.due, t.every, t.attempt, t.ended, t.spent, t.body, t.plan, t.history, t.verdict
+  from {tvec}.timer t where t.dead = (is_dead <> 0) and (t.due, t.id) > (after, after_id)
+    and substring(t.id from 1 for octet_length(prefix)) = prefix
+  order by t.due, t.id limit most
+$$;
+
+-- Answers the numbers of waiting timers and of dead letters.
+create or replace function {tvec}.counts() returns table (waiting bigint, dead bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp as
+$$ select count(*) filter (where not t.dead), count(*) filter (where t.dead) from {tvec}.timer t $$;
+
+-- --- for programs in any language --------------------------------------------------------------------------------
+
+-- Throws an error if an argument is out of range.
+create or replace function {tvec}.require(holds boolean, what text, is_expected text) returns void
+language plpgsql as $$
+begin
+  if holds is not true then
+    raise exception using errcode = '22023', message = what || ': expected ' || is_expected;
+  end if;
+end $$;
+
+create or replace function {tvec}.require_id(what text, id bytea) returns void language sql as $$
+  select {tvec}.require(octet_length(id) between 1 and 255, what || ': the id has ' ||
+    coalesce(octet_length(id) || ' bytes', 'no value'), '1 to 255 bytes')
+$$;
+
+-- Returns a deadline in ms, rounded up: no timer comes early.
+create or replace function {tvec}.ms_of(what text, due timestamptz) returns bigint language plpgsql as $$
+begin
+  perform {tvec}.require(due >= 'epoch' and due <= '9999-12-31 23:59:59.999+00',
+    what || ': the deadline is ' || coalesce(due::text, 'null'), 'a time from 1970 to 9999');
+  return ceil(extract(epoch from due) * 1000)::bigint;
+end $$;
+
+create or replace function {tvec}.put(id bytea, due timestamptz, body bytea default '', every interval default null,
+  existing text default 'keep', plan text default '') returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_variable
+declare
+  size bigint := octet_length(put.body);
+  period numeric := coalesce(extract(epoch from put.every), 0) * 1000;
+  rule bytea := convert_to(coalesce(put.plan, ''), 'UTF8');
+  moment bigint;
+begin
+  perform {tvec}.require_id('put', put.id);
+  perform {tvec}.require(size <= 1048576, 'put: the body has ' || coalesce(size || ' bytes', 'no value'),
+    'at most 1048576 bytes');
+  perform {tvec}.require(octet_length(rule) <= 1000, 'put: the plan has ' || octet_length(rule) || ' bytes',
+    'at most 1000 bytes');
+  perform {tvec}.require(put.existing in ('keep', 'replace', 'sooner', 'later'),
+    'put: existing is ' || coalesce(put.existing, 'null'), 'keep, replace, sooner or later');
+  perform {tvec}.require(put.due is not null or rule <> '', 'put: the deadline is null and there is no plan',
+    'a deadline, or a plan that decides it');
+  moment := {tvec}.ms_of('put', coalesce(put.due, clock_timestamp()));
+  perform {tvec}.require(period >= 0 and period <= 253402300799999 - moment and trunc(period) = period and
+    coalesce(extract(year from put.every), 0) = 0 and coalesce(extract(month from put.every), 0) = 0,
+    'put: the period is ' || coalesce(put.every::text, 'null'),
+    'whole milliseconds, not negative, without months, at most to the end of 9999');
+  return case {tvec}.puts('', put.existing, case when put.due is null then 'first'::bytea else ''::bytea end,
+      array[put.id], array[moment], array[period::bigint], array[put.body], array[rule])
+    when 's' then 'stored' when 't' then 'there_already' else 'dead' end;
+end $$;
+
+create or replace function {tvec}.cancel(id bytea) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  had_begun boolean;
+begin
+  perform {tvec}.require_id('cancel', cancel.id);
+  select c.begun into had_begun from {tvec}.cancels(array[cancel.id]) c;
+  return case when not found then 'unknown_id' when had_begun then 'had_begun' else 'cancelled' end;
+end $$;
+
+create or replace function {tvec}.touch(id bytea, due timestamptz) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  perform {tvec}.require_id('touch', touch.id);
+  perform from {tvec}.touches('', array[touch.id], array[{tvec}.ms_of('touch', touch.due)]);
+  return case when found then 'touched' else 'unknown_id' end;
+end $$;
+
+create or replace function {tvec}.find(id bytea) returns table (due timestamptz, body bytea, every interval, plan text,
+  attempt bigint, is_being_delivered boolean)
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+  select to_timestamp(t.due / 1000) + make_interval(secs => t.due % 1000 / 1000.0), t.body,
+    make_interval(secs => t.every / 1000.0), convert_from(t.plan, 'UTF8'), t.attempt, t.attempt <> t.ended
+  from {tvec}.timer t where t.id = find.id and not t.dead
+$$;
+
+-- Ends one delivery. Waits for transactions that have locked the timer.
+create or replace function {tvec}.end_one(what text, who bytea, which bigint, given bigint, reason bytea) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+  perform {tvec}.require_id(what, who);
+  perform {tvec}.require(which between 1 and 4294967295, what || ': the attempt is ' || coalesce(which::text, 'null'),
+    'the attempt of a delivery');
+  perform from {tvec}.timer t where t.id = who for update;
+  perform from {tvec}.ends('', array[who], array[which], array[what], array[given], array[reason],
+    array[null::bytea]) e where e.state = 1;
+  return case when found then 'ok' else 'stale' end;
+end $$;
+
+create or replace function {tvec}.done(id bytea, attempt bigint) returns text
+language sql security definer set search_path = pg_catalog, pg_temp as
+$$ select {tvec}.end_one('done', id, attempt, 0, '') $$;
+
+create or replace function {tvec}.again(id bytea, attempt bigint, due timestamptz) returns text
+language sql security definer set search_path = pg_catalog, pg_temp as
+$$ select {tvec}.end_one('again', id, attempt, {tvec}.ms_of('again', due), '') $$;
+
+create or replace function {tvec}.failed(id bytea, attempt bigint, reason text) returns text
+language sql security definer set search_path = pg_catalog, pg_temp as
+$$ select {tvec}.end_one('failed', id, attempt, 0,
+     substring(convert_to(coalesce(reason, ''), 'UTF8') from 1 for 500)) $$;
+
+create or replace function {tvec}.extend(id bytea, attempt bigint, lease interval) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  length numeric := extract(epoch from lease) * 1000;
+begin
+  perform {tvec}.require(length between 1 and 86400000000, 'extend: the lease is ' || coalesce(lease::text, 'null'),
+    '1 ms to 1000 days');
+  return {tvec}.end_one('extend', id, attempt, length::bigint, '');
+end $$;
+
+-- The same for ids and bodies that are text: their bytes are those of UTF-8.
+create or replace function {tvec}.put(id text, due timestamptz, body text default '', every interval default null,
+  existing text default 'keep', plan text default '') returns text language sql as
+$$ select {tvec}.put(pg_catalog.convert_to(id, 'UTF8'), due, pg_catalog.convert_to(body, 'UTF8'), every, existing, plan) $$;
+create or replace function {tvec}.cancel(id text) returns text language sql as
+$$ select {tvec}.cancel(pg_catalog.convert_to(id, 'UTF8')) $$;
+create or replace function {tvec}.touch(id text, due timestamptz) returns text language sql as
+$$ select {tvec}.touch(pg_catalog.convert_to(id, 'UTF8'), due) $$;
+create or replace function {tvec}.find(id text) returns table (due timestamptz, body bytea, every interval, plan text,
+  attempt bigint, is_being_delivered boolean) language sql stable as
+$$ select * from {tvec}.find(pg_catalog.convert_to(id, 'UTF8')) $$;
+create or replace function {tvec}.done(id text, attempt bigint) returns text language sql as
+$$ select {tvec}.done(pg_catalog.convert_to(id, 'UTF8'), attempt) $$;
+create or replace function {tvec}.again(id text, attempt bigint, due timestamptz) returns text language sql as
+$$ select {tvec}.again(pg_catalog.convert_to(id, 'UTF8'), attempt, due) $$;
+create or replace function {tvec}.failed(id text, attempt bigint, reason text) returns text language sql as
+$$ select {tvec}.failed(pg_catalog.convert_to(id, 'UTF8'), attempt, reason) $$;
+create or replace function {tvec}.extend(id text, attempt bigint, lease interval) returns text language sql as
+$$ select {tvec}.extend(pg_catalog.convert_to(id, 'UTF8'), attempt, lease) $$;
+
+-- --- rights ------------------------------------------------------------------------------------------------------
+
+revoke execute on all functions in schema {tvec} from public;
+grant execute on function
+  {tvec}.put(bytea, timestamptz, bytea, interval, text, text), {tvec}.put(text, timestamptz, text, interval, text, text),
+  {tvec}.cancel(bytea), {tvec}.cancel(text), {tvec}.touch(bytea, timestamptz), {tvec}.touch(text, timestamptz),
+  {tvec}.find(bytea), {tvec}.find(text), {tvec}.done(bytea, bigint), {tvec}.done(text, bigint),
+  {tvec}.again(bytea, bigint, timestamptz), {tvec}.again(text, bigint, timestamptz),
+  {tvec}.failed(bytea, bigint, text), {tvec}.failed(text, bigint, text),
+  {tvec}.extend(bytea, bigint, interval), {tvec}.extend(text, bigint, interval) to public;

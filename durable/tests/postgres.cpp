@@ -1,0 +1,674 @@
+// The store in a PostgreSQL database: its answers equal those of the store in memory, it can be
+// shared, and it reports problems of a server.
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/any_store.hpp"
+#include "support/asking.hpp"
+#include "support/check.hpp"
+#include "support/child.hpp"
+#include "support/postgres_server.hpp"
+#include "tvec/durable/postgres_store.hpp"
+#include "tvec/durable/timers.hpp"
+
+using namespace std::chrono_literals;
+using namespace support::asking;
+using namespace tvec::durable;
+using support::postgres_server, support::sql_client;
+
+TestSuite(durable_postgres, .timeout = 60);
+
+namespace {
+
+// Puts a timer by the function that any language calls.
+std::string put_by_sql(sql_client& c, const std::string& id, const std::string& more = "") {
+    return c.run("select tvec.put('" + id + "', now()" + more + ")");
+}
+
+int statements_of(sql_client& admin) {
+    return std::stoi(admin.run("select coalesce(sum(calls), 0) from pg_stat_statements where query "
+                               "like '%\"tvec\".%'"));
+}
+
+// A store, and the timers of it whose handlers were called.
+struct process {
+    explicit process(const postgres_server& server, options o = {})
+        : store(server.options()), timers(
+                                       wheel, store,
+                                       [this](const delivery& d) {
+                                           CHECK(d.due <= store.now());
+                                           came.push_back(d.token.id);
+                                           if (ends) timers.done(d.token);
+                                       },
+                                       o) {}
+
+    void turn() {
+        pollfd watched{timers.fd(), POLLIN, 0};
+        poll(&watched, 1, 1);
+        wheel.run();
+        timers.run();
+    }
+    template <class Condition> void until(Condition is_so) {
+        while (!is_so()) turn();
+    }
+    void pass(std::chrono::milliseconds d) {
+        const auto end = std::chrono::steady_clock::now() + d;
+        until([&] { return std::chrono::steady_clock::now() >= end; });
+    }
+    bool has(const std::string& id) const { return std::ranges::count(came, id) != 0; }
+
+    bool ends = true;
+    std::vector<std::string> came;
+    tvec::clocked_wheel<> wheel;
+    postgres_store store;
+    tvec::durable::timers<> timers;
+};
+
+// The answer to an operation that is submitted while the test goes on.
+template <class Operation, class Answer> void begin(store& s, Operation o, Answer& got) {
+    o.then = [&got](standing, auto answer) { got = std::move(answer); };
+    s.submit(std::move(o));
+    s.run();
+}
+
+}  // namespace
+
+Test(durable_postgres, it_answers_as_the_store_in_memory_does) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    support::answers_as_the_store_in_memory(s, 3'000);
+}
+
+Test(durable_postgres, what_is_soon_is_taken_in_order_page_by_page) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store s(server.options());
+    support::takes_in_order(s);
+}
+
+Test(durable_postgres, fifty_timers_are_delivered_and_none_is_early) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    support::delivers_fifty(s);
+}
+
+Test(durable_postgres, sql_and_cpp_agree_on_the_shard_of_an_id) {
+    const postgres_server server;
+    server.install(7);
+    postgres_store s(server.options());
+    sql_client c(server.conninfo());
+    for (const char* id : {"a", "b", "order-17", "\xc3\xa4", "0", "1", "2"}) {
+        CHECK_EQ(c.run("select tvec.shard_of(convert_to('" + std::string(id) + "', 'UTF8'))"),
+                 std::to_string(s.shard_of(id)));
+    }
+}
+
+Test(durable_postgres, what_is_claimed_is_not_there_until_its_lease_is_over) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store s(server.options());
+    const time_point due = today();
+    put(s, {"a", due});
+    const epoch e = own(s, 0);
+    CHECK(claim(s, "a", 0, 1h).what == claimed::kind::granted);
+    const claimed again = claim(s, "a", 0, 1h);
+    CHECK(again.what == claimed::kind::early);
+    CHECK(again.timer.due >= due + 1h);
+    CHECK(std::get<1>(take(s, 0, e, {}, due + 59min, 1)).empty());
+    CHECK_EQ(std::get<1>(take(s, 0, e, {}, today() + 1h, 1)).size(), 1U);
+}
+
+// In byte order, whatever the collation and the encoding of the database are.
+Test(durable_postgres, ids_and_bodies_are_any_bytes_in_any_encoding) {
+    const postgres_server server({}, {"--encoding=LATIN1", "--locale=C"});
+    server.install(1);
+    postgres_store s(server.options());
+    std::vector<record> all;
+    for (int i = 0; i < 256; ++i)
+        all.push_back({{static_cast<char>(i), 'x'}, today() + 1s, {'\0', static_cast<char>(i)}});
+    for (record& r : all) r.due = all.front().due;
+    const auto stored = std::get<0>(answer_to(s, operations::put{all, existing::keep}));
+    CHECK_EQ(std::ranges::count(stored, put_result::stored), 256);
+    const epoch e = own(s, 0);
+    place last{};
+    std::string seen;
+    for (;;) {
+        const auto got = std::get<1>(take(s, 0, e, last, today() + 60s, 7));
+        if (got.empty()) break;
+        for (const place& p : got) seen += p.id[0];
+        last = got.back();
+    }
+    REQUIRE_EQ(seen.size(), 256U);
+    for (std::size_t i = 0; i < seen.size(); ++i) REQUIRE(seen[i] == static_cast<char>(i));
+    for (const record& r : all) REQUIRE(find(s, r.id)->body == r.body);
+    sql_client c(server.conninfo());
+    CHECK_EQ(c.run("select tvec.put('\xe4', now() + '1 h'::interval, '\xe4')"), "stored");
+    CHECK_EQ(find(s, "\xc3\xa4")->body, "\xc3\xa4");
+}
+
+Test(durable_postgres, a_shard_has_one_owner_until_his_lease_is_over_or_he_gives_it_back) {
+    const postgres_server server;
+    postgres_store a(server.options()), b(server.options());
+    CHECK_EQ(own(a, 0), 1U);
+    CHECK_EQ(own(a, 0), 1U);
+    CHECK_EQ(own(b, 0), 0U);
+    answer_to(a, operations::release{0, 1});
+    CHECK_EQ(own(b, 0, 30ms), 2U);
+    CHECK(std::get<0>(take(a, 0, 1, {}, today(), 1)) == standing::fenced);
+    CHECK(std::get<0>(answer_to(a, operations::claim{0, 1, {}, {"x"}})) == standing::fenced);
+    CHECK(std::get<0>(answer_to(a, operations::spend{0, 1, {"x", 1}})) == standing::fenced);
+    epoch mine = 0;
+    while ((mine = own(a, 0)) == 0) continue;
+    CHECK_EQ(mine, 3U);
+    CHECK_EQ(join(a), 1U);
+    CHECK_EQ(join(b), 2U);
+}
+
+Test(durable_postgres, who_leaves_or_is_silent_is_not_counted_any_more) {
+    const postgres_server server;
+    postgres_store a(server.options());
+    {
+        postgres_store b(server.options()), c(server.options());
+        join(b);
+        join(c, 2s);
+        CHECK_EQ(join(a), 3U);
+        while (join(a) != 2U) continue;
+    }
+    while (join(a) != 1U) continue;
+}
+
+// A lease that ends far ahead was given by a clock that was set back since.
+Test(durable_postgres, no_lease_counts_for_longer_than_its_length_from_now) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store a(server.options()), b(server.options());
+    put(a, {"a", today()});
+    own(a, 0);
+    join(a);
+    claim(a, "a", 0, 1s);
+    sql_client c(server.conninfo());
+    c.run("update tvec.shard set till = till + 3600000, latest = latest + 3600000");
+    c.run("update tvec.process set till = till + 3600000");
+    c.run("update tvec.timer set visible = visible + 3600000");
+    CHECK_EQ(join(b), 1U);
+    const epoch mine = own(b, 0);
+    CHECK_EQ(mine, 2U);
+    const auto got = std::get<1>(take(b, 0, mine, {}, today() + 60s, 10));
+    REQUIRE_EQ(got.size(), 1U);
+    CHECK(got[0].due <= today() + 2s);
+}
+
+Test(durable_postgres, the_owner_is_told_of_timers_within_twice_his_horizon) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store a(server.options()), b(server.options());
+    std::vector<std::string> hints;
+    a.listen({[&](unsigned, const std::string& id, time_point) { hints.push_back(id); }, {}});
+    take(a, 0, own(a, 0), {}, today() + 60s, 10);
+    put(a, {"mine", today() + 1s});
+    put(b, {"far", today() + 130s});
+    std::vector<record> many;
+    for (int i = 0; i < 40; ++i)
+        many.push_back({std::string(255, static_cast<char>(i)), today() + 110s});
+    answer_to(b, operations::put{many, existing::keep});
+    touch(b, "far", today() + 30s);
+    turn_until(a, [&] { return hints.size() >= 41; });
+    CHECK_EQ(std::ranges::count(hints, "mine"), 0);
+    CHECK_EQ(hints.back(), "far");
+    for (const record& r : many) CHECK_EQ(std::ranges::count(hints, r.id), 1);
+}
+
+Test(durable_postgres, the_requests_of_a_turn_are_one_statement_of_each_kind) {
+    const postgres_server server({"shared_preload_libraries=pg_stat_statements"});
+    sql_client admin(server.conninfo());
+    admin.run("create extension pg_stat_statements");
+    postgres_store s(server.options());
+    for (unsigned shard = 0; shard < 3; ++shard) own(s, shard);
+    const int before = statements_of(admin);
+    int stored = 0, cancelled = 0;
+    const auto note = [&](const auto& r) { stored += r.front() == put_result::stored; };
+    for (int i = 0; i < 900; ++i) {
+        const std::string id = std::to_string(i);
+        s.submit(operations::put{{{id, today() + 1h}}, existing::keep, note});
+        s.submit(operations::claim{s.shard_of("x" + id), 1, {}, {"x" + id}});
+        s.submit(operations::cancel{"y" + id, [&](cancel_result) { ++cancelled; }});
+    }
+    while (s.unanswered() != 0) s.run();
+    CHECK_EQ(stored, 900);
+    CHECK_EQ(cancelled, 900);
+    CHECK_EQ(statements_of(admin) - before, 3);
+    CHECK_EQ(count(s).waiting, 900U);
+}
+
+Test(durable_postgres, heartbeats_of_a_turn_are_one_statement) {
+    const postgres_server server({"shared_preload_libraries=pg_stat_statements"});
+    sql_client admin(server.conninfo());
+    admin.run("create extension pg_stat_statements");
+    postgres_store s(server.options());
+    const int before = statements_of(admin);
+    s.submit(operations::join{10s});
+    for (unsigned shard = 0; shard < 3; ++shard) s.submit(operations::own{shard, 10s});
+    while (s.unanswered() != 0) s.run();
+    CHECK_EQ(statements_of(admin) - before, 1);
+}
+
+// Puts, ends and claims are separate statements, and may overtake each other.
+Test(durable_postgres, what_is_asked_of_one_timer_in_one_turn_is_done_in_that_order) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store s(server.options());
+    put(s, {"a", today()});
+    const epoch e = own(s, 0);
+    claim(s, "a", 0, 10s);
+    std::vector<bool> current;
+    std::vector<claimed::kind> kinds;
+    std::vector<put_result> puts;
+    const auto end_it = [&](std::uint32_t attempt) {
+        const auto note = [&](standing, const auto& r) { current.push_back(r[0].was_current); };
+        s.submit(operations::end{0, {{{"a", attempt}}}, note});
+    };
+    const auto put_it = [&](existing how) {
+        const auto note = [&](const auto& r) { puts.push_back(r.front()); };
+        s.submit(operations::put{{{"a", today()}}, how, note});
+    };
+    const auto claim_it = [&] {
+        const auto note = [&](standing, const auto& r) { kinds.push_back(r.front().what); };
+        s.submit(operations::claim{0, e, {10s, 0}, {"a"}, note});
+    };
+    put_it(existing::replace);
+    end_it(1);   // of the replaced one
+    claim_it();  // the third attempt of all
+    end_it(3);
+    claim_it();  // there is none left
+    put_it(existing::keep);
+    while (s.unanswered() != 0) s.run();
+    CHECK((current == std::vector{false, true}));
+    CHECK((kinds == std::vector{claimed::kind::granted, claimed::kind::gone}));
+    CHECK((puts == std::vector{put_result::stored, put_result::stored}));
+    CHECK_EQ(find(s, "a")->attempt, 0U);
+}
+
+Test(durable_postgres, many_are_put_ended_and_claimed_in_one_call) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store s(server.options());
+    std::vector<record> all;
+    std::vector<std::string> ids;
+    for (int i = 0; i < 3'000; ++i) {
+        ids.push_back(std::to_string(i));
+        all.push_back({ids.back(), today()});
+    }
+    const auto results = std::get<0>(answer_to(s, operations::put{all, existing::keep}));
+    CHECK_EQ(std::ranges::count(results, put_result::stored), 3'000);
+    const auto again = std::get<0>(answer_to(s, operations::put{all, existing::keep}));
+    CHECK_EQ(std::ranges::count(again, put_result::there_already), 3'000);
+    CHECK(std::get<0>(answer_to(s, operations::put{{}, existing::keep})).empty());
+    const auto got = std::get<1>(answer_to(s, operations::claim{0, own(s, 0), {}, ids}));
+    REQUIRE_EQ(got.size(), 3'000U);
+    std::vector<ending> ends;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        CHECK_EQ(got[i].timer.id, ids[i]);
+        ends.push_back({{ids[i], got[i].timer.attempt}});
+    }
+    const auto ended = std::get<1>(answer_to(s, operations::end{0, ends}));
+    CHECK_EQ(std::ranges::count_if(ended, &end_reply::was_current), 3'000);
+    CHECK_EQ(count(s).waiting, 0U);
+}
+
+Test(durable_postgres, a_claim_brings_bodies_up_to_a_bound_and_one_in_every_case) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store s(server.options());
+    std::vector<std::string> ids{"a", "b", "c"};
+    for (const std::string& id : ids) put(s, {id, today(), std::string(100'000, 'x')});
+    const epoch e = own(s, 0);
+    const auto claim_all = [&](std::size_t bytes) {
+        std::vector<claimed::kind> kinds;
+        const operations::claim o{0, e, {-1h, 0, bytes}, ids};
+        const auto got = std::get<1>(answer_to(s, o));
+        for (const claimed& c : got) kinds.push_back(c.what);
+        return kinds;
+    };
+    using enum claimed::kind;
+    CHECK((claim_all(0) == std::vector{granted, later, later}));
+    CHECK((claim_all(100'001) == std::vector{granted, granted, later}));
+    CHECK((claim_all(1'000'000) == std::vector{granted, granted, granted}));
+}
+
+// --- transactions -------------------------------------------------------------------------------
+
+Test(durable_postgres, a_timer_comes_if_and_only_if_its_transaction_commits_and_not_before) {
+    const postgres_server server;
+    process p(server);
+    p.until([&] { return p.timers.ready(); });
+    sql_client good(server.conninfo()), bad(server.conninfo());
+    good.run("begin");
+    bad.run("begin");
+    CHECK_EQ(put_by_sql(good, "good"), "stored");
+    CHECK_EQ(put_by_sql(bad, "bad"), "stored");
+    p.pass(200ms);
+    CHECK(p.came.empty());
+    bad.run("rollback");
+    good.run("commit");
+    p.until([&] { return p.has("good"); });
+    CHECK(!p.has("bad"));
+    CHECK(!find(p.store, "bad"));
+}
+
+Test(durable_postgres, a_transaction_that_holds_rows_does_not_stall_the_other_timers) {
+    const postgres_server server;
+    options quick;
+    quick.claim_lease = 1s;
+    process p(server, quick);
+    p.until([&] { return p.timers.ready(); });
+    sql_client c(server.conninfo());
+    put_by_sql(c, "held", " + '200 ms'");
+    put_by_sql(c, "moved", " + '200 ms'");
+    c.run("begin");
+    c.run("select tvec.cancel('held')");
+    c.run("select tvec.touch('moved', now() + '1 h')");
+    sql_client other(server.conninfo());
+    for (int i = 0; i < 20; ++i) put_by_sql(other, std::to_string(i), " + '300 ms'");
+    p.until([&] { return p.came.size() >= 20; });
+    CHECK(!p.has("held"));
+    CHECK(p.timers.counters().swept == 0);
+    c.run("rollback");
+    p.until([&] { return p.has("held") && p.has("moved"); });
+}
+
+Test(durable_postgres, an_end_of_a_locked_timer_is_asked_for_until_the_lock_goes) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store s(server.options());
+    const epoch e = own(s, 0);
+    for (const char* id : {"a", "b", "c"}) {
+        put(s, {id, today()});
+        claim(s, id, 0, 1h);
+    }
+    sql_client c(server.conninfo());
+    c.run("begin");
+    c.run("select tvec.touch('a', now() + '1 h')");
+    c.run("select 1 from tvec.timer where id = 'b' for update");
+    std::optional<std::vector<end_reply>> ended;
+    std::optional<bool> spent;
+    begin(s, operations::end{0, {{{"a", 1}}, {{"c", 1}}}}, ended);
+    begin(s, operations::spend{0, e, {"b", 1}}, spent);
+    turn_until(s, [&] { return !find(s, "c"); });  // the others go on
+    CHECK(!ended && !spent);
+    c.run("commit");
+    turn_until(s, [&] { return ended && spent; });
+    CHECK(!(*ended)[0].was_current);
+    CHECK((*ended)[1].was_current);
+    CHECK(*spent);
+}
+
+Test(durable_postgres, a_put_that_meets_an_open_transaction_fails_and_says_why) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    sql_client c(server.conninfo());
+    c.run("begin");
+    put_by_sql(c, "a");
+    const std::vector<record> both{{"a", today()}, {"b", today()}};
+    const auto results = std::get<0>(answer_to(s, operations::put{both, existing::keep}));
+    CHECK((results == std::vector{put_result::failed, put_result::stored}));
+    CHECK(s.last_failure().find("another program has locked the timer") != std::string::npos);
+    CHECK(cancel(s, "a") == cancel_result::unknown_id);  // it is not there yet
+    c.run("commit");
+    c.run("begin");
+    c.run("select tvec.touch('a', now())");
+    CHECK(cancel(s, "a") == cancel_result::failed);
+    CHECK(touch(s, "a", today()) == touch_result::failed);
+    c.run("rollback");
+    CHECK(cancel(s, "a") == cancel_result::cancelled);
+}
+
+// Two programs touch two timers in opposite orders. The server ends one of the transactions.
+Test(durable_postgres, a_deadlock_ends_one_transaction_and_no_request) {
+    const postgres_server server({"deadlock_timeout=20ms"});
+    postgres_store s(server.options());
+    for (const char* id : {"a", "b"}) put(s, {id, today() + 1h});
+    sql_client c(server.conninfo());
+    c.run("begin");
+    c.run("select tvec.touch('b', now() + '2 h')");
+    std::vector<cancel_result> results;
+    const auto note = [&](cancel_result r) { results.push_back(r); };
+    s.submit(operations::cancel{"a", note});
+    s.submit(operations::cancel{"b", note});
+    s.run();
+    usleep(20'000);
+    const std::string said = c.run("select tvec.touch('a', now() + '2 h')");
+    c.run("rollback");
+    turn_until(s, [&] { return results.size() == 2; });
+    CHECK(said == "touched" || said.find("deadlock") != std::string::npos || said == "unknown_id");
+    for (const char* id : {"a", "b"}) {
+        const auto r = cancel(s, id);
+        CHECK(r == cancel_result::cancelled || r == cancel_result::unknown_id);
+    }
+}
+
+Test(durable_postgres, serializable_callers_are_told_to_try_again_and_nothing_is_lost) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    put(s, {"a", today() + 1h});
+    sql_client c(server.conninfo());
+    c.run("begin isolation level serializable");
+    CHECK_EQ(c.run("select 1 from tvec.find('a')"), "1");
+    touch(s, "a", today() + 2h);
+    CHECK(c.run("select tvec.touch('a', now())").find("could not serialize") != std::string::npos);
+    c.run("rollback");
+    c.run("begin isolation level serializable");
+    CHECK_EQ(c.run("select tvec.touch('a', now() + '3 h')"), "touched");
+    CHECK_EQ(put_by_sql(c, "b"), "stored");
+    own(s, 0);  // the tables of the engine change meanwhile
+    CHECK_EQ(c.run("commit"), "");
+    CHECK(find(s, "b").has_value());
+}
+
+// --- functions ----------------------------------------------------------------------------------
+
+Test(durable_postgres, functions_answer_in_words) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store s(server.options());
+    own(s, 0);
+    sql_client c(server.conninfo());
+    const auto ask = [&](const std::string& call) { return c.run("select tvec." + call); };
+    CHECK_EQ(ask("put('a', now())"), "stored");
+    CHECK_EQ(ask("put('a', now())"), "there_already");
+    CHECK_EQ(ask("put('a', now() - '1 h'::interval, existing => 'later')"), "there_already");
+    CHECK_EQ(ask("put('a', now() - '1 h'::interval, 'body', '1 h', 'sooner')"), "stored");
+    CHECK(find(s, "a")->every == 1h);
+    CHECK_EQ(find(s, "a")->body, "body");
+    CHECK_EQ(ask("touch('a', now() - '1 h'::interval)"), "touched");
+    CHECK_EQ(ask("touch('b', now())"), "unknown_id");
+    CHECK_EQ(ask("done('a', 2)"), "stale");
+    const auto claim_it = [&] { return std::to_string(claim(s, "a", 0, 1h).timer.attempt); };
+    CHECK_EQ(ask("done('a', " + claim_it() + ")"), "ok");  // it has a period
+    CHECK_EQ(ask("again('a', 3, now())"), "stale");
+    CHECK_EQ(ask("touch('a', now())"), "touched");
+    CHECK_EQ(ask("again('a', " + claim_it() + ", '2020-01-01 00:00:00.0001+00')"), "ok");
+    CHECK(find(s, "a")->due == time_point(duration(1'577'836'800'001)));
+    const std::string attempt = claim_it();
+    CHECK_EQ(ask("extend('a', " + attempt + ", '2 h')"), "ok");
+    CHECK(claim(s, "a").timer.due >= today() + 1h + 59min);
+    CHECK_EQ(ask("failed('a', " + attempt + ", '" + std::string(600, 'x') + "')"), "ok");
+    CHECK_EQ(find(s, "a")->verdict, "failed " + std::string(500, 'x'));
+    CHECK_EQ(ask("extend('a', " + attempt + ", '2 h')"), "stale");
+    CHECK_EQ(ask("put('p', null, plan => 'daily')"), "stored");
+    CHECK_EQ(find(s, "p")->verdict, "first");
+    CHECK_EQ(ask("put('p', now(), plan => 'daily', existing => 'replace')"), "stored");
+    CHECK_EQ(find(s, "p")->verdict, "");
+    CHECK_EQ(ask("done('p', " + std::to_string(claim(s, "p").timer.attempt) + ")"), "ok");
+    CHECK_EQ(find(s, "p")->verdict, "done");
+    CHECK_EQ(ask("cancel('p')"), "cancelled");
+    claim_it();
+    CHECK_EQ(ask("cancel('a')"), "had_begun");
+    CHECK_EQ(ask("cancel('a')"), "unknown_id");
+    put(s, {"d", today()});
+    const std::uint32_t last = claim(s, "d", 0, 1h).timer.attempt;
+    end(s, {{"d", last}, outcome::dead});
+    CHECK_EQ(ask("put('d', now())"), "dead");
+    CHECK_EQ(ask("put('\\x00ff'::bytea, now(), '\\xff'::bytea)"), "stored");
+    CHECK_EQ(find(s, {"\0\xff", 2})->body, "\xff");
+    CHECK_EQ(ask("cancel('\\x00ff'::bytea)"), "cancelled");
+    CHECK_EQ(c.run("select body = 'x' and every = '0' and not is_being_delivered from "
+                   "(select tvec.put('f', now(), 'x')) p, lateral tvec.find('f')"),
+             "");
+    CHECK_EQ(c.run("select attempt from tvec.find('f')"), "0");
+}
+
+Test(durable_postgres, functions_refuse_what_is_out_of_range_and_say_what_they_expect) {
+    const postgres_server server;
+    sql_client c(server.conninfo());
+    const auto refuses = [&](const std::string& call, const std::string& words) {
+        const std::string said = c.run("select tvec." + call);
+        CHECK(said.starts_with("ERROR:"));
+        CHECK_EQ(said.find(words) == said.npos ? said : words, words);
+    };
+    refuses("put('', now())", "the id has 0 bytes: expected 1 to 255 bytes");
+    refuses("put(null::text, now())", "the id has no value");
+    refuses("put(repeat('x', 256), now())", "the id has 256 bytes");
+    refuses("put('a', now(), repeat('x', 1048577))", "expected at most 1048576 bytes");
+    refuses("put('a', now(), null)", "the body has no value");
+    refuses("put('a', null)", "expected a deadline, or a plan");
+    refuses("put('a', 'infinity')", "expected a time from 1970 to 9999");
+    refuses("put('a', '1969-12-31 23:59:59+00')", "expected a time from 1970 to 9999");
+    refuses("put('a', now(), every => '-1 s')", "not negative");
+    refuses("put('a', now(), every => '1 month')", "without months");
+    refuses("put('a', now(), every => '1 year')", "without months");
+    refuses("put('a', now(), every => '0.5 ms')", "whole milliseconds");
+    refuses("put('a', now(), existing => 'any')", "keep, replace, sooner or later");
+    refuses("put('a', now(), plan => repeat('x', 1001))", "at most 1000 bytes");
+    refuses("touch('a', null)", "expected a time from 1970 to 9999");
+    refuses("cancel('')", "expected 1 to 255 bytes");
+    refuses("done('a', 0)", "expected the attempt of a delivery");
+    refuses("again('a', 1, 'infinity')", "expected a time from 1970 to 9999");
+    refuses("extend('a', 1, '0 s')", "1 ms to 1000 days");
+    CHECK_EQ(c.run("select count(*) from tvec.timer"), "0");
+}
+
+Test(durable_postgres, a_hint_of_a_verdict_reaches_the_owner) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store s(server.options());
+    std::vector<std::string> hints;
+    s.listen({[&](unsigned, const std::string& id, time_point) { hints.push_back(id); }, {}});
+    own(s, 0);
+    put(s, {"a", today()});
+    claim(s, "a", 0, 1h);
+    sql_client c(server.conninfo());
+    CHECK_EQ(c.run("select tvec.failed('a', 1, 'no')"), "ok");
+    turn_until(s, [&] { return !hints.empty(); });
+    CHECK_EQ(hints[0], "a");
+}
+
+// --- rights -------------------------------------------------------------------------------------
+
+Test(durable_postgres, roles_need_no_more_rights_than_documented) {
+    const postgres_server server;
+    sql_client admin(server.conninfo());
+    for (const char* sql :
+         {"create role engine login", "create role shop login", "create role nobody login",
+          "grant usage on schema tvec to engine, shop",
+          "grant execute on all functions in schema tvec to engine"})
+        CHECK_EQ(admin.run(sql), "");
+    postgres_options o = server.options();
+    o.conninfo = server.conninfo("engine");
+    postgres_store s(o);
+    join(s);
+    CHECK_EQ(own(s, 0), 1U);
+    CHECK(put(s, {"a", today()}) == put_result::stored);
+    sql_client shop(server.conninfo("shop"));
+    CHECK_EQ(put_by_sql(shop, "b"), "stored");
+    CHECK_EQ(shop.run("select tvec.touch('b', now())"), "touched");
+    CHECK_EQ(shop.run("select attempt from tvec.find('b')"), "1");
+    CHECK_EQ(shop.run("select tvec.done('b', 1)"), "stale");
+    CHECK_EQ(shop.run("select tvec.cancel('b')"), "cancelled");
+    const auto denies = [&](sql_client& who, const std::string& sql) {
+        CHECK(who.run(sql).find("permission denied") != std::string::npos);
+    };
+    denies(shop, "select * from tvec.timer");
+    denies(shop, "select tvec.beat('me', 1, '{0}', '{1000}')");
+    denies(shop, "select tvec.claims(1,0,0,1,1,'{1}','{0}','{1}','{a}')");
+    sql_client nobody(server.conninfo("nobody"));
+    denies(nobody, "select tvec.put('a', now())");
+    for (const char* user : {"shop", "nobody"}) {
+        o.conninfo = server.conninfo(user);
+        refused([&] { const postgres_store none(o); }, std::errc::permission_denied,
+                "permission denied");
+    }
+}
+
+// Functions of a caller's own schema do not replace those of the server within the functions.
+Test(durable_postgres, the_search_path_of_a_caller_changes_nothing) {
+    const postgres_server server;
+    sql_client c(server.conninfo());
+    c.run("create schema evil; create function evil.sha256(bytea) returns bytea language sql as "
+          "$$ select '\\x00000000'::bytea $$; set search_path = evil, pg_catalog");
+    CHECK_EQ(put_by_sql(c, "a"), "stored");
+    sql_client other(server.conninfo());
+    CHECK_EQ(other.run("select count(*) from tvec.timer where shard = tvec.shard_of(id)"), "1");
+}
+
+// --- the schema ---------------------------------------------------------------------------------
+
+Test(durable_postgres, a_database_without_the_schema_or_with_another_version_is_refused) {
+    const postgres_server server;
+    sql_client c(server.conninfo());
+    const auto refuses = [&](const std::string& words) {
+        refused([&] { const postgres_store s(server.options()); }, std::errc::not_supported, words);
+    };
+    c.run("update tvec.setting set version = 0");
+    refuses("has version 0, and this program knows 1: run `tvec-timers");
+    postgres::install(server.options(5));
+    CHECK_EQ(postgres_store(server.options()).traits().shards, 3U);
+    c.run("update tvec.setting set version = 99");
+    refuses("has version 99, and this program knows 1: take a newer tvec");
+    refused([&] { postgres::install(server.options()); }, std::errc::not_supported, "version 99");
+    c.run("drop schema tvec cascade");
+    refuses("no schema tvec");
+    refuses("install");
+}
+
+Test(durable_postgres, installing_again_and_at_once_keeps_all_timers) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    put(s, {"a", today() + 1h});
+    std::vector<pid_t> children;
+    for (int i = 0; i < 3; ++i)
+        children.push_back(support::start_child([&] {
+            postgres::install(server.options());
+            return static_cast<const char*>(nullptr);
+        }));
+    for (const pid_t child : children) CHECK(support::ended_well(child));
+    CHECK(find(s, "a").has_value());
+}
+
+Test(durable_postgres, two_schemas_are_two_sets_of_timers) {
+    const postgres_server server;
+    postgres_options o = server.options();
+    o.name = "other_2";
+    postgres::install(o);
+    postgres_store a(server.options()), b(o);
+    CHECK(put(a, {"a", today()}) == put_result::stored);
+    CHECK(!find(b, "a"));
+    CHECK(put(b, {"a", today()}) == put_result::stored);
+}
+
+Test(durable_postgres, options_out_of_range_are_refused) {
+    const auto refuses = [](const postgres_options& o, const std::string& words) {
+        refused([&] { const postgres_store s(o); }, std::errc::invalid_argument, words);
+    };
+    refuses({.name = "Tvec\"; drop"}, "lower-case letters");
+    refuses({.name = ""}, "lower-case letters");
+    refuses({.shards = 0}, "1 to 9999");
+    refuses({.silence = 0ms}, "silence is 0 ms");
+    refuses({.slowest = -1ms}, "slowest is -1 ms");
+}

@@ -1,0 +1,298 @@
+// The connection to a PostgreSQL server breaks, or the server ends, hangs, is a standby or a
+// pooler, or does not exist. The store reports what is known, and stored timers stay.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/asking.hpp"
+#include "support/check.hpp"
+#include "support/child.hpp"
+#include "support/postgres_server.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/unix_socket.hpp"
+#include "tvec/durable/postgres_store.hpp"
+
+using namespace std::chrono_literals;
+using namespace support::asking;
+using namespace tvec::durable;
+using support::postgres_server, support::sql_client;
+
+TestSuite(durable_postgres_faults, .timeout = 60);
+
+namespace {
+
+// It does not wait long for an answer.
+postgres_options impatient(const postgres_server& server) {
+    postgres_options o = server.options();
+    o.silence = 400ms;
+    o.slowest = 100ms;
+    return o;
+}
+
+// Puts until that is the answer.
+void put_until(store& s, put_result r) {
+    while (put(s, {"again", today() + 1h}, existing::replace) != r) continue;
+}
+
+void refuses(const postgres_options& o, std::errc code, const std::string& words) {
+    refused([&] { const postgres_store s(o); }, code, words);
+}
+
+}  // namespace
+
+Test(durable_postgres_faults, what_was_under_way_is_unknown_and_what_is_asked_then_has_failed) {
+    postgres_server server;
+    postgres_store s(server.options());
+    int reconnected = 0;
+    s.listen({{}, [&] { ++reconnected; }});
+    CHECK(put(s, {"before", today() + 1h}) == put_result::stored);
+    sql_client c(server.conninfo());
+    c.run("begin");
+    c.run("lock table tvec.timer");
+    std::optional<put_result> under_way;
+    std::optional<standing> counted;
+    const auto note = [&](const auto& r) { under_way = r[0]; };
+    s.submit(operations::put{{{"under way", today() + 1h}}, existing::keep, note});
+    s.run();
+    s.submit(operations::count{[&](standing how, totals) { counted = how; }});
+    server.end();
+    turn_until(s, [&] { return under_way && counted; });
+    CHECK(*under_way == put_result::unknown);
+    CHECK(*counted == standing::unknown);
+    CHECK(put(s, {"without a connection", today() + 1h}) == put_result::failed);
+    CHECK(cancel(s, "before") == cancel_result::failed);
+    CHECK(!s.last_failure().empty());
+    server.start();
+    put_until(s, put_result::stored);
+    CHECK_EQ(reconnected, 1);
+    CHECK(find(s, "before").has_value());
+    CHECK(!find(s, "without a connection").has_value());
+    CHECK_EQ(s.broken_connections().size(), 1U);
+}
+
+Test(durable_postgres_faults, a_server_that_hangs_counts_as_gone_after_the_silence) {
+    const postgres_server server;
+    postgres_store s(impatient(server));
+    // The session and the server that would accept another one.
+    const std::string pid = sql_client(server.conninfo())
+                                .run("select pid from pg_stat_activity where query ~ 'opened|tvec' "
+                                     "and pid <> pg_backend_pid() limit 1");
+    kill(std::stoi(pid), SIGSTOP);
+    server.stop();
+    CHECK(put(s, {"a", today() + 1h}) == put_result::unknown);
+    CHECK(s.last_failure().find("does not answer") != std::string::npos);
+    CHECK_EQ(s.broken_connections().at("it does not answer"), 1U);
+    kill(std::stoi(pid), SIGCONT);
+    server.go_on();
+    put_until(s, put_result::stored);
+}
+
+Test(durable_postgres_faults, a_statement_that_takes_too_long_has_failed_and_the_connection_stays) {
+    const postgres_server server;
+    postgres_options o = impatient(server);
+    o.silence = 1s;
+    postgres_store s(o);
+    sql_client c(server.conninfo());
+    c.run("create function public.slow() returns trigger language plpgsql as "
+          "$$ begin perform pg_sleep(5); return new; end $$");
+    c.run("create trigger slow before insert on tvec.timer execute function public.slow()");
+    CHECK(put(s, {"a", today() + 1h}) == put_result::failed);
+    CHECK(s.last_failure().find("statement timeout") != std::string::npos);
+    c.run("drop trigger slow on tvec.timer");
+    CHECK(put(s, {"a", today() + 1h}) == put_result::stored);
+    CHECK(s.broken_connections().empty());
+}
+
+// An error at the end of the transaction comes after the rows of the answer.
+Test(durable_postgres_faults, a_put_is_stored_when_its_transaction_has_committed) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    sql_client c(server.conninfo());
+    c.run("create function public.no() returns trigger language plpgsql as "
+          "$$ begin raise exception 'not today'; end $$");
+    c.run("create constraint trigger no after insert on tvec.timer deferrable initially deferred "
+          "for each row execute function public.no()");
+    CHECK(put(s, {"a", today() + 1h}) == put_result::failed);
+    CHECK_EQ(s.last_failure(), "not today");
+    CHECK(!find(s, "a"));
+}
+
+Test(durable_postgres_faults, serialization_failures_are_asked_again_and_not_for_ever) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    sql_client c(server.conninfo());
+    c.run("create sequence public.tries");
+    c.run("create function public.conflict() returns trigger language plpgsql as "
+          "$$ begin if nextval('public.tries') % 5 <> 0 then "
+          "raise exception using errcode = '40001'; end if; return new; end $$");
+    c.run("create trigger conflict before insert on tvec.timer for each row execute function "
+          "public.conflict()");
+    CHECK(put(s, {"a", today() + 1h}) == put_result::stored);
+    CHECK_EQ(c.run("select last_value from public.tries"), "5");
+    c.run("create or replace function public.conflict() returns trigger language plpgsql as "
+          "$$ begin raise exception using errcode = '40P01'; end $$");
+    CHECK(put(s, {"b", today() + 1h}) == put_result::failed);
+}
+
+Test(durable_postgres_faults, a_commit_that_its_standbys_may_lack_is_unknown) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    sql_client c(server.conninfo());
+    c.run("alter system set synchronous_standby_names = 'none'");
+    c.run("select pg_reload_conf()");
+    usleep(200'000);
+    std::optional<put_result> result;
+    const auto note = [&](const auto& r) { result = r[0]; };
+    s.submit(operations::put{{{"a", today() + 1h}}, existing::keep, note});
+    s.run();
+    sql_client reader(server.conninfo());
+    const std::string waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
+    while (reader.run(waits) != "1") s.run();
+    CHECK(!result);  // there is an answer, and no end of its transaction
+    reader.run("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'");
+    turn_until(s, [&] { return result.has_value(); });
+    CHECK(*result == put_result::unknown);
+}
+
+Test(durable_postgres_faults, a_server_that_may_lose_timers_is_warned_of_or_refused) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    CHECK_EQ(s.warning(), "");
+    sql_client c(server.conninfo());
+    const auto set = [&](const std::string& setting) {
+        c.run("alter system set " + setting);
+        c.run("select pg_reload_conf()");
+    };
+    set("synchronous_commit = off");
+    while (s.warning().empty()) join(s);
+    CHECK(s.warning().find("power cut") != std::string::npos);
+    set("synchronous_commit = on");
+    while (!s.warning().empty()) join(s);
+    set("fsync = off");
+    while (s.broken_connections().empty()) join(s);  // it is left
+    CHECK_EQ(s.broken_connections().at("not acceptable any more"), 1U);
+    refuses(server.options(), std::errc::operation_not_permitted, "fsync is off");
+}
+
+Test(durable_postgres_faults, a_standby_is_refused) {
+    const postgres_server server;
+    const support::temporary_folder folder;
+    sql_client(server.conninfo()).run("select pg_create_physical_replication_slot('x')");
+    postgres_options o = server.options();
+    // A server with this file begins as a standby.
+    postgres_server standby;
+    standby.end(SIGINT);
+    std::ofstream(standby.data() + "/standby.signal");
+    standby.start();
+    o.conninfo = standby.conninfo();
+    refuses(o, std::errc::operation_not_permitted, "it is a standby: connect to its primary");
+    // With several hosts the primary is found.
+    o.conninfo = "host=" + standby.data() + ',' + server.data() + " dbname=postgres user=postgres";
+    postgres_store s(o);
+    CHECK(put(s, {"a", today() + 1h}) == put_result::stored);
+}
+
+Test(durable_postgres_faults, a_pooler_is_refused) {
+    if (!std::filesystem::exists("/usr/sbin/pgbouncer")) cr_skip("there is no PgBouncer");
+    const postgres_server server;
+    for (const char* mode : {"transaction", "session"}) {
+        const std::string at = server.data();
+        std::ofstream(at + "/users") << "\"postgres\" \"\"\n";
+        std::ofstream(at + "/pool.ini")
+            << "[databases]\npostgres = host=" << at << "\n[pgbouncer]\nlisten_port = 7000\n"
+            << "listen_addr =\nunix_socket_dir = " << at << "\nauth_type = trust\n"
+            << "auth_file = " << at << "/users\npool_mode = " << mode << "\n";
+        const pid_t pooler =
+            support::run_as_postgres({"/usr/sbin/pgbouncer", at + "/pool.ini"}, server.folder());
+        postgres_options o = server.options();
+        o.conninfo += " port=7000";
+        for (int i = 0; i < 500 && PQping(o.conninfo.c_str()) != PQPING_OK; ++i) usleep(10'000);
+        CHECK_EQ(sql_client(o.conninfo).run("select 1"), "1");
+        refuses(o, std::errc::not_supported, "a pooler is in between");
+        kill(pooler, SIGKILL);
+        waitpid(pooler, nullptr, 0);
+    }
+}
+
+Test(durable_postgres_faults, a_server_that_is_not_there_or_not_one_is_refused_in_words) {
+    const support::temporary_folder folder;
+    postgres_options o;
+    o.silence = 200ms;
+    o.conninfo = "host=" + folder.name();
+    refuses(o, std::errc::connection_refused, "No such file");
+    o.conninfo = "nonsense";
+    refuses(o, std::errc::connection_refused, "missing \"=\"");
+    const int silent = support::listening_on(folder.name() + "/.s.PGSQL.5432");
+    o.conninfo = "host=" + folder.name();
+    refuses(o, std::errc::timed_out, "does not answer");
+    close(silent);
+}
+
+Test(durable_postgres_faults, a_missing_password_is_a_missing_permission) {
+    const postgres_server server;
+    sql_client(server.conninfo()).run("create role timers login password 'secret'");
+    std::ofstream(server.data() + "/pg_hba.conf") << "local all timers scram-sha-256\n"
+                                                     "local all all trust\n";
+    sql_client(server.conninfo()).run("select pg_reload_conf()");
+    postgres_options o = server.options();
+    o.conninfo = server.conninfo("timers");
+    while (PQping(o.conninfo.c_str()) != PQPING_OK) continue;
+    refuses(o, std::errc::permission_denied, "no password supplied");
+    o.conninfo += " password=wrong";
+    refuses(o, std::errc::permission_denied, "password authentication failed");
+}
+
+// Sessions that an administrator ends come again.
+Test(durable_postgres_faults, a_session_that_is_ended_is_made_again_and_keeps_its_shards) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    CHECK_EQ(own(s, 0), 1U);
+    sql_client c(server.conninfo());
+    c.run("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
+          "and backend_type = 'client backend'");
+    put_until(s, put_result::failed);
+    put_until(s, put_result::stored);
+    CHECK_EQ(own(s, 0), 1U);
+    CHECK(s.broken_connections().contains("connection reset"));
+}
+
+Test(durable_postgres_faults, a_schema_that_is_dropped_is_reported_and_found_again) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    sql_client c(server.conninfo());
+    c.run("drop schema tvec cascade");
+    CHECK(put(s, {"a", today()}) == put_result::failed);
+    CHECK(s.last_failure().find("tvec") != std::string::npos);
+    server.install();
+    put_until(s, put_result::stored);
+}
+
+Test(durable_postgres_faults, a_forked_child_leaves_the_connection_to_its_parent) {
+    const postgres_server server;
+    auto s = std::make_unique<postgres_store>(server.options());
+    join(*s);
+    CHECK(support::ended_well(support::start_child([&] {
+        s.reset();
+        return static_cast<const char*>(nullptr);
+    })));
+    CHECK_EQ(join(*s), 1U);
+    CHECK(put(*s, {"a", today()}) == put_result::stored);
+}
+
+Test(durable_postgres_faults, the_descriptor_stays_the_same_over_connections) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    const int fd = s.fd();
+    sql_client(server.conninfo())
+        .run("select pg_terminate_backend(pid) from pg_stat_activity where pid <> "
+             "pg_backend_pid() and backend_type = 'client backend'");
+    put_until(s, put_result::failed);
+    put_until(s, put_result::stored);
+    CHECK_EQ(s.fd(), fd);
+}
