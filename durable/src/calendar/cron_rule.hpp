@@ -1,0 +1,53 @@
+// A cron expression.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "local_rule.hpp"
+#include "times_of_day.hpp"
+
+namespace tvec::durable::calendar {
+
+class cron_rule : public local_rule {
+public:
+    // Reads the fields after the word cron.
+    explicit cron_rule(std::string_view fields);
+
+    std::optional<local_seconds> at_or_after(local_seconds from) const override;
+    bool is_rhythm() const override { return is_rhythm_; }
+
+private:
+    // The field of days.
+    struct days_of_month {
+        bool matches(const date& d) const;
+
+        numbers plain{};
+        numbers before_last{};          // L is 0, L-3 is 3
+        numbers nearest_to{};           // 15W
+        bool has_last_weekday = false;  // LW
+    };
+    // The field of weekdays. 0 is Sunday.
+    struct days_of_week {
+        bool matches(const date& d) const;
+
+        numbers plain{};
+        numbers last_of_month{};                // 5L
+        std::array<numbers, 7> nth_of_month{};  // 5#3
+    };
+
+    void read_days(std::string_view field);
+    void read_weekdays(std::string_view field);
+    bool matches(const date& d) const;
+
+    times_of_day times_;
+    days_of_month days_;
+    numbers months_;
+    days_of_week weekdays_;
+    bool either_day_ = false;  // one of the fields of days is enough
+    bool is_rhythm_ = false;
+};
+
+}  // namespace tvec::durable::calendar

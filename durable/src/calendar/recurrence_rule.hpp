@@ -1,0 +1,49 @@
+// The times of a recurrence rule on the local clock.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "local_rule.hpp"
+#include "recurrence.hpp"
+
+namespace tvec::durable::calendar {
+
+class recurrence_rule : public local_rule {
+public:
+    explicit recurrence_rule(std::string_view parts);
+
+    std::optional<local_seconds> at_or_after(local_seconds from) const override;
+    bool is_rhythm() const override { return r_.is_within_a_day(); }
+
+    const recurrence& text() const { return r_; }
+
+private:
+    struct span {
+        local_days first;
+        local_days end;  // the day after the last
+    };
+    class barren_days;
+
+    bool matches(const date& d) const;
+    bool has_week_of(const date& d) const;
+    bool has_nth_weekday(const date& d) const;
+
+    span period_of(const date& d) const;
+    local_days first_of_a_period(local_days day) const;
+    long long seconds_until(local_days day) const;
+
+    std::optional<local_seconds> in_day(local_days day, int time) const;
+    std::optional<int> in_periods_of(local_days day, int time) const;
+    std::optional<local_seconds> by_position(const span& days, local_seconds from) const;
+
+    recurrence r_;
+    // For periods within a day: their length, the times of day when they begin, and the times in
+    // one of them.
+    int unit_ = 86'400;
+    times_of_day beginnings_;
+    std::vector<int> offsets_;
+};
+
+}  // namespace tvec::durable::calendar

@@ -1,0 +1,69 @@
+// The times of a day that a rule allows: each hour with each minute and each second.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+namespace tvec::durable::calendar {
+
+// A set of numbers from 0 to 63.
+class numbers {
+public:
+    constexpr numbers() = default;
+    static constexpr numbers all(int count) { return numbers((1ULL << count) - 1); }
+
+    constexpr void add(int n) { bits_ |= 1ULL << n; }
+    constexpr bool has(int n) const { return (bits_ >> n & 1) != 0; }
+    constexpr bool is_empty() const { return bits_ == 0; }
+    constexpr int size() const { return std::popcount(bits_); }
+    // Returns the first number at `n` or later, or 64. `n` is at most 63.
+    constexpr int at_or_after(int n) const {
+        const std::uint64_t rest = bits_ >> n;
+        return rest == 0 ? 64 : n + std::countr_zero(rest);
+    }
+    constexpr int first() const { return at_or_after(0); }
+    // Returns the k-th number, from 0. k is less than size().
+    constexpr int nth(int k) const {
+        std::uint64_t rest = bits_;
+        for (; k > 0; --k) rest &= rest - 1;
+        return std::countr_zero(rest);
+    }
+
+private:
+    explicit constexpr numbers(std::uint64_t bits) : bits_(bits) {}
+    std::uint64_t bits_ = 0;
+};
+
+// No set is empty when it is asked.
+struct times_of_day {
+    numbers hours{};
+    numbers minutes{};
+    numbers seconds{};
+
+    // Returns the first time at `t` seconds of the day or later.
+    std::optional<int> at_or_after(int t) const {
+        const int h = t / 3600, m = t / 60 % 60, s = t % 60;
+        if (hours.has(h)) {
+            if (minutes.has(m) && seconds.at_or_after(s) < 60)
+                return joined(h, m, seconds.at_or_after(s));
+            if (const int later = minutes.at_or_after(m + 1); later < 60)
+                return joined(h, later, seconds.first());
+        }
+        if (const int later = hours.at_or_after(h + 1); later < 24)
+            return joined(later, minutes.first(), seconds.first());
+        return std::nullopt;
+    }
+    int size() const { return hours.size() * minutes.size() * seconds.size(); }
+    // Returns the k-th time, from 0. k is less than size().
+    int nth(int k) const {
+        const int per_minute = seconds.size(), per_hour = minutes.size() * per_minute;
+        return joined(hours.nth(k / per_hour), minutes.nth(k % per_hour / per_minute),
+                      seconds.nth(k % per_minute));
+    }
+
+private:
+    static constexpr int joined(int h, int m, int s) { return h * 3600 + m * 60 + s; }
+};
+
+}  // namespace tvec::durable::calendar
