@@ -74,6 +74,9 @@ inline tvec::durable::postgres_options postgres_at(const std::string& where) {
 
 #endif
 
+// Returns true if the store is on a server, which programs share.
+inline bool is_server(const std::string& where) { return is_redis(where) || is_postgres(where); }
+
 // Opens that store. Throws where a server is named whose store was not built in.
 inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where) {
 #ifdef TVEC_HAS_REDIS

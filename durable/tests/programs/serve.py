@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""What `tvec-timers serve` promises, with a hook and a file: deliveries, failures, the end, the page.
+
+usage: serve.py TVEC_TIMERS
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+from serving import Case, datagrams, wait_for
+
+Case.tool = sys.argv[1]
+
+
+class Deliveries(Case):
+    def test_a_due_timer_is_posted_with_its_bytes(self):
+        hook = self.hook()
+        self.serve(hook.to)
+        odd, body = b"a/b %\xff<script>", bytes(range(1, 256))
+        self.run_tool("put", os.fsdecode(odd), "--in-ms", 50, "--body", os.fsdecode(body))
+        [note] = wait_for(lambda: hook.notes, "the delivery")
+        self.assertEqual((note["id"], note["body"], note["attempt"], note["path"]), (odd, body, 1, "/hook"))
+        self.assertGreaterEqual(note["now"], note["due"])
+        self.wait_until_empty()
+
+    def test_a_body_may_be_empty_or_large(self):
+        hook = self.hook()
+        self.put("empty")
+        self.put("large", "--body", "x" * 100_000)
+        self.serve(hook.to)
+        wait_for(lambda: len(hook.notes) == 2, "both")
+        self.assertEqual(sorted(len(note["body"]) for note in hook.notes), [0, 100_000])
+        self.wait_until_empty()
+
+    def test_a_hook_may_be_at_a_unix_socket(self):
+        hook = self.hook(path=str(self.folder / "hook"))
+        self.put("a")
+        self.serve(hook.to)
+        [note] = wait_for(lambda: hook.notes, "the delivery")
+        self.assertEqual(note["path"], "/hook")
+
+    def test_an_answer_can_ask_for_another_delivery(self):
+        hook = self.hook(lambda note: (200, {}, b'{"again": 300}' if note["attempt"] == 1 else b"thanks"))
+        self.put("a")
+        self.serve(hook.to)
+        first, second = wait_for(lambda: len(hook.notes) == 2 and hook.notes, "two deliveries")
+        self.assertGreaterEqual(second["now"] - first["now"], 300)
+        self.wait_until_empty()
+
+    def test_an_answer_that_asks_for_no_time_has_failed(self):
+        hook = self.hook(lambda _: (200, {}, b'{"again": 18446744073709551615}'))
+        self.put("a", "--plan", "retry fixed 10ms | attempts 1")
+        self.serve(hook.to)
+        self.assertIn("no deadline", wait_for(lambda: self.json_of("dead"), "a dead letter")[0]["reason"])
+
+    def test_503_with_retry_after_asks_for_another_delivery(self):
+        hook = self.hook(lambda note: (503, {"Retry-After": 1}, b"") if note["attempt"] == 1 else (200, {}, b""))
+        self.put("a", "--plan", "attempts 1")  # which a failure would use up
+        self.serve(hook.to)
+        first, second = wait_for(lambda: len(hook.notes) == 2 and hook.notes, "two deliveries")
+        self.assertGreaterEqual(second["now"] - first["now"], 1000)
+        self.wait_until_empty()
+
+    def test_a_failure_is_retried_and_has_its_reason_in_the_end(self):
+        hook = self.hook(lambda _: (500, {}, b"no such <order>\nmore"))
+        self.put("a", "--plan", "retry fixed 50ms | attempts 3")
+        serve = self.serve(hook.to, "--page", "127.0.0.1:0")
+        [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
+        self.assertEqual((dead["reason"], dead["failures"]), ("hook: HTTP 500: no such <order>", 3))
+        self.assertEqual(len(hook.notes), 3)
+        self.assertEqual(serve.change("revive", "a"), (200, '{"result":"revived"}\n'))
+        wait_for(lambda: len(hook.notes) == 4, "it comes again")
+
+    def test_the_plan_of_the_service_is_for_timers_without_one(self):
+        hook = self.hook(lambda _: (404, {}, b""))
+        self.put("a")
+        self.serve(hook.to, "--plan", "retry fixed 20ms | attempts 2")
+        wait_for(lambda: self.json_of("dead"), "a dead letter")
+        self.assertEqual(len(hook.notes), 2)
+
+    def test_a_hook_that_is_away_gets_it_when_it_is_back(self):
+        hook = self.hook()
+        hook.close()
+        self.put("a", "--plan", "retry fixed 50ms")
+        self.serve(hook.to)
+        wait_for(lambda: self.json_of("get", "a")[0].get("failures", 0) >= 2, "failures")
+        self.assertIn("connect", self.json_of("get", "a")[0]["reason"])
+        back = self.hook(port=hook.port)
+        wait_for(lambda: back.notes, "the delivery")
+        self.wait_until_empty()
+
+    def test_a_hook_that_does_not_answer_has_failed(self):
+        released = threading.Event()
+        self.addCleanup(released.set)
+        hook = self.hook(lambda _: released.wait(20) and None or (200, {}, b""))
+        self.put("a", "--plan", "retry fixed 10ms | attempts 1")
+        self.serve(hook.to, "--lease-ms", 300)
+        [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
+        self.assertIn("imeout", dead["reason"])
+
+    def test_so_many_requests_are_with_the_hook_at_most(self):
+        hook = self.hook(lambda _: time.sleep(0.02) or (200, {}, b""))
+        for i in range(30):
+            self.put(f"a{i}")
+        self.serve(hook.to, "--in-flight", 3)
+        wait_for(lambda: len(hook.notes) == 30, "all")
+        self.assertLessEqual(hook.most_at_once, 3)
+        self.assertEqual(len({note["id"] for note in hook.notes}), 30)
+
+    def test_a_sink_that_cannot_be_is_one_line(self):
+        for to in "http://example.org/", "http://127.0.0.1.example.org/", "stream:a", "table", "unix:a", "nonsense":
+            with self.subTest(to):
+                said = self.run_tool("serve", "--to", to, status=1)
+                self.assertRegex(said, r"\Atvec-timers: --to [^\n]+\n\Z")
+
+
+class Ends(Case):
+    def test_nothing_is_lost_when_it_is_killed(self):
+        released = threading.Event()
+        self.addCleanup(released.set)
+        hook = self.hook(lambda note: (note["attempt"] == 1 and released.wait(20)) and None or (200, {}, b""))
+        for i in range(20):
+            self.put(f"a{i}")
+        serve = self.serve(hook.to)
+        wait_for(lambda: len(hook.notes) == 20, "all are with the hook")
+        serve.kill()
+        self.serve(hook.to)
+        wait_for(lambda: len(hook.notes) == 40, "all come again")
+        self.wait_until_empty()
+        self.assertEqual({note["attempt"] for note in hook.notes[20:]}, {2})
+
+    def test_sigterm_waits_for_the_hook(self):
+        hook = self.hook(lambda _: time.sleep(0.5) or (200, {}, b""))
+        self.put("a")
+        self.put("later", in_ms=1_000_000)
+        serve = self.serve(hook.to)
+        wait_for(lambda: hook.notes, "it is with the hook")
+        self.assertEqual(serve.end(), 0)
+        self.assertEqual([timer["id"] for timer in self.json_of("list")], ["later"])
+
+    def test_sigterm_waits_no_longer_than_it_may(self):
+        released = threading.Event()
+        self.addCleanup(released.set)
+        hook = self.hook(lambda note: (note["attempt"] == 1 and released.wait(20)) and None or (200, {}, b""))
+        self.put("a")
+        serve = self.serve(hook.to, "--drain-ms", 200)
+        wait_for(lambda: hook.notes, "it is with the hook")
+        self.assertEqual(serve.end(), 1)
+        self.assertIn("1 deliveries had no end yet", serve.said())
+        self.serve(hook.to)
+        wait_for(lambda: len(hook.notes) == 2, "it comes again")
+
+    def test_a_second_sigterm_ends_it_at_once(self):
+        released = threading.Event()
+        self.addCleanup(released.set)
+        hook = self.hook(lambda _: released.wait(20) and None or (200, {}, b""))
+        self.put("a")
+        serve = self.serve(hook.to, "--drain-ms", 600_000)
+        wait_for(lambda: hook.notes, "it is with the hook")
+        serve.signal(signal.SIGTERM)
+        time.sleep(0.1)
+        self.assertEqual(serve.end(), 1)
+
+    def test_systemd_is_told_when_it_is_ready(self):
+        with datagrams(self.folder / "notify") as notify:
+            serve = self.start("http://127.0.0.1:1/", environment={"NOTIFY_SOCKET": str(self.folder / "notify")})
+            self.assertEqual(notify.recv(100), b"READY=1")
+            serve.signal(signal.SIGTERM)
+            self.assertEqual(notify.recv(100), b"STOPPING=1")
+
+
+class Views(Case):
+    def test_commands_reach_the_file_while_it_is_served(self):
+        hook = self.hook()
+        self.serve(hook.to)
+        self.assertEqual(self.run_tool("put", "a", "--in-ms", 1_000_000), "stored\n")
+        self.assertEqual(self.run_tool("put", "a", status=1), "there_already\n")
+        self.assertEqual(self.run_tool("touch", "a", "--in-ms", 2_000_000), "touched\n")
+        self.assertIn("\ta\t", self.run_tool("near"))
+        self.assertIn("no timer waits", self.run_tool("get", "none", status=1))
+        self.assertEqual(self.run_tool("cancel", "--prefix", "a"), "1 timer\n")
+        self.assertTrue(self.run_tool("stats").startswith("waiting 0\n"))
+        self.run_tool("put", "now")
+        wait_for(lambda: hook.notes, "what is put by a command is delivered at once")
+
+    def test_only_its_user_reaches_the_socket(self):
+        serve = self.serve("http://127.0.0.1:1/")
+        there = os.stat(self.store + ".socket")
+        self.assertTrue(stat.S_ISSOCK(there.st_mode))
+        self.assertEqual(stat.S_IMODE(there.st_mode), 0o600)
+        self.assertEqual(serve.end(), 0)
+        self.assertFalse(os.path.exists(self.store + ".socket"))
+        self.run_tool("stats")
+
+    def test_a_socket_that_was_left_is_replaced(self):
+        self.serve("http://127.0.0.1:1/").kill()
+        self.assertTrue(os.path.exists(self.store + ".socket"))
+        self.assertTrue(self.run_tool("put", "a", "--in-ms", 1_000_000), "nobody listens there: the file is opened")
+        self.serve("http://127.0.0.1:1/")
+        self.assertTrue(self.run_tool("stats").startswith("waiting 1\n"))
+
+    def test_a_long_list_passes_the_socket(self):
+        self.serve("http://127.0.0.1:1/")
+        name = "x" * 240
+        self.run_tool("put", name, "--in-ms", 1_000_000, "--body", "b" * 100_000)
+        self.assertEqual(len(self.run_tool("get", name)), 100_000 + len(self.run_tool("list")) + 1)
+
+    def test_nonsense_at_the_socket_does_no_harm(self):
+        self.serve("http://127.0.0.1:1/")
+        for said in b"\xff\xff\xff\xff", b"\x01\x00\x00\x00\xff", b"\x03\x00\x00\x00abc", b"", b"\x01", \
+                b"\x10\x00\x00\x00\x81\xa7command\xa5serve":
+            with self.subTest(said), socket.socket(socket.AF_UNIX) as s:
+                s.connect(self.store + ".socket")
+                s.sendall(said)
+                s.shutdown(socket.SHUT_WR)
+                s.settimeout(10)
+                while s.recv(1000):
+                    pass
+        self.assertTrue(self.run_tool("stats").startswith("waiting 0\n"))
+
+
+class Page(Case):
+    def setUp(self):
+        super().setUp()
+        self.fails = True
+        self.posts = self.hook(lambda _: (500, {}, b"<script>alert(1)</script>") if self.fails else (200, {}, b""))
+        self.page = self.serve(self.posts.to, "--page", "127.0.0.1:0", "--plan", "retry fixed 10ms | attempts 1")
+
+    def test_health_is_200_while_it_delivers(self):
+        self.assertEqual(self.page.ask("/health"), (200, "ok\n"))
+
+    def test_health_is_503_while_it_stops(self):
+        self.fails = False
+        self.posts.close()
+        hang = socket.create_server(("127.0.0.1", self.posts.port))
+        self.addCleanup(hang.close)
+        self.put("a")
+        wait_for(lambda: " 1\n" in re.findall(r"tvec_timers_held \d+\n", self.page.ask("/metrics")[1])[0], "held")
+        self.page.signal(signal.SIGTERM)
+        self.assertEqual(wait_for(lambda: self.page.ask("/health")[0] == 503 and self.page.ask("/health"), "503"),
+                         (503, "it is stopping\n"))
+
+    def test_metrics_are_in_the_format_of_prometheus(self):
+        self.put("a")
+        wait_for(lambda: self.posts.notes, "a delivery")
+        wait_for(lambda: 'tvec_timers_answers_total{answer="failed"} 1\n' in self.page.ask("/metrics")[1], "the count")
+        status, text = self.page.ask("/metrics")
+        self.assertEqual(status, 200)
+        named = set()
+        for line in text.splitlines():
+            self.assertRegex(line, r'\A(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [-+.e\dInf]+)\Z')
+            if line.startswith("# TYPE"):
+                self.assertNotIn(line.split()[2], named)
+                named.add(line.split()[2])
+            elif not line.startswith("#"):
+                name = re.split(r"[{ ]", line)[0]
+                self.assertTrue({name, re.sub("_(bucket|sum|count)$", "", name)} & named, line)
+
+    def test_the_page_is_whole_and_runs_no_script_but_its_own(self):
+        for path, kind in {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}.items():
+            self.assertEqual(self.page.ask(path)[0], 200)
+        self.assertIn('src="page.js"', self.page.ask("/")[1])
+        self.assertNotRegex(self.page.ask("/page.js")[1], r"innerHTML|outerHTML|insertAdjacent|document\.write|eval")
+
+    def test_it_shows_what_the_commands_show(self):
+        name = '<script>alert("x")</script>'
+        self.put(name, in_ms=1_000_000)
+        self.put("dies")
+        wait_for(lambda: self.json_of("dead"), "a dead letter")
+        for command in "stats", "near", "overdue", "dead":
+            status, text = self.page.ask("/" + command)
+            self.assertEqual(status, 200)
+            shown = [json.loads(line) for line in text.splitlines()]
+            self.assertEqual(shown, self.json_of(command), command)
+        self.assertIn("<script>", json.loads(self.page.ask("/dead")[1])["reason"])
+
+    def test_its_buttons_revive_and_purge(self):
+        odd = b"\xff% +&=a"
+        self.put(os.fsdecode(odd))
+        wait_for(lambda: self.json_of("dead"), "a dead letter")
+        self.fails = False
+        self.assertEqual(self.page.change("revive", odd), (200, '{"result":"revived"}\n'))
+        self.wait_until_empty()
+        self.assertEqual(self.page.change("revive", odd), (409, '{"result":"unknown_id"}\n'))
+        self.put("b", in_ms=1_000_000)
+        self.assertEqual(self.page.change("purge", "b"), (409, '{"result":"waits"}\n'))
+        self.fails = True
+        self.put("c")
+        wait_for(lambda: self.json_of("dead"), "a dead letter")
+        self.assertEqual(self.page.change("purge", "c"), (200, '{"result":"purged"}\n'))
+        self.assertEqual(self.json_of("dead"), [])
+        for form in "", "id=", "id=%f", "id=%zz", "name=a", "id=" + "a" * 256:
+            self.assertEqual(self.page.ask("/purge", "POST", form, Origin=self.page.address()[:-1])[0], 400, form)
+
+    def test_another_site_can_change_nothing(self):
+        self.put("a", in_ms=1_000_000)
+        port = self.page.address().rstrip("/").rsplit(":", 1)[1]
+        for headers in {}, {"Origin": "null"}, {"Origin": "http://evil.example"}, \
+                {"Origin": f"http://evil.example:{port}"}, {"Origin": "http://127.0.0.1:1"}, \
+                {"Host": "evil.example", "Origin": "http://evil.example"}:
+            self.assertEqual(self.page.ask("/purge", "POST", "id=a", **headers)[0], 403, headers)
+        for path in "/", "/stats", "/dead":
+            self.assertEqual(self.page.ask(path, Host=f"evil.example:{port}")[0], 403)
+        self.assertEqual(self.page.ask("/purge?id=a")[0], 405)
+        self.assertEqual(self.page.ask("/nothing")[0], 404)
+        self.assertEqual(len(self.json_of("list")), 1)
+
+    def test_it_is_on_this_machine_only(self):
+        for address in "0.0.0.0:0", "8000", "localhost", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:99999":
+            with self.subTest(address):
+                self.store = str(self.folder / "another.db")
+                said = self.run_tool("serve", "--to", self.posts.to, "--page", address, status=1)
+                self.assertRegex(said, r"\Atvec-timers: --page [^\n]+\n\Z")
+
+    def test_it_may_be_at_a_unix_socket(self):
+        path = self.folder / "page"
+        self.store = str(self.folder / "another.db")
+        serve = self.serve(self.posts.to, "--page", path)
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(path))
+            s.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            self.assertRegex(s.recv(1000), rb"\AHTTP/1\.\d 200 ")
+        self.assertEqual(serve.end(), 0)
+        self.assertFalse(path.exists())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,15 @@
+// The commands of tvec-timers. The tool runs them on a store, and `serve` on its timers.
+#pragma once
+
+#include "../../support/task.hpp"
+#include "output.hpp"
+#include "settings.hpp"
+#include "view.hpp"
+
+namespace timers_tool {
+
+// Runs a command other than `serve`. Returns the exit status, or throws std::runtime_error. All
+// arguments outlive the task.
+example::task<int> run_command(const settings& o, view& v, output& out);
+
+}  // namespace timers_tool

@@ -1,0 +1,118 @@
+// What the sinks on servers have in common: a batch at a time, and a new try while the server is
+// away.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sink.hpp"
+
+namespace timers_tool {
+
+// Sends deliveries in batches. One batch is on its way at a time, and the others wait. If the
+// connection breaks, the batch is sent again: workers may see a delivery twice then, with the same
+// attempt.
+class batch_sink : public sink {
+public:
+    void put(tvec::durable::delivery d) final { waiting_.push_back(std::move(d)); }
+    void withdraw(const tvec::durable::token& t) final {
+        const auto is_it = [&t](const auto& d) { return d.token == t; };
+        waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), is_it), waiting_.end());
+    }
+    void flush() final {
+        if (!is_connected_ || !sent_.empty() || waiting_.empty()) return;
+        if (most_ <= there_) {  // workers are behind
+            if (!look_.pending()) in_.wheel().arm_after(look_, std::chrono::milliseconds(20));
+            return;
+        }
+        const auto n = std::min({waiting_.size(), most_ - there_, std::size_t{500}});
+        const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(n);
+        sent_.assign(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(end));
+        waiting_.erase(waiting_.begin(), end);
+        in_.wheel().arm_after(silence_, patience);
+        send(sent_);
+    }
+    std::string fault() const final { return fault_; }
+
+protected:
+    batch_sink(loop& in, const settings& o, completion answered)
+        : in_(in), most_(most_in_flight(o)), answered_(std::move(answered)) {}
+
+    // Begins to connect. `connected` or `broken` follows.
+    virtual void connect() = 0;
+    virtual void disconnect() = 0;
+    // Sends these. `took`, `refused` or `broken` follows.
+    virtual void send(const std::vector<tvec::durable::delivery>& batch) = 0;
+    // Asks how many deliveries are there, after removing those that are over. `counted` or `broken`
+    // follows.
+    virtual void look() = 0;
+
+    void try_to_connect() {
+        in_.wheel().arm_after(silence_, patience);
+        connect();
+    }
+    void connected() {
+        silence_.cancel();
+        is_connected_ = true;
+        pause_ = first_pause;
+        fault_.clear();
+        flush();
+    }
+    // The server has the batch, and so many deliveries are there now.
+    void took(std::size_t there) {
+        counted(there);
+        fault_.clear();
+        pause_ = first_pause;
+        for (const auto& d : std::exchange(sent_, {}))
+            answered_(d.token, {sink_answer::kind::taken});
+        flush();
+    }
+    void counted(std::size_t there) {
+        silence_.cancel();
+        there_ = there;
+    }
+    // The connection is of no use: it is closed and made again, after a pause.
+    void broken(std::string why) {
+        silence_.cancel();
+        is_connected_ = false;
+        fault_ = std::move(why);
+        waiting_.insert(waiting_.begin(), std::make_move_iterator(sent_.begin()),
+                        std::make_move_iterator(sent_.end()));
+        sent_.clear();
+        disconnect();
+        in_.wheel().arm_after(retry_, pause_);
+        pause_ = std::min(2 * pause_, std::chrono::milliseconds(2'000));
+    }
+
+    loop& in_;
+    const std::size_t most_;
+
+private:
+    static constexpr std::chrono::milliseconds first_pause{50}, patience{5'000};
+
+    void on_retry() { try_to_connect(); }
+    void on_silence() { broken("the server does not answer"); }
+    void on_look() {
+        if (!is_connected_ || !sent_.empty()) return;
+        in_.wheel().arm_after(silence_, patience);
+        look();
+    }
+
+    const completion answered_;
+    std::deque<tvec::durable::delivery> waiting_;
+    std::vector<tvec::durable::delivery> sent_;
+    std::size_t there_ = 0;
+    bool is_connected_ = false;
+    std::string fault_ = "not connected yet";
+    std::chrono::milliseconds pause_ = first_pause;
+    tvec::timer retry_{tvec::call<&batch_sink::retry_, &batch_sink::on_retry>};
+    tvec::timer silence_{tvec::call<&batch_sink::silence_, &batch_sink::on_silence>};
+    tvec::timer look_{tvec::call<&batch_sink::look_, &batch_sink::on_look>};
+};
+
+}  // namespace timers_tool

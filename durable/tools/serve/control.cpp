@@ -1,0 +1,143 @@
+#include "control.hpp"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "../commands.hpp"
+
+namespace timers_tool {
+
+// A connection, from the request to the last byte of the answer.
+struct control::client {
+    explicit client(int descriptor) : fd(descriptor) {}
+
+    example::descriptor fd;
+    std::list<client>::iterator self;
+    std::string received, unsent;
+    settings asked;
+    output out;
+    std::optional<example::task<int>> running;
+    bool is_answered = false, is_over = false;
+};
+
+control::control(loop& in, std::string path, view& v)
+    : loop_(in), path_(std::move(path)), view_(v),
+      listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, sizeof address.sun_path - 1);
+    unlink(path_.c_str());
+    const mode_t before = umask(0177);
+    const bool is_bound =
+        bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    umask(before);
+    if (!is_bound || listen(listener_.get(), 16) != 0) example::fail(path_);
+    loop_.watch(listener_.get(), EPOLLIN, [this](auto) { accept_all(); });
+}
+
+control::~control() {
+    for (client& c : clients_) loop_.forget(c.fd.get());
+    loop_.forget(listener_.get());
+    unlink(path_.c_str());
+}
+
+void control::accept_all() {
+    for (;;) {
+        const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) return;
+        client& c = clients_.emplace_back(fd);
+        c.self = std::prev(clients_.end());
+        c.out.take = [this, &c](output&) {
+            send(c);
+            return c.unsent.empty();
+        };
+        loop_.watch(fd, EPOLLIN, [this, &c](std::uint32_t events) { on_ready(c, events); });
+    }
+}
+
+void control::on_ready(client& c, std::uint32_t events) {
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0) c.is_over = true;
+    if (!c.is_over && (events & EPOLLIN) != 0) receive(c);
+    if (c.is_over || (events & EPOLLOUT) == 0) return;
+    send(c);
+    if (c.unsent.empty()) c.out.taken();
+}
+
+void control::run() {
+    for (auto next = clients_.begin(); next != clients_.end();) {
+        client& c = *next++;
+        if (!c.is_over) go_on(c);
+        if (!c.is_over) continue;
+        loop_.forget(c.fd.get());
+        clients_.erase(c.self);
+    }
+}
+
+void control::receive(client& c) {
+    char part[65'536];
+    const ssize_t got = recv(c.fd.get(), part, sizeof part, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0 || c.running) {  // it has gone, or says more than it should
+        c.is_over = true;
+        return;
+    }
+    c.received.append(part, static_cast<std::size_t>(got));
+    try {
+        if (const auto message = take_message(c.received)) begin(c, *message);
+    } catch (const std::exception& e) {
+        c.unsent += framed(std::string("e") + e.what());
+        c.is_answered = true;
+    }
+}
+
+void control::begin(client& c, const std::string& message) {
+    c.asked = from_message(message);
+    c.running = run_command(c.asked, view_, c.out);
+    c.running->start();
+}
+
+// Queues the output so far, and the outcome once it is there.
+void control::go_on(client& c) {
+    if (!c.is_answered && c.running && c.running->done()) {
+        send(c);  // takes the text
+        c.is_answered = true;
+        try {
+            c.unsent += framed(fmt::format("x{}", c.running->result()));
+        } catch (const std::exception& e) {
+            c.unsent += framed(std::string("e") + e.what());
+        }
+    }
+    if (!c.is_answered) return;
+    send(c);
+    c.is_over = c.is_over || c.unsent.empty();
+}
+
+void control::send(client& c) {
+    for (std::string_view text = c.out.text; !text.empty();) {
+        const auto part = text.substr(0, 65'536);
+        c.unsent += framed("o" + std::string(part));
+        text.remove_prefix(part.size());
+    }
+    c.out.text.clear();
+    while (!c.unsent.empty()) {
+        const ssize_t sent = ::send(c.fd.get(), c.unsent.data(), c.unsent.size(), MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0) {
+            c.is_over = errno != EAGAIN;
+            break;
+        }
+        c.unsent.erase(0, static_cast<std::size_t>(sent));
+    }
+    loop_.change(c.fd.get(), c.unsent.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
+}
+
+}  // namespace timers_tool

@@ -1,0 +1,43 @@
+// The socket beside a file: this process runs the commands of others on the timers that it serves.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <string>
+
+#include "../local_socket.hpp"
+#include "../view.hpp"
+#include "loop.hpp"
+
+namespace timers_tool {
+
+class control {
+public:
+    // Listens at the path. Only the user of this process can connect. A socket that is left there
+    // is replaced: whoever has the file open has the path.
+    control(loop& in, std::string path, view& v);
+    control(const control&) = delete;
+    control& operator=(const control&) = delete;
+    ~control();
+
+    // Answers the commands that are done. Call it in each turn of the loop.
+    void run();
+
+private:
+    struct client;
+
+    void accept_all();
+    void on_ready(client& c, std::uint32_t events);
+    void receive(client& c);
+    void begin(client& c, const std::string& message);
+    void go_on(client& c);
+    void send(client& c);
+
+    loop& loop_;
+    const std::string path_;
+    view& view_;
+    example::descriptor listener_;
+    std::list<client> clients_;
+};
+
+}  // namespace timers_tool

@@ -1,0 +1,231 @@
+// Deliveries as HTTP requests to a hook on this machine.
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <list>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sink.hpp"
+
+namespace timers_tool {
+
+namespace {
+
+using namespace tvec::durable;
+
+constexpr std::size_t largest_answer = 65'536;
+constexpr std::uint64_t longest_pause = 253'402'300'799'999;  // ms: no deadline is later
+
+struct hook_address {
+    std::string url, socket;
+};
+
+// Reads http://127.0.0.1:PORT/PATH, or unix:SOCKET:/PATH.
+hook_address hook_at(const std::string& to) {
+    if (to.starts_with("unix:")) {
+        const auto path = to.find(":/", 5);
+        if (path == to.npos || path == 5)
+            throw std::runtime_error("--to " + to + ": expected unix:SOCKET:/PATH");
+        return {"http://localhost" + to.substr(path + 1), to.substr(5, path - 5)};
+    }
+    const std::string host = to.substr(7, to.find_first_of("/", 7) - 7);
+    const std::string name = host.substr(0, host.rfind(':'));
+    if (name != "127.0.0.1" && name != "localhost" && name != "[::1]")
+        throw std::runtime_error("--to " + to +
+                                 ": expected a hook on this machine: 127.0.0.1, "
+                                 "localhost, [::1], or unix:SOCKET:/PATH");
+    return {to, ""};
+}
+
+// Percent-encodes bytes, for a header.
+std::string encoded(const std::string& bytes) {
+    std::string text;
+    for (const char c : bytes)
+        if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+            std::string_view("-._~:").find(c) != std::string_view::npos)
+            text += c;
+        else
+            text += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    return text;
+}
+
+// A request on its way.
+struct request {
+    explicit request(delivery what) : d(std::move(what)), easy(curl_easy_init()) {
+        if (easy == nullptr) throw std::bad_alloc();
+    }
+    request(const request&) = delete;
+    request& operator=(const request&) = delete;
+    ~request() {
+        curl_easy_cleanup(easy);
+        curl_slist_free_all(headers);
+    }
+    void add_header(const std::string& line) {
+        headers = curl_slist_append(headers, line.c_str());
+        if (headers == nullptr) throw std::bad_alloc();
+    }
+
+    delivery d;
+    CURL* easy;
+    curl_slist* headers = nullptr;
+    std::string answer;
+    std::list<request>::iterator self;
+};
+
+std::size_t on_answer(char* bytes, std::size_t, std::size_t size, void* of) {
+    std::string& answer = static_cast<request*>(of)->answer;
+    if (answer.size() + size > largest_answer) return 0;  // curl fails the request
+    answer.append(bytes, size);
+    return size;
+}
+
+// Reads {"again": MS}. Any other answer with a status of success means that it is done.
+sink_answer meaning_of(const std::string& answer) {
+    const auto said = nlohmann::json::parse(answer, nullptr, false);
+    if (said.is_object() && said.contains("again") && said["again"].is_number_unsigned())
+        return {sink_answer::kind::again,
+                duration(std::min(said["again"].get<std::uint64_t>(), longest_pause))};
+    return {sink_answer::kind::done};
+}
+
+sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
+    long status = 0;
+    curl_off_t retry_after = 0;
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after);
+    if (how != CURLE_OK)
+        return {sink_answer::kind::failed, {}, std::string("hook: ") + curl_easy_strerror(how)};
+    if (status >= 200 && status < 300) return meaning_of(answer);
+    if (status == 503 && retry_after > 0)
+        return {sink_answer::kind::again,
+                duration(std::min<std::uint64_t>(retry_after, longest_pause / 1'000) * 1'000)};
+    return {sink_answer::kind::failed,
+            {},
+            fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n')))};
+}
+
+class hook_sink final : public sink {
+public:
+    hook_sink(loop& in, const settings& o, completion answered)
+        : loop_(in), settings_(o), address_(hook_at(o.to)), answered_(std::move(answered)) {
+        if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+            throw std::runtime_error("libcurl does not start");
+        multi_ = curl_multi_init();
+        set(CURLMOPT_SOCKETFUNCTION, &on_socket);
+        set(CURLMOPT_SOCKETDATA, this);
+        set(CURLMOPT_TIMERFUNCTION, &on_timer);
+        set(CURLMOPT_TIMERDATA, this);
+        set(CURLMOPT_MAXCONNECTS, static_cast<long>(most_in_flight(o)));  // kept for the next ones
+    }
+    ~hook_sink() override {
+        for (request& r : requests_) curl_multi_remove_handle(multi_, r.easy);
+        requests_.clear();
+        curl_multi_cleanup(multi_);
+    }
+
+    void put(delivery d) override {
+        request& r = requests_.emplace_back(std::move(d));
+        r.self = std::prev(requests_.end());
+        r.add_header("Content-Type: application/octet-stream");
+        r.add_header("Expect:");
+        r.add_header("Tvec-Id: " + encoded(r.d.token.id));
+        r.add_header(fmt::format("Tvec-Attempt: {}", r.d.token.attempt));
+        r.add_header(fmt::format("Tvec-Due: {}", r.d.due.time_since_epoch().count()));
+        curl_easy_setopt(r.easy, CURLOPT_URL, address_.url.c_str());
+        if (!address_.socket.empty())
+            curl_easy_setopt(r.easy, CURLOPT_UNIX_SOCKET_PATH, address_.socket.c_str());
+        curl_easy_setopt(r.easy, CURLOPT_PROTOCOLS_STR, "http");
+        curl_easy_setopt(r.easy, CURLOPT_NOPROXY, "*");
+        curl_easy_setopt(r.easy, CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(r.easy, CURLOPT_HTTPHEADER, r.headers);
+        curl_easy_setopt(r.easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                         static_cast<curl_off_t>(r.d.body.size()));
+        curl_easy_setopt(r.easy, CURLOPT_POSTFIELDS, r.d.body.data());
+        curl_easy_setopt(r.easy, CURLOPT_WRITEFUNCTION, &on_answer);
+        curl_easy_setopt(r.easy, CURLOPT_WRITEDATA, &r);
+        curl_easy_setopt(r.easy, CURLOPT_PRIVATE, &r);
+        curl_easy_setopt(r.easy, CURLOPT_TIMEOUT_MS, static_cast<long>(settings_.lease_ms));
+        curl_multi_add_handle(multi_, r.easy);
+    }
+    // A request that has left goes on: its answer is stale.
+    void withdraw(const token&) override {}
+    void flush() override { read_answers(); }
+    // A hook that is away is a failure of each timer.
+    std::string fault() const override { return ""; }
+
+private:
+    template <class Value> void set(CURLMoption what, Value v) {
+        curl_multi_setopt(multi_, what, v);
+    }
+
+    static int on_socket(CURL*, curl_socket_t fd, int what, void* of, void* known) {
+        auto& mine = *static_cast<hook_sink*>(of);
+        if (what == CURL_POLL_REMOVE) {
+            mine.loop_.forget(fd);
+            return 0;
+        }
+        const std::uint32_t events = ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) |
+                                     ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
+        if (known != nullptr) {
+            mine.loop_.change(fd, events);
+            return 0;
+        }
+        mine.loop_.watch(fd, events, [&mine, fd](std::uint32_t ready) {
+            const int mask = ((ready & (EPOLLIN | EPOLLHUP)) != 0 ? CURL_CSELECT_IN : 0) |
+                             ((ready & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+                             ((ready & EPOLLERR) != 0 ? CURL_CSELECT_ERR : 0);
+            mine.act(fd, mask);
+        });
+        curl_multi_assign(mine.multi_, fd, of);
+        return 0;
+    }
+    static int on_timer(CURLM*, long ms, void* of) {
+        auto& mine = *static_cast<hook_sink*>(of);
+        mine.timeout_.cancel();
+        if (ms >= 0) mine.loop_.wheel().arm_after(mine.timeout_, std::chrono::milliseconds(ms));
+        return 0;
+    }
+    void on_timeout() { act(CURL_SOCKET_TIMEOUT, 0); }
+
+    void act(curl_socket_t fd, int mask) {
+        int running = 0;
+        curl_multi_socket_action(multi_, fd, mask, &running);
+        read_answers();
+    }
+
+    void read_answers() {
+        int left = 0;
+        while (const CURLMsg* const m = curl_multi_info_read(multi_, &left)) {
+            if (m->msg != CURLMSG_DONE) continue;
+            request* r = nullptr;
+            curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &r);
+            const token of = r->d.token;
+            sink_answer answer = meaning_of(m->data.result, r->easy, r->answer);
+            curl_multi_remove_handle(multi_, r->easy);
+            requests_.erase(r->self);
+            answered_(of, std::move(answer));
+        }
+    }
+
+    loop& loop_;
+    const settings& settings_;
+    const hook_address address_;
+    const completion answered_;
+    tvec::timer timeout_{tvec::call<&hook_sink::timeout_, &hook_sink::on_timeout>};
+    CURLM* multi_ = nullptr;
+    std::list<request> requests_;
+};
+
+}  // namespace
+
+std::unique_ptr<sink> open_hook(loop& in, const settings& o, sink::completion answered) {
+    return std::make_unique<hook_sink>(in, o, std::move(answered));
+}
+
+}  // namespace timers_tool

@@ -1,0 +1,246 @@
+#include "page.hpp"
+
+#include <microhttpd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../commands.hpp"
+#include "page_text.hpp"
+
+namespace timers_tool {
+
+namespace {
+
+using namespace tvec::durable;
+
+constexpr std::size_t largest_form = 4'096;
+constexpr std::chrono::seconds patience(3);
+constexpr const char* policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+std::string_view header(MHD_Connection* c, const char* name) {
+    const char* const value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+    return value == nullptr ? std::string_view{} : std::string_view(value);
+}
+
+// Returns the value of a character that is a hexadecimal digit, or -1.
+int digit(char c) {
+    const std::string_view digits = "0123456789abcdef";
+    const auto at = digits.find(static_cast<char>(c | 0x20));
+    return c < '0' || at == digits.npos ? -1 : static_cast<int>(at);
+}
+
+// Decodes a form of one field, id=..., any bytes of which are percent-encoded. Returns "" if it is
+// another.
+std::string id_of(std::string_view form) {
+    if (!form.starts_with("id=")) return "";
+    std::string id;
+    for (std::size_t i = 3; i < form.size(); ++i) {
+        if (form[i] != '%') {
+            id += form[i];
+            continue;
+        }
+        if (i + 2 >= form.size() || digit(form[i + 1]) < 0 || digit(form[i + 2]) < 0) return "";
+        id += static_cast<char>(digit(form[i + 1]) * 16 + digit(form[i + 2]));
+        i += 2;
+    }
+    return id;
+}
+
+// Asks the store anything, to see that it answers.
+example::task<int> ask_store(view& v, output& out) {
+    std::vector<operations::find> one{{"health"}};
+    auto answer = v.ask(std::move(one));
+    const auto got = co_await answer;
+    if (std::get<0>(got.front()) != standing::done) v.fail();
+    out.text = "ok\n";
+    co_return 0;
+}
+
+}  // namespace
+
+// A request, from its first line to its answer.
+struct page::request {
+    request(MHD_Connection* c, std::string_view m, std::string_view u)
+        : connection(c), method(m), url(u) {}
+
+    bool is_done() const { return is_late || !running || running->done(); }
+    void on_late() { is_late = true; }
+
+    MHD_Connection* connection;
+    const std::string method, url;
+    std::string form;
+    std::list<request>::iterator self;
+    settings asked;
+    output out;
+    std::optional<example::task<int>> running;
+    tvec::timer limit{tvec::call<&request::limit, &request::on_late>};
+    bool is_begun = false, is_suspended = false, is_late = false;
+    unsigned status = 200;
+    const char* type = "application/json";
+};
+
+// The functions that libmicrohttpd calls.
+struct page::calls {
+    static MHD_Result access(void* of, MHD_Connection* c, const char* url, const char* method,
+                             const char*, const char* data, std::size_t* size, void** state) {
+        page& p = *static_cast<page*>(of);
+        if (*state == nullptr) {
+            request& r = p.requests_.emplace_back(c, method, url);
+            r.self = std::prev(p.requests_.end());
+            *state = &r;
+            return MHD_YES;
+        }
+        request& r = *static_cast<request*>(*state);
+        if (*size != 0) {
+            if (r.form.size() + *size > largest_form) return MHD_NO;
+            r.form.append(data, *size);
+            *size = 0;
+            return MHD_YES;
+        }
+        return p.answer(r) ? MHD_YES : MHD_NO;
+    }
+
+    static void ended(void* of, MHD_Connection*, void** state, MHD_RequestTerminationCode) {
+        if (*state == nullptr) return;
+        static_cast<page*>(of)->requests_.erase(static_cast<request*>(*state)->self);
+        *state = nullptr;
+    }
+};
+
+page::page(loop& in, const std::string& address, view& v, std::function<std::string()> metrics,
+           std::function<std::string()> fault)
+    : loop_(in), view_(v), metrics_(std::move(metrics)), fault_(std::move(fault)),
+      socket_(listen_for_page(address)) {
+    daemon_ = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &calls::access, this,
+        MHD_OPTION_LISTEN_SOCKET, socket_.fd, MHD_OPTION_NOTIFY_COMPLETED, &calls::ended, this,
+        MHD_OPTION_CONNECTION_LIMIT, 64U, MHD_OPTION_CONNECTION_TIMEOUT, 30U, MHD_OPTION_END);
+    if (daemon_ == nullptr)
+        throw std::runtime_error("--page " + address + ": libmicrohttpd failed");
+    epoll_ = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    loop_.watch(epoll_, EPOLLIN, [this](auto) { has_work_ = true; });
+}
+
+page::~page() {
+    loop_.forget(epoll_);
+    for (request& r : requests_) {
+        r.running.reset();
+        if (std::exchange(r.is_suspended, false)) MHD_resume_connection(r.connection);
+    }
+    MHD_stop_daemon(daemon_);
+    if (!socket_.path.empty()) unlink(socket_.path.c_str());
+}
+
+void page::run() {
+    for (request& r : requests_)
+        if (r.is_suspended && r.is_done()) {
+            r.is_suspended = false;
+            has_work_ = true;
+            MHD_resume_connection(r.connection);
+        }
+    if (!std::exchange(has_work_, false)) return;
+    MHD_run(daemon_);
+    const auto* const open = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+    if (open->num_connections != 0) loop_.wheel().arm_after(idle_, std::chrono::seconds(1));
+}
+
+bool page::answer(request& r) {
+    if (!std::exchange(r.is_begun, true)) {
+        begin(r);
+        if (r.running) r.running->start();
+        if (!r.is_done()) {
+            loop_.wheel().arm_after(r.limit, patience);
+            r.is_suspended = true;
+            MHD_suspend_connection(r.connection);
+            return true;
+        }
+    }
+    finish(r);
+    MHD_Response* const response = MHD_create_response_from_buffer(
+        r.out.text.size(), r.out.text.data(), MHD_RESPMEM_MUST_COPY);
+    MHD_add_response_header(response, "Content-Type", r.type);
+    MHD_add_response_header(response, "Content-Security-Policy", policy);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    const MHD_Result queued = MHD_queue_response(r.connection, r.status, response);
+    MHD_destroy_response(response);
+    return queued == MHD_YES;
+}
+
+// Refuses a request: with words for people.
+void page::refuse(request& r, unsigned status, const std::string& why) {
+    r.status = status;
+    r.type = "text/plain; charset=utf-8";
+    r.out.text = why + "\n";
+}
+
+// Another site can have a browser ask for this address, under a name of its own or from a page of
+// its own. Returns the fault of such a request, or "".
+std::string page::fault_of_origin(const request& r) const {
+    const std::string host(header(r.connection, "Host"));
+    const bool is_known = socket_.port.empty() || host == "127.0.0.1" + socket_.port ||
+                          host == "localhost" + socket_.port || host == "[::1]" + socket_.port;
+    if (!is_known) return "the Host is not this page";
+    if (r.method == "GET") return "";
+    const std::string_view origin = header(r.connection, "Origin");
+    return !host.empty() && origin.ends_with("://" + host) ? "" : "the Origin is not this page";
+}
+
+void page::begin(request& r) {
+    const std::string path = r.url.substr(1);
+    if (path == "metrics" && r.method == "GET") {
+        r.type = "text/plain; version=0.0.4";
+        r.out.text = metrics_();
+        return;
+    }
+    if (path == "health" && r.method == "GET") return begin_health(r);
+    if (const std::string why = fault_of_origin(r); !why.empty()) return refuse(r, 403, why);
+    if (r.method == "GET" && begin_text(r, path)) return;
+    const bool is_view = path == "stats" || path == "near" || path == "overdue" || path == "dead";
+    const bool is_change = path == "revive" || path == "purge";
+    if (!is_view && !is_change) return refuse(r, 404, "there is no " + r.url);
+    if (r.method != (is_view ? "GET" : "POST")) return refuse(r, 405, "use the other method");
+    r.asked.command = path;
+    r.asked.json = true;
+    if (is_change) r.asked.id = id_of(r.form);
+    if (const std::string why = fault_of(r.asked); !why.empty()) return refuse(r, 400, why);
+    r.running = run_command(r.asked, view_, r.out);
+}
+
+bool page::begin_text(request& r, const std::string& path) {
+    for (const page_text& t : page_texts)
+        if (path == t.path) {
+            r.type = t.type;
+            r.out.text = t.text;
+            return true;
+        }
+    return false;
+}
+
+void page::begin_health(request& r) {
+    r.type = "text/plain; charset=utf-8";
+    if (const std::string why = fault_(); !why.empty()) return refuse(r, 503, why);
+    r.running = ask_store(view_, r.out);
+}
+
+// Notes how a command went.
+void page::finish(request& r) {
+    if (!r.running) return;
+    if (!r.running->done()) return refuse(r, 503, "the store does not answer");
+    try {
+        if (r.running->result() != 0) r.status = 409;
+    } catch (const std::exception& e) {
+        refuse(r, 503, e.what());
+    }
+}
+
+}  // namespace timers_tool

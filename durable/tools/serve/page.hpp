@@ -1,0 +1,63 @@
+// HTTP for people and monitors: a page in a browser, /metrics and /health.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "../view.hpp"
+#include "loop.hpp"
+#include "page_socket.hpp"
+
+struct MHD_Daemon;
+struct MHD_Connection;
+
+namespace timers_tool {
+
+// A server on a loopback address or a Unix socket. It answers:
+//  * GET /, the page
+//  * GET /metrics, the text format of Prometheus
+//  * GET /health: 200, or 503 and the reason
+//  * GET /stats, /near, /overdue, /dead: the commands of the tool with --json
+//  * POST /revive and /purge with id=ID, percent-encoded: from the page itself, and no other site
+class page {
+public:
+    // Throws std::runtime_error if the address is not 127.0.0.1:PORT, [::1]:PORT or a path.
+    page(loop& in, const std::string& address, view& v, std::function<std::string()> metrics,
+         std::function<std::string()> fault);
+    page(const page&) = delete;
+    page& operator=(const page&) = delete;
+    ~page();
+
+    // Returns the address to look at.
+    const std::string& address() const { return socket_.address; }
+
+    // Answers what is ready. Call it in each turn of the loop.
+    void run();
+
+private:
+    struct request;
+    struct calls;  // of libmicrohttpd
+
+    bool answer(request& r);
+    void begin(request& r);
+    bool begin_text(request& r, const std::string& path);
+    void begin_health(request& r);
+    void finish(request& r);
+    std::string fault_of_origin(const request& r) const;
+    static void refuse(request& r, unsigned status, const std::string& why);
+    void on_idle() { has_work_ = true; }  // connections may be too old
+
+    loop& loop_;
+    view& view_;
+    const std::function<std::string()> metrics_, fault_;
+    const page_socket socket_;
+    std::list<request> requests_;
+    MHD_Daemon* daemon_ = nullptr;
+    int epoll_ = -1;
+    bool has_work_ = false;
+    tvec::timer idle_{tvec::call<&page::idle_, &page::on_idle>};
+};
+
+}  // namespace timers_tool

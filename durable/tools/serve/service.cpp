@@ -1,0 +1,266 @@
+#include "service.hpp"
+
+#include <systemd/sd-daemon.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "../../support/open_store.hpp"
+#include "../view.hpp"
+#include "control.hpp"
+#include "loop.hpp"
+#include "page.hpp"
+#include "sink.hpp"
+#include "tvec/durable/timers.hpp"
+#ifdef TVEC_HAS_CALENDAR
+#include "tvec/durable/calendar.hpp"
+#endif
+
+namespace timers_tool {
+
+namespace {
+
+using namespace tvec::durable;
+
+// Makes an operation of the view a call of the timers, which know then what has changed.
+struct admission {
+    refusal operator()(operations::put& o) const {
+        return to.put_all(std::move(o.timers), o.how, std::move(o.then));
+    }
+    refusal operator()(operations::cancel& o) const { return to.cancel(o.id, std::move(o.then)); }
+    refusal operator()(operations::touch& o) const {
+        return to.touch(o.id, o.due, std::move(o.then));
+    }
+    refusal operator()(operations::revive& o) const {
+        return to.revive(o.id, o.due, std::move(o.then));
+    }
+    refusal operator()(operations::find& o) const { return to.find(o.id, std::move(o.then)); }
+    refusal operator()(operations::count& o) const { return to.count(std::move(o.then)); }
+    refusal operator()(operations::list& o) const {
+        return to.list(o.set, o.after, o.limit, std::move(o.then), o.prefix);
+    }
+    template <class Other> refusal operator()(Other&) const {
+        assert(!"the commands ask this of nobody");
+        return refusal::none;
+    }
+
+    timers<>& to;
+};
+
+class service {
+public:
+    explicit service(const settings& o)
+        : settings_(o), lease_(o.lease_ms), loop_([this] { on_signal(); }),
+          store_(example::open_store(o.store)),
+          view_(*store_, [this](operation asked) { submit(std::move(asked)); }),
+          sink_(open_sink(loop_, settings_,
+                          [this](const token& t, sink_answer a) { on_answer(t, a); })),
+          timers_(
+              loop_.wheel(), *store_, [this](delivery d) { on_due(std::move(d)); },
+              options_of(settings_)) {
+        if (!example::is_server(o.store))
+            control_ = std::make_unique<control>(loop_, socket_of(o.store), view_);
+        if (!o.page.empty())
+            page_ = std::make_unique<page>(
+                loop_, o.page, view_, [this] { return metrics(); }, [this] { return fault(); });
+        loop_.watch(timers_.fd(), EPOLLIN, [](auto) {});  // each turn runs them
+        loop_.wheel().arm_after(extend_, lease_ / 3);
+    }
+
+    int run() {
+        fmt::print("tvec-timers: serves {} to {}\n", settings_.store, settings_.to);
+        if (page_) fmt::print("tvec-timers: page at {}\n", page_->address());
+        std::fflush(stdout);
+        while (!is_over_) {
+            turn();
+            if (!is_announced_ && timers_.ready()) announce();
+        }
+        const std::size_t left = held_.size() + ends_;
+        if (left != 0)
+            fmt::print(stderr,
+                       "tvec-timers: {} deliveries had no end yet: they come again when their "
+                       "leases end\n",
+                       left);
+        return left == 0 && !is_unfinished_ ? 0 : 1;
+    }
+
+private:
+    static options options_of(const settings& o) {
+        options all;
+        all.claim_lease = duration(o.lease_ms);
+        all.shard_lease = std::clamp(all.claim_lease, duration(1'000), duration(10'000));
+        all.limits = {{"", most_in_flight(o)}};
+        all.default_plan = o.plan;
+#ifdef TVEC_HAS_CALENDAR
+        all.calendar = next_time;
+#endif
+        all.attempts = o.attempts;
+        all.on_exception = [](const std::exception_ptr& e) {
+            try {
+                std::rethrow_exception(e);
+            } catch (const std::exception& fault) {
+                fmt::print(stderr, "tvec-timers: {}\n", fault.what());
+            }
+        };
+        return all;
+    }
+
+    void turn() {
+        loop_.turn();
+        timers_.run();
+        sink_->flush();
+        if (control_) control_->run();
+        if (page_) page_->run();
+    }
+
+    void announce() {
+        is_announced_ = true;
+        sd_notify(0, "READY=1");
+        fmt::print("tvec-timers: ready\n");
+        std::fflush(stdout);
+    }
+
+    // --- deliveries -----------------------------------------------------------------------------
+
+    // A delivery is held until the sink has answered.
+    void on_due(delivery d) {
+        if (const auto older = held_.find(d.token.id); older != held_.end()) {
+            sink_->withdraw(older->second);
+            older->second = d.token;
+        } else {
+            held_.emplace(d.token.id, d.token);
+        }
+        sink_->put(std::move(d));
+    }
+
+    void on_answer(const token& t, sink_answer a) {
+        const auto held = held_.find(t.id);
+        if (held == held_.end() || held->second != t) return;  // stale
+        held_.erase(held);
+        ++answered_[static_cast<std::size_t>(a.what)];
+        if (a.what == sink_answer::kind::taken) return timers_.hand_over(t);
+        ++ends_;
+        const auto ended = [this](bool) { --ends_; };
+        switch (a.what) {
+        case sink_answer::kind::done:
+            timers_.done(t, ended);
+            break;
+        case sink_answer::kind::again:
+            if (timers_.again(t, timers_.now() + a.in, ended) == refusal::none) break;
+            timers_.failed(t, "hook: its answer has no deadline that can be", ended);
+            break;
+        default:
+            timers_.failed(t, a.reason, ended);
+        }
+    }
+
+    // Extends the leases of held deliveries, and forgets those that are over.
+    void on_extend() {
+        loop_.wheel().arm_after(extend_, lease_ / 3);
+        for (const auto& [id, held] : held_)
+            static_cast<void>(
+                timers_.extend(held, lease_, [this, held = held](standing how, bool is_current) {
+                    if (how == standing::done && !is_current) withdraw(held);
+                }));
+    }
+
+    void withdraw(const token& t) {
+        const auto held = held_.find(t.id);
+        if (held == held_.end() || held->second != t) return;
+        held_.erase(held);
+        sink_->withdraw(t);
+    }
+
+    // --- the view -------------------------------------------------------------------------------
+
+    void submit(operation asked) {
+        const refusal r = std::visit(admission{timers_}, asked);
+        if (r != refusal::none) throw std::runtime_error(std::string("refused: ") + to_text(r));
+    }
+
+    std::string metrics() const {
+        using kind = sink_answer::kind;
+        std::string text = to_prometheus(timers_.counters(), timers_.gauges(), timers_.late());
+        text += "# HELP tvec_timers_held deliveries that the sink has not taken yet\n"
+                "# TYPE tvec_timers_held gauge\n";
+        text += fmt::format("tvec_timers_held {}\n", held_.size());
+        text += "# HELP tvec_timers_sink_up 1 while the destination of deliveries works\n"
+                "# TYPE tvec_timers_sink_up gauge\n";
+        text += fmt::format("tvec_timers_sink_up {}\n", sink_->fault().empty() ? 1 : 0);
+        text += "# HELP tvec_timers_answers_total answers of the sink\n"
+                "# TYPE tvec_timers_answers_total counter\n";
+        for (const auto& [what, name] : {std::pair(kind::taken, "taken"),
+                                         {kind::done, "done"},
+                                         {kind::again, "again"},
+                                         {kind::failed, "failed"}})
+            text += fmt::format("tvec_timers_answers_total{{answer=\"{}\"}} {}\n", name,
+                                answered_[static_cast<std::size_t>(what)]);
+        return text;
+    }
+
+    // Returns what keeps the service from delivering, or "". The page asks the store besides.
+    std::string fault() const {
+        if (is_stopping_) return "it is stopping";
+        if (!timers_.ready()) return "it owns no shard yet: " + store_->last_failure();
+        return sink_->fault();
+    }
+
+    // --- the end --------------------------------------------------------------------------------
+
+    void on_signal() {
+        if (is_stopping_) {
+            is_over_ = true;  // asked twice
+            return;
+        }
+        is_stopping_ = true;
+        sd_notify(0, "STOPPING=1");
+        timers_.stop(
+            [this](const unfinished& u) {
+                is_stopped_ = true;
+                is_unfinished_ = u.any();
+            },
+            duration(settings_.drain_ms));
+        loop_.wheel().arm_after(drained_, std::chrono::milliseconds(settings_.drain_ms));
+        loop_.wheel().arm_after(look_, std::chrono::milliseconds(1));
+    }
+    void on_drained() { is_over_ = true; }
+    void on_look() {
+        is_over_ = is_over_ || (is_stopped_ && held_.empty() && ends_ == 0);
+        loop_.wheel().arm_after(look_, std::chrono::milliseconds(5));
+    }
+
+    const settings settings_;
+    const duration lease_;
+    loop loop_;  // blocks the signals for the threads of the store
+    std::unique_ptr<store> store_;
+    view view_;
+    std::unordered_map<std::string, token> held_;
+    std::array<std::uint64_t, 4> answered_{};
+    std::unique_ptr<sink> sink_;
+    timers<> timers_;
+    std::unique_ptr<control> control_;
+    std::unique_ptr<page> page_;
+    std::size_t ends_ = 0;  // that the store has not answered
+    bool is_announced_ = false, is_stopping_ = false, is_stopped_ = false, is_unfinished_ = false;
+    bool is_over_ = false;
+    tvec::timer extend_{tvec::call<&service::extend_, &service::on_extend>};
+    tvec::timer drained_{tvec::call<&service::drained_, &service::on_drained>};
+    tvec::timer look_{tvec::call<&service::look_, &service::on_look>};
+};
+
+}  // namespace
+
+int serve(const settings& o) { return service(o).run(); }
+
+}  // namespace timers_tool

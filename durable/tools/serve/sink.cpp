@@ -1,0 +1,33 @@
+#include "sink.hpp"
+
+#include <stdexcept>
+
+#include "../../support/open_store.hpp"
+
+namespace timers_tool {
+
+std::unique_ptr<sink> open_sink(loop& in, const settings& o, sink::completion answered) {
+    if (o.to.starts_with("http://") || o.to.starts_with("unix:"))
+        return open_hook(in, o, std::move(answered));
+    if (!example::is_server(o.store))
+        throw std::runtime_error("--to " + o.to +
+                                 ": workers end its deliveries in the store, which a file cannot "
+                                 "have: use http:// or unix:, or a store on a server");
+    if (o.to.starts_with("stream:")) {
+#ifdef TVEC_HAS_STREAM
+        return open_stream(in, o, std::move(answered));
+#else
+        throw std::runtime_error("--to " + o.to + ": this program was built without Redis");
+#endif
+    }
+    if (o.to == "table") {
+#ifdef TVEC_HAS_POSTGRES
+        return open_table(in, o, std::move(answered));
+#else
+        throw std::runtime_error("--to table: this program was built without PostgreSQL");
+#endif
+    }
+    throw std::runtime_error("--to " + o.to + ": expected stream:NAME, table, http:// or unix:");
+}
+
+}  // namespace timers_tool

@@ -1,0 +1,56 @@
+// The place where workers wait for deliveries.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "../settings.hpp"
+#include "loop.hpp"
+#include "tvec/durable/delivery.hpp"
+
+namespace timers_tool {
+
+// The answer of a sink to a delivery.
+struct sink_answer {
+    enum class kind {
+        taken,   // it is where workers are: one of them ends it in the store
+        done,    // it is done
+        again,   // it is to come again
+        failed,  // it failed
+    } what;
+    tvec::durable::duration in{};  // `again`: so long from now
+    std::string reason{};          // `failed`
+};
+
+// Takes deliveries to workers. It keeps trying while its destination is away: nothing is lost, and
+// the service extends the leases meanwhile.
+class sink {
+public:
+    using completion = std::function<void(const tvec::durable::token&, sink_answer)>;
+
+    sink() = default;
+    sink(const sink&) = delete;
+    sink& operator=(const sink&) = delete;
+    virtual ~sink() = default;
+
+    // Takes a delivery. Its answer comes later, from the loop, unless it is withdrawn.
+    virtual void put(tvec::durable::delivery d) = 0;
+    // Forgets a delivery that is over, if it has not left yet. It gets no answer then.
+    virtual void withdraw(const tvec::durable::token& t) = 0;
+    // Sends what was put in this turn of the loop.
+    virtual void flush() = 0;
+    // Returns what is wrong with the destination; "" while it works.
+    virtual std::string fault() const = 0;
+};
+
+// Connects to the place that `--to` names. Throws std::runtime_error if it cannot be one, and not
+// if it is away.
+std::unique_ptr<sink> open_sink(loop& in, const settings& o, sink::completion answered);
+
+// The kinds. `spec` is the part of `--to` behind the kind.
+std::unique_ptr<sink> open_stream(loop& in, const settings& o, sink::completion answered);
+std::unique_ptr<sink> open_table(loop& in, const settings& o, sink::completion answered);
+std::unique_ptr<sink> open_hook(loop& in, const settings& o, sink::completion answered);
+
+}  // namespace timers_tool

@@ -1,0 +1,40 @@
+// The command line of tvec-timers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace timers_tool {
+
+// The arguments of a call.
+struct settings {
+    std::string store, command, id, prefix, body, plan;
+    std::optional<std::uint64_t> in_ms, due_ms;
+    std::uint64_t every_ms = 0, limit = 100, shards = 16;
+    bool replace = false, json = false;
+    // of `serve`
+    std::string to, page;
+    std::uint64_t lease_ms = 30'000, drain_ms = 5'000;
+    std::optional<std::uint64_t> in_flight;
+    unsigned attempts = 0;
+};
+
+// Returns true for a command that may change the store, or fail to.
+bool changes(const settings& o);
+
+// Returns how many deliveries `serve` may have under way at a time.
+std::uint64_t most_in_flight(const settings& o);
+
+// Returns the fault of settings that are each in range, or "".
+std::string fault_of(const settings& o);
+
+// Parses the arguments. Ends the program with one line and status 2 if they are wrong.
+settings parse(int argc, char** argv);
+
+// The settings of a command as a message to the process that has the store open, and back.
+// from_message throws std::exception if the bytes are no such message, or the settings are wrong.
+std::string to_message(const settings& o);
+settings from_message(const std::string& bytes);
+
+}  // namespace timers_tool
