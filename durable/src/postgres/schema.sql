@@ -556,6 +556,54 @@ $$ select {tvec}.failed(pg_catalog.convert_to(id, 'UTF8'), attempt, reason) $$;
 create or replace function {tvec}.extend(id text, attempt bigint, lease interval) returns text language sql as
 $$ select {tvec}.extend(pg_catalog.convert_to(id, 'UTF8'), attempt, lease) $$;
 
+-- --- deliveries for workers ----------------------------------------------------------------------------------------
+
+-- Deliveries that wait for a worker, in their order. The timer has the rest. A crash of the server empties the
+-- table: the deliveries come again when their leases end.
+create unlogged table if not exists {tvec}.ready (
+  n bigint primary key generated always as identity,
+  id bytea not null,
+  attempt bigint not null
+) with (autovacuum_vacuum_scale_factor = 0.02);
+
+-- Adds deliveries, and wakes workers that listen. Answers how many wait then.
+create or replace function {tvec}.make_ready(ids bytea[], attempts bigint[]) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  insert into {tvec}.ready (id, attempt) select a.id, a.attempt from unnest(ids, attempts) as a(id, attempt);
+  if found then perform pg_notify(trim(both '"' from '{tvec}') || '_ready', ''); end if;
+  return (select count(*) from {tvec}.ready);
+end $$;
+
+-- Takes at most so many deliveries, for which the leases begin anew. Those that are over are removed. A worker that
+-- rolls back has taken nothing.
+create or replace function {tvec}.next(most int default 1)
+returns table (id bytea, attempt bigint, due timestamptz, body bytea)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+  now bigint;
+  taken bigint;
+begin
+  perform {tvec}.require(most between 1 and 10000, 'next: the number is ' || coalesce(most::text, 'null'), '1 to 10000');
+  loop
+    now := {tvec}.now_us() / 1000;
+    return query
+    with waits as materialized (
+      select r.n from {tvec}.ready r order by r.n limit most for update skip locked),
+    took as (
+      delete from {tvec}.ready r using waits w where r.n = w.n returning r.n, r.id, r.attempt),
+    begun as (
+      update {tvec}.timer t set visible = now + t.length from took
+      where t.id = took.id and t.attempt = took.attempt and t.attempt <> t.ended and not t.dead
+      returning took.n, t.id, t.attempt, t.due, t.body)
+    select b.id, b.attempt, to_timestamp(b.due / 1000) + make_interval(secs => b.due % 1000 / 1000.0), b.body
+    from begun b order by b.n;
+    get diagnostics taken = row_count;
+    exit when taken > 0 or not exists (select from {tvec}.ready r for update skip locked);
+  end loop;
+end $$;
+
 -- --- rights ------------------------------------------------------------------------------------------------------
 
 revoke execute on all functions in schema {tvec} from public;
@@ -565,4 +613,4 @@ grant execute on function
   {tvec}.find(bytea), {tvec}.find(text), {tvec}.done(bytea, bigint), {tvec}.done(text, bigint),
   {tvec}.again(bytea, bigint, timestamptz), {tvec}.again(text, bigint, timestamptz),
   {tvec}.failed(bytea, bigint, text), {tvec}.failed(text, bigint, text),
-  {tvec}.extend(bytea, bigint, interval), {tvec}.extend(text, bigint, interval) to public;
+  {tvec}.extend(bytea, bigint, interval), {tvec}.extend(text, bigint, interval), {tvec}.next(int) to public;
