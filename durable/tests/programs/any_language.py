@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+"""Runs the examples in other languages, and the commands of the page that shows them.
+
+usage: any_language.py TVEC_TIMERS SOURCE_FOLDER
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+from serving import PATIENCE, Case, wait_for
+
+try:
+    import psycopg2  # noqa: F401
+    import postgres_server
+    assert postgres_server.is_there()
+except (ImportError, AssertionError):
+    print("skipped: there is no python3-psycopg2, or no PostgreSQL", file=sys.stderr)
+    sys.exit(77)
+
+Case.tool, SOURCES = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
+EXAMPLES = SOURCES / "durable/examples/any-language"
+PYTHON, NODE = ["/usr/bin/python3", EXAMPLES / "orders.py"], ["node", EXAMPLES / "orders.js"]
+
+
+def has_node():
+    return shutil.which("node") and subprocess.run(["node", "-e", "require('pg')"], capture_output=True).returncode == 0
+
+
+class Orders(Case):
+    def setUp(self):
+        super().setUp()
+        self.server = postgres_server.Server(self.folder, "data")
+        self.addCleanup(self.server.kill)
+        self.store = "postgres:" + self.server.conninfo
+        self.environment = {**os.environ, "PGHOST": str(self.server.data), "PGUSER": "postgres", "PGDATABASE": "postgres"}
+
+    def begin(self, words, **more):
+        child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *map(str, words)], env=self.environment,
+                                 stdin=subprocess.DEVNULL, **more)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        return child
+
+    def call(self, program, *words):
+        subprocess.run([*map(str, program), *map(str, words)], env=self.environment, check=True, timeout=PATIENCE)
+
+    def states(self):
+        return dict(line.split("|") for line in self.server.say("select id, state from orders").splitlines())
+
+    def closes_what_is_not_paid(self, program):
+        self.run_tool("install")
+        self.serve("table", "--lease-ms", 1000)
+        self.call(program, "setup")
+        workers = [self.begin([*program, "work"]) for _ in range(2)]
+        for order in "abcdef":
+            self.call(program, "place", order)
+        self.call(program, "pay", "a")
+        self.assertEqual(self.states(), {"a": "paid", **dict.fromkeys("bcdef", "placed")})
+        # Half an hour is over. A worker dies in the middle: it has deliveries in an open transaction.
+        self.server.say("create function slowly() returns trigger language plpgsql as"
+                        " $$ begin if new.state = 'closed' then perform pg_sleep(0.5); end if; return new; end $$;"
+                        " create trigger slowly before update on orders for each row execute function slowly();"
+                        " select tvec.touch('close ' || id, now() + interval '1 second') from orders")
+        wait_for(lambda: self.server.say("select count(*) from pg_stat_activity where wait_event = 'PgSleep'") != "0",
+                 "a worker is in the middle")
+        workers[0].kill()
+        wait_for(lambda: "placed" not in self.states().values(), "all are closed")
+        self.assertEqual(self.states(), {"a": "paid", **dict.fromkeys("bcdef", "closed")})
+        self.wait_until_empty()
+
+    def test_orders_in_python(self):
+        self.closes_what_is_not_paid(PYTHON)
+
+    @unittest.skipUnless(has_node(), "there is no node-pg")
+    def test_orders_in_node(self):
+        self.closes_what_is_not_paid(NODE)
+
+    def test_an_order_that_is_rolled_back_has_no_timer(self):
+        self.run_tool("install")
+        self.call(PYTHON, "setup")
+        self.call(PYTHON, "place", "a", 1)
+        failed = subprocess.run([*map(str, PYTHON), "place", "a", "1"], env=self.environment, capture_output=True)
+        self.assertNotEqual(failed.returncode, 0)  # the order is there already
+        self.assertEqual(self.json_of("stats")[0]["waiting"], 1)
+
+    def said(self):
+        return (self.folder / "said").read_text()
+
+    def test_the_commands_of_the_page_do_what_it_says(self):
+        page = (SOURCES / "durable/docs/python-and-postgresql.md").read_text()
+        commands = "".join(re.findall(r"(?ms)^```sh\n(.*?)^```$", page))
+        self.assertEqual(commands.count("tvec-timers"), 5)
+        folder = self.folder / "bin"
+        folder.mkdir()
+        (folder / "tvec-timers").symlink_to(self.tool)
+        (folder / "python3").symlink_to("/usr/bin/python3")
+        self.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
+        commands = commands.replace("127.0.0.1:9180", str(self.folder / "page"))  # the port may be taken
+        with open(self.folder / "said", "w") as said:
+            shell = self.begin(["sh", "-ec", commands + "\nwait"], stdout=said, stderr=said, cwd=SOURCES,
+                               start_new_session=True)
+            self.addCleanup(lambda: os.killpg(shell.pid, 9))
+            wait_for(lambda: "closed book-2\n" in self.said(), "what the page promises")
+        self.assertEqual(self.states(), {"book-1": "paid", "book-2": "closed"})
+        time.sleep(0.2)
+        self.assertNotIn("closed book-1", self.said())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
