@@ -247,16 +247,22 @@ Test(durable_postgres, the_requests_of_a_turn_are_one_statement_of_each_kind) {
     CHECK_EQ(count(s).waiting, 900U);
 }
 
-Test(durable_postgres, heartbeats_of_a_turn_are_one_statement) {
+Test(durable_postgres, heartbeats_and_takes_of_a_turn_are_a_statement_each) {
     const postgres_server server({"shared_preload_libraries=pg_stat_statements"});
     sql_client admin(server.conninfo());
     admin.run("create extension pg_stat_statements");
     postgres_store s(server.options());
     const int before = statements_of(admin);
+    std::vector<standing> taken;
     s.submit(operations::join{10s});
-    for (unsigned shard = 0; shard < 3; ++shard) s.submit(operations::own{shard, 10s});
+    for (unsigned shard = 0; shard < 3; ++shard) {
+        s.submit(operations::own{shard, 10s});
+        s.submit(operations::take{
+            shard, 0, {}, today(), 10, [&](standing how, const auto&) { taken.push_back(how); }});
+    }
     while (s.unanswered() != 0) s.run();
-    CHECK_EQ(statements_of(admin) - before, 1);
+    CHECK_EQ(statements_of(admin) - before, 2);
+    CHECK((taken == std::vector(3, standing::done)));  // they came before the heartbeat
 }
 
 // Puts, ends and claims are separate statements, and may overtake each other.

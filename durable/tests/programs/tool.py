@@ -18,6 +18,7 @@ import sys
 import tempfile
 import unittest
 
+import postgres_server
 from redis_server import Server
 
 TOOL, PAGE = sys.argv[1:3]
@@ -245,6 +246,22 @@ class Tool(unittest.TestCase):
         self.assertEqual(server.say("FCALL", "tvec_version", 0), "4\n")
         self.store = "redis:localhost:none"
         self.run_tool("list", status=1)
+
+    @unittest.skipUnless(postgres_server.is_there(), "there is no PostgreSQL server")
+    def test_it_installs_itself_in_postgresql_and_works_there(self):
+        if "postgres:" not in self.run_tool("--help"):
+            self.skipTest("built without libpq")
+        server = postgres_server.Server(self.store.parent, "postgres")
+        self.addCleanup(server.kill)
+        self.store = f"postgres:{server.conninfo}"
+        self.assertEqual(self.run_tool("stats", status=1), "")
+        for _ in range(2):
+            self.assertEqual(self.run_tool("install", "--shards", 3), "installed\n")
+        self.assertEqual(server.say("select count(*) from tvec.shard"), "3")
+        self.assertEqual(self.run_tool("put", "a", "--due-ms", 4102444800000, "--body", "b"), "stored\n")
+        self.assertEqual(self.run_tool("stats"), "waiting 1\ndead 0\nnext 2100-01-01T00:00:00.000Z\n")
+        self.store = f"postgresql:///postgres?host={server.data}&user=postgres"
+        self.assertEqual(self.run_tool("cancel", "a"), "cancelled\n")
 
 
 if __name__ == "__main__":
