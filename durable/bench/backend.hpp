@@ -43,8 +43,7 @@ public:
     virtual double bytes() = 0;
     // Has it forget what can be read again; false if it holds everything anyway.
     virtual bool forget() { return false; }
-    virtual bool has_tvec() const { return true; }
-    virtual std::unique_ptr<store> open() = 0;  // null if it has not
+    virtual std::unique_ptr<store> open() = 0;
     virtual std::unique_ptr<by_hand> connect() = 0;
     // For puts alone: the least that it can be asked for. Null if that is the same.
     virtual std::unique_ptr<by_hand> connect_bare() { return nullptr; }

@@ -23,7 +23,7 @@
 #ifdef TVEC_HAS_REDIS
 #include "redis_server.hpp"
 #endif
-#ifdef BENCH_POSTGRES
+#ifdef TVEC_HAS_POSTGRES
 #include "postgres_server.hpp"
 #endif
 
@@ -383,7 +383,7 @@ std::unique_ptr<backend> made(const settings& s, const std::string& store) {
     if (store == "always" || store == "everysec")
         return std::make_unique<redis_server>(s.folder + "/" + store);
 #endif
-#ifdef BENCH_POSTGRES
+#ifdef TVEC_HAS_POSTGRES
     if (store == "postgres") return std::make_unique<postgres_server>(s.folder + "/postgres");
 #endif
     throw std::runtime_error(store + ": it was built without");
@@ -394,7 +394,7 @@ void run_on(const settings& s, backend& b) {
         return std::ranges::count(names, name) != 0;
     };
     const auto wanted = [&](const char* row, const char* side) {
-        return has(s.rows, row) && has(s.sides, side) && (side[0] != 't' || b.has_tvec());
+        return has(s.rows, row) && has(s.sides, side);
     };
     if (wanted("puts", "tvec")) measure_puts_of_tvec(s, b);
     if (wanted("puts", "hand")) {

@@ -1,5 +1,5 @@
-// A table in PostgreSQL, polled by `for update skip locked`. It syncs each commit, as it does where
-// nobody has said otherwise.
+// A PostgreSQL server. By hand: a table, polled by `for update skip locked`. It syncs each commit,
+// as it does where nobody has said otherwise.
 #pragma once
 
 #include <libpq-fe.h>
@@ -18,15 +18,19 @@
 
 #include "backend.hpp"
 #include "load.hpp"
+#include "tvec/durable/postgres_store.hpp"
 
 namespace bench {
+
+inline std::string conninfo(const std::string& folder) {
+    return "host=" + folder + " user=postgres dbname=postgres";
+}
 
 class plain_postgres {
 public:
     using result = std::unique_ptr<PGresult, void (*)(PGresult*)>;
 
-    explicit plain_postgres(const std::string& folder)
-        : c_(PQconnectdb(("host=" + folder + " user=postgres dbname=postgres").c_str())) {
+    explicit plain_postgres(const std::string& folder) : c_(PQconnectdb(conninfo(folder).c_str())) {
         if (PQstatus(c_) != CONNECTION_OK) fail();
     }
     ~plain_postgres() { PQfinish(c_); }
@@ -146,15 +150,23 @@ public:
 
     std::string name() const override { return "PostgreSQL"; }
     void clear() override {
-        if (!is_ours_ && admin_.number("select count(to_regclass('timer'))") != 0)
-            throw std::runtime_error("there is a table `timer` in the database, which would go");
+        if (!is_ours_ && admin_.number("select count(to_regclass('timer')) +"
+                                       " count(to_regnamespace('tvec'))") != 0)
+            throw std::runtime_error("there is a table `timer` or a schema `tvec` in the database, "
+                                     "which would go");
         is_ours_ = true;
-        admin_.run("set client_min_messages = error; drop table if exists timer");
+        admin_.run("set client_min_messages = error; drop table if exists timer;"
+                   "drop schema if exists tvec cascade");
+        postgres::install({.conninfo = conninfo(folder_)});
     }
     double server_cpu() override { return processes_.cpu(); }
-    double bytes() override { return admin_.number("select pg_total_relation_size('timer')"); }
-    bool has_tvec() const override { return false; }
-    std::unique_ptr<store> open() override { return nullptr; }
+    double bytes() override {
+        return admin_.number("select coalesce(pg_total_relation_size(to_regclass('timer')), 0) +"
+                             " pg_total_relation_size('tvec.timer')");
+    }
+    std::unique_ptr<store> open() override {
+        return std::make_unique<postgres_store>(postgres_options{.conninfo = conninfo(folder_)});
+    }
     std::unique_ptr<by_hand> connect() override {
         return std::make_unique<postgres_table>(folder_);
     }

@@ -119,7 +119,7 @@ struct batch {
         slots.push_back(other.slots[i]);
     }
     question_for question() const {
-        question_for q{function, common};
+        question_for q{function, common, slots.size()};
         for (const array& c : columns) q.arguments.push_back(c.whole());
         return q;
     }

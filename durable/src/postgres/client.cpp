@@ -122,10 +122,10 @@ struct prepared {
     const char* types;  // i: int, b: bigint, t: text, y: bytea; capital: an array
 };
 constexpr prepared all_prepared[] = {
-    {"puts", "ttyYBBYY"}, {"cancels", "Y"},   {"touches", "tYB"},      {"revives", "tyb"},
-    {"ends", "tYBTBYY"},  {"spends", "IBYB"}, {"claims", "bbbbbBIBY"}, {"takes", "IBBYBB"},
-    {"beat", "tbIB"},     {"releases", "ib"}, {"leaves", "t"},         {"finds", "y"},
-    {"lists", "ibyby"},   {"counts", ""}};
+    {"puts", "ttyIYBBYY"}, {"cancels", "Y"},   {"touches", "tYB"},      {"revives", "tyb"},
+    {"ends", "tYBTBYY"},   {"spends", "IBYB"}, {"claims", "bbbbbBIBY"}, {"takes", "IBBYBB"},
+    {"beat", "tbIB"},      {"releases", "ib"}, {"leaves", "t"},         {"finds", "y"},
+    {"lists", "ibyby"},    {"counts", ""}};
 
 Oid type_of(char c) {
     const bool is_array = c >= 'A' && c <= 'Z';
@@ -441,15 +441,19 @@ void client::receive() {
 }
 
 // Statements that are sent together are a flight. Requests wait for the answers of the last flight,
-// because a server takes less time for few large statements than for many small ones. A second
-// flight is sent once it is full, which keeps both sides busy.
+// because a server takes less time for few large statements than for many small ones. After a
+// flight of several requests the next one gathers for a moment at least, whatever the disk of the
+// server does. A second flight is sent once it is full, which keeps both sides busy.
 bool client::may_send(std::size_t waiting) const {
-    return flights_ == 0 || (flights_ < 2 && unsent_bytes_ + waiting >= full_flight);
+    if (flights_ == 0 && !gathering_.pending()) return true;
+    return flights_ < 2 && unsent_bytes_ + waiting >= full_flight;
 }
 
 void client::flush() {
     if (may_send() && !unsent_.empty()) {
+        std::size_t items = 0;
         for (queued& q : std::exchange(unsent_, {})) {
+            items += q.what.items;
             q.who.asked = steady_clock::now();
             talk_.send_prepared(std::string(q.what.function), q.what.arguments);
             pending_.push_back(std::move(q.who));
@@ -457,6 +461,7 @@ void client::flush() {
         unsent_bytes_ = 0;
         pending_.back().ends_flight = true;
         ++flights_;
+        if (items > 1) wheel_.arm_after(gathering_, duration(1));
         talk_.flush();
     }
     if (!pending_.empty() && !silence_.pending()) wheel_.arm_after(silence_, options_.silence);

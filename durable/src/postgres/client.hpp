@@ -45,6 +45,7 @@ enum class fate {
 struct question_for {
     std::string_view function;
     std::vector<value> arguments;
+    std::size_t items = 1;  // requests in it
 };
 
 /// The client of a server. It calls completions and receivers from within `receive` and `flush`.
@@ -120,6 +121,7 @@ private:
     void on_soon();
     void on_lost(trouble why);
     void abandon();
+    void do_nothing() {}
 
     // the greeting
     void say(const std::string& sql, const std::vector<value>& arguments, greeted then);
@@ -142,6 +144,7 @@ private:
     timer retry_{call<&client::retry_, &client::connect>};
     timer silence_{call<&client::silence_, &client::on_silence>};
     timer soon_{call<&client::soon_, &client::on_soon>};
+    timer gathering_{call<&client::gathering_, &client::do_nothing>};  // requests, until it fires
     unsigned failures_ = 0;
     connection talk_;
 

@@ -189,6 +189,7 @@ struct postgres_store::inner {
     unsigned shard_of(std::string_view id) const noexcept;
     std::size_t waiting();
     void close_all();
+    void close_but_ends();
 
     std::array<batch*, 7> all_batches() {
         return {&puts, &cancels, &touches, &ends, &spends, &claims, &takes};
@@ -237,9 +238,9 @@ struct postgres_store::inner {
     const store_traits traits;
     batch puts{"puts",
                {},
-               {postgres::array(type::bytes), postgres::array(type::big),
-                postgres::array(type::big), postgres::array(type::bytes),
-                postgres::array(type::bytes)}};
+               {postgres::array(type::number), postgres::array(type::bytes),
+                postgres::array(type::big), postgres::array(type::big),
+                postgres::array(type::bytes), postgres::array(type::bytes)}};
     batch cancels{"cancels", {}, {postgres::array(type::bytes)}};
     batch touches{"touches",
                   {postgres::text(client.me())},
@@ -287,9 +288,17 @@ void postgres_store::inner::send(batch& b) {
 }
 
 void postgres_store::inner::close_all() {
-    for (batch* b : all_batches()) send(*b);
-    if (!beat.is_empty()) send(std::exchange(beat, {}));
+    close_but_ends();
+    send(ends);
     ids.clear();
+}
+
+// Sends what somebody waits for. Ends gather for a moment: fewer statements cost the server less.
+void postgres_store::inner::close_but_ends() {
+    for (batch* b : all_batches())
+        if (b != &ends) send(*b);
+    if (!beat.is_empty()) send(std::exchange(beat, {}));
+    if (ends.is_empty()) ids.clear();
     takes_of.clear();
 }
 
@@ -486,7 +495,7 @@ void postgres_store::listen(store_listener listener) {
 std::size_t postgres_store::run() {
     const std::size_t before = inner_->answered;
     client_->receive();
-    if (client_->may_send(inner_->waiting())) inner_->close_all();
+    if (client_->may_send(inner_->waiting())) inner_->close_but_ends();
     client_->flush();
     return inner_->answered - before;
 }
@@ -507,11 +516,12 @@ void postgres_store::inner::submit(operations::put o) {
     for (std::size_t i = 0; i < o.timers.size(); ++i) {
         const record& r = o.timers[i];
         batch& b = room_in(puts, r.id);
-        b.columns[0].add(r.id);
-        b.columns[1].add(ms(r.due));
-        b.columns[2].add(r.every.count());
-        b.columns[3].add(r.body);
-        b.columns[4].add(r.plan);
+        b.columns[0].add(shard_of(r.id));
+        b.columns[1].add(r.id);
+        b.columns[2].add(ms(r.due));
+        b.columns[3].add(r.every.count());
+        b.columns[4].add(r.body);
+        b.columns[5].add(r.plan);
         b.slots.push_back({q, i});
     }
     wait_for(q);
@@ -545,6 +555,7 @@ void postgres_store::inner::add_end(const request_ptr& q, std::size_t part, cons
                                     std::string_view how, std::int64_t due, std::string_view reason,
                                     const std::optional<std::string>& history) {
     batch& b = room_in(ends, t.id);
+    if (b.is_empty()) client.ask_later([this] { send(ends); });
     b.columns[0].add(t.id);
     b.columns[1].add(t.attempt);
     b.columns[2].add(how);
