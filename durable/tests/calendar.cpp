@@ -196,6 +196,15 @@ Test(durable_calendar, weekdays_with_and_without_numbers_add_up) {
              "2026-02-02 00:00:00, 2026-02-04 00:00:00, 2026-02-11 00:00:00");
 }
 
+Test(durable_calendar, a_week_belongs_to_the_year_that_has_its_fourth_day) {
+    const std::string sundays = "rrule DTSTART=20200101T000000;FREQ=YEARLY;BYDAY=SU;BYWEEKNO=";
+    CHECK_EQ(next(sundays + "52", "2021-01-04 00:00:00"), "2022-01-02 00:00:00");
+    CHECK_EQ(next(sundays + "53", "2020-01-01 00:00:00"), "2021-01-03 00:00:00");
+    const std::string mondays = "rrule DTSTART=20080101T000000;FREQ=YEARLY;BYDAY=MO;BYWEEKNO=";
+    CHECK_EQ(next(mondays + "-53", "2008-02-01 00:00:00"), "2008-12-29 00:00:00");  // of 2009
+    CHECK_EQ(next(mondays + "1", "2008-02-01 00:00:00"), "2008-12-29 00:00:00");
+}
+
 Test(durable_calendar, parts_have_any_order_and_any_case) {
     const std::string monday = "2026-01-05 09:00:00";
     CHECK_EQ(next("rrule FREQ=WEEKLY;DTSTART=20260105T090000;BYDAY=MO", new_year), monday);

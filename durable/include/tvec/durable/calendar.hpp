@@ -34,9 +34,8 @@ namespace tvec::durable {
 ///
 /// **rrule** `rrule DTSTART=20260105T090000;FREQ=WEEKLY;BYDAY=MO`: the RRULE of RFC 5545, and the
 /// local time from which it counts. The parts may have any order.
-///  - UNTIL is inclusive, and needs a time. It is UTC if it ends with Z, otherwise local. COUNT is
-///  at
-///    most 10000, because a call counts the times from DTSTART on.
+///  - UNTIL is inclusive, and needs a time. It is UTC if it ends with Z, otherwise local.
+///  - COUNT is at most 10000, because a call counts the times from DTSTART on.
 ///  - DTSTART is a time of the rule only if it matches the rule.
 ///  - An INTERVAL of hours, minutes or seconds is counted on the local clock.
 ///  - The parts that RFC 5545 excludes beside a FREQ or beside each other are refused. BYWEEKNO
