@@ -49,8 +49,9 @@ namespace tvec::durable {
 /// of that gap.
 ///
 /// Cost: some microseconds for usual rules, including the parser. A rule that has no time at all
-/// may take tens of milliseconds, and so may a large COUNT. The first use of a zone in a process
-/// reads its file, and later changes of the file are ignored. Safe to call from several threads.
+/// may take tens of milliseconds, and a COUNT of thousands beside BYSETPOS tenths of a second. The
+/// first use of a zone in a process reads its file, and later changes of the file are ignored.
+/// Safe to call from several threads.
 ///
 /// Throws std::invalid_argument if the rule or the zone cannot be read: it names the part, its text
 /// and what was expected.
