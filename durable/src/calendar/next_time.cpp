@@ -63,12 +63,9 @@ private:
         return std::nullopt;
     }
 
-    // For any other rule. A second pass is left out at once.
+    // For any other rule. In a second pass it skips the times that came in the first.
     std::optional<sys_seconds> next_moment(sys_seconds after) const {
         local_seconds from = zone_.local(after) + seconds(1);
-        if (const auto here = zone_.of(from - seconds(1));
-            here.what == kind::two && after >= here.change)
-            from += here.change - after - seconds(1) + (here.second - here.first);
         while (const auto local = rule_.at_or_after(from)) {
             const auto found = zone_.of(*local);
             const auto at = found.what == kind::left_out ? found.change : found.first;

@@ -23,7 +23,7 @@ int days_since(int weekday, int week_start) { return (weekday - week_start + 7) 
 
 // Returns the first day of the month that lies `months` after January of the year 0.
 local_days first_of_month(long long months) {
-    if (months >= 10'000 * 12) return last_day + days(1);
+    if (months >= 120'000) return last_day + days(1);
     return local_days(std::chrono::year(static_cast<int>(months / 12)) /
                       static_cast<int>(months % 12 + 1) / 1);
 }
@@ -42,29 +42,6 @@ std::vector<int> chosen(const std::vector<int>& positions, int count) {
 }
 
 }  // namespace
-
-// Days without a time, by their distance from the interval. It bounds the search of a rule that
-// has no time at all: two days at the same distance have the same times.
-class recurrence_rule::barren_days {
-public:
-    explicit barren_days(const recurrence_rule& rule) : rule_(rule) {}
-
-    bool has(local_days day) const { return !found_.empty() && found_[distance(day)]; }
-    void add(local_days day) {
-        if (!rule_.r_.is_within_a_day() || rule_.r_.interval > seconds_in_day) return;
-        found_.resize(static_cast<std::size_t>(rule_.r_.interval));
-        found_[distance(day)] = true;
-    }
-
-private:
-    std::size_t distance(local_days day) const {
-        const long long distance = rule_.seconds_until(day) / rule_.unit_ % rule_.r_.interval;
-        return static_cast<std::size_t>(distance);
-    }
-
-    const recurrence_rule& rule_;
-    std::vector<bool> found_{};
-};
 
 recurrence_rule::recurrence_rule(std::string_view parts)
     : r_(parts), unit_(unit_of(r_.freq)), beginnings_(r_.times) {
@@ -90,7 +67,6 @@ std::optional<local_seconds> recurrence_rule::at_or_after(local_seconds from) co
     int time = static_cast<int>((from - day).count());
     const bool by_period = !r_.positions.empty() && !r_.is_within_a_day();
     const local_days last = std::min(last_day, day + cycle * r_.interval + days(366));
-    barren_days barren(*this);
     for (;;) {
         const local_days next = first_of_a_period(day);
         if (next > last) return std::nullopt;
@@ -104,9 +80,9 @@ std::optional<local_seconds> recurrence_rule::at_or_after(local_seconds from) co
         } else if (!r_.months.is_empty() && !r_.months.has(d.month)) {
             day = d.next_month();
         } else {
-            if (matches(d) && !barren.has(day)) {
+            if (matches(d) && !is_barren(day)) {
                 if (const auto found = in_day(day, time)) return found;
-                if (time == 0) barren.add(day);
+                if (time == 0) note_barren(day);
             }
             day += days(1);
         }
@@ -145,7 +121,7 @@ bool recurrence_rule::has_nth_weekday(const date& d) const {
 // Returns the year, month, week or day that has a day.
 recurrence_rule::span recurrence_rule::period_of(const date& d) const {
     if (r_.freq == frequency::yearly)
-        return {first_of_month(d.year * 12), first_of_month((d.year + 1) * 12)};
+        return {first_of_month(d.year * 12LL), first_of_month((d.year + 1) * 12LL)};
     if (r_.freq == frequency::monthly)
         return {first_of_month(months_until(d)), first_of_month(months_until(d) + 1)};
     const local_days monday = d.at - days(days_since(d.weekday, r_.week_start));
@@ -184,6 +160,22 @@ long long recurrence_rule::seconds_until(local_days day) const {
     const long long midnight = day.time_since_epoch().count() * seconds_in_day;
     const long long in_period = (start % unit_ + unit_) % unit_;
     return midnight - (start - in_period);
+}
+
+// Returns the place of a day in the interval: days in one place have the same times.
+std::size_t recurrence_rule::place_of(local_days day) const {
+    return static_cast<std::size_t>(seconds_until(day) / unit_ % r_.interval);
+}
+
+bool recurrence_rule::is_barren(local_days day) const {
+    return !barren_.empty() && barren_[place_of(day)];
+}
+
+// Remembers that a day has no time, which bounds the search of a rule that has none at all.
+void recurrence_rule::note_barren(local_days day) const {
+    if (!r_.is_within_a_day() || r_.interval > seconds_in_day) return;
+    barren_.resize(static_cast<std::size_t>(r_.interval));
+    barren_[place_of(day)] = true;
 }
 
 // Returns the first time of a day that matches, at `time` seconds of the day or later.

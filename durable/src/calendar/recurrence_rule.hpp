@@ -1,6 +1,7 @@
 // The times of a recurrence rule on the local clock.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,6 @@ private:
         local_days first;
         local_days end;  // the day after the last
     };
-    class barren_days;
 
     bool matches(const date& d) const;
     bool has_week_of(const date& d) const;
@@ -34,6 +34,9 @@ private:
     local_days first_of_a_period(local_days day) const;
     long long seconds_until(local_days day) const;
 
+    std::size_t place_of(local_days day) const;
+    bool is_barren(local_days day) const;
+    void note_barren(local_days day) const;
     std::optional<local_seconds> in_day(local_days day, int time) const;
     std::optional<int> in_periods_of(local_days day, int time) const;
     std::optional<local_seconds> by_position(const span& days, local_seconds from) const;
@@ -44,6 +47,7 @@ private:
     int unit_ = 86'400;
     times_of_day beginnings_;
     std::vector<int> offsets_;
+    mutable std::vector<bool> barren_{};  // by place in the interval; empty until one is found
 };
 
 }  // namespace tvec::durable::calendar

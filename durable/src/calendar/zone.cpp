@@ -16,7 +16,7 @@ namespace {
 
 // The folder where cctz looks for zones.
 std::filesystem::path folder() {
-    const char* const set = std::getenv("TZDIR");
+    const char* const set = std::getenv("TZDIR");  // NOLINT(concurrency-mt-unsafe)
     return set != nullptr && *set != '\0' ? set : "/usr/share/zoneinfo";
 }
 

@@ -4,7 +4,7 @@
 usage: calendars.py CALENDAR_TIMES [SHARE]
 
 Recurrence rules are compared with python3-dateutil. At changes of the clock, in every zone of the system, rules are compared
-with a search that looks at each instant by Python's zoneinfo. SHARE is a percentage of both: 100 takes minutes (default: 3).
+with a search that looks at each instant by Python's zoneinfo. SHARE is a percentage of both: 100 takes minutes (default: 2).
 """
 
 import datetime
@@ -22,7 +22,7 @@ except ImportError:
     rrulestr = None
 
 PROGRAM = sys.argv[1]
-SHARE = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+SHARE = int(sys.argv[2]) if len(sys.argv) > 2 else 2
 UTC = datetime.timezone.utc
 
 
@@ -75,7 +75,7 @@ def random_rule():
     maybe(0.3, "BYMONTH", lambda: some_of(1, 12))
     maybe(0.35, "BYDAY", lambda: ",".join(random.sample(WEEKDAYS, random.randint(1, 3))))
     if freq == "YEARLY" and "BYDAY" in parts:
-        maybe(0.3, "BYWEEKNO", lambda: some_of(1, 53, True))
+        maybe(0.3, "BYWEEKNO", lambda: some_of(2, 51, True))  # dateutil loses days of weeks in two years
     if freq in ("YEARLY", "MONTHLY") and "BYDAY" in parts and "BYWEEKNO" not in parts and random.random() < 0.5:
         # All of them have a number: dateutil wants both of 1MO and WE on one day.
         parts["BYDAY"] = ",".join(random.choice(["1", "2", "-1", "5", "+3", "-2", "-5"]) + day
@@ -194,6 +194,10 @@ class Clock:
         return found
 
 
+def start_of(year):
+    return int(datetime.datetime(year, 1, 1, tzinfo=UTC).timestamp())
+
+
 def local_times(rule, first, end):
     """The local times of a rule in a span, in seconds since 1970 on the local clock: day by day."""
     _, weekdays, hours, minutes, seconds, _ = rule
@@ -232,15 +236,13 @@ class ClockChanges(Calendars):
     def test_rules_keep_their_promises_at_changes_of_the_clock_in_all_zones(self):
         zones = distinct_zones()
         self.assertGreater(len(zones), 300)
-        ends = int(datetime.datetime(2040, 1, 1, tzinfo=UTC).timestamp())
         random.seed(SHARE)
         compared = 0
         for name in random.sample(zones, max(1, len(zones) * SHARE // 100)):
             clock = Clock(name)
-            changes = clock.changes(3 * DAY, ends)
-            for i, change in enumerate(changes):
-                if any(abs(change - other) < 5 * DAY for other in changes[max(i - 1, 0):i + 2] if other != change):
-                    continue
+            changes = clock.changes(3 * DAY, start_of(2040)) + clock.changes(start_of(2600), start_of(2602))
+            for before, change in zip([-DAY * 9] + changes, changes):
+                self.assertGreater(change - before, 5 * DAY, f"{name}: `instants` looks at one change alone")
                 for rule in AT_CHANGES:
                     after = change + random.choice([-DAY, -5400, -3601, -1800, -1, 0, 1, 1800, 3599])
                     self.check(rule, name, clock, change, after)

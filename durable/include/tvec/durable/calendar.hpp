@@ -34,9 +34,8 @@ namespace tvec::durable {
 ///
 /// **rrule** `rrule DTSTART=20260105T090000;FREQ=WEEKLY;BYDAY=MO`: the RRULE of RFC 5545, and the
 /// local time from which it counts. The parts may have any order.
-///  - UNTIL is inclusive, and needs a time. It is UTC if it ends with Z, otherwise local. COUNT is
-///  at
-///    most 10000, because a call counts the times from DTSTART on.
+///  - UNTIL is inclusive, and needs a time. It is UTC if it ends with Z, otherwise local.
+///  - COUNT is at most 10000, because a call counts the times from DTSTART on.
 ///  - DTSTART is a time of the rule only if it matches the rule.
 ///  - An INTERVAL of hours, minutes or seconds is counted on the local clock.
 ///  - The parts that RFC 5545 excludes beside a FREQ or beside each other are refused. BYWEEKNO
@@ -49,9 +48,10 @@ namespace tvec::durable {
 /// rule comes in the first pass only. Its times in an hour that is left out come once, at the end
 /// of that gap.
 ///
-/// Cost: about a microsecond or two for usual rules, including the parser, and up to some
-/// milliseconds for a rule that has no time at all. The first use of a zone in a process reads its
-/// file, and later changes of the file are ignored. Safe to call from several threads.
+/// Cost: some microseconds for usual rules, including the parser. A rule that has no time at all
+/// may take tens of milliseconds, and a COUNT of thousands beside BYSETPOS tenths of a second. The
+/// first use of a zone in a process reads its file, and later changes of the file are ignored.
+/// Safe to call from several threads.
 ///
 /// Throws std::invalid_argument if the rule or the zone cannot be read: it names the part, its text
 /// and what was expected.
