@@ -54,7 +54,7 @@ struct redis_options {
     std::size_t max_unsent_bytes = 64'000'000;
 };
 
-class client;
+class servers;
 
 }  // namespace redis
 
@@ -112,7 +112,7 @@ public:
 private:
     struct inner;
 
-    std::unique_ptr<redis::client> client_;
+    std::unique_ptr<redis::servers> servers_;
     std::unique_ptr<inner> inner_;
 };
 
