@@ -329,9 +329,10 @@ void client::request_map() {
 }
 
 void client::on_map(const redisReply& r) {
-    map_ = slot_map::parsed(r, at_.host);
-    if (!map_)
+    auto map = slot_map::parsed(r, at_.host);
+    if (!map)
         return on_lost({std::errc::protocol_error, "its map of slots is not as it should be"});
+    map_ = std::move(map);
     if (!is_ready_) return on_ready();
     if (ready_) ready_();
 }

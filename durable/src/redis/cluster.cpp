@@ -69,7 +69,8 @@ void cluster::watch(int fd) const {
 
 void cluster::open() {
     opening_.begin();
-    wait_until([this] { return is_open_ || refusal_; });
+    const bool is_answered = wait_until([this] { return is_open_ || refusal_; });
+    if (!is_answered) refusal_.emplace(std::errc::timed_out, "it does not answer");
     if (refusal_) fail(*refusal_, guide_.at().where);
 }
 
@@ -84,20 +85,20 @@ void cluster::connect_all() {
         if (node->fault() && is_refusal(*node->fault())) fail(*node->fault(), where.text());
 }
 
-void cluster::wait_until(const std::function<bool()>& is_so) {
+// Waits for `silence` at most. Returns false if that was not long enough.
+bool cluster::wait_until(const std::function<bool()>& is_so) {
     const duration silence = guide_.options().silence;
     auto limit = steady_clock::now() + silence;
     while (!is_so()) {
         flush();
         if (opening_.is_upgrading()) limit = steady_clock::now() + silence;
         const auto left = std::chrono::ceil<duration>(limit - steady_clock::now());
-        if (left <= duration::zero())
-            fail({std::errc::timed_out, "a primary of the cluster does not answer"},
-                 guide_.at().where);
+        if (left <= duration::zero()) return false;
         pollfd ready{epoll_, POLLIN, 0};
         poll(&ready, 1, static_cast<int>(left.count()));
         receive();
     }
+    return true;
 }
 
 // The data may have been deleted, and made anew by a process with another number of shards.
@@ -118,7 +119,9 @@ void cluster::on_failed(const route& way, const redisReply* r) {
         return;
     }
     trouble t(r == nullptr ? std::errc::timed_out : code_of(faults_.last), faults_.last);
-    if (r == nullptr && way.next() != nullptr && way.next()->fault()) t = *way.next()->fault();
+    const client* const node = way.next();
+    if (r == nullptr && node != nullptr && node->fault()) t = *node->fault();
+    if (node != nullptr) t.why = node->at().where + (t.why.empty() ? "" : ": " + t.why);
     refusal_ = std::move(t);
 }
 
@@ -195,6 +198,7 @@ void cluster::follow_map(route& r) {
 }
 
 void cluster::on_map() {
+    keep_time();
     for (const auto& r : routes_) follow_map(*r);
     const bool was_replaced = forget_nodes();
     std::vector<address> others;
@@ -239,6 +243,15 @@ void cluster::doubt() {
 
 // --- asking -------------------------------------------------------------------------------------
 
+// Notes the time, in case that the clock of no primary is known for a while.
+void cluster::keep_time() {
+    const auto t = steady_clock::now();
+    if (const reading now_here = now(); now_here != reading{}) {
+        kept_time_ = {};
+        kept_time_.learn(now_here, t, t);
+    }
+}
+
 reading cluster::now() const {
     const auto t = steady_clock::now();
     std::optional<reading> earliest;
@@ -246,7 +259,7 @@ reading cluster::now() const {
         const reading r = node->now_at(t);
         if (r != reading{} && (!earliest || r < *earliest)) earliest = r;
     }
-    return earliest.value_or(reading{});
+    return earliest.value_or(kept_time_.at(t));
 }
 
 const std::string& cluster::warning() const noexcept {

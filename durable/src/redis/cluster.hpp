@@ -15,6 +15,7 @@
 #include "client.hpp"
 #include "opening.hpp"
 #include "route.hpp"
+#include "server_clock.hpp"
 #include "slot_map.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
@@ -65,7 +66,7 @@ private:
     void watch(int fd) const;
     void open();
     void connect_all();
-    void wait_until(const std::function<bool()>& is_so);
+    bool wait_until(const std::function<bool()>& is_so);
     void look_again();
     void learn() { guide_.ask_map(); }
     void say(std::optional<unsigned> shard, const command& c, opening::replied then);
@@ -77,6 +78,7 @@ private:
     route& route_of(std::optional<unsigned> shard);
     void follow_map(route& r);
     bool forget_nodes();
+    void keep_time();
     bool is_settled() const;
 
     client& guide_;
@@ -94,6 +96,7 @@ private:
     bool lacks_node_ = false, is_open_ = false;
     std::optional<trouble> refusal_;  // of the set of timers
     std::size_t reserved_ = 0;
+    server_clock kept_time_;
     client* answering_ = &guide_;
     std::function<void()> reconnected_;
 };

@@ -231,12 +231,16 @@ unsigned redis_store::inner::shard_of(std::string_view id) const {
     return durable::detail::shard_of_id(id, traits.shards);
 }
 
+// Returns a command that begins with these keys of a shard, and has the others as well: a cluster
+// whose slots move treats all commands of a shard alike then.
 command redis_store::inner::function(unsigned shard, std::string_view name,
                                      std::span<const std::string_view> keys) const {
     assert(shard < of.size() && "a shard is one of the store");
     command c{"FCALL", std::string(redis::functions_prefix).append(name),
-              std::to_string(keys.size())};
+              std::to_string(all_keys.size())};
     for (const std::string_view k : keys) c.add(servers.key(shard, k));
+    for (const std::string_view k : all_keys)
+        if (std::ranges::find(keys, k) == keys.end()) c.add(servers.key(shard, k));
     return c;
 }
 
