@@ -130,6 +130,22 @@ Test(durable_redis_cluster, a_command_that_is_to_ask_goes_to_the_other_node_and_
     CHECK_EQ(n.b.heard("ASKING").size(), 1U);
 }
 
+// The keys of the next command may still be at the first node.
+Test(durable_redis_cluster, only_one_command_is_asked_of_the_other_node_at_a_time) {
+    two_nodes n;
+    n.puts(n.a, [&, i = 0](const words& w) mutable {
+        return i++ < 3 ? error("ASK " + std::to_string(slot_0) + ' ' + n.b.where()) : stored(w);
+    });
+    redis_store s(at(n.a.port()));
+    int answered = 0;
+    for (const existing how : {existing::keep, existing::replace, existing::keep})
+        s.submit(operations::put{{{id_in(s, 0), today()}}, how, [&](const auto&) { ++answered; }});
+    turn_until(s, [&] { return answered == 3; });
+    CHECK_EQ(n.b.heard("ASKING").size(), 1U);
+    CHECK_EQ(ids_put(n.b).size(), 1U);
+    CHECK_EQ(ids_put(n.a).size(), 5U);
+}
+
 Test(durable_redis_cluster, a_command_that_is_to_be_tried_again_is) {
     two_nodes n;
     n.puts(n.a, [&, i = 0](const words& w) mutable {
@@ -304,8 +320,13 @@ Test(durable_redis_cluster, the_time_is_the_earliest_of_the_primaries) {
     CHECK(ahead.now() > std::chrono::system_clock::now() - 60s);
     n.greeting.ahead = -3600s;
     n.usual_on(n.b);
-    const redis_store behind(at(n.a.port()));
+    redis_options o = at(n.a.port());
+    o.look_again = 10ms;
+    redis_store behind(o);
     CHECK(behind.now() <= std::chrono::system_clock::now() - 3600s);
+    n.greeting.ahead = 0s;
+    n.usual_on(n.b);
+    while (behind.now() < std::chrono::system_clock::now() - 60s) turn(behind, 10ms);
 }
 
 Test(durable_redis_cluster, functions_are_loaded_on_each_primary) {

@@ -254,12 +254,6 @@ void client::say(const command& c, greeted then) {
 void client::greet() {
     if (!options_.password.empty()) say(credentials(), [](const redisReply&) {});
     ask_facts();
-    if (part_ == part::primary)
-        say({"TIME"}, [this](const redisReply& r) {
-            fields f(r);
-            const long long seconds = f.number(), us = f.number();
-            if (f.is_whole()) learn(seconds * 1'000'000 + us);
-        });
     try_to_say({"FCALL", "tvec_durable_version", "0"},
                [this](const redisReply& r) { on_version(r); });
 }
@@ -271,6 +265,16 @@ void client::ask_facts() {
         f.text();
         appendfsync_ = f.text();
         if (is_ready_) accept();
+    });
+    if (part_ == part::primary) ask_time();
+}
+
+// The time of a cluster is that of all primaries, also of those that are asked for nothing else.
+void client::ask_time() {
+    say({"TIME"}, [this](const redisReply& r) {
+        fields f(r);
+        const long long seconds = f.number(), us = f.number();
+        f.is_whole() ? learn(seconds * 1'000'000 + us) : protest();
     });
 }
 
@@ -392,16 +396,20 @@ void client::on_reply(reply_ptr r) {
     assert((!p.ends_flight || flights_ > 0) && "every flight ends once");
     if (p.ends_flight) --flights_;
     if (p.is_greeting) return p.then(fate::replied, r.get());
-    if (options_.wait_replicas == 0) return give(p.then, *r);
+    if (options_.wait_replicas == 0 || is_followed(*r)) return give(p.then, *r);
     held_.push_back({p.then, std::move(r), p.asked});
+}
+
+// Returns true if the command was not done, and will be asked of another node or later.
+bool client::is_followed(const redisReply& r) const {
+    return part_ == part::primary && is_error(r) && is_redirection(text_of(r));
 }
 
 // Passes a reply on. An error becomes a fate.
 void client::give(const answer& then, const redisReply& r) {
     if (!is_error(r)) return then(fate::replied, &r);
     const std::string_view why = text_of(r);
-    const bool is_followed = part_ == part::primary && is_redirection(why);
-    if (!is_followed) faults_.last = place() + ": " + std::string(why);
+    if (!is_followed(r)) faults_.last = place() + ": " + std::string(why);
     then(has_begun(why) ? fate::lost : fate::refused, &r);
     if (is_changed(why)) on_lost({code_of(why), std::string(why)});
 }

@@ -152,6 +152,7 @@ private:
     command credentials() const;
     void greet();
     void ask_facts();
+    void ask_time();
     bool accept();
     void try_to_say(const command& c, greeted then);
     void say(const command& c, greeted then);
@@ -166,6 +167,7 @@ private:
     void on_reply(reply_ptr r);
     void wait_for_replicas();
     void on_replicas(const redisReply& r);
+    bool is_followed(const redisReply& r) const;
     void give(const answer& then, const redisReply& r);
     void on_message(const redisReply& r);
 

@@ -50,7 +50,8 @@ void route::ask(const command& c, client::answer then) {
 }
 
 // Sends the waiting commands to the node that should do them. If a command has come back, or the
-// node is another one, those under way come first. After a pause one command is sent to try.
+// node is another one, those under way come first. After a pause one command is sent to try, and
+// ASK is about one command.
 void route::go_on() {
     if (pause_.pending()) return;
     if (under_way_ != 0 && (is_turning_ || asked_ != nullptr || next_ != at_)) return;
@@ -60,7 +61,7 @@ void route::go_on() {
     assert(to != nullptr && "without a node everything has expired");
     if (to->is_new() && !to->is_ready()) return pause();
     const bool asks = std::exchange(asked_, nullptr) != nullptr;
-    is_turning_ = std::exchange(was_paused_, false);
+    is_turning_ = std::exchange(was_paused_, false) || asks;
     at_ = to;
     const std::size_t n = is_turning_ ? 1 : waiting_.size();
     for (std::size_t i = 0; i < n; ++i, waiting_.pop_front()) send(waiting_.front(), *to, asks);
