@@ -271,6 +271,7 @@ const std::string& cluster::warning() const noexcept {
 void cluster::ask(std::optional<unsigned> shard, const command& c, client::answer then) {
     if (refusal_) return refuse(std::move(then), refusal_->why);
     route_of(shard).ask(c, std::move(then));
+    alarm_.rearm();
 }
 
 void cluster::refuse(client::answer then, const std::string& why) {
