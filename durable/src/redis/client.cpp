@@ -132,7 +132,8 @@ client::~client() { close(epoll_); }
 bool client::is_ours() const noexcept { return getpid() == maker_; }
 
 bool client::is_idle() const noexcept {
-    return pending_.empty() && waiting_.empty() && held_.empty() && refused_.empty();
+    return std::ranges::all_of(pending_, &pending::is_greeting) && waiting_.empty() &&
+           held_.empty() && refused_.empty();
 }
 
 void client::listen(std::function<void(std::string_view)> hint, std::function<void()> ready) {
@@ -156,6 +157,7 @@ void client::wait_until_ready() {
         if (trouble_ && tried < addresses_.size() && trouble_->code != std::errc::timed_out) {
             ++tried;
             retry_.cancel();
+            trouble_.reset();
             connect();
         }
         if (trouble_)
@@ -171,7 +173,6 @@ void client::wait_until_ready() {
 }
 
 void client::connect() {
-    trouble_.reset();
     at_ = addresses_[next_address_++ % addresses_.size()];
     const int error = talk_.open(at_);
     if (error != 0) return on_lost(trouble(error));
@@ -343,6 +344,7 @@ void client::on_map(const redisReply& r) {
 
 void client::on_ready() {
     is_ready_ = was_ready_ = true;
+    trouble_.reset();
     failures_ = 0;
     wheel_.arm_after(look_, options_.look_again);
     try_again();

@@ -78,7 +78,7 @@ public:
     bool is_new() const noexcept { return !was_ready_ && failures_ == 0; }
     /// Returns true if no command waits for its answer.
     bool is_idle() const noexcept;
-    /// Returns the trouble of the last attempt to connect, if it has failed.
+    /// Returns the last trouble, if the server was not ready since.
     const std::optional<trouble>& fault() const noexcept { return trouble_; }
     /// Returns its clock, which is the beginning of 1970 if it is not known.
     reading now_at(std::chrono::steady_clock::time_point t) const { return clock_.at(t); }
