@@ -161,6 +161,20 @@ Test(durable_redis_cluster, a_command_that_is_to_be_tried_again_is) {
     CHECK_EQ(s.last_failure(), "");
 }
 
+Test(durable_redis_cluster, a_command_that_a_replica_sends_elsewhere_needs_no_replica) {
+    two_nodes n;
+    for (false_node* node : {&n.a, &n.b})
+        node->answer(
+            [g = n.greeting](const words& w) { return w[0] == "WAIT" ? number(1) : usual(g, w); });
+    redis_options o = at(n.a.port());
+    o.wait_replicas = 1;
+    redis_store s(o);
+    n.a.answer([g = n.greeting, &n](const words& w) {
+        return w[0] == "WAIT" ? number(0) : is_put(w) ? moved_to(n.b) : usual(g, w);
+    });
+    CHECK(put(s, {id_in(s, 0), today()}) == put_result::stored);
+}
+
 Test(durable_redis_cluster, what_is_never_done_has_failed_after_a_while_and_other_shards_go_on) {
     two_nodes n;
     n.puts(n.a, [&](const words& w) {
