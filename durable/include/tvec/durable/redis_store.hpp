@@ -1,5 +1,6 @@
 /// \file
-/// The store of many machines: a Redis server or a Redis Cluster, 7.0 or later, or a compatible one.
+/// The store of many machines: a Redis server or a Redis Cluster, 7.0 or later, or a compatible
+/// one.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -61,9 +62,9 @@ class servers;
 using redis::redis_options;
 using redis::redis_tls;
 
-/// A connection to a Redis server, or connections to the primaries of a Redis Cluster. Processes on any machines that connect to the same server with
-/// the same `name` share its timers. Each owns some of the shards, and takes over those of a
-/// process that died.
+/// A connection to a Redis server, or connections to the primaries of a Redis Cluster. Processes on
+/// any machines that connect to the same server with the same `name` share its timers. Each owns
+/// some of the shards, and takes over those of a process that died.
 ///
 ///     tvec::durable::redis_store store({.host = "timers.example", .password = secret});
 ///     if (!store.warning().empty()) log(store.warning());
@@ -85,8 +86,8 @@ using redis::redis_tls;
 /// versions and cost.
 class TVEC_API redis_store final : public store {
 public:
-    /// Connects, and waits for `silence` at most, or three times that in a cluster. Throws std::system_error, which names the server
-    /// and the reason:
+    /// Connects, and waits for `silence` at most, or three times that in a cluster. Throws
+    /// std::system_error, which names the server and the reason:
     ///  * errors of connecting: connection_refused, no_such_file_or_directory, timed_out, ...
     ///  * permission_denied: no password or a wrong one, or a permission is missing
     ///  * protocol_error: no Redis server answers
