@@ -115,7 +115,9 @@ client::client(redis_options o, part p, std::vector<address> at, faults& f)
               },
               [this](reply_ptr r) { on_message(*r); }, [this](const trouble&) { retry(); }}),
       opening_(options_.name, options_.shards,
-               {[this](auto, const command& c, greeted then) { say(c, std::move(then)); },
+               {[this](std::optional<unsigned>, const command& c, greeted then) {
+                    say(c, std::move(then));
+                },
                 [this](long long us) { learn(us); },
                 [this](std::errc code, std::string why) {
                     on_lost({code, std::move(why)});

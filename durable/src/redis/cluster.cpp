@@ -37,7 +37,7 @@ bool is_refusal(const trouble& t) {
 cluster::cluster(client& guide, faults& f)
     : guide_(guide), faults_(f), epoll_(open_epoll()),
       opening_(guide.options().name, guide.options().shards,
-               {[this](auto shard, const command& c, opening::replied then) {
+               {[this](std::optional<unsigned> shard, const command& c, opening::replied then) {
                     say(shard, c, std::move(then));
                 },
                 [this](long long us) { answering_->learn(us); },

@@ -1,10 +1,14 @@
 #include "servers.hpp"
 
 #include <chrono>
+#include <utility>
 
 namespace tvec::durable::redis {
 
-servers::servers(redis_options o) : first_(o, part::seed, addresses_of(o), faults_) {
+servers::servers(redis_options o) : servers(addresses_of(o), std::move(o)) {}
+
+servers::servers(std::vector<address> at, redis_options&& o)
+    : first_(std::move(o), part::seed, std::move(at), faults_) {
     first_.wait_until_ready();
     if (first_.is_guide()) cluster_ = std::make_unique<cluster>(first_, faults_);
 }

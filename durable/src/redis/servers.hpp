@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "client.hpp"
 #include "cluster.hpp"
@@ -67,6 +68,7 @@ public:
     void leave() { cluster_ ? cluster_->leave() : first_.leave(); }
 
 private:
+    servers(std::vector<address> at, redis_options&& o);
     client& answering() noexcept { return cluster_ ? cluster_->answering() : first_; }
 
     faults faults_;
