@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "support/asking.hpp"
+#include "support/certificates.hpp"
 #include "support/check.hpp"
 #include "support/false_servers.hpp"
 #include "support/redis_server.hpp"
@@ -16,7 +17,7 @@
 using namespace std::chrono_literals;
 using namespace support::asking;
 using namespace tvec::durable;
-using support::liar, support::redis_server, support::refuses, support::stranger;
+using support::certify, support::liar, support::redis_server, support::refuses, support::stranger;
 
 TestSuite(durable_redis_faults, .timeout = 60);
 
@@ -241,18 +242,6 @@ Test(durable_redis_faults, more_than_may_wait_to_be_sent_has_failed_and_the_rest
     CHECK_EQ(stored + failed, 50);
     CHECK_EQ(count(s).waiting, stored);
 }
-
-namespace {
-
-// Creates a self-signed certificate for that host, and its key.
-bool certify(const std::string& folder, const std::string& who, const std::string& host) {
-    return redis_server::run_to_its_end(
-        {"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-days", "2", "-subj", "/CN=" + who, "-addext", "subjectAltName=" + host,
-         "-keyout", folder + "/" + who + ".key", "-out", folder + "/" + who + ".crt"});
-}
-
-}  // namespace
 
 Test(durable_redis_faults, tls_protects_the_link_and_a_server_nobody_vouches_for_is_refused) {
     if (!support::is_there("openssl")) cr_skip("there is no openssl to make certificates");

@@ -20,6 +20,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr duration first_wait{50};
+constexpr duration slowest_guide{1'000};
 constexpr std::size_t full_flight = 16'384;
 
 [[noreturn]] void fail(std::errc code, const std::string& what) {
@@ -68,26 +69,7 @@ std::string random_name() {
     return name;
 }
 
-int open_epoll() {
-    const int fd = epoll_create1(EPOLL_CLOEXEC);
-    if (fd < 0)
-        throw std::system_error(errno, std::system_category(), "redis_store: epoll_create1");
-    return fd;
-}
-
-std::string place_of(const redis_options& o) {
-    return o.socket.empty() ? o.host + ':' + std::to_string(o.port) : o.socket;
-}
-
 bool is_error(const redisReply& r) { return r.type == REDIS_REPLY_ERROR; }
-
-// Maps the first word of an error to its meaning.
-std::errc code_of(std::string_view error) {
-    for (const std::string_view word : {"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid"})
-        if (error.starts_with(word)) return std::errc::permission_denied;
-    if (error.starts_with("LOADING")) return std::errc::resource_unavailable_try_again;
-    return std::errc::not_supported;
-}
 
 // Returns one of a few reasons, under which a break of the connection is counted.
 std::string reason_of(const std::error_code& code) {
@@ -112,9 +94,17 @@ bool is_changed(std::string_view error) {
 
 }  // namespace
 
-client::client(redis_options o)
-    : options_(checked(std::move(o))), me_(options_.name + ':' + random_name()), maker_(getpid()),
-      epoll_(open_epoll()),
+std::errc code_of(std::string_view error) {
+    for (const std::string_view word : {"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid"})
+        if (error.starts_with(word)) return std::errc::permission_denied;
+    if (error.starts_with("LOADING")) return std::errc::resource_unavailable_try_again;
+    return std::errc::not_supported;
+}
+
+client::client(redis_options o, part p, std::vector<address> at, faults& f)
+    : options_(checked(std::move(o))), part_(p), faults_(f),
+      me_(options_.name + ':' + random_name()), maker_(getpid()), epoll_(open_epoll()),
+      addresses_(std::move(at)), seeds_(addresses_.size()), at_(addresses_.front()),
       talk_(epoll_, options_,
             {[this] { greet(); }, [this](reply_ptr r) { on_reply(std::move(r)); },
              [this](trouble why) { on_lost(std::move(why)); }, [this] { on_heard(); }}),
@@ -123,34 +113,39 @@ client::client(redis_options o)
                   if (!options_.password.empty()) hints_.send(credentials().text());
                   hints_.send(command{"SUBSCRIBE", me_}.text());
               },
-              [this](reply_ptr r) { on_message(*r); }, [this](const trouble&) { retry(); }}) {
+              [this](reply_ptr r) { on_message(*r); }, [this](const trouble&) { retry(); }}),
+      opening_(options_.name, options_.shards,
+               {[this](std::optional<unsigned>, const command& c, greeted then) {
+                    say(c, std::move(then));
+                },
+                [this](long long us) { learn(us); },
+                [this](std::errc code, std::string why) {
+                    on_lost({code, std::move(why)});
+                },
+                [this] { on_ready(); }}) {
     epoll_event e{};
     e.events = EPOLLIN;
     e.data.fd = alarm_.fd();
     epoll_ctl(epoll_, EPOLL_CTL_ADD, alarm_.fd(), &e);
-    try {
-        addresses_ = addresses_of(options_);
-        wait_until_ready();
-    } catch (...) {
-        close(epoll_);
-        throw;
-    }
 }
 
 client::~client() { close(epoll_); }
 
 bool client::is_ours() const noexcept { return getpid() == maker_; }
 
-std::string client::key(std::string_view what) const {
-    return '{' + options_.name + "}:" + std::string(what);
-}
-std::string client::key(unsigned shard, std::string_view what) const {
-    return '{' + options_.name + ':' + std::to_string(shard) + "}:" + std::string(what);
+bool client::is_idle() const noexcept {
+    return std::ranges::all_of(pending_, &pending::is_greeting) && waiting_.empty() &&
+           held_.empty() && refused_.empty();
 }
 
-void client::listen(std::function<void(std::string_view)> hint, std::function<void()> reconnected) {
+void client::listen(std::function<void(std::string_view)> hint, std::function<void()> ready) {
     hint_ = std::move(hint);
-    reconnected_ = std::move(reconnected);
+    ready_ = std::move(ready);
+}
+
+void client::try_also(const std::vector<address>& others) {
+    addresses_.resize(seeds_);
+    addresses_.insert(addresses_.end(), others.begin(), others.end());
 }
 
 // --- connecting ---------------------------------------------------------------------------------
@@ -164,24 +159,24 @@ void client::wait_until_ready() {
         if (trouble_ && tried < addresses_.size() && trouble_->code != std::errc::timed_out) {
             ++tried;
             retry_.cancel();
+            trouble_.reset();
             connect();
         }
         if (trouble_)
             throw std::system_error(trouble_->code,
-                                    "redis_store: " + place_of(options_) +
+                                    "redis_store: " + place() +
                                         (trouble_->why.empty() ? "" : ": " + trouble_->why));
-        if (is_upgrading_) limit = steady_clock::now() + options_.silence;
+        if (opening_.is_upgrading()) limit = steady_clock::now() + options_.silence;
         const auto left = std::chrono::ceil<duration>(limit - steady_clock::now());
-        if (left <= duration::zero())
-            fail(std::errc::timed_out, place_of(options_) + ": it does not answer");
+        if (left <= duration::zero()) fail(std::errc::timed_out, place() + ": it does not answer");
         pollfd ready{epoll_, POLLIN, 0};
         poll(&ready, 1, static_cast<int>(left.count()));
     }
 }
 
 void client::connect() {
-    trouble_.reset();
-    const int error = talk_.open(addresses_[next_address_++ % addresses_.size()]);
+    at_ = addresses_[next_address_++ % addresses_.size()];
+    const int error = talk_.open(at_);
     if (error != 0) return on_lost(trouble(error));
     wheel_.arm_after(silence_, options_.silence);
 }
@@ -189,15 +184,15 @@ void client::connect() {
 // Backs off exponentially, with jitter: not all processes try at once.
 void client::retry() {
     if (retry_.pending()) return;
-    const auto wait = std::min(first_wait * (1 << std::min(failures_++, 16U)), options_.slowest);
+    const auto most = is_guide_ ? std::min(slowest_guide, options_.slowest) : options_.slowest;
+    const auto wait = std::min(first_wait * (1 << std::min(failures_++, 16U)), most);
     wheel_.arm_after(retry_, wait / 2 + duration(random_bits() % (wait.count() / 2 + 1)));
 }
 
 void client::try_again() {
     if (talk_.is_closed()) return connect();
-    if (is_ready_ && hints_.is_closed() &&
-        hints_.open(addresses_[(next_address_ - 1) % addresses_.size()]) != 0)
-        retry();
+    const bool wants_hints = is_ready_ && part_ == part::seed && hints_.is_closed();
+    if (wants_hints && hints_.open(at_) != 0) retry();
 }
 
 void client::on_silence() {
@@ -210,13 +205,13 @@ void client::on_heard() {
 }
 
 void client::on_lost(trouble why) {
-    if (is_ready_) ++broken_[reason_of(why.code)];
+    if (is_ready_) ++faults_.broken[reason_of(why.code)];
     talk_.close();
     hints_.close();
     silence_.cancel();
     look_.cancel();
     is_ready_ = false;
-    failure_ = place_of(options_) + ": " + why.text();
+    faults_.last = place() + ": " + why.text();
     trouble_ = std::move(why);
     retry();
     abandon();
@@ -274,6 +269,16 @@ void client::ask_facts() {
         appendfsync_ = f.text();
         if (is_ready_) accept();
     });
+    if (part_ == part::primary) ask_time();
+}
+
+// The time of a cluster is that of all primaries, also of those that are asked for nothing else.
+void client::ask_time() {
+    say({"TIME"}, [this](const redisReply& r) {
+        fields f(r);
+        const long long seconds = f.number(), us = f.number();
+        f.is_whole() ? learn(seconds * 1'000'000 + us) : protest();
+    });
 }
 
 // Returns true if the server can be trusted with timers. Leaves any other.
@@ -290,60 +295,62 @@ bool client::accept() {
 // Checks the settings and the role of the server, which change while it runs.
 void client::look_again() {
     wheel_.arm_after(look_, options_.look_again);
-    ask_facts();
+    is_guide_ ? ask_map() : ask_facts();
 }
 
 void client::on_version(const redisReply& r) {
+    if (part_ == part::seed && (is_guide_ || is_in_cluster(info_))) return guide();
     if (!accept()) return;
     const long long version = r.type == REDIS_REPLY_INTEGER ? r.integer : 0;
     if (version > functions_version)
         return on_lost({std::errc::not_supported,
                         "its functions are of version " + std::to_string(version) +
                             ", and this program knows " + std::to_string(functions_version)});
-    if (version < functions_version)
-        say({"FUNCTION", "LOAD", "REPLACE", functions}, [](const redisReply&) {});
-    say({"FCALL", std::string(functions_prefix) + "open", "1", key("meta"),
-         std::to_string(shards_ != 0 ? shards_ : options_.shards)},
-        [this](const redisReply& reply) { on_opened(reply); });
+    if (version == functions_version) return on_functions();
+    say({"FUNCTION", "LOAD", "REPLACE", functions}, [this](const redisReply&) { on_functions(); });
 }
 
-void client::on_opened(const redisReply& r) {
-    fields f(r);
-    learn(f.microseconds());
-    const long long shards = f.number(), version = f.number();
-    if (!f.is_whole() || shards < 1 || shards >= 10'000 || (shards_ != 0 && shards != shards_))
+// The set of timers is opened here, or by the cluster.
+void client::on_functions() { part_ == part::seed ? opening_.begin() : on_ready(); }
+
+// A guide needs no functions, and may be a replica.
+void client::guide() {
+    if (was_ready_ && is_guide_ != is_in_cluster(info_))
         return on_lost(
-            {std::errc::not_supported, "its timers are in " + std::to_string(shards) + " shards"});
-    shards_ = static_cast<unsigned>(shards);
-    version < functions_version ? upgrade(0) : on_ready();
+            {std::errc::not_supported, "it has joined or left its cluster: restart the program"});
+    is_guide_ = true;
+    request_map();
 }
 
-// Upgrades timers of an older version, some at a time. Several processes may do so at once.
-void client::upgrade(unsigned shard) {
-    assert(shard <= shards_ && "the upgrade ends after the last shard");
-    const std::string prefix(functions_prefix);
-    if (shard == shards_)
-        return say({"FCALL", prefix + "upgraded", "2", key("meta"), key("members")},
-                   [this](const redisReply&) { on_ready(); });
-    is_upgrading_ = true;
-    command c{"FCALL", prefix + "upgrade", "11"};
-    for (const char* name : {"due", "timer", "begun", "body", "own", "dead", "damaged", "job",
-                             "try", "dead:job", "dead:try"})
-        c.add(key(shard, name));
-    say(c.add(shards_), [this, shard](const redisReply& r) {
-        const bool is_more = r.type == REDIS_REPLY_INTEGER && r.integer == 1;
-        upgrade(is_more ? shard : shard + 1);
+void client::ask_map() {
+    if (is_ready_) request_map();
+}
+
+// A node that the rest of the cluster does not reach is not believed.
+void client::request_map() {
+    say({"CLUSTER", "INFO"}, [this](const redisReply& r) {
+        if (!text_of(r).starts_with("cluster_state:ok"))
+            on_lost({std::errc::resource_unavailable_try_again, "the cluster is down"});
     });
+    say({"CLUSTER", "SLOTS"}, [this](const redisReply& r) { on_map(r); });
+}
+
+void client::on_map(const redisReply& r) {
+    auto map = slot_map::parsed(r, at_.host);
+    if (!map)
+        return on_lost({std::errc::protocol_error, "its map of slots is not as it should be"});
+    map_ = std::move(map);
+    if (!is_ready_) return on_ready();
+    if (ready_) ready_();
 }
 
 void client::on_ready() {
-    assert(shards_ > 0 && "a server that is ready has told its shards");
-    is_upgrading_ = false;
-    is_ready_ = true;
+    is_ready_ = was_ready_ = true;
+    trouble_.reset();
     failures_ = 0;
     wheel_.arm_after(look_, options_.look_again);
     try_again();
-    if (std::exchange(was_ready_, true) && reconnected_) reconnected_();
+    if (ready_) ready_();
 }
 
 // --- asking and answers -------------------------------------------------------------------------
@@ -356,9 +363,9 @@ void client::ask(const command& c, answer then) {
         return touch();
     }
     if (is_ready_)
-        failure_ = std::to_string(options_.max_unsent_bytes) +
-                   " bytes wait to be sent: the server is "
-                   "slower than what is asked of it";
+        faults_.last = std::to_string(options_.max_unsent_bytes) +
+                       " bytes wait to be sent: the server is "
+                       "slower than what is asked of it";
     refuse(std::move(then));
 }
 
@@ -378,7 +385,7 @@ void client::learn(long long us) {
     clock_.learn(reading(std::chrono::microseconds(us)), asked_, steady_clock::now());
 }
 
-void client::protest() { failure_ = place_of(options_) + ": an answer is not as it should be"; }
+void client::protest() { faults_.last = place() + ": an answer is not as it should be"; }
 
 void client::on_reply(reply_ptr r) {
     if (pending_.empty())
@@ -393,16 +400,21 @@ void client::on_reply(reply_ptr r) {
     assert((!p.ends_flight || flights_ > 0) && "every flight ends once");
     if (p.ends_flight) --flights_;
     if (p.is_greeting) return p.then(fate::replied, r.get());
-    if (options_.wait_replicas == 0) return give(p.then, *r);
+    if (options_.wait_replicas == 0 || is_followed(*r)) return give(p.then, *r);
     held_.push_back({p.then, std::move(r), p.asked});
+}
+
+// Returns true if the command was not done, and will be asked of another node or later.
+bool client::is_followed(const redisReply& r) const {
+    return part_ == part::primary && is_error(r) && is_redirection(text_of(r));
 }
 
 // Passes a reply on. An error becomes a fate.
 void client::give(const answer& then, const redisReply& r) {
     if (!is_error(r)) return then(fate::replied, &r);
     const std::string_view why = text_of(r);
-    failure_ = place_of(options_) + ": " + std::string(why);
-    then(has_begun(why) ? fate::lost : fate::refused, nullptr);
+    if (!is_followed(r)) faults_.last = place() + ": " + std::string(why);
+    then(has_begun(why) ? fate::lost : fate::refused, &r);
     if (is_changed(why)) on_lost({code_of(why), std::string(why)});
 }
 
@@ -415,7 +427,7 @@ void client::wait_for_replicas() {
 // Writes that the replicas lack may be lost with the primary.
 void client::on_replicas(const redisReply& r) {
     const bool is_safe = r.type == REDIS_REPLY_INTEGER && r.integer >= options_.wait_replicas;
-    if (!is_safe) failure_ = place_of(options_) + ": too few replicas have what was written";
+    if (!is_safe) faults_.last = place() + ": too few replicas have what was written";
     const auto all = std::exchange(held_, {});
     for (const held& h : all) {
         asked_ = h.asked;
@@ -424,7 +436,7 @@ void client::on_replicas(const redisReply& r) {
 }
 
 void client::on_message(const redisReply& r) {
-    if (is_error(r)) failure_ = place_of(options_) + ": no hints: " + std::string(text_of(r));
+    if (is_error(r)) faults_.last = place() + ": no hints: " + std::string(text_of(r));
     fields f(r);
     if (f.size() != 3 || f.text() != "message") return;
     f.text();

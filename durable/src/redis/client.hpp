@@ -14,12 +14,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "../local/server_clock.hpp"
 #include "command.hpp"
 #include "connection.hpp"
+#include "opening.hpp"
 #include "reply.hpp"
+#include "slot_map.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/redis_store.hpp"
@@ -33,40 +36,73 @@ enum class fate {
     lost      ///< it may have been done or not
 };
 
+/// Maps the first word of an error of a server to its meaning.
+std::errc code_of(std::string_view error);
+
+/// The part that a server plays.
+enum class part {
+    seed,    ///< the only server. If it is a node of a cluster, it guides: it tells the slots
+    primary  ///< a node of a cluster, which holds slots
+};
+
+/// The faults of all clients of a store.
+struct faults {
+    std::string last{};  ///< the last one, in one line
+    /// How often a connection broke, by reason.
+    std::map<std::string, std::uint64_t> broken{};
+};
+
 /// The client of a server. It calls completions and receivers from within `receive` and `flush`.
 class client {
 public:
-    /// Receives the fate of a command, and the reply if there is one.
+    /// Receives the fate of a command, and the reply if there is one. A command that was refused
+    /// has a reply if the server has refused it.
     using answer = std::function<void(fate, const redisReply*)>;
 
-    /// Connects, and waits until the server is ready.
-    explicit client(redis_options o);
+    /// The server is at one of the addresses, of which there is at least one.
+    client(redis_options o, part p, std::vector<address> at, faults& f);
     ~client();
     client(const client&) = delete;
     client& operator=(const client&) = delete;
 
+    /// Begins to connect.
+    void connect();
+    /// Connects, and waits until the server is ready. Throws std::system_error.
+    void wait_until_ready();
+
     int fd() const noexcept { return epoll_; }
     const redis_options& options() const noexcept { return options_; }
-    unsigned shards() const noexcept { return shards_; }
+    unsigned shards() const noexcept { return opening_.shards(); }
     bool is_ready() const noexcept { return is_ready_; }
-    reading now() const { return clock_.at(std::chrono::steady_clock::now()); }
+    /// Returns true until the first attempt to connect has succeeded or failed.
+    bool is_new() const noexcept { return !was_ready_ && failures_ == 0; }
+    /// Returns true if no command waits for its answer.
+    bool is_idle() const noexcept;
+    /// Returns the last trouble, if the server was not ready since.
+    const std::optional<trouble>& fault() const noexcept { return trouble_; }
+    /// Returns its clock, which is the beginning of 1970 if it is not known.
+    reading now_at(std::chrono::steady_clock::time_point t) const { return clock_.at(t); }
     const std::string& warning() const noexcept { return warning_; }
-    const std::string& failure() const noexcept { return failure_; }
-    /// Returns how often the connection broke, by reason.
-    const std::map<std::string, std::uint64_t>& broken_connections() const noexcept {
-        return broken_;
-    }
     /// Returns true in the process that made it: a forked child shares its connections.
     bool is_ours() const noexcept;
+    /// Returns the address that it is connected to, or tries.
+    const address& at() const noexcept { return at_; }
 
     /// Returns the name of this process, which is the channel of its hints.
     const std::string& me() const noexcept { return me_; }
-    /// Returns the name of a common key, or of a key of a shard.
-    std::string key(std::string_view what) const;
-    std::string key(unsigned shard, std::string_view what) const;
 
-    /// Sets the receivers of hints ("due id") and of the news that the connection is there again.
-    void listen(std::function<void(std::string_view)> hint, std::function<void()> reconnected);
+    /// Sets the receivers of hints ("due id"), and of the news that the server is ready. A guide
+    /// also tells each new map by `ready`.
+    void listen(std::function<void(std::string_view)> hint, std::function<void()> ready);
+
+    /// Returns true if the server has told that it is a node of a cluster.
+    bool is_guide() const noexcept { return is_guide_; }
+    /// Returns the last map that a guide has told. Precondition: it was ready once.
+    const slot_map& map() const { return *map_; }
+    /// Asks a guide for a new map. A no-op if it is not ready.
+    void ask_map();
+    /// Sets addresses to try besides those of the seed, when the connection has broken.
+    void try_also(const std::vector<address>& others);
 
     /// Queues a command for the next `flush`. Calls `then` once in every case.
     void ask(const command& c, answer then);
@@ -102,8 +138,7 @@ private:
     };
     using greeted = std::function<void(const redisReply&)>;
 
-    void wait_until_ready();
-    void connect();
+    std::string place() const { return at_.where; }
     void retry();
     void try_again();
     void on_silence();
@@ -117,22 +152,28 @@ private:
     command credentials() const;
     void greet();
     void ask_facts();
+    void ask_time();
     bool accept();
     void try_to_say(const command& c, greeted then);
     void say(const command& c, greeted then);
     void on_version(const redisReply& r);
-    void on_opened(const redisReply& r);
-    void upgrade(unsigned shard);
+    void on_functions();
+    void guide();
+    void request_map();
+    void on_map(const redisReply& r);
     void on_ready();
 
     // answers
     void on_reply(reply_ptr r);
     void wait_for_replicas();
     void on_replicas(const redisReply& r);
+    bool is_followed(const redisReply& r) const;
     void give(const answer& then, const redisReply& r);
     void on_message(const redisReply& r);
 
     redis_options options_;
+    const part part_;
+    faults& faults_;
     std::string me_;
     const pid_t maker_;
     int epoll_;
@@ -145,6 +186,8 @@ private:
     unsigned failures_ = 0;
     std::vector<address> addresses_;
     std::size_t next_address_ = 0;
+    const std::size_t seeds_;  // the first addresses
+    address at_;
 
     connection talk_, hints_;
     std::string unsent_;            // commands for the next `flush` that sends
@@ -153,17 +196,17 @@ private:
     std::vector<held> held_;
     std::vector<answer> refused_;
     unsigned flights_ = 0;  // groups of commands in flight
-    bool is_ready_ = false, was_ready_ = false, is_upgrading_ = false;
+    bool is_ready_ = false, was_ready_ = false, is_guide_ = false;
     std::optional<trouble> trouble_;
-    std::string failure_, warning_, info_, appendfsync_;
-    std::map<std::string, std::uint64_t> broken_;
-    unsigned shards_ = 0;
+    std::string warning_, info_, appendfsync_;
+    opening opening_;
+    std::optional<slot_map> map_;
     detail::server_clock clock_;
     std::chrono::steady_clock::time_point
         asked_{};  // when the command was sent that is being answered
 
     std::function<void(std::string_view)> hint_;
-    std::function<void()> reconnected_;
+    std::function<void()> ready_;
 };
 
 }  // namespace tvec::durable::redis

@@ -21,7 +21,7 @@ namespace {
 // late.
 constexpr std::size_t part_size = 16'384;
 
-address address_of_file(const std::string& path) {
+address address_of_file(const std::string& path, const std::string& host) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     if (path.size() >= sizeof name.sun_path)
@@ -31,6 +31,8 @@ address address_of_file(const std::string& path) {
     address a;
     std::memcpy(&a.name, &name, sizeof name);
     a.length = sizeof name;
+    a.host = host;
+    a.where = path;
     return a;
 }
 
@@ -49,7 +51,7 @@ void set_options(int fd) {
 }  // namespace
 
 std::vector<address> addresses_of(const redis_options& o) {
-    if (!o.socket.empty()) return {address_of_file(o.socket)};
+    if (!o.socket.empty()) return {address_of_file(o.socket, o.host)};
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
@@ -62,9 +64,18 @@ std::vector<address> addresses_of(const redis_options& o) {
         all.emplace_back();
         std::memcpy(&all.back().name, a->ai_addr, a->ai_addrlen);
         all.back().length = a->ai_addrlen;
+        all.back().host = o.host;
+        all.back().where = o.host + ':' + std::to_string(o.port);
     }
     freeaddrinfo(found);
     return all;
+}
+
+int open_epoll() {
+    const int fd = epoll_create1(EPOLL_CLOEXEC);
+    if (fd < 0)
+        throw std::system_error(errno, std::system_category(), "redis_store: epoll_create1");
+    return fd;
 }
 
 connection::connection(int epoll, const redis_options& o, listener l)
@@ -82,6 +93,7 @@ int connection::open(const address& to) {
         return error;
     }
     reader_.reset(redisReaderCreate());
+    host_ = to.host;
     watch(EPOLLIN | EPOLLOUT);
     return 0;
 }
@@ -137,7 +149,7 @@ void connection::on_connected() {
     is_connected_ = true;
     if (!options_.tls.on) return say_opened();
     try {
-        tls_.emplace(options_.tls, options_.host);
+        tls_.emplace(options_.tls, host_);
     } catch (const std::system_error& e) {
         lose({e.code(), e.what()});
     }

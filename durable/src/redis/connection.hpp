@@ -26,11 +26,16 @@ namespace tvec::durable::redis {
 struct address {
     sockaddr_storage name{};
     socklen_t length = 0;
+    std::string host{};   ///< for TLS: the certificate must name it
+    std::string where{};  ///< for messages: host:port, or the path of a socket
 };
 
 /// Returns the addresses of a host, or of a socket in the file system. Waits for the name server,
 /// if a name is to be looked up. Throws std::system_error.
 std::vector<address> addresses_of(const redis_options& o);
+
+/// Returns a new epoll set. Throws std::system_error.
+int open_epoll();
 
 /// A fault: its code, and words if the code does not tell everything.
 struct trouble {
@@ -98,6 +103,7 @@ private:
     const int epoll_;
     const redis_options& options_;
     const listener listener_;
+    std::string host_;
     int fd_ = -1;
     std::uint32_t watched_ = 0;
     bool is_connected_ = false, is_open_ = false;

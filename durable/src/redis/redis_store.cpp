@@ -12,8 +12,8 @@
 
 #include "../local/hash.hpp"
 #include "answers.hpp"
-#include "client.hpp"
 #include "functions.hpp"
+#include "servers.hpp"
 
 namespace tvec::durable {
 
@@ -196,8 +196,8 @@ struct redis_store::inner {
         epoch spender = 0;  // of the spends
     };
 
-    explicit inner(redis::client& c)
-        : client(c), traits{c.shards(), true, c.options().claim_ahead}, of(c.shards()) {}
+    explicit inner(redis::servers& s)
+        : servers(s), traits{s.shards(), true, s.options().claim_ahead}, of(s.shards()) {}
 
     unsigned shard_of(std::string_view id) const;
     command function(unsigned shard, std::string_view name,
@@ -207,9 +207,9 @@ struct redis_store::inner {
     command& words_of_ends(unsigned shard);
     command& words_of_claims(unsigned shard, epoch mine, const claim_terms& terms);
     command& words_of_spends(unsigned shard, epoch mine);
-    void send(batch& b);
+    void send(unsigned shard, batch& b);
     void close(unsigned shard);
-    void close_all();
+    void close_sendable();
 
     // Makes a question. `add` reads each part of its answer.
     template <class Answer>
@@ -249,7 +249,7 @@ struct redis_store::inner {
     void submit(operations::claim o);
     void submit(operations::spend o);
 
-    redis::client::answer answer_to(std::vector<slot> slots, bool has_time);
+    redis::servers::answer answer_to(std::vector<slot> slots, bool has_time);
     bool read(const std::vector<slot>& slots, bool has_time, const redisReply& r);
     void on_answer(const std::vector<slot>& slots, bool has_time, fate how, const redisReply* r);
     std::size_t waiting() const;
@@ -257,7 +257,7 @@ struct redis_store::inner {
     void tell(question& q);
     void count_answer();
 
-    redis::client& client;
+    redis::servers& servers;
     store_traits traits;
     std::vector<shard_batches> of;
     std::size_t unanswered = 0;
@@ -269,12 +269,16 @@ unsigned redis_store::inner::shard_of(std::string_view id) const {
     return durable::detail::shard_of_id(id, traits.shards);
 }
 
+// Returns a command that begins with these keys of a shard, and has the others as well: a cluster
+// whose slots move treats all commands of a shard alike then.
 command redis_store::inner::function(unsigned shard, std::string_view name,
                                      std::span<const std::string_view> keys) const {
     assert(shard < of.size() && "a shard is one of the store");
     command c{"FCALL", std::string(redis::functions_prefix).append(name),
-              std::to_string(keys.size())};
-    for (const std::string_view k : keys) c.add(client.key(shard, k));
+              std::to_string(all_keys.size())};
+    for (const std::string_view k : keys) c.add(servers.key(shard, k));
+    for (const std::string_view k : all_keys)
+        if (std::ranges::find(keys, k) == keys.end()) c.add(servers.key(shard, k));
     return c;
 }
 
@@ -294,7 +298,7 @@ command& redis_store::inner::words_of_puts(unsigned number, existing how) {
     if (s.puts.words && s.how != how) close(number);
     if (!s.puts.words) {
         s.puts.words = function(number, "put", all_keys);
-        s.puts.words->add(client.me()).add(word_of(how));
+        s.puts.words->add(servers.me()).add(word_of(how));
         s.how = how;
     }
     return *s.puts.words;
@@ -302,7 +306,7 @@ command& redis_store::inner::words_of_puts(unsigned number, existing how) {
 
 command& redis_store::inner::words_of_ends(unsigned number) {
     shard_batches& s = of[number];
-    if (!s.ends.words) s.ends.words = function(number, "end", all_keys).add(client.me());
+    if (!s.ends.words) s.ends.words = function(number, "end", all_keys).add(servers.me());
     return *s.ends.words;
 }
 
@@ -330,28 +334,31 @@ command& redis_store::inner::words_of_spends(unsigned number, epoch mine) {
     return *s.spends.words;
 }
 
-void redis_store::inner::send(batch& b) {
+void redis_store::inner::send(unsigned number, batch& b) {
     if (!b.words) return;
     const command words = *std::exchange(b.words, std::nullopt);
     b.ids.reset();
-    client.ask(words, answer_to(std::exchange(b.slots, {}), b.has_time));
+    servers.ask(number, words, answer_to(std::exchange(b.slots, {}), b.has_time));
 }
 
 void redis_store::inner::close(unsigned number) {
     shard_batches& s = of[number];
-    send(s.puts);
-    send(s.ends);
-    send(s.claims);
-    send(s.spends);
+    send(number, s.puts);
+    send(number, s.ends);
+    send(number, s.claims);
+    send(number, s.spends);
 }
 
-void redis_store::inner::close_all() {
-    for (unsigned shard = 0; shard < of.size(); ++shard) close(shard);
+// Closes the batches of shards whose server takes them now.
+void redis_store::inner::close_sendable() {
+    const std::size_t bytes = waiting();
+    for (unsigned shard = 0; shard < of.size(); ++shard)
+        if (servers.may_send(shard, bytes)) close(shard);
 }
 
 void redis_store::inner::ask(unsigned shard, const command& c, question_ptr q, bool has_time) {
     close(shard);
-    client.ask(c, answer_to({{std::move(q), 0}}, has_time));
+    servers.ask(shard, c, answer_to({{std::move(q), 0}}, has_time));
 }
 
 // Sends a command whose reply is an integer, and passes that and its fate to `then`.
@@ -359,15 +366,15 @@ void redis_store::inner::ask_number(unsigned shard, const command& c,
                                     std::function<void(fate, long long)> then) {
     close(shard);
     ++unanswered;
-    client.ask(c, [this, then = std::move(then)](fate how, const redisReply* r) {
+    servers.ask(shard, c, [this, then = std::move(then)](fate how, const redisReply* r) {
         const bool is_number = how == fate::replied && r->type == REDIS_REPLY_INTEGER;
-        if (how == fate::replied && !is_number) client.protest();
+        if (how == fate::replied && !is_number) servers.protest();
         count_answer();
         then(is_number || how == fate::refused ? how : fate::lost, is_number ? r->integer : 0);
     });
 }
 
-redis::client::answer redis_store::inner::answer_to(std::vector<slot> slots, bool has_time) {
+redis::servers::answer redis_store::inner::answer_to(std::vector<slot> slots, bool has_time) {
     return [this, slots = std::move(slots), has_time](fate how, const redisReply* r) {
         on_answer(slots, has_time, how, r);
     };
@@ -376,7 +383,7 @@ redis::client::answer redis_store::inner::answer_to(std::vector<slot> slots, boo
 // Returns true if the reply had the right form.
 bool redis_store::inner::read(const std::vector<slot>& slots, bool has_time, const redisReply& r) {
     fields f(r);
-    if (has_time) client.learn(f.microseconds());
+    if (has_time) servers.learn(f.microseconds());
     for (const slot& s : slots) s.whose->read(s.part, f);
     return f.is_whole() && f.at_end();
 }
@@ -387,7 +394,7 @@ void redis_store::inner::on_answer(const std::vector<slot>& slots, bool has_time
     standing each = how == fate::replied ? standing::done : standing::unknown;
     if (each == standing::done && r->type == REDIS_REPLY_NIL) each = standing::fenced;
     if (each == standing::done && !read(slots, has_time, *r)) {
-        client.protest();
+        servers.protest();
         each = standing::unknown;
     }
     for (const slot& s : slots) {
@@ -411,8 +418,8 @@ std::size_t redis_store::inner::waiting() const {
 
 // Waits for the parts of a question, which are in batches. Without parts it is answered at once.
 void redis_store::inner::wait_for(const question_ptr& q) {
-    if (q->left != 0) return client.touch(waiting());
-    client.refuse([this, q](fate, const redisReply*) { tell(*q); });
+    if (q->left != 0) return servers.touch(waiting());
+    servers.refuse([this, q](fate, const redisReply*) { tell(*q); });
 }
 
 void redis_store::inner::tell(question& q) {
@@ -429,28 +436,28 @@ void redis_store::inner::count_answer() {
 // --- the store ----------------------------------------------------------------------------------
 
 redis_store::redis_store(redis_options o)
-    : client_(std::make_unique<redis::client>(std::move(o))),
-      inner_(std::make_unique<inner>(*client_)) {}
+    : servers_(std::make_unique<redis::servers>(std::move(o))),
+      inner_(std::make_unique<inner>(*servers_)) {}
 
 // Other processes share the shards anew at once, without waiting for the end of the lease.
 redis_store::~redis_store() {
-    if (!client_->is_ours()) return;
+    if (!servers_->is_ours()) return;
     try {
-        client_->ask({"HDEL", client_->key("processes"), client_->me()},
-                     [](fate, const redisReply*) {});
-        client_->leave();
+        servers_->ask({}, {"HDEL", servers_->key("processes"), servers_->me()},
+                      [](fate, const redisReply*) {});
+        servers_->leave();
     } catch (const std::exception&) {  // no memory: its lease ends later
     }
 }
 
-const std::string& redis_store::warning() const noexcept { return client_->warning(); }
-int redis_store::fd() const noexcept { return client_->fd(); }
-reading redis_store::now() const { return client_->now(); }
+const std::string& redis_store::warning() const noexcept { return servers_->warning(); }
+int redis_store::fd() const noexcept { return servers_->fd(); }
+reading redis_store::now() const { return servers_->now(); }
 const store_traits& redis_store::traits() const noexcept { return inner_->traits; }
 std::size_t redis_store::unanswered() const noexcept { return inner_->unanswered; }
-std::string redis_store::last_failure() const { return client_->failure(); }
+std::string redis_store::last_failure() const { return servers_->failure(); }
 std::map<std::string, std::uint64_t> redis_store::broken_connections() const {
-    return client_->broken_connections();
+    return servers_->broken_connections();
 }
 
 unsigned redis_store::shard_of(std::string_view id) const noexcept { return inner_->shard_of(id); }
@@ -460,14 +467,14 @@ void redis_store::listen(store_listener listener) {
         const auto put = redis::hint_of(text);
         if (put && hint) hint(shard_of(put->id), put->id, put->due);
     };
-    client_->listen(on_hint, std::move(listener.reconnected));
+    servers_->listen(on_hint, std::move(listener.reconnected));
 }
 
 std::size_t redis_store::run() {
     const std::size_t before = inner_->answered;
-    client_->receive();
-    if (client_->may_send(inner_->waiting())) inner_->close_all();
-    client_->flush();
+    servers_->receive();
+    inner_->close_sendable();
+    servers_->flush();
     return inner_->answered - before;
 }
 
@@ -588,7 +595,7 @@ void redis_store::inner::submit(operations::count o) {
 void redis_store::inner::submit(operations::touch o) {
     const unsigned shard = shard_of(o.id);
     command c = function(shard, "touch", owned);
-    c.add(client.me()).add(o.id).add(ms(o.due));
+    c.add(servers.me()).add(o.id).add(ms(o.due));
     using enum touch_result;
     ask_result(shard, c, std::move(o.then), unknown_id, touched, touched);
 }
@@ -602,21 +609,22 @@ void redis_store::inner::submit(operations::extend o) {
 void redis_store::inner::submit(operations::revive o) {
     const unsigned shard = shard_of(o.id);
     command c = function(shard, "revive", all_keys);
-    c.add(client.me()).add(o.id).add(ms(o.due));
+    c.add(servers.me()).add(o.id).add(ms(o.due));
     using enum revive_result;
     ask_result(shard, c, std::move(o.then), unknown_id, revived, unknown_id);
 }
 
 void redis_store::inner::submit(operations::join o) {
     auto q = asked(std::move(o.then), read_number);
-    client.ask({"FCALL", std::string(redis::functions_prefix) + "join", "1",
-                client.key("processes"), client.me(), std::to_string(o.lease.count())},
-               answer_to({{std::move(q), 0}}, true));
+    servers.ask({},
+                {"FCALL", std::string(redis::functions_prefix) + "join", "1",
+                 servers.key("processes"), servers.me(), std::to_string(o.lease.count())},
+                answer_to({{std::move(q), 0}}, true));
 }
 
 void redis_store::inner::submit(operations::own o) {
     command c = function(o.shard, "own", all_keys);
-    ask(o.shard, c.add(client.me()).add(o.lease.count()), asked(std::move(o.then), read_number),
+    ask(o.shard, c.add(servers.me()).add(o.lease.count()), asked(std::move(o.then), read_number),
         true);
 }
 

@@ -47,6 +47,11 @@ public:
         return text_of(*r);
     }
     std::string text() { return std::string(view()); }
+    /// Reads a text, or nil as "".
+    std::string_view view_or_nil() {
+        const bool is_nil = !at_end() && all_.element[next_]->type == REDIS_REPLY_NIL;
+        return is_nil ? text_of(*element()) : view();
+    }
     /// Notes that the last element has the wrong form. For readers.
     void reject() noexcept { is_whole_ = false; }
     /// Reads a list within the list.

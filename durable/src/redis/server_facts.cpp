@@ -65,4 +65,6 @@ verdict judge(std::string_view info, std::string_view appendfsync) {
     return v;
 }
 
+bool is_in_cluster(std::string_view info) { return fact(info, "cluster_enabled") == "1"; }
+
 }  // namespace tvec::durable::redis

@@ -17,4 +17,7 @@ struct verdict {
 /// Judges a server by its INFO, and by its `appendfsync`, which is "" if the server does not tell.
 verdict judge(std::string_view info, std::string_view appendfsync);
 
+/// Returns true if the INFO is of a node of a cluster.
+bool is_in_cluster(std::string_view info);
+
 }  // namespace tvec::durable::redis

@@ -16,6 +16,7 @@
 #include "../../src/local/server_clock.hpp"
 #include "answers.hpp"
 #include "server_facts.hpp"
+#include "slot_map.hpp"
 #include "support/divergence.hpp"
 
 namespace {
@@ -199,7 +200,25 @@ void read_a_clock(const redisReply& r) {
     expect(!within.is_whole() || f.is_whole(), "a part is whole, and the rest is not");
 }
 
+void look_at(const redis::endpoint& e) {
+    expect(e.port != 0 && !e.host.empty(), "a node at ", e.text());
+}
+
+void read_a_map(const redisReply& r) {
+    const auto map = redis::slot_map::parsed(r, "asked");
+    if (!map) return;
+    for (const redis::endpoint& e : map->nodes()) look_at(e);
+    for (unsigned slot = 0; slot < redis::slot_count; slot += 127) {
+        const redis::endpoint* const e = map->primary_of(slot);
+        const bool is_node = e == nullptr || std::ranges::count(map->nodes(), *e) == 1;
+        expect(is_node && (e == nullptr || map->is_primary(*e)), "slot ", slot);
+    }
+}
+
 void read_text(const std::string& text) {
+    using enum redis::redirection::kind;
+    const auto away = redis::redirection_of(text, "asked");
+    if (away.what == moved || away.what == ask) look_at(away.to);
     if (const auto hint = redis::hint_of(text)) {
         look_at(hint->due);
         expect(!hint->id.empty() && hint->due <= latest_due, "a hint of ", text);
@@ -221,6 +240,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     read(t.root(), "tn", redis::place_of);
     read(t.root(), "c", redis::claim_of);
     read_a_clock(t.root());
+    read_a_map(t.root());
     read_text(std::string(reinterpret_cast<const char*>(data), size));
     return 0;
 } catch (const std::exception& e) {

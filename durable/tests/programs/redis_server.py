@@ -12,14 +12,14 @@ from children import free_port
 class Server:
     """A redis-server that ends with this process."""
 
-    def __init__(self, folder, name, shim=None, fsync="always", primary=None):
+    def __init__(self, folder, name, shim=None, fsync="always", primary=None, options=()):
         self.folder, self.port = folder / name, free_port()
         self.folder.mkdir()
         self.socket = self.folder / "socket"
         self.words = ["setpriv", "--pdeathsig", "KILL", "redis-server", "--port", self.port, "--bind",
                       "127.0.0.1", "--unixsocket", self.socket, "--dir", self.folder, "--save", "",
                       "--appendonly", "yes", "--appendfsync", fsync, "--repl-diskless-sync-delay", 0,
-                      "--repl-timeout", 5]
+                      "--repl-timeout", 5, *options]
         if primary:
             self.words += ["--replicaof", "127.0.0.1", primary.port]
         self.environment = dict(os.environ, **({"LD_PRELOAD": shim} if shim else {}))

@@ -1,5 +1,6 @@
 /// \file
-/// The store of many machines: a Redis server, 7.0 or later, or a compatible one.
+/// The store of many machines: a Redis server or a Redis Cluster, 7.0 or later, or a compatible
+/// one.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -27,12 +28,12 @@ struct redis_tls {
 
 /// Address and options of a server. Durations are from 1 ms to a day. `claim_ahead` may be 0.
 struct redis_options {
-    std::string host = "127.0.0.1";  ///< looked up once, by the constructor
+    std::string host = "127.0.0.1";  ///< looked up once, by the constructor; any node of a cluster
     std::uint16_t port = 6379;       ///< port of `host`
     std::string socket{};            ///< path of a socket to use instead, or ""
     std::string user{};              ///< user of ACLs; "": the default one
     std::string password{};          ///< "": no password
-    redis_tls tls{};                 ///< the certificate must be for `host`
+    redis_tls tls{};                 ///< the certificate must be for `host`, or the cluster's node
 
     /// The name of a set of timers. Their keys begin with it, and processes with the same name
     /// share them. Must not contain braces.
@@ -54,16 +55,16 @@ struct redis_options {
     std::size_t max_unsent_bytes = 64'000'000;
 };
 
-class client;
+class servers;
 
 }  // namespace redis
 
 using redis::redis_options;
 using redis::redis_tls;
 
-/// A connection to a Redis server. Processes on any machines that connect to the same server with
-/// the same `name` share its timers. Each owns some of the shards, and takes over those of a
-/// process that died.
+/// A connection to a Redis server, or connections to the primaries of a Redis Cluster. Processes on
+/// any machines that connect to the same server with the same `name` share its timers. Each owns
+/// some of the shards, and takes over those of a process that died.
 ///
 ///     tvec::durable::redis_store store({.host = "timers.example", .password = secret});
 ///     if (!store.warning().empty()) log(store.warning());
@@ -77,21 +78,25 @@ using redis::redis_tls;
 /// connection have `failed`. A forked child must not use the store, and may destroy it. One thread
 /// owns it.
 ///
-/// durable/docs/durable.md has the contract in full: broken connections, permissions, versions and
-/// cost.
+/// A node of a cluster tells the store where each shard is. The store follows hash slots that move,
+/// and replicas that take over. Each primary judges deadlines by its own clock, and `now` is the
+/// earliest of them: timers on the others are late by the difference.
+///
+/// durable/docs/durable.md has the contract in full: broken connections, clusters, permissions,
+/// versions and cost.
 class TVEC_API redis_store final : public store {
 public:
     /// The version of the functions on the server, which every program may call: see
     /// durable/docs/any-language.md.
     static constexpr int functions_version = 4;
 
-    /// Connects, and waits for `silence` at most. Throws std::system_error, which names the server
-    /// and the reason:
+    /// Connects, and waits for `silence` at most, or three times that in a cluster. Throws
+    /// std::system_error, which names the server and the reason:
     ///  * errors of connecting: connection_refused, no_such_file_or_directory, timed_out, ...
     ///  * permission_denied: no password or a wrong one, or a permission is missing
     ///  * protocol_error: no Redis server answers
     ///  * not_supported: the server is too old, or its functions or timers have a newer version
-    ///  * resource_unavailable_try_again: the server is loading its data
+    ///  * resource_unavailable_try_again: the server is loading its data, or the cluster is down
     ///  * operation_not_permitted: timers would not be safe there, or it is a replica
     ///  * invalid_argument: an option is out of range, or a file for TLS is unusable
     explicit redis_store(redis_options o);
@@ -116,7 +121,7 @@ public:
 private:
     struct inner;
 
-    std::unique_ptr<redis::client> client_;
+    std::unique_ptr<redis::servers> servers_;
     std::unique_ptr<inner> inner_;
 };
 
