@@ -30,7 +30,7 @@ Then = c.CFUNCTYPE(None, c.c_void_p, c.c_int)
 
 class Options(c.Structure):
     _fields_ = [("size", c.c_size_t), ("store", c.c_char_p), ("handler", Handler), ("user", c.c_void_p),
-                ("claim_lease", c.c_int64), ("attempts", c.c_uint32)]
+                ("claim_lease", c.c_int64), ("attempts", c.c_uint32), ("default_plan", c.c_char_p)]
 
 
 class Timers:

@@ -24,7 +24,8 @@ struct program {
     int answer, deliveries, ends, shown;
     uint32_t attempt;
     struct tvec_durable_totals totals;
-    char last[16];
+    char last[16], history[100];
+    int extended, failed;
 };
 
 static void note(void* user, int answer) { ((struct program*)user)->answer = answer; }
@@ -35,11 +36,20 @@ static void note_totals(void* user, int answer, const struct tvec_durable_totals
     p->totals = *n;
 }
 
+static void note_extended(void* user, int answer) {
+    ((struct program*)user)->extended += answer == TVEC_DURABLE_DONE;
+}
+
+static void note_failed(void* user, int answer) {
+    ((struct program*)user)->failed += answer == TVEC_DURABLE_DONE;
+}
+
 static void show(void* user, const struct tvec_durable_timer* t) {
     struct program* p = user;
     ++p->shown;
     p->attempt = t->attempt;
     snprintf(p->last, sizeof p->last, "%.*s", (int)t->id_length, t->id);
+    snprintf(p->history, sizeof p->history, "%.*s", (int)t->history_length, t->history);
 }
 
 static void on_due(void* user, const struct tvec_durable_delivery* d) {
@@ -49,7 +59,12 @@ static void on_due(void* user, const struct tvec_durable_delivery* d) {
     ++p->deliveries;
     p->attempt = d->attempt;
     if (p->ends == 0) return;
-    if (p->ends == 1)
+    if (p->ends >= 100) {
+        const char* const why = "out of paper";
+        tvec_durable_extend(p->timers, d->id, d->id_length, d->attempt, 1000, note_extended, p);
+        tvec_durable_fail(p->timers, d->id, d->id_length, d->attempt, why, strlen(why), note_failed,
+                          p);
+    } else if (p->ends == 1)
         tvec_durable_again(p->timers, d->id, d->id_length, d->attempt, d->due + 1, note, p);
     else
         tvec_durable_done(p->timers, d->id, d->id_length, d->attempt, note, p);
@@ -57,7 +72,12 @@ static void on_due(void* user, const struct tvec_durable_delivery* d) {
 }
 
 static int open_it(struct program* p) {
-    const struct tvec_durable_options o = {sizeof o, p->store, on_due, p, 100, 2};
+    const struct tvec_durable_options o = {.size = sizeof o,
+                                           .store = p->store,
+                                           .handler = on_due,
+                                           .user = p,
+                                           .claim_lease = 100,
+                                           .attempts = 2};
     return tvec_durable_open(&p->timers, &o, p->text, sizeof p->text);
 }
 
@@ -94,12 +114,15 @@ static void a_timer_is_stored_found_and_cancelled(struct program* p) {
     CHECK(put(p, "b", 3700000, TVEC_DURABLE_REPLACE) == TVEC_DURABLE_STORED);
     CHECK(answer(p, tvec_durable_find(p->timers, "a", 1, show, note, p)) == TVEC_DURABLE_DONE);
     CHECK(p->shown == 1);
-    CHECK(answer(p, tvec_durable_list(p->timers, TVEC_DURABLE_WAITING, 0, "", 0, 10, show, note,
-                                      p)) == TVEC_DURABLE_DONE);
+    CHECK(answer(p, tvec_durable_list(p->timers, TVEC_DURABLE_WAITING, 0, "", 0, "", 0, 10, show,
+                                      note, p)) == TVEC_DURABLE_DONE);
     CHECK(p->shown == 3 && strcmp(p->last, "b") == 0);
     CHECK(answer(p, tvec_durable_count(p->timers, note_totals, p)) == TVEC_DURABLE_DONE);
     CHECK(p->totals.waiting == 2 && p->totals.dead == 0);
     CHECK(answer(p, tvec_durable_cancel(p->timers, "a", 1, note, p)) == TVEC_DURABLE_CANCELLED);
+    CHECK(answer(p, tvec_durable_touch(p->timers, "b", 1, 4000000000000, note, p)) ==
+          TVEC_DURABLE_TOUCHED);
+    CHECK(answer(p, tvec_durable_touch(p->timers, "x", 1, 1, note, p)) == TVEC_DURABLE_UNKNOWN_ID);
     CHECK(answer(p, tvec_durable_cancel(p->timers, "b", 1, note, p)) == TVEC_DURABLE_CANCELLED);
     CHECK(answer(p, tvec_durable_cancel(p->timers, "a", 1, note, p)) == TVEC_DURABLE_UNKNOWN_ID);
     CHECK(answer(p, tvec_durable_find(p->timers, "a", 1, show, note, p)) ==
@@ -124,12 +147,31 @@ static void a_timer_without_an_end_dies_and_is_revived(struct program* p) {
     CHECK(p->deliveries == 2);
     CHECK(put(p, "d", 1, TVEC_DURABLE_KEEP) == TVEC_DURABLE_DEAD);
     p->shown = 0;
-    answer(p, tvec_durable_list(p->timers, TVEC_DURABLE_DEAD_LETTERS, 0, "", 0, 9, show, note, p));
+    answer(p, tvec_durable_list(p->timers, TVEC_DURABLE_DEAD_LETTERS, 0, "", 0, "d", 1, 9, show,
+                                note, p));
     CHECK(p->shown == 1 && strcmp(p->last, "d") == 0);
     p->ends = 2;
     CHECK(answer(p, tvec_durable_revive(p->timers, "d", 1, 1, note, p)) == TVEC_DURABLE_REVIVED);
     while (p->deliveries < 3) turn(p);
     CHECK(answer(p, TVEC_DURABLE_ACCEPTED) == TVEC_DURABLE_DONE);
+}
+
+// Its plan lets it fail twice.
+static void a_timer_that_fails_comes_again_by_its_plan_and_dies(struct program* p) {
+    struct tvec_durable_record r = timer("g", 1);
+    r.plan = "retry fixed 10ms|attempts 2";
+    r.plan_length = strlen(r.plan);
+    p->deliveries = 0;
+    p->ends = 100;  // extends its lease, and fails
+    CHECK(answer(p, tvec_durable_put(p->timers, &r, TVEC_DURABLE_KEEP, note, p)) ==
+          TVEC_DURABLE_STORED);
+    do CHECK(answer(p, tvec_durable_count(p->timers, note_totals, p)) == TVEC_DURABLE_DONE);
+    while (p->totals.dead == 0);
+    CHECK(p->deliveries == 2 && p->extended == 2 && p->failed == 2);
+    answer(p, tvec_durable_list(p->timers, TVEC_DURABLE_DEAD_LETTERS, 0, "", 0, "g", 1, 9, show,
+                                note, p));
+    CHECK(strstr(p->history, "out of paper") != NULL);
+    CHECK(answer(p, tvec_durable_cancel(p->timers, "g", 1, note, p)) == TVEC_DURABLE_HAD_BEGUN);
 }
 
 static void a_call_beyond_the_limits_is_refused_and_has_a_text(struct program* p) {
@@ -147,6 +189,11 @@ static void a_call_beyond_the_limits_is_refused_and_has_a_text(struct program* p
     CHECK(tvec_durable_put(p->timers, &r, TVEC_DURABLE_KEEP, note, p) ==
           TVEC_DURABLE_BODY_TOO_LARGE);
     free(large);
+    r = timer("e", 1);
+    r.plan = "retry never";
+    r.plan_length = strlen(r.plan);
+    CHECK(tvec_durable_put(p->timers, &r, TVEC_DURABLE_KEEP, note, p) == TVEC_DURABLE_BAD_PLAN);
+    CHECK(tvec_durable_extend(p->timers, "e", 1, 1, 0, note, p) == TVEC_DURABLE_BAD_LEASE);
     CHECK(strstr(tvec_durable_text(TVEC_DURABLE_BAD_ID), "id") != NULL);
     CHECK(tvec_durable_text(-77) != NULL);
     CHECK(tvec_durable_failure(p->timers, p->text, sizeof p->text) == 0 && p->text[0] == '\0');
@@ -193,6 +240,7 @@ int main(int count, char** words) {
     a_timer_is_stored_found_and_cancelled(&p);
     a_timer_comes_again_until_it_is_done(&p);
     a_timer_without_an_end_dies_and_is_revived(&p);
+    a_timer_that_fails_comes_again_by_its_plan_and_dies(&p);
     a_call_beyond_the_limits_is_refused_and_has_a_text(&p);
     a_struct_of_an_older_version_is_read_as_far_as_it_goes(&p);
     a_store_that_cannot_be_opened_says_why(&p, words[1]);

@@ -7,9 +7,10 @@
 ///         tvec_durable_done(timers, d->id, d->id_length, d->attempt, NULL, NULL);
 ///     }
 ///
-///     struct tvec_durable_options o = {sizeof o, "orders.db", on_due};
+///     struct tvec_durable_options o = {.size = sizeof o, .store = "orders.db", .handler = on_due};
 ///     if (tvec_durable_open(&timers, &o, text, sizeof text) != 0) fail(text);
-///     struct tvec_durable_record r = {sizeof r, "17", 2, tvec_durable_now(timers) + 1800000};
+///     struct tvec_durable_record r = {.size = sizeof r, .id = "17", .id_length = 2};
+///     r.due = tvec_durable_now(timers) + 1800000;
 ///     tvec_durable_put(timers, &r, TVEC_DURABLE_KEEP, on_answer, NULL);
 ///     watch(tvec_durable_fd(timers), EPOLLIN);
 ///     while (running) { sleep until it is readable; tvec_durable_run(timers); }
@@ -25,7 +26,8 @@
 /// copied. Those that a callback receives are valid until it returns.
 ///
 /// **Versions.** A program sets `size` of each struct that it passes to the size that it knows, and
-/// other members that it does not need to 0. Later versions append members.
+/// other members that it does not need to 0. Later versions append members. A call that runs out of
+/// memory ends the program.
 ///
 /// **Threads.** One thread at a time uses an object. Callbacks must return, and may call all
 /// functions but tvec_durable_run and tvec_durable_close.
@@ -56,7 +58,9 @@ enum {
     TVEC_DURABLE_BAD_DUE = -3,         ///< the deadline is not from 1970 to 9999
     TVEC_DURABLE_BAD_PERIOD = -4,      ///< the period is negative, or too long
     TVEC_DURABLE_TOO_MANY = -5,        ///< too many calls are not answered: try again later
-    TVEC_DURABLE_STOPPING = -6         ///< tvec_durable_stop has been called
+    TVEC_DURABLE_STOPPING = -6,        ///< tvec_durable_stop has been called
+    TVEC_DURABLE_BAD_PLAN = -7,        ///< the plan cannot be read, or is too long
+    TVEC_DURABLE_BAD_LEASE = -8        ///< the lease is not from 1 ms to 1000 days
 };
 
 /// Answers of the store: the first argument of completions after `user`. They mean what the enums
@@ -72,7 +76,8 @@ enum {
     TVEC_DURABLE_CANCELLED = 5,      ///< a cancel: the timer will not be delivered
     TVEC_DURABLE_HAD_BEGUN = 6,      ///< a cancel: a delivery had begun, and may be in flight
     TVEC_DURABLE_UNKNOWN_ID = 7,     ///< no timer has the id
-    TVEC_DURABLE_REVIVED = 8         ///< the dead letter waits again
+    TVEC_DURABLE_REVIVED = 8,        ///< the dead letter waits again
+    TVEC_DURABLE_TOUCHED = 9         ///< the timer waits for its new deadline
 };
 
 /// How a put treats a timer that has the same id: as `existing` of tvec/durable/store.hpp.
@@ -89,7 +94,8 @@ enum tvec_durable_set {
     TVEC_DURABLE_DEAD_LETTERS = 1  ///< they used up their attempts
 };
 
-/// A timer that has come due. Its end is tvec_durable_done or tvec_durable_again, at any time.
+/// A timer that has come due. Its end is tvec_durable_done, tvec_durable_again or
+/// tvec_durable_fail, at any time.
 struct tvec_durable_delivery {
     const char* id;         ///< of the timer
     size_t id_length;       ///< in bytes
@@ -125,6 +131,8 @@ struct tvec_durable_timer {
     size_t plan_length;     ///< in bytes
     uint32_t attempt;       ///< the last attempt given out; 0: none
     uint32_t ended;         ///< the last attempt that was ended or returned
+    const char* history;    ///< failures so far, as `history` of tvec/durable/plan.hpp reads them
+    size_t history_length;  ///< in bytes
 };
 
 /// The numbers of timers in a store.
@@ -150,7 +158,8 @@ struct tvec_durable_options {
     tvec_durable_handler handler;  ///< is called for due timers, by tvec_durable_run
     void* user;                    ///< the first argument of the handler
     tvec_durable_ms claim_lease;   ///< a delivery that is not ended by then comes again; 0: 30 s
-    uint32_t attempts;  ///< deliveries without an end that make a dead letter; 0: no limit
+    uint32_t attempts;         ///< deliveries without an end that make a dead letter; 0: no limit
+    const char* default_plan;  ///< null, or `retry` and `attempts` for timers without a plan
 };
 
 /// Opens a store, makes timers on it, and sets `*to`. Returns 0, or a negative errno value, and
@@ -205,6 +214,22 @@ TVEC_DURABLE_C_API int tvec_durable_again(struct tvec_durable* d, const char* id
                                           uint32_t attempt, tvec_durable_ms due,
                                           tvec_durable_then then, void* user);
 
+/// Ends a delivery that did not succeed. The plan of the timer, or the default plan, tells when it
+/// comes again. The reason is text. Answers DONE or STALE. Never refused.
+TVEC_DURABLE_C_API int tvec_durable_fail(struct tvec_durable* d, const char* id, size_t id_length,
+                                         uint32_t attempt, const char* reason, size_t reason_length,
+                                         tvec_durable_then then, void* user);
+
+/// Moves the end of the lease of a delivery to `lease` from now. Answers DONE, STALE or UNKNOWN.
+TVEC_DURABLE_C_API int tvec_durable_extend(struct tvec_durable* d, const char* id, size_t id_length,
+                                           uint32_t attempt, tvec_durable_ms lease,
+                                           tvec_durable_then then, void* user);
+
+/// Gives a timer a new deadline. A delivery in flight is stale from then on. Answers TOUCHED,
+/// UNKNOWN_ID, UNKNOWN or FAILED.
+TVEC_DURABLE_C_API int tvec_durable_touch(struct tvec_durable* d, const char* id, size_t id_length,
+                                          tvec_durable_ms due, tvec_durable_then then, void* user);
+
 /// Makes a dead letter wait again, for the deadline `due`. Answers REVIVED, UNKNOWN_ID, UNKNOWN or
 /// FAILED.
 TVEC_DURABLE_C_API int tvec_durable_revive(struct tvec_durable* d, const char* id, size_t id_length,
@@ -217,12 +242,13 @@ TVEC_DURABLE_C_API int tvec_durable_find(struct tvec_durable* d, const char* id,
                                          void* user);
 
 /// Shows at most `limit` timers after the place (due, id), in the order of their deadlines. The
-/// first page begins at 0 and an empty id, the next one at the last timer shown. Answers DONE or
-/// UNKNOWN.
+/// first page begins at 0 and an empty id, the next one at the last timer shown. Only ids that
+/// begin with the prefix are shown. It may be empty. Answers DONE or UNKNOWN.
 TVEC_DURABLE_C_API int tvec_durable_list(struct tvec_durable* d, enum tvec_durable_set set,
                                          tvec_durable_ms due, const char* id, size_t id_length,
-                                         size_t limit, tvec_durable_show show,
-                                         tvec_durable_then then, void* user);
+                                         const char* prefix, size_t prefix_length, size_t limit,
+                                         tvec_durable_show show, tvec_durable_then then,
+                                         void* user);
 
 /// Counts the timers in the store.
 TVEC_DURABLE_C_API int tvec_durable_count(struct tvec_durable* d, tvec_durable_counted then,

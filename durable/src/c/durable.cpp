@@ -73,6 +73,10 @@ int code(refusal r) {
         return TVEC_DURABLE_BAD_DUE;
     case refusal::bad_period:
         return TVEC_DURABLE_BAD_PERIOD;
+    case refusal::bad_plan:
+        return TVEC_DURABLE_BAD_PLAN;
+    case refusal::bad_lease:
+        return TVEC_DURABLE_BAD_LEASE;
     case refusal::too_many:
         return TVEC_DURABLE_TOO_MANY;
     case refusal::stopping:
@@ -113,6 +117,20 @@ int code(durable::cancel_result r) {
     std::abort();
 }
 
+int code(durable::touch_result r) {
+    switch (r) {
+    case durable::touch_result::touched:
+        return TVEC_DURABLE_TOUCHED;
+    case durable::touch_result::unknown_id:
+        return TVEC_DURABLE_UNKNOWN_ID;
+    case durable::touch_result::unknown:
+        return TVEC_DURABLE_UNKNOWN;
+    case durable::touch_result::failed:
+        return TVEC_DURABLE_FAILED;
+    }
+    std::abort();
+}
+
 int code(durable::revive_result r) {
     switch (r) {
     case durable::revive_result::revived:
@@ -147,9 +165,10 @@ template <class Answer> completion<Answer> calling(tvec_durable_then then, void*
 
 void show_to(tvec_durable_show show, void* user, const durable::stored_timer& t) {
     if (show == nullptr) return;
-    const tvec_durable_timer shown{t.id.data(),   t.id.size(),   ms(t.due),     t.every.count(),
-                                   t.body.data(), t.body.size(), t.plan.data(), t.plan.size(),
-                                   t.attempt,     t.ended};
+    const tvec_durable_timer shown{t.id.data(),     t.id.size(),      ms(t.due),
+                                   t.every.count(), t.body.data(),    t.body.size(),
+                                   t.plan.data(),   t.plan.size(),    t.attempt,
+                                   t.ended,         t.history.data(), t.history.size()};
     show(user, &shown);
 }
 
@@ -182,6 +201,7 @@ durable::options settings_of(const tvec_durable_options& o) {
     durable::options s;
     if (o.claim_lease != 0) s.claim_lease = durable::duration(o.claim_lease);
     s.attempts = o.attempts;
+    if (o.default_plan) s.default_plan = o.default_plan;
     return s;
 }
 
@@ -256,9 +276,9 @@ size_t tvec_durable_failure(const tvec_durable* d, char* memory, size_t size) {
 }
 
 const char* tvec_durable_text(int refusal_code) {
-    for (const refusal r :
-         {refusal::none, refusal::bad_id, refusal::body_too_large, refusal::bad_due,
-          refusal::bad_period, refusal::too_many, refusal::stopping})
+    for (const refusal r : {refusal::none, refusal::bad_id, refusal::body_too_large,
+                            refusal::bad_due, refusal::bad_period, refusal::too_many,
+                            refusal::stopping, refusal::bad_plan, refusal::bad_lease})
         if (code(r) == refusal_code) return durable::to_text(r);
     return "no refusal of this version";
 }
@@ -292,6 +312,29 @@ int tvec_durable_again(tvec_durable* d, const char* id, size_t id_length, uint32
         d->timers.again({bytes(id, id_length), attempt}, point(due), calling<bool>(then, user)));
 }
 
+int tvec_durable_fail(tvec_durable* d, const char* id, size_t id_length, uint32_t attempt,
+                      const char* reason, size_t reason_length, tvec_durable_then then,
+                      void* user) {
+    d->timers.failed({bytes(id, id_length), attempt}, bytes(reason, reason_length),
+                     calling<bool>(then, user));
+    return d->after(refusal::none);
+}
+
+int tvec_durable_extend(tvec_durable* d, const char* id, size_t id_length, uint32_t attempt,
+                        tvec_durable_ms lease, tvec_durable_then then, void* user) {
+    const auto answer = [=](standing how, bool was_current) {
+        if (then) then(user, how == standing::done ? code(was_current) : code(how));
+    };
+    return d->after(
+        d->timers.extend({bytes(id, id_length), attempt}, durable::duration(lease), answer));
+}
+
+int tvec_durable_touch(tvec_durable* d, const char* id, size_t id_length, tvec_durable_ms due,
+                       tvec_durable_then then, void* user) {
+    return d->after(d->timers.touch(bytes(id, id_length), point(due),
+                                    calling<durable::touch_result>(then, user)));
+}
+
 int tvec_durable_revive(tvec_durable* d, const char* id, size_t id_length, tvec_durable_ms due,
                         tvec_durable_then then, void* user) {
     return d->after(d->timers.revive(bytes(id, id_length), point(due),
@@ -309,14 +352,15 @@ int tvec_durable_find(tvec_durable* d, const char* id, size_t id_length, tvec_du
 }
 
 int tvec_durable_list(tvec_durable* d, tvec_durable_set set, tvec_durable_ms due, const char* id,
-                      size_t id_length, size_t limit, tvec_durable_show show,
-                      tvec_durable_then then, void* user) {
+                      size_t id_length, const char* prefix, size_t prefix_length, size_t limit,
+                      tvec_durable_show show, tvec_durable_then then, void* user) {
     const auto answer = [=](standing how, const std::vector<durable::stored_timer>& page) {
         for (const durable::stored_timer& t : page) show_to(show, user, t);
         if (then) then(user, code(how));
     };
     return d->after(d->timers.list(static_cast<durable::timer_set>(set),
-                                   {point(due), bytes(id, id_length)}, limit, answer));
+                                   {point(due), bytes(id, id_length)}, limit, answer,
+                                   bytes(prefix, prefix_length)));
 }
 
 int tvec_durable_count(tvec_durable* d, tvec_durable_counted then, void* user) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <exception>
+#include <optional>
 #include <utility>
 
 #include "engine_parts.hpp"
@@ -29,6 +31,24 @@ std::size_t next_claim_size(std::size_t size, const std::vector<claimed>& got) {
 near_timer* claiming(shard& s, const std::string& id) {
     near_timer* const t = s.find(id);
     return t != nullptr && t->phase == timer_phase::claiming ? t : nullptr;
+}
+
+// Returns the timer if this delivery of it is with its handler, or nullptr.
+near_timer* delivered(shard& s, const token& which) {
+    near_timer* const t = s.find(which.id);
+    const bool is = t != nullptr && t->phase == timer_phase::delivered && t->has_claim(which);
+    return is ? t : nullptr;
+}
+
+// Returns the text of an exception.
+std::string words_of(const std::exception_ptr& thrown) {
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const std::exception& e) {
+        return e.what();
+    } catch (...) {
+        return "an exception that is no std::exception";
+    }
 }
 
 }  // namespace
@@ -81,7 +101,7 @@ std::vector<std::string> deliveries::next_to_claim(shard& s, std::size_t at_most
     std::vector<std::string> ids;
     while (ids.size() < at_most && !s.to_claim.empty()) {
         near_timer* const t = s.find(s.to_claim.front());
-        if (t != nullptr && t->phase == timer_phase::queued) {
+        if (t != nullptr && t->phase == timer_phase::queued && all_.limiter->admit(*t)) {
             t->move_to(timer_phase::claiming);
             ids.push_back(std::move(s.to_claim.front()));
         }
@@ -158,12 +178,19 @@ void deliveries::retry(shard& s, const std::vector<std::string>& ids) {
 void deliveries::on_claimed(near_timer& t, claimed& c, time_point sent) {
     if (c.what == claimed::kind::granted) return on_granted(t, c.timer, sent);
     all_.count.too_early += c.what == claimed::kind::early;
-    all_.count.died += c.what == claimed::kind::dead;
     all_.count.damaged += c.what == claimed::kind::damaged;
     const std::string id = *t.id;
     shard& s = t.home;
     s.forget(id);
     if (c.what == claimed::kind::early) all_.near->on_known(s, id, c.timer.due);
+    if (c.what == claimed::kind::dead) on_dead(id);
+}
+
+void deliveries::on_dead(const std::string& id) {
+    ++all_.count.died;
+    all_.contain(all_.settings.on_dead, id,
+                 "its handler was called " + std::to_string(all_.settings.attempts) +
+                     " times without an end");
 }
 
 // The store counts the lease from some time after the claim was sent.
@@ -175,9 +202,18 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sen
     t.leased_until = std::max(sent, t.due) + all_.settings.claim_lease;
     t.is_first = granted.attempt == granted.ended + 1;
     t.is_spent = false;
+    if (!granted.verdict.empty()) return apply_plan(t, granted);
     all_.held_bytes += granted.body.size();
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
     on_held(t);
+}
+
+// A timer with a verdict is not delivered: its claim ends at once with what its plan decides.
+void deliveries::apply_plan(near_timer& t, const stored_timer& granted) {
+    t.claim = {{*t.id, granted.attempt}, granted.due, granted.every};
+    t.set_trial(false);
+    t.move_to(timer_phase::delivered);
+    all_.ends->end({all_.plans->decide(t.claim.token, granted), {}, true});
 }
 
 // --- turns --------------------------------------------------------------------------------------
@@ -295,7 +331,27 @@ void deliveries::deliver(near_timer& t) {
     all_.count.retries += !t.is_first;
     if (t.is_first) all_.late.record(all_.storage.now() - t.claim.due);
     delivery d{t.claim.token, t.claim.due, t.claim.every, t.take_body()};
-    all_.contain(handler_, std::move(d));  // may end the delivery and destroy `t`
+    all_.delivering = &t;
+    const std::exception_ptr thrown = all_.contain(handler_, std::move(d));  // may destroy `t`
+    const bool is_open = all_.delivering == &t && t.phase == timer_phase::delivered;
+    all_.delivering = nullptr;
+    if (thrown && is_open)
+        all_.ends->end({{t.claim.token, outcome::failed, {}, line_of(words_of(thrown))}, {}});
+}
+
+void deliveries::hand_over(const token& token) {
+    assert(all_.storage.traits().shared && "another process can end a delivery of a shared store");
+    shard& s = all_.shard_of(token.id);
+    if (delivered(s, token) == nullptr) return;
+    s.forget(token.id);
+    all_.arm(next_turn_, microseconds::zero());  // fills the slot of a limit
+}
+
+std::optional<time_point> deliveries::move_lease(const token& token, time_point to) {
+    near_timer* const t = delivered(all_.shard_of(token.id), token);
+    if (t == nullptr) return std::nullopt;
+    all_.arm(t->alarm, to - all_.storage.now());
+    return std::exchange(t->leased_until, to);
 }
 
 }  // namespace tvec::durable::detail

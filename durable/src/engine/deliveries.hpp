@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,11 @@ public:
     // Claims timers of a shard, as many as may be held.
     void claim(shard& s);
 
+    // Forgets a delivery, if it is the current one: another process will end it.
+    void hand_over(const token& t);
+    // Moves the end of the lease of a delivery, if it is the current one. Returns the old end.
+    std::optional<time_point> move_lease(const token& t, time_point to);
+
     bool is_claiming() const noexcept { return timers_in_flight_ != 0; }
 
 private:
@@ -51,6 +57,8 @@ private:
     void retry(shard& s, const std::vector<std::string>& ids);
     void on_claimed(near_timer& t, claimed& c, time_point sent);
     void on_granted(near_timer& t, stored_timer& granted, time_point sent);
+    void apply_plan(near_timer& t, const stored_timer& granted);
+    void on_dead(const std::string& id);
 
     // handlers
     bool may_deliver() const;

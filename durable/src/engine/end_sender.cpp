@@ -12,21 +12,22 @@ namespace tvec::durable::detail {
 
 using std::chrono::microseconds;
 
-void end_sender::end(ending how, completion<bool> then) {
-    shard& s = all_.shard_of(how.token.id);
-    near_timer* const t = s.find(how.token.id);
-    if (t != nullptr && t->phase == timer_phase::delivered && t->has_claim(how.token)) {
+void end_sender::end(pending_end e) {
+    const token& which = e.how.token;
+    shard& s = all_.shard_of(which.id);
+    near_timer* const t = s.find(which.id);
+    if (t != nullptr && t->phase == timer_phase::delivered && t->has_claim(which)) {
         t->move_to(timer_phase::ending);
         t->alarm.cancel();
     }
     ++in_flight_;
-    s.ends.push_back({std::move(how), std::move(then)});
+    s.ends.push_back(std::move(e));
     if (!s.flusher.pending()) all_.arm(s.flusher, microseconds::zero());
 }
 
 void end_sender::return_claim(token t) {
     assert(t.attempt != 0 && "a claim has an attempt");
-    end({std::move(t), outcome::returned}, {});
+    end({{std::move(t), outcome::returned}, {}});
 }
 
 bool end_sender::is_full() const noexcept {
@@ -63,7 +64,7 @@ void end_sender::on_answer(shard& s, std::vector<pending_end>& sent, standing ho
 void end_sender::on_ended(shard& s, const pending_end& e, const end_reply& r) {
     assert(in_flight_ > 0 && "every end is counted until it is answered");
     --in_flight_;
-    count(e.how, r.was_current);
+    count(e, r.was_current);
     const std::string& id = e.how.token.id;
     const near_timer* t = s.find(id);
     if (t != nullptr && t->phase == timer_phase::ending && t->has_claim(e.how.token)) {
@@ -75,15 +76,22 @@ void end_sender::on_ended(shard& s, const pending_end& e, const end_reply& r) {
         e.how.how == outcome::returned && t != nullptr && t->phase != timer_phase::waiting;
     if (r.next && !is_claimed_anew) all_.near->on_known(s, id, *r.next);
     all_.contain(e.then, r.was_current);
+    if (e.is_planned && e.how.how == outcome::dead && r.was_current)
+        all_.contain(all_.settings.on_dead, id, e.how.reason);
 }
 
-void end_sender::count(const ending& e, bool was_current) {
-    if (e.how == outcome::returned)
-        all_.count.returned += was_current;
+void end_sender::count(const pending_end& e, bool was_current) {
+    counters& c = all_.count;
+    const outcome how = e.how.how;
+    if (how == outcome::returned)
+        c.returned += was_current;
     else if (!was_current)
-        ++all_.count.stale;
+        ++c.stale;
+    else if (e.is_planned)
+        ++c.planned;
     else
-        ++(e.how == outcome::again ? all_.count.again : all_.count.done);
+        ++(how == outcome::done ? c.done : how == outcome::again ? c.again : c.failures);
+    c.died += was_current && how == outcome::dead;
 }
 
 }  // namespace tvec::durable::detail

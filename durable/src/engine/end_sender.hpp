@@ -16,8 +16,8 @@ public:
     end_sender(const end_sender&) = delete;
     end_sender& operator=(const end_sender&) = delete;
 
-    // Ends a delivery, and calls `then` with whether the attempt was the current one.
-    void end(ending how, completion<bool> then);
+    // Ends a delivery, and calls its `then` with whether the attempt was the current one.
+    void end(pending_end e);
     // Returns a claim to the store before its handler was called, so that no process waits for the
     // end of its lease.
     void return_claim(token t);
@@ -32,7 +32,7 @@ private:
     void on_answer(shard& s, std::vector<pending_end>& sent, standing how,
                    const std::vector<end_reply>& got);
     void on_ended(shard& s, const pending_end& e, const end_reply& r);
-    void count(const ending& e, bool was_current);
+    void count(const pending_end& e, bool was_current);
 
     engine_state& all_;
     std::size_t in_flight_ = 0;

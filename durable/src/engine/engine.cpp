@@ -7,8 +7,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "bulk.hpp"
 #include "engine_parts.hpp"
 #include "options.hpp"
+#include "plan.hpp"
 
 namespace tvec::durable::detail {
 
@@ -20,6 +22,10 @@ bool in_range(time_point due) { return due >= earliest_due && due <= latest_due;
 
 refusal fault_of_id(const std::string& id) {
     return id.empty() || id.size() > longest_id ? refusal::bad_id : refusal::none;
+}
+
+refusal fault_of_lease(duration lease) {
+    return lease >= duration(1) && lease <= longest ? refusal::none : refusal::bad_lease;
 }
 
 refusal fault_of(const record& r) {
@@ -59,6 +65,8 @@ engine_parts::engine_parts(timer_wheel& w, wheel_clock c, store& from, engine::h
     all.near = &near;
     all.deliverer = &deliverer;
     all.ends = &ends;
+    all.plans = &plans;
+    all.limiter = &limiter;
 }
 
 engine::engine(timer_wheel& wheel, wheel_clock clock, store& from, handler h, options o)
@@ -114,16 +122,28 @@ refusal engine::admit(std::size_t calls, refusal fault, std::size_t put_bytes) {
     return fault;
 }
 
+// Returns the fault of a timer that is put. Sets its deadline if the plan decides it.
+refusal engine::accept(record& r) const {
+    if (r.plan.empty()) return fault_of(r);
+    const options& o = parts_->all.settings;
+    if (!plan_fault(r.plan, o.calendar).empty()) return refusal::bad_plan;
+    const plan p = parsed(r.plan);
+    if (!p.rule.empty() && r.every != duration::zero()) return refusal::bad_period;
+    if (r.due == by_plan && !p.rule.empty())
+        r.due = next_time_of(p, o.calendar, now()).value_or(by_plan);
+    return fault_of(r);
+}
+
 refusal engine::put_all(std::vector<record> timers, existing how,
                         completion<std::vector<put_result>> then) {
     refusal fault = refusal::none;
     std::size_t bytes = 0;
     std::vector<place> places;
     places.reserve(timers.size());
-    for (const record& r : timers) {
-        if (fault == refusal::none) fault = fault_of(r);
+    for (record& r : timers) {
+        if (fault == refusal::none) fault = accept(r);
         places.push_back({r.due, r.id});
-        bytes += r.id.size() + r.body.size();
+        bytes += r.id.size() + r.body.size() + r.plan.size();
     }
     const std::size_t calls = timers.size();
     if (fault = admit(calls, fault, bytes); fault != refusal::none) return fault;
@@ -190,10 +210,10 @@ refusal engine::find(std::string id, completion<standing, std::optional<stored_t
 }
 
 refusal engine::list(timer_set set, place after, std::size_t limit,
-                     completion<standing, std::vector<stored_timer>> then) {
+                     completion<standing, std::vector<stored_timer>> then, std::string prefix) {
     if (const refusal r = admit(1); r != refusal::none) return r;
-    parts_->all.storage.submit(operations::list{
-        set, std::move(after), limit, {}, answering(1, std::move(then), [](auto&...) {})});
+    parts_->all.storage.submit(operations::list{set, std::move(after), limit, std::move(prefix),
+                                                answering(1, std::move(then), [](auto&...) {})});
     return refusal::none;
 }
 
@@ -203,24 +223,94 @@ refusal engine::count(completion<standing, totals> then) {
     return refusal::none;
 }
 
+void engine::on_revived(const std::string& id, time_point due, revive_result r) {
+    if (r == revive_result::revived) parts_->near.on_known(parts_->all.shard_of(id), id, due);
+}
+
 refusal engine::revive(const std::string& id, time_point due, completion<revive_result> then) {
     const refusal fault = in_range(due) ? fault_of_id(id) : refusal::bad_due;
     if (const refusal r = admit(1, fault); r != refusal::none) return r;
-    const auto on_result = [this, id, due](revive_result r) {
-        if (r == revive_result::revived) parts_->near.on_known(parts_->all.shard_of(id), id, due);
-    };
+    const auto on_result = [this, id, due](revive_result r) { on_revived(id, due, r); };
     parts_->all.storage.submit(
         operations::revive{id, due, answering<revive_result>(1, std::move(then), on_result)});
     return refusal::none;
 }
 
-void engine::done(token t, completion<bool> then) {
-    parts_->ends.end({std::move(t), outcome::done}, std::move(then));
+refusal engine::touch(const std::string& id, time_point due, completion<touch_result> then) {
+    const refusal fault = in_range(due) ? fault_of_id(id) : refusal::bad_due;
+    if (const refusal r = admit(1, fault); r != refusal::none) return r;
+    const auto on_result = [this, id, due](touch_result r) {
+        if (r == touch_result::touched) parts_->near.on_known(parts_->all.shard_of(id), id, due);
+    };
+    parts_->all.storage.submit(
+        operations::touch{id, due, answering<touch_result>(1, std::move(then), on_result)});
+    return refusal::none;
 }
+
+// --- bulk ---------------------------------------------------------------------------------------
+
+refusal engine::cancel_all(timer_set set, std::string prefix,
+                           completion<standing, std::uint64_t> then) {
+    if (const refusal r = admit(1); r != refusal::none) return r;
+    const auto cancel_one = [this](const std::string& id, completion<standing, bool> next) {
+        const auto on_result = [this, id, next = std::move(next)](cancel_result r) {
+            r = on_cancelled(id, r);
+            const bool is_unknown = r == cancel_result::unknown || r == cancel_result::failed;
+            next(is_unknown ? standing::unknown : standing::done, r != cancel_result::unknown_id);
+        };
+        parts_->all.storage.submit(operations::cancel{id, parts_->all.guarded(on_result)});
+    };
+    do_for_all(parts_->all, set, std::move(prefix), cancel_one,
+               answering<standing, std::uint64_t>(1, std::move(then), [](auto&...) {}));
+    return refusal::none;
+}
+
+refusal engine::revive_all(std::string prefix, time_point due,
+                           completion<standing, std::uint64_t> then) {
+    const refusal fault = in_range(due) ? refusal::none : refusal::bad_due;
+    if (const refusal r = admit(1, fault); r != refusal::none) return r;
+    const auto revive_one = [this, due](const std::string& id, completion<standing, bool> next) {
+        const auto on_result = [this, id, due, next = std::move(next)](revive_result r) {
+            on_revived(id, due, r);
+            const bool is_unknown = r == revive_result::unknown || r == revive_result::failed;
+            next(is_unknown ? standing::unknown : standing::done, r == revive_result::revived);
+        };
+        parts_->all.storage.submit(operations::revive{id, due, parts_->all.guarded(on_result)});
+    };
+    do_for_all(parts_->all, timer_set::dead, std::move(prefix), revive_one,
+               answering<standing, std::uint64_t>(1, std::move(then), [](auto&...) {}));
+    return refusal::none;
+}
+
+// --- ends ---------------------------------------------------------------------------------------
+
+void engine::done(token t, completion<bool> then) {
+    parts_->ends.end({{std::move(t), outcome::done}, std::move(then)});
+}
+
+void engine::failed(token t, std::string_view reason, completion<bool> then) {
+    parts_->ends.end({{std::move(t), outcome::failed, {}, line_of(reason)}, std::move(then)});
+}
+
+// The lease ends later from now on, because the store may do the same before its answer comes.
+refusal engine::extend(token t, duration lease, completion<standing, bool> then) {
+    if (const refusal r = admit(1, fault_of_lease(lease)); r != refusal::none) return r;
+    const auto before = parts_->deliverer.move_lease(t, now() + lease);
+    const auto on_result = [this, t, before](standing how, bool is_extended) {
+        if (before && (how != standing::done || !is_extended))
+            parts_->deliverer.move_lease(t, *before);
+    };
+    const unsigned shard = parts_->all.shard_of(t.id).number;
+    parts_->all.storage.submit(operations::extend{
+        shard, std::move(t), lease, answering<standing, bool>(1, std::move(then), on_result)});
+    return refusal::none;
+}
+
+void engine::hand_over(const token& t) { parts_->deliverer.hand_over(t); }
 
 refusal engine::again(token t, time_point due, completion<bool> then) {
     if (!in_range(due)) return admit(0, refusal::bad_due);
-    parts_->ends.end({std::move(t), outcome::again, due}, std::move(then));
+    parts_->ends.end({{std::move(t), outcome::again, due}, std::move(then)});
     return refusal::none;
 }
 
@@ -256,11 +346,13 @@ void engine::run() {
     p.all.storage.run();
     p.deliverer.deliver_ready();
     p.deliverer.begin_trials();
+    p.limiter.fill_slots();
     for (std::size_t i = 0; i < p.all.shards.size(); ++i) {
         shard& s = *p.all.shards[(first_shard_ + i) % p.all.shards.size()];
         if (!s.backs_off) p.ends.flush(s);
         p.deliverer.claim(s);
         p.near.take_if_half_empty(s);
+        p.limiter.refill_queues(s);
     }
     first_shard_ = (first_shard_ + 1) % p.all.shards.size();
     report_if_stopped();

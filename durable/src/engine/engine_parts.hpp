@@ -12,7 +12,9 @@
 
 #include "deliveries.hpp"
 #include "end_sender.hpp"
+#include "limits.hpp"
 #include "ownership.hpp"
+#include "planner.hpp"
 #include "shard.hpp"
 #include "tvec/durable/detail/engine.hpp"
 #include "window.hpp"
@@ -39,14 +41,16 @@ struct engine_state {
         };
     }
 
-    // Calls a function of the user, if there is one. Counts and reports an exception.
-    template <class F, class... Argument> void contain(const F& f, Argument&&... a) {
-        if (!f) return;
+    // Calls a function of the user, if there is one. Counts, reports and returns an exception.
+    template <class F, class... Argument> std::exception_ptr contain(const F& f, Argument&&... a) {
+        if (!f) return nullptr;
         try {
             f(std::forward<Argument>(a)...);
+            return nullptr;
         } catch (...) {
             ++count.thrown;
             if (settings.on_exception) settings.on_exception(std::current_exception());
+            return std::current_exception();
         }
     }
 
@@ -62,9 +66,12 @@ struct engine_state {
     std::size_t trials = 0;      // suspects that are claimed or being claimed for their turn
     std::shared_ptr<const char> alive = std::make_shared<const char>('x');
     ownership* owners = nullptr;
+    near_timer* delivering = nullptr;  // its handler runs; nullptr once it is destroyed
     window* near = nullptr;
     deliveries* deliverer = nullptr;
     end_sender* ends = nullptr;
+    planner* plans = nullptr;
+    limits* limiter = nullptr;
 };
 
 struct engine_parts {
@@ -78,6 +85,8 @@ struct engine_parts {
     window near{all};
     deliveries deliverer;
     end_sender ends{all};
+    planner plans{all};
+    limits limiter{all};
 };
 
 }  // namespace tvec::durable::detail

@@ -61,7 +61,9 @@ void write_delivered(page& out, const counters& c) {
     out.metric("ends_total", "counter", "Deliveries that were ended, by how.");
     out.sample("{how=\"done\"}", c.done);
     out.sample("{how=\"again\"}", c.again);
+    out.sample("{how=\"failed\"}", c.failures);
     out.sample("{how=\"stale\"}", c.stale);
+    out.single("planned_total", "counter", "Decisions of plans.", c.planned);
     out.single("returned_total", "counter", "Claims given back before any handler.", c.returned);
     out.single("died_total", "counter", "Timers that had all their attempts.", c.died);
     out.single("damaged_total", "counter", "Timers set aside: unreadable records.", c.damaged);

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "plan.hpp"
+
 namespace tvec::durable {
 
 const char* to_text(refusal r) noexcept {
@@ -14,9 +16,13 @@ const char* to_text(refusal r) noexcept {
     case refusal::body_too_large:
         return "the body is larger than 1 MiB";
     case refusal::bad_due:
-        return "the deadline is before 1970 or after 9999";
+        return "the deadline is before 1970 or after 9999, or the plan has no time left";
     case refusal::bad_period:
-        return "the period is negative, or too long";
+        return "the period is negative, or too long, or beside a plan with a rule";
+    case refusal::bad_plan:
+        return "the plan cannot be read: plan_fault says why";
+    case refusal::bad_lease:
+        return "the lease is not from 1 ms to 1000 days";
     case refusal::too_many:
         return "too many calls, or too many bytes of puts, are unanswered";
     case refusal::stopping:
@@ -45,6 +51,14 @@ void require(const char* option, std::size_t n) {
     if (n == 0) refuse(option, "0", "at least 1");
 }
 
+void require_default(const std::string& text) {
+    const std::string found = '"' + text + '"';
+    if (const std::string fault = plan_fault(text, {}); !fault.empty())
+        refuse("default_plan", found, "a plan without a rule; " + fault);
+    const plan p = parsed(text);
+    if (p.until || p.times != 0) refuse("default_plan", found, "of `retry` and `attempts` clauses");
+}
+
 }  // namespace
 
 options checked(options o) {
@@ -59,6 +73,8 @@ options checked(options o) {
     require("max_calls", o.max_calls);
     require("max_put_bytes", o.max_put_bytes);
     require("max_held_bytes", o.max_held_bytes);
+    require_default(o.default_plan);
+    for (const auto& [prefix, most] : o.limits) require("limits", most);
     return o;
 }
 

@@ -81,7 +81,7 @@ void ownership::on_owned(shard& s, epoch e) {
     if (e == 0) return;
     if (all_.is_stopping) return release(s);
     all_.near->take(s);
-    if (all_.storage.traits().shared) all_.arm(s.sweeper, all_.settings.sweep);
+    if (all_.storage.traits().shared) all_.near->arm_sweep(s);
 }
 
 void ownership::fence(shard& s) {

@@ -1,5 +1,6 @@
 #include "shard.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -10,6 +11,8 @@ namespace tvec::durable::detail {
 // --- near_timer ---------------------------------------------------------------------------------
 
 near_timer::~near_timer() {
+    if (home.all.delivering == this) home.all.delivering = nullptr;
+    free_slot();
     leave_queue();
     take_body();
     set_trial(false);
@@ -22,6 +25,7 @@ void near_timer::move_to(timer_phase to) {
     assert((!was || home.being_delivered > 0) && "every timer from `claiming` on is counted");
     if (is && !was) ++home.being_delivered;
     if (was && !is) --home.being_delivered;
+    if (!is || to == timer_phase::ending) free_slot();
     phase = to;
 }
 
@@ -33,6 +37,11 @@ void near_timer::wait_in(queue& q) {
 
 void near_timer::leave_queue() {
     if (waits_in != nullptr) std::exchange(waits_in, nullptr)->erase(position);
+}
+
+void near_timer::free_slot() {
+    assert((slot_of == nullptr || slot_of->in_flight > 0) && "every slot in use is counted");
+    if (slot_of != nullptr) --std::exchange(slot_of, nullptr)->in_flight;
 }
 
 void near_timer::set_trial(bool to) {
@@ -86,6 +95,8 @@ void shard::reset() {
     being_delivered = 0;
     to_claim.clear();
     near.clear();
+    std::ranges::fill(left_out_by, left_out{});
+    swept = {};
     refill.cancel();
     sweeper.cancel();
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tvec/durable/detail/engine.hpp"
@@ -35,6 +36,22 @@ enum class timer_phase {
     ending      // its end is in flight
 };
 
+// A limit on deliveries of ids with a prefix: see limits.hpp.
+struct limit {
+    limit(std::string p, std::size_t n) : prefix(std::move(p)), most(n) {}
+    std::string prefix;
+    std::size_t most;
+    std::size_t in_flight = 0;
+    queue waiting{};  // due, for a slot
+};
+
+// The timers of a limit that the window of a shard has forgotten.
+struct left_out {
+    std::optional<place> after{};  // they come after this place; none: nothing is left out
+    bool is_asked = false;         // the store is asked for them
+    time_point not_before{};       // the time to ask again, after a failure of the store
+};
+
 // A timer of the window.
 struct near_timer {
     near_timer(shard& s, time_point d) : home(s), due(d) {}
@@ -49,6 +66,7 @@ struct near_timer {
     // Appends the timer to a queue, after it has left the one that it was in.
     void wait_in(queue& q);
     void leave_queue();
+    void free_slot();
     void set_trial(bool to);
     // Returns the body that was claimed, which counts as held until then.
     std::string take_body();
@@ -61,6 +79,7 @@ struct near_timer {
     bool is_spent = false;      // the attempt was counted
     bool is_on_trial = false;   // a suspect that is claimed for its turn
     bool is_parked = false;     // a suspect that was returned until it has a turn
+    limit* slot_of = nullptr;   // counts the timer among its deliveries in flight
     queue* waits_in = nullptr;  // nullptr, or the queue that holds it
     queue::iterator position{};
     delivery claim{};           // valid once it is held
@@ -72,6 +91,7 @@ struct near_timer {
 struct pending_end {
     ending how;
     completion<bool> then;
+    bool is_planned = false;  // a decision of the plan of the timer
 };
 
 struct shard {
@@ -106,6 +126,8 @@ struct shard {
     std::size_t being_delivered = 0;
     std::size_t claim_size = batch_size;  // ids in the next claim: few if bodies are large
     std::deque<std::string> to_claim;     // may hold ids that are gone
+    std::vector<left_out> left_out_by;    // for each limit
+    place swept{};                        // the end of the last sweep, if it found a full page
 
     std::vector<pending_end> ends;
     bool backs_off = false;  // the store failed: ends wait for options::retry

@@ -70,7 +70,7 @@ void window::take_if_half_empty(shard& s) {
 }
 
 void window::sweep(shard& s) {
-    all_.arm(s.sweeper, all_.settings.sweep);
+    arm_sweep(s);
     if (!s.is_owned()) return;
     const auto on_answer = [this, &s, resets = s.resets](standing how,
                                                          const std::vector<place>& got) {
@@ -79,12 +79,20 @@ void window::sweep(shard& s) {
         if (how == standing::fenced) all_.owners->fence(s);
     };
     const time_point until = std::max(all_.now() - sweep_grace, earliest_due);
-    all_.storage.submit(operations::take{s.number, s.owned_as, place{}, until, batch_size,
+    all_.storage.submit(operations::take{s.number, s.owned_as, s.swept, until, batch_size,
                                          all_.guarded(on_answer)});
 }
 
+void window::arm_sweep(shard& s) {
+    const duration by_store = all_.storage.traits().sweep;
+    all_.arm(s.sweeper, by_store != duration::zero() ? by_store : all_.settings.sweep);
+}
+
+// The next sweep goes on after a full page, because overdue timers may wait for a limit.
 void window::on_swept(shard& s, const std::vector<place>& got) {
+    s.swept = got.size() == batch_size ? got.back() : place{};
     for (const place& p : got) {
+        if (all_.limiter->has_left_out(s, p)) continue;
         const bool is_new = s.covers(p.due, p.id) && enter(s, p.id, p.due);
         all_.count.swept += is_new;
         all_.count.taken += is_new;
@@ -127,6 +135,10 @@ void window::on_known(shard& s, const std::string& id, time_point due) {
         s.forget(id);
     }
     if (s.covers(due, id)) enter(s, id, due);
+}
+
+void window::on_found(shard& s, const place& p) {
+    if (s.covers(p.due, p.id)) enter(s, p.id, p.due);
 }
 
 void window::on_hint(unsigned number, const std::string& id, time_point due) {

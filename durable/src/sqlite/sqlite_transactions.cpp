@@ -109,6 +109,7 @@ sqlite_transactions::~sqlite_transactions() = default;
 
 put_result sqlite_transactions::put(record timer, existing how) {
     require_no(detail::fault_of(timer));
+    if (timer.plan.size() > longest_plan) require_no(refusal::bad_plan);
     std::string id = timer.id;
     std::vector<record> one;
     one.push_back(std::move(timer));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,10 @@ struct durable_process {
     void on(tvec::durable::delivery d) {
         CHECK(d.due <= store.now());
         got.push_back(d);
-        if (ends) timers.done(d.token);
+        if (handle)
+            handle(d);
+        else if (ends)
+            timers.done(d.token);
     }
 
     // Runs a turn of its loop, or several until no answer is missing.
@@ -97,6 +101,7 @@ struct durable_process {
     wheel wheels;
     tvec::durable::memory_store store;
     bool ends = true;
+    std::function<void(const tvec::durable::delivery&)> handle{};  // in place of the end
     std::vector<tvec::durable::delivery> got;
     tvec::durable::timers<wheel> timers;
 };

@@ -9,15 +9,18 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tvec/core/detail/export.hpp"
+#include "tvec/durable/plan.hpp"
 #include "tvec/durable/store.hpp"
 
 namespace tvec::durable {
 
 /// A timer that has come due. The handler may keep it, and end it later.
 struct delivery {
-    durable::token token;  ///< names this delivery, for `done` and `again`
+    durable::token token;  ///< names this delivery, for its end
     time_point due;        ///< the deadline; of a periodic timer, the beat
     duration every{};      ///< the period, or 0
     std::string body{};    ///< the body, as it was put
@@ -28,8 +31,12 @@ enum class refusal {
     none,            ///< the call was accepted
     bad_id,          ///< the id is empty, or longer than longest_id
     body_too_large,  ///< the body is larger than largest_body
-    bad_due,         ///< the deadline is before earliest_due or after latest_due
-    bad_period,      ///< the period is negative, or reaches beyond latest_due
+    bad_due,         ///< the deadline is before earliest_due or after latest_due, or it is by_plan
+                     ///< and the plan has no time left
+    bad_period,      ///< the period is negative, or reaches beyond latest_due, or the plan of the
+                     ///< timer has a rule
+    bad_plan,        ///< the plan is longer than longest_plan, or plan_fault says what is wrong
+    bad_lease,       ///< the lease is not from 1 ms to 1000 days
     too_many,        ///< options::max_calls or max_put_bytes are in flight: try again later
     stopping         ///< `stop` has been called
 };
@@ -62,6 +69,20 @@ struct options {
     std::size_t max_held_bytes = 67'108'864;  ///< bodies claimed ahead; no claims beyond
     /// Receives exceptions of handlers and completions. Must not throw.
     std::function<void(std::exception_ptr)> on_exception{};
+
+    /// A plan of `retry` and `attempts` clauses, for timers whose plans do not have them. Without
+    /// any `retry` clause a failed delivery comes again after claim_lease. Without an `attempts`
+    /// clause, `attempts` above counts for failures as well.
+    std::string default_plan{};
+    durable::calendar calendar{};  ///< reads the rules of plans; without it no plan has a rule
+    /// Called when a timer becomes a dead letter: by failures, by deliveries without an end, or by
+    /// a plan that cannot be read. Its exceptions are treated like those of a handler.
+    std::function<void(const std::string& id, const std::string& reason)> on_dead{};
+
+    /// At most `second` deliveries of ids with the prefix `first` are in flight in this process. If
+    /// several prefixes fit an id, the longest one counts. Timers beyond a limit wait unclaimed. A
+    /// delivery is in flight from its claim until it is ended or handed over, or its lease ends.
+    std::vector<std::pair<std::string, std::size_t>> limits{};
 };
 
 /// Work that `stop` could not complete within its time limit.

@@ -27,6 +27,8 @@ struct counters {
     std::uint64_t retries = 0;        ///< deliveries that were not the first for their deadline
     std::uint64_t done = 0;           ///< deliveries ended by `done`
     std::uint64_t again = 0;          ///< deliveries ended by `again`
+    std::uint64_t failures = 0;       ///< deliveries ended by `failed`, or by a handler that threw
+    std::uint64_t planned = 0;        ///< decisions of plans: what comes after a delivery
     std::uint64_t stale = 0;          ///< ends of attempts that were not the current ones
     std::uint64_t returned = 0;       ///< claims returned before their handler was called
     std::uint64_t died = 0;           ///< timers that became dead letters

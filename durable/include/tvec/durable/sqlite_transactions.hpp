@@ -39,8 +39,8 @@ namespace tvec::durable {
 ///
 /// **Transactions.** Begin them with `begin immediate`: one that reads first fails if the store has
 /// written meanwhile. While a transaction that has written is open, the store waits: its answers
-/// and deliveries come later. After about five seconds its answers are `failed`, and it tries claims
-/// and ends again. The sync at the commit is up to the connection: the default of `pragma
+/// and deliveries come later. After about five seconds its answers are `failed`, and it tries
+/// claims and ends again. The sync at the commit is up to the connection: the default of `pragma
 /// synchronous` survives a power cut.
 ///
 /// **Threads.** The object is used by one thread at a time, that of its connection. It may be
@@ -61,7 +61,7 @@ public:
     sqlite_transactions& operator=(const sqlite_transactions&) = delete;
 
     /// Puts a timer, as `timers::put` does. Returns `stored`, `there_already` or `dead`. Takes a
-    /// few microseconds.
+    /// few microseconds. The deadline must not be by_plan. A plan is read when it is applied.
     put_result put(record timer, existing how);
 
     /// Removes a timer, as `timers::cancel` does. Returns `cancelled`, `had_begun` or `unknown_id`.

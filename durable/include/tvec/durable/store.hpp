@@ -217,6 +217,7 @@ struct store_traits {
     unsigned shards = 1;     ///< ids are divided into them, by their hash
     bool shared = true;      ///< other processes may own shards and put timers
     duration claim_ahead{};  ///< how long before its deadline a timer can be claimed
+    duration sweep{};        ///< how often the engine sweeps; 0: every options::sweep
 };
 
 /// Messages from a store that no request has asked for. Called from `run`.

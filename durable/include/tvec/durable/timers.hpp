@@ -6,9 +6,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,15 +90,43 @@ public:
         return engine_.cancel(id, std::move(then));
     }
 
-    /// Ends a delivery. A periodic timer comes again at the first beat after now, any other is
-    /// removed. `then` receives true if the attempt was the current one. Never refused, not even
-    /// after `stop`, and repeated until the store has answered.
+    /// Ends a delivery. A timer with a period, or a plan with a rule, comes again at the first beat
+    /// after now, until its plan ends. Any other is removed. `then` receives true if the attempt
+    /// was the current one. Never refused, not even after `stop`, and repeated until the store has
+    /// answered.
     void done(token t, completion<bool> then = {}) { engine_.done(std::move(t), std::move(then)); }
 
     /// Ends a delivery and makes its timer due again at `due`. The beats of a periodic timer count
     /// from there. Returns refusal::bad_due if `due` is out of range: the delivery has not ended.
     refusal again(token t, time_point due, completion<bool> then = {}) {
         return engine_.again(std::move(t), due, std::move(then));
+    }
+
+    /// Ends a delivery that did not succeed. The plan of the timer, or options::default_plan, tells
+    /// when it comes again, or that it is a dead letter now. A handler that throws and has not
+    /// ended its delivery ends it in this way, with the text of the exception. The reason is cut to
+    /// longest_reason bytes and made a line of UTF-8. Never refused, as `done`.
+    void failed(token t, std::string_view reason, completion<bool> then = {}) {
+        engine_.failed(std::move(t), reason, std::move(then));
+    }
+
+    /// Moves the end of the lease of a delivery to `lease` from now, for handlers that work longer
+    /// than options::claim_lease. `then` receives true if the attempt was the current one. If the
+    /// answer is another, the lease ends when it would have.
+    refusal extend(token t, duration lease, completion<standing, bool> then = {}) {
+        return engine_.extend(std::move(t), lease, std::move(then));
+    }
+
+    /// Forgets a delivery that was given to another process, which ends it with the functions of
+    /// the store. It takes no memory from now on and counts for no limit. If its lease ends first,
+    /// a sweep finds the timer, and it is delivered once more. A no-op if the delivery is over.
+    /// Precondition: store_traits::shared.
+    void hand_over(const token& t) { engine_.hand_over(t); }
+
+    /// Gives a timer a new deadline, and keeps its body, period, plan and history. A delivery in
+    /// flight is stale from then on.
+    refusal touch(const std::string& id, time_point due, completion<touch_result> then = {}) {
+        return engine_.touch(id, due, std::move(then));
     }
 
     /// Finds the timer of an id that waits or is being delivered. The answer is empty if there is
@@ -106,10 +136,11 @@ public:
     }
 
     /// Lists at most `limit` timers after a place, in the order of their deadlines. The first page
-    /// begins at place{}, the next one at the due and id of the last timer shown.
+    /// begins at place{}, the next one at the due and id of the last timer shown. With a prefix,
+    /// only ids that begin with it: that costs a look at each of them, for every page.
     refusal list(timer_set set, place after, std::size_t limit,
-                 completion<standing, std::vector<stored_timer>> then) {
-        return engine_.list(set, std::move(after), limit, std::move(then));
+                 completion<standing, std::vector<stored_timer>> then, std::string prefix = {}) {
+        return engine_.list(set, std::move(after), limit, std::move(then), std::move(prefix));
     }
 
     /// Counts the timers in the store.
@@ -120,10 +151,27 @@ public:
         return engine_.revive(id, due, std::move(then));
     }
 
+    /// Cancels all timers of a set whose ids begin with a prefix: of timer_set::dead, purges them.
+    /// `then` receives how many were removed, and standing::done if none is left. Costs a call,
+    /// and requests for each timer, a few hundred at a time. The call ends early, with
+    /// standing::unknown, if the store fails or after `stop`: call it again. A timer that is put or
+    /// gets another deadline meanwhile may stay, and one that is revived meanwhile may go.
+    refusal cancel_all(timer_set set, std::string prefix,
+                       completion<standing, std::uint64_t> then = {}) {
+        return engine_.cancel_all(set, std::move(prefix), std::move(then));
+    }
+
+    /// Makes all dead letters whose ids begin with a prefix wait again, for the deadline `due`. As
+    /// `cancel_all` otherwise.
+    refusal revive_all(std::string prefix, time_point due,
+                       completion<standing, std::uint64_t> then = {}) {
+        return engine_.revive_all(std::move(prefix), due, std::move(then));
+    }
+
     /// Stops deliveries, and releases the shards and the claims that were not delivered. All calls
-    /// but `done` and `again` are refused from now on. `then` is called once: by `run` when the
-    /// store has answered everything, or by the wheel after `at_most`. It receives the work that is
-    /// unfinished. Deliveries that are not ended come again when their leases end.
+    /// but `done`, `again` and `failed` are refused from now on. `then` is called once: by `run`
+    /// when the store has answered everything, or by the wheel after `at_most`. It receives the
+    /// work that is unfinished. Deliveries that are not ended come again when their leases end.
     void stop(std::function<void(const unfinished&)> then = {},
               duration at_most = duration(5'000)) {
         engine_.stop(std::move(then), at_most);

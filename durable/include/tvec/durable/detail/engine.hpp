@@ -5,10 +5,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tvec/core/timer_wheel.hpp"
@@ -41,11 +43,18 @@ public:
     refusal cancel(const std::string& id, completion<cancel_result> then);
     void done(token t, completion<bool> then);
     refusal again(token t, time_point due, completion<bool> then);
+    void failed(token t, std::string_view reason, completion<bool> then);
+    refusal extend(token t, duration lease, completion<standing, bool> then);
+    void hand_over(const token& t);
+    refusal touch(const std::string& id, time_point due, completion<touch_result> then);
     refusal find(std::string id, completion<standing, std::optional<stored_timer>> then);
     refusal list(timer_set set, place after, std::size_t limit,
-                 completion<standing, std::vector<stored_timer>> then);
+                 completion<standing, std::vector<stored_timer>> then, std::string prefix);
     refusal count(completion<standing, totals> then);
     refusal revive(const std::string& id, time_point due, completion<revive_result> then);
+    refusal cancel_all(timer_set set, std::string prefix, completion<standing, std::uint64_t> then);
+    refusal revive_all(std::string prefix, time_point due,
+                       completion<standing, std::uint64_t> then);
     void stop(std::function<void(const unfinished&)> then, duration at_most);
 
     int fd() const noexcept;
@@ -60,7 +69,9 @@ private:
     template <class... Answer, class F>
     auto answering(std::size_t calls, completion<Answer...> then, F look_at);
     refusal admit(std::size_t calls, refusal fault = refusal::none, std::size_t put_bytes = 0);
+    refusal accept(record& r) const;
     void on_put(put_result r, const place& p);
+    void on_revived(const std::string& id, time_point due, revive_result r);
     cancel_result on_cancelled(const std::string& id, cancel_result r);
     unfinished left() const;
     void report_if_stopped();

@@ -1,0 +1,66 @@
+/// \file
+/// Plans of durable timers: texts that say when a timer comes again, and how it is retried.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tvec/core/detail/export.hpp"
+#include "tvec/durable/store.hpp"
+
+namespace tvec::durable {
+
+/// Finds the first time of a rule after `after`, in a time zone; "" is UTC. The rule is a clause of
+/// a plan: `cron 0 9 * * mon-fri`, or `rrule DTSTART=20260105T090000;FREQ=DAILY`. Returns nothing
+/// if no time is left. Throws std::invalid_argument, which says what is wrong with the rule or the
+/// zone.
+using calendar = std::function<std::optional<time_point>(std::string_view rule,
+                                                         std::string_view zone, time_point after)>;
+
+/// A deadline for `put`: the first time after now of the rule of the plan.
+inline constexpr time_point by_plan = time_point::max();
+
+/// Returns what is wrong with a plan, in a sentence, or "". The rule is checked by `dates`. A plan
+/// with a rule has a fault if `dates` is empty.
+///
+/// A plan is a text of clauses, with `|` between them. Each occurs at most once:
+///
+///  * `cron FIELDS` or `rrule TEXT`: the rule, by which the timer comes again. At most one of them.
+///  * `zone Europe/Berlin`: the time zone of the rule. Without it the rule counts in UTC.
+///  * `until 2027-01-01T00:00:00Z`, or a date alone: no beat comes later.
+///  * `times 10`: the timer is removed after so many deliveries that were done.
+///  * `retry exponential 1s to 1h jitter 20%`: the delay after the first failure, which doubles
+///    with each failure in a row, up to the second duration. `retry fixed 30s`: always the same.
+///    `to` and `jitter` may be missing. With jitter, a delay is by up to that part shorter or
+///    longer, at random.
+///  * `attempts 5`: so many failures in a row make a dead letter.
+///
+/// Durations are whole numbers with ms, s, m, h or d. `until` and `times` also end a timer that has
+/// a period and no rule.
+TVEC_API std::string plan_fault(std::string_view plan, const calendar& dates);
+
+/// What the engine has noted about earlier deliveries of a timer: stored_timer::history. The text
+/// is `FAILURES FIRST LAST BEATS REASON`: four whole numbers and the rest of the line. FIRST and
+/// LAST are milliseconds since 1970. An empty text stands for zeros.
+struct history {
+    std::uint32_t failures = 0;  ///< in a row: `done` clears them
+    time_point first{};          ///< the time of the first of them
+    time_point last{};           ///< the time of the last of them, or of the death
+    std::uint32_t beats = 0;     ///< deliveries that were done, if the plan counts its `times`
+    std::string reason{};        ///< of the last failure, or of the death: a line of UTF-8
+
+    /// Reads a text. Returns a text of another form as the reason.
+    TVEC_API static history parse(std::string_view text);
+    /// Compares all members.
+    friend bool operator==(const history&, const history&) = default;
+};
+
+/// Returns the text of a history: "" if it has only zeros.
+TVEC_API std::string to_text(const history& h);
+
+}  // namespace tvec::durable

@@ -1,0 +1,130 @@
+#include "limits.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+#include <utility>
+
+#include "engine_parts.hpp"
+
+namespace tvec::durable::detail {
+
+namespace {
+
+// Returns the last place before that of a timer.
+place before(place p) {
+    assert(!p.id.empty() && "a timer has an id");
+    if (p.id.back() == '\0') {
+        p.id.pop_back();
+        return p;
+    }
+    --p.id.back();
+    p.id.resize(longest_id + 1, '\xff');
+    return p;
+}
+
+}  // namespace
+
+limits::limits(engine_state& all) : all_(all) {
+    for (const auto& [prefix, most] : all.settings.limits) limits_.emplace_back(prefix, most);
+    std::ranges::stable_sort(limits_, std::ranges::greater(),
+                             [](const limit& l) { return l.prefix.size(); });
+    for (auto& s : all.shards) s->left_out_by.resize(limits_.size());
+}
+
+limit* limits::of(const std::string& id) {
+    const auto found =
+        std::ranges::find_if(limits_, [&id](const limit& l) { return id.starts_with(l.prefix); });
+    return found == limits_.end() ? nullptr : &*found;
+}
+
+left_out& limits::left_out_of(shard& s, const limit& l) const {
+    return s.left_out_by[static_cast<std::size_t>(&l - limits_.data())];
+}
+
+// All queues together take at most a quarter of the window of any shard.
+std::size_t limits::longest_queue() const {
+    return std::max<std::size_t>(all_.window_share() / (4 * limits_.size()), 1);
+}
+
+bool limits::admit(near_timer& t) {
+    assert(t.slot_of == nullptr && "a timer has a slot from its claim on");
+    if (limits_.empty()) return true;
+    limit* const l = of(*t.id);
+    if (l == nullptr) return true;
+    if (l->in_flight < l->most) {
+        ++l->in_flight;
+        t.slot_of = l;
+        return true;
+    }
+    t.set_trial(false);  // suspects of other prefixes have their turn
+    if (l->waiting.size() < longest_queue())
+        t.wait_in(l->waiting);
+    else
+        leave_out(t, *l);
+    return false;
+}
+
+void limits::leave_out(near_timer& t, const limit& l) {
+    shard& s = t.home;
+    std::optional<place>& after = left_out_of(s, l).after;
+    const place here = before({t.due, *t.id});
+    after = after ? std::min(*after, here) : here;
+    s.forget(*t.id);
+}
+
+bool limits::has_left_out(const shard& s, const place& p) {
+    if (limits_.empty()) return false;
+    const limit* const l = of(p.id);
+    if (l == nullptr) return false;
+    const auto& after = s.left_out_by[static_cast<std::size_t>(l - limits_.data())].after;
+    return after && p > *after;
+}
+
+void limits::fill_slots() {
+    for (limit& l : limits_)
+        for (std::size_t n = l.most - l.in_flight; n > 0 && !l.waiting.empty(); --n) {
+            near_timer& t = *l.waiting.front();
+            t.leave_queue();
+            t.home.to_claim.push_back(*t.id);
+        }
+}
+
+void limits::refill_queues(shard& s) {
+    for (const limit& l : limits_) {
+        left_out& missing = left_out_of(s, l);
+        const std::size_t length = longest_queue(), there = l.waiting.size();
+        const bool is_due = !missing.is_asked && all_.now() >= missing.not_before;
+        if (missing.after && is_due && there <= length / 2)
+            ask(s, missing, std::clamp<std::size_t>(length - there, 1, batch_size));
+    }
+}
+
+void limits::ask(shard& s, left_out& l, std::size_t number) {
+    assert(s.is_owned() && "a shard that is not owned has left out nothing");
+    l.is_asked = true;
+    const place from = *std::exchange(l.after, {});
+    const auto on_answer = [this, &s, &l, from, number,
+                            resets = s.resets](standing how, const std::vector<place>& got) {
+        if (resets == s.resets) on_asked(s, l, from, number, how, got);
+    };
+    const time_point until = all_.now() + all_.storage.traits().claim_ahead;
+    all_.storage.submit(
+        operations::take{s.number, s.owned_as, from, until, number, all_.guarded(on_answer)});
+}
+
+void limits::on_asked(shard& s, left_out& l, const place& from, std::size_t number, standing how,
+                      const std::vector<place>& got) {
+    if (how == standing::fenced) return all_.owners->fence(s);
+    l.is_asked = false;
+    if (how == standing::unknown) {
+        l.after = l.after ? std::min(*l.after, from) : from;
+        l.not_before = all_.now() + all_.settings.retry;
+        return all_.arm(retry_, all_.settings.retry);
+    }
+    if (got.size() == number) l.after = l.after ? std::min(*l.after, got.back()) : got.back();
+    for (const place& p : got)
+        if (!has_left_out(s, p)) all_.near->on_found(s, p);
+}
+
+}  // namespace tvec::durable::detail

@@ -1,0 +1,48 @@
+// Limits on deliveries in flight, by prefixes of ids.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "shard.hpp"
+
+namespace tvec::durable::detail {
+
+// A due timer whose id has a limit is claimed when it gets a slot, which it keeps until its
+// delivery ends. The first ones without a slot wait in a queue of the limit. The window forgets the
+// others, so they take no room from timers of other prefixes. Each shard notes the place before the
+// first forgotten timer of a limit, and asks the store for those after it when the queue gets
+// short.
+class limits {
+public:
+    explicit limits(engine_state& all);
+    limits(const limits&) = delete;
+    limits& operator=(const limits&) = delete;
+
+    // Returns the limit with the longest prefix of an id, or nullptr.
+    limit* of(const std::string& id);
+    // Returns true if the timer has a slot now, or needs none. If not, it waits, or is destroyed.
+    bool admit(near_timer& t);
+    // Returns true if the window has forgotten a timer of that place, and will ask for it.
+    bool has_left_out(const shard& s, const place& p);
+    // Has waiting timers claimed for slots that are free.
+    void fill_slots();
+    // Asks for timers that were forgotten, where queues are short.
+    void refill_queues(shard& s);
+
+private:
+    std::size_t longest_queue() const;
+    void leave_out(near_timer& t, const limit& l);
+    void ask(shard& s, left_out& l, std::size_t number);
+    void on_asked(shard& s, left_out& l, const place& from, std::size_t number, standing how,
+                  const std::vector<place>& got);
+    left_out& left_out_of(shard& s, const limit& l) const;
+    void do_nothing() {}
+
+    engine_state& all_;
+    std::vector<limit> limits_;  // those with the longest prefixes first
+    timer retry_{call<&limits::retry_, &limits::do_nothing>};  // causes a turn
+};
+
+}  // namespace tvec::durable::detail

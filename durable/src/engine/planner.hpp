@@ -1,0 +1,37 @@
+// Decisions of plans: what comes after a delivery that was done or has failed.
+#pragma once
+
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "plan.hpp"
+
+namespace tvec::durable::detail {
+
+struct engine_state;
+
+// Applies the plan of a claimed timer that has a verdict. Every decision is an end of that claim. A
+// plan that cannot be read makes a dead letter, with the fault as its reason.
+class planner {
+public:
+    explicit planner(const engine_state& all);
+    planner(const planner&) = delete;
+    planner& operator=(const planner&) = delete;
+
+    ending decide(token t, const stored_timer& timer);
+
+private:
+    ending begin(token t, const stored_timer& timer, const plan& p) const;
+    ending go_on(token t, const stored_timer& timer, const plan& p) const;
+    ending retry(token t, const stored_timer& timer, const plan& p, std::string_view reason);
+    ending bury(token t, const stored_timer& timer, std::string_view reason) const;
+    std::optional<time_point> next_beat_of(const stored_timer& timer, const plan& p) const;
+    double luck();
+
+    const engine_state& all_;
+    const plan default_;
+    std::minstd_rand random_;
+};
+
+}  // namespace tvec::durable::detail

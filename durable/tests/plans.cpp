@@ -1,0 +1,507 @@
+// A plan decides what comes after a delivery: the next beat, a retry, or the end of the timer.
+#include <charconv>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/durable.hpp"
+#include "support/file_of_timers.hpp"
+#include "tvec/durable/plan.hpp"
+
+using namespace std::chrono_literals;
+using support::alone, support::beside, support::durable_process, support::in;
+using support::asking::count, support::asking::find, support::asking::list;
+using namespace tvec::durable;
+
+TestSuite(durable_plans, .timeout = 60);
+
+namespace {
+
+// A rule is `cron N`: every N ms since 1970. In the zone "Later" it is 7 ms later.
+std::optional<time_point> fake_calendar(std::string_view rule, std::string_view zone,
+                                        time_point after) {
+    if (rule == "cron never") return std::nullopt;
+    int n = 0;
+    const std::string_view digits = rule.substr(rule.find(' ') + 1);
+    if (std::from_chars(digits.data(), digits.data() + digits.size(), n).ec != std::errc() || n < 1)
+        throw std::invalid_argument("the fake calendar wants a number");
+    if (!zone.empty() && zone != "Later")
+        throw std::invalid_argument("the fake calendar has no such zone");
+    const duration shift(zone.empty() ? 0 : 7);
+    const auto beats = (after - shift).time_since_epoch() / duration(n) + 1;
+    return time_point(beats * duration(n)) + shift;
+}
+
+options with_calendar(std::string default_plan = "") {
+    options o;
+    o.calendar = fake_calendar;
+    o.default_plan = std::move(default_plan);
+    o.claim_lease = 500ms;
+    return o;
+}
+
+record with_plan(std::string id, time_point due, std::string plan, duration every = {}) {
+    return {std::move(id), due, "body", every, std::move(plan)};
+}
+
+std::vector<time_point> dues(const durable_process& p) {
+    std::vector<time_point> all;
+    for (const delivery& d : p.got) all.push_back(d.due);
+    return all;
+}
+
+// Checks that these delays lie between the deadlines. The claim by which a plan decides takes a
+// tick or two.
+void delayed_by(const std::vector<time_point>& all, const std::vector<duration>& delays) {
+    REQUIRE_EQ(all.size(), delays.size() + 1);
+    for (std::size_t i = 0; i < delays.size(); ++i) {
+        CHECK_GE((all[i + 1] - all[i]).count(), delays[i].count());
+        CHECK_LE((all[i + 1] - all[i]).count(), (delays[i] + 2ms).count());
+    }
+}
+
+std::optional<history> history_of_dead(store& s, const std::string& id) {
+    for (const stored_timer& t : list(s, timer_set::dead))
+        if (t.id == id) return history::parse(t.history);
+    return std::nullopt;
+}
+
+// Fails deliveries with this reason.
+void fail_all(durable_process& p, const std::string& reason) {
+    p.handle = [&p, reason](const delivery& d) { p.timers.failed(d.token, reason); };
+}
+
+// A put with a verdict, as a program in another language makes it without a deadline.
+struct store_with_first : memory_store {
+    using memory_store::memory_store;
+    void submit(operation o) override {
+        if (auto* const c = std::get_if<operations::claim>(&o))
+            c->then = [then = std::move(c->then)](standing how, std::vector<claimed> got) {
+                for (claimed& g : got)
+                    if (g.timer.attempt == 1) g.timer.verdict = "first";
+                then(how, std::move(got));
+            };
+        memory_store::submit(std::move(o));
+    }
+};
+
+}  // namespace
+
+// --- the text -----------------------------------------------------------------------------------
+
+Test(durable_plans, a_plan_that_can_be_read_has_no_fault) {
+    for (const char* plan :
+         {"", "cron 5", "cron 5 | zone Later", " rrule 5|until 2027-01-01 ", "times 10",
+          "until 2027-01-01T00:00:00Z", "retry exponential 1s to 1h jitter 20%",
+          "retry exponential 1ms", "retry fixed 30s", "retry fixed 2d jitter 100%", "attempts 5",
+          "cron 5 | zone Later | until 2027-01-01 | times 3 | retry fixed 1m | attempts 2"})
+        CHECK_EQ(plan_fault(plan, fake_calendar), "");
+}
+
+Test(durable_plans, a_fault_of_a_plan_is_said_in_a_sentence) {
+    const std::map<std::string, std::string> faults{
+        {"every 5", "\"every 5\" is no clause: expected is cron"},
+        {"cron 5 | cron 6", "\"cron 6\" is a second rule"},
+        {"cron 5 | rrule 6", "\"rrule 6\" is a second rule"},
+        {"times 1 | times 2", "\"times 2\" is there twice"},
+        {"cron", "\"cron\" is empty"},
+        {"cron x", "the fake calendar wants a number"},
+        {"cron 5 | zone Mars", "no such zone"},
+        {"zone Later", "\"Later\" is the zone of a rule, and there is none"},
+        {"cron 5 |", "\"\" is no clause"},
+        {"until tomorrow", "\"tomorrow\" is no time"},
+        {"until 2027-02-29", "is no time"},
+        {"until 2027-01-01T24:00:00Z", "is no time"},
+        {"times 0", "\"0\" is no number"},
+        {"times -1", "\"-1\" is no number"},
+        {"attempts 4294967296", "is no number"},
+        {"retry sometimes 1s", "is no way to retry"},
+        {"retry fixed", "is no way to retry"},
+        {"retry fixed 5", "\"5\" is no duration"},
+        {"retry fixed 0s", "\"0s\" is no duration"},
+        {"retry fixed 1001d", "is no duration"},
+        {"retry fixed 99999999999999d", "is no duration"},
+        {"retry fixed 1s to 1h", "\"to\" is not expected here"},
+        {"retry exponential 1h to 1s", "below the first"},
+        {"retry fixed 1s jitter 101%", "\"101%\" is no part"},
+        {"times 1\n", "no printable ASCII"},
+        {std::string(1'001, 'x'), "it has 1001 bytes, and may have 1000"}};
+    for (const auto& [plan, words] : faults) {
+        const std::string fault = plan_fault(plan, fake_calendar);
+        CHECK_EQ(fault.find(words) == std::string::npos ? plan + ": " + fault : words, words);
+    }
+    CHECK(plan_fault("cron 5", {}).find("needs options::calendar") != std::string::npos);
+}
+
+Test(durable_plans, a_history_is_read_as_it_was_written) {
+    const history h{3, time_point(5ms), time_point(7ms), 2, "no room: 5 of 5"};
+    CHECK_EQ(to_text(h), "3 5 7 2 no room: 5 of 5");
+    CHECK(history::parse(to_text(h)) == h);
+    CHECK_EQ(to_text(history()), "");
+    CHECK(history::parse("") == history());
+    for (const char* odd : {"x", "1 2 3 4", "-1 2 3 4 x", "4294967296 2 3 4 x", "1 2 3 x y"}) {
+        CHECK_EQ(history::parse(odd).reason, odd);
+        CHECK_EQ(history::parse(odd).failures, 0U);
+    }
+}
+
+Test(durable_plans, a_put_with_a_bad_plan_is_refused) {
+    alone w(with_calendar());
+    const auto put = [&](const record& r) { return w.one.timers.put(r, existing::keep); };
+    CHECK(put(with_plan("a", in(1s), "cron x")) == refusal::bad_plan);
+    CHECK(put(with_plan("a", in(1s), std::string(1'001, ' '))) == refusal::bad_plan);
+    CHECK(put(with_plan("a", in(1s), "cron 5", 1s)) == refusal::bad_period);
+    CHECK(put(with_plan("a", by_plan, "times 5")) == refusal::bad_due);
+    CHECK(put(with_plan("a", by_plan, "")) == refusal::bad_due);
+    CHECK(put(with_plan("a", by_plan, "cron never")) == refusal::bad_due);
+    CHECK(put(with_plan("a", by_plan, "cron 5 | until 1990-01-01")) == refusal::bad_due);
+    alone without;
+    CHECK(without.one.timers.put(with_plan("a", in(1s), "cron 5"), existing::keep) ==
+          refusal::bad_plan);
+    CHECK(without.one.timers.put(with_plan("a", in(1s), "attempts 5"), existing::keep) ==
+          refusal::none);
+}
+
+Test(durable_plans, a_default_plan_with_other_clauses_is_refused) {
+    for (const char* plan : {"cron 5", "times 5", "until 2027-01-01", "retry"}) {
+        try {
+            alone w(with_calendar(plan));
+            CHECK(!"it was accepted");
+        } catch (const std::invalid_argument& e) {
+            CHECK(std::string(e.what()).find("default_plan is \"" + std::string(plan)) !=
+                  std::string::npos);
+        }
+    }
+}
+
+// --- beats --------------------------------------------------------------------------------------
+
+Test(durable_plans, a_rule_decides_the_first_deadline_and_all_others_in_its_zone) {
+    alone w(with_calendar());
+    const time_point start = *fake_calendar("cron 100", "Later", in(0ms));
+    CHECK(w.one.put(with_plan("a", by_plan, "cron 100 | zone Later")) == put_result::stored);
+    w.one.pass(350ms);
+    CHECK(dues(w.one) == (std::vector{start, start + 100ms, start + 200ms, start + 300ms}));
+    CHECK_EQ(w.one.got.back().body, "body");
+    CHECK_EQ(w.one.timers.counters().planned, 4U);
+    CHECK_EQ(w.one.timers.counters().done, 4U);
+    CHECK_EQ(w.one.timers.counters().retries, 0U);
+}
+
+Test(durable_plans, beats_that_were_missed_are_skipped) {
+    alone w(with_calendar());
+    w.one.ends = false;
+    w.one.put(with_plan("a", in(100ms), "cron 100"));
+    const time_point start = in(100ms);
+    w.one.pass(350ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.timers.done(w.one.got[0].token);
+    w.one.pass(100ms);
+    CHECK(dues(w.one) == (std::vector{start, start + 300ms}));
+}
+
+Test(durable_plans, times_counts_what_was_done_and_then_the_timer_is_gone) {
+    alone w(with_calendar());
+    int failures = 2;
+    w.one.handle = [&](const delivery& d) {
+        if (failures-- > 0) return w.one.timers.failed(d.token, "not yet");
+        w.one.timers.done(d.token);
+    };
+    w.one.put(with_plan("a", in(10ms), "cron 100 | times 3 | retry fixed 10ms"));
+    w.one.pass(1s);
+    CHECK_EQ(w.one.got.size(), 5U);  // two of them failed
+    CHECK_EQ(count(beside(w.all)).waiting + count(beside(w.all)).dead, 0U);
+}
+
+Test(durable_plans, until_is_the_time_of_the_last_beat) {
+    options o = with_calendar();
+    alone w(o);
+    const auto start = std::chrono::sys_days(std::chrono::floor<std::chrono::days>(in(0ms)));
+    CHECK(start == in(0ms));  // the manual clock begins at midnight
+    w.one.put(with_plan("a", start + 1h, "cron 3600000 | until 2019-12-20T03:00:00Z"));
+    w.one.put(with_plan("b", start + 1h, "until 2019-12-20T03:00:00Z", 30min));
+    for (int i = 0; i < 30; ++i) {  // ten hours
+        tvec::manual_clock::advance(20min);
+        w.one.settle();
+        w.one.pass(2ms);
+    }
+    CHECK(w.one.got.back().due <= start + 3h);
+    CHECK_EQ(std::ranges::count(w.one.got, "a", [](const auto& d) { return d.token.id; }), 3);
+    CHECK(std::ranges::count(w.one.got, "b", [](const auto& d) { return d.token.id; }) > 3);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
+}
+
+Test(durable_plans, a_timer_put_without_a_deadline_begins_at_the_first_time_and_counts_no_beat) {
+    memory_database all(1, support::durable_now);
+    durable_process::wheel wheels;
+    store_with_first s(all, "one");
+    std::vector<time_point> got;
+    timers<durable_process::wheel> one(
+        wheels, s,
+        [&](const delivery& d) {
+            got.push_back(d.due);
+            one.done(d.token);
+        },
+        with_calendar());
+    const auto turn = [&] {
+        do {
+            wheels.run();
+            one.run();
+        } while (s.unanswered() != 0);
+    };
+    turn();
+    const time_point first = *fake_calendar("cron 100", "", in(0ms));
+    support::asking::put(beside(all), with_plan("a", in(0ms), "cron 100 | times 2"));
+    support::asking::put(beside(all), with_plan("b", in(0ms), "cron never"));
+    support::pass(500ms, turn);
+    CHECK(got == (std::vector{first, first + 100ms}));
+    REQUIRE(history_of_dead(s, "b").has_value());
+    CHECK(history_of_dead(s, "b")->reason.find("no time that is still to come") !=
+          std::string::npos);
+}
+
+// --- failures -----------------------------------------------------------------------------------
+
+Test(durable_plans, a_delay_doubles_with_each_failure_up_to_the_longest) {
+    alone w(with_calendar());
+    fail_all(w.one, "no room");
+    w.one.put(with_plan("a", in(10ms), "retry exponential 10ms to 50ms"));
+    w.one.pass(200ms);
+    delayed_by(dues(w.one), {10ms, 20ms, 40ms, 50ms, 50ms});
+    CHECK_EQ(w.one.timers.counters().failures, 6U);
+    CHECK_EQ(w.one.got.back().body, "body");
+}
+
+Test(durable_plans, a_fixed_delay_stays_the_same) {
+    alone w(with_calendar());
+    fail_all(w.one, "no room");
+    w.one.put(with_plan("b", in(10ms), "retry fixed 20ms"));
+    w.one.pass(80ms);
+    delayed_by(dues(w.one), {20ms, 20ms, 20ms});
+}
+
+Test(durable_plans, jitter_stays_within_its_bounds_and_spreads) {
+    alone w(with_calendar("retry fixed 1s jitter 20%"));
+    fail_all(w.one, "no room");
+    const time_point start = in(10ms);
+    for (int i = 0; i < 200; ++i) w.one.put({std::to_string(i), start});
+    w.one.pass(20ms);
+    time_point least = latest_due, most = earliest_due;
+    for (const stored_timer& t : list(beside(w.all), timer_set::waiting, {}, 300)) {
+        least = std::min(least, t.due);
+        most = std::max(most, t.due);
+    }
+    CHECK(least >= start + 800ms && least < start + 850ms);
+    CHECK(most <= start + 1'201ms && most > start + 1'150ms);
+}
+
+Test(durable_plans, failures_in_a_row_make_a_dead_letter_that_tells_why) {
+    std::vector<std::string> told;
+    options o = with_calendar("retry fixed 10ms | attempts 9");
+    o.on_dead = [&](const std::string& id, const std::string& why) { told.push_back(id + why); };
+    alone w(o);
+    fail_all(w.one, "no\nroom \xff" + std::string(600, 'x'));
+    const time_point start = in(10ms);
+    w.one.put(with_plan("a", start, "attempts 3"));
+    w.one.pass(100ms);
+    CHECK_EQ(w.one.got.size(), 3U);
+    const auto h = history_of_dead(w.one.store, "a");
+    REQUIRE(h.has_value());
+    CHECK_EQ(h->failures, 3U);
+    CHECK(h->first >= start && h->last >= h->first + 20ms && h->last <= start + 26ms);
+    CHECK_EQ(h->reason, "no room ?" + std::string(491, 'x'));
+    CHECK_EQ(w.one.timers.counters().died, 1U);
+    CHECK(told == std::vector{"a" + h->reason});
+    w.one.handle = {};
+    CHECK(w.one.timers.revive("a", in(1ms)) == refusal::none);
+    w.one.pass(5ms);
+    CHECK_EQ(w.one.got.size(), 4U);
+    CHECK_EQ(count(beside(w.all)).waiting + count(beside(w.all)).dead, 0U);
+}
+
+Test(durable_plans, done_forgets_the_failures_before_it) {
+    alone w(with_calendar());
+    int n = 0;
+    w.one.handle = [&](const delivery& d) {  // two failures before each success
+        if (++n % 3 != 0) return w.one.timers.failed(d.token, "not yet");
+        w.one.timers.done(d.token);
+    };
+    w.one.put(with_plan("a", in(10ms), "cron 100 | retry fixed 10ms | attempts 3"));
+    w.one.pass(1s);
+    CHECK_EQ(count(beside(w.all)).dead, 0U);
+    CHECK(w.one.got.size() > 20U);
+    n = 2;
+    w.one.pass(100ms);
+    CHECK_EQ(find(beside(w.all), "a")->history, "");
+}
+
+Test(durable_plans, the_default_plan_holds_for_timers_without_one) {
+    alone w(with_calendar("retry fixed 20ms | attempts 2"));
+    fail_all(w.one, "no room");
+    w.one.put({"a", in(10ms)});
+    w.one.pass(50ms);
+    delayed_by(dues(w.one), {20ms});
+    CHECK_EQ(count(beside(w.all)).dead, 1U);
+    w.one.got.clear();
+    w.one.put(with_plan("b", in(10ms), "retry fixed 50ms"));
+    w.one.pass(100ms);
+    delayed_by(dues(w.one), {50ms});
+    CHECK_EQ(count(beside(w.all)).dead, 2U);
+}
+
+Test(durable_plans, without_a_policy_a_failed_delivery_comes_again_after_the_length_of_its_lease) {
+    options o = with_calendar();
+    o.attempts = 2;
+    alone w(o);
+    fail_all(w.one, "no room");
+    w.one.put({"a", in(10ms)});
+    w.one.pass(600ms);
+    delayed_by(dues(w.one), {500ms});
+    CHECK_EQ(history_of_dead(w.one.store, "a")->failures, 2U);
+}
+
+Test(durable_plans, a_handler_that_throws_has_failed_for_that_reason_unless_it_has_ended) {
+    int thrown = 0;
+    options o = with_calendar("attempts 1");
+    o.on_exception = [&](const std::exception_ptr&) { ++thrown; };
+    alone w(o);
+    w.one.handle = [&](const delivery& d) {
+        if (d.token.id == "done") w.one.timers.done(d.token);
+        if (d.token.id == "given") w.one.timers.hand_over(d.token);
+        if (d.token.id == "odd") throw 5;
+        throw std::runtime_error("no money for " + d.token.id);
+    };
+    for (const char* id : {"a", "done", "given", "odd"}) w.one.put({id, in(10ms)});
+    w.one.pass(100ms);
+    CHECK_EQ(thrown, 4);
+    CHECK_EQ(w.one.timers.counters().failures, 2U);
+    CHECK_EQ(history_of_dead(w.one.store, "a")->reason, "no money for a");
+    CHECK_EQ(history_of_dead(w.one.store, "odd")->reason, "an exception that is no std::exception");
+    CHECK(!find(beside(w.all), "done").has_value());
+    CHECK(find(beside(w.all), "given").has_value());
+}
+
+Test(durable_plans, a_crash_that_makes_a_dead_letter_is_told) {
+    std::vector<std::string> told;
+    options o = with_calendar();
+    o.attempts = 2;
+    o.on_dead = [&](const std::string& id, const std::string& why) { told.push_back(id + why); };
+    alone w(o);
+    w.one.ends = false;
+    w.one.put({"a", in(10ms)});
+    w.one.pass(2s);
+    CHECK(told == std::vector<std::string>{"aits handler was called 2 times without an end"});
+}
+
+// --- verdicts -----------------------------------------------------------------------------------
+
+Test(durable_plans, a_plan_that_cannot_be_read_makes_a_dead_letter_and_loses_nothing) {
+    std::vector<std::string> told;
+    options o = with_calendar();
+    o.on_dead = [&](const std::string& id, const std::string& why) { told.push_back(id + why); };
+    alone w(o);
+    support::asking::put(beside(w.all), with_plan("a", in(10ms), "whenever"));
+    support::asking::put(beside(w.all), with_plan("b", in(10ms), "cron never"));
+    w.one.pass(50ms);
+    CHECK_EQ(w.one.got.size(), 2U);  // by their deadlines, which are no part of the plan
+    REQUIRE_EQ(told.size(), 1U);
+    CHECK(told[0].starts_with("aplan: \"whenever\" is no clause"));
+    CHECK_EQ(history_of_dead(w.one.store, "a")->reason, told[0].substr(1));
+    CHECK_EQ(list(beside(w.all), timer_set::dead)[0].body, "body");
+    CHECK(!find(beside(w.all), "b").has_value());
+}
+
+// A process in another language ends deliveries by functions of the store.
+Test(durable_plans, the_owner_decides_about_deliveries_that_others_have_ended) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all, "one", with_calendar("retry fixed 30ms"));
+    one.settle();
+    one.ends = false;
+    one.put(with_plan("a", in(10ms), "cron 100"));
+    one.pass(20ms);
+    REQUIRE_EQ(one.got.size(), 1U);
+    one.timers.hand_over(one.got[0].token);
+    CHECK(support::asking::end(beside(all), {one.got[0].token, outcome::failed, {}, "x"})
+              .was_current);
+    CHECK_EQ(find(beside(all), "a")->verdict, "failed x");
+    one.pass(1'200ms);  // a sweep finds it
+    REQUIRE(one.got.size() >= 2U);
+    CHECK(one.got[1].due > one.got[0].due + 1s);
+    CHECK_EQ(find(beside(all), "a")->verdict, "");
+    CHECK_EQ(history::parse(find(beside(all), "a")->history).reason, "x");
+}
+
+Test(durable_plans, a_process_that_ends_before_it_has_decided_leaves_that_to_the_next) {
+    memory_database all(1, support::durable_now);
+    options o = with_calendar("retry fixed 30ms");
+    o.shard_lease = 50ms;
+    auto one = std::make_unique<durable_process>(all, "one", o);
+    one->settle();
+    one->ends = false;
+    one->put({"a", in(10ms)});
+    one->pass(20ms);
+    REQUIRE_EQ(one->got.size(), 1U);
+    const token t = one->got[0].token;
+    one.reset();
+    CHECK(support::asking::end(beside(all), {t, outcome::failed, {}, "x"}).was_current);
+    durable_process two(all, "two", o);
+    two.pass(200ms);
+    REQUIRE_EQ(two.got.size(), 1U);
+    CHECK(two.got[0].due > two.store.now() - 200ms);
+}
+
+Test(durable_plans, a_timer_that_was_touched_before_the_decision_waits_for_its_new_deadline) {
+    alone w(with_calendar("retry fixed 10ms"));
+    w.one.ends = false;
+    w.one.put({"a", in(10ms)});
+    w.one.pass(10ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.timers.failed(w.one.got[0].token, "x");
+    CHECK(w.one.timers.touch("a", in(100ms)) == refusal::none);
+    w.one.pass(99ms);
+    CHECK_EQ(w.one.got.size(), 1U);
+    w.one.pass(5ms);
+    CHECK_EQ(w.one.got.size(), 2U);
+}
+
+Test(durable_plans, a_plan_works_in_a_file_and_goes_on_when_it_is_opened_again) {
+    const support::file_of_timers f;
+    options o;
+    o.default_plan = "retry fixed 1ms | attempts 3";
+    const auto run = [&](bool is_over_at_once) {
+        sqlite_store s(f.path);
+        tvec::clocked_wheel<> wheel;
+        int came = 0;
+        timers<> all(
+            wheel, s,
+            [&](const delivery& d) {
+                ++came;
+                all.failed(d.token, "no room");
+            },
+            o);
+        if (is_over_at_once)
+            CHECK(all.put(with_plan("a", all.now(), "times 1"), existing::keep) == refusal::none);
+        while (is_over_at_once ? came == 0 : all.counters().died == 0) {
+            support::asking::turn(s, 1ms);
+            wheel.run();
+            all.run();
+        }
+        if (is_over_at_once) all.run();  // its end is sent, and nobody reads the answer
+        return came;
+    };
+    CHECK_EQ(run(true), 1);
+    {
+        sqlite_store s(f.path);
+        CHECK_EQ(find(s, "a")->verdict, "failed no room");
+    }
+    CHECK_EQ(run(false), 2);
+    sqlite_store s(f.path);
+    CHECK_EQ(history_of_dead(s, "a")->failures, 3U);
+    CHECK_EQ(history_of_dead(s, "a")->reason, "no room");
+}
