@@ -12,10 +12,13 @@ namespace tvec::durable::c {
 
 namespace {
 
-// The kinds of stores with libraries of their own. Each is the text before a colon. Its library,
-// libtvec-durable-KIND, has a function tvec_durable_KIND_store, which opens what follows the colon.
-constexpr std::string_view kinds[] = {"redis", "postgres"};
-using opener = store*(const char* where);
+// Stores with libraries of their own, by the beginning of their names. Each library,
+// libtvec-durable-KIND, has a function tvec_durable_KIND_store, which opens a store by its name.
+struct {
+    std::string_view prefix, kind;
+} constexpr elsewhere[] = {
+    {"redis:", "redis"}, {"postgres:", "postgres"}, {"postgresql:", "postgres"}};
+using opener = store*(const char* name);
 
 // Returns the file that contains a function or an object.
 std::string library_of(const void* address) {
@@ -40,7 +43,7 @@ void* load(const std::string& name) {
     return dlopen(name.c_str(), RTLD_NOW);
 }
 
-std::unique_ptr<store> open_in_library(const std::string& kind, const std::string& where) {
+std::unique_ptr<store> open_in_library(const std::string& kind, const std::string& name) {
     const std::string file = "libtvec-durable-" + kind + ".so." TVEC_SO_NUMBER;
     void* const library = load(file);
     const auto open = library == nullptr
@@ -53,15 +56,14 @@ std::unique_ptr<store> open_in_library(const std::string& kind, const std::strin
                                 kind + ": the store needs " + file + ": " +
                                     (why == nullptr ? "it has no such store" : why));
     }
-    return std::unique_ptr<store>(open(where.c_str()));
+    return std::unique_ptr<store>(open(name.c_str()));
 }
 
 }  // namespace
 
 std::unique_ptr<store> open_by_name(const std::string& name) {
-    for (const std::string_view kind : kinds)
-        if (name.starts_with(std::string(kind) + ':'))
-            return open_in_library(std::string(kind), name.substr(kind.size() + 1));
+    for (const auto& [prefix, kind] : elsewhere)
+        if (name.starts_with(prefix)) return open_in_library(std::string(kind), name);
     return std::make_unique<sqlite_store>(name);
 }
 
