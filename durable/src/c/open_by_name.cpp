@@ -5,7 +5,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "tvec/core/timer_wheel.hpp"
+#include "tvec/core/detail/broken_promise.hpp"
 #include "tvec/durable/sqlite_store.hpp"
 
 namespace tvec::durable::c {

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "../local/wall_clock.hpp"
 #include "change_box.hpp"
 #include "sqlite_database.hpp"
+#include "sqlite_file.hpp"
 
 namespace tvec::durable {
 

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
