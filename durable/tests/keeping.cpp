@@ -1,4 +1,5 @@
-// Operations on stored timers: replace, keep, count, list, repeat, die and revive.
+// Operations on stored timers: replace, keep, touch, count, list, repeat, die, revive, and by
+// prefix.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -19,6 +20,27 @@ options with_attempts(std::uint32_t n) {
     o.attempts = n;
     return o;
 }
+
+touch_result touch(support::durable_process& p, const std::string& id, time_point due) {
+    auto result = touch_result::unknown;
+    CHECK(p.timers.touch(id, due, [&](auto r) { result = r; }) == refusal::none);
+    p.settle();
+    return result;
+}
+
+// The answer to a call for all timers with a prefix.
+struct bulk_answer {
+    auto note() {
+        return [this](standing s, std::uint64_t n) {
+            how = s;
+            changed = n;
+            is_there = true;
+        };
+    }
+    standing how = standing::fenced;
+    std::uint64_t changed = 0;
+    bool is_there = false;
+};
 
 }  // namespace
 
@@ -141,6 +163,137 @@ Test(durable_keeping, metrics_are_in_prometheus_format) {
         to_prometheus(w.one.timers.counters(), w.one.timers.gauges(), w.one.timers.late());
     CHECK(text.find("\ntvec_durable_puts_total{answer=\"stored\"} 1\n") != std::string::npos);
     CHECK(text.find("\ntvec_durable_delivered_total 1\n") != std::string::npos);
+    CHECK(text.find("\ntvec_durable_ends_total{how=\"failed\"} 0\n") != std::string::npos);
+    CHECK(text.find("\ntvec_durable_planned_total 0\n") != std::string::npos);
     CHECK(text.find("# TYPE tvec_durable_near gauge\ntvec_durable_near 0\n") != std::string::npos);
     CHECK(text.find("\ntvec_durable_lateness_seconds_count 1\n") != std::string::npos);
+}
+
+// --- new deadlines ------------------------------------------------------------------------------
+
+Test(durable_keeping, a_touched_timer_keeps_all_but_its_deadline) {
+    alone w;
+    w.one.put({"a", in(10ms), "body", 100ms});
+    CHECK(touch(w.one, "a", in(50ms)) == touch_result::touched);
+    w.one.pass(49ms);
+    CHECK(w.one.got.empty());
+    w.one.pass(1ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    CHECK_EQ(w.one.got[0].body, "body");
+    CHECK(w.one.got[0].every == 100ms);
+    CHECK(touch(w.one, "a", in(5ms)) == touch_result::touched);  // sooner
+    w.one.pass(5ms);
+    CHECK_EQ(w.one.got.size(), 2U);
+    CHECK(touch(w.one, "b", in(5ms)) == touch_result::unknown_id);
+    CHECK(w.one.timers.touch("", in(5ms)) == refusal::bad_id);
+    CHECK(w.one.timers.touch("a", latest_due + 1ms) == refusal::bad_due);
+}
+
+Test(durable_keeping, a_delivery_of_a_timer_that_was_touched_is_stale) {
+    alone w;
+    w.one.ends = false;
+    w.one.put({"a", in(10ms)});
+    w.one.pass(10ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    CHECK(touch(w.one, "a", in(20ms)) == touch_result::touched);
+    w.one.timers.done(w.one.got[0].token);
+    w.one.pass(20ms);
+    CHECK_EQ(w.one.timers.counters().stale, 1U);
+    CHECK_EQ(w.one.got.size(), 2U);
+}
+
+Test(durable_keeping, a_put_replaces_only_a_later_or_an_earlier_deadline_if_it_is_told_so) {
+    alone w;
+    w.one.put({"a", in(20ms), "first"});
+    CHECK(w.one.put({"a", in(30ms), "later"}, existing::sooner) == put_result::there_already);
+    CHECK(w.one.put({"a", in(10ms), "sooner"}, existing::sooner) == put_result::stored);
+    w.one.put({"b", in(20ms), "first"});
+    CHECK(w.one.put({"b", in(10ms), "sooner"}, existing::later) == put_result::there_already);
+    CHECK(w.one.put({"b", in(30ms), "later"}, existing::later) == put_result::stored);
+    w.one.pass(15ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    CHECK_EQ(w.one.got[0].body, "sooner");
+    w.one.pass(15ms);
+    REQUIRE_EQ(w.one.got.size(), 2U);
+    CHECK_EQ(w.one.got[1].body, "later");
+}
+
+// --- by prefix ----------------------------------------------------------------------------------
+
+Test(durable_keeping, timers_with_a_prefix_are_listed_in_order) {
+    alone w;
+    for (const char* id : {"a-2", "b-1", "a-1", "a", "ab"}) w.one.put({id, in(1h)});
+    std::vector<std::string> ids;
+    const auto note = [&](standing, const auto& page) {
+        for (const stored_timer& t : page) ids.push_back(t.id);
+    };
+    CHECK(w.one.timers.list(timer_set::waiting, {}, 10, note, "a-") == refusal::none);
+    w.one.settle();
+    CHECK(ids == (std::vector<std::string>{"a-1", "a-2"}));
+}
+
+Test(durable_keeping, all_timers_with_a_prefix_are_cancelled_a_page_at_a_time) {
+    alone w;
+    std::vector<record> batch;
+    for (int i = 0; i < 3'000; ++i) batch.push_back({"a-" + std::to_string(i), in(50ms)});
+    batch.push_back({"b-1", in(50ms)});
+    CHECK(w.one.timers.put_all(std::move(batch), existing::keep) == refusal::none);
+    w.one.settle();
+    bulk_answer a;
+    CHECK(w.one.timers.cancel_all(timer_set::waiting, "a-", a.note()) == refusal::none);
+    CHECK_EQ(w.one.timers.gauges().asked, 1U);
+    std::size_t most = 0;
+    while (!a.is_there) {
+        w.one.turn();
+        most = std::max(most, w.one.store.unanswered());
+    }
+    CHECK(a.how == standing::done);
+    CHECK_EQ(a.changed, 3'000U);
+    CHECK(most > 100U && most <= 600U);
+    w.one.pass(60ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    CHECK_EQ(w.one.got[0].token.id, "b-1");
+    CHECK_EQ(w.one.timers.counters().cancelled, 3'000U);
+    CHECK_EQ(w.one.timers.gauges().asked, 0U);
+}
+
+Test(durable_keeping, dead_letters_with_a_prefix_are_purged_or_revived) {
+    alone w(with_attempts(1));
+    w.one.handle = [&](const delivery& d) { w.one.timers.failed(d.token, "no room"); };
+    for (const char* id : {"a-1", "a-2", "b-1", "b-2", "c"}) w.one.put({id, in(10ms)});
+    w.one.pass(20ms);
+    CHECK_EQ(count(beside(w.all)).dead, 5U);
+    w.one.put({"a-3", in(1h)});
+    bulk_answer purged, revived;
+    CHECK(w.one.timers.cancel_all(timer_set::dead, "a-", purged.note()) == refusal::none);
+    CHECK(w.one.timers.revive_all("b-", in(5ms), revived.note()) == refusal::none);
+    w.one.settle();
+    CHECK(purged.how == standing::done && purged.changed == 2U);
+    CHECK(revived.how == standing::done && revived.changed == 2U);
+    CHECK_EQ(count(beside(w.all)).dead, 1U);
+    CHECK_EQ(count(beside(w.all)).waiting, 3U);
+    w.one.handle = {};
+    w.one.pass(10ms);
+    CHECK_EQ(w.one.got.size(), 7U);
+}
+
+Test(durable_keeping, a_call_for_all_timers_ends_early_if_the_store_fails_or_the_engine_stops) {
+    alone w;
+    std::vector<record> batch;
+    for (int i = 0; i < 1'000; ++i) batch.push_back({"a-" + std::to_string(i), in(1h)});
+    CHECK(w.one.timers.put_all(std::move(batch), existing::keep) == refusal::none);
+    w.one.settle();
+    bulk_answer failed, stopped;
+    CHECK(w.one.timers.cancel_all(timer_set::waiting, "a-", failed.note()) == refusal::none);
+    w.one.turn();
+    w.one.store.fail(1);
+    w.one.settle();
+    CHECK(failed.how == standing::unknown && failed.is_there);
+    CHECK(failed.changed > 0U && failed.changed < 1'000U);
+    CHECK(w.one.timers.cancel_all(timer_set::waiting, "a-", stopped.note()) == refusal::none);
+    w.one.timers.stop();
+    w.one.settle();
+    CHECK(stopped.how == standing::unknown && stopped.is_there);
+    CHECK(w.one.timers.cancel_all(timer_set::waiting, "a-") == refusal::stopping);
+    CHECK(count(beside(w.all)).waiting > 0U);
 }

@@ -33,6 +33,8 @@ namespace {
 using namespace tvec::durable;
 using std::chrono::milliseconds;
 using support::expect;
+
+constexpr milliseconds one{1};
 using wheel = tvec::clocked_wheel<tvec::tick_clock<milliseconds, tvec::manual_clock>>;
 
 // Says what comes next: one of n.
@@ -92,6 +94,7 @@ struct account {
     int lives = 0;
     std::uint32_t is_over = 0;          // the last attempt that was ended, replaced or revived
     bool is_there = false;              // living or dead
+    std::uint32_t failures = 0;         // ends of its deliveries by `failed`
     std::uint32_t handed = 0;           // to its handler since it last ended,
     std::uint32_t last_ended = 0;       // which was this attempt
     std::set<int> stored, delivered;    // its forms: answered so, delivered
@@ -119,6 +122,7 @@ struct shape {
     std::size_t max_deliveries_per_turn = 1'000;
     std::size_t held_bytes = 1'000'000;
     unsigned poisons = 0;  // so many of the ids end the process of their handler
+    bool has_limits = false;
 };
 
 class world {
@@ -175,6 +179,7 @@ private:
         o.attempts = shape_.attempts;
         o.max_deliveries_per_turn = shape_.max_deliveries_per_turn;
         o.max_held_bytes = shape_.held_bytes;
+        if (shape_.has_limits) o.limits = {{"a", 1}, {"n", 2}};
         return o;
     }
 
@@ -242,8 +247,9 @@ private:
         for (auto& [id, a] : books_) {
             const auto d = std::ranges::find(dead, id, &stored_timer::id);
             if (d != dead.end())
-                expect(a.handed >= shape_.attempts, id, " is dead, and its handler had it ",
-                       a.handed, " times");
+                expect(a.handed >= shape_.attempts || a.failures >= shape_.attempts, id,
+                       " is dead, and its handler had it ", a.handed, " times and failed ",
+                       a.failures, " times");
             look_at(a,
                     d != dead.end() ? *d : ask<std::optional<stored_timer>>(operations::find{id}));
         }
@@ -311,7 +317,7 @@ private:
     bool has_more_to_ask() const { return shape_.by_script ? asked_ < shape_.script.size() : true; }
 
     void ask() {
-        operate(shape_.by_script ? shape_.script[asked_] : static_cast<int>(choose_.below(7)));
+        operate(shape_.by_script ? shape_.script[asked_] : static_cast<int>(choose_.below(10)));
         ++asked_;
     }
 
@@ -332,10 +338,15 @@ private:
             cancel(p, id);
             break;
         case 4:
-            end_what_was_kept(p, {});
-            break;
         case 5:
-            end_what_was_kept(p, in(some(30)));
+        case 6:
+            end_what_was_kept(p, what);
+            break;
+        case 7:
+            touch(p, id);
+            break;
+        case 8:
+            if (!p.kept.empty()) static_cast<void>(p.timers.extend(p.kept.back(), some(40) + one));
             break;
         default:
             revive(p, id);
@@ -349,7 +360,8 @@ private:
         if (id.empty()) id = "n" + std::to_string(asked_);
         account& a = books_[id];
         if (a.may_be_gone || (!a.delivered.empty() && !is_dead(id))) return;
-        const record r{id, in(some(50)), std::to_string(++forms_)};
+        const bool has_plan = !shape_.by_script && choose_.below(3) == 0;
+        const record r{id, in(some(50)), std::to_string(++forms_), {}, has_plan ? "times 1" : ""};
         a.dues.insert(r.due);
         const int form = forms_;
         a.asking.insert(&p);
@@ -378,13 +390,26 @@ private:
         static_cast<void>(p.timers.revive(id, due));
     }
 
-    void end_what_was_kept(process& p, std::optional<time_point> again) {
+    void touch(process& p, const std::string& id) {
+        const time_point due = in(some(30));
+        books_[id].dues.insert(due);
+        static_cast<void>(p.timers.touch(id, due));
+    }
+
+    // As done, again or failed.
+    void end_what_was_kept(process& p, int what) {
         if (p.kept.empty()) return;
         const token t = p.kept.back();
         p.kept.pop_back();
-        if (!again) return p.timers.done(t);
-        books_[t.id].dues.insert(*again);
-        static_cast<void>(p.timers.again(t, *again));
+        if (what == 4) return p.timers.done(t);
+        account& a = books_[t.id];
+        if (what == 6) {
+            ++a.failures;
+            return p.timers.failed(t, "no room");
+        }
+        const time_point due = in(some(30));
+        a.dues.insert(due);
+        static_cast<void>(p.timers.again(t, due));
     }
 
     bool is_poison(const std::string& id) const {
@@ -397,7 +422,9 @@ private:
         ++delivered_;
         ++a.handed;
         expect(d.due <= now(), d.token.id, " came early");
-        expect(a.dues.contains(d.due), d.token.id, " came for a deadline that it never had");
+        // The engine decides the deadline of a retry.
+        expect(a.dues.contains(d.due) || a.failures != 0, d.token.id,
+               " came for a deadline that it never had");
         const int form = std::stoi(d.body);
         expect(a.attempts.insert({a.life_of[form], d.token.attempt}).second, d.token.id,
                " came twice as ", d.token.attempt);
@@ -481,8 +508,8 @@ private:
     std::exception_ptr broken_;  // what was found in a handler
 };
 
-// Puts and cancels, and what ends deliveries, by their numbers in `operate`.
-const std::vector<std::vector<int>> scripts{{1, 3}, {1, 2}, {1, 4}, {1, 5}};
+// Puts, cancels, ends and touches, by their numbers in `operate`.
+const std::vector<std::vector<int>> scripts{{1, 3}, {1, 2}, {1, 4}, {1, 5}, {1, 6}, {1, 7}};
 
 totals_of_runs every_order(std::size_t depth) {
     totals_of_runs t;
@@ -516,6 +543,7 @@ totals_of_runs random_orders(std::mt19937_64& random, std::uint64_t steps) {
                 random() % 2 ? 1'000U : 1 + random() % 4,
                 random() % 2 ? 1'000'000U : 1 + random() % 8};
         s.poisons = s.attempts != 0 ? random() % 3 : 0;
+        s.has_limits = random() % 2 != 0;
         random_choice choices(random, 300);
         world(choices, s).run(t);
     }

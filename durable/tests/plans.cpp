@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -137,6 +138,25 @@ Test(durable_plans, a_fault_of_a_plan_is_said_in_a_sentence) {
         CHECK_EQ(fault.find(words) == std::string::npos ? plan + ": " + fault : words, words);
     }
     CHECK(plan_fault("cron 5", {}).find("needs options::calendar") != std::string::npos);
+}
+
+// Other programs may write anything into a store.
+Test(durable_plans, any_text_is_read_or_has_a_fault) {
+    const std::string parts[] = {
+        "cron", "until",   "times",      "retry",    "fixed",
+        "5",    "jitter",  "2027-01-31", "to",       "99999999999999999999",
+        "20%",  "1s",      "|",          " ",        "exponential",
+        "\xff", "T1:2:3Z", "-",          "attempts", "zone"};
+    std::minstd_rand random(1);
+    int read = 0;
+    for (int i = 0; i < 20'000; ++i) {
+        std::string text;
+        for (auto n = random() % 8; n > 0; --n) text += parts[random() % 20] + " ";
+        read += plan_fault(text, fake_calendar).empty();
+        const history h = history::parse(text);
+        CHECK(history::parse(to_text(h)) == h);
+    }
+    CHECK(read > 100 && read < 19'000);
 }
 
 Test(durable_plans, a_history_is_read_as_it_was_written) {

@@ -346,7 +346,7 @@ void engine::run() {
     p.all.storage.run();
     p.deliverer.deliver_ready();
     p.deliverer.begin_trials();
-    p.limiter.fill_slots();
+    p.limiter.grant_permits();
     for (std::size_t i = 0; i < p.all.shards.size(); ++i) {
         shard& s = *p.all.shards[(first_shard_ + i) % p.all.shards.size()];
         if (!s.backs_off) p.ends.flush(s);

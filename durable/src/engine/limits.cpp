@@ -48,13 +48,13 @@ std::size_t limits::longest_queue() const {
 }
 
 bool limits::admit(near_timer& t) {
-    assert(t.slot_of == nullptr && "a timer has a slot from its claim on");
+    assert(t.permit_of == nullptr && "a timer has a permit from its claim on");
     if (limits_.empty()) return true;
     limit* const l = of(*t.id);
     if (l == nullptr) return true;
     if (l->in_flight < l->most) {
         ++l->in_flight;
-        t.slot_of = l;
+        t.permit_of = l;
         return true;
     }
     t.set_trial(false);  // suspects of other prefixes have their turn
@@ -81,7 +81,7 @@ bool limits::has_left_out(const shard& s, const place& p) {
     return after && p > *after;
 }
 
-void limits::fill_slots() {
+void limits::grant_permits() {
     for (limit& l : limits_)
         for (std::size_t n = l.most - l.in_flight; n > 0 && !l.waiting.empty(); --n) {
             near_timer& t = *l.waiting.front();

@@ -9,10 +9,10 @@
 
 namespace tvec::durable::detail {
 
-// A due timer whose id has a limit is claimed when it gets a slot, which it keeps until its
-// delivery ends. The first ones without a slot wait in a queue of the limit. The window forgets the
-// others, so they take no room from timers of other prefixes. Each shard notes the place before the
-// first forgotten timer of a limit, and asks the store for those after it when the queue gets
+// A due timer whose id has a limit is claimed when it gets a permit, which it keeps until its
+// delivery ends. The first ones without a permit wait in a queue of the limit. The window forgets
+// the others, so they take no room from timers of other prefixes. Each shard notes the place before
+// the first forgotten timer of a limit, and asks the store for those after it when the queue gets
 // short.
 class limits {
 public:
@@ -22,12 +22,12 @@ public:
 
     // Returns the limit with the longest prefix of an id, or nullptr.
     limit* of(const std::string& id);
-    // Returns true if the timer has a slot now, or needs none. If not, it waits, or is destroyed.
+    // Returns true if the timer has a permit now, or needs none. If not, it waits, or is destroyed.
     bool admit(near_timer& t);
     // Returns true if the window has forgotten a timer of that place, and will ask for it.
     bool has_left_out(const shard& s, const place& p);
-    // Has waiting timers claimed for slots that are free.
-    void fill_slots();
+    // Has waiting timers claimed for permits that are free.
+    void grant_permits();
     // Asks for timers that were forgotten, where queues are short.
     void refill_queues(shard& s);
 

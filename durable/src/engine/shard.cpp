@@ -12,7 +12,7 @@ namespace tvec::durable::detail {
 
 near_timer::~near_timer() {
     if (home.all.delivering == this) home.all.delivering = nullptr;
-    free_slot();
+    give_back_permit();
     leave_queue();
     take_body();
     set_trial(false);
@@ -25,7 +25,7 @@ void near_timer::move_to(timer_phase to) {
     assert((!was || home.being_delivered > 0) && "every timer from `claiming` on is counted");
     if (is && !was) ++home.being_delivered;
     if (was && !is) --home.being_delivered;
-    if (!is || to == timer_phase::ending) free_slot();
+    if (!is || to == timer_phase::ending) give_back_permit();
     phase = to;
 }
 
@@ -39,9 +39,9 @@ void near_timer::leave_queue() {
     if (waits_in != nullptr) std::exchange(waits_in, nullptr)->erase(position);
 }
 
-void near_timer::free_slot() {
-    assert((slot_of == nullptr || slot_of->in_flight > 0) && "every slot in use is counted");
-    if (slot_of != nullptr) --std::exchange(slot_of, nullptr)->in_flight;
+void near_timer::give_back_permit() {
+    assert((permit_of == nullptr || permit_of->in_flight > 0) && "every permit in use is counted");
+    if (permit_of != nullptr) --std::exchange(permit_of, nullptr)->in_flight;
 }
 
 void near_timer::set_trial(bool to) {

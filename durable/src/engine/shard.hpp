@@ -42,7 +42,7 @@ struct limit {
     std::string prefix;
     std::size_t most;
     std::size_t in_flight = 0;
-    queue waiting{};  // due, for a slot
+    queue waiting{};  // due, for a permit
 };
 
 // The timers of a limit that the window of a shard has forgotten.
@@ -66,7 +66,7 @@ struct near_timer {
     // Appends the timer to a queue, after it has left the one that it was in.
     void wait_in(queue& q);
     void leave_queue();
-    void free_slot();
+    void give_back_permit();
     void set_trial(bool to);
     // Returns the body that was claimed, which counts as held until then.
     std::string take_body();
@@ -75,12 +75,12 @@ struct near_timer {
     const std::string* id = nullptr;  // the key in shard::near
     time_point due;                   // the next claim, or the deadline once it is claimed
     timer_phase phase = timer_phase::waiting;
-    bool is_first = false;      // no earlier attempt is open
-    bool is_spent = false;      // the attempt was counted
-    bool is_on_trial = false;   // a suspect that is claimed for its turn
-    bool is_parked = false;     // a suspect that was returned until it has a turn
-    limit* slot_of = nullptr;   // counts the timer among its deliveries in flight
-    queue* waits_in = nullptr;  // nullptr, or the queue that holds it
+    bool is_first = false;       // no earlier attempt is open
+    bool is_spent = false;       // the attempt was counted
+    bool is_on_trial = false;    // a suspect that is claimed for its turn
+    bool is_parked = false;      // a suspect that was returned until it has a turn
+    limit* permit_of = nullptr;  // counts the timer among its deliveries in flight
+    queue* waits_in = nullptr;   // nullptr, or the queue that holds it
     queue::iterator position{};
     delivery claim{};           // valid once it is held
     time_point leased_until{};  // no other process can claim it before

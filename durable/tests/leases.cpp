@@ -1,0 +1,204 @@
+// The lease of a delivery: it is extended, or given to another process with the delivery.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/durable.hpp"
+#include "support/file_of_timers.hpp"
+
+using namespace std::chrono_literals;
+using support::alone, support::beside, support::durable_process, support::in;
+using support::asking::count, support::asking::find;
+using namespace tvec::durable;
+
+TestSuite(durable_leases, .timeout = 60);
+
+namespace {
+
+options short_leases() {
+    options o;
+    o.claim_lease = 100ms;
+    return o;
+}
+
+struct extended {
+    standing how = standing::unknown;
+    bool is_current = false;
+};
+
+extended extend(durable_process& p, const token& t, duration lease) {
+    extended answer;
+    CHECK(p.timers.extend(t, lease, [&](standing how, bool is_current) {
+        answer = {how, is_current};
+    }) == refusal::none);
+    p.settle();
+    return answer;
+}
+
+}  // namespace
+
+Test(durable_leases, an_extended_delivery_does_not_come_again_before_its_new_end) {
+    alone w(short_leases());
+    w.one.ends = false;
+    w.one.put({"a", in(10ms)});
+    w.one.pass(60ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    const extended e = extend(w.one, w.one.got[0].token, 300ms);
+    CHECK(e.how == standing::done && e.is_current);
+    w.one.pass(295ms);
+    CHECK_EQ(w.one.got.size(), 1U);
+    w.one.pass(10ms);
+    REQUIRE_EQ(w.one.got.size(), 2U);
+    CHECK(!extend(w.one, w.one.got[0].token, 1s).is_current);  // it is over
+    w.one.timers.done(w.one.got[1].token);
+    w.one.pass(1s);
+    CHECK_EQ(w.one.got.size(), 2U);
+}
+
+Test(durable_leases, an_extended_delivery_is_seen_by_the_next_owner) {
+    memory_database all(1, support::durable_now);
+    options o = short_leases();
+    o.shard_lease = 50ms;
+    auto one = std::make_unique<durable_process>(all, "one", o);
+    one->settle();
+    one->ends = false;
+    one->put({"a", in(10ms)});
+    one->pass(20ms);
+    REQUIRE_EQ(one->got.size(), 1U);
+    CHECK(extend(*one, one->got[0].token, 500ms).is_current);
+    one.reset();
+    durable_process two(all, "two", o);
+    two.pass(490ms);
+    CHECK(two.got.empty());
+    two.pass(1'100ms);
+    CHECK_EQ(two.got.size(), 1U);
+}
+
+Test(durable_leases, an_extension_that_is_not_confirmed_leaves_the_lease_as_it_was) {
+    alone w(short_leases());
+    w.one.ends = false;
+    w.one.put({"a", in(10ms)});
+    w.one.pass(20ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.store.fail(1);
+    CHECK(extend(w.one, w.one.got[0].token, 10s).how == standing::unknown);
+    w.one.pass(100ms);
+    CHECK_EQ(w.one.got.size(), 2U);
+}
+
+Test(durable_leases, a_lease_out_of_range_is_refused) {
+    alone w(short_leases());
+    const auto extend_by = [&](duration d) { return w.one.timers.extend({"a", 1}, d); };
+    CHECK(extend_by(0ms) == refusal::bad_lease);
+    CHECK(extend_by(-1ms) == refusal::bad_lease);
+    CHECK(extend_by(duration::max()) == refusal::bad_lease);
+    CHECK(extend_by(1ms) == refusal::none);
+    CHECK_EQ(std::string(to_text(refusal::bad_lease)), "the lease is not from 1 ms to 1000 days");
+}
+
+// The file has no leases: the one that the engine keeps counts.
+Test(durable_leases, a_lease_is_extended_in_a_file_as_well) {
+    const support::file_of_timers f;
+    sqlite_store s(f.path);
+    tvec::clocked_wheel<> wheel;
+    int came = 0;
+    bool was_extended = false;
+    options o;
+    o.claim_lease = 20ms;
+    timers<> all(
+        wheel, s,
+        [&](const delivery& d) {
+            if (++came > 1) return;
+            const auto on_answer = [&](standing, bool is_current) { was_extended = is_current; };
+            CHECK(all.extend(d.token, 1h, on_answer) == refusal::none);
+        },
+        o);
+    const auto turn = [&] {
+        support::asking::turn(s, 1ms);
+        wheel.run();
+        all.run();
+    };
+    CHECK(all.put({"a", all.now()}, existing::keep) == refusal::none);
+    while (!was_extended) turn();
+    const auto end = std::chrono::steady_clock::now() + 60ms;
+    while (std::chrono::steady_clock::now() < end) turn();
+    CHECK_EQ(came, 1);
+}
+
+// --- handing over -------------------------------------------------------------------------------
+
+Test(durable_leases, a_delivery_that_is_handed_over_takes_no_memory_and_another_ends_it) {
+    alone w(short_leases());
+    w.one.handle = [&](const delivery& d) { w.one.timers.hand_over(d.token); };
+    w.one.put({"a", in(10ms)});
+    w.one.pass(20ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    CHECK_EQ(w.one.timers.gauges().near, 0U);
+    CHECK_EQ(w.one.timers.gauges().being_delivered, 0U);
+    CHECK_EQ(find(beside(w.all), "a")->attempt, 1U);
+    CHECK(support::asking::end(beside(w.all), {w.one.got[0].token}).was_current);
+    w.one.pass(5s);
+    CHECK_EQ(w.one.got.size(), 1U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
+}
+
+Test(durable_leases, a_delivery_that_was_handed_over_and_lost_is_found_by_a_sweep) {
+    alone w(short_leases());
+    w.one.handle = [&](const delivery& d) {
+        if (w.one.got.size() == 1) return w.one.timers.hand_over(d.token);
+        w.one.timers.done(d.token);
+    };
+    w.one.put({"a", in(10ms)});
+    w.one.pass(109ms);
+    CHECK_EQ(w.one.got.size(), 1U);
+    w.one.pass(1'300ms);
+    CHECK_EQ(w.one.got.size(), 2U);
+    w.one.timers.hand_over(w.one.got[0].token);  // it is over
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
+}
+
+Test(durable_leases, deliveries_that_are_handed_over_and_lost_make_a_dead_letter_in_the_end) {
+    options o = short_leases();
+    o.attempts = 3;
+    alone w(o);
+    w.one.handle = [&](const delivery& d) { w.one.timers.hand_over(d.token); };
+    w.one.put({"a", in(10ms)});
+    w.one.pass(10s);
+    CHECK_EQ(w.one.got.size(), 4U);  // the first one is not counted
+    CHECK_EQ(count(beside(w.all)).dead, 1U);
+}
+
+// A store whose hints are reliable is swept less often.
+Test(durable_leases, a_store_says_how_often_it_is_swept) {
+    struct rarely_swept : memory_store {
+        using memory_store::memory_store;
+        const store_traits& traits() const noexcept override {
+            static store_traits all = memory_store::traits();
+            all.sweep = 10s;
+            return all;
+        }
+    };
+    memory_database all(1, support::durable_now);
+    rarely_swept s(all, "one");
+    durable_process::wheel wheels;
+    int came = 0;
+    timers<durable_process::wheel> one(wheels, s, [&](const delivery& d) {
+        ++came;
+        one.done(d.token);
+    });
+    const auto turn = [&] {
+        do {
+            wheels.run();
+            one.run();
+        } while (s.unanswered() != 0);
+    };
+    turn();
+    support::asking::put(beside(all), {"a", in(10ms)});
+    CHECK(s.lose_hint());
+    support::pass(9s, turn);
+    CHECK_EQ(came, 0);
+    support::pass(1'200ms, turn);
+    CHECK_EQ(came, 1);
+}

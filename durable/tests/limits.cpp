@@ -1,0 +1,232 @@
+// Limits by prefix: so many deliveries are in flight, and no other timers wait for them.
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "support/check.hpp"
+#include "support/durable.hpp"
+
+using namespace std::chrono_literals;
+using support::alone, support::beside, support::durable_process, support::in;
+using support::asking::count, support::asking::find;
+using namespace tvec::durable;
+
+TestSuite(durable_limits, .timeout = 60);
+
+namespace {
+
+options limited(std::vector<std::pair<std::string, std::size_t>> to) {
+    options o;
+    o.limits = std::move(to);
+    o.claim_lease = 500ms;
+    return o;
+}
+
+std::size_t with_prefix(const durable_process& p, const std::string& prefix) {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        p.got, [&](const delivery& d) { return d.token.id.starts_with(prefix); }));
+}
+
+void put_many(durable_process& p, const std::string& prefix, int n, time_point due) {
+    std::vector<record> batch;
+    for (int i = 0; i < n; ++i) batch.push_back({prefix + std::to_string(i), due});
+    CHECK(p.timers.put_all(std::move(batch), existing::keep) == refusal::none);
+    p.settle();
+}
+
+// Handles one delivery for each millisecond, for a time or until none is left. Returns the largest
+// number in flight.
+std::size_t handle_one_by_one(durable_process& p, const std::string& prefix, duration at_most) {
+    std::size_t most = 0, next = 0;
+    for (duration d{}; d < at_most; d += 1ms) {
+        p.pass(1ms);
+        std::size_t open = 0;
+        for (std::size_t i = next; i < p.got.size(); ++i)
+            open += p.got[i].token.id.starts_with(prefix);
+        most = std::max(most, open);
+        if (next < p.got.size()) p.timers.done(p.got[next++].token);
+    }
+    return most;
+}
+
+}  // namespace
+
+Test(durable_limits, so_many_deliveries_with_the_prefix_are_in_flight_and_all_come) {
+    alone w(limited({{"mail-", 3}}));
+    w.one.ends = false;
+    put_many(w.one, "mail-", 100, in(10ms));
+    w.one.pass(50ms);
+    CHECK_EQ(w.one.got.size(), 3U);
+    CHECK_EQ(w.one.timers.gauges().being_delivered, 3U);
+    CHECK_EQ(find(beside(w.all), "mail-99")->attempt + find(beside(w.all), "mail-98")->attempt, 0U);
+    const std::size_t most = handle_one_by_one(w.one, "mail-", 300ms);
+    CHECK_LE(most, 3U);
+    CHECK_EQ(w.one.got.size(), 100U);
+    CHECK_EQ(w.one.timers.counters().retries, 0U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
+}
+
+Test(durable_limits, the_longest_prefix_counts_and_other_ids_have_no_limit) {
+    alone w(limited({{"", 2}, {"mail-", 3}, {"mail-vip-", 5}}));
+    w.one.ends = false;
+    for (const char* prefix : {"sms-", "mail-", "mail-vip-"}) put_many(w.one, prefix, 9, in(10ms));
+    w.one.pass(50ms);
+    CHECK_EQ(with_prefix(w.one, "sms-"), 2U);
+    CHECK_EQ(with_prefix(w.one, "mail-vip-"), 5U);
+    CHECK_EQ(with_prefix(w.one, "mail-"), 3U + 5U);
+    alone free(limited({{"mail-", 1}}));
+    free.one.ends = false;
+    for (const char* prefix : {"sms-", "mail-"}) put_many(free.one, prefix, 9, in(10ms));
+    free.one.pass(50ms);
+    CHECK_EQ(with_prefix(free.one, "sms-"), 9U);
+    CHECK_EQ(with_prefix(free.one, "mail-"), 1U);
+}
+
+// Timers that wait for a limit fill the window and the first page of every sweep.
+Test(durable_limits, a_backlog_beyond_a_limit_delays_no_other_timer) {
+    options o = limited({{"mail-", 2}});
+    o.window = 200;
+    alone w(o);
+    w.one.ends = false;
+    put_many(w.one, "mail-", 3'000, in(10ms));
+    w.one.pass(100ms);
+    CHECK_EQ(w.one.got.size(), 2U);
+    w.one.got.clear();
+    const time_point due = in(20ms);
+    put_many(w.one, "sms-", 16, due);
+    support::asking::put(beside(w.all), {"sms-other", due});
+    w.one.pass(20ms);
+    CHECK_EQ(with_prefix(w.one, "sms-"), 17U);
+    for (const delivery& d : w.one.got) w.one.timers.done(d.token);
+    w.one.pass(10ms);
+    support::asking::put(beside(w.all), {"sms-lost", in(5ms)});  // its hint is lost
+    CHECK(w.one.store.lose_hint());
+    w.one.got.clear();
+    w.one.handle = [&](const delivery& d) {
+        if (d.token.id == "sms-lost") w.one.timers.done(d.token);
+    };
+    w.one.pass(5s);
+    CHECK_EQ(with_prefix(w.one, "sms-"), 1U);
+    CHECK_EQ(w.one.timers.counters().swept, 1U);
+}
+
+Test(durable_limits, a_backlog_beyond_a_limit_is_delivered_as_fast_as_it_is_handled) {
+    options o = limited({{"mail-", 2}});
+    o.window = 80;
+    o.claim_lease = 10min;
+    alone w(o);
+    w.one.handle = [&](const delivery& d) { w.one.timers.done(d.token); };
+    put_many(w.one, "mail-", 1'000, in(10ms));
+    w.one.pass(2s);
+    CHECK_EQ(w.one.got.size(), 1'000U);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
+    CHECK_EQ(w.one.timers.counters().retries, 0U);
+}
+
+Test(durable_limits, a_store_that_fails_while_timers_wait_loses_none) {
+    options o = limited({{"mail-", 2}});
+    o.window = 80;
+    o.retry = 20ms;
+    alone w(o);
+    put_many(w.one, "mail-", 500, in(10ms));
+    for (int i = 0; i < 100; ++i) {
+        w.one.pass(10ms);
+        w.one.store.fail(1);
+    }
+    w.one.pass(2s);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
+    std::set<std::string> ids;
+    for (const delivery& d : w.one.got) ids.insert(d.token.id);
+    CHECK_EQ(ids.size(), 500U);
+}
+
+Test(durable_limits, a_loop_is_not_kept_awake_by_timers_that_wait) {
+    alone w(limited({{"mail-", 1}}));
+    w.one.ends = false;
+    put_many(w.one, "mail-", 100, in(10ms));
+    w.one.pass(20ms);
+    CHECK_EQ(w.one.got.size(), 1U);
+    for (int i = 0; i < 10; ++i) {
+        w.one.turn();
+        CHECK_EQ(w.one.store.unanswered(), 0U);
+    }
+    CHECK(w.one.wheels.wheel().next_expiry() > w.one.wheels.wheel().now() + 100);
+}
+
+Test(durable_limits, a_permit_is_free_after_any_end_a_lease_a_cancel_and_a_hand_over) {
+    options o = limited({{"mail-", 1}});
+    o.attempts = 3;
+    alone w(o);
+    int came = 0;
+    std::string last;
+    w.one.handle = [&](const delivery& d) {
+        last = d.token.id;
+        switch (++came) {
+        case 1:
+            CHECK(w.one.timers.again(d.token, in(1h)) == refusal::none);
+            break;
+        case 2:
+            w.one.timers.failed(d.token, "x");
+            break;
+        case 3:
+            CHECK(w.one.timers.cancel(d.token.id) == refusal::none);
+            break;
+        case 4:
+            w.one.timers.hand_over(d.token);
+            break;
+        default:
+            break;  // until its lease ends
+        }
+    };
+    put_many(w.one, "mail-", 20, in(10ms));
+    w.one.pass(100ms);
+    CHECK_EQ(came, 5);
+    w.one.pass(500ms);
+    CHECK_EQ(came, 6);
+}
+
+Test(durable_limits, a_shard_that_is_lost_gives_its_permits_back) {
+    memory_database all(4, support::durable_now);
+    options o = limited({{"mail-", 2}});
+    o.shard_lease = 50ms;
+    durable_process one(all, "one", o);
+    one.settle();
+    one.ends = false;
+    put_many(one, "mail-", 40, in(10ms));
+    one.pass(20ms);
+    CHECK_EQ(one.got.size(), 2U);
+    one.store.cut();
+    one.ends = true;
+    one.pass(2s);
+    CHECK_EQ(count(beside(all)).waiting, 0U);
+}
+
+Test(durable_limits, suspects_of_a_limit_do_not_keep_others_from_their_trial) {
+    memory_database all(1, support::durable_now);
+    options o = limited({{"mail-", 1}});
+    o.attempts = 5;
+    o.shard_lease = 50ms;
+    o.claim_lease = 100ms;
+    {
+        options before = o;
+        before.limits.clear();
+        durable_process one(all, "one", before);
+        one.settle();
+        one.ends = false;
+        put_many(one, "mail-", 50, in(10ms));
+        put_many(one, "sms-", 50, in(10ms));
+        one.pass(20ms);
+        CHECK_EQ(one.got.size(), 100U);
+    }  // dies: all of them are suspects
+    o.claim_lease = 1h;
+    durable_process two(all, "two", o);
+    two.handle = [&](const delivery& d) {
+        if (d.token.id.starts_with("sms-")) two.timers.done(d.token);
+    };
+    two.pass(1s);
+    CHECK_EQ(with_prefix(two, "sms-"), 50U);
+    CHECK_EQ(with_prefix(two, "mail-"), 1U);
+}
