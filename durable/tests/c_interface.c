@@ -87,7 +87,7 @@ static int open_it(struct program* p) {
 
 static void turn(struct program* p) {
     struct pollfd watched = {tvec_durable_fd(p->timers), POLLIN, 0};
-    CHECK(poll(&watched, 1, 30000) == 1);  // without a rearm or a timeout of the caller
+    CHECK(poll(&watched, 1, 20000) == 1);  // without a rearm or a timeout of the caller
     CHECK(tvec_durable_run(p->timers) == 0);
 }
 
@@ -108,6 +108,12 @@ static int put(struct program* p, const char* id, tvec_durable_ms in,
                enum tvec_durable_existing how) {
     const struct tvec_durable_record r = timer(id, tvec_durable_now(p->timers) + in);
     return answer(p, tvec_durable_put(p->timers, &r, how, note, p));
+}
+
+// Nothing else wakes it within the limit of a turn: the window is looked at after 30 s.
+static void an_end_outside_of_a_callback_is_sent(struct program* p) {
+    answer(p, tvec_durable_count(p->timers, note_totals, p));
+    CHECK(answer(p, tvec_durable_done(p->timers, "x", 1, 1, note, p)) == TVEC_DURABLE_STALE);
 }
 
 static void a_timer_is_stored_found_and_cancelled(struct program* p) {
@@ -240,6 +246,7 @@ int main(int count, char** words) {
         fprintf(stderr, "%s\n", p.text);
         return 1;
     }
+    an_end_outside_of_a_callback_is_sent(&p);
     a_timer_is_stored_found_and_cancelled(&p);
     a_timer_comes_again_until_it_is_done(&p);
     a_timer_without_an_end_dies_and_is_revived(&p);
