@@ -112,7 +112,8 @@ static int put(struct program* p, const char* id, tvec_durable_ms in,
 
 // Nothing else wakes it within the limit of a turn: the window is looked at after 30 s.
 static void an_end_outside_of_a_callback_is_sent(struct program* p) {
-    answer(p, tvec_durable_count(p->timers, note_totals, p));
+    struct pollfd watched = {tvec_durable_fd(p->timers), POLLIN, 0};
+    while (poll(&watched, 1, 500) == 1) tvec_durable_run(p->timers);  // until nothing is left to do
     CHECK(answer(p, tvec_durable_done(p->timers, "x", 1, 1, note, p)) == TVEC_DURABLE_STALE);
 }
 
