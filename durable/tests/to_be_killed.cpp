@@ -9,6 +9,7 @@
 //                 that every twentieth process puts does so each time. No more is put while much is
 //                 near its deadline: what a crash leaves behind comes one by one
 //   TVEC_READS    it opens, reads and closes its own file now and then
+//   TVEC_SHARED   its file is open for other connections
 //   TVEC_TRIES    so often it tries to open the store
 //   TVEC_BODY     its bodies have so many bytes: large ones are put seldom, and have long leases
 //   TVEC_INSTALL  it creates the tables in a PostgreSQL database, with so many shards
@@ -80,6 +81,8 @@ std::unique_ptr<store> open_store(const std::string& where) {
         return std::make_unique<postgres_store>(o);
     }
 #endif
+    if (std::getenv("TVEC_SHARED"))
+        return std::make_unique<sqlite_store>(where, sqlite_options{.shares_file = true});
     return example::open_store(where);
 }
 

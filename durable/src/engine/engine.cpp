@@ -18,6 +18,8 @@ namespace {
 
 bool in_range(time_point due) { return due >= earliest_due && due <= latest_due; }
 
+}  // namespace
+
 refusal fault_of_id(const std::string& id) {
     return id.empty() || id.size() > longest_id ? refusal::bad_id : refusal::none;
 }
@@ -33,8 +35,6 @@ refusal fault_of(const record& r) {
     if (r.every < duration::zero() || r.every > latest_due - r.due) return refusal::bad_period;
     return refusal::none;
 }
-
-}  // namespace
 
 // --- the parts ----------------------------------------------------------------------------------
 

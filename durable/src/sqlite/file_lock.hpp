@@ -14,10 +14,10 @@ namespace tvec::durable::detail {
 class file_lock {
 public:
     // Opens the file, or makes it, and locks it. Throws std::system_error: device_or_resource_busy
-    // if another file_lock holds it. Precondition: SQLite has not opened the file, because a
-    // descriptor that is closed later would drop its lock.
-    explicit file_lock(const std::string& path);
-    // Precondition: SQLite has closed the file.
+    // if another file_lock holds it. Closing a descriptor of the file drops the locks of SQLite in
+    // this process. If SQLite may have the file open before or after, `keeps_descriptor` must be
+    // true: then the descriptor is closed by the end of the process, and used again until then.
+    file_lock(const std::string& path, bool keeps_descriptor);
     ~file_lock();
     file_lock(const file_lock&) = delete;
     file_lock& operator=(const file_lock&) = delete;
@@ -28,7 +28,10 @@ public:
 private:
     using identity = std::pair<dev_t, ino_t>;
 
+    void end() noexcept;
+
     int fd_ = -1;
+    bool keeps_descriptor_;
     identity file_{};
 };
 

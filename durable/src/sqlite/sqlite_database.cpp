@@ -65,8 +65,7 @@ stored_timer timer_of(const statement& s) {
 // Timers in the file. Each operation is statements within a transaction.
 class sqlite_database final : public database {
 public:
-    sqlite_database(sqlite_file& file, duration claim_ahead,
-                    std::function<void(std::string)> complain);
+    sqlite_database(sqlite3* db, duration claim_ahead, std::function<void(std::string)> complain);
 
     std::vector<put_result> perform(const operations::put& o) override;
     cancel_result perform(const operations::cancel& o) override;
@@ -104,9 +103,9 @@ private:
     end_reply wait_again(const ending& e, const state& s, time_point now);
     claimed claim(const claim_terms& terms, time_point until, const std::string& id);
     void make_dead(const std::string& id);
-    statement prepared(const std::string& sql) { return {file_.get(), sql.c_str()}; }
+    statement prepared(const std::string& sql) { return {db_, sql.c_str()}; }
 
-    sqlite_file& file_;
+    sqlite3* db_;
     duration claim_ahead_;
     std::function<void(std::string)> complain_;
     statement keep_, replace_, put_apart_, state_, remove_, remove_apart_, dead_, remove_dead_,
@@ -114,9 +113,9 @@ private:
         list_prefix_, list_dead_, count_, take_, claim_, make_dead_, touch_, revive_;
 };
 
-sqlite_database::sqlite_database(sqlite_file& file, duration claim_ahead,
+sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
                                  std::function<void(std::string)> complain)
-    : file_(file), claim_ahead_(claim_ahead), complain_(std::move(complain)),
+    : db_(db), claim_ahead_(claim_ahead), complain_(std::move(complain)),
       keep_(prepared("insert into timer(id, due, every, apart, body, plan)"
                      " select ?1, ?2, ?3, ?4, ?5, ?6"
                      " where not exists(select 1 from dead where id = ?1)"
@@ -403,9 +402,9 @@ void sqlite_database::make_dead(const std::string& id) {
 
 }  // namespace
 
-std::unique_ptr<database> database_in(sqlite_file& file, duration claim_ahead,
+std::unique_ptr<database> database_in(sqlite3* db, duration claim_ahead,
                                       std::function<void(std::string)> complain) {
-    return std::make_unique<sqlite_database>(file, claim_ahead, std::move(complain));
+    return std::make_unique<sqlite_database>(db, claim_ahead, std::move(complain));
 }
 
 }  // namespace tvec::durable::detail

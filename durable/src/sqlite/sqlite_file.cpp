@@ -4,6 +4,7 @@
 #include <cassert>
 #include <chrono>
 #include <filesystem>
+#include <thread>
 
 namespace tvec::durable::detail {
 
@@ -74,12 +75,22 @@ std::string path_of(const std::string& name, const sqlite_options& options) {
     return path;
 }
 
-// Upgrades the tables. Precondition: a transaction is open, so no other process does the same.
-void upgrade(sqlite3* db) {
+// Waits a millisecond for a transaction of another connection. Gives up after about five seconds.
+int wait_for_others(void* /*unused*/, int waits) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return waits < 5'000 ? 1 : 0;
+}
+
+// Upgrades the tables. A shared file may hold tables of others from the beginning. Precondition: a
+// transaction is open, so no other process does the same.
+void upgrade(sqlite3* db, bool is_shared) {
     assert(sqlite3_get_autocommit(db) == 0 && "an upgrade is one transaction");
     const std::int64_t found = number(db, "pragma user_version");
-    const bool is_new = found == 0 && number(db, "select count(*) from sqlite_schema") == 0;
-    if (!is_new && number(db, "pragma application_id") != application_id)
+    const std::int64_t application = number(db, "pragma application_id");
+    const bool is_new =
+        found == 0 &&
+        (is_shared ? application == 0 : number(db, "select count(*) from sqlite_schema") == 0);
+    if (!is_new && application != application_id)
         raise(std::errc::invalid_argument, "is a database of something else");
     if (found < 0)
         raise(std::errc::invalid_argument, "is damaged: its version is " + std::to_string(found));
@@ -111,7 +122,7 @@ void check_pages(sqlite3* db) {
 }  // namespace
 
 sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
-    : path_(path_of(name, options)), lock_(path_) {
+    : path_(path_of(name, options)), is_shared_(options.shares_file), lock_(path_, is_shared_) {
     const bool has_log = size_of(log_of(path_)) > 0;
     sqlite3* raw = nullptr;
     // One thread at a time uses the connection, so SQLite need not lock.
@@ -120,9 +131,12 @@ sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
     db_.reset(raw);
     require(raw, code);
     sqlite3_extended_result_codes(raw, 1);
-    execute(raw, "pragma locking_mode = exclusive");
+    if (is_shared_)
+        sqlite3_busy_handler(raw, wait_for_others, nullptr);
+    else
+        execute(raw, "pragma locking_mode = exclusive");
     execute(raw, "begin immediate");
-    upgrade(raw);
+    upgrade(raw, is_shared_);
     check_log(raw, has_log);
     execute(raw, "commit");
     if (options.checks_file) check_pages(raw);
@@ -173,7 +187,7 @@ void sqlite_file::write_log_into_file() {
 }
 
 void sqlite_file::mark(bool needs_log) {
-    const std::string to = needs_log ? "1" : "0";
+    const std::string to = needs_log && !is_shared_ ? "1" : "0";
     execute(db_.get(), "update mark set needs_log = " + to + " where needs_log <> " + to);
 }
 

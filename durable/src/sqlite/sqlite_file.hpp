@@ -11,7 +11,9 @@ namespace tvec::durable::detail {
 
 // The file and its log (FILE-wal). The table `mark` tells if the file is whole without its log.
 // File and log together always say that it is. From the first commit to the close the file alone
-// says that it is not: a file that is found so has lost its log, or was copied without it.
+// says that it is not: a file that is found so has lost its log, or was copied without it. A file
+// that is shared with other connections always says that it is whole, because they write the log
+// into it, too.
 class sqlite_file {
 public:
     // Opens the file, or makes it. Throws std::system_error.
@@ -22,6 +24,7 @@ public:
     sqlite_file& operator=(const sqlite_file&) = delete;
 
     sqlite3* get() const noexcept { return db_.get(); }
+    const std::string& path() const noexcept { return path_; }
 
     // Writes a long log into the file. Call it after each commit. Throws if that fails, which is
     // harmless: the next call tries again.
@@ -36,6 +39,7 @@ private:
     void mark(bool needs_log);
 
     std::string path_;
+    bool is_shared_;
     file_lock lock_;
     connection db_;
     int frames_ = 0;  // pages in the log

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,7 +17,9 @@
 
 #include "../local/job.hpp"
 #include "../local/wall_clock.hpp"
+#include "change_box.hpp"
 #include "sqlite_database.hpp"
+#include "sqlite_file.hpp"
 
 namespace tvec::durable {
 
@@ -46,7 +49,7 @@ public:
     // Opens the file, or makes it. Throws std::system_error, which names it.
     writer(const std::string& path, const sqlite_options& o, eventfd_doorbell bell) try
         : file_(path, o), begin_(file_.get(), "begin immediate"), commit_(file_.get(), "commit"),
-          db_(detail::database_in(file_, o.claim_ahead,
+          db_(detail::database_in(file_.get(), o.claim_ahead,
                                   [this](std::string fault) { note(std::move(fault)); })),
           bell_(std::move(bell)), thread_(thread_without_signals([this] { write(); })) {
     } catch (const detail::sqlite_failure& e) {
@@ -95,6 +98,7 @@ public:
         return failure_;
     }
     std::uint64_t groups() const noexcept { return groups_; }
+    const std::string& path() const noexcept { return file_.path(); }
 
 private:
     void write() {
@@ -169,7 +173,8 @@ private:
 };
 
 sqlite_store::sqlite_store(const std::string& path, sqlite_options options)
-    : traits_{1, false, options.claim_ahead}, made_by_(getpid()),
+    : traits_{1, options.shares_file, options.claim_ahead}, made_by_(getpid()),
+      changes_(options.shares_file ? std::make_shared<detail::change_box>(bell_) : nullptr),
       writer_(std::make_unique<writer>(path, options, bell_)) {}
 
 sqlite_store::~sqlite_store() {
@@ -177,11 +182,27 @@ sqlite_store::~sqlite_store() {
 }
 
 std::uint64_t sqlite_store::groups() const noexcept { return writer_->groups(); }
+const std::string& sqlite_store::path() const noexcept { return writer_->path(); }
 std::string sqlite_store::last_failure() const { return writer_->last_failure(); }
 reading sqlite_store::now() const { return wall_clock(); }
 
 std::size_t sqlite_store::run() {
     bell_.acknowledge();
+    const std::size_t called = answer_some();
+    if (changes_) tell_changes();
+    return called;
+}
+
+// Tells the engine of timers that other connections have put, with the deadlines that they have: a
+// part of a transaction may have been rolled back.
+void sqlite_store::tell_changes() {
+    const auto tell = [this](standing, const std::optional<stored_timer>& t) {
+        if (t && hint_) hint_(0, t->id, t->due);
+    };
+    for (std::string& id : changes_->take(in_a_turn)) submit(operations::find{std::move(id), tell});
+}
+
+std::size_t sqlite_store::answer_some() {
     for (std::size_t called = 0; called < in_a_turn; ++called) {
         const auto [how, j] = writer_->take();
         if (!j) return called;

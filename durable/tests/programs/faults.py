@@ -6,8 +6,9 @@ Runs to_be_killed again and again on one file, and ends it with SIGKILL after a 
 sync of its file the disk may have the old or the new. With --stops one process is not killed, but stopped
 for longer than the leases of its claims, again and again; with --clocks its wall clock is set, by up to two
 seconds either way. With --crashes some handlers end their process. With --reads the process reads its own file
-now and then, and a second process that wants the file is refused. Then one process more finishes what is left. The books: everything stored was
-delivered or cancelled; nothing came early, nothing after a confirmed cancel, no (id, attempt) twice.
+now and then, and a second process that wants the file is refused. With --shared the file is open for other
+connections. Then one process more finishes what is left. The books: everything stored was delivered or
+cancelled; nothing came early, nothing after a confirmed cancel, no (id, attempt) twice.
 """
 
 import os
@@ -57,6 +58,8 @@ class Harm:
             self.environment["TVEC_CRASHES"] = "1"
         if options.reads:
             self.environment["TVEC_READS"] = "1"
+        if options.shared:
+            self.environment["TVEC_SHARED"] = "1"
         self.set_clock(0)
         self.start()
 
@@ -135,6 +138,7 @@ def add_options(parser):
     parser.add_argument("--stops", action="store_true", help="it is stopped, and goes on")
     parser.add_argument("--crashes", action="store_true", help="some handlers end their process")
     parser.add_argument("--reads", action="store_true", help="it reads its own file")
+    parser.add_argument("--shared", action="store_true", help="its file is open for other connections")
     parser.add_argument("--clocks", metavar="SHIM", type=harm.shim, help="set_clock, to be preloaded")
     parser.add_argument("--rounds", type=int, default=8, help="how often (8)")
 

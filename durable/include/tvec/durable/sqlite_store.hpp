@@ -6,14 +6,23 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "tvec/drivers/eventfd_doorbell.hpp"
 #include "tvec/durable/detail/local_store.hpp"
 #include "tvec/durable/store.hpp"
 
 namespace tvec::durable {
+
+namespace detail {
+class change_box;
+}
 
 /// Options of a file of timers.
 struct sqlite_options {
@@ -26,9 +35,14 @@ struct sqlite_options {
     /// True: the whole file is checked when it is opened (integrity_check of SQLite). That takes
     /// about a second for a million timers. A damaged file is refused with io_error.
     bool checks_file = false;
+    /// True: other connections may use the file as well, so a program can put timers in its own
+    /// transactions (sqlite_transactions). The file may hold tables of others already, if its
+    /// user_version and application_id are 0. The store waits up to five seconds for a transaction
+    /// of another connection. A second store is refused all the same.
+    bool shares_file = false;
 };
 
-/// Timers in an SQLite file (WAL). One process has it open at a time.
+/// Timers in an SQLite file (WAL). One store has it open at a time.
 ///
 ///     tvec::durable::sqlite_store store("/var/lib/orders/timers.db");
 ///
@@ -70,18 +84,24 @@ public:
     unsigned shard_of(std::string_view) const noexcept override { return 0; }
     std::size_t unanswered() const noexcept override { return unanswered_; }
     std::string last_failure() const override;
-    void listen(store_listener) override {}  // there are no other processes and no connection
+    void listen(store_listener listener) override { hint_ = std::move(listener.hint); }
     /// \endcond
 
 private:
+    friend class sqlite_transactions;
     class writer;
 
     void enqueue(std::unique_ptr<detail::job> j) override;
+    const std::string& path() const noexcept;
+    std::size_t answer_some();
+    void tell_changes();
 
     store_traits traits_;
     pid_t made_by_;
     eventfd_doorbell bell_;
     std::size_t unanswered_ = 0;
+    std::shared_ptr<detail::change_box> changes_;  // if the file is shared
+    std::function<void(unsigned, std::string, time_point)> hint_{};
     std::unique_ptr<writer> writer_;
 };
 
