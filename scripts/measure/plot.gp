@@ -130,3 +130,47 @@ if (has(loop_of("that sleeps", "tvec"))) {
     plot for [who in shown] NaN @draw ps 0.9 title call(who)
     unset multiplot
 }
+
+# --- push_back.svg and structures.svg, for docs/tour.md ---------------------------------------------
+if (has(of("push back", "tvec"))) {
+    reset
+    set terminal svg size 760,420 font "sans-serif,15" background "white"
+    set output folder."/push_back.svg"
+    set border 3 lc rgb "#777777"
+    set style line 100 lc rgb "#dddddd" lw 0.7
+    set grid ytics ls 100
+    set logscale xy
+    set key at graph 0.02,0.97 left top Left reverse maxcols 2 samplen 2 spacing 1.2
+    set xtics nomirror ("100" 1e2, "1000" 1e3, "10^4" 1e4, "10^5" 1e5, "10^6" 1e6)
+    set ytics nomirror ("1 ns" 1, "10 ns" 10, "100 ns" 100, "1 µs" 1000)
+    set xrange [70:1.5e6]; set yrange [0.7:9000]
+    set xlabel "timers"
+    set title "The cost of one push-back"
+    plot for [who in shown] of("push back", who) using 1:2 @draw ps 0.8 title call(who)
+}
+bars = "tvec classic cascadeless hashed lazy_heap libuv libev asio rbtree multimap"
+bar_label = "'tvec' 'Linux until 4.7' 'Linux since 4.8' 'hashed (Netty)' 'lazy heap' 'libuv' 'libev' 'Asio' 'red-black tree' 'std::multimap'"
+bar(work) = sprintf("< for s in %s; do awk -F, -v s=$s '$1 == \"%s\" && $2 == %d && $4 == s {print $5}' '%s'; done", bars, work, largest, csv)
+if (has(bar("mixed server"))) {
+    reset
+    set terminal svg size 900,460 font "sans-serif,14" background "white"
+    set output folder."/structures.svg"
+    set border 1 lc rgb "#777777"
+    set style fill solid
+    set boxwidth 0.7
+    set key off
+    set logscale x
+    set yrange [9.6:-0.6]
+    set xtics nomirror
+    set multiplot layout 1,2 margins 0.2,0.97,0.12,0.9 spacing 0.08,0
+    do for [k = 1:2] {
+        work = k == 1 ? "mixed server" : "loop that sleeps worst"
+        set title k == 1 ? "ns for one event of a server" : "µs of the worst call of a loop that sleeps"
+        set xrange [k == 1 ? 10 : 0.01 : k == 1 ? 1000 : 1e9]
+        set format x "10^{%T}"
+        if (k == 1) { set ytics nomirror ("" 0) ; set for [i = 1:10] ytics add (word(bar_label, i) i - 1) } else { unset ytics }
+        plot bar(work) using (k == 1 ? 10 : 0.01):0:(k == 1 ? 10 : 0.01):1:($0 - 0.35):($0 + 0.35):($0 == 0 ? 0xe4002b : 0x4477aa) with boxxyerror lc rgb variable, \
+            bar(work) using 1:0:(sprintf(" %.3g", $1)) with labels left offset 0.3,0 font ",12"
+    }
+    unset multiplot
+}
