@@ -31,6 +31,7 @@ OPTIONS = {
     "load_client": ["--seconds", "1", "--connections", "1"],
     "operations": ["--sizes", "1000", "--repetitions", "1", "--rows", "cancel"],
     "orders": [*STORE, "--book", f"{FOLDER.name}/orders", "--seconds", "1"],
+    "orders_in_transactions": [*STORE, "--seconds", "1"],
     "remote": ["--batch", "100", "--rounds", "2"],
     "replay": [RECORDING, "--repetitions", "1"],
     "server_day": ["--seconds", "10", "--messages", "100", "--connections", "10"],

@@ -1,4 +1,5 @@
-// The PostgreSQL store for the C interface: a part of libtvec-durable-postgres, which the interface loads.
+// The PostgreSQL store for the C interface: a part of libtvec-durable-postgres, which the interface
+// loads.
 #define TVEC_HAS_POSTGRES
 #include "../../support/open_store.hpp"
 #include "tvec/core/detail/export.hpp"

@@ -12,10 +12,10 @@
 #include <system_error>
 #include <vector>
 
+#include "../local/server_clock.hpp"
 #include "client.hpp"
 #include "opening.hpp"
 #include "route.hpp"
-#include "../local/server_clock.hpp"
 #include "slot_map.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"

@@ -285,7 +285,7 @@ class Workers(OnServer):
 
     def test_health_is_503_while_the_server_does_not_answer(self):
         serve = self.serve(self.to, "--page", "127.0.0.1:0")
-        self.assertEqual(serve.ask("/health"), (200, "ok\n"))
+        wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
         self.server.signal(signal.SIGSTOP)
         try:
             status, why = serve.ask("/health")
