@@ -1,4 +1,4 @@
-// What the commands print: lines for people, or JSON for scripts.
+// The output of the commands: lines for people, or JSON for scripts.
 #pragma once
 
 #include <coroutine>

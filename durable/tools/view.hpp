@@ -69,7 +69,7 @@ private:
 
 }  // namespace detail
 
-// What the commands of the tool ask. It outlives them.
+// The questions of the commands to a store. It outlives them.
 class view {
 public:
     using submitter = std::function<void(tvec::durable::operation)>;

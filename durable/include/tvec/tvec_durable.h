@@ -151,7 +151,7 @@ typedef void (*tvec_durable_show)(void* user, const struct tvec_durable_timer* t
 /// Receives the answer to a count: TVEC_DURABLE_DONE, or TVEC_DURABLE_UNKNOWN and zeroes.
 typedef void (*tvec_durable_counted)(void* user, int answer, const struct tvec_durable_totals* n);
 
-/// What an object is made of.
+/// The options of an object.
 struct tvec_durable_options {
     size_t size;                   ///< sizeof(struct tvec_durable_options)
     const char* store;             ///< a file, `redis:HOST:PORT`, `redis:SOCKET`, `postgres:...`

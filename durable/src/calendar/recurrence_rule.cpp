@@ -185,7 +185,7 @@ std::optional<local_seconds> recurrence_rule::in_day(local_days day, int time) c
     return day + std::chrono::seconds(*found);
 }
 
-// The same for a rule whose periods are hours, minutes or seconds.
+// Returns the same in a rule whose periods are hours, minutes or seconds.
 std::optional<int> recurrence_rule::in_periods_of(local_days day, int time) const {
     const long long n = r_.interval, passed = seconds_until(day);
     int at = time - time % unit_;

@@ -195,7 +195,7 @@ struct postgres_store::inner {
         return {&puts, &cancels, &touches, &ends, &spends, &claims, &takes};
     }
 
-    // What the shard and the process ask of each heartbeat.
+    // The requests of a heartbeat: of the process, and of its shards.
     struct heartbeat {
         std::optional<duration> stay{};
         completion<standing, std::size_t> joined{};

@@ -1,4 +1,4 @@
-// What the sinks on servers have in common: a batch at a time, and a new try while the server is
+// The common part of sinks on servers: a batch at a time, and a new try while the server is
 // away.
 #pragma once
 

@@ -14,7 +14,7 @@ namespace timers_tool {
 class control {
 public:
     // Listens at the path. Only the user of this process can connect. A socket that is left there
-    // is replaced: whoever has the file open has the path.
+    // is replaced: the process that has the file open owns the path.
     control(loop& in, std::string path, view& v);
     control(const control&) = delete;
     control& operator=(const control&) = delete;

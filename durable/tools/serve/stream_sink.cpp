@@ -58,7 +58,7 @@ public:
     ~stream_sink() override { in_.forget(epoll_.get()); }
 
 private:
-    // What a reply answers.
+    // The request that a reply answers.
     enum class question { password, group, entry, first_length, length, length_of_batch };
 
     void connect() override {

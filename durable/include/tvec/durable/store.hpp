@@ -73,8 +73,8 @@ struct stored_timer : record {
 
     /// How the last delivery ended, if the plan of the timer has to decide what comes next: "done",
     /// or "failed" and a space and the reason. "first": the plan has to decide the first deadline.
-    /// Otherwise "", as for a dead letter. Whoever claims the timer applies the plan and delivers
-    /// nothing.
+    /// Otherwise "", as for a dead letter. The engine that claims the timer applies the plan and
+    /// delivers nothing.
     std::string verdict{};
 };
 
