@@ -544,6 +544,8 @@ Test(durable_postgres, functions_refuse_what_is_out_of_range_and_say_what_they_e
     refuses("put('a', now(), repeat('x', 1048577))", "expected at most 1048576 bytes");
     refuses("put('a', now(), null)", "the body has no value");
     refuses("put('a', null)", "expected a deadline, or a plan");
+    refuses("put('a', null, plan => 'cron * * * * *', existing => 'sooner')",
+            "expected keep or replace");
     refuses("put('a', 'infinity')", "expected a time from 1970 to 9999");
     refuses("put('a', '1969-12-31 23:59:59+00')", "expected a time from 1970 to 9999");
     refuses("put('a', now(), every => '-1 s')", "not negative");

@@ -505,6 +505,8 @@ begin
     'put: existing is ' || coalesce(put.existing, 'null'), 'keep, replace, sooner or later');
   perform {tvec}.require(put.due is not null or rule <> '', 'put: the deadline is null and there is no plan',
     'a deadline, or a plan that decides it');
+  perform {tvec}.require(put.due is not null or put.existing in ('keep', 'replace'),
+    'put: the deadline is null and existing is ' || put.existing, 'keep or replace');
   moment := {tvec}.ms_of('put', coalesce(put.due, clock_timestamp()));
   perform {tvec}.require(period >= 0 and period <= 253402300799999 - moment and trunc(period) = period and
     coalesce(extract(year from put.every), 0) = 0 and coalesce(extract(month from put.every), 0) = 0,

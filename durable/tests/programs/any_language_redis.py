@@ -139,6 +139,16 @@ class AnyLanguage(unittest.TestCase):
         self.assertIn(self.call("cancel", "failed"), ["cancelled", "had_begun"])
         self.assertEqual(process.wait(30), 0)
 
+    def test_a_plan_retries_what_python_has_failed_until_it_is_dead(self):
+        self.assertEqual(self.call("put", "a", "", "bbbb", "plan", "retry fixed 100ms|attempts 3"), "stored")
+        process = self.run_process(TVEC_LEAVES_ENDS="1")
+        for attempt in 2, 4, 6:  # a claim that applies the plan takes an attempt as well
+            self.delivered("a", attempt)
+            self.assertEqual(self.call("extend", "a", attempt, 60000), "ok")
+            self.assertEqual(self.call("failed", "a", attempt, "no room"), "ok")
+        self.assertEqual(process.wait(30), 0)
+        self.assertEqual(self.call("put", "a", 1, ""), "dead")
+
     def test_a_failure_is_noted_for_the_plan(self):
         self.call("put", "a", self.now(), "bbbb")
         process = self.run_process(TVEC_LEAVES_ENDS="1")
