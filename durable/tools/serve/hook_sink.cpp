@@ -104,7 +104,8 @@ sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
     if (status >= 200 && status < 300) return meaning_of(answer);
     if (status == 503 && retry_after > 0)
         return {sink_answer::kind::again,
-                duration(std::min<std::uint64_t>(retry_after, longest_pause / 1'000) * 1'000)};
+                duration(std::min(static_cast<std::uint64_t>(retry_after), longest_pause / 1'000) *
+                         1'000)};
     return {sink_answer::kind::failed,
             {},
             fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n')))};
