@@ -51,7 +51,7 @@ struct admission {
         return to.list(o.set, o.after, o.limit, std::move(o.then), o.prefix);
     }
     template <class Other> refusal operator()(Other&) const {
-        assert(!"the commands ask this of nobody");
+        assert(false && "the commands ask this of nobody");
         return refusal::none;
     }
 
