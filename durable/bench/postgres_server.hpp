@@ -157,14 +157,14 @@ public:
         is_ours_ = true;
         admin_.run("set client_min_messages = error; drop table if exists timer;"
                    "drop schema if exists tvec cascade");
-        postgres::install({.conninfo = conninfo(folder_)});
     }
     double server_cpu() override { return processes_.cpu(); }
     double bytes() override {
         return admin_.number("select coalesce(pg_total_relation_size(to_regclass('timer')), 0) +"
-                             " pg_total_relation_size('tvec.timer')");
+                             " coalesce(pg_total_relation_size(to_regclass('tvec.timer')), 0)");
     }
     std::unique_ptr<store> open() override {
+        postgres::install({.conninfo = conninfo(folder_)});
         return std::make_unique<postgres_store>(postgres_options{.conninfo = conninfo(folder_)});
     }
     std::unique_ptr<by_hand> connect() override {

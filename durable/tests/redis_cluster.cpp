@@ -527,8 +527,9 @@ Test(durable_redis_cluster, hints_come_from_any_node) {
     int hints = 0;
     a.listen({[&](unsigned, const std::string&, time_point) { ++hints; }, {}});
     take(a, 0, own(a, 0, 60s), {}, today() + 2h, 1);
-    for (int i = 0; hints == 0; ++i) {
-        put(b, {id_in(b, 0, i), today() + 1h});
+    int i = 0;
+    while (hints == 0) {
+        put(b, {id_in(b, 0, i++), today() + 1h});
         find(a, "any");
     }
 }
