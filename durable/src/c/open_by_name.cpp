@@ -51,7 +51,7 @@ std::unique_ptr<store> open_in_library(const std::string& kind, const std::strin
                           : reinterpret_cast<opener*>(
                                 dlsym(library, ("tvec_durable_" + kind + "_store").c_str()));
     if (open == nullptr) {
-        const char* const why = dlerror();
+        const char* const why = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
         throw std::system_error(std::make_error_code(std::errc::not_supported),
                                 kind + ": the store needs " + file + ": " +
                                     (why == nullptr ? "it has no such store" : why));

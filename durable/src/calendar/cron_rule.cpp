@@ -33,12 +33,12 @@ struct field {
     }
 };
 
-constexpr field seconds{"seconds", 0, 59};
-constexpr field minutes{"minutes", 0, 59};
-constexpr field hours{"hours", 0, 23};
-constexpr field days{"days of the month", 1, 31};
-constexpr field months{"months", 1, 12, month_names};
-constexpr field weekdays{"days of the week", 0, 7, weekday_names};
+constexpr field second_field{"seconds", 0, 59};
+constexpr field minute_field{"minutes", 0, 59};
+constexpr field hour_field{"hours", 0, 23};
+constexpr field day_field{"days of the month", 1, 31};
+constexpr field month_field{"months", 1, 12, month_names};
+constexpr field weekday_field{"days of the week", 0, 7, weekday_names};
 
 bool is_star(std::string_view text) { return text.starts_with('*') || text.starts_with('?'); }
 
@@ -51,7 +51,7 @@ void add_item(const field& f, std::string_view item, numbers& set) {
         first = last = f.value(range.substr(0, dash));
         if (dash != item.npos) {
             last = f.value(range.substr(std::min(dash + 1, range.size())));
-            if (&f == &weekdays && last == 0 && first > 0) last = 7;  // fri-sun
+            if (&f == &weekday_field && last == 0 && first > 0) last = 7;  // fri-sun
             if (last < first) refuse(f.name, item, "a range that does not go backwards");
         } else if (slash != item.npos) {
             refuse(f.name, item, "* or a range before the step, as in */5 or 10-50/5");
@@ -91,9 +91,9 @@ cron_rule::cron_rule(std::string_view fields) {
     std::vector<std::string_view> all = words(text);
     if (all.size() == 5) all.insert(all.begin(), "0");
     if (all.size() != 6) refuse("cron", fields, "five fields, or six with seconds first");
-    times_ = {read(hours, all[2]), read(minutes, all[1]), read(seconds, all[0])};
+    times_ = {read(hour_field, all[2]), read(minute_field, all[1]), read(second_field, all[0])};
     read_days(all[3]);
-    months_ = read(months, all[4]);
+    months_ = read(month_field, all[4]);
     read_weekdays(all[5]);
     is_rhythm_ = std::any_of(all.begin(), all.begin() + 3, is_star);
     either_day_ = !is_star(all[3]) && !is_star(all[5]);
@@ -107,11 +107,11 @@ void cron_rule::read_days(std::string_view text) {
         else if (item == "LW")
             days_.has_last_weekday = true;
         else if (item.starts_with("L-"))
-            days_.before_last.add(number(days.name, item.substr(2), 0, 30));
+            days_.before_last.add(number(day_field.name, item.substr(2), 0, 30));
         else if (item.ends_with('W'))
-            days_.nearest_to.add(number(days.name, item.substr(0, item.size() - 1), 1, 31));
+            days_.nearest_to.add(number(day_field.name, item.substr(0, item.size() - 1), 1, 31));
         else
-            add_item(days, item, days_.plain);
+            add_item(day_field, item, days_.plain);
     }
 }
 
@@ -121,14 +121,15 @@ void cron_rule::read_weekdays(std::string_view text) {
     for (const std::string_view item : split(text, ',')) {
         const std::size_t hash = item.find('#');
         if (hash != item.npos) {
-            const int nth = number(weekdays.name, item.substr(hash + 1), 1, 5);
-            const auto day = static_cast<std::size_t>(weekdays.value(item.substr(0, hash)) % 7);
+            const int nth = number(weekday_field.name, item.substr(hash + 1), 1, 5);
+            const auto day =
+                static_cast<std::size_t>(weekday_field.value(item.substr(0, hash)) % 7);
             weekdays_.nth_of_month[day].add(nth);
         } else if (item.ends_with('L')) {
-            const int day = weekdays.value(item.substr(0, item.size() - 1));
+            const int day = weekday_field.value(item.substr(0, item.size() - 1));
             weekdays_.last_of_month.add(day % 7);
         } else {
-            add_item(weekdays, item, plain);
+            add_item(weekday_field, item, plain);
         }
     }
     for (int n = plain.first(); n < 64; n = plain.at_or_after(n + 1)) weekdays_.plain.add(n % 7);

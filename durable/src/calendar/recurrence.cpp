@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array frequencies{"YEARLY", "MONTHLY",  "WEEKLY",  "DAILY",
                                  "HOURLY", "MINUTELY", "SECONDLY"};
-constexpr std::array weekday_names{"SU", "MO", "TU", "WE", "TH", "FR", "SA"};
+constexpr std::array weekday_codes{"SU", "MO", "TU", "WE", "TH", "FR", "SA"};
 
 constexpr int most_times = 10'000;
 
@@ -64,7 +64,7 @@ int index_in(const auto& names, std::string_view part, std::string_view text, co
 }
 
 int weekday_of(std::string_view part, std::string_view text) {
-    return index_in(weekday_names, part, text, "a weekday such as MO");
+    return index_in(weekday_codes, part, text, "a weekday such as MO");
 }
 
 }  // namespace

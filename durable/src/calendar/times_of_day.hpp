@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cassert>
 #include <cstdint>
 #include <optional>
 
@@ -19,6 +20,7 @@ public:
     constexpr int size() const { return std::popcount(bits_); }
     // Returns the first number at `n` or later, or 64. `n` is at most 63.
     constexpr int at_or_after(int n) const {
+        assert(n >= 0 && n < 64 && "a place in the set");
         const std::uint64_t rest = bits_ >> n;
         return rest == 0 ? 64 : n + std::countr_zero(rest);
     }

@@ -59,11 +59,11 @@ zone::zone(std::string_view name) : zone_(cctz::utc_time_zone()) {
 }
 
 zone::instants zone::of(local_seconds local) const {
-    using kind = instants::kind;
     const auto found = zone_.lookup(epoch + local.time_since_epoch().count());
-    const kind what = found.kind == cctz::time_zone::civil_lookup::UNIQUE     ? kind::one
-                      : found.kind == cctz::time_zone::civil_lookup::REPEATED ? kind::two
-                                                                              : kind::left_out;
+    const instants::kind what =
+        found.kind == cctz::time_zone::civil_lookup::UNIQUE     ? instants::kind::one
+        : found.kind == cctz::time_zone::civil_lookup::REPEATED ? instants::kind::two
+                                                                : instants::kind::left_out;
     return {what, since_1970(found.pre), since_1970(found.post), since_1970(found.trans)};
 }
 
