@@ -554,7 +554,7 @@ Test(durable_redis, a_list_with_a_prefix_goes_on_until_it_has_enough) {
 }
 
 // The owner has to apply the plan, or to deliver, without waiting for its sweep or for the lease.
-Test(durable_redis, the_owner_is_told_what_others_end_and_touch) {
+Test(durable_redis, the_owner_is_told_what_others_end_touch_and_revive) {
     const redis_server server;
     redis_store a(at(server, 1)), b(at(server, 1));
     std::vector<std::string> hints;
@@ -569,6 +569,7 @@ Test(durable_redis, the_owner_is_told_what_others_end_and_touch) {
     put(a, {"again", today() - 1h});
     put(a, {"touched", today() + 1h});
     put(a, {"removed", today() - 1h});
+    put(a, {"revived", today() - 1h});
     const epoch mine = own(a, 0);
     take(a, 0, mine, {}, today() + 60s, 10);
     for (int i = 0; hints.empty(); ++i) {  // a new subscriber may miss the first messages
@@ -576,16 +577,19 @@ Test(durable_redis, the_owner_is_told_what_others_end_and_touch) {
         find(a, "any");
     }
     hints.clear();
-    for (const char* id : {"done", "again", "removed"}) claim(a, id, 0, 1h);
+    for (const char* id : {"done", "again", "removed", "revived"}) claim(a, id, 0, 1h);
     CHECK(end(a, {{"again", 1}, outcome::again, today()}).was_current);  // its own is no news
     claim(a, "again", 0, 1h);
+    CHECK(end(a, {{"revived", 1}, outcome::dead}).was_current);
     CHECK(end(b, {{"removed", 1}}).was_current);
     CHECK(end(b, {{"done", 1}}).was_current);
     CHECK(end(b, {{"again", 2}, outcome::again, today()}).was_current);
     CHECK(touch(b, "touched", today() + 1s) == touch_result::touched);
-    turn_until(a, [&] { return std::ranges::count(hints, "touched") != 0; });
+    CHECK(revive(b, "revived", today()) == revive_result::revived);
+    put(b, {"last", today()});  // hints come in order
+    turn_until(a, [&] { return std::ranges::count(hints, "last") != 0; });
     std::erase_if(hints, [](const std::string& id) { return id.starts_with("near"); });
-    CHECK((hints == std::vector<std::string>{"done", "again", "touched"}));
+    CHECK((hints == std::vector<std::string>{"done", "again", "touched", "revived", "last"}));
     // The owner ignores a hint with the deadline of its delivery.
     CHECK(done_at > find(a, "done")->due);
 }

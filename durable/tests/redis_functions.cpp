@@ -133,8 +133,10 @@ Test(durable_redis_functions, the_owner_is_told_at_once) {
     }
     CHECK_EQ(call({"tvec_failed", "done", "1", "why"}), "ok");
     CHECK_EQ(call({"tvec_touch", "touched", "1000"}), "touched");
-    turn_until(s, [&] { return std::ranges::count(hints, "touched") != 0; });
+    CHECK_EQ(call({"tvec_put", "last", "1000", ""}), "stored");  // hints come in order
+    turn_until(s, [&] { return std::ranges::count(hints, "last") != 0; });
     CHECK_EQ(std::ranges::count(hints, "done"), 1);
+    CHECK_EQ(std::ranges::count(hints, "touched"), 1);
 }
 
 Test(durable_redis_functions, without_memory_puts_fail_and_ends_do_not) {
