@@ -365,22 +365,31 @@ local function end_deliveries(k, a)
   return results
 end
 
--- Keys: up to own. Arguments: me, id, due. Gives a timer that waits or is being delivered a new deadline. Answers 1,
--- or 0 if there is none or it cannot be read.
-local function touch(k, a)
+-- Keys: all. Arguments: me, id, due. Has a living timer or a dead letter wait for a new deadline. A living timer keeps
+-- its history, and its delivery in flight is stale. Answers 1, or 0 if there is none or it cannot be read.
+local function wait_anew(k, a, is_dead)
   local id, due = a[2], a[3]
   local entry = redis.call('HGET', k[TIMER], id)
   local kind, attempt, _, _, every, _, _, _, marks, at, _, from = unpack_timer(entry)
-  if not kind or kind == DEAD_LETTER then return 0 end
+  if not kind or (kind == DEAD_LETTER) ~= is_dead then return 0 end
   local plan, history = texts_of(entry, at, from)
+  if is_dead then history = '' else attempt = attempt + 1 end
   local texts, noted = pack_texts(plan, history, '')
-  marks, attempt = marks % NOTED + noted, attempt + 1
+  marks = marks % NOTED + noted
   redis.call('HSET', k[TIMER], id, pack(WAITING + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from)))
-  redis.call('ZREM', k[BEGUN], id)
+  redis.call('ZREM', is_dead and k[DEAD] or k[BEGUN], id)
   redis.call('ZADD', k[DUE], due, id)
   local tell = hint_sender(k, a[1])
   if tell then tell(id, due) end
   return 1
+end
+
+local function touch(k, a)
+  return wait_anew(k, a, false)
+end
+
+local function revive(k, a)
+  return wait_anew(k, a, true)
 end
 
 -- Keys: up to begun. Arguments: id, attempt, length of the lease from now. Answers {1} if the attempt is the current
@@ -645,22 +654,6 @@ end
 local function count(k)
   local waiting = redis.call('ZCARD', k[DUE]) + redis.call('ZCARD', k[BEGUN])
   return {waiting, redis.call('ZCARD', k[DEAD]), redis.call('HLEN', k[DAMAGED])}
-end
-
--- Keys: all. Arguments: me, id, due. Answers 1 if a dead letter was revived. Otherwise 0, also if it is damaged.
-local function revive(k, a)
-  local id, due = a[2], a[3]
-  local entry = redis.call('HGET', k[TIMER], id)
-  local kind, attempt, _, _, every, _, _, _, marks, at, _, from = unpack_timer(entry)
-  if kind ~= DEAD_LETTER then return 0 end
-  local texts, noted = pack_texts(texts_of(entry, at, from), '', '')
-  marks = marks % NOTED + noted
-  redis.call('HSET', k[TIMER], id, pack(WAITING + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from)))
-  redis.call('ZREM', k[DEAD], id)
-  redis.call('ZADD', k[DUE], due, id)
-  local tell = hint_sender(k, a[1])
-  if tell then tell(id, due) end
-  return 1
 end
 
 -- Key: meta. Argument: shards. Answers the time in us, and the number of shards and the version of the timers on
