@@ -3,8 +3,8 @@
 -- version of this library, and refuses a server with a newer one. The names of functions hold the
 -- version, so a process that knows another version fails and changes nothing.
 --
--- A shard is these keys, in this order, all in one hash slot. Each function receives the keys that
--- it needs in k, and its arguments in a:
+-- A shard is these keys, in this order, all in one hash slot. Each function receives its keys in k,
+-- and its arguments in a:
 --   due      zset  id -> deadline in ms since 1970, of timers without an open attempt
 --   timer    hash  id -> head, texts and body: see `pack`. Dead letters are among them
 --   begun    zset  id -> end of the lease in ms, of timers with an open attempt
@@ -392,7 +392,7 @@ local function revive(k, a)
   return wait_anew(k, a, true)
 end
 
--- Keys: up to begun. Arguments: id, attempt, length of the lease from now. Answers {1} if the attempt is the current
+-- Keys: all. Arguments: id, attempt, length of the lease from now. Answers {1} if the attempt is the current
 -- one, and otherwise {0}.
 local function extend(k, a)
   local entry = redis.call('HGET', k[TIMER], a[1])
@@ -406,7 +406,7 @@ local function extend(k, a)
   return {1}
 end
 
--- Keys: up to own. Arguments: epoch, and id, attempt of each. Answers false if another process owns the shard.
+-- Keys: all. Arguments: epoch, and id, attempt of each. Answers false if another process owns the shard.
 -- Otherwise 1 for each attempt that is the current one, and 0 for others.
 local function spend(k, a)
   if redis.call('HGET', k[OWN], 'e') ~= a[1] then return false end
@@ -575,9 +575,9 @@ local function own(k, a)
   return {us, tonumber(epoch)}
 end
 
--- Key: own. Argument: epoch.
+-- Keys: all. Argument: epoch.
 local function release(k, a)
-  if redis.call('HGET', k[1], 'e') == a[1] then redis.call('HSET', k[1], 'u', 0) end
+  if redis.call('HGET', k[OWN], 'e') == a[1] then redis.call('HSET', k[OWN], 'u', 0) end
   return 0
 end
 

@@ -45,9 +45,8 @@ void opening::upgrade(unsigned shard) {
             [this](const redisReply&) { finish(); });
     is_upgrading_ = true;
     command c{"FCALL", prefix + "upgrade", "11"};
-    for (const char* name : {"due", "timer", "begun", "body", "own", "dead", "damaged", "job",
-                             "try", "dead:job", "dead:try"})
-        c.add(key_of(set_, shard, name));
+    for (const std::string_view name : shard_keys) c.add(key_of(set_, shard, name));
+    for (const char* old : {"job", "try", "dead:job", "dead:try"}) c.add(key_of(set_, shard, old));
     listener_.say(shard, c.add(shards_), [this, shard](const redisReply& r) {
         const bool is_more = r.type == REDIS_REPLY_INTEGER && r.integer == 1;
         upgrade(is_more ? shard : shard + 1);

@@ -13,6 +13,10 @@
 
 namespace tvec::durable::redis {
 
+/// The names of the keys of a shard, in the order of functions.lua.
+inline constexpr std::string_view shard_keys[] = {"due", "timer", "begun",  "body",
+                                                  "own", "dead",  "damaged"};
+
 /// Returns the name of a common key of a set, or of a key of a shard.
 std::string key_of(const std::string& set, std::string_view what);
 std::string key_of(const std::string& set, unsigned shard, std::string_view what);

@@ -1,18 +1,19 @@
 #include "tvec/durable/redis_store.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bitset>
 #include <cassert>
 #include <exception>
 #include <iterator>
 #include <memory>
-#include <span>
 #include <type_traits>
 #include <utility>
 
 #include "../local/hash.hpp"
 #include "answers.hpp"
 #include "functions.hpp"
+#include "opening.hpp"
 #include "servers.hpp"
 
 namespace tvec::durable {
@@ -25,12 +26,6 @@ namespace {
 constexpr std::size_t together = 500;
 constexpr std::size_t bytes_together = 262'144;
 
-// The keys of a shard, in the order of functions.lua.
-constexpr std::string_view key_names[] = {"due", "timer", "begun",  "body",
-                                          "own", "dead",  "damaged"};
-constexpr std::span<const std::string_view> all_keys = key_names;
-constexpr std::span owned = all_keys.first<5>();
-constexpr std::span owner = all_keys.subspan<4, 1>();
 // Bodies in one command that shows timers.
 constexpr std::size_t shown_together = 32;
 
@@ -194,14 +189,15 @@ struct redis_store::inner {
         epoch mine = 0;                 // of the claims
         claim_terms terms{};
         epoch spender = 0;  // of the spends
+
+        std::array<batch*, 4> all() { return {&puts, &ends, &claims, &spends}; }
     };
 
     explicit inner(redis::servers& s)
         : servers(s), traits{s.shards(), true, s.options().claim_ahead}, of(s.shards()) {}
 
     unsigned shard_of(std::string_view id) const;
-    command function(unsigned shard, std::string_view name,
-                     std::span<const std::string_view> keys) const;
+    command function(unsigned shard, std::string_view name) const;
     void make_room(unsigned shard, batch& b, const std::string& id);
     command& words_of_puts(unsigned shard, existing how);
     command& words_of_ends(unsigned shard);
@@ -252,7 +248,7 @@ struct redis_store::inner {
     redis::servers::answer answer_to(std::vector<slot> slots, bool has_time);
     bool read(const std::vector<slot>& slots, bool has_time, const redisReply& r);
     void on_answer(const std::vector<slot>& slots, bool has_time, fate how, const redisReply* r);
-    std::size_t waiting() const;
+    std::size_t waiting();
     void wait_for(const question_ptr& q);
     void tell(question& q);
     void count_answer();
@@ -269,27 +265,23 @@ unsigned redis_store::inner::shard_of(std::string_view id) const {
     return durable::detail::shard_of_id(id, traits.shards);
 }
 
-// Returns a command that begins with these keys of a shard, and has the others as well: a cluster
-// whose slots move treats all commands of a shard alike then.
-command redis_store::inner::function(unsigned shard, std::string_view name,
-                                     std::span<const std::string_view> keys) const {
+// Returns a command with all keys of a shard, also those that it does not need: a cluster whose
+// slots move treats all commands of a shard alike then.
+command redis_store::inner::function(unsigned shard, std::string_view name) const {
     assert(shard < of.size() && "a shard is one of the store");
     command c{"FCALL", std::string(redis::functions_prefix).append(name),
-              std::to_string(all_keys.size())};
-    for (const std::string_view k : keys) c.add(servers.key(shard, k));
-    for (const std::string_view k : all_keys)
-        if (std::ranges::find(keys, k) == keys.end()) c.add(servers.key(shard, k));
+              std::to_string(std::size(redis::shard_keys))};
+    for (const std::string_view k : redis::shard_keys) c.add(servers.key(shard, k));
     return c;
 }
 
 // Prepares a batch for a request with that id. Sends the batches of the shard if this one is full,
 // or if another one may hold the id: it holds one with the same hash.
 void redis_store::inner::make_room(unsigned number, batch& b, const std::string& id) {
-    shard_batches& s = of[number];
     const std::size_t bit = std::hash<std::string>{}(id) % b.ids.size();
-    const auto in = [&](const batch& other) { return &other != &b && other.ids[bit]; };
+    const auto holds_it = [&](const batch* other) { return other != &b && other->ids[bit]; };
     const bool is_full = b.words && b.is_full();
-    if (is_full || in(s.puts) || in(s.ends) || in(s.claims) || in(s.spends)) close(number);
+    if (is_full || std::ranges::any_of(of[number].all(), holds_it)) close(number);
     b.ids.set(bit);
 }
 
@@ -297,7 +289,7 @@ command& redis_store::inner::words_of_puts(unsigned number, existing how) {
     shard_batches& s = of[number];
     if (s.puts.words && s.how != how) close(number);
     if (!s.puts.words) {
-        s.puts.words = function(number, "put", all_keys);
+        s.puts.words = function(number, "put");
         s.puts.words->add(servers.me()).add(word_of(how));
         s.how = how;
     }
@@ -306,7 +298,7 @@ command& redis_store::inner::words_of_puts(unsigned number, existing how) {
 
 command& redis_store::inner::words_of_ends(unsigned number) {
     shard_batches& s = of[number];
-    if (!s.ends.words) s.ends.words = function(number, "end", all_keys).add(servers.me());
+    if (!s.ends.words) s.ends.words = function(number, "end").add(servers.me());
     return *s.ends.words;
 }
 
@@ -317,7 +309,7 @@ command& redis_store::inner::words_of_claims(unsigned number, epoch mine,
                          s.terms.attempts == terms.attempts && s.terms.bytes == terms.bytes;
     if (s.claims.words && !is_same) close(number);
     if (!s.claims.words) {
-        s.claims.words = function(number, "claim", all_keys);
+        s.claims.words = function(number, "claim");
         s.claims.words->add(mine).add(terms.lease.count()).add(terms.attempts);
         s.claims.words->add(traits.claim_ahead.count()).add(terms.bytes);
         s.mine = mine;
@@ -329,7 +321,7 @@ command& redis_store::inner::words_of_claims(unsigned number, epoch mine,
 command& redis_store::inner::words_of_spends(unsigned number, epoch mine) {
     shard_batches& s = of[number];
     if (s.spends.words && s.spender != mine) close(number);
-    if (!s.spends.words) s.spends.words = function(number, "spend", owned).add(mine);
+    if (!s.spends.words) s.spends.words = function(number, "spend").add(mine);
     s.spender = mine;
     return *s.spends.words;
 }
@@ -342,11 +334,7 @@ void redis_store::inner::send(unsigned number, batch& b) {
 }
 
 void redis_store::inner::close(unsigned number) {
-    shard_batches& s = of[number];
-    send(number, s.puts);
-    send(number, s.ends);
-    send(number, s.claims);
-    send(number, s.spends);
+    for (batch* const b : of[number].all()) send(number, *b);
 }
 
 // Closes the batches of shards whose server takes them now.
@@ -408,10 +396,10 @@ void redis_store::inner::on_answer(const std::vector<slot>& slots, bool has_time
 }
 
 // Returns the bytes in batches that are not sent.
-std::size_t redis_store::inner::waiting() const {
+std::size_t redis_store::inner::waiting() {
     std::size_t bytes = 0;
-    for (const shard_batches& s : of)
-        for (const batch* b : {&s.puts, &s.ends, &s.claims})
+    for (shard_batches& s : of)
+        for (const batch* const b : s.all())
             if (b->words) bytes += b->words->size();
     return bytes;
 }
@@ -501,9 +489,9 @@ void redis_store::inner::submit(operations::put o) {
 
 void redis_store::inner::submit(operations::cancel o) {
     const unsigned shard = shard_of(o.id);
-    command c = function(shard, "cancel", all_keys);
     using enum cancel_result;
-    ask_result(shard, c.add(o.id), std::move(o.then), unknown_id, cancelled, had_begun);
+    ask_result(shard, function(shard, "cancel").add(o.id), std::move(o.then), unknown_id, cancelled,
+               had_begun);
 }
 
 void redis_store::inner::submit(operations::end o) {
@@ -522,8 +510,8 @@ void redis_store::inner::submit(operations::end o) {
 
 void redis_store::inner::submit(operations::find o) {
     const unsigned shard = shard_of(o.id);
-    command c = function(shard, "show", all_keys);
-    ask(shard, c.add(word_of(timer_set::waiting)).add(o.id), asked(std::move(o.then), read_found));
+    ask(shard, function(shard, "show").add(word_of(timer_set::waiting)).add(o.id),
+        asked(std::move(o.then), read_found));
 }
 
 // Asks for the places of each shard first, then for the bodies of one page.
@@ -550,7 +538,7 @@ void redis_store::inner::look(operations::list o, std::vector<place> found) {
     };
     const auto q = asked<std::vector<place>>(std::move(on_places), read_found_places, of.size());
     for (unsigned shard = 0; shard < of.size(); ++shard) {
-        command c = function(shard, "list", all_keys);
+        command c = function(shard, "list");
         ask(shard, c.add(word_of(o.set)).add(ms(o.after.due)).add(o.after.id).add(page), q);
     }
 }
@@ -579,7 +567,7 @@ void redis_store::inner::show(operations::list o, std::vector<place> places) {
     const auto q = asked<std::vector<stored_timer>>(std::move(on_shown), read_listed, commands);
     for (unsigned shard = 0; shard < of.size(); ++shard)
         for (std::size_t i = 0; i < ids[shard].size(); i += shown_together) {
-            command c = function(shard, "show", all_keys).add(word_of(o.set));
+            command c = function(shard, "show").add(word_of(o.set));
             const std::size_t end = std::min(i + shown_together, ids[shard].size());
             for (std::size_t n = i; n < end; ++n) c.add(ids[shard][n]);
             ask(shard, c, q);
@@ -588,30 +576,27 @@ void redis_store::inner::show(operations::list o, std::vector<place> places) {
 
 void redis_store::inner::submit(operations::count o) {
     const auto q = asked(std::move(o.then), read_totals, of.size());
-    for (unsigned shard = 0; shard < of.size(); ++shard)
-        ask(shard, function(shard, "count", all_keys), q);
+    for (unsigned shard = 0; shard < of.size(); ++shard) ask(shard, function(shard, "count"), q);
 }
 
 void redis_store::inner::submit(operations::touch o) {
     const unsigned shard = shard_of(o.id);
-    command c = function(shard, "touch", owned);
-    c.add(servers.me()).add(o.id).add(ms(o.due));
     using enum touch_result;
-    ask_result(shard, c, std::move(o.then), unknown_id, touched, touched);
+    ask_result(shard, function(shard, "touch").add(servers.me()).add(o.id).add(ms(o.due)),
+               std::move(o.then), unknown_id, touched, touched);
 }
 
 void redis_store::inner::submit(operations::extend o) {
-    command c = function(o.shard, "extend", owned);
+    command c = function(o.shard, "extend");
     c.add(o.token.id).add(o.token.attempt).add(o.lease.count());
     ask(o.shard, c, asked(std::move(o.then), read_flag));
 }
 
 void redis_store::inner::submit(operations::revive o) {
     const unsigned shard = shard_of(o.id);
-    command c = function(shard, "revive", all_keys);
-    c.add(servers.me()).add(o.id).add(ms(o.due));
     using enum revive_result;
-    ask_result(shard, c, std::move(o.then), unknown_id, revived, unknown_id);
+    ask_result(shard, function(shard, "revive").add(servers.me()).add(o.id).add(ms(o.due)),
+               std::move(o.then), unknown_id, revived, unknown_id);
 }
 
 void redis_store::inner::submit(operations::join o) {
@@ -623,20 +608,19 @@ void redis_store::inner::submit(operations::join o) {
 }
 
 void redis_store::inner::submit(operations::own o) {
-    command c = function(o.shard, "own", all_keys);
-    ask(o.shard, c.add(servers.me()).add(o.lease.count()), asked(std::move(o.then), read_number),
-        true);
+    ask(o.shard, function(o.shard, "own").add(servers.me()).add(o.lease.count()),
+        asked(std::move(o.then), read_number), true);
 }
 
 void redis_store::inner::submit(operations::release o) {
-    command c = function(o.shard, "release", owner);
-    ask_number(o.shard, c.add(o.mine), [then = std::move(o.then)](fate how, long long) {
+    const command c = function(o.shard, "release").add(o.mine);
+    ask_number(o.shard, c, [then = std::move(o.then)](fate how, long long) {
         if (then) then(how == fate::replied ? standing::done : standing::unknown);
     });
 }
 
 void redis_store::inner::submit(operations::take o) {
-    command c = function(o.shard, "take", all_keys);
+    command c = function(o.shard, "take");
     c.add(o.mine).add(ms(o.after.due)).add(o.after.id).add(ms(o.until)).add(o.limit);
     ask(o.shard, c, asked(std::move(o.then), read_places), true);
 }
