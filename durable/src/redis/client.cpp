@@ -23,9 +23,7 @@ constexpr duration first_wait{50};
 constexpr duration slowest_guide{1'000};
 constexpr std::size_t full_flight = 16'384;
 
-[[noreturn]] void fail(std::errc code, const std::string& what) {
-    throw std::system_error(std::make_error_code(code), "redis_store: " + what);
-}
+[[noreturn]] void fail(std::errc code, const std::string& what) { trouble(code, what).raise(); }
 
 constexpr duration longest = std::chrono::days(1);
 
@@ -162,10 +160,7 @@ void client::wait_until_ready() {
             trouble_.reset();
             connect();
         }
-        if (trouble_)
-            throw std::system_error(trouble_->code,
-                                    "redis_store: " + place() +
-                                        (trouble_->why.empty() ? "" : ": " + trouble_->why));
+        if (trouble_) trouble_->at(place()).raise();
         if (opening_.is_upgrading()) limit = steady_clock::now() + options_.silence;
         const auto left = std::chrono::ceil<duration>(limit - steady_clock::now());
         if (left <= duration::zero()) fail(std::errc::timed_out, place() + ": it does not answer");

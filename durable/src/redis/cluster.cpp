@@ -20,10 +20,6 @@ using std::chrono::steady_clock;
 constexpr duration first_doubt{50};
 constexpr duration longest_doubt{1'000};
 
-[[noreturn]] void fail(const trouble& t, const std::string& where) {
-    throw std::system_error(t.code, "redis_store: " + where + (t.why.empty() ? "" : ": " + t.why));
-}
-
 // Returns true if a node can be reached, and is unfit for timers.
 bool is_refusal(const trouble& t) {
     for (const std::errc code : {std::errc::operation_not_permitted, std::errc::not_supported,
@@ -71,7 +67,7 @@ void cluster::open() {
     opening_.begin();
     const bool is_answered = wait_until([this] { return is_open_ || refusal_; });
     if (!is_answered) refusal_.emplace(std::errc::timed_out, "it does not answer");
-    if (refusal_) fail(*refusal_, guide_.at().where);
+    if (refusal_) refusal_->at(guide_.at().where).raise();
 }
 
 // Waits for each primary, and refuses a cluster if one of them is unfit for timers.
@@ -82,7 +78,7 @@ void cluster::connect_all() {
             nodes_, [](const auto& n) { return n.second->is_new() && !n.second->is_ready(); });
     });
     for (const auto& [where, node] : nodes_)
-        if (node->fault() && is_refusal(*node->fault())) fail(*node->fault(), where.text());
+        if (node->fault() && is_refusal(*node->fault())) node->fault()->at(where.text()).raise();
 }
 
 // Waits for `silence` at most. Returns false if that was not long enough.
@@ -121,8 +117,7 @@ void cluster::on_failed(const route& way, const redisReply* r) {
     trouble t(r == nullptr ? std::errc::timed_out : code_of(faults_.last), faults_.last);
     const client* const node = way.next();
     if (r == nullptr && node != nullptr && node->fault()) t = *node->fault();
-    if (node != nullptr) t.why = node->at().where + (t.why.empty() ? "" : ": " + t.why);
-    refusal_ = std::move(t);
+    refusal_ = node == nullptr ? std::move(t) : t.at(node->at().where);
 }
 
 void cluster::on_refused(std::errc code, std::string why) {

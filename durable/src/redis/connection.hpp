@@ -44,6 +44,11 @@ struct trouble {
     trouble(std::errc c, std::string words) : trouble(std::make_error_code(c), std::move(words)) {}
 
     std::string text() const { return why.empty() ? code.message() : why; }
+    /// Returns the fault with the place in its words.
+    trouble at(const std::string& where) const {
+        return {code, where + (why.empty() ? "" : ": " + why)};
+    }
+    [[noreturn]] void raise() const { throw std::system_error(code, "redis_store: " + why); }
 
     std::error_code code;
     std::string why{};
