@@ -81,6 +81,11 @@ int open_epoll() {
 connection::connection(int epoll, const redis_options& o, listener l)
     : epoll_(epoll), options_(o), listener_(std::move(l)) {}
 
+// A forked child shares the epoll set, and leaves it as it is.
+connection::~connection() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
 int connection::open(const address& to) {
     assert(is_closed() && "an open connection is closed before it is opened again");
     fd_ = socket(to.name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -99,7 +104,8 @@ int connection::open(const address& to) {
 }
 
 void connection::close() {
-    if (fd_ >= 0) ::close(fd_);  // also leaves the epoll set
+    if (watched_ != 0) epoll_ctl(epoll_, EPOLL_CTL_DEL, fd_, nullptr);  // a child may have a copy
+    if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
     watched_ = 0;
     is_connected_ = is_open_ = was_full_ = false;

@@ -66,7 +66,7 @@ public:
     };
 
     connection(int epoll, const redis_options& o, listener l);
-    ~connection() { close(); }
+    ~connection();
     connection(const connection&) = delete;
     connection& operator=(const connection&) = delete;
 
