@@ -358,6 +358,48 @@ Test(durable_redis_cluster, a_node_that_is_cut_off_from_the_cluster_is_not_belie
     refuses(at(n.a.port()), std::errc::resource_unavailable_try_again, "the cluster is down");
 }
 
+Test(durable_redis_cluster, another_node_takes_the_place_of_a_seed_that_has_gone) {
+    two_nodes n;
+    n.has(list({held(0, 1, n.a.port()), held(2, last_slot, n.b.port())}));
+    n.usual_on(n.a);
+    n.usual_on(n.b);
+    redis_store s(at(n.a.port()));
+    CHECK(n.b.heard("SLOTS").empty());
+    n.a.leave();
+    turn_until(s, [&] { return !n.b.heard("SUBSCRIBE").empty(); });  // hints come from it as well
+    CHECK(!n.b.heard("SLOTS").empty());
+    CHECK(put(s, {id_in(s, 0), today()}) == put_result::stored);
+}
+
+Test(durable_redis_cluster, more_than_may_wait_for_a_slot_has_failed_and_the_rest_is_stored) {
+    two_nodes n;
+    n.puts(n.a, [](const words&) { return error("TRYAGAIN not yet"); });
+    redis_options o = at(n.a.port());
+    o.silence = 20s;
+    o.max_unsent_bytes = 2 * largest_body;  // enough for one of these puts
+    redis_store s(o);
+    int stored = 0, failed = 0;
+    const auto note = [&](const auto& r) {
+        stored += r[0] == put_result::stored;
+        failed += r[0] == put_result::failed;
+    };
+    const auto put_large = [&](int i) {
+        const record large{id_in(s, 0, i), today(), std::string(largest_body, 'x')};
+        s.submit(operations::put{{large}, existing::keep, note});
+        s.run();
+    };
+    for (int i = 0; i < 3; ++i) put_large(i);
+    turn_until(s, [&] { return failed > 0; });
+    CHECK(s.last_failure().find("bytes wait: the cluster is slower") != std::string::npos);
+    n.usual_on(n.a);
+    turn_until(s, [&] { return s.unanswered() == 0; });
+    CHECK_EQ(stored, 1);
+    CHECK_EQ(failed, 2);
+    put_large(3);
+    turn_until(s, [&] { return s.unanswered() == 0; });
+    CHECK_EQ(stored, 2);
+}
+
 Test(durable_redis_cluster, the_time_is_the_earliest_of_the_primaries) {
     two_nodes n;
     n.has(list({held(0, slot_0, n.b.port()), held(slot_0 + 1, last_slot, n.a.port())}));
