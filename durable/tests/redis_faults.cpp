@@ -143,6 +143,18 @@ Test(durable_redis_faults, hints_come_again_after_their_link_was_cut) {
     CHECK(hints > 0);
 }
 
+// A pause that grew with each cut would last longer than the test may.
+Test(durable_redis_faults, the_pause_after_a_cut_is_short_again_once_hints_can_come) {
+    const redis_server server;
+    redis_options o = at(server.socket());
+    o.slowest = 1h;
+    redis_store s(o);
+    for (int cuts = 0; cuts < 14;) {
+        turn(s, 10ms);
+        cuts += server.say({"CLIENT", "KILL", "TYPE", "pubsub"}) == "1";
+    }
+}
+
 Test(durable_redis_faults, a_server_that_says_nothing_has_gone_until_it_answers) {
     redis_server server;
     redis_store s = connected(impatient(server.socket()));

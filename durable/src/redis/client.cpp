@@ -433,7 +433,9 @@ void client::on_replicas(const redisReply& r) {
 void client::on_message(const redisReply& r) {
     if (is_error(r)) faults_.last = place() + ": no hints: " + std::string(text_of(r));
     fields f(r);
-    if (f.size() != 3 || f.text() != "message") return;
+    const std::string what = f.text();
+    if (what == "subscribe") failures_ = 0;
+    if (f.size() != 3 || what != "message") return;
     f.text();
     const std::string hint = f.text();
     if (f.is_whole() && hint_) hint_(hint);
