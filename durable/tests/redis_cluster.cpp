@@ -24,7 +24,8 @@ using namespace std::chrono_literals;
 using namespace support::asking;
 using namespace tvec::durable;
 using support::bulk, support::error, support::false_greeting, support::false_node, support::held,
-    support::list, support::number, support::redis_server, support::refuses, support::words;
+    support::list, support::number, support::one_node, support::redis_server, support::refuses,
+    support::words;
 
 TestSuite(durable_redis_cluster, .timeout = 60);
 
@@ -525,28 +526,6 @@ Test(durable_redis_cluster, an_error_tells_where_to_go_or_it_is_another_error) {
                               "MOVED a:1 2", "MOVED 1 a:65536", "MOVED 1 a:-1", "ASKING", "ERR no"})
         CHECK(what(other) == none);
 }
-
-namespace {
-
-// A cluster of one node, which has all slots.
-struct one_node {
-    explicit one_node(words more = {}) : server(options(std::move(more))) {
-        server.say({"CLUSTER", "ADDSLOTSRANGE", "0", std::to_string(last_slot)});
-        while (server.say({"CLUSTER", "INFO"}).find("cluster_state:ok") == std::string::npos)
-            usleep(5'000);
-    }
-    static words options(words more) {
-        words all{
-            "--appendonly",      "yes", "--appendfsync",  "always",
-            "--cluster-enabled", "yes", "--cluster-port", std::to_string(support::free_port())};
-        all.insert(all.end(), more.begin(), more.end());
-        return all;
-    }
-
-    const redis_server server;
-};
-
-}  // namespace
 
 Test(durable_redis_cluster, it_answers_as_the_store_in_memory_does) {
     const one_node c;

@@ -74,10 +74,8 @@ Test(durable_redis_functions, the_shard_of_an_id_is_the_same_in_lua_and_in_cpp) 
 }
 
 Test(durable_redis_functions, a_name_or_a_wrong_shard_is_an_error_in_a_cluster) {
-    const redis_server server(
-        {"--appendonly", "yes", "--appendfsync", "always", "--cluster-enabled", "yes"});
-    server.say({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"});
-    while (server.say({"CLUSTER", "INFO"}).find("cluster_state:ok") == std::string::npos) continue;
+    const support::one_node cluster;
+    const redis_server& server = cluster.server;
     redis_store s = opened(server, 16);
     const unsigned shard = s.shard_of("a");
     const std::string tag = "{tvec:" + std::to_string(shard) + "}";

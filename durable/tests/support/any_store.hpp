@@ -164,4 +164,124 @@ inline void delivers_fifty(tvec::durable::store& s) {
     CHECK_EQ(count(s).waiting, 0U);
 }
 
+// For a store with one shard: a claimed timer is taken when its lease is over.
+inline void hides_what_is_claimed(tvec::durable::store& s) {
+    using namespace asking;
+    const time_point due = today();
+    put(s, {"a", due});
+    const epoch e = own(s, 0);
+    CHECK(claim(s, "a", 0, 1h).what == claimed::kind::granted);
+    const claimed again = claim(s, "a", 0, 1h);
+    CHECK(again.what == claimed::kind::early);
+    CHECK(again.timer.due >= due + 1h);
+    CHECK(std::get<1>(take(s, 0, e, {}, due + 59min, 1)).empty());
+    CHECK_EQ(std::get<1>(take(s, 0, e, {}, today() + 1h, 1)).size(), 1U);
+}
+
+// For a store with one shard: requests of one turn for the same timer are done in their order.
+inline void keeps_the_order_of_a_turn(tvec::durable::store& s) {
+    using namespace asking;
+    put(s, {"a", today()});
+    const epoch e = own(s, 0);
+    claim(s, "a", 0, 10s);
+    std::vector<bool> current;
+    std::vector<claimed::kind> kinds;
+    std::vector<put_result> puts;
+    const auto end_it = [&](std::uint32_t attempt) {
+        const auto note = [&](standing, const auto& r) { current.push_back(r[0].was_current); };
+        s.submit(operations::end{0, {{{"a", attempt}}}, note});
+    };
+    const auto put_it = [&](existing how) {
+        const auto note = [&](const auto& r) { puts.push_back(r.front()); };
+        s.submit(operations::put{{{"a", today()}}, how, note});
+    };
+    const auto claim_it = [&] {
+        const auto note = [&](standing, const auto& r) { kinds.push_back(r.front().what); };
+        s.submit(operations::claim{0, e, {10s, 0}, {"a"}, note});
+    };
+    put_it(existing::replace);
+    end_it(1);   // of the replaced one
+    claim_it();  // the third attempt of all
+    end_it(3);
+    claim_it();  // there is none left
+    put_it(existing::keep);
+    while (s.unanswered() != 0) s.run();
+    CHECK((current == std::vector{false, true}));
+    CHECK((kinds == std::vector{claimed::kind::granted, claimed::kind::gone}));
+    CHECK((puts == std::vector{put_result::stored, put_result::stored}));
+    CHECK_EQ(find(s, "a")->attempt, 0U);
+}
+
+// For a store with one shard: thousands of timers in one put, one claim and one end.
+inline void serves_many_in_one_call(tvec::durable::store& s) {
+    using namespace asking;
+    std::vector<record> all;
+    std::vector<std::string> ids;
+    for (int i = 0; i < 3'000; ++i) {
+        ids.push_back(std::to_string(i));
+        all.push_back({ids.back(), today()});
+    }
+    const auto results = std::get<0>(answer_to(s, operations::put{all, existing::keep}));
+    CHECK_EQ(std::ranges::count(results, put_result::stored), 3'000);
+    all.push_back({"new", today() + 1h});
+    const auto again = std::get<0>(answer_to(s, operations::put{all, existing::keep}));
+    CHECK_EQ(std::ranges::count(again, put_result::there_already), 3'000);
+    CHECK(again.back() == put_result::stored);
+    CHECK(cancel(s, "new") == cancel_result::cancelled);
+    CHECK(std::get<0>(answer_to(s, operations::put{{}, existing::keep})).empty());
+    const auto got = std::get<1>(answer_to(s, operations::claim{0, own(s, 0), {}, ids}));
+    REQUIRE_EQ(got.size(), 3'000U);
+    std::vector<ending> ends;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        CHECK_EQ(got[i].timer.id, ids[i]);
+        ends.push_back({{ids[i], got[i].timer.attempt}});
+    }
+    const auto ended = std::get<1>(answer_to(s, operations::end{0, ends}));
+    CHECK_EQ(std::ranges::count_if(ended, &end_reply::was_current), 3'000);
+    CHECK_EQ(count(s).waiting, 0U);
+    CHECK_EQ(list(s, timer_set::waiting).size(), 0U);
+}
+
+// A shard has one owner, until it gives the shard back or its lease is over.
+inline void has_one_owner_at_a_time(tvec::durable::store& a, tvec::durable::store& b) {
+    using namespace asking;
+    CHECK_EQ(own(a, 0), 1U);
+    CHECK_EQ(own(a, 0), 1U);
+    CHECK_EQ(own(b, 0), 0U);
+    answer_to(a, operations::release{0, 1});
+    CHECK_EQ(own(b, 0, 30ms), 2U);
+    CHECK(std::get<0>(take(a, 0, 1, {}, today(), 1)) == standing::fenced);
+    CHECK(std::get<0>(answer_to(a, operations::claim{0, 1, {}, {"x"}})) == standing::fenced);
+    CHECK(std::get<0>(answer_to(a, operations::spend{0, 1, {"x", 1}})) == standing::fenced);
+    epoch mine = 0;
+    while ((mine = own(a, 0)) == 0) continue;
+    CHECK_EQ(mine, 3U);
+    CHECK_EQ(join(a), 1U);
+    CHECK_EQ(join(b), 2U);
+}
+
+// For a store with one shard: ids and bodies are any bytes, and pages of one deadline are in byte
+// order.
+inline void keeps_any_bytes_in_byte_order(tvec::durable::store& s) {
+    using namespace asking;
+    std::vector<record> all;
+    for (int i = 0; i < 256; ++i)
+        all.push_back({{static_cast<char>(i), 'x'}, today() + 1s, {'\0', static_cast<char>(i)}});
+    for (record& r : all) r.due = all.front().due;
+    const auto stored = std::get<0>(answer_to(s, operations::put{all, existing::keep}));
+    CHECK_EQ(std::ranges::count(stored, put_result::stored), 256);
+    const epoch e = own(s, 0);
+    place last{};
+    std::string seen;
+    for (;;) {
+        const auto got = std::get<1>(take(s, 0, e, last, today() + 60s, 7));
+        if (got.empty()) break;
+        for (const place& p : got) seen += p.id[0];
+        last = got.back();
+    }
+    REQUIRE_EQ(seen.size(), 256U);
+    for (std::size_t i = 0; i < seen.size(); ++i) REQUIRE(seen[i] == static_cast<char>(i));
+    for (const record& r : all) REQUIRE(find(s, r.id)->body == r.body);
+}
+
 }  // namespace support

@@ -127,6 +127,24 @@ private:
     pid_t pid_ = -1;
 };
 
+// A cluster of one node, which has all slots.
+struct one_node {
+    explicit one_node(redis_server::words more = {}) : server(options(std::move(more))) {
+        server.say({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"});
+        while (server.say({"CLUSTER", "INFO"}).find("cluster_state:ok") == std::string::npos)
+            usleep(5'000);
+    }
+    static redis_server::words options(redis_server::words more) {
+        redis_server::words all{
+            "--appendonly",      "yes", "--appendfsync",  "always",
+            "--cluster-enabled", "yes", "--cluster-port", std::to_string(free_port())};
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+    }
+
+    const redis_server server;
+};
+
 // Checks that this server is refused with this code and these words.
 inline void refuses(const tvec::durable::redis_options& o, std::errc code,
                     const std::string& words) {
