@@ -117,6 +117,16 @@ Test(durable_postgres, what_is_claimed_is_not_there_until_its_lease_is_over) {
     support::hides_what_is_claimed(s);
 }
 
+// Such a claim finds room on its page, and writes no index.
+Test(durable_postgres, a_claim_changes_no_column_of_an_index) {
+    const postgres_server server;
+    sql_client c(server.conninfo());
+    CHECK_EQ(c.run("select string_agg(distinct a.attname, ' ' order by a.attname) from pg_index i "
+                   "join pg_attribute a on a.attrelid = i.indexrelid "
+                   "where i.indrelid = 'tvec.timer'::regclass"),
+             "due id shard");
+}
+
 // In byte order, whatever the collation and the encoding of the database are.
 Test(durable_postgres, ids_and_bodies_are_any_bytes_in_any_encoding) {
     const postgres_server server({}, {"--encoding=LATIN1", "--locale=C"});

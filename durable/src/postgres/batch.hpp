@@ -15,11 +15,6 @@
 
 namespace tvec::durable::postgres {
 
-/// Returns the result of a statement that was refused (failed) or lost (unknown).
-template <class Result> Result none_of(fate how) {
-    return how == fate::refused ? Result::failed : Result::unknown;
-}
-
 /// A request with an answer in parts: one for each timer, or a single one.
 struct request {
     explicit request(std::size_t parts) : left(parts) {}
@@ -58,7 +53,7 @@ template <class Result, class Read> struct result_of final : request {
     result_of(completion<Result> t, Read r)
         : request(1), then(std::move(t)), reader(std::move(r)) {}
     void read(std::size_t, row* r) override { result = reader(r); }
-    void miss(std::size_t, fate how) override { result = none_of<Result>(how); }
+    void miss(std::size_t, fate how) override { result = detail::none_of<Result>(how); }
     void tell() override {
         if (then) then(result);
     }
@@ -77,7 +72,7 @@ struct puts_request final : request {
         using enum put_result;
         all[part] = letter == 's' ? stored : letter == 'd' ? dead : there_already;
     }
-    void miss(std::size_t part, fate how) override { all[part] = none_of<put_result>(how); }
+    void miss(std::size_t part, fate how) override { all[part] = detail::none_of<put_result>(how); }
     void tell() override {
         if (then) then(std::move(all));
     }

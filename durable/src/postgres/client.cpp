@@ -19,38 +19,16 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr duration first_wait{50};
 // The pause before a request for a locked timer is repeated.
 constexpr duration short_pause{20};
 constexpr std::size_t full_flight = 16'384;
-constexpr duration longest = std::chrono::days(1);
 constexpr int oldest = 14;
-
-void check(const char* option, duration d, duration least) {
-    if (d >= least && d <= longest) return;
-    fail(std::errc::invalid_argument, std::string("postgres_options::") + option + " is " +
-                                          std::to_string(d.count()) + " ms: expected " +
-                                          std::to_string(least.count()) + " ms to a day");
-}
 
 bool is_identifier(const std::string& name) {
     const auto is_right = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
     };
     return !name.empty() && name.size() <= 40 && std::ranges::all_of(name, is_right);
-}
-
-unsigned random_bits() {
-    unsigned bits = 0;
-    if (getentropy(&bits, sizeof bits) != 0)
-        throw std::system_error(errno, std::system_category(), "postgres_store: getentropy");
-    return bits;
-}
-
-std::string random_name() {
-    std::string name = "tvec_";
-    for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[random_bits() % 16];
-    return name;
 }
 
 int open_epoll(std::initializer_list<int> watched) {
@@ -87,17 +65,6 @@ trouble trouble_of(const PGresult& r, const std::string& schema_name) {
                                               " of this version (" + why +
                                               "): run `tvec-timers --store postgres:... install`"};
     return {std::errc::not_supported, why};
-}
-
-// Returns one of a few reasons, under which a break of the connection is counted.
-std::string reason_of(std::errc code) {
-    if (code == std::errc::timed_out) return "it does not answer";
-    if (code == std::errc::connection_reset) return "connection reset";
-    if (code == std::errc::protocol_error) return "wrong answer";
-    if (code == std::errc::permission_denied) return "permission denied";
-    if (code == std::errc::operation_not_permitted || code == std::errc::not_supported)
-        return "not acceptable any more";
-    return "other";
 }
 
 constexpr const char* is_unsafe =
@@ -159,6 +126,10 @@ postgres_options checked(postgres_options o) {
              "a name is 1 to 40 lower-case letters, digits and underscores");
     if (o.shards == 0 || o.shards >= 10'000)
         fail(std::errc::invalid_argument, "shards are 1 to 9999");
+    const auto check = [](const char* option, duration d, duration least) {
+        detail::require_duration("postgres_store", std::string("postgres_options::") + option, d,
+                                 least);
+    };
     check("claim_ahead", o.claim_ahead, duration(0));
     check("silence", o.silence, duration(1));
     check("slowest", o.slowest, duration(1));
@@ -170,7 +141,7 @@ std::string function_name(const postgres_options& o, std::string_view function) 
 }
 
 client::client(postgres_options o)
-    : options_(checked(std::move(o))), me_(random_name()), maker_(getpid()),
+    : options_(checked(std::move(o))), me_("tvec_" + detail::random_name()), maker_(getpid()),
       epoll_(open_epoll({bell_.fd(), alarm_.fd()})),
       talk_(epoll_, conninfo_of(options_),
             {[this] { greet(); },
@@ -223,11 +194,7 @@ void client::connect() {
     if (!fault.empty()) on_lost({std::errc::connection_refused, fault});
 }
 
-// Backs off exponentially, with jitter: not all processes try at once.
-void client::retry() {
-    const auto wait = std::min(first_wait * (1 << std::min(failures_++, 16U)), options_.slowest);
-    wheel_.arm_after(retry_, wait / 2 + duration(random_bits() % (wait.count() / 2 + 1)));
-}
+void client::retry() { wheel_.arm_after(retry_, back_off_.next(options_.slowest)); }
 
 void client::on_silence() {
     talk_.close();
@@ -239,7 +206,7 @@ void client::on_soon() {
 }
 
 void client::on_lost(trouble why) {
-    if (is_ready_) ++broken_[reason_of(why.code)];
+    if (is_ready_) ++broken_[detail::reason_of(std::make_error_code(why.code))];
     talk_.close();
     silence_.cancel();
     is_ready_ = false;
@@ -359,7 +326,7 @@ void client::on_opened(const PGresult& r) {
 void client::on_ready() {
     assert(shards_ > 0 && "a server that is ready has told its shards");
     is_ready_ = true;
-    failures_ = 0;
+    back_off_.reset();
     if (std::exchange(was_ready_, true) && reconnected_) reconnected_();
 }
 

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../local/server_client.hpp"
 #include "../local/server_clock.hpp"
 #include "connection.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
@@ -34,12 +35,7 @@ std::string function_name(const postgres_options& o, std::string_view function);
 
 [[noreturn]] void fail(std::errc code, const std::string& what);
 
-/// The fate of a statement.
-enum class fate {
-    replied,  ///< it was done, and there is a result
-    refused,  ///< it was not done. If the server has refused it, the result is the error
-    lost      ///< it may have been done or not
-};
+using fate = detail::fate_at_server;
 
 /// A function of the schema, and its arguments.
 struct question_for {
@@ -145,7 +141,7 @@ private:
     timer silence_{call<&client::silence_, &client::on_silence>};
     timer soon_{call<&client::soon_, &client::on_soon>};
     timer gathering_{call<&client::gathering_, &client::do_nothing>};  // requests, until it fires
-    unsigned failures_ = 0;
+    detail::back_off back_off_{};
     connection talk_;
 
     struct queued {

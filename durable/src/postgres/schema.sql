@@ -209,8 +209,8 @@ end $$;
 
 -- Ends deliveries, or extends their leases. `how` is done, again, failed, dead, removed, returned or extend, and
 -- `due` is the next deadline, or the length of the new lease. Answers state and next deadline (null: none).
--- State 1: the attempt was the current one. State 2: another transaction has locked the timer, ask again. No row:
--- the attempt is over.
+-- State 1: the attempt was the current one. State 2: another transaction has locked the timer, or has changed it since
+-- the statement began: ask again. No row: the attempt is over.
 create or replace function {tvec}.ends(me text, ids bytea[], attempts bigint[], hows text[], dues bigint[],
   reasons bytea[], histories bytea[]) returns table (n bigint, state int, due bigint)
 language plpgsql security definer
@@ -292,7 +292,7 @@ end $$;
 -- Claims timers for `term`. Requests with the same op belong together: the bodies of an op that are granted are
 -- about `room`. The first row has number 0 and the time in us as its deadline. States: 1 granted, 2 early (due is
 -- the time to claim it), 3 dead now, 4 later: not done, because of `room`, 5: another process owns the shard. No
--- row: gone. A timer that another transaction has locked is early by `pause`.
+-- row: gone. A timer that another transaction has locked or just changed is early by `pause`.
 create or replace function {tvec}.claims(term bigint, most bigint, early_by bigint, room bigint, pause bigint,
   ops bigint[], shards int[], epochs bigint[], ids bytea[])
 returns table (n bigint, state int, due bigint, every bigint, attempt bigint, ended bigint, spent bigint, body bytea,

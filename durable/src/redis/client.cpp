@@ -19,26 +19,19 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr duration first_wait{50};
 constexpr duration slowest_guide{1'000};
 constexpr std::size_t full_flight = 16'384;
 
 [[noreturn]] void fail(std::errc code, const std::string& what) { trouble(code, what).raise(); }
-
-constexpr duration longest = std::chrono::days(1);
-
-void check(const char* option, duration d, duration least) {
-    if (d >= least && d <= longest) return;
-    fail(std::errc::invalid_argument, std::string("redis_options::") + option + " is " +
-                                          std::to_string(d.count()) + " ms: expected " +
-                                          std::to_string(least.count()) + " ms to a day");
-}
 
 redis_options checked(redis_options o) {
     if (o.name.empty() || o.name.size() > 200 || o.name.find_first_of("{}") != o.name.npos)
         fail(std::errc::invalid_argument, "a name is 1 to 200 bytes, and no braces");
     if (o.shards == 0 || o.shards >= 10'000)
         fail(std::errc::invalid_argument, "shards are 1 to 9999");
+    const auto check = [](const char* option, duration d, duration least) {
+        detail::require_duration("redis_store", std::string("redis_options::") + option, d, least);
+    };
     check("claim_ahead", o.claim_ahead, duration(0));
     check("silence", o.silence, duration(1));
     check("slowest", o.slowest, duration(1));
@@ -54,32 +47,7 @@ redis_options checked(redis_options o) {
     return o;
 }
 
-unsigned random_bits() {
-    unsigned bits = 0;
-    if (getentropy(&bits, sizeof bits) != 0)
-        throw std::system_error(errno, std::system_category(), "redis_store: getentropy");
-    return bits;
-}
-
-std::string random_name() {
-    std::string name;
-    for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[random_bits() % 16];
-    return name;
-}
-
 bool is_error(const redisReply& r) { return r.type == REDIS_REPLY_ERROR; }
-
-// Returns one of a few reasons, under which a break of the connection is counted.
-std::string reason_of(const std::error_code& code) {
-    if (code == std::errc::timed_out) return "it does not answer";
-    if (code == std::errc::connection_reset) return "connection reset";
-    if (code == std::errc::protocol_error) return "wrong answer";
-    if (code == std::errc::permission_denied) return "permission denied";
-    if (code == std::errc::operation_not_permitted || code == std::errc::not_supported)
-        return "not acceptable any more";
-    if (code == std::errc::resource_unavailable_try_again) return "it is loading";
-    return "other";
-}
 
 // Returns true if a function failed while it ran. Its error names a place in the script then.
 bool has_begun(std::string_view error) { return error.find(" script: ") != error.npos; }
@@ -101,7 +69,7 @@ std::errc code_of(std::string_view error) {
 
 client::client(redis_options o, part p, std::vector<address> at, faults& f)
     : options_(checked(std::move(o))), part_(p), faults_(f),
-      me_(options_.name + ':' + random_name()), maker_(getpid()), epoll_(open_epoll()),
+      me_(options_.name + ':' + detail::random_name()), maker_(getpid()), epoll_(open_epoll()),
       addresses_(std::move(at)), seeds_(addresses_.size()), at_(addresses_.front()),
       talk_(epoll_, options_,
             {[this] { greet(); }, [this](reply_ptr r) { on_reply(std::move(r)); },
@@ -180,8 +148,7 @@ void client::connect() {
 void client::retry() {
     if (retry_.pending()) return;
     const auto most = is_guide_ ? std::min(slowest_guide, options_.slowest) : options_.slowest;
-    const auto wait = std::min(first_wait * (1 << std::min(failures_++, 16U)), most);
-    wheel_.arm_after(retry_, wait / 2 + duration(random_bits() % (wait.count() / 2 + 1)));
+    wheel_.arm_after(retry_, back_off_.next(most));
 }
 
 void client::try_again() {
@@ -200,7 +167,7 @@ void client::on_heard() {
 }
 
 void client::on_lost(trouble why) {
-    if (is_ready_) ++faults_.broken[reason_of(why.code)];
+    if (is_ready_) ++faults_.broken[detail::reason_of(why.code)];
     talk_.close();
     hints_.close();
     silence_.cancel();
@@ -342,7 +309,7 @@ void client::on_map(const redisReply& r) {
 void client::on_ready() {
     is_ready_ = was_ready_ = true;
     trouble_.reset();
-    failures_ = 0;
+    back_off_.reset();
     wheel_.arm_after(look_, options_.look_again);
     try_again();
     if (ready_) ready_();
@@ -434,7 +401,7 @@ void client::on_message(const redisReply& r) {
     if (is_error(r)) faults_.last = place() + ": no hints: " + std::string(text_of(r));
     fields f(r);
     const std::string what = f.text();
-    if (what == "subscribe") failures_ = 0;
+    if (what == "subscribe") back_off_.reset();
     if (f.size() != 3 || what != "message") return;
     f.text();
     const std::string hint = f.text();

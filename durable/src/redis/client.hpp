@@ -17,6 +17,7 @@
 #include <system_error>
 #include <vector>
 
+#include "../local/server_client.hpp"
 #include "../local/server_clock.hpp"
 #include "command.hpp"
 #include "connection.hpp"
@@ -29,12 +30,7 @@
 
 namespace tvec::durable::redis {
 
-/// The fate of a command.
-enum class fate {
-    replied,  ///< it was done, and there is a reply
-    refused,  ///< it was not done
-    lost      ///< it may have been done or not
-};
+using fate = detail::fate_at_server;
 
 /// Maps the first word of an error of a server to its meaning.
 std::errc code_of(std::string_view error);
@@ -75,7 +71,7 @@ public:
     unsigned shards() const noexcept { return opening_.shards(); }
     bool is_ready() const noexcept { return is_ready_; }
     /// Returns true until the first attempt to connect has succeeded or failed.
-    bool is_new() const noexcept { return !was_ready_ && failures_ == 0; }
+    bool is_new() const noexcept { return !was_ready_ && !back_off_.has_begun(); }
     /// Returns true if no command waits for its answer.
     bool is_idle() const noexcept;
     /// Returns the last trouble, if the server was not ready since.
@@ -183,7 +179,7 @@ private:
     timer silence_{call<&client::silence_, &client::on_silence>};
     timer look_{call<&client::look_, &client::look_again>};
     timer soon_{call<&client::soon_, &client::do_nothing>};
-    unsigned failures_ = 0;
+    detail::back_off back_off_{};
     std::vector<address> addresses_;
     std::size_t next_address_ = 0;
     const std::size_t seeds_;  // the first addresses

@@ -69,11 +69,6 @@ std::string period_and_plan(const record& r) {
     return r.plan.empty() ? every : every + ' ' + r.plan;
 }
 
-// Returns the result of a command that was refused (failed) or lost (unknown).
-template <class Result> Result none_of(fate how) {
-    return how == fate::refused ? Result::failed : Result::unknown;
-}
-
 // A question with an answer in parts: one for each timer, or for each shard.
 struct question {
     explicit question(std::size_t parts) : left(parts) {}
@@ -115,7 +110,9 @@ struct put_question final : question {
         const long long n = f.number();
         all[part] = n == 0 ? there_already : n == 1 ? stored : put_result::dead;
     }
-    void miss(std::size_t part, fate why) override { all[part] = none_of<put_result>(why); }
+    void miss(std::size_t part, fate why) override {
+        all[part] = durable::detail::none_of<put_result>(why);
+    }
     void tell() override {
         if (then) then(std::move(all));
     }
@@ -222,7 +219,7 @@ struct redis_store::inner {
                     Result one, Result other) {
         ask_number(shard, c, [=, then = std::move(then)](fate how, long long n) {
             if (!then) return;
-            if (how != fate::replied) return then(none_of<Result>(how));
+            if (how != fate::replied) return then(durable::detail::none_of<Result>(how));
             then(n == 0 ? zero : n == 1 ? one : other);
         });
     }
