@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/any_store.hpp"
 #include "support/asking.hpp"
 #include "support/check.hpp"
 #include "support/child.hpp"
@@ -271,6 +272,16 @@ Test(durable_postgres_faults, a_schema_that_is_dropped_is_reported_and_found_aga
     CHECK(s.last_failure().find("tvec") != std::string::npos);
     server.install();
     put_until(s, put_result::stored);
+}
+
+Test(durable_postgres_faults, a_forked_child_does_not_keep_its_parent_awake_after_a_break) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    support::sleeps_after_a_break_beside_a_child(s, [&] {
+        sql_client(server.conninfo())
+            .run("select pg_terminate_backend(pid) from pg_stat_activity "
+                 "where pid <> pg_backend_pid() and backend_type = 'client backend'");
+    });
 }
 
 Test(durable_postgres_faults, a_forked_child_leaves_the_connection_to_its_parent) {

@@ -1,9 +1,5 @@
 // The connection to a Redis server breaks, or the server ends, hangs, is replaced, or does not
 // exist. The store reports what is known, and stored timers stay.
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -12,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "support/any_store.hpp"
 #include "support/asking.hpp"
 #include "support/certificates.hpp"
 #include "support/check.hpp"
@@ -103,29 +100,13 @@ Test(durable_redis_faults, a_link_that_was_cut_is_made_again) {
     CHECK_EQ(s.broken_connections().at("connection reset"), 3U);
 }
 
-// Its copy of a connection stays in the epoll set, if that is closed and not removed.
 Test(durable_redis_faults, a_forked_child_does_not_keep_its_parent_awake_after_a_break) {
     const redis_server server;
     redis_store s(at(server.socket()));
-    int reconnected = 0;
-    s.listen({{}, [&] { ++reconnected; }});
-    const pid_t child = fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (true) pause();
-    }
-    server.say({"CLIENT", "KILL", "TYPE", "normal"});
-    server.say({"CLIENT", "KILL", "TYPE", "pubsub"});
-    turn_until(s, [&] { return reconnected == 1; });
-    bool is_asleep = false;
-    for (int turns = 0; turns < 1'000 && !is_asleep; ++turns) {
-        pollfd watched{s.fd(), POLLIN, 0};
-        is_asleep = poll(&watched, 1, 300) == 0;
-        s.run();
-    }
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
-    CHECK(is_asleep);
+    support::sleeps_after_a_break_beside_a_child(s, [&] {
+        server.say({"CLIENT", "KILL", "TYPE", "normal"});
+        server.say({"CLIENT", "KILL", "TYPE", "pubsub"});
+    });
 }
 
 Test(durable_redis_faults, hints_come_again_after_their_link_was_cut) {

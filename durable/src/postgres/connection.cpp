@@ -1,11 +1,11 @@
 #include "connection.hpp"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cassert>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -65,12 +65,14 @@ std::string connection::open() {
 }
 
 void connection::close() {
-    if (raw_ != nullptr) PQfinish(raw_);  // its descriptor leaves the epoll set
+    unwatch();
+    if (raw_ != nullptr) PQfinish(raw_);
     forget();
 }
 
 void connection::forget() {
     raw_ = nullptr;
+    if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
     is_open_ = is_broken_ = is_in_doubt_ = false;
     in_flight_ = 0;
@@ -82,14 +84,26 @@ void connection::lose(trouble why) {
     listener_.lost(std::move(why));
 }
 
-// libpq opens several sockets in turn while it connects. They may have the same number.
+// libpq opens several sockets in turn while it connects. They may have the same number. It closes
+// them by itself, and one of which a forked child has a copy would then stay in the epoll set: a
+// descriptor of our own is watched.
 void connection::watch(std::uint32_t events) {
-    fd_ = PQsocket(raw_);
+    const bool is_new = !is_open_;
+    if (is_new) {
+        unwatch();
+        fd_ = fcntl(PQsocket(raw_), F_DUPFD_CLOEXEC, 0);
+    }
     epoll_event e{};
     e.events = events;
     e.data.fd = fd_;
-    if (epoll_ctl(epoll_, EPOLL_CTL_MOD, fd_, &e) != 0 && errno == ENOENT)
-        epoll_ctl(epoll_, EPOLL_CTL_ADD, fd_, &e);
+    epoll_ctl(epoll_, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd_, &e);
+}
+
+void connection::unwatch() {
+    if (fd_ < 0) return;
+    epoll_ctl(epoll_, EPOLL_CTL_DEL, fd_, nullptr);
+    ::close(fd_);
+    fd_ = -1;
 }
 
 void connection::go_on_connecting() {

@@ -71,13 +71,14 @@ private:
     void notice(const PGresult& r);
     void end_statement(int was_sent);
     void watch(std::uint32_t events);
+    void unwatch();
     void lose(trouble why);
 
     const int epoll_;
     const std::string conninfo_;
     const listener listener_;
     PGconn* raw_ = nullptr;
-    int fd_ = -1;
+    int fd_ = -1;  // a copy of that of libpq
     bool is_open_ = false, is_broken_ = false;
     std::size_t in_flight_ = 0;  // statements
     result_ptr current_{};       // the result of the first of them

@@ -3,9 +3,13 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -282,6 +286,31 @@ inline void keeps_any_bytes_in_byte_order(tvec::durable::store& s) {
     REQUIRE_EQ(seen.size(), 256U);
     for (std::size_t i = 0; i < seen.size(); ++i) REQUIRE(seen[i] == static_cast<char>(i));
     for (const record& r : all) REQUIRE(find(s, r.id)->body == r.body);
+}
+
+// After `break_connections` the store connects again, and its descriptor is not readable for ever.
+// A forked child has a copy of the old connections meanwhile.
+template <class Break>
+void sleeps_after_a_break_beside_a_child(tvec::durable::store& s, Break break_connections) {
+    using namespace asking;
+    int reconnected = 0;
+    s.listen({{}, [&] { ++reconnected; }});
+    const pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (true) pause();
+    }
+    break_connections();
+    turn_until(s, [&] { return reconnected == 1; });
+    bool is_asleep = false;
+    for (int turns = 0; turns < 1'000 && !is_asleep; ++turns) {
+        pollfd watched{s.fd(), POLLIN, 0};
+        is_asleep = poll(&watched, 1, 300) == 0;
+        s.run();
+    }
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    CHECK(is_asleep);
 }
 
 }  // namespace support
