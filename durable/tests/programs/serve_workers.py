@@ -342,6 +342,22 @@ class Tables(OnServer):
         dies.link.rollback()
         self.assertEqual(lives.next()[0][:2], (name, attempt))
 
+    def test_a_slow_table_is_asked_once(self):
+        serve = self.serve(self.to, "--in-flight", 1, "--page", "127.0.0.1:0")
+        locks, worker = self.work(), self.work()
+        for name in b"a", b"b", b"c":
+            worker.put(name)
+        wait_for(lambda: worker.waiting() == 1 and "tvec_timers_held 1\n" in serve.ask("/metrics")[1],
+                 "one waits for a worker, and one in the process")
+        locks.link.autocommit = False
+        with locks.link.cursor() as cursor:
+            cursor.execute("lock table tvec.ready in access exclusive mode")
+        ends = time.monotonic() + 0.5  # longer than the pause between two looks
+        while time.monotonic() < ends:
+            self.assertEqual(serve.ask("/health"), (200, "ok\n"))
+        locks.link.rollback()
+        self.assertEqual(sorted(self.work_off(worker, 3)), [b"a", b"b", b"c"])
+
     def test_a_worker_in_a_transaction_does_not_stall_others(self):
         self.serve(self.to, "--lease-ms", 500)
         slow, quick = self.work(), self.work()

@@ -25,7 +25,7 @@ public:
         waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), is_it), waiting_.end());
     }
     void flush() final {
-        if (!is_connected_ || !sent_.empty() || waiting_.empty()) return;
+        if (!is_connected_ || is_asked() || waiting_.empty()) return;
         if (most_ <= there_) {  // workers are behind
             if (!look_.pending()) in_.wheel().arm_after(look_, std::chrono::milliseconds(20));
             return;
@@ -95,10 +95,12 @@ protected:
 private:
     static constexpr std::chrono::milliseconds first_pause{50}, patience{5'000};
 
+    // Returns true while an answer is awaited. Another question would hide the server's silence.
+    bool is_asked() const { return silence_.pending(); }
     void on_retry() { try_to_connect(); }
     void on_silence() { broken("the server does not answer"); }
     void on_look() {
-        if (!is_connected_ || !sent_.empty()) return;
+        if (!is_connected_ || is_asked()) return;
         in_.wheel().arm_after(silence_, patience);
         look();
     }
