@@ -14,15 +14,13 @@ cancelled; nothing came early, nothing after a confirmed cancel, no (id, attempt
 import os
 import random
 import signal
-import struct
 import subprocess
-import sys
 import time
 
 import harm
+from harm import CRASHED
 
 BLOCK = 4096
-CRASHED = 9  # what a handler of to_be_killed ends its process with
 FILES = ("timers.db", "timers.db-wal")
 
 
@@ -34,13 +32,7 @@ def cut_power(folder):
             live.unlink(missing_ok=True)
             continue
         old, new = synced.read_bytes(), live.read_bytes() if live.exists() else b""
-        blocks = []
-        for at in range(0, max(len(old), len(new)), BLOCK):
-            was, now = old[at:at + BLOCK], new[at:at + BLOCK]
-            blocks.append(was if was == now or random.random() < 0.5 else now)
-            if not blocks[-1]:
-                break
-        live.write_bytes(b"".join(blocks))
+        live.write_bytes(harm.torn(old, new, BLOCK))
 
 
 class Harm:
@@ -60,12 +52,8 @@ class Harm:
             self.environment["TVEC_READS"] = "1"
         if options.shared:
             self.environment["TVEC_SHARED"] = "1"
-        self.set_clock(0)
+        harm.set_clock(self.folder, 0)
         self.start()
-
-    def set_clock(self, ms):
-        with open(self.folder / "clock", "r+b" if (self.folder / "clock").exists() else "wb") as f:
-            f.write(struct.pack("=q", ms))
 
     def start(self, *words):
         self.runs += 1
@@ -74,7 +62,7 @@ class Harm:
 
     def kill(self):
         if self.process.poll() not in (None, CRASHED if self.options.crashes else None):
-            sys.exit(f"durable_faults: the process ended by itself: {self.process.returncode}")
+            harm.fail(f"the process ended by itself: {self.process.returncode}")
         self.process.kill()
         self.process.wait()
 
@@ -105,15 +93,15 @@ class Harm:
                             env=self.environment | {"TVEC_TRIES": "1"}, quiet=True)
         try:
             if second.wait(timeout=20) != 1:
-                sys.exit("durable_faults: a second process had the file as well")
+                harm.fail("a second process had the file as well")
         except subprocess.TimeoutExpired:
-            sys.exit("durable_faults: a second process was not refused")
+            harm.fail("a second process was not refused")
 
     def stop(self):
         time.sleep(random.uniform(0.5, 1.2))
 
     def change_clock(self):
-        self.set_clock(random.randint(-2000, 2000))
+        harm.set_clock(self.folder, random.randint(-2000, 2000))
         with open(self.folder / "log", "a") as log:
             log.write("T\n")
 
@@ -121,16 +109,16 @@ class Harm:
         if not self.options.crashes:
             self.kill()
         elif self.process.wait() != CRASHED:
-            sys.exit("durable_faults: the process failed")
-        self.set_clock(2000)  # so that nothing is due much later
+            harm.fail("the process failed")
+        harm.set_clock(self.folder, 2000)  # so that nothing is due much later
         self.start("--finish")
         try:
             while (code := self.process.wait(timeout=60)) == CRASHED and self.options.crashes:
                 self.start("--finish")
             if code != 0:
-                sys.exit("durable_faults: the last process failed")
+                harm.fail("the last process failed")
         except subprocess.TimeoutExpired:
-            sys.exit("durable_faults: what is left does not come")
+            harm.fail("what is left does not come")
 
 
 def add_options(parser):

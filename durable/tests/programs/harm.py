@@ -2,11 +2,29 @@
 
 import argparse
 import collections
+import os
 import pathlib
+import random
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+
+CRASHED = 9  # what a handler of to_be_killed ends its process with
+PROCESSES = 3  # that share a server
+HOUR = 3_600_000
+NAME = "durable_" + pathlib.Path(sys.argv[0]).stem
+
+
+def fail(why):
+    sys.exit(f"{NAME}: {why}")
+
+
+def skip(why):
+    print(f"{NAME}: skipped: {why}")
+    sys.exit(77)
 
 
 def options_of(about, add):
@@ -32,6 +50,25 @@ def start(program, store, folder, run, *words, env, quiet=False):
                             env=env, stderr=subprocess.DEVNULL if quiet else None)
 
 
+def set_clock(folder, ms):
+    """Sets the clock that set_clock shows to processes so far ahead."""
+    clock = folder / "clock"
+    with open(clock, "r+b" if clock.exists() else "wb") as f:
+        f.write(struct.pack("=q", ms))
+    clock.chmod(0o644)
+
+
+def torn(old, new, block):
+    """A file after a power cut: each block that was not synced has the old bytes or the new ones."""
+    blocks = []
+    for at in range(0, max(len(old), len(new)), block):
+        was, now = old[at:at + block], new[at:at + block]
+        blocks.append(was if was == now or random.random() < 0.5 else now)
+        if not blocks[-1]:
+            break
+    return b"".join(blocks)
+
+
 def audit(options, kind, what):
     """Has it done by kind(options, folder), round by round, and audits the books; ends with their verdict."""
     with tempfile.TemporaryDirectory(prefix="tvec-durable-") as name:
@@ -49,8 +86,115 @@ def audit(options, kind, what):
     for fault in faults[:10]:
         print(f"  {fault}")
     if not books.delivered or (len(books.stored) > 200 and not books.cancelled):
-        sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: nothing happened")
+        fail("nothing happened")
     sys.exit(1 if faults else 0)
+
+
+class Sharing:
+    """Processes that share the timers of a server, and the harm that is done with any server. A subclass has `where`, the
+    name of the store, and `server`; it starts the processes when the server is there."""
+
+    def __init__(self, options, folder):
+        self.options, self.folder, self.runs = options, folder, 0
+        self.environment = dict(os.environ)
+        if options.harm == "crashes":
+            self.environment["TVEC_CRASHES"] = "1"
+        if options.harm == "clocks":
+            self.environment["TVEC_CLOCK"] = os.environ["TVEC_CLOCK"] = str(folder / "clock")
+            set_clock(folder, 0)
+
+    def shim(self):
+        """What the server is started with."""
+        return self.options.shim if self.options.harm in ("power-cuts", "clocks") else None
+
+    def start(self, *words):
+        self.runs += 1
+        return start(self.options.program, self.where(), self.folder, self.runs, *words, env=self.environment)
+
+    def start_all(self):
+        self.processes = [self.start() for _ in range(PROCESSES)]
+
+    def stop_all(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def kills(self):
+        which = random.randrange(PROCESSES)
+        self.processes[which].kill()
+        self.processes[which].wait()
+        self.processes[which] = self.start()
+
+    def crashes(self):
+        for at, process in enumerate(self.processes):
+            if process.poll() == CRASHED:
+                self.processes[at] = self.start()
+
+    def clocks(self):
+        set_clock(self.folder, HOUR)
+        time.sleep(random.uniform(0.5, 1.5))  # all shards and some timers are leased by that clock
+        self.stop_all()
+        set_clock(self.folder, 0)
+        log = self.folder / "log"
+        before = log.stat().st_size
+        self.start_all()
+        for _ in range(100):
+            time.sleep(0.1)
+            with open(log) as f:
+                f.seek(before)
+                if any(line.startswith("F ") for line in f):
+                    return
+        fail("nothing is delivered ten seconds after the clock was set right")
+
+    def stops(self):
+        process = random.choice(self.processes)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(random.uniform(0.8, 2))
+        process.send_signal(signal.SIGCONT)
+
+    def cuts(self):
+        if random.random() < 0.8:
+            self.cut_connections()
+            return
+        self.server.signal(signal.SIGSTOP)
+        time.sleep(random.uniform(0.5, 1.5))
+        self.server.signal(signal.SIGCONT)
+
+    def server_kills(self):
+        self.server.kill()
+        time.sleep(random.uniform(0, 0.3))
+        self.server.start()
+
+    def harm(self):
+        getattr(self, self.options.harm.replace("-", "_"))()
+
+    def do(self):
+        """One round."""
+        time.sleep(random.uniform(0.1, 0.7))
+        self.harm()
+        for process in self.processes:
+            if process.poll() not in (None, CRASHED if self.options.harm == "crashes" else None):
+                fail(f"a process ended by itself: {process.returncode}")
+
+    def finish(self):
+        if self.options.harm == "crashes":  # a kill between a handler's count and its call would count as well
+            for process in self.processes:
+                process.wait()
+        self.stop_all()
+        if self.options.harm == "clocks":
+            set_clock(self.folder, HOUR)  # so that all is due
+        last = self.start("--finish")
+        while (code := last.wait(timeout=90)) == CRASHED and self.options.harm == "crashes":
+            last = self.start("--finish")
+        if code != 0:
+            fail("the last process failed")
+
+
+def add_options(parser, *kinds):
+    """What the command line of a server says."""
+    parser.add_argument("shim", type=shim, help="what_was_synced, or set_clock for clocks, to be preloaded")
+    parser.add_argument("harm", choices=kinds)
+    parser.add_argument("--rounds", type=int, default=6, help="how often (6)")
 
 
 class Books:

@@ -13,22 +13,18 @@ was answered as stored was delivered or cancelled; nothing came early, nothing a
 redis-server.
 """
 
-import os
 import random
 import shutil
 import signal
-import sys
 import time
 
 import harm
 from children import free_port
 from redis_server import Server
 
-PROCESSES = 3
 PRIMARIES = 3
 SLOTS = 16384
 SHARDS = 6  # of to_be_killed
-NAME = "durable_redis_cluster"
 
 
 def slot_of(tag):
@@ -90,13 +86,13 @@ class Cluster:
                     if not part.startswith("[") and int(first) <= slot <= int(last or first):
                         return node
             time.sleep(0.01)
-        sys.exit(f"{NAME}: nobody has slot {slot}")
+        harm.fail(f"nobody has slot {slot}")
 
     def replica_of(self, primary):
         for node in self.running():
             if f"master_port:{primary.port}\n" in node.say("INFO", "replication").replace("\r", ""):
                 return node
-        sys.exit(f"{NAME}: a primary has no replica")
+        harm.fail("a primary has no replica")
 
     def wait_until_whole(self):
         """Waits until each node knows that all is well, and each primary has its replica."""
@@ -108,7 +104,7 @@ class Cluster:
             if whole and up == PRIMARIES and sum("state=online" in link for link in links) == PRIMARIES:
                 return
             time.sleep(0.01)
-        sys.exit(f"{NAME}: the cluster does not become whole")
+        harm.fail("the cluster does not become whole")
 
     def kill_primary(self, primary):
         """Its replica takes over, and it comes back as a replica."""
@@ -144,33 +140,26 @@ class Cluster:
             time.sleep(random.uniform(0, 0.05))
             said = source.say("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
             if not said.startswith(("OK", "NOKEY")):
-                sys.exit(f"{NAME}: MIGRATE says {said}")
+                harm.fail(f"MIGRATE says {said}")
         time.sleep(random.uniform(0, 0.05))
         for node in (target, source, *self.primaries()):
             node.say("CLUSTER", "SETSLOT", slot, "NODE", target.id)
 
 
-class Harm:
+class Harm(harm.Sharing):
     """A cluster, processes that share its timers, and what is done to them."""
 
     def __init__(self, options, folder):
-        self.options, self.folder, self.runs, self.turn = options, folder, 0, 0
-        self.environment = dict(os.environ, TVEC_WAIT_REPLICAS="1")
+        super().__init__(options, folder)
+        self.turn = 0
+        self.environment["TVEC_WAIT_REPLICAS"] = "1"
         self.cluster = Cluster(folder)
-        self.processes = [self.start() for _ in range(PROCESSES)]
+        self.start_all()
         time.sleep(0.5)
 
-    def start(self, *words):
-        self.runs += 1
+    def where(self):
         seed = random.choice(self.cluster.running())  # a replica is one as well
-        return harm.start(self.options.program, f"redis:127.0.0.1:{seed.port}", self.folder, self.runs, *words,
-                          env=self.environment)
-
-    def kill_a_process(self):
-        which = random.randrange(PROCESSES)
-        self.processes[which].kill()
-        self.processes[which].wait()
-        self.processes[which] = self.start()
+        return f"redis:127.0.0.1:{seed.port}"
 
     def next_primary(self):
         self.turn += 1
@@ -189,22 +178,10 @@ class Harm:
         for shard in random.sample(range(-1, SHARDS), 3):
             self.cluster.move(slot_of("tvec" if shard < 0 else f"tvec:{shard}"))
 
-    def do(self):
-        """One round."""
-        time.sleep(random.uniform(0.1, 0.7))
+    def harm(self):
         if random.random() < 0.3:
-            self.kill_a_process()
-        getattr(self, self.options.harm)()
-        for process in self.processes:
-            if process.poll() is not None:
-                sys.exit(f"{NAME}: a process ended by itself: {process.returncode}")
-
-    def finish(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
-        if self.start("--finish").wait(timeout=90) != 0:
-            sys.exit(f"{NAME}: the last process failed")
+            self.kills()
+        super().harm()
 
 
 def add_options(parser):
@@ -215,6 +192,5 @@ def add_options(parser):
 if __name__ == "__main__":
     options = harm.options_of(__doc__, add_options)
     if not shutil.which("redis-server"):
-        print(f"{NAME}: skipped: there is no redis-server")
-        sys.exit(77)
+        harm.skip("there is no redis-server")
     harm.audit(options, Harm, options.harm)

@@ -23,17 +23,13 @@ import random
 import shutil
 import signal
 import socket
-import struct
-import sys
 import threading
 import time
 
 import harm
 from redis_server import Server
 
-PROCESSES = 3
 PART = 16384  # what a wire carries at once
-CRASHED = 9  # what a handler of to_be_killed ends its process with
 
 
 class Wire:
@@ -78,29 +74,25 @@ class Wire:
         self.process.join()
 
 
-class Harm:
+class Harm(harm.Sharing):
     """A server, processes that share its timers, and what is done to them."""
 
     def __init__(self, options, folder):
-        self.options, self.folder, self.runs = options, folder, 0
-        self.environment = dict(os.environ)
+        super().__init__(options, folder)
         if options.harm == "failovers" and not options.no_wait:
             self.environment["TVEC_WAIT_REPLICAS"] = "1"
-        if options.harm == "crashes":
-            self.environment["TVEC_CRASHES"] = "1"
         if options.harm == "slow-link":
             self.environment["TVEC_BODY"] = "300000"
-        if options.harm == "clocks":
-            self.environment["TVEC_CLOCK"] = os.environ["TVEC_CLOCK"] = str(folder / "clock")
-            self.set_clock(0)
-        shim = options.shim if options.harm in ("power-cuts", "clocks") else None
-        self.server = Server(folder, "server", shim=shim, fsync=options.fsync)
+        self.server = Server(folder, "server", shim=self.shim(), fsync=options.fsync)
         self.slow = Wire(self.server.port, bytes_a_second=2_000_000) if options.harm == "slow-link" else None
         self.replicas = 0
         if options.harm == "failovers":
             self.add_replica()
-        self.processes = [self.start() for _ in range(PROCESSES)]
+        self.start_all()
         time.sleep(0.5)
+
+    def where(self):
+        return f"redis:127.0.0.1:{self.slow.port}" if self.slow else f"redis:{self.server.socket}"
 
     def add_replica(self):
         self.replicas += 1
@@ -108,74 +100,11 @@ class Harm:
         self.replica = Server(self.folder, f"replica{self.replicas}", primary=self.wire)
         self.replica.wait_for("master_link_status:up", "INFO", "replication")
 
-    def start(self, *words):
-        self.runs += 1
-        where = f"127.0.0.1:{self.slow.port}" if self.slow else self.server.socket
-        return harm.start(self.options.program, f"redis:{where}", self.folder, self.runs, *words,
-                          env=self.environment)
-
-    def stop_all(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
-
-    def restart_all(self):
-        self.stop_all()
-        self.processes = [self.start() for _ in range(PROCESSES)]
-
-    def kills(self):
-        which = random.randrange(PROCESSES)
-        self.processes[which].kill()
-        self.processes[which].wait()
-        self.processes[which] = self.start()
-
-    def crashes(self):
-        for at, process in enumerate(self.processes):
-            if process.poll() == CRASHED:
-                self.processes[at] = self.start()
-
-    def set_clock(self, hours):
-        clock = self.folder / "clock"
-        with open(clock, "r+b" if clock.exists() else "wb") as f:
-            f.write(struct.pack("=q", hours * 3_600_000))
-
-    def clocks(self):
-        self.set_clock(1)
-        time.sleep(random.uniform(0.5, 1.5))  # all shards and some timers are leased by that clock
-        self.stop_all()
-        self.set_clock(0)
-        log = self.folder / "log"
-        before = log.stat().st_size
-        self.processes = [self.start() for _ in range(PROCESSES)]
-        for _ in range(100):
-            time.sleep(0.1)
-            with open(log) as f:
-                f.seek(before)
-                if any(line.startswith("F ") for line in f):
-                    return
-        sys.exit("durable_redis_faults: nothing is delivered ten seconds after the clock was set right")
-
     def slow_link(self):
         time.sleep(1)
 
-    def stops(self):
-        process = random.choice(self.processes)
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(random.uniform(0.8, 2))
-        process.send_signal(signal.SIGCONT)
-
-    def cuts(self):
-        if random.random() < 0.8:
-            self.server.say("CLIENT", "KILL", "TYPE", random.choice(["normal", "pubsub"]), "SKIPME", "yes")
-            return
-        self.server.signal(signal.SIGSTOP)
-        time.sleep(random.uniform(0.5, 1.5))
-        self.server.signal(signal.SIGCONT)
-
-    def server_kills(self):
-        self.server.kill()
-        time.sleep(random.uniform(0, 0.3))
-        self.server.start()
+    def cut_connections(self):
+        self.server.say("CLIENT", "KILL", "TYPE", random.choice(["normal", "pubsub"]), "SKIPME", "yes")
 
     def power_cuts(self):
         self.server.cut_power()
@@ -188,37 +117,18 @@ class Harm:
         self.replica.say("REPLICAOF", "NO", "ONE")
         self.server = self.replica
         self.add_replica()
-        self.restart_all()
-
-    def do(self):
-        """One round."""
-        time.sleep(random.uniform(0.1, 0.7))
-        getattr(self, self.options.harm.replace("-", "_"))()
-        for process in self.processes:
-            if process.poll() not in (None, CRASHED if self.options.harm == "crashes" else None):
-                sys.exit(f"durable_redis_faults: a process ended by itself: {process.returncode}")
+        self.stop_all()
+        self.start_all()
 
     def finish(self):
-        if self.options.harm == "crashes":  # a kill between a handler's count and its call would count as well
-            for process in self.processes:
-                process.wait()
-        self.stop_all()
-        if self.options.harm == "clocks":
-            self.set_clock(1)  # so that all is due
-        last = self.start("--finish")
-        while (code := last.wait(timeout=90)) == CRASHED and self.options.harm == "crashes":
-            last = self.start("--finish")
-        if code != 0:
-            sys.exit("durable_redis_faults: the last process failed")
+        super().finish()
         if self.slow and any(line.startswith("L ") for line in open(self.folder / "log")):
-            sys.exit("durable_redis_faults: a connection broke because it was slow")
+            harm.fail("a connection broke because it was slow")
 
 
 def add_options(parser):
-    parser.add_argument("shim", type=harm.shim, help="what_was_synced, or set_clock for clocks, to be preloaded")
-    parser.add_argument("harm", choices=["kills", "crashes", "stops", "cuts", "server-kills", "power-cuts", "failovers", "clocks",
-                                         "slow-link"])
-    parser.add_argument("--rounds", type=int, default=6, help="how often (6)")
+    harm.add_options(parser, "kills", "crashes", "stops", "cuts", "server-kills", "power-cuts", "failovers", "clocks",
+                     "slow-link")
     parser.add_argument("--fsync", default="always", help="appendfsync of the server (always)")
     parser.add_argument("--no-wait", action="store_true", help="failovers: replicas are not waited for")
 
@@ -226,6 +136,5 @@ def add_options(parser):
 if __name__ == "__main__":
     options = harm.options_of(__doc__, add_options)
     if not shutil.which("redis-server"):
-        print("durable_redis_faults: skipped: there is no redis-server")
-        sys.exit(77)
+        harm.skip("there is no redis-server")
     harm.audit(options, Harm, options.harm)
