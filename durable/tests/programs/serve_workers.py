@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -261,6 +262,20 @@ class Workers(OnServer):
         for i in range(100):
             worker.put(b"%d" % i)
         self.assertEqual(len(set(self.work_off(worker, 100))), 100)
+
+    def test_what_a_killed_process_held_comes_through_the_other(self):
+        released = threading.Event()
+        self.addCleanup(released.set)
+        stuck, works = self.hook(lambda _: released.wait(20) and None or (200, {}, b"")), self.hook()
+        dies = self.serve(stuck.to, "--lease-ms", 3000)
+        for i in range(5):
+            self.put(f"{i}")
+        wait_for(lambda: len(stuck.notes) == 5, "all are with the hook of the first")
+        self.serve(works.to, "--lease-ms", 3000)
+        dies.kill()
+        wait_for(lambda: len({note["id"] for note in works.notes}) == 5, "all come through the second")
+        self.assertGreaterEqual(min(note["attempt"] for note in works.notes), 2)
+        self.wait_until_empty()
 
     def test_so_many_deliveries_wait_for_workers_at_most(self):
         self.serve(self.to, "--in-flight", 10)
