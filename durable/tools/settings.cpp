@@ -35,10 +35,6 @@ std::string fault_of_name(const settings& o) {
 
 }  // namespace
 
-bool changes(const settings& o) {
-    return is_one_of(o.command, {"put", "touch", "cancel", "revive", "purge"});
-}
-
 std::uint64_t most_in_flight(const settings& o) {
     const bool is_hook = o.to.starts_with("http:") || o.to.starts_with("unix:");
     return o.in_flight.value_or(is_hook ? 32 : 1'000);

@@ -20,9 +20,6 @@ struct settings {
     unsigned attempts = 0;
 };
 
-// Returns true for a command that may change the store, or fail to.
-bool changes(const settings& o);
-
 // Returns how many deliveries `serve` may have under way at a time.
 std::uint64_t most_in_flight(const settings& o);
 

@@ -10,7 +10,6 @@ import re
 import signal
 import socket
 import stat
-import subprocess
 import sys
 import threading
 import time
@@ -117,7 +116,8 @@ class Deliveries(Case):
         self.assertEqual(len({note["id"] for note in hook.notes}), 30)
 
     def test_a_sink_that_cannot_be_is_one_line(self):
-        for to in "http://example.org/", "http://127.0.0.1.example.org/", "stream:a", "table", "unix:a", "nonsense":
+        for to in "http://example.org/", "http://127.0.0.1.example.org/", "http://127.0.0.1:80@example.org/", "stream:a", \
+                "table", "unix:a", "nonsense":
             with self.subTest(to):
                 said = self.run_tool("serve", "--to", to, status=1)
                 self.assertRegex(said, r"\Atvec-timers: --to [^\n]+\n\Z")

@@ -34,9 +34,10 @@ hook_address hook_at(const std::string& to) {
             throw std::runtime_error("--to " + to + ": expected unix:SOCKET:/PATH");
         return {"http://localhost" + to.substr(path + 1), to.substr(5, path - 5)};
     }
-    const std::string host = to.substr(7, to.find_first_of("/", 7) - 7);
+    const std::string host = to.substr(7, to.find_first_of("/?#", 7) - 7);
     const std::string name = host.substr(0, host.rfind(':'));
-    if (name != "127.0.0.1" && name != "localhost" && name != "[::1]")
+    const bool is_here = name == "127.0.0.1" || name == "localhost" || name == "[::1]";
+    if (!is_here || host.find('@') != host.npos)  // 127.0.0.1:80@HOST is a user at HOST
         throw std::runtime_error("--to " + to +
                                  ": expected a hook on this machine: 127.0.0.1, "
                                  "localhost, [::1], or unix:SOCKET:/PATH");
