@@ -11,7 +11,6 @@ import signal
 import socket
 import stat
 import sys
-import threading
 import time
 import unittest
 
@@ -98,9 +97,7 @@ class Deliveries(Case):
         self.wait_until_empty()
 
     def test_a_hook_that_does_not_answer_has_failed(self):
-        released = threading.Event()
-        self.addCleanup(released.set)
-        hook = self.hook(lambda _: released.wait(20) and None or (200, {}, b""))
+        hook = self.hanging_hook()
         self.put("a", "--plan", "retry fixed 10ms | attempts 1")
         self.serve(hook.to, "--lease-ms", 300)
         [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
@@ -125,9 +122,7 @@ class Deliveries(Case):
 
 class Ends(Case):
     def test_nothing_is_lost_when_it_is_killed(self):
-        released = threading.Event()
-        self.addCleanup(released.set)
-        hook = self.hook(lambda note: (note["attempt"] == 1 and released.wait(20)) and None or (200, {}, b""))
+        hook = self.hanging_hook()
         for i in range(20):
             self.put(f"a{i}")
         serve = self.serve(hook.to)
@@ -148,9 +143,7 @@ class Ends(Case):
         self.assertEqual([timer["id"] for timer in self.json_of("list")], ["later"])
 
     def test_sigterm_waits_no_longer_than_it_may(self):
-        released = threading.Event()
-        self.addCleanup(released.set)
-        hook = self.hook(lambda note: (note["attempt"] == 1 and released.wait(20)) and None or (200, {}, b""))
+        hook = self.hanging_hook()
         self.put("a")
         serve = self.serve(hook.to, "--drain-ms", 200)
         wait_for(lambda: hook.notes, "it is with the hook")
@@ -160,9 +153,7 @@ class Ends(Case):
         wait_for(lambda: len(hook.notes) == 2, "it comes again")
 
     def test_a_second_sigterm_ends_it_at_once(self):
-        released = threading.Event()
-        self.addCleanup(released.set)
-        hook = self.hook(lambda _: released.wait(20) and None or (200, {}, b""))
+        hook = self.hanging_hook()
         self.put("a")
         serve = self.serve(hook.to, "--drain-ms", 600_000)
         wait_for(lambda: hook.notes, "it is with the hook")

@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
@@ -264,9 +263,7 @@ class Workers(OnServer):
         self.assertEqual(len(set(self.work_off(worker, 100))), 100)
 
     def test_what_a_killed_process_held_comes_through_the_other(self):
-        released = threading.Event()
-        self.addCleanup(released.set)
-        stuck, works = self.hook(lambda _: released.wait(20) and None or (200, {}, b"")), self.hook()
+        stuck, works = self.hanging_hook(lambda _: True), self.hook()
         dies = self.serve(stuck.to, "--lease-ms", 3000)
         for i in range(5):
             self.put(f"{i}")
@@ -356,6 +353,18 @@ class Tables(OnServer):
         self.assertEqual(lives.next(), [])
         dies.link.rollback()
         self.assertEqual(lives.next()[0][:2], (name, attempt))
+
+    def test_next_drops_rows_that_are_over(self):
+        self.serve(self.to)
+        worker = self.work()
+        worker.put(b"ended", plan="cron 0 0 1 1 *")
+        worker.put(b"touched")
+        wait_for(lambda: worker.waiting() == 2, "both wait for a worker")
+        self.assertEqual(worker.end("done", b"ended", 1), "ok")
+        self.run_tool("touch", "touched", "--in-ms", 1_000_000)
+        worker.say("select tvec.make_ready(array['touched'::bytea], array[7])")  # no attempt of it has this number
+        self.assertEqual(worker.next(10), [])
+        self.assertEqual(worker.waiting(), 0)
 
     def test_a_slow_table_is_asked_once(self):
         serve = self.serve(self.to, "--in-flight", 1, "--page", "127.0.0.1:0")

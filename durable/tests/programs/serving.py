@@ -148,6 +148,12 @@ class Case(unittest.TestCase):
         self.addCleanup(hook.close)
         return hook
 
+    def hanging_hook(self, hangs=lambda note: note["attempt"] == 1):
+        """A hook that does not answer some deliveries."""
+        released = threading.Event()
+        self.addCleanup(released.set)
+        return self.hook(lambda note: hangs(note) and released.wait(20) and None or (200, {}, b""))
+
     def serve(self, to, *words, **more):
         return self.start(to, *words, **more).wait_until_ready()
 
