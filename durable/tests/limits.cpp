@@ -143,6 +143,29 @@ Test(durable_limits, a_store_that_fails_while_timers_wait_loses_none) {
     CHECK_EQ(ids.size(), 500U);
 }
 
+// Nothing but the window finds them again in a file, which is not swept.
+Test(durable_limits, a_clock_that_is_set_back_loses_no_timer_that_waits) {
+    reading::duration shift{};
+    memory_database all(1, [&] { return support::durable_now() + shift; });
+    options o = limited({{"mail-", 1}});
+    o.window = 40;
+    o.sweep = 1h;
+    durable_process one(all, "one", o);
+    one.settle();
+    one.ends = false;
+    put_many(one, "mail-", 30, in(10ms));
+    one.pass(20ms);
+    REQUIRE_EQ(one.got.size(), 1U);
+    shift = -1h;
+    one.timers.done(one.got[0].token);
+    one.pass(50ms);
+    CHECK_EQ(one.got.size(), 1U);
+    shift = 0h;
+    one.ends = true;
+    one.pass(100ms);
+    CHECK_EQ(one.got.size(), 30U);
+}
+
 Test(durable_limits, a_loop_is_not_kept_awake_by_timers_that_wait) {
     alone w(limited({{"mail-", 1}}));
     w.one.ends = false;

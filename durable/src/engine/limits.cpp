@@ -49,7 +49,6 @@ std::size_t limits::longest_queue() const {
 
 bool limits::admit(near_timer& t) {
     assert(t.permit_of == nullptr && "a timer has a permit from its claim on");
-    if (limits_.empty()) return true;
     limit* const l = of(*t.id);
     if (l == nullptr) return true;
     if (l->in_flight < l->most) {
@@ -66,19 +65,17 @@ bool limits::admit(near_timer& t) {
 }
 
 void limits::leave_out(near_timer& t, const limit& l) {
-    shard& s = t.home;
-    std::optional<place>& after = left_out_of(s, l).after;
-    const place here = before({t.due, *t.id});
-    after = after ? std::min(*after, here) : here;
-    s.forget(*t.id);
+    left_out& missing = left_out_of(t.home, l);
+    missing.note(before({t.due, *t.id}));
+    missing.until = std::max(missing.until, t.due);
+    t.home.forget(*t.id);
 }
 
-bool limits::has_left_out(const shard& s, const place& p) {
-    if (limits_.empty()) return false;
+bool limits::has_left_out(shard& s, const place& p) {
     const limit* const l = of(p.id);
     if (l == nullptr) return false;
-    const auto& after = s.left_out_by[static_cast<std::size_t>(l - limits_.data())].after;
-    return after && p > *after;
+    const left_out& missing = left_out_of(s, *l);
+    return missing.after && p > *missing.after && p.due <= missing.until;
 }
 
 void limits::grant_permits() {
@@ -108,9 +105,8 @@ void limits::ask(shard& s, left_out& l, std::size_t number) {
                             resets = s.resets](standing how, const std::vector<place>& got) {
         if (resets == s.resets) on_asked(s, l, from, number, how, got);
     };
-    const time_point until = all_.now() + all_.storage.traits().claim_ahead;
     all_.storage.submit(
-        operations::take{s.number, s.owned_as, from, until, number, all_.guarded(on_answer)});
+        operations::take{s.number, s.owned_as, from, l.until, number, all_.guarded(on_answer)});
 }
 
 void limits::on_asked(shard& s, left_out& l, const place& from, std::size_t number, standing how,
@@ -118,11 +114,11 @@ void limits::on_asked(shard& s, left_out& l, const place& from, std::size_t numb
     if (how == standing::fenced) return all_.owners->fence(s);
     l.is_asked = false;
     if (how == standing::unknown) {
-        l.after = l.after ? std::min(*l.after, from) : from;
+        l.note(from);
         l.not_before = all_.now() + all_.settings.retry;
         return all_.arm(retry_, all_.settings.retry);
     }
-    if (got.size() == number) l.after = l.after ? std::min(*l.after, got.back()) : got.back();
+    if (got.size() == number) l.note(got.back());
     for (const place& p : got)
         if (!has_left_out(s, p)) all_.near->on_found(s, p);
 }

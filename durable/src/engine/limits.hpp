@@ -25,7 +25,7 @@ public:
     // Returns true if the timer has a permit now, or needs none. If not, it waits, or is destroyed.
     bool admit(near_timer& t);
     // Returns true if the window has forgotten a timer of that place, and will ask for it.
-    bool has_left_out(const shard& s, const place& p);
+    bool has_left_out(shard& s, const place& p);
     // Has waiting timers claimed for permits that are free.
     void grant_permits();
     // Asks for timers that were forgotten, where queues are short.

@@ -1,6 +1,7 @@
 // A shard and its near timers: the data that the parts of the engine work on.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -47,7 +48,11 @@ struct limit {
 
 // The timers of a limit that the window of a shard has forgotten.
 struct left_out {
+    // Notes that timers after a place are left out.
+    void note(const place& p) { after = after ? std::min(*after, p) : p; }
+
     std::optional<place> after{};  // they come after this place; none: nothing is left out
+    time_point until{};            // no deadline that was left out is later
     bool is_asked = false;         // the store is asked for them
     time_point not_before{};       // the time to ask again, after a failure of the store
 };
