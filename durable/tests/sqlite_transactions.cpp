@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/any_store.hpp"
+#include "support/environment.hpp"
 #include "support/file_of_timers.hpp"
 #include "tvec/durable/sqlite_transactions.hpp"
 #include "tvec/durable/timers.hpp"
@@ -120,8 +121,7 @@ struct service : shared_file {
 
 }  // namespace
 
-// --- the timer and the transaction
-// ----------------------------------------------------------------
+// --- the timer and the transaction ---------------------------------------------------------------
 
 Test(durable_sqlite_transactions, a_commit_delivers_and_nothing_comes_before) {
     service p;
@@ -201,8 +201,7 @@ Test(durable_sqlite_transactions, it_answers_as_the_store_in_memory_does) {
     CHECK(list(p.s, timer_set::dead) == list(model, timer_set::dead));
 }
 
-// --- the store learns of it
-// -----------------------------------------------------------------------
+// --- the store learns of it ----------------------------------------------------------------------
 
 Test(durable_sqlite_transactions, a_commit_makes_the_descriptor_readable) {
     service p;
@@ -244,6 +243,17 @@ Test(durable_sqlite_transactions, a_timer_whose_commit_was_not_told_is_found_by_
     CHECK_EQ(p.all.counters().swept, 1U);
 }
 
+Test(durable_sqlite_transactions, the_last_hundred_thousand_changes_of_a_transaction_are_told) {
+    if (support::only_memory()) return;
+    service p;
+    p.commit([&] {
+        p.own.put({"b", today() + 1h}, existing::keep);
+        p.own.put({"a", today()}, existing::keep);
+        for (int i = 0; i < 99'999; ++i) p.own.touch("b", today() + 1h);
+    });
+    p.turn_until_delivered(1);
+}
+
 Test(durable_sqlite_transactions, a_timer_that_is_cancelled_does_not_come) {
     service p;
     p.commit([&] {
@@ -271,8 +281,7 @@ Test(durable_sqlite_transactions, transactions_of_another_thread_are_delivered) 
     CHECK_EQ(count(p.s).waiting, 0U);
 }
 
-// --- one waits for the other
-// ----------------------------------------------------------------------
+// --- one waits for the other ---------------------------------------------------------------------
 
 Test(durable_sqlite_transactions, an_open_transaction_makes_answers_late_and_loses_none) {
     shared_file p;
@@ -319,8 +328,7 @@ Test(durable_sqlite_transactions, a_store_that_is_gone_leaves_the_connection_alo
     CHECK_EQ(count(again).waiting, 1U);
 }
 
-// --- the file
-// -------------------------------------------------------------------------------------
+// --- the file ------------------------------------------------------------------------------------
 
 Test(durable_sqlite_transactions, a_second_store_is_refused_in_any_process) {
     const file_of_timers f;
@@ -416,8 +424,7 @@ Test(durable_sqlite_transactions, a_file_that_was_killed_alone_is_shared_and_who
     CHECK_EQ(count(s).waiting, 1U);
 }
 
-// --- what it refuses
-// ------------------------------------------------------------------------------
+// --- what it refuses -----------------------------------------------------------------------------
 
 namespace {
 
@@ -470,6 +477,11 @@ Test(durable_sqlite_transactions, a_timer_beyond_the_limits_is_refused) {
             put({"a", today(), std::string(largest_body + 1, 'x')});
         },
         "body");
+    throws<std::invalid_argument>(
+        [&] {
+            put({"a", today(), "", {}, std::string(longest_plan + 1, 'x')});
+        },
+        "plan");
     throws<std::invalid_argument>([&] { p.own.touch("a", earliest_due - 1ms); }, "deadline");
     throws<std::invalid_argument>([&] { p.own.cancel(std::string(longest_id + 1, 'x')); }, "id");
 }

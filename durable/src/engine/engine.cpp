@@ -31,6 +31,7 @@ refusal fault_of_lease(duration lease) {
 refusal fault_of(const record& r) {
     if (fault_of_id(r.id) != refusal::none) return refusal::bad_id;
     if (r.body.size() > largest_body) return refusal::body_too_large;
+    if (r.plan.size() > longest_plan) return refusal::bad_plan;
     if (!in_range(r.due)) return refusal::bad_due;
     if (r.every < duration::zero() || r.every > latest_due - r.due) return refusal::bad_period;
     return refusal::none;

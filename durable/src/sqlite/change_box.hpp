@@ -20,7 +20,7 @@ public:
     explicit change_box(eventfd_doorbell bell) : bell_(std::move(bell)) {}
 
     // Adds committed changes, and wakes the loop.
-    void add(std::vector<std::string> changed) {
+    void add(std::deque<std::string> changed) {
         {
             const std::lock_guard lock(mutex_);
             std::ranges::move(changed, std::back_inserter(all_));

@@ -1,6 +1,7 @@
 #include "tvec/durable/sqlite_transactions.hpp"
 
 #include <cstddef>
+#include <deque>
 #include <filesystem>
 #include <new>
 #include <stdexcept>
@@ -62,7 +63,7 @@ struct sqlite_transactions::inner {
     // The store is told of the change after the commit. If the change is rolled back, the store
     // looks at the timer after another one, and finds it as it is.
     void note(std::string id) {
-        if (told_next.size() >= most_told) told_next.clear();
+        if (told_next.size() >= most_told) told_next.pop_front();
         told_next.push_back(std::move(id));
     }
 
@@ -87,7 +88,7 @@ struct sqlite_transactions::inner {
     std::shared_ptr<detail::change_box> changes;
     detail::statement begin, end;
     std::unique_ptr<detail::database> timers;
-    std::vector<std::string> told_next;
+    std::deque<std::string> told_next;
 };
 
 sqlite_transactions::sqlite_transactions(sqlite3* db, const sqlite_store& store) {
@@ -111,7 +112,6 @@ sqlite_transactions::~sqlite_transactions() = default;
 
 put_result sqlite_transactions::put(record timer, existing how) {
     require_no(detail::fault_of(timer));
-    if (timer.plan.size() > longest_plan) require_no(refusal::bad_plan);
     std::string id = timer.id;
     std::vector<record> one;
     one.push_back(std::move(timer));
