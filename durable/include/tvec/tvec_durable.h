@@ -18,9 +18,9 @@
 /// They are the timers of tvec/durable/timers.hpp, with the same promises, on a wheel and an alarm
 /// of their own. durable/docs/durable.md describes them, and docs/c.md this interface.
 ///
-/// **Answers.** A call returns at once: TVEC_DURABLE_ACCEPTED, or a refusal, whose text is
-/// tvec_durable_text. After an accepted call tvec_durable_run calls `then` once, with `user`. A
-/// `then` may be null, and is not called after a refusal or tvec_durable_close.
+/// **Answers.** A call returns TVEC_DURABLE_ACCEPTED or a refusal at once. tvec_durable_text
+/// returns the text of a refusal. After an accepted call tvec_durable_run calls `then` once, with
+/// `user`. A `then` may be null, and is not called after a refusal or tvec_durable_close.
 ///
 /// **Bytes.** Ids, bodies and plans are any bytes with a length. Those that a function receives are
 /// copied. Those that a callback receives are valid until it returns.

@@ -38,9 +38,9 @@ namespace tvec::durable {
 ///  - COUNT is at most 10000, because a call counts the times from DTSTART on.
 ///  - DTSTART is a time of the rule only if it matches the rule.
 ///  - An INTERVAL of hours, minutes or seconds is counted on the local clock.
-///  - The parts that RFC 5545 excludes beside a FREQ or beside each other are refused. BYWEEKNO
-///    without BYDAY, a UNTIL without a time, and a second of 60 are refused too, because programs
-///    disagree about them. So are RSCALE, SKIP and parts that RFC 5545 does not have.
+///  - RSCALE, SKIP and parts that RFC 5545 does not have are refused, and so are the parts that it
+///    excludes beside a FREQ or beside each other. BYWEEKNO without BYDAY, a UNTIL without a time,
+///    and a second of 60 are refused too, because programs disagree about them.
 ///
 /// **Clock changes.** A rule is a rhythm if its seconds, minutes or hours begin with `*`, or if its
 /// FREQ is HOURLY, MINUTELY or SECONDLY. A rhythm comes at each instant whose local time matches:

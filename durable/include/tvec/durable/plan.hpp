@@ -44,9 +44,9 @@ inline constexpr time_point by_plan = time_point::max();
 /// a period and no rule.
 TVEC_API std::string plan_fault(std::string_view plan, const calendar& dates);
 
-/// What the engine has noted about earlier deliveries of a timer: stored_timer::history. The text
-/// is `FAILURES FIRST LAST BEATS REASON`: four whole numbers and the rest of the line. FIRST and
-/// LAST are milliseconds since 1970. An empty text stands for zeros.
+/// Notes of the engine about earlier deliveries of a timer: stored_timer::history. The text is
+/// `FAILURES FIRST LAST BEATS REASON`: four whole numbers and the rest of the line. FIRST and LAST
+/// are milliseconds since 1970. An empty text stands for zeros.
 struct history {
     std::uint32_t failures = 0;  ///< in a row: `done` clears them
     time_point first{};          ///< the time of the first of them

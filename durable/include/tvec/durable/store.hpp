@@ -69,7 +69,7 @@ struct stored_timer : record {
     std::uint32_t attempt = 0;  ///< the last attempt given out; 0: none
     std::uint32_t ended = 0;    ///< the last attempt that was ended or returned
     std::uint32_t spent = 0;    ///< attempts since then that count towards claim_terms::attempts
-    std::string history{};      ///< what the engine has noted about earlier deliveries
+    std::string history{};      ///< notes of the engine about earlier deliveries
 
     /// How the last delivery ended, if the plan of the timer has to decide what comes next: "done",
     /// or "failed" and a space and the reason. "first": the plan has to decide the first deadline.

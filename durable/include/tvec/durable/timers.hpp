@@ -120,7 +120,8 @@ public:
     /// Forgets a delivery that was given to another process, which ends it with the functions of
     /// the store. It takes no memory from now on and counts for no limit. If its lease ends first,
     /// a sweep finds the timer, and it is delivered once more. A no-op if the delivery is over.
-    /// Precondition: store_traits::shared.
+    /// Precondition: store_traits::shared, and the store is no file, which keeps no leases: a sweep
+    /// would deliver the timer at once.
     void hand_over(const token& t) { engine_.hand_over(t); }
 
     /// Gives a timer a new deadline, and keeps its body, period, plan and history. A delivery in
