@@ -60,10 +60,7 @@ Test(durable_keeping, a_second_put_of_an_id_is_kept_out_or_replaces_as_the_calle
 
 Test(durable_keeping, the_end_of_what_was_replaced_does_not_end_the_new_one) {
     alone w;
-    w.one.ends = false;
-    w.one.put({"a", in(10ms), "first"});
-    w.one.pass(10ms);
-    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.begin({"a", in(10ms), "first"}, 10ms);
     w.one.put({"a", in(10ms), "second"}, existing::replace);
     bool was_current = true;
     w.one.timers.done(w.one.got[0].token, [&](bool c) { was_current = c; });
@@ -191,10 +188,7 @@ Test(durable_keeping, a_touched_timer_keeps_all_but_its_deadline) {
 
 Test(durable_keeping, a_delivery_of_a_timer_that_was_touched_is_stale) {
     alone w;
-    w.one.ends = false;
-    w.one.put({"a", in(10ms)});
-    w.one.pass(10ms);
-    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.begin({"a", in(10ms)}, 10ms);
     CHECK(touch(w.one, "a", in(20ms)) == touch_result::touched);
     w.one.timers.done(w.one.got[0].token);
     w.one.pass(20ms);

@@ -41,10 +41,7 @@ extended extend(durable_process& p, const token& t, duration lease) {
 
 Test(durable_leases, an_extended_delivery_does_not_come_again_before_its_new_end) {
     alone w(short_leases());
-    w.one.ends = false;
-    w.one.put({"a", in(10ms)});
-    w.one.pass(60ms);
-    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.begin({"a", in(10ms)}, 60ms);
     const extended e = extend(w.one, w.one.got[0].token, 300ms);
     CHECK(e.how == standing::done && e.is_current);
     w.one.pass(295ms);
@@ -63,10 +60,7 @@ Test(durable_leases, an_extended_delivery_is_seen_by_the_next_owner) {
     o.shard_lease = 50ms;
     auto one = std::make_unique<durable_process>(all, "one", o);
     one->settle();
-    one->ends = false;
-    one->put({"a", in(10ms)});
-    one->pass(20ms);
-    REQUIRE_EQ(one->got.size(), 1U);
+    one->begin({"a", in(10ms)}, 20ms);
     CHECK(extend(*one, one->got[0].token, 500ms).is_current);
     one.reset();
     durable_process two(all, "two", o);
@@ -78,10 +72,7 @@ Test(durable_leases, an_extended_delivery_is_seen_by_the_next_owner) {
 
 Test(durable_leases, an_extension_that_is_not_confirmed_leaves_the_lease_as_it_was) {
     alone w(short_leases());
-    w.one.ends = false;
-    w.one.put({"a", in(10ms)});
-    w.one.pass(20ms);
-    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.begin({"a", in(10ms)}, 20ms);
     w.one.store.fail(1);
     CHECK(extend(w.one, w.one.got[0].token, 10s).how == standing::unknown);
     w.one.pass(100ms);

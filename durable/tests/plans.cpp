@@ -445,10 +445,7 @@ Test(durable_plans, the_owner_decides_about_deliveries_that_others_have_ended) {
     memory_database all(1, support::durable_now);
     durable_process one(all, "one", with_calendar("retry fixed 30ms"));
     one.settle();
-    one.ends = false;
-    one.put(with_plan("a", in(10ms), "cron 100"));
-    one.pass(20ms);
-    REQUIRE_EQ(one.got.size(), 1U);
+    one.begin(with_plan("a", in(10ms), "cron 100"), 20ms);
     one.timers.hand_over(one.got[0].token);
     CHECK(support::asking::end(beside(all), {one.got[0].token, outcome::failed, {}, "x\n\xff"})
               .was_current);
@@ -467,10 +464,7 @@ Test(durable_plans, the_owner_decides_about_a_delivery_that_ended_before_it_was_
     o.sweep = 10s;
     durable_process one(all, "one", o);
     one.settle();
-    one.ends = false;
-    one.put({"a", in(10ms)});
-    one.pass(20ms);
-    REQUIRE_EQ(one.got.size(), 1U);
+    one.begin({"a", in(10ms)}, 20ms);
     const token t = one.got[0].token;
     CHECK(support::asking::end(beside(all), {t, outcome::failed, {}, "x"}).was_current);
     one.settle();
@@ -485,10 +479,7 @@ Test(durable_plans, a_process_that_ends_before_it_has_decided_leaves_that_to_the
     o.shard_lease = 50ms;
     auto one = std::make_unique<durable_process>(all, "one", o);
     one->settle();
-    one->ends = false;
-    one->put({"a", in(10ms)});
-    one->pass(20ms);
-    REQUIRE_EQ(one->got.size(), 1U);
+    one->begin({"a", in(10ms)}, 20ms);
     const token t = one->got[0].token;
     one.reset();
     CHECK(support::asking::end(beside(all), {t, outcome::failed, {}, "x"}).was_current);
@@ -500,10 +491,7 @@ Test(durable_plans, a_process_that_ends_before_it_has_decided_leaves_that_to_the
 
 Test(durable_plans, a_timer_that_was_touched_before_the_decision_waits_for_its_new_deadline) {
     alone w(with_calendar("retry fixed 10ms"));
-    w.one.ends = false;
-    w.one.put({"a", in(10ms)});
-    w.one.pass(10ms);
-    REQUIRE_EQ(w.one.got.size(), 1U);
+    w.one.begin({"a", in(10ms)}, 10ms);
     w.one.timers.failed(w.one.got[0].token, "x");
     CHECK(w.one.timers.touch("a", in(100ms)) == refusal::none);
     w.one.pass(99ms);

@@ -90,6 +90,13 @@ struct durable_process {
         settle();
         return result;
     }
+    // Puts a timer, and lets it be delivered within that time and not ended.
+    void begin(const tvec::durable::record& r, milliseconds within) {
+        ends = false;
+        put(r);
+        pass(within);
+        REQUIRE_EQ(got.size(), 1U);
+    }
     tvec::durable::cancel_result cancel(const std::string& id) {
         auto result = tvec::durable::cancel_result::unknown;
         CHECK(timers.cancel(id, [&](auto answer) { result = answer; }) ==
