@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
 #include <span>
 #include <string>
 
@@ -76,19 +75,13 @@ int nearest_weekday(const date& d, int day) {
     return day;
 }
 
-std::vector<std::string_view> words(std::string_view text) {
-    std::vector<std::string_view> result;
-    for (const std::string_view word : split(text, ' '))
-        if (!word.empty()) result.push_back(word);
-    return result;
-}
-
 }  // namespace
 
 cron_rule::cron_rule(std::string_view fields) {
     std::string text = capitals(fields);
     std::ranges::replace(text, '\t', ' ');
-    std::vector<std::string_view> all = words(text);
+    std::vector<std::string_view> all = split(text, ' ');
+    std::erase(all, std::string_view());
     if (all.size() == 5) all.insert(all.begin(), "0");
     if (all.size() != 6) refuse("cron", fields, "five fields, or six with seconds first");
     times_ = {read(hour_field, all[2]), read(minute_field, all[1]), read(second_field, all[0])};
