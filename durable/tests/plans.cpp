@@ -228,6 +228,20 @@ Test(durable_plans, beats_that_were_missed_are_skipped) {
     CHECK(dues(w.one) == (std::vector{start, start + 300ms}));
 }
 
+Test(durable_plans, a_clock_that_is_set_back_repeats_no_beat) {
+    const options o = with_calendar();
+    reading::duration shift{};
+    memory_database all(1, [&] { return support::durable_now() + shift; });
+    durable_process one(all, "one", o, 100ms);
+    one.settle();
+    const time_point start = in(100ms);
+    one.begin(with_plan("a", start, "cron 100"), 100ms);
+    shift = -50ms;
+    one.timers.done(one.got[0].token);
+    one.pass(5ms);
+    CHECK(find(beside(all), "a")->due == start + 100ms);
+}
+
 Test(durable_plans, times_counts_what_was_done_and_then_the_timer_is_gone) {
     alone w(with_calendar());
     int failures = 2;
