@@ -33,6 +33,8 @@ public:
         if (fd_ >= 0) ::close(fd_);
     }
     int get() const { return fd_; }
+    // Returns the descriptor, which the caller closes.
+    int release() { return std::exchange(fd_, -1); }
 
 private:
     int fd_ = -1;

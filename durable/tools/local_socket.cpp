@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "../../support/descriptors.hpp"
+#include "path_socket.hpp"
 
 namespace timers_tool {
 
@@ -36,27 +37,11 @@ void receive_some(int fd, std::string& bytes) {
     bytes.append(part, static_cast<std::size_t>(got));
 }
 
-// Connects to the socket. Returns no descriptor if nobody listens there.
-example::descriptor connected(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
-    example::descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (fd.get() < 0) example::fail("socket");
-    const timeval patience{10, 0};
-    setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-        return fd;
-    if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR) return {};
-    example::fail(path);
-}
-
 }  // namespace
 
 std::string socket_of(const std::string& file) {
     const std::string path = file + ".socket";
-    if (path.size() >= sizeof(sockaddr_un::sun_path))
-        throw std::runtime_error(path + ": is too long for a socket: use a shorter path");
+    static_cast<void>(address_at(path));
     return path;
 }
 
@@ -82,8 +67,10 @@ std::optional<std::string> take_message(std::string& bytes) {
 
 std::optional<int> run_there(const settings& o) {
     if ((o.store + ".socket").size() >= sizeof(sockaddr_un::sun_path)) return {};
-    const example::descriptor fd = connected(socket_of(o.store));
+    const example::descriptor fd = connected_to(socket_of(o.store));
     if (fd.get() < 0) return {};
+    const timeval patience{10, 0};
+    setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     send_all(fd.get(), framed(to_message(o)));
     for (std::string bytes;;) {
         const auto message = take_message(bytes);

@@ -56,6 +56,8 @@ class Harm:
         self.start()
 
     def start(self, *words):
+        log = self.folder / "log"
+        self.logged_before = log.stat().st_size if log.exists() else 0
         self.runs += 1
         self.process = harm.start(self.options.program, self.folder / "timers.db", self.folder, self.runs, *words,
                                   env=self.environment)
@@ -86,7 +88,7 @@ class Harm:
         self.start()
 
     def try_to_share(self):
-        time.sleep(0.3)
+        self.wait_until_it_has_the_file()
         other = self.folder / "other"
         other.mkdir(exist_ok=True)
         second = harm.start(self.options.program, self.folder / "timers.db", other, 0, "--finish",
@@ -96,6 +98,13 @@ class Harm:
                 harm.fail("a second process had the file as well")
         except subprocess.TimeoutExpired:
             harm.fail("a second process was not refused")
+
+    def wait_until_it_has_the_file(self):
+        log = self.folder / "log"
+        while not log.exists() or log.stat().st_size == self.logged_before:
+            if self.process.poll() is not None:
+                harm.fail(f"the process ended by itself: {self.process.returncode}")
+            time.sleep(0.01)
 
     def stop(self):
         time.sleep(random.uniform(0.5, 1.2))

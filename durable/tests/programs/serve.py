@@ -321,6 +321,9 @@ class Page(Case):
             s.connect(str(path))
             s.sendall(b"GET /health HTTP/1.0\r\n\r\n")
             self.assertRegex(s.recv(1000), rb"\AHTTP/1\.\d 200 ")
+        self.store = str(self.folder / "a third.db")
+        said = self.run_tool("serve", "--to", self.posts.to, "--page", path, status=1)
+        self.assertRegex(said, r"\Atvec-timers: --page [^\n]+ another process listens there[^\n]+\n\Z")
         self.assertEqual(serve.end(), 0)
         self.assertFalse(path.exists())
 

@@ -1,8 +1,6 @@
 #include "control.hpp"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "../commands.hpp"
+#include "../path_socket.hpp"
 
 namespace timers_tool {
 
@@ -30,17 +29,7 @@ struct control::client {
 };
 
 control::control(loop& in, std::string path, view& v)
-    : loop_(in), path_(std::move(path)), view_(v),
-      listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path_.copy(address.sun_path, sizeof address.sun_path - 1);
-    unlink(path_.c_str());
-    const mode_t before = umask(0177);
-    const bool is_bound =
-        bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-    umask(before);
-    if (!is_bound || listen(listener_.get(), 16) != 0) example::fail(path_);
+    : loop_(in), path_(std::move(path)), view_(v), listener_(listening_at(path_)) {
     loop_.watch(listener_.get(), EPOLLIN, [this](auto) { accept_all(); });
 }
 

@@ -3,9 +3,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <charconv>
 #include <cstdint>
@@ -15,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "../../../support/descriptors.hpp"
+#include "../path_socket.hpp"
 
 namespace timers_tool {
 
@@ -31,16 +29,6 @@ template <class Address> name named(const Address& a) {
     *reinterpret_cast<Address*>(&n.bytes) = a;
     n.size = sizeof a;
     return n;
-}
-
-name name_of_path(const std::string& path) {
-    sockaddr_un a{};
-    a.sun_family = AF_UNIX;
-    if (path.size() >= sizeof a.sun_path)
-        throw std::runtime_error("--page " + path +
-                                 ": is too long for a socket: use a shorter path");
-    path.copy(a.sun_path, sizeof a.sun_path - 1);
-    return named(a);
 }
 
 name name_of_port(const std::string& address) {
@@ -65,29 +53,19 @@ name name_of_port(const std::string& address) {
         a.sin6_addr = in6addr_loopback;
         return named(a);
     }
-    throw std::runtime_error("--page " + address +
-                             ": expected 127.0.0.1:PORT, [::1]:PORT or the "
-                             "path of a socket: the page has no password");
+    throw std::runtime_error("expected 127.0.0.1:PORT, [::1]:PORT or the path of a socket: the "
+                             "page has no password");
 }
 
-// Listens there. A socket that is left at the path is replaced.
-int listening(name n, const std::string& address, bool is_path) {
-    const int fd = socket(n.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) example::fail("socket");
+example::descriptor listening(const name& n) {
+    example::descriptor fd(
+        socket(n.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (fd.get() < 0) example::fail("socket");
     const int yes = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    struct stat there {};
-    if (is_path && lstat(address.c_str(), &there) == 0 && S_ISSOCK(there.st_mode))
-        unlink(address.c_str());
-    const mode_t before = umask(0177);
-    const bool is_bound = bind(fd, reinterpret_cast<const sockaddr*>(&n.bytes), n.size) == 0;
-    umask(before);
-    if (!is_bound || listen(fd, 64) != 0) {
-        const int error = errno;
-        close(fd);
-        errno = error;
-        example::fail("--page " + address);
-    }
+    setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&n.bytes), n.size) != 0 ||
+        listen(fd.get(), 64) != 0)
+        example::fail("bind");
     return fd;
 }
 
@@ -101,12 +79,15 @@ std::uint16_t port_of(int fd) {
 
 }  // namespace
 
-page_socket listen_for_page(const std::string& address) {
+page_socket listen_for_page(const std::string& address) try {
     if (address.find('/') != address.npos)
-        return {listening(name_of_path(address), address, true), address, "", address};
-    const int fd = listening(name_of_port(address), address, false);
-    const std::string port = fmt::format(":{}", port_of(fd));
-    return {fd, "", port, "http://" + address.substr(0, address.rfind(':')) + port + "/"};
+        return {listening_at(address).release(), address, "", address};
+    example::descriptor fd = listening(name_of_port(address));
+    const std::string port = fmt::format(":{}", port_of(fd.get()));
+    return {fd.release(), "", port, "http://" + address.substr(0, address.rfind(':')) + port + "/"};
+} catch (const std::exception& e) {
+    const bool is_named = std::string(e.what()).starts_with(address);
+    throw std::runtime_error("--page " + (is_named ? "" : address + ": ") + e.what());
 }
 
 }  // namespace timers_tool
