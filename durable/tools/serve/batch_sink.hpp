@@ -48,8 +48,7 @@ protected:
     virtual void disconnect() = 0;
     // Sends these. `took`, `refused` or `broken` follows.
     virtual void send(const std::vector<tvec::durable::delivery>& batch) = 0;
-    // Asks how many deliveries are there, after removing those that are over. `counted` or `broken`
-    // follows.
+    // Asks how many deliveries are there. `counted` or `broken` follows.
     virtual void look() = 0;
 
     void try_to_connect() {

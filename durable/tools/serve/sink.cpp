@@ -21,7 +21,7 @@ std::unique_ptr<sink> open_sink(loop& in, const settings& o, sink::completion an
 #endif
     }
     if (o.to == "table") {
-#ifdef TVEC_HAS_POSTGRES
+#ifdef TVEC_HAS_TABLE
         return open_table(in, o, std::move(answered));
 #else
         throw std::runtime_error("--to table: this program was built without PostgreSQL");

@@ -1,14 +1,10 @@
 // Deliveries as rows of the table `ready` in PostgreSQL, for workers that call tvec.next.
-#include <libpq-fe.h>
-
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "../../src/postgres/connection.hpp"
 #include "../../support/open_store.hpp"
 #include "batch_sink.hpp"
 
@@ -18,132 +14,62 @@ namespace {
 
 using namespace tvec::durable;
 
-struct result_deleter {
-    void operator()(PGresult* r) const noexcept { PQclear(r); }
-};
-using result = std::unique_ptr<PGresult, result_deleter>;
-
-std::string hex_of(std::string_view bytes) {
-    constexpr char digits[] = "0123456789abcdef";
-    std::string text;
-    for (const char c : bytes) {
-        text += digits[static_cast<unsigned char>(c) >> 4];
-        text += digits[static_cast<unsigned char>(c) & 15];
-    }
-    return text;
-}
-
-// Returns an array of PostgreSQL as text. `element` writes one of it.
-template <class F> std::string array_of(const std::vector<delivery>& all, F element) {
-    std::string text = "{";
-    for (const delivery& d : all) text.append(text.size() == 1 ? "" : ",").append(element(d));
-    return text + "}";
-}
-
 class table_sink final : public batch_sink {
 public:
     table_sink(loop& in, const settings& o, completion answered)
-        : batch_sink(in, o, std::move(answered)), where_(example::postgres_at(o.store).conninfo) {
+        : batch_sink(in, o, std::move(answered)),
+          server_(epoll_.get(), example::postgres_at(o.store).conninfo,
+                  {[this] { look(); }, [this](postgres::result_ptr r, bool) { on_answer(r.get()); },
+                   [this](const postgres::trouble& t) { broken("table: " + t.why); },
+                   [](std::string_view) {}}) {
+        if (epoll_.get() < 0) example::fail("epoll_create1");
+        in.watch(epoll_.get(), EPOLLIN, [this](auto) { on_ready(); });
         try_to_connect();
     }
-    ~table_sink() override { disconnect(); }
+    ~table_sink() override { in_.forget(epoll_.get()); }
 
 private:
     void connect() override {
-        db_ = PQconnectStart(where_.c_str());
-        if (db_ == nullptr) throw std::bad_alloc();
-        if (PQstatus(db_) == CONNECTION_BAD) return broken(why());
-        PQsetnonblocking(db_, 1);
-        watch(EPOLLOUT);
+        const std::string fault = server_.open();
+        if (!fault.empty()) broken("table: " + fault);
     }
-    void disconnect() override {
-        watch(0);
-        if (db_ != nullptr) PQfinish(std::exchange(db_, nullptr));
-        is_open_ = has_answer_ = false;
-    }
+    void disconnect() override { server_.close(); }
 
     void send(const std::vector<delivery>& batch) override {
-        const auto id_of = [](const delivery& d) { return "\"\\\\x" + hex_of(d.token.id) + '"'; };
-        const auto attempt_of = [](const delivery& d) { return std::to_string(d.token.attempt); };
-        const std::string ids = array_of(batch, id_of);
-        const std::string attempts = array_of(batch, attempt_of);
-        const char* const values[] = {ids.c_str(), attempts.c_str()};
         is_batch_ = true;
-        if (PQsendQueryParams(db_, "select tvec.make_ready($1, $2)", 2, nullptr, values, nullptr,
-                              nullptr, 0) != 1)
-            return broken(why());
-        push();
+        make_ready(batch);
     }
     void look() override {
         is_batch_ = false;
-        if (PQsendQuery(db_, "select tvec.make_ready('{}', '{}')") != 1) return broken(why());
-        push();
+        make_ready({});
     }
-
-    // Sends what libpq holds, as far as the socket takes it.
-    void push() {
-        const int left = PQflush(db_);
-        if (left < 0) return broken(why());
-        watch(left == 0 ? EPOLLIN : EPOLLIN | EPOLLOUT);
-    }
-
-    void on_ready(std::uint32_t events) {
-        if (!is_open_) return on_opening();
-        if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && PQconsumeInput(db_) != 1)
-            return broken(why());
-        push();
-        while (db_ != nullptr && PQisBusy(db_) == 0) {
-            const result r(PQgetResult(db_));
-            if (r && PQresultStatus(r.get()) != PGRES_TUPLES_OK) return broken(why());
-            if (r) {
-                there_ = std::stoul(PQgetvalue(r.get(), 0, 0));
-                has_answer_ = true;
-            } else if (std::exchange(has_answer_, false)) {
-                on_answer();
-            } else {
-                break;
-            }
+    void make_ready(const std::vector<delivery>& batch) {
+        postgres::array ids(postgres::type::bytes), attempts(postgres::type::big);
+        for (const delivery& d : batch) {
+            ids.add(d.token.id);
+            attempts.add(d.token.attempt);
         }
+        server_.send("select tvec.make_ready($1, $2)", {ids.whole(), attempts.whole()});
+        server_.flush();
     }
 
-    // libpq may take another socket in between.
-    void on_opening() {
-        const PostgresPollingStatusType next = PQconnectPoll(db_);
-        if (next == PGRES_POLLING_FAILED) return broken(why());
-        watch(0);
-        if (next != PGRES_POLLING_OK)
-            return watch(next == PGRES_POLLING_READING ? EPOLLIN : EPOLLOUT);
-        is_open_ = true;
-        watch(EPOLLIN);
-        look();
+    void on_ready() {
+        epoll_event ready{};
+        if (epoll_wait(epoll_.get(), &ready, 1, 0) == 1) server_.on_ready();
     }
 
-    void on_answer() {
-        if (is_batch_) return took(there_);
-        counted(there_);
+    void on_answer(const PGresult* r) {
+        if (PQresultStatus(r) != PGRES_TUPLES_OK)
+            return broken("table: " + postgres::first_line(PQresultErrorMessage(r)));
+        const auto there = static_cast<std::size_t>(postgres::row(*r, 0).integer());
+        if (is_batch_) return took(there);
+        counted(there);
         connected();
     }
 
-    // Watches the socket for these events; 0: no longer.
-    void watch(std::uint32_t events) {
-        const int fd = events == 0 ? -1 : PQsocket(db_);
-        if (watched_ >= 0 && watched_ != fd) in_.forget(std::exchange(watched_, -1));
-        if (fd < 0) return;
-        if (watched_ == fd) return in_.change(fd, events);
-        in_.watch(fd, events, [this](std::uint32_t ready) { on_ready(ready); });
-        watched_ = fd;
-    }
-
-    std::string why() const {
-        const std::string text = PQerrorMessage(db_);
-        return "table: " + text.substr(0, text.find('\n'));
-    }
-
-    const std::string where_;
-    PGconn* db_ = nullptr;
-    int watched_ = -1;
-    std::size_t there_ = 0;  // rows, by the last answer
-    bool is_open_ = false, is_batch_ = false, has_answer_ = false;
+    example::descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
+    postgres::connection server_;
+    bool is_batch_ = false;
 };
 
 }  // namespace
