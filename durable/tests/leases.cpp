@@ -79,6 +79,17 @@ Test(durable_leases, an_extension_that_is_not_confirmed_leaves_the_lease_as_it_w
     CHECK_EQ(w.one.got.size(), 2U);
 }
 
+Test(durable_leases, an_extension_that_fails_does_not_undo_a_later_one) {
+    alone w(short_leases());
+    w.one.begin({"a", in(10ms)}, 20ms);
+    w.one.store.fail(1);
+    CHECK(w.one.timers.extend(w.one.got[0].token, 5s) == refusal::none);
+    CHECK(extend(w.one, w.one.got[0].token, 10s).how == standing::done);
+    w.one.pass(100ms);
+    CHECK_EQ(w.one.got.size(), 1U);
+    CHECK_EQ(w.one.timers.counters().too_early, 0U);  // it was not claimed again
+}
+
 Test(durable_leases, a_lease_out_of_range_is_refused) {
     alone w(short_leases());
     const auto extend_by = [&](duration d) { return w.one.timers.extend({"a", 1}, d); };

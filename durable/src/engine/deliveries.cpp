@@ -352,9 +352,10 @@ void deliveries::hand_over(const token& token) {
     all_.arm(next_turn_, microseconds::zero());  // fills the slot of a limit
 }
 
-std::optional<time_point> deliveries::move_lease(const token& token, time_point to) {
+std::optional<time_point> deliveries::move_lease(const token& token, time_point to,
+                                                 std::optional<time_point> from) {
     near_timer* const t = delivered(all_.shard_of(token.id), token);
-    if (t == nullptr) return std::nullopt;
+    if (t == nullptr || (from && t->leased_until != *from)) return std::nullopt;
     all_.arm(t->alarm, to - all_.storage.now());
     return std::exchange(t->leased_until, to);
 }

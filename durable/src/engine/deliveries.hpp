@@ -36,8 +36,10 @@ public:
 
     // Forgets a delivery, if it is the current one: another process will end it.
     void hand_over(const token& t);
-    // Moves the end of the lease of a delivery, if it is the current one. Returns the old end.
-    std::optional<time_point> move_lease(const token& t, time_point to);
+    // Moves the end of the lease of a delivery, if it is the current one, and if its lease ends at
+    // `from` or that is empty. Returns the old end.
+    std::optional<time_point> move_lease(const token& t, time_point to,
+                                         std::optional<time_point> from = {});
 
     bool is_claiming() const noexcept { return timers_in_flight_ != 0; }
 

@@ -297,13 +297,15 @@ void engine::failed(token t, std::string_view reason, completion<bool> then) {
     parts_->ends.end({{std::move(t), outcome::failed, {}, line_of(reason)}, std::move(then)});
 }
 
-// The lease ends later from now on, because the store may do the same before its answer comes.
+// The lease ends later from now on, because the store may do the same before its answer comes. If
+// it does not, the lease is as before, unless a later call has moved it again.
 refusal engine::extend(token t, duration lease, completion<standing, bool> then) {
     if (const refusal r = admit(1, fault_of_lease(lease)); r != refusal::none) return r;
-    const auto before = parts_->deliverer.move_lease(t, now() + lease);
-    const auto on_result = [this, t, before](standing how, bool is_extended) {
+    const time_point end = now() + lease;
+    const auto before = parts_->deliverer.move_lease(t, end);
+    const auto on_result = [this, t, before, end](standing how, bool is_extended) {
         if (before && (how != standing::done || !is_extended))
-            parts_->deliverer.move_lease(t, *before);
+            parts_->deliverer.move_lease(t, *before, end);
     };
     const unsigned shard = parts_->all.shard_of(t.id).number;
     parts_->all.storage.submit(operations::extend{
