@@ -199,7 +199,7 @@ public:
         if constexpr (noexcept(inner_.current().await_suspend(waiting)))
             return inner_.current().await_suspend(waiting);
         else
-            return suspend_or_disarm(waiting);  // cppcheck-suppress throwInNoexceptFunction
+            return suspend_or_disarm(waiting);
     }
 
     /// Returns the awaited result, or that time ran out. Then the awaited object is destroyed.

@@ -82,7 +82,6 @@ public:
     awaiter& begin() noexcept(noexcept(awaiter_of<A>(std::declval<A>()))) {
         assert(awaitable_ && "not awaited again after time ran out");
         std::remove_reference_t<A>& awaitable = *awaitable_;
-        // cppcheck-suppress returnTempReference
         return awaiter_.emplace(made_in_place{static_cast<A&&>(awaitable)});
     }
     awaiter& current() noexcept {
