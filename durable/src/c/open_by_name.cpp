@@ -44,7 +44,7 @@ void* load(const std::string& name) {
 }
 
 std::unique_ptr<store> open_in_library(const std::string& kind, const std::string& name) {
-    const std::string file = "libtvec-durable-" + kind + ".so." TVEC_SO_NUMBER;
+    const std::string file = "libtvec-durable-" + kind + ".so." TVEC_CPP_SO_NUMBER;
     void* const library = load(file);
     const auto open = library == nullptr
                           ? nullptr
