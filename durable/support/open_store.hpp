@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "tvec/durable/sqlite_store.hpp"
 #ifdef TVEC_HAS_REDIS
@@ -50,8 +51,10 @@ inline tvec::durable::redis_options redis_at(const std::string& where) {
     } else {
         o.host = where.substr(0, colon);
         const char* const end = where.data() + where.size();
-        if (std::from_chars(where.data() + colon + 1, end, o.port).ptr != end)
-            throw std::runtime_error("redis:" + where + ": expected a port after the last colon");
+        const auto port = std::from_chars(where.data() + colon + 1, end, o.port);
+        if (port.ptr != end || port.ec != std::errc() || o.port == 0)
+            throw std::runtime_error("redis:" + where + ": expected a port from 1 to 65535 after " +
+                                     "the last colon");
     }
     if (const char* password = std::getenv("REDISCLI_AUTH")) o.password = password;
     // [redis]

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tvec/tvec_durable.h"
 
@@ -219,15 +220,77 @@ static void a_struct_of_an_older_version_is_read_as_far_as_it_goes(struct progra
     CHECK(answer(p, tvec_durable_cancel(p->timers, "f", 1, note, p)) == TVEC_DURABLE_CANCELLED);
 }
 
+static void a_struct_whose_size_is_wrong_is_refused(struct program* p) {
+    const size_t wrong[] = {0, 8, sizeof(struct tvec_durable_record) - 1, (size_t)-8};
+    struct tvec_durable_record r = timer("h", tvec_durable_now(p->timers) + 3600000);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+        r.size = wrong[i];
+        CHECK(tvec_durable_put(p->timers, &r, TVEC_DURABLE_KEEP, note, p) == TVEC_DURABLE_BAD_SIZE);
+    }
+    CHECK(strstr(tvec_durable_text(TVEC_DURABLE_BAD_SIZE), "size") != NULL);
+    CHECK(answer(p, tvec_durable_find(p->timers, "h", 1, show, note, p)) ==
+          TVEC_DURABLE_UNKNOWN_ID);
+}
+
+// A member that this version ignored would be an option that has no effect.
+static void a_struct_of_a_later_version_is_read_if_its_new_members_are_0(struct program* p) {
+    struct {
+        struct tvec_durable_record r;
+        uint64_t later;
+    } larger = {timer("i", tvec_durable_now(p->timers) + 3600000), 1};
+    larger.r.size = sizeof larger;
+    CHECK(tvec_durable_put(p->timers, &larger.r, TVEC_DURABLE_KEEP, note, p) ==
+          TVEC_DURABLE_BAD_SIZE);
+    larger.later = 0;
+    CHECK(answer(p, tvec_durable_put(p->timers, &larger.r, TVEC_DURABLE_KEEP, note, p)) ==
+          TVEC_DURABLE_STORED);
+    CHECK(answer(p, tvec_durable_cancel(p->timers, "i", 1, note, p)) == TVEC_DURABLE_CANCELLED);
+}
+
+static int refused(const struct tvec_durable_options* o, const char* why) {
+    struct tvec_durable* none_at_all = NULL;
+    char text[300] = "";
+    const int result = tvec_durable_open(&none_at_all, o, text, sizeof text);
+    if (strstr(text, why) == NULL) fprintf(stderr, "%d: %s\n", result, text);
+    return none_at_all == NULL && result == -EINVAL && strstr(text, why) != NULL;
+}
+
+// A file that is opened by mistake would be new.
+static void options_that_are_wrong_are_refused_and_open_nothing(const char* folder) {
+    char file[300];
+    snprintf(file, sizeof file, "%s/not_to_be_opened.db", folder);
+    const struct tvec_durable_options right = {
+        .size = sizeof right, .store = file, .handler = on_due};
+    struct tvec_durable_options o = right;
+    o.size = 0;
+    CHECK(refused(&o, "size is 0"));
+    o.size = 37;
+    CHECK(refused(&o, "size is 37"));
+    o = right;
+    o.handler = NULL;
+    CHECK(refused(&o, "handler is null"));
+    CHECK(access(file, F_OK) != 0);
+    o = right;
+    o.store = NULL;
+    CHECK(refused(&o, "store is null"));
+    if (getenv("TVEC_HAS_REDIS") == NULL) return;
+    const char* const wrong[] = {"redis:localhost:0", "redis:localhost:65536",
+                                 "redis:localhost:6379x", "redis:localhost:"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+        o.store = wrong[i];
+        CHECK(refused(&o, "from 1 to 65535"));
+    }
+}
+
 static void a_store_that_cannot_be_opened_says_why(struct program* p, const char* folder) {
     struct program other = {0};
     strcpy(other.store, p->store);
     CHECK(open_it(&other) == -EBUSY && strstr(other.text, "locked") != NULL);
     snprintf(other.store, sizeof other.store, "redis:%s/socket", folder);
-    const int refused = open_it(&other);
-    CHECK(refused < 0 && strlen(other.text) > 10);
-    if (refused == -ENOTSUP) CHECK(strstr(other.text, "libtvec-durable-redis.so") != NULL);
-    if (getenv("TVEC_HAS_REDIS")) CHECK(refused != -ENOTSUP);
+    const int opened = open_it(&other);
+    CHECK(opened < 0 && strlen(other.text) > 10);
+    if (opened == -ENOTSUP) CHECK(strstr(other.text, "libtvec-durable-redis.so") != NULL);
+    if (getenv("TVEC_HAS_REDIS")) CHECK(opened != -ENOTSUP);
     strcpy(other.store, "postgres:host=/nowhere");
     CHECK(open_it(&other) < 0 && strlen(other.text) > 10);
 }
@@ -254,6 +317,9 @@ int main(int count, char** words) {
     a_timer_that_fails_comes_again_by_its_plan_and_dies(&p);
     a_call_beyond_the_limits_is_refused_and_has_a_text(&p);
     a_struct_of_an_older_version_is_read_as_far_as_it_goes(&p);
+    a_struct_whose_size_is_wrong_is_refused(&p);
+    a_struct_of_a_later_version_is_read_if_its_new_members_are_0(&p);
+    options_that_are_wrong_are_refused_and_open_nothing(words[1]);
     a_store_that_cannot_be_opened_says_why(&p, words[1]);
     a_stop_is_answered_and_refuses_what_comes_later(&p);
     tvec_durable_close(p.timers);

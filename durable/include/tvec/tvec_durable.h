@@ -26,8 +26,10 @@
 /// copied. Those that a callback receives are valid until it returns.
 ///
 /// **Versions.** A program sets `size` of each struct that it passes to the size that it knows, and
-/// other members that it does not need to 0. Later versions append members. A call that runs out of
-/// memory ends the program.
+/// other members that it does not need to 0. Later versions append members. A struct whose size is
+/// not set is refused, and one with a member that this version does not know and that is not 0.
+///
+/// **Memory.** A call that runs out of memory ends the program.
 ///
 /// **Threads.** One thread at a time uses an object. Callbacks must return, and may call all
 /// functions but tvec_durable_run and tvec_durable_close.
@@ -60,7 +62,8 @@ enum {
     TVEC_DURABLE_TOO_MANY = -5,        ///< too many calls are not answered: try again later
     TVEC_DURABLE_STOPPING = -6,        ///< tvec_durable_stop has been called
     TVEC_DURABLE_BAD_PLAN = -7,        ///< the plan cannot be read, or is too long
-    TVEC_DURABLE_BAD_LEASE = -8        ///< the lease is not from 1 ms to 1000 days
+    TVEC_DURABLE_BAD_LEASE = -8,       ///< the lease is not from 1 ms to 1000 days
+    TVEC_DURABLE_BAD_SIZE = -9         ///< the `size` of a struct is not set: see Versions
 };
 
 /// Answers of the store: the first argument of completions after `user`. They mean what the enums
@@ -155,7 +158,7 @@ typedef void (*tvec_durable_counted)(void* user, int answer, const struct tvec_d
 struct tvec_durable_options {
     size_t size;                   ///< sizeof(struct tvec_durable_options)
     const char* store;             ///< a file, `redis:HOST:PORT`, `redis:SOCKET`, `postgres:...`
-    tvec_durable_handler handler;  ///< is called for due timers, by tvec_durable_run
+    tvec_durable_handler handler;  ///< is called for due timers, by tvec_durable_run; not null
     void* user;                    ///< the first argument of the handler
     tvec_durable_ms claim_lease;   ///< a delivery that is not ended by then comes again; 0: 30 s
     uint32_t attempts;         ///< deliveries without an end that make a dead letter; 0: no limit
@@ -163,8 +166,10 @@ struct tvec_durable_options {
 };
 
 /// Opens a store, makes timers on it, and sets `*to`. Returns 0, or a negative errno value, and
-/// then writes the reason to `text`, as snprintf does. A store in a server needs its library, such
-/// as libtvec-durable-redis, which is loaded here. Opening a file takes milliseconds.
+/// then writes the reason to `text`, as snprintf does. It is -EINVAL for options that are wrong,
+/// before a store is opened: a size that is not set, no store or handler, a port that is not from 1
+/// to 65535. A store in a server needs its library, such as libtvec-durable-redis, which is loaded
+/// here. Opening a file takes milliseconds.
 TVEC_DURABLE_C_API int tvec_durable_open(struct tvec_durable** to,
                                          const struct tvec_durable_options* options, char* text,
                                          size_t size);

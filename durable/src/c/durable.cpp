@@ -7,12 +7,14 @@
 #include <cassert>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -52,10 +54,23 @@ std::size_t write(std::string_view text, char* memory, std::size_t size) {
     return text.size();
 }
 
+// Structs of later versions are smaller than this: a larger size has not been set.
+constexpr std::size_t largest_struct = 4096;
+
+// Returns whether the caller has set the size of its struct. A program of an older version has at
+// least the members in `least` bytes. Those that only a later version knows must be 0.
+template <class Struct> bool is_known(const Struct* given, std::size_t least) {
+    assert(given && "a struct");
+    const std::size_t size = given->size;
+    if (size < least || size > largest_struct || size % alignof(Struct) != 0) return false;
+    const auto* const at = reinterpret_cast<const unsigned char*>(given);
+    return std::all_of(at + std::min(size, sizeof(Struct)), at + size,
+                       [](unsigned char byte) { return byte == 0; });
+}
+
 // Returns a struct of the caller, which may be that of another version. Members that it lacks are
 // 0.
 template <class Struct> Struct known(const Struct* given) {
-    assert(given && "a struct");
     Struct all{};
     std::memcpy(&all, given, std::min(given->size, sizeof all));
     return all;
@@ -199,6 +214,20 @@ private:
     int fd_;
 };
 
+// Returns the options of the caller. Throws if one is wrong.
+tvec_durable_options checked(const tvec_durable_options* given) {
+    if (!is_known(given, offsetof(tvec_durable_options, claim_lease)))
+        throw std::invalid_argument(
+            "tvec_durable_options::size is " + std::to_string(given->size) +
+            ": set it to sizeof(struct tvec_durable_options), and members without a value to 0");
+    const tvec_durable_options o = known(given);
+    if (o.store == nullptr)
+        throw std::invalid_argument("tvec_durable_options::store is null: it must be a name");
+    if (o.handler == nullptr)
+        throw std::invalid_argument("tvec_durable_options::handler is null: it must be a function");
+    return o;
+}
+
 durable::options settings_of(const tvec_durable_options& o) {
     durable::options s;
     if (o.claim_lease != 0) s.claim_lease = durable::duration(o.claim_lease);
@@ -251,9 +280,7 @@ struct tvec_durable {
 int tvec_durable_open(tvec_durable** to, const tvec_durable_options* options, char* text,
                       size_t size) try {
     assert(to && "a place for the object");
-    const tvec_durable_options o = known(options);
-    assert(o.store && o.handler && "a store and a handler");
-    *to = new tvec_durable(o);
+    *to = new tvec_durable(checked(options));
     return 0;
 } catch (const std::exception& e) {
     write(e.what(), text, size);
@@ -282,6 +309,8 @@ const char* tvec_durable_text(int refusal_code) {
                             refusal::bad_due, refusal::bad_period, refusal::too_many,
                             refusal::stopping, refusal::bad_plan, refusal::bad_lease})
         if (code(r) == refusal_code) return durable::to_text(r);
+    if (refusal_code == TVEC_DURABLE_BAD_SIZE)
+        return "the size of the struct is not set, or a later member is not 0";
     return "no refusal of this version";
 }
 
@@ -289,6 +318,7 @@ const char* tvec_durable_text(int refusal_code) {
 
 int tvec_durable_put(tvec_durable* d, const tvec_durable_record* timer, tvec_durable_existing how,
                      tvec_durable_then then, void* user) {
+    if (!is_known(timer, offsetof(tvec_durable_record, every))) return TVEC_DURABLE_BAD_SIZE;
     const tvec_durable_record r = known(timer);
     durable::record all{bytes(r.id, r.id_length), point(r.due), bytes(r.body, r.body_length),
                         durable::duration(r.every), bytes(r.plan, r.plan_length)};
