@@ -1,5 +1,6 @@
 // The clients of the servers in C, and the address that they talk to. A child process opens a few
-// connections, hears its own words on each, falls silent, and waits to be closed.
+// connections, hears its own words on each, falls silent, and waits to be closed. It ends its side
+// of the first connection.
 #ifndef EXAMPLES_C_CLIENTS_H
 #define EXAMPLES_C_CLIENTS_H
 
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { clients = 3 };
+enum { clients = 3, leaving = 1 };
 
 static inline void need(int succeeded, const char* what) {
     if (succeeded) return;
@@ -41,6 +42,7 @@ static inline void talk(const struct sockaddr_in* where) {
         need(fd[i] >= 0, "socket");
         need(connect(fd[i], (const struct sockaddr*)where, sizeof *where) == 0, "connect");
         need(write(fd[i], "hello", 5) == 5, "write");
+        if (i < leaving) need(shutdown(fd[i], SHUT_WR) == 0, "shutdown");
         need(recv(fd[i], heard, 5, MSG_WAITALL) == 5 && memcmp(heard, "hello", 5) == 0, "echo");
     }
     for (int i = 0; i < clients; ++i) need(read(fd[i], heard, 1) == 0, "closed by the server");

@@ -113,6 +113,6 @@ int main(void) {
     tvec_wheel_destroy(&timers);
     io_uring_queue_exit(&ring);
     close(listener);
-    printf("io_uring: closed %d silent connections\n", closed);
+    printf("io_uring: closed %d connections\n", closed);
     return !clients_are_content(child);
 }
