@@ -28,7 +28,7 @@ class Tvec(ConanFile):
 
     def export_sources(self):
         root = Path(self.recipe_folder, "..", "..")
-        for pattern in ("meson*", "LICENSE", "include/*", "src/*", "durable/*", "support/*"):
+        for pattern in ("meson*", "LICENSE", "cmake/*", "include/*", "src/*", "durable/*", "support/*"):
             copy(self, pattern, root, self.export_sources_folder)
 
     def layout(self):
@@ -55,7 +55,7 @@ class Tvec(ConanFile):
         enabled = {True: "enabled", False: "disabled"}
         toolchain.project_options["uring"] = enabled[bool(self.options.uring)]
         toolchain.project_options["durable"] = enabled[bool(self.options.durable)]
-        for part in ("durable_redis", "tests", "examples", "tools", "bench"):
+        for part in ("durable_redis", "durable_postgres", "durable_calendar", "tests", "examples", "tools", "bench"):
             toolchain.project_options[part] = "disabled"
         toolchain.generate()
 

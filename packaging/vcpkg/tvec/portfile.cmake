@@ -11,8 +11,8 @@ if("durable" IN_LIST FEATURES)
 endif()
 
 vcpkg_configure_meson(SOURCE_PATH "${SOURCE_PATH}"
-  OPTIONS -During=${uring} -Ddurable=${durable} -Ddurable_redis=disabled -Dtests=disabled -Dexamples=disabled -Dtools=disabled
-    -Dbench=disabled)
+  OPTIONS -During=${uring} -Ddurable=${durable} -Ddurable_redis=disabled -Ddurable_postgres=disabled -Ddurable_calendar=disabled
+    -Dtests=disabled -Dexamples=disabled -Dtools=disabled -Dbench=disabled)
 vcpkg_install_meson()
 vcpkg_fixup_pkgconfig()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/tvec)
