@@ -7,6 +7,7 @@
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
 #include "tvec/drivers/detail/kernel_result.hpp"
+#include "tvec/drivers/detail/only_earlier.hpp"
 #include "tvec/tvec.h"
 
 namespace tvec::c {
@@ -35,10 +36,16 @@ inline int64_t next_wakeup(tvec_wheel* wheel, const tvec_clock& clock) noexcept 
     return tick == TVEC_NEVER ? INT64_MAX : tvec_clock_start_of(&clock, tick);
 }
 
-/// In a debug build, notes that `alarm` is about to be set.
-template <class Alarm> void note_turn(const Alarm& alarm) noexcept {
-    detail::note_turn(&alarm, alarm.wheel, alarm.set_for,
-                      [&] { return tvec_clock_read(alarm.clock); });
+/// Sets `alarm` by set(time), unless it is already set for its wheel's next wakeup or earlier.
+template <class Alarm, class Set>
+detail::kernel_result only_earlier(Alarm& alarm, bool absolute, Set set) {
+    const auto now = [&] { return point(tvec_clock_read(alarm.clock)); };
+    std::chrono::nanoseconds set_for(alarm.set_for);
+    detail::note_turn(&alarm, alarm.wheel, set_for, absolute, now);
+    const auto wakeup = point(next_wakeup(alarm.wheel, *alarm.clock));
+    const auto moved = detail::only_earlier(set_for, wakeup, absolute, now, set);
+    alarm.set_for = set_for.count();
+    return moved;
 }
 
 /// The time of an alarm that is not set.

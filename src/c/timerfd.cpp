@@ -1,5 +1,4 @@
 #include "clock.hpp"
-#include "tvec/drivers/detail/only_earlier.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 
 int tvec_timerfd_init(tvec_timerfd* alarm, tvec_wheel* wheel, const tvec_clock* clock) {
@@ -10,12 +9,8 @@ int tvec_timerfd_init(tvec_timerfd* alarm, tvec_wheel* wheel, const tvec_clock* 
 void tvec_timerfd_destroy(tvec_timerfd* alarm) { tvec::detail::close_alarm(alarm->fd); }
 
 int tvec_timerfd_rearm(tvec_timerfd* alarm) {
-    tvec::c::note_turn(*alarm);
-    const int64_t wakeup = tvec::c::next_wakeup(alarm->wheel, *alarm->clock);
-    const auto set = [=] {
-        return tvec::detail::set_alarm(alarm->fd, true, std::chrono::nanoseconds(wakeup));
-    };
-    return tvec::c::result_of(tvec::detail::only_earlier(alarm->set_for, wakeup, set));
+    const auto set = [=](auto time) { return tvec::detail::set_alarm(alarm->fd, true, time); };
+    return tvec::c::result_of(tvec::c::only_earlier(*alarm, true, set));
 }
 
 int tvec_timerfd_acknowledge(tvec_timerfd* alarm) {

@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "clock.hpp"
-#include "tvec/drivers/detail/only_earlier.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
 #include "tvec/drivers/uring_wait.hpp"
 
@@ -48,10 +47,8 @@ struct timeout_of_c {
     int64_t set_for = not_set;
 
     kernel_result prepare() {
-        tvec::c::note_turn(*this);
-        const int64_t wakeup = tvec::c::next_wakeup(wheel, *clock);
-        const auto set = [&] { return alarm.set(alarm_time(*clock, wakeup, alarm.absolute())); };
-        return tvec::detail::only_earlier(set_for, wakeup, set);
+        const auto set = [this](nanoseconds time) { return alarm.set(time); };
+        return tvec::c::only_earlier(*this, alarm.absolute(), set);
     }
 
     kernel_result complete(uint64_t user_data, int result) {

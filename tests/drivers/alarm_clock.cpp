@@ -1,6 +1,6 @@
 // Conversion from a wheel's clock to the setting of a kernel's alarm.
-#include "tvec/drivers/detail/alarm_clock.hpp"
 #include "support/check.hpp"
+#include "tvec/drivers/detail/only_earlier.hpp"
 
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
@@ -40,4 +40,27 @@ Test(alarm_clock, the_kernels_own_clocks_are_set_for_a_point_in_time_and_others_
     CHECK(tvec::detail::alarm_time<std::chrono::steady_clock>(tomorrow, true) == 24h);
     manual_clock::set(manual_clock::time_point(3s));
     CHECK(tvec::detail::alarm_time<manual_clock>(manual_clock::time_point(5s), false) == 2s);
+}
+
+Test(alarm_clock, what_is_left_until_the_end_of_time_is_no_end) {
+    tvec::manual_clock::set(fine(3s));
+    const auto now = [] { return tvec::manual_clock::now(); };
+    CHECK(tvec::detail::alarm_time(fine::max(), false, now) == nanoseconds::max());
+}
+
+Test(alarm_clock, an_alarm_for_what_is_left_is_not_set_again_because_time_has_passed) {
+    using std::chrono::steady_clock;
+    const auto wakeup = steady_clock::now() + 1h;
+    auto set_for = nanoseconds::max();
+    int sets = 0;
+    const auto rearm = [&](auto at, auto now) {
+        const auto set = [&](nanoseconds) { return ++sets, tvec::detail::kernel_result{}; };
+        return tvec::detail::only_earlier(set_for, at, false, now, set).yes;
+    };
+    for (int i = 0; i < 10'000; ++i) CHECK(rearm(wakeup, [] { return steady_clock::now(); }));
+    CHECK_EQ(sets, 1);
+    CHECK(rearm(wakeup, [] { return steady_clock::now() + 1s; }));  // a step forward
+    CHECK_EQ(sets, 2);
+    CHECK(rearm(wakeup, [] { return steady_clock::now() - 1s; }));  // and back
+    CHECK_EQ(sets, 2);
 }

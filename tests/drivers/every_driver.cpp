@@ -76,6 +76,22 @@ template <template <class> class Loop, class Ticks> void is_never_early() {
     CHECK_GE(fired, 10);
 }
 
+// A descriptor that is readable after that time, once: another reason to wake.
+class other_timer {
+public:
+    explicit other_timer(nanoseconds after) : fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)) {
+        const itimerspec once{{}, {0, after.count()}};
+        timerfd_settime(fd_, 0, &once, nullptr);
+    }
+    ~other_timer() { close(fd_); }
+    other_timer(const other_timer&) = delete;
+    other_timer& operator=(const other_timer&) = delete;
+    int fd() const { return fd_; }
+
+private:
+    int fd_;
+};
+
 template <class Wheel, class Loop>
 int turns_until_fired(Wheel& timers, Loop& loop, appointment& a) {
     int turns = 0;
@@ -199,27 +215,56 @@ EACH_DRIVER(every_driver, the_end_of_time_is_no_reason_to_wake) {  // T69
     CHECK(never.pending() && last.pending() && longest.pending());
 }
 
+// --- a clock that is stepped --------------------------------------------------------------------
+
+namespace {
+
+using stepped_wheel =
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>>;
+
+}  // namespace
+
+EACH_DRIVER(every_driver, a_step_forward_makes_the_next_sleep_shorter) {
+    stepped_wheel timers;
+    Loop<stepped_wheel> loop{timers};
+    tvec::timer t;
+    timers.arm_after(t, 10h);
+    loop.poke();
+    loop.sleep();  // sets the alarm for ten hours
+    tvec::manual_clock::advance(10h - 1ms);
+    loop.sleep();
+    CHECK_EQ(timers.run().fired, 0);
+    tvec::manual_clock::advance(1ms);
+    loop.sleep();
+    CHECK_EQ(timers.run().fired, 1);
+}
+
+EACH_DRIVER(every_driver, a_step_back_wakes_once_in_vain_at_most) {
+    tvec::manual_clock::set(tvec::manual_clock::time_point(10h));
+    stepped_wheel timers;
+    Loop<stepped_wheel> loop{timers};
+    tvec::timer t;
+    timers.arm_after(t, 5ms);
+    loop.poke();
+    loop.sleep();
+    tvec::manual_clock::set(tvec::manual_clock::time_point(1h));
+    const auto begin = steady_clock::now();
+    other_timer other(50ms);
+    loop.watch(other.fd());
+    int turns = 0;
+    for (; steady_clock::now() < begin + 50ms; ++turns) {
+        loop.sleep();
+        timers.run();
+    }
+    CHECK_LE(turns, 2);
+    CHECK(t.pending());
+}
+
 // --- game time ----------------------------------------------------------------------------------
 
 namespace {
 
 using game_wheel = tvec::clocked_wheel<tvec::game_ticks<std::chrono::milliseconds>>;
-
-// A descriptor that is readable after that time, once: another reason to wake.
-class other_timer {
-public:
-    explicit other_timer(nanoseconds after) : fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)) {
-        const itimerspec once{{}, {0, after.count()}};
-        timerfd_settime(fd_, 0, &once, nullptr);
-    }
-    ~other_timer() { close(fd_); }
-    other_timer(const other_timer&) = delete;
-    other_timer& operator=(const other_timer&) = delete;
-    int fd() const { return fd_; }
-
-private:
-    int fd_;
-};
 
 }  // namespace
 

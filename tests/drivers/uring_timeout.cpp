@@ -46,12 +46,18 @@ template <class Wheel, class Alarm> unsigned turn(ring& r, Wheel& timers, Alarm&
 using manual_ticks = tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>;
 using manual_wheel = tvec::clocked_wheel<manual_ticks>;
 
-// By the wheel's clock the alarm may still be moved; by the ring's it has gone off.
+// Makes the alarm go off behind its back, by a change that it takes for its own, and moves it then.
 template <class Alarm>
 void set_off_and_move_too_late(ring& r, manual_wheel& timers, Alarm& alarm, tvec::timer& far,
                                tvec::timer& near) {
-    timers.arm_after(far, 2ms);
+    constexpr std::uint64_t kind_move = std::uint64_t{1} << 54;
+    timers.arm_after(far, 1h);
     REQUIRE(alarm.prepare());
+    const std::uint64_t timeout = last_queued(r).user_data;
+    __kernel_timespec at_once{0, 1};
+    io_uring_sqe* const sqe = io_uring_get_sqe(&r.get());
+    io_uring_prep_timeout_update(sqe, &at_once, timeout, 0);
+    io_uring_sqe_set_data64(sqe, timeout | kind_move);
     io_uring_submit(&r.get());
     usleep(4'000);
     timers.arm_after(near, 1ms);

@@ -61,12 +61,13 @@ private:
 ///     }
 ///
 /// The wake-up is only an alarm: the time comes from the clock of `timers`. The descriptor may
-/// become readable too early, at most once for each wake-up that a push-back or a cancel made
-/// needless.
+/// become readable too early, at most once for each wake-up that a push-back, a cancel or a clock
+/// set back made needless.
 ///
 /// On std::chrono::steady_clock and boottime_clock the alarm is a point in time of CLOCK_MONOTONIC
 /// or CLOCK_BOOTTIME (which does not wake a suspended machine). On any other clock it is the time
-/// left, in real time from the call of `rearm`.
+/// left, in real time from the call of `rearm`. If that clock is stepped forward, the next `rearm`
+/// moves the alarm. A sleep that has begun does not notice the step.
 ///
 /// `timers` must live as long as `rearm` is called. Alarm and wheel may be destroyed in either
 /// order. A child made by fork shares the timer behind the descriptor, and must leave it alone.
@@ -89,17 +90,17 @@ public:
     /// budget has left work over. Call it last before every sleep.
     ///
     /// The alarm only moves earlier. If it need not move, this is a comparison, else one system
-    /// call. Throws std::system_error, which leaves the alarm as it was.
+    /// call. On a clock that is neither std::chrono::steady_clock nor boottime_clock it reads the
+    /// time, too. Throws std::system_error, which leaves the alarm as it was.
     ///
     /// A debug build reports on the standard error output that timers keep running late because
     /// `rearm` is not called, or that an alarm that has gone off is not acknowledged.
     void rearm() {
-        detail::note_turn<clock>(this, &timers_.wheel(), set_for_);
-        const time_point wakeup = detail::base_wakeup(timers_);
-        const auto set = [&] {
-            return descriptor_.set(detail::alarm_time<clock>(wakeup, descriptor_.absolute()));
-        };
-        detail::only_earlier(set_for_, wakeup, set).or_throw();
+        const bool absolute = descriptor_.absolute();
+        const auto now = [] { return clock::now(); };
+        const auto set = [this](auto time) { return descriptor_.set(time); };
+        detail::note_turn(this, &timers_.wheel(), set_for_, absolute, now);
+        detail::only_earlier(set_for_, detail::base_wakeup(timers_), absolute, now, set).or_throw();
     }
 
     /// Makes the descriptor unreadable again. Returns whether it was readable. If it was not,
@@ -113,12 +114,11 @@ public:
 
 private:
     using clock = detail::base_clock_of<Clocked>;
-    using time_point = typename clock::time_point;
-    static constexpr time_point not_set = time_point::max();
+    static constexpr auto not_set = std::chrono::nanoseconds::max();
 
     Clocked& timers_;
     detail::alarm_descriptor descriptor_;
-    time_point set_for_ = not_set;
+    std::chrono::nanoseconds set_for_ = not_set;
 };
 
 /// Deduces the type of the wheel.

@@ -114,7 +114,8 @@ private:
 ///
 /// The wake-up is only an alarm: the time comes from the clock of `timers`. A completion may come
 /// late, wait behind others, or be dropped with the ring. The timeout only moves earlier, so a
-/// push-back or a cancel may leave one early wake-up.
+/// push-back, a cancel or a clock that is set back may leave one early wake-up. A clock that is
+/// stepped forward is noticed by the next `prepare`, and not by a sleep that has begun.
 ///
 /// `ring` and `timers` must live as long as `prepare` is called, and `ring` as long as `complete`
 /// and `detach` are. Do not destroy the alarm between `prepare` and the submission. It is neither
@@ -144,12 +145,12 @@ public:
     /// A debug build reports on the standard error output that timers keep running late because
     /// `prepare` is not called, or that an expired timeout was not given to `complete`.
     [[nodiscard]] bool prepare() {
-        detail::note_turn<clock>(this, &timers_.wheel(), set_for_);
-        const time_point wakeup = detail::base_wakeup(timers_);
-        const auto set = [&] {
-            return alarm_.set(detail::alarm_time<clock>(wakeup, alarm_.absolute()));
-        };
-        return detail::only_earlier(set_for_, wakeup, set).or_throw();
+        const bool absolute = alarm_.absolute();
+        const auto now = [] { return clock::now(); };
+        const auto set = [this](auto time) { return alarm_.set(time); };
+        detail::note_turn(this, &timers_.wheel(), set_for_, absolute, now);
+        const auto wakeup = detail::base_wakeup(timers_);
+        return detail::only_earlier(set_for_, wakeup, absolute, now, set).or_throw();
     }
 
     /// Returns whether a completion belongs to this alarm. If so it has been dealt with. If not,
@@ -177,8 +178,7 @@ public:
 
 private:
     using clock = detail::base_clock_of<Clocked>;
-    using time_point = typename clock::time_point;
-    static constexpr time_point not_set = time_point::max();
+    static constexpr auto not_set = std::chrono::nanoseconds::max();
 
     static io_uring& accepted(io_uring& ring) {
         detail::ring_alarm::accepts(ring).or_throw();
@@ -202,7 +202,7 @@ private:
 
     Clocked& timers_;
     detail::ring_alarm alarm_;
-    time_point set_for_ = not_set;
+    std::chrono::nanoseconds set_for_ = not_set;
 };
 
 /// Deduces the type of the wheel.

@@ -45,9 +45,10 @@ constexpr std::chrono::nanoseconds nanoseconds_from(TimePoint from, TimePoint to
 }
 
 /// Returns the time for which an alarm is set: `wakeup` itself, or the time left until then by
-/// now().
+/// now(). The last point in time is never reached.
 template <class TimePoint, class Now>
 std::chrono::nanoseconds alarm_time(TimePoint wakeup, bool absolute, Now now) noexcept {
+    if (wakeup == TimePoint::max()) return std::chrono::nanoseconds::max();
     return nanoseconds_from(absolute ? TimePoint{} : now(), wakeup);
 }
 
@@ -55,6 +56,14 @@ std::chrono::nanoseconds alarm_time(TimePoint wakeup, bool absolute, Now now) no
 template <class Clock>
 std::chrono::nanoseconds alarm_time(typename Clock::time_point wakeup, bool absolute) noexcept {
     return alarm_time(wakeup, absolute, [] { return Clock::now(); });
+}
+
+/// Returns the reading of std::chrono::steady_clock, without a call into the C++ library, which
+/// programs in C do not link.
+inline std::chrono::nanoseconds steady_reading() noexcept {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
 /// Returns `t` as a time of the clock that alarms are set by: that of the wheel, or the one that a
@@ -95,20 +104,16 @@ inline void note_sleep([[maybe_unused]] const void* wheel) noexcept {
 #endif
 }
 
-/// In a debug build, notes that `alarm`, which rings at `set_for`, is about to be set for `wheel`.
-template <class Time, class Now>
-void note_turn([[maybe_unused]] const void* alarm, const void* wheel, [[maybe_unused]] Time set_for,
+/// In a debug build, notes that `alarm` is about to be set for `wheel`. It rings at `set_for`: by
+/// now() if it is absolute, else by steady_clock.
+template <class Now>
+void note_turn([[maybe_unused]] const void* alarm, const void* wheel,
+               [[maybe_unused]] std::chrono::nanoseconds set_for, [[maybe_unused]] bool absolute,
                [[maybe_unused]] Now now) noexcept {
     note_sleep(wheel);
 #ifndef NDEBUG
-    alarm_turns(alarm, set_for <= now());
+    alarm_turns(alarm, set_for <= (absolute ? now().time_since_epoch() : steady_reading()));
 #endif
-}
-
-/// In a debug build, notes the same by the reading of `Clock`.
-template <class Clock>
-void note_turn(const void* alarm, const void* wheel, typename Clock::time_point set_for) noexcept {
-    note_turn(alarm, wheel, set_for, [] { return Clock::now(); });
 }
 
 }  // namespace tvec::detail
