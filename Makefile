@@ -39,7 +39,7 @@ run-durable: configure ## orders on durable timers, killed with -9 and started a
 test: configure ## build and run the test suite
 	@meson test -C $(BUILD) --print-errorlogs --num-processes $(TESTS_AT_A_TIME) $(ARGS)
 
-one: configure ## build and run one test file: TEST=tests/core/waking.cpp ARGS="--filter=*/lone*"
+one: configure ## build and run one test file: TEST=tests/core/waking.cpp ARGS="--filter=*/a_lone*"
 	@BUILD_DIR=$(BUILD) scripts/build/one-test $(TEST) $(ARGS)
 
 exhaustive: configure ## visit every state of small wheels: half an hour, and gigabytes
