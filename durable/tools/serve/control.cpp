@@ -113,7 +113,7 @@ void control::go_on(client& c) {
 void control::send(client& c) {
     for (std::string_view text = c.out.text; !text.empty();) {
         const auto part = text.substr(0, 65'536);
-        c.unsent += framed("o" + std::string(part));
+        c.unsent += framed(std::string("o").append(part));
         text.remove_prefix(part.size());
     }
     c.out.text.clear();
