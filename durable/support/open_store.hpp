@@ -98,4 +98,17 @@ inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where
     return std::make_unique<tvec::durable::sqlite_store>(where);
 }
 
+// Returns in one line which timers that store can lose; "" if none.
+inline std::string warning_of(const tvec::durable::store& s) {
+#ifdef TVEC_HAS_REDIS
+    if (const auto* redis = dynamic_cast<const tvec::durable::redis_store*>(&s))
+        return redis->warning();
+#endif
+#ifdef TVEC_HAS_POSTGRES
+    if (const auto* postgres = dynamic_cast<const tvec::durable::postgres_store*>(&s))
+        return postgres->warning();
+#endif
+    return "";
+}
+
 }  // namespace example

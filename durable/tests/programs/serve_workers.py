@@ -274,6 +274,16 @@ class Workers(OnServer):
         self.assertGreaterEqual(min(note["attempt"] for note in works.notes), 2)
         self.wait_until_empty()
 
+    def test_one_of_two_goes_on_when_the_other_is_killed(self):
+        serves = [self.serve(self.to, "--lease-ms", 1000) for _ in range(2)]
+        worker = self.work()
+        for i in range(200):
+            worker.put(b"%d" % i, i * 5)
+        wait_for(lambda: worker.waiting() > 20, "some are there")
+        serves[0].kill()
+        self.assertEqual(sorted(self.work_off(worker, 200)), sorted(b"%d" % i for i in range(200)))
+        self.wait_until_empty()
+
     def test_so_many_deliveries_wait_for_workers_at_most(self):
         self.serve(self.to, "--in-flight", 10)
         worker = self.work()
@@ -306,6 +316,21 @@ class Workers(OnServer):
         self.assertEqual(status, 503)
         self.assertTrue(why)
         wait_for(lambda: serve.ask("/health")[0] == 200, "health again")
+
+
+    def test_its_log_tells_dangers_and_faults(self):
+        if KIND == "redis":
+            self.server.say("CONFIG", "SET", "appendfsync", "everysec")
+            self.addCleanup(self.server.say, "CONFIG", "SET", "appendfsync", "always")
+        else:
+            self.store += " options='-c synchronous_commit=off'"
+        serve = self.serve(self.to)
+        wait_for(lambda: "store: " in serve.said() and "a power cut loses" in serve.said(), "the danger")
+        self.server.kill()
+        for of in "store", "sink":
+            wait_for(lambda: serve.said().count(f"tvec-timers: {of}: ") > (of == "store"), f"the fault of the {of}")
+        self.server.start()
+        wait_for(lambda: "sink: works again\n" in serve.said(), "the end of the fault")
 
 
 @unittest.skipUnless(KIND == "redis", "of Redis")

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -76,6 +77,7 @@ public:
                 loop_, o.page, view_, [this] { return metrics(); }, [this] { return fault(); });
         loop_.watch(timers_.fd(), EPOLLIN, [](auto) {});  // each turn runs them
         loop_.wheel().arm_after(extend_, lease_ / 3);
+        loop_.wheel().arm_after(report_, std::chrono::seconds(1));
     }
 
     int run() {
@@ -216,6 +218,28 @@ private:
         return sink_->fault();
     }
 
+    // --- the log --------------------------------------------------------------------------------
+
+    // Reports on the standard error output, once for each change, the dangers and faults of the
+    // store and of the sink.
+    void on_report() {
+        loop_.wheel().arm_after(report_, std::chrono::seconds(1));
+        std::uint64_t breaks = 0;
+        for (const auto& [reason, times] : store_->broken_connections()) breaks += times;
+        if (std::exchange(breaks_, breaks) != breaks) said_of_store_.clear();
+        report(said_warning_, "store", example::warning_of(*store_));
+        report(said_of_store_, "store", store_->last_failure());
+        const bool was_down = !said_of_sink_.empty();
+        report(said_of_sink_, "sink", sink_->fault());
+        if (was_down && said_of_sink_.empty())
+            fmt::print(stderr, "tvec-timers: sink: works again\n");
+    }
+
+    static void report(std::string& said, const char* of, const std::string& now) {
+        if (std::exchange(said, now) != now && !now.empty())
+            fmt::print(stderr, "tvec-timers: {}: {}\n", of, now);
+    }
+
     // --- the end --------------------------------------------------------------------------------
 
     void on_signal() {
@@ -254,6 +278,9 @@ private:
     std::size_t ends_ = 0;  // that the store has not answered
     bool is_announced_ = false, is_stopping_ = false, is_stopped_ = false, is_unfinished_ = false;
     bool is_over_ = false;
+    std::uint64_t breaks_ = 0;  // of the connection to the store
+    std::string said_warning_, said_of_store_, said_of_sink_;
+    tvec::timer report_{tvec::call<&service::report_, &service::on_report>};
     tvec::timer extend_{tvec::call<&service::extend_, &service::on_extend>};
     tvec::timer drained_{tvec::call<&service::drained_, &service::on_drained>};
     tvec::timer look_{tvec::call<&service::look_, &service::on_look>};
