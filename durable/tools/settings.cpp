@@ -82,7 +82,8 @@ settings parse(int argc, char** argv) {
     line.add_flag("--replace", o.replace, "put: also if the id is there");
     line.add_number("--limit", o.limit, 1, 1'000'000'000, "lists: how many at most");
     line.add_flag("--json", o.json, "for scripts: a JSON document, in lists one in each line");
-    line.add_number("--shards", o.shards, 1, 9'999, "install: of new timers in PostgreSQL");
+    line.add_number("--shards", o.shards, 1, 9'999,
+                    "install: of new timers on a server; others keep theirs");
     line.add_text("--to", o.to,
                   "serve: where workers wait: stream:NAME, stream:HOST:PORT/NAME, table, "
                   "http://127.0.0.1:PORT/PATH or unix:SOCKET:/PATH");

@@ -66,7 +66,9 @@ int run_here(const settings& o) {
 int install(const settings& o) {
 #ifdef TVEC_HAS_REDIS
     if (example::is_redis(o.store)) {
-        example::open_store(o.store);  // loads them
+        auto to = example::redis_at(o.store.substr(6));
+        to.shards = static_cast<unsigned>(o.shards);
+        tvec::durable::redis_store{to};  // loads them
         fmt::print("functions of version {}\n", tvec::durable::redis_store::functions_version);
         return 0;
     }

@@ -242,8 +242,11 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("stats"), "waiting 1\ndead 0\nnext 2100-01-01T00:00:00.000Z\n")
         self.assertEqual(self.run_tool("cancel", "a"), "cancelled\n")
         self.assertNotIn("tvec_put", server.say("FUNCTION", "FLUSH") + server.say("FUNCTION", "LIST"))
-        self.assertEqual(self.run_tool("install"), "functions of version 4\n")
+        server.say("FLUSHALL")
+        for number in 3, 5:
+            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 4\n")
         self.assertEqual(server.say("FCALL", "tvec_version", 0), "4\n")
+        self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")
         self.store = "redis:localhost:none"
         self.run_tool("list", status=1)
 
