@@ -39,8 +39,10 @@ inline bool is_postgres(const std::string& where) {
 
 #ifdef TVEC_HAS_REDIS
 
-// Of what stands behind "redis:".
+// Of what stands behind "redis:". A URL, redis://..., would be taken for a socket.
 inline tvec::durable::redis_options redis_at(const std::string& where) {
+    if (where.empty() || where.starts_with(':') || where.starts_with("//"))
+        throw std::runtime_error("redis:" + where + ": expected redis:HOST:PORT or redis:SOCKET");
     // [redis]
     tvec::durable::redis_options o;
     const auto colon = where.rfind(':');

@@ -247,8 +247,9 @@ class Tool(unittest.TestCase):
             self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 4\n")
         self.assertEqual(server.say("FCALL", "tvec_version", 0), "4\n")
         self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")
-        self.store = "redis:localhost:none"
-        self.run_tool("list", status=1)
+        for self.store in "redis:localhost:none", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}":
+            done = subprocess.run([TOOL, "--store", self.store, "list"], capture_output=True, text=True, timeout=30)
+            self.assertRegex(done.stderr, rf"\Atvec-timers: {self.store}: expected [^\n]+\n\Z")
 
     @unittest.skipUnless(postgres_server.is_there(), "there is no PostgreSQL server")
     def test_it_installs_itself_in_postgresql_and_works_there(self):
