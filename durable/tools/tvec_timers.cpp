@@ -34,7 +34,7 @@ void refuse_new_file(const settings& o) {
     const auto size = std::filesystem::file_size(o.store, none);
     if (size != 0 && none != std::errc::no_such_file_or_directory) return;
     throw std::runtime_error(o.store + (size == 0 ? ": is empty" : ": is not there") +
-                             ": expected is a store, and only put makes one");
+                             ": expected a store; only put and serve make one");
 }
 
 bool print(output& out) {
