@@ -535,7 +535,8 @@ Test(durable_postgres, roles_need_no_more_rights_than_documented) {
     for (const char* user : {"shop", "nobody"}) {
         o.conninfo = server.conninfo(user);
         refused([&] { const postgres_store none(o); }, std::errc::permission_denied,
-                "permission denied");
+                "grant execute on all functions in schema tvec to ROLE");
+        refused([&] { postgres::install(o); }, std::errc::permission_denied, "permission denied");
     }
 }
 

@@ -247,6 +247,8 @@ Test(durable_postgres_faults, a_missing_password_is_a_missing_permission) {
     refuses(o, std::errc::permission_denied, "no password supplied");
     o.conninfo += " password=wrong";
     refuses(o, std::errc::permission_denied, "password authentication failed");
+    refused([&] { postgres::install(o); }, std::errc::permission_denied,
+            "password authentication failed");
 }
 
 // Sessions that an administrator ends come again.

@@ -59,7 +59,11 @@ trouble trouble_of(const PGresult& r, const std::string& schema_name) {
     const char* const field = PQresultErrorField(&r, PG_DIAG_SQLSTATE);
     const std::string_view state = field == nullptr ? "" : field;
     const std::string why = message_of(r);
-    if (state == "42501") return {std::errc::permission_denied, why};
+    if (state == "42501")
+        return {std::errc::permission_denied,
+                why + ": run `grant usage on schema " + schema_name +
+                    " to ROLE; grant execute on all functions in schema " + schema_name +
+                    " to ROLE`"};
     if (state == "3F000" || state == "42883" || state == "42P01")
         return {std::errc::not_supported, "the database has no schema " + schema_name +
                                               " of this version (" + why +

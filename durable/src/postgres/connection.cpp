@@ -32,12 +32,12 @@ struct arguments_of {
     std::vector<int> lengths{}, formats{};
 };
 
+}  // namespace
+
 std::errc code_of(PGconn* c) {
     const bool is_refused = PQconnectionNeedsPassword(c) != 0 || PQconnectionUsedPassword(c) != 0;
     return is_refused ? std::errc::permission_denied : std::errc::connection_refused;
 }
-
-}  // namespace
 
 std::string first_line(std::string_view message) {
     std::string line(message.substr(0, message.find('\n')));

@@ -22,6 +22,9 @@ struct trouble {
     std::string why;
 };
 
+/// Returns the code of a connection that failed: a password is missing or wrong, or any other.
+std::errc code_of(PGconn* c);
+
 /// Returns the first line of a message, without the last full stop or space.
 std::string first_line(std::string_view message);
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "client.hpp"
@@ -16,15 +17,16 @@ struct connection_deleter {
 };
 using session = std::unique_ptr<PGconn, connection_deleter>;
 
-[[noreturn]] void fail_for(const std::string& why) {
-    fail(std::errc::operation_not_permitted, "install: " + first_line(why));
-}
-
 // Does statements in their order. Returns the first value of the last answer, or "".
 std::string run(const session& s, const std::string& sql) {
     const result_ptr r(PQexec(s.get(), sql.c_str()));
     const ExecStatusType status = PQresultStatus(r.get());
-    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) fail_for(PQerrorMessage(s.get()));
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+        const char* const state = PQresultErrorField(r.get(), PG_DIAG_SQLSTATE);
+        const bool is_right = state != nullptr && std::string_view(state) == "42501";
+        fail(is_right ? std::errc::permission_denied : std::errc::operation_not_permitted,
+             "install: " + first_line(PQerrorMessage(s.get())));
+    }
     const bool has_value = PQntuples(r.get()) > 0 && PQnfields(r.get()) > 0;
     return has_value ? PQgetvalue(r.get(), 0, 0) : "";
 }
@@ -42,7 +44,7 @@ void install(const postgres_options& options) {
     const postgres_options o = checked(options);
     const session s(PQconnectdb(o.conninfo.c_str()));
     if (PQstatus(s.get()) != CONNECTION_OK)
-        fail(std::errc::connection_refused, first_line(PQerrorMessage(s.get())));
+        fail(code_of(s.get()), first_line(PQerrorMessage(s.get())));
     const std::string name = '"' + o.name + '"';
     run(s, "set client_min_messages = error");
     run(s, "begin");
