@@ -124,6 +124,13 @@ def restarts_keep_deadlines(module):
             assert server.client("TVEC_EXPIRE.CHECK") == 3000
 
 
+def a_check_selects_no_database(module):
+    with Server(module) as server:
+        said = server.client.pipeline([("SELECT", 1), ("SET", "k", 1, "EX", 100), ("SELECT", 0),
+                                       ("TVEC_EXPIRE.CHECK",), ("CLIENT", "INFO")])
+        assert said[3] == 1 and b" db=0 " in said[4], said
+
+
 def a_full_server_is_scanned(module):
     with Server() as server:
         c = server.client
@@ -285,9 +292,10 @@ def bad_input_stops_no_server(module):
 
 
 TESTS = [keys_expire_when_due, never_early, later_deadlines_count, names_move_with_their_deadlines,
-         flushed_keys_are_forgotten, restarts_keep_deadlines, a_full_server_is_scanned,
-         replicas_wait_for_their_master, pauses_keep_keys, watchers_see_only_what_happens,
-         clock_steps_are_followed, clusters_move_keys, it_can_be_switched_off, bad_input_stops_no_server]
+         flushed_keys_are_forgotten, restarts_keep_deadlines, a_check_selects_no_database,
+         a_full_server_is_scanned, replicas_wait_for_their_master, pauses_keep_keys,
+         watchers_see_only_what_happens, clock_steps_are_followed, clusters_move_keys,
+         it_can_be_switched_off, bad_input_stops_no_server]
 
 
 def main():

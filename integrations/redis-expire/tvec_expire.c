@@ -461,7 +461,9 @@ static void on_info(RedisModuleInfoCtx* ctx, int for_crash_report) {
 static int check_command(ctx_t* ctx, string_t** argv, int argc) {
     (void)argv;
     if (argc != 1) return RedisModule_WrongArity(ctx);
+    const int db_of_caller = RedisModule_GetSelectedDb(ctx);
     read_pending(ctx);
+    RedisModule_SelectDb(ctx, db_of_caller); /* it would stay selected for later commands */
     char fault[256];
     if (tvec_check(me.calendar.wheel, fault, sizeof fault))
         return RedisModule_ReplyWithError(ctx, fault);
