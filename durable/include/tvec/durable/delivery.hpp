@@ -57,8 +57,9 @@ struct options {
     /// store cannot tell which of the deliveries in flight ended the process.
     std::uint32_t attempts = 0;
     duration shard_lease{10'000};  ///< how long a process that died keeps its shards
-    duration sweep{1'000};         ///< upper bound on the lateness that a lost hint causes
-    duration retry{1'000};         ///< delay after an operation that the store could not do
+    /// Upper bound on the lateness that a lost hint causes. PostgreSQL has ten seconds instead.
+    duration sweep{1'000};
+    duration retry{1'000};  ///< delay after an operation that the store could not do
 
     /// Deliveries in one turn of the loop at most. Also the limit of ends in flight, so at most
     /// this many ended deliveries of a process that is killed come again.
