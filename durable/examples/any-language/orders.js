@@ -59,7 +59,7 @@ const main = async () => {
   const commands = { setup, place, pay, work };
   const [command, ...words] = process.argv.slice(2);
   if (!(command in commands)) throw new Error("usage: orders.js setup | place ID [SECONDS] | pay ID | work");
-  const db = new Client({ host: process.env.PGHOST });
+  const db = new Client({ host: process.env.PGHOST || "/var/run/postgresql" });  // as psql of Debian
   await db.connect();
   await commands[command](db, ...words);
   await db.end();
