@@ -72,7 +72,7 @@ void write_delivered(page& out, const counters& c) {
 
 void write_window(page& out, const counters& c) {
     out.single("taken_total", "counter", "Timers brought into the window.", c.taken);
-    out.single("swept_total", "counter", "Of them, those whose hint was lost.", c.swept);
+    out.single("swept_total", "counter", "Of them, those that a sweep found.", c.swept);
     out.single("hints_total", "counter", "Hints of what others have put.", c.hints);
     out.single("duplicates_total", "counter", "Timers brought that were there.", c.duplicates);
     out.single("too_early_total", "counter", "Claims before the deadline.", c.too_early);

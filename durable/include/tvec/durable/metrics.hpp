@@ -35,7 +35,8 @@ struct counters {
     std::uint64_t damaged = 0;        ///< timers set aside because their records cannot be read
     std::uint64_t thrown = 0;         ///< exceptions of handlers and completions
     std::uint64_t taken = 0;          ///< timers brought into the window from the store
-    std::uint64_t swept = 0;          ///< those of them whose hint was lost
+    std::uint64_t swept = 0;          ///< those of them that a sweep found: their hint was lost,
+                                      ///< or they were handed over and not ended
     std::uint64_t hints = 0;          ///< hints of puts by other processes
     std::uint64_t duplicates = 0;     ///< timers taken that were in the window already
     std::uint64_t too_early = 0;      ///< claims that were early by the clock of the store
