@@ -151,6 +151,14 @@ Test(durable_file, a_file_whose_log_was_long_is_refused_without_it) {
     refuses(killed_copy(f, false), std::errc::no_such_file_or_directory, "is missing");
 }
 
+Test(durable_file, answered_timers_survive_a_kill_if_no_write_is_synced) {
+    const file_of_timers f;
+    sqlite_store s(f.path, {.survives_power_cut = false});
+    fill(s, 100, 10);
+    sqlite_store copy(killed_copy(f, true));
+    CHECK_EQ(count(copy).waiting, 100U);
+}
+
 Test(durable_file, the_log_does_not_become_long) {
     const file_of_timers f;
     sqlite_store s(f.path);
