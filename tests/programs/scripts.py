@@ -345,8 +345,11 @@ class Paths(Scripts):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")
         self.assertEqual(self.refused(folder / "scripts/pages/page-links").returncode, 0)
-        (folder / "tests/core/two.cpp").touch()
-        self.assert_says(self.refused(folder / "scripts/pages/page-links"), "does not name tests/core/two.cpp", status=1)
+        for path in "tests/core/two.cpp", "durable/tests/three.cpp":
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).touch()
+            self.assert_says(self.refused(folder / "scripts/pages/page-links"), f"does not name {path}", status=1)
+            (folder / path).unlink()
 
     def test_each_term_of_the_glossary_is_in_the_code(self):
         folder = self.copy("scripts/pages/page-links", "scripts/pages/markdown.py")
