@@ -57,13 +57,14 @@ task<int> after(manual_timers& timers, milliseconds d, int value) {
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+// g++ warns where it inlines only one of new and delete.
+[[gnu::noinline]] void* operator new(std::size_t size) {
     ++allocations;
     if (void* const p = std::malloc(size)) return p;
     throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 // --- any ----------------------------------------------------------------------------------------
 
