@@ -190,6 +190,14 @@ Test(durable_plans, a_put_with_a_bad_plan_is_refused) {
           refusal::none);
 }
 
+Test(durable_plans, the_first_time_of_a_plan_is_told) {
+    const time_point now = in(0ms);
+    CHECK(first_time("cron 5 | attempts 2", fake_calendar, now) ==
+          fake_calendar("cron 5", "", now));
+    for (const char* none : {"", "times 5", "cron never", "cron 5 | until 1990-01-01"})
+        CHECK(!first_time(none, fake_calendar, now));
+}
+
 Test(durable_plans, a_default_plan_with_other_clauses_is_refused) {
     for (const char* plan : {"cron 5", "times 5", "until 2027-01-01", "retry"}) {
         try {

@@ -278,23 +278,34 @@ task<int> change_some(const settings& o, view& v, output& out) {
 }
 
 // Returns the deadline of a put: as it is asked for, or the first time of the rule of its plan.
-// Throws if the plan cannot be read.
+// Throws if the plan cannot be read, has no time left, or has a rule beside a period.
 time_point first_due(const view& v, const settings& o) {
-    std::optional<time_point> first;
+    bool has_rule = false;
     calendar dates;
 #ifdef TVEC_HAS_CALENDAR
-    const auto now = std::chrono::ceil<duration>(v.store().now());
-    dates = [&](std::string_view rule, std::string_view zone, time_point) {
-        return first = next_time(rule, zone, now);
+    dates = [&](std::string_view rule, std::string_view zone, time_point after) {
+        has_rule = true;
+        return next_time(rule, zone, after);
     };
 #endif
-    if (const std::string fault = plan_fault(o.plan, dates); !fault.empty())
+    const auto refuse = [&](const std::string& fault) {
         throw std::runtime_error("--plan " + shown(o.plan) + ": " + fault);
-    return first && !o.in_ms && !o.due_ms ? *first : due_of(v, o);
+    };
+    if (const std::string fault = plan_fault(o.plan, dates); !fault.empty()) refuse(fault);
+    if (!has_rule) return due_of(v, o);
+    if (o.every_ms != 0) refuse("it has a rule: expected no --every-ms beside it");
+    if (o.in_ms || o.due_ms) return due_of(v, o);
+    const auto first = first_time(o.plan, dates, std::chrono::ceil<duration>(v.store().now()));
+    if (!first) refuse("its rule has no time that is still to come");
+    return *first;
 }
 
 task<int> put(const settings& o, view& v, output& out) {
-    record r{o.id, first_due(v, o), o.body, duration(o.every_ms), o.plan};
+    const time_point due = first_due(v, o);
+    if (duration(o.every_ms) > latest_due - due)
+        throw std::runtime_error(fmt::format(
+            "--every-ms {}: expected a beat before the end of the year 9999", o.every_ms));
+    record r{o.id, due, o.body, duration(o.every_ms), o.plan};
     const auto how = o.replace ? existing::replace : existing::keep;
     return change(o, v, out, operations::put{{std::move(r)}, how});
 }

@@ -215,4 +215,9 @@ std::string plan_fault(std::string_view text, const calendar& dates) {
     return "";
 }
 
+std::optional<time_point> first_time(std::string_view text, const calendar& dates, time_point now) {
+    const detail::plan p = detail::parsed(text);
+    return p.rule.empty() ? std::nullopt : detail::next_time_of(p, dates, now);
+}
+
 }  // namespace tvec::durable

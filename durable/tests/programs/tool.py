@@ -153,6 +153,11 @@ class Tool(unittest.TestCase):
         self.assertTrue(self.json_of("get", "a")[0]["due"].endswith("T09:30:00.000Z"))
         self.run_tool("put", "b", "--plan", "cron 30 9 * * *", "--due-ms", 4102444800000)
         self.assertEqual(self.json_of("get", "b")[0]["due_ms"], 4102444800000)
+        for words in [["--plan", "rrule DTSTART=20200105T090000;FREQ=DAILY;COUNT=1"],
+                      ["--plan", "cron 0 9 * * * | until 2020-01-01"],
+                      ["--plan", "cron 0 9 * * *", "--every-ms", 5]]:
+            with self.subTest(words):
+                self.assertEqual(self.run_tool("put", "c", *words, status=1), "")
 
     def test_bytes_that_are_no_text_are_base64_in_json(self):
         for length in range(1, 7):
@@ -217,6 +222,9 @@ class Tool(unittest.TestCase):
             db.executescript("delete from timer; delete from body")
         db.close()
         self.assertEqual(self.run_tool("stats"), "waiting 0\ndead 0\ndamaged 1\nnext none\n")
+
+    def test_a_period_ends_before_the_last_deadline(self):
+        self.assertEqual(self.run_tool("put", "a", "--due-ms", 253402300799999, "--every-ms", 1, status=1), "")
 
     def test_mistakes_are_one_line(self):
         for words in [["get"], ["list", "a"], ["nonsense"], ["put", "a", "--in-ms", "x"],

@@ -44,6 +44,12 @@ inline constexpr time_point by_plan = time_point::max();
 /// a period and no rule.
 TVEC_API std::string plan_fault(std::string_view plan, const calendar& dates);
 
+/// Returns the deadline that `by_plan` stands for: the first time of the rule of a plan after
+/// `now`. Returns nothing if no time is left, or the plan has no rule. Throws std::invalid_argument
+/// if plan_fault finds a fault.
+TVEC_API std::optional<time_point> first_time(std::string_view plan, const calendar& dates,
+                                              time_point now);
+
 /// Notes of the engine about earlier deliveries of a timer: stored_timer::history. The text is
 /// `FAILURES FIRST LAST BEATS REASON`: four whole numbers and the rest of the line. FIRST and LAST
 /// are milliseconds since 1970. An empty text stands for zeros.
