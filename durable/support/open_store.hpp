@@ -101,7 +101,7 @@ inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where
 }
 
 // Returns in one line which timers that store can lose; "" if none.
-inline std::string warning_of(const tvec::durable::store& s) {
+inline std::string warning_of([[maybe_unused]] const tvec::durable::store& s) {
 #ifdef TVEC_HAS_REDIS
     if (const auto* redis = dynamic_cast<const tvec::durable::redis_store*>(&s))
         return redis->warning();
