@@ -118,6 +118,8 @@ class Deliveries(Case):
             with self.subTest(to):
                 said = self.run_tool("serve", "--to", to, status=1)
                 self.assertRegex(said, r"\Atvec-timers: --to [^\n]+\n\Z")
+        for to in "https://127.0.0.1/", "nonsense":
+            self.assertIn(f"--to {to}: expected stream:NAME", self.run_tool("serve", "--to", to, status=1))
 
 
 class Ends(Case):

@@ -9,6 +9,10 @@ namespace timers_tool {
 std::unique_ptr<sink> open_sink(loop& in, const settings& o, sink::completion answered) {
     if (o.to.starts_with("http://") || o.to.starts_with("unix:"))
         return open_hook(in, o, std::move(answered));
+    if (!o.to.starts_with("stream:") && o.to != "table")
+        throw std::runtime_error("--to " + o.to +
+                                 ": expected stream:NAME, table, http://127.0.0.1:PORT/PATH or "
+                                 "unix:SOCKET:/PATH");
     if (!example::is_server(o.store))
         throw std::runtime_error("--to " + o.to +
                                  ": workers end its deliveries in the store, which a file cannot "
@@ -20,14 +24,11 @@ std::unique_ptr<sink> open_sink(loop& in, const settings& o, sink::completion an
         throw std::runtime_error("--to " + o.to + ": this program was built without Redis");
 #endif
     }
-    if (o.to == "table") {
 #ifdef TVEC_HAS_TABLE
-        return open_table(in, o, std::move(answered));
+    return open_table(in, o, std::move(answered));
 #else
-        throw std::runtime_error("--to table: this program was built without PostgreSQL");
+    throw std::runtime_error("--to table: this program was built without PostgreSQL");
 #endif
-    }
-    throw std::runtime_error("--to " + o.to + ": expected stream:NAME, table, http:// or unix:");
 }
 
 }  // namespace timers_tool
