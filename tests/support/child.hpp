@@ -66,11 +66,12 @@ template <class F> testimony hear(F body) {
 }
 
 // Returns the stderr of a process that runs `body`, if SIGABRT ended it; else the reason for having
-// none.
+// none. An emulator adds a line of its own to it.
 template <class F> std::string last_words(F body) {
     const testimony heard = hear(body);
     const bool aborted = WIFSIGNALED(heard.status) && WTERMSIG(heard.status) == SIGABRT;
-    return aborted ? heard.said : "has not aborted";
+    if (!aborted) return "has not aborted";
+    return heard.said.substr(0, heard.said.find("qemu: uncaught target signal"));
 }
 
 // Returns the stderr of a process that runs `body`, if it ended well.
