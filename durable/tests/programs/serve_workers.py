@@ -323,7 +323,7 @@ class Workers(OnServer):
             self.server.say("CONFIG", "SET", "appendfsync", "everysec")
             self.addCleanup(self.server.say, "CONFIG", "SET", "appendfsync", "always")
         else:
-            self.store += " options='-c synchronous_commit=off'"
+            self.store += " password=geheim options='-c synchronous_commit=off'"
         serve = self.serve(self.to)
         wait_for(lambda: "store: " in serve.said() and "a power cut loses" in serve.said(), "the danger")
         self.server.kill()
@@ -331,6 +331,7 @@ class Workers(OnServer):
             wait_for(lambda: serve.said().count(f"tvec-timers: {of}: ") > (of == "store"), f"the fault of the {of}")
         self.server.start()
         wait_for(lambda: "sink: works again\n" in serve.said(), "the end of the fault")
+        self.assertNotIn("geheim", serve.said())
 
 
 @unittest.skipUnless(KIND == "redis", "of Redis")

@@ -81,7 +81,10 @@ public:
     }
 
     int run() {
-        fmt::print("tvec-timers: serves {} to {}\n", settings_.store, settings_.to);
+        // A connection string may have a password, and this line goes into a log.
+        fmt::print("tvec-timers: serves {} to {}\n",
+                   example::is_postgres(settings_.store) ? "PostgreSQL" : settings_.store,
+                   settings_.to);
         if (page_) fmt::print("tvec-timers: page at {}\n", page_->address());
         std::fflush(stdout);
         while (!is_over_) {
