@@ -213,7 +213,7 @@ std::uint64_t largest_bursts(unsigned level, std::size_t n) {
 Test(hostile, one_crowded_slot_of_any_level_is_spread_over_the_ticks_before_it) {
     const std::size_t n = twenty_thousand;
     for (unsigned level = 1; level < geometry::levels; ++level)
-        for (const jiffies spread : {jiffies{1}, jiffies{support::scaled(1 << 18)}}) {
+        for (const jiffies spread : {jiffies{1}, support::scaled(1 << 18)}) {
             const scene s = in_one_slot(300, n, level, spread);
             timer_wheel wheel(s.start);
             actors c;

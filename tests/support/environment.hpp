@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
@@ -15,9 +14,8 @@ inline std::uint64_t from_environment(const char* name, std::uint64_t otherwise)
 
 // Of `n` timers or repetitions, as many as a test takes: fewer where each access takes long, and as
 // many as it `needs`.
-inline std::size_t scaled(std::size_t n, std::size_t needs = 0) {
-    const std::uint64_t part = n * from_environment("TVEC_PERCENT", 100) / 100;
-    return std::max(needs, static_cast<std::size_t>(part));
+inline std::uint64_t scaled(std::uint64_t n, std::uint64_t needs = 0) {
+    return std::max(needs, n * from_environment("TVEC_PERCENT", 100) / 100);
 }
 
 // Returns whether values are checked elsewhere, and only memory is here: some of each kind are
