@@ -80,7 +80,7 @@ template <template <class> class Loop, class Ticks> void is_never_early() {
 class other_timer {
 public:
     explicit other_timer(nanoseconds after) : fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)) {
-        const itimerspec once{{}, {0, after.count()}};
+        const itimerspec once{{}, {0, static_cast<long>(after.count())}};
         timerfd_settime(fd_, 0, &once, nullptr);
     }
     ~other_timer() { close(fd_); }
