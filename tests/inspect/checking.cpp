@@ -154,9 +154,8 @@ Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
                               "in a word that looks unused", "more than its count"})
         CHECK(mentions(found, fault));
     // The head of the chain is left alone: without it the chain looks like one that its timers have
-    // left. The sentinel's way back is left alone, too: nothing follows it. (With pointers of 4
-    // bytes, that way back lies across two of these words.)
-    CHECK_EQ(lost, 5 + (sizeof(void*) == 8 ? 2 : 3));
+    // left. The sentinel's way back is left alone, too: nothing follows it.
+    CHECK_EQ(lost, 5 + 2);
     CHECK_EQ(check(wheel), "");
 }
 

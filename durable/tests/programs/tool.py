@@ -161,7 +161,7 @@ class Tool(unittest.TestCase):
 
     def test_bytes_that_are_no_text_are_base64_in_json(self):
         for length in range(1, 7):
-            odd = os.urandom(length) + b"\xff"
+            odd = bytes(range(0x80, 0x80 + length)) + b"\xff"
             self.run_tool("put", os.fsdecode(odd), "--in-ms", 1000000)
             [timer] = self.json_of("list")
             self.assertEqual(base64.b64decode(timer["id_base64"], validate=True), odd)
