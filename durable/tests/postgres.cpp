@@ -117,7 +117,7 @@ Test(durable_postgres, what_is_claimed_is_not_there_until_its_lease_is_over) {
     support::hides_what_is_claimed(s);
 }
 
-// Such a claim finds room on its page, and writes no index.
+// A claim that changes no indexed column finds room on its page, and writes no index.
 Test(durable_postgres, a_claim_changes_no_column_of_an_index) {
     const postgres_server server;
     sql_client c(server.conninfo());
