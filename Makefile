@@ -19,8 +19,8 @@ export DESTDIR
 export NINJA := $(CURDIR)/scripts/build/ninja
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo run-durable durable-faults test one exhaustive fuzz mutants coverage bench bench-full \
-	bench-drivers bench-programs bench-durable integrations soak install uninstall deb dist docs check check-release format \
+.PHONY: help run demo test one exhaustive fuzz mutants coverage bench bench-full \
+	bench-drivers bench-programs integrations install uninstall deb dist docs check check-release format \
 	hooks bootstrap configure clean
 
 help: ## list the targets
@@ -33,24 +33,17 @@ run: configure ## serve thousands of connections for 20 s, every timeout on the 
 demo: configure ## a page on which the wheel of a server turns, under a load that you set; ten minutes
 	@scripts/build/ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) tools/demo $(ARGS)
 
-run-durable: configure ## orders on durable timers, killed with -9 and started again; nothing is lost. STORE=redis
-	@scripts/build/ninja -C $(BUILD) durable-programs && BUILD_DIR=$(BUILD) durable/examples/run-orders $(ARGS)
-
-test: configure ## build and run the test suite
+test: configure ## does the library keep its promises on this machine? builds and runs the tests of a user
 	@meson test -C $(BUILD) --print-errorlogs --num-processes $(TESTS_AT_A_TIME) $(ARGS)
 
 one: configure ## build and run one test file: TEST=tests/core/waking.cpp ARGS="--filter=*/a_lone*"
 	@BUILD_DIR=$(BUILD) scripts/build/one-test $(TEST) $(ARGS)
 
 exhaustive: configure ## visit every state of small wheels: half an hour, and gigabytes
-	@meson test -C $(BUILD) --verbose --num-processes 1 --suite long $(ARGS)
+	@meson test -C $(BUILD) --verbose --num-processes 1 --setup long --suite long $(ARGS)
 
 fuzz: ## fuzz the wheel and the clock beside their models for TIME seconds, and each parser a sixth of it
 	@scripts/checks/fuzz --time "$(TIME)" $(ARGS)
-
-durable-faults: configure ## kill and stop processes with durable timers, cut their power, their links; TIME seconds each
-	@scripts/build/ninja -C $(BUILD) durable-faults
-	@PYTHONPATH=tests/programs durable/tests/programs/all_faults $(abspath $(BUILD))/durable/tests "$(TIME)"
 
 mutants: ## put each fault that tests/mutants.toml lists into the library, and run the tests on it
 	@scripts/checks/mutate $(ARGS)
@@ -67,19 +60,13 @@ bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: hours
 bench-drivers: ## measure how late each driver wakes its loop, and what that costs; 2 minutes
 	@scripts/bench --drivers $(ARGS)
 
-bench-durable: ## durable timers on SQLite and Redis beside polling, there and in PostgreSQL, and BullMQ; 8 minutes
-	@scripts/bench --durable $(ARGS)
-
 bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
 	@scripts/bench --programs $(ARGS)
 
 integrations: ## servers that people run, stock and on tvec: tests and loads on both; ONLY=nginx for one
 	@integrations/run $(ONLY)
 
-soak: bootstrap ## serve for ten minutes under ASan and ten at full speed; nothing early, lost, or leaked
-	@servers/soak $(ARGS)
-
-install: ## build optimized, and install into PREFIX: libraries, headers, pkg-config, CMake
+install: ## build optimized, and install into PREFIX: libraries, headers, pkg-config, CMake; under a minute
 	@scripts/build/install --prefix "$(PREFIX)" $(SETUP)
 
 uninstall: ## remove from PREFIX what `make install` has put there
@@ -94,14 +81,15 @@ dist: ## pack a release into build-dist: sources, single header, wrap file, chec
 docs: ## make a site of headers and guides in build-docs; fails if anything public is not documented
 	@scripts/pages/docs
 
-check: ## what CI runs for each commit: tests, sanitizers, analysers, consumers, a short load; 10 minutes
+check: ## what CI runs for each commit: tests, sanitizers, analysers, consumers, a short load, durable timers; 14 minutes
 	@.ci/run
 
 check-release: ## what else is checked before a release: docs/releasing.md; hours
-	@scripts/check --all release
+	@$(MAKE) -f scripts/checks.mk -j$(shell nproc) -k for_releases
+	@$(MAKE) -C durable -f checks.mk -j$(shell nproc) -k for_releases
 
 format: ## format the sources in place
-	@scripts/check formatted
+	@git ls-files --cached --others --exclude-standard '*.hpp' '*.cpp' '*.h' '*.c' | xargs clang-format -i
 
 hooks: ## have git run the quick checks before each commit of this clone
 	@git config core.hooksPath scripts/hooks

@@ -52,21 +52,17 @@ bool calls_in_the_order_of_starting() {
 
 int main() {
     session session;
-    // [pool]
     tvec::clocked_wheel timers;  // ticks of one millisecond, steady_clock
     tvec::timeout_pool pool(timers);
     const auto reply = pool.schedule(250ms, [&session] { session.give_up(); });
     pool.cancel(reply.handle);
     timers.run();  // once per turn of your loop
-    // [pool]
-    // [outcome]
     struct request {
         tvec::timeout_handle timeout;
         bool timed_out = false;
     };
     const auto sent = std::make_shared<request>();  // or a member of what you have anyway
     sent->timeout = pool.schedule(250ms, [sent] { sent->timed_out = true; }).handle;
-    // [outcome]
     pool.run_early(true);
     while (pool.pending() != 0) timers.run();
     return session.given_up || !sent->timed_out || !calls_in_the_order_of_starting();

@@ -6,7 +6,6 @@
 
 using namespace std::chrono_literals;
 
-// [player]
 struct player {
     void on_regain() { health += 10; }
 
@@ -14,7 +13,6 @@ struct player {
     tvec::timer_group timers;
     tvec::grouped_timer regain{timers, tvec::call<&player::regain, &player::on_regain>};
 };
-// [player]
 
 int main() {
     // [life]

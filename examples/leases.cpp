@@ -59,7 +59,6 @@ private:
     token last_ = 0;
 };
 
-// [fence]
 // The storage that the lock protects has the last word. A token that is older than one it has seen
 // belongs to a lease that is over, although its holder may not know.
 class storage {
@@ -79,9 +78,7 @@ private:
     };
     std::map<std::string, entry> entries_;
 };
-// [fence]
 
-// [lease]
 // A lease that is renewed until it is released or lost. Two timers: `renewal` comes three times in
 // a lease, and `end` is pushed back by each success. `end` counts from before the request: the
 // service has begun to count later, so the worker knows first.
@@ -123,7 +120,6 @@ private:
     tvec::timer renewal_{tvec::call<&renewed_lease::renewal_, &renewed_lease::on_renewal>};
     tvec::timer end_{tvec::call<&renewed_lease::end_, &renewed_lease::on_end>};
 };
-// [lease]
 
 void pass(wheel& timers, std::chrono::seconds time) {
     for (const auto end = tvec::manual_clock::now() + time; tvec::manual_clock::now() < end;) {

@@ -20,7 +20,6 @@ struct fighter {
     bool operator==(const fighter&) const = default;
 };
 
-// [match]
 class match {
 public:
     // A frame: what the players press, then the timers of the frame. A jiffy is a frame.
@@ -30,6 +29,7 @@ public:
         wheel_.advance(wheel_.now() + 1);
     }
 
+    // [match]
     // All that a frame changes: the fighters are copied, and the timers are captured.
     struct moment {
         std::array<fighter, 2> fighters;
@@ -43,11 +43,11 @@ public:
         fighters_ = to.fighters;
         to.timers.restore(wheel_, [this](std::uint64_t id) { return &timers_[id]; });
     }
+    // [match]
 
     const std::array<fighter, 2>& fighters() const { return fighters_; }
 
 private:
-    // [match]
     static constexpr std::size_t lands = 0, recovers = 2, regains = 4;  // and the fighter
 
     void strike(std::size_t i) {
@@ -95,7 +95,6 @@ std::array<bool, 2> pressed_in(tvec::jiffies frame) {
 int main() {
     match truth, ours;  // one that knows everything in time, and one that guesses
 
-    // [rollback]
     std::array<match::moment, late> past;  // the memory is used again and again
     unsigned rollbacks = 0;
     for (tvec::jiffies now = 0; now < frames + late; ++now) {
@@ -111,7 +110,6 @@ int main() {
         ours.save(past[now % late]);
         ours.play({pressed_in(now)[0], false});
     }
-    // [rollback]
     for (tvec::jiffies now = 0; now < frames; ++now) truth.play(pressed_in(now));
     ours.go_back(past[frames % late]);  // as it was when the last truth had arrived
 

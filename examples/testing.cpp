@@ -30,7 +30,6 @@ private:
 };
 // [code]
 
-// [clock]
 using test_timers =
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>>;
 
@@ -45,7 +44,6 @@ bool is_locked_for_a_minute_and_no_longer() {
     timers.run();
     return until_then && !user.locked();
 }
-// [clock]
 
 // [pass]
 // Lets time pass as a loop sees it: it wakes when the wheel asks for it, and at the end.
@@ -86,7 +84,6 @@ bool a_loop_that_was_held_up_knows_what_it_missed() {
 }
 // [stall]
 
-// [ticks]
 bool a_shield_lasts_three_seconds_of_sixty_frames() {
     tvec::timer_wheel frames;
     bool shielded = true;
@@ -97,7 +94,6 @@ bool a_shield_lasts_three_seconds_of_sixty_frames() {
     frames.advance(180);
     return until_then && !shielded;
 }
-// [ticks]
 
 int failures = 0;
 

@@ -12,7 +12,6 @@
 
 namespace {
 
-// [ticks]
 using hundred_us = std::chrono::duration<std::int64_t, std::ratio<1, 10'000>>;
 using ten_ms = std::chrono::duration<std::int64_t, std::ratio<1, 100>>;
 using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
@@ -21,7 +20,6 @@ tvec::clocked_wheel<tvec::tick_clock<hundred_us>> precise;
 tvec::clocked_wheel<> usual;  // a millisecond
 tvec::clocked_wheel<tvec::tick_clock<ten_ms>> coarse;
 tvec::clocked_wheel<tvec::tick_clock<frame>> game;  // exact, though no whole number of ns
-// [ticks]
 
 using std::chrono::nanoseconds;
 using tvec::manual_clock;

@@ -68,7 +68,6 @@ bool calls_its_functions_elsewhere(workers& pool) {
     return left == 1;
 }
 
-// [again]
 // A beat that schedules itself again, until it is told to end.
 struct heart {
     void beat() {
@@ -81,7 +80,6 @@ struct heart {
     int beats = 0;
     std::promise<void> stopped = {};
 };
-// [again]
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <optional>
 #include <stop_token>
@@ -232,6 +233,41 @@ bool walk(wheel& timers) {
     return timers.count_pending() == 5;
 }
 
+struct session {
+    void end() { over = true; }
+    bool over = false;
+    tvec::timer idle{tvec::call<&session::idle, &session::end>};    // pending between requests
+    tvec::timer write{tvec::call<&session::write, &session::end>};  // pending during an answer
+};
+
+struct server {
+    void end_gracefully() {
+        std::erase_if(open, [](const auto& s) { return s->idle.pending(); });
+        timers.arm_after(give_up, 10s);  // for sessions that are being answered
+    }
+    void end_all() { open.clear(); }
+
+    wheel& timers;
+    std::vector<std::unique_ptr<session>> open{};
+    tvec::timer give_up{tvec::call<&server::give_up, &server::end_all>};
+};
+
+bool graceful(wheel& timers) {
+    server s{timers};
+    for (int i = 0; i < 8; ++i) {
+        s.open.push_back(std::make_unique<session>());
+        timers.arm_after(s.open.back()->write, 40s);
+    }
+    for (int i = 0; i < 6; ++i) {
+        s.open[static_cast<std::size_t>(i)]->write.cancel();  // answered
+        timers.arm_after(s.open[static_cast<std::size_t>(i)]->idle, 40s);
+    }
+    s.end_gracefully();
+    const bool two_are_left = s.open.size() == 2;
+    pass(timers, 10s);
+    return two_are_left && s.open.empty() && !timers.any_pending();
+}
+
 bool slack(wheel& timers) {
     std::vector<tvec::timer> sweeps(100);
     for (tvec::timer& sweep : sweeps) {
@@ -312,9 +348,7 @@ bool frames() {
 }
 
 example::task<int> answer(wheel& timers, std::chrono::milliseconds takes) {
-    // [sleep]
     co_await tvec::sleep_for(timers, takes);
-    // [sleep]
     co_return 42;
 }
 
@@ -323,13 +357,11 @@ example::task<> ask(wheel& timers, bool& fine) {
     // [limit]
     const std::optional<int> late = co_await tvec::with_timeout(timers, answer(timers, 80ms), 50ms);
     // [limit]
-    // [limits]
     const auto deadline = timers.after(50ms);
     const std::optional<int> one =
         co_await tvec::with_timeout_until(timers, answer(timers, 30ms), deadline);
     const std::optional<int> two =
         co_await tvec::with_timeout_until(timers, answer(timers, 30ms), deadline);
-    // [limits]
     fine = soon == 42 && !late && one == 42 && !two;
 }
 
@@ -454,6 +486,7 @@ int main() {
     expect(unless_pending(timers), "unless pending");
     expect(shut_down(timers), "shut down");
     expect(walk(timers), "walk");
+    expect(graceful(timers), "a graceful end");
     expect(slack(timers), "slack");
     expect(scaled(timers), "scaled");
     expect(many_alike(timers), "many alike");

@@ -59,7 +59,7 @@ struct service {
 void take_time(int request) { std::this_thread::sleep_for(request % 8 == 0 ? 60ms : 2ms); }
 
 // [worker]
-void work(service& home, const tvec::remote_sender<>& loop) {
+void work(service& home, const tvec::mailbox_sender<>& loop) {
     for (int request; (request = home.requests.take()) >= 0;) {
         const auto limit = loop.schedule(20ms, [&home, request] { home.give_up(request); });
         take_time(request);
@@ -75,7 +75,7 @@ int main() {
     service home;
     // [loop]
     const tvec::eventfd_doorbell bell;
-    tvec::remote mailbox(home.timers, 64, bell);
+    tvec::mailbox mailbox(home.timers, 64, bell);
     tvec::timerfd_alarm alarm(home.timers);
     std::vector<std::thread> workers;
     for (int i = 0; i < 3; ++i)

@@ -48,7 +48,7 @@ private:
         explicit restless(disturbance& d) : home(d) {}
         void arm() { home.books_.arm(due, deadline, home.some_time()); }
         void on_due() {
-            home.books_.fired(due, deadline);
+            home.books_.fired(deadline);
             arm();
             home.disturb(home.any());
         }
@@ -68,7 +68,7 @@ private:
     }
 
     void on_stall() {
-        books_.fired(stall_, stall_deadline_);
+        books_.fired(stall_deadline_);
         std::this_thread::sleep_for(milliseconds(extent_.stall_ms));
         books_.arm(stall_, stall_deadline_, milliseconds(extent_.stall_every_ms));
     }

@@ -146,10 +146,8 @@ inline bool connection::received(int result) {
     chance_.renew();
     filled_ = static_cast<std::uint32_t>(result);
     written_ = 0;
-    // [heard]
     arm_idle(home_.heard + home_.idle);  // a push-back: one store
     home_.books.arm_at(write_, write_deadline_, home_.heard + home_.write);
-    // [heard]
     if (!home_.work) return worked();
     working_ = true;
     home_.work(tag_);
@@ -188,19 +186,17 @@ inline void connection::on_idle() {
     if (home_.shrinking)
         home_.shrinking->fired(idle_);
     else
-        home_.books.fired(idle_, idle_deadline_);
+        home_.books.fired(idle_deadline_);
     // A stalled connection is not idle: the write timeout decides on it.
     if (sending_ || working_) return arm_idle(now + home_.idle);
-    // [judge]
     if (chance_.take(home_.stalls))  // once in a silence, if the loop was away itself
         return arm_idle(now + home_.stalls.grace());
     ++home_.count.idle_closes;
     shut_down();
-    // [judge]
 }
 
 inline void connection::on_write_stalled() {
-    home_.books.fired(write_, write_deadline_);
+    home_.books.fired(write_deadline_);
     if (chance_.take(home_.stalls))
         return home_.books.arm(write_, write_deadline_, home_.stalls.grace());
     ++home_.count.write_closes;

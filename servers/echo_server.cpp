@@ -35,7 +35,6 @@ using std::chrono::milliseconds;
 
 struct options : example::server_options {
     std::string driver = "wait";
-    std::string record;
     bool plain_accept = false;
     std::optional<unsigned> least_idle_ms;
     std::optional<std::uint16_t> metrics;
@@ -62,7 +61,6 @@ private:
     };
     static_assert(reading + example::text_port::tags < 1024);
 
-    void record();
     void serve_metrics();
     void hire();
     void shrink();
@@ -91,7 +89,6 @@ private:
     example::stall_watch<example::timers> stalls_{timers_, milliseconds(options_.grace_ms)};
     example::echo_home home_{ring_, books_, stalls_, milliseconds(options_.idle_ms),
                              milliseconds(options_.write_ms)};
-    std::optional<example::recorder> recorder_;
     example::echo_totals& totals_ = home_.count;
     example::echo_totals last_;
     example::listener listener_{options_.address, options_.port, false};
@@ -116,7 +113,6 @@ private:
 server::server(const options& wanted)
     : options_(wanted), driver_(example::make_driver(options_.driver, ring_, timers_, waking)) {
     example::require_descriptors(options_.connections + 64);
-    record();
     serve_metrics();
     hire();
     shrink();
@@ -124,12 +120,6 @@ server::server(const options& wanted)
     listener_.announce(options_.port_file);
     books_.arm(second_, second_deadline_, std::chrono::seconds(1));
     books_.arm(end_, end_deadline_, std::chrono::seconds(options_.seconds));
-}
-
-void server::record() {
-    if (options_.record.empty()) return;
-    recorder_.emplace(options_.record, example::timers::tick(1), timers_.wheel().now());
-    books_.record(*recorder_);
 }
 
 void server::serve_metrics() {
@@ -175,7 +165,6 @@ int server::run() {
     books_.cancel(second_, second_deadline_);
     books_.cancel(end_, end_deadline_);
     books_.drain();
-    if (recorder_) recorder_->finish();
     return print_summary();
 }
 
@@ -260,13 +249,13 @@ void server::stop() {
 }
 
 void server::on_end() {
-    books_.fired(end_, end_deadline_);
+    books_.fired(end_deadline_);
     if (stopping_) gave_up_ = true;
     stop();
 }
 
 void server::on_second() {
-    books_.fired(second_, second_deadline_);
+    books_.fired(second_deadline_);
     for (const auto& [tag, c] : open_) c->look_after();
     if (metrics_) metrics_->look_after();
     disturbance_.look_after();
@@ -301,7 +290,7 @@ void server::print_work() {
     using example::print_line;
     print_line("asked of workers", fmt::format("{}: {} answered, {} given up, {} left", work.asked,
                                                work.answered, work.given_up, work.left));
-    print_line("remote timers",
+    print_line("mailbox timers",
                fmt::format("{} scheduled, {} cancelled, {} rescheduled, {} refused", work.scheduled,
                            work.cancelled, work.more_time, work.refused));
     print_line("given up late by",
@@ -331,10 +320,6 @@ int server::print_summary() {
     print_line("early fires", late.early());
     print_line("stalls", stalls_.stalls());
     print_line("lost timers", books_.lost());
-    if (recorder_)
-        print_line("recorded",
-                   fmt::format("{} operations on {} timers", recorder_->header().operations,
-                               recorder_->header().timers));
     if (shrinking_)
         print_line("idle class",
                    fmt::format("{} wake-ups, {} early, {} lost", shrinking_->wakeups(),
@@ -365,8 +350,6 @@ options parse(int argc, char** argv) {
     line.add_choice("--driver", o.driver, {"wait", "timeout", "timerfd"},
                     "what wakes the server for a timer: its own wait, a timeout in the ring, or a "
                     "timerfd");
-    line.add_text("--record", o.record,
-                  "write the timers' operations to this file, for bench/replay");
     line.add_flag("--plain-accept", o.plain_accept,
                   "one request for each connection, as on kernels without multishot accept");
     line.add_number("--least-idle-ms", o.least_idle_ms, 1, 86'400'000,

@@ -166,7 +166,7 @@ client::~client() {
 void client::start(milliseconds delay) { load_.books().arm(pause_, pause_deadline_, delay); }
 
 void client::on_pause_over() {
-    load_.books().fired(pause_, pause_deadline_);
+    load_.books().fired(pause_deadline_);
     if (load_.stopping()) return;
     if (state_ == state::away) return connect();
     compose();
@@ -264,7 +264,7 @@ void client::received(int result) {
 }
 
 void client::on_no_reply() {
-    load_.books().fired(reply_, reply_deadline_);
+    load_.books().fired(reply_deadline_);
     if (chance_.take(load_.stalls()))
         return load_.books().arm(reply_, reply_deadline_, load_.stalls().grace());
     if (manner_ == manner::talking) ++load_.count().late_echoes;
@@ -358,14 +358,14 @@ void load::stop() {
 }
 
 void load::on_second() {
-    books_.fired(second_, second_deadline_);
+    books_.fired(second_deadline_);
     for (const auto& c : clients_) c->look_after();
     books_.compare();
     books_.arm_next(second_, second_deadline_, std::chrono::seconds(1));
 }
 
 void load::on_end() {
-    books_.fired(end_, end_deadline_);
+    books_.fired(end_deadline_);
     gave_up_ = stopping_;
     stop();
 }

@@ -24,17 +24,13 @@ public:
 
     void arm_at(tvec::timer& t, time_point least) { scaled_.arm_at(t, least); }
 
-    // [room]
     // All of the time until half of the room is taken, and the least when none is left.
     void use(std::size_t taken, std::size_t room) {
         scaled_.set_factor(2 - 2 * static_cast<double>(taken) / static_cast<double>(room));
     }
-    // [room]
 
     // To be called first thing in every callback.
-    void fired(const tvec::timer& t) {
-        early_ += timers::clock::now() < timers_.ticks().start_of(t.expires());
-    }
+    void fired(const tvec::timer& t) { early_ += timers_.now() < timers_.deadline(t); }
     // Counts a timer as lost that is pending though a second has passed since it was due.
     void look_after(const tvec::timer& t) {
         lost_ +=

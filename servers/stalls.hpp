@@ -29,7 +29,6 @@ public:
     // Call it between a turn's sleep and its timers. hear() handles the completions and returns
     // their number. After a stall it repeats until everything that arrived during the stall is
     // read: a connection's next message is only handed out after its receive is queued again.
-    // [listen]
     template <class Ring, class Hear> void listen(Ring& ring, Hear hear) {
         const bool was_away = held_up();
         hear();
@@ -42,7 +41,6 @@ public:
         back_ = clock::now();
         ++stalls_;
     }
-    // [listen]
 
     // The tick up to which timers may run now. Later ones have become due since the loop read its
     // messages, so their peers may not have been heard yet.
@@ -58,13 +56,11 @@ private:
 
     // Called once a turn, before hear(). Work that a budget has left over does not count as a
     // stall: the turn before has seen it.
-    // [held_up]
     bool held_up() {
         const time_point now = clock::now(), before = std::exchange(last_, now);
         const auto due = timers_.next_wakeup();
         return due && now - std::max<time_point>(*due, before) > tolerance;
     }
-    // [held_up]
 
     Timers& timers_;
     std::chrono::milliseconds grace_;

@@ -204,7 +204,7 @@ inline void asker::finish() {
 }
 
 inline void asker::on_due() {
-    books_.fired(due_, deadline_);
+    books_.fired(deadline_);
     hang_up();
 }
 

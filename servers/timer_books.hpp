@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "recorder.hpp"
 #include "tvec/inspect/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
@@ -29,17 +28,11 @@ class timer_books {
 public:
     explicit timer_books(timers& wheel) : timers_(wheel) {}
 
-    // Reports each operation to `r` from now on.
-    void record(recorder& r) { recorder_ = &r; }
-
     // Excludes timers of others on the same wheel. They stand in books of their own, which `count`
     // looks up.
     void leave_out(std::function<guests()> count) { left_out_.push_back(std::move(count)); }
 
-    void advance(tvec::jiffies to, std::size_t budget) {
-        timers_.wheel().advance(to, budget);
-        if (recorder_) recorder_->advanced(now());
-    }
+    void advance(tvec::jiffies to, std::size_t budget) { timers_.wheel().advance(to, budget); }
 
     void arm(tvec::timer& t, time_point& deadline, std::chrono::milliseconds delay) {
         arm_at(t, deadline, timers::clock::now() + delay);
@@ -49,7 +42,6 @@ public:
         look_after(t, deadline);
         deadline = at;
         const bool was_pending = timers_.arm_at(t, deadline);
-        if (recorder_) recorder_->armed(t, now());
         ++(was_pending ? pushed_back_ : armed_);
         most_pending_ = std::max(most_pending_, pending());
     }
@@ -57,22 +49,17 @@ public:
     // Arms a timer that has just fired for its next beat.
     void arm_next(tvec::timer& t, time_point& deadline, std::chrono::milliseconds period) {
         timers_.arm_next(t, period);
-        deadline = timers_.ticks().start_of(t.expires());
-        if (recorder_) recorder_->armed(t, now());
+        deadline = timers_.deadline(t);
         ++armed_;
     }
 
     void cancel(tvec::timer& t, time_point deadline) {
         look_after(t, deadline);
         cancelled_ += t.cancel();
-        if (recorder_) recorder_->cancelled(t, now());
     }
 
     // Call it first in every callback.
-    void fired(const tvec::timer& t, time_point deadline) {
-        late_.record(timers::clock::now() - deadline);
-        if (recorder_) recorder_->fired(t, now());
-    }
+    void fired(time_point deadline) { late_.record(timers::clock::now() - deadline); }
 
     // Counts a timer as lost if it is pending although the wheel has run its tick. Allows one more
     // tick, because a delay of 0 means the next tick. Counts it at every call.
@@ -127,7 +114,6 @@ private:
     }
 
     timers& timers_;
-    recorder* recorder_ = nullptr;
     std::vector<std::function<guests()>> left_out_;
     tvec::lateness_histogram late_;
     std::uint64_t armed_ = 0;

@@ -1,5 +1,5 @@
 // Threads that work for a server, each at many things at a time, and are late now and then. They
-// time themselves out on the server's wheel, through a tvec::remote: what a worker has not done in
+// time themselves out on the server's wheel, through a tvec::mailbox: what a worker has not done in
 // time the server does without it.
 #pragma once
 
@@ -22,7 +22,7 @@
 #include "../support/ring.hpp"
 #include "timer_books.hpp"
 #include "tvec/drivers/eventfd_doorbell.hpp"
-#include "tvec/remote/remote.hpp"
+#include "tvec/mailbox/mailbox.hpp"
 
 namespace example {
 
@@ -43,7 +43,7 @@ struct work_totals {
 // One thread. It does nothing but wait, for several pieces of work at a time.
 class worker {
 public:
-    using sender = tvec::remote_sender<timers>;
+    using sender = tvec::mailbox_sender<timers>;
     // The functions that the server runs on its own thread, with the number of a piece of work.
     struct server_side {
         std::function<void(std::uint64_t)> answered;
@@ -80,7 +80,7 @@ private:
     struct piece {
         time_point done;
         std::uint64_t number;
-        tvec::remote_handle limit;
+        tvec::mailbox_handle limit;
         bool later(const piece& other) const { return done > other.done; }
     };
     struct later {
@@ -157,7 +157,7 @@ private:
     std::thread thread_;
 };
 
-// All of them, and the server's end of the remote.
+// All of them, and the server's end of the mailbox.
 class crew {
 public:
     // `done(number)` is called on the server's thread when something that was asked is done, be it
@@ -229,7 +229,7 @@ private:
     std::uint64_t tag_;
     bool watched_ = false;
     tvec::eventfd_doorbell bell_;
-    tvec::remote<timers> mailbox_;
+    tvec::mailbox<timers> mailbox_;
     std::function<void(std::uint64_t)> done_;
     work_totals count_;
     const worker::server_side home_{[this](std::uint64_t n) { answered(n); },

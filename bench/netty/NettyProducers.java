@@ -1,5 +1,5 @@
 // What Netty's HashedWheelTimer costs threads that set and cancel timers, in the rows of
-// bench/remote: nanoseconds per call of newTimeout and of cancel, with 1, 2 and 4 threads, and
+// bench/mailbox: nanoseconds per call of newTimeout and of cancel, with 1, 2 and 4 threads, and
 // by how much a timeout of a millisecond is late meanwhile.
 //
 //     java -cp netty-common.jar:jctools-core.jar NettyProducers.java

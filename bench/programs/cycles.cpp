@@ -2,12 +2,15 @@
 // counters. Batches of an operation are timed, each on a new wheel. The least and the median of the
 // batches are shown, per operation.
 #include <algorithm>
+#include <array>
+#include <string>
 #include <vector>
 
 #include "../../support/command_line.hpp"
 #include "../../support/program.hpp"
 #include "../report/machine.hpp"
 #include "../report/perf_counters.hpp"
+#include "../report/report.hpp"
 #include "../report/tsc.hpp"
 #include "../workloads/clocked_operations.hpp"
 #include "../workloads/game_operations.hpp"
@@ -21,6 +24,7 @@ struct options {
     std::size_t timers = 1'000;
     unsigned batches = 200;
     std::optional<unsigned> cpu;
+    std::string clocks;
 };
 
 options parse(int argc, char** argv) {
@@ -31,6 +35,7 @@ options parse(int argc, char** argv) {
                     "timers in the wheel, and operations in a batch");
     line.add_number("--batches", o.batches, 1, 1'000'000, "batches of each operation");
     line.add_number("--cpu", o.cpu, 0, last_cpu, "run on this CPU only");
+    line.add_text("--clocks", o.clocks, "compare real clocks only, and write this CSV");
     line.parse_or_exit(argc, argv);
     return o;
 }
@@ -131,6 +136,55 @@ void print_counters(const options& o, const plan& p) {
     fmt::print("\n");
 }
 
+struct clock_row {
+    std::string clock;
+    std::array<samples, 3> ns{};  // arm, push back, run with nothing due
+};
+
+// Adds a batch of each operation, in nanoseconds per operation.
+template <class Clock> void measure_clock(clock_row& row, const plan& p, const scale& s) {
+    turn_exercise<Clock> turns(p);
+    const auto measure = [&](samples& to, auto batch) {
+        const std::uint64_t begin = tsc_begin();
+        batch();
+        const std::uint64_t passed = tsc_end() - begin;
+        to.add(static_cast<double>(passed - std::min(passed, s.empty)) * s.nanoseconds /
+               static_cast<double>(p.size()));
+    };
+    turns.unlink_all();
+    measure(row.ns[0], [&] { turns.arm_all(); });
+    measure(row.ns[1], [&] { turns.arm_all(); });
+    measure(row.ns[2], [&] { turns.run_with_nothing_due(); });
+}
+
+void compare_clocks(const options& o, const plan& p) {
+    const scale s{.empty = empty_batches(o, p)[o.batches / 2]};
+    std::array<clock_row, 5> rows{{{"none: the bare wheel"},
+                                   {"`turn_clock<>`"},
+                                   {"`turn_clock<tsc_clock>`"},
+                                   {"`tsc_clock`"},
+                                   {"`steady_clock`"}}};
+    for (unsigned k = 0; k < o.batches; ++k) {
+        measure_clock<void>(rows[0], p, s);
+        measure_clock<tvec::turn_clock<>>(rows[1], p, s);
+        measure_clock<tvec::turn_clock<tvec::tsc_clock>>(rows[2], p, s);
+        measure_clock<tvec::tsc_clock>(rows[3], p, s);
+        measure_clock<std::chrono::steady_clock>(rows[4], p, s);
+    }
+    std::string csv = fmt::format("# {}\nclock", machine());
+    for (const char* work : {"arm_unlinked", "push_back", "run"})
+        csv += fmt::format(",{0}_ns,{0}_ratio", work);
+    for (const clock_row& r : rows) {
+        csv += "\n" + r.clock;
+        for (std::size_t i = 0; i < r.ns.size(); ++i)
+            csv += fmt::format(",{:.3g},{:.3g}", r.ns[i].median(), r.ns[i].over(rows[0].ns[i]));
+    }
+    example::output_file file(o.clocks);
+    fmt::print(file.get(), "{}\n", csv);
+    file.finish();
+    fmt::print("{}\n", csv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -139,6 +193,10 @@ int main(int argc, char** argv) {
         pin_to(o.cpu);
         const plan p(o.timers);
         fmt::print("{}\n", machine());
+        if (!o.clocks.empty()) {
+            compare_clocks(o, p);
+            return 0;
+        }
         print_times(o, p);
         print_counters(o, p);
         return 0;

@@ -168,7 +168,7 @@ private:
         timers_.wheel().arm_after(t, 1 + random_() % (2 * static_cast<unsigned>(count)));
     }
     void fired(tvec::timer& t) {
-        late_.record(Timers::clock::now() - timers_.ticks().start_of(t.expires()));
+        late_.record(timers_.now() - timers_.deadline(t));
         arm(t);
     }
     void on_end() { over_ = true; }

@@ -35,8 +35,8 @@ options parse(int argc, char** argv) {
                     "interleaved repetitions of each row");
     line.add_text("--rows", o.how.rows, "only rows whose name contains this");
     line.add_texts("--also", o.also, "add the rows of this file: work,timers,unit,structure,value");
-    line.add_text("--csv", o.csv, "write medians, minima, maxima and ratios to this file");
-    line.add_text("--json", o.json, "the same as JSON");
+    line.add_text("--csv", o.csv, "write medians and ratios to this file");
+    line.add_text("--json", o.json, "the same as JSON, with minima and maxima");
     line.add_text("--structures", o.structures,
                   "write what each structure is to this file, as CSV");
     line.add_number("--cpu", o.cpu, 0, last_cpu, "run on this CPU only");
@@ -91,6 +91,8 @@ int main(int argc, char** argv) {
         auto csv = open(o.csv), json = open(o.json), structures = open(o.structures);
         const std::vector<foreign_sample> foreign = read_all(o.also);
         pin_to(o.cpu);
+        for (const contender& c : contenders())
+            if (c.supervised != nullptr) coarse_structures.emplace(c.name);
         const report r = measure(o, foreign);
         fmt::print("{}\nmedians of {} repetitions; ratio: tvec / best rival; -: cannot do it, or "
                    "would take over {} s\n\n",

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -56,6 +57,8 @@ inline std::string short_ratio(double x) {
     return x < 0.01 ? fmt::format("1/{:.0f}", 1 / x) : fmt::format("{:.2f}", x);
 }
 
+inline std::set<std::string, std::less<>> coarse_structures;  // which fire late
+
 // The samples of one work with one number of timers, by structure.
 struct row_result {
     std::string work;
@@ -72,11 +75,13 @@ struct row_result {
         if (of("tvec") == nullptr || of(who) == nullptr) return std::nullopt;
         return of("tvec")->over(*of(who));
     }
-    // Returns the structure that needs least, tvec's wheels apart; empty if no other can do it.
+    // Returns the exact structure that needs least, tvec's wheels apart; empty if no other can do
+    // it.
     std::string best_rival() const {
         std::string best;
         for (const auto& [who, s] : by)
             if (who != "tvec" && who != "clocked" && who != "floor" &&
+                !coarse_structures.contains(who) &&
                 (best.empty() || s.median() < of(best)->median()))
                 best = who;
         return best;
@@ -140,13 +145,20 @@ public:
 
     bool empty() const { return rows_.empty(); }
 
+    // A line for each row: the median of each structure, then tvec's ratio to each.
     void write_csv(example::output_file& file, const std::string& machine) const {
         std::FILE* const out = file.get();
-        fmt::print(out, "# {}\nwork,timers,unit,structure,median,min,max,tvec_ratio\n", machine);
-        for_each([&](const row_result& r, const std::string& who, const samples& s) {
-            fmt::print(out, "{},{},{},{},{:.4g},{:.4g},{:.4g},{}\n", r.work, r.timers, r.unit, who,
-                       s.median(), s.min(), s.max(), ratio_or(r, who, ""));
-        });
+        std::set<std::string> all;
+        for_each(
+            [&](const row_result&, const std::string& who, const samples&) { all.insert(who); });
+        fmt::print(out, "# {}\nwork,timers,unit,{},tvec / {}\n", machine, fmt::join(all, ","),
+                   fmt::join(all, ",tvec / "));
+        for (const row_result& r : rows_) {
+            fmt::print(out, "{},{},{}", r.work, r.timers, r.unit);
+            for (const std::string& who : all) fmt::print(out, ",{}", median_or_nothing(r, who));
+            for (const std::string& who : all) fmt::print(out, ",{}", ratio_or(r, who, ""));
+            fmt::print(out, "\n");
+        }
         file.finish();
     }
 
@@ -175,6 +187,11 @@ private:
     template <class F> void for_each(F f) const {
         for (const row_result& r : rows_)
             for (const auto& [who, s] : r.by) f(r, who, s);
+    }
+
+    static std::string median_or_nothing(const row_result& r, std::string_view who) {
+        const samples* const s = r.of(who);
+        return s == nullptr ? "" : fmt::format("{:.4g}", s->median());
     }
 
     static std::string ratio_or(const row_result& r, const std::string& who, const char* none) {

@@ -7,7 +7,6 @@
 
 #include "../workloads/loads.hpp"
 #include "../workloads/loops.hpp"
-#include "../workloads/recording.hpp"
 #include "../workloads/requests.hpp"
 #include "../workloads/supervised.hpp"
 #include "../workloads/workloads.hpp"
@@ -53,7 +52,6 @@ struct contender {
     durations (*ticks_of_server)(const stage&);
     durations (*calls_of_loop)(const stage&, const loop&);
     single_operations (*order_timeouts)(const stage&);
-    double (*replay)(const stage&, const recording&);
     double (*serve_day)(const stage&, const day&);
 };
 
@@ -94,7 +92,6 @@ template <structure A> constexpr contender exact_contender_of() {
             perform<A, ticks_of_server<A>>,
             perform<A, calls_of_loop<A>, loop>,
             perform<A, order_timeouts<A>>,
-            perform<A, replay<A>, recording>,
             perform<A, serve_day<A>, day>};
 }
 template <class A> inline constexpr contender exact_contender = exact_contender_of<A>();
@@ -111,7 +108,7 @@ inline bool is_left_out(const contender& c, std::size_t timers, const effort& e)
     return c.expected_seconds(static_cast<double>(timers), e) > longest_expected;
 }
 
-// All structures in the build, tvec first (roll.cpp.in).
+// All structures in the build, tvec first (all.cpp.in).
 const std::vector<contender>& contenders();
 
 }  // namespace bench

@@ -11,7 +11,7 @@
 
 namespace bench {
 
-template <unsigned Arity> class lazy_heap {
+class lazy_heap {
 public:
     struct node {
         std::uint64_t deadline = idle;
@@ -79,7 +79,7 @@ private:
     // From `place` on, which is free.
     void rise(std::size_t place, const entry& e) {
         while (place > 0) {
-            const std::size_t parent = (place - 1) / Arity;
+            const std::size_t parent = (place - 1) / 2;
             if (heap_[parent].key <= e.key) break;
             put(place, heap_[parent]);
             place = parent;
@@ -96,12 +96,9 @@ private:
         put(place, e);
     }
     std::size_t least_child(std::size_t place) const {
-        const std::size_t first = Arity * place + 1;
-        const std::size_t end = std::min(first + Arity, heap_.size());
-        std::size_t least = first;
-        for (std::size_t child = first + 1; child < end; ++child)
-            if (heap_[child].key < heap_[least].key) least = child;
-        return least;
+        const std::size_t left = 2 * place + 1;
+        const bool is_right = left + 1 < heap_.size() && heap_[left + 1].key < heap_[left].key;
+        return is_right ? left + 1 : left;
     }
 
     void remove(node& n) {
@@ -110,7 +107,7 @@ private:
         const entry last = heap_.back();
         heap_.pop_back();
         if (place == heap_.size()) return;
-        if (place > 0 && last.key < heap_[(place - 1) / Arity].key)
+        if (place > 0 && last.key < heap_[(place - 1) / 2].key)
             rise(place, last);
         else
             sink(place, last);
@@ -120,7 +117,7 @@ private:
     std::vector<entry> heap_;
 };
 
-struct lazy_heap_adapter : lazy_heap<2> {
+struct lazy_heap_adapter : lazy_heap {
     static constexpr const char* name = "lazy_heap";
     static constexpr description is{
         .what =

@@ -1,6 +1,6 @@
 // Push-backs on a wheel with a clock, ready to be repeated like those of exercises.hpp. They
-// measure the cost of a clock reading, of one reading for many push-backs, and of timeouts that
-// scale.
+// measure the cost of a clock reading, of one reading for many push-backs, of timeouts that scale,
+// and of real clocks beside the bare wheel.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,8 @@
 #include "plan.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/clock/scaled_wheel.hpp"
+#include "tvec/clock/tsc_clock.hpp"
+#include "tvec/clock/turn_clock.hpp"
 
 namespace bench {
 
@@ -101,5 +103,54 @@ inline constexpr std::array<clocked_exercise::named, 7> clocked_exercise::all{{
     {"scaled of 32", &clocked_exercise::arm_scaled, &clocked_exercise::push_back_scaled},
     {"set_factor", &clocked_exercise::arm_scaled, &clocked_exercise::set_factors},
 }};
+
+// What a turn of a loop costs on a real clock, with a tick of a microsecond.
+template <class Clock> class turn_exercise {
+public:
+    explicit turn_exercise(const plan& p) : order_(p.other_order), timers_(p.size()) {
+        wheel_.begin_turn();
+        arm_all();
+    }
+
+    void unlink_all() {
+        wheel_.wheel().drain([](tvec::timer&) {});
+    }
+    void arm_all() {
+        for (const std::uint32_t i : order_) wheel_.arm_after(timers_[i], delay);
+    }
+    void run_with_nothing_due() {
+        for (std::size_t i = 0; i < timers_.size(); ++i) wheel_.run();
+    }
+
+private:
+    static constexpr std::chrono::seconds delay{60};
+
+    const std::vector<std::uint32_t>& order_;
+    std::vector<tvec::timer> timers_;
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::microseconds, Clock>> wheel_;
+};
+
+// The bare wheel, whose ticks the caller knows.
+template <> class turn_exercise<void> {
+public:
+    explicit turn_exercise(const plan& p) : order_(p.other_order), timers_(p.size()) { arm_all(); }
+
+    void unlink_all() {
+        wheel_.drain([](tvec::timer&) {});
+    }
+    void arm_all() {
+        for (const std::uint32_t i : order_) wheel_.arm_after(timers_[i], delay);
+    }
+    void run_with_nothing_due() {
+        for (std::size_t i = 0; i < timers_.size(); ++i) wheel_.advance(wheel_.now() + 1);
+    }
+
+private:
+    static constexpr tvec::jiffies delay = 60'000'000;
+
+    const std::vector<std::uint32_t>& order_;
+    std::vector<tvec::timer> timers_;
+    tvec::timer_wheel wheel_;
+};
 
 }  // namespace bench

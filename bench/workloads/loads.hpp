@@ -34,7 +34,7 @@ public:
     }
 
 private:
-    A& wheel_;
+    observed<A>& wheel_;
     std::size_t operations_ = 0;
     durations calls_;
     long_stopwatch watch_;

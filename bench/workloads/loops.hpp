@@ -33,7 +33,7 @@ template <class A> std::uint64_t next_call(A& wheel, const loop& l, std::uint64_
 // 2^14 ticks.
 template <class A> durations calls_of_loop(field<A>& f, const loop& l) {
     constexpr std::uint64_t quiet = 33'000;
-    A& wheel = f.wheel();
+    observed<A>& wheel = f.wheel();
     const std::uint64_t end = wheel.now() + quiet;
     const std::uint32_t* const delays = f.what().delays.data();
     f.each(f.what().order, [=](A& w, auto& n, std::size_t i) {

@@ -1,4 +1,4 @@
-// Ways to set and to cancel timers on a loop from other threads: through a tvec::remote, through a
+// Ways to set and to cancel timers on a loop from other threads: through a tvec::mailbox, through a
 // mutex around a wheel, and as users of Asio and of libuv do it. And two timers with a thread of
 // their own: tvec::timer_thread, and a heap under a mutex with a condition variable.
 #pragma once
@@ -31,7 +31,7 @@
 #include "tvec/drivers/eventfd_doorbell.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/inspect/lateness_histogram.hpp"
-#include "tvec/remote/remote.hpp"
+#include "tvec/mailbox/mailbox.hpp"
 #include "tvec/thread/timer_thread.hpp"
 
 namespace bench {
@@ -85,9 +85,9 @@ private:
 
 // --- tvec ---------------------------------------------------------------------------------------
 
-class by_remote final : public on_a_wheel {
+class by_mailbox final : public on_a_wheel {
 public:
-    explicit by_remote(std::size_t places)
+    explicit by_mailbox(std::size_t places)
         : handles_(places), mailbox_(timers_, 2 * places + 64, bell_), sender_(mailbox_.sender()),
           thread_([this] { run(); }) {}
 
@@ -115,9 +115,9 @@ private:
         }
     }
 
-    std::vector<tvec::remote_handle> handles_;
-    tvec::remote<wheel> mailbox_;
-    tvec::remote_sender<wheel> sender_;
+    std::vector<tvec::mailbox_handle> handles_;
+    tvec::mailbox<wheel> mailbox_;
+    tvec::mailbox_sender<wheel> sender_;
     std::uint64_t fired_ = 0;
     std::thread thread_;
 };
@@ -151,7 +151,7 @@ private:
         });
     }
 
-    std::vector<tvec::remote_handle> handles_;
+    std::vector<tvec::mailbox_handle> handles_;
     clock::time_point due_;
     std::uint64_t fired_ = 0;
     tvec::timer_thread<> timers_;

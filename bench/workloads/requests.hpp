@@ -90,8 +90,7 @@ template <class A, class Requests> double answer_requests(field<A>& f) {
 }
 
 template <class A> void request(field<A>& f, figures& out) {
-    if constexpr (!leaves_entries<A>)
-        out[requesting] = answer_requests<A, allocated_requests<A>>(f);
+    out[requesting] = answer_requests<A, allocated_requests<A>>(f);
 }
 template <class A> void request_from_pool(field<A>& f, figures& out) {
     out[requesting_from_pool] = answer_requests<A, pooled_requests<A>>(f);

@@ -14,8 +14,6 @@
 //                                  measured only where timers are made and destroyed
 //   discard(Owner*)  release the node that an object begins with, and delete the object when the
 //                    structure has done with it
-//   leaves_entries   there, if it may look at a node after it was cancelled, which so may not be
-//                    freed
 //   most_late(delay) there, if it is coarse: the most ticks by which it is late; never early
 //   expected_seconds(timers, effort)   roughly, where it does more work the more timers there are
 // Firing says so: seen.note(node, now).
@@ -29,7 +27,6 @@
 #include <memory>
 #include <vector>
 
-#include "../../support/recording_format.hpp"
 #include "../report/tsc.hpp"
 #include "objects.hpp"
 #include "plan.hpp"
@@ -53,6 +50,11 @@ struct effort {
     bool few_delays;  // a handful of different delays, or one
 };
 
+// A hash of timer and tick. Two runs have the same sum only if they had the same fires.
+constexpr std::uint64_t mark_of_fire(std::uint64_t timer, std::uint64_t tick) {
+    return (2 * timer + 1) * 0x9e3779b97f4a7c15 * tick;
+}
+
 // The fires that a run has seen: object and tick. All structures must see the same.
 class tally {
 public:
@@ -73,8 +75,13 @@ public:
         ~follower() = default;
     };
 
+    // Until when the structure is to run: whatever tick it tells, it fires nothing beyond.
+    void run_until(std::uint64_t tick) { until_ = tick; }
+
     template <class Node> void note(const Node& n, std::uint64_t now) {
         const std::uint64_t index = index_of(n);
+        if (now > until_) [[unlikely]]
+            fail("has fired a timer early: it tells a tick beyond that of advance()");
         if (is_watched_) [[unlikely]]
             note_watched(index, now);
         else
@@ -122,7 +129,7 @@ public:
 private:
     void add(std::uint64_t index, std::uint64_t when) {
         ++fired_;
-        checksum_ += example::mark_of_fire(index, when);
+        checksum_ += mark_of_fire(index, when);
     }
     void note_watched(std::uint64_t index, std::uint64_t now) {
         count(index, supervisor_ != nullptr ? supervisor_->deadline_of_fire(index, now) : now);
@@ -138,6 +145,7 @@ private:
     follower* follower_ = nullptr;
     std::uint64_t frame_ = 1;
     std::uint64_t lateness_ = 0;
+    std::uint64_t until_ = ~std::uint64_t{0};
     const char* fault_ = nullptr;
 };
 
@@ -170,11 +178,6 @@ concept discards = requires(A a, typename A::node* n) {
 };
 
 template <class A>
-concept leaves_entries = requires {
-    A::leaves_entries;
-};
-
-template <class A>
 concept coarse = requires(std::uint64_t delay) {
     { A::most_late(delay) } -> std::same_as<std::uint64_t>;
 };
@@ -196,13 +199,21 @@ inline double allocated_bytes() {
     return static_cast<double>(m.uordblks) + static_cast<double>(m.hblkhd);
 }
 
+// A structure whose calls of advance the tally knows.
+template <structure A> struct observed : A {
+    void advance(std::uint64_t until) {
+        seen.run_until(until);
+        A::advance(until);
+    }
+};
+
 template <structure A> class field {
 public:
     using node = typename A::node;
 
     explicit field(const stage& s) : plan_(s.what), herd_(s.where, plan_.size()) {
         seen.restart(herd_.first(), herd_.size());
-        structure_ = std::make_unique<A>();
+        structure_ = std::make_unique<observed<A>>();
         adopt_all();
     }
     ~field() {
@@ -214,12 +225,12 @@ public:
 
     std::size_t size() const { return plan_.size(); }
     const plan& what() const { return plan_; }
-    A& wheel() { return *structure_; }
+    observed<A>& wheel() { return *structure_; }
     node& at(std::size_t index) { return herd_[index]; }
 
     // act(structure, node, i) for each object. The loop keeps all but the object in registers.
     template <class F> void each(const std::vector<std::uint32_t>& order, F act) {
-        A& w = *structure_;
+        observed<A>& w = *structure_;
         auto* const objects = herd_.first();
         std::size_t i = 0;
         for (const std::uint32_t k : order) act(w, objects[k].node, i++);
@@ -290,7 +301,7 @@ private:
     const double allocated_before_ = allocated_bytes();
     const plan& plan_;
     herd<node> herd_;
-    std::unique_ptr<A> structure_;  // ends before the objects do
+    std::unique_ptr<observed<A>> structure_;  // ends before the objects do
 };
 
 }  // namespace bench

@@ -10,7 +10,6 @@
 #include <random>
 #include <vector>
 
-#include "recording.hpp"
 #include "test_bed.hpp"
 
 namespace bench {
@@ -87,7 +86,7 @@ template <class A> void push_back(field<A>& f, figures& out) {
     out[pushing_back] = f.time([&] {
         std::size_t left = per_tick;
         std::uint64_t now = f.wheel().now();
-        f.each(f.what().order, [&](A& w, auto& n, std::size_t) {
+        f.each(f.what().order, [&](observed<A>& w, auto& n, std::size_t) {
             w.arm(n, now + plan::longest);
             if (--left != 0) return;
             left = per_tick;
@@ -100,13 +99,9 @@ template <class A> void push_back(field<A>& f, figures& out) {
 // order.
 template <class A> void live_shortly(field<A>& f, figures& out) {
     out[arming_in_memory_order] = f.time([&] { f.arm_all_in_memory_order(); });
-    if constexpr (leaves_entries<A>) {
-        f.cancel_all();
-    } else {
-        out[destroying] = f.time([&] { f.destroy_all(); });
-        f.tick();  // some structures give up a timer in the loop's next turn
-        f.make_all();
-    }
+    out[destroying] = f.time([&] { f.destroy_all(); });
+    f.tick();  // some structures give up a timer in the loop's next turn
+    f.make_all();
 }
 
 // All timers are far away: time per tick in which none is due, and for one jump over a million. The
@@ -336,29 +331,6 @@ template <class A> single_operations order_timeouts(field<A>& f) {
         spent.advance.push_back(time_one([&] { f.tick(); }));
     }
     return spent;
-}
-
-// --- what a program did --------------------------------------------------------------------------
-
-// Time per operation. An advance counts as one.
-template <class A> double replay(field<A>& f, const recording& r) {
-    A& wheel = f.wheel();
-    const long_stopwatch watch;
-    for (const recording::step& s : r.steps()) {
-        const std::uint64_t tick = start + s.tick;
-        switch (s.what) {
-        case example::operation::advance:
-            wheel.advance(tick);
-            break;
-        case example::operation::arm:
-            wheel.arm(f.at(s.timer), tick);
-            break;
-        case example::operation::cancel:
-            wheel.cancel(f.at(s.timer));
-            break;
-        }
-    }
-    return watch.nanoseconds() / static_cast<double>(r.steps().size());
 }
 
 }  // namespace bench

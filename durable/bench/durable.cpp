@@ -427,7 +427,7 @@ settings parse(int argc, char** argv) {
     settings s;
     example::command_line line{
         "Measures durable timers beside what people write instead, on each of the stores.\nThe "
-        "servers are given, and cleared: `make bench-durable` starts some. The disk decides.",
+        "servers are given, and cleared: `make bench` starts some. The disk decides.",
         "durable"};
     line.add_text("--folder", s.folder,
                   "where files are made and removed (the system's), and the servers' sockets: "

@@ -1,5 +1,5 @@
-# Called by scripts/measure/plot with folder, and with points, which has a line for each way to keep timers
-# (durable/bench/tables.awk -v plot=yes).
+# Draws durable.svg into `folder`, from `points`, which has a line for each way to keep timers:
+#   awk -v plot=yes -f tables.awk results/durable.csv >points; gnuplot -e "points='points'; folder='.'" plot.gp
 
 set terminal svg size 1200,560 font "sans-serif,14" background "white"
 set output folder."/durable.svg"

@@ -1,4 +1,4 @@
-# Turns a CSV of durable/bench/run into Markdown tables, or with -v plot=yes into the input of scripts/measure/plot.gp.
+# Turns a CSV of durable/bench/run into Markdown tables, or with -v plot=yes into the input of plot.gp.
 # Takes the median of repeated measurements.
 
 function median(key,   n, v, i, j, x) {
@@ -65,7 +65,7 @@ function print_lateness(   i) {
 function print_points(   i, by, line) {
     for (i = 1; i <= n; ++i) {
         choose(i)
-        if (!is_in("lateness")) continue
+        if (!is_in("lateness") || side ~ /workers/) continue
         line = of("lateness", "p50") "\t" of("lateness", "p99") "\t" of("lateness", "client") "\t" of("lateness", "server")
         by = store "\t" side
         if (side ~ /^polled/) side = "by hand"

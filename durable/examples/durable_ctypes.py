@@ -8,7 +8,7 @@ import select
 import sys
 import tempfile
 
-tvec = c.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libtvec-durable-c.so.0")
+tvec = c.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libtvec-durable-c.so.1")
 tvec.tvec_durable_now.restype = c.c_int64
 ACCEPTED, DONE, STORED, KEEP = 0, 0, 2, 0
 

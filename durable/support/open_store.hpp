@@ -1,6 +1,9 @@
 // A store by its name, as programs are told it.
 #pragma once
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <memory>
@@ -21,16 +24,16 @@ namespace example {
 #ifdef TVEC_HAS_REDIS
 #define TVEC_REDIS_HELP ", or redis:HOST:PORT or redis:SOCKET, whose password is in REDISCLI_AUTH"
 #else
-#define TVEC_REDIS_HELP
+#define TVEC_REDIS_HELP ""
 #endif
 #ifdef TVEC_HAS_POSTGRES
 #define TVEC_POSTGRES_HELP ", or postgres:CONNINFO or postgresql://..., as libpq takes them"
 #else
-#define TVEC_POSTGRES_HELP
+#define TVEC_POSTGRES_HELP ""
 #endif
+#define TVEC_STORE_FORMS "a file" TVEC_REDIS_HELP TVEC_POSTGRES_HELP
 
-inline constexpr const char* store_help =
-    "where the timers are: a file" TVEC_REDIS_HELP TVEC_POSTGRES_HELP;
+inline constexpr const char* store_help = "where the timers are: " TVEC_STORE_FORMS;
 
 inline bool is_redis(const std::string& where) { return where.starts_with("redis:"); }
 inline bool is_postgres(const std::string& where) {
@@ -39,11 +42,27 @@ inline bool is_postgres(const std::string& where) {
 
 #ifdef TVEC_HAS_REDIS
 
-// Of what stands behind "redis:". A URL, redis://..., would be taken for a socket.
+// Throws if this is no HOST, HOST:PORT or SOCKET. The message does not show it: it may be a URL
+// with a password.
+inline void require_redis_place(const std::string& where) {
+    const auto colon = where.rfind(':');
+    const std::string host = where.substr(0, colon);
+    const std::string port = colon == where.npos ? "6379" : where.substr(colon + 1);
+    in6_addr parsed{};
+    const bool is_address =
+        inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &parsed) == 1;
+    const bool is_name = !host.empty() && host.find_first_of("@/:") == host.npos;
+    const bool is_port =
+        !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
+    if (where.starts_with("//") ||
+        !(where.starts_with('/') || ((is_address || is_name) && is_port)))
+        throw std::runtime_error("redis:...: expected redis:HOST:PORT or redis:SOCKET, and the "
+                                 "password in REDISCLI_AUTH");
+}
+
+// Of what stands behind "redis:".
 inline tvec::durable::redis_options redis_at(const std::string& where) {
-    if (where.empty() || where.starts_with(':') || where.starts_with("//"))
-        throw std::runtime_error("redis:" + where + ": expected redis:HOST:PORT or redis:SOCKET");
-    // [redis]
+    require_redis_place(where);
     tvec::durable::redis_options o;
     const auto colon = where.rfind(':');
     if (where.starts_with('/')) {
@@ -59,7 +78,6 @@ inline tvec::durable::redis_options redis_at(const std::string& where) {
                                      "the last colon");
     }
     if (const char* password = std::getenv("REDISCLI_AUTH")) o.password = password;
-    // [redis]
     return o;
 }
 
@@ -70,10 +88,8 @@ inline tvec::durable::redis_options redis_at(const std::string& where) {
 // Both `postgres://` and `postgresql://` begin a URI of libpq.
 inline tvec::durable::postgres_options postgres_at(const std::string& where) {
     const bool is_uri = where.starts_with("postgres://") || where.starts_with("postgresql:");
-    // [postgres]
     tvec::durable::postgres_options o;
     o.conninfo = is_uri ? where : where.substr(where.find(':') + 1);
-    // [postgres]
     return o;
 }
 
@@ -82,8 +98,19 @@ inline tvec::durable::postgres_options postgres_at(const std::string& where) {
 // Returns true if the store is on a server, which programs share.
 inline bool is_server(const std::string& where) { return is_redis(where) || is_postgres(where); }
 
+// Throws if a name looks like a server of another kind, and not like a file. The message does not
+// show it: it may have a password.
+inline void require_store_name(const std::string& where) {
+    const auto has = [&where](const char* part) { return where.find(part) != where.npos; };
+    if (is_server(where) || where.starts_with('/') || where.starts_with('.')) return;
+    if (has("://") || ((has(":") || has("//")) && (has("@") || has("="))))
+        throw std::runtime_error("the store: expected " TVEC_STORE_FORMS
+                                 ". A file of that name is meant by ./NAME");
+}
+
 // Opens that store. Throws where a server is named whose store was not built in.
 inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where) {
+    require_store_name(where);
 #ifdef TVEC_HAS_REDIS
     if (is_redis(where))
         return std::make_unique<tvec::durable::redis_store>(redis_at(where.substr(6)));
@@ -93,10 +120,8 @@ inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where
         return std::make_unique<tvec::durable::postgres_store>(postgres_at(where));
 #endif
     if (is_redis(where) || is_postgres(where))
-        throw std::runtime_error(where +
-                                 ": this program was built without that server. A file of that "
-                                 "name is meant by ./" +
-                                 where);
+        throw std::runtime_error("the store: this program was built without that server. A file "
+                                 "of that name is meant by ./NAME");
     return std::make_unique<tvec::durable::sqlite_store>(where);
 }
 

@@ -278,7 +278,7 @@ static void options_that_are_wrong_are_refused_and_open_nothing(const char* fold
                                  "redis:localhost:6379x", "redis:localhost:"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
         o.store = wrong[i];
-        CHECK(refused(&o, "from 1 to 65535"));
+        CHECK(refused(&o, "expected"));
     }
 }
 

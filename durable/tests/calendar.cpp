@@ -119,6 +119,42 @@ Test(durable_calendar, cron_finds_the_last_and_the_nth_weekday_of_a_month) {
     CHECK_EQ(next("cron 0 0 * * 7#1", new_year), "2026-01-04 00:00:00");
 }
 
+Test(durable_calendar, cron_has_names_starts_of_steps_and_years) {
+    CHECK_EQ(next("cron @hourly", new_year), "2026-01-01 01:00:00");
+    CHECK_EQ(next("cron @Weekly", new_year), "2026-01-04 00:00:00");
+    CHECK_EQ(next("cron @yearly", new_year), "2027-01-01 00:00:00");
+    CHECK_EQ(times("cron 5/25 3 * * *", "", new_year, 4),
+             "2026-01-01 03:05:00, 2026-01-01 03:30:00, 2026-01-01 03:55:00, 2026-01-02 03:05:00");
+    CHECK_EQ(times("cron 0 0 12 29 2 * 2027-2036/3,2040", "", new_year, 3),
+             "2036-02-29 12:00:00, 2040-02-29 12:00:00, none");
+    CHECK_EQ(next("cron 0 0 0 30 2 * 1970-9999", new_year), "none");
+    // A start with a step is a rhythm, as * is: it comes in both passes.
+    CHECK_EQ(times("cron 0/30 2 * * *", berlin, "2026-10-24 23:00:00", 4),
+             times("cron */30 2 * * *", berlin, "2026-10-24 23:00:00", 4));
+}
+
+Test(durable_calendar, dates_and_times_are_left_out) {
+    CHECK_EQ(times("cron 0 9 * * mon-fri EXDATE=20260101,20260102T090000", "", new_year, 2),
+             "2026-01-05 09:00:00, 2026-01-06 09:00:00");
+    const std::string daily = "rrule DTSTART=20260105T090000;EXDATE=20260106;FREQ=DAILY";
+    CHECK_EQ(times(daily + ";COUNT=3", "", new_year, 3),
+             "2026-01-05 09:00:00, 2026-01-07 09:00:00, none");  // which counts three
+    CHECK_EQ(next(daily, "2026-01-05 09:00:00"), "2026-01-07 09:00:00");
+    // A day with 25 hours, and a time in the hour that its night lacks.
+    CHECK_EQ(next("cron * * * * * EXDATE=20261025", "2026-01-01 00:00:00"), "2026-01-01 00:01:00");
+    CHECK_EQ(times("cron * * * * * EXDATE=20261025", berlin, "2026-10-24 21:59:00", 1),
+             "2026-10-25 23:00:00");
+    CHECK_EQ(times("cron 30 2 * * * EXDATE=20260329T023000", berlin, "2026-03-28 12:00:00", 1),
+             "2026-03-30 00:30:00");
+}
+
+Test(durable_calendar, leaving_days_out_is_no_long_search) {
+    std::string rule = "cron * * * * * * EXDATE=20260101";
+    for (int day = 2; day <= 31; ++day)
+        rule += ",202601" + std::string(day < 10 ? "0" : "") + std::to_string(day);
+    CHECK_EQ(next(rule, new_year), "2026-02-01 00:00:00");
+}
+
 Test(durable_calendar, one_of_two_restricted_days_is_enough_and_a_star_restricts_nothing) {
     CHECK_EQ(times("cron 0 0 13 * 5", "", new_year, 4),
              "2026-01-02 00:00:00, 2026-01-09 00:00:00, 2026-01-13 00:00:00, 2026-01-16 00:00:00");
@@ -233,6 +269,21 @@ Test(durable_calendar, a_count_holds_wherever_the_question_begins) {
     CHECK_EQ(times(rule, "", "2053-05-17 00:00:00", 2), "2053-05-18 00:00:00, none");
 }
 
+// All timers of a process wait while it searches.
+Test(durable_calendar, the_work_of_a_search_is_bounded) {
+    std::string days, positions;
+    for (int n = 1; n <= 50; ++n)
+        for (const char* day : {"MO,", "FR,"}) days += std::to_string(n) + day;
+    for (int n = 1; n <= 50; ++n) positions += std::to_string(-n) + ",";
+    days.pop_back();
+    positions.pop_back();
+    const std::string rule = "rrule DTSTART=18040101T000000;FREQ=YEARLY;COUNT=10000;BYDAY=" + days +
+                             ";BYSETPOS=" + positions;
+    CHECK_EQ(times(rule, "", "2003-12-01 00:00:00", 2), "2003-12-05 00:00:00, 2003-12-08 00:00:00");
+    CHECK(is_refused("rrule DTSTART=00010101T000000;FREQ=YEARLY;COUNT=10000;BYDAY=MO;BYSETPOS=1",
+                     "rrule"));
+}
+
 // --- clocks that change -------------------------------------------------------------------------
 
 Test(durable_calendar, a_time_in_a_gap_comes_once_at_its_end) {
@@ -289,11 +340,14 @@ Test(durable_calendar, a_bad_rule_is_refused_with_the_place_the_text_and_the_exp
         CHECK(is_refused(rule, "rule"));
     CHECK(is_refused("cron " + std::string(996, '*'), "rule"));
     CHECK(is_refused("cron * * * *", "cron"));
-    CHECK(is_refused("cron * * * * * * *", "cron"));
+    CHECK(is_refused("cron * * * * * * * *", "cron"));
+    CHECK(is_refused("cron @reboot", "cron"));
+    CHECK(is_refused("cron * * * * * * 1969", "years"));
+    CHECK(is_refused("cron 0 9 * * * EXDATE=2026", "EXDATE"));
+    CHECK(is_refused("rrule DTSTART=20260105T090000;FREQ=DAILY;EXDATE=20260230", "EXDATE"));
     CHECK(is_refused(std::string("cron \0 * * * *", 14), "minutes"));
-    for (const char* minutes :
-         {"-1", "60", "5/10", "10-5",        "*/0", "*/61", "1,,2", ",", "1-",    "-",
-          "?",  "a",  "1x",   "99999999999", "+1",  "*-5",  "/5",   "L", "1-5-9", "*/5/5"})
+    for (const char* minutes : {"-1", "60", "10-5", "*/0", "*/61", "1,,2", ",", "1-", "-", "?", "a",
+                                "1x", "99999999999", "+1", "*-5", "/5", "L", "1-5-9", "*/5/5"})
         CHECK(is_refused(std::string("cron ") + minutes + " * * * *", "minutes"));
     for (const char* days :
          {"0", "32", "32W", "W", "L-31", "L-", "LL", "1-5W", "mon", "15L", "?,1"})

@@ -41,9 +41,16 @@ const std::array names{
     list{},
     list{},
     list{"", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"},
-    list{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}};
-constexpr std::array lows{0, 0, 0, 1, 1, 0}, highs{59, 59, 23, 31, 12, 7};
-enum { days_field = 3, weekdays_field = 5 };
+    list{"sun", "mon", "tue", "wed", "thu", "fri", "sat"},
+    list{}};
+constexpr std::array lows{0, 0, 0, 1, 1, 0, 1970}, highs{59, 59, 23, 31, 12, 7, 9999};
+enum { days_field = 3, weekdays_field = 5, years_field = 6 };
+
+// The fields that names stand for.
+const std::map<string, string> nicknames{{"@yearly", "0 0 1 1 *"},  {"@annually", "0 0 1 1 *"},
+                                         {"@monthly", "0 0 1 * *"}, {"@weekly", "0 0 * * 0"},
+                                         {"@daily", "0 0 * * *"},   {"@midnight", "0 0 * * *"},
+                                         {"@hourly", "0 * * * *"}};
 
 // Compiling a pattern takes longer than a comparison.
 const std::regex& pattern(const char* text) {
@@ -141,30 +148,32 @@ test item_of(std::size_t f, const string& item) {
     int first = lows[f], last = highs[f];
     if (range != "*") {
         good(std::regex_match(range, m, pattern("([^-]*)(?:-(.*))?")));
-        good(m[2].matched || item.find('/') == item.npos);
+        const bool has_step = item.find('/') != item.npos;
+        good(m[2].matched || !has_step || f != weekdays_field);
         first = value_of(f, m[1]);
-        last = m[2].matched ? value_of(f, m[2]) : first;
+        last = m[2].matched ? value_of(f, m[2]) : has_step ? highs[f] : first;
         if (f == weekdays_field && m[2].matched && last == 0 && first > 0) last = 7;
         good(first >= 0 && last >= first);
     }
     return [=](auto&, int n) {
-        for (int v = first; v <= last; v += step)
-            if (v == n || (f == weekdays_field && v == 7 && n == 0)) return true;
-        return false;
+        const auto has = [=](int v) { return v >= first && v <= last && (v - first) % step == 0; };
+        return has(n) || (f == weekdays_field && n == 0 && has(7));
     };
 }
 
 struct expression {
     explicit expression(string text) {
         for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (const auto found = nicknames.find(text); found != nicknames.end()) text = found->second;
         list words;
         for (const string& word : parts_of(text, "[ \t]"))
             if (!word.empty()) words.push_back(word);
         if (words.size() == 5) words.insert(words.begin(), "0");
-        if (words.size() != 6) throw std::invalid_argument("fields");
-        for (std::size_t f = 0; f < 6; ++f) {
+        if (words.size() != 6 && words.size() != 7) throw std::invalid_argument("fields");
+        for (std::size_t f = 0; f < words.size(); ++f) {
             const bool is_day = f == days_field || f == weekdays_field;
             starred[f] = words[f][0] == '*' || words[f][0] == '?';
+            repeated[f] = starred[f] || std::regex_match(words[f], pattern("[^,/-]*/.*"));
             if (is_day && words[f] == "?") words[f] = "*";
             for (const string& item : parts_of(words[f], ",")) items[f].push_back(item_of(f, item));
         }
@@ -176,14 +185,16 @@ struct expression {
         return std::ranges::any_of(items[f], [&](const test& t) { return t(d, n); });
     }
     bool matches(const day_of_search& d) const {
+        if (!items[years_field].empty() && !matches(years_field, d, int(d.ymd.year())))
+            return false;
         if (!matches(4, d, static_cast<int>(static_cast<unsigned>(d.ymd.month())))) return false;
         const bool by_day = matches(3, d, d.number()), by_weekday = matches(5, d, d.weekday());
         return starred[3] || starred[5] ? by_day && by_weekday : by_day || by_weekday;
     }
-    bool is_rhythm() const { return starred[0] || starred[1] || starred[2]; }
+    bool is_rhythm() const { return repeated[0] || repeated[1] || repeated[2]; }
 
-    std::array<std::vector<test>, 6> items{};
-    std::array<bool, 6> starred{};
+    std::array<std::vector<test>, 7> items{};
+    std::array<bool, 7> starred{}, repeated{};
     std::array<std::vector<int>, 3> times{};  // seconds, minutes, hours
 };
 
@@ -214,12 +225,21 @@ struct berlin {
     }
 };
 
-// Returns the instants at which a rule comes on a local day, in order, or the first after `after`.
+// Instants that a rule leaves out, and local days.
+struct left_out {
+    std::vector<long long> times{}, days{};
+};
+
+long long local_time(bool in_berlin, long long t) { return in_berlin ? t + berlin::ahead(t) : t; }
+
+// Returns the first instant after `after` at which a rule comes on a local day.
 std::optional<long long> on(const expression& e, const day_of_search& d, bool in_berlin,
-                            long long after) {
+                            long long after, const left_out& out) {
     std::optional<long long> best;
     const auto take = [&](long long t) {
-        if (t > after && (!best || t < *best)) best = t;
+        const bool is_out = std::ranges::count(out.times, t) > 0 ||
+                            std::ranges::count(out.days, local_time(in_berlin, t) / day_length) > 0;
+        if (t > after && !is_out && (!best || t < *best)) best = t;
     };
     for (const int h : e.times[2])
         for (const int m : e.times[1])
@@ -243,11 +263,12 @@ std::optional<long long> on(const expression& e, const day_of_search& d, bool in
 constexpr int days_of_search = 366 * 9;
 
 // Returns the first time after `after`, if it comes within some years.
-std::optional<long long> first_of(const expression& e, bool in_berlin, long long after) {
+std::optional<long long> first_of(const expression& e, bool in_berlin, long long after,
+                                  const left_out& out = {}) {
     day_of_search d(sys_days(std::chrono::days(after / day_length)));
     for (int i = 0; i < days_of_search; ++i, d = d + 1)
         if (e.matches(d))
-            if (const auto found = on(e, d, in_berlin, after)) return found;
+            if (const auto found = on(e, d, in_berlin, after, out)) return found;
     return std::nullopt;
 }
 
@@ -261,14 +282,24 @@ public:
     bool one_in(int n) { return below(n) == 0; }
 
     string rule() {
+        if (one_in(50)) return std::next(nicknames.begin(), below(7))->first;
         string text;
-        for (std::size_t f = one_in(2) ? 0 : 1; f < 6; ++f)
+        const bool has_years = one_in(8);
+        for (std::size_t f = one_in(2) || has_years ? 0 : 1; f < 6; ++f)
             text += (one_in(50) ? "\t " : " ") + field(f);
+        if (has_years) text += " " + years();
         if (one_in(6)) spoil(text);
         return text;
     }
 
 private:
+    string years() {
+        const int first = 1998 + below(40);
+        string text = std::to_string(first);
+        if (one_in(2)) text += "-" + std::to_string(first + below(9));
+        if (one_in(3)) text += "/" + std::to_string(1 + below(5));
+        return one_in(3) ? text + "," + std::to_string(2000 + below(40)) : text;
+    }
     string field(std::size_t f) {
         if (one_in(f < 3 ? 5 : 2)) return one_in(9) ? "?" : "*";
         string text = item(f);
@@ -284,7 +315,7 @@ private:
         if (f == weekdays_field && one_in(3))
             return value(f) + (one_in(2) ? "L" : "#" + std::to_string(below(5) + 1 + one_in(20)));
         if (one_in(3)) return value(f);
-        string text = one_in(3) ? "*" : range(f);
+        string text = one_in(3) ? "*" : one_in(4) ? value(f) : range(f);
         if (one_in(2))
             text += "/" + std::to_string(1 + below(one_in(30) ? 70 : highs[f] - lows[f]));
         return text;
@@ -322,6 +353,31 @@ private:
     std::mt19937_64 random_;
 };
 
+// Returns the local time of an instant, as EXDATE has it, or its day.
+string stamp(long long local, bool whole_day) {
+    const std::chrono::sys_seconds t{std::chrono::seconds(local)};
+    const std::chrono::year_month_day d(std::chrono::floor<std::chrono::days>(t));
+    const int second = static_cast<int>(local % day_length);
+    char text[32];
+    std::snprintf(text, sizeof text, whole_day ? "%04d%02u%02u" : "%04d%02u%02uT%02d%02d%02d",
+                  int(d.year()), unsigned(d.month()), unsigned(d.day()), second / 3600,
+                  second / 60 % 60, second % 60);
+    return text;
+}
+
+// Leaves the first time of a rule out, or its day. Returns what that adds to the text.
+string leave_out(writer& w, const expression& e, bool in_berlin, long long after, left_out& out) {
+    const auto first = first_of(e, in_berlin, after);
+    if (!first) return " EXDATE=20200101";
+    const bool whole_day = w.one_in(2);
+    const long long local = local_time(in_berlin, *first);
+    if (whole_day)
+        out.days.push_back(local / day_length);
+    else
+        out.times = in_berlin ? berlin::instants(local) : std::vector{local};
+    return " EXDATE=" + stamp(local, whole_day);
+}
+
 struct tally {
     int refused = 0;
     int without_time = 0;
@@ -329,7 +385,7 @@ struct tally {
 
 void compare(std::uint64_t seed, tally& sum) {
     writer w(seed);
-    const string text = w.rule();
+    string text = w.rule();
     const bool in_berlin = seed % 10 == 0;
     long long after = 946'684'800 + w.below(1'000'000'000);  // from 2000 on
     if (in_berlin && w.one_in(2)) {                          // near a change
@@ -341,6 +397,8 @@ void compare(std::uint64_t seed, tally& sum) {
         e.emplace(text);
     } catch (const std::invalid_argument&) {
     }
+    left_out out;
+    if (e && w.one_in(4)) text += leave_out(w, *e, in_berlin, after, out);
     std::optional<time_point> found;
     try {
         found = next_time("cron " + text, in_berlin ? "Europe/Berlin" : "",
@@ -351,7 +409,7 @@ void compare(std::uint64_t seed, tally& sum) {
         ++sum.refused;
         return;
     }
-    const auto wanted = first_of(*e, in_berlin, after);
+    const auto wanted = first_of(*e, in_berlin, after, out);
     const long long got = found ? found->time_since_epoch().count() / 1000 : -1;
     if (wanted)
         expect(got == *wanted, text, " after ", after, ": ", got, ", expected ", *wanted);

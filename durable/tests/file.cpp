@@ -2,6 +2,7 @@
 // fork.
 #include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -165,6 +166,30 @@ Test(durable_file, the_log_does_not_become_long) {
     for (int i = 0; i < 100; ++i)
         put(s, {std::to_string(i), today() + 1h, std::string(1'000'000, 'x')});
     CHECK(std::filesystem::file_size(f.log) < 20'000'000U);
+}
+
+// A reader keeps the log from beginning anew.
+Test(durable_file, a_log_that_became_long_beside_a_reader_is_cut_when_that_has_gone) {
+    const file_of_timers f;
+    sqlite_store s(f.path, {.shares_file = true});
+    put(s, {"a", today() + 1h});
+    sqlite3* reader = nullptr;
+    REQUIRE_EQ(sqlite3_open(f.path.c_str(), &reader), SQLITE_OK);
+    sqlite3_exec(reader, "begin; select count(*) from timer", nullptr, nullptr, nullptr);
+    fill(s, 40, 1'000'000);
+    CHECK(std::filesystem::file_size(f.log) > 20'000'000U);
+    sqlite3_close(reader);
+    for (const char* id : {"b", "c", "d"}) put(s, {id, today() + 1h});
+    CHECK(std::filesystem::file_size(f.log) < 20'000'000U);
+}
+
+Test(durable_file, only_its_user_reads_a_new_file) {
+    const file_of_timers f;
+    sqlite_store s(f.path, {.shares_file = true});
+    put(s, {"a", today() + 1h});
+    for (const std::string& name : {f.path, f.log, f.path + "-shm"})
+        CHECK(std::filesystem::status(name).permissions() ==
+              (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
 }
 
 Test(durable_file, a_file_that_others_have_looked_into_is_opened_without_its_log) {

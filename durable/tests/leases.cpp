@@ -129,6 +129,19 @@ Test(durable_leases, a_lease_is_extended_in_a_file_as_well) {
     CHECK_EQ(came, 1);
 }
 
+Test(durable_leases, a_claim_that_takes_longer_than_its_lease_is_returned) {
+    alone w(short_leases());
+    w.one.put({"a", in(10ms)});
+    tvec::manual_clock::advance(10ms);
+    w.one.turn();
+    while (!w.one.store.is_asked()) w.one.turn();
+    tvec::manual_clock::advance(110ms);
+    w.one.pass(5ms);
+    CHECK_EQ(w.one.got.size(), 1U);
+    CHECK_EQ(w.one.timers.counters().returned, 1U);
+    CHECK_EQ(w.one.timers.counters().retries, 0U);
+}
+
 // --- handing over -------------------------------------------------------------------------------
 
 Test(durable_leases, a_delivery_that_is_handed_over_takes_no_memory_and_another_ends_it) {
@@ -170,6 +183,36 @@ Test(durable_leases, deliveries_that_are_handed_over_and_lost_make_a_dead_letter
     w.one.pass(10s);
     CHECK_EQ(w.one.got.size(), 4U);  // the first one is not counted
     CHECK_EQ(count(beside(w.all)).dead, 1U);
+}
+
+Test(durable_leases, a_delivery_that_is_handed_over_counts_only_if_a_worker_took_it) {
+    options o = short_leases();
+    o.attempts = 3;
+    o.hands_over = true;
+    alone w(o);
+    std::size_t taken = 0;
+    w.one.handle = [&](const delivery& d) {
+        w.one.timers.hand_over(d.token);
+        if (w.one.got.size() % 2 == 0) ++taken, w.one.timers.taken(d.token);
+        if (w.one.got.size() % 4 == 0) w.one.timers.taken(d.token);  // was counted
+    };
+    w.one.put({"a", in(10ms)});
+    w.one.pass(20s);
+    CHECK_EQ(taken, 3U);
+    CHECK_EQ(w.one.got.size(), 6U);
+    CHECK_EQ(count(beside(w.all)).dead, 1U);
+}
+
+Test(durable_leases, a_call_that_hands_over_is_no_attempt) {
+    options o = short_leases();
+    o.attempts = 1;
+    o.hands_over = true;
+    alone w(o);
+    w.one.handle = [](const delivery&) {};  // as while the workers are away
+    w.one.put({"a", in(10ms)});
+    w.one.pass(20s);
+    CHECK_LT(10U, w.one.got.size());
+    CHECK_EQ(count(beside(w.all)).dead, 0U);
 }
 
 // A store whose hints are reliable is swept less often.

@@ -166,6 +166,22 @@ Test(durable_limits, a_clock_that_is_set_back_loses_no_timer_that_waits) {
     CHECK_EQ(one.got.size(), 30U);
 }
 
+// No sweep comes meanwhile.
+Test(durable_limits, a_timer_whose_lease_ends_waits_for_a_permit_like_the_others) {
+    options o = limited({{"mail-", 3}});
+    o.window = 160;
+    o.sweep = 1h;
+    alone w(o);
+    w.one.handle = [&](const delivery& d) {
+        if (d.token.attempt > 1) w.one.timers.done(d.token);
+    };
+    for (int i = 1; i <= 50; ++i)
+        put_many(w.one, "mail-" + std::to_string(i) + "-", 4, in(i * 10ms));
+    w.one.pass(60s);
+    CHECK_EQ(count(beside(w.all)).waiting, 0U);
+    CHECK_EQ(w.one.got.size(), 400U);
+}
+
 Test(durable_limits, a_loop_is_not_kept_awake_by_timers_that_wait) {
     alone w(limited({{"mail-", 1}}));
     w.one.ends = false;

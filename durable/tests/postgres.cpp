@@ -455,6 +455,21 @@ Test(durable_postgres, functions_answer_in_words) {
     CHECK_EQ(c.run("select attempt from tvec.find('f')"), "0");
 }
 
+// A program whose client does not send the types of values has a text and bytes.
+Test(durable_postgres, an_id_of_text_may_have_a_body_of_bytes) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    sql_client c(server.conninfo());
+    for (const char* id : {"order-1", "CORP\\101", "\\x4142", "CORP\\bob"}) {
+        const std::string quoted = "'" + std::string(id) + "'";
+        const std::string bytes = ", now() + '1 h'::interval, '\\x00ff'::bytea)";
+        CHECK_EQ(c.run("select tvec.put(" + quoted + bytes), "stored");
+        CHECK_EQ(c.run("select tvec.put(" + quoted + "::text" + bytes), "there_already");
+        CHECK_EQ(find(s, id)->body, std::string("\0\xff", 2));
+        CHECK_EQ(c.run("select tvec.cancel(" + quoted + ")"), "cancelled");
+    }
+}
+
 Test(durable_postgres, functions_refuse_what_is_out_of_range_and_say_what_they_expect) {
     const postgres_server server;
     sql_client c(server.conninfo());
@@ -502,6 +517,146 @@ Test(durable_postgres, a_hint_of_a_verdict_reaches_the_owner) {
     CHECK_EQ(hints[0], "a");
 }
 
+// --- plans --------------------------------------------------------------------------------------
+
+namespace {
+
+// Counts the pages that a call reads once its session is warm, with those of its statements.
+int pages_of(sql_client& c, const std::string& call) {
+    for (int i = 0; i < 8; ++i) c.run("select * from tvec." + call);
+    c.run("create temp table if not exists said (line text); truncate said");
+    c.run("do $do$ declare l text; begin for l in explain (analyze, buffers, timing off) select * "
+          "from tvec." +
+          call + " loop insert into said values (l); end loop; end $do$");
+    return std::stoi(
+        c.run("select coalesce(sum(n::int), 0) from said, lateral (select m[1] as n from "
+              "regexp_matches(line, '(?:hit|read)=(\\d+)', 'g') m) x where line like "
+              "'%Buffers: shared%'"));
+}
+
+}  // namespace
+
+// Estimates of a plan that is forced are high, and PostgreSQL compiles what seems dear.
+Test(durable_postgres, no_plan_depends_on_settings_or_statistics) {
+    const postgres_server server(
+        {"jit=on", "jit_above_cost=0", "jit_optimize_above_cost=0", "enable_indexscan=off",
+         "enable_bitmapscan=off", "enable_tidscan=off", "enable_nestloop=off", "work_mem=64kB",
+         "random_page_cost=1000", "autovacuum=off", "fsync=on", "synchronous_commit=on",
+         "shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track=all"});
+    sql_client c(server.conninfo());
+    c.run("create extension pg_stat_statements; analyze");  // of empty tables
+    postgres_store s(server.options());
+    const std::string e = std::to_string(own(s, 0));
+    c.run("insert into tvec.timer (id, shard, due, visible, attempt) select i::text::bytea, "
+          "tvec.shard_of(i::text::bytea), i, i, 1 from generate_series(1, 20000) i");
+    c.run("insert into tvec.ready (id, attempt) select i::text::bytea, 1 from generate_series(1, "
+          "1000) i");
+    const std::vector<std::string> calls{
+        "next(10)",
+        "next(10, '77')",
+        "make_ready(array['5'::bytea], array[1])",
+        "put('x', now())",
+        "put('x', now(), existing => 'replace')",
+        "touch('77', now())",
+        "find('78')",
+        "done('79', 1)",
+        "again('80', 1, now())",
+        "failed('81', 1, '')",
+        "extend('82', 1, '1 s')",
+        "cancel('83')",
+        "cancels(array['84', '85']::bytea[])",
+        "finds('86')",
+        "puts('', 'keep', '', '{1,1}', '{y,z}', '{1,1}', '{0,0}', '{a,b}', '{\"\",\"\"}')",
+        "ends('', '{87,88}', '{1,1}', '{done,again}', '{1,1}', '{a,b}', '{c,d}')",
+        "spends('{0,1,2}', array[" + e + ",0,0], '{89,89,89}', '{1,1,1}')",
+        "claims(1000, 0, 0, 1000, 10, '{1,1}', '{0,1}', array[" + e + ",0], '{90,91}')",
+        "takes('{0}', array[" + e + "]::bigint[], '{0}', array[''::bytea], '{19000}', '{10}')",
+        "lists(0, 100, '', 10, '')",
+        "beat('me', null, '{0}', '{1000}')"};
+    for (const std::string& call : calls) {
+        const int pages = pages_of(c, call);
+        CHECK_EQ(pages <= 200 ? call : call + " reads " + std::to_string(pages), call);
+    }
+    if (c.run("select count(*) from information_schema.columns where table_name = "
+              "'pg_stat_statements' and column_name = 'jit_functions'") == "1")
+        CHECK_EQ(c.run("select string_agg(query, '; ') from pg_stat_statements where not toplevel "
+                       "and jit_functions > 0 and query !~ '^explain|^insert into said'"),
+                 "");
+}
+
+// Somebody's transaction keeps each row that was removed since.
+Test(durable_postgres, dead_deliveries_are_not_walked_over) {
+    const postgres_server server({"autovacuum=off"});
+    sql_client c(server.conninfo()), holds(server.conninfo());
+    holds.run("begin isolation level repeatable read");
+    holds.run("select count(*) from tvec.ready");
+    c.run("insert into tvec.ready (id, attempt) select 'x', 1 from generate_series(1, 20000)");
+    c.run("delete from tvec.ready");
+    c.run("analyze tvec.ready");
+    c.run("select tvec.make_ready('{a}', '{1}')");
+    CHECK_LE(pages_of(c, "next(10)"), 100);
+    CHECK_LE(pages_of(c, "make_ready('{a,b}', '{1,1}')"), 100);
+    CHECK_LE(pages_of(c, "make_ready('{}', '{}')"), 100);
+    holds.run("commit");
+}
+
+// Statistics say that the table is empty: each index seems to find a row as fast as any other.
+Test(durable_postgres, dead_rows_of_timers_are_not_walked_over_to_find_one) {
+    const postgres_server server({"autovacuum=off"});
+    sql_client c(server.conninfo()), holds(server.conninfo());
+    postgres_store s(server.options());
+    const std::string e = std::to_string(own(s, 0));
+    holds.run("begin isolation level repeatable read");
+    holds.run("select count(*) from tvec.timer");
+    for (const char* dead : {"false", "true"}) {
+        c.run("insert into tvec.timer (id, shard, due, visible, dead) select ('b' || i)::bytea, 0, "
+              "i, i, " +
+              std::string(dead) + " from generate_series(1, 20000) i");
+        c.run("delete from tvec.timer");
+    }
+    c.run("analyze tvec.timer");
+    c.run("insert into tvec.timer (id, shard, due, visible, attempt) select i::text::bytea, 0, i, "
+          "i, 1 from generate_series(10, 99) i");
+    c.run("insert into tvec.ready (id, attempt) select id, 1 from tvec.timer");
+    const std::vector<std::string> calls{
+        "next(1)",
+        "touch('77', now())",
+        "find('78')",
+        "done('79', 1)",
+        "cancel('83')",
+        "finds('86')",
+        "revives('', '87', 1)",
+        "ends('', '{87,88}', '{1,1}', '{done,again}', '{1,1}', '{a,b}', '{c,d}')",
+        "spends('{0}', array[" + e + "]::bigint[], '{89}', '{1}')",
+        "claims(1000, 0, 0, 1000, 10, '{1}', '{0}', array[" + e + "]::bigint[], '{90}')",
+    };
+    for (const std::string& call : calls) {
+        const int pages = pages_of(c, call);
+        CHECK_EQ(pages <= 100 ? call : call + " reads " + std::to_string(pages), call);
+    }
+    holds.run("commit");
+}
+
+// A crash of the server empties the table, and its numbers may begin anew.
+Test(durable_postgres, deliveries_are_found_when_their_numbers_begin_anew) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    sql_client c(server.conninfo());
+    for (const char* id : {"a", "b"}) {
+        put(s, {id, today()});
+        const unsigned shard = s.shard_of(id);
+        CHECK(
+            std::get<1>(answer_to(s, operations::claim{shard, own(s, shard), {}, {id}}))[0].what ==
+            claimed::kind::granted);
+        CHECK_EQ(c.run("select there from tvec.make_ready(array['" + std::string(id) +
+                       "'::bytea], '{1}')"),
+                 "1");
+        CHECK_EQ(c.run("select id from tvec.next(10)"),
+                 "\\x" + std::string(*id == 'a' ? "61" : "62"));
+        c.run("select setval('tvec.ready_from', 1000); alter table tvec.ready alter n restart");
+    }
+}
+
 // --- rights -------------------------------------------------------------------------------------
 
 Test(durable_postgres, roles_need_no_more_rights_than_documented) {
@@ -536,7 +691,8 @@ Test(durable_postgres, roles_need_no_more_rights_than_documented) {
         o.conninfo = server.conninfo(user);
         refused([&] { const postgres_store none(o); }, std::errc::permission_denied,
                 "grant execute on all functions in schema tvec to ROLE");
-        refused([&] { postgres::install(o); }, std::errc::permission_denied, "permission denied");
+        refused([&] { postgres::install(o); }, std::errc::permission_denied,
+                "the schema tvec belongs to postgres: install as its owner");
     }
 }
 
@@ -560,15 +716,71 @@ Test(durable_postgres, a_database_without_the_schema_or_with_another_version_is_
         refused([&] { const postgres_store s(server.options()); }, std::errc::not_supported, words);
     };
     c.run("update tvec.setting set version = 0");
-    refuses("has version 0, and this program knows 1: run `tvec-timers");
+    refuses("has version 0, and this program knows 2: run `tvec-timers");
     postgres::install(server.options(5));
     CHECK_EQ(postgres_store(server.options()).traits().shards, 3U);
     c.run("update tvec.setting set version = 99");
-    refuses("has version 99, and this program knows 1: take a newer tvec");
+    refuses("has version 99, and this program knows 2: take a newer tvec");
     refused([&] { postgres::install(server.options()); }, std::errc::not_supported, "version 99");
     c.run("drop schema tvec cascade");
     refuses("no schema tvec");
     refuses("install");
+}
+
+// A trigger of somebody else's table would be done with the rights of the one who installs.
+Test(durable_postgres, install_refuses_a_schema_and_objects_of_another_owner) {
+    const postgres_server server;
+    sql_client admin(server.conninfo());
+    admin.run("drop schema tvec cascade; create role mallory login; create schema tvec "
+              "authorization mallory");
+    refused([&] { postgres::install(server.options()); }, std::errc::permission_denied,
+            "install: the schema tvec belongs to mallory: install as its owner");
+    admin.run("alter schema tvec owner to postgres; grant create on schema tvec to mallory");
+    sql_client mallory(server.conninfo("mallory"));
+    for (const auto& [make, drop, words] :
+         {std::tuple("create table tvec.timer (id bytea)", "drop table tvec.timer",
+                     "has a table of mallory"),
+          {"create view tvec.setting as select 1 as version", "drop view tvec.setting",
+           "has a table of mallory"},
+          {"create function tvec.now_us() returns bigint language sql as 'select 1::bigint'",
+           "drop function tvec.now_us()", "has a function of mallory"},
+          {"create domain tvec.evil as int", "drop domain tvec.evil", "has a type of mallory"}}) {
+        CHECK_EQ(mallory.run(make), "");
+        refused([&] { postgres::install(server.options()); }, std::errc::permission_denied, words);
+        CHECK_EQ(admin.run(drop), "");
+    }
+    postgres::install(server.options());
+    CHECK_EQ(put_by_sql(admin, "a"), "stored");
+}
+
+// The tables and functions as version 0.3.0 has made them.
+Test(durable_postgres, the_schema_of_0_3_0_is_upgraded_and_keeps_its_timers) {
+    const postgres_server server;
+    sql_client c(server.conninfo());
+    const std::string undo =
+        "drop function tvec.next(int, bytea), tvec.next(int, text), tvec.put(text, timestamptz, "
+        "bytea, interval, text, text); drop sequence tvec.ready_from; alter table tvec.timer drop "
+        "taken; alter table tvec.ready drop alone; create function tvec.next(most int default 1) "
+        "returns table (id bytea, attempt bigint, due timestamptz, body bytea) language sql as "
+        "'select "
+        "null::bytea, null::bigint, now(), null::bytea where false'; update tvec.setting set "
+        "version "
+        "= 1";
+    CHECK_EQ(c.run(undo), "");
+    c.run("insert into tvec.timer (id, shard, due, visible, body) values ('a', tvec.shard_of('a'), "
+          "7, 7, 'b')");
+    c.run("insert into tvec.ready (id, attempt) values ('gone', 3)");
+    refused([&] { const postgres_store s(server.options()); }, std::errc::not_supported,
+            "has version 1, and this program knows 2: run `tvec-timers");
+    for (int i = 0; i < 2; ++i) postgres::install(server.options());
+    postgres_store s(server.options());
+    CHECK_EQ(find(s, "a")->body, "b");
+    CHECK_EQ(c.run("select count(*) from tvec.next(10)"), "0");
+    CHECK_EQ(c.run("select tvec.put('c'::text, now(), '\\xff'::bytea)"), "stored");
+    CHECK_EQ(c.run("select count(*) from tvec.ready"), "0");
+    c.run("create role shop login; grant usage on schema tvec to shop");
+    sql_client shop(server.conninfo("shop"));
+    CHECK_EQ(shop.run("select count(*) from tvec.next(10, 'a')"), "0");
 }
 
 Test(durable_postgres, installing_again_and_at_once_keeps_all_timers) {

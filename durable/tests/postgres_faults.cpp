@@ -227,8 +227,11 @@ Test(durable_postgres_faults, a_server_that_is_not_there_or_not_one_is_refused_i
     o.silence = 200ms;
     o.conninfo = "host=" + folder.name();
     refuses(o, std::errc::connection_refused, "No such file");
-    o.conninfo = "nonsense";
-    refuses(o, std::errc::connection_refused, "missing \"=\"");
+    for (const char* const malformed : {"nonsense", "host='", "postgresql://u:pass/word@db/shop"}) {
+        o.conninfo = malformed;
+        refuses(o, std::errc::invalid_argument, "the connection string cannot be read: expected");
+        refused([&] { postgres::install(o); }, std::errc::invalid_argument, "cannot be read");
+    }
     const int silent = support::listening_on(folder.name() + "/.s.PGSQL.5432");
     o.conninfo = "host=" + folder.name();
     refuses(o, std::errc::timed_out, "does not answer");

@@ -239,6 +239,63 @@ Test(durable_redis_faults,
     turn_until(s, [&] { return s.last_failure().find("9 shards") != std::string::npos; });
 }
 
+Test(durable_redis_faults, a_set_that_somebody_has_deleted_takes_timers_again) {
+    const redis_server server;
+    redis_options o = at(server.socket());
+    o.look_again = 10ms;
+    redis_store s(o);
+    const redis_server::words put_one{"FCALL", "tvec_put", "1", "tvec", "a", "1000", ""};
+    for (const redis_server::words& harm :
+         {redis_server::words{"FLUSHALL"}, {"FLUSHDB"}, {"DEL", "{tvec}:meta"}}) {
+        server.say(harm);
+        turn_until(s, [&] {
+            own(s, 0);  // as its owner does again and again
+            const std::string said = server.say(put_one);
+            return said == "stored" || said == "there_already";
+        });
+    }
+    CHECK(s.broken_connections().empty());
+}
+
+Test(durable_redis_faults, the_owner_of_a_shard_restores_what_somebody_has_deleted) {
+    const redis_server server;
+    redis_store s(at(server.socket()));
+    own(s, 0);
+    put(s, {"waits", today() + 1h});
+    put(s, {"begun", today() - 1s});
+    put(s, {"dead", today() - 1s});
+    claim(s, "begun", 0, 1h);
+    const std::uint32_t attempt = claim(s, "dead", 0, 1h).timer.attempt;
+    end(s, {{"dead", attempt}, outcome::dead});
+    REQUIRE_EQ(count(s).waiting, 2U);
+    const std::string lease = server.say({"ZSCORE", "{tvec:0}:begun", "begun"});
+    server.say({"DEL", "{tvec:0}:due", "{tvec:0}:begun", "{tvec:0}:dead", "{tvec:0}:own"});
+    CHECK_EQ(count(s).waiting, 0U);
+    own(s, 0);
+    CHECK_EQ(count(s).waiting, 2U);
+    CHECK_EQ(count(s).dead, 1U);
+    CHECK_EQ(list(s, timer_set::waiting).size(), 2U);
+    CHECK_EQ(server.say({"ZSCORE", "{tvec:0}:begun", "begun"}), lease);
+    CHECK_EQ(server.say({"FCALL", "tvec_put", "1", "tvec", "new", "1000", ""}), "stored");
+}
+
+// The entries are many more than one command looks at.
+Test(durable_redis_faults, many_places_are_restored_some_at_a_time) {
+    const redis_server server;
+    redis_store s(at(server.socket()));
+    std::size_t stored = 0;
+    for (int i = 0; i < 12'000; ++i)
+        s.submit(operations::put{
+            {{std::to_string(i), today() + 1h}}, existing::keep, [&](const auto&) { ++stored; }});
+    turn_until(s, [&] { return stored == 12'000; });
+    server.say({"DEL", "{tvec:0}:due"});
+    own(s, 0);
+    const std::uint64_t first = count(s).waiting;
+    CHECK(first > 0 && first < 12'000);
+    for (int i = 0; i < 10 && count(s).waiting < 12'000; ++i) own(s, 0);
+    CHECK_EQ(count(s).waiting, 12'000U);
+}
+
 Test(durable_redis_faults, what_replicas_have_not_is_not_answered_as_stored) {
     const redis_server primary, replica;
     redis_options o = at(primary.socket());

@@ -78,6 +78,38 @@ Test(durable_sharing, a_lost_hint_makes_a_timer_late_by_a_sweep_and_no_more) {
     CHECK_EQ(w.delivered(), 30U);
 }
 
+// As those of a transaction that was open until they were overdue.
+Test(durable_sharing, any_number_of_lost_hints_makes_timers_late_by_one_sweep) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all);
+    one.settle();
+    memory_store other(all, "other");
+    const std::size_t number = 3'000;
+    for (std::size_t i = 0; i < number; ++i)
+        support::asking::put(other, {std::to_string(i), in(0ms)});
+    while (one.store.lose_hint()) continue;
+    one.pass(1'200ms);
+    CHECK_EQ(one.got.size(), number);
+    CHECK_EQ(one.timers.counters().swept, number);
+}
+
+// A sweep may have much to read: claims wait for a part of that.
+Test(durable_sharing, shards_are_swept_one_after_the_other) {
+    memory_database all(16, support::durable_now);
+    options o;
+    o.shard_lease = 10min;
+    durable_process one(all, "one", o);
+    one.settle();
+    std::size_t asked = 0;
+    support::pass(o.sweep, [&] {
+        one.wheels.run();
+        CHECK_LE(one.store.unanswered(), 1U);
+        asked += one.store.unanswered();
+        one.settle();
+    });
+    CHECK_EQ(asked, 16U);
+}
+
 Test(durable_sharing, when_one_dies_the_others_have_its_shards_after_a_lease) {
     three w;
     for (int i = 0; i < 30; ++i) w.processes[1]->put({std::to_string(i), in(30s)});

@@ -33,7 +33,8 @@ struct counted_store : memory_store {
 struct backlog {
     using wheel = durable_process::wheel;
 
-    backlog(int timers_there, options settings, std::chrono::milliseconds from_now = -1s)
+    backlog(int timers_there, options settings, std::chrono::milliseconds from_now = -1s,
+            const std::string& body = {})
         : o(settings) {
         beside other(all);
         for (int i = 0; i < timers_there; ++i)
@@ -43,7 +44,7 @@ struct backlog {
         came.insert(d.token.id);
         ++in_this_turn;
         tvec::manual_clock::advance(takes);
-        if (ends) timers.done(d.token);
+        ends ? timers.done(d.token) : kept.push_back(d.token);
     }
     std::size_t turn() {
         in_this_turn = 0;
@@ -59,10 +60,10 @@ struct backlog {
     }
 
     options o;
-    std::string body{};
     std::chrono::milliseconds takes{};
     bool ends = true;
     std::set<std::string> came{};
+    std::vector<token> kept{};  // that were not ended
     std::size_t in_this_turn = 0;
     memory_database all{1, support::durable_now};
     wheel wheels{};
@@ -139,6 +140,27 @@ Test(durable_turns, bodies_that_are_claimed_and_not_delivered_are_bounded_in_byt
     CHECK_LE(one.timers.gauges().being_delivered, 20U);
     one.pass(300ms);
     CHECK_EQ(one.got.size(), 200U);
+}
+
+Test(durable_turns, bodies_that_handlers_keep_are_bounded_in_bytes) {
+    options o;
+    o.max_held_bytes = 10'000;
+    o.claim_lease = 1h;
+    backlog w(200, o, 100ms, std::string(1'000, 'x'));
+    w.ends = false;
+    w.longest_of(1'000);
+    CHECK_GE(w.came.size(), 10U);
+    CHECK_LE(w.came.size(), 20U);
+    for (std::size_t ended = 0; ended < 200;) {  // each end makes room
+        const std::size_t came = w.came.size();
+        for (const token& t : std::exchange(w.kept, {})) {
+            w.timers.done(t);
+            ++ended;
+        }
+        w.longest_of(10);
+        REQUIRE_LE(w.came.size(), came + 20);
+    }
+    CHECK_EQ(w.came.size(), 200U);
 }
 
 Test(durable_turns, pending_puts_are_bounded_in_bytes_and_one_is_always_taken) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -25,6 +26,8 @@ namespace {
 
 using namespace tvec::durable;
 using example::task;
+using tvec::durable::detail::changes_many, tvec::durable::detail::changes_one,
+    tvec::durable::detail::sets_deadline;
 
 constexpr std::size_t page_length = 1'000;
 
@@ -36,64 +39,18 @@ struct verdict {
     bool is_wanted;
 };
 
-verdict verdict_of(put_result r) {
-    switch (r) {
-    case put_result::stored:
-        return {"stored", true};
-    case put_result::there_already:
-        return {"there_already", false};
-    case put_result::dead:
-        return {"dead", false};
-    case put_result::unknown:
-        return {"unknown", false};
-    case put_result::failed:
-        break;
-    }
-    return {"", false};
+template <std::same_as<operations::put> Put> verdict verdict_of(put_result r) {
+    constexpr const char* words[] = {"stored", "there_already", "dead", "unknown", ""};
+    return {words[static_cast<std::size_t>(r)], r == put_result::stored};
 }
 
-verdict verdict_of(cancel_result r) {
-    switch (r) {
-    case cancel_result::cancelled:
-        return {"cancelled", true};
-    case cancel_result::had_begun:
-        return {"had_begun", true};
-    case cancel_result::unknown_id:
-        return {"unknown_id", false};
-    case cancel_result::unknown:
-        return {"unknown", false};
-    case cancel_result::failed:
-        break;
-    }
-    return {"", false};
-}
-
-verdict verdict_of(touch_result r) {
-    switch (r) {
-    case touch_result::touched:
-        return {"touched", true};
-    case touch_result::unknown_id:
-        return {"unknown_id", false};
-    case touch_result::unknown:
-        return {"unknown", false};
-    case touch_result::failed:
-        break;
-    }
-    return {"", false};
-}
-
-verdict verdict_of(revive_result r) {
-    switch (r) {
-    case revive_result::revived:
-        return {"revived", true};
-    case revive_result::unknown_id:
-        return {"unknown_id", false};
-    case revive_result::unknown:
-        return {"unknown", false};
-    case revive_result::failed:
-        break;
-    }
-    return {"", false};
+// The verdict on an operation that changes one timer.
+template <changes_one Operation, class Result> verdict verdict_of(Result r) {
+    if constexpr (requires { Result::had_begun; })
+        if (r == Result::had_begun) return {"had_begun", true};
+    if (r == Result::unknown_id) return {"unknown_id", false};
+    if (r == Result::unknown) return {"unknown", false};
+    return r == Result{} ? verdict{Operation::success, true} : verdict{"", false};
 }
 
 // --- asking -------------------------------------------------------------------------------------
@@ -195,8 +152,8 @@ task<int> stats(const settings& o, view& v, output& out) {
 
 // --- changing -----------------------------------------------------------------------------------
 
-template <class Result> verdict said(const view& v, Result r) {
-    const verdict said = verdict_of(r);
+template <class Operation, class Result> verdict said(const view& v, Result r) {
+    const verdict said = verdict_of<Operation>(r);
     if (*said.word == '\0') v.fail();
     return said;
 }
@@ -217,32 +174,30 @@ task<int> change(const settings& o, view& v, output& out, Operation asked) {
     const auto got = co_await answer;
     verdict answered{};
     if constexpr (std::is_same_v<Operation, operations::put>)
-        answered = said(v, std::get<0>(got.front()).front());
+        answered = said<Operation>(v, std::get<0>(got.front()).front());
     else
-        answered = said(v, std::get<0>(got.front()));
+        answered = said<Operation>(v, std::get<0>(got.front()));
     if (o.command == "purge" && answered.is_wanted) answered.word = "purged";
     co_return print(out, answered, o);
 }
 
-// Asks the operation that `operation_of` makes of each timer whose id begins with the prefix, page
-// by page, and prints how many it has changed. It goes once through the timers that were there when
+// Asks the operation for each timer of the set whose id begins with the prefix, page by page, and
+// prints how many it has changed. It goes once through the timers that were there when
 // it began. Returns status 1 if an answer was `unknown`: then it is to be called again.
-template <class F>
-task<int> change_all(const settings& o, view& v, output& out, timer_set set, F operation_of) {
-    using operation = decltype(operation_of(std::string()));
+template <class Operation>
+task<int> change_all(const settings& o, view& v, output& out, timer_set set, Operation asked) {
     std::uint64_t changed = 0, unknown = 0;
     place after;
     for (bool is_more = true; is_more;) {
-        operations::list asked{set, after, page_length, o.prefix};
-        auto listed = known(v, std::move(asked));
+        auto listed = known(v, operations::list{set, after, page_length, o.prefix});
         const auto timers = co_await std::move(listed);
         is_more = timers.size() == page_length;
         if (is_more) after = {timers.back().due, timers.back().id};
-        std::vector<operation> all;
-        for (const stored_timer& t : timers) all.push_back(operation_of(t.id));
+        std::vector<Operation> all(timers.size(), asked);
+        for (std::size_t i = 0; i < all.size(); ++i) all[i].id = timers[i].id;
         auto answer = v.ask(std::move(all));
         for (const auto& got : co_await answer) {
-            const verdict answered = said(v, std::get<0>(got));
+            const verdict answered = said<Operation>(v, std::get<0>(got));
             changed += answered.is_wanted;
             unknown += std::string_view(answered.word) == "unknown";
         }
@@ -263,18 +218,19 @@ task<int> purge(const settings& o, view& v, output& out) {
     co_return co_await std::move(changed);
 }
 
-task<int> change_some(const settings& o, view& v, output& out) {
-    const bool is_one = o.prefix.empty();
-    const auto cancel = [](std::string id) { return operations::cancel{std::move(id)}; };
-    if (o.command == "cancel" && is_one) return change(o, v, out, cancel(o.id));
-    if (o.command == "cancel") return change_all(o, v, out, timer_set::waiting, cancel);
-    if (o.command == "purge" && is_one) return purge(o, v, out);
-    if (o.command == "purge") return change_all(o, v, out, timer_set::dead, cancel);
-    const auto revive = [due = due_of(v, o)](std::string id) {
-        return operations::revive{std::move(id), due};
-    };
-    if (is_one) return change(o, v, out, revive(o.id));
-    return change_all(o, v, out, timer_set::dead, revive);
+task<int> purge_some(const settings& o, view& v, output& out) {
+    if (o.prefix.empty()) return purge(o, v, out);
+    return change_all(o, v, out, timer_set::dead, operations::cancel{});
+}
+
+// Runs the command of an operation that changes one timer.
+template <changes_one Operation>
+task<int> change_some(const settings& o, view& v, output& out, Operation asked) {
+    if constexpr (sets_deadline<Operation>) asked.due = due_of(v, o);
+    if constexpr (changes_many<Operation>)
+        if (!o.prefix.empty()) return change_all(o, v, out, Operation::among, std::move(asked));
+    asked.id = o.id;
+    return change(o, v, out, std::move(asked));
 }
 
 // Returns the deadline of a put: as it is asked for, or the first time of the rule of its plan.
@@ -312,6 +268,30 @@ task<int> put(const settings& o, view& v, output& out) {
 
 }  // namespace
 
+void print_times(const settings& o, output& out) {
+    calendar dates;
+#ifdef TVEC_HAS_CALENDAR
+    dates = next_time;
+#endif
+    if (const std::string fault = plan_fault(o.id, dates); !fault.empty())
+        throw std::runtime_error("next " + shown(o.id) + ": " + fault);
+    auto after = std::chrono::ceil<duration>(std::chrono::system_clock::now());
+    int printed = 0;
+    for (; printed < 10; ++printed) {
+        const auto next = first_time(o.id, dates, after);
+        if (!next) break;
+        after = *next;
+        out.text += o.json ? nlohmann::json{{"due_ms", after.time_since_epoch().count()},
+                                            {"due", shown(after)}}
+                                 .dump()
+                           : shown(after);
+        out.text += '\n';
+    }
+    if (printed == 0)
+        throw std::runtime_error("next " + shown(o.id) +
+                                 ": expected a rule with a time that is still to come");
+}
+
 task<int> run_command(const settings& o, view& v, output& out) {
     const auto now = std::chrono::floor<duration>(v.store().now());
     if (o.command == "list") return list(o, v, out, timer_set::waiting, {}, latest_due);
@@ -321,8 +301,12 @@ task<int> run_command(const settings& o, view& v, output& out) {
     if (o.command == "get") return get(o, v, out);
     if (o.command == "stats") return stats(o, v, out);
     if (o.command == "put") return put(o, v, out);
-    if (o.command == "touch") return change(o, v, out, operations::touch{o.id, due_of(v, o)});
-    return change_some(o, v, out);
+    if (o.command == "purge") return purge_some(o, v, out);
+    std::optional<task<int>> begun;
+    for_each_change([&](auto asked) {
+        if (o.command == asked.name) begun = change_some(o, v, out, std::move(asked));
+    });
+    return std::move(begun).value();
 }
 
 }  // namespace timers_tool

@@ -12,4 +12,7 @@ namespace timers_tool {
 // arguments outlive the task.
 example::task<int> run_command(const settings& o, view& v, output& out);
 
+// Prints the next ten times of the rule of a plan. Throws if there is none.
+void print_times(const settings& o, output& out);
+
 }  // namespace timers_tool

@@ -37,6 +37,12 @@ bool is_utf8(const std::string& bytes) {
     }
 }
 
+// Returns why a timer has failed or died. A store that makes it a dead letter writes no reason.
+std::string reason_of(const stored_timer& t, const history& h) {
+    if (!h.reason.empty() || t.spent == 0) return h.reason;
+    return fmt::format("deliveries without an end: {}", t.spent);
+}
+
 }  // namespace
 
 std::string shown(const std::string& bytes) {
@@ -77,7 +83,7 @@ nlohmann::json described(const stored_timer& t, bool is_dead) {
         object["first_failure_ms"] = h.first.time_since_epoch().count();
         object["last_failure_ms"] = h.last.time_since_epoch().count();
     }
-    if (is_dead || h.failures != 0) enter(object, "reason", h.reason);
+    if (is_dead || h.failures != 0) enter(object, "reason", reason_of(t, h));
     return object;
 }
 

@@ -1,7 +1,15 @@
 #include "settings.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "../../support/command_line.hpp"
@@ -13,24 +21,42 @@ namespace {
 
 using namespace tvec::durable;
 
-bool is_one_of(const std::string& word, std::initializer_list<const char*> words) {
-    for (const char* const w : words)
-        if (word == w) return true;
-    return false;
+// The names that a command takes: of one timer, of all with a prefix, or one of the two.
+enum class naming { none, id, prefix, either };
+
+naming naming_of(const std::string& command) {
+    for (const char* const word : {"list", "near", "overdue", "dead"})
+        if (command == word) return naming::prefix;
+    if (command == "purge") return naming::either;
+    naming found = command == "get" || command == "put" ? naming::id : naming::none;
+    for_each_change([&]<class Operation>(Operation) {
+        if (command == Operation::name)
+            found = tvec::durable::detail::changes_many<Operation> ? naming::either : naming::id;
+    });
+    return found;
+}
+
+// Returns the lines of help on the operations that change one timer.
+std::string help_on_changes() {
+    std::string lines;
+    for_each_change([&]<class Operation>(Operation o) {
+        lines += "  " + (o.name + std::string(" ID")).append(21, ' ').substr(0, 21) + o.about;
+        lines += tvec::durable::detail::changes_many<Operation> ? ", or all of a --prefix\n" : "\n";
+    });
+    return lines;
 }
 
 std::string fault_of_name(const settings& o) {
-    const bool needs_id = is_one_of(o.command, {"get", "put", "touch"});
-    const bool takes_either = is_one_of(o.command, {"cancel", "revive", "purge"});
-    if (needs_id || (takes_either && o.prefix.empty())) {
+    if (o.command == "next")
+        return o.id.empty() ? "a plan is needed" : o.prefix.empty() ? "" : "no prefix is needed";
+    const naming by = naming_of(o.command);
+    if (by == naming::id || (by == naming::either && o.prefix.empty())) {
         if (o.id.empty() || o.id.size() > longest_id) return "an id of 1 to 255 bytes is needed";
         return o.prefix.empty() ? "" : "no prefix is needed";
     }
-    if (!o.id.empty()) return takes_either ? "an id and a prefix are two names" : "no id is needed";
-    if (!o.prefix.empty() && !takes_either &&
-        !is_one_of(o.command, {"list", "near", "overdue", "dead"}))
-        return "no prefix is needed";
-    return "";
+    if (!o.id.empty())
+        return by == naming::either ? "an id and a prefix are two names" : "no id is needed";
+    return !o.prefix.empty() && by == naming::none ? "no prefix is needed" : "";
 }
 
 }  // namespace
@@ -50,31 +76,32 @@ std::string fault_of(const settings& o) {
 
 settings parse(int argc, char** argv) {
     settings o;
-    example::command_line line{
+    const std::string help =
         "Looks into a store of durable timers, changes what is there, and serves it:\n"
         "  stats                how many there are, the next one, the one that is late longest\n"
         "  list, near, overdue  those that wait: all, those of the future, those that are late\n"
         "  dead                 those that were given up, and why\n"
         "  get ID               one that waits, and its body\n"
-        "  put ID, touch ID     stores one, and makes the file if need be; gives it a new "
-        "deadline\n"
-        "  cancel ID            takes one away, or all of a --prefix\n"
-        "  revive ID, purge ID  has a dead one wait again, takes it away; or all of a --prefix\n"
+        "  put ID               stores one, and makes the file if need be\n" +
+        help_on_changes() +
+        "  purge ID             removes a dead letter, or all of a --prefix\n"
+        "  next PLAN            the next ten times of the rule of a plan; needs no store\n"
         "  install              puts tables and functions for any language on a server\n"
         "  serve                delivers what comes due to workers of any language, until SIGTERM\n"
-        "Exits with 1 if the store says no.",
-        "tvec-timers"};
-    line.add_choice<std::string>("command", o.command,
-                                 {"stats", "list", "near", "overdue", "dead", "get", "put", "touch",
-                                  "cancel", "revive", "purge", "install", "serve"},
-                                 "what to do");
+        "Exits with 1 if the store says no.";
+    std::vector<std::string> commands{"stats", "list",  "near", "overdue", "dead", "get",
+                                      "put",   "purge", "next", "install", "serve"};
+    for_each_change([&](const auto& asked) { commands.emplace_back(asked.name); });
+    example::command_line line{help.c_str(), "tvec-timers"};
+    line.add_choice("command", o.command, commands, "what to do");
     line.require("command");
-    line.add_text("id", o.id, "of which timer");
+    line.add_text("id", o.id, "of which timer; next: the plan");
     line.add_text("--store", o.store, example::store_help);
-    line.require("--store");
+    if (std::find(argv, argv + argc, std::string_view("next")) == argv + argc)
+        line.require("--store");
     constexpr auto last = static_cast<std::uint64_t>(latest_due.time_since_epoch().count());
-    line.add_text("--prefix", o.prefix, "lists, cancel, revive, purge: ids that begin so");
-    line.add_number("--in-ms", o.in_ms, 0, last / 2, "put, touch, revive: due in so many ms (0)");
+    line.add_text("--prefix", o.prefix, "lists, and in place of an ID: ids that begin so");
+    line.add_number("--in-ms", o.in_ms, 0, last / 2, "its deadline: in so many ms (0)");
     line.add_number("--due-ms", o.due_ms, 0, last, "the same: due then, in ms since 1970");
     line.add_number("--every-ms", o.every_ms, 0, last / 2, "put: its period in ms; 0: once");
     line.add_text("--body", o.body, "put: what is delivered with it");
@@ -98,8 +125,28 @@ settings parse(int argc, char** argv) {
         "serve: deliveries that wait for workers at most (1000), or are with a hook (32)");
     line.add_number("--drain-ms", o.drain_ms, 0, 600'000, "serve: how long SIGTERM waits for them");
     line.add_rule([&o] { return fault_of(o); });
-    line.parse_or_exit(argc, argv);
+    if (std::string fault = line.parse(argc, argv); !fault.empty()) {
+        for (const char* const sign : {"redis:", "postgres", "pass", "@"})
+            if (fault.find(sign) != fault.npos)
+                fault = "an argument is not known, and may have a password: expected --store "
+                        "STORE, with quotes around a STORE that has blanks";
+        fmt::print(stderr, "tvec-timers: {} (see --help)\n", fault);
+        std::exit(2);
+    }
     return o;
+}
+
+void hide_passwords(int argc, char** argv) {
+    const auto is_place = [](std::string_view option) {
+        return option == "--store" || option == "--to";
+    };
+    for (int n = 1; n < argc; ++n) {
+        const std::string_view text = argv[n];
+        if (!is_place(argv[n - 1]) && !is_place(text.substr(0, text.find('=')))) continue;
+        const auto colon = text.find(':'), at = text.rfind('@'), word = text.find("pass");
+        if (colon < at && at != text.npos) std::fill(argv[n] + colon + 1, argv[n] + at, 'x');
+        if (word != text.npos) std::fill(argv[n] + word, argv[n] + text.size(), 'x');
+    }
 }
 
 std::string to_message(const settings& o) {

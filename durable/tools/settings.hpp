@@ -4,8 +4,23 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "tvec/durable/store.hpp"
 
 namespace timers_tool {
+
+// Calls a function with each operation that changes one timer. Its name is a command.
+template <class F> void for_each_change(F f) {
+    const auto visit = [&f]<class Operation>(Operation o) {
+        if constexpr (tvec::durable::detail::changes_one<Operation>) f(std::move(o));
+    };
+    [&]<class... Operation>(std::type_identity<std::variant<Operation...>>) {
+        (visit(Operation{}), ...);
+    }(std::type_identity<tvec::durable::operation>());
+}
 
 // The arguments of a call.
 struct settings {
@@ -28,6 +43,10 @@ std::string fault_of(const settings& o);
 
 // Parses the arguments. Ends the program with one line and status 2 if they are wrong.
 settings parse(int argc, char** argv);
+
+// Overwrites what may be a password in `--store` and `--to`, because every user of the machine can
+// read arguments: a URI up to its `@`, and a connection string from the word on.
+void hide_passwords(int argc, char** argv);
 
 // The settings of a command as a message to the process that has the store open, and back.
 // from_message throws std::exception if the bytes are no such message, or the settings are wrong.

@@ -86,6 +86,13 @@ int install(const settings& o) {
 }
 
 int run(const settings& o) {
+    if (o.command == "next") {
+        output out;
+        print_times(o, out);
+        print(out);
+        return 0;
+    }
+    example::require_store_name(o.store);
     refuse_new_file(o);
     if (o.command == "install") return install(o);
 #ifdef TVEC_HAS_SERVE
@@ -102,5 +109,9 @@ int run(const settings& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return example::run_program("tvec-timers", [&] { return run(parse(argc, argv)); });
+    return example::run_program("tvec-timers", [&] {
+        const settings o = parse(argc, argv);
+        hide_passwords(argc, argv);
+        return run(o);
+    });
 }

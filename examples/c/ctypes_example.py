@@ -4,7 +4,7 @@
 import ctypes
 import sys
 
-tvec = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libtvec-c.so.0")
+tvec = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libtvec-c.so.1")
 wheel_new, arm_after, next_wakeup = tvec.tvec_wheel_new, tvec.tvec_arm_after, tvec.tvec_next_wakeup
 wheel_new.restype, next_wakeup.restype = ctypes.c_void_p, ctypes.c_uint64
 

@@ -26,7 +26,6 @@ static struct tvec_wheel timers;
 static int open_connections, closed, idled, late;
 
 static void close_connection(struct connection* c) {
-    tvec_cancel(&c->timer);
     tvec_unlink(&c->timer);  // its memory is freed
     close(c->fd);
     free(c);
@@ -34,8 +33,7 @@ static void close_connection(struct connection* c) {
     ++closed;
 }
 
-// --- answers
-// --------------------------------------------------------------------------------------
+// --- answers -------------------------------------------------------------------------------------
 
 // Returns whether the connection is still open. An answer that does not fit the socket ends it: its
 // client sends requests, and reads no answers.
@@ -81,8 +79,7 @@ static int answer_request(struct connection* c, const char* header) {
     return answer(c, "200 OK", "hello\n", keep);
 }
 
-// --- timeouts
-// -------------------------------------------------------------------------------------
+// --- timeouts ------------------------------------------------------------------------------------
 
 // [timeouts]
 static void limit(struct connection* c, int64_t limit_ms) {
@@ -125,8 +122,7 @@ static void on_bytes(struct connection* c) {
 }
 // [timeouts]
 
-// --- the loop
-// -------------------------------------------------------------------------------------
+// --- the loop ------------------------------------------------------------------------------------
 
 static void watch(int loop, int fd, void* who) {
     struct epoll_event wanted = {.events = EPOLLIN, .data = {.ptr = who}};

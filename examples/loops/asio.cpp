@@ -23,19 +23,19 @@ void listen(boost::asio::posix::stream_descriptor& socket, example::conversation
 class mailbox {
 public:
     mailbox(boost::asio::io_context& loop, example::timers& wheel)
-        : remote_(wheel, 4, [this, &loop] { boost::asio::post(loop, [this] { take_in(); }); }) {
-        remote_.rearm();
+        : mailbox_(wheel, 4, [this, &loop] { boost::asio::post(loop, [this] { take_in(); }); }) {
+        mailbox_.rearm();
     }
 
-    tvec::remote_sender<> sender() const { return remote_.sender(); }
+    tvec::mailbox_sender<> sender() const { return mailbox_.sender(); }
 
 private:
     void take_in() {
-        remote_.run();    // takes in what other threads have sent
-        remote_.rearm();  // the next of them rings again
+        mailbox_.run();    // takes in what other threads have sent
+        mailbox_.rearm();  // the next of them rings again
     }
 
-    tvec::remote<> remote_;
+    tvec::mailbox<> mailbox_;
 };
 // [mailbox]
 

@@ -11,7 +11,6 @@
 
 namespace example {
 
-// [alarm]
 class alarm_timer {
 public:
     alarm_timer(boost::asio::io_context& loop, timers& wheel)
@@ -33,6 +32,5 @@ private:
     boost::asio::steady_timer timer_;
     timers& timers_;
 };
-// [alarm]
 
 }  // namespace example

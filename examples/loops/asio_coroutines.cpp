@@ -24,7 +24,6 @@ using time_point = example::timers::time_point;
 
 namespace {
 
-// [sleep]
 // Completes when the clock has reached `deadline`, by Asio's rules: on the handler's executor.
 template <class Token>
 auto async_sleep_until(timeout_pool& pool, time_point deadline, Token&& token) {
@@ -41,7 +40,6 @@ auto async_sleep_until(timeout_pool& pool, time_point deadline, Token&& token) {
     };
     return boost::asio::async_initiate<Token, void(error_code)>(initiate, token);
 }
-// [sleep]
 
 boost::asio::awaitable<void> listen(boost::asio::posix::stream_descriptor& socket,
                                     example::conversation& talk) {
@@ -52,7 +50,6 @@ boost::asio::awaitable<void> listen(boost::asio::posix::stream_descriptor& socke
 }
 
 // Counts its wake-ups and checks that none is early.
-// [naps]
 boost::asio::awaitable<void> naps(timeout_pool& pool, int& in_time) {
     for (;;) {
         const time_point deadline = example::timers::after(30ms);
@@ -60,7 +57,6 @@ boost::asio::awaitable<void> naps(timeout_pool& pool, int& in_time) {
         if (example::timers::clock::now() >= deadline) ++in_time;
     }
 }
-// [naps]
 
 boost::asio::awaitable<void> asks_too_much(timeout_pool& full, bool& refused) {
     try {

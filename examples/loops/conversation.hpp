@@ -31,7 +31,7 @@ public:
         wait_for_more();
     }
     ~conversation() {
-        if (third_.joinable()) third_.join();  // its remote is gone, because it was made later
+        if (third_.joinable()) third_.join();  // its mailbox is gone, because it was made later
         for (const int side_fd : ends_) ::close(side_fd);
     }
     conversation(const conversation&) = delete;
@@ -50,7 +50,7 @@ public:
 
     // Starts the third party's thread. Once the other two are silent, only its messages wake the
     // loop.
-    void let_in(tvec::remote_sender<timers> loop) {
+    void let_in(tvec::mailbox_sender<timers> loop) {
         third_ = std::thread([this, loop = std::move(loop)] { ask_until_they_are_done(loop); });
     }
 
@@ -89,16 +89,15 @@ private:
         done_ = true;
     }
 
-    // [third]
     // On the third party's thread. Posted functions run on the loop's.
-    void ask_until_they_are_done(const tvec::remote_sender<timers>& loop) try {
+    void ask_until_they_are_done(const tvec::mailbox_sender<timers>& loop) try {
         while (!ask(loop)) continue;
         loop.post([this] { third_.join(); });  // the thread only has to return
     } catch (const std::future_error&) {
         // The loop has ended without an answer.
     }
 
-    bool ask(const tvec::remote_sender<timers>& loop) {
+    bool ask(const tvec::mailbox_sender<timers>& loop) {
         std::promise<bool> answer;
         std::future<bool> are_done = answer.get_future();
         const auto due = timers::after(pause);
@@ -109,7 +108,6 @@ private:
         });
         return are_done.get();
     }
-    // [third]
 
     timers& timers_;
     std::array<int, 2> ends_{};

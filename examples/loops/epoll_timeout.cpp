@@ -37,7 +37,6 @@ int main() {
     epoll_event wanted{};
     wanted.events = EPOLLIN;
     checked(epoll_ctl(loop, EPOLL_CTL_ADD, talk.fd(), &wanted), "epoll_ctl");
-    // [loop]
     std::array<epoll_event, 64> events;
     while (!talk.over()) {
         const int ready = epoll_wait(loop, events.data(), 64, until_next_wakeup(timers));
@@ -45,7 +44,6 @@ int main() {
         if (ready > 0) talk.on_readable();  // with several descriptors: whose, says events[i].data
         timers.run(256);                    // always, whatever woke us
     }
-    // [loop]
     ::close(loop);
     return talk.verdict("epoll_wait");
 }

@@ -17,7 +17,6 @@ struct program {
     GMainLoop* loop = nullptr;
 };
 
-// [source]
 // GLib allocates the source, and the program is behind it.
 struct wheel_source {
     GSource base;
@@ -41,7 +40,6 @@ gboolean on_alarm(GSource* s, GSourceFunc, gpointer) {
     if (p.talk.over()) g_main_loop_quit(p.loop);
     return G_SOURCE_CONTINUE;
 }
-// [source]
 
 gboolean on_socket(gint, GIOCondition, gpointer p) {
     static_cast<program*>(p)->talk.on_readable();
@@ -61,14 +59,12 @@ int main() {
     program p;
     p.loop = g_main_loop_new(nullptr, FALSE);
     p.talk.let_in(p.mailbox.sender());
-    // [attach]
     static GSourceFuncs functions{before_sleep, is_due, on_alarm, nullptr, nullptr, nullptr};
     GSource* const source = g_source_new(&functions, sizeof(wheel_source));
     auto* const wheel = reinterpret_cast<wheel_source*>(source);
     wheel->p = &p;
     wheel->ring = g_source_add_unix_fd(source, p.alarm.fd(), G_IO_IN);
     g_source_attach(source, nullptr);
-    // [attach]
     const guint socket = g_unix_fd_add(p.talk.fd(), G_IO_IN, on_socket, &p);
     const guint mail = g_unix_fd_add(p.mailbox.fd(), G_IO_IN, on_mail, &p);
     g_main_loop_run(p.loop);

@@ -12,12 +12,11 @@ struct program {
     tvec::timerfd_alarm<example::timers> alarm{timers};
     struct ev_loop* loop = ev_loop_new(EVFLAG_AUTO);
     ev_async mail;
-    tvec::remote<> mailbox{timers, 4, [this] { ev_async_send(loop, &mail); }};
+    tvec::mailbox<> mailbox{timers, 4, [this] { ev_async_send(loop, &mail); }};
 };
 
 program& program_of(struct ev_loop* loop) { return *static_cast<program*>(ev_userdata(loop)); }
 
-// [watchers]
 void on_alarm(struct ev_loop* loop, ev_io*, int) { program_of(loop).alarm.acknowledge(); }
 void before_sleep(struct ev_loop* loop, ev_prepare*, int) { program_of(loop).alarm.rearm(); }
 
@@ -25,7 +24,6 @@ void after_sleep(struct ev_loop* loop, ev_check*, int) {
     program_of(loop).timers.run(256);  // always, whatever woke us
     if (program_of(loop).talk.over()) ev_break(loop, EVBREAK_ALL);
 }
-// [watchers]
 
 void on_socket(struct ev_loop* loop, ev_io*, int) { program_of(loop).talk.on_readable(); }
 void on_mail(struct ev_loop* loop, ev_async*, int) {

@@ -46,13 +46,11 @@ int main() {
     const event_pointer ring = watch(base.get(), alarm.fd(), on_alarm, &alarm);
     const event_pointer socket = watch(base.get(), talk.fd(), on_socket, &talk);
     const event_pointer mail = watch(base.get(), mailbox.fd(), on_mail, &mailbox);
-    // [loop]
     while (!talk.over()) {
         alarm.rearm();  // the last thing before the sleep
         if (event_base_loop(base.get(), EVLOOP_ONCE) < 0)
             throw std::runtime_error("libevent: the loop failed");
         timers.run(256);  // always, whatever woke us
     }
-    // [loop]
     return talk.verdict("libevent");
 }

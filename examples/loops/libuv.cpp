@@ -20,7 +20,7 @@ struct program {
     uv_prepare_t before;
     uv_check_t after;
     uv_async_t mail;
-    tvec::remote<> mailbox{timers, 4, [this] { uv_async_send(&mail); }};
+    tvec::mailbox<> mailbox{timers, 4, [this] { uv_async_send(&mail); }};
 };
 
 template <class Handle> program& program_of(Handle* h) { return *static_cast<program*>(h->data); }

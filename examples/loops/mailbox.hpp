@@ -1,4 +1,4 @@
-// A remote for every loop that watches descriptors: it adds one descriptor and a handler for it.
+// A mailbox for every loop that watches descriptors: it adds one descriptor and a handler for it.
 // The loop itself stays unchanged.
 #pragma once
 
@@ -11,24 +11,24 @@ namespace example {
 // [mailbox]
 class mailbox {
 public:
-    mailbox(tvec::clocked_wheel<>& wheel, std::size_t capacity) : remote_(wheel, capacity, bell_) {
-        remote_.rearm();
+    mailbox(tvec::clocked_wheel<>& wheel, std::size_t capacity) : mailbox_(wheel, capacity, bell_) {
+        mailbox_.rearm();
     }
 
-    tvec::remote_sender<> sender() const { return remote_.sender(); }
+    tvec::mailbox_sender<> sender() const { return mailbox_.sender(); }
 
     // The descriptor to watch for reading. Call on_readable when it is readable.
     int fd() const { return bell_.fd(); }
 
     void on_readable() {
         bell_.acknowledge();
-        remote_.run();    // takes in what other threads have sent
-        remote_.rearm();  // the next of them rings again
+        mailbox_.run();    // takes in what other threads have sent
+        mailbox_.rearm();  // the next of them rings again
     }
 
 private:
     tvec::eventfd_doorbell bell_;
-    tvec::remote<> remote_;
+    tvec::mailbox<> mailbox_;
 };
 // [mailbox]
 

@@ -24,7 +24,6 @@ void check(int result) {
     if (result < 0) throw std::system_error(-result, std::system_category(), "sd-event");
 }
 
-// [sources]
 int before_sleep(sd_event_source*, void* p) {
     program_of(p).alarm.rearm();
     return 0;
@@ -38,7 +37,6 @@ int after_sleep(sd_event_source* s, void* p) {
     program_of(p).timers.run(256);
     return program_of(p).talk.over() ? sd_event_exit(sd_event_source_get_event(s), 0) : 0;
 }
-// [sources]
 
 int on_socket(sd_event_source*, int, std::uint32_t, void* p) {
     program_of(p).talk.on_readable();
@@ -57,12 +55,10 @@ int main() {
     sd_event* made = nullptr;
     check(sd_event_new(&made));
     const std::unique_ptr<sd_event, decltype(&sd_event_unref)> loop(made, sd_event_unref);
-    // [add]
     sd_event_source* ring = nullptr;
     check(sd_event_add_io(loop.get(), &ring, p.alarm.fd(), EPOLLIN, on_alarm, &p));
     check(sd_event_source_set_prepare(ring, before_sleep));
     check(sd_event_add_post(loop.get(), nullptr, after_sleep, &p));
-    // [add]
     check(sd_event_add_io(loop.get(), nullptr, p.talk.fd(), EPOLLIN, on_socket, &p));
     check(sd_event_add_io(loop.get(), nullptr, p.mailbox.fd(), EPOLLIN, on_mail, &p));
     check(sd_event_loop(loop.get()));

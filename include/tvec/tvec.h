@@ -61,13 +61,13 @@ extern "C" {
 #define TVEC_UNLIMITED SIZE_MAX
 
 /// The size of a `struct tvec_wheel`, and the alignment of its address: for bindings that allocate
-/// memory by numbers. About 56 KB, 31 KB with pointers of 32 bits. 11 KB and 8 KB in a build for
+/// memory by numbers. About 81 KB, 43 KB with pointers of 32 bits. 11 KB and 8 KB in a build for
 /// small wheels.
 /// @{
 #ifdef TVEC_SMALL_WHEEL
 #define TVEC_WHEEL_SIZE ((3904 + 869 * sizeof(void*) + 63) / 64 * 64)
 #else
-#define TVEC_WHEEL_SIZE ((6784 + 6276 * sizeof(void*) + 63) / 64 * 64)
+#define TVEC_WHEEL_SIZE ((5248 + 9480 * sizeof(void*) + 63) / 64 * 64)
 #endif
 #define TVEC_WHEEL_ALIGNMENT 64
 /// @}
@@ -188,13 +188,12 @@ TVEC_C_API void tvec_move(struct tvec_timer* to, struct tvec_timer* from);
 /* --- a wheel ---------------------------------------------------------------------------------- */
 
 /// Makes an empty wheel of these bytes, whatever they were. Its time is `now`, at most TVEC_NEVER -
-/// 1. Requires the alignment TVEC_WHEEL_ALIGNMENT. O(slots). It may call pthread_key_create, for
-/// the number of the wheel.
+/// 1. Requires the alignment TVEC_WHEEL_ALIGNMENT. O(slots).
 TVEC_C_API void tvec_wheel_init(struct tvec_wheel* wheel, uint64_t now);
 
 /// Ends a wheel of tvec_wheel_init. Its memory belongs to the caller. Its timers are left not
-/// pending. O(timers). Must not be called from one of its own callbacks, nor from the visitor of
-/// `tvec_drain`: that is reported on the standard error output, in one line, and ends the program
+/// pending. O(timers). Must not be called from one of its own callbacks, nor from a visitor of its
+/// timers: that is reported on the standard error output, in one line, and ends the program
 /// (abort).
 TVEC_C_API void tvec_wheel_destroy(struct tvec_wheel* wheel);
 
@@ -331,11 +330,12 @@ TVEC_C_API bool tvec_any_pending(const struct tvec_wheel* wheel);
 TVEC_C_API size_t tvec_count_pending(const struct tvec_wheel* wheel);
 
 /// Calls visit(context, timer) for every pending timer, including those for TVEC_NEVER, in no
-/// particular order, until it returns false or all were shown. It may do anything to the timer that
-/// it is shown: cancel, unlink, move or free it, or arm it, and then it may be shown once more. It
-/// may cancel other timers, which are then not shown any more. It must not unlink, move, free or
-/// arm other timers, nor advance, drain or destroy the wheel. Returns whether the walk reached its
-/// end. O(slots + timers), or up to the point where it ended.
+/// particular order, until it returns false or all were shown. It may do anything to any timer:
+/// cancel, unlink, move, arm, or unlink and free it. Timers that it cancels or unlinks are not
+/// shown any more. A timer that it arms may be shown once more, or for the first time, or not. All
+/// others are shown exactly once. If it drains the wheel, the walk reaches its end. As in a
+/// callback, the wheel can be neither advanced nor destroyed meanwhile. Returns false if `visit`
+/// has ended it. O(slots + timers), or up to the point where it ended.
 TVEC_C_API bool tvec_for_each_pending(struct tvec_wheel* wheel,
                                       bool (*visit)(void* context, struct tvec_timer* timer),
                                       void* context);
@@ -391,7 +391,8 @@ struct tvec_clock {
 };
 
 /// Makes a clock whose ticks last `tick` nanoseconds, and whose tick 0 begins now. Returns 0, or
-/// -EINVAL if there is no such clock, or `tick` is not positive.
+/// -EINVAL if there is no such clock (only Linux has TVEC_CLOCK_BOOTTIME), or `tick` is not
+/// positive.
 TVEC_C_API int tvec_clock_init(struct tvec_clock* clock, int id, int64_t tick);
 
 /// Returns the time of the clock. A system call, mostly answered without entering the kernel: 30
@@ -419,7 +420,25 @@ TVEC_C_API uint64_t tvec_clock_ticks(const struct tvec_clock* clock, int64_t dur
 /// Returns the first reading of the clock in `tick`, or the last that it can show, INT64_MAX.
 TVEC_C_API int64_t tvec_clock_start_of(const struct tvec_clock* clock, uint64_t tick);
 
-/* --- waking a loop by a descriptor ------------------------------------------------------------ */
+/// Returns the reading of the clock for which the timer was last armed, rounded up to a tick: it is
+/// due then. INT64_MAX for TVEC_NEVER.
+TVEC_C_API TVEC_INLINE int64_t tvec_clock_deadline(const struct tvec_clock* clock,
+                                                   const struct tvec_timer* timer) {
+    return tvec_clock_start_of(clock, tvec_expires(timer));
+}
+
+/// Returns how long it takes until the timer is due, 0 if its time has come, or -1 if it is not
+/// pending. Reads the clock.
+TVEC_C_API TVEC_INLINE int64_t tvec_clock_remaining(const struct tvec_clock* clock,
+                                                    const struct tvec_timer* timer) {
+    const int64_t now = tvec_clock_read(clock), deadline = tvec_clock_deadline(clock, timer);
+    if (!tvec_pending(timer)) return -1;
+    return deadline > now ? deadline - now : 0;
+}
+
+/* --- waking a loop by a descriptor, on Linux -------------------------------------------------- */
+
+#ifdef __linux__
 
 /// A descriptor that becomes readable when a wheel has something to do: for poll, epoll and loops
 /// built on them. One timerfd serves all timers.
@@ -463,6 +482,8 @@ TVEC_C_API int tvec_timerfd_rearm(struct tvec_timerfd* alarm);
 /// then nothing has changed, or a negative errno value. An alarm that has gone off stays readable
 /// until this call. One system call.
 TVEC_C_API int tvec_timerfd_acknowledge(struct tvec_timerfd* alarm);
+
+#endif
 
 #ifdef __cplusplus
 }

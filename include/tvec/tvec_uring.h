@@ -37,7 +37,10 @@ struct tvec_uring_wait {
 };
 
 /// Makes a wait. Returns 0, or -EOPNOTSUPP if the kernel takes no deadline in a wait (before 5.11),
-/// or if the ring has IORING_SETUP_IOPOLL: waits on such a ring ignore the deadline.
+/// or if the ring has IORING_SETUP_IOPOLL, where waits ignore the deadline, or
+/// IORING_SETUP_SQ_REWIND (Linux 7.0), where the wait would submit requests again. From Linux 6.15
+/// on waits on the ring do not count as waits for I/O, until io_uring_set_iowait(ring, true) is
+/// called.
 TVEC_C_API int tvec_uring_wait_init(struct tvec_uring_wait* wait, struct io_uring* ring,
                                     struct tvec_wheel* wheel, const struct tvec_clock* clock);
 

@@ -252,13 +252,19 @@ def clusters_move_keys(module):
         c = server.client
         c("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         wait_for(lambda: b"cluster_state:ok" in c("CLUSTER", "INFO"), "a cluster")
-        fill(c, 10000)
+        c.pipeline([("SET", f"k{i}", 1, "EX", HOUR) for i in range(10000)])  # in all slots
         c("SET", "k", 1, "PX", 1500)
         c("MIGRATE", "127.0.0.1", listen(other), "k", 0, 1000)
         assert c("TVEC_EXPIRE.CHECK") == 10000
         gone_when_due(other.client, "k")
-        c("SET", "k", 1, "PX", 60)
-        gone_when_due(c, "k")
+        c("EVAL", "for i=1,5000 do redis.call('SET','{k}'..i,i,'PXAT',ARGV[1]) end", 1, "{k}",
+          int(now()) + 500)
+        assert c("TVEC_EXPIRE.CHECK") == 15000
+        wait_for(lambda: c("DBSIZE") == 10000, "the end of the keys of a script")
+        c("MULTI")
+        c("SET", "k", 1, "EX", HOUR)
+        c("TVEC_EXPIRE.CHECK")
+        assert "transaction" in str(c("EXEC")[1])
 
 
 def it_can_be_switched_off(module):

@@ -9,6 +9,8 @@
  * to replicas what is deleted. The timer is started when a timerfd rings, and fires in the same
  * pass of the event loop. A timer of Redis that waits would not let the module be unloaded. */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -42,8 +44,9 @@ static struct state {
     struct deadlines** tables; /* by database; NULL: no keys */
     struct deadlines* discarded;
     int databases;
-    struct pending pending[pending_size];
-    size_t pending_count;
+    struct pending* pending; /* a ring */
+    size_t pending_first, pending_count, pending_room;
+    bool is_cluster;
 
     int alarm_fd;
     int64_t alarm_us; /* what it is set for, by the wall clock */
@@ -154,6 +157,10 @@ static mstime_t open_key(ctx_t* ctx, string_t* name, bool* is_there) {
     return deadline;
 }
 
+static struct pending* pending_at(size_t i) {
+    return &me.pending[(me.pending_first + i) & (me.pending_room - 1)];
+}
+
 static mstime_t deadline_of(ctx_t* ctx, const struct pending* key) {
     if (key->has_lost) return REDISMODULE_NO_EXPIRE;
     RedisModule_SelectDb(ctx, key->db);
@@ -163,16 +170,29 @@ static mstime_t deadline_of(ctx_t* ctx, const struct pending* key) {
     return is_there || !RedisModule_AvoidReplicaTraffic() ? deadline : 0;
 }
 
-/* Brings the tables up to date with the pending keys. All are opened first, while their buckets are
- * fetched into the cache. */
+/* Moves the pending keys to a ring with room for so many, a power of two. */
+static void resize_pending(size_t room) {
+    struct pending* ring = RedisModule_Alloc(room * sizeof *ring);
+    for (size_t i = 0; i < me.pending_count; ++i) ring[i] = *pending_at(i);
+    RedisModule_Free(me.pending);
+    me.pending = ring;
+    me.pending_first = 0;
+    me.pending_room = room;
+}
+
+/* Brings the tables up to date with the first pending keys. All are opened first, while their
+ * buckets are fetched into the cache. In a cluster no key may be opened inside a command: the
+ * server would look for it in the slot of that command. */
 static void read_pending(ctx_t* ctx) {
     struct pending keys[pending_size];
     uint64_t hashes[pending_size];
     mstime_t deadlines[pending_size];
     struct bucket* buckets[pending_size];
-    const size_t count = me.pending_count;
-    memcpy(keys, me.pending, count * sizeof *keys);
-    me.pending_count = 0;
+    const size_t count = me.pending_count < pending_size ? me.pending_count : pending_size;
+    for (size_t i = 0; i < count; ++i) keys[i] = *pending_at(i);
+    me.pending_first += count;
+    me.pending_count -= count;
+    if (me.pending_count == 0 && me.pending_room > pending_size) resize_pending(pending_size);
     for (size_t i = 0; i < count; ++i) {
         struct deadlines* table = me.tables[keys[i].db];
         hashes[i] = hash_of(keys[i].name);
@@ -300,7 +320,8 @@ static int64_t end_of_turn(int64_t start_us) {
 
 /* Returns after which time to take the next turn for what is left over, or 0 if nothing is. */
 static int64_t work(ctx_t* ctx, int64_t end_us) {
-    read_pending(ctx);
+    do read_pending(ctx);
+    while (me.pending_count && microseconds(CLOCK_MONOTONIC) < end_us);
     bool is_done = true, is_paused = false;
     if (is_on()) {
         is_paused = RedisModule_AvoidReplicaTraffic();
@@ -357,9 +378,10 @@ static int on_event(ctx_t* ctx, int type, const char* event, string_t* name) {
     const int db = RedisModule_GetSelectedDb(ctx);
     const bool has_lost = loses_deadline(type, event);
     if (has_lost && !me.tables[db] && me.pending_count == 0) return REDISMODULE_OK;
-    if (me.pending_count == pending_size) read_pending(ctx);
+    if (me.pending_count == pending_size && !me.is_cluster) read_pending(ctx);
+    if (me.pending_count == me.pending_room) resize_pending(2 * me.pending_room);
     if (me.pending_count == 0) ring_after(look_after_us);
-    me.pending[me.pending_count++] =
+    *pending_at(me.pending_count++) =
         (struct pending){RedisModule_HoldString(NULL, name), db, has_lost};
     return REDISMODULE_OK;
 }
@@ -384,14 +406,14 @@ static void on_swap(ctx_t* ctx, RedisModuleEvent event, uint64_t subevent, void*
     if (me.tables[a]) me.tables[a]->db = a;
     if (me.tables[b]) me.tables[b]->db = b;
     for (size_t i = 0; i < me.pending_count; ++i) {
-        int* db = &me.pending[i].db;
+        int* db = &pending_at(i)->db;
         *db = *db == a ? b : *db == b ? a : *db;
     }
     if (me.scan) start_scan();
 }
 
 static void forget_pending(void) {
-    for (size_t i = 0; i < me.pending_count; ++i) RedisModule_FreeString(NULL, me.pending[i].name);
+    for (size_t i = 0; i < me.pending_count; ++i) RedisModule_FreeString(NULL, pending_at(i)->name);
     me.pending_count = 0;
 }
 
@@ -457,12 +479,31 @@ static void on_info(RedisModuleInfoCtx* ctx, int for_crash_report) {
     show_lag(ctx);
 }
 
-/* TVEC_EXPIRE.CHECK: the number of keys held, or an error that says which invariant is broken. */
+/* Returns how many keys of the server have a deadline. */
+static size_t count_volatile(ctx_t* ctx) {
+    RedisModuleServerInfoData* info = RedisModule_GetServerInfo(ctx, "keyspace");
+    size_t keys = 0;
+    for (int db = 0; db < me.databases; ++db) {
+        char name[16];
+        snprintf(name, sizeof name, "db%d", db);
+        const char* line = RedisModule_ServerInfoGetFieldC(info, name);
+        const char* expires = line ? strstr(line, "expires=") : NULL;
+        if (expires) keys += strtoull(expires + strlen("expires="), NULL, 10);
+    }
+    RedisModule_FreeServerInfo(ctx, info);
+    return keys;
+}
+
+/* TVEC_EXPIRE.CHECK: the number of keys held, or an error that says which invariant is broken. A
+ * transaction or script in a cluster has a slot, and no key of another one can be opened in it. */
 static int check_command(ctx_t* ctx, string_t** argv, int argc) {
     (void)argv;
     if (argc != 1) return RedisModule_WrongArity(ctx);
+    const int inside = REDISMODULE_CTX_FLAGS_MULTI | REDISMODULE_CTX_FLAGS_LUA;
+    if (me.is_cluster && (RedisModule_GetContextFlags(ctx) & inside))
+        return RedisModule_ReplyWithError(ctx, "ERR in a cluster: not in a transaction or script");
     const int db_of_caller = RedisModule_GetSelectedDb(ctx);
-    read_pending(ctx);
+    while (me.pending_count) read_pending(ctx);
     RedisModule_SelectDb(ctx, db_of_caller); /* it would stay selected for later commands */
     char fault[256];
     if (tvec_check(me.calendar.wheel, fault, sizeof fault))
@@ -471,7 +512,12 @@ static int check_command(ctx_t* ctx, string_t** argv, int argc) {
         const char* broken = me.tables[db] ? deadlines_fault(me.tables[db]) : NULL;
         if (broken) return RedisModule_ReplyWithError(ctx, broken);
     }
-    return RedisModule_ReplyWithLongLong(ctx, (long long)count_keys());
+    const size_t held = count_keys(), all = is_on() && !me.scan ? count_volatile(ctx) : 0;
+    if (held < all) {
+        snprintf(fault, sizeof fault, "ERR %zu keys held, but %zu have a deadline", held, all);
+        return RedisModule_ReplyWithError(ctx, fault);
+    }
+    return RedisModule_ReplyWithLongLong(ctx, (long long)held);
 }
 
 static long long get_max_turn(const char* name, void* unused) {
@@ -554,6 +600,7 @@ static void stop(void) {
     }
     tvec_wheel_free(me.calendar.wheel);
     RedisModule_Free(me.tables);
+    RedisModule_Free(me.pending);
 }
 
 static int start(ctx_t* ctx) {
@@ -561,6 +608,8 @@ static int start(ctx_t* ctx) {
     if (!me.calendar.wheel || start_alarm() != REDISMODULE_OK) return REDISMODULE_ERR;
     while (RedisModule_SelectDb(ctx, me.databases) == REDISMODULE_OK) ++me.databases;
     me.tables = RedisModule_Calloc((size_t)me.databases, sizeof *me.tables);
+    resize_pending(pending_size);
+    me.is_cluster = (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_CLUSTER) != 0;
     me.ctx = RedisModule_GetDetachedThreadSafeContext(ctx);
     return REDISMODULE_OK;
 }

@@ -17,8 +17,8 @@ class Tvec(ConanFile):
     description = "Timer wheel for event loops"
     topics = ("timer", "timer-wheel", "io-uring", "event-loop")
     settings = "os", "arch", "compiler", "build_type"
-    options = {"shared": [True, False], "fPIC": [True, False], "uring": [True, False], "durable": [True, False]}
-    default_options = {"shared": False, "fPIC": True, "uring": True, "durable": False}
+    options = {"shared": [True, False], "fPIC": [True, False], "uring": [True, False]}
+    default_options = {"shared": False, "fPIC": True, "uring": True}
     package_type = "library"
     implements = ["auto_shared_fpic"]
 
@@ -28,7 +28,7 @@ class Tvec(ConanFile):
 
     def export_sources(self):
         root = Path(self.recipe_folder, "..", "..")
-        for pattern in ("meson*", "LICENSE", "cmake/*", "include/*", "src/*", "durable/*", "support/*"):
+        for pattern in ("meson*", "LICENSE", "cmake/*", "include/*", "src/*", "support/*"):
             copy(self, pattern, root, self.export_sources_folder)
 
     def layout(self):
@@ -37,8 +37,6 @@ class Tvec(ConanFile):
     def requirements(self):
         if self.options.uring:
             self.requires("liburing/[>=2.3]", transitive_headers=True)
-        if self.options.durable:
-            self.requires("sqlite3/[>=3.35]")
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -54,8 +52,7 @@ class Tvec(ConanFile):
         toolchain = MesonToolchain(self)
         enabled = {True: "enabled", False: "disabled"}
         toolchain.project_options["uring"] = enabled[bool(self.options.uring)]
-        toolchain.project_options["durable"] = enabled[bool(self.options.durable)]
-        for part in ("durable_redis", "durable_postgres", "durable_calendar", "tests", "examples", "tools", "bench"):
+        for part in ("tests", "examples", "bench"):
             toolchain.project_options[part] = "disabled"
         toolchain.generate()
 
@@ -75,8 +72,3 @@ class Tvec(ConanFile):
             self.cpp_info.components["uring"].libs = ["tvec-uring"]
             self.cpp_info.components["uring"].requires = ["tvec", "liburing::liburing"]
             self.cpp_info.components["uring"].set_property("pkg_config_name", "tvec-uring")
-        if self.options.durable:
-            self.cpp_info.components["durable"].libs = ["tvec-durable"]
-            self.cpp_info.components["durable"].requires = ["tvec", "sqlite3::sqlite3"]
-            self.cpp_info.components["durable"].system_libs = ["pthread"]
-            self.cpp_info.components["durable"].set_property("pkg_config_name", "tvec-durable")

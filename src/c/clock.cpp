@@ -9,10 +9,25 @@
 using tvec::c::point;
 using tvec::c::ticks_of;
 
+namespace {
+
+#ifdef __linux__
 static_assert(TVEC_CLOCK_MONOTONIC == CLOCK_MONOTONIC && TVEC_CLOCK_BOOTTIME == CLOCK_BOOTTIME);
+constexpr bool has_boottime = true;
+#else
+constexpr bool has_boottime = false;
+#endif
+
+/// Returns the number of the clock on this system.
+clockid_t number_of(const tvec_clock& clock) noexcept {
+    return has_boottime ? clock.id : CLOCK_MONOTONIC;
+}
+
+}  // namespace
 
 int tvec_clock_init(tvec_clock* clock, int id, int64_t tick) {
-    if ((id != TVEC_CLOCK_MONOTONIC && id != TVEC_CLOCK_BOOTTIME) || tick <= 0) return -EINVAL;
+    const bool is_known = id == TVEC_CLOCK_MONOTONIC || (has_boottime && id == TVEC_CLOCK_BOOTTIME);
+    if (!is_known || tick <= 0) return -EINVAL;
     *clock = {id, 0, tick};
     clock->origin = tvec_clock_read(clock);
     return 0;
@@ -20,7 +35,7 @@ int tvec_clock_init(tvec_clock* clock, int id, int64_t tick) {
 
 int64_t tvec_clock_read(const tvec_clock* clock) {
     timespec t{};
-    [[maybe_unused]] const int result = clock_gettime(clock->id, &t);
+    [[maybe_unused]] const int result = clock_gettime(number_of(*clock), &t);
     assert(result == 0 && "tvec_clock_init has returned 0");
     return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }

@@ -13,10 +13,10 @@
 namespace tvec::c {
 
 /// Any clock in nanoseconds would do: its own reading is not used.
-using ticks = runtime_tick_clock<boottime_clock>;
+using ticks = runtime_tick_clock<manual_clock>;
 
-inline boottime_clock::time_point point(int64_t time) noexcept {
-    return boottime_clock::time_point(std::chrono::nanoseconds(time));
+inline manual_clock::time_point point(int64_t time) noexcept {
+    return manual_clock::time_point(std::chrono::nanoseconds(time));
 }
 
 inline ticks ticks_of(const tvec_clock& clock) noexcept {

@@ -26,11 +26,11 @@ private:
     // which fills its last byte.
     static_assert(offsetof(tvec_timer, expires) == sizeof(detail::link));
     static_assert(offsetof(tvec_timer, fire) == sizeof(detail::link) + sizeof(timer::expires_));
-    static_assert(sizeof(timer) ==
-                  sizeof(detail::link) + sizeof(timer::expires_) + sizeof(timer::fire_));
+    static_assert(sizeof(timer) - offsetof(tvec_timer, fire) <
+                  sizeof(timer::fire_) + alignof(timer));
     static_assert(TVEC_NEVER == never && ~TVEC_NEVER == timer::idle_bit);
-    static_assert(detail::owner_shift == 48);
-    static_assert(std::is_same_v<detail::owner_number, TVEC_NUMBER_>);
+    static_assert(detail::wheel_tag_shift == 48);
+    static_assert(std::is_same_v<detail::wheel_id, TVEC_NUMBER_>);
 
     static_assert(sizeof(tvec_wheel) == TVEC_WHEEL_SIZE);
     static_assert(alignof(tvec_wheel) == TVEC_WHEEL_ALIGNMENT);

@@ -7,6 +7,7 @@
 
 #include "layout.hpp"
 #include "seen.hpp"
+#include "tvec/clock/detail/alarm_misuse.hpp"
 
 using tvec::c::seen;
 using tvec::c::shown;
@@ -34,6 +35,15 @@ void tvec_wheel_init(tvec_wheel* wheel, uint64_t now) {
 
 void tvec_wheel_destroy(tvec_wheel* wheel) { std::destroy_at(&seen(wheel)); }
 
+#ifdef _WIN32
+static void* aligned_alloc(size_t alignment, size_t size) {
+    return _aligned_malloc(size, alignment);
+}
+static void aligned_free(void* memory) { _aligned_free(memory); }
+#else
+static void aligned_free(void* memory) { std::free(memory); }
+#endif
+
 tvec_wheel* tvec_wheel_new(uint64_t now) {
     void* const memory = aligned_alloc(TVEC_WHEEL_ALIGNMENT, TVEC_WHEEL_SIZE);
     if (memory == nullptr) return nullptr;
@@ -45,7 +55,7 @@ tvec_wheel* tvec_wheel_new(uint64_t now) {
 void tvec_wheel_free(tvec_wheel* wheel) {
     if (wheel == nullptr) return;
     tvec_wheel_destroy(wheel);
-    std::free(wheel);
+    aligned_free(wheel);
 }
 
 uint64_t tvec_behind(const tvec_wheel* wheel) { return seen(wheel).behind(); }

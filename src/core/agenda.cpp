@@ -6,7 +6,8 @@ namespace {
 
 /// Returns how many timers a slot with `there` timers may hold before the agenda notes it again:
 /// the next full chunk, as long as timers can be linked to it. The rate is the same up to there.
-std::uint64_t most_before_next_look(const visit& v, std::uint64_t there, jiffies now) noexcept {
+std::uint64_t most_before_next_look(const upper_entry& v, std::uint64_t there,
+                                    jiffies now) noexcept {
     constexpr std::uint64_t chunk = geometry::chunk;
     static_assert(geometry::width_of(geometry::root + 1) % chunk == 0);
     const bool may_grow = now + geometry::width_of(v.level) < v.entry;
@@ -17,7 +18,7 @@ std::uint64_t most_before_next_look(const visit& v, std::uint64_t there, jiffies
 
 /// A single timer leaves its slot at the visit. Emptying begins a tick earlier for each `rate` of
 /// further timers. While a call runs, `quiet` stays at its tick.
-void agenda::note(const visit& v, std::uint64_t there, jiffies now) noexcept {
+void agenda::note(const upper_entry& v, std::uint64_t there, jiffies now) noexcept {
     assert(there > 0 && "an empty slot needs no visit");
     assert(v.level != geometry::root && v.level <= geometry::overflow && "the root has note_root");
     assert(v.entry == geometry::entry_of(v.level, v.entry) &&
@@ -40,7 +41,7 @@ void agenda::note(const visit& v, std::uint64_t there, jiffies now) noexcept {
 /// The rate is a chunk per tick, or the even share of all links to the slot if that is more. Timers
 /// that were destroyed since count as well. A loop that is awake spreads its work over the last
 /// three eighths of the lap, and leaves the other ticks idle.
-emptying agenda::plan(const visit& v, std::uint64_t there) const noexcept {
+emptying agenda::plan(const upper_entry& v, std::uint64_t there) const noexcept {
     assert(v.level != geometry::root && v.level <= geometry::overflow && "the root is not emptied");
     if (emptying_[v.level].entry == v.entry) return emptying_[v.level];
     assert(there > 0 && "an empty slot is not emptied");
@@ -52,7 +53,7 @@ emptying agenda::plan(const visit& v, std::uint64_t there) const noexcept {
     return {v.entry, rate, std::min(rate, gentle)};
 }
 
-std::uint64_t agenda::due(const visit& v, std::uint64_t there, jiffies now) noexcept {
+std::uint64_t agenda::due(const upper_entry& v, std::uint64_t there, jiffies now) noexcept {
     return (emptying_[v.level] = plan(v, there)).due(there, now);
 }
 

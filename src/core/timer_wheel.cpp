@@ -16,21 +16,21 @@ constexpr unsigned first_upper = geometry::root + 1;
 
 }  // namespace
 
-/// One call of `advance`: the wheel is running while the turn lives. If work is left at its end,
+/// One call of `advance`: the wheel is running while the object lives. If work is left at its end,
 /// the wheel is due at once.
-struct timer_wheel::turn {
-    turn(timer_wheel& w, std::size_t visits) noexcept : wheel(w), budget(visits) {
-        assert(!wheel.running_ && "a wheel runs one call at a time");
-        wheel.running_ = true;
+struct timer_wheel::advance_call {
+    advance_call(timer_wheel& w, std::size_t visits) noexcept : wheel(w), budget(visits) {
+        assert(wheel.busy_ == activity::none && "a wheel runs one call at a time");
+        wheel.busy_ = activity::run;
         TVEC_PROBE3(advance_begin, &wheel, wheel.now_, wheel.target_);
     }
-    ~turn() {
+    ~advance_call() {
         TVEC_PROBE3(advance_end, &wheel, wheel.now_, finished);
-        wheel.running_ = false;
+        wheel.busy_ = activity::none;
         if (!finished) wheel.agenda_.leave(wheel.now_);
     }
-    turn(const turn&) = delete;
-    turn& operator=(const turn&) = delete;
+    advance_call(const advance_call&) = delete;
+    advance_call& operator=(const advance_call&) = delete;
 
     /// Prepares the slot of now() before its next timer is taken: a no-op here.
     static void prepare(unsigned) noexcept {}
@@ -47,9 +47,9 @@ struct timer_wheel::turn {
 };
 
 /// One call of `advance_watched`.
-struct timer_wheel::watched_turn : turn {
-    watched_turn(timer_wheel& w, std::size_t visits, const watcher& around) noexcept
-        : turn(w, visits), around_(around) {}
+struct timer_wheel::watched_call : advance_call {
+    watched_call(timer_wheel& w, std::size_t visits, const watcher& around) noexcept
+        : advance_call(w, visits), around_(around) {}
 
     bool fire(timer_wheel& w, timer& t) const { return around_(due_callback(w, t)); }
 
@@ -58,15 +58,15 @@ private:
 };
 
 /// One call of `advance_in_order`.
-struct timer_wheel::ordered_turn : turn {
-    ordered_turn(timer_wheel& w, std::size_t visits, const ordering& by) noexcept
-        : turn(w, visits), by_(by) {}
+struct timer_wheel::ordered_call : advance_call {
+    ordered_call(timer_wheel& w, std::size_t visits, const ordering& by) noexcept
+        : advance_call(w, visits), by_(by) {}
 
     /// Sorts the timers in the slot of now(), unless they are sorted. A `drain` in a callback whose
     /// visitor has thrown leaves them unsorted.
     void prepare(unsigned s) const noexcept {
         if (std::exchange(wheel.sorted_, wheel.now_) == wheel.now_) return;
-        wheel.levels_.sort(s, [this](detail::link& a, detail::link& b) {
+        wheel.levels_[s].sort(wheel.levels_.tag(), [this](detail::link& a, detail::link& b) {
             return by_(timer::of(a), timer::of(b));
         });
     }
@@ -79,9 +79,9 @@ timer_wheel::timer_wheel(tick_count now) noexcept
     : now_(std::min<jiffies>(now, never - 1)), levels_(number_.tag()) {}
 
 timer_wheel::~timer_wheel() {
-    if (running_)
-        detail::broken_promise("a timer_wheel is destroyed by one of its own callbacks, or by the "
-                               "visitor of its drain(): it must outlive them");
+    if (busy_ != activity::none)
+        detail::broken_promise("a timer_wheel is destroyed by one of its own callbacks, or by a "
+                               "visitor of its timers: it must outlive them");
     levels_.pop_all([](detail::link&) {});
 }
 
@@ -126,18 +126,17 @@ bool timer_wheel::arm_past(timer& t, jiffies expires) noexcept {
 /// `never`, and notes its visit in the agenda. A timer for `never` is not visited.
 void timer_wheel::place_anywhere(timer& t, jiffies at) noexcept {
     assert(now_ <= at && at <= never && "a timer is visited now or later");
-    const unsigned log2 = geometry::log2_of(at - now_);
-    unsigned s = geometry::slot_by_log2(at, log2), last_chain = geometry::last_chain_by_log2(log2);
-    const bool is_beyond = s == geometry::beyond || at == never;
-    if (is_beyond) {
-        s = at == never ? geometry::never_slot : geometry::overflow_slot_for(at, now_);
-        last_chain = geometry::chains_of(s) - 1;
+    if (at == never) {
+        levels_.bound_count(geometry::never_slot);
+        return levels_.push(geometry::never_slot, t);
     }
+    const unsigned level = geometry::level_for(at, now_);
+    const bool is_beyond = level == geometry::overflow;
+    const unsigned s =
+        is_beyond ? geometry::overflow_slot_for(at, now_) : geometry::slot_for(at, now_);
     levels_.bound_count(s);
-    levels_.push(s, last_chain, t);
-    if (at == never) return;
+    levels_.push(s, t);
     levels_.set_occupied(s);
-    const unsigned level = is_beyond ? geometry::overflow : geometry::level_by_log2(log2);
     if (level == geometry::root) return agenda_.note_root(at);
     const jiffies entry =
         is_beyond ? geometry::visit_of(level, s, now_) : geometry::entry_of(level, at);
@@ -147,35 +146,35 @@ void timer_wheel::place_anywhere(timer& t, jiffies at) noexcept {
 // --- advance ------------------------------------------------------------------------------------
 
 /// Inlined in each of its three callers: a plain `advance` does not pay for the other two.
-template <class Turn, class... How>
+template <class Call, class... How>
 [[gnu::always_inline]] inline timer_wheel::progress
 timer_wheel::run_as(jiffies until, std::size_t budget, const How&... how) {
-    if (running_) return {0, false};
+    if (busy_ != activity::none) return {0, false};
     if (until < now_) ++counters_.clock_backward;
     assert(now_ < never && "a wheel stops before `never`");
     target_ = std::clamp(until, now_, never - 1);
 
-    Turn current{*this, budget, how...};
+    Call current{*this, budget, how...};
     const std::uint64_t fired_before = counters_.fired;
     current.finished = run_ticks(current) && settle(current);
     return {static_cast<std::size_t>(counters_.fired - fired_before), current.finished};
 }
 
 timer_wheel::progress timer_wheel::run(jiffies until, std::size_t budget) {
-    return run_as<turn>(until, budget);
+    return run_as<advance_call>(until, budget);
 }
 
 timer_wheel::progress timer_wheel::run_watched(jiffies until, std::size_t budget, watcher around) {
-    return run_as<watched_turn>(until, budget, around);
+    return run_as<watched_call>(until, budget, around);
 }
 
 timer_wheel::progress timer_wheel::run_in_order(jiffies until, std::size_t budget, ordering by) {
-    return run_as<ordered_turn>(until, budget, by);
+    return run_as<ordered_call>(until, budget, by);
 }
 
 /// Jumps from visit to visit up to the target. The first one is cached: it is now() if an earlier
 /// call has left work. Returns whether all ticks were run.
-template <class Turn> bool timer_wheel::run_ticks(Turn& current) {
+template <class Call> bool timer_wheel::run_ticks(Call& current) {
     jiffies visit = agenda_.wake();
     for (;;) {
         assert(visit >= now_ && "time does not run backwards");
@@ -190,7 +189,7 @@ template <class Turn> bool timer_wheel::run_ticks(Turn& current) {
 
 /// Empties the slots that have to be empty now, and looks ahead. Most are empty already. Returns
 /// whether the budget has sufficed.
-bool timer_wheel::enter_slots(turn& current) noexcept {
+bool timer_wheel::enter_slots(advance_call& current) noexcept {
     assert(now_ == agenda_.upper_visit() && "no visit is passed over");
     for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
         if (now_ % geometry::width_of(level) != 0) break;
@@ -203,7 +202,7 @@ bool timer_wheel::enter_slots(turn& current) noexcept {
 
 /// Runs the rest of tick now(). No timer is linked to the running slot, and it is emptied in place:
 /// there is no work list. Returns whether the slot is empty now.
-template <class Turn> bool timer_wheel::fire_due(Turn& current) {
+template <class Call> bool timer_wheel::fire_due(Call& current) {
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_.occupied(s)) return true;
     for (detail::slot due = levels_[s]; current.budget != 0; --current.budget) {
@@ -212,7 +211,7 @@ template <class Turn> bool timer_wheel::fire_due(Turn& current) {
         if (l == nullptr) break;
         timer& t = timer::of(*l);
         if (t.expires_ > now_) [[unlikely]] {  // idle, or pushed back
-            if (!is_idle(t)) place(t, t.expires_);
+            if (!count_early_visit(t)) place(t, t.expires_);
             continue;
         }
         ++counters_.fired;
@@ -222,9 +221,9 @@ template <class Turn> bool timer_wheel::fire_due(Turn& current) {
     return levels_.settle_if_empty(s);
 }
 
-/// Returns whether a timer that is visited before it is due is idle: the wheel drops it. Otherwise
-/// the caller places it again.
-bool timer_wheel::is_idle(const timer& t) noexcept {
+/// Counts the visit of a timer before it is due. Returns whether it is idle: the wheel drops it.
+/// Otherwise the caller places it again.
+bool timer_wheel::count_early_visit(const timer& t) noexcept {
     assert(!t.linked() && "a visit unlinks a timer first");
     const bool idle = t.expires_ & timer::idle_bit;  // an idle deadline is after every tick
     if (idle) {
@@ -238,21 +237,20 @@ bool timer_wheel::is_idle(const timer& t) noexcept {
 
 /// Moves up to `most` timers of slot `s` down. The agenda need not note them, because the wheel
 /// looks ahead afterwards. Returns whether the slot is empty now.
-bool timer_wheel::cascade(unsigned s, std::size_t most, turn& current) noexcept {
+bool timer_wheel::cascade(unsigned s, std::size_t most, advance_call& current) noexcept {
     assert(s >= geometry::first_slot_of(first_upper) && "the slots of the root do not cascade");
     const auto move = [this](detail::link& l) {
         timer& t = timer::of(l);
-        if (is_idle(t)) return;
+        if (count_early_visit(t)) return;
         assert(t.expires_ >= now_ && "a slot is visited before its timers are due");
-        const unsigned log2 = geometry::log2_of(t.expires_ - now_);
-        const unsigned to = geometry::slot_by_log2(t.expires_, log2);
+        const unsigned to = geometry::slot_for(t.expires_, now_);
         if (to == geometry::beyond) [[unlikely]]
             return place_anywhere(t, t.expires_);
-        levels_.push(to, geometry::last_chain_by_log2(log2), t);
+        levels_.push(to, t);
         levels_.set_occupied(to);
     };
     const std::size_t moved =
-        levels_[s].pop_each(std::min(most, current.budget), levels_.owner(), move);
+        levels_[s].pop_each(std::min(most, current.budget), levels_.tag(), move);
     assert(moved <= current.budget && "a call visits no more timers than its budget");
     current.budget -= moved;
     return levels_.settle_if_empty(s);
@@ -260,7 +258,7 @@ bool timer_wheel::cascade(unsigned s, std::size_t most, turn& current) noexcept 
 
 /// Empties the next slot of each level as far as it is due now, and looks ahead. Returns whether
 /// the budget has sufficed.
-bool timer_wheel::empty_ahead(turn& current) noexcept {
+bool timer_wheel::empty_ahead(advance_call& current) noexcept {
     for (unsigned level = first_upper; level <= geometry::overflow; ++level)
         if (!empty_ahead(level, current)) return false;
     look_ahead();
@@ -269,8 +267,9 @@ bool timer_wheel::empty_ahead(turn& current) noexcept {
 
 /// Empties the next slot of `level` as far as it is due now. Returns whether the rest can leave in
 /// time: moves at the gentle rate may be left to a later call.
-bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
-    const detail::visit next{level, geometry::entry_of(level, now_) + geometry::width_of(level)};
+bool timer_wheel::empty_ahead(unsigned level, advance_call& current) noexcept {
+    const detail::upper_entry next{level,
+                                   geometry::entry_of(level, now_) + geometry::width_of(level)};
     const unsigned s = next.slot();
     if (!levels_.occupied(s)) return true;
     const auto due = static_cast<std::size_t>(agenda_.due(next, levels_.at_most(s), now_));
@@ -280,7 +279,7 @@ bool timer_wheel::empty_ahead(unsigned level, turn& current) noexcept {
 
 /// Ends a call that has run all ticks: empties ahead if it is time, and caches the next ticks.
 /// Returns whether the budget has sufficed.
-bool timer_wheel::settle(turn& current) noexcept {
+bool timer_wheel::settle(advance_call& current) noexcept {
     assert(now_ == target_ && "slots are emptied ahead when all ticks were run");
     if (now_ >= agenda_.may_empty() && !empty_ahead(current)) return false;
     agenda_.rest(next_in_root(), now_);  // slots above the root are emptied before their visits
@@ -312,7 +311,7 @@ jiffies timer_wheel::next_entry(unsigned level) noexcept {
 void timer_wheel::look_ahead() noexcept {
     agenda_.forget_upper();
     for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
-        const detail::visit next{level, next_entry(level)};
+        const detail::upper_entry next{level, next_entry(level)};
         if (next.entry != never) agenda_.note(next, levels_.at_most(next.slot()), now_);
     }
 }
@@ -320,7 +319,7 @@ void timer_wheel::look_ahead() noexcept {
 /// Returns what `next_wakeup` answers in a callback. A timer in the running slot is due, or pushed
 /// back and placed again in this call.
 jiffies timer_wheel::wakeup_while_running() noexcept {
-    assert(running_ && "a wheel at rest has cached its wake-up");
+    assert(busy_ == activity::run && "a wheel at rest has cached its wake-up");
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_[s].empty()) return now_;
     return agenda_.next(next_in_root(), now_);
@@ -366,11 +365,65 @@ std::size_t timer_wheel::count_pending() const noexcept {
     return pending;
 }
 
+/// Ends a walk or a drain. Outside of `advance` the wheel is to wake at `wake`.
+void timer_wheel::go_back_to(activity before, jiffies wake) noexcept {
+    busy_ = before;
+    if (before == activity::run) return;
+    agenda_.rest_again(wake, now_);
+    if (before == activity::walk) agenda_.begin(now_);
+}
+
+// --- walk ---------------------------------------------------------------------------------------
+
+/// The wheel is busy while `walk` lives: it can be neither advanced nor destroyed.
+timer_wheel::walk::walk(timer_wheel& wheel) noexcept
+    : wheel_(wheel), before_(wheel.busy_), at_{marker_, wheel.levels_.marked_from(0)} {
+    marker_.expires_ = never | timer::idle_bit;
+    wheel.levels_.enter(at_);
+    if (before_ != activity::none) return;
+    wheel.busy_ = activity::walk;
+    wheel.agenda_.begin(wheel.now_);
+}
+
+timer_wheel::walk::~walk() {
+    marker_.unlink_if_linked();
+    wheel_.levels_.leave(at_);
+    wheel_.go_back_to(before_, wheel_.agenda_.wake());
+}
+
+timer* timer_wheel::walk::next() noexcept {
+    for (; at_.slot != geometry::slots; at_.slot = wheel_.levels_.marked_from(at_.slot + 1)) {
+        for (; chain_ != geometry::chains_per_slot; ++chain_)
+            if (timer* const t = next_in_chain()) return t;
+        chain_ = 0;
+    }
+    return nullptr;
+}
+
+/// Goes on behind the marker, or begins a chain. Links the marker behind the timer that it returns.
+timer* timer_wheel::walk::next_in_chain() noexcept {
+    detail::link* const* from = &wheel_.levels_.chain_of(at_.slot, chain_).first_pointer();
+    if (at_.marker.linked()) {
+        from = &at_.marker.pointer_here();
+        at_.marker.unlink();
+    }
+    detail::link::expect_link_at(*from);
+    for (; !(*from)->ends_chain(); from = &(*from)->next) {
+        timer& t = timer::of(**from);
+        detail::link::expect_link_at(t.next);
+        if (!t.pending()) continue;
+        at_.marker.hang_behind(t);
+        return &t;
+    }
+    return nullptr;
+}
+
 // --- drain --------------------------------------------------------------------------------------
 
 /// The wheel is running while `evicted` lives: it can be neither advanced nor destroyed.
-timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept
-    : wheel_(wheel), was_running_(std::exchange(wheel.running_, true)) {
+timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept : wheel_(wheel), before_(wheel.busy_) {
+    wheel.busy_ = activity::run;
+    wheel.levels_.unlink_markers();
     const auto nobody = detail::wheel_number::nobody;
     next_.reset(sentinel_);
     rest_.reset(sentinel_);
@@ -379,7 +432,7 @@ timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept
         while (detail::link* const l = wheel.levels_[s].pop()) next_.push(*l, nobody);
     wheel.levels_.pop_all([&](detail::link& l) { rest_.push(l, nobody); });
     wheel.agenda_.forget_upper();
-    if (was_running_) return;
+    if (before_ == activity::run) return;
     wheel.target_ = wheel.now_;
     wheel.agenda_.begin(wheel.now_);
 }
@@ -388,10 +441,9 @@ timer_wheel::evicted::~evicted() {
     const jiffies now = wheel_.now_;
     while (timer* const t = next_in(next_)) wheel_.place(*t, std::max(t->expires_, now + 1));
     while (timer* const t = next_in(rest_)) wheel_.place(*t, std::max(t->expires_, now));
-    assert(wheel_.running_ && "a wheel that is drained cannot be advanced");
+    assert(wheel_.busy_ == activity::run && "a wheel that is drained cannot be advanced");
     wheel_.sorted_ = never;
-    if (!was_running_) wheel_.agenda_.rest_after_drain(wheel_.wakeup_while_running());
-    wheel_.running_ = was_running_;
+    wheel_.go_back_to(before_, wheel_.wakeup_while_running());
 }
 
 timer* timer_wheel::evicted::next() noexcept {

@@ -55,8 +55,6 @@ const char* name_of(waking::way w) noexcept {
     switch (w) {
     case waking::way::uring_wait:
         return "uring_wait";
-    case waking::way::uring_timeout:
-        return "uring_timeout";
     case waking::way::timerfd_alarm:
         break;
     }
@@ -73,9 +71,7 @@ waking choose_waking(int set_up, io_uring& ring) {
         return {way::timerfd_alarm, failure("io_uring_enter", error)};
     if (ring.features & IORING_FEAT_EXT_ARG)
         return {way::uring_wait, "the kernel takes a deadline in a wait (IORING_FEAT_EXT_ARG)"};
-    if (ring.flags & IORING_SETUP_SQPOLL)
-        return {way::timerfd_alarm, "an IORING_SETUP_SQPOLL ring, and no IORING_FEAT_EXT_ARG"};
-    return {way::uring_timeout, "the kernel takes no deadline in a wait (no IORING_FEAT_EXT_ARG)"};
+    return {way::timerfd_alarm, "the kernel takes no deadline in a wait (no IORING_FEAT_EXT_ARG)"};
 }
 
 }  // namespace tvec

@@ -29,6 +29,30 @@ bool may_end_with(int error) { return is_normal(error) || error == ECANCELED || 
 /// has come before that of the change.
 bool came_too_late(int error) { return error == ENOENT || error == EALREADY; }
 
+/// Returns the flag of a timeout on that clock. CLOCK_MONOTONIC has none.
+unsigned flag_of(clockid_t clock) {
+    if (clock == CLOCK_BOOTTIME) return IORING_TIMEOUT_BOOTTIME;
+    return clock == CLOCK_REALTIME ? IORING_TIMEOUT_REALTIME : 0;
+}
+
+// Since 7.1: the time in ns stands in the place of its address.
+constexpr unsigned time_in_request = 1u << 7;  // IORING_TIMEOUT_IMMEDIATE_ARG
+
+/// Asks the kernel for a timeout that has passed and carries its time.
+bool ask_for_time_in_request() {
+    io_uring ring{};
+    if (io_uring_queue_init(1, &ring, 0) < 0) return false;
+    io_uring_sqe* const sqe = io_uring_get_sqe(&ring);
+    io_uring_prep_timeout(sqe, nullptr, 0, IORING_TIMEOUT_ABS | time_in_request);
+    sqe->addr = 1;
+    io_uring_cqe* cqe = nullptr;
+    const bool is_answered =
+        io_uring_submit_and_wait(&ring, 1) == 1 && io_uring_peek_cqe(&ring, &cqe) == 0;
+    const bool is_known = is_answered && cqe->res == -ETIME;
+    io_uring_queue_exit(&ring);
+    return is_known;
+}
+
 }  // namespace
 
 kernel_result ring_alarm::accepts(const io_uring& ring) noexcept {
@@ -37,13 +61,28 @@ kernel_result ring_alarm::accepts(const io_uring& ring) noexcept {
     if (ring.flags & IORING_SETUP_SQPOLL)
         return refused("uring_timeout: on an IORING_SETUP_SQPOLL ring timeouts keep the kernel's "
                        "thread spinning, and their time is read too late; use uring_wait");
+    if (!(ring.features & IORING_FEAT_EXT_ARG))  // which came with it
+        return refused("uring_timeout: the kernel cannot move a timeout (5.11); use timerfd_alarm");
     return answer(true);
 }
 
-ring_alarm::ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag) noexcept
-    : ring_(ring), clock_flag_(clock.id == CLOCK_BOOTTIME ? IORING_TIMEOUT_BOOTTIME : 0),
-      absolute_(clock.same_epoch && !may_live_in_shifted_time()), tag_(tag),
-      number_(next_number()) {
+bool ring_alarm::kernel_reads_requests() noexcept {
+    // No static local: its guard would need a C++ library, which programs in C do not load.
+    enum : std::uint8_t { unknown, no, yes };
+    static std::atomic<std::uint8_t> known{unknown};
+    std::uint8_t answer = known.load(std::memory_order_relaxed);
+    if (answer == unknown) {
+        answer = ask_for_time_in_request() ? yes : no;
+        known.store(answer, std::memory_order_relaxed);
+    }
+    return answer == yes;
+}
+
+ring_alarm::ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag,
+                       bool carry_time) noexcept
+    : ring_(ring), clock_flag_(flag_of(clock.id)),
+      absolute_(clock.same_epoch && (clock.id == CLOCK_REALTIME || !may_live_in_shifted_time())),
+      carries_time_(carry_time), tag_(tag), number_(next_number()) {
     assert(number_ <= number_mask && "the number of an alarm fits into its user data");
 }
 
@@ -67,48 +106,40 @@ kernel_result ring_alarm::reserve_sqe(io_uring_sqe*& sqe) noexcept {
 }
 
 kernel_result ring_alarm::set(std::chrono::nanoseconds time) noexcept {
-    if (cut_short_) return answer(true);  // its completion comes at once, and then it is set again
     io_uring_sqe* sqe = nullptr;
     if (const kernel_result found = reserve_sqe(sqe); !found.yes) return found;
-    // A request that is not submitted yet reads the new time too, which is the earlier one.
+    // A request that is not submitted yet and carries no time has the new one, which is earlier.
     time_ = timespec_of<__kernel_timespec>(time);
-    if (!in_flight_)
-        start(*sqe);
-    else if (can_move_)
-        move(*sqe);
-    else
-        cut_short(*sqe);
+    in_flight_ ? move(*sqe) : start(*sqe);
     set_ = true;
     return answer(true);
+}
+
+unsigned ring_alarm::time_flags() const noexcept {
+    return (absolute_ ? IORING_TIMEOUT_ABS : 0) | (carries_time_ ? time_in_request : 0);
+}
+
+/// Returns the time in ns, or its address.
+std::uint64_t ring_alarm::time_argument() const noexcept {
+    if (!carries_time_) return reinterpret_cast<std::uintptr_t>(&time_);
+    const auto time = std::chrono::seconds(time_.tv_sec) + std::chrono::nanoseconds(time_.tv_nsec);
+    return static_cast<std::uint64_t>(time.count());
 }
 
 void ring_alarm::start(io_uring_sqe& sqe) noexcept {
     assert(!in_flight_ && "one timeout at a time is in flight");
     ++timeouts_;
-    const unsigned absolute = absolute_ ? IORING_TIMEOUT_ABS : 0;
-    io_uring_prep_timeout(&sqe, &time_, 0, clock_flag_ | absolute);  // 0: nothing else completes it
+    io_uring_prep_timeout(&sqe, nullptr, 0, clock_flag_ | time_flags());  // 0: nothing else
+    sqe.addr = time_argument();                                           // completes it
     io_uring_sqe_set_data64(&sqe, user_data(kind::timeout));
     in_flight_ = true;
 }
 
 void ring_alarm::move(io_uring_sqe& sqe) noexcept {
-    assert(in_flight_ && can_move_ && "a timeout in flight is moved");
-    const unsigned absolute = absolute_ ? IORING_TIMEOUT_ABS : 0;  // it keeps its clock
-    io_uring_prep_timeout_update(&sqe, &time_, user_data(kind::timeout), absolute);
-    tag_change(sqe, kind::move);
-}
-
-/// Removes a timeout that the kernel cannot move. That completes it at once, and the next turn sets
-/// it again.
-void ring_alarm::cut_short(io_uring_sqe& sqe) noexcept {
-    assert(in_flight_ && !can_move_ && "a timeout in flight is removed if it cannot be moved");
-    io_uring_prep_timeout_remove(&sqe, user_data(kind::timeout), 0);
-    tag_change(sqe, kind::cut);
-    cut_short_ = true;
-}
-
-void ring_alarm::tag_change(io_uring_sqe& sqe, kind what) noexcept {
-    io_uring_sqe_set_data64(&sqe, user_data(what));
+    assert(in_flight_ && "a timeout in flight is moved");
+    io_uring_prep_timeout_update(&sqe, nullptr, user_data(kind::timeout), time_flags());
+    sqe.addr2 = time_argument();  // it keeps its clock
+    io_uring_sqe_set_data64(&sqe, user_data(kind::move));
     if (ring_.features & IORING_FEAT_CQE_SKIP) sqe.flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
@@ -120,9 +151,6 @@ kernel_result ring_alarm::complete(std::uint64_t data, int result) noexcept {
         if (in_flight_ && data == user_data(kind::timeout)) return ended(error);
         break;
     case kind::move:
-        if (error != 0 && !came_too_late(error)) not_moved();
-        break;
-    case kind::cut:
         if (error != 0 && !came_too_late(error))
             return failed(error, "uring_timeout: IORING_OP_TIMEOUT_REMOVE");
         break;
@@ -135,21 +163,14 @@ kernel_result ring_alarm::complete(std::uint64_t data, int result) noexcept {
 
 kernel_result ring_alarm::ended(int error) noexcept {
     assert(in_flight_ && "a timeout ends once");
-    in_flight_ = cut_short_ = set_ = false;
+    in_flight_ = set_ = false;
     if (error == EINVAL && clock_flag_ != 0) {
-        clock_flag_ = 0;  // before Linux 5.15: the clock that stops during a suspend
+        clock_flag_ = 0;  // before Linux 5.15: CLOCK_MONOTONIC
         absolute_ = false;
     } else if (error != 0 && !may_end_with(error)) {
         return failed(error, "uring_timeout: IORING_OP_TIMEOUT");
     }
     return answer(true);
-}
-
-/// Notes that the kernel cannot move timeouts (before Linux 5.11): the alarm is still set for
-/// later.
-void ring_alarm::not_moved() noexcept {
-    can_move_ = false;
-    set_ = cut_short_;
 }
 
 kernel_result ring_alarm::queue_removal() noexcept {

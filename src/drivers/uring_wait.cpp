@@ -21,7 +21,12 @@ struct clock_register {                        // io_uring_clock_register
     std::uint32_t reserved[3];
 };
 constexpr unsigned has_min_wait = 1u << 15;  // IORING_FEAT_MIN_TIMEOUT
-struct wait_argument {                       // io_uring_getevents_arg
+// Since 6.15, and liburing since 2.10, which keeps the flag of a ring in `int_flags`.
+constexpr unsigned has_no_iowait = 1u << 17;       // IORING_FEAT_NO_IOWAIT
+constexpr std::uint8_t enter_no_iowait = 1u << 7;  // IORING_ENTER_NO_IOWAIT
+// Since 7.0: the kernel submits a queue from its beginning.
+constexpr unsigned setup_sq_rewind = 1u << 20;  // IORING_SETUP_SQ_REWIND
+struct wait_argument {                          // io_uring_getevents_arg
     std::uint64_t signals;
     std::uint32_t signals_size, min_wait_us;
     std::uint64_t time;
@@ -38,15 +43,7 @@ bool set_clock(io_uring& ring, clockid_t id) {
     return io_uring_register(static_cast<unsigned>(ring.ring_fd), register_clock, &wanted, 0) == 0;
 }
 
-int wait_until_completion(io_uring& ring) { return io_uring_submit_and_wait(&ring, 1); }
-
 int poll(io_uring& ring) { return io_uring_submit_and_get_events(&ring); }
-
-int wait_for(io_uring& ring, std::chrono::nanoseconds limit) {
-    auto relative = timespec_of<__kernel_timespec>(std::min(limit, longest_sleep));
-    io_uring_cqe* unused = nullptr;
-    return io_uring_submit_and_wait_timeout(&ring, &unused, 1, &relative, nullptr);
-}
 
 /// Publishes queued requests to the kernel, as io_uring_submit does on a ring without SQPOLL.
 /// Returns their number.
@@ -56,12 +53,10 @@ unsigned flush(io_uring_sq& sq) {
     return sq.sqe_tail - std::atomic_ref(*sq.khead).load(std::memory_order_relaxed);
 }
 
-/// Returns the time from now by `clock` until `limit`, in microseconds, rounded down.
-std::int64_t microseconds_until(std::chrono::nanoseconds limit, clockid_t clock) {
+std::chrono::nanoseconds now_by(clockid_t clock) {
     timespec t{};
     clock_gettime(clock, &t);
-    const auto now = std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
-    return std::chrono::floor<std::chrono::microseconds>(limit - now).count();
+    return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
 }  // namespace
@@ -72,13 +67,23 @@ kernel_result timed_ring::accepts(const io_uring& ring) noexcept {
             "uring_wait: the kernel takes no deadline in a wait (IORING_FEAT_EXT_ARG, 5.11)");
     if (ring.flags & IORING_SETUP_IOPOLL)
         return refused("uring_wait: waits on an IORING_SETUP_IOPOLL ring ignore deadlines");
+    if (ring.flags & setup_sq_rewind)
+        return refused("uring_wait: an IORING_SETUP_SQ_REWIND ring submits from the beginning of "
+                       "its queue, which the wait does not; make the ring without the flag");
     return answer(true);
 }
 
 timed_ring::timed_ring(io_uring& ring, alarm_clock clock) noexcept
     : ring_(ring), clock_(static_cast<std::uint8_t>(clock.id)), absolute_(false) {
+    set_iowait(false);
     if (!clock.same_epoch || !set_clock(ring, clock.id)) return;
     absolute_ = !(ring.flags & IORING_SETUP_SQPOLL) && !may_live_in_shifted_time();
+}
+
+void timed_ring::set_iowait(bool enable) noexcept {
+    if (!(ring_.features & has_no_iowait)) return;
+    const unsigned others = ring_.int_flags & ~unsigned{enter_no_iowait};
+    ring_.int_flags = static_cast<std::uint8_t>(others | (enable ? 0u : enter_no_iowait));
 }
 
 bool timed_ring::gather(std::chrono::microseconds longest, unsigned enough) noexcept {
@@ -91,26 +96,38 @@ bool timed_ring::gather(std::chrono::microseconds longest, unsigned enough) noex
     return true;
 }
 
-int timed_ring::wait_until(std::optional<std::chrono::nanoseconds> limit) noexcept {
-    assert(!(ring_.flags & IORING_SETUP_SQPOLL) && "the wait submits, and not a kernel thread");
-    std::int64_t gathering = longest_us_;
-    if (gathering != 0 && limit)
-        gathering = std::clamp<std::int64_t>(microseconds_until(*limit, clock_), 0, gathering);
-    wait_argument argument{0, 0, static_cast<std::uint32_t>(gathering), 0};
-    auto point = timespec_of<__kernel_timespec>(limit.value_or(std::chrono::nanoseconds::zero()));
-    if (limit) argument.time = reinterpret_cast<std::uintptr_t>(&point);
-    unsigned flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG | enter_abs_timer;
+int timed_ring::wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
+    const bool has_submitter = ring_.flags & IORING_SETUP_SQPOLL;
+    if (has_submitter) {
+        if (const int result = io_uring_submit(&ring_); result < 0) return result;
+    }
+    const auto gathering = gathering_until(limit);
+    wait_argument argument{0, 0, gathering, 0};
+    auto time = timespec_of<__kernel_timespec>(limit.value_or(std::chrono::nanoseconds::zero()));
+    if (limit) argument.time = reinterpret_cast<std::uintptr_t>(&time);
+    unsigned flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
+    if (absolute_) flags |= enter_abs_timer;
     if (ring_.enter_ring_fd != ring_.ring_fd) flags |= IORING_ENTER_REGISTERED_RING;
-    return io_uring_enter2(static_cast<unsigned>(ring_.enter_ring_fd), flush(ring_.sq),
-                           gathering != 0 ? enough_ : 1u, flags,
-                           reinterpret_cast<sigset_t*>(&argument), sizeof argument);
+    flags |= ring_.int_flags & enter_no_iowait;  // as io_uring_set_iowait left it
+    return io_uring_enter2(static_cast<unsigned>(ring_.enter_ring_fd),
+                           has_submitter ? 0 : flush(ring_.sq), gathering != 0 ? enough_ : 1u,
+                           flags, reinterpret_cast<sigset_t*>(&argument), sizeof argument);
+}
+
+/// Returns for how many microseconds completions gather in a wait with this limit. A wait that
+/// gathers gets a limit: without one the kernel ends it when it no longer gathers.
+std::uint32_t
+timed_ring::gathering_until(std::optional<std::chrono::nanoseconds>& limit) const noexcept {
+    if (longest_us_ == 0) return 0;
+    const auto now = now_by(clock_);
+    if (!limit) limit = now + longest_sleep;
+    const auto left = std::chrono::floor<std::chrono::microseconds>(*limit - now).count();
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left, 0, longest_us_));
 }
 
 kernel_result timed_ring::submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
-    const int result = !limit && longest_us_ == 0     ? wait_until_completion(ring_)
-                       : limit && limit->count() <= 0 ? poll(ring_)
-                       : absolute_                    ? wait_until(limit)
-                                                      : wait_for(ring_, *limit);
+    if (limit && !absolute_) limit = std::min(*limit, longest_sleep);
+    const int result = limit && limit->count() <= 0 ? poll(ring_) : wait(limit);
     const bool has_failed = result < 0 && !is_normal(-result);
     return has_failed ? failed(-result, "uring_wait: io_uring_enter") : answer(true);
 }

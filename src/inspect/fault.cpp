@@ -19,7 +19,7 @@ public:
     }
 
 private:
-    struct place {
+    struct location {
         unsigned level, slot;
         jiffies visit;  // of the slot; `never` if it is not visited
     };
@@ -34,7 +34,7 @@ private:
     fault clock_fault() const {
         const jiffies now = wheel_.now_;
         if (now >= never) return say("now ", now, " is not a tick");
-        if (wheel_.running_) return {};
+        if (wheel_.busy_ != timer_wheel::activity::none) return {};
         const char* const rule = agenda_.contradiction(now);
         if (rule == nullptr) return {};
         return say(rule, ": now ", now, ", quiet ", agenda_.quiet(), ", wake ", agenda_.wake(),
@@ -44,7 +44,7 @@ private:
 
     fault level_fault(unsigned level) const {
         for (unsigned i = 0; i < geometry::ring_of(level); ++i) {
-            const unsigned s = geometry::slot_number(level, i);
+            const unsigned s = geometry::first_slot_of(level) + i;
             if (is_untouched(s)) continue;
             if (fault found = slot_fault(level, s); !found.empty()) return found;
         }
@@ -54,19 +54,17 @@ private:
     /// Returns whether a slot has neither a timer nor a count nor a bit, as nearly all slots.
     bool is_untouched(unsigned s) const {
         if (levels_.at_most(s) != 0 || levels_.occupied(s)) return false;
-        const chain* const first = &levels_.chain_of(s, 0);
-        const link* const end = &levels_.sentinel_;
-        for (unsigned k = 0; k < geometry::chains_of(s); ++k)
-            if (first[k].first() != end) return false;
+        for (unsigned k = 0; k < geometry::chains_per_slot; ++k)
+            if (levels_.chain_of(s, k).first() != &levels_.sentinel_) return false;
         return true;
     }
 
     fault slot_fault(unsigned level, unsigned s) const {
         assert(geometry::level_with(s) == level && "a slot belongs to its level");
         const bool is_visited = s != geometry::never_slot;
-        const place at{level, s, is_visited ? geometry::visit_of(level, s, wheel_.now_) : never};
+        const location at{level, s, is_visited ? geometry::visit_of(level, s, wheel_.now_) : never};
         std::uint64_t timers = 0;
-        for (unsigned k = 0; k < geometry::chains_of(s); ++k) {
+        for (unsigned k = 0; k < geometry::chains_per_slot; ++k) {
             std::uint64_t length = 0;
             if (fault found = chain_fault(at, k, length); !found.empty()) return found;
             timers += length;
@@ -79,21 +77,22 @@ private:
             return say("slot ", s, " counts ", levels_.at_most(s), " timers and its bit is clear");
         if (levels_.occupied(s) && !(levels_.words_used_ & levels::bit_of(s / geometry::word_bits)))
             return say("slot ", s, " has its bit in a word that looks unused");
-        if (timers == 0 || wheel_.running_) return {};
+        if (timers == 0 || wheel_.busy_ == timer_wheel::activity::run) return {};
         return level == geometry::root ? root_fault(at) : upper_fault(at);
     }
 
-    fault chain_fault(const place& at, unsigned k, std::uint64_t& length) const {
+    fault chain_fault(const location& at, unsigned k, std::uint64_t& length) const {
         const unsigned s = at.slot;
         link* const* from = &levels_.chain_of(s, k).first_pointer();
-        for (; *from != &levels_.sentinel_; from = &(*from)->next, ++length) {
+        for (; *from != &levels_.sentinel_; from = &(*from)->next) {
             const link& l = **from;
+            length += !levels_.is_marker(l);
             if (&l.pointer_here() != from)
                 return say("slot ", s, " chain ", k, ": link ", length, " points back to ",
                            &l.pointer_here(), " and hangs from ", from);
-            if (!l.linked_in(number_of(levels_.owner())))
+            if (!l.linked_in(number_of(levels_.tag())))
                 return say("slot ", s, " chain ", k, ": link ", length, " has the tag ", l.back,
-                           " of another wheel than ", levels_.owner());
+                           " of another wheel than ", levels_.tag());
             if (fault found = timer_fault(at, timer::of(l)); !found.empty()) return found;
         }
         return {};
@@ -101,7 +100,7 @@ private:
 
     /// Checks the main invariant: a slot is visited no later than its timers are due. A timer armed
     /// for the past is due at the next tick.
-    fault timer_fault(const place& at, const timer& t) const {
+    fault timer_fault(const location& at, const timer& t) const {
         if (at.visit <= std::max(t.expires(), wheel_.now_ + 1)) return {};
         if (at.slot == geometry::never_slot)
             return say("a timer that expires at ", t.expires(), " hangs where none is visited");
@@ -109,14 +108,14 @@ private:
                    ", after a timer in it expires at ", t.expires());
     }
 
-    fault root_fault(const place& at) const {
+    fault root_fault(const location& at) const {
         if (agenda_.wake() <= at.visit) return {};
         return say("wake ", agenda_.wake(), " after the visit of slot ", at.slot, " at ", at.visit);
     }
 
     /// Checks that the cached ticks account for a slot that holds timers, and that the slot is
     /// emptied in time. This bounds the timers left at its visit, however the loop calls.
-    fault upper_fault(const place& at) const {
+    fault upper_fault(const location& at) const {
         assert(at.level != geometry::root && levels_.at_most(at.slot) > 0 &&
                "only slots that hold timers are emptied ahead");
         const jiffies now = wheel_.now_, width = geometry::width_of(at.level);

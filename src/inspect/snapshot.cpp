@@ -2,6 +2,10 @@
 
 #include <bit>
 #include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "tvec/core/detail/broken_promise.hpp"
 
 namespace tvec {
 
@@ -15,7 +19,8 @@ constexpr std::uint64_t format = [] {
     for (const std::uint64_t n :
          {std::uint64_t{geometry::root_bits}, std::uint64_t{geometry::level_bits},
           std::uint64_t{geometry::levels}, std::uint64_t{geometry::level_1_laps},
-          std::uint64_t{geometry::chunk}, std::uint64_t{sizeof(detail::link_count)}})
+          std::uint64_t{geometry::chunk}, std::uint64_t{geometry::chains_per_slot},
+          std::uint64_t{sizeof(detail::link_count)}})
         known = known * 257 + n;
     return known;
 }();
@@ -27,14 +32,35 @@ std::uint64_t sum_of(std::span<const std::uint64_t> numbers) noexcept {
     return sum;
 }
 
+[[noreturn]] void refuse_to_capture() {
+    constexpr const char* why = "a wheel is captured by its own callback, or by a visitor of its "
+                                "timers: set a flag there, and capture it afterwards";
+#ifdef __cpp_exceptions
+    throw std::logic_error(std::string("tvec: ") + why);
+#else
+    detail::broken_promise(why);
+#endif
+}
+
 }  // namespace
+
+snapshot::snapshot() {
+    hold(0, 0, never, detail::agenda());
+    words_.push_back(std::uint64_t{geometry::never_slot} << 32);  // the slot that has no bit
+    ++words_[slots_at];
+}
+
+/// Writes everything but the timers and their slots.
+void snapshot::hold(jiffies now, jiffies target, jiffies sorted, const detail::agenda& agenda) {
+    words_.assign({format, now, target, sorted});
+    words_.resize(slots_at + 1);
+    std::memcpy(&words_[agenda_at], &agenda, sizeof agenda);
+}
 
 /// Writes everything but the timers.
 void snapshot::begin(const timer_wheel& wheel) {
-    assert(!wheel.running_ && "a wheel is captured between two calls");
-    words_.assign({format, wheel.now_, wheel.target_, wheel.sorted_});
-    words_.resize(slots_at + 1);
-    std::memcpy(&words_[agenda_at], &wheel.agenda_, sizeof wheel.agenda_);
+    if (wheel.busy_ != timer_wheel::activity::none) refuse_to_capture();
+    hold(wheel.now_, wheel.target_, wheel.sorted_, wheel.agenda_);
     const detail::levels& all = wheel.levels_;
     all.any_marked([&](unsigned s) {
         words_.push_back(std::uint64_t{s} << 32 | all.at_most(s));
@@ -45,7 +71,9 @@ void snapshot::begin(const timer_wheel& wheel) {
 
 /// Empties the wheel, and puts everything but the timers into it.
 void snapshot::begin(timer_wheel& wheel) const noexcept {
-    assert(!wheel.running_ && "a wheel is restored between two calls");
+    if (wheel.busy_ != timer_wheel::activity::none)
+        detail::broken_promise("a snapshot is restored by a callback of the wheel, or by a "
+                               "visitor of its timers: restore it afterwards");
     assert(wheel.thread_.admits_caller() &&
            "restored by another thread than the one that advances it");
     detail::levels& all = wheel.levels_;

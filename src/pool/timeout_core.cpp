@@ -85,8 +85,16 @@ void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
     high_water_ = std::max(high_water_, pending_);
     const jiffies next = wheel_.now() + 1;
     n.due = std::max(due, next);
-    n.at_once = false;
+    n.at_once = n.paused = false;
     wheel_.arm_at(n.alarm, early_ ? next : n.due);
+}
+
+void timeout_core::pause(timeout_node& n, jiffies due) noexcept {
+    assert(n.armed() && "a pending timeout is paused");
+    n.due = due;
+    n.at_once = false;
+    n.paused = true;
+    wheel_.arm_at(n.alarm, due);
 }
 
 bool timeout_core::reschedule(timeout_handle h, jiffies due) noexcept {
@@ -113,10 +121,10 @@ void timeout_core::run_early(bool early) noexcept {
     for_each_armed([&](timeout_node& n) { early ? bring_forward(n) : take_back(n); });
 }
 
-/// Leaves due alarms where they are: armed again, they would come later.
+/// Leaves due alarms where they are: armed again, they would come later. Paused ones stay paused.
 void timeout_core::bring_forward(timeout_node& n) noexcept {
     const jiffies next = wheel_.now() + 1;
-    if (n.alarm.pending() && n.alarm.expires() > next) wheel_.arm_at(n.alarm, next);
+    if (n.alarm.pending() && !n.paused && n.alarm.expires() > next) wheel_.arm_at(n.alarm, next);
 }
 
 /// Leaves due alarms where they are: only a deadline to come is waited for again.

@@ -96,6 +96,13 @@ bool timeout_slabs::widen_directory() noexcept {
     return true;
 }
 
+std::size_t timeout_slabs::memory() const noexcept {
+    std::size_t bytes = entries_room_ * sizeof(entry);
+    for (std::uint32_t i = 0; i < entries_in_use_; ++i)
+        if (entries_[i].nodes) bytes += slab_size * sizeof(timeout_node);
+    return bytes;
+}
+
 // --- shrinking ----------------------------------------------------------------------------------
 
 std::size_t timeout_slabs::trim() noexcept {

@@ -39,6 +39,12 @@ void timer_group::arm(group_link& l, timer_wheel& wheel, jiffies expires) noexce
     n.owner->reschedule(detail::timeout_slabs::handle_of(n), expires);
 }
 
+void timer_group::pause(group_link& l, timer_wheel& wheel, jiffies expires) noexcept {
+    if (l.what() == kind::timer) return arm(l, wheel, expires);
+    detail::timeout_node& n = detail::node_around(l);
+    n.owner->pause(n, expires);
+}
+
 timer_group::member timer_group::shown(group_link& l) noexcept {
     assert(is_pending(l) && "only pending members are shown");
     const bool is_timer = l.what() == kind::timer;
@@ -99,7 +105,7 @@ std::size_t timer_group::stop(timer_wheel& wheel, jiffies now) noexcept {
         const jiffies at = expires(l);
         if (at >= paused_from) return false;
         const jiffies left = at - std::min(at, now);
-        arm(l, wheel, paused_from + std::min(left, paused_from - 2));
+        pause(l, wheel, paused_from + std::min(left, paused_from - 2));
         return true;
     });
 }

@@ -166,3 +166,23 @@ Test(c_clock, an_alarm_that_cannot_be_had_is_an_error) {
     struct tvec_timerfd alarm;
     CHECK(tvec_timerfd_init(&alarm, NULL, &none) == -EINVAL);
 }
+
+Test(c_clock, it_says_when_a_timer_is_due_and_how_long_that_takes) {
+    struct tvec_clock clock;
+    struct probe p = PROBE_INIT;
+    struct tvec_wheel* wheel = in_some_hours(&clock, &p);
+    int64_t before, left;
+    tvec_arm_at(wheel, &p.timer, tvec_clock_after(&clock, 3600 * 1000 * ms));
+    before = tvec_clock_read(&clock);
+    left = tvec_clock_remaining(&clock, &p.timer);
+    CHECK(left <= tvec_clock_deadline(&clock, &p.timer) - before);
+    CHECK(left >= tvec_clock_deadline(&clock, &p.timer) - tvec_clock_read(&clock));
+    CHECK(tvec_clock_deadline(&clock, &p.timer) >= before + 3599 * 1000 * ms);
+    tvec_arm_at(wheel, &p.timer, 0);
+    CHECK_EQ(tvec_clock_remaining(&clock, &p.timer), 0);
+    tvec_cancel(&p.timer);
+    CHECK(tvec_clock_remaining(&clock, &p.timer) == -1);
+    tvec_arm_at(wheel, &p.timer, TVEC_NEVER);
+    CHECK(tvec_clock_deadline(&clock, &p.timer) == INT64_MAX);
+    tvec_wheel_free(wheel);
+}

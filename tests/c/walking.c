@@ -82,6 +82,62 @@ Test(c_walking, what_is_cancelled_in_a_walk_is_not_shown_any_more) {
     tvec_wheel_free(o.wheel);
 }
 
+static bool unlink_each(void* context, struct tvec_timer* timer) {
+    struct others* o = context;
+    (void)timer;
+    ++o->shown;
+    for (int i = 0; i < timers; ++i) {
+        tvec_unlink(&o->p[i].timer);
+        memset(&o->p[i].timer, 0x5a, sizeof o->p[i].timer);  // freed, for all that the walk knows
+    }
+    return true;
+}
+
+Test(c_walking, a_walk_may_end_with_all_timers_unlinked_and_freed) {
+    struct probe p[timers];
+    struct others o = {armed(p), p, 0};
+    CHECK(tvec_for_each_pending(o.wheel, unlink_each, &o));
+    CHECK_EQ(o.shown, 1);
+    CHECK(!tvec_any_pending(o.wheel));
+    tvec_wheel_free(o.wheel);
+}
+
+static void leave(void* context, struct tvec_timer* timer) {
+    (void)context;
+    (void)timer;
+}
+
+static bool advance_and_drain(void* context, struct tvec_timer* timer) {
+    struct tvec_wheel* wheel = context;
+    const struct tvec_progress done = tvec_advance(wheel, 1000, TVEC_UNLIMITED);
+    (void)timer;
+    CHECK_EQ(done.fired, 0);
+    CHECK(!done.caught_up);
+    CHECK_EQ(tvec_drain(wheel, leave, NULL), timers);
+    return true;
+}
+
+Test(c_walking, in_a_walk_an_advance_is_refused_and_a_drain_ends_it) {
+    struct probe p[timers];
+    struct tvec_wheel* wheel = armed(p);
+    CHECK(tvec_for_each_pending(wheel, advance_and_drain, wheel));
+    CHECK(!tvec_any_pending(wheel));
+    CHECK_EQ(tvec_now(wheel), 0);
+    tvec_wheel_free(wheel);
+}
+
+static bool destroy_within(void* context, struct tvec_timer* timer) {
+    (void)timer;
+    tvec_wheel_destroy(context);
+    return true;
+}
+
+Test(c_walking, a_wheel_that_its_own_walk_destroys_ends_the_program, .signal = SIGABRT) {
+    struct probe p[timers];
+    struct tvec_wheel* wheel = armed(p);
+    tvec_for_each_pending(wheel, destroy_within, wheel);
+}
+
 static void count(void* context, struct tvec_timer* timer) {
     int* shown = context;
     ++*shown;

@@ -112,7 +112,7 @@ void all_small_ratios_agree(std::integer_sequence<std::int64_t, I...>) {
 
 }  // namespace
 
-Test(clock, a_delay_is_never_short_and_at_most_a_tick_long) {  // T19
+Test(clock, a_delay_is_never_short_and_at_most_a_tick_long) {
     for (const nanoseconds phase : {0ns, 1ns, 499'999ns, 500'000ns, 999'999ns})
         for (const nanoseconds delay :
              {1ns, 500'000ns, 999'999ns, 1'000'000ns, 1'000'001ns, 7'000'000ns}) {
@@ -174,7 +174,7 @@ Test(clock, nothing_fires_early_at_any_phase_of_any_tick) {
     }
 }
 
-Test(clock, conversions_are_exact) {  // T70
+Test(clock, conversions_are_exact) {
     std::mt19937_64 random(5);
     for (unsigned shift = 1; shift < 63; ++shift)
         for (int i = 0; i < 200; ++i) {
@@ -191,7 +191,7 @@ Test(clock, conversions_are_exact) {  // T70
         }
 }
 
-Test(clock, scaling_is_exact_for_every_small_ratio_up_to_the_largest_count) {  // T70
+Test(clock, scaling_is_exact_for_every_small_ratio_up_to_the_largest_count) {
     all_small_ratios_agree(std::make_integer_sequence<std::int64_t, largest * largest>());
     scale_agrees<std::ratio<1001, 30'000>>();
     scale_agrees<std::ratio<1'000'000'007, 999'999'937>>();
@@ -214,7 +214,7 @@ Test(clock, sixty_hertz_stays_exact_for_ten_years) {
     }
 }
 
-TestBoth(a_delay_counts_from_the_call_and_not_from_the_last_run) {  // T64
+TestBoth(a_delay_counts_from_the_call_and_not_from_the_last_run) {
     manual_clock::set(at(0ns));
     tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     probe late;
@@ -233,7 +233,7 @@ TestBoth(a_delay_counts_from_the_call_and_not_from_the_last_run) {  // T64
     CHECK_EQ(late.fired(), 1);
 }
 
-TestBoth(a_wheel_that_was_not_run_for_long_is_not_early) {  // T63, T78
+TestBoth(a_wheel_that_was_not_run_for_long_is_not_early) {
     manual_clock::set(at(0ns));
     tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     manual_clock::advance(10s);
@@ -248,7 +248,7 @@ TestBoth(a_wheel_that_was_not_run_for_long_is_not_early) {  // T63, T78
     CHECK_EQ(p.fired(), 1);
 }
 
-TestBoth(polling_more_slowly_than_the_deadline_still_fires) {  // T62
+TestBoth(polling_more_slowly_than_the_deadline_still_fires) {
     manual_clock::set(at(0ns));
     tvec::clocked_wheel<Ticks<std::chrono::duration<std::int64_t, std::ratio<2>>>> timers;
     probe p;
@@ -499,4 +499,34 @@ Test(clock, a_pool_a_sleeper_and_an_alarm_work_on_ticks_chosen_at_run_time) {
     manual_clock::set(at(10ms));
     timers.run();
     CHECK_EQ(calls, 2);
+}
+
+Test(clock, says_when_a_timer_is_due_and_how_long_that_takes) {
+    manual_clock::set(at(5ms));
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, manual_clock>> timers;
+    tvec::timer t, endless;
+    CHECK(!timers.remaining(t));
+    timers.arm_after(t, 2ms + 1ns);
+    CHECK(timers.now() == manual_clock::now());
+    CHECK(timers.deadline(t) == timers.now() + 3ms);
+    CHECK(timers.remaining(t) == 3ms);
+    manual_clock::advance(1ms + 1ns);
+    CHECK(timers.remaining(t) == 2ms - 1ns);
+    manual_clock::advance(1h);
+    CHECK(timers.remaining(t) == 0ms);
+    t.cancel();
+    CHECK(!timers.remaining(t));
+    timers.arm_after(endless, std::chrono::hours::max());
+    CHECK(timers.deadline(endless) == manual_clock::time_point::max());
+}
+
+// The clock can be as far before its epoch as the deadline is behind it.
+Test(clock, the_time_that_remains_saturates) {
+    manual_clock::set(at(-1h));
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, manual_clock>> timers;
+    tvec::timer endless;
+    timers.arm_after(endless, std::chrono::hours::max());
+    CHECK(timers.remaining(endless) == manual_clock::duration::max());
+    manual_clock::set(manual_clock::time_point::min());
+    CHECK(timers.remaining(endless) == manual_clock::duration::max());
 }

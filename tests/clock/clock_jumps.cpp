@@ -15,7 +15,7 @@ using tvec::timer_wheel;
 
 TestSuite(clock_jumps, .timeout = 60);
 
-Test(clock_jumps, advancing_to_the_same_tick_twice_changes_nothing) {  // T60
+Test(clock_jumps, advancing_to_the_same_tick_twice_changes_nothing) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 192);
@@ -25,7 +25,7 @@ Test(clock_jumps, advancing_to_the_same_tick_twice_changes_nothing) {  // T60
     CHECK(p.fired_only_at(192));
 }
 
-Test(clock_jumps, back_is_ignored_and_counted) {  // T73
+Test(clock_jumps, back_is_ignored_and_counted) {
     const jiffies start = (jiffies{1} << 33) + 17;
     timer_wheel wheel(start);
     probe p;
@@ -54,7 +54,7 @@ Test(clock_jumps, back_through_the_clock_layer_is_ignored_too) {
     CHECK_EQ(timers.wheel().now(), 1000);
 }
 
-Test(clock_jumps, over_a_night_asleep_fire_once_and_report_the_beats_missed) {  // T76
+Test(clock_jumps, over_a_night_asleep_fire_once_and_report_the_beats_missed) {
     using namespace std::chrono_literals;
     tvec::manual_clock::set(tvec::manual_clock::time_point(10s));
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
@@ -72,7 +72,7 @@ Test(clock_jumps, over_a_night_asleep_fire_once_and_report_the_beats_missed) {  
     CHECK_EQ(missed, 0);
 }
 
-Test(clock_jumps, forward_fires_each_due_timer_once_and_visits_no_more) {  // T74, T48
+Test(clock_jumps, forward_fires_each_due_timer_once_and_visits_no_more) {
     for (const jiffies jump : {jiffies{3'600'000}, jiffies{1} << 35, jiffies{1} << 40}) {
         timer_wheel wheel(99);
         auto all = support::probes(100);
@@ -83,7 +83,7 @@ Test(clock_jumps, forward_fires_each_due_timer_once_and_visits_no_more) {  // T7
     }
 }
 
-Test(clock_jumps, by_a_lap_of_any_level_are_exact) {  // T75
+Test(clock_jumps, by_a_lap_of_any_level_are_exact) {
     for (const jiffies start : support::starts())
         for (const unsigned power : {8u, 14u, 20u, 26u, 32u})
             for (const unsigned off : {0u, 1u, 2u}) {

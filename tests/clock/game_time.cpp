@@ -1,11 +1,13 @@
 // Game time: any speed, pauses, steps; wheels that share a clock or have one each; and the same
 // order of fires for the same inputs.
 #include <random>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/child.hpp"
 #include "support/environment.hpp"
 #include "tvec/clock/game_clock.hpp"
 #include "tvec/coroutines/interval.hpp"
@@ -37,6 +39,41 @@ struct zone {
 };
 
 }  // namespace
+
+// What people write for slow motion.
+Test(game_time, takes_a_speed_as_a_fraction_or_as_a_number) {
+    manual_clock::set({});
+    clock_type clock;
+    std::chrono::nanoseconds expected{};
+    const auto runs = [&](auto change, std::chrono::nanoseconds in_a_second) {
+        change();
+        manual_clock::advance(1s);
+        expected += in_a_second;
+        CHECK((clock.now().time_since_epoch() == expected));
+    };
+    runs([&] { clock.set_speed(0.5); }, 500ms);
+    runs([&] { clock.set_speed(1.5f); }, 1500ms);
+    runs([&] { clock.set_speed(0.25L); }, 250ms);
+    runs([&] { clock.set_speed(3, 4L); }, 750ms);
+    runs([&] { clock.set_speed(0.0); }, 0ms);
+    runs([&] { clock.set_speed(2.0); }, 2s);
+    runs([&] { clock.set_speed(1e6); }, 1'000'000s);
+    clock.set_speed(0.1);
+    manual_clock::advance(1'000'000'000s);
+    const auto off = clock.now().time_since_epoch() - expected - 100'000'000s;
+    CHECK(off > -1s && off < 1s);
+}
+
+#ifndef NDEBUG
+Test(game_time, does_not_run_backwards) {
+    for (const double speed : {-1.0, -0.5}) {
+        clock_type clock;
+        const std::string said = support::last_words(
+            [&] { speed == -1 ? clock.set_speed(-1) : clock.set_speed(speed); });
+        CHECK(said.find("game time does not run backwards") != std::string::npos);
+    }
+}
+#endif
 
 Test(game_time, runs_at_its_speed_and_stands_still_while_it_is_paused) {
     clock_type clock;

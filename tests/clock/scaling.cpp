@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 #include "support/check.hpp"
 #include "support/environment.hpp"
 #include "support/probe.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 using namespace std::chrono_literals;
 using support::probe;
@@ -316,4 +318,176 @@ Test(scaling, the_alarm_in_the_wheel_of_the_loop_wakes_it_seldom) {
     CHECK_EQ(support::count_fired(all), 100);
     CHECK_LE(turns, 12);  // each of the two wheels wakes for each level, and more for full slots
     CHECK_LE(b.idle.alarms(), turns);
+}
+
+Test(scaling, a_callback_that_raises_the_factor_spares_all_others) {
+    bed b;
+    auto all = support::probes(100);
+    for (auto& p : all) {
+        b.idle.arm_after(p->t, 5s);
+        b.run_to((manual_clock::now() + 100ms).time_since_epoch());
+        p->then = [&](tvec::timer_wheel&) {
+            if (support::count_fired(all) == 3) b.idle.set_factor(1);  // there is room again
+        };
+    }
+    b.run_to(30s);
+    b.idle.set_factor(0);
+    b.run_to(30s + 1ms);
+    CHECK_EQ(support::count_fired(all), 3);
+    for (std::size_t i = 3; i < all.size(); ++i) CHECK(b.fires_at(*all[i], 60s + i * 100ms));
+}
+
+Test(scaling, a_time_that_the_class_has_passed_counts_as_its_next_tick) {
+    bed b;
+    probe p;
+    b.idle.set_factor(0);
+    b.run_to(100s);
+    b.idle.arm_at(p.t, time_point(50s));
+    CHECK(b.idle.deadline(p.t) == time_point(100s + 1ms));
+    b.idle.set_factor(1);
+    CHECK(b.fires_at(p, 155s + 1ms));
+}
+
+Test(scaling, a_callback_may_set_the_factor_and_throw) {
+    bed b;
+    probe p, other, far;
+    p.then = [&](tvec::timer_wheel&) {
+        b.idle.set_factor(0.5);
+        throw std::runtime_error("a callback");
+    };
+    b.idle.arm_after(far.t, 1h);
+    b.idle.arm_after(p.t, 5s);
+    try {
+        b.run_to(61s);
+        CHECK(false);
+    } catch (const std::runtime_error&) {
+    }
+    b.idle.arm_after(other.t, 5s);
+    CHECK(b.fires_at(other, 93'500ms));
+}
+
+// Nothing runs within the arm, which is noexcept.
+Test(scaling, a_class_whose_alarm_was_taken_out_goes_on_at_the_next_arm) {
+    bed b;
+    probe due, other;
+    b.idle.arm_after(due.t, 5s);
+    CHECK_EQ(b.timers.wheel().drain([&](tvec::timer& t) { CHECK(b.idle.is_alarm(t)); }), 1);
+    b.run_to(70s);
+    CHECK_EQ(due.fired(), 0);
+    b.idle.arm_after(other.t, 5s);
+    CHECK_EQ(due.fired(), 0);
+    b.run_to(70s + 1ms);
+    CHECK_EQ(due.fired(), 1);
+    b.timers.wheel().for_each_pending([](tvec::timer& t) { t.cancel(); });
+    b.idle.set_factor(0);
+    CHECK(b.fires_at(other, 75s));
+}
+
+Test(scaling, a_loop_that_sleeps_wakes_no_more_often_than_for_a_wheel) {
+    const auto turns_of = [](auto arm) {
+        bed b;
+        auto all = support::probes(1'000);
+        for (std::size_t i = 0; i < all.size(); ++i) arm(b, all[i]->t, 5s + i * 100ms);
+        std::size_t turns = 0;
+        for (auto next = b.timers.next_wakeup(); next; next = b.timers.next_wakeup(), ++turns)
+            b.run_to(std::max(*next, manual_clock::now()).time_since_epoch());
+        CHECK_EQ(support::count_fired(all), 1'000);
+        return turns;
+    };
+    const auto plain = turns_of([](bed& b, auto& t, auto at) { b.timers.arm_after(t, at + 55s); });
+    const auto scaled = turns_of([](bed& b, auto& t, auto at) { b.idle.arm_after(t, at); });
+    CHECK_LE(scaled, plain + plain / 10);
+}
+
+// --- whatever callbacks do -----------------------------------------------------------------------
+
+namespace {
+
+// A class whose callbacks set its factor, arm, cancel and throw, and whose wheels are walked and
+// drained. Each fire is due by the factor in force, and after a run nothing is overdue that the
+// class had to fire.
+class restless {
+public:
+    explicit restless(unsigned seed) : random_(seed), idle_(timers_, 300ms, 1 + any(20)) {
+        for (auto& p : all_)
+            p->then = [this, &t = p->t](tvec::timer_wheel&) {
+                CHECK(due(t) <= now());
+                act();
+                if (any(6) == 0) throw std::runtime_error("a callback");
+            };
+    }
+
+    void step() {
+        if (any(3) != 0) return act();
+        if (any(30) == 0) lose_the_alarm();
+        manual_clock::advance(std::chrono::milliseconds(any(60)));
+        bool whole = true;
+        try {
+            timers_.run();
+        } catch (const std::runtime_error&) {
+            whole = false;
+        }
+        CHECK_EQ(check(idle_.wheel()), "");
+        if (whole) settle();
+    }
+
+private:
+    jiffies any(jiffies n) { return random_() % (n + 1); }
+    jiffies now() { return timers_.wheel().now() + timers_.wheel().behind(); }
+    jiffies due(const tvec::timer& t) { return timers_.ticks().ceil(idle_.deadline(t)); }
+
+    void act() {
+        tvec::timer& t = all_[any(all_.size() - 1)]->t;
+        switch (any(5)) {
+        case 0:
+            t.cancel();
+            return;
+        case 1:
+            return idle_.set_factor(static_cast<double>(any(10)) / 10);
+        case 2:
+            idle_.arm_at(t, manual_clock::now() - std::chrono::milliseconds(any(400)));
+            return;
+        default:
+            idle_.arm_after(t, std::chrono::milliseconds(any(100)));
+        }
+    }
+
+    void lose_the_alarm() {
+        if (any(1) == 0)
+            timers_.wheel().drain([](tvec::timer&) {});
+        else
+            timers_.wheel().for_each_pending([](tvec::timer& t) { t.cancel(); });
+        idle_.set_factor(idle_.factor());
+    }
+
+    // What budgets, exceptions and raised factors have left fires on the next ticks.
+    void settle() {
+        for (int turns = 0; turns < 200; ++turns) {
+            bool is_overdue = false;
+            idle_.wheel().for_each_pending(
+                [&](tvec::timer& t) { is_overdue |= due(t) + 2 <= now(); });
+            if (!is_overdue) return;
+            manual_clock::advance(1ms);
+            try {
+                timers_.run();
+            } catch (const std::runtime_error&) {
+            }
+        }
+        CHECK(!"timers stay overdue");
+    }
+
+    std::mt19937 random_;
+    at_zero begin_;
+    wheel timers_;
+    scaled idle_;
+    std::vector<std::unique_ptr<probe>> all_ = support::probes(40);
+};
+
+}  // namespace
+
+Test(scaling, no_timer_is_early_by_the_factor_in_force_or_left_behind_whatever_callbacks_do) {
+    for (unsigned seed = 1; seed <= support::scaled(60, 5); ++seed) {
+        restless class_of_timers(seed);
+        for (int i = 0; i < 600; ++i) class_of_timers.step();
+    }
 }

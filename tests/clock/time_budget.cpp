@@ -34,7 +34,7 @@ struct slow {
 
 }  // namespace
 
-Test(time_budget, begins_no_callback_at_or_after_the_deadline) {  // T118
+Test(time_budget, begins_no_callback_at_or_after_the_deadline) {
     slow s;
     const auto done = s.timers.run_until(time_point(13ms));
     CHECK_EQ(done.fired, 3);

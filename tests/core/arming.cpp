@@ -14,7 +14,7 @@ using tvec::timer_wheel;
 
 TestSuite(arming, .timeout = 60);
 
-Test(arming, a_timer_fires_on_its_tick_and_not_before) {  // T10, T11, T77
+Test(arming, a_timer_fires_on_its_tick_and_not_before) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         probe p;
@@ -28,7 +28,7 @@ Test(arming, a_timer_fires_on_its_tick_and_not_before) {  // T10, T11, T77
     }
 }
 
-Test(arming, a_timer_fires_once) {  // T12
+Test(arming, a_timer_fires_once) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 7);
@@ -39,7 +39,7 @@ Test(arming, a_timer_fires_once) {  // T12
     CHECK(p.fired_only_at(7));
 }
 
-Test(arming, random_delays_are_silent_until_the_tick_before) {  // T13
+Test(arming, random_delays_are_silent_until_the_tick_before) {
     std::mt19937_64 random(1);
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
@@ -56,7 +56,7 @@ Test(arming, random_delays_are_silent_until_the_tick_before) {  // T13
     }
 }
 
-Test(arming, now_and_the_past_mean_the_next_tick) {  // T65, T66, T67
+Test(arming, now_and_the_past_mean_the_next_tick) {
     timer_wheel wheel(1000);
     probe zero, now, past;
     wheel.arm_after(zero.t, 0);
@@ -70,7 +70,7 @@ Test(arming, now_and_the_past_mean_the_next_tick) {  // T65, T66, T67
     CHECK_EQ(zero.fired() + now.fired() + past.fired(), 3);
 }
 
-Test(arming, arming_a_pending_timer_moves_it) {  // T4
+Test(arming, arming_a_pending_timer_moves_it) {
     timer_wheel wheel;
     probe p;
     CHECK(!wheel.arm_after(p.t, 10));
@@ -81,7 +81,7 @@ Test(arming, arming_a_pending_timer_moves_it) {  // T4
     CHECK(p.fired_only_at(500));
 }
 
-Test(arming, a_timer_that_changes_levels_stays_one_timer) {  // T106
+Test(arming, a_timer_that_changes_levels_stays_one_timer) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         probe p;
@@ -97,7 +97,7 @@ Test(arming, a_timer_that_changes_levels_stays_one_timer) {  // T106
     }
 }
 
-Test(arming, a_timer_can_be_pushed_back_and_pulled_in) {  // T5
+Test(arming, a_timer_can_be_pushed_back_and_pulled_in) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         probe up, down;
@@ -113,7 +113,7 @@ Test(arming, a_timer_can_be_pushed_back_and_pulled_in) {  // T5
     }
 }
 
-Test(arming, arming_for_the_same_tick_again_changes_nothing) {  // T6
+Test(arming, arming_for_the_same_tick_again_changes_nothing) {
     timer_wheel wheel;
     probe p;
     wheel.arm_at(p.t, 70);
@@ -123,7 +123,7 @@ Test(arming, arming_for_the_same_tick_again_changes_nothing) {  // T6
     CHECK(p.fired_only_at(70));
 }
 
-Test(arming, a_short_timer_armed_after_a_long_one_fires_first) {  // T17
+Test(arming, a_short_timer_armed_after_a_long_one_fires_first) {
     timer_wheel wheel;
     probe slow, fast;
     wheel.arm_after(slow.t, 10);
@@ -135,7 +135,7 @@ Test(arming, a_short_timer_armed_after_a_long_one_fires_first) {  // T17
     CHECK_EQ(slow.fired(), 0);
 }
 
-Test(arming, a_ladder_of_delays_fires_rung_by_rung) {  // T14, T32
+Test(arming, a_ladder_of_delays_fires_rung_by_rung) {
     constexpr std::size_t n = 14'000;
     timer_wheel wheel;
     auto all = support::probes(n);
@@ -148,7 +148,7 @@ Test(arming, a_ladder_of_delays_fires_rung_by_rung) {  // T14, T32
     }
 }
 
-Test(arming, of_many_only_the_one_not_cancelled_fires) {  // T15
+Test(arming, of_many_only_the_one_not_cancelled_fires) {
     constexpr std::size_t n = 5'000;
     timer_wheel wheel;
     auto all = support::probes(n);
@@ -160,7 +160,7 @@ Test(arming, of_many_only_the_one_not_cancelled_fires) {  // T15
     CHECK(all.back()->fired_only_at(n + 4));
 }
 
-Test(arming, one_advance_fires_all_that_is_due) {  // T16
+Test(arming, one_advance_fires_all_that_is_due) {
     constexpr std::size_t n = 20'000;
     std::mt19937_64 random(2);
     timer_wheel wheel(1 << 14);
@@ -170,7 +170,7 @@ Test(arming, one_advance_fires_all_that_is_due) {  // T16
     CHECK_EQ(support::count_fired(all), n);
 }
 
-Test(arming, timers_of_one_delay_fire_within_one_tick) {  // T18
+Test(arming, timers_of_one_delay_fire_within_one_tick) {
     timer_wheel wheel(77);
     auto all = support::probes(100'000);
     for (auto& p : all) wheel.arm_after(p->t, 4'000);

@@ -28,7 +28,7 @@ std::vector<std::size_t> order_with_budget(std::size_t budget) {
 
 }  // namespace
 
-Test(budget, fires_no_more_than_it_says_and_stays_due) {  // T114
+Test(budget, fires_no_more_than_it_says_and_stays_due) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         row r(wheel, 10, start + 50);
@@ -48,7 +48,7 @@ Test(budget, fires_no_more_than_it_says_and_stays_due) {  // T114
     }
 }
 
-Test(budget, does_not_change_the_order) {  // T114
+Test(budget, does_not_change_the_order) {
     const auto at_once = order_with_budget(timer_wheel::unlimited);
     CHECK_EQ(at_once.size(), 50);
     for (const std::size_t budget : {1, 2, 3, 7, 49, 50})
@@ -73,7 +73,7 @@ Test(budget, of_nothing_lets_empty_time_pass_and_no_timer_fire) {
     CHECK(wheel.advance(50, 1).caught_up);
 }
 
-Test(budget, counts_moves_as_well_as_fires) {  // T119
+Test(budget, counts_moves_as_well_as_fires) {
     for (const jiffies start : {jiffies{0}, (jiffies{1} << 26) - 500}) {
         timer_wheel wheel(start);
         const std::size_t n = support::scaled(20'000);
@@ -111,7 +111,7 @@ Test(budget, bounds_what_comes_back_from_beyond_the_wheel) {
     CHECK_EQ(r.order.size(), 1'000);
 }
 
-Test(budget, timers_armed_while_work_is_left_over_are_right) {  // T115
+Test(budget, timers_armed_while_work_is_left_over_are_right) {
     timer_wheel wheel(200);
     row r(wheel, 8, 250);
     wheel.advance(1'000, 3);
@@ -124,7 +124,7 @@ Test(budget, timers_armed_while_work_is_left_over_are_right) {  // T115
         CHECK(all[i]->fired_only_at(std::max<jiffies>(251, 240 + i)));
 }
 
-Test(budget, what_is_left_over_can_be_cancelled_and_destroyed) {  // T116
+Test(budget, what_is_left_over_can_be_cancelled_and_destroyed) {
     timer_wheel wheel;
     row r(wheel, 12, 50);
     wheel.advance(50, 4);
@@ -143,7 +143,7 @@ Test(budget, what_is_left_over_can_be_cancelled_and_destroyed) {  // T116
     CHECK_EQ(check(wheel), "");
 }
 
-Test(budget, of_one_reaches_every_slot) {  // T117
+Test(budget, of_one_reaches_every_slot) {
     timer_wheel wheel;
     row early(wheel, 5, 10), late(wheel, 5, 200);
     for (int i = 0; i < 100 && !wheel.advance(300, 1).caught_up; ++i) {

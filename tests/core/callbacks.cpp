@@ -47,7 +47,7 @@ using crowd = std::vector<std::unique_ptr<probe>>;
 
 }  // namespace
 
-Test(callbacks, cancel_a_sibling_that_is_due) {  // T80, T81, T83, T93
+Test(callbacks, cancel_a_sibling_that_is_due) {
     first_to_fire_acts_on_each([](timer_wheel&, crowd& all, std::size_t victim) {
         const bool had_fired = all[victim]->fired() != 0;
         CHECK_EQ(all[victim]->t.cancel(), !had_fired);
@@ -55,14 +55,14 @@ Test(callbacks, cancel_a_sibling_that_is_due) {  // T80, T81, T83, T93
     });
 }
 
-Test(callbacks, push_a_due_sibling_back) {  // T87
+Test(callbacks, push_a_due_sibling_back) {
     first_to_fire_acts_on_each([](timer_wheel& w, crowd& all, std::size_t victim) {
         all[victim]->ticks.clear();
         w.arm_at(all[victim]->t, 150);
     });
 }
 
-Test(callbacks, move_a_due_sibling) {  // T102
+Test(callbacks, move_a_due_sibling) {
     first_to_fire_acts_on_each([](timer_wheel&, crowd& all, std::size_t victim) {
         const bool had_fired = all[victim]->fired() != 0;
         all[victim] = std::make_unique<probe>(std::move(*all[victim]));
@@ -70,7 +70,7 @@ Test(callbacks, move_a_due_sibling) {  // T102
     });
 }
 
-Test(callbacks, move_a_due_sibling_to_another_wheel) {  // T9
+Test(callbacks, move_a_due_sibling_to_another_wheel) {
     timer_wheel other;
     first_to_fire_acts_on_each([&](timer_wheel&, crowd& all, std::size_t victim) {
         all[victim]->ticks.clear();
@@ -81,7 +81,7 @@ Test(callbacks, move_a_due_sibling_to_another_wheel) {  // T9
     });
 }
 
-Test(callbacks, re_arm_a_due_sibling_for_now) {  // T88
+Test(callbacks, re_arm_a_due_sibling_for_now) {
     timer_wheel wheel;
     probe a, b;
     a.then = [&](timer_wheel& w) { w.arm_after(b.t, 0); };
@@ -94,7 +94,7 @@ Test(callbacks, re_arm_a_due_sibling_for_now) {  // T88
     CHECK_EQ(a.fired() + b.fired(), 2);
 }
 
-Test(callbacks, destroy_a_sibling) {  // T97
+Test(callbacks, destroy_a_sibling) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         auto all = support::probes(100);
@@ -121,7 +121,7 @@ Test(callbacks, destroy_a_sibling) {  // T97
     }
 }
 
-Test(callbacks, destroy_the_timer_they_belong_to) {  // T96
+Test(callbacks, destroy_the_timer_they_belong_to) {
     struct suicidal {
         void on_fire() { this->~suicidal(); }
         tvec::timer t{tvec::call<&suicidal::t, &suicidal::on_fire>};
@@ -140,7 +140,7 @@ Test(callbacks, destroy_the_timer_they_belong_to) {  // T96
     CHECK_EQ(wheel.count().fired, 5);
 }
 
-Test(callbacks, begin_when_the_wheel_has_done_with_the_timer) {  // T96
+Test(callbacks, begin_when_the_wheel_has_done_with_the_timer) {
     struct wiped {
         void on_fire() {
             void* const storage = this;
@@ -157,7 +157,7 @@ Test(callbacks, begin_when_the_wheel_has_done_with_the_timer) {  // T96
     CHECK(storage == decltype(storage){});
 }
 
-Test(callbacks, cancel_timers_of_other_slots_and_levels) {  // T82, T30
+Test(callbacks, cancel_timers_of_other_slots_and_levels) {
     timer_wheel wheel;
     auto others = support::probes(6);
     constexpr std::array<jiffies, 6> delays{5, 200, 256, 5'000, 70'000, jiffies{1} << 33};
@@ -170,7 +170,7 @@ Test(callbacks, cancel_timers_of_other_slots_and_levels) {  // T82, T30
     CHECK_EQ(support::count_fired(others), 0);
 }
 
-Test(callbacks, cancelling_themselves_changes_nothing) {  // T84
+Test(callbacks, cancelling_themselves_changes_nothing) {
     timer_wheel wheel;
     probe p([&](timer_wheel&) {
         CHECK(!p.t.pending());
@@ -183,7 +183,7 @@ Test(callbacks, cancelling_themselves_changes_nothing) {  // T84
     CHECK(p.t.pending());
 }
 
-Test(callbacks, armed_from_any_slot_of_the_ring_are_exact) {  // T25
+Test(callbacks, armed_from_any_slot_of_the_ring_are_exact) {
     timer_wheel wheel;
     std::vector<std::unique_ptr<probe>> armed;
     probe p([&](timer_wheel& w) {
@@ -198,7 +198,7 @@ Test(callbacks, armed_from_any_slot_of_the_ring_are_exact) {  // T25
         CHECK(armed[i]->fired_only_at(i + 1 + 1 + (i + 1) * 3 % 700));
 }
 
-Test(callbacks, may_put_a_timer_off_for_ever) {  // T26
+Test(callbacks, may_put_a_timer_off_for_ever) {
     timer_wheel wheel;
     probe put_off;
     probe p([&](timer_wheel& w) {
@@ -215,7 +215,7 @@ Test(callbacks, may_put_a_timer_off_for_ever) {  // T26
     CHECK_EQ(put_off.fired(), 1);
 }
 
-Test(callbacks, that_arm_themselves_a_tick_on_run_on_each_tick_of_a_jump) {  // T85, T86, T89
+Test(callbacks, that_arm_themselves_a_tick_on_run_on_each_tick_of_a_jump) {
     // The current tick is the one being run, so a jump does what single steps do.
     timer_wheel wheel;
     probe one([&](timer_wheel& w) { w.arm_after(one.t, 1); });
@@ -227,7 +227,7 @@ Test(callbacks, that_arm_themselves_a_tick_on_run_on_each_tick_of_a_jump) {  // 
     CHECK_EQ(zero.fired(), 1'000);
 }
 
-Test(callbacks, in_a_chain_run_on_one_tick_each) {  // T89
+Test(callbacks, in_a_chain_run_on_one_tick_each) {
     timer_wheel wheel;
     probe a, b, c;
     a.then = [&](timer_wheel& w) { w.arm_after(b.t, 0); };
@@ -239,7 +239,7 @@ Test(callbacks, in_a_chain_run_on_one_tick_each) {  // T89
     CHECK(c.fired_only_at(12));
 }
 
-Test(callbacks, may_not_advance_the_wheel) {  // T90
+Test(callbacks, may_not_advance_the_wheel) {
     timer_wheel wheel;
     probe later;
     probe p([&](timer_wheel& w) {
@@ -318,7 +318,7 @@ Test(callbacks, see_the_wheel_as_it_is) {
     CHECK_EQ(wheel.next_wakeup(), jiffies{15});
 }
 
-Test(callbacks, two_timers_that_arm_each_other_never_miss) {  // T94
+Test(callbacks, two_timers_that_arm_each_other_never_miss) {
     timer_wheel wheel;
     probe a, b;
     a.then = [&](timer_wheel& w) { w.arm_after(b.t, 1); };
@@ -330,7 +330,7 @@ Test(callbacks, two_timers_that_arm_each_other_never_miss) {  // T94
     }
 }
 
-Test(callbacks, may_cancel_themselves_for_good_and_start_another) {  // T92
+Test(callbacks, may_cancel_themselves_for_good_and_start_another) {
     timer_wheel wheel;
     probe other;
     probe periodic([&](timer_wheel& w) {
@@ -345,7 +345,7 @@ Test(callbacks, may_cancel_themselves_for_good_and_start_another) {  // T92
     CHECK(other.fired_only_at(55));
 }
 
-// T98: a wheel may not be destroyed by its own callback; that ends the program at once.
+// a wheel may not be destroyed by its own callback; that ends the program at once.
 Test(callbacks, destroying_the_wheel_ends_the_program_and_says_why) {
     const std::string said = support::last_words([] {
         auto wheel = std::make_unique<timer_wheel>();
@@ -354,8 +354,8 @@ Test(callbacks, destroying_the_wheel_ends_the_program_and_says_why) {
         wheel->advance(10);
     });
     CHECK_EQ(said.substr(0, said.find('\n')),
-             "tvec: a timer_wheel is destroyed by one of its own callbacks, or by the visitor of "
-             "its drain(): it must outlive them");
+             "tvec: a timer_wheel is destroyed by one of its own callbacks, or by a visitor of "
+             "its timers: it must outlive them");
 }
 
 // A late call looks ahead at a visit, to a slot that should have been emptied in part by then.

@@ -10,7 +10,7 @@ using tvec::timer_wheel;
 
 TestSuite(cancelling, .timeout = 60);
 
-Test(cancelling, says_true_once) {  // T7, T8
+Test(cancelling, says_true_once) {
     timer_wheel wheel;
     probe p;
     CHECK(!p.t.cancel());
@@ -21,7 +21,7 @@ Test(cancelling, says_true_once) {  // T7, T8
     CHECK_EQ(p.fired(), 0);
 }
 
-Test(cancelling, after_the_fire_says_false) {  // T7
+Test(cancelling, after_the_fire_says_false) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 10);
@@ -29,7 +29,7 @@ Test(cancelling, after_the_fire_says_false) {  // T7
     CHECK(!p.t.cancel());
 }
 
-Test(cancelling, wins_over_being_due) {  // T104
+Test(cancelling, wins_over_being_due) {
     timer_wheel wheel;
     auto all = support::probes(4);
     for (auto& p : all) wheel.arm_after(p->t, 10);
@@ -67,7 +67,7 @@ Test(cancelling, keeps_the_last_deadline_readable) {
     CHECK_EQ(p.t.expires(), 77);
 }
 
-Test(cancelling, the_pending_ones_are_those_not_cancelled) {  // T103, T107, T108
+Test(cancelling, the_pending_ones_are_those_not_cancelled) {
     timer_wheel wheel(250);
     auto all = support::probes(1'000);
     for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_after(all[i]->t, 1 + i * i);
@@ -78,5 +78,5 @@ Test(cancelling, the_pending_ones_are_those_not_cancelled) {  // T103, T107, T10
     CHECK_EQ(check(wheel), "");
     CHECK(!wheel.next_expiry());
     wheel.advance(2'000'000);
-    CHECK(!wheel.next_wakeup());  // T109: the bits of what was emptied are clear again
+    CHECK(!wheel.next_wakeup());  // the bits of what was emptied are clear again
 }

@@ -28,7 +28,7 @@ int hop_to(timer_wheel& wheel, jiffies tick) {
 
 }  // namespace
 
-Test(delays, around_every_edge_of_every_level_are_exact) {  // T20, T21
+Test(delays, around_every_edge_of_every_level_are_exact) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -74,7 +74,7 @@ Test(delays, around_every_edge_are_exact_from_every_phase_of_the_root) {
             }
 }
 
-Test(delays, of_several_turns_of_the_root_are_exact_from_any_slot) {  // T22, T51
+Test(delays, of_several_turns_of_the_root_are_exact_from_any_slot) {
     for (jiffies start = 0; start < 1024; start += 37)
         for (const jiffies delay : {255, 256, 257, 511, 512, 1023, 1024 + 5, 256 * 4 - 1}) {
             timer_wheel wheel(start);
@@ -89,7 +89,7 @@ Test(delays, of_several_turns_of_the_root_are_exact_from_any_slot) {  // T22, T5
         }
 }
 
-Test(delays, that_end_where_all_levels_wrap_are_exact) {  // T23
+Test(delays, that_end_where_all_levels_wrap_are_exact) {
     const jiffies wrap = jiffies{1} << 26;
     for (const jiffies before : {1, 2, 300, 20'000}) {
         timer_wheel wheel(wrap - before);
@@ -102,7 +102,7 @@ Test(delays, that_end_where_all_levels_wrap_are_exact) {  // T23
     }
 }
 
-Test(delays, far_beyond_the_wheel_are_exact) {  // T68
+Test(delays, far_beyond_the_wheel_are_exact) {
     for (const unsigned power : {32u, 33u, 34u, 40u, 50u, 62u}) {
         for (const int off : {-2, -1, 0, 1, 2}) {
             const jiffies delay = (jiffies{1} << power) + static_cast<jiffies>(off);
@@ -116,7 +116,7 @@ Test(delays, far_beyond_the_wheel_are_exact) {  // T68
     }
 }
 
-Test(delays, to_ticks_beyond_never_are_never) {  // T69
+Test(delays, to_ticks_beyond_never_are_never) {
     for (const jiffies now : {jiffies{0}, jiffies{1000}, never - 1})
         for (const jiffies beyond : {never + 1, never + 1000, ~jiffies{0}}) {
             timer_wheel wheel(now);
@@ -132,7 +132,7 @@ Test(delays, to_ticks_beyond_never_are_never) {  // T69
         }
 }
 
-Test(delays, saturate_at_never) {  // T69
+Test(delays, saturate_at_never) {
     timer_wheel wheel(1000);
     probe p;
     for (const jiffies delay : {never, never - 1000, ~jiffies{0}, never + 1}) {
@@ -147,7 +147,7 @@ Test(delays, saturate_at_never) {  // T69
     CHECK(p.t.cancel());
 }
 
-Test(delays, to_the_last_tick_there_is_are_exact) {  // T71: 63 bits, so there is no wrap to cross
+Test(delays, to_the_last_tick_there_is_are_exact) {  // 63 bits, so there is no wrap to cross
     timer_wheel wheel(never - 300);
     probe last, beyond;
     wheel.arm_at(last.t, never - 1);
@@ -161,7 +161,7 @@ Test(delays, to_the_last_tick_there_is_are_exact) {  // T71: 63 bits, so there i
     CHECK_EQ(check(wheel), "");
 }
 
-Test(delays, a_wheel_that_starts_at_the_end_of_time_has_no_tick_left) {  // T3: clamped, not refused
+Test(delays, a_wheel_that_starts_at_the_end_of_time_has_no_tick_left) {  // clamped, not refused
     for (const jiffies start : {never - 1, never, never + 1, ~jiffies{0}}) {
         timer_wheel wheel(start);
         CHECK_EQ(wheel.now(), never - 1);
@@ -177,7 +177,7 @@ Test(delays, a_wheel_that_starts_at_the_end_of_time_has_no_tick_left) {  // T3: 
     }
 }
 
-Test(delays, of_a_century_of_milliseconds_are_exact) {  // T72
+Test(delays, of_a_century_of_milliseconds_are_exact) {
     const jiffies year = jiffies{365} * 24 * 3600 * 1000;
     for (const jiffies years : {1, 10, 100}) {
         timer_wheel wheel(7);
@@ -188,7 +188,7 @@ Test(delays, of_a_century_of_milliseconds_are_exact) {  // T72
     }
 }
 
-Test(delays, a_timer_that_never_fires_disturbs_no_other) {  // T45
+Test(delays, a_timer_that_never_fires_disturbs_no_other) {
     timer_wheel wheel(5);
     probe forever, far;
     wheel.arm_at(forever.t, never);
@@ -210,7 +210,7 @@ Test(delays, a_timer_that_never_fires_disturbs_no_other) {  // T45
     CHECK_EQ(check(wheel), "");
 }
 
-Test(delays, many_far_timers_wait_together_and_come_back_apart) {  // T29
+Test(delays, many_far_timers_wait_together_and_come_back_apart) {
     timer_wheel wheel;
     auto all = support::probes(300);
     for (std::size_t i = 0; i < all.size(); ++i)

@@ -37,7 +37,7 @@ bool drain_throws(timer_wheel& wheel) {
 
 }  // namespace
 
-Test(draining, shows_each_pending_timer_once_and_empties_the_wheel) {  // T100, T91
+Test(draining, shows_each_pending_timer_once_and_empties_the_wheel) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         full f(wheel);

@@ -296,7 +296,7 @@ void server::shut_down() {
 
 }  // namespace
 
-Test(long_life, ten_years_of_a_server_balance, .timeout = 300) {  // T72
+Test(long_life, ten_years_of_a_server_balance, .timeout = 300) {
     const jiffies span = support::scaled(10 * year), days = span / day;
     server s(0, 2026);
     s.run(span);

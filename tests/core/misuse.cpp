@@ -10,6 +10,7 @@
 
 #include "support/check.hpp"
 #include "support/child.hpp"
+#include "support/private_members.hpp"
 #include "tvec/core/timer_wheel.hpp"
 
 using tvec::timer_wheel;
@@ -26,8 +27,7 @@ constexpr tvec::jiffies in_root = 10, in_level_1 = 1'000;
 // Three timers in a chain of a slot, and more in the others. The last one is the first of its
 // chain.
 struct full_slot {
-    explicit full_slot(tvec::jiffies tick)
-        : due(tick), stride(geometry::chains_of(geometry::slot_for(tick, 0))) {
+    explicit full_slot(tvec::jiffies tick) : due(tick) {
         for (std::size_t i = 0; i < 2 * stride + 1; ++i) wheel.arm_at(timers[i], due);
     }
     tvec::timer& last() { return timers[0]; }
@@ -35,7 +35,7 @@ struct full_slot {
     tvec::timer& first() { return timers[2 * stride]; }
 
     tvec::jiffies due;
-    std::size_t stride;
+    static constexpr std::size_t stride = geometry::chains_per_slot;
     timer_wheel wheel;
     std::array<tvec::timer, 17> timers;
 };
@@ -144,6 +144,24 @@ Test(misuse, a_timer_that_another_was_copied_onto_is_named) {
                     sizeof(tvec::timer));
         s.wheel.advance(s.due);
     }));
+}
+
+// Copies of the library give their wheels the same numbers.
+Test(misuse, a_timer_that_is_linked_in_a_wheel_of_another_copy_is_named) {
+    using namespace support::of_timer;
+    constexpr std::uint64_t address = tvec::detail::address_mask;
+    full_slot s(in_root);
+    timer_wheel wheel;
+    tvec::timer here;
+    wheel.arm_at(here, in_root);
+    const std::uint64_t number = read<std::uint64_t>(here, back) & ~address;
+    for (tvec::timer* t : {&s.first(), &s.middle(), &s.last()}) {
+        const std::string said = support::last_words([&] {
+            write(*t, back, (read<std::uint64_t>(*t, back) & address) | number);
+            wheel.arm_at(*t, in_root + 1);
+        });
+        CHECK(said.starts_with("tvec: the timer at " + address_of(*t) + " is armed while it is"));
+    }
 }
 
 #endif

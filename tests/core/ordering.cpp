@@ -59,13 +59,13 @@ Test(ordering, ticks_run_in_order_however_far_advance_jumps) {
     }
 }
 
-Test(ordering, a_replay_with_other_addresses_fires_in_the_same_order) {  // T120: not FIFO
+Test(ordering, a_replay_with_other_addresses_fires_in_the_same_order) {  // not FIFO
     for (const jiffies start : support::starts())
         for (const jiffies stride : {1, 50, 40'000})
             CHECK(play(start, stride, false) == play(start, stride, true));
 }
 
-Test(ordering, a_jump_fires_what_small_steps_fire) {  // T31; the order within a tick may differ
+Test(ordering, a_jump_fires_what_small_steps_fire) {  // the order within a tick may differ
     for (const jiffies start : support::starts()) {
         trace steps = play(start, 1, false);
         trace jump = play(start, 40'000, false);
@@ -96,7 +96,7 @@ Test(ordering, a_replay_at_any_other_time_fires_the_same_timers_on_the_same_tick
     }
 }
 
-Test(ordering, now_in_a_callback_is_the_tick_being_run) {  // T79
+Test(ordering, now_in_a_callback_is_the_tick_being_run) {
     timer_wheel wheel(100);
     probe first, second;
     wheel.arm_at(first.t, 150);
@@ -107,7 +107,7 @@ Test(ordering, now_in_a_callback_is_the_tick_being_run) {  // T79
     CHECK_EQ(wheel.now(), 10'000);
 }
 
-Test(ordering, behind_says_how_late_a_callback_is) {  // T61
+Test(ordering, behind_says_how_late_a_callback_is) {
     timer_wheel wheel;
     jiffies behind = 0;
     probe p([&](timer_wheel& w) { behind = w.behind(); });
@@ -117,7 +117,7 @@ Test(ordering, behind_says_how_late_a_callback_is) {  // T61
     CHECK_EQ(wheel.behind(), 0);
 }
 
-Test(ordering, sparse_cascades_that_meet_on_one_tick_fire_together) {  // T24
+Test(ordering, sparse_cascades_that_meet_on_one_tick_fire_together) {
     const jiffies base = 0x1659418c000;
     timer_wheel wheel(base - 2048);
     probe early, late;
@@ -130,7 +130,7 @@ Test(ordering, sparse_cascades_that_meet_on_one_tick_fire_together) {  // T24
     CHECK_EQ(wheel.advance(base + 1024).fired, 0);
 }
 
-Test(ordering, a_timer_beyond_the_root_survives_being_passed_by) {  // T33
+Test(ordering, a_timer_beyond_the_root_survives_being_passed_by) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 193);

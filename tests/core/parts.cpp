@@ -19,12 +19,12 @@ TestSuite(parts, .timeout = 60);
 
 namespace {
 
-constexpr owner_tag owner = owner_tag{7} << owner_shift;
+constexpr wheel_tag tag = wheel_tag{7} << wheel_tag_shift;
 
 struct chain_of_three {
     chain_of_three() {
         list.reset(sentinel);
-        for (node& l : links) list.push(l, owner);
+        for (node& l : links) list.push(l, tag);
     }
     node sentinel = new_sentinel;
     chain list;
@@ -33,31 +33,27 @@ struct chain_of_three {
 
 // A slot and what it is a view of.
 template <std::size_t N> struct slot_of {
-    explicit slot_of(unsigned chain_count) : chains_in_use(chain_count) {
-        for (chain& c : chains) c.reset(sentinel);
-        for (node& l : links) chains[count++ & (chains_in_use - 1)].push(l, owner);
+    slot_of() {
+        for (chain& c : all) c.reset(sentinel);
+        for (node& l : links) all[count++ % all.size()].push(l, tag);
     }
-    slot view() { return {chains.data(), chains_in_use, count, sentinel}; }
+    slot view() { return {all.data(), count, sentinel}; }
     bool is_empty() const {
-        for (const chain& c : chains)
+        for (const chain& c : all)
             if (c.first() != &sentinel) return false;
         return true;
     }
     node sentinel = new_sentinel;
-    unsigned chains_in_use;
     link_count count = 0;
-    std::array<chain, slot::most_chains> chains;
+    std::array<chain, geometry::chains_per_slot> all;
     std::array<node, N> links;
 };
-
-constexpr std::array chain_counts{geometry::chains_of(geometry::first_slot_of(geometry::root)),
-                                  geometry::chains_of(geometry::first_slot_of(1))};
 
 // Returns the numbers of the links that pop_each has shown, of `n`, in its order.
 template <std::size_t N>
 std::vector<std::size_t> popped(slot_of<N>& from, std::size_t most, std::size_t expected) {
     std::vector<std::size_t> shown;
-    const std::size_t told = from.view().pop_each(most, owner, [&](node& l) {
+    const std::size_t told = from.view().pop_each(most, tag, [&](node& l) {
         REQUIRE(!l.linked());
         shown.push_back(static_cast<std::size_t>(&l - from.links.data()));
     });
@@ -65,8 +61,6 @@ std::vector<std::size_t> popped(slot_of<N>& from, std::size_t most, std::size_t 
     REQUIRE_EQ(shown.size(), expected);
     return shown;
 }
-
-unsigned last_chain_of(unsigned s) { return geometry::chains_of(s) - 1; }
 
 }  // namespace
 
@@ -80,7 +74,7 @@ Test(parts, a_chain_pops_the_newest_first) {
 Test(parts, a_link_leaves_its_chain_from_anywhere) {
     for (std::size_t gone = 0; gone < 3; ++gone) {
         chain_of_three c;
-        CHECK(c.links[gone].linked_in(number_of(owner)));
+        CHECK(c.links[gone].linked_in(number_of(tag)));
         c.links[gone].unlink();
         CHECK(!c.links[gone].linked());
         for (std::size_t i = 3; i-- > 0;)
@@ -106,139 +100,129 @@ Test(parts, a_link_is_replaced_where_it_hangs) {
         node fresh;
         fresh.replace(c.links[moved]);
         CHECK(!c.links[moved].linked());
-        CHECK(fresh.linked_in(number_of(owner)));
+        CHECK(fresh.linked_in(number_of(tag)));
         for (std::size_t i = 3; i-- > 0;)
             CHECK(&c.list.pop() == (i == moved ? &fresh : &c.links[i]));
     }
 }
 
-Test(parts, a_link_knows_its_owner_and_no_other) {
+Test(parts, a_link_knows_its_wheel_and_no_other) {
     chain_of_three c;
     CHECK(!c.links[0].linked_in(8));
-    CHECK(!node{}.linked_in(number_of(owner)));
+    CHECK(!node{}.linked_in(number_of(tag)));
 }
 
 Test(parts, a_chain_restarts_at_any_of_its_links_and_at_its_end) {
     for (std::size_t at = 0; at < 3; ++at) {
         chain_of_three c;
-        c.list.restart_at(c.links[at], owner);
+        c.list.restart_at(c.links[at], tag);
         for (std::size_t i = at + 1; i-- > 0;) CHECK(&c.list.pop() == &c.links[i]);
-        c.list.restart_at(c.sentinel, owner);
+        c.list.restart_at(c.sentinel, tag);
         CHECK(c.list.first() == &c.sentinel);
     }
     chain_of_three c;
-    c.list.restart_at(c.links[1], owner);
+    c.list.restart_at(c.links[1], tag);
     c.links[1].unlink();  // it knows where it hangs now
     CHECK(c.list.first() == &c.links[0]);
 }
 
 Test(parts, a_slot_pops_in_the_reverse_order_of_arrival) {
-    for (const unsigned chains : chain_counts) {
-        slot_of<19> s(chains);
-        CHECK(!s.view().empty());
-        CHECK_EQ(s.count, 19);
-        for (std::size_t i = 19; i-- > 0;) CHECK(s.view().pop() == &s.links[i]);
-        CHECK(s.view().empty());
-        CHECK(s.view().pop() == nullptr);
-        CHECK_EQ(s.count, 0);
-    }
+    slot_of<19> s;
+    CHECK(!s.view().empty());
+    CHECK_EQ(s.count, 19);
+    for (std::size_t i = 19; i-- > 0;) CHECK(s.view().pop() == &s.links[i]);
+    CHECK(s.view().empty());
+    CHECK(s.view().pop() == nullptr);
+    CHECK_EQ(s.count, 0);
 }
 
 Test(parts, a_slot_is_empty_when_each_of_its_chains_is) {
-    for (const unsigned chains : chain_counts) {
-        slot_of<8> s(chains);
-        for (std::size_t i = 0; i < 8; ++i) {
-            CHECK(!s.view().empty());
-            s.links[i].unlink();
-        }
-        CHECK(s.view().empty());
+    slot_of<8> s;
+    for (std::size_t i = 0; i < 8; ++i) {
+        CHECK(!s.view().empty());
+        s.links[i].unlink();
     }
+    CHECK(s.view().empty());
 }
 
 Test(parts, a_slot_pops_several_at_once_in_the_same_order) {
-    for (const unsigned chains : chain_counts)
-        for (std::size_t first = 0; first <= 20; ++first) {
-            slot_of<19> s(chains);
-            const std::size_t most = std::min<std::size_t>(first, 19);
-            const auto some = popped(s, first, most);
-            for (std::size_t i = 0; i < most; ++i) REQUIRE_EQ(some[i], 18 - i);
-            REQUIRE_EQ(s.count, 19 - most);
-            for (std::size_t i = most; i < 19; ++i)
-                s.links[18 - i].unlink();  // each from its place
-            REQUIRE(s.is_empty());
-        }
+    for (std::size_t first = 0; first <= 20; ++first) {
+        slot_of<19> s;
+        const std::size_t most = std::min<std::size_t>(first, 19);
+        const auto some = popped(s, first, most);
+        for (std::size_t i = 0; i < most; ++i) REQUIRE_EQ(some[i], 18 - i);
+        REQUIRE_EQ(s.count, 19 - most);
+        for (std::size_t i = most; i < 19; ++i) s.links[18 - i].unlink();  // each from its place
+        REQUIRE(s.is_empty());
+    }
 }
 
 Test(parts, a_slot_that_is_popped_in_part_is_filled_and_popped_on) {
-    for (const unsigned chains : chain_counts)
-        for (std::size_t first = 0; first <= 19; ++first) {
-            slot_of<19> s(chains);
-            popped(s, first, first);
-            for (std::size_t i = 19 - first; i < 19; ++i)
-                s.chains[s.count++ & (chains - 1)].push(s.links[i], owner);
-            const auto rest = popped(s, 100, 19);
-            for (std::size_t i = 0; i < 19; ++i) REQUIRE_EQ(rest[i], 18 - i);
-            REQUIRE(s.is_empty());
-        }
+    for (std::size_t first = 0; first <= 19; ++first) {
+        slot_of<19> s;
+        popped(s, first, first);
+        for (std::size_t i = 19 - first; i < 19; ++i)
+            s.all[s.count++ % s.all.size()].push(s.links[i], tag);
+        const auto rest = popped(s, 100, 19);
+        for (std::size_t i = 0; i < 19; ++i) REQUIRE_EQ(rest[i], 18 - i);
+        REQUIRE(s.is_empty());
+    }
 }
 
 Test(parts, a_sorted_slot_pops_in_order_also_after_some_have_unlinked_themselves) {
-    for (const unsigned chains : chain_counts)
-        for (unsigned left = 0; left < 1u << 11; ++left) {
-            slot_of<11> s(chains);
-            const auto rank = [&](const node& l) { return (&l - s.links.data()) * 7 % 11; };
-            const auto before = [&](const node& a, const node& b) { return rank(a) < rank(b); };
-            for (unsigned i = 0; i < 5; ++i)
+    for (unsigned left = 0; left < 1u << 11; ++left) {
+        slot_of<11> s;
+        const auto rank = [&](const node& l) { return (&l - s.links.data()) * 7 % 11; };
+        const auto before = [&](const node& a, const node& b) { return rank(a) < rank(b); };
+        for (unsigned i = 0; i < 5; ++i)
+            if (!(left >> i & 1)) s.links[i].unlink();
+        s.view().sort(tag, before);
+        for (unsigned i = 5; i < 11; ++i)
+            if (!(left >> i & 1)) s.links[i].unlink();
+        std::ptrdiff_t last = -1;
+        for (int n = std::popcount(left); n > 0; --n) {
+            const node* const l = s.view().pop();
+            REQUIRE(l != nullptr && rank(*l) > last);
+            last = rank(*l);
+        }
+        REQUIRE(s.view().empty());
+        REQUIRE(s.view().pop() == nullptr);
+    }
+}
+
+Test(parts, a_slot_finds_what_is_left_after_others_have_unlinked_themselves) {
+    for (unsigned left = 0; left < 1u << 11; ++left)
+        for (const bool at_once : {false, true}) {
+            slot_of<11> s;
+            for (unsigned i = 0; i < 11; ++i)
                 if (!(left >> i & 1)) s.links[i].unlink();
-            s.view().sort(owner, before);
-            for (unsigned i = 5; i < 11; ++i)
-                if (!(left >> i & 1)) s.links[i].unlink();
-            std::ptrdiff_t last = -1;
-            for (int n = std::popcount(left); n > 0; --n) {
-                const node* const l = s.view().pop();
-                REQUIRE(l != nullptr && rank(*l) > last);
-                last = rank(*l);
-            }
+            const auto there = static_cast<std::size_t>(std::popcount(left));
+            if (at_once)
+                popped(s, there + 1, there);
+            else
+                for (std::size_t k = 0; k < there; ++k) REQUIRE(s.view().pop() != nullptr);
             REQUIRE(s.view().empty());
             REQUIRE(s.view().pop() == nullptr);
         }
 }
 
-Test(parts, a_slot_finds_what_is_left_after_others_have_unlinked_themselves) {
-    for (const unsigned chains : chain_counts)
-        for (unsigned left = 0; left < 1u << 11; ++left)
-            for (const bool at_once : {false, true}) {
-                slot_of<11> s(chains);
-                for (unsigned i = 0; i < 11; ++i)
-                    if (!(left >> i & 1)) s.links[i].unlink();
-                const auto there = static_cast<std::size_t>(std::popcount(left));
-                if (at_once)
-                    popped(s, there + 1, there);
-                else
-                    for (std::size_t k = 0; k < there; ++k) REQUIRE(s.view().pop() != nullptr);
-                REQUIRE(s.view().empty());
-                REQUIRE(s.view().pop() == nullptr);
-            }
-}
-
 Test(parts, a_slot_whose_count_is_far_too_high_is_not_searched_to_its_end) {
-    for (const unsigned chains : chain_counts) {
-        slot_of<1> s(chains);
-        s.count = 1'000'000'000;
-        CHECK_EQ(popped(s, 5, 1).size(), 1);
-        CHECK_LE(1'000'000'000 - 2 * slot::most_chains, s.count);
-        s.count = 1'000'000'000;
-        CHECK(s.view().pop() == nullptr);
-        CHECK_EQ(s.count, 0);
-    }
+    slot_of<1> s;
+    s.count = 1'000'000'000;
+    CHECK_EQ(popped(s, 5, 1).size(), 1);
+    CHECK_LE(1'000'000'000 - 2 * geometry::chains_per_slot, s.count);
+    s.count = 1'000'000'000;
+    CHECK(s.view().pop() == nullptr);
+    CHECK_EQ(s.count, 0);
 }
 
 Test(parts, a_slot_of_the_levels_has_as_many_chains_as_the_geometry_says) {
     for (unsigned level = 0; level <= geometry::overflow; ++level) {
-        levels all(owner);
-        const unsigned s = geometry::slot_number(level, 3), chains = geometry::chains_of(s);
+        levels all(tag);
+        constexpr unsigned chains = geometry::chains_per_slot;
+        const unsigned s = geometry::first_slot_of(level) + 3;
         std::array<node, 8> links;
-        for (unsigned k = 0; k < chains; ++k) all.push(s, last_chain_of(s), links[k]);
+        for (unsigned k = 0; k < chains; ++k) all.push(s, links[k]);
         CHECK_EQ(all.at_most(s), chains);
         for (unsigned k = 0; k < chains; ++k) CHECK(all.chain_of(s, k).first() == &links[k]);
         for (unsigned k = chains; k-- > 0;) CHECK(all[s].pop() == &links[k]);
@@ -247,14 +231,14 @@ Test(parts, a_slot_of_the_levels_has_as_many_chains_as_the_geometry_says) {
 
 Test(parts, neighbouring_slots_share_no_chain) {
     for (unsigned level = 0; level <= geometry::overflow; ++level) {
-        levels all(owner);
+        levels all(tag);
         std::array<node, 3 * 8> links;
         for (unsigned i = 0; i < 3; ++i) {
-            const unsigned s = geometry::slot_number(level, i);
-            for (unsigned k = 0; k < 8; ++k) all.push(s, last_chain_of(s), links[i * 8 + k]);
+            const unsigned s = geometry::first_slot_of(level) + i;
+            for (unsigned k = 0; k < 8; ++k) all.push(s, links[i * 8 + k]);
         }
         for (unsigned i = 0; i < 3; ++i) {
-            const unsigned s = geometry::slot_number(level, i);
+            const unsigned s = geometry::first_slot_of(level) + i;
             for (unsigned k = 8; k-- > 0;) CHECK(all[s].pop() == &links[i * 8 + k]);
             CHECK(all[s].empty());
         }
@@ -262,13 +246,12 @@ Test(parts, neighbouring_slots_share_no_chain) {
 }
 
 Test(parts, all_that_hangs_is_shown_with_its_slot) {
-    levels all(owner);
+    levels all(tag);
     std::array<node, (geometry::levels + 1) * 8> links;
     const auto slot_with = [](std::size_t i) {
-        return geometry::slot_number(static_cast<unsigned>(i / 8), static_cast<unsigned>(i % 8));
+        return geometry::first_slot_of(static_cast<unsigned>(i / 8)) + static_cast<unsigned>(i % 8);
     };
-    for (std::size_t i = 0; i < links.size(); ++i)
-        all.push(slot_with(i), last_chain_of(slot_with(i)), links[i]);
+    for (std::size_t i = 0; i < links.size(); ++i) all.push(slot_with(i), links[i]);
     std::size_t shown = 0;
     all.for_each([&](unsigned s, const node& l) {
         ++shown;
@@ -277,32 +260,14 @@ Test(parts, all_that_hangs_is_shown_with_its_slot) {
     CHECK_EQ(shown, links.size());
 }
 
-Test(parts, the_second_row_of_a_slot_belongs_to_it) {
-    for (const unsigned level : {1u, 2u}) {
-        levels all(owner);
-        std::array<node, 8> links;
-        const unsigned s = geometry::slot_number(level, 5);
-        all.set_occupied(s);
-        for (node& l : links) all.push(s, last_chain_of(s), l);
-        std::size_t shown = 0, inside = 0, gone = 0;
-        all.for_each([&](unsigned in, const node&) { shown += in == s; });
-        all.for_each_in(s, [&](const node&) { ++inside; });
-        CHECK_EQ(shown, 8);
-        CHECK_EQ(inside, 8);
-        all.pop_all([&](node&) { ++gone; });
-        CHECK_EQ(gone, 8);
-        CHECK(all[s].empty());
-    }
-}
-
 Test(parts, all_slots_say_that_they_are_empty_when_all_has_been_unlinked) {
-    levels all(owner);
+    levels all(tag);
     std::array<node, 3> links;
-    const std::array some{geometry::slot_number(geometry::root, 7), geometry::slot_number(2, 3),
-                          geometry::never_slot};
+    const std::array some{geometry::first_slot_of(geometry::root) + 7,
+                          geometry::first_slot_of(2) + 3, geometry::never_slot};
     for (std::size_t i = 0; i < some.size(); ++i) {
         if (some[i] != geometry::never_slot) all.set_occupied(some[i]);
-        all.push(some[i], last_chain_of(some[i]), links[i]);
+        all.push(some[i], links[i]);
     }
     std::size_t gone = 0;
     all.pop_all([&](node&) { ++gone; });
@@ -316,11 +281,11 @@ Test(parts, all_slots_say_that_they_are_empty_when_all_has_been_unlinked) {
 }
 
 Test(parts, a_slot_that_is_found_empty_has_neither_bit_nor_count) {
-    levels all(owner);
+    levels all(tag);
     std::array<node, 2> links;
-    const unsigned s = geometry::slot_number(1, 7);
+    const unsigned s = geometry::first_slot_of(1) + 7;
     all.set_occupied(s);
-    for (node& l : links) all.push(s, last_chain_of(s), l);
+    for (node& l : links) all.push(s, l);
     CHECK(!all.settle_if_empty(s));
     links[0].unlink();
     CHECK(!all.settle_if_empty(s));
@@ -333,7 +298,7 @@ Test(parts, a_slot_that_is_found_empty_has_neither_bit_nor_count) {
 }
 
 Test(parts, the_next_occupied_slot_is_found_around_the_ring) {
-    levels all(owner);
+    levels all(tag);
     for (unsigned level = 0; level < geometry::levels; ++level) {
         const unsigned ring = geometry::ring_of(level);
         for (unsigned from = 0; from < ring; from += 13)
@@ -343,7 +308,7 @@ Test(parts, the_next_occupied_slot_is_found_around_the_ring) {
                 const jiffies there = jiffies{from + ahead} << geometry::shift_of(level);
                 const unsigned s = geometry::slot_at(level, there);
                 all.set_occupied(s);
-                all.push(s, last_chain_of(s), l);
+                all.push(s, l);
                 REQUIRE_EQ(all.next_occupied(level, tick), ahead);
                 l.unlink();
                 REQUIRE_EQ(all.next_occupied(level, tick), 0);
@@ -368,14 +333,14 @@ Test(parts, the_next_of_many_occupied_slots_is_found_wherever_they_are) {
     const std::size_t rounds = support::scaled(300);
     std::mt19937_64 random(5);
     for (std::size_t round = 0; round < rounds; ++round) {
-        levels all(owner);
+        levels all(tag);
         std::vector<node> links(1 + random() % 12);
         for (node& l : links) {
             const unsigned level = static_cast<unsigned>(random()) % geometry::levels;
-            const unsigned s = geometry::slot_number(level, static_cast<unsigned>(random()) %
-                                                                geometry::ring_of(level));
+            const unsigned s = geometry::first_slot_of(level) +
+                               static_cast<unsigned>(random()) % geometry::ring_of(level);
             all.set_occupied(s);
-            all.push(s, last_chain_of(s), l);
+            all.push(s, l);
         }
         while (!links.empty()) {
             for (unsigned level = 0; level < geometry::levels; ++level)
@@ -390,14 +355,14 @@ Test(parts, the_next_of_many_occupied_slots_is_found_wherever_they_are) {
 }
 
 Test(parts, a_count_that_is_bounded_leaves_the_turn_to_the_same_chain) {
-    levels all(owner);
+    levels all(tag);
     for (const unsigned s : {0U, 300U})
         for (link_count more = 1; more <= 8; ++more) {
             link_count& count = (all.*member(support::of_wheel::counts{}))[s];
             const link_count before = count = ~link_count{0} / 2 + more;
             all.bound_count(s);
             CHECK_LT(count, before);
-            CHECK_EQ(count & last_chain_of(s), before & last_chain_of(s));
+            CHECK_EQ(count % geometry::chains_per_slot, before % geometry::chains_per_slot);
         }
 }
 
@@ -405,7 +370,7 @@ Test(parts, the_slot_of_the_overflow_that_is_visited_first_is_found) {
     constexpr unsigned level = geometry::overflow, first = geometry::first_slot_of(level);
     constexpr jiffies lap = geometry::width_of(level);
     std::mt19937_64 random(6);
-    levels all(owner);
+    levels all(tag);
     for (int round = 0; round < 3'000; ++round) {
         const jiffies number = random() % 200;
         const jiffies now = number * lap + 1 + random() % (lap - 1);
@@ -414,10 +379,10 @@ Test(parts, the_slot_of_the_overflow_that_is_visited_first_is_found) {
         unsigned expected = geometry::beyond;
         for (unsigned bit = 0; bit < 8; ++bit) {
             const bool may_hold = !(number >> bit & 1) ||
-                                  geometry::overflow_slot_before((number + 1) * lap) == first + bit;
+                                  geometry::slot_before(level, (number + 1) * lap) == first + bit;
             if (!may_hold || random() % 3 != 0) continue;
             all.set_occupied(first + bit);
-            all.push(first + bit, last_chain_of(first + bit), links[bit]);
+            all.push(first + bit, links[bit]);
             if (geometry::visit_of(level, first + bit, now) >= visit) continue;
             visit = geometry::visit_of(level, first + bit, now);
             expected = first + bit;

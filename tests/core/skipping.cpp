@@ -16,7 +16,7 @@ using tvec::timer_wheel;
 
 TestSuite(skipping, .timeout = 60);
 
-Test(skipping, empty_time_is_visited_by_nobody) {  // T48
+Test(skipping, empty_time_is_visited_by_nobody) {
     timer_wheel wheel;
     CHECK(wheel.advance(jiffies{1} << 40).caught_up);
     CHECK_EQ(visits(wheel), 0);

@@ -9,14 +9,14 @@ using tvec::timer_wheel;
 
 TestSuite(starvation, .timeout = 60);
 
-Test(starvation, a_timer_that_re_arms_for_now_runs_once_per_tick) {  // T110
+Test(starvation, a_timer_that_re_arms_for_now_runs_once_per_tick) {
     timer_wheel wheel;
     probe p([&](timer_wheel& w) { w.arm_at(p.t, w.now()); });
     wheel.arm_after(p.t, 0);
     for (jiffies t = 1; t <= 1'000; ++t) CHECK_EQ(wheel.advance(t).fired, 1);
 }
 
-Test(starvation, a_callback_slower_than_a_tick_does_not_keep_advance_going) {  // T111
+Test(starvation, a_callback_slower_than_a_tick_does_not_keep_advance_going) {
     // The target of `advance` is fixed when it is called.
     timer_wheel wheel;
     jiffies clock = 0;
@@ -31,7 +31,7 @@ Test(starvation, a_callback_slower_than_a_tick_does_not_keep_advance_going) {  /
     CHECK_EQ(wheel.now(), 10);
 }
 
-Test(starvation, two_timers_that_re_arm_each_other_for_now_run_once_per_tick) {  // T112
+Test(starvation, two_timers_that_re_arm_each_other_for_now_run_once_per_tick) {
     timer_wheel wheel;
     probe a, b;
     a.then = [&](timer_wheel& w) { w.arm_after(b.t, 0); };
@@ -42,7 +42,7 @@ Test(starvation, two_timers_that_re_arm_each_other_for_now_run_once_per_tick) { 
     CHECK_EQ(wheel.advance(100).fired, 98);
 }
 
-Test(starvation, a_storm_of_zero_delays_ends_and_can_be_cut_into_turns) {  // T113
+Test(starvation, a_storm_of_zero_delays_ends_and_can_be_cut_into_turns) {
     const std::size_t n = support::scaled(200'000);
     timer_wheel wheel;
     auto all = support::probes(n);

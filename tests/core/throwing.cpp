@@ -25,7 +25,7 @@ bool advance_throws(timer_wheel& wheel, jiffies until) {
 
 }  // namespace
 
-Test(throwing, leaves_the_rest_due_wherever_in_the_slot_it_happens) {  // T121, T122
+Test(throwing, leaves_the_rest_due_wherever_in_the_slot_it_happens) {
     for (std::size_t thrower = 0; thrower < 12; ++thrower) {
         timer_wheel wheel(250);
         auto all = support::probes(12);
@@ -73,7 +73,7 @@ Test(throwing, after_re_arming_keeps_the_new_deadline) {
     CHECK(p.ticks == (std::vector<jiffies>{10, 40}));
 }
 
-Test(throwing, while_destroying_siblings_is_safe) {  // T123
+Test(throwing, while_destroying_siblings_is_safe) {
     timer_wheel wheel;
     auto all = support::probes(10);
     for (auto& p : all) {

@@ -23,7 +23,7 @@ int wakeups(timer_wheel& wheel) {
     for (; wheel.next_wakeup(); ++n) {
         const auto expiry = wheel.next_expiry();
         REQUIRE(!expiry || *wheel.next_wakeup() <= *expiry);
-        REQUIRE_LE(wheel.now() + 1, *wheel.next_wakeup());  // T52: no spin
+        REQUIRE_LE(wheel.now() + 1, *wheel.next_wakeup());  // no spin
         wheel.advance(*wheel.next_wakeup());
         REQUIRE_LE(n, 100'000);
     }
@@ -32,7 +32,7 @@ int wakeups(timer_wheel& wheel) {
 
 }  // namespace
 
-Test(waking, an_empty_wheel_has_no_wakeup_and_none_is_not_a_time) {  // T40
+Test(waking, an_empty_wheel_has_no_wakeup_and_none_is_not_a_time) {
     timer_wheel wheel;
     CHECK(!wheel.next_wakeup());
     CHECK(!wheel.next_expiry());
@@ -44,7 +44,7 @@ Test(waking, an_empty_wheel_has_no_wakeup_and_none_is_not_a_time) {  // T40
 
 // The wake-up that fires it is one of them. Beyond 2^33 ticks there is one more for each halving of
 // the laps.
-Test(waking, a_lone_timer_costs_one_wakeup_per_level_at_most) {  // T41
+Test(waking, a_lone_timer_costs_one_wakeup_per_level_at_most) {
     for (const jiffies start : support::starts())
         for (jiffies delay = 1; delay < jiffies{1} << 40; delay += 1 + delay / 9) {
             timer_wheel wheel(start);
@@ -55,7 +55,7 @@ Test(waking, a_lone_timer_costs_one_wakeup_per_level_at_most) {  // T41
         }
 }
 
-Test(waking, a_cancelled_or_pushed_back_timer_costs_no_more) {  // T47
+Test(waking, a_cancelled_or_pushed_back_timer_costs_no_more) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -70,7 +70,7 @@ Test(waking, a_cancelled_or_pushed_back_timer_costs_no_more) {  // T47
         }
 }
 
-Test(waking, the_exact_next_expiry_is_the_minimum) {  // T42
+Test(waking, the_exact_next_expiry_is_the_minimum) {
     std::mt19937_64 random(8);
     timer_wheel wheel(300);
     auto all = support::probes(100);
@@ -91,7 +91,7 @@ Test(waking, the_exact_next_expiry_is_the_minimum) {  // T42
     }
 }
 
-Test(waking, the_exact_next_expiry_is_found_on_every_level_and_beyond) {  // T42
+Test(waking, the_exact_next_expiry_is_found_on_every_level_and_beyond) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -104,7 +104,7 @@ Test(waking, the_exact_next_expiry_is_found_on_every_level_and_beyond) {  // T42
         }
 }
 
-Test(waking, the_nearer_of_two_levels_is_right_at_every_phase) {  // T43
+Test(waking, the_nearer_of_two_levels_is_right_at_every_phase) {
     for (jiffies start = 0; start < 512; start += 13) {
         timer_wheel wheel(start);
         probe far, near;
@@ -122,7 +122,7 @@ Test(waking, the_nearer_of_two_levels_is_right_at_every_phase) {  // T43
     }
 }
 
-Test(waking, a_timer_a_whole_turn_away_neither_hides_others_nor_looks_near) {  // T44, T46
+Test(waking, a_timer_a_whole_turn_away_neither_hides_others_nor_looks_near) {
     for (const jiffies start : support::starts())
         for (unsigned level = 1; level < tvec::detail::geometry::levels; ++level) {
             const jiffies width = tvec::detail::geometry::width_of(level);
@@ -154,7 +154,7 @@ Test(waking, is_now_while_something_due_is_left_over) {
     CHECK(!wheel.next_wakeup());
 }
 
-Test(waking, arming_after_a_spurious_wakeup_still_wakes) {  // T47
+Test(waking, arming_after_a_spurious_wakeup_still_wakes) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 100);
@@ -165,7 +165,7 @@ Test(waking, arming_after_a_spurious_wakeup_still_wakes) {  // T47
     CHECK_EQ(wheel.next_wakeup(), jiffies{140});
 }
 
-Test(waking, a_timer_pulled_in_moves_the_wakeup_earlier) {  // T49, T50
+Test(waking, a_timer_pulled_in_moves_the_wakeup_earlier) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 1'000'000);

@@ -1,15 +1,18 @@
-// for_each_pending: visits each pending timer once and ends when told to. The visited timer may be
-// cancelled, unlinked, moved, destroyed or armed.
+// for_each_pending: visits each pending timer once and ends when told to. The visitor may cancel,
+// unlink, move, destroy and arm any timer. The models search what it may do in any order.
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/child.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
+#include "tvec/inspect/census.hpp"
 #include "tvec/inspect/inspect.hpp"
 
 using support::jiffies;
@@ -199,4 +202,150 @@ Test(walking, a_visitor_that_throws_ends_it_and_changes_nothing) {
     }
     CHECK_EQ(f.wheel.count_pending(), f.all.size());
     CHECK_EQ(check(f.wheel), "");
+}
+
+namespace {
+
+// As a connection, with two timers that are often in one chain.
+struct pair_of_timers {
+    void nothing() {}
+    tvec::timer first{tvec::call<&pair_of_timers::first, &pair_of_timers::nothing>};
+    tvec::timer second{tvec::call<&pair_of_timers::second, &pair_of_timers::nothing>};
+};
+
+}  // namespace
+
+Test(walking, the_visitor_may_destroy_an_object_with_several_timers) {
+    for (const jiffies start : support::starts())
+        for (const jiffies span : {jiffies{1}, jiffies{40}, jiffies{1} << 20, tvec::never}) {
+            timer_wheel wheel(start);
+            std::vector<std::unique_ptr<pair_of_timers>> all(40);
+            for (auto& p : all) p = std::make_unique<pair_of_timers>();
+            for (auto& p : all) wheel.arm_after(p->second, span);
+            for (auto& p : all) wheel.arm_after(p->first, span);
+            std::size_t ended = 0;
+            REQUIRE(wheel.for_each_pending([&](tvec::timer& t) {
+                const auto is_of = [&](const auto& p) {
+                    return p && (&p->first == &t || &p->second == &t);
+                };
+                std::find_if(all.begin(), all.end(), is_of)->reset();
+                ++ended;
+                REQUIRE_EQ(check(wheel), "");
+            }));
+            REQUIRE_EQ(ended, all.size());
+            REQUIRE(!wheel.any_pending());
+        }
+}
+
+Test(walking, the_visitor_may_arm_and_move_timers_that_it_is_not_shown) {
+    for (const jiffies start : support::starts()) {
+        filled f(start);
+        std::vector<const probe*> armed;
+        std::size_t shown = 0;
+        REQUIRE(f.wheel.for_each_pending([&](tvec::timer& t) {
+            auto& other = f.all[(7 * ++shown) % f.all.size()];
+            if (shown % 2 != 0)
+                f.wheel.arm_after(other->t, 1 + shown), armed.push_back(other.get());
+            else
+                t = tvec::timer(std::move(t));  // to another address and back
+            REQUIRE(shown < 3 * f.all.size());
+        }));
+        REQUIRE(!armed.empty());
+        REQUIRE_EQ(f.wheel.count_pending(), f.all.size());
+        REQUIRE_EQ(check(f.wheel), "");
+    }
+}
+
+// Callbacks would run in the middle of the walk, on timers that it is to show.
+Test(walking, the_visitor_may_not_advance_the_wheel) {
+    for (const jiffies start : support::starts()) {
+        filled f(start);
+        const auto wakeup = f.wheel.next_wakeup();
+        REQUIRE(f.wheel.for_each_pending([&](tvec::timer&) {
+            const auto refused = f.wheel.advance(start + 1'000);
+            REQUIRE(!refused.caught_up && refused.fired == 0);
+            REQUIRE_EQ(f.wheel.next_wakeup(), wakeup);
+        }));
+        REQUIRE_EQ(f.wheel.now(), start);
+        REQUIRE_EQ(f.wheel.next_wakeup(), wakeup);
+        REQUIRE_EQ(f.run_dry(), f.all.size() - 1);
+    }
+}
+
+Test(walking, leaves_what_a_budget_has_left_as_it_is) {
+    timer_wheel wheel;
+    auto all = support::probes(100);
+    for (auto& p : all) wheel.arm_after(p->t, (jiffies{1} << 34) + 9);
+    CHECK(!wheel.advance((jiffies{1} << 34) + 8, 10).caught_up);
+    const jiffies now = wheel.now(), behind = wheel.behind();
+    std::size_t shown = 0;
+    wheel.for_each_pending([&](tvec::timer&) {
+        ++shown;
+        CHECK_EQ(wheel.next_wakeup(), now);
+        CHECK_EQ(check(wheel), "");
+    });
+    CHECK_EQ(shown, 100);
+    CHECK_EQ(wheel.now(), now);
+    CHECK_EQ(wheel.behind(), behind);
+    CHECK_EQ(wheel.next_wakeup(), now);
+    CHECK_EQ(wheel.advance((jiffies{1} << 34) + 9).fired, 100);
+}
+
+Test(walking, comes_to_its_end_when_the_visitor_drains_the_wheel) {
+    for (const jiffies start : support::starts()) {
+        filled f(start);
+        probe again;
+        std::size_t shown = 0;
+        REQUIRE(f.wheel.for_each_pending([&](tvec::timer&) {
+            REQUIRE(f.wheel.for_each_pending([&](tvec::timer&) {
+                ++shown;
+                REQUIRE_EQ(f.wheel.drain([](tvec::timer&) {}), f.all.size());
+                f.wheel.arm_after(again.t, 7);
+                REQUIRE(!f.wheel.advance(start + 6).caught_up);
+                REQUIRE_EQ(f.wheel.now(), start);
+                REQUIRE_EQ(check(f.wheel), "");
+            }));
+        }));
+        REQUIRE_EQ(shown, 1);
+        REQUIRE_EQ(f.wheel.next_wakeup(), start + 7);
+        REQUIRE_EQ(f.wheel.advance(start + 7).fired, 1);
+    }
+}
+
+Test(walking, a_visitor_that_destroys_the_wheel_ends_the_program_and_this_says_why) {
+    const std::string said = support::last_words([] {
+        auto wheel = std::make_unique<timer_wheel>();
+        probe p;
+        wheel->arm_after(p.t, 10);
+        wheel->for_each_pending([&](tvec::timer&) { wheel.reset(); });
+    });
+    CHECK(said.starts_with("tvec: a timer_wheel is destroyed by"));
+}
+
+// Census, dump and snapshots read the wheel link by link.
+Test(walking, nobody_else_sees_where_a_walk_is) {
+    filled f(5);
+    const tvec::census before = take_census(f.wheel);
+    const std::string text = dump(f.wheel, 0);
+    f.wheel.for_each_pending([&](tvec::timer&) {
+        f.wheel.for_each_pending([&](tvec::timer&) {
+            const tvec::census now = take_census(f.wheel);
+            REQUIRE_EQ(now.pending, before.pending);
+            REQUIRE_EQ(now.idle, 0);
+            return false;
+        });
+        REQUIRE(dump(f.wheel, 0) == text);
+    });
+}
+
+Test(walking, a_walk_in_a_walk_shows_all_of_them_too) {
+    filled f(9);
+    std::size_t pairs = 0;
+    const timer_wheel& wheel = f.wheel;
+    REQUIRE(f.wheel.for_each_pending([&](tvec::timer&) {
+        f.wheel.for_each_pending([&](tvec::timer&) { ++pairs; });
+        pairs += wheel.count_pending();
+        REQUIRE_EQ(check(wheel), "");
+    }));
+    CHECK_EQ(pairs, 2 * f.all.size() * f.all.size());
 }

@@ -441,3 +441,48 @@ Test(when, an_awaitable_that_fails_to_begin_leaves_nobody_who_resumes) {
         CHECK(out == "refused, went on");
     }
 }
+
+// --- beats of intervals -------------------------------------------------------------------------
+
+namespace {
+
+task<> gives_up_a_beat(tvec::timer_wheel& wheel, tvec::interval& every,
+                       std::vector<tvec::jiffies>& out) {
+    static_cast<void>(co_await tvec::with_timeout(
+        wheel, tvec::when_all(every.next(), tvec::sleep_for(wheel, 100)), 15));
+    for (int i = 0; i < 2; ++i) {
+        const tvec::jiffies missed = co_await every.next();
+        out.insert(out.end(), {wheel.now(), missed});
+    }
+}
+
+}  // namespace
+
+Test(when, a_beat_that_had_completed_comes_again_if_all_are_given_up) {
+    tvec::timer_wheel wheel;
+    tvec::interval every(wheel, 10);
+    std::vector<tvec::jiffies> out;
+    task<> t = gives_up_a_beat(wheel, every, out);
+    t.start();
+    for (tvec::jiffies tick = 1; tick <= 40; ++tick) wheel.advance(tick);
+    const std::vector<tvec::jiffies> expected{16, 0, 20, 0};
+    CHECK(out == expected);
+}
+
+Test(when, all_keeps_the_number_of_periods_that_a_beat_had_missed_when_it_completed) {
+    tvec::timer_wheel wheel;
+    tvec::interval every(wheel, 10);
+    std::vector<tvec::jiffies> out;
+    const auto waits = [](auto& w, auto& e, auto& seen) -> task<> {
+        const auto [missed, slept] = co_await tvec::when_all(e.next(), tvec::sleep_for(w, 35));
+        seen = {w.now(), missed};
+        seen.push_back(co_await e.next());  // 20 was to come: it is late, and 30 is missed
+        seen.push_back(w.now());
+        static_cast<void>(slept);
+    };
+    task<> t = waits(wheel, every, out);
+    t.start();
+    for (tvec::jiffies tick = 1; tick <= 60; ++tick) wheel.advance(tick);
+    const std::vector<tvec::jiffies> expected{35, 0, 1, 36};
+    CHECK(out == expected);
+}

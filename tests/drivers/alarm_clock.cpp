@@ -36,6 +36,7 @@ Test(alarm_clock, the_kernels_own_clocks_are_set_for_a_point_in_time_and_others_
     const auto tomorrow = std::chrono::steady_clock::time_point(24h);
     CHECK(tvec::detail::alarm_clock_of<std::chrono::steady_clock>.same_epoch);
     CHECK(tvec::detail::alarm_clock_of<tvec::boottime_clock>.same_epoch);
+    CHECK(tvec::detail::alarm_clock_of<std::chrono::system_clock>.same_epoch);
     CHECK(!tvec::detail::alarm_clock_of<manual_clock>.same_epoch);
     CHECK(tvec::detail::alarm_time<std::chrono::steady_clock>(tomorrow, true) == 24h);
     manual_clock::set(manual_clock::time_point(3s));

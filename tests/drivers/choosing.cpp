@@ -47,13 +47,10 @@ Test(choosing, the_rings_own_wait_where_it_takes_a_deadline) {
     }
 }
 
-Test(choosing, a_timeout_request_where_waits_take_no_deadline_unless_a_thread_polls) {
+Test(choosing, a_descriptor_where_waits_take_no_deadline) {
     ring r;
     r.get().features &= ~unsigned{IORING_FEAT_EXT_ARG};
-    chooses(choose_waking(0, r.get()), way::uring_timeout, "IORING_FEAT_EXT_ARG");
-    io_uring polling = r.get();
-    polling.flags |= IORING_SETUP_SQPOLL;
-    chooses(choose_waking(0, polling), way::timerfd_alarm, "IORING_SETUP_SQPOLL");
+    chooses(choose_waking(0, r.get()), way::timerfd_alarm, "IORING_FEAT_EXT_ARG");
 }
 
 Test(choosing, a_descriptor_beside_a_ring_for_polled_devices) {

@@ -155,7 +155,7 @@ EACH_DRIVER(every_driver, a_handler_that_arms_earlier_is_woken_earlier) {
     CHECK(steady_clock::now() - near.deadline < 30s);
 }
 
-EACH_DRIVER(every_driver, a_later_deadline_costs_one_needless_wakeup_at_most) {  // T49
+EACH_DRIVER(every_driver, a_later_deadline_costs_one_needless_wakeup_at_most) {
     wheel timers;
     Loop<wheel> loop{timers};
     appointment a;
@@ -167,7 +167,7 @@ EACH_DRIVER(every_driver, a_later_deadline_costs_one_needless_wakeup_at_most) { 
     CHECK(a.kept());
 }
 
-EACH_DRIVER(every_driver, waking_costs_one_turn_and_waking_too_early_no_more) {  // T139
+EACH_DRIVER(every_driver, waking_costs_one_turn_and_waking_too_early_no_more) {
     wheel timers;
     Loop<wheel> loop{timers};
     int turns = 0;
@@ -180,7 +180,7 @@ EACH_DRIVER(every_driver, waking_costs_one_turn_and_waking_too_early_no_more) { 
     CHECK_LE(turns, 40);
 }
 
-EACH_DRIVER(every_driver, a_storm_of_signals_is_no_error_and_makes_nothing_early) {  // T141
+EACH_DRIVER(every_driver, a_storm_of_signals_is_no_error_and_makes_nothing_early) {
     wheel timers;
     Loop<wheel> loop{timers};
     struct sigaction ignore {};
@@ -213,7 +213,7 @@ EACH_DRIVER(every_driver, work_left_over_does_not_sleep_and_keeps_io_moving) {
     for (const auto& a : all) CHECK(a->kept());
 }
 
-EACH_DRIVER(every_driver, the_end_of_time_is_no_reason_to_wake) {  // T69
+EACH_DRIVER(every_driver, the_end_of_time_is_no_reason_to_wake) {
     wheel timers;
     Loop<wheel> loop{timers};
     tvec::timer never, last, longest;
@@ -389,7 +389,7 @@ EACH_RING_DRIVER(every_driver, timers_fire_though_the_completion_queue_is_never_
     }
 }
 
-EACH_RING_DRIVER(every_driver, a_completion_queue_of_four_loses_nothing) {  // T136
+EACH_RING_DRIVER(every_driver, a_completion_queue_of_four_loses_nothing) {
     wheel timers;
     Loop<wheel> loop{timers, 2};
     appointment a;
@@ -405,7 +405,7 @@ EACH_RING_DRIVER(every_driver, a_completion_queue_of_four_loses_nothing) {  // T
     CHECK(a.kept());
 }
 
-EACH_RING_DRIVER(every_driver, a_full_submission_queue_delays_no_timer) {  // T135
+EACH_RING_DRIVER(every_driver, a_full_submission_queue_delays_no_timer) {
     wheel timers;
     Loop<wheel> loop{timers, 4};
     for (int i = 0; i < 20; ++i) {

@@ -46,7 +46,7 @@ EACH_DRIVER(forking, parent_and_child_each_with_a_loop_of_their_own_do_not_distu
     CHECK(support::ended_well(child));
 }
 
-EACH_DRIVER(forking, a_child_that_only_ends_leaves_the_parents_alarm_alone) {  // T141
+EACH_DRIVER(forking, a_child_that_only_ends_leaves_the_parents_alarm_alone) {
     wheel timers;
     Loop<wheel> loop{timers};
     appointment a;

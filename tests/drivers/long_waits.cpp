@@ -27,7 +27,7 @@ public:
     }
 
     tvec::jiffies periods() const { return fired + missed; }
-    steady_clock::time_point next() const { return timers_.ticks().start_of(t_.expires()); }
+    steady_clock::time_point next() const { return timers_.deadline(t_); }
     bool on_phase() const { return t_.expires() == origin_ + 10 * periods(); }
 
     tvec::jiffies fired = 0;
@@ -123,7 +123,7 @@ template <template <class> class Loop> const char* live_through_a_stop(int ready
 
 }  // namespace
 
-Test(long_waits, a_process_stopped_for_three_seconds_catches_up_in_bounded_bursts) {  // T74, T140
+Test(long_waits, a_process_stopped_for_three_seconds_catches_up_in_bounded_bursts) {
     if (!support::ring_exists(0)) cr_skip("no io_uring here");
     const int ready = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
     const pid_t children[] = {

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "support/appointment.hpp"
 #include "support/check.hpp"
@@ -120,15 +123,33 @@ Test(timerfd, a_push_back_costs_one_needless_wakeup_and_a_cancelled_timer_one_pe
     CHECK(!support::wait_readable(alarm.fd(), 50ms));
 }
 
-Test(timerfd, boot_time_drives_a_wheel_too) {
-    using ticks = tvec::tick_clock<std::chrono::milliseconds, tvec::boottime_clock>;
-    tvec::clocked_wheel<ticks> timers;
+namespace {
+
+template <class Clock> void drives_a_wheel(int id) {
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, Clock>> timers;
     tvec::timerfd_alarm alarm{timers};
     tvec::timer t;
-    const auto deadline = tvec::boottime_clock::now() + 20ms;
+    const auto deadline = Clock::now() + 20ms;
     timers.arm_at(t, deadline);
+    alarm.rearm();
+    const std::string settings = "/proc/self/fdinfo/" + std::to_string(alarm.fd());
+    std::ifstream file(settings);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    CHECK(text.find("clockid: " + std::to_string(id) + "\n") != text.npos);
+    CHECK(text.find("settime flags: 01\n") != text.npos);  // TFD_TIMER_ABSTIME
     while (t.pending()) turn(timers, alarm);
-    CHECK(tvec::boottime_clock::now() >= deadline);
+    CHECK(Clock::now() >= deadline);
+}
+
+}  // namespace
+
+Test(timerfd, boot_time_drives_a_wheel_too) {
+    drives_a_wheel<tvec::boottime_clock>(CLOCK_BOOTTIME);
+}
+
+// The kernel moves an alarm for a point in time of CLOCK_REALTIME when that clock is set.
+Test(timerfd, the_time_of_day_drives_a_wheel_by_points_in_time) {
+    drives_a_wheel<std::chrono::system_clock>(CLOCK_REALTIME);
 }
 
 Test(timerfd, a_clock_that_the_kernel_does_not_know_is_counted_in_real_time) {

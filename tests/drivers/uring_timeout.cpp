@@ -3,7 +3,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <random>
+#include <vector>
 
 #include "support/appointment.hpp"
 #include "support/check.hpp"
@@ -81,7 +83,7 @@ long set_up(ring& r, unsigned operation, void* what, unsigned n) {
 
 // --- what is queued -----------------------------------------------------------------------------
 
-Test(uring_timeout, one_absolute_timeout_that_no_completion_of_others_completes) {  // T130
+Test(uring_timeout, one_absolute_timeout_that_no_completion_of_others_completes) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -105,7 +107,7 @@ Test(uring_timeout, one_absolute_timeout_that_no_completion_of_others_completes)
     CHECK(a.kept() && b.kept());
 }
 
-Test(uring_timeout, an_earlier_deadline_moves_it_and_a_later_one_queues_nothing) {  // T132
+Test(uring_timeout, an_earlier_deadline_moves_it_and_a_later_one_queues_nothing) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -133,7 +135,7 @@ Test(uring_timeout, an_earlier_deadline_moves_it_and_a_later_one_queues_nothing)
     CHECK(steady_clock::now() >= b.deadline);
 }
 
-Test(uring_timeout, moving_what_has_not_been_submitted_yet_is_right_too) {  // T137
+Test(uring_timeout, moving_what_has_not_been_submitted_yet_is_right_too) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -149,7 +151,7 @@ Test(uring_timeout, moving_what_has_not_been_submitted_yet_is_right_too) {  // T
     CHECK(near.kept());
 }
 
-Test(uring_timeout, without_a_timer_nothing_is_queued_and_nothing_wakes) {  // T143
+Test(uring_timeout, without_a_timer_nothing_is_queued_and_nothing_wakes) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -159,7 +161,7 @@ Test(uring_timeout, without_a_timer_nothing_is_queued_and_nothing_wakes) {  // T
     CHECK_EQ(queued(r), 0);
 }
 
-Test(uring_timeout, a_move_posts_a_completion_only_where_the_kernel_cannot_skip_it) {  // T142
+Test(uring_timeout, a_move_posts_a_completion_only_where_the_kernel_cannot_skip_it) {
     for (const bool skips : {true, false}) {
         ring r;
         if (!(r.get().features & IORING_FEAT_CQE_SKIP)) cr_skip("no IORING_FEAT_CQE_SKIP here");
@@ -180,31 +182,16 @@ Test(uring_timeout, a_move_posts_a_completion_only_where_the_kernel_cannot_skip_
 
 // --- results ------------------------------------------------------------------------------------
 
-Test(uring_timeout, a_kernel_that_cannot_move_it_has_it_removed_and_set_anew) {  // T131, T142
+Test(uring_timeout, a_kernel_that_cannot_move_it_is_refused) {
     ring r;
     wheel timers;
-    alarm_of_wheel alarm{r.get(), timers};
-    appointment far, nearer, near;
-    far.arm(timers, 2h);
-    REQUIRE(alarm.prepare());
-    nearer.arm(timers, 1h);
-    REQUIRE(alarm.prepare());
-    io_uring_submit(&r.get());
-    alarm.complete(last_queued(r).user_data, -EINVAL);  // as Linux 5.10 answers an update
-    REQUIRE(alarm.prepare());                           // it is still set for the later time
-    REQUIRE_EQ(queued(r), 1);
-    CHECK_EQ(last_queued(r).opcode, IORING_OP_TIMEOUT_REMOVE);
-    CHECK_EQ(last_queued(r).timeout_flags, 0);
-    near.arm(timers, 10ms);
-    REQUIRE(alarm.prepare());
-    CHECK_EQ(queued(r), 1);  // one removal is enough
-    int turns = 0;
-    for (; !near.fired; ++turns) turn(r, timers, alarm);
-    CHECK(near.kept());
-    CHECK_LE(turns, 3);  // the removal's, the alarm's, and the wheel's rounding
+    io_uring old = r.get();
+    old.features &= ~unsigned{IORING_FEAT_EXT_ARG};
+    const std::string why = support::refusal([&] { alarm_of_wheel(old, timers); });
+    CHECK(support::says(why, "timerfd_alarm"));
 }
 
-Test(uring_timeout, every_way_to_end_that_may_pass_is_followed_by_a_new_timeout) {  // T131
+Test(uring_timeout, every_way_to_end_that_may_pass_is_followed_by_a_new_timeout) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -219,7 +206,7 @@ Test(uring_timeout, every_way_to_end_that_may_pass_is_followed_by_a_new_timeout)
         REQUIRE(alarm.prepare());
         CHECK_EQ(queued(r), 1);
         CHECK_NE(last_queued(r).user_data, ours);
-        CHECK(alarm.complete(ours, -ECANCELED));  // T133: a stale one changes nothing
+        CHECK(alarm.complete(ours, -ECANCELED));  // a stale one changes nothing
         CHECK(alarm.prepare());
         CHECK_EQ(queued(r), 1);
         CHECK(alarm.complete(last_queued(r).user_data, -ETIME));
@@ -227,7 +214,7 @@ Test(uring_timeout, every_way_to_end_that_may_pass_is_followed_by_a_new_timeout)
     }
 }
 
-Test(uring_timeout, a_refusal_that_will_not_pass_is_thrown_with_what_was_tried) {  // T131
+Test(uring_timeout, a_refusal_that_will_not_pass_is_thrown_with_what_was_tried) {
     ring r(8, IORING_SETUP_R_DISABLED);
     io_uring_restriction only_nops{};
     only_nops.opcode = IORING_RESTRICTION_SQE_OP;
@@ -243,7 +230,7 @@ Test(uring_timeout, a_refusal_that_will_not_pass_is_thrown_with_what_was_tried) 
     CHECK(support::says(why, "Permission denied"));
 }
 
-Test(uring_timeout, an_alarm_that_goes_off_while_it_is_being_moved_loses_no_wakeup) {  // T134
+Test(uring_timeout, an_alarm_that_goes_off_while_it_is_being_moved_loses_no_wakeup) {
     for (const unsigned flags : {0u, support::deferred}) {
         if (!support::ring_exists(flags)) continue;
         ring r(8, flags);
@@ -262,7 +249,7 @@ Test(uring_timeout, an_alarm_that_goes_off_while_it_is_being_moved_loses_no_wake
     }
 }
 
-Test(uring_timeout, a_move_that_comes_too_late_neither_arms_twice_nor_forgets_to_arm) {  // T134
+Test(uring_timeout, a_move_that_comes_too_late_neither_arms_twice_nor_forgets_to_arm) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -288,7 +275,7 @@ Test(uring_timeout, a_move_that_comes_too_late_neither_arms_twice_nor_forgets_to
 
 // --- narrow rings -------------------------------------------------------------------------------
 
-Test(uring_timeout, a_full_submission_queue_is_submitted_to_make_room) {  // T135
+Test(uring_timeout, a_full_submission_queue_is_submitted_to_make_room) {
     ring r(4);
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -303,7 +290,7 @@ Test(uring_timeout, a_full_submission_queue_is_submitted_to_make_room) {  // T13
     }
 }
 
-Test(uring_timeout, says_when_there_is_no_room_and_sets_it_when_there_is) {  // T135
+Test(uring_timeout, says_when_there_is_no_room_and_sets_it_when_there_is) {
     ring r(4);
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -371,25 +358,37 @@ Test(uring_timeout, neither_addresses_nor_small_numbers_nor_liburings_own_are_ta
     }
 }
 
-Test(uring_timeout, boot_time_drives_a_wheel_too) {
-    using ticks = tvec::tick_clock<std::chrono::milliseconds, tvec::boottime_clock>;
-    for (const bool known : {true, false}) {  // T142: IORING_TIMEOUT_BOOTTIME came with Linux 5.15
+namespace {
+
+template <class Clock> void drives_a_wheel(unsigned flag) {
+    using ticks = tvec::tick_clock<std::chrono::milliseconds, Clock>;
+    for (const bool known : {true, false}) {  // the flag came with Linux 5.15
         ring r;
         tvec::clocked_wheel<ticks> timers;
         tvec::uring_timeout alarm{r.get(), timers};
         tvec::timer t;
-        const auto deadline = tvec::boottime_clock::now() + 20ms;
+        const auto deadline = Clock::now() + 20ms;
         timers.arm_at(t, deadline);
         REQUIRE(alarm.prepare());
-        CHECK_EQ(last_queued(r).timeout_flags, IORING_TIMEOUT_ABS | IORING_TIMEOUT_BOOTTIME);
+        CHECK_EQ(last_queued(r).timeout_flags, IORING_TIMEOUT_ABS | flag);
         if (!known) {
             CHECK(alarm.complete(last_queued(r).user_data, -EINVAL));
             REQUIRE(alarm.prepare());
             CHECK_EQ(last_queued(r).timeout_flags, 0);
         }
         while (t.pending()) turn(r, timers, alarm);
-        CHECK(tvec::boottime_clock::now() >= deadline);
+        CHECK(Clock::now() >= deadline);
     }
+}
+
+}  // namespace
+
+Test(uring_timeout, boot_time_drives_a_wheel_too) {
+    drives_a_wheel<tvec::boottime_clock>(IORING_TIMEOUT_BOOTTIME);
+}
+
+Test(uring_timeout, the_time_of_day_drives_a_wheel_by_points_in_time) {
+    drives_a_wheel<std::chrono::system_clock>(IORING_TIMEOUT_REALTIME);
 }
 
 Test(uring_timeout, a_clock_that_the_kernel_does_not_know_is_counted_in_real_time) {
@@ -492,7 +491,7 @@ Test(uring_timeout, a_handler_that_throws_while_detaching_loses_nothing) {
     CHECK_EQ(io_uring_cq_ready(&r.get()), 0);
 }
 
-Test(uring_timeout, orphans_are_known_as_such_and_ignored_by_the_alarms_that_follow) {  // T133
+Test(uring_timeout, orphans_are_known_as_such_and_ignored_by_the_alarms_that_follow) {
     ring r(16);
     wheel timers;
     std::mt19937 random(7);
@@ -516,7 +515,7 @@ Test(uring_timeout, orphans_are_known_as_such_and_ignored_by_the_alarms_that_fol
     CHECK_GE(orphans, 100);
 }
 
-Test(uring_timeout, ring_wheel_and_alarm_go_in_any_order) {  // T138
+Test(uring_timeout, ring_wheel_and_alarm_go_in_any_order) {
     for (int first = 0; first < 3; ++first)
         for (int second = 0; second < 3; ++second) {
             auto r = std::make_unique<ring>();
@@ -534,6 +533,95 @@ Test(uring_timeout, ring_wheel_and_alarm_go_in_any_order) {  // T138
             }
             if (r && alarm) CHECK_EQ(reap(*r, *alarm), 0);
         }
+}
+
+// --- times in requests (Linux 7.1) --------------------------------------------------------------
+
+namespace {
+
+constexpr unsigned time_in_request = 1u << 7;  // IORING_TIMEOUT_IMMEDIATE_ARG
+
+// Writes the times of queued requests to where an older kernel reads them, and returns them.
+std::vector<std::chrono::nanoseconds> point_to_times(ring& r,
+                                                     std::array<__kernel_timespec, 4>& times) {
+    const io_uring_sq& sq = r.get().sq;
+    std::vector<std::chrono::nanoseconds> read;
+    for (unsigned at = sq.sqe_head; at != sq.sqe_tail; ++at) {
+        io_uring_sqe& sqe = sq.sqes[at & sq.ring_mask];
+        if (!(sqe.timeout_flags & time_in_request)) continue;
+        auto& ns = sqe.opcode == IORING_OP_TIMEOUT ? sqe.addr : sqe.addr2;
+        __kernel_timespec& time = times.at(read.size());
+        time = {static_cast<long long>(ns / 1'000'000'000),
+                static_cast<long long>(ns % 1'000'000'000)};
+        read.emplace_back(ns);
+        ns = reinterpret_cast<std::uintptr_t>(&time);
+        sqe.timeout_flags &= ~time_in_request;
+    }
+    return read;
+}
+
+// Waits for the timeout. Returns its time less that of its completion: not positive.
+std::chrono::nanoseconds earliness_of(ring& r, tvec::detail::ring_alarm* alarm,
+                                      std::chrono::nanoseconds time) {
+    io_uring_submit_and_wait(&r.get(), 1);
+    const auto now = steady_clock::now().time_since_epoch();
+    unsigned timeouts = 0;
+    r.reap([&](const io_uring_cqe& cqe) {
+        timeouts += cqe.res == -ETIME;
+        if (alarm) CHECK(alarm->complete(cqe.user_data, cqe.res).yes);
+    });
+    CHECK_EQ(timeouts, 1);
+    return time - now;
+}
+
+}  // namespace
+
+Test(uring_timeout, a_request_with_its_time_outlives_its_alarm) {
+    ring r;
+    std::array<__kernel_timespec, 4> times{};
+    const std::chrono::nanoseconds time = steady_clock::now().time_since_epoch() + 3ms;
+    {
+        tvec::detail::ring_alarm alarm(r.get(), {CLOCK_MONOTONIC, true}, 1, true);
+        if (!alarm.absolute()) cr_skip("the times of this time namespace are shifted");
+        REQUIRE(alarm.set(time).yes);
+    }
+    CHECK_EQ(last_queued(r).timeout_flags, IORING_TIMEOUT_ABS | time_in_request);
+    CHECK(point_to_times(r, times) == std::vector{time});
+    CHECK(earliness_of(r, nullptr, time) <= 0ns);
+}
+
+Test(uring_timeout, a_request_with_its_time_is_moved) {
+    ring r;
+    std::array<__kernel_timespec, 4> times{};
+    for (const bool is_submitted : {true, false}) {
+        tvec::detail::ring_alarm alarm(r.get(), {CLOCK_MONOTONIC, true}, 1, true);
+        if (!alarm.absolute()) cr_skip("the times of this time namespace are shifted");
+        const std::chrono::nanoseconds time = steady_clock::now().time_since_epoch() + 3ms;
+        REQUIRE(alarm.set(time + 1h).yes);
+        if (is_submitted) {
+            CHECK(point_to_times(r, times) == std::vector{time + 1h});
+            io_uring_submit(&r.get());
+        }
+        REQUIRE(alarm.set(time).yes);
+        CHECK_EQ(last_queued(r).timeout_flags,
+                 IORING_TIMEOUT_UPDATE | IORING_TIMEOUT_ABS | time_in_request);
+        CHECK(point_to_times(r, times).back() == time);
+        CHECK(earliness_of(r, &alarm, time) <= 0ns);
+        CHECK(!alarm.is_set());
+    }
+}
+
+Test(uring_timeout, requests_carry_their_time_if_the_kernel_reads_it) {
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm(r.get(), timers);
+    appointment a;
+    a.arm(timers, 1ms);
+    REQUIRE(alarm.prepare());
+    const bool carries = last_queued(r).timeout_flags & time_in_request;
+    CHECK_EQ(carries, tvec::detail::ring_alarm::kernel_reads_requests());
+    io_uring_submit_and_wait(&r.get(), 1);
+    CHECK_EQ(reap(r, alarm), 0);
 }
 
 // --- refusals -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -31,6 +32,8 @@ std::optional<registration> last;  // by anybody but liburing itself
 bool kernel_is_old = false;
 bool deadlines_are_lost = false;
 unsigned lost = 0;
+unsigned entered_with = 0;  // the flags of the last wait
+unsigned waits = 0;
 
 // A clock that counts how often it is read.
 template <class Clock> struct counted : Clock {
@@ -67,6 +70,10 @@ extern "C" int io_uring_register(unsigned fd, unsigned opcode, const void* what,
 extern "C" int io_uring_enter2(unsigned fd, unsigned submitted, unsigned wanted, unsigned flags,
                                sigset_t* argument, std::size_t size) {
     io_uring_getevents_arg without{};
+    if (flags & IORING_ENTER_GETEVENTS) {
+        entered_with = flags;
+        ++waits;
+    }
     if (deadlines_are_lost && (flags & IORING_ENTER_EXT_ARG) != 0) {
         ++lost;
         argument = reinterpret_cast<sigset_t*>(&without);
@@ -103,6 +110,69 @@ Test(uring_wait, refuses_a_polled_ring) {
     wheel timers;
     const std::string why = support::refusal([&] { tvec::uring_wait wait{r.get(), timers}; });
     CHECK(support::says(why, "IORING_SETUP_IOPOLL"));
+}
+
+Test(uring_wait, refuses_a_ring_that_submits_from_the_beginning_of_its_queue) {
+    ring r;
+    wheel timers;
+    io_uring rewinding = r.get();
+    rewinding.flags |= 1u << 20;
+    const std::string why = support::refusal([&] { tvec::uring_wait wait{rewinding, timers}; });
+    CHECK(support::says(why, "IORING_SETUP_SQ_REWIND"));
+}
+
+// --- waits that are none for I/O -----------------------------------------------------------------
+
+namespace {
+
+constexpr unsigned has_no_iowait = 1u << 17, no_iowait = 1u << 7;
+
+// Waits until the timer, or for ever with an empty wheel, and returns whether that counts as I/O.
+template <class Clocked, class Set>
+bool counts_as_io(ring& r, Clocked& timers, Set set, bool knows_it = true) {
+    if (!knows_it) r.get().features &= ~has_no_iowait;
+    tvec::uring_wait wait{r.get(), timers};
+    set(wait);
+    r.queue_nop();
+    wait();
+    CHECK_EQ(r.reap(), 1);
+    return (entered_with & no_iowait) == 0;
+}
+
+constexpr auto as_it_is = [](auto&) {};
+
+}  // namespace
+
+Test(uring_wait, an_idle_loop_does_not_count_as_waiting_for_io) {
+    if (!(ring().get().features & has_no_iowait)) cr_skip("before Linux 6.15 each wait counts");
+    tvec::timer t;
+    wheel idle, timers;
+    wheel_on<tvec::manual_clock> by_hand;
+    timers.arm_after(t, 10s);
+    for (const unsigned flags : {0u, support::deferred, unsigned{IORING_SETUP_SQPOLL}}) {
+        CHECK(!counts_as_io(*std::make_unique<ring>(4, flags), idle, as_it_is));
+        CHECK(!counts_as_io(*std::make_unique<ring>(4, flags), timers, as_it_is));
+        CHECK(!counts_as_io(*std::make_unique<ring>(4, flags), by_hand, as_it_is));
+    }
+    ring r;
+    CHECK(!counts_as_io(r, timers, [](auto& wait) { wait.gather(1ms, 2); }));
+}
+
+Test(uring_wait, counts_as_waiting_for_io_if_the_user_says_so) {
+    ring r;
+    if (!(r.get().features & has_no_iowait)) cr_skip("before Linux 6.15 each wait counts");
+    wheel timers;
+    CHECK(counts_as_io(r, timers, [](auto& wait) { wait.set_iowait(true); }));
+    // What liburing's io_uring_set_iowait(&ring, true) does, and with false.
+    CHECK(counts_as_io(r, timers, [&](auto&) { r.get().int_flags &= 0x7f; }));
+    CHECK(!counts_as_io(r, timers, [&](auto&) { r.get().int_flags |= no_iowait; }));
+}
+
+Test(uring_wait, tells_no_kernel_about_io_that_does_not_know_the_flag) {
+    ring r;
+    wheel timers;
+    CHECK(counts_as_io(r, timers, as_it_is, false));
+    CHECK_EQ(r.get().int_flags & no_iowait, 0);
 }
 
 Test(uring_wait, reports_a_ring_that_is_gone) {
@@ -294,6 +364,25 @@ Test(uring_wait, completions_do_not_gather_beyond_the_next_wake_up) {
         timers.run();
     }
     CHECK(a.kept());
+}
+
+Test(uring_wait, sleeps_on_without_a_completion_where_completions_gather) {
+    if (!can_gather()) cr_skip("no minimum wait here");
+    for (const bool is_empty : {true, false}) {
+        ring r;
+        wheel timers;
+        tvec::timer far;
+        if (!is_empty) timers.arm_after(far, 1h);
+        tvec::uring_wait wait{r.get(), timers};
+        REQUIRE(wait.gather(50us, 8));
+        // A completion that comes by itself. A wait that ends each 50 microseconds ends often by
+        // then.
+        __kernel_timespec later{0, 50'000'000};
+        io_uring_prep_timeout(io_uring_get_sqe(&r.get()), &later, 0, 0);
+        waits = 0;
+        while (io_uring_cq_ready(&r.get()) == 0) wait();
+        CHECK_LE(waits, 5);  // signals end a wait, too
+    }
 }
 
 Test(uring_wait, completions_gather_on_no_kernel_that_cannot) {

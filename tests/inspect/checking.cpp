@@ -160,7 +160,7 @@ Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
 }
 
 Test(checking, finds_a_timer_in_any_chain_of_a_slot_that_seems_empty) {
-    for (unsigned chain = 0; chain < tvec::detail::geometry::chains_per_row; ++chain) {
+    for (unsigned chain = 0; chain < tvec::detail::geometry::chains_per_slot; ++chain) {
         const auto memory = std::make_unique<support::cleared<timer_wheel>>();
         timer_wheel& wheel = *memory;
         const auto before = words_of(wheel);

@@ -4,10 +4,13 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/child.hpp"
 #include "support/environment.hpp"
 #include "support/starts.hpp"
 #include "tvec/inspect/inspect.hpp"
@@ -287,4 +290,62 @@ Test(snapshots, saved_numbers_are_taken_back_and_nothing_else_is) {
         CHECK(!loaded.load(damaged));
     }
     CHECK(loaded.save() == saved);
+}
+
+Test(snapshots, one_that_was_never_taken_is_that_of_a_new_wheel) {
+    timer_wheel wheel;
+    snapshot taken;
+    taken.capture(wheel, [](const timer&) { return 0; });
+    CHECK(snapshot().save() == taken.save());
+}
+
+// A game that saves itself by a timer.
+Test(snapshots, in_a_callback_a_capture_is_refused_and_loses_nothing) {
+    timer_wheel wheel;
+    timer other;
+    snapshot saved;
+    bool is_due = false;
+    const auto number_of = [&](const timer& t) { return &t == &other ? 1 : 2; };
+    std::string why;
+    tvec::callback_timer autosave{[&] {
+        is_due = true;
+        try {
+            saved.capture(wheel, number_of);
+        } catch (const std::logic_error& e) {
+            why = e.what();
+        }
+    }};
+    wheel.arm_at(other, 100);
+    saved.capture(wheel, number_of);
+    const auto before = saved.save();
+    wheel.arm_at(autosave, 10);
+    wheel.advance(10);
+    CHECK(is_due);
+    CHECK(why.find("set a flag") != std::string::npos);
+    CHECK(saved.save() == before);
+    saved.capture(wheel, number_of);
+    CHECK_EQ(saved.now(), 10);
+    std::size_t refused = 0;
+    const auto visit = [&](timer&) {
+        try {
+            saved.capture(wheel, number_of);
+        } catch (const std::logic_error&) {
+            ++refused;
+        }
+    };
+    wheel.for_each_pending(visit);
+    wheel.drain(visit);
+    CHECK_EQ(refused, 2);
+}
+
+Test(snapshots, in_a_callback_a_restore_ends_the_program) {
+    const std::string said = support::last_words([] {
+        timer_wheel wheel;
+        const snapshot nothing;
+        tvec::callback_timer rollback{
+            [&] { nothing.restore(wheel, [](std::uint64_t) -> timer* { return nullptr; }); }};
+        wheel.arm_at(rollback, 10);
+        wheel.advance(10);
+    });
+    CHECK(said.find("restored by a callback") != std::string::npos);
 }

@@ -43,6 +43,14 @@ struct connection {
     tvec::timer idle{tvec::call<&connection::idle, &on_idle>};
 };
 
+// --- call_of_a_method_alone
+// says: first the timer, then the method
+// lines: 5
+struct connection {
+    void on_idle();
+    tvec::timer idle{tvec::call<&connection::on_idle>};
+};
+
 // --- call_of_a_method_of_a_base
 // legal: the object has it
 struct session {

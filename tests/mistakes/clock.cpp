@@ -9,6 +9,14 @@ using namespace std::chrono_literals;
 // lines: 5
 const auto deadline = tvec::clocked_wheel<>::after(20);
 
+// --- arm_at_of_the_object_around_the_timer
+// says: the timer in it: c.idle
+// lines: 4
+struct connection {
+    tvec::timer idle;
+};
+void begin(tvec::clocked_wheel<>& timers, connection& c) { timers.arm_at(c, timers.now()); }
+
 // --- game_clock_that_is_copied
 // says: a reference: wheels refer to their clock
 // lines: 5
@@ -41,10 +49,52 @@ const tvec::runtime_tick_clock<> ticks(5);
 // lines: 12
 tvec::scaled_wheel<tvec::clocked_wheel<>> idle(tvec::clocked_wheel<>{}, 55s);
 
+// --- timers_advance
+// says: instead of advance: run(), which reads the clock
+// lines: 4
+void turn(tvec::clocked_wheel<>& timers) { timers.advance(10); }
+
+// --- timers_arm
+// says: instead of arm: arm_after(t, 30s), or arm_at(t, deadline)
+// lines: 4
+void begin(tvec::clocked_wheel<>& timers, tvec::timer& t) {
+    timers.arm(t, std::chrono::seconds(1));
+}
+
+// --- timers_cancel
+// says: instead of cancel: a timer cancels itself, t.cancel()
+// lines: 4
+void end(tvec::clocked_wheel<>& timers, tvec::timer& t) { timers.cancel(t); }
+
+// --- timers_empty
+// says: instead of empty: any_pending(), or count_pending()
+// lines: 4
+void finish(tvec::clocked_wheel<>& timers) {
+    while (!timers.empty()) timers.run();
+}
+
+// --- timers_schedule
+// says: instead of schedule: arm_after(t, 30s); functions are scheduled in a timeout_pool
+// lines: 4
+auto begin(tvec::clocked_wheel<>& timers) {
+    const auto handle = timers.schedule(std::chrono::seconds(1), [] {});
+    return handle;
+}
+
+// --- wheel_of_a_duration
+// says: ticks: clocked_wheel t{runtime_tick_clock(10ms)}
+// lines: 6
+tvec::clocked_wheel timers{std::chrono::milliseconds(10)};
+
 // --- wheel_of_durations
 // says: a clocked_wheel is made of a tick_clock
 // lines: 3
 tvec::clocked_wheel<std::chrono::microseconds> w;
+
+// --- wheel_of_half_a_second
+// says: ticks: clocked_wheel t{runtime_tick_clock(10ms)}
+// lines: 6
+tvec::clocked_wheel timers{0.5s};
 
 // --- wheel_on_the_system_clock
 // legal: its timers jump as that clock does, which a program may want

@@ -25,17 +25,17 @@ tvec::interval beat(tvec::clocked_wheel<>& w) {
 
 // --- interval_whose_beat_is_not_awaited
 // says: it waits for nothing before it is awaited
-// lines: 6
+// lines: 4
 void beat(tvec::interval& every) { every.next(); }
 
 // --- sleep_for_a_number
 // says: a wheel, then a delay: sleep_for(timers, 1500ms)
-// lines: 6
+// lines: 4
 tvec::sleeper nap(tvec::clocked_wheel<>& w) { return tvec::sleep_for(w, 5); }
 
 // --- sleep_for_with_its_arguments_swapped
 // says: a wheel, then a delay: sleep_for(timers, 1500ms)
-// lines: 6
+// lines: 4
 tvec::sleeper nap(tvec::clocked_wheel<>& w) { return tvec::sleep_for(1ms, w); }
 
 // --- sleep_that_is_not_awaited
@@ -44,8 +44,8 @@ tvec::sleeper nap(tvec::clocked_wheel<>& w) { return tvec::sleep_for(1ms, w); }
 void nap(tvec::clocked_wheel<>& w) { tvec::sleep_for(w, 1ms); }
 
 // --- sleep_until_a_duration
-// says: a wheel, then a point in the time that it keeps
-// lines: 6
+// says: a wheel, then a point of its time
+// lines: 4
 tvec::sleeper nap(tvec::clocked_wheel<>& w) { return tvec::sleep_until(w, 5ms); }
 
 // --- sleeper_that_is_assigned
@@ -55,7 +55,7 @@ void heard(tvec::sleeper& nap, tvec::clocked_wheel<>& w) { nap = tvec::sleep_for
 
 // --- stoppable_sleep_for_a_number
 // says: a wheel, 1500ms, a token
-// lines: 6
+// lines: 4
 auto nap(tvec::clocked_wheel<>& w, std::stop_token t) { return tvec::sleep_for(w, 100, t); }
 
 // --- with_timeout_of_what_cannot_be_abandoned
@@ -75,14 +75,14 @@ auto ask(tvec::clocked_wheel<>& w) { return tvec::with_timeout(w, 5, 1ms); }
 
 // --- with_timeout_until_a_duration
 // says: a wheel, what to await, a time_point
-// lines: 6
+// lines: 4
 auto ask(tvec::clocked_wheel<>& w) {
     return tvec::with_timeout_until(w, tvec::sleep_for(w, 5ms), 1ms);
 }
 
 // --- with_timeout_with_its_arguments_swapped
 // says: a wheel, what to await, a delay: 1500ms
-// lines: 6
+// lines: 4
 auto ask(tvec::clocked_wheel<>& w) { return tvec::with_timeout(w, 1ms, tvec::sleep_for(w, 5ms)); }
 
 // --- when_any_of_what_cannot_be_cancelled

@@ -32,6 +32,15 @@ void serve(io_uring& ring) {
     tvec::uring_timeout alarm(ring, w);
 }
 
+// --- uring_timeout_on_the_address_of_a_ring
+// says: the ring, not its address: alarm(ring, timers)
+// lines: 6
+#include "tvec/drivers/uring_timeout.hpp"
+
+void wait(io_uring& ring, tvec::clocked_wheel<>& timers) {
+    tvec::uring_timeout alarm(&ring, timers);
+}
+
 // --- uring_timeout_whose_refusal_is_not_looked_at
 // says: nodiscard
 // lines: 2
@@ -55,3 +64,10 @@ void serve(io_uring& ring) {
     tvec::timer_wheel w;
     tvec::uring_wait wait(ring, w);
 }
+
+// --- uring_wait_on_the_address_of_a_ring
+// says: the ring, not its address: wait(ring, timers)
+// lines: 6
+#include "tvec/drivers/uring_wait.hpp"
+
+void wait(io_uring& ring, tvec::clocked_wheel<>& timers) { tvec::uring_wait wait(&ring, timers); }

@@ -25,7 +25,7 @@ void make(tvec::clocked_wheel<>& w) {
     const tvec::clocked_wheel quick{tvec::tick_clock<std::chrono::microseconds>{}};
     const tvec::timeout_pool pool(w);
     const tvec::timerfd_alarm alarm(w);
-    const tvec::remote remote(w, 16, [] {});
+    const tvec::mailbox mailbox(w, 16, [] {});
     const tvec::callback_timer timer{[] {}};
 }
 

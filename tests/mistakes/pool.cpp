@@ -51,12 +51,12 @@ void cancel(tvec::timeout_pool<>& pool) {
 
 // --- pool_that_reschedules_at_a_duration
 // says: a time_point of its clock
-// lines: 6
+// lines: 4
 void move(tvec::timeout_pool<>& pool, tvec::timeout_handle h) { pool.reschedule_at(h, 5ms); }
 
 // --- pool_that_reschedules_by_a_number
 // says: a duration: 1500ms, not 1.5s
-// lines: 6
+// lines: 4
 void move(tvec::timeout_pool<>& pool, tvec::timeout_handle h) { pool.reschedule(h, 100); }
 
 // --- pool_that_takes_a_const_function
@@ -77,7 +77,7 @@ void add(tvec::timeout_pool<>& pool) {
 
 // --- pool_with_a_duration_for_a_deadline
 // says: a time_point of its clock, then a function
-// lines: 6
+// lines: 4
 void add(tvec::timeout_pool<>& pool) {
     pool.schedule_at(1ms, [] {});
 }
@@ -105,35 +105,35 @@ void add(tvec::timeout_pool<>& pool) {
 
 // --- pool_with_a_number_for_a_delay
 // says: a duration: 1500ms, not 1.5s; then a function
-// lines: 6
+// lines: 4
 void add(tvec::timeout_pool<>& pool) {
     pool.schedule(100, [] {});
 }
 
 // --- pool_with_a_number_for_a_period
 // says: a duration: 1500ms, not 1.5s
-// lines: 6
+// lines: 4
 void add(tvec::timeout_pool<>& pool) {
     pool.schedule_every(100, [] {});
 }
 
 // --- pool_with_a_start_and_a_number_for_a_period
 // says: a start, a duration
-// lines: 6
+// lines: 4
 void add(tvec::timeout_pool<>& pool) {
     pool.schedule_every(std::chrono::steady_clock::now(), 100, [] {});
 }
 
 // --- pool_with_function_and_delay_swapped
 // says: a duration: 1500ms, not 1.5s; then a function
-// lines: 6
+// lines: 4
 void add(tvec::timeout_pool<>& pool) {
     pool.schedule([] {}, 1ms);
 }
 
 // --- pool_with_its_start_after_its_period
 // says: a start, a duration
-// lines: 6
+// lines: 4
 void add(tvec::timeout_pool<>& pool) {
     pool.schedule_every(100ms, std::chrono::steady_clock::now(), [] {});
 }

@@ -91,3 +91,13 @@ struct connection {
     void on_idle() {}
     tvec::timer idle{&connection::on_idle};
 };
+
+// --- timer_that_arms_itself
+// says: instead of arm_after: timers.arm_after(t, 30s)
+// lines: 4
+void begin(tvec::timer& t) { t.arm_after(std::chrono::seconds(30)); }
+
+// --- timer_that_is_reset
+// says: instead of reset: timers.arm_after(t, 30s) arms it anew, and t.cancel() ends it
+// lines: 4
+void again(tvec::timer& t) { t.reset(); }

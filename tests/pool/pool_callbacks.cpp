@@ -60,7 +60,7 @@ template <class F> void first_to_fire_acts_on_each(F act) {
 
 }  // namespace
 
-Test(pool_callbacks, cancel_a_sibling_that_is_due) {  // T80, T81, T83
+Test(pool_callbacks, cancel_a_sibling_that_is_due) {
     first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int& fired) {
         const bool was_due = fired == 0;
         CHECK_EQ(on.pool.cancel(victim), was_due);
@@ -69,7 +69,7 @@ Test(pool_callbacks, cancel_a_sibling_that_is_due) {  // T80, T81, T83
     });
 }
 
-Test(pool_callbacks, reschedule_a_sibling_that_is_due) {  // T87, T88
+Test(pool_callbacks, reschedule_a_sibling_that_is_due) {
     first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int& fired) {
         const bool was_due = fired == 0;
         CHECK_EQ(on.pool.reschedule(victim, 7ms), was_due);
@@ -103,7 +103,7 @@ Test(pool_callbacks, a_timeout_that_is_called_for_the_last_time_is_running_and_n
                                      CHECK_EQ(on.pool.state(c.self), timeout_state::running);
                                      CHECK_EQ(on.pool.pending(), 0);
                                      CHECK(!on.pool.remaining(c.self));
-                                     CHECK(!on.pool.cancel(c.self));  // T84
+                                     CHECK(!on.pool.cancel(c.self));
                                  })
                        .handle;
     CHECK_EQ(on.pass(1ms), 1);
@@ -167,7 +167,7 @@ Test(pool_callbacks, a_timeout_reschedules_itself_and_thinks_better_of_it) {
     CHECK_EQ(on.pass(1s), 0);
 }
 
-Test(pool_callbacks, rescheduling_itself_is_refused_if_that_is_one_too_many) {  // T105
+Test(pool_callbacks, rescheduling_itself_is_refused_if_that_is_one_too_many) {
     pooled on(1);
     int fired = 0;
     on.pool.schedule(1ms, [&](const timeout_call& c) {
@@ -182,7 +182,7 @@ Test(pool_callbacks, rescheduling_itself_is_refused_if_that_is_one_too_many) {  
     CHECK_EQ(fired, 1);
 }
 
-Test(pool_callbacks, what_is_scheduled_for_now_waits_for_the_next_tick) {  // T85, T86, T110
+Test(pool_callbacks, what_is_scheduled_for_now_waits_for_the_next_tick) {
     pooled on;
     int fired = 0;
     std::function<void()> again = [&] {
@@ -246,7 +246,7 @@ Test(pool_callbacks, a_functions_destructor_may_use_the_pool) {
 
 // --- exceptions ---------------------------------------------------------------------------------
 
-Test(pool_callbacks, what_a_function_throws_is_counted_and_the_others_fire) {  // T121
+Test(pool_callbacks, what_a_function_throws_is_counted_and_the_others_fire) {
     pooled on;
     const auto token = std::make_shared<int>();
     std::vector<timeout_handle> all;
@@ -307,7 +307,7 @@ Test(pool_callbacks, a_periodic_timeout_that_throws_goes_on_unless_the_hook_canc
     CHECK_EQ(on.pool.state(h), timeout_state::cancelled);
 }
 
-Test(pool_callbacks, a_function_that_cancels_or_reschedules_itself_may_throw_too) {  // T123
+Test(pool_callbacks, a_function_that_cancels_or_reschedules_itself_may_throw_too) {
     pooled on;
     const auto cancels = on.pool
                              .schedule_every(1ms,
@@ -331,7 +331,7 @@ Test(pool_callbacks, a_function_that_cancels_or_reschedules_itself_may_throw_too
     CHECK_EQ(on.pool.count().failed, 3);
 }
 
-Test(pool_callbacks, what_the_hook_throws_leaves_run_and_the_rest_stays_due) {  // T122
+Test(pool_callbacks, what_the_hook_throws_leaves_run_and_the_rest_stays_due) {
     pooled on;
     on.pool.on_exception([](timeout_handle, std::exception_ptr thrown) {
         std::rethrow_exception(std::move(thrown));
@@ -497,7 +497,7 @@ Test(pool_callbacks, a_copy_that_destroys_the_pool_ends_the_program_and_this_say
     CHECK(said.starts_with(why));
 }
 
-Test(pool_callbacks, so_does_a_function_that_is_called) {  // T98
+Test(pool_callbacks, so_does_a_function_that_is_called) {
     const std::string said = last_words([](auto& timers, auto& pool) {
         pool->schedule(1ms, [&] { pool.reset(); });
         tvec::manual_clock::advance(1ms);
@@ -527,7 +527,7 @@ Test(pool_callbacks, a_raw_timer_may_destroy_the_pool) {
     CHECK_EQ(check(timers.wheel()), "");
 }
 
-Test(pool_callbacks, running_the_wheel_from_inside_does_nothing) {  // T90
+Test(pool_callbacks, running_the_wheel_from_inside_does_nothing) {
     pooled on;
     int fired = 0;
     for (int i = 0; i < 5; ++i)

@@ -60,6 +60,16 @@ Test(pool_memory, reserve_makes_room_for_so_many_and_refuses_the_absurd) {
     CHECK_EQ(on.pool.capacity(), capacity);
 }
 
+Test(pool_memory, a_million_cancelled_timeouts_take_the_memory_of_one) {
+    pooled on;
+    on.pool.cancel(on.pool.schedule(1h, [] {}).handle);
+    const std::size_t before = on.pool.memory();
+    CHECK_GE(before, 64 * 128);
+    for (int i = 0; i < 1'000'000; ++i) on.pool.cancel(on.pool.schedule(1h, [] {}).handle);
+    CHECK_EQ(on.pool.memory(), before);
+    CHECK_EQ(on.pool.capacity(), 64);
+}
+
 Test(pool_memory, trim_gives_back_the_slabs_that_nothing_uses) {
     pooled on;
     std::vector<timeout_handle> all;
@@ -67,7 +77,9 @@ Test(pool_memory, trim_gives_back_the_slabs_that_nothing_uses) {
     CHECK_EQ(on.pool.trim(), 0);
     for (std::size_t i = 0; i < 640; ++i)
         if (i != 100 && i != 639) on.pool.cancel(all[i]);
+    const std::size_t before = on.pool.memory();
     CHECK_EQ(on.pool.trim(), 512);
+    CHECK_EQ(on.pool.memory(), before - 512 * 128);
     CHECK_EQ(on.pool.capacity(), 128);
     CHECK_EQ(on.pool.trim(), 0);
     CHECK_EQ(on.pool.state(all[100]), timeout_state::pending);

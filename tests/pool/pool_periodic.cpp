@@ -70,7 +70,7 @@ Test(pool_periodic, every_policy_is_on_time_when_the_loop_is) {
         CHECK_EQ(beats_of(policy, {5, 10, 20, 29, 30}), (beats{{10, 0}, {20, 0}, {30, 0}}));
 }
 
-// T126, T127. The loop sleeps from 10 to 47; then it comes around each time that it should.
+// The loop sleeps from 10 to 47; then it comes around each time that it should.
 Test(pool_periodic, a_burst_is_called_for_each_period_and_misses_none) {
     CHECK_EQ(beats_of(missed_periods::burst, {10, 47, 50, 57, 60}),
              (beats{{10, 0}, {20, 0}, {30, 0}, {40, 0}, {50, 0}, {60, 0}}));
@@ -114,7 +114,7 @@ Test(pool_periodic, what_was_missed_is_counted) {
     CHECK_EQ(on.pool.count().missed, 9);
 }
 
-Test(pool_periodic, deadlines_do_not_drift) {  // T124
+Test(pool_periodic, deadlines_do_not_drift) {
     pooled on;
     std::vector<jiffies> ticks;
     const jiffies start = on.timers.wheel().now();
@@ -124,7 +124,7 @@ Test(pool_periodic, deadlines_do_not_drift) {  // T124
     for (const jiffies tick : ticks) REQUIRE_EQ(tick % 7, 0);
 }
 
-Test(pool_periodic, a_period_below_a_tick_counts_as_one_and_a_broken_one_rounds_up) {  // T128
+Test(pool_periodic, a_period_below_a_tick_counts_as_one_and_a_broken_one_rounds_up) {
     pooled on;
     int zero = 0, negative = 0, tiny = 0, broken = 0;
     on.pool.schedule_every(0ms, [&] { ++zero; });
@@ -138,7 +138,7 @@ Test(pool_periodic, a_period_below_a_tick_counts_as_one_and_a_broken_one_rounds_
     CHECK_EQ(broken, 5);
 }
 
-Test(pool_periodic, the_longest_period_never_fires) {  // T128
+Test(pool_periodic, the_longest_period_never_fires) {
     pooled on;
     const auto h = on.pool.schedule_every(std::chrono::hours::max(), [] {}).handle;
     on.pass(1h);
@@ -149,7 +149,7 @@ Test(pool_periodic, the_longest_period_never_fires) {  // T128
     CHECK_EQ(on.pool.pending(), 1);
 }
 
-Test(pool_periodic, deadlines_saturate_and_do_not_come_round_again) {  // T68
+Test(pool_periodic, deadlines_saturate_and_do_not_come_round_again) {
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::nanoseconds, tvec::manual_clock>> timers;
     tvec::timeout_pool pool(timers);
     const auto turn = [&] {
@@ -166,7 +166,7 @@ Test(pool_periodic, deadlines_saturate_and_do_not_come_round_again) {  // T68
     CHECK_EQ(pool.pending(), 1);
 }
 
-Test(pool_periodic, it_cancels_itself_and_what_it_schedules_then_fires) {  // T92
+Test(pool_periodic, it_cancels_itself_and_what_it_schedules_then_fires) {
     pooled on;
     const auto token = std::make_shared<int>();
     int fired = 0, after = 0;
@@ -191,7 +191,7 @@ Test(pool_periodic, it_cancels_itself_and_what_it_schedules_then_fires) {  // T9
     CHECK_EQ(on.pool.state(h), timeout_state::cancelled);
 }
 
-Test(pool_periodic, rescheduling_moves_its_phase) {  // T129
+Test(pool_periodic, rescheduling_moves_its_phase) {
     pooled on;
     std::vector<jiffies> ticks;
     const jiffies start = on.timers.wheel().now();

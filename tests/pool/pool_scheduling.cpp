@@ -16,7 +16,7 @@ using tvec::schedule_error, tvec::timeout_handle, tvec::timeout_state;
 TestSuite(pool_scheduling, .timeout = 60);
 
 Test(pool_scheduling, a_timeout_fires_once_when_its_delay_has_passed_and_not_a_nanosecond_before) {
-    for (const auto phase : {0ns, 1ns, 500'000ns, 999'999ns}) {  // T10-T12, T19
+    for (const auto phase : {0ns, 1ns, 500'000ns, 999'999ns}) {
         pooled on;
         on.pass(phase);
         int fired = 0;
@@ -34,7 +34,7 @@ Test(pool_scheduling, at_a_time_point_it_fires_when_the_clock_is_there) {
     pooled on;
     int fired = 0;
     on.pool.schedule_at(tvec::manual_clock::now() + 20ms, [&] { ++fired; });
-    on.pool.schedule_at(tvec::manual_clock::now() - 1ms, [&] { ++fired; });  // T67
+    on.pool.schedule_at(tvec::manual_clock::now() - 1ms, [&] { ++fired; });
     on.pass(1ms);
     CHECK_EQ(fired, 1);
     on.pass(18ms);
@@ -54,7 +54,7 @@ Test(pool_scheduling, a_deadline_that_has_passed_counts_as_the_next_tick) {
     CHECK_EQ(on.pool.count().late, 0);
 }
 
-Test(pool_scheduling, zero_and_negative_delays_fire_on_the_next_tick) {  // T65, T66
+Test(pool_scheduling, zero_and_negative_delays_fire_on_the_next_tick) {
     pooled on;
     int fired = 0;
     on.pool.schedule(0s, [&] { ++fired; });
@@ -65,7 +65,7 @@ Test(pool_scheduling, zero_and_negative_delays_fire_on_the_next_tick) {  // T65,
     CHECK_EQ(fired, 3);
 }
 
-Test(pool_scheduling, the_longest_delay_never_fires_and_can_be_cancelled) {  // T69
+Test(pool_scheduling, the_longest_delay_never_fires_and_can_be_cancelled) {
     pooled on;
     const auto h = on.pool.schedule(std::chrono::hours::max(), [] {}).handle;
     CHECK(!on.timers.next_wakeup() || *on.timers.next_wakeup() > tvec::manual_clock::now());
@@ -75,7 +75,7 @@ Test(pool_scheduling, the_longest_delay_never_fires_and_can_be_cancelled) {  // 
     CHECK(on.pool.cancel(h));
 }
 
-Test(pool_scheduling, what_cancel_returns_is_whether_it_was_going_to_fire) {  // T7, T8, T104
+Test(pool_scheduling, what_cancel_returns_is_whether_it_was_going_to_fire) {
     pooled on;
     int fired = 0;
     const auto kept = on.pool.schedule(5ms, [&] { ++fired; }).handle;
@@ -168,7 +168,7 @@ Test(pool_scheduling, what_remains_counts_down_to_the_deadline_and_not_below_zer
     CHECK(!on.pool.remaining(h));
 }
 
-Test(pool_scheduling, rescheduling_moves_the_deadline_either_way_and_fires_once) {  // T4, T5
+Test(pool_scheduling, rescheduling_moves_the_deadline_either_way_and_fires_once) {
     pooled on;
     std::array<int, 3> fired{};
     const auto later = on.pool.schedule(10ms, [&] { ++fired[0]; }).handle;
@@ -233,7 +233,7 @@ Test(pool_scheduling, a_function_is_told_the_deadline_that_it_is_called_for) {
     CHECK(deadlines[8] == start + 125ms);
 }
 
-Test(pool_scheduling, a_bound_on_what_is_pending_refuses_until_something_has_gone) {  // T105
+Test(pool_scheduling, a_bound_on_what_is_pending_refuses_until_something_has_gone) {
     pooled on(2);
     const auto first = on.pool.schedule(1ms, [] {});
     CHECK(first);
@@ -253,7 +253,7 @@ Test(pool_scheduling, a_bound_on_what_is_pending_refuses_until_something_has_gon
     CHECK_EQ(on.pool.max_pending(), 2);
 }
 
-Test(pool_scheduling, inside_its_function_a_timeout_makes_room_for_another) {  // T105
+Test(pool_scheduling, inside_its_function_a_timeout_makes_room_for_another) {
     pooled on(1);
     int chain = 0;
     std::function<void()> next = [&] {
@@ -274,7 +274,7 @@ Test(pool_scheduling, a_refused_function_is_left_as_it_was) {
     CHECK_EQ(f(), 7);  // NOLINT: tests that it has not been moved from
 }
 
-Test(pool_scheduling, an_empty_function_is_refused) {  // T2
+Test(pool_scheduling, an_empty_function_is_refused) {
     pooled on;
     void (*const null)() = nullptr;
     CHECK_EQ(on.pool.schedule(1ms, null).error, schedule_error::no_function);
@@ -341,7 +341,7 @@ Test(pool_scheduling, timers_and_timeouts_share_a_wheel_and_two_pools_do) {
     CHECK_EQ(on.pool.state(h.handle), timeout_state::fired);
 }
 
-Test(pool_scheduling, a_budget_leaves_timeouts_due_and_cancellable) {  // T114
+Test(pool_scheduling, a_budget_leaves_timeouts_due_and_cancellable) {
     pooled on;
     std::vector<timeout_handle> all;
     int fired = 0;

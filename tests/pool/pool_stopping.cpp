@@ -20,7 +20,7 @@ using pool_type = pooled::pool_type;
 
 }  // namespace
 
-Test(pool_stopping, hands_every_pending_timeout_over_exactly_once) {  // T100
+Test(pool_stopping, hands_every_pending_timeout_over_exactly_once) {
     pooled on;
     std::map<timeout_handle, int> seen;
     const auto token = std::make_shared<int>();
@@ -325,7 +325,7 @@ Test(pool_stopping, the_end_of_a_pool_destroys_each_function_once_and_empties_th
     CHECK_EQ(timers.run().fired, 0);
 }
 
-Test(pool_stopping, the_wheel_may_end_first) {  // T99
+Test(pool_stopping, the_wheel_may_end_first) {
     std::optional<support::manual_wheel> timers(std::in_place);
     const auto token = std::make_shared<int>();
     {

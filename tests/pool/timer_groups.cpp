@@ -246,17 +246,45 @@ Test(timer_groups, a_paused_member_that_is_cancelled_or_armed_is_not_resumed) {
     CHECK_EQ(on.pass(1h), 0);
 }
 
-Test(timer_groups, running_early_ends_a_pause_and_a_deadline_counted_from_the_last_does_not) {
+Test(timer_groups, a_paused_member_stays_paused_while_its_pool_runs_early) {
+    pooled on;
+    timer_group group;
+    int once = 0, each = 0;
+    jiffies due = 0;
+    on.pool.schedule(100ms, group.add([&](const tvec::timeout_call& c) {
+        ++once;
+        due = c.due;
+    }));
+    on.pool.schedule_every(100ms, group.add([&] { ++each; }));
+    on.pass(40ms);
+    CHECK_EQ(group.pause(on.timers), 2);
+    for (const bool early : {true, false, true}) {
+        on.pool.run_early(early);
+        on.pass(10ms);
+        group.for_each([](const timer_group::member& m) {
+            CHECK(m.paused);
+            CHECK_EQ(m.expires, 60);
+        });
+    }
+    on.pool.schedule(100ms, group.add([&] { ++once; }));
+    CHECK_EQ(group.pause(on.timers), 1);  // before the next tick, on which it would fire
+    on.pass(10ms);
+    CHECK_EQ(once + each, 0);
+    on.pool.run_early(false);
+    CHECK_EQ(group.resume(on.timers), 3);
+    on.pass(60ms);
+    CHECK_EQ(once, 1);
+    CHECK_EQ(each, 1);
+    CHECK_EQ(due, 140);
+}
+
+Test(timer_groups, a_deadline_counted_from_the_last_does_not_end_a_pause) {
     pooled on;
     player p;
-    int fired = 0;
-    on.pool.schedule(1h, p.timers.add([&] { ++fired; }));
     on.timers.arm_after(p.first, 10ms);
     on.pass(4ms);
     p.timers.pause(on.timers);
-    on.pool.run_early(true);
-    CHECK_EQ(on.pass(1ms), 1);
-    CHECK_EQ(fired, 1);
+    on.pass(1ms);
     on.timers.arm_next(p.first, 10ms);
     CHECK_EQ(on.pass(1h), 0);
     CHECK_EQ(p.timers.resume(on.timers), 1);
@@ -475,6 +503,7 @@ struct expected {
     bool pending = false, paused = false;
     jiffies due = 0;     // while paused, what is left
     jiffies period = 0;  // of a timeout
+    jiffies alarm = 0;   // when it fires: at its deadline, or early
 };
 
 class beside_a_list {
@@ -500,6 +529,8 @@ public:
             resume();
         else if (random_() % 4 == 0)
             end_all();
+        else if (random_() % 2 == 0)
+            run_early(random_() % 2 == 0);
         else
             move_group();
         CHECK_EQ(group_.count(), count());
@@ -525,7 +556,8 @@ private:
     void arm(std::size_t i) {
         const jiffies d = delay();
         on_.timers.arm_after(all_[i]->t, ms(d));
-        wanted_[i] = {true, false, now() + std::max<jiffies>(d, 1), 0};
+        const jiffies due = now() + std::max<jiffies>(d, 1);
+        wanted_[i] = {true, false, due, 0, due};
     }
     void schedule(std::size_t i) {
         cancel(i);
@@ -534,7 +566,7 @@ private:
         handles_[i] = (period ? on_.pool.schedule_every(ms(d), group_.add(f))
                               : on_.pool.schedule(ms(d), group_.add(f)))
                           .handle;
-        wanted_[i] = {true, false, now() + d, period};
+        wanted_[i] = {true, false, now() + d, period, early_ ? now() + 1 : now() + d};
     }
     void cancel(std::size_t i) {
         const bool was = i < objects ? all_[i]->t.cancel() : on_.pool.cancel(handles_[i]);
@@ -558,13 +590,24 @@ private:
     }
     void resume() {
         std::size_t started = 0;
-        for (expected& e : wanted_) {
+        for (std::size_t i = 0; i < members; ++i) {
+            expected& e = wanted_[i];
             if (!e.pending || !e.paused) continue;
             e.paused = false;
             e.due = now() + std::max<jiffies>(e.due, 1);
+            e.alarm = i >= objects && early_ ? now() + 1 : e.due;
             ++started;
         }
         CHECK_EQ(group_.resume(on_.timers), started);
+    }
+    // Paused timeouts stay paused.
+    void run_early(bool early) {
+        early_ = early;
+        on_.pool.run_early(early);
+        for (std::size_t i = objects; i < members; ++i) {
+            expected& e = wanted_[i];
+            if (e.pending && !e.paused) e.alarm = early ? std::min(e.alarm, now() + 1) : e.due;
+        }
     }
     void end_all() {
         CHECK_EQ(count(), random_() % 2 == 0 ? group_.cancel_all() : (disband(), count()));
@@ -587,9 +630,10 @@ private:
         std::vector<std::pair<jiffies, std::size_t>> due;
         for (jiffies tick = now() + 1; tick <= now() + ticks; ++tick)
             for (std::size_t i = 0; i < members; ++i)
-                if (expected& e = wanted_[i]; e.pending && !e.paused && e.due == tick) {
+                if (expected& e = wanted_[i]; e.pending && !e.paused && e.alarm == tick) {
                     due.emplace_back(tick, i);
                     e.due += e.period;
+                    e.alarm = e.due;
                     e.pending = e.period != 0;
                 }
         fired_.clear();
@@ -602,6 +646,7 @@ private:
     std::mt19937_64 random_;
     pooled on_;
     timer_group group_;
+    bool early_ = false;
     std::array<std::unique_ptr<object>, objects> all_;
     std::array<timeout_handle, members> handles_{};
     std::array<expected, members> wanted_{};

@@ -1,13 +1,27 @@
 """Programs that a test runs, and that are gone when it is over."""
 
+import contextlib
 import json
+import os
 import pathlib
 import re
 import signal
 import socket
 import subprocess
+import time
 
-PATIENCE = 60  # seconds, for what takes none
+# Seconds, for what takes none: it ends a hang. TVEC_PATIENCE=10 has all tests wait ten times as long.
+PATIENCE = 60 * float(os.environ.get("TVEC_PATIENCE", "1"))
+
+ENDING = contextlib.ExitStack()  # ends servers and their clients before the folder goes in which they write
+
+
+def patiently(pause=0.01):
+    """The turns of a loop that waits, until the patience is over."""
+    ends = time.monotonic() + PATIENCE
+    while time.monotonic() < ends:
+        yield
+        time.sleep(pause)
 
 
 class Child:

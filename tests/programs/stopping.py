@@ -6,7 +6,6 @@ usage: stopping.py FOLDER, where the programs are
 
 import contextlib
 import pathlib
-import re
 import signal
 import sys
 import time
@@ -21,10 +20,7 @@ SERVERS = {
     "wait": ["echo_server"],
     "timeout": ["echo_server", "--driver", "timeout"],
     "timerfd": ["echo_server", "--driver", "timerfd"],
-    "blocked by a callback": ["echo_server", "--stall-ms", 2500, "--stall-every-ms", 1500],
     "coroutines": ["coroutine_server"],
-    "shards": ["sharded_server", "--shards", 2],
-    "shards with queues": ["sharded_server", "--shards", 2, "--messages", "queue"],
 }
 
 
@@ -66,7 +62,7 @@ class Stopping(unittest.TestCase):
     def stopped(self, stack, *options):
         """Servers of some kinds, each with a client that has been served; then all are stopped too long."""
         servers = [stack.enter_context(server(kind, "--idle-ms", 2000, *options))
-                   for kind in ["wait", "coroutines", "shards"]]
+                   for kind in ["wait", "coroutines"]]
         clients = [stack.enter_context(Client(s.port)) for s in servers]
         for client in clients:
             self.assertTrue(client.is_echoed())
@@ -93,16 +89,6 @@ class Stopping(unittest.TestCase):
             status, said = client.wait()
             self.assertEqual(status, 0, said)
             self.assertIn(" 0 too late", said)
-
-    def test_an_answer_after_its_deadline_is_none(self):
-        with Child(FOLDER / "deadline_client", "--seconds", 5) as client:
-            for _ in range(3):
-                time.sleep(0.7)
-                stop([client], 0.8)
-            status, said = client.wait()
-            self.assertEqual(status, 0, said)
-            longest = re.search(r"answered after .* max ([0-9.]+) ms", said)
-            self.assertLessEqual(float(longest[1]), 500)
 
 
 if __name__ == "__main__":

@@ -11,3 +11,21 @@ void report(const char* file, unsigned line, const std::string& what) {
 }
 
 }  // namespace support
+
+#ifdef SUPPORT_EVERYWHERE
+int main() {
+    unsigned done = 0;
+    for (const auto& t : support::everywhere::tests()) {
+        std::printf("%s%s\n", t.name, t.wanted.signal != 0 ? ": skipped" : "");
+        std::fflush(stdout);
+        if (t.wanted.signal == 0) try {
+                t.body();
+                ++done;
+            } catch (const support::everywhere::skipped&) {
+                std::puts(": skipped from here, where it needs a process of its own");
+            }
+    }
+    std::printf("%u of %zu tests\n", done, support::everywhere::tests().size());
+    return done == 0;
+}
+#endif

@@ -37,7 +37,7 @@ enum class verb : std::uint8_t {
     unlink,            // and zero its bytes, and make another in them
     advance_in_order,  // by a distance, with a budget of 1 + `who` modulo 8
     advance_watched,   // by a distance, and ends after 1 + `who` modulo 8 callbacks
-    sweep,             // a walk that does something to each timer it is shown, and may end early
+    sweep,             // a walk whose visitor does anything to any timer, and may end early
 };
 
 struct operation {
@@ -65,6 +65,7 @@ struct operation {
             return verb::arm_unless_pending;
         case 250:
             return verb::advance_watched;
+        case 247:
         case 251:
             return verb::sweep;
         case 252:

@@ -49,6 +49,9 @@ public:
 
     std::uint64_t steps() const { return steps_; }
 
+    // The one that is running; null outside of all of them.
+    static const void* self() { return current() ? current()->running_ : nullptr; }
+
     // Another thread may continue here.
     static void step() {
         if (current() && current()->running_) current()->pause();
@@ -98,7 +101,8 @@ private:
 };
 
 // The part of std::atomic that the library uses. Weak exchanges do fail spuriously, and waiting
-// threads sleep until notified. Owner threads are not tracked: there is only one thread.
+// threads sleep until notified. The id of a thread is that of the fiber: one that was stored reads
+// as this thread's to the fiber that stored it, and as no thread's to the others.
 template <class T> class stepped {
 public:
     stepped(T value) : value_(value) {}
@@ -108,11 +112,13 @@ public:
 
     T load(std::memory_order) const {
         fibers::step();
-        if constexpr (std::is_same_v<T, std::thread::id>) return T{};
+        if constexpr (std::is_same_v<T, std::thread::id>)
+            if (stored_by_ != fibers::self()) return T{};
         return value_;
     }
     void store(T value, std::memory_order) {
         fibers::step();
+        stored_by_ = fibers::self();
         value_ = value;
     }
     T exchange(T value, std::memory_order) {
@@ -122,6 +128,10 @@ public:
     T fetch_and(T mask, std::memory_order) {
         fibers::step();
         return std::exchange(value_, value_ & mask);
+    }
+    T fetch_or(T mask, std::memory_order) {
+        fibers::step();
+        return std::exchange(value_, value_ | mask);
     }
     bool compare_exchange_weak(T& expected, T wanted, std::memory_order a, std::memory_order b) {
         if (!fibers::is_unlucky()) return compare_exchange_strong(expected, wanted, a, b);
@@ -150,6 +160,7 @@ public:
 
 private:
     T value_;
+    const void* stored_by_ = fibers::self();
     std::uint64_t notified_ = 0;
 };
 

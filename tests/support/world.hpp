@@ -13,6 +13,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "support/divergence.hpp"
 #include "support/interfaces.hpp"
@@ -75,6 +76,16 @@ private:
         world* home;
         int id;
         timer_type t{Interface::template call<subject>};
+    };
+
+    // A walk that is under way, and what it has to do with each subject yet.
+    struct walk {
+        enum part : unsigned char { none, to_show, may_show };
+        part& part(int id) { return parts[static_cast<std::size_t>(id)]; }
+        void end() { parts = {}, ended = true; }
+        side& of;
+        std::array<enum part, subjects> parts{};
+        bool ended = false;  // a visitor has drained the wheel
     };
 
     class busy {
@@ -211,6 +222,7 @@ private:
     // Takes the timer off both models; returns whether it was pending in either.
     bool forget(int id) {
         evicted_by_[static_cast<std::size_t>(id)] = 0;
+        for (walk* w : walks_) w->part(id) = walk::none;
         const bool first = sides_[0].due.cancel(id);
         return sides_[1].due.cancel(id) || first;
     }
@@ -219,6 +231,8 @@ private:
         const jiffies expected = std::clamp(at_tick, s.wheel->now() + 1, tvec::never);
         expect(was_pending == forget(id), "arm said was_pending=", was_pending);
         s.due.arm(id, expected);
+        for (walk* w : walks_)
+            if (&w->of == &s && !w->ended) w->part(id) = walk::may_show;
         asked(id) = std::min(at_tick, tvec::never);
         armed(id) = ++arms_;
         expect(timer(id).expires() == asked(id), "armed for ", timer(id).expires(), ", asked for ",
@@ -319,6 +333,7 @@ private:
         armed(to) = armed(from);
         forget(to);
         const auto evicted_by = evicted_by_[static_cast<std::size_t>(from)];
+        for (walk* w : walks_) w->part(to) = w->part(from);
         for (side& s : sides_)
             if (const auto due = s.due.due(from)) s.due.arm(to, *due);
         expect(timer(to).pending() == forget(from), "moved, and pending otherwise than before");
@@ -453,6 +468,8 @@ private:
         std::size_t waiting = 0, shown = 0;
         for (int id = 0; id < subjects; ++id)
             if (s.due.pending(id) && evicted_by(id) == 0) evicted_by(id) = serial, ++waiting;
+        for (walk* w : walks_)
+            if (&w->of == &s) w->end();
         const bool finished = try_drain(s, serial, shown);
         std::size_t left = 0;
         for (int id = 0; id < subjects; ++id)
@@ -480,32 +497,64 @@ private:
 
     // --- sweep ----------------------------------------------------------------------------------
 
+    // The visitor does anything to any timer, runs scripts with further walks and drains, and may
+    // throw. Each timer that stays pending and is not armed meanwhile is shown exactly once.
     void sweep(side& s, const operation& op) {
-        const std::size_t most = 1 + op.offset % 64;
-        std::size_t waiting = 0, shown = 0;
-        for (int id = 0; id < subjects; ++id) waiting += s.due.pending(id) && evicted_by(id) == 0;
-        const bool all = s.wheel->for_each_pending([&](timer_type& t) {
-            const int id = owner_of(t).id;
-            expect(&t == &timer(id) && s.due.pending(id), "shown, and not pending: ", id);
-            treat(id, op.span + shown);
-            return ++shown < most;
+        const std::size_t most = op.offset % 4 == 0 ? 1 + op.offset / 4 : ~std::size_t{0};
+        walk w{s};
+        for (int id = 0; id < subjects; ++id)
+            if (s.due.pending(id) && evicted_by(id) == 0) w.part(id) = walk::to_show;
+        walks_.push_back(&w);
+        std::size_t shown = 0;
+        const auto all = try_to(s, [&] {
+            return s.wheel->for_each_pending([&](timer_type& t) {
+                const int id = owner_of(t).id;
+                expect(&t == &timer(id) && s.due.pending(id) && evicted_by(id) == 0,
+                       "shown, and not pending: ", id);
+                expect(w.part(id) == walk::to_show || w.part(id) == walk::may_show, id,
+                       " was shown, and was not to be");
+                w.part(id) = walk::none;
+                treat(s, op, id, shown);
+                verify(s);
+                return ++shown < most;
+            });
         });
-        expect(shown == std::min(waiting, most), "a walk showed ", shown, " of ", waiting);
-        expect(all == (shown < most), "a walk ended after ", shown, " and said ", all);
+        walks_.pop_back();
+        if (!all) return;
+        expect(*all == (shown < most), "a walk ended after ", shown, " and said ", *all);
+        for (int id = 0; id < subjects; ++id)
+            expect(!*all || w.part(id) != walk::to_show, id, " was not shown");
     }
 
-    void treat(int id, std::size_t how) {
-        switch (how % 5) {
+    void treat(side& s, operation op, int shown, std::size_t n) {
+        const int other = static_cast<int>((op.who + 7 * n + op.offset) % subjects);
+        op.span = static_cast<std::uint8_t>(op.span + 16 * n);
+        switch ((op.offset / 4 + n) % 13) {
         case 0:
-            return cancel(id);
+            return arm_after(s, other, distance(op, s));
         case 1:
-            return unlink(id);
+            return arm_after(s, shown, distance(op, s));
         case 2:
-            return destroy(id);
+            return cancel(other);
         case 3:
-            return move(id);
+            return unlink(other);
+        case 4:
+            return move(other);
+        case 5:
+            return move_onto(other, shown);
+        case 6:
+            return move_onto(shown, other);
+        case 7:  // as a connection with two timers does
+            destroy(other);
+            return destroy(shown);
+        case 8:
+            return move(shown);
+        case 9:
+            return walks_.size() < 3 ? sweep(s, op) : void();
+        case 10:
+            return op.who % 4 == 0 ? drain(s) : advance(s, s.wheel->now() + 1);
         default:
-            return;
+            return run_script(shown);
         }
     }
 
@@ -566,6 +615,7 @@ private:
     std::uint64_t fired_ = 0;
     std::uint64_t verified_ = 0;
     unsigned drains_ = 0;
+    std::vector<walk*> walks_;  // under way, the innermost last
     distances distances_;
     std::array<side, 2> sides_;
     std::array<std::unique_ptr<subject>, subjects> subjects_;

@@ -14,15 +14,16 @@
 #include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/check.hpp"
 #include "support/child.hpp"
-#include "support/remoted.hpp"
+#include "support/with_mailbox.hpp"
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
-using tvec::remote_handle, tvec::send_error, tvec::timer_thread;
+using tvec::mailbox_handle, tvec::send_error, tvec::timer_thread;
 
 TestSuite(timer_thread, .timeout = 60);
 
@@ -62,10 +63,10 @@ Test(timer_thread, calls_each_function_once_on_its_thread_and_never_early) {
 
 Test(timer_thread, tells_a_function_its_handle_and_takes_it_from_any_thread) {
     timer_thread timers;
-    std::promise<remote_handle> told;
-    remote_handle given;
+    std::promise<mailbox_handle> told;
+    mailbox_handle given;
     std::thread([&] {
-        given = timers.schedule(1ms, [&](remote_handle h) { told.set_value(h); }).handle;
+        given = timers.schedule(1ms, [&](mailbox_handle h) { told.set_value(h); }).handle;
     }).join();
     CHECK(told.get_future().get() == given);
 }
@@ -211,7 +212,7 @@ Test(timer_thread, goes_on_after_a_function_that_throws) {
 Test(timer_thread, a_function_may_schedule_cancel_and_wait) {
     timer_thread timers;
     std::promise<bool> called;
-    CHECK(timers.schedule(0ms, [&](remote_handle self) {
+    CHECK(timers.schedule(0ms, [&](mailbox_handle self) {
         const auto other = timers.schedule(1h, [] {});
         const bool cancelled = timers.cancel_and_wait(other.handle);
         const bool again = timers.cancel_and_wait(self);
@@ -224,13 +225,36 @@ Test(timer_thread, a_function_may_stop_the_timer_and_is_not_shown) {
     timer_thread timers;
     std::promise<std::size_t> shown;
     for (int i = 0; i < 3; ++i) CHECK(timers.schedule(1h, [] {}));
-    CHECK(timers.schedule(1ms, [&](remote_handle self) {
+    CHECK(timers.schedule(1ms, [&](mailbox_handle self) {
         shown.set_value(timers.stop([&](auto& u) { CHECK(u.handle() != self); }));
     }));
     CHECK_EQ(shown.get_future().get(), 3);
     CHECK(timers.stopped());
     CHECK_EQ(timers.schedule(0ms, [] {}).error, send_error::stopped);
     CHECK_EQ(timers.stop(), 0);
+}
+
+Test(timer_thread, a_function_is_destroyed_once_although_its_destructor_stops_the_timer) {
+    struct application {
+        application(timer_thread<>& t, std::atomic<int>& n) : timers(t), destroyed(n) {}
+        application(const application&) = delete;
+        ~application() {
+            if (++destroyed == 1) timers.stop();
+        }
+        timer_thread<>& timers;
+        std::atomic<int>& destroyed;
+    };
+    for (const bool cancelled : {true, false}) {
+        std::atomic<int> destroyed = 0;
+        timer_thread timers;
+        CHECK(timers.schedule(1h, [] {}));
+        const auto last = timers.schedule(
+            cancelled ? 1h : 0h, [app = std::make_shared<application>(timers, destroyed)] {});
+        if (cancelled) CHECK(timers.cancel(last.handle));
+        while (!timers.stopped()) std::this_thread::yield();
+        CHECK_EQ(timers.stop(), 0);
+        CHECK_EQ(destroyed.load(), 1);
+    }
 }
 
 Test(timer_thread, one_of_its_functions_that_destroys_it_ends_the_program) {
@@ -277,7 +301,7 @@ Test(timer_thread, stop_waits_for_the_function_that_is_being_called) {
 
 Test(timer_thread, a_visitor_may_stop_again_and_wait_for_a_cancel) {
     timer_thread timers;
-    std::vector<remote_handle> all;
+    std::vector<mailbox_handle> all;
     all.reserve(3);
     for (int i = 0; i < 3; ++i) all.push_back(timers.schedule(1h, [] {}).handle);
     CHECK_EQ(timers.stop([&](auto& u) {
@@ -286,6 +310,39 @@ Test(timer_thread, a_visitor_may_stop_again_and_wait_for_a_cancel) {
         CHECK_EQ(timers.stop(), all.size() - 1);
     }),
              1);
+}
+
+// A function would wait for itself.
+Test(timer_thread, a_function_that_a_second_stop_runs_does_not_wait_for_itself) {
+    const auto throws = [](auto&) { throw std::runtime_error("x"); };
+    for (const bool first_is_a_function : {false, true}) {
+        timer_thread timers;
+        mailbox_handle self;
+        int called = 0;
+        CHECK(timers.schedule(2h, [] {}));  // the first that `stop` shows
+        self = timers
+                   .schedule(1h,
+                             [&] {
+                                 ++called;
+                                 CHECK(!timers.cancel_and_wait(self));
+                             })
+                   .handle;
+        std::promise<void> over;
+        const auto stop = [&] {
+            try {
+                timers.stop(throws);
+            } catch (const std::runtime_error&) {
+                over.set_value();
+            }
+        };
+        if (first_is_a_function)
+            CHECK(timers.schedule(0ms, stop));
+        else
+            stop();
+        over.get_future().wait();
+        std::thread([&] { CHECK_EQ(timers.stop([](auto& u) { u.run(); }), 1); }).join();
+        CHECK_EQ(called, 1);
+    }
 }
 
 Test(timer_thread, several_threads_may_stop_it_and_each_function_is_shown_to_one) {
@@ -311,6 +368,51 @@ Test(timer_thread, several_threads_may_stop_it_and_each_function_is_shown_to_one
         });
         for (std::thread& t : threads) t.join();
         CHECK_EQ(shown + called, sent.load());
+    }
+}
+
+namespace {
+
+struct lives {
+    std::atomic<int> begun{0}, ended{0};
+};
+
+// A function whose destructor calls the timer. The hundredth stops it.
+struct last_caller {
+    last_caller(timer_thread<>& t, lives& n) : timers(&t), count(n) { ++count.begun; }
+    last_caller(last_caller&& other) noexcept
+        : timers(std::exchange(other.timers, nullptr)), count(other.count) {}
+    ~last_caller() {
+        if (!timers) return;
+        timers->cancel_and_wait(timers->schedule(1h, [] {}).handle);
+        if (++count.ended == 100) timers->stop();
+    }
+    void operator()(mailbox_handle self) { CHECK(!timers->cancel_and_wait(self)); }
+
+    timer_thread<>* timers;
+    lives& count;
+};
+
+}  // namespace
+
+Test(timer_thread, destructors_may_call_and_stop_it_on_each_thread_at_once) {
+    for (int round = 0; round < 50; ++round) {
+        lives count;
+        std::optional<timer_thread<>> timers(std::in_place, tvec::timer_thread_options{1000});
+        std::vector<std::thread> threads;
+        threads.reserve(3);
+        for (int t = 0; t < 3; ++t)
+            threads.emplace_back([&, t] {
+                for (int i = t; !timers->stopped(); ++i) {
+                    const auto delay = i % 2 == 0 ? 0ms : 3'600'000ms;
+                    const auto made = timers->schedule(delay, last_caller(*timers, count));
+                    if (i % 4 == 1) timers->cancel(made.handle);
+                    if (i % 4 == 3) timers->cancel_and_wait(made.handle);
+                }
+            });
+        for (std::thread& t : threads) t.join();
+        timers.reset();
+        CHECK_EQ(count.ended.load(), count.begun.load());
     }
 }
 

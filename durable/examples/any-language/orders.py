@@ -7,10 +7,11 @@ usage: orders.py setup | place ID [SECONDS] | pay ID | work
 The database is that of libpq: PGHOST, PGDATABASE, PGUSER. An order has to be paid within 30 minutes, or SECONDS.
 """
 
-import select
 import sys
 
 import psycopg2
+
+import tvec_worker
 
 
 def setup(db):
@@ -27,41 +28,35 @@ def place(db, order, seconds=30 * 60):
 
 
 def pay(db, order):
+    """The timer comes before the order, as in a worker: whoever is second waits, and neither has what the other wants."""
     with db, db.cursor() as c:
-        c.execute("update orders set state = 'paid' where id = %s and state = 'placed'", [order])
         c.execute("select tvec.cancel('close ' || %s)", [order])
+        c.execute("update orders set state = 'paid' where id = %s and state = 'placed'", [order])
 # [place]
 
 
 # [work]
-def close_due_orders(db):
-    """One transaction: if this process dies in it, another worker gets the same deliveries."""
-    with db, db.cursor() as c:
-        c.execute("select convert_from(id, 'UTF8'), attempt from tvec.next(10)")
-        deliveries = c.fetchall()
-        for timer, attempt in deliveries:
-            order = timer.removeprefix("close ")
-            c.execute("update orders set state = 'closed' where id = %s and state = 'placed'", [order])
-            if c.rowcount == 1:
-                print(f"closed {order}", flush=True)
-            c.execute("select tvec.done(%s, %s)", [timer, attempt])
-    return len(deliveries)
+def close(c, timer):
+    """Closes an order, if it was not paid. The end of the delivery is in the same transaction."""
+    order = timer.id.decode().removeprefix("close ")
+    c.execute("update orders set state = 'closed' where id = %s and state = 'placed'", [order])
+    if c.rowcount == 1:
+        print(f"closed {order}", flush=True)
 
 
-def work(db):
-    with db, db.cursor() as c:
-        c.execute("listen tvec_ready")
-    while True:
-        while close_due_orders(db) > 0:
-            pass
-        select.select([db], [], [], 5)  # until there is a delivery; at times it looks without being told
-        db.poll()
-        db.notifies.clear()
+def work():
+    tvec_worker.work(lambda: psycopg2.connect(""), close, prefix="close ")
 # [work]
 
 
+def close_due_orders(db):
+    return tvec_worker.work_off(db, close)
+
+
 if __name__ == "__main__":
-    COMMANDS = {"setup": setup, "place": place, "pay": pay, "work": work}
+    COMMANDS = {"setup": setup, "place": place, "pay": pay}
+    if sys.argv[1:] == ["work"]:
+        work()
     if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
         sys.exit(__doc__)
     COMMANDS[sys.argv[1]](psycopg2.connect(""), *sys.argv[2:])

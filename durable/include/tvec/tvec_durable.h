@@ -16,7 +16,7 @@
 ///     while (running) { sleep until it is readable; tvec_durable_run(timers); }
 ///
 /// They are the timers of tvec/durable/timers.hpp, with the same promises, on a wheel and an alarm
-/// of their own. durable/docs/durable.md describes them, and docs/c.md this interface.
+/// of their own. durable/docs/using.md describes them.
 ///
 /// **Answers.** A call returns TVEC_DURABLE_ACCEPTED or a refusal at once. tvec_durable_text
 /// returns the text of a refusal. After an accepted call tvec_durable_run calls `then` once, with

@@ -27,6 +27,7 @@
 #include "tvec/durable/timers.hpp"
 
 namespace durable = tvec::durable;
+namespace operations = durable::operations;
 using durable::completion, durable::refusal, durable::standing;
 
 namespace {
@@ -118,48 +119,13 @@ int code(durable::put_result r) {
     std::abort();
 }
 
-int code(durable::cancel_result r) {
-    switch (r) {
-    case durable::cancel_result::cancelled:
-        return TVEC_DURABLE_CANCELLED;
-    case durable::cancel_result::had_begun:
-        return TVEC_DURABLE_HAD_BEGUN;
-    case durable::cancel_result::unknown_id:
-        return TVEC_DURABLE_UNKNOWN_ID;
-    case durable::cancel_result::unknown:
-        return TVEC_DURABLE_UNKNOWN;
-    case durable::cancel_result::failed:
-        return TVEC_DURABLE_FAILED;
-    }
-    std::abort();
-}
-
-int code(durable::touch_result r) {
-    switch (r) {
-    case durable::touch_result::touched:
-        return TVEC_DURABLE_TOUCHED;
-    case durable::touch_result::unknown_id:
-        return TVEC_DURABLE_UNKNOWN_ID;
-    case durable::touch_result::unknown:
-        return TVEC_DURABLE_UNKNOWN;
-    case durable::touch_result::failed:
-        return TVEC_DURABLE_FAILED;
-    }
-    std::abort();
-}
-
-int code(durable::revive_result r) {
-    switch (r) {
-    case durable::revive_result::revived:
-        return TVEC_DURABLE_REVIVED;
-    case durable::revive_result::unknown_id:
-        return TVEC_DURABLE_UNKNOWN_ID;
-    case durable::revive_result::unknown:
-        return TVEC_DURABLE_UNKNOWN;
-    case durable::revive_result::failed:
-        return TVEC_DURABLE_FAILED;
-    }
-    std::abort();
+// Returns the code of the answer to an operation on one timer: `success` for the first value.
+template <class Result> int code(Result r, int success) {
+    if constexpr (requires { Result::had_begun; })
+        if (r == Result::had_begun) return TVEC_DURABLE_HAD_BEGUN;
+    if (r == Result::unknown_id) return TVEC_DURABLE_UNKNOWN_ID;
+    if (r == Result::unknown) return TVEC_DURABLE_UNKNOWN;
+    return r == Result{} ? success : TVEC_DURABLE_FAILED;
 }
 
 int code(standing s) { return s == standing::done ? TVEC_DURABLE_DONE : TVEC_DURABLE_UNKNOWN; }
@@ -266,6 +232,13 @@ struct tvec_durable {
         return code(r);
     }
 
+    // Begins an operation on one timer. `then` receives `success` if the timer has changed.
+    template <class Operation>
+    int change(Operation o, int success, tvec_durable_then then, void* with) {
+        if (then) o.then = [=](auto r) { then(with, code(r, success)); };
+        return after(timers.submit(std::move(o)));
+    }
+
     tvec::clocked_wheel<> wheel;
     tvec::timerfd_alarm<tvec::clocked_wheel<>> alarm{wheel};
     std::unique_ptr<durable::store> store;
@@ -328,8 +301,7 @@ int tvec_durable_put(tvec_durable* d, const tvec_durable_record* timer, tvec_dur
 
 int tvec_durable_cancel(tvec_durable* d, const char* id, size_t id_length, tvec_durable_then then,
                         void* user) {
-    return d->after(
-        d->timers.cancel(bytes(id, id_length), calling<durable::cancel_result>(then, user)));
+    return d->change(operations::cancel{bytes(id, id_length)}, TVEC_DURABLE_CANCELLED, then, user);
 }
 
 int tvec_durable_done(tvec_durable* d, const char* id, size_t id_length, uint32_t attempt,
@@ -363,14 +335,14 @@ int tvec_durable_extend(tvec_durable* d, const char* id, size_t id_length, uint3
 
 int tvec_durable_touch(tvec_durable* d, const char* id, size_t id_length, tvec_durable_ms due,
                        tvec_durable_then then, void* user) {
-    return d->after(d->timers.touch(bytes(id, id_length), point(due),
-                                    calling<durable::touch_result>(then, user)));
+    return d->change(operations::touch{bytes(id, id_length), point(due)}, TVEC_DURABLE_TOUCHED,
+                     then, user);
 }
 
 int tvec_durable_revive(tvec_durable* d, const char* id, size_t id_length, tvec_durable_ms due,
                         tvec_durable_then then, void* user) {
-    return d->after(d->timers.revive(bytes(id, id_length), point(due),
-                                     calling<durable::revive_result>(then, user)));
+    return d->change(operations::revive{bytes(id, id_length), point(due)}, TVEC_DURABLE_REVIVED,
+                     then, user);
 }
 
 int tvec_durable_find(tvec_durable* d, const char* id, size_t id_length, tvec_durable_show show,

@@ -1,6 +1,7 @@
 #include "cron_rule.hpp"
 
 #include <algorithm>
+#include <bitset>
 #include <chrono>
 #include <cstddef>
 #include <span>
@@ -39,10 +40,28 @@ constexpr field day_field{"days of the month", 1, 31};
 constexpr field month_field{"months", 1, 12, month_names};
 constexpr field weekday_field{"days of the week", 0, 7, weekday_names};
 
+constexpr field year_field{"years", cron_rule::first_year, cron_rule::last_year};
+
 bool is_star(std::string_view text) { return text.starts_with('*') || text.starts_with('?'); }
 
-// Adds the values of a range, of `*`, or of one of these with a step, or one value.
-void add_item(const field& f, std::string_view item, numbers& set) {
+// Returns whether a field of times begins with `*`, or with a start and a step: 5/10.
+bool is_repeated(std::string_view text) {
+    const std::string_view item = text.substr(0, text.find(','));
+    return is_star(item) || (item.find('/') != item.npos && item.find('-') == item.npos);
+}
+
+// Returns the fields that a name such as @hourly stands for.
+std::string_view fields_of(std::string_view name) {
+    if (name == "@YEARLY" || name == "@ANNUALLY") return "0 0 1 1 *";
+    if (name == "@MONTHLY") return "0 0 1 * *";
+    if (name == "@WEEKLY") return "0 0 * * 0";
+    if (name == "@DAILY" || name == "@MIDNIGHT") return "0 0 * * *";
+    if (name == "@HOURLY") return "0 * * * *";
+    refuse("cron", name, "@yearly, @monthly, @weekly, @daily or @hourly");
+}
+
+// Adds the values of a range, of `*`, or of one of these or a start with a step, or one value.
+void add_item(const field& f, std::string_view item, auto& set) {
     const std::size_t slash = item.find('/'), dash = item.find('-');
     const std::string_view range = item.substr(0, slash);
     int first = f.low, last = f.high;
@@ -53,7 +72,10 @@ void add_item(const field& f, std::string_view item, numbers& set) {
             if (&f == &weekday_field && last == 0 && first > 0) last = 7;  // fri-sun
             if (last < first) refuse(f.name, item, "a range that does not go backwards");
         } else if (slash != item.npos) {
-            refuse(f.name, item, "* or a range before the step, as in */5 or 10-50/5");
+            // Programs disagree whether 1/2 has Sundays.
+            if (&f == &weekday_field)
+                refuse(f.name, item, "* or a range before the step, as in */2 or mon-fri/2");
+            last = f.high;
         }
     }
     const int step =
@@ -82,13 +104,19 @@ cron_rule::cron_rule(std::string_view fields) {
     std::ranges::replace(text, '\t', ' ');
     std::vector<std::string_view> all = split(text, ' ');
     std::erase(all, std::string_view());
+    if (all.size() == 1 && all[0].starts_with('@')) all = split(fields_of(all[0]), ' ');
     if (all.size() == 5) all.insert(all.begin(), "0");
-    if (all.size() != 6) refuse("cron", fields, "five fields, or six with seconds first");
+    if (all.size() == 7 && all[6] != "*") {
+        years_.emplace();
+        for (const std::string_view item : split(all[6], ',')) add_item(year_field, item, *years_);
+    } else if (all.size() != 6 && all.size() != 7) {
+        refuse("cron", fields, "five fields, six with seconds first, or seven with years last");
+    }
     times_ = {read(hour_field, all[2]), read(minute_field, all[1]), read(second_field, all[0])};
     read_days(all[3]);
     months_ = read(month_field, all[4]);
     read_weekdays(all[5]);
-    is_rhythm_ = std::any_of(all.begin(), all.begin() + 3, is_star);
+    is_rhythm_ = std::any_of(all.begin(), all.begin() + 3, is_repeated);
     either_day_ = !is_star(all[3]) && !is_star(all[5]);
 }
 
@@ -151,9 +179,20 @@ bool cron_rule::matches(const date& d) const {
 std::optional<local_seconds> cron_rule::at_or_after(local_seconds from) const {
     local_days day = std::chrono::floor<std::chrono::days>(from);
     int time = static_cast<int>((from - day).count());
-    const local_days last = std::min(last_day, day + cycle + std::chrono::days(1));
+    const local_days last =
+        years_ ? last_day : std::min(last_day, day + cycle + std::chrono::days(1));
+    std::bitset<400> searched;  // years from their first day on
     while (day <= last) {
         const date d(day);
+        // A year has the days of each year that lies 400 before or after it.
+        const bool is_new_year = d.day_of_year() == 1;
+        const auto place = static_cast<std::size_t>(d.year % 400);
+        if (years_ && (!years_->has(d.year) || (is_new_year && searched[place]))) {
+            day = local_days(std::chrono::year(d.year + 1) / std::chrono::January / 1);
+            time = 0;
+            continue;
+        }
+        if (is_new_year) searched.set(place);
         if (matches(d))
             if (const auto found = times_.at_or_after(time))
                 return day + std::chrono::seconds(*found);

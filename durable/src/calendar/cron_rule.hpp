@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <bitset>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,8 @@ namespace tvec::durable::calendar {
 
 class cron_rule : public local_rule {
 public:
+    static constexpr int first_year = 1970, last_year = 9999;
+
     // Reads the fields after the word cron.
     explicit cron_rule(std::string_view fields);
 
@@ -38,6 +42,13 @@ private:
         std::array<numbers, 7> nth_of_month{};  // 5#3
     };
 
+    struct some_years {
+        void add(int year) { all.set(static_cast<std::size_t>(year)); }
+        bool has(int year) const { return all[static_cast<std::size_t>(year)]; }
+
+        std::bitset<last_year + 1> all;
+    };
+
     void read_days(std::string_view field);
     void read_weekdays(std::string_view field);
     bool matches(const date& d) const;
@@ -46,7 +57,8 @@ private:
     days_of_month days_;
     numbers months_;
     days_of_week weekdays_;
-    bool either_day_ = false;  // one of the fields of days is enough
+    std::optional<some_years> years_{};  // none: all
+    bool either_day_ = false;            // one of the fields of days is enough
     bool is_rhythm_ = false;
 };
 

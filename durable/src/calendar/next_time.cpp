@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cron_rule.hpp"
 #include "local_rule.hpp"
@@ -78,25 +79,83 @@ private:
     const zone& zone_;
 };
 
+// The days and local times that a rule leaves out.
+class exceptions {
+public:
+    // Cuts EXDATE=... out of a rule.
+    exceptions(std::string& rule, char separator, const zone& place) : zone_(place) {
+        const std::string name = "EXDATE=";
+        const std::size_t at = rule.find(name);
+        if (at == rule.npos || (at != 0 && rule[at - 1] != separator)) return;
+        const std::size_t begin = at + name.size();
+        const std::size_t end = std::min(rule.find(separator, begin), rule.size());
+        for (const std::string_view item :
+             split(std::string_view(rule).substr(begin, end - begin), ','))
+            read(item);
+        rule.erase(at == 0 ? 0 : at - 1, end - at + 1);
+    }
+
+    bool has(sys_seconds t) const {
+        return has_day_of(t) || std::ranges::find(times_, t) != times_.end();
+    }
+
+    // Returns `t`, or the end of its day if that is left out as a whole.
+    sys_seconds end_of(sys_seconds t) const {
+        if (!has_day_of(t)) return t;
+        const auto midnight = zone_.of(day_of(t) + std::chrono::days(1));
+        const auto next = midnight.what == kind::left_out ? midnight.change : midnight.first;
+        return std::max(t, next - seconds(1));
+    }
+
+private:
+    local_days day_of(sys_seconds t) const {
+        return std::chrono::floor<std::chrono::days>(zone_.local(t));
+    }
+    bool has_day_of(sys_seconds t) const {
+        return std::ranges::find(days_, day_of(t)) != days_.end();
+    }
+
+    void read(std::string_view item) {
+        if (item.size() == 8) {
+            const local_seconds day = local_time("EXDATE", std::string(item) + "T000000");
+            days_.push_back(std::chrono::floor<std::chrono::days>(day));
+            return;
+        }
+        const auto all = zone_.of(local_time("EXDATE", item));
+        times_.push_back(all.what == kind::left_out ? all.change : all.first);
+        if (all.what == kind::two) times_.push_back(all.second);
+    }
+
+    const zone& zone_;
+    std::vector<local_days> days_{};
+    std::vector<sys_seconds> times_{};
+};
+
 std::optional<sys_seconds> next_of_cron(std::string_view text, const zone& place,
                                         sys_seconds after) {
-    return zoned_rule(cron_rule(text), place).next(after);
+    std::string fields = capitals(text);
+    const exceptions left_out(fields, ' ', place);
+    const cron_rule rule(fields);
+    const zoned_rule zoned(rule, place);
+    auto next = zoned.next(after);
+    while (next && left_out.has(*next)) next = zoned.next(left_out.end_of(*next));
+    return next;
 }
 
-// Counts from the start on if the rule has a COUNT.
+// Counts from the start on if the rule has a COUNT. Times that are left out count, too.
 std::optional<sys_seconds> next_of_rrule(std::string_view text, const zone& place,
                                          sys_seconds after) {
-    const recurrence_rule rule(capitals(text));
+    std::string parts = capitals(text);
+    const exceptions left_out(parts, ';', place);
+    const recurrence_rule rule(parts);
     const zoned_rule zoned(rule, place);
     const recurrence& r = rule.text();
     const auto start = place.of(r.start);
     const auto first = start.what == kind::left_out ? start.change : start.first;
     auto next = zoned.next(r.count ? first - seconds(1) : after);
-    if (r.count) {
-        for (int left = *r.count - 1; next && *next <= after; --left) {
-            if (left == 0) return std::nullopt;
-            next = zoned.next(*next);
-        }
+    for (int left = r.count.value_or(0); next && (*next <= after || left_out.has(*next));) {
+        if (r.count && --left == 0) return std::nullopt;
+        next = zoned.next(r.count ? *next : left_out.end_of(*next));
     }
     if (next && r.end) {
         const sys_seconds last = r.end->is_utc ? sys_seconds(r.end->since_1970)

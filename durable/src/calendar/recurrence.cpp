@@ -17,21 +17,6 @@ constexpr std::array weekday_codes{"SU", "MO", "TU", "WE", "TH", "FR", "SA"};
 
 constexpr int most_times = 10'000;
 
-// Reads YYYYMMDDTHHMMSS.
-local_seconds local_time(std::string_view part, std::string_view text) {
-    const std::string wanted = "a local time such as 20260105T090000";
-    if (text.size() != 15 || text[8] != 'T') refuse(part, text, wanted);
-    const auto two = [&](std::size_t at, int low, int high) {
-        return number(part, text.substr(at, 2), low, high);
-    };
-    const std::chrono::year_month_day day =
-        std::chrono::year(number(part, text.substr(0, 4), 1, 9999)) /
-        static_cast<int>(two(4, 1, 12)) / two(6, 1, 31);
-    if (!day.ok()) refuse(part, text, "a day that the month has");
-    return local_days(day) + std::chrono::hours(two(9, 0, 23)) +
-           std::chrono::minutes(two(11, 0, 59)) + std::chrono::seconds(two(13, 0, 59));
-}
-
 until end_of(std::string_view part, std::string_view text) {
     const bool is_utc = text.ends_with('Z');
     if (is_utc) text.remove_suffix(1);
@@ -131,7 +116,9 @@ void recurrence::read_weekday(std::string_view text) {
     if (digits == 0)
         weekdays.add(weekday);
     else
-        nth_weekdays.push_back({weekday, signed_number("BYDAY", text.substr(0, digits), 53)});
+        nth_weekdays[static_cast<std::size_t>(weekday)].add(
+            signed_number("BYDAY", text.substr(0, digits), 53));
+    has_nth_weekdays = has_nth_weekdays || digits != 0;
 }
 
 // Refuses the combinations that RFC 5545 forbids, and those that programs read in several ways.
@@ -140,18 +127,17 @@ void recurrence::check() const {
     const auto needs = [](bool is_fine, const char* name, const char* wanted) {
         if (!is_fine) refuse("rrule", name, wanted);
     };
-    const bool has_nth = !nth_weekdays.empty();
     needs(!count || !end, "COUNT", "no UNTIL beside it");
     needs(weeks.is_empty() || freq == yearly, "BYWEEKNO", "FREQ=YEARLY beside it");
     needs(weeks.is_empty() || !weekdays.is_empty(), "BYWEEKNO", "BYDAY beside it");
-    needs(weeks.is_empty() || !has_nth, "BYWEEKNO", "BYDAY without numbers beside it");
+    needs(weeks.is_empty() || !has_nth_weekdays, "BYWEEKNO", "BYDAY without numbers beside it");
     needs(days_of_year.is_empty() || (freq != daily && freq != weekly && freq != monthly),
           "BYYEARDAY", "FREQ=YEARLY, HOURLY, MINUTELY or SECONDLY beside it");
     needs(days_of_month.is_empty() || freq != weekly, "BYMONTHDAY", "no FREQ=WEEKLY beside it");
-    needs(!has_nth || freq == yearly || freq == monthly, "BYDAY",
+    needs(!has_nth_weekdays || freq == yearly || freq == monthly, "BYDAY",
           "FREQ=MONTHLY or YEARLY beside a number");
     const bool has_list = !months.is_empty() || !weeks.is_empty() || !days_of_year.is_empty() ||
-                          !days_of_month.is_empty() || !weekdays.is_empty() || has_nth ||
+                          !days_of_month.is_empty() || !weekdays.is_empty() || has_nth_weekdays ||
                           !times.hours.is_empty() || !times.minutes.is_empty() ||
                           !times.seconds.is_empty();
     needs(positions.empty() || has_list, "BYSETPOS", "another BY part beside it");
@@ -172,7 +158,7 @@ void recurrence::fill_from_start() {
     fill(times.minutes, frequency::minutely, time / 60 % 60, 60);
     fill(times.seconds, frequency::secondly, time % 60, 60);
     if (!weeks.is_empty() || !days_of_year.is_empty() || !days_of_month.is_empty() ||
-        !weekdays.is_empty() || !nth_weekdays.empty() || freq >= frequency::daily)
+        !weekdays.is_empty() || has_nth_weekdays || freq >= frequency::daily)
         return;
     if (freq == frequency::weekly) {
         weekdays.add(d.weekday);

@@ -1,6 +1,7 @@
 // The text of a recurrence rule of RFC 5545, read and checked.
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <chrono>
 #include <cstddef>
@@ -30,12 +31,6 @@ struct both_ends {
     }
 };
 
-// A weekday of a month or year: the first from the start, or from the end.
-struct nth_weekday {
-    int weekday;  // 0 is Sunday
-    int nth;      // from 1, or from -1
-};
-
 // The end of a rule.
 struct until {
     std::chrono::seconds since_1970;
@@ -58,7 +53,8 @@ struct recurrence {
     both_ends days_of_year{};
     both_ends days_of_month{};
     numbers weekdays{};
-    std::vector<nth_weekday> nth_weekdays{};
+    std::array<both_ends, 7> nth_weekdays{};  // of a month or year, by the weekday: 0 is Sunday
+    bool has_nth_weekdays = false;
     times_of_day times{};
     std::vector<int> positions{};
     int week_start = 1;

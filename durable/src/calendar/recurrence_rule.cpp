@@ -4,6 +4,10 @@
 #include <cassert>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <string>
 
 namespace tvec::durable::calendar {
 
@@ -12,11 +16,20 @@ namespace {
 using std::chrono::days;
 
 constexpr int seconds_in_day = 86'400;
+constexpr int most_work = 500'000;
 
 int unit_of(frequency f) {
     if (f == frequency::hourly) return 3600;
     if (f == frequency::minutely) return 60;
     return f == frequency::secondly ? 1 : seconds_in_day;
+}
+
+// Returns how many periods the cycle of the calendar has.
+std::int64_t periods_in_cycle(frequency f) {
+    if (f == frequency::yearly) return 400;
+    if (f == frequency::monthly) return 4'800;
+    if (f == frequency::weekly) return cycle.count() / 7;
+    return cycle.count() * (seconds_in_day / unit_of(f));
 }
 
 int days_since(int weekday, int week_start) { return (weekday - week_start + 7) % 7; }
@@ -66,13 +79,17 @@ std::optional<local_seconds> recurrence_rule::at_or_after(local_seconds from) co
     local_days day = std::chrono::floor<days>(from);
     int time = static_cast<int>((from - day).count());
     const bool by_period = !r_.positions.empty() && !r_.is_within_a_day();
-    const local_days last = std::min(last_day, day + cycle * r_.interval + days(366));
+    // The pattern of a rule comes again after so many cycles.
+    const std::int64_t cycles =
+        r_.interval / std::gcd<std::int64_t>(r_.interval, periods_in_cycle(r_.freq));
+    const local_days last = std::min(last_day, day + cycle * cycles + days(366));
     for (;;) {
         const local_days next = first_of_a_period(day);
         if (next > last) return std::nullopt;
         if (next != day) time = 0;
         day = next;
         const date d(day);
+        count_work(1);
         if (by_period) {
             const span whole = period_of(d);
             if (const auto found = by_position(whole, from)) return found;
@@ -82,7 +99,7 @@ std::optional<local_seconds> recurrence_rule::at_or_after(local_seconds from) co
         } else {
             if (matches(d) && !is_barren(day)) {
                 if (const auto found = in_day(day, time)) return found;
-                if (time == 0) note_barren(day);
+                if (time == 0 && all_are_barren_with(day)) return std::nullopt;
             }
             day += days(1);
         }
@@ -96,7 +113,7 @@ bool recurrence_rule::matches(const date& d) const {
     if (!r_.days_of_year.is_empty() && !r_.days_of_year.has(d.day_of_year(), d.days_in_year()))
         return false;
     if (!r_.weeks.is_empty() && !has_week_of(d)) return false;
-    if (r_.weekdays.is_empty() && r_.nth_weekdays.empty()) return true;
+    if (r_.weekdays.is_empty() && !r_.has_nth_weekdays) return true;
     return r_.weekdays.has(d.weekday) || has_nth_weekday(d);
 }
 
@@ -112,10 +129,8 @@ bool recurrence_rule::has_nth_weekday(const date& d) const {
     const bool in_month = r_.freq == frequency::monthly || !r_.months.is_empty();
     const int day = in_month ? d.day : d.day_of_year();
     const int count = in_month ? d.days_in_month : d.days_in_year();
-    const int nth = (day - 1) / 7 + 1, nth_last = -((count - day) / 7 + 1);
-    return std::ranges::any_of(r_.nth_weekdays, [&](const nth_weekday& n) {
-        return n.weekday == d.weekday && (n.nth == nth || n.nth == nth_last);
-    });
+    const int nth = (day - 1) / 7 + 1, later = (count - day) / 7;
+    return r_.nth_weekdays[static_cast<std::size_t>(d.weekday)].has(nth, nth + later);
 }
 
 // Returns the year, month, week or day that has a day.
@@ -171,11 +186,13 @@ bool recurrence_rule::is_barren(local_days day) const {
     return !barren_.empty() && barren_[place_of(day)];
 }
 
-// Remembers that a day has no time, which bounds the search of a rule that has none at all.
-void recurrence_rule::note_barren(local_days day) const {
-    if (!r_.is_within_a_day() || r_.interval > seconds_in_day) return;
+// Remembers that a day has no time. Returns true if no day of any place has one.
+bool recurrence_rule::all_are_barren_with(local_days day) const {
+    if (!r_.is_within_a_day() || r_.interval > seconds_in_day) return false;
     barren_.resize(static_cast<std::size_t>(r_.interval));
     barren_[place_of(day)] = true;
+    ++barren_places_;
+    return barren_places_ == r_.interval / std::gcd(r_.interval, seconds_in_day / unit_);
 }
 
 // Returns the first time of a day that matches, at `time` seconds of the day or later.
@@ -190,6 +207,7 @@ std::optional<int> recurrence_rule::in_periods_of(local_days day, int time) cons
     const long long n = r_.interval, passed = seconds_until(day);
     int at = time - time % unit_;
     while (const auto next = beginnings_.at_or_after(at)) {
+        count_work(1);
         assert(passed + *next >= 0);
         const long long late = (passed + *next) / unit_ % n;
         if (late == 0)
@@ -205,16 +223,30 @@ std::optional<int> recurrence_rule::in_periods_of(local_days day, int time) cons
 // Returns the first time at `from` or later that BYSETPOS chooses in a period of days.
 std::optional<local_seconds> recurrence_rule::by_position(const span& whole,
                                                           local_seconds from) const {
+    if (chosen_in_.first != whole.first || chosen_in_.end != whole.end) choose_in(whole);
+    const auto found = std::ranges::lower_bound(chosen_, from);
+    return found == chosen_.end() ? std::nullopt : std::optional(*found);
+}
+
+void recurrence_rule::choose_in(const span& whole) const {
+    chosen_in_ = whole;
+    chosen_.clear();
     std::vector<local_days> matching;
     for (local_days day = whole.first; day < whole.end; day += days(1))
         if (matches(date(day))) matching.push_back(day);
     const int in_day = r_.times.size();
-    for (const int k : chosen(r_.positions, static_cast<int>(matching.size()) * in_day)) {
-        const local_seconds at = matching[static_cast<std::size_t>(k / in_day)] +
-                                 std::chrono::seconds(r_.times.nth(k % in_day));
-        if (at >= from) return at;
-    }
-    return std::nullopt;
+    for (const int k : chosen(r_.positions, static_cast<int>(matching.size()) * in_day))
+        chosen_.push_back(matching[static_cast<std::size_t>(k / in_day)] +
+                          std::chrono::seconds(r_.times.nth(k % in_day)));
+    count_work(static_cast<int>((whole.end - whole.first).count() + std::ssize(chosen_)));
+}
+
+// Any user may put a rule, and all timers wait while it is searched.
+void recurrence_rule::count_work(int steps) const {
+    work_ += steps;
+    if (work_ > most_work)
+        throw std::invalid_argument("rrule: found no time within " + std::to_string(most_work) +
+                                    " days of search, expected parts that need fewer");
 }
 
 }  // namespace tvec::durable::calendar

@@ -1,4 +1,5 @@
-// The times of a recurrence rule on the local clock.
+// The times of a recurrence rule on the local clock. An object looks at a bounded number of days,
+// and then throws: a caller that counts on keeps one.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +37,12 @@ private:
 
     std::size_t place_of(local_days day) const;
     bool is_barren(local_days day) const;
-    void note_barren(local_days day) const;
+    bool all_are_barren_with(local_days day) const;
     std::optional<local_seconds> in_day(local_days day, int time) const;
     std::optional<int> in_periods_of(local_days day, int time) const;
-    std::optional<local_seconds> by_position(const span& days, local_seconds from) const;
+    std::optional<local_seconds> by_position(const span& whole, local_seconds from) const;
+    void choose_in(const span& whole) const;
+    void count_work(int steps) const;
 
     recurrence r_;
     // For periods within a day: their length, the times of day when they begin, and the times in
@@ -48,6 +51,10 @@ private:
     times_of_day beginnings_;
     std::vector<int> offsets_;
     mutable std::vector<bool> barren_{};  // by place in the interval; empty until one is found
+    mutable int barren_places_ = 0;
+    mutable span chosen_in_{};                     // the last period that BYSETPOS was applied to
+    mutable std::vector<local_seconds> chosen_{};  // its times
+    mutable int work_ = 0;                         // days and times that were looked at
 };
 
 }  // namespace tvec::durable::calendar

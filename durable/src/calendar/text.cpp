@@ -45,4 +45,18 @@ std::string capitals(std::string_view text) {
     return result;
 }
 
+std::chrono::local_seconds local_time(std::string_view part, std::string_view text) {
+    const std::string wanted = "a local time such as 20260105T090000";
+    if (text.size() != 15 || text[8] != 'T') refuse(part, text, wanted);
+    const auto two = [&](std::size_t at, int low, int high) {
+        return number(part, text.substr(at, 2), low, high);
+    };
+    const std::chrono::year_month_day day =
+        std::chrono::year(number(part, text.substr(0, 4), 1, 9999)) /
+        static_cast<int>(two(4, 1, 12)) / two(6, 1, 31);
+    if (!day.ok()) refuse(part, text, "a day that the month has");
+    return std::chrono::local_days(day) + std::chrono::hours(two(9, 0, 23)) +
+           std::chrono::minutes(two(11, 0, 59)) + std::chrono::seconds(two(13, 0, 59));
+}
+
 }  // namespace tvec::durable::calendar

@@ -1,6 +1,7 @@
 // Reads the text of rules.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 
 // Reads decimal digits. Refuses other characters, and values that are not from `low` to `high`.
 int number(std::string_view where, std::string_view text, int low, int high);
+
+// Reads YYYYMMDDTHHMMSS.
+std::chrono::local_seconds local_time(std::string_view where, std::string_view text);
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 

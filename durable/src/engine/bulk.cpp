@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine_parts.hpp"
-
 namespace tvec::durable::detail {
 
 namespace {

@@ -5,11 +5,9 @@
 #include <functional>
 #include <string>
 
-#include "tvec/durable/store.hpp"
+#include "engine_state.hpp"
 
 namespace tvec::durable::detail {
-
-struct engine_state;
 
 // Begins an operation on the timer of an id. Its completion receives whether the timer has changed.
 using operation_on = std::function<void(const std::string& id, completion<standing, bool> next)>;

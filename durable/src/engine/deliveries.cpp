@@ -7,8 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "engine_parts.hpp"
-
 namespace tvec::durable::detail {
 
 using std::chrono::microseconds;
@@ -64,17 +62,16 @@ void deliveries::on_alarm(near_timer& t) {
 }
 
 void deliveries::on_held(near_timer& t) {
-    if (t.due > all_.storage.now()) return all_.near->set_alarm(t);
+    if (t.due > all_.storage.now()) return near_.set_alarm(t);
     t.wait_in(ready_);
 }
 
 // A delivery that was not ended within its lease counts as spent.
 void deliveries::queue_for_claim(near_timer& t) {
     assert(t.home.is_owned() && "only the owner of a shard claims its timers");
-    if (t.phase == timer_phase::delivered && all_.settings.attempts != 0 && !t.is_spent)
+    if (t.phase == timer_phase::delivered && calls_count() && !t.is_spent)
         all_.storage.submit(operations::spend{t.home.number, t.home.owned_as, t.claim.token});
     t.leave_queue();
-    t.take_body();
     t.move_to(timer_phase::queued);
     t.home.to_claim.push_back(*t.id);
 }
@@ -91,7 +88,7 @@ std::size_t deliveries::claimable(const shard& s) const {
     const std::size_t waiting = std::min(per_turn, timers_in_flight_ + ready_.size());
     const std::size_t half = all_.window_share() / 2;
     const std::size_t share = half - std::min(half, s.being_delivered);
-    const std::size_t bytes = all_.held_bytes + claims_in_flight_ * terms().bytes;
+    const std::size_t bytes = all_.load.held_bytes + claims_in_flight_ * terms().bytes;
     if (bytes != 0 && bytes + terms().bytes > all_.settings.max_held_bytes) return 0;
     return std::min({share, s.claim_size, per_turn - waiting});
 }
@@ -101,7 +98,7 @@ std::vector<std::string> deliveries::next_to_claim(shard& s, std::size_t at_most
     std::vector<std::string> ids;
     while (ids.size() < at_most && !s.to_claim.empty()) {
         near_timer* const t = s.find(s.to_claim.front());
-        if (t != nullptr && t->phase == timer_phase::queued && all_.limiter->admit(*t)) {
+        if (t != nullptr && t->phase == timer_phase::queued && limiter_.admit(*t)) {
             t->move_to(timer_phase::claiming);
             ids.push_back(std::move(s.to_claim.front()));
         }
@@ -137,12 +134,12 @@ bool deliveries::claim_batch(shard& s) {
 }
 
 void deliveries::return_if_granted(const std::string& id, const claimed& c) {
-    if (c.what == claimed::kind::granted) all_.ends->return_claim({id, c.timer.attempt});
+    if (c.what == claimed::kind::granted) ends_.return_claim({id, c.timer.attempt});
 }
 
 void deliveries::on_answer(shard& s, const std::vector<std::string>& ids, time_point sent,
                            standing how, std::vector<claimed>& got) {
-    if (how == standing::fenced) return all_.owners->fence(s);
+    if (how == standing::fenced) return all_.up.on_fenced(s);
     if (how == standing::unknown) return retry(s, ids);
     assert(got.size() == ids.size() && "a store answers every claim");
     s.claim_size = next_claim_size(s.claim_size, got);
@@ -182,7 +179,7 @@ void deliveries::on_claimed(near_timer& t, claimed& c, time_point sent) {
     const std::string id = *t.id;
     shard& s = t.home;
     s.forget(id);
-    if (c.what == claimed::kind::early) all_.near->on_known(s, id, c.timer.due);
+    if (c.what == claimed::kind::early) near_.on_known(s, id, c.timer.due);
     if (c.what == claimed::kind::dead) on_dead(id);
 }
 
@@ -196,7 +193,6 @@ void deliveries::on_dead(const std::string& id) {
 // The store counts the lease from some time after the claim was sent.
 void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sent) {
     assert(t.phase == timer_phase::claiming && "a claim is granted once");
-    assert(t.claim.body.empty() && "a timer holds the body of one claim");
     t.move_to(timer_phase::held);
     t.due = granted.due;
     t.leased_until = std::max(sent, t.due) + all_.settings.claim_lease;
@@ -204,7 +200,7 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sen
     t.is_spent = false;
     t.was_hinted = false;
     if (!granted.verdict.empty()) return apply_plan(t, granted);
-    all_.held_bytes += granted.body.size();
+    t.hold(granted.body.size());
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
     on_held(t);
 }
@@ -214,16 +210,19 @@ void deliveries::apply_plan(near_timer& t, const stored_timer& granted) {
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every};
     t.set_trial(false);
     t.move_to(timer_phase::delivered);
-    all_.ends->end({all_.plans->decide(t.claim.token, granted), {}, true});
+    ends_.end({plans_.decide(t.claim.token, granted), {}, true});
 }
 
 // --- turns --------------------------------------------------------------------------------------
 
-bool deliveries::may_deliver() const { return !all_.ends->is_full(); }
+bool deliveries::may_deliver() const { return !ends_.is_full(); }
 
-bool deliveries::is_suspect(const near_timer& t) const {
-    return all_.settings.attempts != 0 && !t.is_first;
+// Returns true if a call of the handler is an attempt.
+bool deliveries::calls_count() const {
+    return all_.settings.attempts != 0 && !all_.settings.hands_over;
 }
+
+bool deliveries::is_suspect(const near_timer& t) const { return calls_count() && !t.is_first; }
 
 void deliveries::deliver_ready() {
     if (is_spending_) return;
@@ -241,23 +240,25 @@ void deliveries::deliver_ready() {
 }
 
 // Returns true if the timer cannot be delivered now. The clock of the store was set back, or the
-// lease of the claim has ended and another owner may hold the timer.
+// lease of the claim may have ended, and another owner may hold the timer. Then the claim is
+// returned, because the store may count its lease from later on, and the timer is destroyed.
 bool deliveries::must_wait(near_timer& t) {
     assert(t.phase == timer_phase::held && "only a claimed timer is delivered");
     const reading now = all_.storage.now();
     if (t.due > now) {
-        all_.near->set_alarm(t);
+        near_.set_alarm(t);
         return true;
     }
     if (!all_.storage.traits().shared || now < t.leased_until) return false;
-    queue_for_claim(t);
+    ends_.return_claim(t.claim.token);
+    t.home.forget(*t.id);
     return true;
 }
 
 void deliveries::on_ready(near_timer& t) {
     if (must_wait(t)) return;
     if (!is_suspect(t)) return deliver(t);
-    if (!t.is_on_trial && all_.trials >= max_trials) return park(t);
+    if (!t.is_on_trial && all_.load.trials >= max_trials) return park(t);
     t.set_trial(true);
     t.wait_in(suspects_);
 }
@@ -266,15 +267,14 @@ void deliveries::on_ready(near_timer& t) {
 
 void deliveries::park(near_timer& t) {
     assert(!t.is_on_trial && "a suspect on trial is delivered and not parked");
-    t.take_body();
     t.move_to(timer_phase::waiting);
     t.is_parked = true;
-    all_.ends->return_claim(t.claim.token);
+    ends_.return_claim(t.claim.token);
     t.wait_in(parked_);
 }
 
 void deliveries::begin_trials() {
-    while (all_.trials < max_trials && !parked_.empty()) {
+    while (all_.load.trials < max_trials && !parked_.empty()) {
         near_timer& t = *parked_.front();
         assert(t.is_parked && "the queue of parked timers holds no others");
         t.is_parked = false;
@@ -307,7 +307,7 @@ void deliveries::spend(near_timer& t) {
 }
 
 void deliveries::on_spent(shard& s, const token& spent, standing how, bool is_current) {
-    if (how == standing::fenced) return all_.owners->fence(s);
+    if (how == standing::fenced) return all_.up.on_fenced(s);
     near_timer* const t = s.find(spent.id);
     if (t == nullptr || t->phase != timer_phase::spending || !t->has_claim(spent)) return;
     if (how == standing::unknown) {
@@ -330,14 +330,14 @@ void deliveries::deliver(near_timer& t) {
     all_.arm(t.alarm, all_.settings.claim_lease);
     ++all_.count.delivered;
     all_.count.retries += !t.is_first;
-    if (t.is_first) all_.late.record(all_.storage.now() - t.claim.due);
-    delivery d{t.claim.token, t.claim.due, t.claim.every, t.take_body()};
-    all_.delivering = &t;
+    if (t.is_first) late_.record(all_.storage.now() - t.claim.due);
+    delivery d{t.claim.token, t.claim.due, t.claim.every, std::exchange(t.claim.body, {})};
+    all_.load.delivering = &t;
     const std::exception_ptr thrown = all_.contain(handler_, std::move(d));  // may destroy `t`
-    const bool is_open = all_.delivering == &t && t.phase == timer_phase::delivered;
-    all_.delivering = nullptr;
+    const bool is_open = all_.load.delivering == &t && t.phase == timer_phase::delivered;
+    all_.load.delivering = nullptr;
     if (thrown && is_open)
-        all_.ends->end({{t.claim.token, outcome::failed, {}, line_of(words_of(thrown))}, {}});
+        ends_.end({{t.claim.token, outcome::failed, {}, line_of(words_of(thrown))}, {}});
 }
 
 void deliveries::hand_over(const token& token) {
@@ -348,7 +348,7 @@ void deliveries::hand_over(const token& token) {
     const bool was_hinted = t->was_hinted;
     const time_point due = t->claim.due;
     s.forget(token.id);
-    if (was_hinted) all_.near->on_known(s, token.id, due);
+    if (was_hinted) near_.on_known(s, token.id, due);
     all_.arm(next_turn_, microseconds::zero());  // fills the slot of a limit
 }
 

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "shard.hpp"
+#include "end_sender.hpp"
+#include "engine_state.hpp"
+#include "limits.hpp"
+#include "planner.hpp"
+#include "window.hpp"
 
 namespace tvec::durable::detail {
 
@@ -20,7 +25,10 @@ namespace tvec::durable::detail {
 // would end while they wait. The others are parked, which means returned to the store.
 class deliveries {
 public:
-    deliveries(engine_state& all, engine::handler h) : all_(all), handler_(std::move(h)) {}
+    using handler = std::function<void(delivery)>;
+
+    deliveries(engine_state& all, end_sender& ends, window& near, limits& limiter, handler h)
+        : all_(all), ends_(ends), near_(near), limiter_(limiter), handler_(std::move(h)) {}
     deliveries(const deliveries&) = delete;
     deliveries& operator=(const deliveries&) = delete;
 
@@ -41,6 +49,8 @@ public:
     std::optional<time_point> move_lease(const token& t, time_point to,
                                          std::optional<time_point> from = {});
 
+    // How late first deliveries were.
+    const lateness_histogram& late() const noexcept { return late_; }
     bool is_claiming() const noexcept { return timers_in_flight_ != 0; }
 
 private:
@@ -64,6 +74,7 @@ private:
 
     // handlers
     bool may_deliver() const;
+    bool calls_count() const;
     bool is_suspect(const near_timer& t) const;
     bool must_wait(near_timer& t);
     void on_ready(near_timer& t);
@@ -75,7 +86,12 @@ private:
     void do_nothing() {}
 
     engine_state& all_;
-    const engine::handler handler_;
+    end_sender& ends_;
+    window& near_;
+    limits& limiter_;
+    planner plans_{all_};
+    const handler handler_;
+    lateness_histogram late_{};
     queue ready_;     // held, and due
     queue suspects_;  // due, delivered one by one
     queue parked_;    // returned to the store until they have a turn

@@ -6,8 +6,6 @@
 #include <iterator>
 #include <utility>
 
-#include "engine_parts.hpp"
-
 namespace tvec::durable::detail {
 
 using std::chrono::microseconds;
@@ -74,7 +72,7 @@ void end_sender::on_ended(shard& s, const pending_end& e, const end_reply& r) {
     // A returned timer may have been claimed anew before this answer came.
     const bool is_claimed_anew =
         e.how.how == outcome::returned && t != nullptr && t->phase != timer_phase::waiting;
-    if (r.next && !is_claimed_anew) all_.near->on_known(s, id, *r.next);
+    if (r.next && !is_claimed_anew) all_.up.on_next(s, id, *r.next);
     all_.contain(e.then, r.was_current);
     if (e.is_planned && e.how.how == outcome::dead && r.was_current)
         all_.contain(all_.settings.on_dead, id, e.how.reason);

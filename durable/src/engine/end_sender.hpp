@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "shard.hpp"
+#include "engine_state.hpp"
 
 namespace tvec::durable::detail {
 

@@ -2,82 +2,73 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 
 #include "bulk.hpp"
-#include "engine_parts.hpp"
-#include "options.hpp"
+#include "deliveries.hpp"
+#include "end_sender.hpp"
+#include "engine_state.hpp"
+#include "limits.hpp"
+#include "ownership.hpp"
 #include "plan.hpp"
+#include "window.hpp"
 
 namespace tvec::durable::detail {
 
 namespace {
 
-bool in_range(time_point due) { return due >= earliest_due && due <= latest_due; }
+constexpr auto ignore = [](auto&...) {};  // looks at no answer
 
-}  // namespace
-
-refusal fault_of_id(const std::string& id) {
-    return id.empty() || id.size() > longest_id ? refusal::bad_id : refusal::none;
-}
-
-refusal fault_of_lease(duration lease) {
-    return lease >= duration(1) && lease <= longest ? refusal::none : refusal::bad_lease;
-}
-
-refusal fault_of(const record& r) {
-    if (fault_of_id(r.id) != refusal::none) return refusal::bad_id;
-    if (r.body.size() > largest_body) return refusal::body_too_large;
-    if (r.plan.size() > longest_plan) return refusal::bad_plan;
-    if (!in_range(r.due)) return refusal::bad_due;
-    if (r.every < duration::zero() || r.every > latest_due - r.due) return refusal::bad_period;
+template <class Operation> refusal fault_of_due(const Operation& o) {
+    if constexpr (sets_deadline<Operation>)
+        if (!in_range(o.due)) return refusal::bad_due;
     return refusal::none;
 }
 
+}  // namespace
+
 // --- the parts ----------------------------------------------------------------------------------
 
-engine_state::engine_state(timer_wheel& w, wheel_clock c, store& from, options o)
-    : wheel(w), clock(std::move(c)), storage(from), settings(checked(std::move(o))) {
-    assert(from.traits().shards > 0 && "a store has at least one shard");
-    for (unsigned n = 0; n < from.traits().shards; ++n)
-        shards.push_back(std::make_unique<shard>(*this, n));
-}
+// Each part has references to parts above it in this list.
+struct engine::parts final : events {
+    parts(timer_wheel& w, wheel_clock c, store& from, handler h, options o)
+        : all(*this, w, std::move(c), from, std::move(o)),
+          deliverer(all, ends, near, limiter, std::move(h)) {}
+    parts(const parts&) = delete;
+    parts& operator=(const parts&) = delete;
+    ~parts() { all.shards.clear(); }  // near timers leave the queues of the deliverer
 
-void engine_state::arm(timer& t, std::chrono::microseconds delay) {
-    wheel.arm_at(t, clock.tick_after(std::max(delay, std::chrono::microseconds::zero())));
-}
+    void on_alarm(near_timer& t) override { deliverer.on_alarm(t); }
+    void on_refill(shard& s) override { near.take(s); }
+    void on_sweep(shard& s) override { near.sweep(s); }
+    void on_flush(shard& s) override {
+        s.backs_off = false;
+        ends.flush(s);
+    }
+    void on_fenced(shard& s) override { owners.fence(s); }
+    void on_next(shard& s, const std::string& id, time_point due) override {
+        near.on_known(s, id, due);
+    }
+    bool on_overdue(shard& s, const place& p) override { return limiter.let_in(s, p); }
 
-shard& engine_state::shard_of(const std::string& id) {
-    const unsigned n = storage.shard_of(id);
-    assert(n < shards.size() && "the shard of an id is one of the store");
-    return *shards[n];
-}
-
-std::size_t engine_state::window_share() const noexcept {
-    return std::max<std::size_t>(settings.window / shards.size(), 2);
-}
-
-engine_parts::engine_parts(timer_wheel& w, wheel_clock c, store& from, engine::handler h, options o)
-    : all(w, std::move(c), from, std::move(o)), deliverer(all, std::move(h)) {
-    all.owners = &owners;
-    all.near = &near;
-    all.deliverer = &deliverer;
-    all.ends = &ends;
-    all.plans = &plans;
-    all.limiter = &limiter;
-}
+    engine_state all;
+    end_sender ends{all};
+    window near{all};
+    limits limiter{all, near};
+    deliveries deliverer;
+    ownership owners{all, ends, near};
+};
 
 engine::engine(timer_wheel& wheel, wheel_clock clock, store& from, handler h, options o)
-    : parts_(std::make_unique<engine_parts>(wheel, std::move(clock), from, std::move(h),
-                                            std::move(o))) {
+    : parts_(std::make_unique<parts>(wheel, std::move(clock), from, std::move(h), std::move(o))) {
     if (from.is_used_)
         throw std::logic_error("tvec::durable::timers: the store is used by another timers object: "
                                "each needs a store of its own");
     from.is_used_ = true;
-    engine_parts& p = *parts_;
+    parts& p = *parts_;
     from.listen({p.all.guarded([&p](unsigned n, const std::string& id, time_point due) {
                      p.near.on_hint(n, id, due);
                  }),
@@ -103,6 +94,14 @@ auto engine::answering(std::size_t calls, completion<Answer...> then, F look_at)
             look_at(a...);
             parts_->all.contain(then, std::move(a)...);
         });
+}
+
+// Begins an operation of one call, if it has no fault. `look_at` sees its answer.
+template <class Operation, class F> refusal engine::ask(refusal fault, Operation& o, F look_at) {
+    if (const refusal r = admit(1, fault); r != refusal::none) return r;
+    o.then = answering(1, std::move(o.then), std::move(look_at));
+    parts_->all.storage.submit(std::move(o));
+    return refusal::none;
 }
 
 // Admits calls, or returns the reason of their refusal, which is `fault` if there is one. A put of
@@ -139,18 +138,17 @@ refusal engine::accept(record& r) const {
     }
 }
 
-refusal engine::put_all(std::vector<record> timers, existing how,
-                        completion<std::vector<put_result>> then) {
+refusal engine::begin(operations::put o) {
     refusal fault = refusal::none;
     std::size_t bytes = 0;
     std::vector<place> places;
-    places.reserve(timers.size());
-    for (record& r : timers) {
+    places.reserve(o.timers.size());
+    for (record& r : o.timers) {
         if (fault == refusal::none) fault = accept(r);
         places.push_back({r.due, r.id});
         bytes += r.id.size() + r.body.size() + r.plan.size();
     }
-    const std::size_t calls = timers.size();
+    const std::size_t calls = o.timers.size();
     if (fault = admit(calls, fault, bytes); fault != refusal::none) return fault;
     const auto on_results = [this, bytes, places = std::move(places)](const auto& results) {
         assert(results.size() == places.size() && "a store answers every put");
@@ -158,133 +156,91 @@ refusal engine::put_all(std::vector<record> timers, existing how,
         put_bytes_in_flight_ -= bytes;
         for (std::size_t i = 0; i < places.size(); ++i) on_put(results[i], places[i]);
     };
-    parts_->all.storage.submit(
-        operations::put{std::move(timers), how,
-                        answering<std::vector<put_result>>(calls, std::move(then), on_results)});
+    o.then = answering(calls, std::move(o.then), on_results);
+    parts_->all.storage.submit(std::move(o));
     return refusal::none;
 }
 
 void engine::on_put(put_result r, const place& p) {
-    switch (r) {
-    case put_result::stored:
-        ++parts_->all.count.stored;
-        parts_->near.on_known(parts_->all.shard_of(p.id), p.id, p.due);
-        break;
-    case put_result::there_already:
-        ++parts_->all.count.there_already;
-        break;
-    case put_result::dead:
-        ++parts_->all.count.dead_already;
-        break;
-    case put_result::unknown:
-        ++parts_->all.count.unknown;
-        break;
-    case put_result::failed:
-        ++parts_->all.count.failed;
-        break;
-    }
-}
-
-refusal engine::cancel(const std::string& id, completion<cancel_result> then) {
-    if (const refusal r = admit(1, fault_of_id(id)); r != refusal::none) return r;
-    const auto on_result = [this, id](cancel_result& r) { r = on_cancelled(id, r); };
-    parts_->all.storage.submit(
-        operations::cancel{id, answering<cancel_result>(1, std::move(then), on_result)});
-    return refusal::none;
+    using numbers = durable::counters;
+    constexpr std::uint64_t numbers::*of_result[] = {&numbers::stored, &numbers::there_already,
+                                                     &numbers::dead_already, &numbers::unknown,
+                                                     &numbers::failed};
+    ++(parts_->all.count.*of_result[static_cast<std::size_t>(r)]);
+    if (r == put_result::stored) parts_->near.on_known(parts_->all.shard_of(p.id), p.id, p.due);
 }
 
 // The store knows that a timer was claimed, and not if its handler was called. The engine does.
-cancel_result engine::on_cancelled(const std::string& id, cancel_result r) {
+void engine::on_changed(const operations::cancel& o, cancel_result& r) {
     parts_->all.count.unknown += r == cancel_result::unknown;
     parts_->all.count.failed += r == cancel_result::failed;
-    if (r == cancel_result::unknown || r == cancel_result::failed) return r;
-    shard& s = parts_->all.shard_of(id);
-    const near_timer* const t = s.find(id);
+    if (r == cancel_result::unknown || r == cancel_result::failed) return;
+    shard& s = parts_->all.shard_of(o.id);
+    const near_timer* const t = s.find(o.id);
     const bool was_held = t != nullptr && t->phase == timer_phase::held && t->is_first;
-    s.forget(id);
-    if (r == cancel_result::unknown_id) return r;
+    s.forget(o.id);
+    if (r == cancel_result::unknown_id) return;
     ++parts_->all.count.cancelled;
-    return was_held ? cancel_result::cancelled : r;
+    if (was_held) r = cancel_result::cancelled;
 }
 
-refusal engine::find(std::string id, completion<standing, std::optional<stored_timer>> then) {
-    if (const refusal r = admit(1, fault_of_id(id)); r != refusal::none) return r;
-    parts_->all.storage.submit(
-        operations::find{std::move(id), answering(1, std::move(then), [](auto&...) {})});
-    return refusal::none;
+template <sets_deadline Operation, class Result>
+void engine::on_changed(const Operation& o, Result& r) {
+    if (r == Result{}) parts_->near.on_known(parts_->all.shard_of(o.id), o.id, o.due);
 }
 
-refusal engine::list(timer_set set, place after, std::size_t limit,
-                     completion<standing, std::vector<stored_timer>> then, std::string prefix) {
-    if (const refusal r = admit(1); r != refusal::none) return r;
-    parts_->all.storage.submit(operations::list{set, std::move(after), limit, std::move(prefix),
-                                                answering(1, std::move(then), [](auto&...) {})});
-    return refusal::none;
+template <changes_one Operation> refusal engine::begin(Operation o) {
+    const refusal of_due = fault_of_due(o);
+    auto then = std::exchange(o.then, {});
+    const auto look_at = [this, o](auto& r) { this->on_changed(o, r); };
+    o.then = std::move(then);
+    return ask(of_due == refusal::none ? fault_of_id(o.id) : of_due, o, look_at);
 }
 
-refusal engine::count(completion<standing, totals> then) {
-    if (const refusal r = admit(1); r != refusal::none) return r;
-    parts_->all.storage.submit(operations::count{answering(1, std::move(then), [](auto&...) {})});
-    return refusal::none;
+refusal engine::begin(operations::find o) { return ask(fault_of_id(o.id), o, ignore); }
+refusal engine::begin(operations::list o) { return ask(refusal::none, o, ignore); }
+refusal engine::begin(operations::count o) { return ask(refusal::none, o, ignore); }
+
+template <class Other> refusal engine::begin(Other) {
+    assert(false && "the engine begins this operation, and nobody else");
+    return refusal::stopping;
 }
 
-void engine::on_revived(const std::string& id, time_point due, revive_result r) {
-    if (r == revive_result::revived) parts_->near.on_known(parts_->all.shard_of(id), id, due);
-}
-
-refusal engine::revive(const std::string& id, time_point due, completion<revive_result> then) {
-    const refusal fault = in_range(due) ? fault_of_id(id) : refusal::bad_due;
-    if (const refusal r = admit(1, fault); r != refusal::none) return r;
-    const auto on_result = [this, id, due](revive_result r) { on_revived(id, due, r); };
-    parts_->all.storage.submit(
-        operations::revive{id, due, answering<revive_result>(1, std::move(then), on_result)});
-    return refusal::none;
-}
-
-refusal engine::touch(const std::string& id, time_point due, completion<touch_result> then) {
-    const refusal fault = in_range(due) ? fault_of_id(id) : refusal::bad_due;
-    if (const refusal r = admit(1, fault); r != refusal::none) return r;
-    const auto on_result = [this, id, due](touch_result r) {
-        if (r == touch_result::touched) parts_->near.on_known(parts_->all.shard_of(id), id, due);
-    };
-    parts_->all.storage.submit(
-        operations::touch{id, due, answering<touch_result>(1, std::move(then), on_result)});
-    return refusal::none;
+refusal engine::submit(operation o) {
+    return std::visit([this](auto& asked) { return begin(std::move(asked)); }, o);
 }
 
 // --- bulk ---------------------------------------------------------------------------------------
 
-refusal engine::cancel_all(timer_set set, std::string prefix,
-                           completion<standing, std::uint64_t> then) {
-    if (const refusal r = admit(1); r != refusal::none) return r;
-    const auto cancel_one = [this](const std::string& id, completion<standing, bool> next) {
-        const auto on_result = [this, id, next = std::move(next)](cancel_result r) {
-            r = on_cancelled(id, r);
-            const bool is_unknown = r == cancel_result::unknown || r == cancel_result::failed;
-            next(is_unknown ? standing::unknown : standing::done, r != cancel_result::unknown_id);
+template <changes_one Operation>
+refusal engine::begin_all(timer_set set, std::string prefix, Operation one,
+                          completion<standing, std::uint64_t> then) {
+    if (const refusal r = admit(1, fault_of_due(one)); r != refusal::none) return r;
+    const auto change_one = [this, one](const std::string& id, completion<standing, bool> next) {
+        Operation o = one;
+        o.id = id;
+        const auto on_result = [this, o, next = std::move(next)](auto r) {
+            this->on_changed(o, r);
+            const bool is_unknown = r == decltype(r)::unknown || r == decltype(r)::failed;
+            next(is_unknown ? standing::unknown : standing::done, r != decltype(r)::unknown_id);
         };
-        parts_->all.storage.submit(operations::cancel{id, parts_->all.guarded(on_result)});
+        o.then = parts_->all.guarded(on_result);
+        parts_->all.storage.submit(std::move(o));
     };
-    do_for_all(parts_->all, set, std::move(prefix), cancel_one,
-               answering<standing, std::uint64_t>(1, std::move(then), [](auto&...) {}));
+    do_for_all(parts_->all, set, std::move(prefix), change_one,
+               answering(1, std::move(then), ignore));
     return refusal::none;
 }
 
-refusal engine::revive_all(std::string prefix, time_point due,
+refusal engine::submit_all(timer_set set, std::string prefix, operation one,
                            completion<standing, std::uint64_t> then) {
-    const refusal fault = in_range(due) ? refusal::none : refusal::bad_due;
-    if (const refusal r = admit(1, fault); r != refusal::none) return r;
-    const auto revive_one = [this, due](const std::string& id, completion<standing, bool> next) {
-        const auto on_result = [this, id, due, next = std::move(next)](revive_result r) {
-            on_revived(id, due, r);
-            const bool is_unknown = r == revive_result::unknown || r == revive_result::failed;
-            next(is_unknown ? standing::unknown : standing::done, r == revive_result::revived);
-        };
-        parts_->all.storage.submit(operations::revive{id, due, parts_->all.guarded(on_result)});
+    const auto begin_one = [&]<class Operation>(Operation& o) {
+        if constexpr (changes_one<Operation>)
+            return begin_all(set, std::move(prefix), std::move(o), std::move(then));
+        assert(changes_one<Operation> && "the operation changes the timer of an id");
+        return refusal::stopping;
     };
-    do_for_all(parts_->all, timer_set::dead, std::move(prefix), revive_one,
-               answering<standing, std::uint64_t>(1, std::move(then), [](auto&...) {}));
-    return refusal::none;
+    return std::visit(begin_one, one);
 }
 
 // --- ends ---------------------------------------------------------------------------------------
@@ -299,21 +255,27 @@ void engine::failed(token t, std::string_view reason, completion<bool> then) {
 
 // The lease ends later from now on, because the store may do the same before its answer comes. If
 // it does not, the lease is as before, unless a later call has moved it again.
-refusal engine::extend(token t, duration lease, completion<standing, bool> then) {
-    if (const refusal r = admit(1, fault_of_lease(lease)); r != refusal::none) return r;
-    const time_point end = now() + lease;
-    const auto before = parts_->deliverer.move_lease(t, end);
-    const auto on_result = [this, t, before, end](standing how, bool is_extended) {
+refusal engine::begin(operations::extend o) {
+    if (const refusal r = admit(1, fault_of_lease(o.lease)); r != refusal::none) return r;
+    const time_point end = now() + o.lease;
+    const auto before = parts_->deliverer.move_lease(o.token, end);
+    const auto on_result = [this, t = o.token, before, end](standing how, bool is_extended) {
         if (before && (how != standing::done || !is_extended))
             parts_->deliverer.move_lease(t, *before, end);
     };
-    const unsigned shard = parts_->all.shard_of(t.id).number;
-    parts_->all.storage.submit(operations::extend{
-        shard, std::move(t), lease, answering<standing, bool>(1, std::move(then), on_result)});
+    o.shard = parts_->all.shard_of(o.token.id).number;
+    o.then = answering(1, std::move(o.then), on_result);
+    parts_->all.storage.submit(std::move(o));
     return refusal::none;
 }
 
 void engine::hand_over(const token& t) { parts_->deliverer.hand_over(t); }
+
+void engine::taken(const token& t) {
+    const shard& s = parts_->all.shard_of(t.id);
+    if (parts_->all.settings.attempts == 0 || parts_->all.is_stopping || !s.is_owned()) return;
+    parts_->all.storage.submit(operations::spend{s.number, s.owned_as, t});
+}
 
 refusal engine::again(token t, time_point due, completion<bool> then) {
     if (!in_range(due)) return admit(0, refusal::bad_due);
@@ -348,7 +310,7 @@ unfinished engine::left() const {
 int engine::fd() const noexcept { return parts_->all.storage.fd(); }
 
 void engine::run() {
-    engine_parts& p = *parts_;
+    parts& p = *parts_;
     p.near.heed_clock();
     p.all.storage.run();
     p.deliverer.deliver_ready();
@@ -383,6 +345,6 @@ durable::gauges engine::gauges() const noexcept {
     return g;
 }
 
-const lateness_histogram& engine::late() const noexcept { return parts_->all.late; }
+const lateness_histogram& engine::late() const noexcept { return parts_->deliverer.late(); }
 
 }  // namespace tvec::durable::detail

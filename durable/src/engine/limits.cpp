@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "engine_parts.hpp"
-
 namespace tvec::durable::detail {
 
 namespace {
@@ -25,7 +23,7 @@ place before(place p) {
 
 }  // namespace
 
-limits::limits(engine_state& all) : all_(all) {
+limits::limits(engine_state& all, window& near) : all_(all), near_(near) {
     for (const auto& [prefix, most] : all.settings.limits) limits_.emplace_back(prefix, most);
     std::ranges::stable_sort(limits_, std::ranges::greater(),
                              [](const limit& l) { return l.prefix.size(); });
@@ -71,11 +69,16 @@ void limits::leave_out(near_timer& t, const limit& l) {
     t.home.forget(*t.id);
 }
 
+// Returns true if the window has forgotten a timer of that place, and will ask for it.
 bool limits::has_left_out(shard& s, const place& p) {
     const limit* const l = of(p.id);
     if (l == nullptr) return false;
     const left_out& missing = left_out_of(s, *l);
     return missing.after && p > *missing.after && p.due <= missing.until;
+}
+
+bool limits::let_in(shard& s, const place& p) {
+    return !has_left_out(s, p) && near_.on_found(s, p);
 }
 
 void limits::grant_permits() {
@@ -97,6 +100,7 @@ void limits::refill_queues(shard& s) {
     }
 }
 
+// Asks up to now, because a timer that was claimed before shows when the lease of that claim ends.
 void limits::ask(shard& s, left_out& l, std::size_t number) {
     assert(s.is_owned() && "a shard that is not owned has left out nothing");
     l.is_asked = true;
@@ -105,13 +109,14 @@ void limits::ask(shard& s, left_out& l, std::size_t number) {
                             resets = s.resets](standing how, const std::vector<place>& got) {
         if (resets == s.resets) on_asked(s, l, from, number, how, got);
     };
+    const time_point until = std::max(l.until, all_.now());
     all_.storage.submit(
-        operations::take{s.number, s.owned_as, from, l.until, number, all_.guarded(on_answer)});
+        operations::take{s.number, s.owned_as, from, until, number, all_.guarded(on_answer)});
 }
 
 void limits::on_asked(shard& s, left_out& l, const place& from, std::size_t number, standing how,
                       const std::vector<place>& got) {
-    if (how == standing::fenced) return all_.owners->fence(s);
+    if (how == standing::fenced) return all_.up.on_fenced(s);
     l.is_asked = false;
     if (how == standing::unknown) {
         l.note(from);
@@ -119,8 +124,7 @@ void limits::on_asked(shard& s, left_out& l, const place& from, std::size_t numb
         return all_.arm(retry_, all_.settings.retry);
     }
     if (got.size() == number) l.note(got.back());
-    for (const place& p : got)
-        if (!has_left_out(s, p)) all_.near->on_found(s, p);
+    for (const place& p : got) let_in(s, p);
 }
 
 }  // namespace tvec::durable::detail

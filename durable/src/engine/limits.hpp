@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "shard.hpp"
+#include "engine_state.hpp"
+#include "window.hpp"
 
 namespace tvec::durable::detail {
 
@@ -16,7 +17,7 @@ namespace tvec::durable::detail {
 // short.
 class limits {
 public:
-    explicit limits(engine_state& all);
+    limits(engine_state& all, window& near);
     limits(const limits&) = delete;
     limits& operator=(const limits&) = delete;
 
@@ -24,8 +25,9 @@ public:
     limit* of(const std::string& id);
     // Returns true if the timer has a permit now, or needs none. If not, it waits, or is destroyed.
     bool admit(near_timer& t);
-    // Returns true if the window has forgotten a timer of that place, and will ask for it.
-    bool has_left_out(shard& s, const place& p);
+    // Enters a timer into the window, unless it was forgotten and will be asked for. Returns true
+    // if it has entered.
+    bool let_in(shard& s, const place& p);
     // Has waiting timers claimed for permits that are free.
     void grant_permits();
     // Asks for timers that were forgotten, where queues are short.
@@ -33,6 +35,7 @@ public:
 
 private:
     std::size_t longest_queue() const;
+    bool has_left_out(shard& s, const place& p);
     void leave_out(near_timer& t, const limit& l);
     void ask(shard& s, left_out& l, std::size_t number);
     void on_asked(shard& s, left_out& l, const place& from, std::size_t number, standing how,
@@ -41,6 +44,7 @@ private:
     void do_nothing() {}
 
     engine_state& all_;
+    window& near_;
     std::vector<limit> limits_;  // those with the longest prefixes first
     timer retry_{call<&limits::retry_, &limits::do_nothing>};  // causes a turn
 };

@@ -81,6 +81,25 @@ options checked(options o) {
     return o;
 }
 
+bool in_range(time_point due) { return due >= earliest_due && due <= latest_due; }
+
+refusal fault_of_id(const std::string& id) {
+    return id.empty() || id.size() > longest_id ? refusal::bad_id : refusal::none;
+}
+
+refusal fault_of_lease(duration lease) {
+    return lease >= duration(1) && lease <= longest ? refusal::none : refusal::bad_lease;
+}
+
+refusal fault_of(const record& r) {
+    if (fault_of_id(r.id) != refusal::none) return refusal::bad_id;
+    if (r.body.size() > largest_body) return refusal::body_too_large;
+    if (r.plan.size() > longest_plan) return refusal::bad_plan;
+    if (!in_range(r.due)) return refusal::bad_due;
+    if (r.every < duration::zero() || r.every > latest_due - r.due) return refusal::bad_period;
+    return refusal::none;
+}
+
 }  // namespace detail
 
 }  // namespace tvec::durable

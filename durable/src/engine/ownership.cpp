@@ -4,8 +4,6 @@
 #include <cassert>
 #include <chrono>
 
-#include "engine_parts.hpp"
-
 namespace tvec::durable::detail {
 
 std::size_t ownership::owned() const noexcept {
@@ -80,8 +78,8 @@ void ownership::on_owned(shard& s, epoch e) {
     s.owned_as = e;
     if (e == 0) return;
     if (all_.is_stopping) return release(s);
-    all_.near->take(s);
-    if (all_.storage.traits().shared) all_.near->arm_sweep(s);
+    near_.take(s);
+    if (all_.storage.traits().shared) near_.begin_sweeps(s);
 }
 
 void ownership::fence(shard& s) {
@@ -96,7 +94,7 @@ void ownership::rejoin() {
 
 void ownership::lose(shard& s) {
     for (const auto& [id, t] : s.near)
-        if (t.is_claimed()) all_.ends->return_claim(t.claim.token);
+        if (t.is_claimed()) ends_.return_claim(t.claim.token);
     s.reset();
 }
 
@@ -104,7 +102,7 @@ void ownership::release(shard& s) {
     assert(s.is_owned() && "only an owned shard is released");
     const epoch owned_as = s.owned_as;
     lose(s);
-    all_.ends->flush(s);
+    ends_.flush(s);
     ++releases_in_flight_;
     all_.storage.submit(operations::release{
         s.number, owned_as, all_.guarded([this](standing) { --releases_in_flight_; })});
@@ -114,7 +112,7 @@ void ownership::stop() {
     assert(all_.is_stopping && "the engine is stopping first");
     all_.arm(heartbeat_, std::chrono::microseconds::zero());  // causes a turn, which may report
     for (auto& s : all_.shards) {
-        all_.ends->flush(*s);
+        ends_.flush(*s);
         if (s->is_owned()) release(*s);
     }
 }

@@ -3,14 +3,17 @@
 
 #include <cstddef>
 
-#include "shard.hpp"
+#include "end_sender.hpp"
+#include "engine_state.hpp"
+#include "window.hpp"
 
 namespace tvec::durable::detail {
 
 // Keeps a fair share of the shards. Releases shards beyond that, and looks for missing ones.
 class ownership {
 public:
-    explicit ownership(engine_state& all) : all_(all) {}
+    ownership(engine_state& all, end_sender& ends, window& near)
+        : all_(all), ends_(ends), near_(near) {}
     ownership(const ownership&) = delete;
     ownership& operator=(const ownership&) = delete;
 
@@ -35,6 +38,8 @@ private:
     void release(shard& s);
 
     engine_state& all_;
+    end_sender& ends_;
+    window& near_;
     timer heartbeat_{call<&ownership::heartbeat_, &ownership::join>};
     std::size_t fair_share_ = 1;
     std::size_t shards_to_try_ = 0;  // that may be free

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "options.hpp"
-
 namespace tvec::durable {
 
 namespace detail {

@@ -1,6 +1,7 @@
 // Plans, as the engine uses them. tvec/durable/plan.hpp has their text.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +10,9 @@
 #include "tvec/durable/plan.hpp"
 
 namespace tvec::durable::detail {
+
+// The longest delay in a plan, and the longest option.
+inline constexpr duration longest{std::chrono::hours(24) * 1000};
 
 // Delays between the failures of a timer.
 struct retry_policy {

@@ -5,8 +5,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "engine_parts.hpp"
-
 namespace tvec::durable::detail {
 
 namespace {

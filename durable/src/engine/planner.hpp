@@ -5,11 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "engine_state.hpp"
 #include "plan.hpp"
 
 namespace tvec::durable::detail {
-
-struct engine_state;
 
 // Applies the plan of a claimed timer that has a verdict. Every decision is an end of that claim. A
 // plan that cannot be read makes a dead letter, with the fault as its reason.

@@ -4,28 +4,25 @@
 #include <cassert>
 #include <utility>
 
-#include "engine_parts.hpp"
-
 namespace tvec::durable::detail {
 
 // --- near_timer ---------------------------------------------------------------------------------
 
 near_timer::~near_timer() {
-    if (home.all.delivering == this) home.all.delivering = nullptr;
-    give_back_permit();
+    if (home.load.delivering == this) home.load.delivering = nullptr;
+    end_flight();
     leave_queue();
-    take_body();
     set_trial(false);
 }
 
-void near_timer::on_alarm() { home.all.deliverer->on_alarm(*this); }
+void near_timer::on_alarm() { home.up.on_alarm(*this); }
 
 void near_timer::move_to(timer_phase to) {
     const bool was = phase >= timer_phase::claiming, is = to >= timer_phase::claiming;
     assert((!was || home.being_delivered > 0) && "every timer from `claiming` on is counted");
     if (is && !was) ++home.being_delivered;
     if (was && !is) --home.being_delivered;
-    if (!is || to == timer_phase::ending) give_back_permit();
+    if (!is || to == timer_phase::ending) end_flight();
     phase = to;
 }
 
@@ -39,36 +36,29 @@ void near_timer::leave_queue() {
     if (waits_in != nullptr) std::exchange(waits_in, nullptr)->erase(position);
 }
 
-void near_timer::give_back_permit() {
+void near_timer::hold(std::size_t bytes) {
+    assert(held_bytes == 0 && "a timer holds the body of one claim");
+    home.load.held_bytes += held_bytes = bytes;
+}
+
+// The delivery is not in flight any more.
+void near_timer::end_flight() {
     assert((permit_of == nullptr || permit_of->in_flight > 0) && "every permit in use is counted");
+    assert(home.load.held_bytes >= held_bytes && "every body that is held is counted");
     if (permit_of != nullptr) --std::exchange(permit_of, nullptr)->in_flight;
+    home.load.held_bytes -= std::exchange(held_bytes, 0);
+    claim.body = {};
 }
 
 void near_timer::set_trial(bool to) {
-    std::size_t& trials = home.all.trials;
+    std::size_t& trials = home.load.trials;
     assert((!is_on_trial || trials > 0) && "every trial is counted");
     if (to && !is_on_trial) ++trials;
     if (!to && is_on_trial) --trials;
     is_on_trial = to;
 }
 
-std::string near_timer::take_body() {
-    std::size_t& held = home.all.held_bytes;
-    assert(held >= claim.body.size() && "every body that is held is counted");
-    held -= claim.body.size();
-    return std::exchange(claim.body, {});
-}
-
 // --- shard --------------------------------------------------------------------------------------
-
-void shard::on_refill() { all.near->take(*this); }
-
-void shard::on_sweep() { all.near->sweep(*this); }
-
-void shard::on_flush() {
-    backs_off = false;
-    all.ends->flush(*this);
-}
 
 bool shard::covers(time_point due, const std::string& id) const {
     return is_owned() && taken && place{due, id} <= *taken;

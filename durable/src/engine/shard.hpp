@@ -12,11 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "tvec/durable/detail/engine.hpp"
+#include "tvec/core/call.hpp"
+#include "tvec/core/timer.hpp"
+#include "tvec/durable/delivery.hpp"
 
 namespace tvec::durable::detail {
 
-struct engine_state;
 struct near_timer;
 struct shard;
 
@@ -25,6 +26,33 @@ using queue = std::list<near_timer*>;
 // Ids in one claim or sweep. One command must not keep a server busy for long, because renewals of
 // leases wait behind it.
 inline constexpr std::size_t batch_size = 500;
+
+// Events of parts and shards that concern parts above them. The engine implements them.
+class events {
+public:
+    // The alarm of a near timer has fired.
+    virtual void on_alarm(near_timer& t) = 0;
+    // The timer of a shard has fired to extend its window, to sweep it, or to send its ends.
+    virtual void on_refill(shard& s) = 0;
+    virtual void on_sweep(shard& s) = 0;
+    virtual void on_flush(shard& s) = 0;
+    // Another process owns a shard.
+    virtual void on_fenced(shard& s) = 0;
+    // The timer of an end has another deadline.
+    virtual void on_next(shard& s, const std::string& id, time_point due) = 0;
+    // A sweep has found an overdue timer. Returns true if it enters the window.
+    virtual bool on_overdue(shard& s, const place& p) = 0;
+
+protected:
+    ~events() = default;
+};
+
+// Totals of the near timers of all shards.
+struct near_load {
+    std::size_t held_bytes = 0;              // bodies of deliveries in flight
+    std::size_t trials = 0;                  // suspects that are claimed or being claimed
+    const near_timer* delivering = nullptr;  // its handler runs; nullptr once it is destroyed
+};
 
 // The life of a near timer. From `claiming` on it counts as being delivered.
 enum class timer_phase {
@@ -71,10 +99,9 @@ struct near_timer {
     // Appends the timer to a queue, after it has left the one that it was in.
     void wait_in(queue& q);
     void leave_queue();
-    void give_back_permit();
+    // Counts the bytes of the body of a claim, until the delivery is not in flight any more.
+    void hold(std::size_t bytes);
     void set_trial(bool to);
-    // Returns the body that was claimed, which counts as held until then.
-    std::string take_body();
 
     shard& home;
     const std::string* id = nullptr;  // the key in shard::near
@@ -86,11 +113,15 @@ struct near_timer {
     bool is_parked = false;      // a suspect that was returned until it has a turn
     bool was_hinted = false;     // another process may have ended its delivery
     limit* permit_of = nullptr;  // counts the timer among its deliveries in flight
+    std::size_t held_bytes = 0;  // that near_load::held_bytes counts
     queue* waits_in = nullptr;   // nullptr, or the queue that holds it
     queue::iterator position{};
     delivery claim{};           // valid once it is held
     time_point leased_until{};  // no other process can claim it before
     timer alarm{call<&near_timer::alarm, &near_timer::on_alarm>};
+
+private:
+    void end_flight();
 };
 
 // An end that the store has not answered.
@@ -101,13 +132,13 @@ struct pending_end {
 };
 
 struct shard {
-    shard(engine_state& engine, unsigned n) : all(engine), number(n) {}
+    shard(events& to, near_load& l, unsigned n) : up(to), load(l), number(n) {}
     shard(const shard&) = delete;
     shard& operator=(const shard&) = delete;
 
-    void on_refill();
-    void on_sweep();
-    void on_flush();
+    void on_refill() { up.on_refill(*this); }
+    void on_sweep() { up.on_sweep(*this); }
+    void on_flush() { up.on_flush(*this); }
 
     bool is_owned() const { return owned_as != 0; }
     // Returns true if a timer of that place belongs into the window.
@@ -118,7 +149,8 @@ struct shard {
     // Drops the window and the ownership. Ends that wait are kept.
     void reset();
 
-    engine_state& all;
+    events& up;
+    near_load& load;
     const unsigned number;
     epoch owned_as = 0;        // 0: not owned
     std::uint64_t resets = 0;  // counts them: an answer to a request sent before the last is stale

@@ -4,8 +4,6 @@
 #include <cassert>
 #include <utility>
 
-#include "engine_parts.hpp"
-
 namespace tvec::durable::detail {
 
 using std::chrono::microseconds;
@@ -43,7 +41,7 @@ void window::take(shard& s) {
                                                                 const std::vector<place>& got) {
         if (resets != s.resets) return;
         if (how == standing::done) return on_taken(s, limit, got);
-        if (how == standing::fenced) return all_.owners->fence(s);
+        if (how == standing::fenced) return all_.up.on_fenced(s);
         s.taking_until.reset();
         s.is_partial = false;  // else the next turn would ask again at once
         all_.arm(s.refill, all_.settings.retry);
@@ -70,33 +68,43 @@ void window::take_if_half_empty(shard& s) {
 }
 
 void window::sweep(shard& s) {
-    arm_sweep(s);
+    all_.arm(s.sweeper, sweep_period());
     if (!s.is_owned()) return;
     const auto on_answer = [this, &s, resets = s.resets](standing how,
                                                          const std::vector<place>& got) {
         if (resets != s.resets) return;
         if (how == standing::done) on_swept(s, got);
-        if (how == standing::fenced) all_.owners->fence(s);
+        if (how == standing::fenced) all_.up.on_fenced(s);
     };
     const time_point until = std::max(all_.now() - sweep_grace, earliest_due);
     all_.storage.submit(operations::take{s.number, s.owned_as, s.swept, until, batch_size,
                                          all_.guarded(on_answer)});
 }
 
-void window::arm_sweep(shard& s) {
+duration window::sweep_period() const {
     const duration by_store = all_.storage.traits().sweep;
-    all_.arm(s.sweeper, by_store != duration::zero() ? by_store : all_.settings.sweep);
+    return by_store != duration::zero() ? by_store : all_.settings.sweep;
 }
 
-// The next sweep goes on after a full page, because overdue timers may wait for a limit.
+// Sweeps of different shards come at different times, because a server may have to walk over many
+// dead rows for each: claims in between wait for a part of them.
+void window::begin_sweeps(shard& s) {
+    constexpr int phases = 16;
+    const int phase = phases - static_cast<int>(s.number % phases);
+    all_.arm(s.sweeper, sweep_period() * phase / phases);
+}
+
+// The next sweep goes on after a full page, because overdue timers may wait for a limit. It comes
+// at once if the page had new timers: there may be many more of a transaction that was open for
+// long.
 void window::on_swept(shard& s, const std::vector<place>& got) {
-    s.swept = got.size() == batch_size ? got.back() : place{};
-    for (const place& p : got) {
-        if (all_.limiter->has_left_out(s, p)) continue;
-        const bool is_new = s.covers(p.due, p.id) && enter(s, p.id, p.due);
-        all_.count.swept += is_new;
-        all_.count.taken += is_new;
-    }
+    const bool is_full = got.size() == batch_size;
+    s.swept = is_full ? got.back() : place{};
+    std::uint64_t found = 0;
+    for (const place& p : got) found += all_.up.on_overdue(s, p);
+    all_.count.swept += found;
+    all_.count.taken += found;
+    if (is_full && found != 0) all_.arm(s.sweeper, std::chrono::microseconds::zero());
 }
 
 // --- in and out ---------------------------------------------------------------------------------
@@ -137,8 +145,8 @@ void window::on_known(shard& s, const std::string& id, time_point due) {
     if (s.covers(due, id)) enter(s, id, due);
 }
 
-void window::on_found(shard& s, const place& p) {
-    if (s.covers(p.due, p.id)) enter(s, p.id, p.due);
+bool window::on_found(shard& s, const place& p) {
+    return s.covers(p.due, p.id) && enter(s, p.id, p.due);
 }
 
 void window::on_hint(unsigned number, const std::string& id, time_point due) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "shard.hpp"
+#include "engine_state.hpp"
 
 namespace tvec::durable::detail {
 
@@ -24,12 +24,12 @@ public:
     void take_if_half_empty(shard& s);
     // Asks the store for overdue timers. Those that are not near had a hint that was lost.
     void sweep(shard& s);
-    // Arms the next sweep.
-    void arm_sweep(shard& s);
+    // Arms the first sweep of a shard.
+    void begin_sweeps(shard& s);
     // Notes that the store holds a timer, due then. It enters the window if it belongs there.
     void on_known(shard& s, const std::string& id, time_point due);
-    // Enters a timer that was left out of the window, if it is not near.
-    void on_found(shard& s, const place& p);
+    // Enters a timer, if it belongs into the window and is not near. Returns true if it does.
+    bool on_found(shard& s, const place& p);
     // Notes that another process has put a timer into a shard.
     void on_hint(unsigned number, const std::string& id, time_point due);
     // Arms the alarm for the deadline of a held timer, or for the claim of any other.
@@ -40,6 +40,7 @@ public:
     bool is_filled() const noexcept;
 
 private:
+    duration sweep_period() const;
     void on_taken(shard& s, std::size_t limit, const std::vector<place>& got);
     void on_swept(shard& s, const std::vector<place>& got);
     bool enter(shard& s, const std::string& id, time_point due);

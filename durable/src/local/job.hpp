@@ -1,36 +1,40 @@
 // An operation of a store in this process: the work, and its answer.
 #pragma once
 
-#include <cstddef>
 #include <optional>
-#include <vector>
+#include <type_traits>
+#include <variant>
 
 #include "tvec/durable/store.hpp"
 
 namespace tvec::durable::detail {
 
-// Performs the operations of a store at once, and returns their answers. A failure throws.
-class database {
-public:
-    virtual ~database() = default;
-
-    virtual std::vector<put_result> perform(const operations::put& o) = 0;
-    virtual cancel_result perform(const operations::cancel& o) = 0;
-    virtual std::vector<end_reply> perform(const operations::end& o) = 0;
-    virtual std::optional<stored_timer> perform(const operations::find& o) = 0;
-    virtual std::vector<stored_timer> perform(const operations::list& o) = 0;
-    virtual totals perform(const operations::count& o) = 0;
-    virtual touch_result perform(const operations::touch& o) = 0;
-    virtual bool perform(const operations::extend& o) = 0;
-    virtual revive_result perform(const operations::revive& o) = 0;
-    virtual std::size_t perform(const operations::join& o) = 0;
-    virtual epoch perform(const operations::own& o) = 0;
-    virtual standing perform(const operations::release& o) = 0;
-    // The following return nothing if another process owns the shard.
-    virtual std::optional<std::vector<place>> perform(const operations::take& o) = 0;
-    virtual std::optional<std::vector<claimed>> perform(const operations::claim& o) = 0;
-    virtual std::optional<bool> perform(const operations::spend& o) = 0;
+// The answer to an operation: nothing if its owner is asked for, and another process owns the
+// shard.
+template <class Operation, class Then = decltype(Operation::then)> struct answer_to;
+template <class Operation, class Result> struct answer_to<Operation, completion<Result>> {
+    using type = Result;
 };
+template <class Operation, class Answer> struct answer_to<Operation, completion<standing, Answer>> {
+    static constexpr bool is_of_owner = requires(Operation o) { o.mine; };
+    using type = std::conditional_t<is_of_owner, std::optional<Answer>, Answer>;
+};
+
+// Performs an operation at once, and returns the answer. A failure throws.
+template <class Operation> class performer {
+public:
+    virtual ~performer() = default;
+    virtual typename answer_to<Operation>::type perform(const Operation& o) = 0;
+};
+
+// Performs the operations of a store.
+template <class Any> class performer_of_any;
+template <class... Operation>
+class performer_of_any<std::variant<Operation...>> : public performer<Operation>... {
+public:
+    using performer<Operation>::perform...;
+};
+using database = performer_of_any<operation>;
 
 // The fate of a job. If it is `unknown`, the work may have been done or not.
 enum class fate { done, failed, unknown };

@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cerrno>
 #include <initializer_list>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -44,6 +45,28 @@ int open_epoll(std::initializer_list<int> watched) {
     return fd;
 }
 
+struct parts_deleter {
+    void operator()(PQconninfoOption* parts) const noexcept { PQconninfoFree(parts); }
+};
+
+// Returns true if a part of a connection string is what it should be. A password in a URI that has
+// an `@` or a `/` of its own ends there, and its rest becomes a part of another kind.
+bool is_sound(const PQconninfoOption& part, bool is_uri) {
+    const std::string_view name = part.keyword, value = part.val == nullptr ? "" : part.val;
+    if (name == "port") return value.find_first_not_of("0123456789,") == value.npos;
+    if (!is_uri || (name != "host" && name != "dbname")) return true;
+    return value.starts_with('/') || value.find('@') == value.npos;
+}
+
+bool is_readable(const std::string& conninfo) {
+    const std::unique_ptr<PQconninfoOption, parts_deleter> all(
+        PQconninfoParse(conninfo.c_str(), nullptr));
+    const bool is_uri = conninfo.find("://") != conninfo.npos;
+    const PQconninfoOption* part = all.get();
+    while (part != nullptr && part->keyword != nullptr && is_sound(*part, is_uri)) ++part;
+    return part != nullptr && part->keyword == nullptr;
+}
+
 bool is_error(const PGresult& r) {
     const ExecStatusType s = PQresultStatus(&r);
     return s != PGRES_TUPLES_OK && s != PGRES_COMMAND_OK;
@@ -76,27 +99,16 @@ constexpr const char* is_unsafe =
 constexpr const char* is_behind =
     "synchronous_commit is off: a power cut loses what the last second has stored";
 
-// With several hosts libpq looks for the one that is not a standby.
-std::string conninfo_of(const postgres_options& o) {
-    const bool has_many = o.conninfo.find(',') != std::string::npos;
-    if (!has_many || o.conninfo.find("target_session_attrs") != std::string::npos)
-        return o.conninfo;
-    const bool is_uri = o.conninfo.find("://") != std::string::npos;
-    if (!is_uri) return o.conninfo + " target_session_attrs=primary";
-    const char joint = o.conninfo.find('?') == std::string::npos ? '?' : '&';
-    return o.conninfo + joint + "target_session_attrs=primary";
-}
-
-// The functions that statements call, and the types of their arguments.
+// The functions of statements that are prepared, and the types of their arguments.
 struct prepared {
-    const char* function;
+    std::string_view function;
     const char* types;  // i: int, b: bigint, t: text, y: bytea; capital: an array
 };
 constexpr prepared all_prepared[] = {
-    {"puts", "ttyIYBBYY"}, {"cancels", "Y"},   {"touches", "tYB"},      {"revives", "tyb"},
-    {"ends", "tYBTBYY"},   {"spends", "IBYB"}, {"claims", "bbbbbBIBY"}, {"takes", "IBBYBB"},
-    {"beat", "tbIB"},      {"releases", "ib"}, {"leaves", "t"},         {"finds", "y"},
-    {"lists", "ibyby"},    {"counts", ""}};
+    {"puts", "ttyIYBBYY"}, {"cancels", "Y"},        {"touches", "tYB"},  {"ends", "tYBTBYY"},
+    {"spends", "IBYB"},    {"claims", "bbbbbBIBY"}, {"takes", "IBBYBB"}, {"beat", "tbIB"},
+    {"releases", "ib"},    {"leaves", "t"},         {"finds", "y"},      {"lists", "ibyby"},
+    {"counts", ""}};
 
 Oid type_of(char c) {
     const bool is_array = c >= 'A' && c <= 'Z';
@@ -110,6 +122,13 @@ Oid type_of(char c) {
     default:
         return is_array ? array_of(type::bytes) : static_cast<Oid>(type::bytes);
     }
+}
+
+// Returns a statement that calls a function of the schema.
+std::string call_of(const postgres_options& o, std::string_view function, std::size_t arguments) {
+    std::string sql = "select * from " + function_name(o, function) + '(';
+    for (std::size_t n = 1; n <= arguments; ++n) sql += (n == 1 ? "$" : ", $") + std::to_string(n);
+    return sql + ')';
 }
 
 std::size_t weight_of(const question_for& q) {
@@ -128,6 +147,10 @@ postgres_options checked(postgres_options o) {
     if (!is_identifier(o.name))
         fail(std::errc::invalid_argument,
              "a name is 1 to 40 lower-case letters, digits and underscores");
+    if (!is_readable(o.conninfo))  // the words of libpq have parts of it
+        fail(std::errc::invalid_argument,
+             "the connection string cannot be read: expected KEY=VALUE ..., or "
+             "postgresql://USER@HOST/DATABASE with %40 for @ and %2F for / in a password");
     if (o.shards == 0 || o.shards >= 10'000)
         fail(std::errc::invalid_argument, "shards are 1 to 9999");
     const auto check = [](const char* option, duration d, duration least) {
@@ -147,7 +170,7 @@ std::string function_name(const postgres_options& o, std::string_view function) 
 client::client(postgres_options o)
     : options_(checked(std::move(o))), me_("tvec_" + detail::random_name()), maker_(getpid()),
       epoll_(open_epoll({bell_.fd(), alarm_.fd()})),
-      talk_(epoll_, conninfo_of(options_),
+      talk_(epoll_, to_primary(options_.conninfo),
             {[this] { greet(); },
              [this](result_ptr r, bool is_in_doubt) { on_answer(std::move(r), is_in_doubt); },
              [this](trouble why) { on_lost(std::move(why)); },
@@ -284,15 +307,9 @@ void client::prepare_all() {
     const auto statement_limit =
         std::to_string(std::max<long long>(options_.silence.count() * 4 / 5, 1));
     const auto ignore = [](const PGresult&) {};
-    say("select set_config('statement_timeout', $1, false), set_config('lock_timeout', '100', "
-        "false), set_config('default_transaction_isolation', 'read committed', false), "
-        "set_config('default_transaction_read_only', 'off', false), "
-        "set_config('plan_cache_mode', 'force_generic_plan', false), "
-        "set_config('client_min_messages', 'warning', false)",
-        {text(statement_limit)}, ignore);
+    say(session_settings, {text(statement_limit), text("100")}, ignore);
     say("listen \"" + me_ + '"', {}, ignore);
-    say("select * from " + function_name(options_, "opened") + "()", {},
-        [this](const PGresult& r) { on_opened(r); });
+    say(call_of(options_, "opened", 0), {}, [this](const PGresult& r) { on_opened(r); });
     talk_.flush();
 }
 
@@ -313,13 +330,9 @@ void client::on_opened(const PGresult& r) {
     shards_ = static_cast<unsigned>(shards);
     learn(opened.integer());
     for (const prepared& p : all_prepared) {
-        std::string sql = "select * from " + function_name(options_, p.function) + '(';
         std::vector<Oid> types;
-        for (const char* c = p.types; *c != '\0'; ++c) {
-            types.push_back(type_of(*c));
-            sql += (types.size() == 1 ? "$" : ", $") + std::to_string(types.size());
-        }
-        talk_.prepare(p.function, sql + ')', types);
+        for (const char* c = p.types; *c != '\0'; ++c) types.push_back(type_of(*c));
+        talk_.prepare(std::string(p.function), call_of(options_, p.function, types.size()), types);
         expect([this, is_last = &p == std::end(all_prepared) - 1](const PGresult&) {
             if (is_last) on_ready();
         });
@@ -363,6 +376,14 @@ void client::touch(std::size_t waiting) {
 
 void client::learn(std::int64_t us) {
     clock_.learn(reading(std::chrono::microseconds(us)), asked_, steady_clock::now());
+}
+
+void client::notice_queue(bool is_half_full) {
+    if (is_half_full && !is_queue_half_full_)
+        failure_ = "the queue of notifications is half full, and none is sent: timers that other "
+                   "programs put are up to ten seconds late. A session that listens is in a "
+                   "transaction: end it (see xact_start in pg_stat_activity)";
+    is_queue_half_full_ = is_half_full;
 }
 
 void client::judge(bool commits_are_synced, bool is_synced) {
@@ -420,13 +441,20 @@ bool client::may_send(std::size_t waiting) const {
     return flights_ < 2 && unsent_bytes_ + waiting >= full_flight;
 }
 
+void client::send(const question_for& q) {
+    if (std::ranges::find(all_prepared, q.function, &prepared::function) != std::end(all_prepared))
+        talk_.send_prepared(std::string(q.function), q.arguments);
+    else
+        talk_.send(call_of(options_, q.function, q.arguments.size()), q.arguments);
+}
+
 void client::flush() {
     if (may_send() && !unsent_.empty()) {
         std::size_t items = 0;
         for (queued& q : std::exchange(unsent_, {})) {
             items += q.what.items;
             q.who.asked = steady_clock::now();
-            talk_.send_prepared(std::string(q.what.function), q.what.arguments);
+            send(q.what);
             pending_.push_back(std::move(q.who));
         }
         unsent_bytes_ = 0;

@@ -88,6 +88,8 @@ public:
     void learn(std::int64_t us);
     /// Notes whether the server syncs commits, and whether it syncs at all. For answers.
     void judge(bool commits_are_synced, bool is_synced);
+    /// Notes whether the server's queue of notifications is half full. For answers.
+    void notice_queue(bool is_half_full);
     /// Notes that an answer had the wrong form. For answers.
     void protest() { failure_ = "an answer is not as it should be: run `install`"; }
     /// Notes a failure. For answers.
@@ -128,6 +130,7 @@ private:
     void on_opened(const PGresult& r);
     void on_ready();
 
+    void send(const question_for& q);
     void on_answer(result_ptr r, bool is_in_doubt);
 
     const postgres_options options_;
@@ -154,7 +157,7 @@ private:
     std::vector<answer> refused_{};
     std::vector<std::function<void()>> later_{};
     unsigned flights_ = 0;  // groups of statements in flight
-    bool is_ready_ = false, was_ready_ = false, has_rung_ = false;
+    bool is_ready_ = false, was_ready_ = false, has_rung_ = false, is_queue_half_full_ = false;
     std::optional<trouble> trouble_{};
     std::string failure_{}, warning_{};
     std::map<std::string, std::uint64_t> broken_{};

@@ -45,6 +45,22 @@ std::string first_line(std::string_view message) {
     return line;
 }
 
+std::string to_primary(const std::string& conninfo) {
+    const bool has_many = conninfo.find(',') != std::string::npos;
+    if (!has_many || conninfo.find("target_session_attrs") != std::string::npos) return conninfo;
+    const bool is_uri = conninfo.find("://") != std::string::npos;
+    if (!is_uri) return conninfo + " target_session_attrs=primary";
+    const char joint = conninfo.find('?') == std::string::npos ? '?' : '&';
+    return conninfo + joint + "target_session_attrs=primary";
+}
+
+const char* const session_settings =
+    "select set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false), "
+    "set_config('default_transaction_isolation', 'read committed', false), "
+    "set_config('default_transaction_read_only', 'off', false), "
+    "set_config('plan_cache_mode', 'force_generic_plan', false), set_config('jit', 'off', false), "
+    "set_config('client_min_messages', 'warning', false)";
+
 std::string connection::open() {
     assert(is_closed() && "an open connection is closed before it is opened again");
     raw_ = PQconnectStart(conninfo_.c_str());

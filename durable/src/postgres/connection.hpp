@@ -28,6 +28,13 @@ std::errc code_of(PGconn* c);
 /// Returns the first line of a message, without the last full stop or space.
 std::string first_line(std::string_view message);
 
+/// Returns a connection string with which libpq looks for the primary among several hosts.
+std::string to_primary(const std::string& conninfo);
+
+/// A statement that sets what a session needs, whatever the settings of the database and the role
+/// are. Its arguments are the limits of a statement and of a lock, in ms as texts.
+extern const char* const session_settings;
+
 /// One connection after another to the same database, in an epoll set.
 class connection {
 public:

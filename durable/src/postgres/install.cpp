@@ -31,6 +31,31 @@ std::string run(const session& s, const std::string& sql) {
     return has_value ? PQgetvalue(r.get(), 0, 0) : "";
 }
 
+// Settings of functions: each finds its rows by an index, and no plan is compiled. PostgreSQL would
+// compile a plan whose estimate is high, as every estimate is of a plan that it is told to avoid.
+constexpr const char* by_index =
+    "set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off "
+    "set enable_mergejoin = off set enable_indexscan = on set enable_tidscan = on "
+    "set enable_nestloop = on";
+
+// Throws if somebody else owns the schema or anything in it. He could have his code done with the
+// rights of this session, by a trigger of a table or by the body of a view.
+void refuse_foreign(const session& s, const std::string& name) {
+    const std::string foreign = run(
+        s,
+        "select o.what || o.owner::regrole from pg_namespace n cross join lateral ("
+        "select 'belongs to ', n.nspowner "
+        "union all select 'has a table of ', relowner from pg_class where relnamespace = n.oid "
+        "union all select 'has a function of ', proowner from pg_proc where pronamespace = n.oid "
+        "union all select 'has a type of ', typowner from pg_type where typnamespace = n.oid "
+        "union all select 'has an operator of ', oprowner from pg_operator "
+        "where oprnamespace = n.oid) o(what, owner) where n.nspname = '" +
+            name + "' and o.owner <> current_user::regrole limit 1");
+    if (!foreign.empty())
+        fail(std::errc::permission_denied, "install: the schema " + name + " " + foreign +
+                                               ": install as its owner, or take another name");
+}
+
 std::string replaced(std::string text, const std::string& placeholder, const std::string& by) {
     for (std::size_t at = 0; (at = text.find(placeholder, at)) != text.npos; at += by.size())
         text.replace(at, placeholder.size(), by);
@@ -47,8 +72,11 @@ void install(const postgres_options& options) {
         fail(code_of(s.get()), first_line(PQerrorMessage(s.get())));
     const std::string name = '"' + o.name + '"';
     run(s, "set client_min_messages = error");
+    run(s, "set search_path = pg_catalog, pg_temp");
+    run(s, "set default_transaction_read_only = off");
     run(s, "begin");
     run(s, "select pg_advisory_xact_lock(hashtextextended('tvec', 0))");
+    refuse_foreign(s, o.name);
     std::string version = std::to_string(schema_version), shards = std::to_string(o.shards);
     if (run(s, "select to_regclass('" + name + ".setting') is not null") == "t") {
         version = run(s, "select version from " + name + ".setting");
@@ -58,7 +86,8 @@ void install(const postgres_options& options) {
         fail(std::errc::not_supported, "install: the schema " + o.name + " has version " + version +
                                            ", and this program knows " +
                                            std::to_string(schema_version) + ": take a newer tvec");
-    run(s, replaced(replaced(schema, "{tvec}", name), "{shards}", shards));
+    run(s, replaced(replaced(replaced(schema, "{by_index}", by_index), "{tvec}", name), "{shards}",
+                    shards));
     run(s, "insert into " + name + ".setting (version, shards) values (" +
                std::to_string(schema_version) + ", " + shards +
                ") on conflict (one) do update set version = excluded.version");

@@ -178,7 +178,7 @@ struct postgres_store::inner {
     void submit(operations::count o);
     void submit(operations::touch o);
     void submit(operations::extend o);
-    void submit(operations::revive o);
+    template <durable::detail::sets_deadline Operation> void submit(Operation o);
     void submit(operations::join o);
     void submit(operations::own o);
     void submit(operations::release o);
@@ -500,11 +500,24 @@ std::size_t postgres_store::run() {
     return inner_->answered - before;
 }
 
+// --- the operations -----------------------------------------------------------------------------
+
+template <durable::detail::sets_deadline Operation>
+void postgres_store::inner::submit(Operation o) {
+    static const std::string function = std::string(o.name) + 's';
+    const auto made_of = [this]<class Result>(completion<Result> then) {
+        return this->made_for(std::move(then), [](row* r) {
+            return r != nullptr && r->integer() == 1 ? Result{} : Result::unknown_id;
+        });
+    };
+    ask_one(function,
+            {postgres::text(client.me()), postgres::bytes(o.id), postgres::big(ms(o.due))},
+            made_of(std::move(o.then)), read_rows(client));
+}
+
 void postgres_store::submit(operation o) {
     std::visit([this](auto& asked) { inner_->submit(std::move(asked)); }, o);
 }
-
-// --- the operations -----------------------------------------------------------------------------
 
 void postgres_store::inner::submit(operations::put o) {
     if (!puts.is_empty() && how_to_put != o.how) close_all();
@@ -652,16 +665,6 @@ void postgres_store::inner::submit(operations::count o) {
     ask_one("counts", {}, q, read_rows(client));
 }
 
-void postgres_store::inner::submit(operations::revive o) {
-    const request_ptr q = made_for(std::move(o.then), [](row* r) {
-        return r != nullptr && r->integer() == 1 ? revive_result::revived
-                                                 : revive_result::unknown_id;
-    });
-    ask_one("revives",
-            {postgres::text(client.me()), postgres::bytes(o.id), postgres::big(ms(o.due))}, q,
-            read_rows(client));
-}
-
 void postgres_store::inner::submit(operations::take o) {
     if (!takes_of.insert(o.shard).second) close_all();
     takes_of.insert(o.shard);
@@ -737,7 +740,9 @@ void postgres_store::inner::on_heartbeat(heartbeat& h, fate how, const PGresult*
         count_answer();
         if (o.then) o.then(s, static_cast<epoch>(values[o.shard]));
     }
-    if (s == standing::done) client.judge(values[-3] == 0, values[-4] == 0);
+    if (s != standing::done) return;
+    client.notice_queue(values[-5] != 0);
+    client.judge(values[-3] == 0, values[-4] == 0);
 }
 
 }  // namespace tvec::durable

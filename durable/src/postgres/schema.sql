@@ -1,6 +1,7 @@
 -- Durable timers in PostgreSQL: the tables, and every operation on them as a function. `install` runs all of this
--- to create the schema, and again to replace the functions. It puts the name of the schema in place of {tvec}, and
--- the number of shards in place of {shards}.
+-- to create the schema, and again to replace the functions. It puts the name of the schema in place of {tvec}, the
+-- number of shards in place of {shards}, and settings in place of {by_index}: those functions find their rows by an
+-- index, and their plans are not compiled, whatever the settings of the caller and the statistics are.
 --
 -- Times are milliseconds since 1970. Functions for programs in any language come last: everybody may execute them
 -- who may use the schema. The others are for the processes that deliver.
@@ -33,7 +34,8 @@ create table if not exists {tvec}.process (
 ) with (fillfactor = 50);
 
 -- Timers and dead letters. `visible` is the time of the next claim: the deadline, or the end of the lease of a
--- claim, whose length is `length`. An attempt after `ended` is open, and `counted` if it is one of `spent`.
+-- claim, whose length is `length`. An attempt after `ended` is open, `counted` if it is one of `spent`, and `taken` if
+-- a worker has taken one of the open attempts by `next`.
 -- A claim changes no column of an index, and finds room on its page: that halves its cost.
 create table if not exists {tvec}.timer (
   id bytea primary key,
@@ -52,6 +54,7 @@ create table if not exists {tvec}.timer (
   verdict bytea not null default '',
   body bytea not null default ''
 ) with (autovacuum_vacuum_scale_factor = 0.02, fillfactor = 60);
+alter table {tvec}.timer add column if not exists taken boolean not null default false;
 create index if not exists timer_taken on {tvec}.timer (shard, due, id) where not dead;
 create index if not exists timer_dead on {tvec}.timer (due, id) where dead;
 
@@ -80,13 +83,15 @@ $$ select case when greatest(now - due, 0) / every >= (253402300799999 - due) / 
 
 -- Sends hints to the owners of shards, unless the owner is `me`. An owner learns of a timer that is due within
 -- twice the time that it takes timers ahead: a transaction may stay open for that time once, and is found by the
--- next take. A payload is `due:id` of up to 15 timers, with ids in hexadecimal digits.
+-- next take. A payload is `due:id` of up to 15 timers, with ids in hexadecimal digits. Nobody is told while the
+-- queue of notifications is half full: a full one would refuse the commit, and a sweep finds the timers.
 create or replace function {tvec}.tell(me text, ids bytea[], dues bigint[]) returns void
-language plpgsql set enable_seqscan = on as $$
+language plpgsql set jit = off set enable_seqscan = on as $$
 declare
   now bigint := {tvec}.now_us() / 1000;
 begin
-  if not exists (select from {tvec}.shard s where s.owner <> me and {tvec}.holds(s.till, s.length, now)) then
+  if not exists (select from {tvec}.shard s where s.owner <> me and {tvec}.holds(s.till, s.length, now))
+    or pg_notification_queue_usage() > 0.5 then
     return;
   end if;
   perform pg_notify(h.owner, string_agg(h.due || ':' || encode(h.id, 'hex'), ' '))
@@ -100,16 +105,18 @@ end $$;
 -- Each function does many requests at once, with different ids. Rows of the answers begin with the number of the
 -- request, from 1. If a request has several rows, the first one counts. None waits for a row that a transaction of
 -- somebody else has locked, except puts, cancels, touches and revives.
+-- Dead rows may be many, and statistics may say that there are none. A condition beside an id is `dead::int`, which no
+-- partial index fits, and a join finds an id or a place for each request: no plan can walk over the dead rows.
 
 -- Answers the version, the number of shards, and the time in us.
 create or replace function {tvec}.opened() returns table (version int, shards int, us bigint)
-language sql stable security definer set search_path = pg_catalog, pg_temp as
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off as
 $$ select version, shards, {tvec}.now_us() from {tvec}.setting $$;
 
 -- Stores timers whose ids are new. Returns how many.
 create or replace function {tvec}.stores(first_verdict bytea, shards int[], ids bytea[], dues bigint[],
   everys bigint[], bodies bytea[], plans bytea[]) returns bigint
-language plpgsql set enable_seqscan = off as $$
+language plpgsql {by_index} as $$
 declare
   number bigint;
 begin
@@ -124,7 +131,7 @@ end $$;
 -- Answers a letter for each: s stored, t there already, d dead. `how` is keep, replace, sooner or later.
 create or replace function {tvec}.puts(me text, how text, first_verdict bytea, shards int[], ids bytea[], dues bigint[],
   everys bigint[], bodies bytea[], plans bytea[]) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 declare
   stored bytea[];
 begin
@@ -153,7 +160,7 @@ begin
       on conflict (id) do update set
         due = excluded.due, visible = excluded.due, length = 0, every = excluded.every, body = excluded.body,
         plan = excluded.plan, verdict = excluded.verdict, history = '', dead = false,
-        attempt = t.attempt + 1, ended = t.attempt + 1, spent = 0, counted = false
+        attempt = t.attempt + 1, ended = t.attempt + 1, spent = 0, counted = false, taken = false
       where how = 'replace' or not t.dead and
         (how = 'sooner' and excluded.due < t.due or how = 'later' and excluded.due > t.due)
       returning t.id)
@@ -174,34 +181,34 @@ end $$;
 -- Answers a row for each timer that was removed, and if it had begun: it had an open attempt, or was dead.
 create or replace function {tvec}.cancels(ids bytea[]) returns table (n bigint, begun boolean)
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 begin
   return query
-  delete from {tvec}.timer t using unnest(ids) with ordinality as a(id, n) where t.id = a.id
-  returning a.n, t.dead or t.attempt <> t.ended;
+  delete from {tvec}.timer t where t.id = any(ids)
+  returning array_position(ids, t.id)::bigint, t.dead or t.attempt <> t.ended;
 end $$;
 
 -- Answers a row for each timer that waits for its new deadline now.
 create or replace function {tvec}.touches(me text, ids bytea[], dues bigint[]) returns table (n bigint)
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 begin
   return query
-  update {tvec}.timer t set due = a.due, visible = a.due, length = 0, attempt = t.attempt + 1, ended = t.attempt + 1,
-    spent = 0, counted = false, verdict = ''
-  from unnest(ids, dues) with ordinality as a(id, due, n) where t.id = a.id and not t.dead
-  returning a.n;
+  update {tvec}.timer t set due = dues[array_position(ids, t.id)], visible = dues[array_position(ids, t.id)], length = 0,
+    attempt = t.attempt + 1, ended = t.attempt + 1, spent = 0, counted = false, taken = false, verdict = ''
+  where t.id = any(ids) and t.dead::int = 0
+  returning array_position(ids, t.id)::bigint;
   if found then perform {tvec}.tell(me, ids, dues); end if;
 end $$;
 
 -- Answers 1 if a dead letter waits again, and otherwise 0.
 create or replace function {tvec}.revives(me text, who bytea, at bigint) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 begin
   update {tvec}.timer t set due = at, visible = at, length = 0, dead = false, ended = t.attempt, spent = 0,
-    counted = false, history = '', verdict = '' where t.id = who and t.dead;
+    counted = false, taken = false, history = '', verdict = '' where t.id = who and t.dead::int = 1;
   if not found then return 0; end if;
   perform {tvec}.tell(me, array[who], array[at]);
   return 1;
@@ -214,7 +221,7 @@ end $$;
 create or replace function {tvec}.ends(me text, ids bytea[], attempts bigint[], hows text[], dues bigint[],
   reasons bytea[], histories bytea[]) returns table (n bigint, state int, due bigint)
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 declare
   now bigint := {tvec}.now_us() / 1000;
@@ -231,7 +238,7 @@ begin
       as a(id, attempt, how, due, reason, history, n)
     cross join lateral (
       select t.ctid as place, t.due, t.every, t.plan from {tvec}.timer t
-      where t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and not t.dead
+      where t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and t.dead::int = 0
       for update skip locked) t),
   gone as (
     delete from {tvec}.timer t using open o where t.ctid = o.place and o.goes returning o.n),
@@ -244,6 +251,7 @@ begin
                    else t.attempt end,
       spent = case o.how when 'extend' then t.spent when 'returned' then t.spent - t.counted::int else 0 end,
       counted = t.counted and o.how = 'extend',
+      taken = t.taken and o.how in ('extend', 'returned'),
       dead = o.how = 'dead',
       verdict = case when o.how in ('returned', 'extend') then t.verdict
                      when o.how = 'failed' then 'failed '::bytea || o.reason
@@ -260,32 +268,35 @@ begin
   if answered = cardinality(ids) then return; end if;
   return query
   select a.n, 2, null::bigint from unnest(ids, attempts) with ordinality as a(id, attempt, n)
-  join {tvec}.timer t on t.id = a.id
-  where t.attempt = a.attempt and t.attempt <> t.ended and not t.dead;
+  cross join lateral (
+    select from {tvec}.timer t
+    where t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and t.dead::int = 0 offset 0) t;
 end $$;
 
 -- Counts attempts as spent. Answers as `ends`. State 3: another process owns the shard.
 create or replace function {tvec}.spends(shards int[], epochs bigint[], ids bytea[], attempts bigint[])
 returns table (n bigint, state int)
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 begin
   return query
   with open as materialized (
-    select a.n, a.id from unnest(shards, epochs, ids, attempts) with ordinality as a(shard, epoch, id, attempt, n)
+    select a.n, t.place from unnest(shards, epochs, ids, attempts) with ordinality as a(shard, epoch, id, attempt, n)
     join {tvec}.shard s on s.n = a.shard and s.epoch = a.epoch
     cross join lateral (
-      select from {tvec}.timer t
-      where t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and not t.dead
+      select t.ctid as place from {tvec}.timer t
+      where t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and t.dead::int = 0
       for update skip locked) t)
   update {tvec}.timer t set spent = t.spent + (not t.counted)::int, counted = true
-  from open o where t.id = o.id returning o.n, 1;
+  from open o where t.ctid = o.place returning o.n, 1;
   return query
   select a.n, case when s.epoch <> a.epoch then 3 else 2 end
   from unnest(shards, epochs, ids, attempts) with ordinality as a(shard, epoch, id, attempt, n)
   join {tvec}.shard s on s.n = a.shard
-  left join {tvec}.timer t on t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and not t.dead
+  left join lateral (
+    select t.id from {tvec}.timer t
+    where t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and t.dead::int = 0 offset 0) t on true
   where s.epoch <> a.epoch or t.id is not null;
 end $$;
 
@@ -298,7 +309,7 @@ create or replace function {tvec}.claims(term bigint, most bigint, early_by bigi
 returns table (n bigint, state int, due bigint, every bigint, attempt bigint, ended bigint, spent bigint, body bytea,
   plan bytea, history bytea, verdict bytea)
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 declare
   us bigint := {tvec}.now_us();
@@ -315,7 +326,7 @@ begin
     cross join lateral (
       select most > 0 and t.spent >= most as has_died, octet_length(t.body) as size, t.ctid as place
       from {tvec}.timer t
-      where t.id = a.id and t.shard = a.shard and not t.dead and {tvec}.claimable(t, now) <= now + early_by
+      where t.id = a.id and t.shard = a.shard and t.dead::int = 0 and {tvec}.claimable(t, now) <= now + early_by
       for update skip locked) t),
   sums as (
     select r.*, sum(case when r.has_died then 0 else r.size end) over (partition by r.op order by r.n) as total
@@ -340,11 +351,13 @@ begin
   if answered = cardinality(ids) then return; end if;
   return query
   select a.n, case when s.epoch <> a.epoch then 5 else 2 end,
-    greatest({tvec}.claimable(t, now), now + early_by + pause), null::bigint, null::bigint, null::bigint, null::bigint,
+    greatest(t.claimable, now + early_by + pause), null::bigint, null::bigint, null::bigint, null::bigint,
     null::bytea, null::bytea, null::bytea, null::bytea
   from unnest(shards, epochs, ids) with ordinality as a(shard, epoch, id, n)
   join {tvec}.shard s on s.n = a.shard
-  left join {tvec}.timer t on t.id = a.id and t.shard = a.shard and not t.dead
+  left join lateral (
+    select t.id, {tvec}.claimable(t, now) as claimable from {tvec}.timer t
+    where t.id = a.id and t.shard = a.shard and t.dead::int = 0 offset 0) t on true
   where s.epoch <> a.epoch or t.id is not null;
 end $$;
 
@@ -352,8 +365,7 @@ end $$;
 -- beyond `till`. The first row has number 0 and the time in us. A row without an id: another process owns the shard.
 create or replace function {tvec}.takes(shards int[], epochs bigint[], afters bigint[], after_ids bytea[],
   untils bigint[], limits bigint[]) returns table (n bigint, due bigint, id bytea)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 declare
   us bigint := {tvec}.now_us();
@@ -379,10 +391,11 @@ end $$;
 
 -- Enters a process among the others for `stay` (null: does not), and acquires shards or renews their leases.
 -- Answers pairs: -1 and the time in us, -2 and the number of processes, -3 and 1 if a power cut may lose
--- transactions, -4 and 1 if it may lose everything, and each shard and its epoch. Epoch 0: another owns the shard.
+-- transactions, -4 and 1 if it may lose everything, -5 and 1 if notifications are not sent (see `tell`), and each
+-- shard and its epoch. Epoch 0: another owns the shard.
 create or replace function {tvec}.beat(me text, stay bigint, numbers int[], leases bigint[])
 returns table (what int, value bigint)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 declare
   us bigint := {tvec}.now_us();
@@ -391,7 +404,7 @@ declare
   s record;
 begin
   return query values (-1, us), (-3, (current_setting('synchronous_commit') = 'off')::int::bigint),
-    (-4, (current_setting('fsync') = 'off')::int::bigint);
+    (-4, (current_setting('fsync') = 'off')::int::bigint), (-5, (pg_notification_queue_usage() > 0.5)::int::bigint);
   if stay is not null then
     delete from {tvec}.process p where p.name in (
       select o.name from {tvec}.process o where not {tvec}.holds(o.till, o.length, now) for update skip locked);
@@ -400,8 +413,11 @@ begin
     return query select -2, count(*) from {tvec}.process p where {tvec}.holds(p.till, p.length, now);
   end if;
   for s in
-    select h.*, a.lease from {tvec}.shard h join unnest(numbers, leases) as a(number, lease) on a.number = h.n
-    where h.owner = me or not {tvec}.holds(h.till, h.length, now) order by h.n for update of h
+    select h.*, a.lease
+    from (select * from unnest(numbers, leases) as x(number, lease) order by x.number) a
+    cross join lateral (
+      select * from {tvec}.shard h where h.n = a.number and (h.owner = me or not {tvec}.holds(h.till, h.length, now))
+      for update) h
   loop
     mine := s.owner = me and {tvec}.holds(s.till, s.length, now);
     -- The clock was set back: no claim counts for longer than its length from now.
@@ -418,29 +434,28 @@ end $$;
 
 -- Releases a shard.
 create or replace function {tvec}.releases(number int, mine bigint) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as
+language sql security definer set search_path = pg_catalog, pg_temp {by_index} as
 $$ update {tvec}.shard s set till = 0 where s.n = number and s.epoch = mine $$;
 
 -- A process leaves the others.
 create or replace function {tvec}.leaves(me text) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as
+language sql security definer set search_path = pg_catalog, pg_temp {by_index} as
 $$ delete from {tvec}.process p where p.name = me $$;
 
 -- Answers the timer of an id that is not dead, or no row.
 create or replace function {tvec}.finds(who bytea) returns table (id bytea, due bigint, every bigint, attempt bigint,
   ended bigint, spent bigint, body bytea, plan bytea, history bytea, verdict bytea)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 begin
   return query select t.id, t.due, t.every, t.attempt, t.ended, t.spent, t.body, t.plan, t.history, t.verdict
-  from {tvec}.timer t where t.id = who and not t.dead;
+  from {tvec}.timer t where t.id = who and t.dead::int = 0;
 end $$;
 
 -- Answers the timers that follow (after, after_id) in the order of deadlines, and whose ids begin with `prefix`.
 create or replace function {tvec}.lists(is_dead int, after bigint, after_id bytea, most bigint, prefix bytea)
 returns table (id bytea, due bigint, every bigint, attempt bigint, ended bigint, spent bigint, body bytea, plan bytea,
   history bytea, verdict bytea)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-set enable_bitmapscan = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 begin
   return query
@@ -459,7 +474,7 @@ end $$;
 
 -- Answers the numbers of waiting timers and of dead letters.
 create or replace function {tvec}.counts() returns table (waiting bigint, dead bigint)
-language sql stable security definer set search_path = pg_catalog, pg_temp as
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off as
 $$ select count(*) filter (where not t.dead), count(*) filter (where t.dead) from {tvec}.timer t $$;
 
 -- --- for programs in any language --------------------------------------------------------------------------------
@@ -488,7 +503,7 @@ end $$;
 
 create or replace function {tvec}.put(id bytea, due timestamptz, body bytea default '', every interval default null,
   existing text default 'keep', plan text default '') returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_variable
 declare
   size bigint := octet_length(put.body);
@@ -518,7 +533,7 @@ begin
 end $$;
 
 create or replace function {tvec}.cancel(id bytea) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
   had_begun boolean;
 begin
@@ -528,7 +543,7 @@ begin
 end $$;
 
 create or replace function {tvec}.touch(id bytea, due timestamptz) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 begin
   perform {tvec}.require_id('touch', touch.id);
   perform from {tvec}.touches('', array[touch.id], array[{tvec}.ms_of('touch', touch.due)]);
@@ -537,15 +552,15 @@ end $$;
 
 create or replace function {tvec}.find(id bytea) returns table (due timestamptz, body bytea, every interval, plan text,
   attempt bigint, is_being_delivered boolean)
-language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp {by_index} as $$
   select to_timestamp(t.due / 1000) + make_interval(secs => t.due % 1000 / 1000.0), t.body,
     make_interval(secs => t.every / 1000.0), convert_from(t.plan, 'UTF8'), t.attempt, t.attempt <> t.ended
-  from {tvec}.timer t where t.id = find.id and not t.dead
+  from {tvec}.timer t where t.id = find.id and t.dead::int = 0
 $$;
 
 -- Ends one delivery. Waits for transactions that have locked the timer.
 create or replace function {tvec}.end_one(what text, who bytea, which bigint, given bigint, reason bytea) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 begin
   perform {tvec}.require_id(what, who);
   perform {tvec}.require(which between 1 and 4294967295, what || ': the attempt is ' || coalesce(which::text, 'null'),
@@ -557,20 +572,20 @@ begin
 end $$;
 
 create or replace function {tvec}.done(id bytea, attempt bigint) returns text
-language sql security definer set search_path = pg_catalog, pg_temp as
+language sql security definer set search_path = pg_catalog, pg_temp set jit = off as
 $$ select {tvec}.end_one('done', id, attempt, 0, '') $$;
 
 create or replace function {tvec}.again(id bytea, attempt bigint, due timestamptz) returns text
-language sql security definer set search_path = pg_catalog, pg_temp as
+language sql security definer set search_path = pg_catalog, pg_temp set jit = off as
 $$ select {tvec}.end_one('again', id, attempt, {tvec}.ms_of('again', due), '') $$;
 
 create or replace function {tvec}.failed(id bytea, attempt bigint, reason text) returns text
-language sql security definer set search_path = pg_catalog, pg_temp as
+language sql security definer set search_path = pg_catalog, pg_temp set jit = off as
 $$ select {tvec}.end_one('failed', id, attempt, 0,
      substring(convert_to(coalesce(reason, ''), 'UTF8') from 1 for 500)) $$;
 
 create or replace function {tvec}.extend(id bytea, attempt bigint, lease interval) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
   length numeric := extract(epoch from lease) * 1000;
 begin
@@ -579,10 +594,14 @@ begin
   return {tvec}.end_one('extend', id, attempt, length::bigint, '');
 end $$;
 
--- The same for ids and bodies that are text: their bytes are those of UTF-8.
+-- The same for ids and bodies that are text: their bytes are those of UTF-8. A body of bytes may have an id of text.
 create or replace function {tvec}.put(id text, due timestamptz, body text default '', every interval default null,
   existing text default 'keep', plan text default '') returns text language sql as
 $$ select {tvec}.put(pg_catalog.convert_to(id, 'UTF8'), due, pg_catalog.convert_to(body, 'UTF8'), every, existing, plan) $$;
+-- A text id beside a body of bytes. Without it the id would be read as bytes in the escape format.
+create or replace function {tvec}.put(id text, due timestamptz, body bytea, every interval default null,
+  existing text default 'keep', plan text default '') returns text language sql as
+$$ select {tvec}.put(pg_catalog.convert_to(id, 'UTF8'), due, body, every, existing, plan) $$;
 create or replace function {tvec}.cancel(id text) returns text language sql as
 $$ select {tvec}.cancel(pg_catalog.convert_to(id, 'UTF8')) $$;
 create or replace function {tvec}.touch(id text, due timestamptz) returns text language sql as
@@ -601,59 +620,114 @@ $$ select {tvec}.extend(pg_catalog.convert_to(id, 'UTF8'), attempt, lease) $$;
 
 -- --- deliveries for workers ----------------------------------------------------------------------------------------
 
--- Deliveries that wait for a worker, in their order. The timer has the rest. A crash of the server empties the
--- table: the deliveries come again when their leases end.
+-- Deliveries that wait for a worker, in their order. The timer has the rest. A delivery is `alone` if a worker has had
+-- the timer before, and did not end it. A crash of the server empties the table: the deliveries come again when their
+-- leases end.
 create unlogged table if not exists {tvec}.ready (
   n bigint primary key generated always as identity,
   id bytea not null,
   attempt bigint not null
 ) with (autovacuum_vacuum_scale_factor = 0.02);
+alter table {tvec}.ready add column if not exists alone boolean not null default false;
+create index if not exists ready_by_id on {tvec}.ready (id);
 
--- Adds deliveries, and wakes workers that listen. Answers how many wait then.
-create or replace function {tvec}.make_ready(ids bytea[], attempts bigint[]) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+-- No row of `ready` has a lower number than this one. While somebody's long transaction keeps dead rows, nobody walks
+-- over those that lie below. It is a sequence because that has no dead rows of its own.
+create sequence if not exists {tvec}.ready_from;
+
+-- Adds deliveries, removes earlier ones of the same timers, which nobody has taken within their leases, and wakes workers
+-- that listen. Answers how many wait then, and the number of the oldest one. One
+-- call at a time, so that rows are committed in the order of their numbers. After a crash of the server the numbers may
+-- begin anew.
+drop function if exists {tvec}.make_ready(bytea[], bigint[]);
+create function {tvec}.make_ready(ids bytea[], attempts bigint[]) returns table (there bigint, oldest bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
+declare
+  bound bigint;
+  first bigint;
 begin
-  insert into {tvec}.ready (id, attempt) select a.id, a.attempt from unnest(ids, attempts) as a(id, attempt);
-  if found then perform pg_notify(trim(both '"' from '{tvec}') || '_ready', ''); end if;
-  return (select count(*) from {tvec}.ready);
+  perform from {tvec}.setting for update;
+  with earlier as materialized (
+    select r.place from unnest(ids) as a(id) cross join lateral (
+      select r.ctid as place from {tvec}.ready r where r.id = a.id for update skip locked) r)
+  delete from {tvec}.ready r using earlier e where r.ctid = e.place;
+  with new as (
+    insert into {tvec}.ready (id, attempt, alone)
+    select a.id, a.attempt, coalesce((select t.taken from {tvec}.timer t where t.id = a.id), false)
+    from unnest(ids, attempts) as a(id, attempt) returning n)
+  select min(n) into first from new;
+  if first is not null and pg_notification_queue_usage() <= 0.5 then
+    perform pg_notify(trim(both '"' from '{tvec}') || '_ready', '');
+  end if;
+  select last_value into bound from {tvec}.ready_from;
+  select r.n into oldest from {tvec}.ready r where r.n >= least(bound, first) order by r.n limit 1;
+  if oldest <> bound then perform setval('{tvec}.ready_from', oldest); end if;
+  select count(*) into there from {tvec}.ready r where r.n >= oldest;
+  return next;
 end $$;
 
 -- Takes at most so many deliveries, for which the leases begin anew. Those that are over are removed. A worker that
--- rolls back has taken nothing.
-create or replace function {tvec}.next(most int default 1)
+-- rolls back has taken nothing. The worker that had a delivery before may have died of it: such a delivery comes
+-- alone, and its attempt is spent. A timer that somebody has locked stays for the next call.
+drop function if exists {tvec}.next(int);
+create or replace function {tvec}.next(most int default 1, prefix bytea default '')
 returns table (id bytea, attempt bigint, due timestamptz, body bytea)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 declare
-  now bigint;
-  taken bigint;
+  now bigint := {tvec}.now_us() / 1000;
+  head record;
+  bound bigint;
+  taken bigint := 0;
 begin
   perform {tvec}.require(most between 1 and 10000, 'next: the number is ' || coalesce(most::text, 'null'), '1 to 10000');
-  loop
-    now := {tvec}.now_us() / 1000;
+  perform {tvec}.require(prefix is not null, 'next: the prefix is null', 'the first bytes of ids');
+  select last_value into bound from {tvec}.ready_from;
+  while taken = 0 loop
+    select r.n, r.alone into head from {tvec}.ready r
+    where r.n >= bound and substring(r.id from 1 for octet_length(prefix)) = prefix
+    order by r.n limit 1 for update skip locked;
+    exit when not found;
     return query
     with waits as materialized (
-      select r.n from {tvec}.ready r order by r.n limit most for update skip locked),
-    took as (
-      delete from {tvec}.ready r using waits w where r.n = w.n returning r.n, r.id, r.attempt),
+      select r.ctid as place, r.n, r.id, r.attempt from {tvec}.ready r
+      where r.n >= head.n and r.alone = head.alone and substring(r.id from 1 for octet_length(prefix)) = prefix
+      order by r.n limit case when head.alone then 1 else most end for update skip locked),
+    held as materialized (
+      select w.n, t.place from waits w cross join lateral (
+        select t.ctid as place from {tvec}.timer t
+        where t.id = w.id and t.attempt = w.attempt and t.attempt <> t.ended and t.dead::int = 0
+        for update skip locked) t),
     begun as (
-      update {tvec}.timer t set visible = now + t.length from took
-      where t.id = took.id and t.attempt = took.attempt and t.attempt <> t.ended and not t.dead
-      returning took.n, t.id, t.attempt, t.due, t.body)
+      update {tvec}.timer t set visible = now + t.length, taken = true,
+        spent = t.spent + (head.alone and not t.counted)::int, counted = t.counted or head.alone
+      from held h where t.ctid = h.place
+      returning h.n, t.id, t.attempt, t.due, t.body),
+    gone as (
+      delete from {tvec}.ready r using waits w where r.ctid = w.place and (
+        exists (select from held h where h.n = w.n) or not exists (
+          select from {tvec}.timer t
+          where t.id = w.id and t.attempt = w.attempt and t.attempt <> t.ended and t.dead::int = 0)))
     select b.id, b.attempt, to_timestamp(b.due / 1000) + make_interval(secs => b.due % 1000 / 1000.0), b.body
     from begun b order by b.n;
     get diagnostics taken = row_count;
-    exit when taken > 0 or not exists (select from {tvec}.ready r for update skip locked);
+    bound := head.n + 1;
   end loop;
 end $$;
+
+create or replace function {tvec}.next(most int, prefix text)
+returns table (id bytea, attempt bigint, due timestamptz, body bytea) language sql set jit = off as
+$$ select * from {tvec}.next(most, pg_catalog.convert_to(prefix, 'UTF8')) $$;
 
 -- --- rights ------------------------------------------------------------------------------------------------------
 
 revoke execute on all functions in schema {tvec} from public;
 grant execute on function
   {tvec}.put(bytea, timestamptz, bytea, interval, text, text), {tvec}.put(text, timestamptz, text, interval, text, text),
+  {tvec}.put(text, timestamptz, bytea, interval, text, text),
   {tvec}.cancel(bytea), {tvec}.cancel(text), {tvec}.touch(bytea, timestamptz), {tvec}.touch(text, timestamptz),
   {tvec}.find(bytea), {tvec}.find(text), {tvec}.done(bytea, bigint), {tvec}.done(text, bigint),
   {tvec}.again(bytea, bigint, timestamptz), {tvec}.again(text, bigint, timestamptz),
   {tvec}.failed(bytea, bigint, text), {tvec}.failed(text, bigint, text),
-  {tvec}.extend(bytea, bigint, interval), {tvec}.extend(text, bigint, interval), {tvec}.next(int) to public;
+  {tvec}.extend(bytea, bigint, interval), {tvec}.extend(text, bigint, interval), {tvec}.next(int, bytea),
+  {tvec}.next(int, text) to public;

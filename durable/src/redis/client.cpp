@@ -88,7 +88,9 @@ client::client(redis_options o, part p, std::vector<address> at, faults& f)
                 [this](std::errc code, std::string why) {
                     on_lost({code, std::move(why)});
                 },
-                [this] { on_ready(); }}) {
+                [this] {
+                    if (!is_ready_) on_ready();
+                }}) {
     epoll_event e{};
     e.events = EPOLLIN;
     e.data.fd = alarm_.fd();
@@ -254,10 +256,13 @@ bool client::accept() {
     return true;
 }
 
-// Checks the settings and the role of the server, which change while it runs.
+// Checks the settings and the role of the server, which change while it runs. Opens the set again:
+// its data may have been deleted, and made anew by a process with another number of shards.
 void client::look_again() {
     wheel_.arm_after(look_, options_.look_again);
-    is_guide_ ? ask_map() : ask_facts();
+    if (is_guide_) return ask_map();
+    ask_facts();
+    if (part_ == part::seed && !opening_.is_upgrading()) opening_.begin();
 }
 
 void client::on_version(const redisReply& r) {

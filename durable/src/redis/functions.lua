@@ -10,16 +10,17 @@
 --   begun    zset  id -> end of the lease in ms, of timers with an open attempt
 --   body     hash  id -> body, if it is longer than INLINE
 --   own      hash  o: owner, e: epoch, u: end of the lease, l: length of the lease, w: end of the
---                  owner's window, t: time of the last renewal, s: shards of the set, v: version
+--                  owner's window, t: time of the last renewal, s: shards of the set, v: version,
+--                  r: cursor of `restore_places`
 --   dead     zset  id -> deadline, of dead letters
 --   damaged  hash  id -> entry of `timer`, of timers set aside because they cannot be read
 --
 -- The functions of the last part, `tvec_put` and others, are for programs in any language. Their names hold no
 -- version: durable/docs/any-language.md promises what stays.
 --
--- Version 4 adds texts to entries, and notes the shards of the set in each shard. Entries of versions 2 and 3 are
--- entries of version 4.
-local VERSION = 4
+-- Version 4 adds texts to entries, and notes the shards of the set in each shard. Version 5 has its owner restore what
+-- somebody has deleted. Entries of versions 2 to 4 are entries of version 5.
+local VERSION = 5
 local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
 -- Longer bodies have a key of their own, so a claim or an end does not copy them.
@@ -558,8 +559,30 @@ local function shorten(k, now)
   end
 end
 
--- Keys: all. Arguments: me, length of the lease. Answers the time in us, and the epoch, which is 0 if another
--- process owns the shard.
+-- Entries that one command looks at to restore their places.
+local RESTORED_TOGETHER = 5000
+
+-- Gives entries their places again, some at a time, if there are more entries than places: somebody has deleted `due`,
+-- `begun` or `dead`.
+local function restore_places(k)
+  local places = redis.call('ZCARD', k[DUE]) + redis.call('ZCARD', k[BEGUN]) + redis.call('ZCARD', k[DEAD])
+  if redis.call('HLEN', k[TIMER]) <= places then return end
+  local cursor = redis.call('HGET', k[OWN], 'r') or '0'
+  local after, some = unpack(redis.call('HSCAN', k[TIMER], cursor, 'COUNT', RESTORED_TOGETHER))
+  for i = 1, #some, 2 do
+    local kind, _, _, _, _, due, till = unpack_timer(some[i + 1])
+    if not kind then
+      set_aside(k, some[i])
+    else
+      local of = kind == OPEN and BEGUN or kind == DEAD_LETTER and DEAD or DUE
+      redis.call('ZADD', k[of], 'NX', kind == OPEN and till or due, some[i])
+    end
+  end
+  redis.call('HSET', k[OWN], 'r', after)
+end
+
+-- Keys: all. Arguments: me, length of the lease, shards of the set. Answers the time in us, and the epoch, which is 0 if
+-- another process owns the shard. Restores what somebody has deleted.
 local function own(k, a)
   local us, lease = now_us(), tonumber(a[2])
   local now = math.floor(us / 1000)
@@ -571,7 +594,8 @@ local function own(k, a)
     redis.call('HSET', k[OWN], 'o', a[1], 'e', epoch, 'w', 0)
   end
   if not is_owned or now < (tonumber(latest) or 0) then shorten(k, now) end
-  redis.call('HSET', k[OWN], 'u', now + lease, 'l', lease, 't', now)
+  redis.call('HSET', k[OWN], 'u', now + lease, 'l', lease, 't', now, 's', a[3], 'v', VERSION)
+  restore_places(k)
   return {us, tonumber(epoch)}
 end
 
@@ -723,7 +747,7 @@ local function upgrade_some(k, jobs, tries, is_dead)
 end
 
 -- Keys: all, and those of version 1. Argument: shards of the set. Answers 1 if there may be more. Timers of versions
--- 2 and 3 need no upgrade. The shard notes the shards of the set, because a function for one shard in a cluster
+-- 2 to 4 need no upgrade. The shard notes the shards of the set, because a function for one shard in a cluster
 -- cannot read meta.
 local function upgrade(k, a)
   local is_more = upgrade_some(k, OLD_JOB, OLD_TRY, false) or upgrade_some(k, OLD_DEAD_JOB, OLD_DEAD_TRY, true)

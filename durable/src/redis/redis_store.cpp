@@ -213,14 +213,13 @@ struct redis_store::inner {
     }
     void ask(unsigned shard, const command& c, question_ptr q, bool has_time = false);
     void ask_number(unsigned shard, const command& c, std::function<void(fate, long long)> then);
-    // Sends a command whose reply is a number, and maps it to a result.
+    // Sends a command whose reply is 0 for an unknown id, 1 for success, and 2 for `two`.
     template <class Result>
-    void ask_result(unsigned shard, const command& c, completion<Result> then, Result zero,
-                    Result one, Result other) {
-        ask_number(shard, c, [=, then = std::move(then)](fate how, long long n) {
+    void ask_result(unsigned shard, const command& c, completion<Result> then, Result two) {
+        ask_number(shard, c, [two, then = std::move(then)](fate how, long long n) {
             if (!then) return;
             if (how != fate::replied) return then(durable::detail::none_of<Result>(how));
-            then(n == 0 ? zero : n == 1 ? one : other);
+            then(n == 0 ? Result::unknown_id : n == 1 ? Result{} : two);
         });
     }
 
@@ -232,9 +231,8 @@ struct redis_store::inner {
     void look(operations::list o, std::vector<place> found);
     void show(operations::list o, std::vector<place> places);
     void submit(operations::count o);
-    void submit(operations::touch o);
+    template <durable::detail::sets_deadline Operation> void submit(Operation o);
     void submit(operations::extend o);
-    void submit(operations::revive o);
     void submit(operations::join o);
     void submit(operations::own o);
     void submit(operations::release o);
@@ -463,11 +461,17 @@ std::size_t redis_store::run() {
     return inner_->answered - before;
 }
 
+// --- the operations -----------------------------------------------------------------------------
+
+template <durable::detail::sets_deadline Operation> void redis_store::inner::submit(Operation o) {
+    const unsigned shard = shard_of(o.id);
+    const command c = function(shard, o.name).add(servers.me()).add(o.id).add(ms(o.due));
+    ask_result(shard, c, std::move(o.then), {});
+}
+
 void redis_store::submit(operation o) {
     std::visit([this](auto& asked) { inner_->submit(std::move(asked)); }, o);
 }
-
-// --- the operations -----------------------------------------------------------------------------
 
 void redis_store::inner::submit(operations::put o) {
     ++unanswered;
@@ -486,9 +490,8 @@ void redis_store::inner::submit(operations::put o) {
 
 void redis_store::inner::submit(operations::cancel o) {
     const unsigned shard = shard_of(o.id);
-    using enum cancel_result;
-    ask_result(shard, function(shard, "cancel").add(o.id), std::move(o.then), unknown_id, cancelled,
-               had_begun);
+    ask_result(shard, function(shard, o.name).add(o.id), std::move(o.then),
+               cancel_result::had_begun);
 }
 
 void redis_store::inner::submit(operations::end o) {
@@ -576,24 +579,10 @@ void redis_store::inner::submit(operations::count o) {
     for (unsigned shard = 0; shard < of.size(); ++shard) ask(shard, function(shard, "count"), q);
 }
 
-void redis_store::inner::submit(operations::touch o) {
-    const unsigned shard = shard_of(o.id);
-    using enum touch_result;
-    ask_result(shard, function(shard, "touch").add(servers.me()).add(o.id).add(ms(o.due)),
-               std::move(o.then), unknown_id, touched, touched);
-}
-
 void redis_store::inner::submit(operations::extend o) {
     command c = function(o.shard, "extend");
     c.add(o.token.id).add(o.token.attempt).add(o.lease.count());
     ask(o.shard, c, asked(std::move(o.then), read_flag));
-}
-
-void redis_store::inner::submit(operations::revive o) {
-    const unsigned shard = shard_of(o.id);
-    using enum revive_result;
-    ask_result(shard, function(shard, "revive").add(servers.me()).add(o.id).add(ms(o.due)),
-               std::move(o.then), unknown_id, revived, unknown_id);
 }
 
 void redis_store::inner::submit(operations::join o) {
@@ -605,7 +594,7 @@ void redis_store::inner::submit(operations::join o) {
 }
 
 void redis_store::inner::submit(operations::own o) {
-    ask(o.shard, function(o.shard, "own").add(servers.me()).add(o.lease.count()),
+    ask(o.shard, function(o.shard, "own").add(servers.me()).add(o.lease.count()).add(of.size()),
         asked(std::move(o.then), read_number), true);
 }
 

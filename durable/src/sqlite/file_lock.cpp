@@ -57,7 +57,7 @@ file_lock::file_lock(const std::string& path, bool keeps_descriptor)
         fd_ = kept.mapped();
         keeps_descriptor_ = true;
     } else {
-        fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
+        fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
     }
     if (fd_ < 0) fail(errno, "cannot be opened for reading and writing");
     fstat(fd_, &s);

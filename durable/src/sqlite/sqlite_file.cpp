@@ -39,6 +39,8 @@ constexpr auto version = static_cast<std::int64_t>(upgrades.size());
 
 // Pages of 4 KiB in the log, above which it is written into the file.
 constexpr int longest_log = 4'000;
+// A log that became longer beside somebody's transaction is cut to this when it begins anew.
+constexpr int longest_file_of_log = longest_log * 4'096;
 
 // Follows links as SQLite does: the log lies beside the file, and not beside a link to it.
 std::string without_links(std::filesystem::path p) {
@@ -143,7 +145,8 @@ sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
     // Removed bodies are overwritten where that costs no extra writes.
     execute(raw, std::string("pragma journal_mode = wal; pragma secure_delete = fast;"
                              "pragma cache_size = -65536; pragma synchronous = ") +
-                     (options.survives_power_cut ? "full" : "normal"));
+                     (options.survives_power_cut ? "full" : "normal") +
+                     "; pragma journal_size_limit = " + std::to_string(longest_file_of_log));
     const auto count_frames = [](void* frames, sqlite3*, const char*, int n) {
         *static_cast<int*>(frames) = n;
         return SQLITE_OK;

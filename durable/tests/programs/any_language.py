@@ -81,6 +81,83 @@ class Orders(Case):
     def test_orders_in_node(self):
         self.closes_what_is_not_paid(NODE)
 
+    def python(self, text):
+        """Runs a program that has the functions of orders.py."""
+        done = subprocess.run(["/usr/bin/python3", "-c", text], env={**self.environment, "PYTHONPATH": PYTHON[-1].parent},
+                              capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_payment_at_the_deadline_and_a_worker_do_not_wait_for_each_other(self):
+        self.run_tool("install")
+        self.serve("table", "--lease-ms", 1000)
+        self.call(PYTHON, "setup")
+        workers = [self.begin([*PYTHON, "work"]) for _ in range(2)]
+        self.python("""
+import psycopg2, random, threading, time, orders
+def customers(number):
+    db = psycopg2.connect("")
+    for i in range(60):
+        order = f"{number}-{i}"
+        orders.place(db, order, 0.05)
+        time.sleep(0.05 + random.uniform(-0.004, 0.012))
+        orders.pay(db, order)
+all = [threading.Thread(target=customers, args=(n,)) for n in range(3)]
+failed = []
+threading.excepthook = failed.append
+for t in all: t.start()
+for t in all: t.join()
+assert not failed, failed
+""")
+        wait_for(lambda: "placed" not in self.states().values(), "all are paid or closed")
+        self.assertEqual([worker.poll() for worker in workers], [None, None])
+        self.assertEqual(self.server.say("select deadlocks from pg_stat_database where datname = 'postgres'"), "0")
+
+    def test_an_order_that_cannot_be_closed_buries_no_other(self):
+        self.run_tool("install")
+        self.serve("table", "--lease-ms", 1000, "--plan", "retry fixed 100ms | attempts 3")
+        self.call(PYTHON, "setup")
+        self.server.say("create function fails() returns trigger language plpgsql as $$ begin"
+                        " if new.id = 'poison' and new.state = 'closed' then raise 'never'; end if; return new; end $$;"
+                        " create trigger fails before update on orders for each row execute function fails()")
+        for order in ["poison", *map(str, range(20))]:
+            self.call(PYTHON, "place", order, 0)
+        self.server.say("select tvec.put('close \\377'::bytea, now())")  # no UTF-8
+        self.begin([*PYTHON, "work"])
+        wait_for(lambda: self.states() == {"poison": "placed", **dict.fromkeys(map(str, range(20)), "closed")},
+                 "all others are closed")
+        dead = wait_for(lambda: len(d := self.json_of("dead")) == 2 and d, "two dead letters")
+        reasons = " ".join(sorted(letter["reason"] for letter in dead))
+        self.assertIn("never", reasons)
+        self.assertIn("utf-8", reasons)
+
+    def test_a_text_id_beside_a_body_of_bytes_stays_a_text(self):
+        self.run_tool("install")
+        self.assertEqual(self.python("""
+import psycopg2
+db = psycopg2.connect("")
+with db, db.cursor() as c:
+    c.execute("select tvec.put(%s, now() + interval '1 hour', %s)", ["CORP\\\\101", b"\\xff\\x00"])
+    c.execute("select tvec.cancel(%s)", ["CORP\\\\101"])
+    print(c.fetchone()[0])
+"""), "cancelled\n")
+
+    def test_no_function_of_ours_is_compiled_by_the_servers_jit(self):
+        self.run_tool("install")
+        self.assertEqual(self.server.say(
+            "select string_agg(proname, ' ') from pg_proc where pronamespace = 'tvec'::regnamespace"
+            " and (prosecdef or prolang = (select oid from pg_language where lanname = 'plpgsql'))"
+            " and not coalesce(proconfig @> '{jit=off}', false) and proname not in"
+            " ('require', 'ms_of')"), "")
+
+    def test_the_schema_of_another_role_is_no_place_to_install(self):
+        self.server.say("create role mallory login; grant create on database postgres to mallory")
+        self.server.say("set role mallory; create schema tvec; create table tvec.timer (id bytea)")
+        self.assertRegex(self.run_tool("install", status=1), "(belongs to|has a table of) mallory")
+        self.server.say("drop schema tvec cascade; create schema tvec; create table tvec.timer (id bytea);"
+                        " alter table tvec.timer owner to mallory")
+        self.assertRegex(self.run_tool("install", status=1), "(belongs to|has a table of) mallory")
+
     def test_an_order_that_is_rolled_back_has_no_timer(self):
         self.run_tool("install")
         self.call(PYTHON, "setup")

@@ -65,8 +65,7 @@ class Harm:
     def kill(self):
         if self.process.poll() not in (None, CRASHED if self.options.crashes else None):
             harm.fail(f"the process ended by itself: {self.process.returncode}")
-        self.process.kill()
-        self.process.wait()
+        harm.end(self.process)
 
     def do(self):
         """One round."""
@@ -94,7 +93,7 @@ class Harm:
         second = harm.start(self.options.program, self.folder / "timers.db", other, 0, "--finish",
                             env=self.environment | {"TVEC_TRIES": "1"}, quiet=True)
         try:
-            if second.wait(timeout=20) != 1:
+            if second.wait(timeout=harm.PATIENCE) != 1:
                 harm.fail("a second process had the file as well")
         except subprocess.TimeoutExpired:
             harm.fail("a second process was not refused")
@@ -122,7 +121,7 @@ class Harm:
         harm.set_clock(self.folder, 2000)  # so that nothing is due much later
         self.start("--finish")
         try:
-            while (code := self.process.wait(timeout=60)) == CRASHED and self.options.crashes:
+            while (code := self.process.wait(timeout=harm.PATIENCE)) == CRASHED and self.options.crashes:
                 self.start("--finish")
             if code != 0:
                 harm.fail("the last process failed")

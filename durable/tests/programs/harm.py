@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 
+from children import ENDING, PATIENCE, patiently
+
 CRASHED = 9  # what a handler of to_be_killed ends its process with
 PROCESSES = 3  # that share a server
 HOUR = 3_600_000
@@ -46,8 +48,15 @@ def shim(name):
 
 def start(program, store, folder, run, *words, env, quiet=False):
     """A process on a store, whose log is in the folder. It ends with this one."""
-    return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", program, store, folder / "log", str(run), *words],
-                            env=env, stderr=subprocess.DEVNULL if quiet else None)
+    process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", program, store, folder / "log", str(run), *words],
+                               env=env, stderr=subprocess.DEVNULL if quiet else None)
+    ENDING.callback(end, process)
+    return process
+
+
+def end(process):
+    process.kill()
+    process.wait()
 
 
 def set_clock(folder, ms):
@@ -71,7 +80,7 @@ def torn(old, new, block):
 
 def audit(options, kind, what):
     """Has it done by kind(options, folder), round by round, and audits the books; ends with their verdict."""
-    with tempfile.TemporaryDirectory(prefix="tvec-durable-") as name:
+    with tempfile.TemporaryDirectory(prefix="tvec-durable-") as name, ENDING:
         folder, rounds, begun = pathlib.Path(name), 0, time.monotonic()
         harm = kind(options, folder)
         while rounds < options.rounds if options.time is None else time.monotonic() < begun + options.time:
@@ -116,13 +125,11 @@ class Sharing:
 
     def stop_all(self):
         for process in self.processes:
-            process.kill()
-            process.wait()
+            end(process)
 
     def kills(self):
         which = random.randrange(PROCESSES)
-        self.processes[which].kill()
-        self.processes[which].wait()
+        end(self.processes[which])
         self.processes[which] = self.start()
 
     def crashes(self):
@@ -138,13 +145,12 @@ class Sharing:
         log = self.folder / "log"
         before = log.stat().st_size
         self.start_all()
-        for _ in range(100):
-            time.sleep(0.1)
+        for _ in patiently():
             with open(log) as f:
                 f.seek(before)
                 if any(line.startswith("F ") for line in f):
                     return
-        fail("nothing is delivered ten seconds after the clock was set right")
+        fail("nothing is delivered after the clock was set right")
 
     def stops(self):
         process = random.choice(self.processes)
@@ -184,7 +190,7 @@ class Sharing:
         if self.options.harm == "clocks":
             set_clock(self.folder, HOUR)  # so that all is due
         last = self.start("--finish")
-        while (code := last.wait(timeout=90)) == CRASHED and self.options.harm == "crashes":
+        while (code := last.wait(timeout=2 * PATIENCE)) == CRASHED and self.options.harm == "crashes":
             last = self.start("--finish")
         if code != 0:
             fail("the last process failed")

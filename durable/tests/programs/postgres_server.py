@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+from children import ENDING, PATIENCE, patiently
+
 SYNCED = ".synced"
 BLOCK = 8192
 
@@ -69,24 +71,23 @@ class Server:
         self.process = subprocess.Popen(
             [*user(), "setpriv", "--pdeathsig", "QUIT", programs() / "postgres", *map(str, words)],
             env=self.environment, cwd=self.data, stdout=self.log, stderr=self.log)
-        for _ in range(2000):
+        ENDING.callback(self.kill)
+        for _ in patiently():
             if self.say("select 1") == "1":
                 return
             if self.process.poll() is not None:
                 break
-            time.sleep(0.01)
         sys.exit("postgres_server: it does not answer")
 
     def say(self, sql):
         done = subprocess.run(["psql", "-qAtX", "-d", self.conninfo, "-c", sql], capture_output=True, text=True,
-                              timeout=60)
+                              timeout=PATIENCE)
         return done.stdout.strip()
 
     def wait_for(self, answer, sql):
-        for _ in range(1000):
+        for _ in patiently():
             if self.say(sql) == answer:
                 return
-            time.sleep(0.01)
         sys.exit(f"postgres_server: it does not say {answer} to {sql}")
 
     def pids(self):

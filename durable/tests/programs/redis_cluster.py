@@ -19,7 +19,7 @@ import signal
 import time
 
 import harm
-from children import free_port
+from children import free_port, patiently
 from redis_server import Server
 
 PRIMARIES = 3
@@ -78,14 +78,13 @@ class Cluster:
 
     def owner_of(self, slot):
         """The primary that has a slot, as the primaries themselves say."""
-        for _ in range(1000):
+        for _ in patiently():
             for node in self.primaries():
                 mine = next((line for line in node.say("CLUSTER", "NODES").splitlines() if "myself" in line), "")
                 for part in mine.split()[8:]:
                     first, _, last = part.partition("-")
                     if not part.startswith("[") and int(first) <= slot <= int(last or first):
                         return node
-            time.sleep(0.01)
         harm.fail(f"nobody has slot {slot}")
 
     def replica_of(self, primary):
@@ -96,14 +95,13 @@ class Cluster:
 
     def wait_until_whole(self):
         """Waits until each node knows that all is well, and each primary has its replica."""
-        for _ in range(3000):
+        for _ in patiently():
             states = [node.say("CLUSTER", "INFO") for node in self.nodes]
             links = [node.say("INFO", "replication") for node in self.nodes]
             whole = all("cluster_state:ok" in state for state in states)
             up = sum("master_link_status:up" in link for link in links)
             if whole and up == PRIMARIES and sum("state=online" in link for link in links) == PRIMARIES:
                 return
-            time.sleep(0.01)
         harm.fail("the cluster does not become whole")
 
     def kill_primary(self, primary):

@@ -4,9 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
-from children import free_port
+from children import ENDING, PATIENCE, free_port, patiently
 
 
 class Server:
@@ -28,18 +27,18 @@ class Server:
     def start(self):
         self.process = subprocess.Popen(list(map(str, self.words)), env=self.environment,
                                         stdout=subprocess.DEVNULL)
+        ENDING.callback(self.kill)
         self.wait_for("PONG", "PING")
 
     def say(self, *words):
         done = subprocess.run(["redis-cli", "-s", self.socket, *map(str, words)], capture_output=True,
-                              text=True, timeout=20)
+                              text=True, timeout=PATIENCE)
         return done.stdout
 
     def wait_for(self, answer, *words):
-        for _ in range(1000):
+        for _ in patiently():
             if answer in self.say(*words):
                 return
-            time.sleep(0.01)
         sys.exit(f"redis_server: it does not say {answer} to {words}")
 
     def signal(self, which):

@@ -4,16 +4,24 @@
 usage: serve.py TVEC_TIMERS
 """
 
+import contextlib
+import email.utils
 import json
 import os
+import pathlib
+import random
 import re
+import resource
 import signal
 import socket
 import stat
 import sys
+import threading
 import time
 import unittest
+import urllib.parse
 
+from children import PATIENCE
 from serving import Case, datagrams, wait_for
 
 Case.tool = sys.argv[1]
@@ -60,6 +68,44 @@ class Deliveries(Case):
         self.serve(hook.to)
         self.assertIn("no deadline", wait_for(lambda: self.json_of("dead"), "a dead letter")[0]["reason"])
 
+    def test_an_answer_is_read_as_other_languages_write_it(self):
+        answers = {  # status, headers, body, what becomes of the timer
+            "float": (200, {}, b'{"again": 60000.0}', "again"),
+            "fraction": (200, {}, b'{"again": 59999.5}', "again"),
+            "exponent": (200, {}, b'{"again": 6e4}', "again"),
+            "mark": (200, {}, b'\xef\xbb\xbf {"again": 60000}', "again"),
+            "date": (503, {"Retry-After": email.utils.formatdate(time.time() + 60, usegmt=True)}, b"", "again"),
+            "text": (200, {}, b'{"again": "60000"}', 'hook: "again" is "60000"'),
+            "negative": (200, {}, b'{"again": -1}', 'hook: "again" is -1'),
+            "null": (200, {}, b'{"again": null}', 'hook: "again" is null'),
+            "cut": (200, {}, b'{"again": 600', "hook: its answer is cut"),
+            "soon": (503, {"Retry-After": "soon"}, b"", "hook: Retry-After is neither"),
+            "page": (200, {}, b"<html>" + b"x" * 1_000_000, "done"),
+            "list": (200, {}, b'[{"again": 60000}]', "done"),
+            "other": (200, {}, b'{"ok": true}', "done")}
+        hook = self.hook(lambda note: answers[note["id"].decode()][:3])
+        for name in answers:
+            self.put(name, "--plan", "retry fixed 60s | attempts 5")
+        self.serve(hook.to)
+        for name, (*_, becomes) in answers.items():
+            with self.subTest(name):
+                if becomes == "done":
+                    wait_for(lambda: hook.of(name.encode()) and not self.timer(name), "it is done")
+                    continue
+                timer = wait_for(lambda: hook.of(name.encode()) and self.timer(name), "it comes again")
+                timer = wait_for(lambda: (t := self.timer(name))["due_ms"] > hook.of(name.encode())[0]["now"] and t,
+                                 "it comes later")
+                self.assertEqual(timer.get("reason", "")[:len(becomes)], "" if becomes == "again" else becomes)
+
+    def test_retry_after_0_and_a_date_that_has_passed_are_again_at_once(self):
+        for name, value in {"zero": "0", "past": "Fri, 31 Dec 1999 23:59:59 GMT"}.items():
+            hook = self.hook(lambda note: (503, {"Retry-After": value}, b"") if note["attempt"] == 1 else (200, {}, b""))
+            self.put(name)
+            serve = self.serve(hook.to)
+            wait_for(lambda: len(hook.notes) == 2, "two deliveries")
+            self.wait_until_empty()
+            serve.end()
+
     def test_503_with_retry_after_asks_for_another_delivery(self):
         hook = self.hook(lambda note: (503, {"Retry-After": 1}, b"") if note["attempt"] == 1 else (200, {}, b""))
         self.put("a", "--plan", "attempts 1")  # which a failure would use up
@@ -85,16 +131,20 @@ class Deliveries(Case):
         wait_for(lambda: self.json_of("dead"), "a dead letter")
         self.assertEqual(len(hook.notes), 2)
 
-    def test_a_hook_that_is_away_gets_it_when_it_is_back(self):
+    def test_a_hook_that_is_away_costs_no_attempt(self):
         hook = self.hook()
         hook.close()
-        self.put("a", "--plan", "retry fixed 50ms")
-        self.serve(hook.to)
-        wait_for(lambda: self.json_of("get", "a")[0].get("failures", 0) >= 2, "failures")
-        self.assertIn("connect", self.json_of("get", "a")[0]["reason"])
+        for i in range(50):
+            self.put(f"a{i}", "--plan", "attempts 1")
+        serve = self.serve(hook.to, "--attempts", 1, "--lease-ms", 500, "--page", "127.0.0.1:0")
+        wait_for(lambda: "connect" in serve.ask("/health")[1], "/health tells it")
+        time.sleep(2)  # some leases
+        self.assertEqual(self.json_of("stats")[0]["waiting"], 50)
         back = self.hook(port=hook.port)
-        wait_for(lambda: back.notes, "the delivery")
+        wait_for(lambda: len(back.notes) == 50, "the deliveries")
+        self.assertEqual({note["attempt"] for note in back.notes}, {1})
         self.wait_until_empty()
+        self.assertEqual(serve.ask("/health"), (200, "ok\n"))
 
     def test_a_hook_that_does_not_answer_has_failed(self):
         hook = self.hanging_hook()
@@ -118,8 +168,8 @@ class Deliveries(Case):
             with self.subTest(to):
                 said = self.run_tool("serve", "--to", to, status=1)
                 self.assertRegex(said, r"\Atvec-timers: --to [^\n]+\n\Z")
-        for to in "https://127.0.0.1/", "nonsense":
-            self.assertIn(f"--to {to}: expected stream:NAME", self.run_tool("serve", "--to", to, status=1))
+        for to, shown in ("https://127.0.0.1/", "https:..."), ("nonsense", "nonsense"):
+            self.assertIn(f"--to {shown}: expected stream:NAME", self.run_tool("serve", "--to", to, status=1))
 
 
 class Ends(Case):
@@ -215,7 +265,7 @@ class Views(Case):
                 s.connect(self.store + ".socket")
                 s.sendall(said)
                 s.shutdown(socket.SHUT_WR)
-                s.settimeout(10)
+                s.settimeout(PATIENCE)
                 while s.recv(1000):
                     pass
         self.assertTrue(self.run_tool("stats").startswith("waiting 0\n"))
@@ -301,11 +351,93 @@ class Page(Case):
                 {"Origin": f"http://evil.example:{port}"}, {"Origin": "http://127.0.0.1:1"}, \
                 {"Host": "evil.example", "Origin": "http://evil.example"}:
             self.assertEqual(self.page.ask("/purge", "POST", "id=a", **headers)[0], 403, headers)
-        for path in "/", "/stats", "/dead":
+        for path in "/", "/stats", "/dead", "/metrics", "/health":
             self.assertEqual(self.page.ask(path, Host=f"evil.example:{port}")[0], 403)
         self.assertEqual(self.page.ask("/purge?id=a")[0], 405)
         self.assertEqual(self.page.ask("/nothing")[0], 404)
         self.assertEqual(len(self.json_of("list")), 1)
+
+    def test_head_is_answered_as_get_without_a_body(self):
+        for path in "/health", "/metrics", "/":
+            self.assertEqual(self.page.ask(path, "HEAD"), (200, ""))
+
+    def raw(self, request):
+        """Sends these bytes to the page, and reads its answer for a second at most: it may wait for more."""
+        place = urllib.parse.urlsplit(self.page.address())
+        with socket.create_connection((place.hostname, place.port), PATIENCE) as s:
+            s.settimeout(1)
+            try:
+                s.sendall(request)
+                s.shutdown(socket.SHUT_WR)
+                while s.recv(65_536):
+                    pass
+            except OSError:
+                pass
+
+    def test_no_request_ends_the_service(self):
+        for line in b"GET ? HTTP/1.1", b"GET ?a=b HTTP/1.1", b"GET  HTTP/1.1", b"POST ? HTTP/1.0", b"? ? ?":
+            self.raw(line + b"\r\n\r\n")
+        seed = int(os.environ.get("TVEC_SEED", random.randrange(1 << 30)))
+        chance = random.Random(seed)
+        host = urllib.parse.urlsplit(self.page.address()).netloc.encode()
+        words = [b"GET", b"POST", b"HEAD", b"PUT", b"/", b"?", b"*", b"/dead", b"/purge", b"/health", b"//", b"/%00", b"a",
+                 b"HTTP/1.1", b"HTTP/1.0", b"HTTP/9", b"http://" + host + b"/", b"", b"\x00", b"\xff" * 20, b"/" + b"y" * 5_000]
+        heads = [b"Host: " + host, b"Host:", b"Content-Length: 5", b"Content-Length: -1", b"Content-Length: 99999999999999999999",
+                 b"Transfer-Encoding: chunked", b"Origin: http://" + host, b"Expect: 100-continue", b":", b"X" * 9_000, b"\xfe: \x01"]
+        for round in range(1_500):
+            request = b" ".join(chance.choice(words) for _ in range(chance.randrange(1, 5))) + b"\r\n"
+            request += b"".join(chance.choice(heads) + b"\r\n" for _ in range(chance.randrange(4))) + b"\r\n"
+            request += chance.randbytes(chance.randrange(8))
+            if chance.random() < 0.3:
+                request = request[:chance.randrange(len(request))]
+            self.raw(request)
+            self.assertIsNone(self.page.process.poll(), f"TVEC_SEED={seed}, round {round}: {request}\n{self.page.said()}")
+        self.assertEqual(self.page.ask("/health")[0], 200)
+
+    def half_requests(self, number):
+        """Connections to the page and to the socket beside the file that say a part of a request, and more each second."""
+        place, all, ends = urllib.parse.urlsplit(self.page.address()), [], threading.Event()
+        for _ in range(number):
+            web, local = socket.create_connection((place.hostname, place.port), PATIENCE), socket.socket(socket.AF_UNIX)
+            all += [web, local]
+            local.connect(self.store + ".socket")  # without a timeout: with one, a full queue is an error
+            local.settimeout(PATIENCE)
+            web.sendall(b"GET /health HTTP/1.1\r\nX: ")
+            local.sendall(b"\x10\0\1")
+
+        def go_on():
+            while not ends.wait(1):
+                for s in all[::2]:
+                    with contextlib.suppress(OSError):
+                        s.sendall(b"a")
+            for s in all:
+                s.close()
+        thread = threading.Thread(target=go_on)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(ends.set)
+
+    def test_half_requests_keep_nobody_out(self):
+        for _ in range(3):
+            self.half_requests(70)
+            self.assertEqual(self.page.ask("/health"), (200, "ok\n"))
+            self.assertTrue(self.run_tool("stats").startswith("waiting 0\n"))
+
+    def cpu(self):
+        return sum(map(int, pathlib.Path(f"/proc/{self.page.process.pid}/stat").read_text().rsplit(")")[1].split()[11:13]))
+
+    def test_it_waits_for_descriptors_and_does_not_spin(self):
+        pid = self.page.process.pid
+        _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        most = max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 1
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, hard))
+        self.half_requests(20)
+        before = self.cpu()
+        time.sleep(1)
+        self.assertLess(self.cpu() - before, os.sysconf("SC_CLK_TCK") / 10, "it spins")
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
+        self.assertEqual(self.page.ask("/health"), (200, "ok\n"))
+        self.assertTrue(self.run_tool("stats").startswith("waiting 0\n"))
 
     def test_it_is_on_this_machine_only(self):
         for address in "0.0.0.0:0", "8000", "localhost", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:99999":

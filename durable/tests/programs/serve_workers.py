@@ -6,6 +6,7 @@ usage: serve_workers.py TVEC_TIMERS redis|postgres
 
 import importlib
 import pathlib
+import re
 import shutil
 import signal
 import sys
@@ -13,6 +14,7 @@ import tempfile
 import time
 import unittest
 
+from children import free_port
 from serving import Case, wait_for
 
 Case.tool, KIND = sys.argv[1:3]
@@ -37,13 +39,21 @@ if not is_there:
 class RedisWorker:
     """A worker of the consumer group of a stream."""
 
+    name_of_stream = "due"
+
     def __init__(self, server, name="worker", stream=None):
         self.name, self.store = name, driver.Redis(unix_socket_path=str(server.socket))
         self.stream = driver.Redis(unix_socket_path=str((stream or server).socket))
         self.entries = {}
 
     def next(self, most=1):
-        got = self.stream.execute_command("XREADGROUP", "GROUP", "workers", self.name, "COUNT", most, "STREAMS", "due", ">")
+        try:
+            got = self.stream.execute_command("XREADGROUP", "GROUP", "workers", self.name, "COUNT", most, "STREAMS",
+                                              self.name_of_stream, ">")
+        except driver.ResponseError as e:
+            if not str(e).startswith("NOGROUP"):
+                raise
+            return []  # it is made again
         if isinstance(got, dict):
             got = list(got.items())
         taken = []
@@ -59,8 +69,8 @@ class RedisWorker:
     def end(self, how, name, attempt, *words):
         said = self.store.execute_command("FCALL", "tvec_" + how, 1, "tvec", name, attempt, *words).decode()
         if how != "extend" and (entry := self.entries.pop((name, attempt), None)):
-            self.stream.execute_command("XACK", "due", "workers", entry)
-            self.stream.execute_command("XDEL", "due", entry)
+            self.stream.execute_command("XACK", self.name_of_stream, "workers", entry)
+            self.stream.execute_command("XDEL", self.name_of_stream, entry)
         return said
 
     def again(self, name, attempt, in_ms):
@@ -74,7 +84,7 @@ class RedisWorker:
                                    *(["plan", plan] if plan else []))
 
     def waiting(self):
-        return self.stream.execute_command("XLEN", "due")
+        return self.stream.execute_command("XLEN", self.name_of_stream)
 
     def close(self):
         self.store.close()
@@ -204,12 +214,29 @@ class Workers(OnServer):
         self.assertEqual(lives.end("done", name, second), "ok")
 
     def test_a_timer_whose_workers_die_each_time_is_a_dead_letter(self):
-        self.serve(self.to, "--lease-ms", 300, "--attempts", 1)
+        self.serve(self.to, "--lease-ms", 300, "--attempts", 2 if KIND == "redis" else 1)  # a stream counts the first
         worker = self.work()
         worker.put(b"poison")
-        self.assertEqual(self.take(worker)[0][1], 1)
-        [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
-        self.assertEqual((dead["id"], dead["attempts"]), ("poison", 2))  # the first one is not counted
+        taken = []
+        [dead] = wait_for(lambda: taken.extend(worker.next()) or self.json_of("dead"), "a dead letter")
+        self.assertEqual((dead["id"], dead["attempts"]), ("poison", 2))
+        self.assertEqual([attempt for _, attempt, _, _ in taken], list(range(1, dead["attempts"] + 1)))
+
+    def test_workers_that_are_away_cost_no_attempt(self):
+        serve = self.serve(self.to, "--lease-ms", 400, "--attempts", 1, "--page", "127.0.0.1:0")
+        worker = self.work()
+        for i in range(20):
+            worker.put(b"%d" % i)
+        wait_for(lambda: serve.ask("/health")[0] == 503, "503")
+        self.assertRegex(serve.ask("/health")[1], r"\Ano worker takes deliveries: the oldest has waited for \d+ s\n\Z")
+        time.sleep(1.5)  # several leases
+        serve.kill()
+        time.sleep(1)  # nobody extends their leases
+        serve = self.serve(self.to, "--lease-ms", 400, "--attempts", 1, "--page", "127.0.0.1:0")
+        time.sleep(1)
+        self.assertEqual(self.json_of("dead"), [])
+        self.assertEqual(len(set(self.work_off(worker, 20))), 20)
+        wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
 
     def test_an_extended_lease_keeps_others_away(self):
         self.serve(self.to, "--lease-ms", 500)
@@ -315,6 +342,32 @@ class Workers(OnServer):
         self.assertTrue(why)
         wait_for(lambda: serve.ask("/health")[0] == 200, "health again")
 
+    def test_bodies_that_are_held_for_a_sink_are_bounded(self):
+        worker = self.work()
+        for i in range(200):
+            worker.put(b"%d" % i, 0, bytes(1_000_000))
+        nowhere = free_port()
+        away = f"stream:127.0.0.1:{nowhere}/due"
+        if KIND == "postgres":
+            locks, away = self.work(), self.to
+            locks.link.autocommit = False
+            with locks.link.cursor() as cursor:
+                cursor.execute("lock table tvec.ready in access exclusive mode")
+        for to in away, f"http://127.0.0.1:{nowhere}/":
+            with self.subTest(to):
+                serve = self.serve(to, "--lease-ms", 2000, "--in-flight", 1000, "--page", "127.0.0.1:0")
+
+                def held():
+                    return int(re.search(r"(?m)^tvec_timers_held (\d+)$", serve.ask("/metrics")[1])[1])
+                wait_for(lambda: held() > 55, "as many as there is room for")
+                time.sleep(0.5)
+                most = held()
+                serve.kill()
+                self.assertLess(most, 135)
+        if KIND == "postgres":
+            locks.link.rollback()
+        self.serve(self.to)
+        self.assertEqual(len(set(self.work_off(worker, 200))), 200)
 
     def test_its_log_tells_dangers_and_faults(self):
         if KIND == "redis":
@@ -322,14 +375,15 @@ class Workers(OnServer):
             self.addCleanup(self.server.say, "CONFIG", "SET", "appendfsync", "always")
         else:
             self.store += " password=geheim options='-c synchronous_commit=off'"
-        serve = self.serve(self.to)
+        serve = self.serve(self.to, "--page", "127.0.0.1:0")
         wait_for(lambda: "store: " in serve.said() and "a power cut loses" in serve.said(), "the danger")
         self.server.kill()
         for of in "store", "sink":
             wait_for(lambda: serve.said().count(f"tvec-timers: {of}: ") > (of == "store"), f"the fault of the {of}")
+        pages = [serve.ask("/metrics")[1], serve.ask("/health")[1]]
         self.server.start()
         wait_for(lambda: "sink: works again\n" in serve.said(), "the end of the fault")
-        self.assertNotIn("geheim", serve.said())
+        self.assertNotIn("geheim", "".join([serve.said(), *pages]))
 
 
 @unittest.skipUnless(KIND == "redis", "of Redis")
@@ -365,6 +419,159 @@ class Streams(OnServer):
         wait_for(lambda: worker.next(), "b")
         self.assertLessEqual(worker.waiting(), 4)
 
+    def pending(self):
+        return self.work().stream.xpending("due", "workers")["pending"]
+
+    def test_new_timers_come_after_somebody_has_deleted_something(self):
+        serve = self.serve(self.to, "--lease-ms", 1000, "--page", "127.0.0.1:0")
+        worker = self.work()
+        for what in (["FLUSHALL"], ["FLUSHDB"], ["DEL", "{tvec}:meta"], ["RENAME", "{tvec}:meta", "{tvec}:old"],
+                     ["DEL", "{tvec}:processes"], ["DEL", "due"], ["RENAME", "due", "old"],
+                     ["XGROUP", "DESTROY", "due", "workers"], ["FUNCTION", "FLUSH"],
+                     *(["DEL", *(f"{{tvec:{shard}}}:{key}" for shard in range(16))] for key in
+                       ("due", "timer", "begun", "body", "own", "dead", "damaged"))):
+            with self.subTest(what):
+                worker.put(b"lies there")
+                wait_for(worker.waiting, "a delivery in the stream")
+                self.server.say(*what)
+                name = " ".join(what[:2]).encode()
+
+                def is_stored():
+                    try:
+                        worker.put(name)
+                    except driver.ResponseError:  # there is no set, or no function
+                        return False
+                    return True
+                wait_for(is_stored, "a put")
+                came = set()
+
+                def has_come():
+                    for found, attempt, _, _ in worker.next(10):
+                        if worker.end("done", found, attempt) == "ok":
+                            came.add(found)
+                    return name in came
+                wait_for(has_come, "the new timer")
+                worker.store.execute_command("FCALL", "tvec_cancel", 1, "tvec", "lies there")
+                wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
+
+    def test_timers_whose_places_were_deleted_come_all_the_same(self):
+        worker = self.work()
+        for i in range(50):
+            worker.put(b"%d" % i)
+        self.server.say("DEL", *(f"{{tvec:{shard}}}:due" for shard in range(16)))
+        self.serve(self.to, "--lease-ms", 1000)
+        self.assertEqual(sorted(self.work_off(worker, 50)), sorted(b"%d" % i for i in range(50)))
+
+    def test_a_delivery_waits_for_its_worker_with_one_attempt(self):
+        self.serve(self.to, "--lease-ms", 300)
+        worker = self.work()
+        worker.put(b"a")
+        time.sleep(2)  # several leases
+        self.assertEqual(worker.waiting(), 1)
+        [(name, attempt, _, _)] = self.take(worker)
+        self.assertEqual((attempt, worker.end("done", name, attempt)), (1, "ok"))
+
+    def test_what_is_cancelled_before_a_worker_has_it_leaves_the_stream(self):
+        self.serve(self.to, "--lease-ms", 300)
+        worker = self.work()
+        worker.put(b"a")
+        wait_for(worker.waiting, "it waits for a worker")
+        self.run_tool("cancel", "a")
+        wait_for(lambda: worker.waiting() == 0, "an empty stream")
+
+    def test_workers_that_die_leave_nothing_behind(self):
+        self.serve(self.to, "--lease-ms", 300)
+        for i in range(8):
+            dies = self.work(f"worker{i}")
+            for n in range(20):
+                dies.put(b"%d %d" % (i, n))
+            wait_for(lambda: dies.next(100), "deliveries")
+        worker = self.work()
+        self.assertEqual(len(set(self.work_off(worker, 160))), 160)
+        wait_for(lambda: self.pending() == 0 and worker.waiting() == 0, "an empty list")
+        worker.put(b"comes again and again")
+
+        def consumers():
+            worker.next()
+            return [consumer["name"] for consumer in worker.stream.xinfo_consumers("due", "workers")]
+        wait_for(lambda: consumers() == [b"worker"], "the one that reads")
+
+    def test_workers_that_do_not_delete_entries_stop_nobody(self):
+        self.serve(self.to, "--in-flight", 50)
+        worker, slow = self.work(), self.work("slow")
+        worker.put(b"slow")
+        [(name, attempt, _, _)] = self.take(slow)
+        for i in range(300):
+            worker.put(b"%d" % i)
+        ended = set()
+
+        def step():
+            for found, attempt, _, _ in worker.next(20):
+                worker.stream.execute_command("XACK", "due", "workers", worker.entries.pop((found, attempt)))
+                ended.add(found) if worker.end("done", found, attempt) == "ok" else None
+            return len(ended) == 300
+        wait_for(step, "all deliveries")
+        self.assertEqual(slow.end("done", name, attempt), "ok")
+        wait_for(lambda: worker.waiting() == 0, "an empty stream")
+
+    def test_a_server_at_its_memory_limit_gets_empty(self):
+        for limit in "12mb", "1mb":  # some memory is free after the first ends, and none until the last
+            self.server.say("FLUSHALL")
+            self.server.say("CONFIG", "SET", "maxmemory", "12mb")
+            self.addCleanup(self.server.say, "CONFIG", "SET", "maxmemory", 0)
+            self.run_tool("install")
+            worker, stored = self.work(), 0
+            with self.assertRaises(driver.ResponseError):
+                while stored < 10_000:
+                    worker.put(b"%d" % stored, 0, b"b" * 10_000)
+                    stored += 1
+            self.assertGreater(stored, 100)
+            self.server.say("CONFIG", "SET", "maxmemory", limit)
+            serve = self.serve(self.to)
+            most = [int(worker.store.info("memory")["used_memory"])]
+
+            def step():
+                most.append(int(worker.store.info("memory")["used_memory"]))
+                for name, attempt, _, _ in worker.next(10):
+                    worker.end("done", name, attempt)
+                return self.work_is_over(worker)
+            wait_for(step, "all deliveries")
+            self.assertLess(max(most) - most[0], 4_000_000)
+            self.assertEqual(serve.end(), 0)
+            self.server.say("CONFIG", "SET", "maxmemory", 0)
+
+    def work_is_over(self, worker):
+        return worker.waiting() == 0 and self.json_of("stats")[0]["waiting"] == 0
+
+    def test_a_stream_may_lie_on_any_node_of_a_cluster(self):
+        nodes = [Server(self.folder, f"node{i}", options=["--cluster-enabled", "yes", "--cluster-port", free_port()])
+                 for i in range(3)]
+        for i, node in enumerate(nodes):
+            self.addCleanup(node.kill)
+            node.say("CLUSTER", "ADDSLOTSRANGE", 16384 * i // 3, 16384 * (i + 1) // 3 - 1)
+            bus = node.words[node.words.index("--cluster-port") + 1]
+            nodes[0].say("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
+        for node in nodes:
+            node.wait_for("cluster_known_nodes:3", "CLUSTER", "INFO")
+            node.wait_for("cluster_state:ok", "CLUSTER", "INFO")
+        self.store = f"redis:127.0.0.1:{nodes[0].port}"
+        self.run_tool("install")
+        on = set()
+        for name in "due", "a", "b", "c", "d", "e":
+            slot = int(nodes[0].say("CLUSTER", "KEYSLOT", name))
+            there = nodes[slot * 3 // 16384]
+            on.add(there)
+            serve = self.serve(f"stream:{name}", "--page", "127.0.0.1:0")
+            self.put("of " + name)
+            worker = self.work("worker", there)
+            worker.name_of_stream = name
+            [(found, _, _, _)] = self.take(worker)
+            self.assertEqual(found, b"of " + name.encode())
+            self.assertEqual(serve.ask("/health"), (200, "ok\n"))
+            self.assertEqual(serve.end(), 0)
+            self.run_tool("cancel", "of " + name)
+        self.assertEqual(len(on), 3)
+
 
 @unittest.skipUnless(KIND == "postgres", "of PostgreSQL")
 class Tables(OnServer):
@@ -389,6 +596,87 @@ class Tables(OnServer):
         worker.say("select tvec.make_ready(array['touched'::bytea], array[7])")  # no attempt of it has this number
         self.assertEqual(worker.next(10), [])
         self.assertEqual(worker.waiting(), 0)
+
+    def test_settings_of_the_database_do_not_matter(self):
+        for setting in ("default_transaction_read_only = on", "default_transaction_isolation = serializable",
+                        "jit_above_cost = 0"):
+            with self.subTest(setting):
+                self.server.say("alter database postgres set " + setting)
+                self.addCleanup(self.server.say, "begin read write; alter database postgres reset all; commit")
+                serve, worker = self.serve(self.to), self.work()
+                worker.say("select set_config('default_transaction_read_only', 'off', false)")
+                worker.put(b"a")
+                self.assertEqual(self.work_off(worker, 1), [b"a"])
+                self.assertNotIn("sink", serve.said())
+                serve.kill()
+                self.server.say("begin read write; alter database postgres reset all; commit")
+
+    def test_a_delivery_that_was_rolled_back_costs_no_attempt(self):
+        self.serve(self.to, "--lease-ms", 200, "--attempts", 1)
+        worker = self.work()
+        worker.put(b"a")
+        worker.link.autocommit = False
+        for _ in range(4):
+            self.take(worker)
+            worker.link.rollback()
+        worker.link.autocommit = True
+        self.assertEqual(self.work_off(worker, 1), [b"a"])
+        self.assertEqual(self.json_of("dead"), [])
+
+    def test_only_the_timer_that_ends_its_workers_is_buried(self):
+        self.serve(self.to, "--lease-ms", 300, "--attempts", 1)
+        names = [b"poison", *(b"%d" % i for i in range(9))]
+        worker = self.work()
+        for name in names:
+            worker.put(name)
+        wait_for(lambda: self.server.say("select min(n) > 10 and count(*) = 10 from tvec.ready") == "t",
+                 "all have come again, and no worker has seen them")
+        died_with, ended = [], []
+
+        def step():
+            taken = worker.next(10)
+            if b"poison" in (delivery[0] for delivery in taken):
+                died_with.append(len(taken))
+                return False  # it ends nothing
+            ended.extend(name for name, attempt, _, _ in taken if worker.end("done", name, attempt) == "ok")
+            return len(ended) == 9 and self.json_of("dead")
+        [dead] = wait_for(step, "all but one")
+        self.assertEqual((dead["id"], dead["reason"]), ("poison", "deliveries without an end: 1"))
+        self.assertEqual(sorted(ended), sorted(names[1:]))
+        self.assertEqual(died_with, [10, 1])
+
+    def test_a_timer_that_nobody_takes_has_one_place_however_often_it_comes(self):
+        self.serve(self.to, "--lease-ms", 100, "--in-flight", 8)
+        worker = self.work()
+        for i in range(5):
+            worker.put(b"x%d" % i)
+        wait_for(lambda: self.server.say("select max(n) >= 11 from tvec.ready") == "t", "leases that ended")
+        worker.put(b"a")
+        wait_for(lambda: worker.say("select id from tvec.next(1, 'a')"), "another timer")
+        self.assertEqual(self.server.say("select count(distinct id) = count(*) from tvec.ready"), "t")
+
+    def test_next_takes_only_ids_with_a_prefix(self):
+        self.serve(self.to)
+        worker = self.work()
+        for name in b"a 1", b"b 1", b"a 2", b"\xff":
+            worker.put(name)
+        wait_for(lambda: worker.waiting() == 4, "all wait for a worker")
+        self.assertEqual({bytes(row[0]) for row in worker.say("select id from tvec.next(10, 'a ')")}, {b"a 1", b"a 2"})
+        self.assertEqual(worker.say("select id from tvec.next(10, %s)", b"\xff")[0][0].tobytes(), b"\xff")
+        self.assertEqual(worker.next(10)[0][0], b"b 1")
+
+    def test_next_does_not_wait_for_a_timer_that_is_locked(self):
+        self.serve(self.to, "--lease-ms", 60_000)
+        pays, worker = self.work(), self.work()
+        for name in b"a", b"b":
+            worker.put(name)
+        wait_for(lambda: worker.waiting() == 2, "both wait for a worker")
+        pays.link.autocommit = False
+        pays.say("select tvec.cancel('a')")
+        worker.say("select set_config('lock_timeout', '1', false)")
+        self.assertEqual([delivery[0] for delivery in worker.next(10)], [b"b"])
+        pays.link.rollback()
+        self.assertEqual([delivery[0] for delivery in worker.next(10)], [b"a"])
 
     def test_a_slow_table_is_asked_once(self):
         serve = self.serve(self.to, "--in-flight", 1, "--page", "127.0.0.1:0")
@@ -444,6 +732,18 @@ class Tables(OnServer):
             return worker.link.notifies
         wait_for(is_woken, "a notification")
         self.assertEqual(len(worker.next()), 1)
+
+    def test_a_full_queue_of_notifications_is_told_and_loses_nothing(self):
+        usage = "create or replace function pg_catalog.pg_notification_queue_usage() returns float8 volatile language "
+        self.server.say(usage + "sql as 'select 0.6::float8'")  # to fill it takes gigabytes
+        self.addCleanup(self.server.say, usage + "internal as 'pg_notification_queue_usage'")
+        serve, worker = self.serve(self.to), self.work()
+        with worker.link.cursor() as cursor:
+            cursor.execute("listen tvec_ready")
+        wait_for(lambda: "store: the queue of notifications is half full" in serve.said(), "the reason")
+        worker.put(b"a")
+        self.assertEqual(self.work_off(worker, 1), [b"a"])
+        self.assertEqual(worker.link.notifies, [])
 
     def test_a_crash_of_the_server_loses_nothing(self):
         self.serve(self.to, "--lease-ms", 1000)

@@ -16,16 +16,14 @@ import time
 import unittest
 import urllib.parse
 
-from children import PATIENCE
+from children import PATIENCE, patiently
 
 
 def wait_for(condition, what):
-    ends = time.monotonic() + PATIENCE
-    while not (value := condition()):
-        if time.monotonic() > ends:
-            raise AssertionError(f"not within {PATIENCE} s: {what}")
-        time.sleep(0.005)
-    return value
+    for _ in patiently(0.005):
+        if value := condition():
+            return value
+    raise AssertionError(f"not within {PATIENCE} s: {what}")
 
 
 class Hook:
@@ -152,7 +150,7 @@ class Case(unittest.TestCase):
         """A hook that does not answer some deliveries."""
         released = threading.Event()
         self.addCleanup(released.set)
-        return self.hook(lambda note: hangs(note) and released.wait(20) and None or (200, {}, b""))
+        return self.hook(lambda note: hangs(note) and released.wait(PATIENCE) and None or (200, {}, b""))
 
     def serve(self, to, *words, **more):
         return self.start(to, *words, **more).wait_until_ready()
@@ -165,12 +163,18 @@ class Case(unittest.TestCase):
 
     def run_tool(self, *words, status=0):
         done = subprocess.run([self.tool, "--store", self.store, *map(str, words)], capture_output=True, text=True,
-                              timeout=30)
+                              timeout=PATIENCE)
         self.assertEqual(done.returncode, status, done)
         return done.stdout if status == 0 or done.stdout else done.stderr
 
     def json_of(self, *words):
         return [json.loads(line) for line in self.run_tool(*words, "--json").splitlines()]
+
+    def timer(self, name):
+        """What `get` says of it, or None."""
+        done = subprocess.run([self.tool, "--store", self.store, "get", name, "--json"], capture_output=True, text=True,
+                              timeout=PATIENCE)
+        return json.loads(done.stdout) if done.returncode == 0 else None
 
     def put(self, name, *words, in_ms=0):
         self.run_tool("put", name, "--in-ms", in_ms, *words)

@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import sqlite3
 import struct
 import subprocess
@@ -19,9 +20,10 @@ import tempfile
 import unittest
 
 import postgres_server
+from children import PATIENCE
 from redis_server import Server
 
-TOOL, PAGE = sys.argv[1:3]
+TOOL, PAGE = (str(pathlib.Path(name).resolve()) for name in sys.argv[1:3])  # some tests run it elsewhere
 
 
 class Tool(unittest.TestCase):
@@ -32,7 +34,7 @@ class Tool(unittest.TestCase):
 
     def run_tool(self, *words, status=0):
         done = subprocess.run([TOOL, "--store", self.store, *map(str, words)], capture_output=True,
-                              text=True, timeout=30)
+                              text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, status, done)
         if status != 0 and not done.stdout:
             self.assertRegex(done.stderr, r"\Atvec-timers: [^\n]+\n\Z")
@@ -43,12 +45,20 @@ class Tool(unittest.TestCase):
         self.run_tool("cancel", "first")
 
     def test_its_page_names_what_it_can_do_and_nothing_else(self):
-        said = subprocess.run([TOOL, "--help"], capture_output=True, text=True, timeout=30).stdout
+        said = subprocess.run([TOOL, "--help"], capture_output=True, text=True, timeout=PATIENCE).stdout
         page = pathlib.Path(PAGE).read_text().replace("\\-", "-")
         options = set(re.findall(r"--[a-z-]+", said))
         self.assertEqual(options, set(re.findall(r"--[a-z-]+", page)))
-        for command in ["list", "near", "overdue", "dead", "get", "put", "touch", "cancel", "revive", "purge", "stats", "install", "serve"]:
+        for command in re.search(r"\{([a-z,]+)\}", said)[1].split(","):
             self.assertRegex(page, rf"(?m)^\.B[RI]* {command}\b")
+
+    def test_each_operation_on_one_timer_is_a_command_and_a_function_in_c(self):
+        headers = pathlib.Path(PAGE).parents[1] / "include/tvec"
+        names = re.findall(r' name = "(\w+)"', (headers / "durable/store.hpp").read_text())
+        self.assertIn("cancel", names)
+        for name in names:
+            self.assertIn(f"tvec_durable_{name}(", (headers / "tvec_durable.h").read_text())
+            self.assertRegex(pathlib.Path(PAGE).read_text(), rf"\.BI {name} ")
 
     def test_what_is_put_is_listed_and_shown(self):
         self.assertEqual(self.run_tool("put", "b", "--due-ms", 4102444800000, "--body", "text\n"), "stored\n")
@@ -146,7 +156,7 @@ class Tool(unittest.TestCase):
     def test_a_rule_decides_the_first_deadline(self):
         self.make_store()
         done = subprocess.run([TOOL, "--store", self.store, "put", "a", "--plan", "cron 30 9 * * *"], text=True,
-                              capture_output=True, timeout=30)
+                              capture_output=True, timeout=PATIENCE)
         if "calendar" in done.stderr:
             self.skipTest("built without cctz")
         self.assertEqual(done.stdout, "stored\n")
@@ -158,6 +168,26 @@ class Tool(unittest.TestCase):
                       ["--plan", "cron 0 9 * * *", "--every-ms", 5]]:
             with self.subTest(words):
                 self.assertEqual(self.run_tool("put", "c", *words, status=1), "")
+
+    def test_the_next_ten_times_of_a_rule_are_shown_without_a_store(self):
+        def next_of(*words):
+            return subprocess.run([TOOL, "next", *words], capture_output=True, text=True, timeout=30)
+        said = next_of("cron 0 9 1 1 * | zone Europe/Berlin")
+        if "calendar" in said.stderr:
+            self.skipTest("built without cctz")
+        times = said.stdout.splitlines()
+        self.assertEqual([time[4:] for time in times], ["-01-01T08:00:00.000Z"] * 10)
+        self.assertEqual([int(time[:4]) - int(times[0][:4]) for time in times], list(range(10)))
+        [last] = next_of("cron 0 0 31 12 * | until 9999-12-31T00:00:00Z | times 3", "--json").stdout.splitlines()[9:]
+        self.assertEqual(json.loads(last).keys(), {"due", "due_ms"})
+        self.assertLess(len(next_of("rrule DTSTART=20260101T000000;FREQ=YEARLY;COUNT=3").stdout.splitlines()), 10)
+        for plan, words in (("retry fixed 1s", "expected a rule"), ("cron x", "expected five fields"),
+                            ("rrule DTSTART=20010101T000000;FREQ=DAILY;COUNT=1", "still to come")):
+            refused = next_of(plan)
+            self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+            self.assertRegex(refused.stderr, rf"\Atvec-timers: next {plan}: .*{words}.*\n\Z")
+        self.assertEqual(next_of("").returncode, 2)
+        self.assertEqual(subprocess.run([TOOL, "stats"], capture_output=True, timeout=30).returncode, 2)
 
     def test_bytes_that_are_no_text_are_base64_in_json(self):
         for length in range(1, 7):
@@ -252,14 +282,49 @@ class Tool(unittest.TestCase):
         self.assertNotIn("tvec_put", server.say("FUNCTION", "FLUSH") + server.say("FUNCTION", "LIST"))
         server.say("FLUSHALL")
         for number in 3, 5:
-            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 4\n")
-        self.assertEqual(server.say("FCALL", "tvec_version", 0), "4\n")
+            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 5\n")
+        self.assertEqual(server.say("FCALL", "tvec_version", 0), "5\n")
         self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")
-        for self.store in "redis:localhost:none", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}":
-            done = subprocess.run([TOOL, "--store", self.store, "list"], capture_output=True, text=True, timeout=30)
-            self.assertRegex(done.stderr, rf"\Atvec-timers: {self.store}: expected [^\n]+\n\Z")
+        for self.store in "redis:localhost:70000", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}":
+            done = subprocess.run([TOOL, "--store", self.store, "list"], capture_output=True, text=True, timeout=PATIENCE)
+            self.assertRegex(done.stderr, rf"\Atvec-timers: redis:[^ ]*: expected [^\n]+\n\Z")
+
+    def test_no_message_shows_a_password(self):
+        places = ("//:geheim@[::1", "//u:geheim@127.0.0.1:1/0", "u:geheim@127.0.0.1:1", "u:geheim:1", "u:geheim", ":geheim@h",
+                  "//:geheim", "geheim@h")
+        stores = (*("redis:" + place for place in places), "rediss://:geheim@h:1", "mysql://u:geheim@h/d", "redis//:geheim@h",
+                  *("postgresql:" + place for place in places), "postgresql://u:ge/geheim@h/d", "postgres://u:geheim",
+                  "postgresql://u:1/geheim@h/d", "postgresql://u:ge@geheim@127.0.0.1:1/d", "postgresql://u:geheim@h:x/d",
+                  "postgresql://u:%zzgeheim@h/d", "postgres:geheim", "postgres:host=h password='geheim",
+                  "postgres:host=h passwort=geheim", "postgres:password=a geheim", "postgres:password=a geheim=b",
+                  "postgress:host=h password=geheim", "postgres:port=1,geheim")
+        commands = ["--store", "stats"], ["--store", "install"], ["--store", "put", "a"], ["--stroe", "stats"], \
+            ["--store", "serve", "--to", "table"], ["--store", "serve", "--to", "stream:due"]
+        tries = [[option, store, *words] for store in stores for option, *words in commands]
+        tries += [["--store", str(self.store), "serve", "--to", kind + place] for place in places
+                  for kind in ("stream:", "redis:", "http:", "unix:")]
+        tries += [["--store=postgres:host=h", "password=geheim", "stats"]]
+        for words in tries:
+            with self.subTest(words):
+                done = subprocess.run([TOOL, *words], capture_output=True, text=True, timeout=PATIENCE, cwd=self.store.parent)
+                self.assertIn(done.returncode, (1, 2))
+                self.assertRegex(done.stderr, r"\Atvec-timers: [^\n]+\n\Z")
+                self.assertNotIn("geheim", done.stdout + done.stderr)
 
     @unittest.skipUnless(postgres_server.is_there(), "there is no PostgreSQL server")
+    def test_a_password_is_not_in_the_list_of_processes(self):
+        if "postgres:" not in self.run_tool("--help"):
+            self.skipTest("built without libpq")
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            place = f"127.0.0.1:{silent.getsockname()[1]}"
+            for store in (f"postgres:host=127.0.0.1 port={place.split(':')[1]} password=geheim", f"postgresql://u:geheim@{place}/d",
+                          f"--store=postgresql://u:geheim@{place}/d"):
+                words = [store] if store.startswith("--") else ["--store", store]
+                tool = subprocess.Popen([TOOL, *words, "stats"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self.addCleanup(lambda tool=tool: (tool.kill(), tool.wait()))
+                silent.accept()[0].close()  # it has read its arguments
+                self.assertNotIn(b"geheim", pathlib.Path(f"/proc/{tool.pid}/cmdline").read_bytes())
+
     def test_it_installs_itself_in_postgresql_and_works_there(self):
         if "postgres:" not in self.run_tool("--help"):
             self.skipTest("built without libpq")

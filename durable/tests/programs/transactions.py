@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 
+from children import PATIENCE
+
 UNTIMED = "select count(*) from orders where state = 'waiting' and not exists(select 1 from timer where timer.id = orders.id)"
 ORPHANS = "select count(*) from timer where not exists(select 1 from orders where orders.id = timer.id)"
 
@@ -49,7 +51,7 @@ def main():
                 if process.wait() != -signal.SIGKILL:
                     sys.exit("transactions: the service ended by itself")
             audit(file)
-        subprocess.run([options.program, "--store", file, "--seconds", "60", "--finish"], check=True, timeout=90,
+        subprocess.run([options.program, "--store", file, "--seconds", "60", "--finish"], check=True, timeout=2 * PATIENCE,
                        stdout=subprocess.DEVNULL)
         audit(file)
         closed, all_of = number(file, "select count(*) from orders where state = 'closed'"), number(file, "select count(*) from orders")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <utility>
@@ -20,7 +21,7 @@ namespace timers_tool {
 class batch_sink : public sink {
 public:
     void put(tvec::durable::delivery d) final { waiting_.push_back(std::move(d)); }
-    void withdraw(const tvec::durable::token& t) final {
+    void withdraw(const tvec::durable::token& t) override {
         const auto is_it = [&t](const auto& d) { return d.token == t; };
         waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), is_it), waiting_.end());
     }
@@ -30,8 +31,7 @@ public:
             if (!look_.pending()) in_.wheel().arm_after(look_, std::chrono::milliseconds(20));
             return;
         }
-        const auto n = std::min({waiting_.size(), most_ - there_, std::size_t{500}});
-        const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(n);
+        const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(next_batch());
         sent_.assign(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(end));
         waiting_.erase(waiting_.begin(), end);
         in_.wheel().arm_after(silence_, patience);
@@ -46,10 +46,13 @@ protected:
     // Begins to connect. `connected` or `broken` follows.
     virtual void connect() = 0;
     virtual void disconnect() = 0;
-    // Sends these. `took`, `refused` or `broken` follows.
+    // Sends these. `took`, `put_back` or `broken` follows.
     virtual void send(const std::vector<tvec::durable::delivery>& batch) = 0;
     // Asks how many deliveries are there. `counted` or `broken` follows.
     virtual void look() = 0;
+    // Returns how many bytes of ids and bodies a batch has at most, if it is more than one
+    // delivery.
+    virtual std::size_t most_bytes() const { return SIZE_MAX; }
 
     void try_to_connect() {
         in_.wheel().arm_after(silence_, patience);
@@ -58,7 +61,7 @@ protected:
     void connected() {
         silence_.cancel();
         is_connected_ = true;
-        pause_ = first_pause;
+        pause_.reset();
         fault_.clear();
         flush();
     }
@@ -66,7 +69,7 @@ protected:
     void took(std::size_t there) {
         counted(there);
         fault_.clear();
-        pause_ = first_pause;
+        pause_.reset();
         for (const auto& d : std::exchange(sent_, {}))
             answered_(d.token, {sink_answer::kind::taken});
         flush();
@@ -75,33 +78,54 @@ protected:
         silence_.cancel();
         there_ = there;
     }
+    // The server has not taken the batch, and so many deliveries are there.
+    void put_back(std::size_t there) {
+        counted(there);
+        return_batch();
+        flush();
+    }
+    // Looks, unless an answer is awaited.
+    void look_now() {
+        if (!is_connected_ || is_asked()) return;
+        in_.wheel().arm_after(silence_, patience);
+        look();
+    }
+    bool is_connected() const { return is_connected_; }
     // The connection is of no use: it is closed and made again, after a pause.
     void broken(std::string why) {
         silence_.cancel();
         is_connected_ = false;
         fault_ = std::move(why);
-        waiting_.insert(waiting_.begin(), std::make_move_iterator(sent_.begin()),
-                        std::make_move_iterator(sent_.end()));
-        sent_.clear();
+        return_batch();
         disconnect();
-        in_.wheel().arm_after(retry_, pause_);
-        pause_ = std::min(2 * pause_, std::chrono::milliseconds(2'000));
+        in_.wheel().arm_after(retry_, pause_.next());
     }
 
     loop& in_;
     const std::size_t most_;
 
 private:
-    static constexpr std::chrono::milliseconds first_pause{50}, patience{5'000};
+    static constexpr std::chrono::milliseconds patience{5'000};
 
     // Returns true while an answer is awaited. Another question would hide the server's silence.
     bool is_asked() const { return silence_.pending(); }
     void on_retry() { try_to_connect(); }
     void on_silence() { broken("the server does not answer"); }
-    void on_look() {
-        if (!is_connected_ || is_asked()) return;
-        in_.wheel().arm_after(silence_, patience);
-        look();
+    void return_batch() {
+        waiting_.insert(waiting_.begin(), std::make_move_iterator(sent_.begin()),
+                        std::make_move_iterator(sent_.end()));
+        sent_.clear();
+    }
+    // Returns the size of the next batch. Precondition: something waits, and there is room.
+    std::size_t next_batch() const {
+        const auto n = std::min({waiting_.size(), most_ - there_, std::size_t{500}});
+        std::size_t bytes = 0, fits = 0;
+        while (fits < n) {
+            bytes += waiting_[fits].token.id.size() + waiting_[fits].body.size();
+            if (fits > 0 && bytes > most_bytes()) break;
+            ++fits;
+        }
+        return fits;
     }
 
     const completion answered_;
@@ -110,10 +134,10 @@ private:
     std::size_t there_ = 0;
     bool is_connected_ = false;
     std::string fault_ = "not connected yet";
-    std::chrono::milliseconds pause_ = first_pause;
+    back_off pause_;
     tvec::timer retry_{tvec::call<&batch_sink::retry_, &batch_sink::on_retry>};
     tvec::timer silence_{tvec::call<&batch_sink::silence_, &batch_sink::on_silence>};
-    tvec::timer look_{tvec::call<&batch_sink::look_, &batch_sink::on_look>};
+    tvec::timer look_{tvec::call<&batch_sink::look_, &batch_sink::look_now>};
 };
 
 }  // namespace timers_tool

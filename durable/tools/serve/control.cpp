@@ -15,6 +15,12 @@
 
 namespace timers_tool {
 
+namespace {
+
+constexpr std::size_t most_clients = 64;
+
+}  // namespace
+
 // A connection, from the request to the last byte of the answer.
 struct control::client {
     explicit client(int descriptor) : fd(descriptor) {}
@@ -29,28 +35,31 @@ struct control::client {
 };
 
 control::control(loop& in, std::string path, view& v)
-    : loop_(in), path_(std::move(path)), view_(v), listener_(listening_at(path_)) {
-    loop_.watch(listener_.get(), EPOLLIN, [this](auto) { accept_all(); });
-}
+    : loop_(in), path_(std::move(path)), view_(v), listener_(listening_at(path_)),
+      acceptor_(
+          loop_, listener_.get(), [this](int fd) { take(fd); }, [this] { make_room(); }) {}
 
 control::~control() {
     for (client& c : clients_) loop_.forget(c.fd.get());
-    loop_.forget(listener_.get());
     unlink(path_.c_str());
 }
 
-void control::accept_all() {
-    for (;;) {
-        const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0) return;
-        client& c = clients_.emplace_back(fd);
-        c.self = std::prev(clients_.end());
-        c.out.take = [this, &c](output&) {
-            send(c);
-            return c.unsent.empty();
-        };
-        loop_.watch(fd, EPOLLIN, [this, &c](std::uint32_t events) { on_ready(c, events); });
-    }
+void control::take(int fd) {
+    if (clients_.size() >= most_clients) make_room();
+    client& c = clients_.emplace_back(fd);
+    c.self = std::prev(clients_.end());
+    c.out.take = [this, &c](output&) {
+        send(c);
+        return c.unsent.empty();
+    };
+    loop_.watch(fd, EPOLLIN, [this, &c](std::uint32_t events) { on_ready(c, events); });
+}
+
+// Closes the oldest connection whose request is not whole. `run` does, in this turn of the loop.
+void control::make_room() {
+    const auto half = std::ranges::find_if(
+        clients_, [](const client& c) { return !c.is_over && !c.running && !c.is_answered; });
+    if (half != clients_.end()) half->is_over = true;
 }
 
 void control::on_ready(client& c, std::uint32_t events) {

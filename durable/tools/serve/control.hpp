@@ -7,6 +7,7 @@
 
 #include "../local_socket.hpp"
 #include "../view.hpp"
+#include "acceptor.hpp"
 #include "loop.hpp"
 
 namespace timers_tool {
@@ -26,7 +27,8 @@ public:
 private:
     struct client;
 
-    void accept_all();
+    void take(int fd);
+    void make_room();
     void on_ready(client& c, std::uint32_t events);
     void receive(client& c);
     void begin(client& c, const std::string& message);
@@ -37,7 +39,8 @@ private:
     const std::string path_;
     view& view_;
     example::descriptor listener_;
-    std::list<client> clients_;
+    std::list<client> clients_;  // the oldest first
+    acceptor acceptor_;
 };
 
 }  // namespace timers_tool

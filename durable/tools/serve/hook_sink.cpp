@@ -3,14 +3,20 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <list>
+#include <optional>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "../../support/from_c.hpp"
 #include "sink.hpp"
 
 namespace timers_tool {
@@ -31,16 +37,15 @@ hook_address hook_at(const std::string& to) {
     if (to.starts_with("unix:")) {
         const auto path = to.find(":/", 5);
         if (path == to.npos || path == 5)
-            throw std::runtime_error("--to " + to + ": expected unix:SOCKET:/PATH");
+            throw std::runtime_error(fault_of_place(to, "expected unix:SOCKET:/PATH"));
         return {"http://localhost" + to.substr(path + 1), to.substr(5, path - 5)};
     }
     const std::string host = to.substr(7, to.find_first_of("/?#", 7) - 7);
     const std::string name = host.substr(0, host.rfind(':'));
     const bool is_here = name == "127.0.0.1" || name == "localhost" || name == "[::1]";
     if (!is_here || host.find('@') != host.npos)  // 127.0.0.1:80@HOST is a user at HOST
-        throw std::runtime_error("--to " + to +
-                                 ": expected a hook on this machine: 127.0.0.1, "
-                                 "localhost, [::1], or unix:SOCKET:/PATH");
+        throw std::runtime_error(fault_of_place(to, "expected a hook on this machine: 127.0.0.1, "
+                                                    "localhost, [::1], or unix:SOCKET:/PATH"));
     return {to, ""};
 }
 
@@ -80,36 +85,57 @@ struct request {
 };
 
 std::size_t on_answer(char* bytes, std::size_t, std::size_t size, void* of) {
-    std::string& answer = static_cast<request*>(of)->answer;
-    if (answer.size() + size > largest_answer) return 0;  // curl fails the request
-    answer.append(bytes, size);
-    return size;
+    return example::from_c(std::size_t{0}, [&] {
+        std::string& answer = static_cast<request*>(of)->answer;
+        answer.append(bytes, std::min(size, largest_answer - answer.size()));
+        return size;  // the rest of a long answer says nothing
+    });
 }
 
-// Reads {"again": MS}. Any other answer with a status of success means that it is done.
+sink_answer failure(std::string why) { return {sink_answer::kind::failed, {}, std::move(why)}; }
+
+sink_answer again_in(double ms) {
+    const double longest = static_cast<double>(longest_pause);
+    return {sink_answer::kind::again,
+            duration(static_cast<std::int64_t>(std::min(std::ceil(ms), longest)))};
+}
+
+// Reads {"again": MS}. An answer that begins as an object and cannot be read would lose its timer
+// if it meant "done". Any other answer with a status of success does.
 sink_answer meaning_of(const std::string& answer) {
+    const auto first = answer.find_first_not_of(" \t\r\n\xef\xbb\xbf");  // a byte order mark, too
+    const bool is_object = first != answer.npos && answer[first] == '{';
+    if (!is_object || answer.size() == largest_answer) return {sink_answer::kind::done};
     const auto said = nlohmann::json::parse(answer, nullptr, false);
-    if (said.is_object() && said.contains("again") && said["again"].is_number_unsigned())
-        return {sink_answer::kind::again,
-                duration(std::min(said["again"].get<std::uint64_t>(), longest_pause))};
-    return {sink_answer::kind::done};
+    if (said.is_discarded()) return failure("hook: its answer is cut, or no JSON");
+    if (!said.contains("again")) return {sink_answer::kind::done};
+    const auto& ms = said["again"];
+    if (!ms.is_number() || ms.get<double>() < 0)
+        return failure("hook: \"again\" is " + ms.dump() + ", expected milliseconds: 60000");
+    return again_in(ms.get<double>());
+}
+
+// Reads the header Retry-After of an answer: seconds, or a date. Empty if there is none.
+std::optional<sink_answer> retry_after(CURL* easy) {
+    curl_header* header = nullptr;
+    if (curl_easy_header(easy, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+        return std::nullopt;
+    curl_off_t seconds = 0;  // 0 for a date that has passed
+    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
+    const std::string_view value = header->value;
+    const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == value.npos;
+    if (seconds <= 0 && !is_number && curl_getdate(header->value, nullptr) == -1)
+        return failure("hook: Retry-After is neither seconds nor a date");
+    return again_in(static_cast<double>(std::max<curl_off_t>(seconds, 0)) * 1'000);
 }
 
 sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
     long status = 0;
-    curl_off_t retry_after = 0;
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after);
-    if (how != CURLE_OK)
-        return {sink_answer::kind::failed, {}, std::string("hook: ") + curl_easy_strerror(how)};
+    if (how != CURLE_OK) return failure(std::string("hook: ") + curl_easy_strerror(how));
     if (status >= 200 && status < 300) return meaning_of(answer);
-    if (status == 503 && retry_after > 0)
-        return {sink_answer::kind::again,
-                duration(std::min(static_cast<std::uint64_t>(retry_after), longest_pause / 1'000) *
-                         1'000)};
-    return {sink_answer::kind::failed,
-            {},
-            fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n')))};
+    if (const auto again = status == 503 ? retry_after(easy) : std::nullopt) return *again;
+    return failure(fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n'))));
 }
 
 class hook_sink final : public sink {
@@ -156,10 +182,11 @@ public:
         curl_multi_add_handle(multi_, r.easy);
     }
     // A request that has left goes on: its answer is stale.
-    void withdraw(const token&) override {}
+    void withdraw(const token& t) override {
+        std::erase_if(waiting_, [&t](const delivery& d) { return d.token == t; });
+    }
     void flush() override { read_answers(); }
-    // A hook that is away is a failure of each timer.
-    std::string fault() const override { return ""; }
+    std::string fault() const override { return fault_; }
 
 private:
     template <class Value> void set(CURLMoption what, Value v) {
@@ -167,6 +194,9 @@ private:
     }
 
     static int on_socket(CURL*, curl_socket_t fd, int what, void* of, void* known) {
+        return example::from_c(-1, [=] { return watch(fd, what, of, known); });
+    }
+    static int watch(curl_socket_t fd, int what, void* of, void* known) {
         auto& mine = *static_cast<hook_sink*>(of);
         if (what == CURL_POLL_REMOVE) {
             mine.loop_.forget(fd);
@@ -207,12 +237,30 @@ private:
             if (m->msg != CURLMSG_DONE) continue;
             request* r = nullptr;
             curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &r);
-            const token of = r->d.token;
-            sink_answer answer = meaning_of(m->data.result, r->easy, r->answer);
+            const CURLcode how = m->data.result;
             curl_multi_remove_handle(multi_, r->easy);
-            requests_.erase(r->self);
-            answered_(of, std::move(answer));
+            std::list<request> over;
+            over.splice(over.end(), requests_, r->self);
+            on_end(*r, how);
         }
+    }
+
+    // A delivery of which nothing was sent waits here: that is no attempt of its timer.
+    void on_end(request& r, CURLcode how) {
+        long sent = 0;
+        curl_easy_getinfo(r.easy, CURLINFO_REQUEST_SIZE, &sent);
+        if (how != CURLE_OK && sent == 0) {
+            fault_ = std::string("hook: ") + curl_easy_strerror(how);
+            waiting_.push_back(std::move(r.d));
+            if (!retry_.pending()) loop_.wheel().arm_after(retry_, pause_.next());
+            return;
+        }
+        fault_.clear();
+        pause_.reset();
+        answered_(r.d.token, meaning_of(how, r.easy, r.answer));
+    }
+    void on_retry() {
+        for (delivery& d : std::exchange(waiting_, {})) put(std::move(d));
     }
 
     loop& loop_;
@@ -222,6 +270,10 @@ private:
     tvec::timer timeout_{tvec::call<&hook_sink::timeout_, &hook_sink::on_timeout>};
     CURLM* multi_ = nullptr;
     std::list<request> requests_;
+    std::vector<delivery> waiting_;  // until the hook is there
+    std::string fault_;
+    back_off pause_;
+    tvec::timer retry_{tvec::call<&hook_sink::retry_, &hook_sink::on_retry>};
 };
 
 }  // namespace

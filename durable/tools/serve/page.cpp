@@ -1,8 +1,10 @@
 #include "page.hpp"
 
 #include <microhttpd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -11,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../support/from_c.hpp"
 #include "../commands.hpp"
 #include "page_text.hpp"
 
@@ -22,6 +25,7 @@ using namespace tvec::durable;
 
 constexpr std::size_t largest_form = 4'096;
 constexpr std::chrono::seconds patience(3);
+constexpr unsigned most_connections = 64;
 constexpr const char* policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
@@ -69,8 +73,9 @@ example::task<int> ask_store(view& v, output& out) {
 
 // A request, from its first line to its answer.
 struct page::request {
+    // The answer to HEAD is that to GET, of which libmicrohttpd sends the head.
     request(MHD_Connection* c, std::string_view m, std::string_view u)
-        : connection(c), method(m), url(u) {}
+        : connection(c), method(m == "HEAD" ? "GET" : m), url(u) {}
 
     bool is_done() const { return is_late || !running || running->done(); }
     void on_late() { is_late = true; }
@@ -92,7 +97,13 @@ struct page::request {
 struct page::calls {
     static MHD_Result access(void* of, MHD_Connection* c, const char* url, const char* method,
                              const char*, const char* data, std::size_t* size, void** state) {
-        page& p = *static_cast<page*>(of);
+        return example::from_c(MHD_NO, [=] {
+            return go_on(*static_cast<page*>(of), c, url, method, data, size, state);
+        });
+    }
+
+    static MHD_Result go_on(page& p, MHD_Connection* c, const char* url, const char* method,
+                            const char* data, std::size_t* size, void** state) {
         if (*state == nullptr) {
             request& r = p.requests_.emplace_back(c, method, url);
             r.self = std::prev(p.requests_.end());
@@ -114,6 +125,15 @@ struct page::calls {
         static_cast<page*>(of)->requests_.erase(static_cast<request*>(*state)->self);
         *state = nullptr;
     }
+
+    static void connection(void* of, MHD_Connection* c, void** /*unused*/,
+                           MHD_ConnectionNotificationCode what) {
+        auto& all = static_cast<page*>(of)->connections_;
+        if (what == MHD_CONNECTION_NOTIFY_STARTED)
+            all.push_back(c);
+        else
+            all.remove(c);
+    }
 };
 
 page::page(loop& in, const std::string& address, view& v, std::function<std::string()> metrics,
@@ -121,13 +141,16 @@ page::page(loop& in, const std::string& address, view& v, std::function<std::str
     : loop_(in), view_(v), metrics_(std::move(metrics)), fault_(std::move(fault)),
       socket_(listen_for_page(address)) {
     daemon_ = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &calls::access, this,
-        MHD_OPTION_LISTEN_SOCKET, socket_.fd, MHD_OPTION_NOTIFY_COMPLETED, &calls::ended, this,
-        MHD_OPTION_CONNECTION_LIMIT, 64U, MHD_OPTION_CONNECTION_TIMEOUT, 30U, MHD_OPTION_END);
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, nullptr, nullptr,
+        &calls::access, this, MHD_OPTION_NOTIFY_COMPLETED, &calls::ended, this,
+        MHD_OPTION_NOTIFY_CONNECTION, &calls::connection, this, MHD_OPTION_CONNECTION_LIMIT,
+        most_connections, MHD_OPTION_CONNECTION_TIMEOUT, 30U, MHD_OPTION_END);
     if (daemon_ == nullptr)
         throw std::runtime_error("--page " + address + ": libmicrohttpd failed");
     epoll_ = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     loop_.watch(epoll_, EPOLLIN, [this](auto) { has_work_ = true; });
+    acceptor_.emplace(
+        loop_, listener_.get(), [this](int fd) { take(fd); }, [this] { make_room(); });
 }
 
 page::~page() {
@@ -138,6 +161,26 @@ page::~page() {
     }
     MHD_stop_daemon(daemon_);
     if (!socket_.path.empty()) unlink(socket_.path.c_str());
+}
+
+void page::take(int fd) {
+    if (connections_.size() >= most_connections) make_room();
+    const sockaddr_storage unknown{};
+    MHD_add_connection(daemon_, fd, reinterpret_cast<const sockaddr*>(&unknown), sizeof unknown);
+    has_work_ = true;
+}
+
+// Closes the oldest connection whose request is not whole, or that waits for the next one.
+void page::make_room() {
+    const auto is_half = [this](const MHD_Connection* c) {
+        return std::ranges::none_of(
+            requests_, [c](const request& r) { return r.connection == c && r.is_suspended; });
+    };
+    const auto half = std::ranges::find_if(connections_, is_half);
+    if (half == connections_.end()) return;
+    const auto* const info = MHD_get_connection_info(*half, MHD_CONNECTION_INFO_CONNECTION_FD);
+    shutdown(info->connect_fd, SHUT_RDWR);
+    MHD_run(daemon_);
 }
 
 void page::run() {
@@ -196,14 +239,15 @@ std::string page::fault_of_origin(const request& r) const {
 }
 
 void page::begin(request& r) {
-    const std::string path = r.url.substr(1);
+    // An URL without a path, such as "?", is an empty one here.
+    const std::string path = r.url.starts_with('/') ? r.url.substr(1) : r.url;
+    if (const std::string why = fault_of_origin(r); !why.empty()) return refuse(r, 403, why);
     if (path == "metrics" && r.method == "GET") {
         r.type = "text/plain; version=0.0.4";
         r.out.text = metrics_();
         return;
     }
     if (path == "health" && r.method == "GET") return begin_health(r);
-    if (const std::string why = fault_of_origin(r); !why.empty()) return refuse(r, 403, why);
     if (r.method == "GET" && begin_text(r, path)) return;
     const bool is_view = path == "stats" || path == "near" || path == "overdue" || path == "dead";
     const bool is_change = path == "revive" || path == "purge";

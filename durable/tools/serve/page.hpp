@@ -4,9 +4,11 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "../view.hpp"
+#include "acceptor.hpp"
 #include "loop.hpp"
 #include "page_socket.hpp"
 
@@ -40,6 +42,8 @@ private:
     struct request;
     struct calls;  // of libmicrohttpd
 
+    void take(int fd);
+    void make_room();
     bool answer(request& r);
     void begin(request& r);
     bool begin_text(request& r, const std::string& path);
@@ -53,10 +57,13 @@ private:
     view& view_;
     const std::function<std::string()> metrics_, fault_;
     const page_socket socket_;
+    const example::descriptor listener_{socket_.fd};
+    std::list<MHD_Connection*> connections_;  // the oldest first
     std::list<request> requests_;
     MHD_Daemon* daemon_ = nullptr;
     int epoll_ = -1;
     bool has_work_ = false;
+    std::optional<acceptor> acceptor_;
     tvec::timer idle_{tvec::call<&page::idle_, &page::on_idle>};
 };
 

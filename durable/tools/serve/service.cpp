@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -13,7 +12,6 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 
@@ -33,31 +31,6 @@ namespace timers_tool {
 namespace {
 
 using namespace tvec::durable;
-
-// Makes an operation of the view a call of the timers, which know then what has changed.
-struct admission {
-    refusal operator()(operations::put& o) const {
-        return to.put_all(std::move(o.timers), o.how, std::move(o.then));
-    }
-    refusal operator()(operations::cancel& o) const { return to.cancel(o.id, std::move(o.then)); }
-    refusal operator()(operations::touch& o) const {
-        return to.touch(o.id, o.due, std::move(o.then));
-    }
-    refusal operator()(operations::revive& o) const {
-        return to.revive(o.id, o.due, std::move(o.then));
-    }
-    refusal operator()(operations::find& o) const { return to.find(o.id, std::move(o.then)); }
-    refusal operator()(operations::count& o) const { return to.count(std::move(o.then)); }
-    refusal operator()(operations::list& o) const {
-        return to.list(o.set, o.after, o.limit, std::move(o.then), o.prefix);
-    }
-    template <class Other> refusal operator()(Other&) const {
-        assert(false && "the commands ask this of nobody");
-        return refusal::none;
-    }
-
-    timers<>& to;
-};
 
 class service {
 public:
@@ -111,6 +84,7 @@ private:
         all.calendar = next_time;
 #endif
         all.attempts = o.attempts;
+        all.hands_over = o.to.starts_with("stream:") || o.to == "table";  // workers spend attempts
         all.on_exception = [](const std::exception_ptr& e) {
             try {
                 std::rethrow_exception(e);
@@ -170,27 +144,32 @@ private:
         }
     }
 
-    // Extends the leases of held deliveries, and forgets those that are over.
+    // Extends the leases of deliveries that no worker has, and forgets those that are over. A
+    // delivery that a worker has taken counts as an attempt.
     void on_extend() {
         loop_.wheel().arm_after(extend_, lease_ / 3);
-        for (const auto& [id, held] : held_)
-            static_cast<void>(
-                timers_.extend(held, lease_, [this, held = held](standing how, bool is_current) {
-                    if (how == standing::done && !is_current) withdraw(held);
-                }));
+        for (const auto& [id, held] : held_) extend(held);
+        sink_->look_through([this](const token& t, bool is_with_worker) {
+            is_with_worker ? timers_.taken(t) : extend(t);
+        });
+    }
+
+    void extend(const token& t) {
+        static_cast<void>(timers_.extend(t, lease_, [this, t](standing how, bool is_current) {
+            if (how == standing::done && !is_current) withdraw(t);
+        }));
     }
 
     void withdraw(const token& t) {
         const auto held = held_.find(t.id);
-        if (held == held_.end() || held->second != t) return;
-        held_.erase(held);
+        if (held != held_.end() && held->second == t) held_.erase(held);
         sink_->withdraw(t);
     }
 
     // --- the view -------------------------------------------------------------------------------
 
     void submit(operation asked) {
-        const refusal r = std::visit(admission{timers_}, asked);
+        const refusal r = timers_.submit(std::move(asked));
         if (r != refusal::none) throw std::runtime_error(std::string("refused: ") + to_text(r));
     }
 
@@ -203,6 +182,11 @@ private:
         text += "# HELP tvec_timers_sink_up 1 while the destination of deliveries works\n"
                 "# TYPE tvec_timers_sink_up gauge\n";
         text += fmt::format("tvec_timers_sink_up {}\n", sink_->fault().empty() ? 1 : 0);
+        text += "# HELP tvec_timers_untaken_seconds for how long deliveries wait and no worker "
+                "takes one\n"
+                "# TYPE tvec_timers_untaken_seconds gauge\n";
+        text += fmt::format("tvec_timers_untaken_seconds {:.3f}\n",
+                            std::chrono::duration<double>(sink_->untaken_for()).count());
         text += "# HELP tvec_timers_answers_total answers of the sink\n"
                 "# TYPE tvec_timers_answers_total counter\n";
         for (const auto& [what, name] : {std::pair(kind::taken, "taken"),
@@ -218,8 +202,15 @@ private:
     std::string fault() const {
         if (is_stopping_) return "it is stopping";
         if (!timers_.ready()) return "it owns no shard yet: " + store_->last_failure();
-        return sink_->fault();
+        const std::string fault = sink_->fault();
+        if (!fault.empty() || !lacks_workers()) return fault;
+        const auto waited = std::chrono::floor<std::chrono::seconds>(sink_->untaken_for());
+        return fmt::format("no worker takes deliveries: the oldest has waited for {} s",
+                           waited.count());
     }
+
+    // Returns true if deliveries have waited for a lease, and no worker has taken one.
+    bool lacks_workers() const { return sink_->untaken_for() >= lease_; }
 
     // --- the log --------------------------------------------------------------------------------
 
@@ -236,6 +227,7 @@ private:
         report(said_of_sink_, "sink", sink_->fault());
         if (was_down && said_of_sink_.empty())
             fmt::print(stderr, "tvec-timers: sink: works again\n");
+        report(said_of_workers_, "sink", lacks_workers() ? "no worker takes deliveries" : "");
     }
 
     static void report(std::string& said, const char* of, const std::string& now) {
@@ -282,7 +274,7 @@ private:
     bool is_announced_ = false, is_stopping_ = false, is_stopped_ = false, is_unfinished_ = false;
     bool is_over_ = false;
     std::uint64_t breaks_ = 0;  // of the connection to the store
-    std::string said_warning_, said_of_store_, said_of_sink_;
+    std::string said_warning_, said_of_store_, said_of_sink_, said_of_workers_;
     tvec::timer report_{tvec::call<&service::report_, &service::on_report>};
     tvec::timer extend_{tvec::call<&service::extend_, &service::on_extend>};
     tvec::timer drained_{tvec::call<&service::drained_, &service::on_drained>};

@@ -1,9 +1,12 @@
 // The place where workers wait for deliveries.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "../settings.hpp"
 #include "loop.hpp"
@@ -23,6 +26,17 @@ struct sink_answer {
     std::string reason{};          // `failed`
 };
 
+// The pauses between attempts to reach a destination that is away.
+class back_off {
+public:
+    std::chrono::milliseconds next() { return std::exchange(next_, std::min(2 * next_, longest)); }
+    void reset() { next_ = shortest; }
+
+private:
+    static constexpr std::chrono::milliseconds shortest{50}, longest{2'000};
+    std::chrono::milliseconds next_ = shortest;
+};
+
 // Takes deliveries to workers. It keeps trying while its destination is away: nothing is lost, and
 // the service extends the leases meanwhile.
 class sink {
@@ -36,13 +50,24 @@ public:
 
     // Takes a delivery. Its answer comes later, from the loop, unless it is withdrawn.
     virtual void put(tvec::durable::delivery d) = 0;
-    // Forgets a delivery that is over, if it has not left yet. It gets no answer then.
+    // Forgets a delivery that is over, if no worker has it. It gets no answer then.
     virtual void withdraw(const tvec::durable::token& t) = 0;
     // Sends what was put in this turn of the loop.
     virtual void flush() = 0;
     // Returns what is wrong with the destination; "" while it works.
     virtual std::string fault() const = 0;
+
+    // Shows each delivery that it has taken and that no worker has ended, and whether a worker has
+    // taken it. `show` is called from the loop, later. A sink whose workers tell the store shows
+    // none.
+    using shown = std::function<void(const tvec::durable::token&, bool is_with_worker)>;
+    virtual void look_through(shown /*show*/) {}
+    // Returns for how long deliveries have waited for a worker, and none has taken one.
+    virtual tvec::durable::duration untaken_for() const { return {}; }
 };
+
+// Returns a fault of `--to`. It shows the kind only, since the rest may have a password.
+std::string fault_of_place(const std::string& to, const std::string& what);
 
 // Connects to the place that `--to` names. Throws std::runtime_error if it cannot be one, and not
 // if it is away.

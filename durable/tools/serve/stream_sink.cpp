@@ -1,14 +1,24 @@
 // Deliveries as entries of a Redis stream, for the workers of a consumer group.
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <deque>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "../../src/redis/command.hpp"
 #include "../../src/redis/connection.hpp"
+#include "../../src/redis/slot_map.hpp"
 #include "../../support/open_store.hpp"
 #include "batch_sink.hpp"
+#include "stream_script.hpp"
 
 namespace timers_tool {
 
@@ -16,12 +26,12 @@ namespace {
 
 using namespace tvec::durable;
 
-// Removes entries that are older than the lease of a claim: their timers come again, or their
-// worker has extended the lease and so has the entry already. Answers how many entries are left.
-constexpr const char* trim = "local t = redis.call('TIME') "
-                             "redis.call('XTRIM', KEYS[1], 'MINID', string.format('%.0f', t[1] * "
-                             "1000 + t[2] / 1000 - ARGV[1])) "
-                             "return redis.call('XLEN', KEYS[1])";
+// Bytes of deliveries in one command, and entries in one page. The server does nothing else
+// meanwhile.
+constexpr std::size_t bytes_together = 262'144, entries_together = 32;
+// Bytes that deliveries take on a server that is out of memory, about, besides one delivery.
+constexpr std::size_t bytes_without_memory = 65'536;
+constexpr std::chrono::milliseconds look_pause{500};
 
 struct stream_address {
     redis_options server;
@@ -38,11 +48,10 @@ stream_address stream_at(const settings& o) {
     } else if (example::is_redis(o.store)) {
         a = {example::redis_at(o.store.substr(6)), rest};
     } else {
-        throw std::runtime_error("--to " + o.to +
-                                 ": the store is no Redis server: expected "
-                                 "stream:HOST:PORT/NAME");
+        throw std::runtime_error(
+            fault_of_place(o.to, "the store is no Redis server: expected stream:HOST:PORT/NAME"));
     }
-    if (a.name.empty()) throw std::runtime_error("--to " + o.to + ": the stream has no name");
+    if (a.name.empty()) throw std::runtime_error(fault_of_place(o.to, "the stream has no name"));
     return a;
 }
 
@@ -50,54 +59,99 @@ class stream_sink final : public batch_sink {
 public:
     stream_sink(loop& in, const settings& o, completion answered)
         : batch_sink(in, o, std::move(answered)), at_(stream_at(o)),
-          to_(redis::addresses_of(at_.server)), lease_(std::to_string(o.lease_ms)) {
+          seeds_(redis::addresses_of(at_.server)), to_(seeds_), lease_(std::to_string(o.lease_ms)) {
         if (epoll_.get() < 0) example::fail("epoll_create1");
         in.watch(epoll_.get(), EPOLLIN, [this](auto) { on_ready(); });
+        in.wheel().arm_after(beat_, look_pause);
         try_to_connect();
     }
     ~stream_sink() override { in_.forget(epoll_.get()); }
 
+    // Removes its entry, if it was shown as one that no worker has.
+    void withdraw(const token& t) override {
+        batch_sink::withdraw(t);
+        const auto found = untaken_.find({t.id, t.attempt});
+        if (found == untaken_.end() || !is_connected()) return;
+        ask(question::other, {"XDEL", at_.name, found->second});
+        untaken_.erase(found);
+    }
+    void look_through(shown show) override {
+        if (!is_connected() || show_) return;
+        show_ = std::move(show);
+        untaken_.clear();
+        ask_page("0-0");
+        server_.flush();
+    }
+    duration untaken_for() const override {
+        return oldest_ ? std::chrono::floor<duration>(clock::now() - *oldest_) : duration{};
+    }
+
 private:
+    using clock = std::chrono::steady_clock;
     // The request that a reply answers.
-    enum class question { password, group, entry, first_length, length, length_of_batch };
+    enum class question { other, nodes, first_look, look, batch, page };
 
     void connect() override {
-        const int error = server_.open(to_[next_++ % to_.size()]);
+        const redis::address to = moved_to_ ? *moved_to_ : to_[next_++ % to_.size()];
+        moved_to_.reset();
+        host_ = to.host;
+        const int error = server_.open(to);
         if (error != 0) broken("stream: " + redis::trouble(error).text());
     }
     void disconnect() override {
         server_.close();
         asked_.clear();
+        show_ = {};
+        untaken_.clear();
+        oldest_.reset();
     }
 
+    // A server without a cluster, or one that does not permit the question, answers with an error.
     void on_opened() {
         const redis_options& o = at_.server;
-        if (!o.password.empty() && o.user.empty()) ask(question::password, {"AUTH", o.password});
-        if (!o.user.empty()) ask(question::password, {"AUTH", o.user, o.password});
-        ask(question::group, {"XGROUP", "CREATE", at_.name, "workers", "0", "MKSTREAM"});
-        ask_length(question::first_length);
+        if (!o.password.empty() && o.user.empty()) ask(question::other, {"AUTH", o.password});
+        if (!o.user.empty()) ask(question::other, {"AUTH", o.user, o.password});
+        ask(question::nodes, {"CLUSTER", "SLOTS"});
+        ask_look(question::first_look);
         server_.flush();
     }
 
+    std::size_t most_bytes() const override {
+        return is_out_of_memory_ ? bytes_without_memory : bytes_together;
+    }
+    // A server that is out of memory takes a few deliveries all the same: their ends free memory.
     void send(const std::vector<delivery>& batch) override {
+        redis::command c = script(is_out_of_memory_ ? without_memory : with_memory, "put");
+        c.add(is_out_of_memory_ ? bytes_without_memory : 0);
         for (const delivery& d : batch)
-            ask(question::entry,
-                {"XADD", at_.name, "*", "id", d.token.id, "attempt",
-                 std::to_string(d.token.attempt), "due",
-                 std::to_string(d.due.time_since_epoch().count()), "body", d.body});
-        ask_length(question::length_of_batch);
+            c.add(d.token.id)
+                .add(d.token.attempt)
+                .add(d.due.time_since_epoch().count())
+                .add(d.body);
+        ask(question::batch, c);
         server_.flush();
     }
     void look() override {
-        ask_length(question::length);
+        ask_look(question::look);
         server_.flush();
+    }
+    void on_beat() {
+        in_.wheel().arm_after(beat_, look_pause);
+        look_now();
     }
 
     void ask(question what, const redis::command& c) {
         asked_.push_back(what);
         server_.send(c.text());
     }
-    void ask_length(question what) { ask(what, {"EVAL", trim, "1", at_.name, lease_}); }
+    redis::command script(const char* first_line, const char* what) const {
+        return {"EVAL", std::string(first_line) + stream_script, "1", at_.name, what};
+    }
+    void ask_look(question what) { ask(what, script(without_memory, "look").add(lease_)); }
+    void ask_page(std::string_view after) {
+        ask(question::page,
+            script(without_memory, "show").add(lease_).add(after).add(entries_together));
+    }
 
     void on_ready() {
         epoll_event ready{};
@@ -108,24 +162,106 @@ private:
         if (asked_.empty()) return broken("stream: the server answers what was not asked");
         const question what = asked_.front();
         asked_.pop_front();
-        const std::string_view text = redis::text_of(r);
-        const bool is_there = what == question::group && text.starts_with("BUSYGROUP");
-        if (r.type == REDIS_REPLY_ERROR && !is_there) return broken("stream: " + std::string(text));
-        if (what < question::first_length) return;
-        const auto there = static_cast<std::size_t>(std::max(r.integer, 0LL));
-        if (what == question::length_of_batch) return took(there);
+        if (what == question::nodes) return on_nodes(r);
+        if (r.type == REDIS_REPLY_ERROR) return on_error(what, redis::text_of(r));
+        if (what == question::batch) on_batch(r);
+        if (what == question::first_look || what == question::look) on_look(what, r);
+        if (what == question::page) on_page(r);
+    }
+
+    // The stream may lie on any node of a cluster, and may move.
+    void on_error(question what, std::string_view text) {
+        if (what == question::batch && text.starts_with("OOM")) {
+            is_out_of_memory_ = true;
+            return put_back(most_);
+        }
+        const redis::redirection way = redis::redirection_of(text, host_);
+        if (way.what == redis::redirection::kind::moved) {
+            const auto found = addresses_at(way.to);
+            if (!found.empty()) moved_to_ = found.front();
+        }
+        broken("stream: " + std::string(text));
+    }
+
+    void on_nodes(const redisReply& r) {
+        const auto map = redis::slot_map::parsed(r, host_);
+        if (!map) return;
+        to_ = seeds_;
+        for (const redis::endpoint& e : map->nodes())
+            std::ranges::copy(addresses_at(e), std::back_inserter(to_));
+    }
+    // Returns no address if the name of a node is unknown.
+    std::vector<redis::address> addresses_at(const redis::endpoint& e) const {
+        redis_options o = at_.server;
+        o.socket.clear();
+        o.host = e.host;
+        o.port = e.port;
+        try {
+            return redis::addresses_of(o);
+        } catch (const std::system_error&) {
+            return {};
+        }
+    }
+
+    void on_batch(const redisReply& r) {
+        redis::fields f(r);
+        const auto there = static_cast<std::size_t>(f.number());
+        const bool was_room = f.number() == 1;
+        if (!f.is_whole()) return broken("stream: an answer is not as it should be");
+        if (!was_room) return put_back(most_);
+        is_out_of_memory_ = false;  // the next batch finds out
+        took(there);
+    }
+
+    void on_look(question what, const redisReply& r) {
+        redis::fields f(r);
+        const auto there = static_cast<std::size_t>(f.number());
+        const std::chrono::milliseconds age(f.number());
+        const std::string last = f.text();
+        if (!f.is_whole()) return broken("stream: an answer is not as it should be");
+        const auto now = clock::now();
+        if (std::exchange(last_taken_, last) != last) taken_at_ = now;
+        oldest_.reset();
+        if (age.count() != 0) oldest_ = std::max(now - age, taken_at_);
         counted(there);
-        if (what == question::first_length)
-            connected();
+        what == question::first_look ? connected() : flush();
+    }
+
+    void on_page(const redisReply& r) {
+        redis::fields f(r);
+        const std::string after = f.text();
+        while (!f.at_end()) {
+            const std::string entry = f.text();
+            token t{f.text(), 0};
+            t.attempt = static_cast<std::uint32_t>(f.number());
+            const bool is_taken = f.number() == 1;
+            if (!f.is_whole()) break;
+            if (!is_taken) untaken_[{t.id, t.attempt}] = entry;
+            show_(t, is_taken);
+        }
+        if (!f.is_whole() || after.empty())
+            show_ = {};
         else
-            flush();
+            ask_page(after);
+        server_.flush();
     }
 
     const stream_address at_;
-    const std::vector<redis::address> to_;
+    const std::vector<redis::address> seeds_;
+    std::vector<redis::address> to_;  // the seeds, and the nodes of a cluster
+    std::optional<redis::address> moved_to_;
+    std::string host_;  // it is connected to, or tries
     const std::string lease_;
     std::size_t next_ = 0;  // address
     std::deque<question> asked_;
+    bool is_out_of_memory_ = false;
+    shown show_;  // empty: no look through the entries is under way
+    std::map<std::pair<std::string, std::uint32_t>, std::string>
+        untaken_;  // entries that it showed
+    std::string last_taken_;
+    clock::time_point taken_at_{};
+    std::optional<clock::time_point> oldest_;  // of deliveries that no worker takes
+    tvec::timer beat_{tvec::call<&stream_sink::beat_, &stream_sink::on_beat>};
     example::descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
     redis::connection server_{
         epoll_.get(),

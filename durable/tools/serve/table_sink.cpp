@@ -1,7 +1,10 @@
 // Deliveries as rows of the table `ready` in PostgreSQL, for workers that call tvec.next.
+#include <chrono>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../../src/postgres/connection.hpp"
@@ -18,8 +21,9 @@ class table_sink final : public batch_sink {
 public:
     table_sink(loop& in, const settings& o, completion answered)
         : batch_sink(in, o, std::move(answered)),
-          server_(epoll_.get(), example::postgres_at(o.store).conninfo,
-                  {[this] { look(); }, [this](postgres::result_ptr r, bool) { on_answer(r.get()); },
+          server_(epoll_.get(), postgres::to_primary(example::postgres_at(o.store).conninfo),
+                  {[this] { on_opened(); },
+                   [this](postgres::result_ptr r, bool) { on_answer(r.get()); },
                    [this](const postgres::trouble& t) { broken("table: " + t.why); },
                    [](std::string_view) {}}) {
         if (epoll_.get() < 0) example::fail("epoll_create1");
@@ -28,12 +32,27 @@ public:
     }
     ~table_sink() override { in_.forget(epoll_.get()); }
 
+    void look_through(shown) override { look_now(); }
+    duration untaken_for() const override {
+        return oldest_ == 0 ? duration{} : std::chrono::floor<duration>(clock::now() - since_);
+    }
+
 private:
+    using clock = std::chrono::steady_clock;
+
     void connect() override {
         const std::string fault = server_.open();
         if (!fault.empty()) broken("table: " + fault);
     }
     void disconnect() override { server_.close(); }
+
+    // A statement waits for a lock on the table until the server counts as silent.
+    void on_opened() {
+        oldest_ = 0;
+        is_set_ = false;
+        server_.send(postgres::session_settings, {postgres::text("0"), postgres::text("0")});
+        server_.flush();
+    }
 
     void send(const std::vector<delivery>& batch) override {
         is_batch_ = true;
@@ -49,7 +68,8 @@ private:
             ids.add(d.token.id);
             attempts.add(d.token.attempt);
         }
-        server_.send("select tvec.make_ready($1, $2)", {ids.whole(), attempts.whole()});
+        server_.send("select there, coalesce(oldest, 0) from tvec.make_ready($1, $2)",
+                     {ids.whole(), attempts.whole()});
         server_.flush();
     }
 
@@ -61,15 +81,26 @@ private:
     void on_answer(const PGresult* r) {
         if (PQresultStatus(r) != PGRES_TUPLES_OK)
             return broken("table: " + postgres::first_line(PQresultErrorMessage(r)));
-        const auto there = static_cast<std::size_t>(postgres::row(*r, 0).integer());
+        if (!std::exchange(is_set_, true)) return look();
+        postgres::row answer(*r, 0);
+        const auto there = static_cast<std::size_t>(answer.integer());
+        note_oldest(answer.integer());
         if (is_batch_) return took(there);
         counted(there);
         connected();
     }
 
+    // Notes the number of the row that has waited longest, or 0.
+    void note_oldest(std::int64_t n) {
+        if (std::exchange(oldest_, n) != n) since_ = clock::now();
+    }
+
     example::descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
     postgres::connection server_;
+    bool is_set_ = false;  // the session has its settings
     bool is_batch_ = false;
+    std::int64_t oldest_ = 0;
+    clock::time_point since_{};  // `oldest_` was seen first then
 };
 
 }  // namespace

@@ -10,9 +10,9 @@
 #include <optional>
 #include <span>
 
+#include "tvec/clock/detail/alarm_misuse.hpp"
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/broken_promise.hpp"
-#include "tvec/core/detail/misuse.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/core/timer_wheel.hpp"
 
@@ -40,7 +40,7 @@ struct tick_of<Ticks> {
     using type = typename Ticks::tick;
 };
 
-/// Types that are no argument of `after`, `arm_at` and `run`.
+/// Types that are no argument of `after`, `arm_at`, `run` and of a constructor.
 template <class D>
 concept no_duration = !whole_duration<D>;
 template <class At, class TimePoint>
@@ -49,16 +49,55 @@ template <class At, class TimePoint>
 concept point_of_another_clock = no_time_point<At, TimePoint> && requires {
     typename At::clock;
 } && !std::same_as<typename At::clock, typename TimePoint::clock>;
+template <class D>
+concept any_duration = requires(const D& d) {
+    std::chrono::duration_cast<std::chrono::seconds>(d);
+};
 template <class B>
 concept no_budget = !std::convertible_to<B, std::size_t>;
 
-/// Arguments that arm nothing: no timer, a const timer, or another type than a time point or a
-/// duration.
+/// Objects that are no timers, and pointers to them: most have a timer as a member.
+template <class T, class Object = std::remove_pointer_t<std::remove_cvref_t<T>>>
+concept no_timer =
+    !std::convertible_to<T, timer&> && std::is_class_v<Object> && !std::derived_from<Object, timer>;
+
+template <class T, class TimePoint, class At>
+concept arms_at = std::convertible_to<T, timer&> && !no_time_point<At, TimePoint>;
+template <class T, class... D>
+concept arms_after = std::convertible_to<T, timer&> && !(no_duration<D> || ...);
+
+/// Arguments that arm nothing. The exact ones are for a wheel that is const: on another wheel the
+/// overload that arms is the better one.
 template <class At, class T, class TimePoint>
-concept misarmed_at = !std::convertible_to<T, timer&> || no_time_point<At, TimePoint>;
+concept refused_at =
+    !arms_at<T, TimePoint, At> || (std::same_as<T, timer&> && std::same_as<At, TimePoint>);
 template <class D, class T, class... More>
-concept misarmed_after =
-    !std::convertible_to<T, timer&> || no_duration<D> || (no_duration<More> || ...);
+concept refused_after = !arms_after<T, D, More...> || std::same_as<T, timer&>;
+
+/// Says why a wheel does not arm a `T` at an `At`.
+template <class TimePoint, class T, class At> consteval any_result refuse_to_arm_at() {
+    constexpr bool is_other = point_of_another_clock<At, TimePoint>;
+    constexpr bool is_legal = arms_at<T, TimePoint, At>;
+    static_assert(!no_timer<T>, "it wants the timer in it: c.idle");
+    static_assert(no_timer<T> || !is_other,
+                  "it wants its own clock: after(t - system_clock::now())");
+    static_assert(no_timer<T> || is_other || is_legal,
+                  "it wants a timer& and a time_point: after(20ms)");
+    static_assert(!is_legal, "it wants a wheel that is not const");
+    return {};
+}
+
+/// Says why a wheel does not arm a `T` after a duration, or after one of two.
+template <std::size_t Durations, class T, class... D> consteval any_result refuse_to_arm_after() {
+    constexpr bool is_legal = arms_after<T, D...> && sizeof...(D) == Durations;
+    static_assert(!no_timer<T>, "it wants the timer in it: c.idle");
+    static_assert(no_timer<T> || is_legal || Durations != 1,
+                  "it wants a timer& and a duration: 1500ms, not 1.5s");
+    static_assert(no_timer<T> || is_legal || Durations != 2,
+                  "it wants a timer&, and two durations: 60s, 90s");
+    static_assert(!is_legal, "it wants a wheel that is not const");
+    return {};
+}
 
 }  // namespace detail
 
@@ -72,7 +111,7 @@ concept misarmed_after =
 /// time that callbacks take and that the loop oversleeps. Ticks lie on a grid that begins at the
 /// origin: after a tick that ran late, the next is due in less than a tick. Every relative arm
 /// reads the clock (about 30 ns), because a delay is measured from the call and not from the loop's
-/// last wake-up.
+/// last wake-up. On a turn_clock it does not, and is measured from the turn.
 ///
 /// Delays are durations that count in integers of at most 64 bits. They saturate: a timer armed for
 /// std::chrono::hours::max() never fires, and a negative delay counts as 0. One thread owns the
@@ -151,6 +190,10 @@ public:
 
     // --- run ------------------------------------------------------------------------------------
 
+    /// Reads the clock, for all calls of this turn of the loop. Only on a turn_clock does it do
+    /// anything: other clocks are read by each call.
+    void begin_turn() noexcept { detail::begin_turn<clock>(); }
+
     /// Fires the timers that are due by the clock, in at most `budget` visits. Call it once per
     /// turn of the loop, whatever woke the loop. A clock that goes back is ignored, and counted.
     timer_wheel::progress run(std::size_t budget = timer_wheel::unlimited) {
@@ -169,7 +212,8 @@ public:
         return run_watched(
             [this, deadline](const timer_wheel::due_callback& fire) {
                 fire();
-                return detail::reading(ticks_) < deadline;
+                begin_turn();
+                return now() < deadline;
             },
             budget);
     }
@@ -193,9 +237,24 @@ public:
     /// `never`. A cancelled timer may stay in the wheel until its time has come. See
     /// timer_wheel::next_wakeup.
     std::optional<time_point> next_wakeup() noexcept {
+        detail::end_turn<clock>();  // who asks will sleep
         const std::optional<jiffies> wakeup = wheel_.next_wakeup();
         if (!wakeup) return std::nullopt;
         return ticks_.start_of(*wakeup);
+    }
+
+    /// Returns the time by the clock, which it reads. The tick that was run last is wheel().now().
+    time_point now() const noexcept { return detail::reading(ticks_); }
+
+    /// Returns the time for which `t` was last armed here, rounded up to a tick: it is due then. A
+    /// timer that is armed for `never` returns the last time that the clock can show.
+    time_point deadline(const timer& t) const noexcept { return ticks_.start_of(t.expires()); }
+
+    /// Returns the time until `t` is due, 0 if it has come; empty if `t` is not pending. Requires
+    /// that `t` was armed here. Reads the clock.
+    std::optional<duration> remaining(const timer& t) const noexcept {
+        if (!t.pending()) return std::nullopt;
+        return detail::time_left(now(), deadline(t));
     }
 
     /// Returns whether any timer is pending. Searches until it finds one: see timer_wheel.
@@ -232,48 +291,54 @@ public:
 
     // --- misuses that the compiler refuses ------------------------------------------------------
 
+    TVEC_INSTEAD(arm, "arm_after(t, 30s), or arm_at(t, deadline)")
+    TVEC_INSTEAD(schedule, "arm_after(t, 30s); functions are scheduled in a timeout_pool")
+    TVEC_INSTEAD(cancel, "a timer cancels itself, t.cancel()")
+    TVEC_INSTEAD(advance, "run(), which reads the clock; in ticks wheel().advance(tick)")
+    TVEC_INSTEAD(empty, "any_pending(), or count_pending()")
+    template <detail::any_duration D>
+    explicit clocked_wheel(D) TVEC_WANTS("ticks: clocked_wheel t{runtime_tick_clock(10ms)}");
     clocked_wheel(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
     clocked_wheel& operator=(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays there");
-    template <detail::point_of_another_clock<time_point> P>
-    bool arm_at(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
-    template <detail::point_of_another_clock<time_point> P>
-    bool arm_if_pending(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
-    template <detail::point_of_another_clock<time_point> P>
-    bool arm_unless_pending(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
-    template <detail::point_of_another_clock<time_point> P>
-    bool arm_if_earlier(timer&, P) TVEC_WANTS("its own clock: after(t - system_clock::now())");
-    template <class T, detail::misarmed_at<T, time_point> At>
-    bool arm_at(T&&, const At&) TVEC_WANTS("a timer& and a time_point; arm_after has durations");
-    template <class T, detail::misarmed_at<T, time_point> At>
-    bool arm_if_pending(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
-    template <class T, detail::misarmed_at<T, time_point> At>
-    bool arm_unless_pending(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
-    template <class T, detail::misarmed_at<T, time_point> At>
-    bool arm_if_earlier(T&&, const At&) TVEC_WANTS("a timer& and a time_point: after(20ms)");
-    template <class T, detail::misarmed_after<T> D>
-    bool arm_after(T&&, const D&) TVEC_WANTS("a timer& and a duration: 1500ms, not 1.5s");
-    template <class T, detail::misarmed_after<T> D>
-    jiffies arm_next(T&&, const D&) TVEC_WANTS("a timer& and a duration: 1500ms, not 1.5s");
-    template <class T, class D, detail::misarmed_after<T, D> D2>
-    bool arm_within(T&&, const D&, const D2&) TVEC_WANTS("a timer&, and two durations: 60s, 90s");
-    template <class T, class D>
-    bool arm_within(T&&, const D&) TVEC_WANTS("a timer&, and two durations: 60s, 90s");
-    bool arm_at(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
-    bool arm_if_pending(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
-    bool arm_unless_pending(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
-    bool arm_if_earlier(timer&, time_point) const TVEC_WANTS("a wheel that is not const");
-    template <detail::whole_duration D>
-    bool arm_after(timer&, const D&) const TVEC_WANTS("a wheel that is not const");
-    template <detail::whole_duration D>
-    jiffies arm_next(timer&, const D&) const TVEC_WANTS("a wheel that is not const");
-    template <detail::whole_duration D, detail::whole_duration D2>
-    bool arm_within(timer&, const D&, const D2&) const TVEC_WANTS("a wheel that is not const");
+    template <class T, detail::refused_at<T, time_point> At>
+    detail::any_result arm_at(T&&, const At&) const {
+        return detail::refuse_to_arm_at<time_point, T, At>();
+    }
+    template <class T, detail::refused_at<T, time_point> At>
+    detail::any_result arm_if_pending(T&&, const At&) const {
+        return detail::refuse_to_arm_at<time_point, T, At>();
+    }
+    template <class T, detail::refused_at<T, time_point> At>
+    detail::any_result arm_unless_pending(T&&, const At&) const {
+        return detail::refuse_to_arm_at<time_point, T, At>();
+    }
+    template <class T, detail::refused_at<T, time_point> At>
+    detail::any_result arm_if_earlier(T&&, const At&) const {
+        return detail::refuse_to_arm_at<time_point, T, At>();
+    }
+    template <class T, detail::refused_after<T> D>
+    detail::any_result arm_after(T&&, const D&) const {
+        return detail::refuse_to_arm_after<1, T, D>();
+    }
+    template <class T, detail::refused_after<T> D>
+    detail::any_result arm_next(T&&, const D&) const {
+        return detail::refuse_to_arm_after<1, T, D>();
+    }
+    template <class T, class D> detail::any_result arm_within(T&&, const D&) const {
+        return detail::refuse_to_arm_after<2, T, D>();
+    }
+    template <class T, class D, detail::refused_after<T, D> D2>
+    detail::any_result arm_within(T&&, const D&, const D2&) const {
+        return detail::refuse_to_arm_after<2, T, D, D2>();
+    }
     template <detail::no_duration D>
-    static time_point after(const D&) TVEC_WANTS("a duration: 1500ms, not 1.5s");
+    static detail::any_result after(const D&) TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s");
     template <detail::no_budget B>
-    timer_wheel::progress run(const B&) TVEC_WANTS("a budget of visits; it reads the clock itself");
+    detail::any_result run(const B&)
+        TVEC_REFUSES(B, "a budget of visits; it reads the clock itself");
     template <detail::no_time_point<time_point> T>
-    void run_until(const T&, std::size_t = 0) TVEC_WANTS("a time_point: after(2ms)");
+    detail::any_result run_until(const T&, std::size_t = 0)
+        TVEC_REFUSES(T, "a time_point: after(2ms)");
 
 private:
     /// Returns the time by the clock. In a debug build, ends the program if the wheel is beyond it.
@@ -285,6 +350,7 @@ private:
 
     /// Returns the tick to run now. In a debug build, ends the program if the wheel is beyond it.
     jiffies tick_to_run() noexcept {
+        begin_turn();
         const jiffies now = ticks_.now();
         expect_no_lead(now);
 #ifndef NDEBUG
@@ -321,5 +387,8 @@ private:
 
 /// Deduces the type of the clock.
 template <class Ticks> clocked_wheel(Ticks) -> clocked_wheel<Ticks>;
+/// A duration at run time has no type that tells its ticks: see the constructor.
+template <class Rep, class Period>
+clocked_wheel(std::chrono::duration<Rep, Period>) -> clocked_wheel<>;
 
 }  // namespace tvec

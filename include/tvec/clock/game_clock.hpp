@@ -6,7 +6,9 @@
 
 #include <cassert>
 #include <chrono>
+#include <concepts>
 #include <cstdint>
+#include <utility>
 
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/wants.hpp"
@@ -20,7 +22,7 @@ namespace tvec {
 ///     tvec::game_clock<> world;
 ///     tvec::clocked_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(world)};
 ///     timers.arm_after(creature.respawn, 30s);     // of the game
-///     world.set_speed(1, 4);                       // slow motion
+///     world.set_speed(0.25);                       // slow motion
 ///     world.pause();                               // no timer fires, and no driver wakes
 ///     world.resume();
 ///
@@ -33,7 +35,7 @@ namespace tvec {
 /// when it is next set, so change the clock between two sleeps. After a pause or a slower speed the
 /// loop may wake once in vain. A loop with an alarm of its own uses `base_time`.
 ///
-/// The clock belongs to the thread of its wheels, and must outlive them. A `remote_sender` cannot
+/// The clock belongs to the thread of its wheels, and must outlive them. A `mailbox_sender` cannot
 /// schedule by a delay on it: `post` a function that does.
 template <class Base = std::chrono::steady_clock> class game_clock {
 public:
@@ -54,14 +56,37 @@ public:
     /// Returns the game time. Reads `Base`, unless the clock is paused.
     time_point now() const noexcept { return paused_ ? from_ : at(Base::now()); }
 
+    /// Begin and end a turn of `Base`: see turn_clock.
+    /// @{
+    static void begin_turn() noexcept requires detail::shared_by_turns<Base> { Base::begin_turn(); }
+    static void end_turn() noexcept requires detail::shared_by_turns<Base> { Base::end_turn(); }
+    /// @}
+
     /// Makes the clock run numerator / denominator times as fast as `Base`. A speed of 0 stops it.
     /// Game time does not jump. It loses less than a unit of `Base`, a nanosecond, at each change.
-    /// Requires denominator > 0.
-    void set_speed(std::uint32_t numerator, std::uint32_t denominator = 1) noexcept {
-        assert(denominator != 0 && "a speed is a fraction");
+    /// Requires that both have at most 32 bits, numerator >= 0 and denominator > 0. A release build
+    /// stops the clock at a negative speed.
+    template <std::integral Numerator, std::integral Denominator = unsigned>
+    void set_speed(Numerator numerator, Denominator denominator = 1) noexcept {
+        assert(std::cmp_greater_equal(numerator, 0) && "game time does not run backwards");
+        assert(std::in_range<std::uint32_t>(denominator) && denominator != 0 &&
+               "a speed is a fraction with a positive denominator of 32 bits");
         follow_until_now();
-        numerator_ = numerator;
-        denominator_ = denominator;
+        numerator_ = std::cmp_less(numerator, 0) ? 0 : static_cast<std::uint32_t>(numerator);
+        denominator_ = static_cast<std::uint32_t>(denominator);
+    }
+
+    /// Makes the clock run `speed` times as fast as `Base`, for slow motion as `set_speed(0.5)`.
+    /// The speed becomes the nearest fraction with a numerator of 32 bits and a power of two below
+    /// it, the same on every machine: 0.5 and 1.5 are exact, 0.1 is off by less than 10^-9.
+    /// Requires 0 <= speed < 2^32. A release build stops the clock at a negative speed.
+    template <std::floating_point F> void set_speed(F speed) noexcept {
+        assert(speed >= 0 && "game time does not run backwards");
+        assert(speed < 4'294'967'295.0 && "a speed has at most 32 bits before its point");
+        double numerator = speed > 0 ? static_cast<double>(speed) : 0;
+        std::uint32_t denominator = 1;
+        for (; denominator < 1u << 31 && numerator < 1u << 31; denominator *= 2) numerator *= 2;
+        set_speed(static_cast<std::uint32_t>(numerator + 0.5), denominator);
     }
 
     /// Stops the clock. No-op if it is paused.

@@ -42,7 +42,7 @@ namespace tvec {
 ///    round up, plus what the loop, callbacks and the budget add.
 ///  - A lower factor makes timers due on the next tick of `timers`.
 ///  - A higher factor spares every timer that has not fired, also one that was due by the lower
-///    one, except on the tick of the class where a budget has left work.
+///    one, and also if a callback of the class raises it.
 ///  - Timers fire in the order of their shortest deadlines, whatever the factor was in between.
 ///  - Arming, pushing back and cancelling cost what they cost in a wheel, and a few instructions
 ///    more. An exception from a callback passes through `timers.run`, and the rest stays due.
@@ -50,7 +50,9 @@ namespace tvec {
 /// Callbacks may do whatever those of a wheel may. They get the wheel of the class as their
 /// timer_wheel&. It belongs to the thread of `timers`, takes as much memory as any wheel, and is
 /// neither copied nor moved. `timers` must outlive every call of it. The alarm is pending in
-/// `timers` while the class has something to do.
+/// `timers` while the class has something to do, so walks and drains there show it (`is_alarm`). If
+/// they cancel it or take it out, the class runs nothing until it is armed or its factor is set. A
+/// `snapshot` keeps the alarm and not the class: a wheel with a class is not captured.
 template <class Clocked> class scaled_wheel {
     static_assert(detail::clocked<Clocked>,
                   "scaled_wheel turns behind a tvec::clocked_wheel: a timer_wheel has no clock");
@@ -69,11 +71,13 @@ public:
     }
 
     /// Arms `t` for the time between `earliest` and `earliest` plus the stretch that the factor
-    /// decides. Returns whether `t` was pending before.
+    /// decides. An `earliest` at which `t` would be due at once by the factor counts as the first
+    /// one at which it is due on the next tick. Returns whether `t` was pending before.
     bool arm_at(timer& t, time_point earliest) noexcept {
-        if (!rings_next()) catch_up();
-        const bool was_pending = wheel_.arm_at(t, timers_.ticks().ceil(earliest));
-        if (!rings_next()) set_alarm();
+        catch_up();
+        const jiffies tick = std::max(timers_.ticks().ceil(earliest), wheel_.now() + 1);
+        const bool was_pending = wheel_.arm_at(t, tick);
+        set_alarm();
         return was_pending;
     }
 
@@ -105,6 +109,8 @@ public:
     std::uint64_t alarms() const noexcept { return alarms_; }
     /// Returns whether the alarm is pending in `timers`.
     bool alarm_pending() const noexcept { return alarm_.pending(); }
+    /// Returns whether `t`, which a walk or a drain of `timers` shows, is the alarm.
+    bool is_alarm(const timer& t) const noexcept { return &t == &alarm_; }
 
     /// Returns the wheel of the class, for calls about all timers: for_each_pending, drain,
     /// count_pending. Do not arm timers on it or advance it.
@@ -125,19 +131,14 @@ private:
         const jiffies wake = wheel_.next_wakeup().value_or(never);
         return std::max(detail::later(wake, lag_), target() + 1);
     }
-    /// Returns whether the alarm rings in the next call of `timers` anyway. True in a callback.
-    bool rings_next() const noexcept {
-        return alarm_.pending() && alarm_.expires() <= target() + 1;
-    }
-
-    /// Moves the class on to now. Nothing is due by then, or the alarm would ring next.
+    /// Moves the class on to now, unless it has something to do by then: the alarm does that.
     void catch_up() noexcept {
+        if (running_) return;
         const jiffies now = behind(target());
-        assert((now <= wheel_.now() || wheel_.next_wakeup().value_or(never) > now) &&
-               "the alarm rings next if a timer of the class is due");
-        if (now > wheel_.now()) wheel_.advance(now, budget_);
+        if (now > wheel_.now() && wheel_.next_wakeup().value_or(never) > now) wheel_.advance(now);
     }
     void set_alarm() noexcept {
+        if (running_) return;  // the end of the run sets it
         const jiffies at = wakeup();
         if (at == never)
             alarm_.cancel();
@@ -145,11 +146,27 @@ private:
             timers_.wheel().arm_at(alarm_, at);
     }
 
+    /// A run of the class, which an exception may end.
+    struct run {
+        explicit run(scaled_wheel& s) noexcept : self(s) { self.running_ = true; }
+        ~run() {
+            self.running_ = false;
+            self.set_alarm();
+        }
+        run(const run&) = delete;
+        run& operator=(const run&) = delete;
+        scaled_wheel& self;
+    };
+
     void on_alarm() {
         ++alarms_;
-        timers_.wheel().arm_at(alarm_, target() + 1);  // if a callback throws
-        wheel_.advance(std::max(behind(target()), wheel_.now()), budget_);
-        set_alarm();
+        const run here(*this);
+        const jiffies goal = target(), until = std::max(behind(goal), wheel_.now());
+        const auto unless_spared = [&](const timer_wheel::due_callback& fire) {
+            fire();
+            return behind(goal) >= until;  // else the callback has raised the factor
+        };
+        if (behind(goal) >= until) wheel_.advance_watched(until, unless_spared, budget_);
     }
 
     Clocked& timers_;
@@ -158,6 +175,7 @@ private:
     std::size_t budget_;
     double factor_ = 1;
     std::uint64_t alarms_ = 0;
+    bool running_ = false;
     timer alarm_{call<&scaled_wheel::alarm_, &scaled_wheel::on_alarm>};
     timer_wheel wheel_;
 };

@@ -85,6 +85,18 @@ constexpr TimePoint add(TimePoint from, typename TimePoint::duration d) noexcept
     return TimePoint(typename TimePoint::duration(sum));
 }
 
+/// Returns how long it takes from `now` to `then`, clamped to the longest duration; 0 if `then` has
+/// passed.
+template <class TimePoint>
+constexpr typename TimePoint::duration time_left(TimePoint now, TimePoint then) noexcept {
+    using duration = typename TimePoint::duration;
+    if (then <= now) return duration::zero();
+    typename TimePoint::rep d{};
+    const bool is_too_long =
+        __builtin_sub_overflow(then.time_since_epoch().count(), now.time_since_epoch().count(), &d);
+    return is_too_long ? duration::max() : duration(d);
+}
+
 /// A point of a clock, and distances after it in units of the clock. A distance may be up to twice
 /// as long as the longest duration.
 template <class Clock> class tick_origin {
@@ -130,8 +142,25 @@ template <class Ticks> typename Ticks::time_point reading(const Ticks& ticks) no
         return Ticks::clock::now();
 }
 
+/// A clock whose readings a turn of the loop shares: see turn_clock.
+template <class Clock>
+concept shared_by_turns = requires {
+    Clock::begin_turn();
+    Clock::end_turn();
+};
+
+/// Reads the clock, for the rest of the turn where turns share a reading.
+template <class Clock> void begin_turn() noexcept {
+    if constexpr (shared_by_turns<Clock>) Clock::begin_turn();
+}
+/// Has each call read the clock again.
+template <class Clock> void end_turn() noexcept {
+    if constexpr (shared_by_turns<Clock>) Clock::end_turn();
+}
+
 }  // namespace detail
 
+#ifdef __linux__
 /// A clock that also counts the time while the machine is suspended (CLOCK_BOOTTIME). Timers on
 /// this clock that came due during a suspend fire right after it. The loop must be woken by
 /// timerfd_alarm, by uring_timeout (from Linux 5.15 on) or by uring_wait (from 6.12 on).
@@ -152,6 +181,7 @@ struct boottime_clock {
         return time_point(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
     }
 };
+#endif
 
 /// A clock that a test moves. Each thread has its own, which starts at 0.
 ///

@@ -6,6 +6,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <type_traits>
 
 namespace tvec {
 
@@ -21,6 +22,14 @@ namespace detail {
 constexpr jiffies later(jiffies from, jiffies delay) noexcept {
     assert(from <= never && "a tick is at most `never`");
     return delay < never - from ? from + delay : never;
+}
+
+/// Converts an integer, with a cast only where that changes the type: compilers can warn of others.
+template <class To, class From> constexpr To narrow_to(From value) noexcept {
+    if constexpr (std::is_same_v<To, From>)
+        return value;
+    else
+        return static_cast<To>(value);
 }
 
 /// Returns how many whole periods after `due` have passed at `reached`; 0 before `due`. Requires

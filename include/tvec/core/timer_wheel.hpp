@@ -12,11 +12,12 @@
 #include <span>
 #include <type_traits>
 
+#include "tvec/core/call.hpp"  // IWYU pragma: export
 #include "tvec/core/detail/agenda.hpp"
 #include "tvec/core/detail/export.hpp"
 #include "tvec/core/detail/function_ref.hpp"
+#include "tvec/core/detail/home_thread.hpp"
 #include "tvec/core/detail/levels.hpp"
-#include "tvec/core/detail/owner_thread.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/core/detail/wheel_number.hpp"
 #include "tvec/core/timer.hpp"
@@ -32,10 +33,6 @@ concept integer = requires(const N& n) {
     { +n } -> std::integral;
     requires sizeof(+n) <= sizeof(jiffies);
 };
-template <class N>
-concept plain_integer = integer<N> && !std::is_class_v<N>;
-template <class N>
-concept made_integer = integer<N> && std::is_class_v<N>;
 template <class T>
 concept no_integer = !integer<T>;
 
@@ -60,13 +57,16 @@ class tick_count {
 public:
     /// Holds `n`, or 0 if `n` is negative. `n` is passed by value: a static member needs no
     /// definition.
-    template <detail::plain_integer N>
+    template <detail::integer N>
+    requires std::is_scalar_v<N>
     constexpr tick_count(N n) noexcept : ticks_(static_cast<jiffies>(+n)) {
         if constexpr (std::signed_integral<decltype(+n)>)
             if (+n < 0) ticks_ = 0;
     }
     /// Does the same for a std::atomic, a std::integral_constant and the like.
-    template <detail::made_integer N> constexpr tick_count(const N& n) noexcept : tick_count(+n) {}
+    template <detail::integer N>
+    requires std::is_class_v<N>
+    constexpr tick_count(const N& n) noexcept : tick_count(+n) {}
     template <detail::no_integer T>
     tick_count(const T&) TVEC_WANTS("whole ticks: durations are for a tvec::clocked_wheel");
 
@@ -80,24 +80,44 @@ private:
 /// A cascading timer wheel: a root of 256 slots of one tick, and four levels of 64 slots, each
 /// slot as wide as the whole level below it (see geometry.hpp).
 ///
-/// The wheel has no clock: `advance` tells it the time. It allocates no memory, and arming and
-/// cancelling cannot fail. Its size is about 56 KB, or 11 KB in a build for small wheels
-/// (docs/limits.md). It belongs to the thread that first advances it. Nothing is locked. A debug
-/// build asserts that no other thread arms timers on it or advances it.
+/// The wheel has no clock: `advance` tells it the time. Its size is about 81 KB, or 11 KB in a
+/// build for small wheels (docs/limits.md). Its contract, which README.md quotes:
 ///
 ///  - A timer armed for tick x fires when `advance` passes x, never before. Arming for now or the
-///    past means the next tick. Every delay is legal and exact, and saturates at `never`.
+///    past means the next tick. Every delay is legal, exact to 2^63-2 ticks, and saturates at
+///    `never`.
 ///  - All of tick x runs before any of tick x+1, also when `advance` jumps. The order within a tick
-///    depends only on the calls made, and is not the order of arming (see advance_in_order).
-///  - Arming and cancelling are O(1). Pushing a pending timer back, cancelling it, and arming it
-///    again for later write one cache line: the timer's own.
-///  - `advance` costs what it fires and moves. Empty time costs nothing. Slots above the root are
-///    emptied ahead at a bounded rate: no call pays for a whole cascade.
+///    depends only on the calls made, those of `advance` among them. It is not the order of arming:
+///    `advance_in_order` fires in that order or any other.
+///  - Determinism: the same calls fire the same timers in the same order, and a snapshot has the
+///    same numbers, on every machine and with every compiler.
+///  - Arming and cancelling are O(1), allocate nothing and cannot fail. Pushing a pending timer
+///    back, cancelling it, and arming it again for later write one cache line: the timer's own.
+///  - `advance` costs what it fires and moves. Empty time costs nothing. No call pays for a whole
+///    cascade, however the loop calls: slots above the root are emptied ahead, at a rate. A loop
+///    that follows `next_wakeup` moves at most `rate` timers per level and call. A call that comes
+///    late makes up for the missed work.
+///  - A budget bounds the visits of `advance`. The timers that are left stay due, can be cancelled,
+///    and come first in the next call.
+///  - `next_wakeup` is a lower bound of the first expiry.
+///  - A cancelled timer never fires, even if it is due. Destroying a timer cancels it, moving it
+///    keeps its place. Timer and wheel may be destroyed in either order.
 ///  - Callbacks may arm, cancel, move and destroy any timer, themselves included, and may throw:
-///    the rest stays due. They must not destroy the wheel.
+///    the rest stays due. Arming for now cannot starve the loop. They must not destroy the wheel.
 ///
-/// Limits: addresses of 48 bits without tags, and 3904 wheels alive at full speed. docs/design.md
-/// has the full contract and its limits, in the section "The contract".
+/// Its limits:
+///
+///  - The rate is 64 timers a tick. It is higher for a slot to which more than 64 timers for each
+///    of its ticks were linked since the wheel last found it empty: an even share of them. A timer
+///    that was destroyed or unlinked meanwhile still counts. Push-backs, cancels, and arming a
+///    cancelled timer again for later link nothing.
+///  - The wheel belongs to the thread that first advances it. Nothing is locked. A debug build
+///    asserts that no other thread arms timers on it or advances it.
+///  - Addresses have 48 bits without tags: Linux gives programs no others unless they ask for them.
+///    A debug build asserts it. Programs with tagged addresses define `TVEC_TAGGED_ADDRESSES`.
+///  - A timer that is linked in a wheel of one copy of the library must be unlinked before it is
+///    armed on a wheel of another copy. A debug build says so. Wheels beyond 65 533 at a time are
+///    slower.
 class TVEC_API timer_wheel {
 public:
     /// The budget of a call without a limit.
@@ -124,10 +144,14 @@ public:
     explicit timer_wheel(tick_count now) noexcept;
 
     /// Unlinks all timers: they are not pending afterwards. O(timers). Requires that no callback of
-    /// the wheel and no visitor of `drain` is running. Otherwise a line on the standard error
+    /// the wheel and no visitor of its timers is running. Otherwise a line on the standard error
     /// output says so, and the program ends (std::terminate).
     ~timer_wheel();
 
+    TVEC_INSTEAD(arm, "arm_after(t, 30), or arm_at(t, tick)")
+    TVEC_INSTEAD(schedule, "arm_after(t, 30); functions are scheduled in a timeout_pool")
+    TVEC_INSTEAD(cancel, "a timer cancels itself, t.cancel()")
+    TVEC_INSTEAD(empty, "any_pending(), or count_pending()")
     timer_wheel(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
     timer_wheel& operator=(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
 
@@ -139,8 +163,9 @@ public:
     jiffies behind() const noexcept { return target_ > now_ ? target_ - now_ : 0; }
 
     // --- arm: each returns whether the timer was pending before ---------------------------------
-    // A timer that is pending, here or on another wheel of this thread, is moved. Negative ticks,
-    // delays and periods count as 0: in the past, at once, as often as possible.
+    // A timer that is pending, here or on another wheel of this thread, is moved. If that wheel is
+    // of another copy of the library, unlink the timer first: a debug build says so. Negative
+    // ticks, delays and periods count as 0: in the past, at once, as often as possible.
 
     /// Arms `t` to fire when tick `expires` is run: on the next tick if that is now or past, and
     /// never if it is `never`. O(1). One store, if `t` is linked in this wheel and `expires` is not
@@ -300,14 +325,19 @@ public:
     std::size_t count_pending() const noexcept;
 
     /// Calls visit(timer&) for every pending timer, those for `never` included, in unspecified
-    /// order. `visit` returns nothing, or a bool: false ends the walk. It may do anything to the
-    /// timer that it is given: cancel, unlink, move or destroy it, or arm it. An armed timer may be
-    /// visited once more. `visit` may cancel other timers, which are not visited then. It must not
-    /// unlink, move, destroy or arm them, nor advance, drain or destroy the wheel. Exceptions pass
-    /// through. Returns whether the walk came to its end. O(slots + timers), up to its end.
+    /// order. `visit` returns nothing, or a bool: false ends the walk. It may do anything to any
+    /// timer: cancel, unlink, move, destroy or arm the one that it is given, and others. Timers
+    /// that it cancels, unlinks or destroys are not visited any more. A timer that it arms may be
+    /// visited once more, or for the first time, or not. All others are visited exactly once.
+    ///
+    /// `visit` may walk over the wheel again. If it drains the wheel, the walk comes to its end.
+    /// Meanwhile, as in a callback, the wheel can be neither advanced ({0, false}) nor destroyed
+    /// (std::terminate). Exceptions pass through, and end the walk. Returns false if `visit` has
+    /// ended it. Writes to each timer that it visits. O(slots + timers), up to its end.
     template <class F> bool for_each_pending(F visit);
 
-    /// Calls visit(const timer&) for every pending timer in the same way.
+    /// Calls visit(const timer&) for every pending timer in the same way, to look only: `visit` may
+    /// cancel timers, and must change no timer and no wheel otherwise. Writes nothing.
     template <class F> bool for_each_pending(F visit) const;
 
     /// Empties the wheel, and calls visit(timer&) exactly once for every timer that was pending in
@@ -327,12 +357,32 @@ private:
     friend class detail::census_taker;
     friend class snapshot;
 
-    struct turn;  // one call of `advance`
-    struct watched_turn;
-    struct ordered_turn;
+    struct advance_call;  // one call of `advance`
+    struct watched_call;
+    struct ordered_call;
 
     using ordering = detail::function_ref<bool(timer&, timer&)>;
     using watcher = detail::function_ref<bool(const due_callback&)>;
+
+    enum class activity : unsigned char { none, walk, run };
+
+    class walk {  // the position of a `for_each_pending` that is under way
+    public:
+        explicit walk(timer_wheel& wheel) noexcept;
+        ~walk();
+        walk(const walk&) = delete;
+        walk& operator=(const walk&) = delete;
+        timer* next() noexcept;
+
+    private:
+        timer* next_in_chain() noexcept;
+
+        timer_wheel& wheel_;
+        activity before_;
+        timer marker_;  ///< idle: whoever meets it passes over it
+        detail::levels::position at_;
+        unsigned chain_ = 0;
+    };
 
     class evicted {  // the timers that `drain` has taken out and not visited yet
     public:
@@ -346,18 +396,23 @@ private:
         timer* next_in(detail::chain& from) noexcept;
 
         timer_wheel& wheel_;
-        bool was_running_;
+        activity before_;
         detail::link sentinel_ = detail::new_sentinel;
         detail::chain next_;  ///< due at the next tick, even if armed for the past; or never
         detail::chain rest_;
     };
 
     static std::int64_t signed_of(jiffies tick) noexcept { return static_cast<std::int64_t>(tick); }
+    void go_back_to(activity before, jiffies wake) noexcept;
     /// Returns whether a timer is linked in this wheel. False, too, if wheels share its number.
-    bool surely_here(const timer& t) const noexcept { return t.linked_in(in_place_); }
+    bool surely_here(const timer& t) const noexcept {
+        const bool is_here = t.linked_in(in_place_);
+        if (is_here) t.expect_end_of_chain(levels_.sentinel());
+        return is_here;
+    }
     /// Returns whether a timer is linked in this wheel, or in one that shares its number.
     bool maybe_here(const timer& t) const noexcept {
-        return t.linked_in(detail::number_of(levels_.owner()));
+        return t.linked_in(detail::number_of(levels_.tag()));
     }
     bool due_by(const timer& t, jiffies tick) const noexcept {
         return t.pending() && t.expires() <= tick && maybe_here(t);
@@ -377,15 +432,15 @@ private:
     progress run(jiffies until, std::size_t budget);
     progress run_watched(jiffies until, std::size_t budget, watcher);
     progress run_in_order(jiffies until, std::size_t budget, ordering);
-    template <class Turn, class... How> progress run_as(jiffies, std::size_t, const How&...);
-    template <class Turn> bool run_ticks(Turn&);
-    bool enter_slots(turn&) noexcept;
-    template <class Turn> bool fire_due(Turn&);
-    bool is_idle(const timer&) noexcept;
-    bool cascade(unsigned s, std::size_t most, turn&) noexcept;
-    bool empty_ahead(turn&) noexcept;
-    bool empty_ahead(unsigned level, turn&) noexcept;
-    bool settle(turn&) noexcept;
+    template <class Call, class... How> progress run_as(jiffies, std::size_t, const How&...);
+    template <class Call> bool run_ticks(Call&);
+    bool enter_slots(advance_call&) noexcept;
+    template <class Call> bool fire_due(Call&);
+    bool count_early_visit(const timer&) noexcept;
+    bool cascade(unsigned s, std::size_t most, advance_call&) noexcept;
+    bool empty_ahead(advance_call&) noexcept;
+    bool empty_ahead(unsigned level, advance_call&) noexcept;
+    bool settle(advance_call&) noexcept;
 
     jiffies next_in_root() noexcept;
     jiffies next_entry(unsigned level) noexcept;
@@ -395,12 +450,12 @@ private:
 
     // The line that every call reads.
     detail::wheel_number number_;
-    bool running_ = false;
+    activity busy_ = activity::none;
     std::uint16_t in_place_ = number_.in_place();  ///< of the timers that one store re-arms
     jiffies now_;
     jiffies target_ = 0;  ///< the tick that `advance` is to reach
     detail::agenda agenda_;
-    detail::owner_thread thread_;
+    detail::home_thread thread_;
     jiffies sorted_ = never;  ///< the tick with the timers that were last sorted
     counters counters_;
     detail::levels levels_;
@@ -412,12 +467,11 @@ private:
 /// further chunk. One comparison finds these rare cases, and deadlines beyond the levels.
 inline void timer_wheel::place(timer& t, jiffies at) noexcept {
     assert(now_ <= at && at <= never && "a timer is visited now or later");
-    const unsigned log2 = detail::geometry::log2_of(at - now_);
-    const unsigned s = detail::geometry::slot_by_log2(at, log2);
+    const unsigned s = detail::geometry::slot_for(at, now_);
     if (levels_.at_most(s) % detail::geometry::chunk == 0) [[unlikely]]
         return place_anywhere(t, at);
     assert(levels_.occupied(s) && "a slot that counts timers has its bit set");
-    levels_.push(s, detail::geometry::last_chain_by_log2(log2), t);
+    levels_.push(s, t);
 }
 
 inline bool timer_wheel::arm_at(timer& t, tick_count expires) noexcept {
@@ -442,15 +496,15 @@ inline bool timer_wheel::arm_at(timer& t, tick_count expires) noexcept {
 }
 
 inline std::optional<jiffies> timer_wheel::next_wakeup() noexcept {
-    const jiffies tick = running_ ? wakeup_while_running() : agenda_.wake();
+    const jiffies tick = busy_ == activity::run ? wakeup_while_running() : agenda_.wake();
     return tick == never ? std::nullopt : std::optional(tick);
 }
 
 template <class F> bool timer_wheel::for_each_pending(F visit) {
     static_assert(std::is_invocable_v<F&, timer&>, "the visitor is called with a tvec::timer&");
-    return !levels_.any_of([&](detail::link& l) {
-        return timer::of(l).pending() && !detail::goes_on(visit, timer::of(l));
-    });
+    for (walk under_way(*this); timer* const t = under_way.next();)
+        if (!detail::goes_on(visit, *t)) return false;
+    return true;
 }
 
 template <class F> bool timer_wheel::for_each_pending(F visit) const {

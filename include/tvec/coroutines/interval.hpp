@@ -103,7 +103,7 @@ private:
 
     static jiffies at_least_one(jiffies period) noexcept { return std::max<jiffies>(period, 1); }
 
-    jiffies pass() noexcept;
+    jiffies pass(jiffies reached) noexcept;
 
     timer_wheel& wheel_;
     detail::beginning next_;
@@ -128,17 +128,18 @@ public:
         interval_.wheel_.arm_at(timer_, interval_.next_.first);
     }
 
-    /// Returns the number of periods that were skipped.
-    jiffies await_resume() const noexcept { return missed_; }
+    /// Moves the interval on, and returns the number of periods that were skipped. A beat that is
+    /// destroyed before comes with the next next().
+    jiffies await_resume() noexcept { return interval_.pass(reached_); }
 
 private:
     void on_fire() {
-        missed_ = interval_.pass();
+        reached_ = interval_.wheel_.now() + interval_.wheel_.behind();
         asleep_.resume();
     }
 
     interval& interval_;
-    jiffies missed_ = 0;
+    jiffies reached_ = 0;  ///< the tick that the wheel was advancing to when the timer fired
     std::coroutine_handle<> asleep_;
     timer timer_{call<&beat::timer_, &beat::on_fire>};
 };
@@ -147,11 +148,10 @@ inline interval::beat interval::next() noexcept { return beat(*this); }
 
 /// Moves on to the next deadline. Returns the number of periods that were skipped. An extra call at
 /// once leaves the first deadline to come.
-inline jiffies interval::pass() noexcept {
+inline jiffies interval::pass(jiffies reached) noexcept {
     const bool at_once = next_.first != next_.due;
-    const detail::beat after =
-        at_once ? detail::beat{next_.due, 0}
-                : detail::beat_after(next_.due, period_, policy_, wheel_.now() + wheel_.behind());
+    const detail::beat after = at_once ? detail::beat{next_.due, 0}
+                                       : detail::beat_after(next_.due, period_, policy_, reached);
     next_ = after.due;
     return after.missed;
 }

@@ -108,7 +108,8 @@ public:
     ~sleeper() = default;
 
     /// Takes over the deadline of `other`, for the next co_await and for a coroutine that is
-    /// asleep. Resumes nobody: a deadline that has passed wakes on the next tick. O(1); a later
+    /// asleep. Resumes nobody: a deadline that has passed wakes on the next tick. A coroutine whose
+    /// timer a `drain` of the wheel has taken out sleeps until it is destroyed. O(1); a later
     /// deadline is one store.
     void reset(const sleeper& other) noexcept {
         wheel_ = other.wheel_;
@@ -330,12 +331,16 @@ timed<Awaitable> with_timeout(timer_wheel& wheel, Awaitable&& awaitable,
 // --- misuses that the compiler refuses ----------------------------------------------------------
 
 template <class W, detail::no_delay_on<W> D>
-sleeper sleep_for(W&&, const D&) TVEC_WANTS("a wheel, then a delay: sleep_for(timers, 1500ms)");
+detail::any_result sleep_for(W&&, const D&)
+    TVEC_REFUSES(D, "a wheel, then a delay: sleep_for(timers, 1500ms)");
 template <class W, detail::no_deadline_on<W> At>
-sleeper sleep_until(W&&, const At&) TVEC_WANTS("a wheel, then a point in the time that it keeps");
+detail::any_result sleep_until(W&&, const At&)
+    TVEC_REFUSES(At, "a wheel, then a point of its time");
 template <class W, class A, detail::no_delay_on<W> D>
-timed<A> with_timeout(W&&, A&&, const D&) TVEC_WANTS("a wheel, what to await, a delay: 1500ms");
+detail::any_result with_timeout(W&&, A&&, const D&)
+    TVEC_REFUSES(D, "a wheel, what to await, a delay: 1500ms");
 template <class W, class A, detail::no_deadline_on<W> At>
-timed<A> with_timeout_until(W&&, A&&, const At&) TVEC_WANTS("a wheel, what to await, a time_point");
+detail::any_result with_timeout_until(W&&, A&&, const At&)
+    TVEC_REFUSES(At, "a wheel, what to await, a time_point");
 
 }  // namespace tvec

@@ -111,10 +111,11 @@ inline stoppable_sleeper sleep_for(timer_wheel& wheel, tick_count delay,
 // --- misuses that the compiler refuses ----------------------------------------------------------
 
 template <class W, detail::no_delay_on<W> D>
-stoppable_sleeper sleep_for(W&&, const D&, std::stop_token) TVEC_WANTS("a wheel, 1500ms, a token");
+detail::any_result sleep_for(W&&, const D&, std::stop_token)
+    TVEC_REFUSES(D, "a wheel, 1500ms, a token");
 template <class W, detail::no_deadline_on<W> At>
-stoppable_sleeper sleep_until(W&&, const At&, std::stop_token)
-    TVEC_WANTS("a wheel, a time_point, a token");
+detail::any_result sleep_until(W&&, const At&, std::stop_token)
+    TVEC_REFUSES(At, "a wheel, a time_point, a token");
 
 }  // namespace tvec
 

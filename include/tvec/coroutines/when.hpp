@@ -185,8 +185,9 @@ template <class... Awaitables> several<true, Awaitables...> when_any(Awaitables&
 ///     auto [user, orders] = co_await tvec::when_all(load_user(id), load_orders(id));
 ///
 /// Returns a std::tuple of their results. An exception does not cancel the others: when all have
-/// completed, the first in the order of the arguments leaves the co_await. with_timeout around it
-/// cancels all. Otherwise as when_any.
+/// completed, the first in the order of the arguments leaves the co_await. An exception while they
+/// begin leaves it at once, and cancels those that have begun. with_timeout around it cancels all:
+/// a beat of an interval that had completed comes with the next next(). Otherwise as when_any.
 template <class... Awaitables> several<false, Awaitables...> when_all(Awaitables&&... all) {
     return several<false, Awaitables...>(std::forward<Awaitables>(all)...);
 }

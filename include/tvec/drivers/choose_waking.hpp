@@ -17,7 +17,6 @@ struct waking {
     /// Classes of the same names.
     enum class way {
         uring_wait,     ///< the deadline is an argument of the reactor's own wait
-        uring_timeout,  ///< one timeout request in the ring
         timerfd_alarm,  ///< a descriptor to watch, by a ring or by anything else
     };
     way chosen;          ///< the best way that works
@@ -34,13 +33,13 @@ TVEC_API const char* name_of(waking::way w) noexcept;
 ///     const auto waking = tvec::choose_waking(io_uring_queue_init(256, &ring, flags), ring);
 ///     log("woken by ", name_of(waking.chosen), ": ", waking.reason);
 ///
-/// The best way is uring_wait, if the kernel takes a deadline in a wait. The next is uring_timeout,
-/// if the ring takes timeouts. The last is timerfd_alarm, which needs no ring. It is chosen in
+/// The best way is uring_wait. The other one is timerfd_alarm, which needs no ring. It is chosen in
 /// these cases:
 ///
 ///  - Setting up failed. `ring` is then not read.
 ///  - Entering the ring is forbidden. A filter may do that although setting up works.
 ///  - The ring is made for polled devices, and its waits do not sleep.
+///  - The kernel takes no deadline in a wait (before 5.11).
 ///
 /// The reason names the failure, and its known cause. The choice depends on features only, not on
 /// versions. Makes one system call. Call it once, in the thread that will own the ring. Throws

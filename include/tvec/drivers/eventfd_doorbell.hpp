@@ -12,11 +12,11 @@
 namespace tvec {
 
 /// A doorbell that is an eventfd. A ring makes its descriptor readable, and the loop watches the
-/// descriptor beside its sockets. Copies are the same bell: the `remote` gets one, and the
+/// descriptor beside its sockets. Copies are the same bell: the `mailbox` gets one, and the
 /// descriptor lives as long as the last copy.
 ///
 ///     tvec::eventfd_doorbell bell;
-///     tvec::remote mailbox(timers, 4096, bell);
+///     tvec::mailbox mailbox(timers, 4096, bell);
 ///     watch(bell.fd(), EPOLLIN);
 class TVEC_API eventfd_doorbell {
 public:
@@ -33,7 +33,7 @@ public:
     int fd() const noexcept;
 
     /// Makes the descriptor unreadable again. Returns whether it was readable. Call it when the
-    /// descriptor is readable, and before the remote's `run`. One system call. Throws
+    /// descriptor is readable, and before the mailbox's `run`. One system call. Throws
     /// std::system_error.
     bool acknowledge() const;
 

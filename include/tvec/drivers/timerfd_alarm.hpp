@@ -64,10 +64,12 @@ private:
 /// become readable too early, at most once for each wake-up that a push-back, a cancel or a clock
 /// set back made needless.
 ///
-/// On std::chrono::steady_clock and boottime_clock the alarm is a point in time of CLOCK_MONOTONIC
-/// or CLOCK_BOOTTIME (which does not wake a suspended machine). On any other clock it is the time
-/// left, in real time from the call of `rearm`. If that clock is stepped forward, the next `rearm`
-/// moves the alarm. A sleep that has begun does not notice the step.
+/// On std::chrono::steady_clock, boottime_clock and system_clock the alarm is a point in time of
+/// CLOCK_MONOTONIC, CLOCK_BOOTTIME (which does not wake a suspended machine) or CLOCK_REALTIME,
+/// which the kernel moves when that clock is set: a step forward wakes the loop at once for the
+/// timers that it passes over. On any other clock the alarm is the time left, in real time from the
+/// call of `rearm`. If that clock is stepped forward, the next `rearm` moves the alarm. A sleep
+/// that has begun does not notice the step.
 ///
 /// `timers` must live as long as `rearm` is called. Alarm and wheel may be destroyed in either
 /// order. A child made by fork shares the timer behind the descriptor, and must leave it alone.
@@ -90,8 +92,8 @@ public:
     /// budget has left work over. Call it last before every sleep.
     ///
     /// The alarm only moves earlier. If it need not move, this is a comparison, else one system
-    /// call. On a clock that is neither std::chrono::steady_clock nor boottime_clock it reads the
-    /// time, too. Throws std::system_error, which leaves the alarm as it was.
+    /// call. On a clock of which the kernel knows nothing it reads the time, too. Throws
+    /// std::system_error, which leaves the alarm as it was.
     ///
     /// A debug build reports on the standard error output that timers keep running late because
     /// `rearm` is not called, or that an alarm that has gone off is not acknowledged.

@@ -46,7 +46,14 @@ public:
     /// Returns success if the ring takes timeouts, else an error.
     static kernel_result accepts(const io_uring& ring) noexcept;
 
-    ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag) noexcept;
+    /// Returns whether the kernel takes the time of a timeout from the request itself (7.1). Makes
+    /// a ring to find out, at the first call in the process.
+    static bool kernel_reads_requests() noexcept;
+
+    ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag) noexcept
+        : ring_alarm(ring, clock, tag, kernel_reads_requests()) {}
+    /// Makes requests that carry their time, or that point to it.
+    ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag, bool carry_time) noexcept;
     ring_alarm(const ring_alarm&) = delete;
     ring_alarm& operator=(const ring_alarm&) = delete;
 
@@ -71,30 +78,28 @@ public:
     }
 
 private:
-    enum class kind : std::uint8_t { timeout, move, cut, removal };
+    enum class kind : std::uint8_t { timeout, move, removal };
 
     std::uint64_t user_data(kind what) const noexcept;
     bool is_mine(std::uint64_t user_data) const noexcept;
     kernel_result reserve_sqe(io_uring_sqe*& sqe) noexcept;
+    unsigned time_flags() const noexcept;
+    std::uint64_t time_argument() const noexcept;
     void start(io_uring_sqe& sqe) noexcept;
     void move(io_uring_sqe& sqe) noexcept;
-    void cut_short(io_uring_sqe& sqe) noexcept;
-    void tag_change(io_uring_sqe& sqe, kind what) noexcept;
     kernel_result ended(int error) noexcept;
-    void not_moved() noexcept;
 
     io_uring& ring_;
     unsigned clock_flag_;
     bool absolute_;
-    bool can_move_ = true;  ///< the kernel knows IORING_TIMEOUT_UPDATE
+    bool carries_time_;
     bool set_ = false;
     bool in_flight_ = false;  ///< a timeout without a completion yet
-    bool cut_short_ = false;  ///< the timeout is being removed, and will be set again
     bool leaving_ = false;    ///< the final removal is queued
     std::uint8_t tag_;
     std::uint32_t number_;
     std::uint64_t timeouts_ = 0;
-    __kernel_timespec time_{};  ///< read by the kernel at the submission
+    __kernel_timespec time_{};  ///< read at the submission, unless the request carries it
 };
 
 }  // namespace detail
@@ -114,25 +119,33 @@ private:
 ///
 /// The wake-up is only an alarm: the time comes from the clock of `timers`. A completion may come
 /// late, wait behind others, or be dropped with the ring. The timeout only moves earlier, so a
-/// push-back, a cancel or a clock that is set back may leave one early wake-up. A clock that is
-/// stepped forward is noticed by the next `prepare`, and not by a sleep that has begun.
+/// push-back, a cancel or a clock that is set back may leave one early wake-up. From Linux 5.15 on
+/// a timeout on std::chrono::system_clock follows that clock when it is set. Of another clock that
+/// is stepped forward, and before 5.15, the next `prepare` notices the step, and a sleep that has
+/// begun does not.
 ///
 /// `ring` and `timers` must live as long as `prepare` is called, and `ring` as long as `complete`
-/// and `detach` are. Do not destroy the alarm between `prepare` and the submission. It is neither
-/// copied nor moved. Do not put it behind IOSQE_IO_DRAIN requests, nor into a chain of linked
-/// requests. User data and destruction: docs/io_uring.md.
+/// and `detach` are. Do not destroy the alarm between `prepare` and the submission: before Linux
+/// 7.1 the kernel reads the time from it then. It is neither copied nor moved. Do not put it behind
+/// IOSQE_IO_DRAIN requests, nor into a chain of linked requests. User data and destruction:
+/// docs/io_uring.md.
+///
+/// The timeout is a request in flight, with which each wait of the loop counts as waiting for I/O.
+/// From Linux 6.15 on liburing's io_uring_set_iowait(ring, false) ends that (2.10).
 template <class Clocked> class uring_timeout {
     static_assert(detail::clocked<Clocked>,
                   "uring_timeout wakes for a tvec::clocked_wheel: a timer_wheel has no clock");
 
 public:
     /// Makes an alarm. Submits nothing yet. Throws std::system_error (operation_not_supported) with
-    /// the reason if the ring has IORING_SETUP_IOPOLL or IORING_SETUP_SQPOLL. With IOPOLL the
-    /// kernel refuses timeouts. With SQPOLL the kernel thread would spin for every wake-up, and
-    /// might read the time after it was overwritten: use uring_wait there.
+    /// the reason if the ring has IORING_SETUP_IOPOLL or IORING_SETUP_SQPOLL, or if the kernel
+    /// cannot move a timeout (before 5.11). With IOPOLL the kernel refuses timeouts. With SQPOLL
+    /// the kernel thread would spin for every wake-up, and might read the time after it was
+    /// overwritten: use uring_wait there.
     uring_timeout(io_uring& ring, Clocked& timers, std::uint8_t tag = uring_timeout_tag)
         : timers_(timers), alarm_(accepted(ring), detail::alarm_clock_of<clock>, tag) {}
     uring_timeout(io_uring&, Clocked&&, std::uint8_t = 0) TVEC_WANTS("a wheel that outlives it");
+    uring_timeout(io_uring*, Clocked&) TVEC_WANTS("the ring, not its address: alarm(ring, timers)");
 
     /// Makes a completion arrive at timers.next_wakeup() or before, and at once if a budget has
     /// left work over. Call it before every submission that may sleep.
@@ -207,5 +220,7 @@ private:
 
 /// Deduces the type of the wheel.
 template <class Clocked> uring_timeout(io_uring&, Clocked&) -> uring_timeout<Clocked>;
+/// The same for an address, which the constructor refuses.
+template <class Clocked> uring_timeout(io_uring*, Clocked&) -> uring_timeout<Clocked>;
 
 }  // namespace tvec

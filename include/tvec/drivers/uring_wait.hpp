@@ -32,6 +32,9 @@ public:
     /// Returns whether a limit is a point in time of the clock. If not, it is a time from the call.
     bool absolute() const noexcept { return absolute_; }
 
+    /// Has the waits of the ring count as waits for I/O, or not, if the kernel supports that.
+    void set_iowait(bool enable) noexcept;
+
     /// Has a wait go on for up to `longest` until `enough` completions are there, but not beyond
     /// its limit. Returns whether the kernel supports that.
     bool gather(std::chrono::microseconds longest, unsigned enough) noexcept;
@@ -41,7 +44,8 @@ public:
     kernel_result submit_and_wait(std::optional<std::chrono::nanoseconds> limit) noexcept;
 
 private:
-    int wait_until(std::optional<std::chrono::nanoseconds> limit) noexcept;
+    int wait(std::optional<std::chrono::nanoseconds> limit) noexcept;
+    std::uint32_t gathering_until(std::optional<std::chrono::nanoseconds>& limit) const noexcept;
 
     io_uring& ring_;
     std::uint32_t longest_us_ = 0;  ///< for which completions gather
@@ -69,18 +73,30 @@ private:
 /// From Linux 6.12 on the ring waits on the clock of `timers`, if that is std::chrono::steady_clock
 /// or boottime_clock. All uring_waits on one ring must have the same clock: the last one made sets
 /// it. Before 6.12 the wait is on CLOCK_MONOTONIC, and a timer on boottime_clock may fire late
-/// after a suspend: docs/io_uring.md has the details.
+/// after a suspend: docs/io_uring.md has the details. No ring can wait on
+/// std::chrono::system_clock: a wait that has begun does not notice that the clock is stepped, and
+/// lasts an hour at most. uring_timeout and timerfd_alarm notice it.
 template <class Clocked> class uring_wait {
     static_assert(detail::clocked<Clocked>,
                   "uring_wait waits for a tvec::clocked_wheel: a timer_wheel has no clock");
 
 public:
     /// Makes a wait. Throws std::system_error (operation_not_supported), and names what is missing,
-    /// if the kernel takes no deadline in a wait (before 5.11), or if the ring has
-    /// IORING_SETUP_IOPOLL: it would poll and ignore the deadline.
+    /// if the kernel takes no deadline in a wait (before 5.11), if the ring has
+    /// IORING_SETUP_IOPOLL, where it would poll and ignore the deadline, or if the ring has
+    /// IORING_SETUP_SQ_REWIND (Linux 7.0), where it would submit requests again.
     uring_wait(io_uring& ring, Clocked& timers)
         : ring_(accepted(ring), detail::alarm_clock_of<clock>), timers_(timers) {}
     uring_wait(io_uring&, Clocked&&) TVEC_WANTS("a wheel that outlives it");
+    uring_wait(io_uring*, Clocked&) TVEC_WANTS("the ring, not its address: wait(ring, timers)");
+
+    /// Has the waits of the ring count as waits for I/O (true), or as sleep, which is the default.
+    /// Waits for I/O raise the frequency of the processor, which helps programs that wait for
+    /// disks. They also make an idle server look like one that waits for a disk, in iowait and in
+    /// /proc/pressure/io. It is liburing's io_uring_set_iowait (2.10), with any liburing: the last
+    /// call of either wins, and the constructor calls it with false. A no-op before Linux 6.15,
+    /// where each wait with a request in flight counts: docs/io_uring.md.
+    void set_iowait(bool enable) noexcept { ring_.set_iowait(enable); }
 
     /// Lets completions gather. From now on a wait with a completion goes on until `enough` are
     /// there, for up to `longest` from its beginning, and never beyond timers.next_wakeup(). A loop
@@ -96,12 +112,17 @@ public:
     }
 
     /// Submits queued requests, and waits for one completion, at most until timers.next_wakeup().
+    /// Then begins a turn of a turn_clock.
     /// With an empty wheel there is no limit. While a budget has left timers over it does not
     /// sleep, but still submits and reaps: I/O keeps moving.
     ///
     /// A timeout, a signal and a full completion queue end the wait and are no errors. Throws
     /// std::system_error for any other reason.
-    void operator()() { ring_.submit_and_wait(limit()).or_throw(); }
+    void operator()() {
+        const auto result = ring_.submit_and_wait(limit());
+        timers_.begin_turn();
+        result.or_throw();
+    }
 
 private:
     using clock = detail::base_clock_of<Clocked>;
@@ -113,6 +134,7 @@ private:
 
     std::optional<std::chrono::nanoseconds> limit() {
         detail::note_sleep(&timers_.wheel());
+        detail::end_turn<typename Clocked::clock>();
         const jiffies wakeup = timers_.wheel().next_wakeup().value_or(never);
         return detail::wait_limit(wakeup, timers_.wheel().now(), [this](jiffies tick) {
             const auto at = timers_.ticks().start_of(tick);
@@ -127,5 +149,7 @@ private:
 
 /// Deduces the type of the wheel.
 template <class Clocked> uring_wait(io_uring&, Clocked&) -> uring_wait<Clocked>;
+/// The same for an address, which the constructor refuses.
+template <class Clocked> uring_wait(io_uring*, Clocked&) -> uring_wait<Clocked>;
 
 }  // namespace tvec

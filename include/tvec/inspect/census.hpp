@@ -58,13 +58,13 @@ struct census {
     /// Returns slot `i` of level `n`, or of the overflow. Requires i < slots_of(n).
     const slot& at(unsigned n, unsigned i) const noexcept {
         assert(n <= overflow && i < slots_of(n) && "the level has such a slot");
-        return slots[detail::geometry::slot_number(n, i)];
+        return slots[detail::geometry::first_slot_of(n) + i];
     }
 
     /// Returns the visit of slot `i` of level `n`, or of the overflow. Requires i < slots_of(n).
     jiffies visit_of(unsigned n, unsigned i) const noexcept {
         assert(n <= overflow && i < slots_of(n) && "the level has such a slot");
-        return detail::geometry::visit_of(n, detail::geometry::slot_number(n, i), now);
+        return detail::geometry::visit_of(n, detail::geometry::first_slot_of(n) + i, now);
     }
 
     /// Returns the slot of the timers armed for `never`.

@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tvec/core/jiffies.hpp"
+
 namespace tvec {
 
 /// A distribution of durations, in 8 KB for any number of them.
@@ -86,10 +88,10 @@ private:
     /// Returns the bucket of `value`. Below `fine` each value has its own. Above, the highest bit
     /// and the four after it decide.
     static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
-        assert(std::bit_width(value) <= bits && "a duration has 63 bits");
-        if (value < fine) return static_cast<std::size_t>(value);
+        assert(value >> bits == 0 && "a duration has 63 bits");
+        if (value < fine) return detail::narrow_to<std::size_t>(value);
         const auto coarse = static_cast<unsigned>(std::bit_width(value)) - fine_bits - 1;
-        return coarse * fine + static_cast<std::size_t>(value >> coarse);
+        return coarse * fine + detail::narrow_to<std::size_t>(value >> coarse);
     }
 
     /// Returns the value in the middle of a bucket.

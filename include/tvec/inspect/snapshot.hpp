@@ -14,9 +14,20 @@
 #include <vector>
 
 #include "tvec/core/detail/export.hpp"
+#include "tvec/core/detail/wants.hpp"
 #include "tvec/core/timer_wheel.hpp"
 
 namespace tvec {
+
+namespace detail {
+
+/// A type with a wheel, as a clocked_wheel.
+template <class T>
+concept has_wheel = requires(T&& timers) {
+    timers.wheel();
+};
+
+}  // namespace detail
 
 /// The state of a timer_wheel between two calls. After a `restore` the same calls fire the same
 /// timers on the same ticks in the same order as after the `capture`, in that wheel or another.
@@ -35,7 +46,8 @@ namespace tvec {
 ///  - The callbacks, and the objects around the timers: the program keeps what it changes in them.
 ///  - `expires()` of timers that are not linked. After a `restore` they are not pending. A call of
 ///    arm_next outside of a callback may differ.
-///  - Functions: a wheel with timeouts of a pool, of a remote or with sleeping coroutines cannot be
+///  - Functions: a wheel with timeouts of a pool, of a mailbox or with sleeping coroutines cannot
+///  be
 ///    captured, because nobody can name their timers. Give these a wheel of their own.
 ///  - The counters of the wheel, which count on.
 ///
@@ -43,18 +55,21 @@ namespace tvec {
 /// of their own: docs/limits.md.
 class snapshot {
 public:
-    /// Makes the state of an empty wheel at tick 0.
-    snapshot() {
-        capture(timer_wheel(), [](const timer&) { return 0u; });
-    }
+    /// Makes the state of an empty wheel at tick 0. Throws std::bad_alloc.
+    TVEC_API snapshot();
 
     /// Takes the state of `wheel`, which does not change. Calls id_of(const timer&) once for each
     /// linked timer, cancelled ones included: an integer, different for each timer. O(slots +
     /// timers), some nanoseconds each. Throws std::bad_alloc, or what `id_of` throws: then take it
     /// again before it is used.
     ///
-    /// Requires that the wheel is not running: no callback, and no visitor of `drain`, calls this.
+    /// Throws std::logic_error, and changes nothing, if the wheel is busy: in its callbacks, and in
+    /// visitors of its timers. A game that saves itself by a timer sets a flag in the
+    /// callback, and captures after the `advance`. Without exceptions that ends the program
+    /// (std::terminate).
     template <class F> void capture(const timer_wheel& wheel, F id_of);
+    TVEC_INSTEAD_OF(detail::has_wheel, capture, "its wheel: capture(timers.wheel(), id_of)")
+    TVEC_INSTEAD_OF(detail::has_wheel, restore, "its wheel: restore(timers.wheel(), timer_of)")
 
     /// Puts the state into `wheel`. All timers linked there are not pending first. Calls
     /// timer_of(id) once for each timer of the snapshot: a pointer to the timer of that id, or null
@@ -62,8 +77,9 @@ public:
     /// is moved. O(slots + timers). The order of fires is kept if each id names the timer that
     /// takes its part.
     ///
-    /// Requires what `capture` does, that no two ids name one timer, and that `timer_of` neither
-    /// throws nor arms.
+    /// Requires that no two ids name one timer, and that `timer_of` neither throws nor arms. If the
+    /// wheel is busy, that is reported in one line on the standard error output, and ends the
+    /// program (std::terminate).
     template <class F> void restore(timer_wheel& wheel, F timer_of) const noexcept;
 
     /// Returns the tick of the wheel that was captured.
@@ -84,10 +100,11 @@ private:
     static constexpr std::size_t agenda_words = sizeof(detail::agenda) / sizeof(std::uint64_t);
     static constexpr std::size_t slots_at = agenda_at + agenda_words;  // their number, then each
     static constexpr std::size_t words_of_entry = 3;                   // id, expires, chain
-    static constexpr unsigned row = detail::geometry::chains_per_row;
+    static constexpr unsigned width = detail::geometry::chains_per_slot;
     static_assert(std::is_trivially_copyable_v<detail::agenda>);
     static_assert(sizeof(detail::agenda) % sizeof(std::uint64_t) == 0);
 
+    void hold(jiffies now, jiffies target, jiffies sorted, const detail::agenda& agenda);
     std::size_t entries_at() const noexcept {
         return slots_at + 1 + static_cast<std::size_t>(words_[slots_at]);
     }
@@ -101,17 +118,16 @@ private:
 
 /// Walks the chains of slot `s` side by side, each from its head: visit(const timer&, chain).
 template <class F> void snapshot::for_each_in(const detail::levels& all, unsigned s, F visit) {
-    const unsigned chains = detail::geometry::chains_of(s);
-    std::array<const detail::link*, detail::slot::most_chains> next;
-    for (unsigned k = 0; k < chains; ++k) next[k] = all.chain_of(s, k).first();
+    std::array<const detail::link*, width> next;
+    for (unsigned k = 0; k < width; ++k) next[k] = all.chain_of(s, k).first();
     for (bool more = true; more;) {
         more = false;
-        for (unsigned k = 0; k < chains; ++k) {
+        for (unsigned k = 0; k < width; ++k) {
             const detail::link& l = *next[k];
             if (l.ends_chain()) continue;
             next[k] = l.next;
             __builtin_prefetch(l.next);
-            visit(timer::of(l), s * row + k);
+            visit(timer::of(l), s * width + k);
             more = true;
         }
     }
@@ -142,7 +158,7 @@ template <class F> void snapshot::restore(timer_wheel& wheel, F timer_of) const 
         t->unlink_if_linked();
         t->expires_ = words_[i - 2];
         wheel.levels_.chains_[static_cast<std::size_t>(words_[i - 1])].push(*t,
-                                                                            wheel.levels_.owner());
+                                                                            wheel.levels_.tag());
     }
 }
 

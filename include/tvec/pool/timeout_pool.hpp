@@ -222,7 +222,7 @@ public:
     /// on the next tick. A periodic timeout is brought forward once, by one of its periods, and its
     /// phase stays. With false, deadlines count again, even of timeouts that have not fired yet.
     /// Neither postpones a timeout that is due by its deadline, however often and from wherever it
-    /// is called. O(nodes).
+    /// is called. Timeouts of a paused `timer_group` stay paused. O(nodes).
     void run_early(bool early) noexcept { core_.run_early(early); }
 
     /// Sets the hook for exceptions of functions. The hook may throw: its exception leaves `run`,
@@ -247,6 +247,10 @@ public:
     /// timeouts, when its handles run out.)
     std::size_t capacity() const noexcept { return core_.slabs().capacity(); }
 
+    /// Returns the bytes that it has allocated, for a metric. Cancelled timeouts take none beyond
+    /// the most that were ever pending, and `trim` gives those back. O(capacity / 64).
+    std::size_t memory() const noexcept { return core_.slabs().memory(); }
+
     /// Returns the number of timeouts that are going to fire. Exact, also inside a function: a
     /// timeout that is called for the last time is not pending any more.
     std::size_t pending() const noexcept { return core_.pending(); }
@@ -263,19 +267,26 @@ public:
 
     explicit timeout_pool(Clocked&&, std::size_t = 0) TVEC_WANTS("a wheel that outlives it");
     template <detail::no_duration D, class F>
-    scheduled schedule(const D&, F&&) TVEC_WANTS("a duration: 1500ms, not 1.5s; then a function");
+    detail::any_result schedule(const D&, F&&)
+        TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s; then a function");
     template <detail::no_time_point<time_point> T, class F>
-    scheduled schedule_at(const T&, F&&) TVEC_WANTS("a time_point of its clock, then a function");
+    detail::any_result schedule_at(const T&, F&&)
+        TVEC_REFUSES(T, "a time_point of its clock, then a function");
     template <detail::neither_duration_nor<time_point> D, class... F>
-    scheduled schedule_every(const D&, F&&...) TVEC_WANTS("a duration: 1500ms, not 1.5s; ...");
+    detail::any_result schedule_every(const D&, F&&...)
+        TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s; ...");
     template <detail::no_duration D, class... F>
-    scheduled schedule_every(time_point, const D&, F&&...) TVEC_WANTS("a start, a duration, ...");
+    detail::any_result schedule_every(time_point, const D&, F&&...)
+        TVEC_REFUSES(D, "a start, a duration, ...");
     template <detail::whole_duration D, class... F>
-    scheduled schedule_every(const D&, time_point, F&&...) TVEC_WANTS("a start, a duration, ...");
+    detail::any_result schedule_every(const D&, time_point, F&&...)
+        TVEC_REFUSES(D, "a start, a duration, ...");
     template <detail::no_duration D>
-    bool reschedule(timeout_handle, const D&) TVEC_WANTS("a duration: 1500ms, not 1.5s");
+    detail::any_result reschedule(timeout_handle, const D&)
+        TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s");
     template <detail::no_time_point<time_point> T>
-    bool reschedule_at(timeout_handle, const T&) TVEC_WANTS("a time_point of its clock");
+    detail::any_result reschedule_at(timeout_handle, const T&)
+        TVEC_REFUSES(T, "a time_point of its clock");
 
 private:
     struct repetition {
@@ -356,9 +367,7 @@ template <class Clocked>
 auto timeout_pool<Clocked>::remaining(timeout_handle h) const noexcept -> std::optional<duration> {
     const std::optional<jiffies> due = core_.due(h);
     if (!due) return std::nullopt;
-    const time_point deadline = timers_.ticks().start_of(*due);
-    const time_point now = detail::reading(timers_.ticks());
-    return deadline <= now ? duration::zero() : detail::between(now, deadline);
+    return detail::time_left(detail::reading(timers_.ticks()), timers_.ticks().start_of(*due));
 }
 
 template <class Clocked>

@@ -72,7 +72,7 @@ public:
 
     /// Returns `f` for a call of a timeout_pool that schedules it. The timeout becomes a member of
     /// this group. `f` has at most 32 bytes, and `take` does not find it. The result is a reference
-    /// to `f`: pass it on in the same expression. Not for a remote.
+    /// to `f`: pass it on in the same expression. Not for a mailbox.
     ///
     ///     pool.schedule_every(1s, hero.timers.add([&hero] { hero.lose_health(); }));
     template <class F> [[nodiscard]] detail::joining<F&&> add(F&& f) noexcept {
@@ -97,9 +97,10 @@ public:
     /// deadline has passed. Returns how many were stopped: members that are paused already do not
     /// change.
     ///
-    /// A paused member is pending, and armed for a tick beyond `paused_from`: the wheel does not
-    /// wake for it. It may be cancelled, and `resume` does not bring it back. Arming or
-    /// rescheduling it ends its pause, as does `run_early` of its pool. Only a deadline counted
+    /// A paused member is pending, and armed for a tick beyond `paused_from`. The wheel wakes once
+    /// at the place that the member had, as after each push-back, and not again. A paused member
+    /// may be cancelled, and `resume` does not bring it back. Arming or rescheduling it ends its
+    /// pause. `run_early` of its pool does not: it fires early after `resume`. A deadline counted
     /// from expires(), as of `arm_next`, leaves it paused, with more time left. A member that is
     /// armed or joins while others are paused runs, until `pause` is called again.
     ///
@@ -140,6 +141,7 @@ private:
     static jiffies expires(detail::group_link& l) noexcept;
     static bool is_paused(jiffies at) noexcept { return at >= paused_from && at < never; }
     static bool cancel(detail::group_link& l) noexcept;
+    static void pause(detail::group_link& l, timer_wheel&, jiffies expires) noexcept;
     static void arm(detail::group_link& l, timer_wheel&, jiffies expires) noexcept;
 
     detail::group_link head_{detail::group_link::kind::group};

@@ -20,7 +20,7 @@
 #include "tvec/core/detail/export.hpp"
 #include "tvec/core/detail/function_ref.hpp"
 #include "tvec/core/detail/wants.hpp"
-#include "tvec/remote/remote.hpp"
+#include "tvec/mailbox/mailbox.hpp"
 
 namespace tvec {
 
@@ -41,12 +41,12 @@ struct timer_thread_options {
 namespace detail {
 
 /// The life of the thread. The thread owns the wheel and the mailbox until it has been joined. Then
-/// the thread that joined it owns them.
+/// each thread that calls `stop` owns them in turn.
 class TVEC_API timer_thread_core {
 public:
     using wheel = clocked_wheel<runtime_tick_clock<>>;
-    using sender = remote_sender<wheel>;
-    using unprocessed = remote<wheel>::unprocessed;
+    using sender = mailbox_sender<wheel>;
+    using unprocessed = mailbox<wheel>::unprocessed;
 
     explicit timer_thread_core(timer_thread_options options);
     ~timer_thread_core();
@@ -61,6 +61,8 @@ public:
 private:
     class engine;
 
+    bool is_at_home() noexcept;
+
     timer_thread_options options_;
     std::recursive_mutex ends_;  ///< held to start the thread and to join it
     std::unique_ptr<engine> engine_;
@@ -68,6 +70,7 @@ private:
     std::atomic<bool> stopping_ = false;
     std::atomic<std::size_t> pending_ = 0;
     std::atomic<std::uint64_t> failed_ = 0;
+    std::atomic<unsigned> home_ = 0;  ///< the process of its first `start` or `stop`; 0: none yet
 };
 
 /// The executor of a timer that calls its functions itself.
@@ -76,16 +79,16 @@ struct no_executor {};
 }  // namespace detail
 
 /// Functions to be called later, by a thread that does nothing else: Netty's HashedWheelTimer. A
-/// program with an event loop needs no such thread, but a `timeout_pool` or a `remote`.
+/// program with an event loop needs no such thread, but a `timeout_pool` or a `mailbox`.
 ///
 ///     tvec::timer_thread timers;
 ///     const auto reply = timers.schedule(250ms, [session] { session->give_up(); });
 ///     timers.cancel(reply.handle);
 ///
 /// Any thread calls any method at any time, also from within the functions. The thread, its wheel
-/// and a `remote` are made by the first `schedule`. The thread blocks all signals.
+/// and a `mailbox` are made by the first `schedule`. The thread blocks all signals.
 ///
-/// **Functions** are called on the thread, one at a time, as f(remote_handle) if they accept that,
+/// **Functions** are called on the thread, one at a time, as f(mailbox_handle) if they accept that,
 /// else as f(). Nothing is called early. A function object has at most 48 bytes, or 40 with an
 /// executor, aligned to at most 16. Move-only ones are welcome. Functions are destroyed on the
 /// thread, or by `stop` and the destructor on theirs. A slow function delays all others: pending
@@ -103,8 +106,11 @@ struct no_executor {};
 /// **Exceptions** of functions and of the executor end nothing. They are counted, and given to the
 /// hook of the options. The function is not called again.
 ///
-/// **Forks.** A child has no threads of its parent. There everything is refused as after `stop`,
-/// and the destructor frees nothing. A timer that has not started yet starts in the child.
+/// **Forks.** A child has no threads of its parent, whichever thread makes it, and whenever. There
+/// everything is refused as after `stop`, nothing is called, and the destructor frees nothing. A
+/// timer starts in the child if neither `schedule` nor `stop` was called before. If a function
+/// makes the child, the thread ends there when the function returns. It is the only thread of the
+/// child, which then exits with status 0.
 template <class Executor = detail::no_executor> class timer_thread {
     using core = detail::timer_thread_core;
     static constexpr bool calls_itself = std::is_same_v<Executor, detail::no_executor>;
@@ -144,26 +150,28 @@ public:
 
     /// Cancels. Returns whether the function was going to be called. Afterwards it will not be.
     /// Never waits.
-    bool cancel(remote_handle h) {
+    bool cancel(mailbox_handle h) {
         const core::sender* const to = core_.running();
         return to && to->cancel(h);
     }
 
     /// Cancels, and waits until the function is not being called and has been destroyed. Does not
-    /// wait in the functions themselves, nor for a function that the executor has.
-    bool cancel_and_wait(remote_handle h) {
+    /// wait in the functions themselves, nor for a function that the executor has. If the visitor
+    /// of `stop` has thrown, waits for the next `stop` or the destructor, except on the thread that
+    /// called `stop`.
+    bool cancel_and_wait(mailbox_handle h) {
         const core::sender* const to = core_.running();
         return to && to->cancel_and_wait(h);
     }
 
     /// Makes a pending function be called when `delay` has passed from now. Returns whether it is.
     template <detail::countable Rep, class Period>
-    bool reschedule(remote_handle h, std::chrono::duration<Rep, Period> delay) {
+    bool reschedule(mailbox_handle h, std::chrono::duration<Rep, Period> delay) {
         return reschedule_at(h, core::wheel::after(delay));
     }
 
     /// Makes the function be called when the clock has reached `deadline`.
-    bool reschedule_at(remote_handle h, time_point deadline) {
+    bool reschedule_at(mailbox_handle h, time_point deadline) {
         const core::sender* const to = core_.running();
         return to && to->reschedule_at(h, deadline);
     }
@@ -173,9 +181,10 @@ public:
     /// gives it to the executor if there is one, and whose exceptions leave `stop`. Functions that
     /// are not run are destroyed. From then on everything is refused.
     ///
-    /// Waits for the function that is being called. Called by that function it does not wait: the
-    /// thread ends when the function returns. A second call shows what a visitor that threw has
-    /// left. Returns the number of functions shown. O(max_pending).
+    /// Waits for the function that is being called, and for a `stop` on another thread. Called by
+    /// that function it does not wait: the thread ends when the function returns. A second call
+    /// shows what a visitor that threw has left. Returns the number of functions shown.
+    /// O(max_pending).
     template <class F> std::size_t stop(F visit) {
         const auto show = [&visit](unprocessed& u) { static_cast<void>(visit(u)); };
         return core_.stop(show);
@@ -198,9 +207,11 @@ public:
     // --- misuses that the compiler refuses ------------------------------------------------------
 
     template <detail::no_duration D, class F>
-    sent schedule(const D&, F&&) TVEC_WANTS("a duration: 1500ms, not 1.5s; then a function");
+    detail::any_result schedule(const D&, F&&)
+        TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s; then a function");
     template <detail::no_time_point<time_point> T, class F>
-    sent schedule_at(const T&, F&&) TVEC_WANTS("a time_point of its clock, then a function");
+    detail::any_result schedule_at(const T&, F&&)
+        TVEC_REFUSES(T, "a time_point of its clock, then a function");
 
 private:
     template <class F> sent send(time_point deadline, F&& f);
@@ -227,8 +238,8 @@ sent timer_thread<Executor>::send(time_point deadline, F&& f) {
             std::is_invocable_v<Executor&, function>,
             "the executor of a timer_thread takes this function object: [](auto f) {...}");
         return to->schedule_as(deadline, std::forward<F>(f), [this](F&& due) {
-            return [to = &executor_, f = function(std::forward<F>(due))]() mutable {
-                static_cast<void>((*to)(std::move(f)));
+            return [to = &executor_, call = function(std::forward<F>(due))]() mutable {
+                static_cast<void>((*to)(std::move(call)));
             };
         });
     }

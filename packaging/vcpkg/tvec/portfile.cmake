@@ -2,17 +2,12 @@
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 
 set(uring disabled)
-set(durable disabled)
 if("uring" IN_LIST FEATURES)
   set(uring enabled)
 endif()
-if("durable" IN_LIST FEATURES)
-  set(durable enabled)
-endif()
 
 vcpkg_configure_meson(SOURCE_PATH "${SOURCE_PATH}"
-  OPTIONS -During=${uring} -Ddurable=${durable} -Ddurable_redis=disabled -Ddurable_postgres=disabled -Ddurable_calendar=disabled
-    -Dtests=disabled -Dexamples=disabled -Dtools=disabled -Dbench=disabled)
+  OPTIONS -During=${uring} -Dtests=disabled -Dexamples=disabled -Dbench=disabled)
 vcpkg_install_meson()
 vcpkg_fixup_pkgconfig()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/tvec)

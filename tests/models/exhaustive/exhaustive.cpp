@@ -220,8 +220,7 @@ class snapshot {
 public:
     snapshot() {
         for (unsigned level = 0; level < geometry::levels; ++level)
-            leave_out(geometry::first_slot_of(level) +
-                          geometry::ring_of(level) * geometry::rows_of(level),
+            leave_out(geometry::first_slot_of(level) + geometry::ring_of(level),
                       geometry::first_slot_of(level + 1));
         leave_out(geometry::first_slot_of(geometry::overflow) + far_slots, geometry::never_slot);
         add(from_, sizeof(arena));
@@ -280,7 +279,7 @@ public:
     reading() : now_(here->wheel.now()), levels_(of_wheel::of(here->wheel, of_wheel::levels{})) {
         for (unsigned level = 0; level < geometry::levels; ++level)
             for (unsigned i = 0; i < geometry::ring_of(level); ++i)
-                read_slot(geometry::slot_number(level, i), geometry::slot_number(level, i));
+                read_slot(geometry::first_slot_of(level) + i, geometry::first_slot_of(level) + i);
         read_overflow();
         read_slot(geometry::never_slot, geometry::never_slot);
     }
@@ -314,7 +313,7 @@ private:
         expect(now_ / lap < jiffies{1} << (far_slots - 1), "lap numbers have grown too large");
         std::vector<std::pair<jiffies, unsigned>> used;
         for (unsigned i = 0; i < far_slots; ++i) {
-            const unsigned s = geometry::slot_number(geometry::overflow, i);
+            const unsigned s = geometry::first_slot_of(geometry::overflow) + i;
             if (is_used(s)) used.emplace_back(geometry::visit_of(geometry::overflow, s, now_), s);
         }
         std::sort(used.begin(), used.end());
@@ -331,7 +330,7 @@ private:
         std::uint64_t there = 0;
         levels_.for_each_in(s, [&](const tvec::detail::link&) { ++there; });
         stale_ += static_cast<unsigned>(count - there + (there == 0 && marked));
-        for (unsigned c = 0; c < geometry::chains_of(s); ++c)
+        for (unsigned c = 0; c < geometry::chains_per_slot; ++c)
             for (const auto* l = levels_.chain_of(s, c).first();
                  l != &(levels_.*member(of_wheel::sentinel{})); l = l->next)
                 read_timer(c, l);

@@ -1,11 +1,11 @@
 // All inline code of the headers, compiled with -fkeep-inline-functions. It links if the libraries
-// export every function that this code calls. WANT_URING, WANT_DURABLE and WANT_REDIS name the
-// libraries installed beside libtvec.
+// export every function that this code calls. WANT_URING: libtvec-uring is
+// installed beside libtvec.
 #include <tvec/tvec.hpp>
 
 template class tvec::clocked_wheel<>;
-template class tvec::remote<>;
-template class tvec::remote_sender<>;
+template class tvec::mailbox<>;
+template class tvec::mailbox_sender<>;
 template class tvec::timeout_pool<>;
 template class tvec::timerfd_alarm<tvec::clocked_wheel<>>;
 
@@ -17,19 +17,6 @@ template class tvec::timerfd_alarm<tvec::clocked_wheel<>>;
 
 template class tvec::uring_timeout<tvec::clocked_wheel<>>;
 template class tvec::uring_wait<tvec::clocked_wheel<>>;
-#endif
-
-#ifdef WANT_DURABLE
-#include <tvec/durable/memory_store.hpp>
-#include <tvec/durable/metrics.hpp>
-#include <tvec/durable/sqlite_store.hpp>
-#include <tvec/durable/timers.hpp>
-
-template class tvec::durable::timers<>;
-#endif
-
-#ifdef WANT_REDIS
-#include <tvec/durable/redis_store.hpp>
 #endif
 
 int main() {
@@ -45,8 +32,8 @@ int main() {
     const bool taken = pool.take<decltype(nothing)>(timeout.handle).has_value();
     pool.stop([](auto&&...) {});
 
-    tvec::remote<> remote(timers, 16, [] {});
-    remote.sender().schedule(std::chrono::seconds(1), [] {});
-    remote.stop([](auto&&...) {});
+    tvec::mailbox<> mailbox(timers, 16, [] {});
+    mailbox.sender().schedule(std::chrono::seconds(1), [] {});
+    mailbox.stop([](auto&&...) {});
     return taken ? 0 : 1;
 }

@@ -1,5 +1,4 @@
-// Exits with 0 if several copies of tvec work in one program, two of one version and one of
-// another, and if timers can move between wheels of the two.
+// Exits with 0 if two copies of tvec of different versions work in one program.
 #include "copy.hpp"
 #include "tvec.hpp"
 
@@ -32,19 +31,6 @@ bool fires_all(const copy& c) {
     return fired == timers.size();
 }
 
-// The numbers of their wheels would be the same if the copies did not coordinate.
-bool can_change_between(const copy& a, const copy& b) {
-    wheel first(a), second(b);
-    tvec::timer t;
-    first.arm(t, 10);
-    second.arm(t, 20);
-    return first.fire(100) == 0 && second.fire(100) == 1 && !t.pending();
-}
-
 }  // namespace
 
-int main() {
-    const copy first = first_copy(), second = second_copy(), other = other_version();
-    if (!fires_all(first) || !fires_all(second) || !fires_all(other)) return 1;
-    return can_change_between(first, second) && can_change_between(second, first) ? 0 : 2;
-}
+int main() { return fires_all(this_version()) && fires_all(other_version()) ? 0 : 1; }

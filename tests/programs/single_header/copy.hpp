@@ -9,7 +9,6 @@ struct copy {
 };
 
 extern "C" {
-copy first_copy();
-copy second_copy();
+copy this_version();
 copy other_version();
 }

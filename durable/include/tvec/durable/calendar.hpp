@@ -20,15 +20,19 @@ namespace tvec::durable {
 /// of two kinds, at most 1000 bytes long.
 ///
 /// **cron** `cron [SECONDS] MINUTES HOURS DAYS MONTHS WEEKDAYS`, separated by spaces. Without
-/// SECONDS the second is 0.
+/// SECONDS the second is 0. A seventh field has the years, 1970 to 9999. `cron @hourly` is
+/// `0 * * * *`, and there are `@daily` or `@midnight`, `@weekly` (Sunday), `@monthly`, and
+/// `@yearly` or `@annually`.
 ///  - A field is a list of items, separated by commas: a value, a range `a-b`, `*` for all values,
-///    or a range or `*` with a step: `*/15`, `8-18/2`. `?` means `*` in the fields of days.
+///    or a range or `*` with a step: `*/15`, `8-18/2`. `5/10` goes from 5 to the last value, and is
+///    refused in WEEKDAYS, because programs disagree there. `?` means `*` in the fields of days.
 ///  - MONTHS are 1 to 12 or jan to dec, WEEKDAYS 0 to 7 or sun to sat, in any case. 0 and 7 are
 ///    Sunday, also in `5#3`. A range does not go backwards, but may end with sun: `fri-sun`.
 ///  - DAYS may contain `L` (the last day of the month), `L-3` (three days before it), `15W` (the
 ///    weekday from Monday to Friday that is nearest to the 15th, in the same month) and `LW` (the
 ///    last of these). A month without that day has no time.
 ///  - WEEKDAYS may contain `5L` or `friL` (the last Friday of the month) and `5#3` (the third).
+///  - Refused are `L` as a weekday and `@reboot`.
 ///  - If DAYS or WEEKDAYS begins with `*` or `?`, a day must match both fields. If neither does, a
 ///    day must match one of them, as in cron.
 ///
@@ -42,19 +46,23 @@ namespace tvec::durable {
 ///    excludes beside a FREQ or beside each other. BYWEEKNO without BYDAY, a UNTIL without a time,
 ///    and a second of 60 are refused too, because programs disagree about them.
 ///
-/// **Clock changes.** A rule is a rhythm if its seconds, minutes or hours begin with `*`, or if its
-/// FREQ is HOURLY, MINUTELY or SECONDLY. A rhythm comes at each instant whose local time matches:
-/// in both passes of an hour that comes twice, and never in an hour that is left out. Any other
-/// rule comes in the first pass only. Its times in an hour that is left out come once, at the end
-/// of that gap.
+/// **Dates to leave out**, such as holidays: the part `;EXDATE=20261225,20270101T090000` of an
+/// rrule, or a last word `EXDATE=...` of a cron expression. A date leaves out a local day, and a
+/// local time what comes then. A COUNT counts them, too.
 ///
-/// Cost: some microseconds for usual rules, including the parser. A rule that has no time at all
-/// may take tens of milliseconds, and a COUNT of thousands beside BYSETPOS tenths of a second. The
-/// first use of a zone in a process reads its file, and later changes of the file are ignored.
-/// Safe to call from several threads.
+/// **Clock changes.** A rule is a rhythm if its seconds, minutes or hours begin with `*`, or with a
+/// start and a step, or if its FREQ is HOURLY, MINUTELY or SECONDLY. A rhythm comes at each instant
+/// whose local time matches: in both passes of an hour that comes twice, and never in an hour that
+/// is left out. Any other rule comes in the first pass only. Its times in an hour that is left out
+/// come once, at the end of that gap.
+///
+/// Cost: some microseconds for usual rules, including the parser. A search looks at no more than
+/// 500 000 days or times, which takes about ten milliseconds. Only a rule that has no time at all
+/// takes so long, or a COUNT that begins centuries ago. The first use of a zone in a process reads
+/// its file, and later changes of the file are ignored. Safe to call from several threads.
 ///
 /// Throws std::invalid_argument if the rule or the zone cannot be read: it names the part, its text
-/// and what was expected.
+/// and what was expected. It also throws if a search would look at more days.
 TVEC_API std::optional<time_point> next_time(std::string_view rule, std::string_view zone,
                                              time_point after);
 

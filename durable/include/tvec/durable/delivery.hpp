@@ -56,6 +56,9 @@ struct options {
     /// that ends its process may be called once more. Its first call is not counted, because the
     /// store cannot tell which of the deliveries in flight ended the process.
     std::uint32_t attempts = 0;
+    /// True for a handler that only hands deliveries over: a call of it is no attempt then.
+    /// `timers::taken` counts what a worker took.
+    bool hands_over = false;
     duration shard_lease{10'000};  ///< how long a process that died keeps its shards
     /// Upper bound on the lateness that a lost hint causes. PostgreSQL has ten seconds instead.
     duration sweep{1'000};
@@ -64,10 +67,12 @@ struct options {
     /// Deliveries in one turn of the loop at most. Also the limit of ends in flight, so at most
     /// this many ended deliveries of a process that is killed come again.
     std::size_t max_deliveries_per_turn = 8'000;
-    duration turn_length{10};                 ///< how long one turn calls handlers, about
-    std::size_t max_calls = 100'000;          ///< calls in flight; more are refused
-    std::size_t max_put_bytes = 67'108'864;   ///< bytes of puts in flight; more are refused
-    std::size_t max_held_bytes = 67'108'864;  ///< bodies claimed ahead; no claims beyond
+    duration turn_length{10};                ///< how long one turn calls handlers, about
+    std::size_t max_calls = 100'000;         ///< calls in flight; more are refused
+    std::size_t max_put_bytes = 67'108'864;  ///< bytes of puts in flight; more are refused
+    /// Bytes of the bodies of deliveries in flight, from which on nothing is claimed. Claims that
+    /// were sent before may bring as many again, or 16 MiB.
+    std::size_t max_held_bytes = 67'108'864;
     /// Receives exceptions of handlers and completions. Must not throw.
     std::function<void(std::exception_ptr)> on_exception{};
 
@@ -81,8 +86,10 @@ struct options {
     std::function<void(const std::string& id, const std::string& reason)> on_dead{};
 
     /// At most `second` deliveries of ids with the prefix `first` are in flight in this process. If
-    /// several prefixes fit an id, the longest one counts. Timers beyond a limit wait unclaimed. A
-    /// delivery is in flight from its claim until it is ended or handed over, or its lease ends.
+    /// several prefixes fit an id, the longest one counts. A delivery is in flight from its claim
+    /// until it is ended or handed over, or its lease ends. Timers beyond a limit wait unclaimed,
+    /// in a quarter of a window at most: the others are left to the store, until the queue is half
+    /// empty. The plan of a delivery that another process has ended needs a permit as well.
     std::vector<std::pair<std::string, std::size_t>> limits{};
 };
 

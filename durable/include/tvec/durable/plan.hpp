@@ -41,7 +41,8 @@ inline constexpr time_point by_plan = time_point::max();
 ///  * `attempts 5`: so many failures in a row make a dead letter.
 ///
 /// Durations are whole numbers with ms, s, m, h or d. `until` and `times` also end a timer that has
-/// a period and no rule.
+/// a period and no rule. A delay counts from the decision of the engine. The beats of a period
+/// count from the retry that was done, those of a rule do not move.
 TVEC_API std::string plan_fault(std::string_view plan, const calendar& dates);
 
 /// Returns the deadline that `by_plan` stands for: the first time of the rule of a plan after

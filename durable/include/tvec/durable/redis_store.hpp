@@ -47,10 +47,10 @@ struct redis_options {
     unsigned wait_replicas = 0;
     duration replica_limit{1'000};  ///< wait for replicas; less than `silence`
 
-    duration claim_ahead{100};    ///< store_traits::claim_ahead; longer than an answer takes
-    duration silence{5'000};      ///< without a byte for so long the connection is broken
-    duration slowest{5'000};      ///< longest delay before a new connection
-    duration look_again{10'000};  ///< time between two checks of the settings
+    duration claim_ahead{100};   ///< store_traits::claim_ahead; longer than an answer takes
+    duration silence{5'000};     ///< without a byte for so long the connection is broken
+    duration slowest{5'000};     ///< longest delay before a new connection
+    duration look_again{5'000};  ///< time between two checks of the settings, and of the set
     /// Bytes that wait to be sent. Requests beyond it fail. At least 2 MiB.
     std::size_t max_unsent_bytes = 64'000'000;
 };
@@ -78,17 +78,42 @@ using redis::redis_tls;
 /// connection have `failed`. A forked child must not use the store, and may destroy it. One thread
 /// owns it.
 ///
-/// A node of a cluster tells the store where each shard is. The store follows hash slots that move,
-/// and replicas that take over. Each primary judges deadlines by its own clock, and `now` is the
-/// earliest of them: timers on the others are late by the difference.
+/// **Cost.** The requests of one turn of the loop are sent at once, with the puts of one shard in
+/// one command. `list` reads the bodies of its page, and looks at all timers that are being
+/// delivered. A shard is seven keys `{name:k}:...` in one hash slot. Bodies above 1 KiB are kept in
+/// a hash of their own.
 ///
-/// durable/docs/durable.md has the contract in full: broken connections, clusters, permissions,
-/// versions and cost.
+/// **Marks.** The set is opened again every `look_again`, and the owner of a shard renews its marks
+/// with its lease. If a shard has more timers than places in its sorted sets, each renewal looks at
+/// 5000 entries, and gives back their places.
+///
+/// **A cluster.** `host` is the seed: any node that answers, which tells the hash slots. Later any
+/// announced node can take its place. The constructor throws if the cluster is down, if the primary
+/// of the common keys cannot be reached, or if any primary is unfit for timers. Another primary
+/// that cannot be reached is tried again, and its shards fail meanwhile.
+///  * A process has two connections to one node, for the map of hash slots and for hints, and one
+///    to each primary that holds one of its shards or common keys.
+///  * Operations on one shard are done in the order of the calls, also while its hash slot moves. A
+///    request that a node has certainly not done (MOVED, ASK, TRYAGAIN, CLUSTERDOWN) is sent again
+///    every 50 ms, and later requests about the shard wait for it. After `silence` it has failed.
+///    If a later request was done nevertheless, because the slot came back, the earlier one has
+///    failed. A shard has keys that do not exist, so Redis answers TRYAGAIN until a move is
+///    complete.
+///  * A primary that works tells by itself that a slot has moved. The map of another node counts
+///    only if a primary does not answer or is no primary any more, and that node says
+///    `cluster_state:ok`. The map is asked for every `look_again`, and in doubt after 50 ms, then
+///    after pauses of up to a second. The shards of a replaced primary are taken anew, because it
+///    may lack writes.
+///  * Each primary judges deadlines and leases by its own clock, and `now` is the earliest of them.
+///  * Functions are loaded on each primary when the store connects to it.
+///
+/// durable/docs/stores.md says how safe timers are, durable/docs/operating.md which rights are
+/// needed.
 class TVEC_API redis_store final : public store {
 public:
     /// The version of the functions on the server, which every program may call: see
     /// durable/docs/any-language.md.
-    static constexpr int functions_version = 4;
+    static constexpr int functions_version = 5;
 
     /// Connects, and waits for `silence` at most, or three times that in a cluster. Throws
     /// std::system_error, which names the server and the reason:

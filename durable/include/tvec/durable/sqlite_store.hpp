@@ -46,16 +46,24 @@ struct sqlite_options {
 ///
 ///     tvec::durable::sqlite_store store("/var/lib/orders/timers.db");
 ///
-/// A thread of the store does all requests that have come since it last looked in one transaction.
-/// The answers come when the transaction is on the disk. The time is the wall clock.
+/// A thread of the store, which blocks all signals, does all requests that have come since it last
+/// looked in one transaction. The answers come when the transaction is on the disk. The time is the
+/// wall clock. A body of more than 700 bytes is written by its put and by nothing else. Up to 64
+/// MiB of the file are kept in memory.
 ///
 /// A full disk makes the answers `failed`, or `unknown` if the sync failed. A clean end leaves the
-/// whole store in FILE. After any other end its log, FILE-wal, is needed as well.
+/// whole store in FILE. After any other end its log, FILE-wal, is needed as well: see
+/// durable/docs/operating.md. A timer whose large body is lost is set aside among the dead letters,
+/// and counts as damaged.
+///
+/// **The lock** is on the file itself (F_OFD_SETLK, after the bytes that SQLite locks), under any
+/// of its names, and holds against every sqlite_store. The lock of SQLite also holds against other
+/// programs, until this process opens and closes the file in another way. A process may read its
+/// file in this way unless the file is shared. It keeps one descriptor of a shared file until it
+/// ends. A program started by exec does not keep the lock.
 ///
 /// **fork.** A forked child may only destroy its copy, which leaves file, lock and thread to the
 /// parent. A child that keeps its copy keeps the file locked.
-///
-/// durable/docs/durable.md has the contract in full: failures, files, the lock and versions.
 class TVEC_API sqlite_store final : public detail::local_store {
 public:
     /// Opens the file, or makes it. Takes milliseconds, whatever the number of timers. Throws

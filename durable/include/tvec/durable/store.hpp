@@ -232,6 +232,10 @@ struct store_listener {
 template <class... Answer> using completion = std::function<void(Answer...)>;
 
 /// The operations of a store: the arguments of each, and `then`, which receives the answer.
+///
+/// An operation that changes the timer of an id has a `name`: of its function on servers, and of
+/// its command. The first value of its result is success, `success` in a word. The others have the
+/// names of cancel_result. With `among` it can be done to all timers of that set with a prefix.
 namespace operations {
 
 // --- for any process ----------------------------------------------------------------------------
@@ -245,8 +249,12 @@ struct put {
 
 /// Removes a timer, whether it waits, is being delivered or is a dead letter.
 struct cancel {
-    std::string id;                    ///< of the timer
-    completion<cancel_result> then{};  ///< the result
+    static constexpr const char* name = "cancel";        ///< of the operation
+    static constexpr const char* success = "cancelled";  ///< cancel_result::cancelled
+    static constexpr const char* about = "removes a timer or a dead letter";  ///< for help
+    static constexpr timer_set among = timer_set::waiting;  ///< the timers with a prefix
+    std::string id;                                         ///< of the timer
+    completion<cancel_result> then{};                       ///< the result
 };
 
 /// Ends deliveries of one shard. A timer that is done is removed. A timer that has a period, or is
@@ -280,9 +288,12 @@ struct count {
 /// Gives a timer that waits or is being delivered a new deadline. As a put that replaces the timer,
 /// but with the body, period, plan and history that it has.
 struct touch {
-    std::string id;                   ///< of the timer
-    time_point due;                   ///< its new deadline
-    completion<touch_result> then{};  ///< the result
+    static constexpr const char* name = "touch";                          ///< of the operation
+    static constexpr const char* success = "touched";                     ///< touch_result::touched
+    static constexpr const char* about = "gives a timer a new deadline";  ///< for help
+    std::string id;                                                       ///< of the timer
+    time_point due;                                                       ///< its new deadline
+    completion<touch_result> then{};                                      ///< the result
 };
 
 /// Extends the lease of a delivery. Answers true if the attempt is the current one and open. If
@@ -297,9 +308,13 @@ struct extend {
 /// Makes a dead letter wait again. Its attempts go on counting. All of them count as ended, and
 /// none as spent. Its history is cleared.
 struct revive {
-    std::string id;                    ///< of the dead letter
-    time_point due;                    ///< its new deadline
-    completion<revive_result> then{};  ///< the result
+    static constexpr const char* name = "revive";      ///< of the operation
+    static constexpr const char* success = "revived";  ///< revive_result::revived
+    static constexpr const char* about = "has a dead letter wait again";  ///< for help
+    static constexpr timer_set among = timer_set::dead;  ///< the timers with a prefix
+    std::string id;                                      ///< of the dead letter
+    time_point due;                                      ///< its new deadline
+    completion<revive_result> then{};                    ///< the result
 };
 
 // --- for the engine -----------------------------------------------------------------------------
@@ -365,7 +380,24 @@ using operation =
 
 namespace detail {
 class engine;
-}
+
+/// An operation that changes the timer of an id, one that gives it a deadline as well, and one that
+/// can be done to all timers of a set.
+/// @{
+template <class Operation>
+concept changes_one = requires {
+    Operation::name;
+};
+template <class Operation>
+concept sets_deadline = changes_one<Operation> && requires(Operation o) {
+    o.due;
+};
+template <class Operation>
+concept changes_many = changes_one<Operation> && requires {
+    Operation::among;
+};
+/// @}
+}  // namespace detail
 
 /// A place where timers are kept, divided into shards. The engine calls it. Users construct one and
 /// hand it over. One `timers` uses a store at a time.
@@ -373,9 +405,24 @@ class engine;
 /// `submit` returns at once. The completion of the operation is called exactly once, by `run`, on
 /// the same thread: with the answer of the store, or with `unknown` once no answer can come. A
 /// completion must not throw and may call the store. Completions that are left when the store is
-/// destroyed are not called. Operations on one shard are done in the order of the calls.
+/// destroyed are not called. Operations on one shard are done and answered in the order of the
+/// calls, but answers to writes may be held back until the writes are safe.
 ///
-/// durable/docs/durable.md has the contract in full, for those that write a store.
+/// For those that write a store:
+///
+///  * **Ids.** An id names one timer, waiting or dead. No attempt of it is given out twice until it
+///    has ended or was cancelled.
+///  * **Time** is the time of the store. It decides if a timer is due, and if a lease has ended.
+///    The lease of a shard, of a process or of a claim counts for no longer than its length from
+///    now, whatever the clock showed when it was given.
+///  * **A claim pushes a timer back.** `take` does not show a claimed timer, and no process can
+///    claim it, until its lease has ended. In a store that is not shared, its only owner ensures
+///    that itself. `end` works for the attempt that was claimed last, and for no other. A claim
+///    does not spend an attempt: `spend` does.
+///  * **Owners.** `take`, `claim` and `spend` work for the owner of a shard, which proves that by
+///    its epoch. Any process may call the other operations.
+///  * **Verdicts.** A claim answers the verdict. A put, a touch, `again` and a death clear it. The
+///    store does not read plans.
 class TVEC_API store {
 public:
     store() = default;

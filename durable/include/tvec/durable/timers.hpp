@@ -40,7 +40,30 @@ namespace tvec::durable {
 ///         orders.run();             // once per turn, after the wheel
 ///     }
 ///
-/// durable/docs/durable.md has the contract in full: what is promised, attempts, turns and memory.
+/// **Promise.** A timer that was answered `stored` is delivered: at its deadline if a process owns
+/// its shard then, and otherwise as soon as one does. It comes again until a delivery of it is
+/// ended, it is cancelled, or it is a dead letter. It does not come before its deadline by the
+/// clock of the store, nor after a cancel was answered `cancelled`.
+///
+/// **Twice.** A delivery comes twice if its lease ended, or the process or the connection broke,
+/// before its end was stored. The attempts differ. After the loop stood still for longer than the
+/// lease of a claim, the timer is claimed anew, because another process may hold it. The end of an
+/// attempt that is over changes nothing, and is answered so.
+///
+/// **Attempts.** By options::attempts a timer becomes a dead letter only if its own handler was
+/// called so often without an end. If an earlier attempt is open, its process may have died in the
+/// handler. The next attempt is then counted in the store right before the call. These timers are
+/// delivered one by one, with a round trip for each, and no other handler is called meanwhile. A
+/// process that ends, or stalls for longer than its leases, between count and call has spent the
+/// attempt.
+///
+/// **Plans** decide after the answer to an end. Until then a touch or a replacing put wins. A plan
+/// whose rule has no time left removes the timer when a delivery is done.
+///
+/// **Memory.** The wheel holds at most options::window timers, of about 200 bytes each. At most
+/// half of them are being delivered: then nothing is claimed until a delivery ends.
+///
+/// **Exceptions** of handlers and completions are counted, and go to options::on_exception.
 ///
 /// **Answers.** A call that takes a completion returns at once. It returns refusal::none, and `run`
 /// calls the completion once, or it returns the reason of a refusal. Completions may be empty.
@@ -69,6 +92,10 @@ public:
 
     // --- calls ----------------------------------------------------------------------------------
 
+    /// Begins an operation, as the function of its name does, for programs that choose it while
+    /// they run. Precondition: it is put, cancel, find, list, count, touch, extend or revive.
+    refusal submit(operation o) { return engine_.submit(std::move(o)); }
+
     /// Stores a timer. Costs a message to the store.
     refusal put(record timer, existing how, completion<put_result> then = {}) {
         std::vector<record> one;
@@ -82,12 +109,12 @@ public:
     /// order of `records`. If one is refused, none is sent. Each counts as a call.
     refusal put_all(std::vector<record> records, existing how,
                     completion<std::vector<put_result>> then = {}) {
-        return engine_.put_all(std::move(records), how, std::move(then));
+        return submit(operations::put{std::move(records), how, std::move(then)});
     }
 
     /// Removes a timer, whether it waits, is being delivered or is a dead letter.
     refusal cancel(const std::string& id, completion<cancel_result> then = {}) {
-        return engine_.cancel(id, std::move(then));
+        return submit(operations::cancel{id, std::move(then)});
     }
 
     /// Ends a delivery. A timer with a period, or a plan with a rule, comes again at the first beat
@@ -114,7 +141,7 @@ public:
     /// than options::claim_lease. `then` receives true if the attempt was the current one. If the
     /// answer is another, the lease ends when it would have.
     refusal extend(token t, duration lease, completion<standing, bool> then = {}) {
-        return engine_.extend(std::move(t), lease, std::move(then));
+        return submit(operations::extend{0, std::move(t), lease, std::move(then)});
     }
 
     /// Forgets a delivery that was given to another process, which ends it with the functions of
@@ -124,16 +151,21 @@ public:
     /// would deliver the timer at once.
     void hand_over(const token& t) { engine_.hand_over(t); }
 
+    /// Counts a delivery that was handed over as one of options::attempts, because a worker has
+    /// taken it. Costs a message to the store. A no-op if the delivery is over or was counted, if
+    /// another process owns its shard, and without options::attempts.
+    void taken(const token& t) { engine_.taken(t); }
+
     /// Gives a timer a new deadline, and keeps its body, period, plan and history. A delivery in
     /// flight is stale from then on.
     refusal touch(const std::string& id, time_point due, completion<touch_result> then = {}) {
-        return engine_.touch(id, due, std::move(then));
+        return submit(operations::touch{id, due, std::move(then)});
     }
 
     /// Finds the timer of an id that waits or is being delivered. The answer is empty if there is
     /// none or the connection broke: `standing` tells the two apart.
     refusal find(std::string id, completion<standing, std::optional<stored_timer>> then) {
-        return engine_.find(std::move(id), std::move(then));
+        return submit(operations::find{std::move(id), std::move(then)});
     }
 
     /// Lists at most `limit` timers after a place, in the order of their deadlines. The first page
@@ -141,15 +173,18 @@ public:
     /// only ids that begin with it: that costs a look at each of them, for every page.
     refusal list(timer_set set, place after, std::size_t limit,
                  completion<standing, std::vector<stored_timer>> then, std::string prefix = {}) {
-        return engine_.list(set, std::move(after), limit, std::move(then), std::move(prefix));
+        return submit(
+            operations::list{set, std::move(after), limit, std::move(prefix), std::move(then)});
     }
 
-    /// Counts the timers in the store.
-    refusal count(completion<standing, totals> then) { return engine_.count(std::move(then)); }
+    /// Counts the timers in the store. Reads a whole index: not for every second on a large store.
+    refusal count(completion<standing, totals> then) {
+        return submit(operations::count{std::move(then)});
+    }
 
     /// Makes a dead letter wait again, for the deadline `due`.
     refusal revive(const std::string& id, time_point due, completion<revive_result> then = {}) {
-        return engine_.revive(id, due, std::move(then));
+        return submit(operations::revive{id, due, std::move(then)});
     }
 
     /// Cancels all timers of a set whose ids begin with a prefix: of timer_set::dead, purges them.
@@ -159,14 +194,15 @@ public:
     /// gets another deadline meanwhile may stay, and one that is revived meanwhile may go.
     refusal cancel_all(timer_set set, std::string prefix,
                        completion<standing, std::uint64_t> then = {}) {
-        return engine_.cancel_all(set, std::move(prefix), std::move(then));
+        return engine_.submit_all(set, std::move(prefix), operations::cancel{}, std::move(then));
     }
 
     /// Makes all dead letters whose ids begin with a prefix wait again, for the deadline `due`. As
     /// `cancel_all` otherwise.
     refusal revive_all(std::string prefix, time_point due,
                        completion<standing, std::uint64_t> then = {}) {
-        return engine_.revive_all(std::move(prefix), due, std::move(then));
+        return engine_.submit_all(timer_set::dead, std::move(prefix), operations::revive{{}, due},
+                                  std::move(then));
     }
 
     /// Stops deliveries, and releases the shards and the claims that were not delivered. All calls

@@ -46,16 +46,6 @@ constexpr beginning begun_before(jiffies since, jiffies soonest, jiffies period)
     return {soonest, later(soonest, period - since % period)};
 }
 
-/// Returns to - from, clamped to the longest duration. Requires from <= to.
-template <class TimePoint>
-constexpr typename TimePoint::duration between(TimePoint from, TimePoint to) noexcept {
-    assert(from <= to && "a distance in time is not negative");
-    typename TimePoint::rep d{};
-    const bool too_long =
-        __builtin_sub_overflow(to.time_since_epoch().count(), from.time_since_epoch().count(), &d);
-    return too_long ? TimePoint::duration::max() : typename TimePoint::duration(d);
-}
-
 /// Returns the start of a periodic call from tick `start` on, but not before `soonest`.
 constexpr beginning begin_at(jiffies start, jiffies soonest, jiffies period) noexcept {
     return start >= soonest ? start : begun_before(soonest - start, soonest, period);
@@ -70,7 +60,7 @@ beginning begin_at(const Clocked& timers, typename Clocked::time_point start,
     const auto& ticks = timers.ticks();
     const jiffies soonest = std::max(ticks.ceil(reading(ticks)), timers.wheel().now() + 1);
     if (start >= ticks.origin()) return begin_at(ticks.ceil(start), soonest, period);
-    const jiffies before = ticks.floor(add(ticks.origin(), between(start, ticks.origin())));
+    const jiffies before = ticks.floor(add(ticks.origin(), time_left(start, ticks.origin())));
     return begun_before(before + soonest, soonest, period);
 }
 

@@ -13,7 +13,7 @@ namespace tvec::detail {
 
 /// The visit of a slot above the root: its level, and the tick by which the slot has to be empty,
 /// which is the first tick of its lap.
-struct visit {
+struct upper_entry {
     unsigned level;
     jiffies entry;
 
@@ -77,17 +77,17 @@ public:
     }
 
     /// Notes the visit of a slot above the root with up to `there` timers. Requires there > 0.
-    void note(const visit& v, std::uint64_t there, jiffies now) noexcept;
+    void note(const upper_entry& v, std::uint64_t there, jiffies now) noexcept;
 
     /// Forgets all visits of slots above the root. The caller notes occupied slots again.
     void forget_upper() noexcept { upper_visit_ = may_empty_ = must_empty_ = never; }
 
     /// Fixes the rates until the visit, and returns how many of `there` timers are to be moved now.
-    std::uint64_t due(const visit& v, std::uint64_t there, jiffies now) noexcept;
+    std::uint64_t due(const upper_entry& v, std::uint64_t there, jiffies now) noexcept;
 
     /// Returns whether `there` timers can leave the slot before its visit, at the rate that `due`
     /// has fixed.
-    bool is_in_time(const visit& v, std::uint64_t there, jiffies now) const noexcept {
+    bool is_in_time(const upper_entry& v, std::uint64_t there, jiffies now) const noexcept {
         assert(now < v.entry && "a slot is emptied ahead before its visit");
         assert(emptying_[v.level].entry == v.entry && "`due` has fixed the rate");
         return there <= (v.entry - now) * emptying_[v.level].rate;
@@ -95,7 +95,7 @@ public:
 
     /// Returns the rates for a slot that holds up to `there` timers: the fixed ones, or those that
     /// `due` would fix now. Requires there > 0 unless they were fixed.
-    emptying plan(const visit& v, std::uint64_t there) const noexcept;
+    emptying plan(const upper_entry& v, std::uint64_t there) const noexcept;
 
     /// Notes that tick `now` is being run: `advance` in a callback does not take it for idle.
     void begin(jiffies now) noexcept { quiet_ = now; }
@@ -108,10 +108,11 @@ public:
         quiet_ = std::min(root, std::max(may_empty_, now + 1));
         assert(contradiction(now) == nullptr && "the cached ticks agree with each other");
     }
-    /// Notes that the wheel was drained, and is to wake at `wake`.
-    void rest_after_drain(jiffies wake) noexcept {
+    /// Notes that the wheel was drained or walked over at tick `now`, and is to wake at `wake`.
+    void rest_again(jiffies wake, jiffies now) noexcept {
         wake_ = wake;
-        quiet_ = std::min(wake, may_empty_);
+        quiet_ = std::min(wake, std::max(may_empty_, now + 1));
+        assert(contradiction(now) == nullptr && "the cached ticks agree with each other");
     }
     /// Returns the wake-up of a wheel that runs tick `now`, and visits the root next at `root`.
     jiffies next(jiffies root, jiffies now) const noexcept {

@@ -6,16 +6,17 @@
 #include <cstdint>
 
 #include "tvec/core/detail/misuse.hpp"
+#include "tvec/core/jiffies.hpp"
 
 namespace tvec::detail {
 
 /// The number of the wheel that a link hangs in, from bit 48 on. The other bits are clear.
-using owner_tag = std::uint64_t;
+using wheel_tag = std::uint64_t;
 
 #ifdef TVEC_TAGGED_ADDRESSES
-using owner_number = std::uint8_t;  ///< leaves the top byte of an address to its tag
+using wheel_id = std::uint8_t;  ///< leaves the top byte of an address to its tag
 #else
-using owner_number = std::uint16_t;
+using wheel_id = std::uint16_t;
 #if defined __SANITIZE_HWADDRESS__ || defined __ARM_FEATURE_MEMORY_TAGGING
 #define TVEC_ADDRESSES_HAVE_TAGS_
 #elif defined __has_feature
@@ -28,16 +29,16 @@ using owner_number = std::uint16_t;
 #endif
 #endif
 
-inline constexpr unsigned owner_shift = 48;
-inline constexpr std::uint64_t most_owners = static_cast<owner_number>(-1);
-inline constexpr std::uint64_t address_mask = ~(most_owners << owner_shift);
+inline constexpr unsigned wheel_tag_shift = 48;
+inline constexpr std::uint64_t last_wheel_id = static_cast<wheel_id>(-1);
+inline constexpr std::uint64_t address_mask = ~(last_wheel_id << wheel_tag_shift);
 
 /// The address in `next` of an unlinked link in a debug build. No memory has it.
-inline constexpr auto poison = static_cast<std::uintptr_t>(0xdead'0000'0000'dead);
+inline constexpr auto poison = narrow_to<std::uintptr_t>(0xdead'0000'0000'dead);
 
 /// Returns the number of the wheel in a tag, or in the word `back` of a link.
-constexpr owner_number number_of(owner_tag tag) noexcept {
-    return static_cast<owner_number>(tag >> owner_shift);
+constexpr wheel_id number_of(wheel_tag tag) noexcept {
+    return static_cast<wheel_id>(tag >> wheel_tag_shift);
 }
 
 /// An element of a chain. Unlinking needs neither the chain nor the wheel.
@@ -55,13 +56,13 @@ struct link {
     /// in memory.
     bool linked_in(std::uint16_t number) const noexcept { return number_of(back) == number; }
 
-    /// Notes that the pointer `from`, in the wheel of `owner`, points here.
-    void hang(link*& from, owner_tag owner) noexcept {
+    /// Notes that the pointer `from`, in the wheel of `tag`, points here.
+    void hang(link*& from, wheel_tag tag) noexcept {
         const auto address = reinterpret_cast<std::uintptr_t>(&from);
         assert((address & ~address_mask) == 0 &&
                "an address has a tag, or over 48 bits: docs/limits.md");
-        assert((owner & address_mask) == 0 && "an owner's tag leaves the address free");
-        back = address | owner;
+        assert((tag & address_mask) == 0 && "a wheel's tag leaves the address free");
+        back = address | tag;
     }
 
     /// Returns whether this link says that `from` is the pointer that points here.
@@ -73,7 +74,7 @@ struct link {
 
     /// Returns the pointer that points here. Of an unlinked link the result is not to be read.
     link*& pointer_here() const noexcept {
-        return *reinterpret_cast<link**>(static_cast<std::uintptr_t>(back & address_mask));
+        return *reinterpret_cast<link**>(narrow_to<std::uintptr_t>(back & address_mask));
     }
 
     /// Marks the link as unlinked. In a debug build, following its pointer crashes.
@@ -101,6 +102,18 @@ struct link {
         expect_link_at(next);
 #endif
     }
+    /// In a debug build, ends the program if the chain ends within a few links, and not in `end`:
+    /// the link hangs in a wheel of another copy of the library, with the same number.
+    void expect_end_of_chain([[maybe_unused]] const link& end) const noexcept {
+#ifndef NDEBUG
+        const link* l = this;
+        for (int few = 8; few != 0 && !l->ends_chain(); --few) {
+            expect_link_at(l->next);
+            l = l->next;
+        }
+        if (l->ends_chain() && l != &end) timer_of_another_copy(this);
+#endif
+    }
 
     /// Leaves the chain. Requires linked(). No branch: the sentinel at the end can be written to.
     void unlink() noexcept {
@@ -110,6 +123,18 @@ struct link {
         pointer_here() = next;
         next->back = back;
         forget();
+    }
+
+    /// Hangs behind `other` in its chain. Requires other.linked() and !linked().
+    void hang_behind(link& other) noexcept {
+        assert(other.linked() && !other.ends_chain() && "nothing hangs behind a sentinel");
+        assert(!linked() && "a link hangs in one place");
+        expect_link_at(other.next);
+        const wheel_tag tag = other.back & ~address_mask;
+        next = other.next;
+        next->hang(next, tag);
+        other.next = this;
+        hang(other.next, tag);
     }
 
     /// Takes the place of `other` in its chain. Requires other.linked() and !linked().
@@ -138,13 +163,13 @@ public:
     link* first() const noexcept { return head_; }
     link* const& first_pointer() const noexcept { return head_; }
 
-    void push(link& node, owner_tag owner) noexcept {
+    void push(link& node, wheel_tag tag) noexcept {
         assert(!node.linked() && "a link hangs in one place");
         link::expect_link_at(head_);
         link* const second = head_;
         node.next = second;
-        node.hang(head_, owner);
-        second->hang(node.next, owner);
+        node.hang(head_, tag);
+        second->hang(node.next, tag);
         head_ = &node;
     }
 
@@ -162,9 +187,9 @@ public:
 
     /// Makes `node` the first link: the chain holds `node` and all that follow it. If `node` is the
     /// sentinel, the chain is empty.
-    void restart_at(link& node, owner_tag owner) noexcept {
+    void restart_at(link& node, wheel_tag tag) noexcept {
         head_ = &node;
-        node.hang(head_, owner);
+        node.hang(head_, tag);
     }
 
 private:

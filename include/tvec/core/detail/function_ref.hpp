@@ -21,6 +21,9 @@ public:
               return (*reinterpret_cast<F*>(it))(static_cast<Arguments>(a)...);
           }) {}
 
+    /// Returns whether both refer to the same callable.
+    friend bool operator==(const function_ref&, const function_ref&) = default;
+
     Result operator()(Arguments... a) const {
         return call_(callable_, static_cast<Arguments>(a)...);
     }

@@ -7,16 +7,15 @@
 ///     2        64     2^14         2^20         2      < 2^21               35 min
 ///     3        64     2^20         2^26         2      < 2^27               37 h
 ///     4        64     2^26         2^32         2      < 2^33               99 days
-///     (longer delays wait in the slots of the overflow, see overflow_slot_for)
 ///
 /// These are the digits of the kernel's `tvec_base`: 8 + 6 + 6 + 6 + 6 bits. Every level has the
 /// slots of two laps, the one being run and the next one: its reach is twice its lap. Level 1 has
-/// the slots of four laps, which keeps the usual timeouts of a minute out of level 2.
+/// the slots of four laps, which keeps the usual timeouts of a minute out of level 2. Longer delays
+/// wait in the slots of the overflow, see overflow_slot_for.
 ///
-/// A slot consists of rows of four chains, half a cache line each, and has the number of its first
-/// row. Slots of levels 1 and 2 have two rows, all others one.
+/// A slot is a cache line of eight chains.
 ///
-/// TVEC_SMALL_WHEEL, the build option `small_wheel`, makes wheels of 11 KB instead of 56. An upper
+/// TVEC_SMALL_WHEEL, the build option `small_wheel`, makes wheels of 11 KB instead of 81. An upper
 /// level has 32 slots in a lap, and every slot is one chain (docs/limits.md):
 ///
 ///     level   slots   slot width   lap          laps   reach of a delay     at 1 ms ticks
@@ -45,22 +44,21 @@
 namespace tvec::detail::geometry {
 
 #if defined TVEC_TINY_GEOMETRY  // for test programs that visit every state of a small wheel
-inline constexpr unsigned shape[] = {TVEC_TINY_GEOMETRY, 4, 2};
+inline constexpr unsigned shape[] = {TVEC_TINY_GEOMETRY, 8};
 #elif defined TVEC_SMALL_WHEEL
-inline constexpr unsigned shape[] = {8, 5, 5, 4, 64, 1, 1};
+inline constexpr unsigned shape[] = {8, 5, 5, 4, 64, 1};
 #else
-inline constexpr unsigned shape[] = {8, 6, 5, 4, 64, 4, 2};
+inline constexpr unsigned shape[] = {8, 6, 5, 4, 64, 8};
 #endif
-inline constexpr unsigned root_bits = shape[0];       ///< log2 of the slots of a lap of the root
-inline constexpr unsigned level_bits = shape[1];      ///< the same of an upper level
-inline constexpr unsigned levels = shape[2];          ///< the root and four upper levels
-inline constexpr unsigned level_1_laps = shape[3];    ///< laps that level 1 has slots for
-inline constexpr unsigned chunk = shape[4];           ///< timers moved ahead of time, for each tick
-inline constexpr unsigned chains_per_row = shape[5];  ///< half a cache line, or one chain
-inline constexpr unsigned rows_of_cold = shape[6];    ///< rows of a slot of levels 1 and 2
-inline constexpr unsigned root = 0;                   ///< the lowest level
-inline constexpr unsigned overflow = levels;          ///< the "level" of deadlines beyond level 4
-inline constexpr unsigned word_bits = 64;             ///< rows per occupancy word
+inline constexpr unsigned root_bits = shape[0];     ///< log2 of the slots of a lap of the root
+inline constexpr unsigned level_bits = shape[1];    ///< the same of an upper level
+inline constexpr unsigned levels = shape[2];        ///< the root and four upper levels
+inline constexpr unsigned level_1_laps = shape[3];  ///< laps that level 1 has slots for
+inline constexpr unsigned chunk = shape[4];         ///< timers moved ahead of time, for each tick
+inline constexpr unsigned chains_per_slot = shape[5];  ///< a cache line of them, or one
+inline constexpr unsigned root = 0;                    ///< the lowest level
+inline constexpr unsigned overflow = levels;           ///< the "level" of deadlines beyond level 4
+inline constexpr unsigned word_bits = 64;              ///< slots per occupancy word
 
 /// Returns log2 of the ticks that a slot of `level` spans. The overflow counts in laps of the whole
 /// wheel.
@@ -72,32 +70,18 @@ constexpr unsigned shift_of(unsigned level) noexcept {
 /// Returns how many ticks a slot of `level` spans.
 constexpr jiffies width_of(unsigned level) noexcept { return jiffies{1} << shift_of(level); }
 
-/// Returns how many laps `level` has slots for: the one being run, and the next ones.
-constexpr unsigned laps_of(unsigned level) noexcept {
-    assert(level < levels && "the overflow has no laps");
-    return level == 1 ? level_1_laps : 2;
-}
-
-/// The number of slots of the overflow: one for each bit of a tick above a lap of the wheel.
-inline constexpr unsigned overflow_slots = 63 - shift_of(overflow);
-
-/// Returns the number of slots of `level` in all laps. A power of two, except for the overflow.
+/// Returns the number of slots of `level` in all its laps: the one being run, and the next ones. A
+/// power of two, except for the overflow, which has a slot for each bit of a tick above a lap of
+/// the wheel.
 constexpr unsigned ring_of(unsigned level) noexcept {
     assert(level <= overflow && "a level is the root, an upper level or the overflow");
-    if (level == overflow) return overflow_slots;
-    return laps_of(level) << (level == root ? root_bits : level_bits);
+    if (level == overflow) return 63 - shift_of(overflow);
+    return (level == 1 ? level_1_laps : 2) << (level == root ? root_bits : level_bits);
 }
 
-/// Returns the number of rows of a slot of `level`. Timers of levels 1 and 2 have left the caches
-/// when they come down. A slot there has a whole cache line of chains, and more misses overlap.
-constexpr unsigned rows_of(unsigned level) noexcept {
-    return (level == 1 || level == 2) && level != overflow ? rows_of_cold : 1;
-}
-
-/// Returns the number of occupancy words of `level`, a bit for each row. Each level starts on a
-/// word of its own.
-constexpr unsigned words_of(unsigned level) noexcept {
-    return (ring_of(level) * rows_of(level) + word_bits - 1) / word_bits;
+/// Returns the number of occupancy words for a number of slots.
+constexpr unsigned words_for(unsigned slot_count) noexcept {
+    return (slot_count + word_bits - 1) / word_bits;
 }
 
 namespace tables {
@@ -105,7 +89,7 @@ namespace tables {
 constexpr std::array<unsigned, levels + 1> make_first_slots() noexcept {
     std::array<unsigned, levels + 1> first{};
     for (unsigned level = root; level < overflow; ++level)
-        first[level + 1] = first[level] + words_of(level) * word_bits;
+        first[level + 1] = first[level] + words_for(ring_of(level)) * word_bits;
     return first;
 }
 
@@ -113,13 +97,13 @@ inline constexpr auto first_slots = make_first_slots();
 
 }  // namespace tables
 
-/// Returns the first slot of `level`. The rows of the wheel stand in one array, level after level.
+/// Returns the first slot of `level`. Each level starts on an occupancy word of its own.
 constexpr unsigned first_slot_of(unsigned level) noexcept { return tables::first_slots[level]; }
 
-inline constexpr unsigned beyond = first_slot_of(overflow) + overflow_slots;  ///< always empty
-inline constexpr unsigned never_slot = beyond + 1;  ///< for timers that are armed for `never`
-inline constexpr unsigned slots = never_slot + 1;   ///< of all levels, counted in rows
-inline constexpr unsigned words = (slots + word_bits - 1) / word_bits;  ///< of all levels
+inline constexpr unsigned beyond = first_slot_of(overflow) + ring_of(overflow);  ///< always empty
+inline constexpr unsigned never_slot = beyond + 1;   ///< for timers that are armed for `never`
+inline constexpr unsigned slots = never_slot + 1;    ///< of all levels
+inline constexpr unsigned words = words_for(slots);  ///< of all levels
 
 /// Returns the level that slot `s` belongs to.
 constexpr unsigned level_with(unsigned s) noexcept {
@@ -129,24 +113,11 @@ constexpr unsigned level_with(unsigned s) noexcept {
     return level;
 }
 
-/// Returns the number of chains of slot `s`, a power of two.
-constexpr unsigned chains_of(unsigned s) noexcept {
-    assert(s < slots && "a slot belongs to a level");
-    constexpr unsigned end = first_slot_of(levels < 3 ? levels : 3);
-    return s >= first_slot_of(1) && s < end ? rows_of_cold * chains_per_row : chains_per_row;
-}
-
-/// Returns the `i`th slot of `level`.
-constexpr unsigned slot_number(unsigned level, unsigned i) noexcept {
-    assert(i < ring_of(level) && "the level has such a slot");
-    return first_slot_of(level) + i * rows_of(level);
-}
-
 /// Returns the slot of `level` that `tick` belongs to. Requires that `level` is not the overflow.
 constexpr unsigned slot_at(unsigned level, jiffies tick) noexcept {
     assert(level != overflow && "the overflow has no ring of slots");
     const auto position = static_cast<unsigned>(tick >> shift_of(level));
-    return slot_number(level, position & (ring_of(level) - 1));
+    return first_slot_of(level) + (position & (ring_of(level) - 1));
 }
 
 /// Returns the first tick of the slot of `level` that `tick` belongs to: the tick of its visit.
@@ -175,7 +146,7 @@ namespace tables {
 
 /// `level_of` and `slot_at` as a table by log2 of the delay. Placing has no branch on the level.
 struct placement {
-    std::array<std::uint32_t, word_bits> first, mask, shift, last_chain, level;
+    std::array<std::uint32_t, word_bits> first, mask, shift, level;
 };
 
 constexpr placement make_placements() noexcept {
@@ -183,11 +154,9 @@ constexpr placement make_placements() noexcept {
     for (unsigned log2 = 0; log2 < word_bits; ++log2) {
         const unsigned level = level_of(jiffies{1} << log2);
         const bool is_beyond = level == overflow;
-        const unsigned double_row = rows_of(level) - 1;  // such slots have even numbers
         by_log2.first[log2] = is_beyond ? beyond : first_slot_of(level);
-        by_log2.mask[log2] = is_beyond ? 0 : (ring_of(level) - 1) << double_row;
-        by_log2.shift[log2] = shift_of(level) - double_row;
-        by_log2.last_chain[log2] = chains_of(first_slot_of(level)) - 1;
+        by_log2.mask[log2] = is_beyond ? 0 : ring_of(level) - 1;
+        by_log2.shift[log2] = shift_of(level);
         by_log2.level[log2] = level;
     }
     return by_log2;
@@ -197,25 +166,19 @@ inline constexpr auto placements = make_placements();
 
 }  // namespace tables
 
-/// Returns the slot for a timer that expires `at`, in a number of ticks with the highest bit
-/// `log2`. Returns `beyond` if no level reaches that far.
-constexpr unsigned slot_by_log2(jiffies at, unsigned log2) noexcept {
+/// Returns the slot for a timer that expires `at`, seen from `now`. Returns `beyond` if no level
+/// reaches that far. Requires now <= at.
+constexpr unsigned slot_for(jiffies at, jiffies now) noexcept {
+    assert(now <= at && "a deadline that has passed has no slot");
     const auto& to = tables::placements;
+    const unsigned log2 = log2_of(at - now);
     return (static_cast<unsigned>(at >> to.shift[log2]) & to.mask[log2]) + to.first[log2];
 }
 
-/// Returns the number of the last chain of that slot: all ones.
-constexpr unsigned last_chain_by_log2(unsigned log2) noexcept {
-    return tables::placements.last_chain[log2];
-}
-
-/// Returns the level of that slot.
-constexpr unsigned level_by_log2(unsigned log2) noexcept { return tables::placements.level[log2]; }
-
-/// Returns the slot for a timer that expires `at`, seen from `now`. Requires now <= at.
-constexpr unsigned slot_for(jiffies at, jiffies now) noexcept {
+/// Returns the level of that slot, or `overflow`.
+constexpr unsigned level_for(jiffies at, jiffies now) noexcept {
     assert(now <= at && "a deadline that has passed has no slot");
-    return slot_by_log2(at, log2_of(at - now));
+    return tables::placements.level[log2_of(at - now)];
 }
 
 // --- the overflow -------------------------------------------------------------------------------
@@ -239,36 +202,27 @@ constexpr unsigned overflow_slot_for(jiffies at, jiffies now) noexcept {
     return first_slot_of(overflow) + log2_of(last ^ lap_at(now));
 }
 
-/// Returns the slot of the overflow that has to be empty when the lap that starts at `entry`
-/// begins. Requires that `entry` is the first tick of a lap.
-constexpr unsigned overflow_slot_before(jiffies entry) noexcept {
-    assert(entry == entry_of(overflow, entry) && "a slot is entered at the first tick of a lap");
-    const jiffies none = jiffies{1} << overflow_slots;  // 0 has no lowest 1
-    return first_slot_of(overflow) + static_cast<unsigned>(std::countr_zero(lap_at(entry) | none));
-}
-
-// --- all levels ---------------------------------------------------------------------------------
-
 /// Returns the slot of `level` that has to be empty when tick `entry` is done. Requires that
 /// `entry` is the first tick of a slot.
 constexpr unsigned slot_before(unsigned level, jiffies entry) noexcept {
     assert(entry == entry_of(level, entry) && "a slot is entered at the first tick of a lap");
-    return level == overflow ? overflow_slot_before(entry) : slot_at(level, entry);
+    if (level != overflow) return slot_at(level, entry);
+    const jiffies none = jiffies{1} << ring_of(overflow);  // 0 has no lowest 1
+    return first_slot_of(overflow) + static_cast<unsigned>(std::countr_zero(lap_at(entry) | none));
 }
 
 /// Returns when a wheel at `now` visits slot `s` of `level`. The slot of `now` itself is visited
-/// now while its first tick is being run. Otherwise it is visited a full turn later.
+/// now while its first tick is being run. Otherwise it is visited a whole ring later.
 constexpr jiffies visit_of(unsigned level, unsigned s, jiffies now) noexcept {
     assert(now < never && "a wheel stops before `never`");
     assert(s < beyond && level_with(s) == level && "a slot is visited on its own level");
     const jiffies entry = entry_of(level, now), width = width_of(level);
     if (entry == now && s == slot_before(level, now)) return now;
     if (level != overflow) {
-        const unsigned ring = ring_of(level), rows = ring * rows_of(level);
-        const unsigned ahead = (s - slot_at(level, now) + rows) % rows / rows_of(level);
-        return entry + (ahead == 0 ? ring : ahead) * width;
+        const unsigned ahead = (s - slot_at(level, now)) & (ring_of(level) - 1);
+        return entry + (ahead == 0 ? ring_of(level) : ahead) * width;
     }
-    if (s == overflow_slot_before(entry + width)) return entry + width;
+    if (s == slot_before(overflow, entry + width)) return entry + width;
     const unsigned bit = s - first_slot_of(overflow);
     const jiffies lap = entry / width;
     return ((((lap >> bit) | 1) << bit) + 1) * width;

@@ -1,5 +1,5 @@
 /// \file
-/// A slot: four chains or eight, filled in turn and emptied in turn.
+/// A slot: its chains, filled in turn and emptied in turn.
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "tvec/core/detail/chain.hpp"
@@ -21,7 +22,7 @@ using link_count = std::uint32_t;
 using link_count = std::uint8_t;
 #endif
 
-/// The timers that the wheel visits together: a view of adjacent chains.
+/// The timers that the wheel visits together: a view of its chains.
 ///
 /// Walking one list costs a whole memory latency per timer, because the address of the next timer
 /// is known only when the cache line has arrived. Several lists walked in turn keep as many misses
@@ -33,26 +34,21 @@ using link_count = std::uint8_t;
 /// the chains.
 class slot {
 public:
-    static constexpr unsigned most_chains = geometry::rows_of_cold * geometry::chains_per_row;
-
-    /// Requires that `chains` is a power of two.
-    slot(chain* first, unsigned chains, link_count& links, link& sentinel) noexcept
-        : chains_(first), last_(chains - 1), links_(links), sentinel_(sentinel) {
-        assert(std::has_single_bit(chains) && "links are counted off to a power of two of chains");
-        assert(chains <= most_chains && "a slot has at most eight chains");
+    slot(chain* first, link_count& links, link& sentinel) noexcept
+        : chains_(first), links_(links), sentinel_(sentinel) {
         assert(sentinel.ends_chain() && "the chains of a slot end in its sentinel");
     }
 
     bool empty() const noexcept {
-        for (unsigned k = 0; k <= last_; ++k)
+        for (unsigned k = 0; k < width; ++k)
             if (chains_[k].first() != &sentinel_) return false;
         return true;
     }
 
     /// Unlinks the next link in turn and returns it; null when the slot is empty.
     link* pop() noexcept {
-        for (unsigned misses = 0; misses <= last_ && links_ != 0; ++misses) {
-            chain& c = chains_[--links_ & last_];
+        for (unsigned misses = 0; misses < width && links_ != 0; ++misses) {
+            chain& c = chains_[--links_ % width];
             if (c.first() != &sentinel_) return &c.pop();
         }
         assert(empty() && "the count is an upper bound of the links");
@@ -63,17 +59,17 @@ public:
     /// Unlinks up to `most` links and calls take(link&) for each. `take` must link nothing here.
     /// Prefetches the next link of each chain meanwhile. Sets the back pointers once, at the end.
     /// Returns the number of links. If there were fewer than `most`, the slot is empty.
-    template <class F> std::size_t pop_each(std::size_t most, owner_tag owner, F take) noexcept {
-        std::array<link*, most_chains> next;
-        for (unsigned k = 0; k <= last_; ++k) {
+    template <class F> std::size_t pop_each(std::size_t most, wheel_tag tag, F take) noexcept {
+        std::array<link*, width> next;
+        for (unsigned k = 0; k < width; ++k) {
             link::expect_link_at(chains_[k].first_pointer());
             next[k] = chains_[k].first();
         }
         std::size_t left = most;
         [[maybe_unused]] const link_count links_before = links_;
         link_count links = links_;
-        for (unsigned misses = 0; left != 0 && links != 0 && misses <= last_;) {
-            link*& first = next[--links & last_];
+        for (unsigned misses = 0; left != 0 && links != 0 && misses < width;) {
+            link*& first = next[--links % width];
             link& l = *first;
             ++misses;
             if (&l == &sentinel_) continue;
@@ -85,7 +81,7 @@ public:
             take(l);
             --left;
         }
-        for (unsigned k = 0; k <= last_; ++k) chains_[k].restart_at(*next[k], owner);
+        for (unsigned k = 0; k < width; ++k) chains_[k].restart_at(*next[k], tag);
         assert(links_ == links_before && "`take` links nothing to this slot");
         links_ = links;
         assert((left == 0 || empty()) && "the count is an upper bound of the links");
@@ -96,7 +92,7 @@ public:
     /// ones in the order as before. All links move to chain 0, and unlinking one keeps the others
     /// sorted. The count is that of a slot with all other chains empty. No link must be added until
     /// the slot is empty. Requires fewer than 2^29 links.
-    template <class F> void sort(owner_tag owner, F before) noexcept {
+    template <class F> void sort(wheel_tag tag, F before) noexcept {
         link* const end = &sentinel_;
         std::array<link*, 32> runs;  // sorted runs of 2^k links, or empty
         runs.fill(end);
@@ -110,10 +106,11 @@ public:
         }
         link* all = end;
         for (link* earlier : runs) all = merge(earlier, all, end, before);
-        chains_[0].restart_at(*all, owner);
-        for (link* l = all; l != end; l = l->next) l->next->hang(l->next, owner);
-        assert(n <= static_cast<link_count>(-1) / (last_ + 1) && "a sorted slot can be counted");
-        links_ = static_cast<link_count>(n * (last_ + 1));
+        chains_[0].restart_at(*all, tag);
+        for (link* l = all; l != end; l = l->next) l->next->hang(l->next, tag);
+        assert(n <= std::numeric_limits<link_count>::max() / width &&
+               "a sorted slot can be counted");
+        links_ = narrow_to<link_count>(n * width);
     }
 
 private:
@@ -131,8 +128,10 @@ private:
         return first;
     }
 
+    static constexpr unsigned width = geometry::chains_per_slot;
+    static_assert(std::has_single_bit(width), "bound_count leaves the next chain as it is");
+
     chain* chains_;
-    unsigned last_;
     link_count& links_;
     link& sentinel_;
 };

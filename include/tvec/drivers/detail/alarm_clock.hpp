@@ -12,8 +12,8 @@
 #include <ratio>
 #include <utility>
 
+#include "tvec/clock/detail/alarm_misuse.hpp"
 #include "tvec/clock/tick_clock.hpp"
-#include "tvec/core/detail/misuse.hpp"
 #include "tvec/core/jiffies.hpp"
 
 namespace tvec::detail {
@@ -28,7 +28,12 @@ struct alarm_clock {
 template <class Clock> inline constexpr alarm_clock alarm_clock_of{CLOCK_MONOTONIC, false};
 template <>
 inline constexpr alarm_clock alarm_clock_of<std::chrono::steady_clock>{CLOCK_MONOTONIC, true};
+#ifdef __linux__
 template <> inline constexpr alarm_clock alarm_clock_of<boottime_clock>{CLOCK_BOOTTIME, true};
+/// The kernel moves an alarm for a point in time of this clock when the clock is set.
+template <>
+inline constexpr alarm_clock alarm_clock_of<std::chrono::system_clock>{CLOCK_REALTIME, true};
+#endif
 
 /// Returns the time from `from` to `to`: rounded up, zero if it is over, and clamped to the longest
 /// duration.

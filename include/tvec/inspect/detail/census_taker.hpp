@@ -29,7 +29,9 @@ public:
 
     /// Calls visit(slot, const timer&) for each linked timer, idle ones included.
     template <class F> void for_each_linked(F visit) const {
-        wheel_.levels_.for_each([&](unsigned s, const link& l) { visit(s, timer::of(l)); });
+        wheel_.levels_.for_each([&](unsigned s, const link& l) {
+            if (!wheel_.levels_.is_marker(l)) visit(s, timer::of(l));
+        });
     }
 
 private:

@@ -2,7 +2,6 @@
 /// The place of a timer in its group: 16 bytes, and no memory of the group's own.
 #pragma once
 
-#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -117,8 +116,8 @@ private:
 inline timeout_node& node_around(group_link& l) noexcept {
     assert(l.what() == group_link::kind::timeout && "the link is in the node of a timeout");
     auto* const storage = reinterpret_cast<std::byte*>(&l);
-    return *reinterpret_cast<timeout_node*>(storage -
-                                            std::bit_cast<std::ptrdiff_t>(&timeout_node::storage));
+    return *static_cast<timeout_node*>(
+        static_cast<void*>(storage - __builtin_bit_cast(std::ptrdiff_t, &timeout_node::storage)));
 }
 
 /// A walk over the members of a group. Between two steps anything may happen to the group and its

@@ -1,5 +1,5 @@
 /// \file
-/// The guard of pools and remotes while they call user code.
+/// The guard of pools and mailboxes while they call user code.
 #pragma once
 
 #include <cassert>
@@ -8,7 +8,7 @@
 namespace tvec::detail {
 
 /// Counts a call of user code as long as it lives: of a function, its destructor, a hook or a
-/// visitor. While the count is not 0, the pool or remote must not be destroyed.
+/// visitor. While the count is not 0, the pool or mailbox must not be destroyed.
 class in_user_code {
 public:
     explicit in_user_code(std::size_t& depth) noexcept : depth_(depth) { ++depth_; }

@@ -44,6 +44,8 @@ public:
     std::optional<jiffies> due(timeout_handle h) const noexcept;
 
     bool reschedule(timeout_handle h, jiffies due) noexcept;
+    /// Arms an armed timeout for a tick that stands for a pause. It does not run early.
+    void pause(timeout_node& n, jiffies due) noexcept;
 
     /// Returns the node whose alarm is set for the earliest tick, or null. O(nodes).
     const timeout_node* next() const noexcept;

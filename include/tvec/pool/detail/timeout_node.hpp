@@ -49,6 +49,7 @@ struct alignas(64) timeout_node {
     timeout_phase phase = timeout_phase::unused;
     missed_periods policy = missed_periods::skip;
     bool at_once = false;  ///< a periodic timeout with an extra first call when the alarm fires
+    bool paused = false;   ///< by its group: it does not run early
     alignas(function_alignment) std::byte storage[function_size];
 
     /// Returns whether the alarm is set for a call of the function.

@@ -60,6 +60,9 @@ public:
     /// Returns the number of nodes, without worn ones.
     std::size_t capacity() const noexcept { return capacity_; }
 
+    /// Returns the bytes of all slabs and of their directory. O(slabs).
+    std::size_t memory() const noexcept;
+
 private:
     static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 

@@ -3,30 +3,20 @@
 /// it, and documents its operations.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "tvec/core/timer_wheel.hpp"
 #include "tvec/durable/delivery.hpp"
+#include "tvec/durable/detail/wheel_clock.hpp"
 #include "tvec/durable/metrics.hpp"
 #include "tvec/durable/store.hpp"
 
 namespace tvec::durable::detail {
-
-/// The clock of a wheel.
-struct wheel_clock {
-    std::function<jiffies(std::chrono::microseconds)> tick_after;  ///< the tick that ends a delay
-    std::function<std::chrono::microseconds()> reading;            ///< steady, from any origin
-};
-
-struct engine_parts;  // in durable/src/engine
 
 /// Accepts the calls of users, and runs the parts that move timers between a store and a wheel.
 class TVEC_API engine {
@@ -38,23 +28,14 @@ public:
     engine& operator=(const engine&) = delete;
     ~engine();
 
-    refusal put_all(std::vector<record> timers, existing how,
-                    completion<std::vector<put_result>> then);
-    refusal cancel(const std::string& id, completion<cancel_result> then);
+    refusal submit(operation o);
+    refusal submit_all(timer_set set, std::string prefix, operation one,
+                       completion<standing, std::uint64_t> then);
     void done(token t, completion<bool> then);
     refusal again(token t, time_point due, completion<bool> then);
     void failed(token t, std::string_view reason, completion<bool> then);
-    refusal extend(token t, duration lease, completion<standing, bool> then);
     void hand_over(const token& t);
-    refusal touch(const std::string& id, time_point due, completion<touch_result> then);
-    refusal find(std::string id, completion<standing, std::optional<stored_timer>> then);
-    refusal list(timer_set set, place after, std::size_t limit,
-                 completion<standing, std::vector<stored_timer>> then, std::string prefix);
-    refusal count(completion<standing, totals> then);
-    refusal revive(const std::string& id, time_point due, completion<revive_result> then);
-    refusal cancel_all(timer_set set, std::string prefix, completion<standing, std::uint64_t> then);
-    refusal revive_all(std::string prefix, time_point due,
-                       completion<standing, std::uint64_t> then);
+    void taken(const token& t);
     void stop(std::function<void(const unfinished&)> then, duration at_most);
 
     int fd() const noexcept;
@@ -66,18 +47,31 @@ public:
     const lateness_histogram& late() const noexcept;
 
 private:
+    struct parts;
+
     template <class... Answer, class F>
     auto answering(std::size_t calls, completion<Answer...> then, F look_at);
+    template <class Operation, class F> refusal ask(refusal fault, Operation& o, F look_at);
+    refusal begin(operations::put o);
+    refusal begin(operations::extend o);
+    refusal begin(operations::find o);
+    refusal begin(operations::list o);
+    refusal begin(operations::count o);
+    template <changes_one Operation> refusal begin(Operation o);
+    template <class Other> refusal begin(Other o);
+    template <changes_one Operation>
+    refusal begin_all(timer_set set, std::string prefix, Operation one,
+                      completion<standing, std::uint64_t> then);
     refusal admit(std::size_t calls, refusal fault = refusal::none, std::size_t put_bytes = 0);
     refusal accept(record& r) const;
     void on_put(put_result r, const place& p);
-    void on_revived(const std::string& id, time_point due, revive_result r);
-    cancel_result on_cancelled(const std::string& id, cancel_result r);
+    void on_changed(const operations::cancel& o, cancel_result& r);
+    template <sets_deadline Operation, class Result> void on_changed(const Operation& o, Result& r);
     unfinished left() const;
     void report_if_stopped();
     void report();
 
-    std::unique_ptr<engine_parts> parts_;
+    std::unique_ptr<parts> parts_;
     std::size_t calls_in_flight_ = 0;
     std::size_t put_bytes_in_flight_ = 0;
     timer stop_limit_{call<&engine::stop_limit_, &engine::report>};

@@ -1,0 +1,79 @@
+# The checks of durable timers, as ../scripts/checks.mk has those of the wheel. Formats, pages, arrows and weight are checked
+# there for both.
+SHELL = ../scripts/checks/reported
+.SHELLFLAGS = durable-$@
+.ONESHELL:
+.SILENT:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory --output-sync=target
+export PROJECT := $(CURDIR)
+export NINJA := $(CURDIR)/../scripts/build/ninja
+
+commit = gcc sanitizers consumers threads headers fuzz
+for_releases = sanitizers_gcc clang_tests valgrind tidy all_consumers debian
+.PHONY: help commit for_releases $(commit) $(for_releases)
+commit: $(commit)
+for_releases: $(for_releases)
+
+help:
+	awk -F ':.*## ' '/^[a-z_]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' checks.mk >&2
+
+build = ARGS="--setup gate" TESTS_AT_A_TIME=6 $(MAKE) test BUILD=$(1) CXX=$(2) SETUP="-Dwerror=true -Ddebug=false -Dbench=enabled $(3)"
+sanitize = LDFLAGS=-fuse-ld=lld CXXFLAGS="-fno-sanitize-recover=all -fsanitize-recover=vptr -g1" \
+	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=address,undefined -Doptimization=g -Done_process=true)
+
+gcc: ## failing tests, and warnings, with assertions
+	CXXFLAGS=-g1 $(call build,build-gcc,g++)
+
+sanitizers: ## memory errors, leaks and undefined behaviour in the tests, and warnings, by clang
+	$(call sanitize,clang++)
+
+sanitizers_gcc: ## the same, by g++
+	$(call sanitize,g++)
+
+clang_tests: ## failing tests of a build by clang
+	CXXFLAGS="-gdwarf-4 -g1" $(call build,build-clang-tests,clang++)
+
+threads: ## data races, by TSan, in all programs with threads
+	CXX=clang++ CXXFLAGS=-g1 LDFLAGS=-fuse-ld=lld ../scripts/build/configure build-threads -Dwerror=true -Db_sanitize=thread \
+	    -Doptimization=1 -Ddebug=false -Dtests=enabled -Done_process=true -Dunity=on -Dunity_size=8
+	meson test -C build-threads --setup gate --suite threads --print-errorlogs
+
+valgrind: ## uninitialised reads and leaks in the tests
+	CXX=g++ CXXFLAGS=-g1 ../scripts/build/configure build-valgrind -Dunity=on -Dunity_size=8 -Ddebug=false -Dtests=enabled \
+	    -Done_process=true
+	meson test -C build-valgrind --setup valgrind --print-errorlogs durable durable_redis
+
+headers: ## headers that do not compile alone, by clang
+	find include -name '*.hpp' -not -path '*/detail/*' -printf '%P\n' | xargs -P "$${JOBS:-$$(nproc)}" -I HEADER sh -c \
+	    'echo "#include \"HEADER\"" | clang++ -std=c++20 -Wall -Wextra -Wshadow-all -Werror -I../include -Iinclude -fsyntax-only -xc++ -'
+
+tidy: ## what clang-tidy finds in the sources
+	../scripts/checks/tidy
+
+fuzz: ## failures of the parser of a Redis server's answers within five seconds
+	CXX=clang++ CXXFLAGS=-g1 ../scripts/build/configure build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Doptimization=2 \
+	    -Ddebug=false -Dtests=disabled -Dexamples=disabled -Dtool=disabled
+	$(NINJA) -C build-fuzz --quiet tests/fuzz/fuzz_answers
+	mkdir -p build-fuzz/found
+	build-fuzz/tests/fuzz/fuzz_answers -max_total_time=5 -max_len=1025 -artifact_prefix=build-fuzz/found/ build-fuzz/found \
+	    build-fuzz/tests/fuzz/corpus/answers
+
+# install OPTION...: the wheel and durable timers, into build-consumers/staged
+install = rm -rf build-consumers/staged; \
+	BUILD_DIR=$$PWD/build-consumers/wheel DESTDIR=$$PWD/build-consumers/staged PROJECT=$(CURDIR)/.. ../scripts/build/install --prefix /usr \
+	    -During=disabled -Dprobes=disabled $(1); \
+	BUILD_DIR=build-consumers/durable DESTDIR=$$PWD/build-consumers/staged ../scripts/build/install --prefix /usr -Dtool=disabled $(1)
+
+consumers: ## a library or C library that a program cannot use as installed
+	$(call install,-Ddefault_library=shared)
+	tests/programs/consumers/run --few build-consumers/staged/usr
+
+all_consumers: ## any documented way to use them that does not work
+	$(call install,-Ddefault_library=both)
+	tests/programs/consumers/run build-consumers/staged/usr
+
+debian: ## Debian packages that do not build, or that lintian rejects
+	scripts/bootstrap deb
+	../scripts/build/deb build-deb
+	lintian --allow-root --fail-on error build-deb/*.changes

@@ -1,0 +1,63 @@
+/// \file
+/// A clock that is read once per turn of the loop.
+#pragma once
+
+#include "tvec/core/detail/standard.hpp"
+
+#include <chrono>
+
+namespace tvec {
+
+/// `Clock`, whose reading all calls of a turn of the loop share. Reading steady_clock costs about
+/// ten times as much as the wheel itself, and a loop that handles a hundred messages a turn arms a
+/// hundred timers by a delay.
+///
+///     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::turn_clock<>>> timers;
+///     for (;;) {
+///         timers.begin_turn();          // a reading; uring_wait's wait does it
+///         handle_messages();            // timers.arm_after(c.idle, 30s) does not read the clock
+///         timers.run();                 // a reading, which its callbacks share
+///     }
+///
+/// **A turn** begins with `begin_turn`, `run` and a wait of uring_wait, of any wheel of the thread,
+/// each of which reads `Clock`. run_until also begins one after each callback. A turn ends when the
+/// loop asks for next_wakeup, as all drivers do before it sleeps. Outside of a turn each call reads
+/// `Clock`: before the first turn, after a sleep, and on a thread without a loop that sends to a
+/// mailbox.
+///
+/// **A delay** counts from the beginning of the turn. So a timer may fire that much earlier than
+/// its delay after the call: by the time that the turn took until then. It never fires before the
+/// turn's reading plus its delay. A turn that takes long, or a callback, begins a new one.
+///
+/// It has the time points of `Clock`, so deadlines of `Clock` are deadlines here, and drivers set
+/// their alarms by `Clock`. A game_clock may follow it. Take it for a loop that spins, or that arms
+/// by delay many times a turn.
+template <class Clock = std::chrono::steady_clock> struct turn_clock {
+    /// The members that std::chrono requires of a clock.
+    /// @{
+    using duration = typename Clock::duration;
+    using rep = typename Clock::rep;
+    using period = typename Clock::period;
+    using time_point = typename Clock::time_point;
+    static constexpr bool is_steady = Clock::is_steady;
+    /// @}
+
+    /// Returns the reading of this thread's turn. Reads `Clock` outside of a turn.
+    static time_point now() noexcept { return in_turn_ ? reading_ : Clock::now(); }
+
+    /// Reads `Clock`, for all calls of this thread until the turn ends or another begins. Returns
+    /// the reading.
+    static time_point begin_turn() noexcept {
+        in_turn_ = true;
+        return reading_ = Clock::now();
+    }
+
+    /// Ends the turn: each call reads `Clock` again. Does nothing outside of a turn.
+    static void end_turn() noexcept { in_turn_ = false; }
+
+private:
+    static constinit inline thread_local bool in_turn_ = false;
+    static constinit inline thread_local time_point reading_{};
+};
+
+}  // namespace tvec

@@ -1,0 +1,187 @@
+# The checks: `make check` runs what is due for each commit, `make check-release` what else is due before a release, and
+# `make -f scripts/checks.mk NAME` one of them. `-j2 -k` runs two at a time, and goes on after a failure.
+#
+# Readers: .ci/run, the hook, the table of CONTRIBUTING.md. A check is a target with its sentence behind `##`.
+SHELL = scripts/checks/reported
+.SHELLFLAGS = $@
+.ONESHELL:
+.SILENT:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory --output-sync=target
+export NINJA := $(CURDIR)/scripts/build/ninja
+
+hook = format snippets links tables arrows shellcheck
+commit = $(hook) weight subjects sanitizers gcc tidy headers threads small release fuzz consumers docs instructions run proof
+for_releases = busy sanitizers_gcc clang_tests valgrind tidy_all all_consumers debian packaging portability mutants long_fuzz translation
+.PHONY: help hook commit for_releases user $(commit) $(for_releases)
+
+hook: $(hook)
+commit: $(commit)
+for_releases: $(for_releases)
+
+# They use its folder.
+instructions: release
+run: gcc
+
+help:
+	@awk -F ':.*## ' '/^[a-z_]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' scripts/checks.mk >&2
+
+# --- for each commit, and before it ------------------------------------------------------------------------------------
+
+# An unpacked release has no git repository.
+cpp_files = if [ -e .git ]; then git ls-files --cached --others --exclude-standard '*.hpp' '*.cpp' '*.h' '*.c'; \
+	else find . -path './build*' -prune -o -regex '.*[.][hc]\(pp\)?' -print; fi
+
+format: ## source files that .clang-format would write otherwise, and lines over 100 columns
+	$(cpp_files) | xargs clang-format --dry-run -Werror
+	$(cpp_files) | xargs awk 'length($$0) > 100 { print FILENAME ":" FNR ": over 100 columns"; bad = 1 } END { exit bad }'
+
+snippets: ## code in pages that differs from the examples it is cut from
+	scripts/pages/snippets
+
+links: ## links that lead nowhere, files that no README lists, tests that no page names
+	scripts/pages/page-links
+
+tables: ## tables in pages that differ from the results and the lists they are made from
+	scripts/pages/tables --check
+
+arrows: ## includes against the arrows between rooms
+	scripts/checks/include-arrows
+
+shellcheck: ## faults in shell scripts, by shellcheck
+	git ls-files scripts .ci tests integrations servers durable | xargs grep -lsE -d skip '^#!.*bash' | xargs shellcheck --external-sources
+
+# The bounds are here, and nowhere else. A commit that raises one says why.
+weight: ## a house that is heavier than its bounds: files, lines, words of pages
+	scripts/checks/weight . 590 74900 durable
+	scripts/checks/weight durable 290 41320
+	words=$$(git ls-files '*.md' | grep -v 'CHANGELOG\|bench/results/' | xargs cat | wc -w)
+	echo "pages: $$words words"
+	[ "$$words" -le 51350 ]
+
+subjects: ## commit subjects of the last day that are too long, or not in the imperative
+	git rev-list --no-merges "$$(scripts/checks/newest-work)..HEAD" | xargs -r -n 1 scripts/hooks/commit-msg --commit
+
+# --- builds and their tests ----------------------------------------------------------------------------------------------
+
+# Debugging information has lines and no variables: reports show no more, and g++ compiles a quarter faster. -g1 stands
+# last, because clang's -gdwarf-4 alone enables all of it.
+build = $(MAKE) test BUILD=$(1) CXX=$(2) SETUP="-Dwerror=true -Ddebug=false $(3)"
+hardened = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection
+# More optimization would double g++'s compile time, and code that continues after a fault would add a sixth. The check of
+# types reads through a pipe, and fails wrongly without a free descriptor: it alone continues. lld links large programs with
+# sanitizers in a third of the time. All other builds use the linker of the users.
+sanitize = ARGS="--setup gate" LDFLAGS=-fuse-ld=lld CXXFLAGS="-fno-sanitize-recover=all -fsanitize-recover=vptr -g1" \
+	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=address,undefined -Doptimization=g -Done_process=true)
+
+user: ## the README's test command: .ci/run begins with it, and `gcc` goes on in its folder
+	CXXFLAGS=-g1 $(call build,build-gcc,g++,-Dbench=enabled)
+
+gcc: ## failing tests that `make test` leaves to the gate, and warnings, with assertions
+	ARGS="--setup gate --suite gate" CXXFLAGS=-g1 $(call build,build-gcc,g++,-Dbench=enabled)
+
+sanitizers: ## memory errors, leaks and undefined behaviour in the tests, and warnings, by clang
+	$(call sanitize,clang++)
+
+sanitizers_gcc: ## the same, by g++
+	$(call sanitize,g++)
+
+# Debian 12's valgrind cannot read clang's DWARF 5. Hardening costs nothing here, and fortifying needs optimization.
+clang_tests: ## failing tests in a hardened build by clang
+	ARGS="--setup gate --no-suite any_compiler" CXXFLAGS="-gdwarf-4 $(hardened) -Wno-cpp -g1" $(call build,build-clang-tests,clang++)
+
+busy: ## tests that fail on a slow machine: `make test` three times beside two busy loops for each processor
+	trap 'kill $$(jobs -p)' EXIT
+	for _ in $$(seq $$((2 * $$(nproc)))); do while :; do :; done & done
+	for _ in 1 2 3; do $(MAKE) test BUILD=build-busy; done
+
+threads: ## data races, by TSan, in all programs with threads
+	CXX=clang++ CXXFLAGS=-g1 LDFLAGS=-fuse-ld=lld scripts/build/configure build-threads -Dwerror=true -Db_sanitize=thread \
+	    -Doptimization=1 -Ddebug=false -Dtests=enabled -Done_process=true -Dbench=enabled -Dunity=on -Dunity_size=8
+	meson test -C build-threads --setup gate --suite threads --print-errorlogs
+
+valgrind: ## uninitialised reads and leaks in the tests
+	CXX=g++ CXXFLAGS=-g1 scripts/build/configure build-valgrind -Dunity=on -Dunity_size=8 -Ddebug=false -Dtests=enabled \
+	    -Done_process=true -Dbench=disabled
+	meson test -C build-valgrind --setup valgrind --print-errorlogs promises_core promises_at_length promises_clock \
+	    promises_inspect promises_pool promises_mailbox promises_thread promises_coroutines model pool_model in_c
+
+# The same options as scripts/checks/instructions, which reuses this folder.
+release: ## failing benchmarks and warnings in an optimized build without assertions and liburing
+	CXX=clang++ scripts/build/configure build-release-clang++ -Dbuildtype=release -Db_ndebug=true -Dwerror=true \
+	    -During=disabled -Dtests=disabled -Dexamples=disabled -Dbench=enabled
+	meson test -C build-release-clang++ --setup gate --print-errorlogs
+
+instructions: ## an operation that needs over 2 % more instructions than stored
+	scripts/checks/instructions
+
+small: ## failing tests of the core with wheels of 11 KB, and programs that link with the wrong size
+	CXX=g++ CXXFLAGS=-g1 scripts/build/configure build-small -Dwerror=true -Dsmall_wheel=true -During=disabled \
+	    -Dexamples=disabled -Dbench=disabled -Dtests=enabled -Dunity=on -Dunity_size=8 -Ddebug=false
+	meson test -C build-small --setup gate --print-errorlogs promises_core promises_at_length promises_inspect model in_c \
+	    proof_agrees
+	if g++ -std=c++20 -Iinclude examples/first.cpp build-small/libtvec.a -o build-small/wrong_size 2>build-small/wrong_size.log; then
+	    echo "a program for large wheels links with small ones" >&2
+	    exit 1
+	fi
+	grep -q "undefined reference to .tvec::timer_wheel::timer_wheel" build-small/wrong_size.log
+
+# By clang, alone; and by g++ what it alone warns of in a project that includes them as its own.
+headers: ## headers that do not compile alone, by clang
+	find include -name '*.hpp' -not -path '*/detail/*' -printf '%P\n' | xargs -P "$${JOBS:-$$(nproc)}" -I HEADER sh -c \
+	    'echo "#include \"HEADER\"" | clang++ -std=c++20 -Wall -Wextra -Wshadow-all -Werror -Iinclude -fsyntax-only -xc++ -'
+	find include -name '*.hpp' -printf '#include "%P"\n' | g++ -std=c++20 -Wall -Wextra -Wconversion -Wuseless-cast -Werror \
+	    -Iinclude -fsyntax-only -xc++ -
+
+run: ## a server under load that loses a timer or a connection in five seconds
+	$(MAKE) run BUILD=build-gcc ARGS="--seconds 5 --connections 1000"
+
+fuzz: ## failures of the fuzz targets within ten seconds each
+	scripts/checks/fuzz --time 10
+
+long_fuzz: ## failures of the fuzz targets within a minute each
+	scripts/checks/fuzz --time 60 --parsers 60
+
+proof: ## lemmas of the wheel's arithmetic that Z3 refutes, and wrong variants that it does not
+	tests/proof/prove.py
+
+# --- analysers ---------------------------------------------------------------------------------------------------------------
+
+tidy: ## what clang-tidy finds in sources that changed, or include what changed
+	scripts/checks/tidy --since "$$(scripts/checks/newest-work)"
+
+tidy_all: ## what clang-tidy finds in all sources
+	scripts/checks/tidy
+
+mutants: ## faults of tests/mutants.toml, a tenth at random, that no test notices
+	scripts/checks/mutate --share 10
+
+portability: ## other compilers, optimizations, 32 bits, ARM, big-endian, Windows, WebAssembly and musl
+	scripts/bootstrap portability
+	scripts/checks/portability
+
+# --- pages, packages and users -------------------------------------------------------------------------------------------------
+
+docs: ## public names without documentation, dead links in the site
+	scripts/pages/docs
+
+translation: ## headings, code and pictures that README.zh-CN.md lacks
+	scripts/pages/translation
+
+consumers: ## a library, C library or single header that a program cannot use as installed
+	scripts/checks/consumers
+
+all_consumers: ## any documented way to use tvec that does not work, and a release that is not reproducible
+	scripts/checks/consumers --all
+
+debian: ## Debian packages that do not build, that lintian rejects or that a program cannot use
+	scripts/checks/debian
+
+packaging: ## licences, versions and recipes that a package manager would refuse
+	scripts/bootstrap packaging
+	version=$$(sed -n 's/^#define TVEC_VERSION_STRING "\(.*\)".*/\1/p' include/tvec/version.hpp)
+	reuse lint | tail -1
+	python3 -m py_compile packaging/conan/conanfile.py packaging/conan/test_package/conanfile.py
+	python3 -c 'import json, sys; [json.load(open(f)) for f in sys.argv[1:]]' packaging/vcpkg/*/vcpkg.json
+	grep -q "\"version\": \"$$version\"" packaging/vcpkg/tvec/vcpkg.json
+	grep -q "^version: $$version$$" CITATION.cff
