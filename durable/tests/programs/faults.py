@@ -120,13 +120,11 @@ class Harm:
             harm.fail("the process failed")
         harm.set_clock(self.folder, 2000)  # so that nothing is due much later
         self.start("--finish")
-        try:
-            while (code := self.process.wait(timeout=harm.PATIENCE)) == CRASHED and self.options.crashes:
-                self.start("--finish")
-            if code != 0:
-                harm.fail("the last process failed")
-        except subprocess.TimeoutExpired:
-            harm.fail("what is left does not come")
+        log = self.folder / "log"
+        while (code := harm.wait_for_the_last(self.process, log)) == CRASHED and self.options.crashes:
+            self.start("--finish")
+        if code != 0:
+            harm.fail("the last process failed")
 
 
 def add_options(parser):

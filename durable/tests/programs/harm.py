@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import contextlib
 import os
 import pathlib
 import random
@@ -57,6 +58,17 @@ def start(program, store, folder, run, *words, env, quiet=False):
 def end(process):
     process.kill()
     process.wait()
+
+
+def wait_for_the_last(process, log):
+    """Waits until it ends, as long as it goes on delivering."""
+    seen = -1
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=PATIENCE)
+        before, seen = seen, log.stat().st_size
+        if seen == before:
+            fail("what is left does not come")
 
 
 def set_clock(folder, ms):
@@ -190,7 +202,7 @@ class Sharing:
         if self.options.harm == "clocks":
             set_clock(self.folder, HOUR)  # so that all is due
         last = self.start("--finish")
-        while (code := last.wait(timeout=2 * PATIENCE)) == CRASHED and self.options.harm == "crashes":
+        while (code := wait_for_the_last(last, self.folder / "log")) == CRASHED and self.options.harm == "crashes":
             last = self.start("--finish")
         if code != 0:
             fail("the last process failed")
