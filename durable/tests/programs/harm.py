@@ -62,13 +62,11 @@ def end(process):
 
 def wait_for_the_last(process, log):
     """Waits until it ends, as long as it goes on delivering."""
-    seen = -1
-    while True:
+    size = -1
+    while size != (size := log.stat().st_size):
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(timeout=PATIENCE)
-        before, seen = seen, log.stat().st_size
-        if seen == before:
-            fail("what is left does not come")
+    fail("what is left does not come")
 
 
 def set_clock(folder, ms):

@@ -25,15 +25,13 @@ std::unique_ptr<sink> open_sink(loop& in, const settings& o, sink::completion an
 #ifdef TVEC_HAS_STREAM
         return open_stream(in, o, std::move(answered));
 #else
-        throw std::runtime_error(fault_of_place(
-            o.to, "this program was built without Redis, or with shared libraries alone"));
+        throw std::runtime_error(fault_of_place(o.to, "built shared, or without Redis"));
 #endif
     }
 #ifdef TVEC_HAS_TABLE
     return open_table(in, o, std::move(answered));
 #else
-    throw std::runtime_error(
-        "--to table: this program was built without PostgreSQL, or with shared libraries alone");
+    throw std::runtime_error("--to table: built shared, or without PostgreSQL");
 #endif
 }
 
