@@ -38,7 +38,6 @@ bool gives_up_a_late_request() {
     return late && !timers.cancel(reply.handle);
 }
 
-// [executor]
 // Any thread pool. This one has a list of tasks.
 struct workers {
     void post(std::function<void()> f) {
@@ -50,11 +49,12 @@ struct workers {
 };
 
 bool calls_its_functions_elsewhere(workers& pool) {
+    // [executor]
     tvec::timer_thread timers({.max_pending = 1000, .tick = 10ms},
                               [&pool](auto f) { pool.post(std::move(f)); });
+    // [executor]
     timers.schedule(1ms, [] { std::puts("on a worker"); });
     timers.schedule(1h, [] { std::puts("never"); });
-    // [executor]
     for (std::size_t posted = 0; posted == 0; std::this_thread::sleep_for(1ms)) {
         const std::lock_guard lock(pool.mutex);
         posted = pool.tasks.size();

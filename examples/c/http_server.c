@@ -86,6 +86,17 @@ static void limit(struct connection* c, int64_t limit_ms) {
     tvec_arm_at(&timers, &c->timer, tvec_clock_after(&the_clock, limit_ms * ms));
 }
 
+// Limits what comes next, after the bytes so far.
+static void limit_next(struct connection* c) {
+    if (c->length == 0) {
+        limit(c, idle_limit);
+    } else if (!c->is_in_header) {  // else the limit of this header goes on
+        c->is_in_header = 1;
+        limit(c, header_limit);
+    }
+}
+// [timeouts]
+
 static void on_timeout(struct tvec_wheel* wheel, struct tvec_timer* timer) {
     struct connection* c = TVEC_OWNER_OF(timer, struct connection, timer);
     (void)wheel;
@@ -111,16 +122,11 @@ static void on_bytes(struct connection* c) {
         memmove(c->read, c->read + used, c->length);
         c->is_in_header = 0;
     }
-    if (c->length == longest_header) {
+    if (c->length == longest_header)
         answer(c, "431 Request Header Fields Too Large", "too long\n", 0);
-    } else if (c->length == 0) {
-        limit(c, idle_limit);
-    } else if (!c->is_in_header) {  // else the limit of this header goes on
-        c->is_in_header = 1;
-        limit(c, header_limit);
-    }
+    else
+        limit_next(c);
 }
-// [timeouts]
 
 // --- the loop ------------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ void listen(boost::asio::posix::stream_descriptor& socket, example::conversation
     });
 }
 
-// [mailbox]
 class mailbox {
 public:
     mailbox(boost::asio::io_context& loop, example::timers& wheel)
@@ -37,7 +36,6 @@ private:
 
     tvec::mailbox<> mailbox_;
 };
-// [mailbox]
 
 }  // namespace
 
