@@ -43,89 +43,6 @@ Test(c_walking, a_walk_shows_all_that_is_pending_and_ends_when_it_is_told_to) {
     tvec_wheel_free(wheel);
 }
 
-static bool end_it(void* context, struct tvec_timer* timer) {
-    int* shown = context;
-    ++*shown;
-    return tvec_unlink(timer);
-}
-
-Test(c_walking, what_a_walk_shows_may_be_unlinked) {
-    struct probe p[timers];
-    struct tvec_wheel* wheel = armed(p);
-    int shown = 0;
-    CHECK(tvec_for_each_pending(wheel, end_it, &shown));
-    CHECK_EQ(shown, timers);
-    CHECK(!tvec_any_pending(wheel));
-    tvec_wheel_free(wheel);
-}
-
-struct others {
-    struct tvec_wheel* wheel;
-    struct probe* p;
-    int shown;
-};
-
-static bool cancel_the_others(void* context, struct tvec_timer* timer) {
-    struct others* o = context;
-    ++o->shown;
-    for (int i = 0; i < timers; ++i)
-        if (&o->p[i].timer != timer) tvec_cancel(&o->p[i].timer);
-    return true;
-}
-
-Test(c_walking, what_is_cancelled_in_a_walk_is_not_shown_any_more) {
-    struct probe p[timers];
-    struct others o = {armed(p), p, 0};
-    CHECK(tvec_for_each_pending(o.wheel, cancel_the_others, &o));
-    CHECK_EQ(o.shown, 1);
-    CHECK_EQ(tvec_count_pending(o.wheel), 1);
-    tvec_wheel_free(o.wheel);
-}
-
-static bool unlink_each(void* context, struct tvec_timer* timer) {
-    struct others* o = context;
-    (void)timer;
-    ++o->shown;
-    for (int i = 0; i < timers; ++i) {
-        tvec_unlink(&o->p[i].timer);
-        memset(&o->p[i].timer, 0x5a, sizeof o->p[i].timer);  // freed, for all that the walk knows
-    }
-    return true;
-}
-
-Test(c_walking, a_walk_may_end_with_all_timers_unlinked_and_freed) {
-    struct probe p[timers];
-    struct others o = {armed(p), p, 0};
-    CHECK(tvec_for_each_pending(o.wheel, unlink_each, &o));
-    CHECK_EQ(o.shown, 1);
-    CHECK(!tvec_any_pending(o.wheel));
-    tvec_wheel_free(o.wheel);
-}
-
-static void leave(void* context, struct tvec_timer* timer) {
-    (void)context;
-    (void)timer;
-}
-
-static bool advance_and_drain(void* context, struct tvec_timer* timer) {
-    struct tvec_wheel* wheel = context;
-    const struct tvec_progress done = tvec_advance(wheel, 1000, TVEC_UNLIMITED);
-    (void)timer;
-    CHECK_EQ(done.fired, 0);
-    CHECK(!done.caught_up);
-    CHECK_EQ(tvec_drain(wheel, leave, NULL), timers);
-    return true;
-}
-
-Test(c_walking, in_a_walk_an_advance_is_refused_and_a_drain_ends_it) {
-    struct probe p[timers];
-    struct tvec_wheel* wheel = armed(p);
-    CHECK(tvec_for_each_pending(wheel, advance_and_drain, wheel));
-    CHECK(!tvec_any_pending(wheel));
-    CHECK_EQ(tvec_now(wheel), 0);
-    tvec_wheel_free(wheel);
-}
-
 static bool destroy_within(void* context, struct tvec_timer* timer) {
     (void)timer;
     tvec_wheel_destroy(context);
@@ -153,26 +70,6 @@ Test(c_walking, a_drain_shows_each_once_and_leaves_the_wheel_empty) {
     CHECK_EQ(tvec_count_pending(wheel), 0);
     CHECK_EQ(tvec_next_wakeup(wheel), TVEC_NEVER);
     tvec_wheel_free(wheel);
-}
-
-static void arm_and_unlink_the_others(void* context, struct tvec_timer* timer) {
-    struct others* o = context;
-    const struct tvec_progress done = tvec_advance(o->wheel, 1000, TVEC_UNLIMITED);
-    CHECK_EQ(done.fired, 0);
-    CHECK(!done.caught_up);
-    tvec_arm_at(o->wheel, timer, 100);
-    for (int i = 0; i < timers; ++i)
-        if (&o->p[i].timer != timer) tvec_unlink(&o->p[i].timer);
-    ++o->shown;
-}
-
-Test(c_walking, a_drain_shows_neither_what_it_arms_nor_what_it_unlinks) {
-    struct probe p[timers];
-    struct others o = {armed(p), p, 0};
-    CHECK_EQ(tvec_drain(o.wheel, arm_and_unlink_the_others, &o), 1);
-    CHECK_EQ(o.shown, 1);
-    CHECK_EQ(run_to(o.wheel, 100), 1);
-    tvec_wheel_free(o.wheel);
 }
 
 static void destroy(void* context, struct tvec_timer* timer) {
