@@ -14,7 +14,7 @@
 
 using namespace std::chrono_literals;
 using support::held, support::pooled;
-using tvec::schedule_error, tvec::timeout_call, tvec::timeout_handle, tvec::timeout_state;
+using tvec::timeout_call, tvec::timeout_handle, tvec::timeout_state;
 
 TestSuite(pool_callbacks, .timeout = 60);
 
@@ -69,14 +69,6 @@ Test(pool_callbacks, cancel_a_sibling_that_is_due) {
     });
 }
 
-Test(pool_callbacks, reschedule_a_sibling_that_is_due) {
-    first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int& fired) {
-        const bool was_due = fired == 0;
-        CHECK_EQ(on.pool.reschedule(victim, 7ms), was_due);
-        if (was_due) CHECK_EQ(*on.pool.remaining(victim) / 1ms, 7);
-    });
-}
-
 Test(pool_callbacks, use_a_cancelled_siblings_node_at_once) {
     first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int&) {
         on.pool.cancel(victim);
@@ -111,93 +103,6 @@ Test(pool_callbacks, a_timeout_that_is_called_for_the_last_time_is_running_and_n
     CHECK_EQ(on.pool.count().cancelled, 0);
 }
 
-Test(pool_callbacks, its_node_is_not_used_for_what_it_schedules) {
-    pooled on;
-    const auto token = std::make_shared<int>(5);
-    on.pool.schedule(1ms, [&, token](const timeout_call& c) {
-        for (int i = 0; i < 100; ++i) CHECK(on.pool.schedule(1ms, [token] {}).handle != c.self);
-        CHECK_EQ(on.pool.state(c.self), timeout_state::running);
-        CHECK_EQ(*token, 5);
-    });
-    on.pass(1ms);
-    CHECK_EQ(held(token), 100);
-    on.pass(1ms);
-    CHECK_EQ(held(token), 0);
-}
-
-Test(pool_callbacks, a_timeout_reschedules_itself_and_keeps_its_function) {
-    pooled on;
-    const auto token = std::make_shared<int>();
-    int fired = 0;
-    const auto h = on.pool
-                       .schedule(2ms,
-                                 [&, token](const timeout_call& c) {
-                                     if (++fired == 4) return;
-                                     CHECK(on.pool.reschedule(c.self, 2ms));
-                                     CHECK_EQ(on.pool.pending(), 1);
-                                 })
-                       .handle;
-    for (int i = 0; i < 3; ++i) {
-        on.pass(2ms);
-        CHECK_EQ(on.pool.state(h), timeout_state::pending);
-        CHECK_EQ(held(token), 1);
-    }
-    on.pass(2ms);
-    CHECK_EQ(fired, 4);
-    CHECK_EQ(on.pool.state(h), timeout_state::fired);
-    CHECK_EQ(held(token), 0);
-}
-
-Test(pool_callbacks, a_timeout_reschedules_itself_and_thinks_better_of_it) {
-    pooled on;
-    const auto h = on.pool
-                       .schedule(2ms,
-                                 [&](const timeout_call& c) {
-                                     CHECK(on.pool.reschedule(c.self, 2ms));
-                                     CHECK(on.pool.reschedule(c.self, 3ms));
-                                     CHECK_EQ(on.pool.pending(), 1);
-                                     CHECK(on.pool.cancel(c.self));
-                                     CHECK(!on.pool.cancel(c.self));
-                                     CHECK(!on.pool.reschedule(c.self, 3ms));
-                                     CHECK_EQ(on.pool.pending(), 0);
-                                 })
-                       .handle;
-    on.pass(2ms);
-    CHECK_EQ(on.pool.state(h), timeout_state::cancelled);
-    CHECK_EQ(on.pass(1s), 0);
-}
-
-Test(pool_callbacks, rescheduling_itself_is_refused_if_that_is_one_too_many) {
-    pooled on(1);
-    int fired = 0;
-    on.pool.schedule(1ms, [&](const timeout_call& c) {
-        ++fired;
-        CHECK(on.pool.schedule(1ms, [] {}));
-        CHECK(!on.pool.reschedule(c.self, 1ms));
-    });
-    on.pass(1ms);
-    CHECK_EQ(on.pool.pending(), 1);
-    CHECK_EQ(on.pool.count().rejected, 1);
-    on.pass(1s);
-    CHECK_EQ(fired, 1);
-}
-
-Test(pool_callbacks, what_is_scheduled_for_now_waits_for_the_next_tick) {
-    pooled on;
-    int fired = 0;
-    std::function<void()> again = [&] {
-        ++fired;
-        on.pool.schedule(0s, std::ref(again));
-    };
-    on.pool.schedule(0s, std::ref(again));
-    for (int i = 1; i <= 10; ++i) {
-        on.pass(1ms);
-        CHECK_EQ(fired, i);
-        on.timers.run();
-        CHECK_EQ(fired, i);
-    }
-}
-
 namespace {
 
 // Speaks when the function that holds it is destroyed.
@@ -221,27 +126,6 @@ Test(pool_callbacks, a_node_is_not_used_again_before_its_function_is_gone) {
         cancelled ? on.pool.cancel(dying) : on.pass(1ms);
         CHECK_EQ(on.pool.state(heir), timeout_state::pending);
     }
-}
-
-Test(pool_callbacks, a_functions_destructor_may_use_the_pool) {
-    pooled on;
-    timeout_handle dying, other;
-    int spoken = 0;
-    std::function<void()> words = [&] {
-        ++spoken;
-        CHECK_EQ(on.pool.state(dying), timeout_state::cancelled);
-        CHECK(!on.pool.cancel(dying));
-        CHECK(!on.pool.reschedule(dying, 1ms));
-        CHECK(on.pool.cancel(other));
-        other = on.pool.schedule(1h, [] {}).handle;
-        on.pool.trim();
-    };
-    dying = on.pool.schedule(1ms, [s = std::unique_ptr<speaker>(new speaker{&words})] {}).handle;
-    other = on.pool.schedule(1h, [] {}).handle;
-    CHECK(on.pool.cancel(dying));
-    CHECK_EQ(spoken, 1);
-    CHECK_EQ(on.pool.state(other), timeout_state::pending);
-    CHECK_EQ(on.pool.pending(), 1);
 }
 
 // --- exceptions ---------------------------------------------------------------------------------
@@ -305,30 +189,6 @@ Test(pool_callbacks, a_periodic_timeout_that_throws_goes_on_unless_the_hook_canc
     for (int i = 0; i < 5; ++i) on.pass(1ms);
     CHECK_EQ(fired, 6);
     CHECK_EQ(on.pool.state(h), timeout_state::cancelled);
-}
-
-Test(pool_callbacks, a_function_that_cancels_or_reschedules_itself_may_throw_too) {
-    pooled on;
-    const auto cancels = on.pool
-                             .schedule_every(1ms,
-                                             [&](const timeout_call& c) {
-                                                 on.pool.cancel(c.self);
-                                                 throw 1;
-                                             })
-                             .handle;
-    const auto again = on.pool
-                           .schedule(1ms,
-                                     [&](const timeout_call& c) {
-                                         on.pool.reschedule(c.self, 1ms);
-                                         throw 2;
-                                     })
-                           .handle;
-    on.pass(1ms);
-    CHECK_EQ(on.pool.state(cancels), timeout_state::cancelled);
-    CHECK_EQ(on.pool.state(again), timeout_state::pending);
-    CHECK_EQ(on.pool.pending(), 1);
-    CHECK_EQ(on.pass(1ms), 1);
-    CHECK_EQ(on.pool.count().failed, 3);
 }
 
 Test(pool_callbacks, what_the_hook_throws_leaves_run_and_the_rest_stays_due) {
@@ -397,70 +257,6 @@ struct hostile {
 };
 
 }  // namespace
-
-Test(pool_callbacks, a_function_whose_copy_stops_the_pool_is_refused_and_destroyed) {
-    pooled on;
-    std::size_t handed_over = 0;
-    std::function<void()> stop = [&] { handed_over = on.pool.stop(); };
-    const hostile f(stop);
-    CHECK(on.pool.schedule(1ms, [] {}));
-    const auto refused = on.pool.schedule(1ms, f);
-    CHECK_EQ(refused.error, schedule_error::stopped);
-    CHECK(!refused.handle);
-    CHECK_EQ(handed_over, 1);
-    CHECK_EQ(on.pool.pending(), 0);
-    CHECK_EQ(on.pool.count().rejected, 1);
-    CHECK_EQ(held(f.token), 0);
-    CHECK_EQ(on.pool.trim(), 64);
-    CHECK_EQ(on.pass(1s), 0);
-}
-
-Test(pool_callbacks, a_timeout_is_not_pending_before_its_function_has_been_taken_in) {
-    pooled on;
-    std::function<void()> look = [&] {
-        CHECK_EQ(on.pool.pending(), 1);
-        CHECK_EQ(on.pool.high_water(), 1);
-    };
-    on.pool.schedule(1ms, [] {});
-    on.pool.schedule(1ms, hostile(look));
-    CHECK_EQ(on.pool.pending(), 2);
-}
-
-Test(pool_callbacks, the_high_water_mark_knows_nothing_of_what_was_never_pending) {
-    pooled on;
-    std::function<void()> fail = [&] {
-        on.pool.schedule(1ms, [] {});
-        throw std::runtime_error("copy");
-    };
-    bool thrown = false;
-    try {
-        on.pool.schedule(1ms, hostile(fail));
-    } catch (const std::runtime_error&) {
-        thrown = true;
-    }
-    CHECK(thrown);
-    CHECK_EQ(on.pool.pending(), 1);
-    CHECK_EQ(on.pool.high_water(), 1);
-}
-
-Test(pool_callbacks, what_is_being_taken_in_counts_against_the_bound) {
-    pooled on(2);
-    timeout_handle running;
-    std::function<void()> act = [&] {
-        CHECK(on.pool.schedule(1ms, [] {}));
-        CHECK_EQ(on.pool.schedule(1ms, [] {}).error, schedule_error::too_many);
-        CHECK(!on.pool.reschedule(running, 1ms));
-    };
-    const auto outer = [&](const timeout_call& c) {
-        running = c.self;
-        CHECK(on.pool.schedule(1ms, hostile(act)));
-    };
-    on.pool.schedule(1ms, outer);
-    CHECK_EQ(on.pass(1ms), 1);
-    CHECK_EQ(on.pool.pending(), 2);
-    CHECK_EQ(on.pool.high_water(), 2);
-    CHECK_EQ(on.pool.count().rejected, 2);
-}
 
 Test(pool_callbacks, a_delay_counts_from_the_call_though_taking_the_function_in_takes_time) {
     pooled on;

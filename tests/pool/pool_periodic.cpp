@@ -86,13 +86,6 @@ Test(pool_periodic, delay_is_called_once_and_a_whole_period_later_again) {
              (beats{{10, 0}, {20, 2}, {57, 0}, {67, 0}}));
 }
 
-Test(pool_periodic, delay_keeps_a_whole_period_after_each_late_call) {
-    CHECK_EQ(beats_of(missed_periods::delay, {14, 20, 23, 24, 33, 34, 35, 44, 49, 58, 59}),
-             (beats{{10, 0}, {24, 0}, {34, 0}, {44, 0}, {54, 0}}));
-    CHECK_EQ(beats_of(missed_periods::delay, {19, 28, 29, 39, 58, 67, 68}),
-             (beats{{10, 0}, {29, 0}, {39, 0}, {49, 0}, {68, 0}}));
-}
-
 // Rate limiters need this.
 Test(pool_periodic, delay_never_calls_twice_within_a_period_by_the_clock_less_a_tick) {
     CHECK(shortest_pause(missed_periods::delay, 1ms) == 10ms);
@@ -164,73 +157,6 @@ Test(pool_periodic, deadlines_saturate_and_do_not_come_round_again) {
         CHECK_EQ(turn(), 0);
     }
     CHECK_EQ(pool.pending(), 1);
-}
-
-Test(pool_periodic, it_cancels_itself_and_what_it_schedules_then_fires) {
-    pooled on;
-    const auto token = std::make_shared<int>();
-    int fired = 0, after = 0;
-    const auto h = on.pool
-                       .schedule_every(5ms,
-                                       [&, token](const timeout_call& c) {
-                                           if (++fired < 3) return;
-                                           CHECK_EQ(on.pool.pending(), 1);
-                                           CHECK(on.pool.cancel(c.self));
-                                           CHECK(!on.pool.cancel(c.self));
-                                           CHECK(!on.pool.reschedule(c.self, 1ms));
-                                           CHECK_EQ(on.pool.pending(), 0);
-                                           CHECK_EQ(on.pool.state(c.self), timeout_state::running);
-                                           CHECK_EQ(support::held(token), 1);
-                                           on.pool.schedule(5ms, [&] { ++after; });
-                                       })
-                       .handle;
-    for (int i = 0; i < 10; ++i) on.pass(5ms);
-    CHECK_EQ(fired, 3);
-    CHECK_EQ(after, 1);
-    CHECK_EQ(support::held(token), 0);
-    CHECK_EQ(on.pool.state(h), timeout_state::cancelled);
-}
-
-Test(pool_periodic, rescheduling_moves_its_phase) {
-    pooled on;
-    std::vector<jiffies> ticks;
-    const jiffies start = on.timers.wheel().now();
-    const auto h =
-        on.pool.schedule_every(10ms, [&] { ticks.push_back(on.timers.wheel().now() - start); })
-            .handle;
-    on.pass(10ms);
-    on.pass(3ms);
-    CHECK(on.pool.reschedule(h, 4ms));
-    for (int i = 0; i < 30; ++i) on.pass(1ms);
-    CHECK(ticks == (std::vector<jiffies>{10, 17, 27, 37}));
-}
-
-Test(pool_periodic, rescheduled_inside_its_own_call_it_comes_once_at_the_new_time) {
-    pooled on;
-    int fired = 0;
-    on.pool.schedule_every(10ms, [&](const timeout_call& c) {
-        ++fired;
-        CHECK(on.pool.reschedule(c.self, 3ms));
-    });
-    on.pass(10ms);
-    CHECK_EQ(on.pool.pending(), 1);
-    for (int i = 0; i < 9; ++i) on.pass(1ms);
-    CHECK_EQ(fired, 4);
-}
-
-Test(pool_periodic, it_never_stops_being_pending_even_while_it_runs) {
-    pooled on;
-    const auto h = on.pool
-                       .schedule_every(1ms,
-                                       [&](const timeout_call& c) {
-                                           CHECK_EQ(on.pool.pending(), 1);
-                                           CHECK_EQ(on.pool.state(c.self), timeout_state::running);
-                                           CHECK_EQ(*on.pool.remaining(c.self) / 1ms, 1);
-                                       })
-                       .handle;
-    for (int i = 0; i < 100; ++i) on.pass(1ms);
-    CHECK_EQ(on.pool.state(h), timeout_state::pending);
-    CHECK_EQ(on.pool.high_water(), 1);
 }
 
 // --- from a point in time on --------------------------------------------------------------------
@@ -323,50 +249,4 @@ Test(pool_periodic,
     CHECK_EQ(fired, 1);
     on.pass(10ms);
     CHECK_EQ(fired, 2);
-}
-
-Test(pool_periodic, what_remains_to_a_first_call_at_once_is_the_rest_of_the_tick) {
-    pooled on;
-    on.pass(25ms + 300us);
-    const auto h =
-        on.pool.schedule_every(tvec::manual_clock::now() - 22ms - 300us, 10ms, [] {}).handle;
-    CHECK(on.pool.remaining(h) == 700us);
-    on.pass(700us);
-    CHECK(on.pool.remaining(h) == 7ms);
-}
-
-Test(pool_periodic, rescheduled_before_its_first_call_at_once_it_waits_and_has_a_new_phase) {
-    pooled on;
-    std::vector<jiffies> ticks;
-    on.pass(25ms);
-    const auto h = on.pool
-                       .schedule_every(tvec::manual_clock::now() - 22ms, 10ms,
-                                       [&] { ticks.push_back(on.timers.wheel().now()); })
-                       .handle;
-    CHECK(on.pool.reschedule(h, 5ms));
-    for (int i = 0; i < 20; ++i) on.pass(1ms);
-    CHECK(ticks == (std::vector<jiffies>{30, 40}));
-}
-
-Test(pool_periodic, run_early_and_back_does_not_put_a_first_call_at_once_off) {
-    pooled on;
-    std::vector<jiffies> ticks;
-    on.pass(25ms);
-    on.pool.schedule_every(tvec::manual_clock::now() - 22ms, 10ms,
-                           [&] { ticks.push_back(on.timers.wheel().now()); });
-    on.pool.run_early(true);
-    on.pool.run_early(false);
-    for (int i = 0; i < 10; ++i) on.pass(1ms);
-    CHECK(ticks == (std::vector<jiffies>{26, 33}));
-}
-
-Test(pool_periodic, a_period_of_a_tick_has_no_phase_to_shift) {
-    pooled on;
-    int fired = 0;
-    on.pass(25ms);
-    on.pool.schedule_every(tvec::manual_clock::now() - 22ms, 1ms, [&] { ++fired; });
-    for (int i = 1; i <= 10; ++i) {
-        on.pass(1ms);
-        CHECK_EQ(fired, i);
-    }
 }

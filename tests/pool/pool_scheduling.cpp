@@ -341,22 +341,6 @@ Test(pool_scheduling, timers_and_timeouts_share_a_wheel_and_two_pools_do) {
     CHECK_EQ(on.pool.state(h.handle), timeout_state::fired);
 }
 
-Test(pool_scheduling, a_budget_leaves_timeouts_due_and_cancellable) {
-    pooled on;
-    std::vector<timeout_handle> all;
-    int fired = 0;
-    for (int i = 0; i < 10; ++i) all.push_back(on.pool.schedule(1ms, [&] { ++fired; }).handle);
-    tvec::manual_clock::advance(1ms);
-    on.timers.run(4);
-    CHECK_EQ(fired, 4);
-    CHECK_EQ(on.pool.pending(), 6);
-    std::size_t cancelled = 0;
-    for (const timeout_handle h : all) cancelled += on.pool.cancel(h);
-    CHECK_EQ(cancelled, 6);
-    on.pass(1ms);
-    CHECK_EQ(fired, 4);
-}
-
 Test(pool_scheduling, how_late_functions_are_called_is_counted) {
     pooled on;
     for (const auto delay : {10ms, 20ms, 30ms}) on.pool.schedule(delay, [] {});
@@ -365,33 +349,4 @@ Test(pool_scheduling, how_late_functions_are_called_is_counted) {
     on.pass(25ms);  // to 35 ms
     CHECK_EQ(on.pool.count().late, 15 + 5);
     CHECK_EQ(on.pool.count().latest, 15);
-}
-
-Test(pool_scheduling, what_a_budget_leaves_over_is_late_by_the_time_it_waits) {
-    pooled on;
-    for (int i = 0; i < 3; ++i) on.pool.schedule(1ms, [] {});
-    tvec::manual_clock::advance(1ms);
-    on.timers.run(1);
-    CHECK_EQ(on.pool.count().late, 0);
-    on.pass(4ms);
-    CHECK_EQ(on.pool.count().late, 2 * 4);
-}
-
-Test(pool_scheduling, what_is_run_early_is_not_late) {
-    pooled on;
-    on.pool.schedule(50ms, [] {});
-    on.pool.run_early(true);
-    on.pass(5ms);
-    CHECK_EQ(on.pool.count().fired, 1);
-    CHECK_EQ(on.pool.count().late, 0);
-}
-
-Test(pool_scheduling, the_high_water_mark_stays) {
-    pooled on;
-    for (int i = 0; i < 30; ++i) on.pool.schedule(1ms, [] {});
-    on.pass(1ms);
-    on.pool.schedule(1ms, [] {});
-    CHECK_EQ(on.pool.high_water(), 30);
-    CHECK_EQ(on.pool.pending(), 1);
-    CHECK_EQ(on.pool.count().fired, 30);
 }
