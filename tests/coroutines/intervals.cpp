@@ -16,7 +16,7 @@ using support::elapsed;
 using support::manual_timers;
 using support::pass;
 using support::reckless;
-using support::task;
+using support::started, support::task;
 using tvec::interval, tvec::jiffies, tvec::missed_periods, tvec::timer_wheel;
 
 TestSuite(intervals, .timeout = 60);
@@ -51,8 +51,7 @@ beats beats_of(missed_periods policy, std::vector<milliseconds> busy, millisecon
     manual_timers timers;
     interval every(timers, 10ms, policy);
     beats out;
-    task<> t = beat_on(timers, every, std::move(busy), out);
-    t.start();
+    task<> t = started(beat_on(timers, every, std::move(busy), out));
     pass(timers, end);
     return out;
 }
@@ -62,8 +61,7 @@ beats beats_in_turns(missed_periods policy, std::initializer_list<int> turns) {
     manual_timers timers;
     interval every(timers, 10ms, policy);
     beats out;
-    task<> t = beat_on(timers, every, {}, out);
-    t.start();
+    task<> t = started(beat_on(timers, every, {}, out));
     for (const int turn : turns) {
         tvec::manual_clock::set(tvec::manual_clock::time_point(milliseconds(turn)));
         timers.run();
@@ -77,8 +75,7 @@ beats beats_from(std::chrono::nanoseconds start, missed_periods policy, millisec
     pass(timers, 25ms);
     interval every(timers, timers.ticks().origin() + start, 10ms, policy);
     beats out;
-    task<> t = beat_on(timers, every, {}, out);
-    t.start();
+    task<> t = started(beat_on(timers, every, {}, out));
     pass(timers, end - 25ms);
     return out;
 }
@@ -97,8 +94,7 @@ Test(intervals, come_when_the_whole_first_period_has_passed) {
     tvec::manual_clock::advance(300us);
     interval every(timers, 10ms);
     beats out;
-    task<> t = beat_on(timers, every, {}, out);
-    t.start();
+    task<> t = started(beat_on(timers, every, {}, out));
     tvec::manual_clock::advance(10ms - 1ns);
     timers.run();
     CHECK(out.empty());
@@ -192,8 +188,7 @@ Test(intervals, do_not_drift) {
     manual_timers timers;
     interval every(timers, 7ms);
     beats out;
-    task<> t = beat_on(timers, every, std::vector<milliseconds>(500, 9ms), out);
-    t.start();
+    task<> t = started(beat_on(timers, every, std::vector<milliseconds>(500, 9ms), out));
     for (int i = 0; i < 5'000; ++i) {
         tvec::manual_clock::advance(1ms + (i % 3) * 1'700us);
         timers.run();
@@ -210,15 +205,13 @@ Test(intervals, end_when_the_coroutine_is_destroyed_and_go_on_in_another) {
     interval every(timers, 10ms);
     beats out;
     {
-        task<> t = beat_on(timers, every, {}, out);
-        t.start();
+        task<> t = started(beat_on(timers, every, {}, out));
         pass(timers, 15ms);
         CHECK_EQ(timers.wheel().count_pending(), 1);
     }
     CHECK_EQ(timers.wheel().count_pending(), 0);
     pass(timers, 22ms);  // to 37 ms
-    task<> heir = beat_on(timers, every, {}, out);
-    heir.start();
+    task<> heir = started(beat_on(timers, every, {}, out));
     pass(timers, 10ms);
     CHECK_EQ(out, (beats{{10, 0}, {38, 1}, {40, 0}}));
 }
@@ -249,8 +242,7 @@ Test(intervals, whose_wheel_is_gone_come_no_more) {
     std::optional<manual_timers> timers(std::in_place);
     interval every(*timers, 10ms);
     beats out;
-    task<> t = beat_on(*timers, every, {}, out);
-    t.start();
+    task<> t = started(beat_on(*timers, every, {}, out));
     pass(*timers, 10ms);
     timers.reset();
     CHECK_EQ(out.size(), 1);
@@ -314,8 +306,7 @@ Test(intervals, may_be_awaited_for_a_while_and_lose_no_beat) {
     manual_timers timers;
     interval every(timers, 10ms);
     std::vector<std::optional<jiffies>> out;
-    task<> t = waits_a_while(timers, every, out);
-    t.start();
+    task<> t = started(waits_a_while(timers, every, out));
     pass(timers, 16ms);
     REQUIRE_EQ(out.size(), 3);
     CHECK(!out[0]);

@@ -17,7 +17,7 @@ using support::elapsed;
 using support::manual_timers;
 using support::pass;
 using support::reckless;
-using support::task;
+using support::started, support::task;
 using support::unowned;
 using tvec::jiffies;
 using tvec::timer_wheel;
@@ -46,8 +46,7 @@ Test(sleeping, for_a_while_takes_that_long_and_not_a_nanosecond_less) {
     manual_timers timers;
     times woken;
     tvec::manual_clock::advance(300us);
-    task<> t = naps(timers, 5ms, 1, woken);
-    t.start();
+    task<> t = started(naps(timers, 5ms, 1, woken));
     tvec::manual_clock::advance(5ms - 1ns);
     timers.run();
     CHECK(!t.done());
@@ -59,8 +58,7 @@ Test(sleeping, for_a_while_takes_that_long_and_not_a_nanosecond_less) {
 Test(sleeping, again_and_again_is_measured_each_time) {
     manual_timers timers;
     times woken;
-    task<> t = naps(timers, 300ms, 3, woken);
-    t.start();
+    task<> t = started(naps(timers, 300ms, 3, woken));
     pass(timers, 1000ms);
     CHECK(woken == (times{300ms, 600ms, 900ms}));
     CHECK(t.done());
@@ -80,8 +78,7 @@ task<> naps_as_agreed_before(manual_timers& on, times& w) {
 Test(sleeping, is_measured_from_the_call_and_not_from_when_it_is_awaited) {
     manual_timers timers;
     times woken;
-    task<> t = naps_as_agreed_before(timers, woken);
-    t.start();
+    task<> t = started(naps_as_agreed_before(timers, woken));
     pass(timers, 30ms);
     CHECK(woken == times{10ms});
 }
@@ -118,8 +115,7 @@ task<> sleeps_for_ever(manual_timers& on) {
 
 Test(sleeping, for_ever_does_not_end) {
     manual_timers timers;
-    task<> t = sleeps_for_ever(timers);
-    t.start();
+    task<> t = started(sleeps_for_ever(timers));
     pass(timers, 100ms);
     CHECK(!t.done());
 }
@@ -136,8 +132,7 @@ task<> sleeps_for(timer_wheel& on, std::vector<jiffies>& w, jiffies delay) {
 Test(sleeping, goes_in_ticks_on_a_wheel_without_a_clock) {
     timer_wheel wheel(250);
     std::vector<jiffies> woken;
-    task<> first = sleeps_until(wheel, 260, woken);
-    first.start();
+    task<> first = started(sleeps_until(wheel, 260, woken));
     task<> second = sleeps_for(wheel, woken, 20'000);
     task<> third = sleeps_for(wheel, woken, ~jiffies{0});
     second.start();
@@ -152,8 +147,7 @@ Test(sleeping, ends_when_the_coroutine_is_destroyed) {
     manual_timers timers;
     times woken;
     {
-        task<> t = naps(timers, 5ms, 1, woken);
-        t.start();
+        task<> t = started(naps(timers, 5ms, 1, woken));
         CHECK_EQ(timers.wheel().count_pending(), 1);
     }
     CHECK_EQ(timers.wheel().count_pending(), 0);
@@ -268,13 +262,11 @@ Test(sleeping, within_a_task_that_another_awaits_ends_with_the_outer_one) {
     manual_timers timers;
     times woken;
     {
-        task<> cut_short = awaits_naps(timers, woken);
-        cut_short.start();
+        task<> cut_short = started(awaits_naps(timers, woken));
         pass(timers, 7ms);
     }
     CHECK_EQ(timers.wheel().count_pending(), 0);
-    task<> t = awaits_naps(timers, woken);
-    t.start();
+    task<> t = started(awaits_naps(timers, woken));
     pass(timers, 20ms);
     CHECK(woken == (times{5ms, 12ms, 17ms, 1017ms}));
 }
@@ -282,8 +274,7 @@ Test(sleeping, within_a_task_that_another_awaits_ends_with_the_outer_one) {
 Test(sleeping, coroutines_may_outlive_their_wheel_and_are_not_woken_then) {
     std::optional<manual_timers> timers(std::in_place);
     times woken;
-    task<> t = naps(*timers, 5ms, 1, woken);
-    t.start();
+    task<> t = started(naps(*timers, 5ms, 1, woken));
     timers.reset();
     CHECK(!t.done());
 }
@@ -316,8 +307,7 @@ Test(sleeping, what_is_reset_sleeps_as_long_as_it_is_told_later_or_sooner) {
     manual_timers timers;
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 10ms);
-    task<> t = sleeps_on(nap, woken);
-    t.start();
+    task<> t = started(sleeps_on(nap, woken));
     for (int i = 0; i < 5; ++i) {
         pass(timers, 8ms);
         nap.reset(tvec::sleep_for(timers, 10ms));
@@ -333,8 +323,7 @@ Test(sleeping, what_is_reset_to_the_past_wakes_on_the_next_tick_and_not_at_once)
     manual_timers timers;
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 10ms);
-    task<> t = sleeps_on(nap, woken);
-    t.start();
+    task<> t = started(sleeps_on(nap, woken));
     pass(timers, 5ms);
     nap.reset(tvec::sleep_for(timers, -1ms));
     CHECK(woken.empty());
@@ -348,8 +337,7 @@ Test(sleeping, what_is_reset_before_it_is_awaited_arms_nothing_until_then) {
     tvec::sleeper nap = tvec::sleep_for(timers, 10ms);
     nap.reset(tvec::sleep_for(timers, 4ms));
     CHECK_EQ(timers.wheel().count_pending(), 0);
-    task<> t = sleeps_on(nap, woken);
-    t.start();
+    task<> t = started(sleeps_on(nap, woken));
     pass(timers, 20ms);
     CHECK(woken == times{4ms});
 }
@@ -359,8 +347,7 @@ Test(sleeping, what_is_over_can_be_reset_and_awaited_again) {
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 5ms);
     for (int i = 0; i < 3; ++i) {
-        task<> t = sleeps_on(nap, woken);
-        t.start();
+        task<> t = started(sleeps_on(nap, woken));
         pass(timers, 10ms);
         CHECK(t.done());
         nap.reset(tvec::sleep_for(timers, 5ms));
@@ -376,8 +363,7 @@ Test(sleeping, knows_whether_its_time_has_come_awaited_or_not) {
     const tvec::sleeper unawaited = tvec::sleep_for(timers, 10ms);
     tvec::sleeper moved = tvec::sleep_for(timers, 10ms);
     const tvec::sleeper endless = tvec::sleep_for(timers, std::chrono::hours::max());
-    task<> t = sleeps_on(awaited, woken);
-    t.start();
+    task<> t = started(sleeps_on(awaited, woken));
     pass(timers, 9ms);
     CHECK(!awaited.elapsed());
     CHECK(!unawaited.elapsed());
@@ -397,16 +383,14 @@ Test(sleeping, ends_when_the_coroutine_is_destroyed_though_the_sleeper_lives_on)
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 5ms);
     {
-        task<> t = sleeps_on(nap, woken);
-        t.start();
+        task<> t = started(sleeps_on(nap, woken));
         CHECK_EQ(timers.wheel().count_pending(), 1);
     }
     CHECK_EQ(timers.wheel().count_pending(), 0);
     nap.reset(tvec::sleep_for(timers, 5ms));  // does not resume the coroutine
     pass(timers, 10ms);
     CHECK(woken.empty());
-    task<> again = sleeps_on(nap, woken);
-    again.start();
+    task<> again = started(sleeps_on(nap, woken));
     pass(timers, 1ms);
     CHECK(woken == times{11ms});
 }
@@ -424,13 +408,11 @@ Test(sleeping, on_one_that_has_a_name_may_have_a_limit) {
     timer_wheel wheel;
     std::vector<bool> out;
     tvec::sleeper nap = tvec::sleep_for(wheel, 10);
-    task<> cut_short = sleeps_on_for(wheel, nap, 5, out);
-    cut_short.start();
+    task<> cut_short = started(sleeps_on_for(wheel, nap, 5, out));
     wheel.advance(5);
     CHECK(out == std::vector<bool>{false});
     CHECK_EQ(wheel.count_pending(), 0);
-    task<> whole = sleeps_on_for(wheel, nap, 6, out);
-    whole.start();
+    task<> whole = started(sleeps_on_for(wheel, nap, 6, out));
     wheel.advance(20);
     CHECK(out == (std::vector<bool>{false, true}));
 }
@@ -439,8 +421,7 @@ Test(sleeping, what_is_reset_to_another_wheel_wakes_there) {
     timer_wheel first, second(1'000);
     times woken;
     tvec::sleeper nap = tvec::sleep_for(first, 10);
-    task<> t = sleeps_on(nap, woken);
-    t.start();
+    task<> t = started(sleeps_on(nap, woken));
     nap.reset(tvec::sleep_for(second, 10));
     CHECK_EQ(first.count_pending(), 0);
     first.advance(100);
@@ -455,14 +436,12 @@ Test(sleeping, what_is_reset_when_its_wheel_is_gone_stays_asleep_and_can_sleep_e
     times woken;
     tvec::sleeper nap = tvec::sleep_for(*gone, 10);
     {
-        task<> t = sleeps_on(nap, woken);
-        t.start();
+        task<> t = started(sleeps_on(nap, woken));
         gone.reset();
         nap.reset(tvec::sleep_for(wheel, 10));
         CHECK_EQ(wheel.count_pending(), 0);
     }
-    task<> t = sleeps_on(nap, woken);
-    t.start();
+    task<> t = started(sleeps_on(nap, woken));
     wheel.advance(10);
     CHECK_EQ(woken.size(), 1);
 }
@@ -472,8 +451,7 @@ Test(sleeping, one_that_nobody_awaits_may_move) {
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 5ms);
     tvec::sleeper moved = std::move(nap);
-    task<> t = sleeps_on(moved, woken);
-    t.start();
+    task<> t = started(sleeps_on(moved, woken));
     pass(timers, 10ms);
     CHECK(woken == times{5ms});
     static_assert(!std::is_move_assignable_v<tvec::sleeper>);

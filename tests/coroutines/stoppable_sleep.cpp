@@ -17,7 +17,7 @@ using support::elapsed;
 using support::manual_timers;
 using support::pass;
 using support::reckless;
-using support::task;
+using support::started, support::task;
 using tvec::timer_wheel;
 
 TestSuite(stoppable_sleep, .timeout = 60);
@@ -65,8 +65,7 @@ Test(stoppable_sleep, that_nobody_stops_is_not_a_nanosecond_shorter) {
     manual_timers timers;
     wakings woken;
     tvec::manual_clock::advance(300us);
-    task<> t = naps(timers, 5ms, 1, {}, woken);
-    t.start();
+    task<> t = started(naps(timers, 5ms, 1, {}, woken));
     tvec::manual_clock::advance(5ms - 1ns);
     timers.run();
     CHECK(woken.empty());
@@ -98,8 +97,7 @@ Test(stoppable_sleep, that_was_stopped_before_does_not_begin) {
     std::stop_source stop;
     stop.request_stop();
     wakings woken;
-    task<> t = naps(timers, 1h, 3, stop.get_token(), woken);
-    t.start();
+    task<> t = started(naps(timers, 1h, 3, stop.get_token(), woken));
     CHECK(woken == (wakings{{0ms, true}, {0ms, true}, {0ms, true}}));
     CHECK(!timers.next_wakeup());
 }
@@ -108,8 +106,7 @@ Test(stoppable_sleep, goes_in_ticks_on_a_wheel_without_a_clock) {
     timer_wheel wheel;
     std::stop_source stop;
     std::vector<bool> out;
-    task<> t = naps_in_ticks(wheel, stop.get_token(), out);
-    t.start();
+    task<> t = started(naps_in_ticks(wheel, stop.get_token(), out));
     wheel.advance(10);
     CHECK(out == std::vector<bool>{false});
     stop.request_stop();
@@ -124,8 +121,7 @@ Test(stoppable_sleep, may_be_stopped_by_a_callback_on_the_tick_that_would_have_w
         std::vector<bool> out;
         support::probe stopper([&](timer_wheel&) { stop.request_stop(); });
         if (first) wheel.arm_at(stopper.t, 10);
-        task<> t = naps_in_ticks(wheel, stop.get_token(), out);
-        t.start();
+        task<> t = started(naps_in_ticks(wheel, stop.get_token(), out));
         if (!first) wheel.arm_at(stopper.t, 10);
         wheel.advance(10);
         wheel.advance(11);
@@ -140,8 +136,7 @@ Test(stoppable_sleep, ends_when_the_coroutine_is_destroyed_and_a_request_finds_n
     std::stop_source stop;
     wakings woken;
     {
-        task<> t = naps(timers, 5ms, 1, stop.get_token(), woken);
-        t.start();
+        task<> t = started(naps(timers, 5ms, 1, stop.get_token(), woken));
         CHECK_EQ(timers.wheel().count_pending(), 1);
     }
     CHECK_EQ(timers.wheel().count_pending(), 0);
@@ -155,8 +150,7 @@ Test(stoppable_sleep, ends_when_the_coroutine_is_destroyed_between_request_and_t
     std::stop_source stop;
     wakings woken;
     {
-        task<> t = naps(timers, 5ms, 1, stop.get_token(), woken);
-        t.start();
+        task<> t = started(naps(timers, 5ms, 1, stop.get_token(), woken));
         stop.request_stop();
     }
     pass(timers, 10ms);
@@ -167,8 +161,7 @@ Test(stoppable_sleep, whose_wheel_is_gone_is_not_woken_by_a_request_either) {
     std::optional<manual_timers> timers(std::in_place);
     std::stop_source stop;
     wakings woken;
-    task<> t = naps(*timers, 5ms, 1, stop.get_token(), woken);
-    t.start();
+    task<> t = started(naps(*timers, 5ms, 1, stop.get_token(), woken));
     timers.reset();
     stop.request_stop();
     CHECK(woken.empty());
@@ -235,11 +228,9 @@ Test(stoppable_sleep, may_have_a_limit) {
     manual_timers timers;
     std::stop_source stop;
     std::vector<std::optional<bool>> out;
-    task<> too_long = naps_for_a_while(timers, stop.get_token(), out);
-    too_long.start();
+    task<> too_long = started(naps_for_a_while(timers, stop.get_token(), out));
     pass(timers, 5ms);
-    task<> stopped = naps_for_a_while(timers, stop.get_token(), out);
-    stopped.start();
+    task<> stopped = started(naps_for_a_while(timers, stop.get_token(), out));
     stop.request_stop();
     pass(timers, 5ms);
     REQUIRE_EQ(out.size(), 2);

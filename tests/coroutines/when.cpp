@@ -7,8 +7,6 @@
 #include "tvec/coroutines/when.hpp"
 
 #include <cstdlib>
-#include <functional>
-#include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -26,7 +24,7 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using support::manual_timers;
 using support::pass;
-using support::task;
+using support::started, support::task;
 
 TestSuite(when, .timeout = 60);
 
@@ -75,8 +73,7 @@ Test(when, any_gives_the_first_and_cancels_the_others_before_the_coroutine_goes_
     manual_timers timers;
     support::signal a, b;
     first_of out;
-    task<> t = first(timers, a, b, 10ms, out);
-    t.start();
+    task<> t = started(first(timers, a, b, 10ms, out));
     CHECK(a.awaited() && b.awaited());
     b.complete(7);
     CHECK(out == (first_of{1, 7}));
@@ -102,8 +99,7 @@ task<> first_by_name(support::signal& a, support::signal& b, int& given_up) {
 Test(when, any_cancels_the_others_although_it_lives_on) {
     support::signal a, b;
     int given_up = 0;
-    task<> t = first_by_name(a, b, given_up);
-    t.start();
+    task<> t = started(first_by_name(a, b, given_up));
     b.complete(1);
     CHECK_EQ(given_up, 1);
     CHECK(t.done());
@@ -113,8 +109,7 @@ Test(when, any_gives_a_sleep_its_position) {
     manual_timers timers;
     support::signal a, b;
     first_of out;
-    task<> t = first(timers, a, b, 10ms, out);
-    t.start();
+    task<> t = started(first(timers, a, b, 10ms, out));
     pass(timers, 9ms);
     CHECK(!t.done());
     pass(timers, 1ms);
@@ -127,8 +122,7 @@ Test(when, any_does_not_begin_what_comes_after_one_that_is_ready) {
     support::signal a, b;
     first_of out;
     a.complete(7);
-    task<> t = first(timers, a, b, 10ms, out);
-    t.start();
+    task<> t = started(first(timers, a, b, 10ms, out));
     CHECK(out == (first_of{0, 7}));
     CHECK_EQ(b.given_up, 0);
     CHECK_EQ(timers.wheel().count_pending(), 0);
@@ -138,8 +132,7 @@ Test(when, any_lets_the_exception_of_the_first_through_when_the_others_are_gone)
     manual_timers timers;
     support::signal a, b;
     first_of out;
-    task<> t = first(timers, a, b, 10ms, out);
-    t.start();
+    task<> t = started(first(timers, a, b, 10ms, out));
     a.complete(-1);
     CHECK_EQ(out.value, -2);
     CHECK_EQ(b.given_up, 1);
@@ -189,16 +182,14 @@ task<> any_without_suspending(int& value, int*& out) {
 Test(when, any_may_complete_while_it_begins) {
     support::signal a;
     first_of out;
-    task<> t = any_at_once(a, out);
-    t.start();
+    task<> t = started(any_at_once(a, out));
     CHECK(t.done());
     CHECK(out == (first_of{0, 1}));
 }
 
 Test(when, any_gives_references_and_takes_what_does_not_suspend) {
     int value = 3, *out = nullptr;
-    task<> t = any_without_suspending(value, out);
-    t.start();
+    task<> t = started(any_without_suspending(value, out));
     CHECK(out == &value);
 }
 
@@ -219,8 +210,7 @@ Test(when, a_beat_that_was_cancelled_comes_with_the_next) {
     manual_timers timers;
     support::signal stop;
     std::vector<int> out;
-    task<> t = beats_until(timers, stop, out);
-    t.start();
+    task<> t = started(beats_until(timers, stop, out));
     pass(timers, 15ms);
     stop.complete(1);
     pass(timers, 4ms);
@@ -253,14 +243,12 @@ Test(when, they_nest_with_each_other_and_with_limits) {
     support::signal s;
     tvec::sleeper nap = tvec::sleep_for(timers, 5ms);
     std::string out;
-    task<> t = nested(timers, s, nap, out);
-    t.start();
+    task<> t = started(nested(timers, s, nap, out));
     pass(timers, 10ms);
     s.complete(1);
     CHECK(out == "all");
     CHECK_EQ(timers.wheel().count_pending(), 0);
-    task<> again = nested(timers, s, nap, out);
-    again.start();
+    task<> again = started(nested(timers, s, nap, out));
     pass(timers, 20ms);
     CHECK(out == "inner time");
     CHECK_EQ(timers.wheel().count_pending(), 0);
@@ -280,8 +268,7 @@ Test(when, any_ends_by_a_stop_request_through_a_sleep_for_a_token) {
     support::signal s;
     std::stop_source source;
     bool out = false;
-    task<> t = until_stopped(timers, s, source.get_token(), out);
-    t.start();
+    task<> t = started(until_stopped(timers, s, source.get_token(), out));
     source.request_stop();
     pass(timers, 1ms);
     CHECK(out);
@@ -310,8 +297,7 @@ Test(when, all_waits_for_the_last_and_gives_all_results_in_the_order_of_the_argu
         manual_timers timers;
         support::signal s;
         std::string out;
-        task<> t = all(timers, s, 7, out);
-        t.start();
+        task<> t = started(all(timers, s, 7, out));
         if (!signal_last) s.complete(3);
         pass(timers, 9ms);
         CHECK(out == "");
@@ -326,8 +312,7 @@ Test(when, all_throws_when_all_have_completed) {
     manual_timers timers;
     support::signal s;
     std::string out;
-    task<> t = all(timers, s, 7, out);
-    t.start();
+    task<> t = started(all(timers, s, 7, out));
     s.complete(-1);
     pass(timers, 9ms);
     CHECK(out == "");
@@ -341,8 +326,7 @@ Test(when, all_of_what_is_ready_does_not_suspend) {
     support::signal s;
     s.complete(1);
     std::string out;
-    task<> t = all(timers, s, 7, out);
-    t.start();
+    task<> t = started(all(timers, s, 7, out));
     pass(timers, 10ms);
     CHECK(out == "1 7");
 }
@@ -432,9 +416,8 @@ Test(when, an_awaitable_that_fails_to_begin_leaves_nobody_who_resumes) {
     for (const bool any : {false, true}) {
         support::signal s, later;
         std::string out;
-        task<> t = any ? begins(tvec::when_any(s, refuses()), later, out)
-                       : begins(tvec::when_all(s, refuses()), later, out);
-        t.start();
+        task<> t = started(any ? begins(tvec::when_any(s, refuses()), later, out)
+                               : begins(tvec::when_all(s, refuses()), later, out));
         s.complete(1);
         CHECK(out == "refused");
         later.complete(1);
@@ -462,8 +445,7 @@ Test(when, a_beat_that_had_completed_comes_again_if_all_are_given_up) {
     tvec::timer_wheel wheel;
     tvec::interval every(wheel, 10);
     std::vector<tvec::jiffies> out;
-    task<> t = gives_up_a_beat(wheel, every, out);
-    t.start();
+    task<> t = started(gives_up_a_beat(wheel, every, out));
     for (tvec::jiffies tick = 1; tick <= 40; ++tick) wheel.advance(tick);
     const std::vector<tvec::jiffies> expected{16, 0, 20, 0};
     CHECK(out == expected);
@@ -480,8 +462,7 @@ Test(when, all_keeps_the_number_of_periods_that_a_beat_had_missed_when_it_comple
         seen.push_back(w.now());
         static_cast<void>(slept);
     };
-    task<> t = waits(wheel, every, out);
-    t.start();
+    task<> t = started(waits(wheel, every, out));
     for (tvec::jiffies tick = 1; tick <= 60; ++tick) wheel.advance(tick);
     const std::vector<tvec::jiffies> expected{35, 0, 1, 36};
     CHECK(out == expected);

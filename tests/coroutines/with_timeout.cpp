@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using support::manual_timers;
 using support::pass;
-using support::task;
+using support::started, support::task;
 using tvec::jiffies;
 using tvec::timer_wheel;
 
@@ -60,8 +60,7 @@ Test(with_timeout, gives_what_completes_in_time_and_cancels_its_timer) {
     manual_timers timers;
     support::signal s;
     std::vector<int> out;
-    task<> t = waits(timers, s, 10ms, out);
-    t.start();
+    task<> t = started(waits(timers, s, 10ms, out));
     pass(timers, 9ms);
     CHECK(out.empty());
     s.complete(7);
@@ -76,8 +75,7 @@ Test(with_timeout, gives_all_the_time_it_says_to_the_nanosecond) {
     support::signal s;
     std::vector<int> out;
     tvec::manual_clock::advance(300us);
-    task<> t = waits(timers, s, 10ms, out);
-    t.start();
+    task<> t = started(waits(timers, s, 10ms, out));
     tvec::manual_clock::advance(10ms - 1ns);
     timers.run();
     CHECK(out.empty());
@@ -124,8 +122,7 @@ Test(with_timeout, until_a_tick_waits_until_that_is_run) {
     timer_wheel wheel(100);
     support::signal s;
     std::vector<int> out;
-    task<> t = waits_until_tick(wheel, s, 110, out);
-    t.start();
+    task<> t = started(waits_until_tick(wheel, s, 110, out));
     wheel.advance(109);
     CHECK(out.empty());
     wheel.advance(110);
@@ -136,8 +133,7 @@ Test(with_timeout, says_that_time_ran_out_and_nothing_waits_any_more) {
     manual_timers timers;
     support::signal s;
     std::vector<int> out;
-    task<> t = waits(timers, s, 10ms, out);
-    t.start();
+    task<> t = started(waits(timers, s, 10ms, out));
     pass(timers, 10ms);
     CHECK(out == std::vector<int>{-1});
     CHECK_EQ(s.given_up, 1);
@@ -163,8 +159,7 @@ Test(with_timeout, destroys_what_it_abandons_before_the_coroutine_goes_on) {
     manual_timers timers;
     const auto alive = std::make_shared<int>(7);
     long holders = -1;
-    task<> t = counts_holders(timers, alive, holders);
-    t.start();
+    task<> t = started(counts_holders(timers, alive, holders));
     pass(timers, 10ms);
     CHECK_EQ(holders, 2);  // ours, and that of the coroutine
     CHECK_EQ(timers.wheel().count_pending(), 0);
@@ -184,8 +179,7 @@ task<> takes_two_answers(manual_timers& on, std::vector<int>& o) {
 Test(with_timeout, takes_tasks_and_gives_their_values) {
     manual_timers timers;
     std::vector<int> out;
-    task<> t = takes_two_answers(timers, out);
-    t.start();
+    task<> t = started(takes_two_answers(timers, out));
     pass(timers, 20ms);
     CHECK(out == (std::vector<int>{9, -1}));
     CHECK(t.done());
@@ -195,8 +189,7 @@ Test(with_timeout, passes_on_exceptions_and_cancels_its_timer) {
     manual_timers timers;
     support::signal s;
     std::vector<int> out;
-    task<> t = waits(timers, s, 10ms, out);
-    t.start();
+    task<> t = started(waits(timers, s, 10ms, out));
     s.complete(-1);
     CHECK(out == std::vector<int>{-2});
     CHECK_EQ(timers.wheel().count_pending(), 0);
@@ -230,8 +223,7 @@ task<> holds_what_refuses(timer_wheel& on, std::string& what) {
 Test(with_timeout, passes_on_an_exception_from_suspending_and_cancels_its_timer) {
     timer_wheel wheel;
     std::string said;
-    task<> t = holds_what_refuses(wheel, said);
-    t.start();
+    task<> t = started(holds_what_refuses(wheel, said));
     CHECK_EQ(said, "no");
     CHECK_EQ(wheel.count_pending(), 1);
     wheel.advance(50);
@@ -246,8 +238,7 @@ Test(with_timeout, arms_nothing_for_what_is_ready_at_once_whatever_the_limit) {
         support::signal s;
         std::vector<int> out;
         s.complete(3);
-        task<> t = waits(timers, s, limit, out);
-        t.start();
+        task<> t = started(waits(timers, s, limit, out));
         CHECK(out == std::vector<int>{3});
         CHECK(!timers.next_wakeup());
     }
@@ -266,8 +257,7 @@ task<> takes_what_is_there_at_once(timer_wheel& on, std::optional<int>& o) {
 Test(with_timeout, takes_an_awaiter_that_finds_out_while_suspending_that_it_need_not) {
     timer_wheel wheel;
     std::optional<int> got;
-    task<> t = takes_what_is_there_at_once(wheel, got);
-    t.start();
+    task<> t = started(takes_what_is_there_at_once(wheel, got));
     CHECK_EQ(got, std::optional(5));
     CHECK_EQ(wheel.count_pending(), 0);
 }
@@ -294,8 +284,7 @@ task<> takes_what_cannot_wait(timer_wheel& on, std::optional<int>& o) {
 Test(with_timeout, may_be_over_before_its_suspending_is) {
     timer_wheel wheel;
     std::optional<int> got;
-    task<> t = takes_what_cannot_wait(wheel, got);
-    t.start();
+    task<> t = started(takes_what_cannot_wait(wheel, got));
     CHECK(t.done());
     CHECK_EQ(got, std::optional(6));
     CHECK_EQ(wheel.count_pending(), 0);
@@ -306,8 +295,7 @@ Test(with_timeout, of_zero_or_less_ends_on_the_next_tick) {
     for (const milliseconds limit : {0ms, -10ms}) {
         support::signal s;
         std::vector<int> out;
-        task<> t = waits(timers, s, limit, out);
-        t.start();
+        task<> t = started(waits(timers, s, limit, out));
         timers.run();
         CHECK(out.empty());
         pass(timers, 1ms);
@@ -327,8 +315,7 @@ Test(with_timeout, without_end_waits_as_long_as_it_takes) {
     timer_wheel wheel;
     support::signal s;
     std::optional<int> got;
-    task<> t = waits_for_ever(wheel, s, got);
-    t.start();
+    task<> t = started(waits_for_ever(wheel, s, got));
     CHECK(!wheel.next_wakeup());
     wheel.advance(jiffies{1} << 40);
     s.complete(1);
@@ -358,8 +345,7 @@ task<> takes_all_kinds(timer_wheel& on, kinds& k) {
 Test(with_timeout, is_a_bool_for_what_gives_nothing_and_a_reference_wrapper_for_a_reference) {
     timer_wheel wheel;
     kinds k;
-    task<> t = takes_all_kinds(wheel, k);
-    t.start();
+    task<> t = started(takes_all_kinds(wheel, k));
     wheel.advance(20);
     CHECK(t.done());
     CHECK(k.completed);
@@ -379,8 +365,7 @@ task<> takes_a_pointer(timer_wheel& on, std::optional<std::unique_ptr<int>>& o) 
 Test(with_timeout, moves_out_what_can_only_be_moved) {
     timer_wheel wheel;
     std::optional<std::unique_ptr<int>> got;
-    task<> t = takes_a_pointer(wheel, got);
-    t.start();
+    task<> t = started(takes_a_pointer(wheel, got));
     CHECK(got && *got && **got == 6);
 }
 
@@ -401,8 +386,7 @@ Test(with_timeout, on_the_tick_of_completion_does_exactly_one_of_the_two) {
         std::vector<support::probe> others(static_cast<std::size_t>(pad));
         for (auto& p : others) wheel.arm_at(p.t, 10);
         int ended = 0;
-        task<> t = races(wheel, ended);
-        t.start();
+        task<> t = started(races(wheel, ended));
         wheel.advance(10);
         CHECK_EQ(ended, 1);
         CHECK_EQ(wheel.count().fired, pad + 1);
@@ -431,8 +415,7 @@ Test(with_timeout, cancels_its_timer_although_it_is_due_when_a_callback_complete
             if (s.awaited()) s.complete(1);
         };
     wheel.arm_at(completers[0].t, 10);
-    task<> t = waits_twice(wheel, s, out);
-    t.start();
+    task<> t = started(waits_twice(wheel, s, out));
     wheel.arm_at(completers[1].t, 10);
     wheel.advance(10);
     CHECK_GE(out.size(), 1u);
@@ -448,8 +431,7 @@ Test(with_timeout, is_cancelled_with_what_it_waits_for_when_the_coroutine_is_des
     support::signal s;
     std::vector<int> out;
     for (const milliseconds before : {0ms, 3ms, 9ms}) {
-        task<> t = waits(timers, s, 10ms, out);
-        t.start();
+        task<> t = started(waits(timers, s, 10ms, out));
         pass(timers, before);
         CHECK(s.awaited());
     }
@@ -476,8 +458,7 @@ Test(with_timeout, that_is_over_does_not_fire_although_it_is_still_there) {
     timer_wheel wheel;
     support::signal s;
     int reached = 0;
-    task<> t = holds_it_and_sleeps(wheel, s, reached);
-    t.start();
+    task<> t = started(holds_it_and_sleeps(wheel, s, reached));
     s.complete(1);
     wheel.advance(50);
     CHECK_EQ(reached, 1);
@@ -504,8 +485,7 @@ Test(with_timeout, that_timed_out_holds_nothing_that_waits_although_it_is_still_
     timer_wheel wheel;
     support::signal s;
     int reached = 0;
-    task<> t = holds_what_timed_out(wheel, s, reached);
-    t.start();
+    task<> t = started(holds_what_timed_out(wheel, s, reached));
     wheel.advance(50);
     CHECK_EQ(s.given_up, 1);
     CHECK_EQ(reached, 1);
@@ -570,14 +550,11 @@ Test(with_timeout, nests_and_the_shorter_limit_wins) {
     manual_timers timers;
     support::signal s;
     std::vector<nested> out;
-    task<> inner_wins = waits_within_a_wait(timers, s, 5ms, 9ms, out);
-    inner_wins.start();
+    task<> inner_wins = started(waits_within_a_wait(timers, s, 5ms, 9ms, out));
     pass(timers, 9ms);
-    task<> outer_wins = waits_within_a_wait(timers, s, 9ms, 5ms, out);
-    outer_wins.start();
+    task<> outer_wins = started(waits_within_a_wait(timers, s, 9ms, 5ms, out));
     pass(timers, 9ms);
-    task<> neither = waits_within_a_wait(timers, s, 5ms, 9ms, out);
-    neither.start();
+    task<> neither = started(waits_within_a_wait(timers, s, 5ms, 9ms, out));
     s.complete(8);
 
     REQUIRE_EQ(out.size(), 3);
@@ -608,8 +585,7 @@ Test(with_timeout, around_a_task_full_of_waits_ends_all_of_them) {
     manual_timers timers;
     support::signal s;
     int rounds = 0;
-    task<> t = allows_10_ms(timers, s, rounds);
-    t.start();
+    task<> t = started(allows_10_ms(timers, s, rounds));
     pass(timers, 30ms);
     CHECK_EQ(rounds, 103);
     CHECK(t.done());
@@ -621,8 +597,7 @@ Test(with_timeout, whose_wheel_is_gone_waits_without_limit) {
     std::optional<manual_timers> timers(std::in_place);
     support::signal s;
     std::vector<int> out;
-    task<> t = waits(*timers, s, 10ms, out);
-    t.start();
+    task<> t = started(waits(*timers, s, 10ms, out));
     timers.reset();
     s.complete(2);
     CHECK(out == std::vector<int>{2});

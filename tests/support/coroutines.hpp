@@ -29,6 +29,12 @@ inline std::chrono::milliseconds elapsed() {
         tvec::manual_clock::now().time_since_epoch());
 }
 
+// Starts a coroutine.
+inline task<> started(task<> t) {
+    t.start();
+    return t;
+}
+
 // Lets the clock tick, and runs the timers at each tick.
 inline void pass(manual_timers& timers, std::chrono::milliseconds d) {
     for (; d.count() > 0; --d) {
