@@ -100,24 +100,6 @@ Test(durable_attempts, a_handler_that_ends_its_process_buries_nobody_else) {
     CHECK_EQ(w.crashes, 4);
 }
 
-Test(durable_attempts,
-     many_handlers_that_end_their_processes_cost_a_hundred_restarts_and_no_others) {
-    crashing w(dead_after(3));
-    const int poisons = support::only_memory() ? 3 : 25;
-    for (int i = 0; i < poisons; ++i) w.put("poison " + std::to_string(i));
-    for (int i = 0; i < 100; ++i) w.put("innocent " + std::to_string(i));
-    w.settle();
-    w.pass_until_all_have_ended();
-    CHECK_GE(w.crashes, 3 * poisons);
-    CHECK_EQ(count(beside(w.all)).waiting, 0U);
-    CHECK_EQ(count(beside(w.all)).dead, poisons);
-    for (const auto& [id, times] : w.handed) {
-        const bool is_poison = id.starts_with("poison");
-        CHECK_EQ(w.dead(id).has_value(), is_poison);
-        if (is_poison) CHECK_GE(times, 3U);
-    }
-}
-
 // Suspects are delivered one by one. If all were claimed at once, those that wait would lapse, and
 // be claimed again and again: on a server that syncs every write they came at 20 a second.
 Test(durable_attempts, what_waits_for_its_turn_as_a_suspect_is_not_claimed_again_and_again) {
@@ -130,17 +112,6 @@ Test(durable_attempts, what_waits_for_its_turn_as_a_suspect_is_not_claimed_again
     CHECK_EQ(w.crashes, 4);
     // for each process once, once for its turn, and once more if that had to wait
     for (const auto& [id, attempt] : w.last_attempt) CHECK_LE(attempt, 10U);
-}
-
-Test(durable_attempts, what_is_never_ended_is_handed_over_exactly_so_often) {
-    memory_database all(1, support::durable_now);
-    durable_process one(all, "one", dead_after(3));
-    one.settle();
-    one.ends = false;
-    one.put({"a", in(10ms)});
-    one.pass(2s);
-    CHECK_EQ(one.got.size(), 3U);
-    CHECK_EQ(count(beside(all)).dead, 1U);
 }
 
 Test(durable_attempts, an_end_and_a_postponement_forget_what_was_spent) {
@@ -174,25 +145,6 @@ Test(durable_attempts, what_was_claimed_and_not_delivered_goes_back_uncounted_wh
     two.pass(40ms);  // without waiting for the end of a lease
     REQUIRE_EQ(two.got.size(), 1U);
     CHECK_EQ(two.got[0].token.attempt, 2U);
-}
-
-Test(durable_attempts, a_broken_link_gives_back_what_was_claimed_and_takes_back_what_was_spent) {
-    memory_database all(1, support::durable_now);
-    durable_process one(all, "one", dead_after(1));
-    one.settle();
-    one.ends = false;
-    one.put({"a", in(10ms)});
-    memory_store ahead(all, "one", 1h);
-    support::asking::claim(ahead, "a", 0, 100ms);  // an attempt that somebody has left open
-    CHECK(support::asking::spend(ahead, {"a", 1}));
-    CHECK(support::asking::spend(ahead, {"a", 1}));  // once for each attempt
-    CHECK_EQ(find(beside(all), "a")->spent, 1U);
-    CHECK(support::asking::end(ahead, {{"a", 1}, outcome::returned}).was_current);
-    CHECK_EQ(find(beside(all), "a")->spent, 0U);
-    CHECK_EQ(count(beside(all)).dead, 0U);
-    one.store.cut();
-    one.pass(200ms);
-    CHECK_EQ(one.got.size(), 1U);
 }
 
 // --- one id, one timer --------------------------------------------------------------------------
@@ -236,14 +188,4 @@ Test(durable_attempts, a_dead_timer_that_is_replaced_lives_and_no_token_comes_tw
     CHECK_EQ(w.one.got[0].body, "second");
     w.one.pass(300ms);
     CHECK_EQ(list(beside(w.all), timer_set::dead, {}, 1).at(0).body, "second");
-}
-
-Test(durable_attempts, what_was_cancelled_when_it_was_dead_does_not_come_back) {
-    one_dead w;
-    CHECK(w.one.cancel("a") == cancel_result::had_begun);
-    auto back = revive_result::unknown;
-    CHECK(w.one.timers.revive("a", in(1ms), [&](auto r) { back = r; }) == refusal::none);
-    w.one.pass(300ms);
-    CHECK(back == revive_result::unknown_id);
-    CHECK(w.one.got.empty());
 }

@@ -58,20 +58,6 @@ Test(durable_keeping, a_second_put_of_an_id_is_kept_out_or_replaces_as_the_calle
     CHECK_EQ(w.one.got[1].body, "second");
 }
 
-Test(durable_keeping, the_end_of_what_was_replaced_does_not_end_the_new_one) {
-    alone w;
-    w.one.begin({"a", in(10ms), "first"}, 10ms);
-    w.one.put({"a", in(10ms), "second"}, existing::replace);
-    bool was_current = true;
-    w.one.timers.done(w.one.got[0].token, [&](bool c) { was_current = c; });
-    w.one.ends = true;
-    w.one.pass(20ms);
-    CHECK(!was_current);
-    REQUIRE_EQ(w.one.got.size(), 2U);
-    CHECK_EQ(w.one.got[1].body, "second");
-    CHECK_EQ(w.one.timers.counters().stale, 1U);
-}
-
 Test(durable_keeping, a_period_keeps_its_phase_until_it_is_cancelled) {
     alone w;
     const time_point start = in(10ms);
@@ -91,20 +77,6 @@ Test(durable_keeping, a_period_keeps_its_phase_until_it_is_cancelled) {
     CHECK(w.one.cancel("a") == cancel_result::cancelled);
     w.one.pass(1s);
     CHECK_EQ(w.one.got.size(), 5U);
-}
-
-Test(durable_keeping, again_comes_at_the_time_it_was_given) {
-    alone w;
-    w.one.ends = false;
-    w.one.put({"a", in(10ms)});
-    w.one.pass(10ms);
-    CHECK(w.one.timers.again(w.one.got[0].token, in(30ms)) == refusal::none);
-    w.one.pass(29ms);
-    CHECK_EQ(w.one.got.size(), 1U);
-    w.one.pass(1ms);
-    REQUIRE_EQ(w.one.got.size(), 2U);
-    CHECK_EQ(w.one.got[1].token.attempt, 2U);
-    CHECK_EQ(w.one.timers.counters().retries, 0U);
 }
 
 Test(durable_keeping, what_never_ends_is_dead_after_its_attempts_and_can_be_put_back) {
@@ -213,18 +185,6 @@ Test(durable_keeping, a_put_replaces_only_a_later_or_an_earlier_deadline_if_it_i
 }
 
 // --- by prefix ----------------------------------------------------------------------------------
-
-Test(durable_keeping, timers_with_a_prefix_are_listed_in_order) {
-    alone w;
-    for (const char* id : {"a-2", "b-1", "a-1", "a", "ab"}) w.one.put({id, in(1h)});
-    std::vector<std::string> ids;
-    const auto note = [&](standing, const auto& page) {
-        for (const stored_timer& t : page) ids.push_back(t.id);
-    };
-    CHECK(w.one.timers.list(timer_set::waiting, {}, 10, note, "a-") == refusal::none);
-    w.one.settle();
-    CHECK(ids == (std::vector<std::string>{"a-1", "a-2"}));
-}
 
 Test(durable_keeping, all_timers_with_a_prefix_are_cancelled_a_page_at_a_time) {
     alone w;

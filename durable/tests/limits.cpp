@@ -1,9 +1,6 @@
 // Limits by prefix: so many deliveries are in flight, and no other timers wait for them.
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <memory>
-#include <set>
 #include <string>
 
 #include "support/check.hpp"
@@ -126,23 +123,6 @@ Test(durable_limits, a_backlog_beyond_a_limit_is_delivered_as_fast_as_it_is_hand
     CHECK_EQ(w.one.timers.counters().retries, 0U);
 }
 
-Test(durable_limits, a_store_that_fails_while_timers_wait_loses_none) {
-    options o = limited({{"mail-", 2}});
-    o.window = 80;
-    o.retry = 20ms;
-    alone w(o);
-    put_many(w.one, "mail-", 500, in(10ms));
-    for (int i = 0; i < 100; ++i) {
-        w.one.pass(10ms);
-        w.one.store.fail(1);
-    }
-    w.one.pass(2s);
-    CHECK_EQ(count(beside(w.all)).waiting, 0U);
-    std::set<std::string> ids;
-    for (const delivery& d : w.one.got) ids.insert(d.token.id);
-    CHECK_EQ(ids.size(), 500U);
-}
-
 // Nothing but the window finds them again in a file, which is not swept.
 Test(durable_limits, a_clock_that_is_set_back_loses_no_timer_that_waits) {
     reading::duration shift{};
@@ -225,22 +205,6 @@ Test(durable_limits, a_permit_is_free_after_any_end_a_lease_a_cancel_and_a_hand_
     CHECK_EQ(came, 5);
     w.one.pass(500ms);
     CHECK_EQ(came, 6);
-}
-
-Test(durable_limits, a_shard_that_is_lost_gives_its_permits_back) {
-    memory_database all(4, support::durable_now);
-    options o = limited({{"mail-", 2}});
-    o.shard_lease = 50ms;
-    durable_process one(all, "one", o);
-    one.settle();
-    one.ends = false;
-    put_many(one, "mail-", 40, in(10ms));
-    one.pass(20ms);
-    CHECK_EQ(one.got.size(), 2U);
-    one.store.cut();
-    one.ends = true;
-    one.pass(2s);
-    CHECK_EQ(count(beside(all)).waiting, 0U);
 }
 
 Test(durable_limits, suspects_of_a_limit_do_not_keep_others_from_their_trial) {

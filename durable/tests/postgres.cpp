@@ -86,11 +86,16 @@ Test(durable_postgres, it_answers_as_the_store_in_memory_does) {
     support::answers_as_the_store_in_memory(s, 3'000);
 }
 
-Test(durable_postgres, what_is_soon_is_taken_in_order_page_by_page) {
+Test(durable_postgres, it_keeps_what_stores_promise_of_a_shard) {
     const postgres_server server;
-    server.install(1);
-    postgres_store s(server.options());
-    support::takes_in_order(s);
+    for (std::size_t i = 0; i < support::promises_of_a_shard.size(); ++i) {
+        postgres_options o = server.options();
+        o.name = "set_" + std::to_string(i);
+        o.shards = 1;
+        postgres::install(o);
+        postgres_store s(o);
+        support::promises_of_a_shard[i](s);
+    }
 }
 
 Test(durable_postgres, fifty_timers_are_delivered_and_none_is_early) {
@@ -108,13 +113,6 @@ Test(durable_postgres, sql_and_cpp_agree_on_the_shard_of_an_id) {
         CHECK_EQ(c.run("select tvec.shard_of(convert_to('" + std::string(id) + "', 'UTF8'))"),
                  std::to_string(s.shard_of(id)));
     }
-}
-
-Test(durable_postgres, what_is_claimed_is_not_there_until_its_lease_is_over) {
-    const postgres_server server;
-    server.install(1);
-    postgres_store s(server.options());
-    support::hides_what_is_claimed(s);
 }
 
 // A claim that changes no indexed column finds room on its page, and writes no index.
@@ -236,41 +234,6 @@ Test(durable_postgres, heartbeats_and_takes_of_a_turn_are_a_statement_each) {
     while (s.unanswered() != 0) s.run();
     CHECK_EQ(statements_of(admin) - before, 2);
     CHECK((taken == std::vector(3, standing::done)));  // they came before the heartbeat
-}
-
-// Puts, ends and claims are separate statements, and may overtake each other.
-Test(durable_postgres, what_is_asked_of_one_timer_in_one_turn_is_done_in_that_order) {
-    const postgres_server server;
-    server.install(1);
-    postgres_store s(server.options());
-    support::keeps_the_order_of_a_turn(s);
-}
-
-Test(durable_postgres, many_are_put_ended_and_claimed_in_one_call) {
-    const postgres_server server;
-    server.install(1);
-    postgres_store s(server.options());
-    support::serves_many_in_one_call(s);
-}
-
-Test(durable_postgres, a_claim_brings_bodies_up_to_a_bound_and_one_in_every_case) {
-    const postgres_server server;
-    server.install(1);
-    postgres_store s(server.options());
-    std::vector<std::string> ids{"a", "b", "c"};
-    for (const std::string& id : ids) put(s, {id, today(), std::string(100'000, 'x')});
-    const epoch e = own(s, 0);
-    const auto claim_all = [&](std::size_t bytes) {
-        std::vector<claimed::kind> kinds;
-        const operations::claim o{0, e, {-1h, 0, bytes}, ids};
-        const auto got = std::get<1>(answer_to(s, o));
-        for (const claimed& c : got) kinds.push_back(c.what);
-        return kinds;
-    };
-    using enum claimed::kind;
-    CHECK((claim_all(0) == std::vector{granted, later, later}));
-    CHECK((claim_all(100'001) == std::vector{granted, granted, later}));
-    CHECK((claim_all(1'000'000) == std::vector{granted, granted, granted}));
 }
 
 // --- transactions -------------------------------------------------------------------------------

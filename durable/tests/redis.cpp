@@ -50,23 +50,14 @@ Test(durable_redis, it_answers_as_the_store_in_memory_does) {
     support::answers_as_the_store_in_memory(s, 3'000);
 }
 
-Test(durable_redis, what_is_soon_is_taken_in_order_page_by_page) {
+Test(durable_redis, it_keeps_what_stores_promise_of_a_shard) {
     const redis_server server;
-    redis_store s(at(server, 1));
-    support::takes_in_order(s);
-}
-
-Test(durable_redis, what_is_claimed_is_not_there_until_its_lease_is_over) {
-    const redis_server server;
-    redis_store s(at(server, 1));
-    support::hides_what_is_claimed(s);
-}
-
-// In byte order, whatever the server's locale is.
-Test(durable_redis, pages_go_on_among_those_that_have_one_deadline) {
-    const redis_server server;
-    redis_store s(at(server, 1));
-    support::keeps_any_bytes_in_byte_order(s);
+    for (std::size_t i = 0; i < support::promises_of_a_shard.size(); ++i) {
+        redis_options o = at(server, 1);
+        o.name = "set_" + std::to_string(i);
+        redis_store s(o);
+        support::promises_of_a_shard[i](s);
+    }
 }
 
 Test(durable_redis, a_shard_has_one_owner_until_his_lease_is_over_or_he_gives_it_back) {
@@ -141,13 +132,6 @@ Test(durable_redis, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
     CHECK(turns >= 4);
 }
 
-// Puts, ends and claims are separate commands, and may overtake each other.
-Test(durable_redis, what_is_asked_of_one_timer_in_one_turn_is_done_in_that_order) {
-    const redis_server server;
-    redis_store s(at(server, 1));
-    support::keeps_the_order_of_a_turn(s);
-}
-
 Test(durable_redis, what_is_kept_and_what_is_replaced_in_one_turn_are_not_mixed_up) {
     const redis_server server;
     redis_store s(at(server, 1));
@@ -161,12 +145,6 @@ Test(durable_redis, what_is_kept_and_what_is_replaced_in_one_turn_are_not_mixed_
     put_it("b", existing::replace);
     while (s.unanswered() != 0) s.run();
     CHECK((puts == std::vector{put_result::there_already, put_result::stored}));
-}
-
-Test(durable_redis, many_are_put_ended_and_claimed_in_one_call) {
-    const redis_server server;
-    redis_store s(at(server, 1));
-    support::serves_many_in_one_call(s);
 }
 
 Test(durable_redis, a_list_goes_past_those_that_are_being_delivered) {
@@ -404,28 +382,6 @@ Test(durable_redis, any_byte_may_be_in_a_text) {
     CHECK_EQ(find(s, "a")->history, any);
 }
 
-Test(durable_redis, a_dead_letter_keeps_its_plan_and_history_and_has_no_verdict) {
-    const redis_server server;
-    redis_store s(at(server, 1));
-    put(s, {"a", today() - 1h, "body", {}, "plan"});
-    own(s, 0);
-    claim(s, "a");
-    end(s, {{"a", 1}, outcome::again, today() - 1h, {}, "history"});
-    claim(s, "a");
-    end(s, {{"a", 2}, outcome::failed, {}, "why"});
-    CHECK(claim(s, "a", 1).timer.verdict == "failed why");
-    CHECK(spend(s, {"a", 3}));
-    CHECK(claim(s, "a", 1).what == claimed::kind::dead);
-    const stored_timer dead = list(s, timer_set::dead).front();
-    CHECK_EQ(dead.verdict, "");
-    CHECK_EQ(dead.plan, "plan");
-    CHECK_EQ(dead.history, "history");
-    CHECK_EQ(dead.body, "body");
-    CHECK(revive(s, "a", today()) == revive_result::revived);
-    CHECK_EQ(find(s, "a")->history, "");
-    CHECK_EQ(find(s, "a")->plan, "plan");
-}
-
 Test(durable_redis, an_extended_lease_holds_and_the_attempt_stays_spent) {
     const redis_server server;
     redis_store s(at(server, 1));
@@ -610,59 +566,6 @@ Test(durable_redis, an_attempt_beyond_its_range_is_none_and_a_hint_of_no_time_is
     CHECK(redis::hint_of("253402300799999 a")->id == "a");
     CHECK(!redis::hint_of("253402300800000 a").has_value());
     CHECK(!redis::hint_of("-1 a").has_value());
-}
-
-Test(durable_redis, a_claim_grants_no_more_bodies_than_it_has_room_for) {
-    const redis_server server;
-    redis_store s(at(server, 1));
-    std::vector<std::string> ids;
-    for (int i = 0; i < 12; ++i) {
-        ids.push_back(std::string(1, static_cast<char>('a' + i)));
-        put(s, {ids.back(), today() - 1h, std::string(i < 6 ? 1'000 : 100'000, 'x')});
-    }
-    const epoch e = own(s, 0);
-    const auto granted = [&](std::size_t bytes) {
-        const auto got = std::get<1>(answer_to(s, operations::claim{0, e, {30s, 0, bytes}, ids}));
-        const auto is = [](claimed::kind k) {
-            return [k](const claimed& c) { return c.what == k; };
-        };
-        const auto n = std::ranges::count_if(got, is(claimed::kind::granted));
-        CHECK_EQ(n + std::ranges::count_if(got, is(claimed::kind::later)), std::ssize(ids));
-        ids.erase(ids.begin(), ids.begin() + n);  // granted in their order
-        return n;
-    };
-    CHECK_EQ(granted(3'500), 4);
-    CHECK_EQ(find(s, "e")->attempt, 0U);
-    CHECK_EQ(granted(150'000), 4);  // two small ones, and two large ones
-    CHECK_EQ(granted(0), 1);
-    CHECK_EQ(granted(1'000'000), 3);
-}
-
-Test(durable_redis, a_timer_is_dead_when_its_attempts_were_spent_and_one_id_is_one_timer) {
-    const redis_server server;
-    redis_store s(at(server, 1));
-    put(s, {"x", today() - 1h, "old"});
-    own(s, 0);
-    for (std::uint32_t attempt = 1; attempt <= 3; ++attempt) {  // claimed, and not delivered
-        CHECK(claim(s, "x", 2).what == claimed::kind::granted);
-        CHECK(end(s, {{"x", attempt}, outcome::returned}).was_current);
-    }
-    for (std::uint32_t attempt = 4; attempt <= 5; ++attempt) {
-        CHECK(claim(s, "x", 2).what == claimed::kind::granted);
-        CHECK(spend(s, {"x", attempt}));
-        CHECK(spend(s, {"x", attempt}));  // once
-    }
-    CHECK(claim(s, "x", 2).what == claimed::kind::dead);
-    CHECK_EQ(list(s, timer_set::dead).front().spent, 2U);
-    CHECK_EQ(count(s).dead, 1U);
-    CHECK(put(s, {"x", today(), "new"}) == put_result::dead);
-    CHECK_EQ(list(s, timer_set::dead).front().body, "old");
-    CHECK(put(s, {"x", today(), "new"}, existing::replace) == put_result::stored);
-    CHECK_EQ(find(s, "x")->attempt, 6U);
-    CHECK_EQ(find(s, "x")->spent, 0U);
-    CHECK_EQ(count(s).dead, 0U);
-    CHECK(cancel(s, "x") == cancel_result::cancelled);
-    CHECK(revive(s, "x", today()) == revive_result::unknown_id);
 }
 
 Test(durable_redis, no_lease_counts_for_longer_than_its_length) {

@@ -1,6 +1,5 @@
 // Several processes on one database: shards are shared out, taken over and given back; hints.
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -122,21 +121,6 @@ Test(durable_sharing, when_one_dies_the_others_have_its_shards_after_a_lease) {
     CHECK_EQ(w.delivered(), 30U);
 }
 
-Test(durable_sharing, an_owner_whose_lease_is_over_is_fenced_off) {
-    memory_database all(1, support::durable_now);
-    durable_process one(all, "one"), two(all, "two");
-    one.settle();
-    two.settle();
-    one.put({"a", in(15s)});
-    CHECK_EQ(one.timers.gauges().shards, 1U);
-    two.pass(15s);  // while one is stopped
-    CHECK_EQ(two.got.size(), 1U);
-    one.settle();
-    one.pass(2s);
-    CHECK(one.got.empty());
-    CHECK_EQ(one.timers.counters().leases_lost, 1U);
-}
-
 namespace {
 
 // One of two claims a timer ahead of its deadline, and is then stopped for that long.
@@ -204,46 +188,6 @@ Test(durable_sharing, who_finds_shards_of_another_asks_for_the_rest_of_them) {
     CHECK_EQ(one.timers.gauges().shards, 4U);
     one.pass(70s);
     CHECK_EQ(one.timers.gauges().shards, 8U);
-}
-
-Test(durable_sharing, nothing_is_taken_or_claimed_with_an_epoch_that_is_over) {
-    memory_database all(1, support::durable_now);
-    memory_store one(all, "one"), two(all, "two");
-    support::asking::put(one, {"a", in(0ms)});
-    const epoch first = own(one, 0);
-    CHECK_EQ(own(two, 0), 0U);
-    tvec::manual_clock::advance(10s);
-    const epoch second = own(two, 0);
-    CHECK(second > first);
-    CHECK(std::get<0>(take(one, 0, first, {}, in(0ms), 10)) == standing::fenced);
-    const auto claim = [&](memory_store& s, epoch mine) {
-        return support::asking::answer_to(s, operations::claim{0, mine, {}, {"a"}});
-    };
-    CHECK(std::get<0>(claim(one, first)) == standing::fenced);
-    CHECK(std::get<1>(claim(two, second)).at(0).what == claimed::kind::granted);
-}
-
-Test(durable_sharing, when_the_link_breaks_puts_are_unknown_and_nothing_is_lost) {
-    memory_database all(1, support::durable_now);
-    durable_process one(all);
-    one.settle();
-    std::map<std::string, put_result> results;
-    const auto put = [&](const std::string& id) {
-        const auto note = [&results, id](put_result r) { results[id] = r; };
-        CHECK(one.timers.put({id, in(10ms)}, existing::keep, note) == refusal::none);
-    };
-    put("stored");
-    one.store.serve();
-    put("failed");
-    one.store.fail(1);
-    one.store.serve();
-    put("waiting");
-    one.store.cut();
-    one.pass(20ms);
-    for (const char* id : {"stored", "failed", "waiting"})
-        CHECK(results.at(id) == put_result::unknown);
-    REQUIRE_EQ(one.got.size(), 1U);
-    CHECK_EQ(one.got[0].token.id, "stored");
 }
 
 Test(durable_sharing,

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -50,10 +49,12 @@ Test(durable_sqlite, it_answers_as_the_store_in_memory_does) {
     support::answers_as_the_store_in_memory(s, 3'000);
 }
 
-Test(durable_sqlite, what_is_soon_is_taken_in_order_page_by_page) {
-    const file_of_timers f;
-    sqlite_store s(f.path);
-    support::takes_in_order(s);
+Test(durable_sqlite, it_takes_in_order_and_grants_bodies_up_to_a_bound) {
+    for (const auto promise : {support::takes_in_order, support::grants_bodies_up_to_a_bound}) {
+        const file_of_timers f;
+        sqlite_store s(f.path);
+        promise(s);
+    }
 }
 
 Test(durable_sqlite, what_was_stored_is_there_when_the_file_is_opened_again) {
@@ -176,24 +177,6 @@ Test(durable_sqlite, a_full_disk_is_said_and_nothing_that_was_answered_is_lost) 
     CHECK(put(s, large) == put_result::stored);
 }
 
-Test(durable_sqlite, a_claim_grants_bodies_until_they_are_enough_and_says_later_of_the_rest) {
-    const file_of_timers f;
-    sqlite_store s(f.path);
-    std::vector<std::string> ids;
-    for (const char* id : {"a", "b", "c", "d", "e"}) {
-        ids.push_back(id);
-        put(s, {id, today(), std::string(1'000, *id)});
-    }
-    put(s, {"b", today() + 1h, std::string(1'000, 'b')}, existing::replace);  // early: no answer
-    const auto first = claim_all(s, ids, 1'500);
-    using enum claimed::kind;
-    CHECK(first[0].what == granted && first[1].what == early && first[2].what == granted);
-    CHECK(first[3].what == later && first[4].what == later);
-    CHECK_EQ(find(s, "d")->attempt, 0U);
-    CHECK(claim_all(s, {"d", "e"}, 0)[0].what == later);
-    CHECK(claim_all(s, {"d", "e"}, 1)[0].timer.body == std::string(1'000, 'd'));
-}
-
 Test(durable_sqlite, only_a_put_writes_the_body) {
     const file_of_timers f;
     sqlite_store s(f.path);
@@ -216,20 +199,6 @@ Test(durable_sqlite, only_a_put_writes_the_body) {
     CHECK(end(s, {{"b", 5}}).was_current);
     CHECK(cancel(s, "a") == cancel_result::cancelled);
     CHECK(bytes_written() - before < 1'000'000U);
-}
-
-Test(durable_sqlite, a_timer_that_is_put_back_has_all_its_attempts) {
-    const file_of_timers f;
-    sqlite_store s(f.path);
-    put(s, {"a", today()});
-    for (std::uint32_t attempt = 1; attempt <= 2; ++attempt) {
-        CHECK(claim(s, "a", 2).what == claimed::kind::granted);
-        CHECK(spend(s, {"a", attempt}));
-    }
-    CHECK(claim(s, "a", 2).what == claimed::kind::dead);
-    CHECK(revive(s, "a", today()) == revive_result::revived);
-    CHECK(find(s, "a")->ended == 2 && find(s, "a")->spent == 0);
-    CHECK_EQ(claim(s, "a", 2).timer.attempt, 3U);
 }
 
 Test(durable_sqlite, a_large_body_goes_with_its_timer) {

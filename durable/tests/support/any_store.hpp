@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -246,6 +247,26 @@ inline void serves_many_in_one_call(tvec::durable::store& s) {
     CHECK_EQ(list(s, timer_set::waiting).size(), 0U);
 }
 
+// For a store with one shard: a claim grants bodies until they are enough, and one in every case.
+inline void grants_bodies_up_to_a_bound(tvec::durable::store& s) {
+    using namespace asking;
+    const std::vector<std::string> ids{"a", "b", "c", "d"};
+    for (const std::string& id : ids)
+        put(s, {id, today() - 1h, std::string(id < "c" ? 1'000 : 100'000, 'x')});
+    const epoch e = own(s, 0);
+    const auto granted = [&](std::size_t bytes) {
+        const auto got = std::get<1>(answer_to(s, operations::claim{0, e, {-1h, 0, bytes}, ids}));
+        const auto n = std::ranges::count(got, claimed::kind::granted, &claimed::what);
+        CHECK_EQ(n + std::ranges::count(got, claimed::kind::later, &claimed::what), 4);
+        return n;
+    };
+    CHECK_EQ(granted(1), 1);
+    CHECK_EQ(find(s, "b")->attempt, 0U);
+    CHECK_EQ(granted(1'500), 2);
+    CHECK_EQ(granted(50'000), 3);
+    CHECK_EQ(granted(1'000'000), 4);
+}
+
 // A shard has one owner, until it gives the shard back or its lease is over.
 inline void has_one_owner_at_a_time(tvec::durable::store& a, tvec::durable::store& b) {
     using namespace asking;
@@ -287,6 +308,11 @@ inline void keeps_any_bytes_in_byte_order(tvec::durable::store& s) {
     for (std::size_t i = 0; i < seen.size(); ++i) REQUIRE(seen[i] == static_cast<char>(i));
     for (const record& r : all) REQUIRE(find(s, r.id)->body == r.body);
 }
+
+// Each is tested on a set of timers of its own.
+inline constexpr std::array promises_of_a_shard{
+    takes_in_order,          hides_what_is_claimed,         keeps_the_order_of_a_turn,
+    serves_many_in_one_call, keeps_any_bytes_in_byte_order, grants_bodies_up_to_a_bound};
 
 // After `break_connections` the store connects again, and its descriptor is not readable for ever.
 // A forked child has a copy of the old connections meanwhile.
