@@ -158,6 +158,7 @@ static void on_readable(struct connection* c) {
     on_bytes(c);
 }
 
+// [loop]
 static void serve(int loop, int listener, struct tvec_timerfd* alarm) {
     struct epoll_event events[64];
     while (closed < http_clients) {
@@ -175,6 +176,7 @@ static void serve(int loop, int listener, struct tvec_timerfd* alarm) {
         tvec_advance(&timers, tvec_clock_now(&the_clock), 256);  // always, whatever woke us
     }
 }
+// [loop]
 
 int main(void) {
     struct sockaddr_in where;

@@ -1,4 +1,5 @@
-// The same server on io_uring: the deadline of the timers is an argument of the reactor's own wait.
+// An echo server on io_uring that closes connections on which nothing was heard for 50 ms. The
+// deadline of the timers is an argument of the reactor's own wait.
 #define _GNU_SOURCE
 #include <liburing.h>
 #include <tvec/tvec_uring.h>
