@@ -122,12 +122,14 @@ Test(durable_file, a_forked_child_leaves_it_to_its_parent) {
 
 // --- integrity ----------------------------------------------------------------------------------
 
-Test(durable_file, a_file_that_was_not_closed_is_opened_with_its_log) {
-    const file_of_timers f;
-    sqlite_store s(f.path);
-    fill(s, 100, 10);
-    sqlite_store copy(killed_copy(f, true));
-    CHECK_EQ(count(copy).waiting, 100U);
+Test(durable_file, a_file_that_was_not_closed_is_opened_with_its_log_synced_or_not) {
+    for (const bool is_synced : {true, false}) {
+        const file_of_timers f;
+        sqlite_store s(f.path, {.survives_power_cut = is_synced});
+        fill(s, 100, 10);
+        sqlite_store copy(killed_copy(f, true));
+        CHECK_EQ(count(copy).waiting, 100U);
+    }
 }
 
 Test(durable_file, a_file_that_was_not_closed_is_refused_without_its_log) {
@@ -150,14 +152,6 @@ Test(durable_file, a_file_whose_log_was_long_is_refused_without_it) {
     fill(s, 8'000, 4'000);
     CHECK(std::filesystem::file_size(f.path) > 8'000'000U);
     refuses(killed_copy(f, false), std::errc::no_such_file_or_directory, "is missing");
-}
-
-Test(durable_file, answered_timers_survive_a_kill_if_no_write_is_synced) {
-    const file_of_timers f;
-    sqlite_store s(f.path, {.survives_power_cut = false});
-    fill(s, 100, 10);
-    sqlite_store copy(killed_copy(f, true));
-    CHECK_EQ(count(copy).waiting, 100U);
 }
 
 Test(durable_file, the_log_does_not_become_long) {

@@ -126,6 +126,11 @@ class PostgresWorker:
         self.link.close()
 
 
+def put_many(worker, number):
+    for i in range(number):
+        worker.put(b"%d" % i)
+
+
 class OnServer(Case):
     """A test with a server, and the store on it."""
 
@@ -225,8 +230,7 @@ class Workers(OnServer):
     def test_workers_that_are_away_cost_no_attempt(self):
         serve = self.serve(self.to, "--lease-ms", 400, "--attempts", 1, "--page", "127.0.0.1:0")
         worker = self.work()
-        for i in range(20):
-            worker.put(b"%d" % i)
+        put_many(worker, 20)
         wait_for(lambda: serve.ask("/health")[0] == 503, "503")
         self.assertRegex(serve.ask("/health")[1], r"\Ano worker takes deliveries: the oldest has waited for \d+ s\n\Z")
         time.sleep(1.5)  # several leases
@@ -287,14 +291,12 @@ class Workers(OnServer):
             return [next(int(line.split()[1]) for line in text.splitlines()
                          if line.startswith('tvec_timers_answers_total{answer="taken"}')) for text in texts]
         worker = self.work()
-        for i in range(100):
-            worker.put(b"%d" % i)
+        put_many(worker, 100)
         self.assertEqual(len(set(self.work_off(worker, 100))), 100)
         wait_for(lambda: all(n > 0 for n in taken()), "both have delivered")
         self.assertEqual(sum(taken()), 100)
         self.assertEqual(serves[0].end(), 0)
-        for i in range(100):
-            worker.put(b"%d" % i)
+        put_many(worker, 100)
         self.assertEqual(len(set(self.work_off(worker, 100))), 100)
 
     def test_what_a_killed_process_held_comes_through_the_other(self):
@@ -312,8 +314,7 @@ class Workers(OnServer):
     def test_so_many_deliveries_wait_for_workers_at_most(self):
         self.serve(self.to, "--in-flight", 10)
         worker = self.work()
-        for i in range(60):
-            worker.put(b"%d" % i)
+        put_many(worker, 60)
         wait_for(lambda: worker.waiting() == 10, "the bound")
         time.sleep(0.3)
         self.assertEqual(worker.waiting(), 10)
@@ -322,8 +323,7 @@ class Workers(OnServer):
     def test_sigterm_waits_until_all_is_handed_over(self):
         serve = self.serve(self.to)
         worker = self.work()
-        for i in range(50):
-            worker.put(b"%d" % i)
+        put_many(worker, 50)
         wait_for(lambda: worker.waiting() > 0, "the first")
         self.assertEqual(serve.end(), 0)
         other = self.serve(self.to)
@@ -456,8 +456,7 @@ class Streams(OnServer):
 
     def test_timers_whose_places_were_deleted_come_all_the_same(self):
         worker = self.work()
-        for i in range(50):
-            worker.put(b"%d" % i)
+        put_many(worker, 50)
         self.server.say("DEL", *(f"{{tvec:{shard}}}:due" for shard in range(16)))
         self.serve(self.to, "--lease-ms", 1000)
         self.assertEqual(sorted(self.work_off(worker, 50)), sorted(b"%d" % i for i in range(50)))
@@ -501,8 +500,7 @@ class Streams(OnServer):
         worker, slow = self.work(), self.work("slow")
         worker.put(b"slow")
         [(name, attempt, _, _)] = self.take(slow)
-        for i in range(300):
-            worker.put(b"%d" % i)
+        put_many(worker, 300)
         ended = set()
 
         def step():
@@ -749,8 +747,7 @@ class Tables(OnServer):
     def test_a_crash_of_the_server_loses_nothing(self):
         self.serve(self.to, "--lease-ms", 1000)
         worker = self.work()
-        for i in range(20):
-            worker.put(b"%d" % i)
+        put_many(worker, 20)
         wait_for(lambda: worker.waiting() == 20, "all wait for a worker")
         self.server.kill()
         self.server.start()
