@@ -4,6 +4,9 @@
 #include <cstring>
 #include <mutex>
 
+#if defined __unix__
+#include <pthread.h>
+#endif
 #if defined __x86_64__
 #include <cpuid.h>
 #endif
@@ -37,17 +40,30 @@ const char* find_refusal() noexcept {
     return std::strstr("tsc arch_sys_counter", source) ? nullptr : text;
 }
 
+constexpr const char* unknown = "not looked for yet";
+constinit std::mutex one_at_a_time;
+
+#if defined __unix__
+/// Registered when the program starts: a child of a first use would wait for the end of that use.
+[[maybe_unused]] const int waits_for_the_line = pthread_atfork(
+    [] { one_at_a_time.lock(); }, [] { one_at_a_time.unlock(); }, [] { one_at_a_time.unlock(); });
+#endif
+
 }  // namespace
 
 constinit detail::shared_line detail::line_of_tsc;
 
 const char* tsc_clock::refusal() noexcept {
-    static const char* const found = find_refusal();
-    return found;
+    static constinit std::atomic<const char*> found{unknown};
+    if (found.load(std::memory_order_acquire) == unknown) {
+        const std::lock_guard<std::mutex> lock(one_at_a_time);
+        if (found.load(std::memory_order_relaxed) == unknown)
+            found.store(find_refusal(), std::memory_order_release);
+    }
+    return found.load(std::memory_order_relaxed);
 }
 
 std::int64_t tsc_clock::calibrate() noexcept {
-    static constinit std::mutex one_at_a_time;
     static constinit detail::counter_calibration calibration;
     if (refusal() != nullptr) return steady();
     const std::lock_guard<std::mutex> lock(one_at_a_time);

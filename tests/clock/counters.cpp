@@ -1,10 +1,12 @@
 // tsc_clock: its calibration on made-up counters, and the clock itself beside steady_clock.
+#include <atomic>
 #include <cstdlib>
 #include <random>
 #include <string_view>
 #include <thread>
 
 #include "support/check.hpp"
+#include "support/child.hpp"
 #include "support/probe.hpp"
 #include "support/readable.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
@@ -177,6 +179,27 @@ Test(counters, readings_never_go_back) {
     read_on();
     other.join();
 }
+
+#if !defined(_WIN32) && !defined(__EMSCRIPTEN__)
+Test(counters, a_child_reads_on_that_is_forked_while_a_thread_calibrates) {
+    const auto calibrate = [] {
+        tvec::detail::line_of_tsc.counts = 0;
+        tsc_clock::now();
+    };
+    std::atomic<bool> is_over{false};
+    std::thread other([&] {
+        while (!is_over) calibrate();
+    });
+    for (int i = 0; i < 200; ++i)
+        CHECK(support::ended_well(support::start_child([&] {
+            alarm(30);
+            calibrate();
+            return static_cast<const char*>(nullptr);
+        })));
+    is_over = true;
+    other.join();
+}
+#endif
 
 Test(counters, a_reading_lies_between_readings_of_steady_clock) {
     int far = 0;

@@ -116,7 +116,8 @@ TVEC_API extern shared_line line_of_tsc;
 /// has come there. In its first two milliseconds and after a suspend it reads steady_clock.
 ///
 /// **Threads.** Readings of a thread never go back. A reading is not ordered with memory accesses:
-/// a thread that has just heard of another's reading may read some nanoseconds less.
+/// a thread that has just heard of another's reading may read some nanoseconds less. A child of
+/// fork() reads on, whatever the threads of its parent did.
 ///
 /// Its time points are those of steady_clock, by which drivers set their alarms. An alarm may come
 /// `drift` too early, and the loop then turns once more. turn_clock<tsc_clock> shares its readings.
