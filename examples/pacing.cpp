@@ -1,12 +1,13 @@
 // Pacing: each of many flows sends a packet when its time has come, in one loop that spins. The
-// same flows on tvec's wheel, on a heap and on a plain wheel of slots. Exits with 1 if a packet
-// leaves early, or if some do not leave.
+// same flows on tvec's wheel, on a heap, a tree and a plain wheel of slots. Exits with 1 if a
+// packet leaves early, or if some do not leave.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <queue>
 #include <random>
@@ -31,7 +32,7 @@ struct options {
     std::size_t flows = 10'000;
     unsigned packets = 10, tick = 1;
     double seconds = 0.5;
-    std::vector<std::string> with{"wheel", "heap", "slots"};
+    std::vector<std::string> with{"wheel", "heap", "tree", "slots"};
     bool udp = false, simulated = false;
 };
 
@@ -96,20 +97,39 @@ template <class Clock> struct on_wheel : pacer {
     tvec::clocked_wheel<tvec::runtime_tick_clock<Clock>> timers;
 };
 
-template <class Clock> struct on_heap : pacer {
-    void arm(flow& f) override { heap.emplace(f.due, &f); }
+// A flow leaves them before it sends.
+struct heap {
+    void put(flow& f) { entries.emplace(f.due, &f); }
+    time_point first() const { return entries.top().first; }
+    flow& take() {
+        flow& f = *entries.top().second;
+        entries.pop();
+        return f;
+    }
+    using entry = std::pair<time_point, flow*>;
+    std::priority_queue<entry, std::vector<entry>, std::greater<>> entries;
+};
+struct tree {
+    void put(flow& f) {
+        if (left.empty()) return void(entries.emplace(f.due, &f));
+        left.key() = f.due;
+        entries.insert(std::move(left));
+    }
+    time_point first() const { return entries.begin()->first; }
+    flow& take() { return *(left = entries.extract(entries.begin())).mapped(); }
+    std::multimap<time_point, flow*> entries;
+    std::multimap<time_point, flow*>::node_type left;  // of the flow that sends
+};
+
+template <class Clock, class Order> struct in_order : pacer {
+    void arm(flow& f) override { order.put(f); }
     bool run() override {
         Clock::begin_turn();
         const auto before = late.count();
-        while (heap.top().first <= Clock::now()) {  // it holds all flows, but the one that sends
-            flow& f = *heap.top().second;
-            heap.pop();
-            send(f);
-        }
+        while (order.first() <= Clock::now()) send(order.take());  // it holds all other flows
         return late.count() != before;
     }
-    using entry = std::pair<time_point, flow*>;
-    std::priority_queue<entry, std::vector<entry>, std::greater<>> heap;
+    Order order;
 };
 
 // A slot for each of 2^18 ticks. Flows of later laps stay in theirs.
@@ -138,7 +158,8 @@ template <class Clock> struct on_slots : pacer {
 };
 
 template <class Clock> std::unique_ptr<pacer> make(const std::string& with, nanoseconds tick) {
-    if (with == "heap") return std::make_unique<on_heap<Clock>>();
+    if (with == "heap") return std::make_unique<in_order<Clock, heap>>();
+    if (with == "tree") return std::make_unique<in_order<Clock, tree>>();
     if (with == "slots") return std::make_unique<on_slots<Clock>>(tick);
     return std::make_unique<on_wheel<Clock>>(tick);
 }
@@ -189,7 +210,7 @@ int main(int argc, char** argv) {
         line.add_number("--packets", o.packets, 1, 100'000, "of all flows, in a millisecond");
         line.add_number("--tick", o.tick, 1, 1'000, "in microseconds");
         line.add_number("--seconds", o.seconds, 0.001, 1e6, "for each structure");
-        line.add_choices("--with", o.with, {"wheel", "heap", "slots"}, "structures");
+        line.add_choices("--with", o.with, {"wheel", "heap", "tree", "slots"}, "structures");
         line.add_flag("--udp", o.udp, "send over the loopback, instead of nothing");
         line.add_flag("--simulated", o.simulated, "a test on a simulated clock");
         line.parse_or_exit(argc, argv);
