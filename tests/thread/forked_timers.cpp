@@ -22,7 +22,7 @@
 using namespace std::chrono_literals;
 using tvec::send_error, tvec::timer_thread;
 
-TestSuite(forked_timers, .timeout = 60);
+TestSuite(forked_timers, .timeout = 300);
 
 namespace {
 
