@@ -53,7 +53,7 @@ shellcheck: ## faults in shell scripts, by shellcheck
 
 # The bounds are here, and nowhere else. A commit that raises one says why.
 weight: ## a house that is heavier than its bounds: files, lines, words of pages
-	scripts/checks/weight . 590 73160 durable
+	scripts/checks/weight . 590 73085 durable
 	scripts/checks/weight durable 290 40970
 	words=$$(git ls-files '*.md' | grep -v 'CHANGELOG\|bench/results/' | xargs cat | wc -w)
 	echo "pages: $$words words"

@@ -1,11 +1,9 @@
 // Cancelling a timeout and getting its function back, if one knows of which type it is.
-#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "support/check.hpp"
 #include "support/pooled.hpp"
@@ -84,19 +82,6 @@ Test(pool_taking, as_another_type_gives_nothing_and_nothing_happens) {
     CHECK_EQ(done, 5);
 }
 
-Test(pool_taking, of_what_is_not_pending_gives_nothing) {
-    pooled on;
-    int done = 0;
-    const auto fired = on.pool.schedule(1ms, delayed{std::make_unique<int>(), &done}).handle;
-    on.pass(1ms);
-    CHECK(!on.pool.take<delayed>(fired));
-    CHECK(!on.pool.take<delayed>(timeout_handle{}));
-    const auto cancelled = on.pool.schedule(1ms, delayed{std::make_unique<int>(), &done}).handle;
-    on.pool.cancel(cancelled);
-    CHECK(!on.pool.take<delayed>(cancelled));
-    CHECK(!on.pool.take<delayed>(fired));  // the node has been used again
-}
-
 Test(pool_taking, from_inside_its_own_call_gives_nothing_and_nothing_happens) {
     struct beat {
         pooled* on;
@@ -117,23 +102,6 @@ Test(pool_taking, from_inside_its_own_call_gives_nothing_and_nothing_happens) {
     CHECK_EQ(calls, 2);
     CHECK(on.pool.take<beat>(h).has_value());
     CHECK_EQ(on.pass(1ms), 0);
-}
-
-Test(pool_taking, takes_a_sibling_that_is_due) {
-    pooled on;
-    int done = 0;
-    std::array<timeout_handle, 2> both{};
-    std::vector<delayed> rescued;
-    const auto rescue = [&] {
-        for (const timeout_handle h : both)
-            if (auto taken = on.pool.take<delayed>(h)) rescued.push_back(*std::move(taken));
-    };
-    both[0] = on.pool.schedule(1ms, delayed{std::make_unique<int>(1), &done}).handle;
-    on.pool.schedule(1ms, rescue);
-    both[1] = on.pool.schedule(1ms, delayed{std::make_unique<int>(1), &done}).handle;
-    on.pass(1ms);
-    CHECK_EQ(static_cast<std::size_t>(done) + rescued.size(), 2);
-    CHECK_GE(rescued.size(), 1);
 }
 
 Test(pool_taking, cancels_although_moving_throws) {

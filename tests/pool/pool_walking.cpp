@@ -1,5 +1,4 @@
 // Looking at what is pending in a pool: a walk in which anything may happen, and what comes next.
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -102,23 +101,6 @@ Test(pool_walking, may_cancel_what_it_looks_at_and_all_else) {
     CHECK_EQ(on.pool.pending(), 0);
 }
 
-Test(pool_walking, may_schedule_reschedule_run_and_give_memory_back) {
-    pooled on;
-    std::vector<timeout_handle> kept;
-    for (int i = 0; i < 130; ++i) kept.push_back(on.pool.schedule(1h, [] {}).handle);
-    for (int i = 0; i < 130; ++i) on.pool.schedule(1ms, [] {});
-    std::map<timeout_handle, int> seen;
-    on.pool.for_each_pending([&](const pending_timeout& t) {
-        ++seen[t.handle];
-        on.pool.reschedule(t.handle, 2h);
-        if (seen.size() == 10) on.pass(1ms);  // those behind are gone
-        if (seen.size() == 20) on.pool.trim();
-        if (seen.size() < 30) on.pool.schedule(1ms, [] {});
-    });
-    for (const timeout_handle h : kept) CHECK_EQ(seen[h], 1);
-    CHECK(std::all_of(seen.begin(), seen.end(), [](const auto& s) { return s.second == 1; }));
-}
-
 Test(pool_walking, passes_on_what_the_visitor_throws) {
     pooled on;
     for (int i = 0; i < 10; ++i) on.pool.schedule(1ms, [] {});
@@ -171,19 +153,6 @@ Test(pool_walking, what_is_next_is_what_fires_first) {
     CHECK(!on.pool.next());
 }
 
-Test(pool_walking, what_is_next_follows_what_is_rescheduled) {
-    pooled on;
-    const auto first = on.pool.schedule(10ms, [] {}).handle;
-    const auto second = on.pool.schedule(20ms, [] {}).handle;
-    CHECK(on.pool.next()->handle == first);
-    on.pool.reschedule(first, 30ms);
-    CHECK(on.pool.next()->handle == second);
-    on.pool.reschedule(first, 5ms);
-    CHECK(on.pool.next()->handle == first);
-    on.pass(5ms);
-    CHECK(on.pool.next()->handle == second);
-}
-
 Test(pool_walking, what_never_fires_is_never_next) {
     tvec::manual_clock::set({});  // else there is a last tick before that
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::nanoseconds, tvec::manual_clock>> timers;
@@ -195,17 +164,6 @@ Test(pool_walking, what_never_fires_is_never_next) {
     timers.wheel().drain([](tvec::timer&) {});
     CHECK_EQ(pool.pending(), 2);
     CHECK(!pool.next());
-}
-
-Test(pool_walking, a_first_call_at_once_is_next) {
-    pooled on;
-    on.pass(25ms);
-    on.pool.schedule(3ms, [] {});
-    const auto h = on.pool.schedule_every(tvec::manual_clock::now() - 15ms, 10ms, [] {}).handle;
-    CHECK(on.pool.next()->handle == h);
-    CHECK(on.pool.next()->deadline == tvec::manual_clock::now() + 1ms);
-    on.pass(1ms);
-    CHECK(on.pool.next()->handle != h);
 }
 
 namespace {

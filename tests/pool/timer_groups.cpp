@@ -230,22 +230,6 @@ Test(timer_groups, a_periodic_timeout_misses_no_period_in_a_pause) {
     CHECK(at == (std::vector<jiffies>{10, 1006, 1016, 1026}));
 }
 
-Test(timer_groups, a_paused_member_that_is_cancelled_or_armed_is_not_resumed) {
-    pooled on;
-    player p;
-    on.timers.arm_after(p.first, 10ms);
-    on.timers.arm_after(p.second, 10ms);
-    const auto h = on.pool.schedule(10ms, p.timers.add([] {})).handle;
-    CHECK_EQ(p.timers.pause(on.timers), 3);
-    CHECK(p.first.cancel());
-    CHECK(on.pool.cancel(h));
-    on.timers.arm_after(p.second, 2ms);
-    on.pass(2ms);
-    CHECK_EQ(p.seconds, 1);
-    CHECK_EQ(p.timers.resume(on.timers), 0);
-    CHECK_EQ(on.pass(1h), 0);
-}
-
 Test(timer_groups, a_paused_member_stays_paused_while_its_pool_runs_early) {
     pooled on;
     timer_group group;
@@ -290,20 +274,6 @@ Test(timer_groups, a_deadline_counted_from_the_last_does_not_end_a_pause) {
     CHECK_EQ(p.timers.resume(on.timers), 1);
     CHECK_EQ(on.pass(15ms), 0);
     CHECK_EQ(on.pass(1ms), 1);
-}
-
-Test(timer_groups, a_second_pause_stops_those_that_were_armed_since) {
-    pooled on;
-    player p;
-    on.timers.arm_after(p.first, 10ms);
-    CHECK_EQ(p.timers.pause(on.timers), 1);
-    on.pass(5ms);
-    on.timers.arm_after(p.second, 10ms);
-    CHECK_EQ(p.timers.pause(on.timers), 1);
-    on.pass(1h);
-    CHECK_EQ(p.timers.resume(on.timers), 2);
-    CHECK_EQ(on.pass(9ms), 0);
-    CHECK_EQ(on.pass(1ms), 2);
 }
 
 Test(timer_groups, timers_for_never_are_left_alone_and_the_longest_delay_stays) {
