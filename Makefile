@@ -52,10 +52,10 @@ coverage: ## count which lines and branches of the library the tests reach
 	@scripts/checks/coverage $(ARGS)
 
 bench: ## measure every operation beside what people use now: libuv, libev, Asio, ...; 10 minutes
-	@scripts/bench --netty $(ARGS)
+	@scripts/bench $(ARGS)
 
 bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: hours
-	@scripts/bench --full --netty $(ARGS)
+	@scripts/bench --full $(ARGS)
 
 bench-drivers: ## measure how late each driver wakes its loop, and what that costs; 2 minutes
 	@scripts/bench --drivers $(ARGS)

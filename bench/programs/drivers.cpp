@@ -2,7 +2,6 @@
 // random, so that most ticks have one due. Each notes how long after the start of its tick it
 // fires. The rounding up to a tick is not counted: it is known, and at most a tick. With I/O,
 // another thread writes to a descriptor that the loop reads beside its timers.
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -24,6 +23,7 @@
 #include "../../support/figures.hpp"
 #include "../../support/program.hpp"
 #include "../../support/ring.hpp"
+#include "../report/machine.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
 #include "tvec/drivers/uring_wait.hpp"
 #include "tvec/inspect/lateness_histogram.hpp"
@@ -304,15 +304,8 @@ void print_row(const row& r, csv_file& csv) {
 struct options {
     double seconds = 5;
     std::string csv;
-    bool fifo = false;
+    bench::placement place;
 };
-
-// Ahead of all other programs, and so of what a busy machine adds to lateness.
-void run_ahead() {
-    sched_param first{};
-    first.sched_priority = 1;
-    if (sched_setscheduler(0, SCHED_FIFO, &first) != 0) example::fail("SCHED_FIFO");
-}
 
 options parse(int argc, char** argv) {
     options o;
@@ -323,8 +316,7 @@ options parse(int argc, char** argv) {
         "drivers"};
     line.add_number("--seconds", o.seconds, 0.1, 600, "how long to measure each of the 21 rows");
     line.add_text("--csv", o.csv, "write the table to this file, too");
-    line.add_flag("--fifo", o.fifo,
-                  "run ahead of all other programs (SCHED_FIFO), if that is allowed");
+    o.place.offer(line);
     line.parse_or_exit(argc, argv);
     return o;
 }
@@ -332,7 +324,7 @@ options parse(int argc, char** argv) {
 int run(const options& o) {
     csv_file csv;
     if (!o.csv.empty()) csv.emplace(o.csv);
-    if (o.fifo) run_ahead();
+    o.place.take();
     std::uint64_t early = 0;
     print_heading(csv);
     measure_all(std::chrono::milliseconds(std::lround(o.seconds * 1e3)), [&](const row& r) {

@@ -314,39 +314,33 @@ options parse(int argc, char** argv) {
     line.add_numbers("--timers", o.timers, std::size_t{1}, std::size_t{1'000'000},
                      "numbers of timers");
     line.add_number("--repetitions", o.repetitions, 1, 1'000, "interleaved repetitions");
-    line.add_text("--csv", o.csv, "write the table to this file, too");
+    line.add_text("--csv", o.csv, "write this CSV to this file, too");
     line.parse_or_exit(argc, argv);
     return o;
 }
 
-using csv_file = std::optional<example::output_file>;
-
-void print_row(const char* name, std::size_t timers, const costs& all, csv_file& csv) {
+std::string row_of(const char* name, std::size_t timers, const costs& all) {
     const auto& [arm, rearm, cancel] = all;
-    fmt::print("| {} | {} | {:.0f} | {:.0f} | {:.0f} | {:.3f} | {:.3f} | {:.3f} |\n", timers, name,
-               arm.ns.median(), rearm.ns.median(), cancel.ns.median(), arm.calls, rearm.calls,
-               cancel.calls);
-    if (csv)
-        fmt::print(csv->get(), "{},\"{}\",{:.1f},{:.1f},{:.1f},{:.4f},{:.4f},{:.4f}\n", timers,
-                   name, arm.ns.median(), rearm.ns.median(), cancel.ns.median(), arm.calls,
-                   rearm.calls, cancel.calls);
+    return fmt::format("{},\"{}\",{:.1f},{:.1f},{:.1f},{:.4f},{:.4f},{:.4f}", timers, name,
+                       arm.ns.median(), rearm.ns.median(), cancel.ns.median(), arm.calls,
+                       rearm.calls, cancel.calls);
 }
 
 int run(const options& o) {
-    csv_file csv;
+    std::optional<example::output_file> csv;
     if (!o.csv.empty()) csv.emplace(o.csv);
-    fmt::print("| timers | way | arm, ns | re-arm, ns | cancel, ns | calls per arm | per re-arm | "
-               "per cancel |\n|--:|---|--:|--:|--:|--:|--:|--:|\n");
-    example::flush_output();
-    if (csv)
-        fmt::print(csv->get(), "timers,way,arm_ns,rearm_ns,cancel_ns,arm_calls,rearm_calls,"
-                               "cancel_calls\n");
+    const auto say = [&](const std::string& line) {
+        fmt::print("{}\n", line);
+        example::flush_output();
+        if (csv) fmt::print(csv->get(), "{}\n", line);
+    };
+    say("timers,way,arm_ns,rearm_ns,cancel_ns,arm_calls,rearm_calls,cancel_calls");
     for (const std::size_t n : o.timers) {
         const bench::plan p(n);
         std::array<costs, ways.size()> all;
         for (unsigned k = 0; k < o.repetitions; ++k)
             for (std::size_t w = 0; w < ways.size(); ++w) ways[w].repeat(all[w], p);
-        for (std::size_t w = 0; w < ways.size(); ++w) print_row(ways[w].name, n, all[w], csv);
+        for (std::size_t w = 0; w < ways.size(); ++w) say(row_of(ways[w].name, n, all[w]));
     }
     if (csv) csv->finish();
     return 0;

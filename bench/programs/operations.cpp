@@ -10,6 +10,7 @@
 #include "../../support/program.hpp"
 #include "../report/comparison.hpp"
 #include "../report/machine.hpp"
+#include "../report/noise.hpp"
 
 namespace {
 
@@ -18,12 +19,19 @@ using namespace bench;
 struct options {
     std::vector<std::size_t> sizes{1'000, 100'000, 1'000'000};
     rules how;
-    std::vector<std::string> also;
+    std::string counters;
     std::string csv;
-    std::string json;
     std::string structures;
-    std::optional<unsigned> cpu;
+    placement place;
 };
+
+std::vector<std::string> columns() {
+    std::vector<std::string> names;
+    for (const contender& c : contenders())
+        if (c.name != "tvec") names.emplace_back(c.name);
+    names.emplace_back("floor");
+    return names;
+}
 
 options parse(int argc, char** argv) {
     options o;
@@ -34,24 +42,16 @@ options parse(int argc, char** argv) {
     line.add_number("--repetitions", o.how.repetitions, 1, 1'000,
                     "interleaved repetitions of each row");
     line.add_text("--rows", o.how.rows, "only rows whose name contains this");
-    line.add_texts("--also", o.also, "add the rows of this file: work,timers,unit,structure,value");
-    line.add_text("--csv", o.csv, "write medians and ratios to this file");
-    line.add_text("--json", o.json, "the same as JSON, with minima and maxima");
+    line.add_choices("--with", o.how.with, columns(), "these structures only");
+    line.add_text("--counters", o.counters,
+                  "count cycles, instructions, their ratio (IPC) and misses, too, into this CSV");
+    line.add_text("--csv", o.csv, "write medians, ratios and spreads to this file");
     line.add_text("--structures", o.structures,
                   "write what each structure is to this file, as CSV");
-    line.add_number("--cpu", o.cpu, 0, last_cpu, "run on this CPU only");
-    line.add_flag("--huge-pages", o.how.huge_pages, "ask for huge pages for the objects");
+    o.place.offer_with_pages(line);
     line.parse_or_exit(argc, argv);
+    o.how.huge_pages = o.place.huge_pages;
     return o;
-}
-
-std::vector<std::string> columns(const options& o) {
-    std::vector<std::string> names;
-    for (const contender& c : contenders())
-        if (c.name != "tvec") names.emplace_back(c.name);
-    if (!o.also.empty()) names.emplace_back("netty");
-    names.emplace_back("floor");
-    return names;
 }
 
 std::optional<example::output_file> open(const std::string& file) {
@@ -59,18 +59,10 @@ std::optional<example::output_file> open(const std::string& file) {
     return example::output_file(file);
 }
 
-std::vector<foreign_sample> read_all(const std::vector<std::string>& files) {
-    std::vector<foreign_sample> all;
-    for (const std::string& file : files)
-        for (const foreign_sample& s : read_samples(file)) all.push_back(s);
-    return all;
-}
-
-report measure(const options& o, const std::vector<foreign_sample>& foreign) {
+report measure(const options& o) {
     report r;
     for (const std::size_t n : o.sizes) std::make_unique<tournament>(n, o.how, r)->run();
     if (r.empty()) throw std::runtime_error(fmt::format("no row's name contains '{}'", o.how.rows));
-    for (const foreign_sample& s : foreign) r.add(s);
     return r;
 }
 
@@ -83,24 +75,47 @@ void write_structures(example::output_file& file) {
     file.finish();
 }
 
+// Counts into `counts`, and says what the machine cannot count.
+void count_into(report& counts, event_counters& counters, rules& how) {
+    std::vector<const char*> missing;
+    for (const counted k : {cycles, instructions, branch_misses, cache_misses})
+        if (!counters.has(k)) missing.push_back(names_of_counted[k]);
+    if (!missing.empty())
+        fmt::print(stderr, "not counted here: {} (cycles are the clock's instead)\n",
+                   fmt::join(missing, ", "));
+    counting = &counters;
+    how.counts = &counts;
+    how.cycle_ns = nanoseconds_per_count() * counts_per_core_cycle();
+}
+
+void run(options& o) {
+    auto csv = open(o.csv), structures = open(o.structures), counters = open(o.counters);
+    o.place.take();
+    for (const contender& c : contenders())
+        if (c.supervised != nullptr) coarse_structures.emplace(c.name);
+    report counts;
+    event_counters events;
+    if (counters) count_into(counts, events, o.how);
+    const noise_watch noise;
+    const report r = measure(o);
+    const std::string from = fmt::format("{}; the run was {}", machine(), noise.verdict());
+    fmt::print(
+        "{}\nmedians of {} repetitions, ± their median absolute deviation; ratio: tvec / best "
+        "rival; -: cannot do it, or would take over {} s\n\n",
+        from, o.how.repetitions, longest_expected);
+    r.print(columns());
+    counts.print(columns());
+    if (csv) r.write_csv(*csv, from);
+    if (counters) counts.write_csv(*counters, from);
+    if (structures) write_structures(*structures);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     return example::run_program("operations", [&] {
-        const options o = parse(argc, argv);
-        auto csv = open(o.csv), json = open(o.json), structures = open(o.structures);
-        const std::vector<foreign_sample> foreign = read_all(o.also);
-        pin_to(o.cpu);
-        for (const contender& c : contenders())
-            if (c.supervised != nullptr) coarse_structures.emplace(c.name);
-        const report r = measure(o, foreign);
-        fmt::print("{}\nmedians of {} repetitions; ratio: tvec / best rival; -: cannot do it, or "
-                   "would take over {} s\n\n",
-                   machine(), o.how.repetitions, longest_expected);
-        r.print(columns(o));
-        if (csv) r.write_csv(*csv, machine());
-        if (json) r.write_json(*json, machine());
-        if (structures) write_structures(*structures);
+        options o = parse(argc, argv);
+        run(o);
         return 0;
     });
 }

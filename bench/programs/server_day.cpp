@@ -7,6 +7,7 @@
 #include "../../support/program.hpp"
 #include "../report/agreement.hpp"
 #include "../report/machine.hpp"
+#include "../report/noise.hpp"
 #include "../structures/contender.hpp"
 #include "../workloads/memory_floors.hpp"
 
@@ -20,6 +21,7 @@ struct options {
     std::string with = "tvec";
     std::size_t connections = 10'000;
     day length{86'400, 10'000'000};
+    placement place;
 };
 
 options parse(int argc, char** argv) {
@@ -39,6 +41,7 @@ options parse(int argc, char** argv) {
                     "connections, of two timers each");
     line.add_number("--seconds", o.length.seconds, 1, 86'400, "how long the day is");
     line.add_number("--messages", o.length.messages, 0, 2'000'000'000, "messages in this time");
+    o.place.offer_with_pages(line);
     line.parse_or_exit(argc, argv);
     return o;
 }
@@ -54,7 +57,7 @@ void print(const options& o, std::string_view who, double spent) {
 
 void serve(const options& o) {
     const plan p(2 * o.connections);
-    const ground g(p.size(), false);
+    const ground g(p.size(), o.place.huge_pages);
     const stage s{p, g, false};
     agreement all("server day");
     const double ticks = 1e3 * static_cast<double>(o.length.seconds);
@@ -74,7 +77,11 @@ void serve(const options& o) {
 
 int main(int argc, char** argv) {
     return example::run_program("server_day", [&] {
-        serve(parse(argc, argv));
+        const options o = parse(argc, argv);
+        o.place.take();
+        const noise_watch noise;
+        serve(o);
+        fmt::print(stderr, "the run was {}\n", noise.verdict());
         return 0;
     });
 }

@@ -15,7 +15,10 @@ namespace bench {
 
 struct rules {
     unsigned repetitions = 5;
-    std::string rows;  // only those whose name contains this
+    std::string rows;               // only those whose name contains this
+    std::vector<std::string> with;  // only these structures, if any are named
+    report* counts = nullptr;       // receives the events of each operation, if wanted
+    double cycle_ns = 0;            // of a cycle of the core, for machines that count none
     bool huge_pages = false;
 };
 
@@ -48,6 +51,25 @@ constexpr std::array<event, all_figures> events{{
     {living, remembering, "memory per timer", "bytes"},
 }};
 
+constexpr std::array<const char*, all_counted> names_of_counted{"cycles", "instructions",
+                                                                "branch misses", "cache misses"};
+
+// What one structure has measured in the rounds of a repetition.
+struct rounds {
+    samples value;
+    std::array<samples, all_counted> counts;
+
+    void add(const measured& m) {
+        value.add(m.value);
+        for (std::size_t k = 0; k < all_counted; ++k) counts[k].add(m.counts[k]);
+    }
+    measured median() const {
+        measured m{value.median()};
+        for (std::size_t k = 0; k < all_counted; ++k) m.counts[k] = counts[k].median();
+        return m;
+    }
+};
+
 // These take long by themselves, however few the timers.
 constexpr bool is_slow(scenario s) { return s == waiting || s == firing || s == firing_when_due; }
 
@@ -71,7 +93,12 @@ constexpr std::array<quantile, 4> operation_quantiles{
 class tournament {
 public:
     tournament(std::size_t n, const rules& r, report& into)
-        : rules_(r), report_(into), plan_(n), ground_(n, r.huge_pages) {}
+        : rules_(r), report_(into), plan_(n), ground_(n, r.huge_pages) {
+        if (!r.with.empty())
+            std::erase_if(order_, [&](const contender& c) {
+                return std::find(r.with.begin(), r.with.end(), c.name) == r.with.end();
+            });
+    }
 
     void run() {
         nanoseconds_per_count();       // calibrates before anything is measured
@@ -128,20 +155,20 @@ private:
     }
 
     // A round of few timers is over too soon to be measured: the median of many.
-    std::size_t rounds(scenario s) const {
+    std::size_t rounds_of(scenario s) const {
         return is_slow(s) ? 1 : std::max<std::size_t>(1, 100'000 / plan_.size());
     }
-    std::array<samples, all_figures> play(const contender& c, scenario s) const {
-        std::array<samples, all_figures> played;
-        for (std::size_t i = 1; i <= rounds(s); ++i) {
-            const figures one = c.play[s](stage_of(i == rounds(s)));
+    std::array<rounds, all_figures> play(const contender& c, scenario s) const {
+        std::array<rounds, all_figures> played;
+        for (std::size_t i = 1; i <= rounds_of(s); ++i) {
+            const figures one = c.play[s](stage_of(i == rounds_of(s)));
             for (std::size_t k = 0; k < one.size(); ++k) played[k].add(one[k]);
         }
         return played;
     }
     double play_floor(const event& e) const {
         samples played;
-        for (std::size_t i = 0; i < rounds(e.in); ++i) played.add(e.floor(stage_of(false)));
+        for (std::size_t i = 0; i < rounds_of(e.in); ++i) played.add(e.floor(stage_of(false)));
         return played.median();
     }
 
@@ -153,10 +180,10 @@ private:
             if (is_left_out(c, plan_.size(), efforts[s])) continue;
             const auto played = play(c, s);
             compare(all, c, [&](const contender& w) { w.play[s](stage_of(true)); });
-            for (const event& e : rows) add(e, c.name, played[e.what].median());
+            for (const event& e : rows) add(e.name, e.unit, c.name, played[e.what].median());
         }
         for (const event& e : rows)
-            if (e.floor != nullptr) add(e, "floor", play_floor(e));
+            if (e.floor != nullptr) add(e.name, e.unit, "floor", {play_floor(e)});
     }
 
     // Compares what was just played. A coarse structure plays it once more, supervised.
@@ -168,9 +195,21 @@ private:
         all.require_equal(c.name);
     }
 
-    void add(const event& e, std::string_view who, double value) {
-        row_result& r = report_.row(e.name, e.unit, plan_.size());
-        if (!std::isnan(value)) r.by[std::string(who)].add(value);
+    void add(const char* work, const char* unit, std::string_view who, const measured& m) {
+        add_to(report_, work, unit, who, m.value);
+        if (rules_.counts == nullptr || unit != std::string_view("ns")) return;
+        event_counts counts = m.counts;
+        if (std::isnan(counts[cycles])) counts[cycles] = m.value / rules_.cycle_ns;
+        for (std::size_t k = 0; k < all_counted; ++k)
+            add_to(*rules_.counts, fmt::format("{} {}", work, names_of_counted[k]), "", who,
+                   counts[k]);
+        add_to(*rules_.counts, fmt::format("{} IPC", work), "", who,
+               counts[instructions] / counts[cycles]);
+    }
+    void add_to(report& r, const std::string& work, const char* unit, std::string_view who,
+                double value) const {
+        row_result& row = r.row(work, unit, plan_.size());
+        if (!std::isnan(value)) row.by[std::string(who)].add(value);
     }
 
     void hold_load(std::size_t index) {
@@ -180,9 +219,7 @@ private:
         for (const contender& c : order_) {
             if (is_left_out(c, plan_.size(), l.asks)) continue;
             load_figures played = c.run[index](stage_of(is_last_));
-            report_.row(l.name, "ns", plan_.size())
-                .by[std::string(c.name)]
-                .add(played.per_operation);
+            add(l.name, "ns", c.name, played.per_operation);
             keep_least(least_load_calls_[{calls, std::string(c.name)}], std::move(played.calls));
             compare(all, c, [&](const contender& w) { w.run[index](stage_of(true)); });
             if (is_last_)

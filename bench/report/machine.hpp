@@ -1,4 +1,4 @@
-// The machine and the build that figures come from, in one line.
+// The machine and the build that figures come from, in one line, and the place of a run on it.
 #pragma once
 
 #include <sched.h>
@@ -11,6 +11,8 @@
 #include <thread>
 
 #include <fmt/format.h>
+
+#include "../../support/command_line.hpp"
 
 namespace bench {
 
@@ -46,15 +48,40 @@ inline std::string machine() {
         system.release, compiler(), BENCH_FLAGS);
 }
 
-inline constexpr unsigned last_cpu = CPU_SETSIZE - 1;
+// The options that keep others away from a run.
+class placement {
+public:
+    void offer(example::command_line& options) {
+        options.add_number("--cpu", cpu_, 0, CPU_SETSIZE - 1, "run on this CPU only");
+        options.add_number("--fifo", priority_, 1, 99, "run with this priority of SCHED_FIFO");
+    }
+    void offer_with_pages(example::command_line& options) {
+        offer(options);
+        options.add_flag("--huge-pages", huge_pages, "ask for huge pages for the objects");
+    }
 
-inline void pin_to(std::optional<unsigned> cpu) {
-    if (!cpu) return;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(*cpu, &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0)
-        throw std::runtime_error(fmt::format("cannot run on CPU {}", *cpu));
-}
+    void take() const {
+        if (cpu_) pin_to(*cpu_);
+        const sched_param p{.sched_priority = static_cast<int>(priority_.value_or(0))};
+        if (priority_ && sched_setscheduler(0, SCHED_FIFO, &p) != 0)
+            throw std::runtime_error(fmt::format(
+                "SCHED_FIFO with priority {} is not permitted: run as root, or without --fifo",
+                *priority_));
+    }
+
+    bool huge_pages = false;
+
+private:
+    static void pin_to(unsigned cpu) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        if (sched_setaffinity(0, sizeof set, &set) != 0)
+            throw std::runtime_error(fmt::format("cannot run on CPU {}", cpu));
+    }
+
+    std::optional<unsigned> cpu_;
+    std::optional<unsigned> priority_;
+};
 
 }  // namespace bench

@@ -1,14 +1,12 @@
-// Samples, their medians, and the tables, CSV and JSON made of them.
+// Samples, their medians and spreads, and the tables and CSV made of them.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +28,12 @@ public:
         std::sort(sorted.begin(), sorted.end());
         const std::size_t half = sorted.size() / 2;
         return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+    }
+    // The median absolute deviation from the median.
+    double spread() const {
+        samples deviations;
+        for (const double x : values_) deviations.add(std::abs(x - median()));
+        return deviations.median();
     }
     // The median of the ratios within each repetition; of the medians, if these are not as many.
     double over(const samples& other) const {
@@ -75,55 +79,16 @@ struct row_result {
         if (of("tvec") == nullptr || of(who) == nullptr) return std::nullopt;
         return of("tvec")->over(*of(who));
     }
-    // Returns the exact structure that needs least, tvec's wheels apart; empty if no other can do
-    // it.
+    // Returns the exact structure that needs least, empty if no other can do it.
     std::string best_rival() const {
         std::string best;
         for (const auto& [who, s] : by)
-            if (who != "tvec" && who != "clocked" && who != "floor" &&
-                !coarse_structures.contains(who) &&
+            if (who != "tvec" && who != "floor" && !coarse_structures.contains(who) &&
                 (best.empty() || s.median() < of(best)->median()))
                 best = who;
         return best;
     }
 };
-
-// A sample that another program has measured.
-struct foreign_sample {
-    std::string work;
-    std::size_t timers;
-    std::string unit;
-    std::string structure;
-    double value;
-};
-
-inline std::vector<std::string> cells_of(const std::string& text) {
-    std::vector<std::string> cells(1);
-    for (const char c : text)
-        if (c == ',')
-            cells.emplace_back();
-        else
-            cells.back() += c;
-    return cells;
-}
-
-inline foreign_sample sample_of(const std::string& file, const std::string& text) try {
-    const auto cells = cells_of(text);
-    if (cells.size() != 5) throw std::invalid_argument("not five cells");
-    return {cells[0], std::stoul(cells[1]), cells[2], cells[3], std::stod(cells[4])};
-} catch (const std::logic_error&) {  // of std::stoul and std::stod, too
-    throw std::runtime_error(
-        fmt::format("{}: not work, timers, unit, structure, value: {}", file, text));
-}
-
-// Reads a CSV of such lines.
-inline std::vector<foreign_sample> read_samples(const std::string& file) {
-    std::ifstream in(file);
-    std::vector<foreign_sample> all;
-    for (std::string text; std::getline(in, text);) all.push_back(sample_of(file, text));
-    if (all.empty()) throw std::runtime_error("cannot read measurements from " + file);
-    return all;
-}
 
 class report {
 public:
@@ -145,58 +110,38 @@ public:
 
     bool empty() const { return rows_.empty(); }
 
-    // A line for each row: the median of each structure, then tvec's ratio to each.
+    // A line for each row: the median of each structure, tvec's ratio to each, and the spreads.
     void write_csv(example::output_file& file, const std::string& machine) const {
         std::FILE* const out = file.get();
         std::set<std::string> all;
-        for_each(
-            [&](const row_result&, const std::string& who, const samples&) { all.insert(who); });
-        fmt::print(out, "# {}\nwork,timers,unit,{},tvec / {}\n", machine, fmt::join(all, ","),
-                   fmt::join(all, ",tvec / "));
+        for (const row_result& r : rows_)
+            for (const auto& [who, s] : r.by) all.insert(who);
+        fmt::print(out, "# {}\nwork,timers,unit,{},tvec / {},spread {}\n", machine,
+                   fmt::join(all, ","), fmt::join(all, ",tvec / "), fmt::join(all, ",spread "));
         for (const row_result& r : rows_) {
             fmt::print(out, "{},{},{}", r.work, r.timers, r.unit);
             for (const std::string& who : all) fmt::print(out, ",{}", median_or_nothing(r, who));
-            for (const std::string& who : all) fmt::print(out, ",{}", ratio_or(r, who, ""));
+            for (const std::string& who : all) fmt::print(out, ",{}", ratio_or_nothing(r, who));
+            for (const std::string& who : all) fmt::print(out, ",{}", spread_or_nothing(r, who));
             fmt::print(out, "\n");
         }
         file.finish();
     }
 
-    void write_json(example::output_file& file, const std::string& machine) const {
-        std::FILE* const out = file.get();
-        fmt::print(out, "{{\n  \"machine\": \"{}\",\n  \"rows\": [", machine);
-        const char* separator = "\n";
-        for_each([&](const row_result& r, const std::string& who, const samples& s) {
-            fmt::print(out,
-                       "{}    {{\"work\": \"{}\", \"timers\": {}, \"unit\": \"{}\", "
-                       "\"structure\": \"{}\", \"median\": {:.4g}, \"min\": {:.4g}, "
-                       "\"max\": {:.4g}, \"tvec_ratio\": {}}}",
-                       separator, r.work, r.timers, r.unit, who, s.median(), s.min(), s.max(),
-                       ratio_or(r, who, "null"));
-            separator = ",\n";
-        });
-        fmt::print(out, "\n  ]\n}}\n");
-        file.finish();
-    }
-
-    void add(const foreign_sample& s) {
-        row(s.work, s.unit, s.timers).by[s.structure].add(s.value);
-    }
-
 private:
-    template <class F> void for_each(F f) const {
-        for (const row_result& r : rows_)
-            for (const auto& [who, s] : r.by) f(r, who, s);
-    }
-
     static std::string median_or_nothing(const row_result& r, std::string_view who) {
         const samples* const s = r.of(who);
         return s == nullptr ? "" : fmt::format("{:.4g}", s->median());
     }
 
-    static std::string ratio_or(const row_result& r, const std::string& who, const char* none) {
+    static std::string spread_or_nothing(const row_result& r, std::string_view who) {
+        const samples* const s = r.of(who);
+        return s == nullptr ? "" : fmt::format("{:.4g}", s->spread());
+    }
+
+    static std::string ratio_or_nothing(const row_result& r, std::string_view who) {
         const auto ratio = r.ratio_to(who);
-        return ratio && std::isfinite(*ratio) ? fmt::format("{:.4g}", *ratio) : none;
+        return ratio && std::isfinite(*ratio) ? fmt::format("{:.4g}", *ratio) : "";
     }
 
     // Sizes of one work below each other.
@@ -213,7 +158,7 @@ private:
         auto grouped = chosen;
         std::stable_sort(grouped.begin(), grouped.end(),
                          [&](auto* a, auto* b) { return place(a) < place(b); });
-        fmt::print("{:<24}{:>9} {:<5}{:>8}  {:<18}{:>7} ", title, "timers", "unit", "tvec",
+        fmt::print("{:<24}{:>9} {:<5}{:>13}  {:<23}{:>7} ", title, "timers", "unit", "tvec",
                    "best rival", "ratio");
         for (const std::string& who : structures) fmt::print("{:>{}}", who, width_of(who));
         fmt::print("\n");
@@ -224,7 +169,7 @@ private:
     static void print_row(const row_result& r, const std::vector<std::string>& structures) {
         const std::string best = r.best_rival();
         const auto ratio = r.ratio_to(best);
-        fmt::print("{:<24}{:>9} {:<5}{:>8}  {:<18}{:>7} ", r.work, r.timers, r.unit,
+        fmt::print("{:<24}{:>9} {:<5}{:>13}  {:<23}{:>7} ", r.work, r.timers, r.unit,
                    show(r, "tvec"), best.empty() ? "-" : best + " " + show(r, best),
                    ratio && std::isfinite(*ratio) ? short_ratio(*ratio) : "-");
         for (const std::string& who : structures) fmt::print("{:>{}}", show(r, who), width_of(who));
@@ -232,12 +177,14 @@ private:
     }
 
     static std::size_t width_of(const std::string& who) {
-        return std::max<std::size_t>(9, who.size() + 1);
+        return std::max<std::size_t>(13, who.size() + 1);
     }
 
     static std::string show(const row_result& r, std::string_view who) {
         const samples* const s = r.of(who);
-        return s == nullptr ? "-" : short_number(s->median());
+        if (s == nullptr) return "-";
+        const double spread = s->median() > 0 ? 100 * s->spread() / s->median() : 0;
+        return short_number(s->median()) + (spread > 0 ? fmt::format(" ±{:.0f}%", spread) : "");
     }
 
     std::vector<row_result> rows_;

@@ -1,17 +1,23 @@
-// The clock of the benchmarks: the time stamp counter, fenced, so that the measured code begins and
-// ends where the source says so. std::chrono would read the clock that virtual_time.cpp has
-// replaced. Nothing is subtracted: the cost of an empty measurement is a row of its own.
+// The clock of the benchmarks: the time stamp counter of x86-64, or cntvct_el0 of ARM, fenced, so
+// that the measured code begins and ends where the source says so. std::chrono would read the clock
+// that virtual_time.cpp has replaced. Nothing is subtracted: the cost of an empty measurement is a
+// row of its own.
 #pragma once
 
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include <algorithm>
 #include <cstdint>
 
+#ifdef __x86_64__
+#include <x86intrin.h>
+#endif
+
 namespace bench {
+
+#ifdef __x86_64__
 
 inline std::uint64_t tsc_begin() {
     _mm_lfence();
@@ -26,6 +32,31 @@ inline std::uint64_t tsc_end() {
     _mm_lfence();
     return t;
 }
+
+// Ten multiplications that wait for each other, of 3 cycles each on any x86-64 processor of the
+// last fifteen years (additions would be folded).
+inline constexpr double cycles_of_chain = 30;
+inline void run_chain(std::uint64_t& x) {
+    asm volatile(".rept 10\n imul %0, %0\n .endr" : "+r"(x));
+}
+
+#else
+
+inline std::uint64_t tsc_begin() {
+    std::uint64_t t;
+    asm volatile("isb\n mrs %0, cntvct_el0\n isb" : "=r"(t) : : "memory");
+    return t;
+}
+
+inline std::uint64_t tsc_end() { return tsc_begin(); }
+
+// Ten additions of a register that wait for each other, of a cycle each.
+inline constexpr double cycles_of_chain = 10;
+inline void run_chain(std::uint64_t& x) {
+    asm volatile(".rept 10\n add %0, %0, %0\n .endr" : "+r"(x));
+}
+
+#endif
 
 // The system's clocks, past any interposed clock_gettime.
 inline double system_nanoseconds(clockid_t clock) {
@@ -46,22 +77,18 @@ inline double nanoseconds_per_count() {
     return measured;
 }
 
-// The TSC counts at a rate of its own, whatever the core's clock does: how many counts a cycle of
-// the core lasts now. Measured on multiplications that wait for each other, 3 cycles each on any
-// x86-64 processor of the last fifteen years (additions would be folded). The least of some tries.
+// The counter runs at a rate of its own, whatever the core's clock does: how many counts a cycle of
+// the core lasts now. The least of some tries.
 inline double counts_per_core_cycle() {
-    constexpr unsigned multiplications = 300'000;
+    constexpr unsigned chains = 30'000;
     std::uint64_t least = ~std::uint64_t{0};
     for (unsigned k = 0; k < 20; ++k) {
         std::uint64_t x = 3;
         const std::uint64_t begin = tsc_begin();
-        for (unsigned i = 0; i < multiplications / 10; ++i)
-            asm volatile("imul %0, %0\n imul %0, %0\n imul %0, %0\n imul %0, %0\n imul %0, %0\n"
-                         "imul %0, %0\n imul %0, %0\n imul %0, %0\n imul %0, %0\n imul %0, %0"
-                         : "+r"(x));
+        for (unsigned i = 0; i < chains; ++i) run_chain(x);
         least = std::min(least, tsc_end() - begin);
     }
-    return static_cast<double>(least) / (3. * multiplications);
+    return static_cast<double>(least) / (cycles_of_chain * chains);
 }
 
 class stopwatch {

@@ -46,7 +46,6 @@ public:
     explicit classic_timer(callback fire) : fire_(fire) {}
 
     bool pending() const { return next != nullptr; }
-    std::uint64_t expires() const { return expires_; }
 
 private:
     friend class classic_wheel;
@@ -66,10 +65,9 @@ public:
     std::uint64_t now() const { return jiffies_ - 1; }
 
     // mod_timer.
-    bool arm_at(classic_timer& t, std::uint64_t expires) {
-        const bool was_pending = t.pending();
-        if (was_pending) {
-            if (t.expires_ == expires) return true;
+    void arm_at(classic_timer& t, std::uint64_t expires) {
+        if (t.pending()) {
+            if (t.expires_ == expires) return;
             t.remove();
             --active_;
         }
@@ -77,16 +75,14 @@ public:
         catch_up();
         insert(t);
         ++active_;
-        return was_pending;
     }
 
     // del_timer.
-    bool cancel(classic_timer& t) {
-        if (!t.pending()) return false;
+    void cancel(classic_timer& t) {
+        if (!t.pending()) return;
         t.remove();
         --active_;
         catch_up();
-        return true;
     }
 
     // __run_timers: runs every tick up to and including `until`.

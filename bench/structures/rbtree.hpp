@@ -1,6 +1,6 @@
-// Boost.Intrusive's red-black tree, keyed by deadline: the structure of the kernel's hrtimers and
-// of nginx. It does not allocate. A hint finds the place of the latest deadline with one
-// comparison.
+// Boost.Intrusive's red-black tree, keyed by deadline: the structure of nginx, and of the
+// kernel's hrtimers until Linux 7.0. It does not allocate. A hint finds the place of the latest
+// deadline with one comparison.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,18 @@
 
 namespace bench {
 
+using tree_hook =
+    boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>,
+                                    boost::intrusive::optimize_size<true>>;
+template <class Node> struct deadline_of {
+    using type = std::uint64_t;
+    std::uint64_t operator()(const Node& n) const { return n.expires; }
+};
+template <class Node>
+using deadline_tree =
+    boost::intrusive::multiset<Node, boost::intrusive::key_of_value<deadline_of<Node>>,
+                               boost::intrusive::constant_time_size<false>>;
+
 struct rbtree_adapter {
     static constexpr const char* name = "rbtree";
     static constexpr description is{.what = "a red-black tree",
@@ -18,10 +30,7 @@ struct rbtree_adapter {
                                     .allocation = "none",
                                     .cancel = "takes out of the tree"};
 
-    using hook =
-        boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>,
-                                        boost::intrusive::optimize_size<true>>;
-    struct node : hook {
+    struct node : tree_hook {
         std::uint64_t expires;
         void (*fire)(node&, std::uint64_t now) = note;
     };
@@ -53,15 +62,8 @@ struct rbtree_adapter {
 private:
     static void note(node& n, std::uint64_t now) { seen.note(n, now); }
 
-    struct deadline {
-        using type = std::uint64_t;
-        std::uint64_t operator()(const node& n) const { return n.expires; }
-    };
-
     std::uint64_t now_ = start;
-    boost::intrusive::multiset<node, boost::intrusive::key_of_value<deadline>,
-                               boost::intrusive::constant_time_size<false>>
-        queue_;
+    deadline_tree<node> queue_;
 };
 
 }  // namespace bench

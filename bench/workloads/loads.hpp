@@ -15,8 +15,8 @@
 namespace bench {
 
 struct load_figures {
-    double per_operation;  // with the calls of advance between them
-    durations calls;       // of advance
+    measured per_operation;  // with the calls of advance between them
+    durations calls;         // of advance
 };
 
 // Counts the operations of a load, and times its calls.
@@ -29,15 +29,14 @@ public:
         calls_.push_back(time_one([&] { wheel_.advance(until); }));
     }
     load_figures end() {
-        const double spent = watch_.nanoseconds();
-        return {spent / static_cast<double>(operations_), std::move(calls_)};
+        return {all_.each_of(static_cast<double>(operations_)), std::move(calls_)};
     }
 
 private:
     observed<A>& wheel_;
     std::size_t operations_ = 0;
     durations calls_;
-    long_stopwatch watch_;
+    batch all_;
 };
 
 // Clustered deadlines: all timers of a burst are armed in one turn of the loop, for one tick.

@@ -55,7 +55,7 @@ public:
         field<memory_only> f(s);
         figures out;
         serve(f, out);
-        return out[serving];
+        return out[serving].value;
     }
 
     // A server's day, each operation one load, compare and store.

@@ -70,11 +70,11 @@ private:
 
 // Keeps as many requests in flight as there are timers. In each turn of the loop some random ones
 // end, and as many begin. Yields nanoseconds for one end and one begin, the tick included.
-template <class A, class Requests> double answer_requests(field<A>& f) {
+template <class A, class Requests> measured answer_requests(field<A>& f) {
     Requests requests(f);
     for (std::size_t place = 0; place < f.size(); ++place) requests.begin(place);
     const std::size_t most = std::max<std::size_t>(f.size() / 100, 10);
-    const double spent = f.time([&] {
+    const measured spent = f.time([&] {
         std::span<const std::uint32_t> rest(f.what().other_order);
         while (!rest.empty()) {
             const auto turn = rest.first(std::min(most, rest.size()));

@@ -27,6 +27,7 @@
 #include <memory>
 #include <vector>
 
+#include "../report/event_counters.hpp"
 #include "../report/tsc.hpp"
 #include "objects.hpp"
 #include "plan.hpp"
@@ -187,6 +188,33 @@ concept expects = requires(const effort& e) {
     { A::expected_seconds(1.0, e) } -> std::same_as<double>;
 };
 
+// A figure, and the events of its batch if they are counted.
+struct measured {
+    double value = std::numeric_limits<double>::quiet_NaN();
+    event_counts counts = nothing_counted;
+};
+
+// Measures a batch of operations.
+class batch {
+public:
+    // Ends the batch: nanoseconds and events for each of its operations.
+    measured each_of(double operations) const {
+        measured m{watch_.nanoseconds() / operations};
+        if (counting != nullptr) m.counts = counting->pause();
+        for (double& count : m.counts) count /= operations;
+        return m;
+    }
+
+private:
+    struct counting_begins {
+        counting_begins() {
+            if (counting != nullptr) counting->run();
+        }
+    };
+    counting_begins first_;
+    long_stopwatch watch_;
+};
+
 // Everything that a run needs besides a structure.
 struct stage {
     const plan& what;
@@ -278,11 +306,11 @@ public:
 
     void tick() { wheel().advance(wheel().now() + 1); }
 
-    // Nanoseconds of `work`, per object.
-    template <class F> double time(F work) {
-        const long_stopwatch watch;
+    // Measures `work`, per object.
+    template <class F> measured time(F work) {
+        const batch all;
         work();
-        return watch.nanoseconds() / static_cast<double>(size());
+        return all.each_of(static_cast<double>(size()));
     }
 
     // Every tick that a workload arms near, and the one that it arms far away.

@@ -35,9 +35,7 @@ enum figure {
 };
 
 // NaN: this structure or this scenario does not provide it.
-struct figures : std::array<double, all_figures> {
-    figures() { fill(std::numeric_limits<double>::quiet_NaN()); }
-};
+using figures = std::array<measured, all_figures>;
 
 // --- scenarios: nanoseconds per operation --------------------------------------------------------
 
@@ -46,7 +44,8 @@ struct figures : std::array<double, all_figures> {
 // counts the node, its allocations, and its share of the structure itself, with all timers armed.
 template <class A> void live(field<A>& f, figures& out) {
     out[arming] = f.time([&] { f.arm_all(); });
-    out[remembering] = sizeof(typename A::node) + f.allocated() / static_cast<double>(f.size());
+    out[remembering].value =
+        sizeof(typename A::node) + f.allocated() / static_cast<double>(f.size());
     out[cancelling] = f.time([&] { f.cancel_all(); });
     const std::uint64_t later = f.wheel().now() + plan::longest + 1;
     out[arming_cancelled] = f.time([&] { f.arm_all_for(later); });
@@ -76,7 +75,7 @@ template <class A> double ask(field<A>& f) {
 template <class A> void rearm(field<A>& f, figures& out) {
     f.arm_all();
     out[rearming] = f.time([&] { f.rearm_all(); });
-    out[asking] = ask(f);
+    out[asking].value = ask(f);
 }
 
 // A server's keepalives: each timer is pushed back to the same timeout from now, while time passes.
@@ -110,15 +109,15 @@ template <class A> void live_shortly(field<A>& f, figures& out) {
 template <class A> void wait(field<A>& f, figures& out) {
     constexpr unsigned ticks = 20'000;
     f.arm_all_for(f.far_away);
-    const long_stopwatch watch;
+    const batch all;
     for (unsigned i = 0; i < ticks; ++i) {
         f.tick();
         asm volatile("" : : : "memory");
     }
-    out[idling] = watch.nanoseconds() / ticks;
-    const stopwatch jump;
+    out[idling] = all.each_of(ticks);
+    const batch jump;
     f.wheel().advance(f.wheel().now() + 1'000'000);
-    out[jumping] = jump.nanoseconds();
+    out[jumping] = jump.each_of(1);
 }
 
 // All timers expire, tick by tick.

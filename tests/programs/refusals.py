@@ -34,11 +34,11 @@ SCRIPTS = [
 OPTIONS = [
     ("drivers", ["--seconds", "nan"], 2), ("load_client", ["--port", "1", "--silent", "x"], 2), ("first", ["--help"], 2),
     ("drivers", ["--seconds", "600", "--csv", "/no/such/file"], 1),
-    ("c_first", ["x"], 2), ("operations", ["--also", "/no/such/file"], 1), ("operations", ["--csv", "/no/such/file"], 1),
+    ("c_first", ["x"], 2), ("operations", ["--csv", "/no/such/file"], 1),
 ]
 
 # Programs of each kind that print something soon.
-TALKATIVE = {"cycles": ["--timers", "100", "--batches", "2"], "echo_server": ["--seconds", "1"], "first": [], "c_first": [],
+TALKATIVE = {"clocks": ["--timers", "100", "--batches", "2"], "echo_server": ["--seconds", "1"], "first": [], "c_first": [],
              "game_loop": ["--simulated", "--seconds", "2"], "operations": ["--help"], "start": []}
 
 

@@ -1,0 +1,125 @@
+// Tests of the benchmarks themselves. A structure that fires a timer a tick early is found out,
+// also if it tells the tick of the deadline. Events are counted, spreads are right, and noise is
+// named.
+#include <sys/mman.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#include "../report/noise.hpp"
+#include "../report/report.hpp"
+#include "../workloads/test_bed.hpp"
+
+namespace {
+
+template <std::uint64_t early> struct one_timer {
+    static constexpr const char* name = "one timer";
+    static constexpr bench::description is{"", "", "", ""};
+    struct node {
+        std::uint64_t deadline = 0;
+    };
+
+    std::uint64_t now() const { return now_; }
+    void arm(node& n, std::uint64_t at) {
+        n.deadline = at;
+        armed_ = &n;
+    }
+    void cancel(node&) { armed_ = nullptr; }
+    void advance(std::uint64_t until) {
+        if (armed_ != nullptr && armed_->deadline <= until + early) {
+            bench::seen.note(*armed_, armed_->deadline);
+            armed_ = nullptr;
+        }
+        now_ = until;
+    }
+
+private:
+    std::uint64_t now_ = bench::start;
+    node* armed_ = nullptr;
+};
+
+template <std::uint64_t early> bool is_refused() {
+    bench::seen.restart(nullptr, 0);
+    bench::observed<one_timer<early>> wheel;
+    typename one_timer<early>::node n;
+    wheel.arm(n, bench::start + 10);
+    while (wheel.now() < bench::start + 20) wheel.advance(wheel.now() + 1);
+    return bench::seen.fired() == 1 && bench::seen.fault() != nullptr;
+}
+
+// Few machines have the processor's counters, and each has those of the kernel.
+constexpr bench::event_counters::kinds page_faults{
+    {{~0u, 0},  // no machine has this one
+     {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
+     {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY},
+     {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}}};
+
+void touch(char* memory, std::size_t pages) {
+    for (std::size_t i = 0; i < pages; ++i) static_cast<volatile char*>(memory)[i * 4096] = 1;
+}
+
+// A batch of 64 operations with a page fault each, between others that do not count.
+bool counts_events() {
+    constexpr std::size_t pages = 64, bytes = 2 * pages * 4096;
+    bench::event_counters counters(page_faults);
+    if (!counters.has(bench::instructions)) return true;  // not permitted here
+    char* const memory = static_cast<char*>(
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    bench::counting = &counters;
+    bench::batch().each_of(1);  // fetches its own code
+    bool right = true;
+    for (const std::size_t faults : {pages, std::size_t{0}}) {
+        touch(memory, pages);
+        const bench::batch all;
+        touch(memory + pages * 4096, pages);
+        const bench::event_counts each = all.each_of(pages).counts;
+        const double expected = static_cast<double>(faults) / pages;
+        right = right && std::isnan(each[bench::cycles]) && each[bench::branch_misses] == 0 &&
+                std::abs(each[bench::instructions] - expected) < 0.5 &&
+                each[bench::cache_misses] == each[bench::instructions];
+    }
+    bench::counting = nullptr;
+    munmap(memory, bytes);
+    return right;
+}
+
+bool spread_is_right() {
+    bench::samples s;
+    for (const double x : {5., 1., 2., 90., 3.}) s.add(x);
+    return s.median() == 3 && s.spread() == 2;
+}
+
+// The run took ten seconds, with a TSC of 2 GHz.
+bool noise_is_named() {
+    const auto named = [](double switches, double stolen, double counts_per_cycle, double tsc) {
+        const bench::conditions begin{100, 5e9, 1, 7, 3};
+        const bench::conditions end{110, 5e9 + tsc, counts_per_cycle, 7 + switches, 3 + stolen};
+        return bench::noise_between(begin, end, 0.5).size();
+    };
+    return named(5, 0.01, 1.001, 20e9) == 0 && named(50, 0, 1, 20e9) == 1 &&
+           named(0, 0.1, 1, 20e9) == 1 && named(0, 0, 1.1, 20e9) == 1 &&
+           named(0, 0, 1, 20.1e9) == 1 && named(50, 1, 0.9, 19e9) == 4;
+}
+
+struct test {
+    bool passed;
+    const char* fault;
+};
+
+}  // namespace
+
+int main() {
+    int failed = 0;
+    for (const test& t :
+         {test{is_refused<1>() && !is_refused<0>(), "the test bed believes what a structure tells"},
+          test{counts_events(), "events are not counted as they happen"},
+          test{spread_is_right(), "a spread is no median absolute deviation"},
+          test{noise_is_named(), "a run that was disturbed is called quiet"}})
+        if (!t.passed) {
+            std::fprintf(stderr, "bench_tests: %s\n", t.fault);
+            failed = 1;
+        }
+    return failed;
+}
