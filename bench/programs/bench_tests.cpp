@@ -103,23 +103,18 @@ bool noise_is_named() {
            named(0, 0, 1, 20.1e9) == 1 && named(50, 1, 0.9, 19e9) == 4;
 }
 
-struct test {
-    bool passed;
-    const char* fault;
-};
-
 }  // namespace
 
 int main() {
     int failed = 0;
-    for (const test& t :
-         {test{is_refused<1>() && !is_refused<0>(), "the test bed believes what a structure tells"},
-          test{counts_events(), "events are not counted as they happen"},
-          test{spread_is_right(), "a spread is no median absolute deviation"},
-          test{noise_is_named(), "a run that was disturbed is called quiet"}})
-        if (!t.passed) {
-            std::fprintf(stderr, "bench_tests: %s\n", t.fault);
-            failed = 1;
-        }
+    const auto expect = [&](bool passed, const char* fault) {
+        if (passed) return;
+        std::fprintf(stderr, "bench_tests: %s\n", fault);
+        failed = 1;
+    };
+    expect(is_refused<1>() && !is_refused<0>(), "the test bed believes what a structure tells");
+    expect(counts_events(), "events are not counted as they happen");
+    expect(spread_is_right(), "a spread is no median absolute deviation");
+    expect(noise_is_named(), "a run that was disturbed is called quiet");
     return failed;
 }

@@ -40,7 +40,7 @@ options parse(int argc, char** argv) {
     return o;
 }
 
-// What a turn of a loop does. Without a clock the caller knows the ticks.
+// The operations of a turn of a loop. Without a clock the caller knows the ticks.
 template <class Clock> class turn_exercise {
 public:
     explicit turn_exercise(const plan& p) : order_(p.other_order), timers_(p.size()) {
@@ -71,12 +71,8 @@ private:
     using clocked = tvec::clocked_wheel<tvec::tick_clock<std::chrono::microseconds, C>>;
     using wheel = typename std::conditional_t<is_bare, std::type_identity<Clock>,
                                               std::type_identity<clocked<Clock>>>::type;
-    static constexpr auto delay = [] {
-        if constexpr (is_bare)
-            return tvec::jiffies{60'000'000};
-        else
-            return std::chrono::seconds(60);
-    }();
+    using duration = std::conditional_t<is_bare, tvec::jiffies, std::chrono::microseconds>;
+    static constexpr duration delay{60'000'000};
 
     const std::vector<std::uint32_t>& order_;
     std::vector<tvec::timer> timers_;

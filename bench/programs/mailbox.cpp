@@ -139,9 +139,8 @@ options parse(int argc, char** argv) {
     options o;
     example::command_line line{
         "What it costs 1 to 8 threads to set and to cancel timers on a loop, in ns per call;\n"
-        "what both together take per call until the loop has taken them in; and by how many us "
-        "the\n"
-        "loop's own timer is late meanwhile.",
+        "what both together take per call until the loop has taken them in; and by how many us\n"
+        "the loop's own timer is late meanwhile.",
         "mailbox"};
     line.add_number("--batch", o.batch, 1, 100'000, "timers that each thread sets, then cancels");
     line.add_number("--rounds", o.rounds, 1, 1'000'000, "how often");

@@ -42,7 +42,9 @@ options parse(int argc, char** argv) {
     line.add_number("--repetitions", o.how.repetitions, 1, 1'000,
                     "interleaved repetitions of each row");
     line.add_text("--rows", o.how.rows, "only rows whose name contains this");
-    line.add_choices("--with", o.how.with, columns(), "these structures only");
+    std::vector<std::string> names;
+    for (const contender& c : contenders()) names.emplace_back(c.name);
+    line.add_choices("--with", o.how.with, names, "these structures only");
     line.add_text("--counters", o.counters,
                   "count cycles, instructions, their ratio (IPC) and misses, too, into this CSV");
     line.add_text("--csv", o.csv, "write medians, ratios and spreads to this file");

@@ -208,8 +208,7 @@ private:
     }
     void add_to(report& r, const std::string& work, const char* unit, std::string_view who,
                 double value) const {
-        row_result& row = r.row(work, unit, plan_.size());
-        if (!std::isnan(value)) row.by[std::string(who)].add(value);
+        if (!std::isnan(value)) r.row(work, unit, plan_.size()).by[std::string(who)].add(value);
     }
 
     void hold_load(std::size_t index) {

@@ -21,8 +21,6 @@ namespace bench {
 class samples {
 public:
     void add(double value) { values_.push_back(value); }
-    double min() const { return *std::min_element(values_.begin(), values_.end()); }
-    double max() const { return *std::max_element(values_.begin(), values_.end()); }
     double median() const {
         auto sorted = values_;
         std::sort(sorted.begin(), sorted.end());

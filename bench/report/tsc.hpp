@@ -1,7 +1,7 @@
-// The clock of the benchmarks: the time stamp counter of x86-64, or cntvct_el0 of ARM, fenced, so
-// that the measured code begins and ends where the source says so. std::chrono would read the clock
-// that virtual_time.cpp has replaced. Nothing is subtracted: the cost of an empty measurement is a
-// row of its own.
+// The clock of the benchmarks: the time stamp counter of x86-64, or cntvct_el0 of ARM. Fences make
+// the measured code begin and end where the source says so. std::chrono would read the clock that
+// virtual_time.cpp has replaced. Nothing is subtracted: the cost of an empty measurement is a row
+// of its own.
 #pragma once
 
 #include <sys/syscall.h>

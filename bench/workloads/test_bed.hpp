@@ -206,13 +206,11 @@ public:
     }
 
 private:
-    struct counting_begins {
-        counting_begins() {
-            if (counting != nullptr) counting->run();
-        }
-    };
-    counting_begins first_;
-    long_stopwatch watch_;
+    static long_stopwatch begin() {
+        if (counting != nullptr) counting->run();
+        return {};
+    }
+    long_stopwatch watch_ = begin();
 };
 
 // Everything that a run needs besides a structure.
