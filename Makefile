@@ -20,7 +20,7 @@ export NINJA := $(CURDIR)/scripts/build/ninja
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test one exhaustive fuzz mutants coverage bench bench-full \
-	bench-drivers bench-programs integrations install uninstall deb dist docs check check-release format \
+	bench-drivers integrations install uninstall deb dist docs check check-release format \
 	hooks bootstrap configure clean
 
 help: ## list the targets
@@ -59,9 +59,6 @@ bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: hours
 
 bench-drivers: ## measure how late each driver wakes its loop, and what that costs; 2 minutes
 	@scripts/bench --drivers $(ARGS)
-
-bench-programs: ## a server's day on tvec, libuv and Asio: whole programs, by hyperfine
-	@scripts/bench --programs $(ARGS)
 
 integrations: ## servers that people run, stock and on tvec: tests and loads on both; ONLY=nginx for one
 	@integrations/run $(ONLY)

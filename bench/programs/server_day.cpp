@@ -1,5 +1,5 @@
 // A server's day in virtual time: the timers of its connections and requests, on one structure.
-// scripts/bench --programs compares whole programs with it.
+// docs/benchmarks.md compares whole programs with it, by hyperfine.
 #include <string>
 #include <vector>
 
