@@ -42,7 +42,7 @@ one: configure ## build and run one test file: TEST=tests/core/waking.cpp ARGS="
 exhaustive: configure ## visit every state of small wheels: half an hour, and gigabytes
 	@meson test -C $(BUILD) --verbose --num-processes 1 --setup long --suite long $(ARGS)
 
-fuzz: ## fuzz the wheel and the clock beside their models for TIME seconds, and each parser a sixth of it
+fuzz: ## fuzz the wheel beside its models for TIME seconds, and each parser a sixth of it
 	@scripts/checks/fuzz --time "$(TIME)" $(ARGS)
 
 mutants: ## put each fault that tests/mutants.toml lists into the library, and run the tests on it

@@ -107,59 +107,68 @@ void repeat() {
     const jiffies due = any_word() % (never + 1), reached = any_word() % (never + 1);
     const word period = any_word() | 1;
     const auto next = [&](missed_periods policy) {
-        return detail::beat_after(due, period, policy, reached).due;
+        return detail::beat_after(due, period, policy, reached);
     };
+    const detail::beat burst = next(missed_periods::burst), delay = next(missed_periods::delay),
+                       skip = next(missed_periods::skip);
+    const detail::beginning begin = detail::begin_at(due, reached, period);
     print("repeat", {due, reached, period},
-          {detail::later(due, period), detail::missed_by(reached, due, period),
-           next(missed_periods::burst), next(missed_periods::delay), next(missed_periods::skip),
-           detail::begin_at(due, reached, period).due,
+          {detail::later(due, period), detail::missed_by(reached, due, period), burst.due,
+           delay.due, skip.due, burst.missed, delay.missed, skip.missed, begin.first, begin.due,
            detail::begun_before(due + reached, reached, period).due});
 }
 
-// A ratio of the template `scale`, which has a short way for some.
-template <std::intmax_t Num, std::intmax_t Den> void scale_by() {
-    using per = std::ratio<Num, Den>;
-    const word count = any_word(), limit = any_word();
-    print("scale_by", {count, Num, Den, limit},
-          {detail::scale<per, detail::rounding::down>(count, limit),
-           detail::scale<per, detail::rounding::up>(count, limit)});
-}
-
 void convert() {
-    const word den = 1 + any_tick() % (never - 1), num = 1 + any_word() % (never / den);
+    const word den = 1 + any_word() % (~word{0} / 2), num = any_word() % (~word{0} / den);
     const word count = any_word(), limit = any_word();
     print("scale", {count, num, den, limit},
           {detail::scale(count, num, den, detail::rounding::down, limit),
            detail::scale(count, num, den, detail::rounding::up, limit)});
-    scale_by<1, 1>();
-    scale_by<1, 1'000'000>();
-    scale_by<1'000'000, 1>();
-    scale_by<3, 50'000'000>();
-    scale_by<50'000'000, 3>();
 }
 
 using clock = tvec::manual_clock;
-clock::time_point point(word w) {
-    return clock::time_point(clock::duration(static_cast<std::int64_t>(w)));
-}
+clock::duration span(word w) { return clock::duration(static_cast<std::int64_t>(w)); }
+clock::time_point point(word w) { return clock::time_point(span(w)); }
 word word_of(clock::duration d) { return static_cast<word>(d.count()); }
 word word_of(clock::time_point t) { return word_of(t.time_since_epoch()); }
 
 void read_clock() {
     const word begin = any_word(), t = any_word(), units = 1 + any_tick(), tick = any_tick();
-    const tvec::runtime_tick_clock<clock> ticks(clock::duration(static_cast<std::int64_t>(units)),
-                                                point(begin));
+    const tvec::runtime_tick_clock<clock> ticks(span(units), point(begin));
     const detail::tick_origin<clock> origin(point(begin));
     const word d = any_tick();
     print("read_clock", {begin, t, units, tick, d},
           {origin.until(point(t)), word_of(origin.after(origin.until(point(t)))),
-           ticks.floor(point(t)), ticks.ceil(point(t)), word_of(ticks.start_of(tick)),
-           word_of(detail::add(point(t), clock::duration(static_cast<std::int64_t>(d)))),
+           ticks.floor(point(t)), ticks.ceil(point(t)), ticks.ticks_to_cover(span(t)),
+           word_of(ticks.start_of(tick)), word_of(detail::add(point(t), span(d))),
            word_of(detail::time_left(point(begin), point(t)))});
 }
 
+template <std::intmax_t Num, std::intmax_t Den> void read_ticks_of() {
+    using tick_of = std::chrono::duration<std::int64_t, std::ratio<Num, Den>>;
+    using per = std::ratio_divide<clock::period, typename tick_of::period>;
+    const word begin = any_word(), t = any_word(), d = any_word(), tick = any_tick();
+    const tvec::tick_clock<tick_of, clock> ticks(point(begin));
+    using wheel = tvec::clocked_wheel<tvec::tick_clock<tick_of, clock>>;
+    clock::set(point(t));
+    print("read_ticks", {begin, t, d, tick, per::num, per::den},
+          {ticks.floor(point(t)), ticks.ceil(point(t)), ticks.ticks_to_cover(span(d)),
+           word_of(ticks.start_of(tick)),
+           word_of(wheel::after(tick_of(static_cast<std::int64_t>(d))))});
+}
+
+// Ticks of whole units, of a unit, of a part of one, and others.
+void read_ticks() {
+    read_ticks_of<1, 1'000>();
+    read_ticks_of<1, 1'000'000'000>();
+    read_ticks_of<1, 1'000'000'000'000>();
+    read_ticks_of<1, 60>();
+    read_ticks_of<1'234'567, 1'000'000'000>();
+    read_ticks_of<3'600, 1>();
+}
+
 void hang() {
-    const word address = random_word() & 0xffff'ffff'fff8;
+    const word address = random_word() & detail::address_mask & ~word{7};
     const auto number = static_cast<detail::wheel_id>(below(detail::last_wheel_id) + 1);
     detail::link l;
     l.hang(*reinterpret_cast<detail::link**>(address),
@@ -197,5 +206,7 @@ int main(int, char** arguments) {
     random_word.seed(std::strtoull(arguments[1], nullptr, 10));
     tell_the_shape();
     for (int i = 0; i < 20'000; ++i)
-        for (auto* const f : {place, look, empty, repeat, convert, read_clock, hang, arm}) f();
+        for (auto* const f :
+             {place, look, empty, repeat, convert, read_clock, read_ticks, hang, arm})
+            f();
 }

@@ -7,6 +7,7 @@ the wheel. Each has controls: wrong variants of the library for which Z3 must fi
 import sys
 import time
 
+
 import z3
 from translation import END, LARGE, NEVER, SMALL, Library, Word, is_less_signed, negated
 
@@ -33,7 +34,7 @@ def refutation(premises, conclusion, once_true):
     bits = z3.Then("simplify", "propagate-values", "solve-eqs", "bit-blast", "sat")
     for goal in (z3.BoolVal(not once_true), z3.And(conclusion, *Word.claims)):
         solver = bits.solver() if Word.wraps else z3.Solver()
-        solver.set("timeout", 60_000)
+        solver.set("rlimit", 1_000_000_000)  # steps: the same on a busy machine
         solver.add(*(p for p in premises if p is not True), *Word.facts, z3.Not(goal))
         result = solver.check()
         if z3.is_false(goal):
@@ -43,7 +44,7 @@ def refutation(premises, conclusion, once_true):
             model = solver.model()
             return ", ".join(sorted(f"{v} = {model[v]}" for v in model.decls() if v.arity() == 0 and "!" not in str(v)))
         elif result == z3.unknown:
-            return "neither proved nor refuted within a minute"
+            return "neither proved nor refuted in so many steps"
     return None
 
 
@@ -324,13 +325,13 @@ def a_slot_keeps_its_rate_until_it_is_noted_again(lib):
 def a_slot_that_grows_is_noted_in_time(lib):
     for name, level, width, entry, there, now, n, counted in crowds(lib):
         rate, = variables("rate")
-        most = lib.most_before_next_look(level, entry, there, now)
         full = (there + lib.chunk - 1) // lib.chunk * lib.chunk
-        planned = counted + [rate >= lib.chunk, rate <= 1 << 24, rate * width >= full, n <= full]
-        may_grow = now + width < entry
-        yield name, planned + [may_grow], lib.start(entry, most, rate) <= lib.start(entry, n, rate)
-        yield (name + ", in the lap before", planned + [rate * width >= there],
-               lib.start(entry, there, rate) + width > entry)
+        yield name, counted + [now + width < entry], lib.most_before_next_look(level, entry, there, now) == full
+        for few in (there, full):
+            yield (name + ", in the lap before", counted + [rate >= lib.chunk, rate <= 1 << 24, rate * width >= few],
+                   lib.start(entry, few, rate) + width > entry)
+    yield ("any slot", counted + [rate >= lib.chunk, rate <= 1 << 24, n <= full, (full - 1) // rate <= entry],
+           lib.start(entry, full, rate) <= lib.start(entry, n, rate))
     yield ("overflow", counted + [n <= (there + lib.chunk - 1) // lib.chunk * lib.chunk],
            lib.start(entry, there, lib.chunk) == lib.start(entry, n, lib.chunk))
 
@@ -341,6 +342,22 @@ def a_lone_timer_wakes_the_loop_at_its_visit(lib):
     for name, level, width, entry, there, now, n, counted in crowds(lib):
         may, must = lib.note(level, entry, there, now)
         yield name, counted + [there == 1], z3.And(may == entry, must == entry)
+
+
+@lemma({"due": lambda lib, entry, rate, gentle, there, now: Library.due(lib, entry, rate, gentle, there, now - 1)},
+       {"start": lambda lib, entry, there, a_tick: entry - there // a_tick}, shapes=[LARGE], wraps=False)
+def a_slot_wakes_the_loop_once_for_each_rate_of_timers(lib):
+    """The last time at its visit. One more timer, cancelled or not, costs one more at most."""
+    entry, there, now, rate, gentle, crowded = crowd(lib)
+
+    def wakeups(n):
+        return (n - 1) // rate + 1
+
+    left = there - lib.due(entry, rate, gentle, there, now)
+    waking = crowded + [there <= entry, now == lib.start(entry, there, rate)]
+    yield "ahead", waking + [left >= 1], z3.And(wakeups(left) < wakeups(there), lib.start(entry, left, rate) > now)
+    yield "at the visit", crowded + [there <= rate], z3.And(wakeups(there) == 1, lib.start(entry, there, rate) == entry)
+    yield "one more", crowded, wakeups(there + 1) <= wakeups(there) + 1
 
 
 # --- time: counts in units of a clock, as ticks by the ratio num / den ---------------------------------------------
@@ -355,17 +372,18 @@ def is_scaled(result, count, num, den, up, limit):
 
 
 def of_time(names):
-    """Numbers of 64 bits without their wrapping, and a ratio that the library accepts."""
+    """Numbers of 64 bits without their wrapping, and any ratio."""
     *values, num, den = z3.Ints(names + " num den")
-    return [*values, num, den, [num >= 1, den >= 1, num * den < 1 << 63, *(z3.And(v >= 0, v < END) for v in values)]]
+    return [*values, num, den, [num >= 1, den >= 1, *(z3.And(v >= 0, v < END) for v in values)]]
 
 
 @lemma({"scale": lambda lib, count, num, den, up, limit: Library.scale(lib, count, num, den, False, limit)},
        {"scale_whole": lambda lib, count, den, up, limit: Library.scale_whole(lib, count + 1, den, up, limit)},
-       shapes=[LARGE], wraps=False)
+       {"accepts": lambda lib, num, den: num * den < END}, shapes=[LARGE], wraps=False)
 def conversions_are_exact_and_saturate(lib):
     for up in (True, False):
-        count, limit, num, den, given = of_time("count limit")
+        count, limit, num, den, _ = of_time("count limit")
+        given = [den >= 1, lib.accepts(num, den), *(z3.And(v >= 0, v < END) for v in (count, limit, num, den))]
         Word.factors = [num]
         result = lib.scale(Word(count), Word(num), Word(den), up, Word(limit))
         yield f"up: {up}", given, is_scaled(result.term, count, num, den, up, limit)
@@ -444,19 +462,46 @@ def periods():
     return due, reached, period, [due >= 0, due <= NEVER, reached >= 0, reached <= NEVER, period >= 1, period < END]
 
 
+def no_later_than_never(exact):
+    return z3.If(exact < NEVER, exact, NEVER)
+
+
 @lemma({"later": lambda lib, base, delay: base + delay},
        {"missed_by": lambda lib, reached, due, period: Library.missed_by(lib, reached, due, period) + 1},
-       shapes=[LARGE], wraps=False)
-def the_next_beat_is_the_first_by_its_policy_that_was_not_reached(lib):
-    """`n` periods after `due`, and not a period later."""
+       {"missed": lambda lib, due, period, policy, reached: lib.missed_by(reached, due, period)},
+       {"missed_by": lambda lib, reached, due, period: reached // period}, shapes=[LARGE], wraps=False)
+def the_next_beat_is_the_one_of_its_policy(lib):
+    """A burst makes up for each beat, a delay starts anew, and a skip goes to the first beat that was not reached."""
     due, reached, period, given = periods()
-    n = lib.missed_by(reached, due, period)
-    skipped = lib.beat_after(due, period, 2, reached)
-    on_phase = (due + n * period + period).term
-    Word.claims.pop()  # may be beyond 64 bits
-    Word.claims.pop()
-    yield "skip", given, z3.And(skipped == z3.If(on_phase < NEVER, on_phase, NEVER), z3.Or(
-        skipped > reached, skipped == NEVER), z3.Or(reached < due, on_phase <= reached.term + period.term))
+    for policy, name in enumerate(("burst", "delay", "skip")):
+        n = lib.missed_by(reached, due, period)
+        on_phase = due.term + n.term * period.term
+        base = due.term, z3.If(reached.term > due.term, reached.term, due.term), on_phase
+        then = lib.beat_after(due, period, policy, reached)
+        yield name, given, z3.And(
+            then == no_later_than_never(base[policy] + period.term),
+            lib.missed(due, period, policy, reached) == (0 if name == "burst" else n.term),
+            z3.If(reached < due, n == 0, z3.And(on_phase <= reached.term, reached.term < on_phase + period.term)))
+
+
+@lemma({"begun_before": lambda lib, since, soonest, period: lib.later(soonest, period)},
+       {"begun_before": lambda lib, since, soonest, period: lib.later(soonest, since % period)},
+       {"begin_at": lambda lib, start, soonest, period: (start, Library.begin_at(lib, start, soonest, period)[1])},
+       shapes=[LARGE], wraps=False)
+def a_period_that_starts_in_the_past_is_called_soonest_and_keeps_its_phase(lib):
+    start, soonest, period, given = periods()
+
+    def is_next(due, since):
+        exact = soonest.term - since.term + (since // period).term * period.term + period.term
+        return z3.And(due == no_later_than_never(exact), exact > soonest.term, exact <= soonest.term + period.term)
+
+    first, due = lib.begin_at(start, soonest, period)
+    yield "to come", given + [start >= soonest], z3.And(first == start, due == start)
+    first, due = lib.begin_at(start, soonest, period)
+    yield "past", given + [start < soonest], z3.And(first == soonest, is_next(due, soonest - start))
+    since, = variables("since")
+    yield ("before the origin", given + [since >= 0, since < END],
+           is_next(lib.begun_before(since, soonest, period), since))
 
 
 # --- the word of a link --------------------------------------------------------------------------------------------

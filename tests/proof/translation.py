@@ -278,17 +278,21 @@ class Library:
     def missed_by(self, reached, due, period):
         return choose(reached < due, lambda: 0, lambda: (reached - due) // period)
 
-    def beat_after(self, due, period, policy, reached):
+    def missed(self, due, period, policy, reached):
         """The policy is 0 for burst, 1 for delay, 2 for skip."""
-        missed = Word(0) if policy == 0 else self.missed_by(reached, due, period)
+        return Word(0) if policy == 0 else self.missed_by(reached, due, period)
+
+    def beat_after(self, due, period, policy, reached):
+        missed = self.missed(due, period, policy, reached)
         return self.later(larger(reached, due) if policy == 1 else due + missed * period, period)
 
     def begun_before(self, since, soonest, period):
         return self.later(soonest, period - since % period)
 
     def begin_at(self, start, soonest, period):
-        """The first deadline. The first call is at `start` or `soonest`, which is later."""
-        return choose(start >= soonest, lambda: start, lambda: self.begun_before(soonest - start, soonest, period))
+        """The tick of the first call, and the first deadline."""
+        due = choose(start >= soonest, lambda: start, lambda: self.begun_before(soonest - start, soonest, period))
+        return larger(start, soonest), due
 
     # --- tick_clock.hpp: `ceil` and `start_of` round up, `floor` rounds down ----------------------------------------
 
@@ -301,6 +305,9 @@ class Library:
         else:
             product = a.term * b.term
         return choose(product >= END, lambda: limit, lambda: proceed(Word(product)))
+
+    def accepts(self, num, den):
+        return (num + 1) * den < END
 
     def scale(self, count, num, den, up, limit):
         nearly_one = den - 1 if up else Word(0)
@@ -316,6 +323,12 @@ class Library:
         if up:
             return smaller(choose(count != 0, lambda: (count - 1) // den + 1, lambda: count // den), limit)
         return smaller(count // den, limit)
+
+    def scale_by(self, count, num, den, up, limit):
+        """`scale` by a ratio that is known."""
+        if num.value == 1 != den.value:
+            return self.scale_whole(count, den, up, limit)
+        return self.scale(count, num, den, up, limit)
 
     def until(self, begin, t):
         """Signed points of a clock as words."""
@@ -414,21 +427,27 @@ class Answers:
         lib = self.library
         return (lib.later(due, period), lib.missed_by(reached, due, period),
                 *(lib.beat_after(due, period, policy, reached) for policy in range(3)),
-                lib.begin_at(due, reached, period), lib.begun_before(due + reached, reached, period))
+                *(lib.missed(due, period, policy, reached) for policy in range(3)),
+                *lib.begin_at(due, reached, period), lib.begun_before(due + reached, reached, period))
 
     def scale(self, count, num, den, limit):
         return [self.library.scale(count, num, den, up, limit) for up in (False, True)]
 
-    def scale_by(self, count, num, den, limit):
-        if num.value == 1 != den.value:
-            return [self.library.scale_whole(count, den, up, limit) for up in (False, True)]
-        return self.scale(count, num, den, limit)
+    def read_ticks(self, begin, t, d, tick, num, den):
+        lib = self.library
+        since, last = lib.until(begin, t), lib.until(begin, Word(NEVER))
+        return (lib.scale_by(since, num, den, lib.rounds_up["floor"], NEVER),
+                lib.scale_by(since, num, den, lib.rounds_up["ceil"], NEVER),
+                lib.scale_by(lib.until(0, d), num, den, True, NEVER),
+                lib.after(begin, lib.scale_by(tick, den, num, lib.rounds_up["start_of"], last)),
+                lib.add(t, lib.scale_by(lib.until(0, d), den, num, True, NEVER)))
 
     def read_clock(self, begin, t, units, tick, d):
         lib = self.library
         since = lib.until(begin, t)
         last = lib.until(begin, Word(NEVER))
         return (since, lib.after(begin, since), lib.run_time_floor(since, units), lib.run_time_ceil(since, units),
+                lib.run_time_ceil(lib.until(0, t), units),
                 lib.after(begin, lib.run_time_start(tick, units, last)), lib.add(t, d), lib.time_left(begin, t))
 
     def hang(self, address, number):
@@ -452,6 +471,10 @@ def compare(lines):
                 sys.exit(f"the shape {told} is none of those that are proved: {LARGE}, {SMALL}")
             known = Answers(Library(told))
             continue
+        if name == "link_words":
+            if told[0] not in (0xff, 0xffff):
+                sys.exit(f"the last number of a wheel is {told[0]}, which is none of those that are proved")
+            known.library.id_bits = told[0].bit_length()
         words = [Word(int(argument)) for argument in arguments]
         answers = tuple(int(Word(answer).value) for answer in getattr(known, name)(*words))
         if answers != told:

@@ -39,10 +39,10 @@ concept no_tick_of = !std::convertible_to<const D&, Duration>;
 enum class rounding { down, up };
 
 /// Returns count * num / den, rounded, at most `limit`. Exact: no intermediate result overflows.
-/// Requires den > 0, and that num * den fits.
+/// Requires den > 0, and that (num + 1) * den fits.
 constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint64_t den,
                               rounding way, std::uint64_t limit) noexcept {
-    assert(den > 0 && num <= std::numeric_limits<std::uint64_t>::max() / den &&
+    assert(den > 0 && num < std::numeric_limits<std::uint64_t>::max() / den &&
            "a ratio whose terms can be multiplied");
     const std::uint64_t nearly_one = way == rounding::up ? den - 1 : 0;
     const std::uint64_t rest = (count % den * num + nearly_one) / den;
