@@ -195,29 +195,6 @@ Test(emptying, takes_an_even_share_of_what_a_chunk_per_tick_would_not_empty) {
     }
 }
 
-// The wheel checks a slot when its turn comes near, and on every 64th arm. Timers armed after the
-// last check count as well.
-Test(emptying, of_an_even_share_begins_in_time_whatever_came_after_the_last_look) {
-    const jiffies width = geometry::width_of(1), step = support::only_memory() ? 256 : 64;
-    for (std::size_t seen = 64 * width + 1; seen < 66 * width; seen += step)
-        for (const std::size_t more : {1, 30, 58, 61, 63}) {
-            timer_wheel wheel(entry - 4 * width);
-            tvec::timer before;
-            std::vector<tvec::timer> timers(seen + more);
-            wheel.arm_at(before, entry - 2 * width);
-            for (std::size_t i = 0; i < seen; ++i) wheel.arm_at(timers[i], entry + i % width);
-            wheel.advance(entry - 2 * width);
-            for (std::size_t i = seen; i < timers.size(); ++i) wheel.arm_at(timers[i], entry);
-            REQUIRE_EQ(check(wheel), "");
-            const auto moved_before = moves(wheel);
-            meter m(wheel);
-            m.sleep_until(entry);
-            REQUIRE_EQ(moves(wheel) - moved_before, timers.size());
-            REQUIRE_LE(m.worst(), (timers.size() - 1) / width + 1);
-            REQUIRE_LE(m.idle(), 1);
-        }
-}
-
 Test(emptying, keeps_the_share_that_it_began_with) {
     constexpr std::size_t n = 40'000, rate = 157;
     crowded_slot s(1, n);

@@ -9,37 +9,13 @@ TestSuite(geometry, .timeout = 60);
 
 #ifndef TVEC_SMALL_WHEEL
 
-Test(geometry, has_the_digits_of_the_kernel) {
-    CHECK_EQ(geometry::ring_of(geometry::root), 512);
-    constexpr unsigned shifts[] = {0, 8, 14, 20, 26, 32};
-    for (unsigned level = 0; level <= geometry::levels; ++level)
-        CHECK_EQ(geometry::shift_of(level), shifts[level]);
-    for (unsigned level = 2; level < geometry::levels; ++level)
-        CHECK_EQ(geometry::ring_of(level), 128);
-}
-
 Test(geometry, a_slot_is_a_cache_line_of_chains) {
     CHECK_EQ(geometry::chains_per_slot, 8);
     if constexpr (sizeof(void*) == 8)
         CHECK_EQ(geometry::chains_per_slot * sizeof(tvec::detail::chain), 64);
 }
 
-Test(geometry, level_1_has_four_laps_so_that_a_timeout_of_a_minute_goes_there) {
-    CHECK_EQ(geometry::ring_of(1), 256);
-    CHECK_EQ(geometry::level_of((1 << 16) - 1), 1);
-    CHECK_EQ(geometry::level_of(1 << 16), 2);
-}
-
 #else
-
-Test(geometry, a_small_wheel_has_half_the_digits_and_one_chain_in_each_slot) {
-    CHECK_EQ(geometry::ring_of(geometry::root), 512);
-    constexpr unsigned shifts[] = {0, 8, 13, 18, 23, 28};
-    for (unsigned level = 0; level <= geometry::levels; ++level)
-        CHECK_EQ(geometry::shift_of(level), shifts[level]);
-    CHECK_EQ(geometry::level_of((1 << 15) - 1), 1);
-    CHECK_EQ(geometry::chains_per_slot, 1);
-}
 
 Test(geometry, a_small_wheel_takes_twelve_kilobytes_at_most) {
     CHECK_LE(sizeof(tvec::timer_wheel), 12 * 1024);

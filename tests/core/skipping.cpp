@@ -7,7 +7,6 @@
 #include "support/environment.hpp"
 #include "support/private_members.hpp"
 #include "support/probe.hpp"
-#include "support/starts.hpp"
 
 using support::jiffies;
 using support::probe;
@@ -21,20 +20,6 @@ Test(skipping, empty_time_is_visited_by_nobody) {
     CHECK(wheel.advance(jiffies{1} << 40).caught_up);
     CHECK_EQ(visits(wheel), 0);
     CHECK(!wheel.next_wakeup());
-}
-
-Test(skipping, a_lone_timer_is_visited_once_per_level_and_once_per_halving_of_its_laps_at_most) {
-    for (unsigned power = 0; power < 62; ++power)
-        for (const jiffies start : support::starts()) {
-            const jiffies delay = jiffies{1} << power;
-            if (start + delay >= tvec::never) continue;
-            timer_wheel wheel(start);
-            probe p;
-            wheel.arm_after(p.t, delay);
-            wheel.advance(start + delay);
-            REQUIRE(p.fired_only_at(start + delay));
-            REQUIRE_LE(visits(wheel), support::most_visits(delay));
-        }
 }
 
 Test(skipping, a_pushed_back_timer_is_visited_where_it_hung_and_where_it_is_due) {

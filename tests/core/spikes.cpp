@@ -121,21 +121,6 @@ Test(spikes, a_loop_that_sleeps_moves_a_chunk_of_each_level_at_a_time) {
     }
 }
 
-// P17. Each wake-up fires a timer, or empties a slot by a chunk or by the rest.
-Test(spikes, a_loop_that_sleeps_is_woken_once_more_for_each_chunk_of_a_slot) {
-    for (const span& s : spans)
-        for (const std::size_t n :
-             {std::size_t{1}, chunk, chunk + 1, 20 * chunk, std::size_t{10'000}}) {
-            crowd c(n, s.shortest + 700, s.shortest + 701);  // all on one tick
-            const std::size_t chunks = (n - 1) / chunk + 1;
-            meter m(c.wheel);
-            m.sleep_until(tvec::never);
-            c.expect_all_fired();
-            CHECK_LE(m.calls(), 1 + (support::most_visits(s.shortest + 700) - 1) * chunks);
-            CHECK_EQ(m.idle(), 0);
-        }
-}
-
 // --- at gaps ------------------------------------------------------------------------------------
 
 Test(spikes, a_loop_that_calls_at_gaps_moves_a_chunk_for_each_tick_of_the_gap) {
@@ -312,25 +297,6 @@ Test(spikes, what_is_beyond_the_levels_leaves_a_chunk_at_a_time_in_its_last_lap)
     CHECK_EQ(check(c.wheel), "");
 }
 
-Test(spikes, what_is_armed_for_never_is_never_visited) {
-    for (const bool cancelled : {false, true}) {
-        timer_wheel wheel(lap + 5);
-        std::vector<tvec::timer> for_ever(million), far(100);
-        for (tvec::timer& t : for_ever) wheel.arm_at(t, tvec::never);
-        for (std::size_t i = 0; i < far.size(); ++i) wheel.arm_at(far[i], (3 + i) * lap + 100);
-        if (cancelled)
-            for (tvec::timer& t : for_ever) t.cancel();
-        std::uint64_t most = 0;
-        for (std::size_t i = 0; i < far.size(); ++i)
-            most += support::most_visits((3 + i) * lap + 100 - wheel.now());
-        meter m(wheel);
-        m.sleep_until(tvec::never);
-        CHECK_EQ(wheel.count().fired, far.size());
-        CHECK_EQ(wheel.count().dropped, 0);
-        CHECK_LE(visits(wheel), most);
-    }
-}
-
 Test(spikes, what_was_cancelled_beyond_the_levels_is_dropped_once_a_chunk_at_a_time) {
     crowd c(million, 2 * lap, 3 * lap);
     for (tvec::timer& t : c.timers) t.cancel();
@@ -339,20 +305,4 @@ Test(spikes, what_was_cancelled_beyond_the_levels_is_dropped_once_a_chunk_at_a_t
     CHECK_EQ(c.wheel.count().dropped, million);
     CHECK_EQ(visits(c.wheel), million);
     CHECK_EQ(m.worst(), chunk);
-}
-
-// One timer in each lap: a wheel that placed all timers again in every lap would move each of them
-// once per lap.
-Test(spikes, a_far_timer_is_moved_for_each_halving_of_its_laps_whatever_others_do) {
-    for (const std::size_t n : {10, 100, 1'000, 10'000}) {
-        timer_wheel wheel;
-        std::vector<tvec::timer> timers(n);
-        std::uint64_t most = 0;
-        for (std::size_t i = 0; i < n; ++i) {
-            wheel.arm_at(timers[i], (i + 3) * lap + i);
-            most += support::most_visits(timers[i].expires());
-        }
-        CHECK_EQ(wheel.advance((n + 4) * lap).fired, n);
-        CHECK_LE(visits(wheel), most);
-    }
 }
