@@ -137,13 +137,3 @@ Test(delays, a_timer_that_never_fires_disturbs_no_other) {
     CHECK(forever.t.pending());
     CHECK_EQ(check(wheel), "");
 }
-
-Test(delays, many_far_timers_wait_together_and_come_back_apart) {
-    timer_wheel wheel;
-    auto all = support::probes(300);
-    for (std::size_t i = 0; i < all.size(); ++i)
-        wheel.arm_at(all[i]->t, (jiffies{3 + i % 5} << 32) + i);
-    hop_to(wheel, jiffies{8} << 32);
-    for (std::size_t i = 0; i < all.size(); ++i)
-        CHECK(all[i]->fired_only_at((jiffies{3 + i % 5} << 32) + i));
-}

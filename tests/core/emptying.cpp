@@ -170,31 +170,6 @@ Test(emptying, that_comes_late_does_what_was_missed_and_no_more) {
             }
 }
 
-// A sleeping loop may be woken once before that, at the tick at which a chunk per tick would have
-// to begin.
-Test(emptying, takes_an_even_share_of_what_a_chunk_per_tick_would_not_empty) {
-    for (const auto& [level, n] :
-         {std::pair{1u, 40'000u}, {1u, 16'385u}, {1u, 16'640u}, {2u, 1'100'000u}}) {
-        if (level == 2 && support::only_memory()) continue;
-        crowded_slot s(level, n);
-        const jiffies width = geometry::width_of(level), rate = (n - 1) / width + 1;
-        const jiffies ticks = (n - 1) / rate;
-        CHECK_LE(chunk + 1, rate);
-        CHECK_LE(ticks + 1, width);
-        REQUIRE_LE(entry - width + 1, *s.wheel.next_wakeup());
-        meter m(s.wheel);
-        REQUIRE_EQ(m.call(entry - ticks - 1), 0);
-        REQUIRE_EQ(s.wheel.next_wakeup(), entry - ticks);
-        std::size_t there = n;
-        for (jiffies left = ticks; there != 0; --left) {
-            REQUIRE_LE(m.call(entry - left), rate);
-            there = n - moves(s.wheel);
-            REQUIRE_LE(there, left * rate);
-        }
-        CHECK_EQ(check(s.wheel), "");
-    }
-}
-
 Test(emptying, keeps_the_share_that_it_began_with) {
     constexpr std::size_t n = 40'000, rate = 157;
     crowded_slot s(1, n);

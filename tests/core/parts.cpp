@@ -216,6 +216,12 @@ Test(parts, a_slot_whose_count_is_far_too_high_is_not_searched_to_its_end) {
     CHECK_EQ(s.count, 0);
 }
 
+Test(parts, a_slot_is_a_cache_line_of_chains_and_a_small_wheel_takes_twelve_kilobytes_at_most) {
+    if (sizeof(void*) == 8 && geometry::chains_per_slot != 1)
+        CHECK_EQ(geometry::chains_per_slot * sizeof(chain), 64);
+    if (geometry::chains_per_slot == 1) CHECK_LE(sizeof(tvec::timer_wheel), 12 * 1024);
+}
+
 Test(parts, a_slot_of_the_levels_has_as_many_chains_as_the_geometry_says) {
     for (unsigned level = 0; level <= geometry::overflow; ++level) {
         levels all(tag);

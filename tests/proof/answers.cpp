@@ -55,7 +55,9 @@ void tell_the_shape() {
     for (unsigned level = 0; level <= geometry::overflow; ++level)
         print(
             "level", {level},
-            {geometry::shift_of(level), geometry::ring_of(level), geometry::first_slot_of(level)});
+            {geometry::shift_of(level), geometry::ring_of(level), geometry::first_slot_of(level),
+             geometry::level_with(geometry::first_slot_of(level)),
+             geometry::level_with(geometry::first_slot_of(level) + geometry::ring_of(level) - 1)});
     print("ends", {}, {geometry::beyond, geometry::never_slot, geometry::slots});
     print("link_words", {},
           {detail::last_wheel_id, detail::address_mask, detail::wheel_number::shared,
