@@ -41,12 +41,18 @@ const char* find_refusal() noexcept {
 }
 
 constexpr const char* unknown = "not looked for yet";
-constinit std::mutex one_at_a_time;
+
+/// Made by the first call where the constructor is no constant expression: in mingw-w64.
+std::mutex& one_at_a_time() {
+    static std::mutex mutex;
+    return mutex;
+}
 
 #if defined __unix__
 /// Registered when the program starts: a child of a first use would wait for the end of that use.
-[[maybe_unused]] const int waits_for_the_line = pthread_atfork(
-    [] { one_at_a_time.lock(); }, [] { one_at_a_time.unlock(); }, [] { one_at_a_time.unlock(); });
+[[maybe_unused]] const int waits_for_the_line =
+    pthread_atfork([] { one_at_a_time().lock(); }, [] { one_at_a_time().unlock(); },
+                   [] { one_at_a_time().unlock(); });
 #endif
 
 }  // namespace
@@ -56,7 +62,7 @@ constinit detail::shared_line detail::line_of_tsc;
 const char* tsc_clock::refusal() noexcept {
     static constinit std::atomic<const char*> found{unknown};
     if (found.load(std::memory_order_acquire) == unknown) {
-        const std::lock_guard<std::mutex> lock(one_at_a_time);
+        const std::lock_guard<std::mutex> lock(one_at_a_time());
         if (found.load(std::memory_order_relaxed) == unknown)
             found.store(find_refusal(), std::memory_order_release);
     }
@@ -66,7 +72,7 @@ const char* tsc_clock::refusal() noexcept {
 std::int64_t tsc_clock::calibrate() noexcept {
     static constinit detail::counter_calibration calibration;
     if (refusal() != nullptr) return steady();
-    const std::lock_guard<std::mutex> lock(one_at_a_time);
+    const std::lock_guard<std::mutex> lock(one_at_a_time());
     const std::uint64_t count = detail::read_counter();
     if (calibration.line.holds(count)) return calibration.line.at(count);  // made meanwhile
     const std::int64_t time = calibration.step({steady(), detail::read_counter(), steady()});
