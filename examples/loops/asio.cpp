@@ -48,13 +48,11 @@ int main() {
     listen(socket, talk);
     mailbox mail(loop, timers);
     talk.let_in(mail.sender());
-    // [loop]
     while (!talk.over()) {
         alarm.rearm();    // the last thing before the sleep
         loop.run_one();   // sleeps
         loop.poll();      // what else is ready
         timers.run(256);  // always, whatever woke us
     }
-    // [loop]
     return talk.verdict("asio");
 }

@@ -1,16 +1,19 @@
-// The common part of the loops: one side of a socket pair sends for a while and falls silent. The
-// other side reads, and gives up after a silence. Both have a timer on the wheel that the loop
-// drives, and the loop has a descriptor to watch. A third party on another thread, if let in, asks
-// now and then whether they are done.
+// The common part of the loops: one side sends for a while and falls silent. The other side
+// listens, and gives up after a silence. Both have a timer on the wheel that the loop drives.
+// Between them is a socket pair, and the loop watches its descriptor, or else the loop's own
+// events. A third party on another thread, if let in, asks now and then whether they are done.
 #pragma once
 
+#ifndef _WIN32
 #include <sys/socket.h>
 #include <unistd.h>
+#endif
 
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <future>
 #include <system_error>
 #include <thread>
@@ -24,29 +27,41 @@ using timers = tvec::clocked_wheel<>;  // ticks of one millisecond
 
 class conversation {
 public:
-    explicit conversation(timers& wheel) : timers_(wheel) {
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends_.data()) != 0)
-            throw std::system_error(errno, std::system_category(), "socketpair");
+    // `say` sends a word, which becomes an event of the loop. Call on_words then.
+    conversation(timers& wheel, std::function<bool()> say) : timers_(wheel), say_(std::move(say)) {
         timers_.arm_after(talk_, pause);
         wait_for_more();
     }
     ~conversation() {
         if (third_.joinable()) third_.join();  // its mailbox is gone, because it was made later
+#ifndef _WIN32
         for (const int side_fd : ends_) ::close(side_fd);
+#endif
     }
     conversation(const conversation&) = delete;
     conversation& operator=(const conversation&) = delete;
 
+    void on_words(int n) {
+        heard_ += n;
+        wait_for_more();  // a push-back: one store, no system call
+    }
+
+#ifndef _WIN32
+    explicit conversation(timers& wheel)
+        : conversation(wheel, [this] { return ::send(ends_[0], "!", 1, 0) == 1; }) {
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends_.data()) != 0)
+            throw std::system_error(errno, std::system_category(), "socketpair");
+    }
+
     // The descriptor to watch for reading. Call on_readable when it is readable.
-    int fd() const { return ends_[listener]; }
+    int fd() const { return ends_[1]; }
 
     void on_readable() {
         std::array<char, 64> buffer;
-        const ssize_t n = ::read(fd(), buffer.data(), buffer.size());
-        if (n <= 0) return;
-        heard_ += static_cast<int>(n);
-        wait_for_more();  // a push-back: one store, no system call
+        const ssize_t n = ::recv(fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+        if (n > 0) on_words(static_cast<int>(n));
     }
+#endif
 
     // Starts the third party's thread. Once the other two are silent, only its messages wake the
     // loop.
@@ -60,8 +75,10 @@ public:
     // detected neither too early nor much too late (a machine may be busy).
     int verdict(const char* loop) const {
         const auto silence = given_up_ - last_heard_;
-        std::printf("%s: heard %d of %d, gave up after %.1f ms of silence", loop, heard_, words,
-                    std::chrono::duration<double, std::milli>(silence).count());
+        using milliseconds = std::chrono::duration<double, std::milli>;
+        std::printf("%s: heard %d of %d, gave up after %.1f ms of silence, woke %.2f ms late", loop,
+                    heard_, words, milliseconds(silence).count(),
+                    milliseconds(late_.quantile(0.5)).count());
         if (asked_ != 0) std::printf("; another thread asked %d times", asked_);
         std::printf("\n");
         const bool in_time = silence >= patience && silence < patience + std::chrono::seconds(5);
@@ -69,7 +86,6 @@ public:
     }
 
 private:
-    enum side { talker, listener };
     static constexpr int words = 10;
     static constexpr std::chrono::milliseconds pause{20};
     static constexpr std::chrono::milliseconds patience{500};
@@ -80,7 +96,8 @@ private:
     }
 
     void on_talk() {
-        if (::write(ends_[talker], "!", 1) == 1) ++said_;
+        late_.record(timers_.now() - timers_.deadline(talk_));
+        if (say_()) ++said_;
         if (said_ < words) timers_.arm_next(talk_, pause);
     }
 
@@ -110,10 +127,12 @@ private:
     }
 
     timers& timers_;
-    std::array<int, 2> ends_{};
+    std::array<int, 2> ends_{-1, -1};
+    std::function<bool()> say_;
     int said_ = 0;
     int heard_ = 0;
     int asked_ = 0;
+    tvec::lateness_histogram late_;  // how much the loop overslept
     bool answered_early_ = false;
     bool done_ = false;
     timers::time_point last_heard_;

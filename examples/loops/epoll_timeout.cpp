@@ -16,7 +16,6 @@ int checked(int result, const char* tried) {
     return result;
 }
 
-// [timeout]
 // The timeout for epoll_wait in whole milliseconds, rounded up. It is 0 if the wake-up is past, and
 // -1 (no timeout) if no timer is armed.
 int until_next_wakeup(example::timers& timers) {
@@ -26,7 +25,6 @@ int until_next_wakeup(example::timers& timers) {
     const auto left = std::chrono::ceil<milliseconds>(*wakeup - example::timers::clock::now());
     return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX));
 }
-// [timeout]
 
 }  // namespace
 

@@ -33,7 +33,6 @@ int main() {
     watch(ring, talk.fd());
     watch(ring, mailbox.fd());
     tvec::uring_timeout alarm(ring.get(), timers);
-    // [completion]
     const auto handle = [&](std::uint64_t user_data, int result, bool) {
         if (alarm.complete(user_data, result)) return;  // ours, and dealt with
         if (tvec::is_uring_timeout(user_data)) return;  // of an alarm that is gone
@@ -41,7 +40,6 @@ int main() {
         fd == mailbox.fd() ? mailbox.on_readable() : talk.on_readable();
         watch(ring, fd);
     };
-    // [completion]
     // [loop]
     while (!talk.over()) {
         const bool set = alarm.prepare();  // the last thing before the sleep
