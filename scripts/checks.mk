@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory --output-sync=target
 export NINJA := $(CURDIR)/scripts/build/ninja
 
 hook = format snippets links tables arrows shellcheck
-commit = $(hook) weight subjects sanitizers gcc tidy headers threads small release fuzz consumers docs instructions run proof
+commit = $(hook) weight subjects sanitizers gcc tidy headers threads small windows release fuzz consumers docs instructions run proof
 for_releases = busy sanitizers_gcc clang_tests valgrind tidy_all all_consumers debian packaging portability mutants long_fuzz translation
 .PHONY: help hook commit for_releases user $(commit) $(for_releases)
 
@@ -155,6 +155,9 @@ tidy_all: ## what clang-tidy finds in all sources
 
 mutants: ## faults of tests/mutants.toml, a tenth at random, that no test notices
 	scripts/checks/mutate --share 10
+
+windows: ## sources that mingw-w64 refuses, and a game that goes otherwise under wine
+	scripts/checks/portability --quick mingw
 
 portability: ## other compilers, optimizations, 32 bits, ARM, big-endian, Windows, WebAssembly and musl
 	scripts/bootstrap portability
