@@ -25,7 +25,6 @@ struct program {
 
 template <class Handle> program& program_of(Handle* h) { return *static_cast<program*>(h->data); }
 
-// [handles]
 void on_alarm(uv_poll_t* h, int, int) { program_of(h).alarm.acknowledge(); }
 void on_socket(uv_poll_t* h, int, int) { program_of(h).talk.on_readable(); }
 void before_sleep(uv_prepare_t* h) { program_of(h).alarm.rearm(); }
@@ -34,7 +33,6 @@ void after_sleep(uv_check_t* h) {
     program_of(h).timers.run(256);  // always, whatever woke us
     if (program_of(h).talk.over()) uv_stop(h->loop);
 }
-// [handles]
 
 // [mail]
 void on_mail(uv_async_t* h) {

@@ -33,8 +33,8 @@ void timeout_slabs::push_free(timeout_node& n) noexcept {
 
 timeout_node* timeout_slabs::at(std::uint32_t index) const noexcept {
     assert(index < indices() && "an index lies in the directory");
-    timeout_node* const nodes = entry_of(index).nodes.get();
-    return nodes ? nodes + index % slab_size : nullptr;
+    slab* const nodes = entry_of(index).nodes.get();
+    return nodes ? nodes->data() + index % slab_size : nullptr;
 }
 
 timeout_node* timeout_slabs::find(timeout_handle h) const noexcept {
@@ -56,7 +56,7 @@ bool timeout_slabs::grow() noexcept {
     if (first_vacant_ == none && !make_vacancy()) return false;
     entry& e = entries_[first_vacant_];
     assert(!e.nodes && "a vacant place has no slab");
-    e.nodes.reset(new (std::nothrow) timeout_node[slab_size]);
+    e.nodes.reset(new (std::nothrow) slab);
     if (!e.nodes) return false;
     fill(e);
     first_vacant_ = std::exchange(e.next_vacant, none);
@@ -67,7 +67,7 @@ bool timeout_slabs::grow() noexcept {
 /// Adds the nodes to the free list in reverse: the first node is taken first.
 void timeout_slabs::fill(entry& e) noexcept {
     for (std::uint32_t i = slab_size; i-- != 0;) {
-        timeout_node& n = e.nodes[i];
+        timeout_node& n = (*e.nodes)[i];
         n.owner = &owner_;
         n.index = first_vacant_ * slab_size + i;
         n.generation = e.counted;
@@ -138,7 +138,7 @@ std::size_t timeout_slabs::free_slab(std::uint32_t number) noexcept {
     const std::size_t freed = slab_size - std::exchange(e.worn, 0U);
     assert(freed <= capacity_ && "each node of a slab is counted");
     for (std::uint32_t i = 0; i < slab_size; ++i)
-        e.counted = std::max(e.counted, e.nodes[i].generation);
+        e.counted = std::max(e.counted, (*e.nodes)[i].generation);
     e.nodes.reset();
     capacity_ -= freed;
     if (e.counted != last_generation) e.next_vacant = std::exchange(first_vacant_, number);

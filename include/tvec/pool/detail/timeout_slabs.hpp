@@ -2,6 +2,7 @@
 /// The memory of a pool: slabs of nodes, and handles that find them again.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -66,11 +67,14 @@ public:
 private:
     static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-    struct entry {                              // of the directory of slabs
-        std::unique_ptr<timeout_node[]> nodes;  ///< null: freed, or never allocated
-        std::uint32_t counted = 0;              ///< the highest generation of nodes that were freed
-        std::uint32_t worn = 0;                 ///< nodes that are never reused
-        std::uint32_t idle = 0;                 ///< for `trim`: nodes that no timeout uses
+    /// One object: in an array of its own g++ for 32-bit ARM would align nodes to 8 bytes.
+    using slab = std::array<timeout_node, slab_size>;
+
+    struct entry {                    // of the directory of slabs
+        std::unique_ptr<slab> nodes;  ///< null: freed, or never allocated
+        std::uint32_t counted = 0;    ///< the highest generation of nodes that were freed
+        std::uint32_t worn = 0;       ///< nodes that are never reused
+        std::uint32_t idle = 0;       ///< for `trim`: nodes that no timeout uses
         std::uint32_t next_vacant = none;
     };
 
