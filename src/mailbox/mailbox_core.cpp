@@ -86,8 +86,8 @@ void mailbox_vacancies::give_back(mailbox_cell& c) noexcept {
 mailbox_core::mailbox_core(timer_wheel& wheel, std::size_t capacity, std::function<void()> bell)
     : wheel_(wheel), capacity_(static_cast<std::uint32_t>(
                          std::min<std::size_t>(capacity, mailbox_vacancies::most))),
-      cells_(capacity_), bell_(std::move(bell)), owner_(std::this_thread::get_id()),
-      vacancies_(cells_.data(), capacity_) {
+      cells_(new mailbox_cell[capacity_]), bell_(std::move(bell)),
+      owner_(std::this_thread::get_id()), vacancies_(cells_.get(), capacity_) {
     assert(bell_ && "a mailbox has a doorbell: [] {} if its loop comes round anyway");
     for (std::uint32_t i = 0; i < capacity_; ++i) cells_[i].owner = this;
 }
@@ -120,7 +120,7 @@ mailbox_cell* mailbox_core::take(bool has_function, send_error& error) noexcept 
 }
 
 mailbox_handle mailbox_core::handle_of(const mailbox_cell& c) const noexcept {
-    return {static_cast<std::uint32_t>(&c - cells_.data()), generation_of(c.state.load(relaxed))};
+    return {static_cast<std::uint32_t>(&c - cells_.get()), generation_of(c.state.load(relaxed))};
 }
 
 /// If the owner stops meanwhile, it does not look at the cell, which is only offered.
@@ -147,7 +147,7 @@ bool mailbox_core::queue(mailbox_cell& c, const doorbell& bell) {
 
 // --- one of them --------------------------------------------------------------------------------
 
-mailbox_cell* mailbox_core::find(mailbox_handle h) noexcept {
+mailbox_cell* mailbox_core::find(mailbox_handle h) const noexcept {
     return h && h.index_ < capacity_ ? &cells_[h.index_] : nullptr;
 }
 

@@ -154,8 +154,8 @@ Test(mailbox_stopping, a_visitor_that_destroys_it_ends_the_program) {
 
 namespace {
 
-// An aligned function that speaks when it is destroyed. A second destructor only counts.
-struct alignas(16) parting {
+// A function that speaks when it is destroyed. A second destructor only counts.
+struct parting {
     parting(const std::function<void()>& s, int& n) : say(&s), times(&n) {}
     parting(parting&& other) noexcept
         : say(std::exchange(other.say, nullptr)), times(other.times) {}

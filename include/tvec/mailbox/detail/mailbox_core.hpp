@@ -11,7 +11,6 @@
 #include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "tvec/core/detail/export.hpp"
 #include "tvec/core/detail/function_ref.hpp"
@@ -122,7 +121,7 @@ private:
     sent send(mailbox_cell& c, jiffies due, const doorbell& bell);
     bool queue(mailbox_cell& c, const doorbell& bell);
     static void accept(mailbox_link* all) noexcept;
-    mailbox_cell* find(mailbox_handle h) noexcept;
+    mailbox_cell* find(mailbox_handle h) const noexcept;
     mailbox_handle handle_of(const mailbox_cell& c) const noexcept;
 
     bool is_owner() const noexcept;
@@ -140,7 +139,7 @@ private:
 
     timer_wheel& wheel_;
     const std::uint32_t capacity_;
-    std::vector<mailbox_cell> cells_;  // g++ for 32-bit ARM would align an array to 8 bytes
+    std::unique_ptr<mailbox_cell[]> cells_;
     std::function<void()> bell_;
     TVEC_MAILBOX_ATOMIC<std::thread::id> owner_;
     mailbox_queue queue_;
