@@ -63,6 +63,7 @@ inline std::vector<std::string> noise_between(const conditions& a, const conditi
     return all;
 }
 
+// Watches a run from its construction on.
 class noise_watch {
 public:
     // "quiet", or everything that was above its bound.

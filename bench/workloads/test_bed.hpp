@@ -25,7 +25,6 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "../report/event_counters.hpp"
@@ -77,13 +76,13 @@ public:
         ~follower() = default;
     };
 
-    // Until when the structure is to run: each fire tells a tick since the call before.
-    void run_until(std::uint64_t tick) { after_ = std::exchange(until_, tick) + 1; }
+    // Until when the structure is to run: whatever tick it tells, it fires nothing beyond.
+    void run_until(std::uint64_t tick) { until_ = tick; }
 
     template <class Node> void note(const Node& n, std::uint64_t now) {
         const std::uint64_t index = index_of(n);
-        if (now > until_ || now < after_) [[unlikely]]
-            fail("has fired a timer early or late: it tells a tick that is not of this advance()");
+        if (now > until_) [[unlikely]]
+            fail("has fired a timer early: it tells a tick beyond that of advance()");
         if (is_watched_) [[unlikely]]
             note_watched(index, now);
         else
@@ -147,7 +146,7 @@ private:
     follower* follower_ = nullptr;
     std::uint64_t frame_ = 1;
     std::uint64_t lateness_ = 0;
-    std::uint64_t after_ = 0, until_ = ~std::uint64_t{0};
+    std::uint64_t until_ = ~std::uint64_t{0};
     const char* fault_ = nullptr;
 };
 
