@@ -722,11 +722,11 @@ Test(durable_postgres, the_schema_of_0_3_0_is_upgraded_and_keeps_its_timers) {
     sql_client c(server.conninfo());
     const std::string undo =
         "drop function tvec.next(int, bytea), tvec.next(int, text), tvec.put(text, timestamptz, "
-        "bytea, interval, text, text); drop sequence tvec.ready_from; alter table tvec.timer drop "
-        "taken; alter table tvec.ready drop alone; create function tvec.next(most int default 1) "
-        "returns table (id bytea, attempt bigint, due timestamptz, body bytea) language sql as "
-        "'select "
-        "null::bytea, null::bigint, now(), null::bytea where false'; update tvec.setting set "
+        "bytea, interval, text, text); drop sequence tvec.ready_from, tvec.takes; alter table "
+        "tvec.timer drop taken; alter table tvec.ready drop alone; create function tvec.next(most "
+        "int default 1) returns table (id bytea, attempt bigint, due timestamptz, body bytea) "
+        "language sql as 'select null::bytea, null::bigint, now(), null::bytea where false'; "
+        "update tvec.setting set "
         "version "
         "= 1";
     CHECK_EQ(c.run(undo), "");

@@ -634,17 +634,19 @@ create index if not exists ready_by_id on {tvec}.ready (id);
 -- No row of `ready` has a lower number than this one. While somebody's long transaction keeps dead rows, nobody walks
 -- over those that lie below. It is a sequence because that has no dead rows of its own.
 create sequence if not exists {tvec}.ready_from;
+-- How often workers have taken deliveries.
+create sequence if not exists {tvec}.takes;
 
 -- Adds deliveries, removes earlier ones of the same timers, which nobody has taken within their leases, and wakes workers
--- that listen. Answers how many wait then, and the number of the oldest one. One
--- call at a time, so that rows are committed in the order of their numbers. After a crash of the server the numbers may
--- begin anew.
+-- that listen. Answers how many wait then, and how often workers have taken some. One call at a time, so that rows are
+-- committed in the order of their numbers. After a crash of the server the numbers may begin anew.
 drop function if exists {tvec}.make_ready(bytea[], bigint[]);
-create function {tvec}.make_ready(ids bytea[], attempts bigint[]) returns table (there bigint, oldest bigint)
+create function {tvec}.make_ready(ids bytea[], attempts bigint[]) returns table (there bigint, taken bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 declare
   bound bigint;
   first bigint;
+  oldest bigint;
 begin
   perform from {tvec}.setting for update;
   with earlier as materialized (
@@ -663,6 +665,7 @@ begin
   select r.n into oldest from {tvec}.ready r where r.n >= least(bound, first) order by r.n limit 1;
   if oldest <> bound then perform setval('{tvec}.ready_from', oldest); end if;
   select count(*) into there from {tvec}.ready r where r.n >= oldest;
+  select last_value into taken from {tvec}.takes;
   return next;
 end $$;
 
@@ -713,6 +716,7 @@ begin
     get diagnostics taken = row_count;
     bound := head.n + 1;
   end loop;
+  if taken > 0 then perform nextval('{tvec}.takes'); end if;
 end $$;
 
 create or replace function {tvec}.next(most int, prefix text)

@@ -233,7 +233,9 @@ class Workers(OnServer):
         put_many(worker, 20)
         wait_for(lambda: serve.ask("/health")[0] == 503, "503")
         self.assertRegex(serve.ask("/health")[1], r"\Ano worker takes deliveries: the oldest has waited for \d+ s\n\Z")
-        time.sleep(1.5)  # several leases
+        for _ in range(30):  # several leases
+            self.assertEqual(serve.ask("/health")[0], 503)
+            time.sleep(0.05)
         serve.kill()
         time.sleep(1)  # nobody extends their leases
         serve = self.serve(self.to, "--lease-ms", 400, "--attempts", 1, "--page", "127.0.0.1:0")

@@ -201,7 +201,8 @@ private:
     // Returns what keeps the service from delivering, or "". The page asks the store besides.
     std::string fault() const {
         if (is_stopping_) return "it is stopping";
-        if (!timers_.ready()) return "it owns no shard yet: " + store_->last_failure();
+        const std::string why = store_->last_failure();
+        if (!timers_.ready()) return "it owns no shard yet: " + (why.empty() ? "it begins" : why);
         const std::string fault = sink_->fault();
         if (!fault.empty() || !lacks_workers()) return fault;
         const auto waited = std::chrono::floor<std::chrono::seconds>(sink_->untaken_for());

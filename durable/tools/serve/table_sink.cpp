@@ -34,7 +34,7 @@ public:
 
     void look_through(shown) override { look_now(); }
     duration untaken_for() const override {
-        return oldest_ == 0 ? duration{} : std::chrono::floor<duration>(clock::now() - since_);
+        return is_empty_ ? duration{} : std::chrono::floor<duration>(clock::now() - since_);
     }
 
 private:
@@ -48,7 +48,7 @@ private:
 
     // A statement waits for a lock on the table until the server counts as silent.
     void on_opened() {
-        oldest_ = 0;
+        is_empty_ = true;
         is_set_ = false;
         server_.send(postgres::session_settings, {postgres::text("0"), postgres::text("0")});
         server_.flush();
@@ -68,7 +68,7 @@ private:
             ids.add(d.token.id);
             attempts.add(d.token.attempt);
         }
-        server_.send("select there, coalesce(oldest, 0) from tvec.make_ready($1, $2)",
+        server_.send("select there, taken from tvec.make_ready($1, $2)",
                      {ids.whole(), attempts.whole()});
         server_.flush();
     }
@@ -84,23 +84,26 @@ private:
         if (!std::exchange(is_set_, true)) return look();
         postgres::row answer(*r, 0);
         const auto there = static_cast<std::size_t>(answer.integer());
-        note_oldest(answer.integer());
+        note(there, answer.integer());
         if (is_batch_) return took(there);
         counted(there);
         connected();
     }
 
-    // Notes the number of the row that has waited longest, or 0.
-    void note_oldest(std::int64_t n) {
-        if (std::exchange(oldest_, n) != n) since_ = clock::now();
+    // Notes since when workers have taken none of those that wait.
+    void note(std::size_t there, std::int64_t taken) {
+        const bool was_taken = std::exchange(taken_, taken) != taken;
+        const bool was_empty = std::exchange(is_empty_, there == 0);
+        if (was_taken || was_empty) since_ = clock::now();
     }
 
     example::descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
     postgres::connection server_;
     bool is_set_ = false;  // the session has its settings
     bool is_batch_ = false;
-    std::int64_t oldest_ = 0;
-    clock::time_point since_{};  // `oldest_` was seen first then
+    bool is_empty_ = true;
+    std::int64_t taken_ = 0;     // how often workers have taken deliveries
+    clock::time_point since_{};  // when the table was seen with deliveries, and `taken_` first
 };
 
 }  // namespace
