@@ -330,7 +330,7 @@ private:
 
     // A drain of the wheel takes timers away from the mailbox.
     void drain() {
-        drained_ |= timers_.wheel().drain([this](tvec::timer&) { fibers::step(); }) != 0;
+        drained_ |= timers_.wheel().drain([](tvec::timer&) { fibers::step(); }) != 0;
         require_count();
     }
 
