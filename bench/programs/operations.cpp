@@ -25,10 +25,10 @@ struct options {
     placement place;
 };
 
-std::vector<std::string> columns() {
+std::vector<std::string> columns(const rules& how) {
     std::vector<std::string> names;
     for (const contender& c : contenders())
-        if (c.name != "tvec") names.emplace_back(c.name);
+        if (c.name != "tvec" && how.takes(c)) names.emplace_back(c.name);
     names.emplace_back("floor");
     return names;
 }
@@ -105,8 +105,8 @@ void run(options& o) {
         "{}\nmedians of {} repetitions, ± their median absolute deviation; ratio: tvec / best "
         "rival; -: cannot do it, or would take over {} s\n\n",
         from, o.how.repetitions, longest_expected);
-    r.print(columns());
-    counts.print(columns());
+    r.print(columns(o.how));
+    counts.print(columns(o.how));
     if (csv) r.write_csv(*csv, from);
     if (counters) counts.write_csv(*counters, from);
     if (structures) write_structures(*structures);

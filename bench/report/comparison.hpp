@@ -20,6 +20,10 @@ struct rules {
     report* counts = nullptr;       // receives the events of each operation, if wanted
     double cycle_ns = 0;            // of a cycle of the core, for machines that count none
     bool huge_pages = false;
+
+    bool takes(const contender& c) const {
+        return with.empty() || std::find(with.begin(), with.end(), c.name) != with.end();
+    }
 };
 
 // A row of the table.
@@ -94,10 +98,7 @@ class tournament {
 public:
     tournament(std::size_t n, const rules& r, report& into)
         : rules_(r), report_(into), plan_(n), ground_(n, r.huge_pages) {
-        if (!r.with.empty())
-            std::erase_if(order_, [&](const contender& c) {
-                return std::find(r.with.begin(), r.with.end(), c.name) == r.with.end();
-            });
+        std::erase_if(order_, [&](const contender& c) { return !r.takes(c); });
     }
 
     void run() {
