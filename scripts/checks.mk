@@ -54,7 +54,7 @@ shellcheck: ## faults in shell scripts, by shellcheck
 # The bounds are here, and nowhere else. A commit that raises one says why.
 weight: ## a house that is heavier than its bounds: files, lines, words of pages
 	scripts/checks/weight . 590 73085 durable
-	scripts/checks/weight durable 290 40985
+	scripts/checks/weight durable 290 40400
 	words=$$(git ls-files '*.md' | grep -v 'CHANGELOG\|bench/results/' | xargs cat | wc -w)
 	echo "pages: $$words words"
 	[ "$$words" -le 50000 ]

@@ -1,8 +1,8 @@
-# Draws durable.svg into `folder`, from `points`, which has a line for each way to keep timers:
+# Draws durable.png into `folder`, from `points`, which has a line for each way to keep timers:
 #   awk -v plot=yes -f tables.awk results/durable.csv >points; gnuplot -e "points='points'; folder='.'" plot.gp
 
-set terminal svg size 1200,560 font "sans-serif,14" background "white"
-set output folder."/durable.svg"
+set terminal pngcairo size 1200,560 font "DejaVu Sans Condensed,10" fontscale 0.8 background "white"
+set output folder."/durable.png"
 set datafile separator "\t"
 
 n = int(system(sprintf("wc -l <'%s'", points)))
