@@ -180,6 +180,20 @@ Test(durable_sharing, any_number_of_shards_is_asked_for_and_taken_side_by_side) 
     }
 }
 
+Test(durable_sharing, a_shard_counts_for_as_long_as_its_lease_is_renewed) {
+    memory_database all(8, support::durable_now);
+    durable_process one(all);
+    one.pass(1s);
+    one.store.fail(1'000);
+    one.pass(8s);
+    CHECK_EQ(one.timers.gauges().shards, 8U);
+    one.pass(4s);
+    CHECK_EQ(one.timers.gauges().shards, 0U);
+    one.store.fail(0);
+    one.pass(4s);
+    CHECK_EQ(one.timers.gauges().shards, 8U);
+}
+
 Test(durable_sharing, who_finds_shards_of_another_asks_for_the_rest_of_them) {
     memory_database all(8, support::durable_now);
     for (unsigned shard = 0; shard < 4; ++shard) own(beside(all, "gone"), shard, 60s);

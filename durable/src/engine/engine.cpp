@@ -336,7 +336,7 @@ bool engine::ready() const noexcept {
 const durable::counters& engine::counters() const noexcept { return parts_->all.count; }
 
 durable::gauges engine::gauges() const noexcept {
-    durable::gauges g{0, 0, calls_in_flight_, parts_->owners.owned(),
+    durable::gauges g{0, 0, calls_in_flight_, parts_->owners.renewed(),
                       parts_->all.storage.broken_connections()};
     for (const auto& s : parts_->all.shards) {
         g.near += s->near.size();

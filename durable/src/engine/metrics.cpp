@@ -85,7 +85,8 @@ void write_gauges(page& out, const gauges& g) {
     out.single("near", "gauge", "Timers in the window.", g.near);
     out.single("being_delivered", "gauge", "Of them, those being delivered.", g.being_delivered);
     out.single("asked", "gauge", "Calls that are unanswered.", g.asked);
-    out.single("shards", "gauge", "Shards that this process owns.", g.shards);
+    out.single("shards", "gauge", "Shards that this process owns, and whose lease is renewed.",
+               g.shards);
     out.metric("broken_connections_total", "counter",
                "Times that the connection to the store broke.");
     for (const auto& [reason, times] : g.broken_connections)

@@ -11,6 +11,14 @@ std::size_t ownership::owned() const noexcept {
         std::ranges::count_if(all_.shards, [](const auto& s) { return s->is_owned(); }));
 }
 
+std::size_t ownership::renewed() const noexcept {
+    const bool may_be_lost = all_.storage.traits().shared;
+    const reading now = all_.storage.now();
+    return static_cast<std::size_t>(std::ranges::count_if(all_.shards, [&](const auto& s) {
+        return s->is_owned() && (!may_be_lost || s->leased_until > now);
+    }));
+}
+
 void ownership::join() {
     if (all_.is_stopping) return;
     if (!all_.storage.traits().shared) {
@@ -58,13 +66,16 @@ void ownership::seek() {
 void ownership::own(shard& s) {
     const bool is_try = !s.is_owned();
     tries_in_flight_ += is_try;
-    const auto on_answer = [this, &s, is_try](standing how, epoch e) {
+    const reading until = all_.storage.now() + all_.settings.shard_lease;
+    const auto on_answer = [this, &s, is_try, until](standing how, epoch e) {
         assert((!is_try || tries_in_flight_ > 0) && "every try is counted until it is answered");
         tries_in_flight_ -= is_try;
-        if (how == standing::done)
+        if (how == standing::done) {
+            s.leased_until = until;
             on_owned(s, e);
-        else if (!all_.storage.traits().shared)
+        } else if (!all_.storage.traits().shared) {
             all_.arm(heartbeat_, all_.settings.retry);
+        }
         if (is_try) seek();
     };
     all_.storage.submit(

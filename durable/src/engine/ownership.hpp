@@ -27,6 +27,8 @@ public:
     void stop();
 
     std::size_t owned() const noexcept;
+    // Those of them whose last lease that the store has confirmed is not over.
+    std::size_t renewed() const noexcept;
     std::size_t releases_in_flight() const noexcept { return releases_in_flight_; }
 
 private:

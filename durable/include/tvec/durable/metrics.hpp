@@ -50,7 +50,7 @@ struct gauges {
     std::size_t near = 0;             ///< timers in the window
     std::size_t being_delivered = 0;  ///< those of them that are claimed and not ended
     std::size_t asked = 0;            ///< calls in flight
-    std::size_t shards = 0;           ///< shards that this process owns
+    std::size_t shards = 0;           ///< shards that this process owns, whose lease is renewed
     /// Breaks of the connection to the store, by reason.
     std::map<std::string, std::uint64_t> broken_connections{};
 };
