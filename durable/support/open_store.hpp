@@ -103,17 +103,23 @@ inline bool is_server(const std::string& where) { return is_redis(where) || is_p
 inline void require_store_name(const std::string& where) {
     const auto has = [&where](const char* part) { return where.find(part) != where.npos; };
     if (is_server(where) || where.starts_with('/') || where.starts_with('.')) return;
-    if (has("://") || ((has(":") || has("//")) && (has("@") || has("="))))
+    const bool has_kind = where.substr(0, where.find('/')).find(':') != where.npos;
+    if (has_kind || (has("//") && (has("@") || has("="))))
         throw std::runtime_error("the store: expected " TVEC_STORE_FORMS
                                  ". A file of that name is meant by ./NAME");
 }
 
-// Opens that store. Throws where a server is named whose store was not built in.
-inline std::unique_ptr<tvec::durable::store> open_store(const std::string& where) {
+// Opens that store. Throws where a server is named whose store was not built in. So many replicas
+// of a Redis server must have each write.
+inline std::unique_ptr<tvec::durable::store>
+open_store(const std::string& where, [[maybe_unused]] unsigned wait_replicas = 0) {
     require_store_name(where);
 #ifdef TVEC_HAS_REDIS
-    if (is_redis(where))
-        return std::make_unique<tvec::durable::redis_store>(redis_at(where.substr(6)));
+    if (is_redis(where)) {
+        auto o = redis_at(where.substr(6));
+        o.wait_replicas = wait_replicas;
+        return std::make_unique<tvec::durable::redis_store>(o);
+    }
 #endif
 #ifdef TVEC_HAS_POSTGRES
     if (is_postgres(where))

@@ -69,6 +69,8 @@ std::uint64_t most_in_flight(const settings& o) {
 std::string fault_of(const settings& o) {
     if (std::string fault = fault_of_name(o); !fault.empty()) return fault;
     if (o.in_ms && o.due_ms) return "--in-ms and --due-ms are two deadlines";
+    if (o.wait_replicas != 0 && !example::is_redis(o.store))
+        return "--wait-replicas is for redis:...";
     if (o.command == "serve" && o.to.empty()) return "serve needs --to: where workers wait";
     if (o.command != "serve" && !(o.to + o.page).empty()) return "--to and --page are for serve";
     return "";
@@ -111,6 +113,8 @@ settings parse(int argc, char** argv) {
     line.add_flag("--json", o.json, "for scripts: a JSON document, in lists one in each line");
     line.add_number("--shards", o.shards, 1, 9'999,
                     "install: of new timers on a server; others keep theirs");
+    line.add_number("--wait-replicas", o.wait_replicas, 0, 1'000,
+                    "redis: replicas that must have a write before it is answered (0)");
     line.add_text("--to", o.to,
                   "serve: where workers wait: stream:NAME, stream:HOST:PORT/NAME, table, "
                   "http://127.0.0.1:PORT/PATH or unix:SOCKET:/PATH");

@@ -27,6 +27,7 @@ struct settings {
     std::string store, command, id, prefix, body, plan;
     std::optional<std::uint64_t> in_ms, due_ms;
     std::uint64_t every_ms = 0, limit = 100, shards = 16;
+    unsigned wait_replicas = 0;
     bool replace = false, json = false;
     // of `serve`
     std::string to, page;

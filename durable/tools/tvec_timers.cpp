@@ -44,7 +44,7 @@ bool print(output& out) {
 
 // Runs a command on a store that no other process needs to be asked for.
 int run_here(const settings& o) {
-    const auto s = example::open_store(o.store);
+    const auto s = example::open_store(o.store, o.wait_replicas);
     view v(*s, [&s](operation asked) { s->submit(std::move(asked)); });
     output out;
     out.take = print;
@@ -68,8 +68,9 @@ int install(const settings& o) {
     if (example::is_redis(o.store)) {
         auto to = example::redis_at(o.store.substr(6));
         to.shards = static_cast<unsigned>(o.shards);
-        tvec::durable::redis_store{to};  // loads them
-        fmt::print("functions of version {}\n", tvec::durable::redis_store::functions_version);
+        const tvec::durable::redis_store opened(to);  // loads them
+        fmt::print("functions of version {}, {} shards\n",
+                   tvec::durable::redis_store::functions_version, opened.traits().shards);
         return 0;
     }
 #endif

@@ -231,6 +231,11 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("put", "a", status=1), "")
         self.assertFalse(pathlib.Path(self.store).exists())
 
+    def test_a_server_of_an_unknown_kind_is_no_file(self):
+        for self.store in "rediss:127.0.0.1:1", "redis-cluster:a", "sqlite:a":
+            self.assertEqual(self.run_tool("put", "a", status=1), "")
+            self.assertFalse(pathlib.Path(self.store).exists())
+
     def test_a_file_has_no_functions(self):
         self.make_store()
         self.assertEqual(self.run_tool("install", status=1), "")
@@ -278,11 +283,12 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("put", "a", "--due-ms", 4102444800000, "--body", "b"), "stored\n")
         self.assertTrue(self.run_tool("get", "a").endswith("\t1 bytes\nb\n"))
         self.assertEqual(self.run_tool("stats"), "waiting 1\ndead 0\nnext 2100-01-01T00:00:00.000Z\n")
+        self.assertEqual(self.run_tool("put", "b", "--wait-replicas", 1, status=1), "unknown\n")  # there is none
         self.assertEqual(self.run_tool("cancel", "a"), "cancelled\n")
         self.assertNotIn("tvec_put", server.say("FUNCTION", "FLUSH") + server.say("FUNCTION", "LIST"))
         server.say("FLUSHALL")
         for number in 3, 5:
-            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 5\n")
+            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 5, 3 shards\n")
         self.assertEqual(server.say("FCALL", "tvec_version", 0), "5\n")
         self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")
         for self.store in "redis:localhost:70000", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}":

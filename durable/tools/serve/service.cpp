@@ -36,7 +36,7 @@ class service {
 public:
     explicit service(const settings& o)
         : settings_(o), lease_(o.lease_ms), loop_([this] { on_signal(); }),
-          store_(example::open_store(o.store)),
+          store_(example::open_store(o.store, o.wait_replicas)),
           view_(*store_, [this](operation asked) { submit(std::move(asked)); }),
           sink_(open_sink(loop_, settings_,
                           [this](const token& t, sink_answer a) { on_answer(t, a); })),
