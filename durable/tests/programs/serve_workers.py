@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -572,6 +573,25 @@ class Streams(OnServer):
             self.assertEqual(serve.end(), 0)
             self.run_tool("cancel", "of " + name)
         self.assertEqual(len(on), 3)
+        for node in nodes:
+            node.say("CONFIG", "SET", "cluster-require-full-coverage", "no")
+        serve = self.serve("stream:due", "--page", "127.0.0.1:0")
+        wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
+        page, done = {}, []
+        for part in re.findall(r"```python\n(.*?)```", (pathlib.Path(__file__).parents[2] / "docs/any-language.md").read_text(), re.S)[:2]:
+            exec(part, page)
+        threading.Thread(daemon=True, target=page["work"], args=(
+            lambda: driver.cluster.RedisCluster("127.0.0.1", nodes[0].port), lambda timer, body: done.append((timer, body)),
+            lambda timer: page["shard_tag"]("tvec", 16, timer))).start()
+        for timer in "a", "b", "c":
+            self.put(timer, "--body", timer * 2)
+        self.wait_until_empty()
+        self.assertEqual(sorted(done), [(b"a", b"aa"), (b"b", b"bb"), (b"c", b"cc")])
+        away = next(node for node in nodes[1:] if node is not nodes[int(nodes[0].say("CLUSTER", "KEYSLOT", "due")) * 3 // 16384])
+        away.kill()
+        wait_for(lambda: serve.ask("/health")[0] == 503, "503 while some shards are away")
+        self.assertIn(f":{away.port}: ", serve.ask("/health")[1])
+        wait_for(lambda: 0 < int(re.search(r"^tvec_durable_shards (\d+)$", serve.ask("/metrics")[1], re.M)[1]) < 16, "less shards")
 
 
 @unittest.skipUnless(KIND == "postgres", "of PostgreSQL")
