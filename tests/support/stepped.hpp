@@ -107,11 +107,11 @@ private:
 // compares each with the steps about which it has lemmas.
 template <class T> void trace(const char* how, const void* atomic, T before, T after) {
     static const bool is_on = std::getenv("TVEC_TRACE") != nullptr;
-    const auto number = [](auto x) {
+    const auto number = [](auto x) -> std::uint64_t {
         if constexpr (std::is_pointer_v<decltype(x)>)
             return reinterpret_cast<std::uintptr_t>(x);
         else
-            return std::uint64_t{x};
+            return x;
     };
     if constexpr (!std::is_same_v<T, std::thread::id>)
         if (is_on)
