@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "slot_map.hpp"
@@ -123,7 +124,9 @@ Test(durable_redis_cluster, a_slot_that_has_moved_is_followed_and_the_command_is
     const std::string first = id_in(s, 0), second = id_in(s, 0, 1);
     CHECK(put(s, {first, today()}) == put_result::stored);
     CHECK(put(s, {second, today()}) == put_result::stored);
-    CHECK((ids_put(n.a) == std::vector{first}));  // the second one goes to the right node at once
+    // Until the right node is ready, the first one may be sent to and fro. The second one is not.
+    CHECK(std::ranges::count(ids_put(n.a), first) > 0);
+    CHECK_EQ(std::ranges::count(ids_put(n.a), second), 0);
     CHECK((ids_put(n.b) == std::vector{first, second}));
     CHECK_EQ(n.b.heard("ASKING").size(), 0U);
     CHECK_EQ(s.last_failure(), "");
@@ -201,7 +204,7 @@ Test(durable_redis_cluster, what_is_never_done_has_failed_after_a_while_and_othe
     turn_until(s, [&] { return slow.has_value(); });
     CHECK(*slow == put_result::failed);
     CHECK(s.last_failure().find("slot 10399: TRYAGAIN not yet") != std::string::npos);
-    CHECK(ids_put(n.a).size() < 90U);
+    CHECK(std::cmp_less(ids_put(n.a).size(), patience / 22ms));
 }
 
 Test(durable_redis_cluster, nodes_that_send_a_command_to_and_fro_are_given_up) {
@@ -211,7 +214,7 @@ Test(durable_redis_cluster, nodes_that_send_a_command_to_and_fro_are_given_up) {
     redis_store s(at(n.a.port()));
     CHECK(put(s, {id_in(s, 0), today()}) == put_result::failed);
     CHECK(s.last_failure().find("MOVED") != std::string::npos);
-    CHECK(ids_put(n.a).size() + ids_put(n.b).size() < 100U);
+    CHECK(std::cmp_less(ids_put(n.a).size() + ids_put(n.b).size(), patience / 20ms));
 }
 
 Test(durable_redis_cluster, the_commands_of_a_shard_stay_in_order_when_its_slot_moves) {
