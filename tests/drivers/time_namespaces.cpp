@@ -67,8 +67,7 @@ bool may_shift() {
 
 // Puts another /proc in place of the kernel's, for this process: with nothing in it but `offsets`.
 const char* replace_proc(const std::optional<std::string>& offsets) {
-    if (unshare(CLONE_NEWNS) != 0 ||
-        mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/proc", nullptr, MS_PRIVATE, nullptr) != 0)
         return "no mount namespaces";
     if (mount("none", "/proc", "tmpfs", 0, nullptr) != 0) return "cannot replace /proc";
     if (!offsets) return nullptr;
