@@ -59,10 +59,11 @@ fuzz: ## failures of the parser of a Redis server's answers within five seconds
 	build-fuzz/tests/fuzz/fuzz_answers -max_total_time=5 -max_len=1025 -artifact_prefix=build-fuzz/found/ build-fuzz/found \
 	    build-fuzz/tests/fuzz/corpus/answers
 
-# install OPTION...: the wheel and durable timers, into build-consumers/staged
+# install OPTION...: the wheel, and durable timers on it as installed, into build-consumers/staged
 install = rm -rf build-consumers/staged; \
 	BUILD_DIR=$$PWD/build-consumers/wheel DESTDIR=$$PWD/build-consumers/staged PROJECT=$(CURDIR)/.. ../scripts/build/install --prefix /usr \
 	    -During=disabled -Dprobes=disabled $(1); \
+	PKG_CONFIG_PATH=$$PWD/build-consumers/staged/usr/lib/$$(dpkg-architecture -qDEB_HOST_MULTIARCH)/pkgconfig \
 	BUILD_DIR=build-consumers/durable DESTDIR=$$PWD/build-consumers/staged ../scripts/build/install --prefix /usr -Dtool=disabled $(1)
 
 consumers: ## a library or C library that a program cannot use as installed
