@@ -12,7 +12,7 @@ export NINJA := $(CURDIR)/scripts/build/ninja
 
 hook = format snippets links tables arrows shellcheck
 commit = $(hook) weight subjects sanitizers gcc tidy headers threads small windows release fuzz consumers docs instructions run proof
-for_releases = busy sanitizers_gcc clang_tests valgrind tidy_all all_consumers debian packaging portability mutants long_fuzz translation
+for_releases = busy sanitizers_gcc clang_tests valgrind tidy_all all_consumers debian packaging portability mutants one_line long_fuzz translation
 .PHONY: help hook commit for_releases user $(commit) $(for_releases)
 
 hook: $(hook)
@@ -139,6 +139,10 @@ long_fuzz: ## failures of the fuzz targets within a minute each
 
 proof: ## lemmas of the wheel's arithmetic that Z3 refutes, and wrong variants that it does not
 	tests/proof/prove.py
+
+one_line: ## functions of tvec.h that write more than their contracts say, by Frama-C
+	scripts/bootstrap proof
+	tests/proof/one_line
 
 # --- analysers ---------------------------------------------------------------------------------------------------------------
 
