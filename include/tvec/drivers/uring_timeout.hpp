@@ -122,7 +122,8 @@ private:
 /// push-back, a cancel or a clock that is set back may leave one early wake-up. From Linux 5.15 on
 /// a timeout on std::chrono::system_clock follows that clock when it is set. Of another clock that
 /// is stepped forward, and before 5.15, the next `prepare` notices the step, and a sleep that has
-/// begun does not.
+/// begun does not. The time until an alarm on another clock counts from its submission, so the
+/// alarm is late by as long as the kernel has refused that (EBUSY).
 ///
 /// `ring` and `timers` must live as long as `prepare` is called, and `ring` as long as `complete`
 /// and `detach` are. Do not destroy the alarm between `prepare` and the submission: before Linux
