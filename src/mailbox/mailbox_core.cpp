@@ -163,11 +163,14 @@ bool mailbox_core::cancel(mailbox_handle h, const doorbell& bell) {
     return true;
 }
 
+/// Loads the state before it asks who the owner is: a thread that sees that the owner has called
+/// the function also sees that owner, and not itself from before.
 bool mailbox_core::cancel_and_wait(mailbox_handle h, const doorbell& bell) {
     const bool was_pending = cancel(h, bell);
     mailbox_cell* const c = find(h);
-    if (!c || is_owner()) return was_pending;
+    if (!c) return was_pending;
     word w = c->state.load(acquire);
+    if (is_owner()) return was_pending;
     const auto is_there = [&] {
         return generation_of(w) == h.generation_ && phase_of(w) != at::vacant;
     };

@@ -46,7 +46,7 @@ private:
 /// The reason why a function was not sent.
 enum class send_error : std::uint8_t {
     none,         ///< it was sent
-    full,         ///< all cells hold functions that are on their way or pending
+    full,         ///< all cells are in use: each is free a moment after its function has gone
     stopped,      ///< the owner has stopped, or is destroyed
     no_function,  ///< the function is empty: a null pointer, a std::function without target
 };
