@@ -106,11 +106,13 @@ struct no_executor {};
 /// **Exceptions** of functions and of the executor end nothing. They are counted, and given to the
 /// hook of the options. The function is not called again.
 ///
-/// **Forks.** A child has no threads of its parent, whichever thread makes it, and whenever. There
-/// everything is refused as after `stop`, nothing is called, and the destructor frees nothing. A
-/// timer starts in the child if neither `schedule` nor `stop` was called before. If a function
-/// makes the child, the thread ends there when the function returns. It is the only thread of the
-/// child, which then exits with status 0.
+/// **Forks.** A child of fork() has no threads of its parent, whichever thread makes it, and
+/// whenever. There everything is refused as after `stop`, nothing is called, and the destructor
+/// frees nothing. A timer starts in the child if neither `schedule` nor `stop` was called before.
+/// If a function makes the child, the thread ends there when the function returns. It is the only
+/// thread of the child, which then exits with status 0. A child of `_Fork` or of the system call
+/// clone, which run no handlers of pthread_atfork, takes itself for its parent: it must leave the
+/// timer alone, its destructor too.
 template <class Executor = detail::no_executor> class timer_thread {
     using core = detail::timer_thread_core;
     static constexpr bool calls_itself = std::is_same_v<Executor, detail::no_executor>;
