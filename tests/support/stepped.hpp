@@ -34,13 +34,17 @@ public:
 
     // Runs them until all have ended. Returns false if they have not ended after this many steps. A
     // thread runs for one step, or for up to sixteen on average, so that others are left far
-    // behind.
+    // behind. In most runs one thread also stops once for long, between any two operations.
     bool run(std::uint64_t most_steps) {
         current() = this;
         const std::uint64_t patience = std::uint64_t{1} << random_() % 5;
+        const std::uint64_t stops_at = random_() % 500, goes_on_at = stops_at + random_() % 1000;
+        const fiber* stopped = nullptr;
         std::size_t i = 0;
         for (; !all_.empty() && steps_ < most_steps; ++steps_) {
             if (i >= all_.size() || random_() % patience == 0) i = random_() % all_.size();
+            if (steps_ == stops_at) stopped = all_[i].get();
+            if (steps_ < goes_on_at && all_[i].get() == stopped) i = (i + 1) % all_.size();
             running_ = all_[i].get();
             swapcontext(&scheduler_, &running_->context);
             const bool over = std::exchange(running_, nullptr)->over;
