@@ -1,5 +1,6 @@
 // A mailbox in front of each loop: threads wake it by a descriptor, or from ring to ring, and it
 // misses nothing of what they send.
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -100,6 +101,35 @@ EACH_DRIVER(mailbox_waking, what_the_loop_sends_to_itself_wakes_it_too) {
         mailbox.run();
         timers.run();
     }
+}
+
+// Eight threads send before the loop has a driver, while it makes one, and after.
+EACH_DRIVER(mailbox_waking, what_was_sent_before_the_loop_lives_fires_in_its_turns) {
+    if (who_sleeps_in_a_ring_stops_all_threads()) cr_skip("threads, under valgrind");
+    constexpr int senders = 8, timers_each = 1000;
+    wheel timers;
+    const tvec::eventfd_doorbell bell;
+    tvec::mailbox<wheel> mailbox(timers, senders * timers_each, bell);
+    std::atomic<int> sent = 0;
+    int fired = 0;
+    std::vector<std::thread> sending;
+    for (int i = 0; i < senders; ++i)
+        sending.emplace_back([&, s = mailbox.sender()] {
+            for (int k = 0; k < timers_each; ++k, ++sent)
+                CHECK(s.schedule(std::chrono::microseconds(k * 7), [&fired] { ++fired; }));
+        });
+    while (sent < senders * timers_each / 4) std::this_thread::yield();
+    Loop<wheel> loop{timers};
+    loop.watch(bell.fd());
+    while (fired != senders * timers_each) {
+        mailbox.rearm();
+        loop.sleep();
+        bell.acknowledge();
+        mailbox.run();
+        timers.run();
+    }
+    for (std::thread& t : sending) t.join();
+    CHECK_EQ(mailbox.pending(), 0);
 }
 
 #ifdef TVEC_TESTS_HAVE_URING

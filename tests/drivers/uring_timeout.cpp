@@ -5,12 +5,14 @@
 
 #include <array>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "support/appointment.hpp"
 #include "support/check.hpp"
 #include "support/ring.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
+#include "tvec/mailbox/mailbox.hpp"
 
 using namespace std::chrono_literals;
 using wheel = tvec::clocked_wheel<>;
@@ -133,6 +135,37 @@ Test(uring_timeout, an_earlier_deadline_moves_it_and_a_later_one_queues_nothing)
     io_uring_submit_and_wait(&r.get(), 1);
     CHECK_EQ(reap(r, alarm), 0);
     CHECK(steady_clock::now() >= b.deadline);
+}
+
+// Eight threads send, before the alarm is made and after.
+Test(uring_timeout, timers_of_many_threads_are_one_request) {
+    ring r;
+    wheel timers;
+    tvec::mailbox<wheel> mailbox(timers, 1200, [] {});
+    const auto send_from_all = [&](std::chrono::seconds delay) {
+        std::vector<std::thread> senders;
+        for (int i = 0; i < 8; ++i)
+            senders.emplace_back([&, i, s = mailbox.sender()] {
+                for (int k = 0; k < 50; ++k) CHECK(s.schedule(delay + i * 1s, [] {}));
+            });
+        for (std::thread& t : senders) t.join();
+        mailbox.run();
+    };
+    send_from_all(100s);
+    alarm_of_wheel alarm{r.get(), timers};
+    REQUIRE(alarm.prepare());
+    CHECK_EQ(queued(r), 1);
+    CHECK_EQ(last_queued(r).opcode, IORING_OP_TIMEOUT);
+    io_uring_submit(&r.get());
+    send_from_all(50s);  // the earliest of them moves the request
+    REQUIRE(alarm.prepare());
+    CHECK_EQ(queued(r), 1);
+    CHECK_EQ(last_queued(r).timeout_flags & IORING_TIMEOUT_UPDATE, IORING_TIMEOUT_UPDATE);
+    io_uring_submit(&r.get());
+    send_from_all(200s);
+    REQUIRE(alarm.prepare());
+    CHECK_EQ(queued(r), 0);
+    CHECK_EQ(mailbox.stop(), 1200);
 }
 
 Test(uring_timeout, moving_what_has_not_been_submitted_yet_is_right_too) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -19,6 +20,7 @@
 
 #include "support/check.hpp"
 #include "support/child.hpp"
+#include "support/environment.hpp"
 #include "support/with_mailbox.hpp"
 
 using namespace std::chrono_literals;
@@ -34,6 +36,22 @@ void let_pass(timer_thread<>& timers) {
     std::promise<void> called;
     REQUIRE(timers.schedule(0ms, [&] { called.set_value(); }));
     called.get_future().wait();
+}
+
+// Counts the entries of a folder of /proc/self whose links end so.
+std::ptrdiff_t count_in(const char* folder, const std::string& ending = "") {
+    std::ptrdiff_t n = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        std::error_code gone;
+        n +=
+            ending.empty() || std::filesystem::read_symlink(entry, gone).string().ends_with(ending);
+    }
+    return n;
+}
+
+// Spins until `t`: a sleep would end too late.
+void spin_until(steady_clock::time_point t) {
+    while (steady_clock::now() < t) continue;
 }
 
 }  // namespace
@@ -425,6 +443,74 @@ Test(timer_thread, its_end_destroys_what_is_pending_and_waits) {
         CHECK(timers.schedule(1h, [token] {}));
     }
     CHECK_EQ(token.use_count(), 1);
+}
+
+namespace {
+
+// What a thread does to a timer whose function has just been called, or just not. Returns how many
+// functions it has cancelled, or was shown.
+using end_of_a_timer = std::size_t (*)(std::optional<timer_thread<>>&, mailbox_handle);
+
+constexpr end_of_a_timer ends_of_a_timer[] = {
+    [](auto& timers, auto h) -> std::size_t { return timers->cancel(h); },
+    [](auto& timers, auto h) -> std::size_t { return timers->cancel(h) + timers->cancel(h); },
+    [](auto& timers, auto h) -> std::size_t { return timers->cancel_and_wait(h); },
+    [](auto& timers, auto) { return timers->stop() + timers->stop(); },
+    [](auto& timers, auto h) { return timers->cancel(h) + timers->stop(); },
+    [](auto& timers, auto) -> std::size_t { return timers.reset(), 0; },
+};
+
+}  // namespace
+
+// The function of every other round stops the timer itself.
+Test(timer_thread, an_end_just_before_or_after_a_call_neither_hangs_nor_leaks_a_thread) {
+    const auto threads_before = count_in("/proc/self/task");
+    const std::uint64_t rounds = support::scaled(600, 24);
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+        const auto token = std::make_shared<int>();
+        std::atomic<std::size_t> called = 0;
+        std::optional<timer_thread<>> timers(std::in_place, tvec::timer_thread_options{4, 20us});
+        const auto due = steady_clock::now() + std::chrono::microseconds(round * 7919 % 200);
+        const auto late = timers->schedule(10s, [] {});
+        const auto made = timers->schedule_at(due, [&called, token, round, self = &*timers] {
+            ++called;
+            if (round % 2 != 0) CHECK(self->stop() <= 1);
+        });
+        spin_until(due + std::chrono::microseconds(round * 104'729 % 100));
+        const auto act = ends_of_a_timer[round / 2 % std::size(ends_of_a_timer)];
+        const bool destroys = act == *std::rbegin(ends_of_a_timer);
+        std::size_t ended = act(timers, made.handle);
+        if (!destroys) {
+            ended += timers->cancel(made.handle);
+            timers.reset();
+        }
+        CHECK_EQ(token.use_count(), 1);
+        CHECK(called <= 1);
+        CHECK(late);
+        if (round / 2 % std::size(ends_of_a_timer) < 3) CHECK_EQ(called + ended, 1);
+    }
+    while (count_in("/proc/self/task") > threads_before) std::this_thread::yield();
+}
+
+Test(timer_thread, threads_that_schedule_first_at_once_start_one_thread_with_one_alarm) {
+    constexpr int threads = 8, each = 1000;
+    const auto threads_before = count_in("/proc/self/task");
+    const auto alarms_before = count_in("/proc/self/fd", "[timerfd]");
+    timer_thread timers;
+    std::atomic<int> ready = 0, called = 0;
+    std::vector<std::thread> senders;
+    for (int i = 0; i < threads; ++i)
+        senders.emplace_back([&] {
+            ++ready;
+            while (ready != threads) continue;
+            for (int k = 0; k < each; ++k)
+                CHECK(timers.schedule(std::chrono::microseconds(k * 7), [&] { ++called; }));
+        });
+    for (std::thread& t : senders) t.join();
+    while (called != threads * each) std::this_thread::yield();
+    CHECK_EQ(count_in("/proc/self/fd", "[timerfd]"), alarms_before + 1);
+    while (count_in("/proc/self/task") != threads_before + 1) std::this_thread::yield();
+    CHECK_EQ(timers.stop(), 0);
 }
 
 Test(timer_thread, its_thread_blocks_all_signals) {
