@@ -332,10 +332,17 @@ TVEC_C_API size_t tvec_count_pending(const struct tvec_wheel* wheel);
 /// Calls visit(context, timer) for every pending timer, including those for TVEC_NEVER, in no
 /// particular order, until it returns false or all were shown. It may do anything to any timer:
 /// cancel, unlink, move, arm, or unlink and free it. Timers that it cancels or unlinks are not
-/// shown any more. A timer that it arms may be shown once more, or for the first time, or not. All
-/// others are shown exactly once. If it drains the wheel, the walk reaches its end. As in a
-/// callback, the wheel can be neither advanced nor destroyed meanwhile. Returns false if `visit`
-/// has ended it. O(slots + timers), or up to the point where it ended.
+/// shown any more, unless it arms them again.
+///
+/// A timer that it pushes back stays in its place, and is shown exactly once, as all others are
+/// that it does not arm. A timer that it arms otherwise is linked anew: for an earlier tick, after
+/// unlinking, or back from another wheel. It is shown each time that the walk comes to its place:
+/// not at all, once, or hundreds of times if each visit arms it so. The walk ends all the same. To
+/// see each timer once whatever is armed, call `tvec_drain`, and let its visitor arm them again.
+///
+/// If it drains the wheel, the walk reaches its end. As in a callback, the wheel can be neither
+/// advanced nor destroyed meanwhile. Returns false if `visit` has ended it. O(slots + timers), or
+/// up to the point where it ended.
 TVEC_C_API bool tvec_for_each_pending(struct tvec_wheel* wheel,
                                       bool (*visit)(void* context, struct tvec_timer* timer),
                                       void* context);

@@ -256,6 +256,65 @@ Test(walking, the_visitor_may_arm_and_move_timers_that_it_is_not_shown) {
     }
 }
 
+Test(walking, shows_a_timer_that_the_visitor_pushes_back_exactly_once) {
+    for (const jiffies start : support::starts()) {
+        filled f(start);
+        std::size_t shown = 0;
+        REQUIRE(f.wheel.for_each_pending([&](tvec::timer& t) {
+            auto& other = f.all[(7 * ++shown) % f.all.size()];
+            f.wheel.arm_at(t, t.expires() + shown);
+            f.wheel.arm_at(other->t, other->t.expires());
+            if (shown % 3 == 0) t.cancel(), f.wheel.arm_at(t, t.expires() + shown);
+        }));
+        REQUIRE_EQ(shown, f.all.size());
+    }
+}
+
+namespace {
+
+// How often a walk shows a lone timer which every visit links anew.
+template <class F> std::size_t visits_of_one(jiffies start, F link_anew) {
+    timer_wheel wheel(start);
+    probe p;
+    wheel.arm_after(p.t, 3);
+    std::size_t shown = 0;
+    wheel.for_each_pending([&](tvec::timer& t) { link_anew(wheel, t, ++shown); });
+    REQUIRE(p.t.pending());
+    REQUIRE_EQ(check(wheel), "");
+    return shown;
+}
+
+}  // namespace
+
+// The walk goes once through the chains of all slots, and a chain that it has begun grows no more.
+Test(walking, ends_though_each_visit_links_the_timer_anew_and_shows_it_often) {
+    constexpr std::size_t chains = tvec::detail::geometry::chains_per_slot;
+    constexpr std::size_t most = chains * tvec::detail::geometry::slots;
+    timer_wheel other;
+    std::size_t often = 0;
+    for (const jiffies start : support::starts()) {
+        for (const jiffies a_visit : {0, 1, 1'000}) {
+            const auto later = [a_visit](timer_wheel& w, tvec::timer& t, std::size_t visit) {
+                t.unlink();
+                w.arm_after(t, 3 + visit * a_visit);
+            };
+            const std::size_t shown = visits_of_one(start, later);
+            REQUIRE_LE(shown, most);
+            often += shown >= 20;
+        }
+        const auto there_and_back = [&](timer_wheel& w, tvec::timer& t, std::size_t visit) {
+            other.arm_after(t, 1);
+            w.arm_after(t, 3 + visit);
+        };
+        REQUIRE_LE(visits_of_one(start, there_and_back), most);
+        const auto earlier = [](timer_wheel& w, tvec::timer& t, std::size_t visit) {
+            w.arm_at(t, visit == 1 ? w.now() + (1 << 20) : t.expires() - 1);
+        };
+        REQUIRE_LE(visits_of_one(start, earlier), most);
+    }
+    CHECK_GE(often, 1);
+}
+
 // Callbacks would run in the middle of the walk, on timers that it is to show.
 Test(walking, the_visitor_may_not_advance_the_wheel) {
     for (const jiffies start : support::starts()) {

@@ -229,10 +229,17 @@ private:
 
     void note_arm(side& s, int id, jiffies at_tick, bool was_pending) {
         const jiffies expected = std::clamp(at_tick, s.wheel->now() + 1, tvec::never);
+        const bool stays = s.due.pending(id) && evicted_by(id) == 0 && at_tick > s.wheel->now() &&
+                           at_tick >= asked(id);
+        std::vector<walk> before;  // pushed back in its place, it is shown as if it were not armed
+        if (stays)
+            for (const walk* w : walks_) before.push_back(*w);
         expect(was_pending == forget(id), "arm said was_pending=", was_pending);
         s.due.arm(id, expected);
-        for (walk* w : walks_)
-            if (&w->of == &s && !w->ended) w->part(id) = walk::may_show;
+        for (std::size_t i = 0; i < walks_.size(); ++i) {
+            walk& w = *walks_[i];
+            if (&w.of == &s && !w.ended) w.part(id) = stays ? before[i].part(id) : walk::may_show;
+        }
         asked(id) = std::min(at_tick, tvec::never);
         armed(id) = ++arms_;
         expect(timer(id).expires() == asked(id), "armed for ", timer(id).expires(), ", asked for ",

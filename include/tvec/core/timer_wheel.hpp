@@ -327,8 +327,14 @@ public:
     /// Calls visit(timer&) for every pending timer, those for `never` included, in unspecified
     /// order. `visit` returns nothing, or a bool: false ends the walk. It may do anything to any
     /// timer: cancel, unlink, move, destroy or arm the one that it is given, and others. Timers
-    /// that it cancels, unlinks or destroys are not visited any more. A timer that it arms may be
-    /// visited once more, or for the first time, or not. All others are visited exactly once.
+    /// that it cancels, unlinks or destroys are not visited any more, unless it arms them again.
+    ///
+    /// A timer that it pushes back stays in its place, and is visited exactly once, as all others
+    /// are that it does not arm. A timer that it arms otherwise is linked anew: for an earlier
+    /// tick, after unlinking, or back from another wheel. It is visited each time that the walk
+    /// comes to its place: not at all, once, or hundreds of times if each visit arms it so. The
+    /// walk ends all the same. To see each timer once whatever is armed, call `drain`, and let its
+    /// visitor arm them again.
     ///
     /// `visit` may walk over the wheel again. If it drains the wheel, the walk comes to its end.
     /// Meanwhile, as in a callback, the wheel can be neither advanced ({0, false}) nor destroyed
