@@ -1,8 +1,10 @@
 // P11: a callback may arm, cancel, move or destroy any timer. The wheel touches a timer no more
 // once its callback has begun. Re-entering advance is refused, visibly.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "support/check.hpp"
@@ -374,4 +376,90 @@ Test(callbacks, cannot_advance_the_wheel_beside_a_slot_that_is_emptied_late) {
     wheel.advance(due + 5);
     CHECK(is_refused);
     CHECK_EQ(wheel.now(), due + 5);
+}
+
+// --- a batch ------------------------------------------------------------------------------------
+
+namespace {
+
+// Timers of one tick, armed from ever nearer: they come from the overflow, from each level and from
+// the root. The first one that is called does `act` to each of the others.
+struct batch {
+    using action = void (*)(batch&, std::unique_ptr<probe>&);
+
+    batch(jiffies start, action a) : wheel(start), other(start), tick(start + (jiffies{1} << 35)) {
+        for (auto& p : all) {
+            p->then = [this, a](timer_wheel& w) { begin(w, a); };
+            wheel.advance(std::max(wheel.now(), tick - distance));
+            wheel.arm_at(p->t, tick);
+            distance -= distance / 4 + 1;
+        }
+        wheel.advance(tick - 1);
+    }
+    void begin(timer_wheel& running, action a) {
+        const auto refused = running.advance(running.now() + 1'000);
+        CHECK(!refused.caught_up && refused.fired == 0);
+        if (std::exchange(has_begun, true)) return;
+        for (auto& p : all)
+            if (p->fired() == 0) a(*this, p);
+    }
+
+    timer_wheel wheel, other;
+    jiffies tick, distance = jiffies{1} << 35;
+    std::vector<std::unique_ptr<probe>> all = support::probes(64);
+    bool has_begun = false;
+};
+
+// What happens to the 63 others, and the tick at which they fire instead, or 0.
+struct treatment {
+    batch::action act;
+    jiffies delay;
+};
+
+const std::array<treatment, 8> treatments{{
+    {[](batch&, auto& p) { p->t.cancel(); }, 0},
+    {[](batch&, auto& p) { p.reset(); }, 0},
+    {[](batch&, auto& p) { p->t.unlink(); }, 0},
+    {[](batch& b, auto& p) { b.wheel.arm_after(p->t, 0); }, 1},
+    {[](batch& b, auto& p) { b.wheel.arm_at(p->t, b.tick); }, 1},
+    {[](batch& b, auto& p) { b.wheel.arm_at(p->t, 0); }, 1},
+    {[](batch& b, auto& p) { b.wheel.arm_after(p->t, 256); }, 256},
+    {[](batch& b, auto& p) { b.other.arm_at(p->t, b.tick + 5); }, 5},
+}};
+
+// Calls of each kind, until the tick has been run.
+const std::array<void (*)(timer_wheel&, jiffies), 4> ways{
+    [](timer_wheel& w, jiffies tick) { CHECK(w.advance(tick).caught_up); },
+    [](timer_wheel& w, jiffies tick) {
+        while (!w.advance(tick, 1).caught_up) {
+        }
+    },
+    [](timer_wheel& w, jiffies tick) {
+        CHECK(w.advance_in_order(tick, [](auto& a, auto& b) { return &a < &b; }).caught_up);
+    },
+    [](timer_wheel& w, jiffies tick) {
+        const auto one = [](const auto& fire) { return fire(), false; };
+        while (!w.advance_watched(tick, one).caught_up) {
+        }
+    },
+};
+
+}  // namespace
+
+Test(callbacks, the_first_of_a_batch_does_anything_to_all_others) {
+    for (const jiffies start : support::starts())
+        for (const treatment& how : treatments)
+            for (const auto& run : ways) {
+                batch b(start, how.act);
+                run(b.wheel, b.tick);
+                REQUIRE_EQ(check(b.wheel), "");
+                std::size_t at_once = 0;
+                for (const auto& p : b.all) at_once += p && p->fired() != 0;
+                REQUIRE_EQ(at_once, 1);
+                b.wheel.advance(b.tick + 1'000);
+                b.other.advance(b.tick + 1'000);
+                std::size_t later = 0;
+                for (const auto& p : b.all) later += p && p->fired_only_at(b.tick + how.delay);
+                REQUIRE_EQ(later, how.delay == 0 ? 1 : 63);
+            }
 }

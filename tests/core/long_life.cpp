@@ -314,3 +314,70 @@ Test(long_life, a_year_of_a_server_that_starts_at_an_awkward_time_balances) {
         s.shut_down();
     }
 }
+
+// --- an old wheel -------------------------------------------------------------------------------
+
+namespace {
+
+// Short timers on a wheel that reaches a wrap, each of which checks that it is on time.
+class old_wheel {
+public:
+    explicit old_wheel(jiffies tick) : wheel(tick) {}
+    // Three more timers; of the older ones one is cancelled, one pushed back and one destroyed.
+    void live() {
+        for (int i = 0; i < 3; ++i) {
+            all_.push_back(std::make_unique<support::probe>());
+            arm(*all_.back());
+        }
+        any().t.cancel();
+        if (support::probe& p = any(); p.t.pending()) arm(p, p.t.expires() - wheel.now());
+        all_.erase(all_.begin() + random_() % all_.size());
+        std::erase_if(all_, [](const auto& p) { return !p->t.pending(); });
+    }
+    void hop() {
+        const jiffies wake = *wheel.next_wakeup(), first = *wheel.next_expiry();
+        REQUIRE_LE(wheel.now() + 1, wake);
+        REQUIRE_LE(wake, first);
+        for (const auto& p : all_) REQUIRE_LE(first, p->t.expires());
+        wheel.advance(wake);
+        for (const auto& p : all_) REQUIRE(!p->t.pending() || p->t.expires() > wake);
+        REQUIRE_EQ(check(wheel), "");
+    }
+
+    timer_wheel wheel;
+
+private:
+    support::probe& any() { return *all_[random_() % all_.size()]; }
+    void arm(support::probe& p, jiffies more = 0) {
+        const jiffies due = wheel.now() + more + 1 + random_() % 333;
+        p.then = [due](timer_wheel& w) { REQUIRE_EQ(w.now(), due); };
+        wheel.arm_at(p.t, due);
+    }
+
+    std::mt19937_64 random_{4};
+    std::vector<std::unique_ptr<support::probe>> all_;
+};
+
+}  // namespace
+
+// Two timers beyond the levels must neither hide short ones at a wrap nor be disturbed by them.
+Test(long_life, short_timers_beside_far_ones_are_on_time_at_each_wrap_of_an_old_wheel) {
+    const std::size_t rounds = support::scaled(2'000);
+    for (const unsigned power : {8u, 14u, 20u, 26u, 32u, 33u})
+        for (const jiffies before : {10, 400})  // the far ones are armed
+            for (const bool is_new : {false, true}) {
+                const jiffies wrap = jiffies{1} << power, start = wrap - std::min(wrap, before);
+                old_wheel old(is_new ? start : 0);
+                while (old.wheel.now() < start)
+                    old.wheel.advance(old.wheel.now() + (start - old.wheel.now() + 1) / 2);
+                support::probe far, last;
+                const jiffies due = start + 1'000'000'000'000;
+                old.wheel.arm_at(far.t, due);
+                old.wheel.arm_at(last.t, tvec::never - 1);
+                for (std::size_t i = 0; i < rounds; ++i) old.live(), old.hop();
+                REQUIRE_LE(support::scaled(1'000), old.wheel.now() - start);
+                REQUIRE(far.t.pending() && last.t.pending());
+                old.wheel.advance(due);
+                REQUIRE(far.fired_only_at(due) && last.t.pending());
+            }
+}
