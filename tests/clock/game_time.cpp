@@ -1,5 +1,7 @@
 // Game time: any speed, pauses, steps; wheels that share a clock or have one each; and the same
 // order of fires for the same inputs.
+#include <bit>
+#include <cmath>
 #include <random>
 #include <string>
 #include <tuple>
@@ -38,6 +40,37 @@ struct zone {
     tvec::timeout_pool<wheel_type> pool;
 };
 
+double next_below(double speed) { return std::nextafter(speed, 0.0); }
+
+// Returns a speed of any size, one at or just below a power of two, or one that steps add up to.
+double any_speed(std::mt19937_64& random) {
+    const auto power_of_two = [&] { return std::ldexp(1.0, static_cast<int>(random() % 74) - 41); };
+    double speed = power_of_two();
+    switch (random() % 4) {
+    case 0:
+        speed *= static_cast<double>(random() >> 11) * 0x1p-53;
+        break;
+    case 1:
+        for (auto n = random() % 4; n > 0; --n) speed = next_below(speed);
+        break;
+    case 2:
+        speed -= speed * std::ldexp(1.0, -static_cast<int>(random() % 54));
+        break;
+    default:
+        const double step = 1 / static_cast<double>(1 + random() % 20);
+        speed = 0;
+        for (auto n = random() % 100; n > 0; --n) speed += step;
+    }
+    return std::min(speed, next_below(0x1p32));
+}
+
+tvec::detail::speed_fraction fraction_of(double speed) {
+    return tvec::detail::nearest_fraction(std::bit_cast<std::uint64_t>(speed));
+}
+double value_of(tvec::detail::speed_fraction f) {
+    return std::ldexp(f.numerator, -static_cast<int>(f.shift));
+}
+
 }  // namespace
 
 // What people write for slow motion.
@@ -64,14 +97,92 @@ Test(game_time, takes_a_speed_as_a_fraction_or_as_a_number) {
     CHECK(off > -1s && off < 1s);
 }
 
-#ifndef NDEBUG
-Test(game_time, does_not_run_backwards) {
-    for (const double speed : {-1.0, -0.5}) {
+Test(game_time, goes_on_at_a_speed_that_steps_add_up_to) {
+    double fifths = 0;
+    for (int i = 0; i < 10; ++i) fifths += 0.2;
+    REQUIRE(fifths == next_below(2));
+    for (const double speed : {fifths, next_below(1), next_below(4), next_below(8), 2 - 1e-10}) {
         clock_type clock;
-        const std::string said = support::last_words(
-            [&] { speed == -1 ? clock.set_speed(-1) : clock.set_speed(speed); });
-        CHECK(said.find("game time does not run backwards") != std::string::npos);
+        clock.set_speed(speed);
+        manual_clock::advance(1s);
+        CHECK(time_of(clock) == nanoseconds(std::llround(speed * 1e9)));
     }
+}
+
+Test(game_time, goes_on_at_any_number_below_2_to_the_32) {
+    std::mt19937_64 random(11);
+    clock_type clock;
+    for (int i = 0; i < 100'000; ++i) {
+        const double speed = any_speed(random);
+        const nanoseconds real(1 + random() % 2'000'000'000);
+        clock.set_speed(speed);
+        clock.set({});
+        manual_clock::advance(real);
+        const auto ns = static_cast<double>(real.count());
+        const double off = static_cast<double>(time_of(clock).count()) - speed * ns;
+        CHECK(std::abs(off) <= 1 + ns * std::max(speed, 1.0) * (0x1p-32 + 0x1p-51));
+        CHECK((value_of(fraction_of(speed)) == 0) == (speed < 0x1p-32));
+    }
+}
+
+Test(game_time, the_nearest_fraction_has_32_bits_and_keeps_the_order_of_speeds) {
+    std::mt19937_64 random(12);
+    for (int i = 0; i < 100'000; ++i) {
+        const double speed = any_speed(random), other = any_speed(random);
+        const auto f = fraction_of(speed);
+        CHECK(f.shift <= 31 && (f.numerator >= 1u << 31 || f.shift == 31 || f.shift == 0));
+        CHECK(std::abs(value_of(f) - speed) <= std::max(speed, 1.0) * 0x1p-32);
+        CHECK((speed <= other) || value_of(f) >= value_of(fraction_of(other)));
+    }
+    // Exact, the same on every machine, and for speeds that are too high the highest.
+    const auto is = [](double speed, std::uint32_t numerator, unsigned shift) {
+        const auto f = fraction_of(speed);
+        CHECK(f.numerator == numerator && f.shift == shift);
+    };
+    is(0, 0, 31);
+    is(next_below(0x1p-32), 0, 31);
+    is(0x1p-32, 1, 31);
+    is(0.1, 214'748'365, 31);
+    is(next_below(2), 1u << 31, 30);
+    is(2 - 0x1p-31, 0xffff'ffff, 31);
+    is(0x1p32 - 1, 0xffff'ffff, 0);
+    is(next_below(0x1p32), 0xffff'ffff, 0);
+    is(HUGE_VAL, 0xffff'ffff, 0);
+}
+
+Test(game_time, takes_the_highest_speeds_of_each_type) {
+    const auto shows = [](auto speed) {
+        clock_type clock;
+        clock.set_speed(speed);
+        manual_clock::advance(1s);
+        return time_of(clock) / 1s;
+    };
+    CHECK_EQ(shows(4'294'967'295u), 4'294'967'295);
+    CHECK_EQ(shows(std::int64_t{4'294'967'295}), 4'294'967'295);
+    CHECK_EQ(shows(4294967295.0), 4'294'967'295);
+    CHECK_EQ(shows(4294967295.6), 4'294'967'295);
+    CHECK_EQ(shows(std::nextafter(0x1p32F, 0.0F)), 4'294'967'040);
+    CHECK_EQ(shows(std::nextafter(0x1p32L, 0.0L)), 4'294'967'295);  // no double is so near
+}
+
+#ifndef NDEBUG
+Test(game_time, a_speed_out_of_range_is_told) {
+    const auto is_told = [](const char* what, auto... speed) {
+        const std::string said = support::last_words([&] { clock_type().set_speed(speed...); });
+        CHECK(said.find(what) != std::string::npos);
+    };
+    for (const double speed : {-1.0, -0.5, std::nan("")})
+        is_told("game time does not run backwards", speed);
+    is_told("game time does not run backwards", -1, 1);
+    is_told("game time does not run backwards", std::int64_t{-1} << 40);
+    for (const double speed : {0x1p32, 1e300, HUGE_VAL})
+        is_told("a speed has at most 32 bits before its point", speed);
+    is_told("a speed is a fraction with a numerator of 32 bits", std::uint64_t{1} << 32, 1);
+    is_told("a speed is a fraction with a numerator of 32 bits", std::int64_t{1} << 40);
+    is_told("a speed is a fraction with a positive denominator of 32 bits", 1, 0);
+    is_told("a speed is a fraction with a positive denominator of 32 bits", 1, -1);
+    is_told("a speed is a fraction with a positive denominator of 32 bits", 1,
+            std::int64_t{1} << 32);
 }
 #endif
 
@@ -128,7 +239,10 @@ Test(game_time, loses_less_than_a_nanosecond_at_each_change_and_never_goes_back)
             paused ? clock.pause() : clock.resume();
             num = static_cast<std::uint32_t>(random() % 100);
             den = denominators[random() % std::size(denominators)];
-            clock.set_speed(num, den);
+            if (std::has_single_bit(den) && random() % 2 == 0)
+                clock.set_speed(static_cast<double>(num) / den);  // the same, exactly
+            else
+                clock.set_speed(num, den);
             CHECK(before == clock.now());
         }
     }
@@ -136,10 +250,13 @@ Test(game_time, loses_less_than_a_nanosecond_at_each_change_and_never_goes_back)
 
 Test(game_time, base_time_is_the_first_at_which_the_clock_shows_a_time) {
     std::mt19937_64 random(9);
-    for (int round = 0; round < 2'000; ++round) {
+    for (int round = 0; round < 4'000; ++round) {
         clock_type clock;
-        clock.set_speed(1 + static_cast<std::uint32_t>(random() >> (32 + random() % 32)),
-                        1 + static_cast<std::uint32_t>(random() >> (33 + random() % 31)));
+        if (round % 2 == 0)
+            clock.set_speed(any_speed(random));
+        else
+            clock.set_speed(1 + static_cast<std::uint32_t>(random() >> (32 + random() % 32)),
+                            1 + static_cast<std::uint32_t>(random() >> (33 + random() % 31)));
         const auto base = manual_clock::now();
         const auto wanted = clock.now() + nanoseconds(1 + random() % 1'000'000'000'000);
         const auto there = clock.base_time(wanted);

@@ -82,7 +82,7 @@ private:
     std::array<tvec::timer, 3'000> timers_{tvec::call_each<&game::timers_, &game::on_timer>()};
 };
 
-/// Timeouts of a pool on a clock: in game time at a third of the speed, with groups.
+/// Timeouts of a pool on a clock: in game time at several speeds, with groups.
 std::uint64_t pooled() {
     hash fires;
     random_numbers dice;
@@ -101,6 +101,8 @@ std::uint64_t pooled() {
     for (unsigned i = 0; i < 3'000; ++i) {
         if (i == 500) party.pause(timers);
         if (i == 900) party.resume(timers);
+        if (i == 1'200) world.set_speed(0.1);
+        if (i == 1'800) world.set_speed(1.9999999999999998);
         tvec::manual_clock::advance(std::chrono::nanoseconds(dice(9'000'000)));
         timers.run();
     }

@@ -10,6 +10,7 @@
 
 #include "support/private_members.hpp"
 #include "tvec/clock/detail/beats.hpp"
+#include "tvec/clock/game_clock.hpp"
 #include "tvec/clock/tick_clock.hpp"
 
 namespace {
@@ -128,6 +129,14 @@ void convert() {
            detail::scale(count, num, den, detail::rounding::up, limit)});
 }
 
+// Doubles near powers of two, and any that is not negative.
+void set_speed() {
+    const word bits = below(4) ? ((983 + below(80)) << 52) + any_word() % 4 - below(2) * any_word()
+                               : random_word();
+    const auto nearest = detail::nearest_fraction(bits & ~word{0} >> 1);
+    print("nearest_fraction", {bits & ~word{0} >> 1}, {nearest.numerator, nearest.shift});
+}
+
 using clock = tvec::manual_clock;
 clock::duration span(word w) { return clock::duration(static_cast<std::int64_t>(w)); }
 clock::time_point point(word w) { return clock::time_point(span(w)); }
@@ -209,6 +218,6 @@ int main(int, char** arguments) {
     tell_the_shape();
     for (int i = 0; i < 20'000; ++i)
         for (auto* const f :
-             {place, look, empty, repeat, convert, read_clock, read_ticks, hang, arm})
+             {place, look, empty, repeat, convert, set_speed, read_clock, read_ticks, hang, arm})
             f();
 }

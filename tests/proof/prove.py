@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import z3
 from mailbox import (CANCELLED, FIRST, INDEX, MOVING, OFFERED, PENDING, QUEUED, SHIFT, VACANT, Mailbox, all_of, any_of,
                      implies, invariant, one_if, phase, run_of_a_cell, run_of_the_free_list)
-from translation import END, LARGE, NEVER, SMALL, Library, Word, both, choose, is_less_signed, negated
+from translation import END, END32, LARGE, NEVER, SMALL, Library, Word, both, choose, is_less_signed, negated
 
 LEMMAS = []
 UPPER = range(1, 6)  # the levels above the root, and the overflow
@@ -507,6 +507,36 @@ def a_period_that_starts_in_the_past_is_called_soonest_and_keeps_its_phase(lib):
     since, = variables("since")
     yield ("before the origin", given + [since >= 0, since < END],
            is_next(lib.begun_before(since, soonest, period), since))
+
+
+# --- the speed of a game_clock, of the bits of a double -----------------------------------------------------------
+
+
+@lemma({"carried": lambda lib, rounded, shift: (rounded & END32 - 1, shift)},
+       {"carried": lambda lib, rounded, shift: (choose(rounded >> 32 == 0, lambda: rounded, lambda: rounded >> 1),
+                                                choose(rounded >> 32 == 0, lambda: shift, lambda: shift - 1))},
+       {"carried": lambda lib, rounded, shift: Library.carried(lib, rounded - 1, shift)}, shapes=[LARGE])
+def any_speed_is_at_most_half_a_unit_from_a_fraction_of_32_bits(lib):
+    bits, faster = variables("bits faster")
+    below_2_to_the_32, given = bits < 1055 << 52, [bits <= NEVER]
+    (numerator, shift), (other, other_shift) = lib.nearest_fraction(bits), lib.nearest_fraction(faster)
+    largest = z3.And(numerator == END32 - 1, shift == 0)
+    yield "range", given, z3.And(numerator < END32, shift <= 31)
+    yield "too high", [*given, negated(below_2_to_the_32)], largest
+    yield "order", [*given, bits <= faster, faster <= NEVER], numerator << 31 - shift <= other << 31 - other_shift
+    yield "zero", given, (numerator == 0) == (bits < 991 << 52)
+
+    def is_near(unit, behind):
+        """The speed is `digits`, and the fraction numerator * unit, with `behind` bits behind the last of 32."""
+        digits, value, half = bits & (1 << 52) - 1 | 1 << 52, numerator * unit, Word(1) << behind - 1
+        return both(value <= digits + half, digits <= value + half)
+
+    exponent = bits >> 52
+    of_one = 1054 - exponent  # the shift at which a numerator has 32 bits
+    yield ("from 1 on", [bits >= 1023 << 52, below_2_to_the_32],
+           z3.Or(is_near(Word(1) << 21 + of_one - shift, Word(21)), z3.And(largest, bits >= (1055 << 52) - (1 << 21))))
+    yield ("below 1", [bits >= 991 << 52, bits < 1023 << 52],
+           z3.And(shift == 31, is_near(Word(1) << 1044 - exponent, 1044 - exponent)))
 
 
 # --- the word of a link --------------------------------------------------------------------------------------------

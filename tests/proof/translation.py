@@ -13,7 +13,7 @@ try:
 except ImportError:  # the comparison needs none
     z3 = None
 
-END = 1 << 64  # of a word
+END, END32 = 1 << 64, 1 << 32  # of a word, and of a half
 NEVER = (1 << 63) - 1
 LARGE, SMALL = (8, 6, 5, 4, 64, 8), (8, 5, 5, 4, 64, 1)  # the shapes that are proved
 
@@ -358,6 +358,24 @@ class Library:
     def run_time_start(self, tick, units, last):
         return self.saturating(tick, units, last, lambda product: smaller(product, last))
 
+    # --- game_clock.hpp ---------------------------------------------------------------------------------------------
+
+    def carried(self, rounded, shift):
+        """The end of nearest_fraction: what was rounded up to 2^32."""
+        up = choose(shift == 0, lambda: END32 - 1, lambda: 1 << 31)
+        is_fine = rounded >> 32 == 0
+        return (choose(is_fine, lambda: rounded & END32 - 1, lambda: up),
+                choose(is_fine, lambda: shift, lambda: choose(shift == 0, lambda: 0, lambda: shift - 1)))
+
+    def nearest_fraction(self, bits):
+        """A numerator, and the power of two below it."""
+        one, exponent = Word(1023), bits >> 52
+        digits = bits & (1 << 52) - 1 | 1 << 52
+        below = smaller(one - smaller(exponent, one), 40)
+        numerator, shift = self.carried((digits >> 20 + below) + 1 >> 1, one + 31 - larger(exponent, one))
+        is_high = exponent > one + 31
+        return choose(is_high, lambda: END32 - 1, lambda: numerator), choose(is_high, lambda: 0, lambda: shift)
+
     # --- chain.hpp, timer.hpp, timer_wheel.hpp: an id has 16 bits, or 8 with tagged addresses -----------------------
 
     id_bits, idle_bit = 16, 1 << 63
@@ -449,6 +467,9 @@ class Answers:
         return (since, lib.after(begin, since), lib.run_time_floor(since, units), lib.run_time_ceil(since, units),
                 lib.run_time_ceil(lib.until(0, t), units),
                 lib.after(begin, lib.run_time_start(tick, units, last)), lib.add(t, d), lib.time_left(begin, t))
+
+    def nearest_fraction(self, bits):
+        return self.library.nearest_fraction(bits)
 
     def hang(self, address, number):
         lib = self.library

@@ -4,16 +4,47 @@
 
 #include "tvec/core/detail/standard.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cassert>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/wants.hpp"
 
 namespace tvec {
+
+namespace detail {
+
+/// A speed: a numerator, with 2^shift below it.
+struct speed_fraction {
+    std::uint32_t numerator;
+    unsigned shift;
+};
+
+/// Returns the fraction nearest to the double with these bits, which is not negative: a numerator
+/// of 32 bits, and 2^31 or a lower power of two below it. For more it returns the largest fraction.
+/// It calculates in integers, which no rounding mode and no wider register can change.
+constexpr speed_fraction nearest_fraction(std::uint64_t bits) noexcept {
+    constexpr std::uint64_t one = 1023;  // the exponent of 1.0
+    const std::uint64_t exponent = bits >> 52;
+    if (exponent > one + 31) return {std::numeric_limits<std::uint32_t>::max(), 0};
+    // The value is digits * 2^(exponent - one - 52), and the last of 32 digits has 21 behind it.
+    const std::uint64_t digits = (bits & ((std::uint64_t{1} << 52) - 1)) | std::uint64_t{1} << 52;
+    const std::uint64_t below = std::min<std::uint64_t>(one - std::min(exponent, one), 40);
+    const std::uint64_t rounded = ((digits >> (20 + below)) + 1) >> 1;
+    const auto shift = static_cast<unsigned>(one + 31 - std::max(exponent, one));
+    if (rounded >> 32 == 0) return {static_cast<std::uint32_t>(rounded), shift};
+    // It was rounded up to 2^32.
+    if (shift == 0) return {std::numeric_limits<std::uint32_t>::max(), 0};
+    return {std::uint32_t{1} << 31, shift - 1};
+}
+
+}  // namespace detail
 
 /// The time of a game, a zone or a simulation: an object, of which there may be many. Game time
 /// begins at 0, and follows the clock `Base` at a speed. It pauses, runs faster or slower, and is
@@ -69,6 +100,8 @@ public:
     template <std::integral Numerator, std::integral Denominator = unsigned>
     void set_speed(Numerator numerator, Denominator denominator = 1) noexcept {
         assert(std::cmp_greater_equal(numerator, 0) && "game time does not run backwards");
+        assert(std::in_range<std::uint32_t>(numerator) &&
+               "a speed is a fraction with a numerator of 32 bits");
         assert(std::in_range<std::uint32_t>(denominator) && denominator != 0 &&
                "a speed is a fraction with a positive denominator of 32 bits");
         follow_until_now();
@@ -77,16 +110,19 @@ public:
     }
 
     /// Makes the clock run `speed` times as fast as `Base`, for slow motion as `set_speed(0.5)`.
-    /// The speed becomes the nearest fraction with a numerator of 32 bits and a power of two below
-    /// it, the same on every machine: 0.5 and 1.5 are exact, 0.1 is off by less than 10^-9.
-    /// Requires 0 <= speed < 2^32. A release build stops the clock at a negative speed.
+    /// The speed becomes the nearest fraction with a numerator of 32 bits and 2^31 or a lower power
+    /// of two below it, the same on every machine: 0.5 and 1.5 are exact. A speed from 1 on changes
+    /// by at most 2^-32 of itself, and a lower one by at most 2^-32: 0.1 by less than 10^-9. A
+    /// speed below 2^-32 stops the clock. Requires 0 <= speed < 2^32. A release build stops the
+    /// clock at a negative speed, and takes 2^32 - 1 for one that is too high.
     template <std::floating_point F> void set_speed(F speed) noexcept {
+        static_assert(std::numeric_limits<double>::digits == 53,
+                      "game_clock reads the bits of an IEEE 754 double");
         assert(speed >= 0 && "game time does not run backwards");
-        assert(speed < 4'294'967'295.0 && "a speed has at most 32 bits before its point");
-        double numerator = speed > 0 ? static_cast<double>(speed) : 0;
-        std::uint32_t denominator = 1;
-        for (; denominator < 1u << 31 && numerator < 1u << 31; denominator *= 2) numerator *= 2;
-        set_speed(static_cast<std::uint32_t>(numerator + 0.5), denominator);
+        assert(speed < 4'294'967'296.0 && "a speed has at most 32 bits before its point");
+        const double number = speed > 0 ? static_cast<double>(speed) : 0;
+        const auto nearest = detail::nearest_fraction(std::bit_cast<std::uint64_t>(number));
+        set_speed(nearest.numerator, std::uint32_t{1} << nearest.shift);
     }
 
     /// Stops the clock. No-op if it is paused.
