@@ -1,5 +1,10 @@
-// turn_clock: one reading for a turn of the loop, none that outlives a sleep, and nothing early by
-// the turn's reading.
+// turn_clock: one reading for a turn of the loop, none that outlives a sleep or its wheel, and
+// nothing early by the turn's reading.
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
 #include <thread>
 
 #include "support/check.hpp"
@@ -8,6 +13,7 @@
 #include "tvec/clock/game_clock.hpp"
 #include "tvec/clock/turn_clock.hpp"
 #include "tvec/coroutines/sleep.hpp"
+#include "tvec/mailbox/mailbox.hpp"
 #include "tvec/pool/timeout_pool.hpp"
 
 using namespace std::chrono_literals;
@@ -168,4 +174,182 @@ Test(turns, a_game_clock_follows_the_turn) {
     CHECK_EQ(readings_of([&] { timers.arm_after(a.t, 10ms); }), 0);
     manual_clock::set(point(10ms));
     CHECK_EQ(timers.run().fired, 1);
+}
+
+// A loop that ends leaves by its condition, after `run`.
+Test(turns, none_outlives_its_wheel) {
+    const turns_at_zero begin;
+    {
+        turning_wheel first;
+        first.run();
+    }
+    manual_clock::set(point(10min));
+    turning_wheel second;
+    probe a;
+    CHECK(second.ticks().origin() == point(10min));
+    second.arm_after(a.t, 1min);
+    CHECK(second.deadline(a.t) == point(11min));
+    CHECK_EQ(second.run().fired, 0);
+}
+
+Test(turns, none_outlives_a_wheel_whose_game_clock_follows_it) {
+    const turns_at_zero begin;
+    tvec::game_clock<turns_of_test> world;
+    {
+        tvec::clocked_wheel timers{
+            tvec::game_ticks<std::chrono::milliseconds, turns_of_test>(world)};
+        timers.run();
+    }
+    manual_clock::set(point(1h));
+    CHECK(turns_of_test::now() == point(1h));
+}
+
+Test(turns, a_sender_whose_own_wheel_is_gone_counts_from_its_call) {
+    const turns_at_zero begin;
+    turning_wheel owner;
+    tvec::mailbox box(owner, 8, [] {});
+    int called = 0;
+    std::thread([&, sender = box.sender()] {
+        manual_clock::set(point(0ns));
+        {
+            turning_wheel own;
+            own.run();
+        }
+        manual_clock::set(point(300ms));
+        sender.schedule(200ms, [&] { ++called; });
+    }).join();
+    for (const auto& [time, calls] :
+         {std::pair(400ms, 0), std::pair(499ms, 0), std::pair(500ms, 1)}) {
+        manual_clock::set(point(time));
+        box.run();
+        owner.run();
+        CHECK_EQ(called, calls);
+    }
+}
+
+Test(turns, a_handler_that_blocks_shortens_delays_until_a_turn_begins) {
+    const turns_at_zero begin;
+    turning_wheel timers;
+    probe a;
+    timers.begin_turn();
+    manual_clock::set(point(1s));  // a handler blocks
+    timers.arm_after(a.t, 500ms);
+    CHECK(timers.deadline(a.t) == point(500ms));
+    timers.begin_turn();
+    timers.arm_after(a.t, 500ms);
+    CHECK(timers.deadline(a.t) == point(1'500ms));
+}
+
+Test(turns, an_exception_out_of_run_leaves_a_turn_that_end_turn_ends) {
+    const turns_at_zero begin;
+    turning_wheel timers;
+    probe a;
+    a.then = [](tvec::timer_wheel&) { throw 1; };
+    timers.arm_after(a.t, 1ms);
+    manual_clock::set(point(3ms));
+    try {
+        timers.run();
+    } catch (int) {
+        manual_clock::set(point(50ms));
+    }
+    CHECK(manual_clock::now() == point(50ms));
+    CHECK(timers.now() == point(3ms));
+    turns_of_test::end_turn();
+    CHECK(timers.now() == point(50ms));
+}
+
+// --- beside a flag ------------------------------------------------------------------------------
+
+namespace {
+
+// Wheels of a thread that come and go, in callbacks too. A flag says whether a turn is on.
+class beside_a_flag {
+public:
+    explicit beside_a_flag(std::uint64_t seed) : random_(seed) {}
+
+    void step() {
+        act();
+        CHECK(turns_of_test::now() == now());
+    }
+
+private:
+    static constexpr std::size_t wheels = 3;
+
+    struct loop {
+        void on_timer() { then(); }
+        std::optional<turning_wheel> timers;
+        bool runs = false;
+        std::function<void()> then;
+        tvec::timer t{tvec::call<&loop::t, &loop::on_timer>};
+    };
+
+    time_point now() const { return reading_.value_or(manual_clock::now()); }
+
+    void act() {
+        if (random_() % 3 == 0) manual_clock::advance(std::chrono::microseconds(random_() % 4'000));
+        loop& one = loops_[random_() % wheels];
+        if (!one.timers) {
+            one.timers.emplace();
+            CHECK(one.timers->ticks().origin() == now());
+            return;
+        }
+        switch (random_() % 8) {
+        case 0:
+            if (one.runs) return;
+            one.timers.reset();
+            reading_.reset();
+            return;
+        case 1:
+            one.timers->begin_turn();
+            reading_ = manual_clock::now();
+            return;
+        case 2:
+            (void)one.timers->next_wakeup();
+            reading_.reset();
+            return;
+        case 3:
+        case 4:
+            return run(one);
+        default:
+            arm(one);
+        }
+    }
+    void arm(loop& one) {
+        const std::chrono::microseconds delay(random_() % 5'000);
+        one.timers->arm_after(one.t, delay);
+        const auto late = one.timers->deadline(one.t) - (now() + delay);
+        const bool is_next = one.t.expires() == one.timers->wheel().now() + 1;
+        CHECK(late >= 0ns && (late < 1ms || is_next));
+        const bool throws = random_() % 4 == 0;
+        one.then = [this, throws] {
+            step();
+            if (throws) throw 1;
+        };
+    }
+    void run(loop& one) {
+        if (one.runs) return;
+        one.runs = true;
+        reading_ = manual_clock::now();
+        try {
+            one.timers->run();
+        } catch (int) {
+            ++throws_;
+        }
+        one.runs = false;
+    }
+
+    std::mt19937_64 random_;
+    std::optional<time_point> reading_;  // of the turn
+    int throws_ = 0;
+    std::array<loop, wheels> loops_;
+};
+
+}  // namespace
+
+Test(turns, last_from_their_beginning_to_a_sleep_or_the_end_of_a_wheel) {
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+        const turns_at_zero begin;
+        beside_a_flag both(seed);
+        for (int i = 0; i < 1'000; ++i) both.step();
+    }
 }

@@ -134,6 +134,10 @@ public:
     /// Makes an empty wheel. Tick 0 begins at the origin of `ticks`.
     explicit clocked_wheel(Ticks ticks) noexcept : ticks_(ticks), wheel_(ticks.now()) {}
 
+    /// Ends the thread's turn on a turn_clock, so that its reading does not outlive the loop. Does
+    /// nothing on other clocks.
+    ~clocked_wheel() { detail::end_turn<clock>(); }
+
     // --- arm: as in timer_wheel; each returns whether the timer was pending before --------------
 
     /// Arms `t` for the time `deadline`.

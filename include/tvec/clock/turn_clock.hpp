@@ -21,13 +21,20 @@ namespace tvec {
 ///
 /// **A turn** begins with `begin_turn`, `run` and a wait of uring_wait, of any wheel of the thread,
 /// each of which reads `Clock`. run_until also begins one after each callback. A turn ends when the
-/// loop asks for next_wakeup, as all drivers do before it sleeps. Outside of a turn each call reads
-/// `Clock`: before the first turn, after a sleep, and on a thread without a loop that sends to a
-/// mailbox.
+/// loop asks for next_wakeup, as all drivers do before it sleeps, and when the thread destroys a
+/// wheel on this clock. Outside of a turn each call reads `Clock`: before the first turn, after a
+/// sleep, when the wheel is gone, and on a thread without a loop that sends to a mailbox.
+///
+/// Loops of one thread share turns. The sleep of one, or the end of its wheel, ends the turn of the
+/// others, which costs them readings. A turn goes on when an exception leaves `run`. It also goes
+/// on if a loop stops without asking and keeps its wheel, or leaves it to another thread to
+/// destroy: then call `end_turn` on the thread of the loop.
 ///
 /// **A delay** counts from the beginning of the turn. So a timer may fire that much earlier than
 /// its delay after the call: by the time that the turn took until then. It never fires before the
-/// turn's reading plus its delay. A turn that takes long, or a callback, begins a new one.
+/// turn's reading plus its delay. Nothing bounds a turn: if a handler blocks for a second, delays
+/// that are armed after it in the same turn are a second short, and shorter ones are due at once.
+/// After a call that may block, or a callback that takes long, call `begin_turn`.
 ///
 /// It has the time points of `Clock`, so deadlines of `Clock` are deadlines here, and drivers set
 /// their alarms by `Clock`. A game_clock may follow it. Take it for a loop that spins, or that arms
