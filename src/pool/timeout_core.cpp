@@ -59,11 +59,7 @@ scheduled timeout_core::admit(timeout_node& n, beginning begin) noexcept {
     ++pending_;
     assert(pending_ <= max_pending_ && "a reservation counts against the bound");
     n.phase = timeout_phase::pending;
-    arm(n, begin.first);
-    if (begin.due != begin.first) {
-        n.due = begin.due;
-        n.at_once = true;
-    }
+    arm_first(n, begin, begin.due != begin.first);
     return {timeout_slabs::handle_of(n), schedule_error::none};
 }
 
@@ -89,12 +85,19 @@ void timeout_core::arm(timeout_node& n, jiffies due) noexcept {
     wheel_.arm_at(n.alarm, early_ ? next : n.due);
 }
 
-void timeout_core::pause(timeout_node& n, jiffies due) noexcept {
+/// Arms for the first call. If that is an extra one, the first deadline is yet to come.
+void timeout_core::arm_first(timeout_node& n, beginning at, bool has_extra_call) noexcept {
+    arm(n, at.first);
+    if (!has_extra_call) return;
+    n.due = at.due;
+    n.at_once = true;
+}
+
+void timeout_core::pause(timeout_node& n, beginning paused) noexcept {
     assert(n.armed() && "a pending timeout is paused");
-    n.due = due;
-    n.at_once = false;
+    n.due = paused.due;
     n.paused = true;
-    wheel_.arm_at(n.alarm, due);
+    wheel_.arm_at(n.alarm, paused.first);
 }
 
 bool timeout_core::reschedule(timeout_handle h, jiffies due) noexcept {

@@ -30,19 +30,27 @@ bool timer_group::cancel(group_link& l) noexcept {
     return n.owner->cancel(detail::timeout_slabs::handle_of(n));
 }
 
-void timer_group::arm(group_link& l, timer_wheel& wheel, jiffies expires) noexcept {
+/// A timeout with an extra first call has a first deadline, too.
+void timer_group::pause(group_link& l, timer_wheel& wheel, jiffies now) noexcept {
+    const auto paused = [now](jiffies at) {
+        return paused_from + std::min(at - std::min(at, now), paused_from - 2);
+    };
     if (l.what() == kind::timer) {
-        wheel.arm_at(timer_of(l), expires);
+        wheel.arm_at(timer_of(l), paused(timer_of(l).expires()));
         return;
     }
     detail::timeout_node& n = detail::node_around(l);
-    n.owner->reschedule(detail::timeout_slabs::handle_of(n), expires);
+    n.owner->pause(n, {paused(n.deadline()), paused(n.due)});
 }
 
-void timer_group::pause(group_link& l, timer_wheel& wheel, jiffies expires) noexcept {
-    if (l.what() == kind::timer) return arm(l, wheel, expires);
+void timer_group::resume(group_link& l, timer_wheel& wheel, jiffies now) noexcept {
+    const auto again = [now](jiffies at) { return detail::later(now, at - paused_from); };
+    if (l.what() == kind::timer) {
+        wheel.arm_at(timer_of(l), again(timer_of(l).expires()));
+        return;
+    }
     detail::timeout_node& n = detail::node_around(l);
-    n.owner->pause(n, expires);
+    n.owner->resume(n, {again(n.deadline()), again(n.due)});
 }
 
 timer_group::member timer_group::shown(group_link& l) noexcept {
@@ -102,10 +110,8 @@ void timer_group::take(timer_group& other) noexcept {
 std::size_t timer_group::stop(timer_wheel& wheel, jiffies now) noexcept {
     assert(now < paused_from && "there is a tick to pause members at");
     return for_each_pending(head_, [&](group_link& l) {
-        const jiffies at = expires(l);
-        if (at >= paused_from) return false;
-        const jiffies left = at - std::min(at, now);
-        pause(l, wheel, paused_from + std::min(left, paused_from - 2));
+        if (expires(l) >= paused_from) return false;
+        pause(l, wheel, now);
         return true;
     });
 }
@@ -113,9 +119,8 @@ std::size_t timer_group::stop(timer_wheel& wheel, jiffies now) noexcept {
 std::size_t timer_group::start(timer_wheel& wheel, jiffies now) noexcept {
     assert(now < paused_from && "members are paused at a tick to come");
     return for_each_pending(head_, [&](group_link& l) {
-        const jiffies at = expires(l);
-        if (!is_paused(at)) return false;
-        arm(l, wheel, detail::later(now, at - paused_from));
+        if (!is_paused(expires(l))) return false;
+        resume(l, wheel, now);
         return true;
     });
 }

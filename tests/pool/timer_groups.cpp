@@ -230,6 +230,23 @@ Test(timer_groups, a_periodic_timeout_misses_no_period_in_a_pause) {
     CHECK(at == (std::vector<jiffies>{10, 1006, 1016, 1026}));
 }
 
+Test(timer_groups, a_pause_before_the_extra_first_call_keeps_the_first_deadline) {
+    pooled on;
+    timer_group group;
+    std::vector<jiffies> at;
+    on.pass(3s);
+    on.pool.schedule_every(on.timers.now() - 3s, 10s, group.add([&](const tvec::timeout_call& c) {
+        CHECK_EQ(c.missed, 0);
+        at.push_back(on.timers.wheel().now());
+    }));
+    CHECK_EQ(group.pause(on.timers), 1);
+    group.for_each([](const timer_group::member& m) { CHECK(m.paused && m.expires == 1); });
+    on.pass(1s);
+    CHECK_EQ(group.resume(on.timers), 1);
+    for (int i = 0; i < 20'000; ++i) on.pass(1ms);
+    CHECK(at == (std::vector<jiffies>{4'001, 11'000, 21'000}));  // not paused: 3'001, 10'000, ...
+}
+
 Test(timer_groups, a_paused_member_stays_paused_while_its_pool_runs_early) {
     pooled on;
     timer_group group;
@@ -473,7 +490,8 @@ struct expected {
     bool pending = false, paused = false;
     jiffies due = 0;     // while paused, what is left
     jiffies period = 0;  // of a timeout
-    jiffies alarm = 0;   // when it fires: at its deadline, or early
+    jiffies alarm = 0;   // when it fires: at its deadline, or early; if extra and paused, the rest
+    bool extra = false;  // the next call comes before the first deadline
 };
 
 class beside_a_list {
@@ -533,6 +551,14 @@ private:
         cancel(i);
         const jiffies d = delay() + 1, period = random_() % 3 == 0 ? d : 0;
         const auto f = [this, i] { fired_.emplace_back(on_.timers.wheel().now(), i); };
+        if (period != 0 && random_() % 2 == 0) {  // begun in the past
+            const jiffies since = 1 + delay(), soonest = now() + 1;
+            handles_[i] =
+                on_.pool.schedule_every(on_.timers.now() + 1ms - ms(since), ms(d), group_.add(f))
+                    .handle;
+            wanted_[i] = {true, false, soonest + d - since % d, d, soonest, true};
+            return;
+        }
         handles_[i] = (period ? on_.pool.schedule_every(ms(d), group_.add(f))
                               : on_.pool.schedule(ms(d), group_.add(f)))
                           .handle;
@@ -554,6 +580,7 @@ private:
             if (!e.pending || e.paused) continue;
             e.paused = true;
             e.due -= now();
+            e.alarm -= now();
             ++stopped;
         }
         CHECK_EQ(group_.pause(on_.timers), stopped);
@@ -565,7 +592,7 @@ private:
             if (!e.pending || !e.paused) continue;
             e.paused = false;
             e.due = now() + std::max<jiffies>(e.due, 1);
-            e.alarm = i >= objects && early_ ? now() + 1 : e.due;
+            e.alarm = i >= objects && early_ ? now() + 1 : e.extra ? now() + e.alarm : e.due;
             ++started;
         }
         CHECK_EQ(group_.resume(on_.timers), started);
@@ -576,7 +603,8 @@ private:
         on_.pool.run_early(early);
         for (std::size_t i = objects; i < members; ++i) {
             expected& e = wanted_[i];
-            if (e.pending && !e.paused) e.alarm = early ? std::min(e.alarm, now() + 1) : e.due;
+            if (!e.pending || e.paused || (e.extra && !early)) continue;
+            e.alarm = early ? std::min(e.alarm, now() + 1) : e.due;
         }
     }
     void end_all() {
@@ -602,7 +630,8 @@ private:
             for (std::size_t i = 0; i < members; ++i)
                 if (expected& e = wanted_[i]; e.pending && !e.paused && e.alarm == tick) {
                     due.emplace_back(tick, i);
-                    e.due += e.period;
+                    if (!e.extra) e.due += e.period;
+                    e.extra = false;
                     e.alarm = e.due;
                     e.pending = e.period != 0;
                 }

@@ -113,8 +113,9 @@ public:
 
     /// Arms all paused members for the time that was left, from now on. Members with no time left
     /// are due at the next tick. A periodic timeout keeps its period from there, and has missed
-    /// nothing. Returns how many there were. Requires what `pause` does. Deadlines of `paused_from`
-    /// ticks or more count as paused ones.
+    /// nothing. One that waits for an extra first call keeps the time to its first deadline, too.
+    /// Returns how many there were. Requires what `pause` does. Deadlines of `paused_from` ticks or
+    /// more count as paused ones.
     std::size_t resume(timer_wheel& wheel) noexcept { return start(wheel, wheel.now()); }
     /// Does the same by the clock. No member fires early by even a nanosecond. A pause makes none
     /// later by more than two ticks.
@@ -141,8 +142,8 @@ private:
     static jiffies expires(detail::group_link& l) noexcept;
     static bool is_paused(jiffies at) noexcept { return at >= paused_from && at < never; }
     static bool cancel(detail::group_link& l) noexcept;
-    static void pause(detail::group_link& l, timer_wheel&, jiffies expires) noexcept;
-    static void arm(detail::group_link& l, timer_wheel&, jiffies expires) noexcept;
+    static void pause(detail::group_link& l, timer_wheel&, jiffies now) noexcept;
+    static void resume(detail::group_link& l, timer_wheel&, jiffies now) noexcept;
 
     detail::group_link head_{detail::group_link::kind::group};
 };

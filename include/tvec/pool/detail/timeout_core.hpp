@@ -44,8 +44,11 @@ public:
     std::optional<jiffies> due(timeout_handle h) const noexcept;
 
     bool reschedule(timeout_handle h, jiffies due) noexcept;
-    /// Arms an armed timeout for a tick that stands for a pause. It does not run early.
-    void pause(timeout_node& n, jiffies due) noexcept;
+    /// Arms an armed timeout for a tick that stands for a pause, as its deadline is then one. It
+    /// does not run early.
+    void pause(timeout_node& n, beginning paused) noexcept;
+    /// Arms a paused timeout again.
+    void resume(timeout_node& n, beginning again) noexcept { arm_first(n, again, n.at_once); }
 
     /// Returns the node whose alarm is set for the earliest tick, or null. O(nodes).
     const timeout_node* next() const noexcept;
@@ -75,6 +78,7 @@ private:
     scheduled admit(timeout_node& n, beginning begin) noexcept;
     bool full() const noexcept { return pending_ + reserved_ >= max_pending_; }
     void arm(timeout_node& n, jiffies due) noexcept;
+    void arm_first(timeout_node& n, beginning at, bool has_extra_call) noexcept;
     bool readmit(timeout_node& n) noexcept;
     void bring_forward(timeout_node& n) noexcept;
     void take_back(timeout_node& n) noexcept;
