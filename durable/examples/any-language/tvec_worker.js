@@ -10,14 +10,26 @@
 // needs more than a minute calls `extend(db, timer, "10 minutes")`.
 "use strict";
 
-const isRollback = (fault) => ["40001", "40P01"].includes(fault.code); // a serialization failure, or a deadlock
+const isRollback = (fault) => ["40001", "40P01"].includes(fault?.code); // a serialization failure, or a deadlock
+// Returns true for the server's answer to a mistake. The others are of the connection, or of the whole server.
+const isAnswer = (fault) => /^[0-9A-Z]{5}$/.test(fault?.code) && !/^(08|40|53|55|57|58|XX)/.test(fault.code);
+
+// Returns the text of what was thrown, as PostgreSQL takes it, whatever it is.
+const reasonOf = (fault) => {
+  try {
+    return String(fault).replaceAll("\0", "?");
+  } catch {
+    return "what was thrown has no text";
+  }
+};
 
 // Returns false if the timer was cancelled, or another worker has it.
 const extend = async (db, { id, attempt }, lease = "1 minute") =>
   (await db.query("select tvec.extend($1::bytea, $2, $3) as said", [id, attempt, lease])).rows[0].said === "ok";
 
-// One transaction, which locks the timer first, as one that cancels it does: they do not deadlock.
-const inTransaction = async (db, timer, handle, outside) => {
+// One transaction, which locks the timer first, as one that cancels it does: they do not deadlock. Whatever the handler
+// does is the end of this delivery, and of no other.
+const inTransaction = async (db, timer, handle, outside, triesLeft) => {
   const { id, attempt } = timer;
   if (!await extend(db, timer)) return;
   await db.query(outside ? "commit" : "savepoint handler");
@@ -26,21 +38,23 @@ const inTransaction = async (db, timer, handle, outside) => {
     if (delay === undefined) await db.query("select tvec.done($1::bytea, $2)", [id, attempt]);
     else await db.query("select tvec.again($1::bytea, $2, clock_timestamp() + $3 * interval '1 ms')", [id, attempt, delay]);
   } catch (fault) {
-    if (isRollback(fault)) throw fault;
+    if (isRollback(fault) && triesLeft > 0) throw fault;
     if (!outside) await db.query("rollback to savepoint handler");
-    await db.query("select tvec.failed($1::bytea, $2, $3)", [id, attempt, String(fault).replaceAll("\0", "?")]);
+    await db.query("select tvec.failed($1::bytea, $2, $3)", [id, attempt, reasonOf(fault)]);
   }
 };
 
 const call = async (db, timer, handle, outside, triesLeft = 9) => {
   await db.query("begin read write");
   try {
-    await inTransaction(db, timer, handle, outside);
+    await inTransaction(db, timer, handle, outside, triesLeft);
     await db.query("commit");
   } catch (fault) {
     await db.query("rollback");
-    if (!isRollback(fault) || triesLeft === 0) throw fault;
-    await call(db, timer, handle, outside, triesLeft - 1);
+    if (isRollback(fault) && triesLeft > 0) return call(db, timer, handle, outside, triesLeft - 1);
+    if (!isAnswer(fault)) throw fault;
+    const { id, attempt } = timer; // the commit was refused, by a deferred constraint say
+    await db.query("select tvec.failed($1::bytea, $2, $3)", [id, attempt, reasonOf(fault)]);
   }
 };
 

@@ -11,6 +11,7 @@ more than a minute calls `extend(cursor, timer, "10 minutes")` and commits.
 """
 
 import collections
+import datetime
 import select
 import sys
 import time
@@ -27,23 +28,41 @@ def extend(c, timer, lease="1 minute"):
     return c.fetchone()[0] == "ok"
 
 
-def call(db, timer, handle, outside):
-    """One transaction, which locks the timer first, as one that cancels it does: they do not deadlock."""
+def reason_of(fault):
+    """The text of an exception, as PostgreSQL takes it, whatever it is."""
+    try:
+        return f"{type(fault).__name__}: {fault}".encode("utf-8", "replace").decode().replace("\0", "?")
+    except Exception:
+        return type(fault).__name__.encode("utf-8", "replace").decode()
+
+
+def is_answer(fault):
+    """Returns true for the server's answer to a mistake. The others are of the connection, for which there are three
+    classes."""
+    return fault.pgcode and not isinstance(fault, psycopg2.OperationalError)
+
+
+def end(c, timer, delay):
+    if delay is not None and not isinstance(delay, datetime.timedelta):
+        raise TypeError(f"the handler returned {delay!r:.40}: expected None or a timedelta")
+    how = "done(%s, %s)" if delay is None else "again(%s, %s, clock_timestamp() + %s)"
+    c.execute("select tvec." + how, [timer.id, timer.attempt] + [delay] * (delay is not None))
+
+
+def call(db, timer, handle, outside, is_last_try):
+    """One transaction, which locks the timer first, as one that cancels it does: they do not deadlock. Whatever the
+    handler does is the end of this delivery, and of no other."""
     with db, db.cursor() as c:
         if not extend(c, timer):
             return
         db.commit() if outside else c.execute("savepoint handler")
         try:
-            delay = handle(c, timer)
-        except TransactionRollbackError:  # a deadlock, or a serialization failure
-            raise
+            end(c, timer, handle(c, timer))
         except Exception as fault:
+            if isinstance(fault, TransactionRollbackError) and not is_last_try:  # a deadlock, or a serialization failure
+                raise
             db.rollback() if outside else c.execute("rollback to savepoint handler")
-            reason = f"{type(fault).__name__}: {fault}".replace("\0", "?")
-            c.execute("select tvec.failed(%s, %s, %s)", [timer.id, timer.attempt, reason])
-        else:
-            how = "done(%s, %s)" if delay is None else "again(%s, %s, clock_timestamp() + %s)"
-            c.execute("select tvec." + how, [timer.id, timer.attempt] + [delay] * (delay is not None))
+            c.execute("select tvec.failed(%s, %s, %s)", [timer.id, timer.attempt, reason_of(fault)])
 
 
 def work_off(db, handle, most=10, prefix="", outside=False, taken=None):
@@ -60,11 +79,17 @@ def work_off(db, handle, most=10, prefix="", outside=False, taken=None):
         timer = taken.popleft()
         for tries_left in reversed(range(10)):
             try:
-                call(db, timer, handle, outside)
+                call(db, timer, handle, outside, tries_left == 0)
                 break
             except TransactionRollbackError:
                 if tries_left == 0:
                     raise
+            except psycopg2.Error as fault:
+                if not is_answer(fault):
+                    raise
+                with db, db.cursor() as c:  # the commit was refused, by a deferred constraint say
+                    c.execute("select tvec.failed(%s, %s, %s)", [timer.id, timer.attempt, reason_of(fault)])
+                break
             except (KeyboardInterrupt, SystemExit):  # the rest need not wait for the end of their leases
                 with db, db.cursor() as c:
                     for rest in taken:
@@ -86,8 +111,8 @@ def work(connect, handle, most=10, prefix="", outside=False):
                 if work_off(db, handle, most, prefix, outside, taken) == 0 and not db.notifies:
                     select.select([db], [], [], 5)  # until there is a delivery, or its notification was lost
                     db.poll()
-        except psycopg2.Error as fault:  # of the connection: psycopg2 has three classes for that
-            if fault.pgcode and not isinstance(fault, psycopg2.OperationalError):
-                raise  # the server's answer to a mistake
+        except psycopg2.Error as fault:
+            if is_answer(fault):
+                raise
             print(f"tvec_worker: {fault}".strip(), file=sys.stderr, flush=True)
             time.sleep(1)  # the timer at which it broke comes again

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <iterator>
 #include <list>
 #include <optional>
@@ -63,7 +64,8 @@ std::string encoded(const std::string& bytes) {
 
 // A request on its way.
 struct request {
-    explicit request(delivery what) : d(std::move(what)), easy(curl_easy_init()) {
+    request(delivery what, bool alone)
+        : d(std::move(what)), is_suspect(alone), easy(curl_easy_init()) {
         if (easy == nullptr) throw std::bad_alloc();
     }
     request(const request&) = delete;
@@ -78,6 +80,7 @@ struct request {
     }
 
     delivery d;
+    const bool is_suspect;
     CURL* easy;
     curl_slist* headers = nullptr;
     std::string answer;
@@ -138,6 +141,13 @@ sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
     return failure(fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n'))));
 }
 
+// Returns true if the connection broke before an answer was whole, which may be the fault of
+// another request: its handler may have ended the hook.
+bool is_broken(CURLcode how) { return how != CURLE_OK && how != CURLE_OPERATION_TIMEDOUT; }
+
+// A delivery whose connection broke beside others is a suspect: perhaps its handler has ended the
+// hook, perhaps that of another. Each suspect is sent once more while nothing else is with the
+// hook. Only one whose connection breaks then has failed.
 class hook_sink final : public sink {
 public:
     hook_sink(loop& in, const settings& o, completion answered)
@@ -158,7 +168,22 @@ public:
     }
 
     void put(delivery d) override {
-        request& r = requests_.emplace_back(std::move(d));
+        waiting_.push_back(std::move(d));
+        send_waiting();
+    }
+    // A request that has left goes on: its answer is stale.
+    void withdraw(const token& t) override {
+        const auto is_it = [&t](const delivery& d) { return d.token == t; };
+        std::erase_if(waiting_, is_it);
+        std::erase_if(suspects_, is_it);
+    }
+    void flush() override { read_answers(); }
+    std::string fault() const override { return fault_; }
+
+private:
+    void send(delivery d, bool is_suspect) {
+        is_alone_ = requests_.empty();
+        request& r = requests_.emplace_back(std::move(d), is_suspect);
         r.self = std::prev(requests_.end());
         r.add_header("Content-Type: application/octet-stream");
         r.add_header("Expect:");
@@ -181,14 +206,18 @@ public:
         curl_easy_setopt(r.easy, CURLOPT_TIMEOUT_MS, static_cast<long>(settings_.lease_ms));
         curl_multi_add_handle(multi_, r.easy);
     }
-    // A request that has left goes on: its answer is stale.
-    void withdraw(const token& t) override {
-        std::erase_if(waiting_, [&t](const delivery& d) { return d.token == t; });
-    }
-    void flush() override { read_answers(); }
-    std::string fault() const override { return fault_; }
 
-private:
+    // Sends what waits, or one suspect by itself.
+    void send_waiting() {
+        if (retry_.pending() || (!suspects_.empty() && !requests_.empty())) return;
+        if (!suspects_.empty()) {
+            delivery d = std::move(suspects_.front());
+            suspects_.pop_front();
+            return send(std::move(d), true);
+        }
+        for (delivery& d : std::exchange(waiting_, {})) send(std::move(d), false);
+    }
+
     template <class Value> void set(CURLMoption what, Value v) {
         curl_multi_setopt(multi_, what, v);
     }
@@ -245,22 +274,25 @@ private:
         }
     }
 
-    // A delivery of which nothing was sent waits here: that is no attempt of its timer.
+    // A delivery of which nothing was sent waits here, and so does a suspect: that is no attempt of
+    // its timer.
     void on_end(request& r, CURLcode how) {
         long sent = 0;
         curl_easy_getinfo(r.easy, CURLINFO_REQUEST_SIZE, &sent);
-        if (how != CURLE_OK && sent == 0) {
+        const bool has_left = how == CURLE_OK || sent != 0;
+        if (!has_left || (is_broken(how) && !is_alone_)) {
             fault_ = std::string("hook: ") + curl_easy_strerror(how);
-            waiting_.push_back(std::move(r.d));
+            if (r.is_suspect || has_left)
+                suspects_.push_back(std::move(r.d));
+            else
+                waiting_.push_back(std::move(r.d));
             if (!retry_.pending()) loop_.wheel().arm_after(retry_, pause_.next());
             return;
         }
         fault_.clear();
         pause_.reset();
         answered_(r.d.token, meaning_of(how, r.easy, r.answer));
-    }
-    void on_retry() {
-        for (delivery& d : std::exchange(waiting_, {})) put(std::move(d));
+        send_waiting();
     }
 
     loop& loop_;
@@ -270,10 +302,12 @@ private:
     tvec::timer timeout_{tvec::call<&hook_sink::timeout_, &hook_sink::on_timeout>};
     CURLM* multi_ = nullptr;
     std::list<request> requests_;
-    std::vector<delivery> waiting_;  // until the hook is there
+    bool is_alone_ = false;          // since the request in flight was sent, no other was
+    std::vector<delivery> waiting_;  // until the hook is there, or no suspect is left
+    std::deque<delivery> suspects_;
     std::string fault_;
     back_off pause_;
-    tvec::timer retry_{tvec::call<&hook_sink::retry_, &hook_sink::on_retry>};
+    tvec::timer retry_{tvec::call<&hook_sink::retry_, &hook_sink::send_waiting>};
 };
 
 }  // namespace

@@ -1,0 +1,101 @@
+"""A worker of durable timers in Redis, for `tvec-timers serve --to stream:due`.
+
+    tvec_stream_worker.work(lambda: redis.Redis(), handle)
+
+calls `handle(link, timer)` for each due timer, for ever. The timer has `id`, `attempt`, `due` and `body`, and `link` is
+the client, which must not decode answers. None means done, a timedelta means again after so long, by the clock of this
+machine, and an exception means failed, with its text as the reason. A handler that needs longer than the lease calls
+`extend(link, timer, 60_000)` in time.
+
+`key` is the name of the set of timers, or in a cluster the function from an id to the tag of its shard.
+"""
+
+import collections
+import datetime
+import os
+import socket
+import sys
+import time
+
+import redis
+
+Timer = collections.namedtuple("Timer", "id attempt due body")
+GROUP, LATEST = "workers", 253402300799999  # the last deadline, ms since 1970
+
+
+def call(link, name, key, timer, *words):
+    return link.execute_command("FCALL", name, 1, key(timer.id) if callable(key) else key, timer.id, timer.attempt, *words)
+
+
+def extend(link, timer, lease_ms=60_000, key="tvec"):
+    """Returns false if the timer was cancelled, or another worker has it."""
+    return call(link, "tvec_extend", key, timer, lease_ms) == b"ok"
+
+
+def reason_of(fault):
+    """The text of an exception, as bytes that can be sent, whatever it is."""
+    try:
+        return f"{type(fault).__name__}: {fault}".encode("utf-8", "replace")
+    except Exception:
+        return type(fault).__name__.encode("utf-8", "replace")
+
+
+def timer_of(fields):
+    """Returns None for an entry that is no delivery: somebody else has put it into the stream."""
+    try:
+        due = datetime.datetime.fromtimestamp(int(fields[b"due"]) / 1000, datetime.timezone.utc)
+        return Timer(fields[b"id"], int(fields[b"attempt"]), due, fields[b"body"])
+    except Exception:
+        return None
+
+
+def deadline_in(delay):
+    if not isinstance(delay, datetime.timedelta):
+        raise TypeError(f"the handler returned {delay!r:.40}: expected None or a timedelta")
+    due = int((time.time() + delay.total_seconds()) * 1000)
+    if not 0 <= due <= LATEST:
+        raise ValueError(f"the handler returned {delay}: expected a time up to the end of the year 9999")
+    return due
+
+
+# [loop]
+def end_of(link, timer, handle):
+    """Calls the handler. Whatever it does is the end of this delivery, and of no other."""
+    try:
+        delay = handle(link, timer)
+        return ["tvec_done"] if delay is None else ["tvec_again", deadline_in(delay)]
+    except Exception as fault:
+        return ["tvec_failed", reason_of(fault)]
+
+
+def work_off(link, handle, stream, key, me, unended):
+    """Takes one delivery, as a worker that dies has cost all that it took an attempt, and ends it. The end is in the
+    list `unended` until it is answered: if the connection breaks it is sent again, and the handler is not called again."""
+    if not unended:
+        for _, entries in link.xreadgroup(GROUP, me, {stream: ">"}, count=1, block=5000):
+            for entry, fields in entries:
+                timer = timer_of(fields)
+                unended.append((entry, timer, end_of(link, timer, handle) if timer else None))
+    for entry, timer, end in list(unended):
+        try:
+            if timer:
+                call(link, end[0], key, timer, *end[1:])
+            link.xack(stream, GROUP, entry)
+            link.xdel(stream, entry)
+        except redis.ResponseError:  # it would be refused again: the delivery comes again when its lease ends
+            unended.clear()
+            raise
+        unended.clear()
+
+
+def work(connect, handle, stream="due", key="tvec", me=None):
+    me, unended = me or f"{socket.gethostname()}:{os.getpid()}", []
+    while True:
+        try:
+            link = connect()  # a new one: some clients of a cluster do not recover from a failover
+            while True:
+                work_off(link, handle, stream, key, me, unended)
+        except (redis.RedisError, OSError) as fault:  # of the connection, or of the server
+            print(f"tvec_stream_worker: {fault}", file=sys.stderr, flush=True)
+            time.sleep(1)
+# [loop]
