@@ -9,6 +9,7 @@ SETUP ?=
 ARGS ?=
 ONLY ?=
 TIME ?= 60
+PORT ?= 8080
 PREFIX ?= /usr/local
 # Without SETUP, CXX and flags an existing build folder is not reconfigured.
 KEEP = $(if $(SETUP)$(CXXFLAGS)$(CFLAGS)$(LDFLAGS)$(filter-out default undefined,$(origin CXX)),,--keep)
@@ -29,9 +30,10 @@ help: ## list the targets
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
 	@scripts/build/ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) servers/run-under-load $(ARGS)
 
-.PHONY: demo
-demo: configure ## a page on which the wheel of a server turns, under a load that you set; ten minutes
-	@scripts/build/ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) tools/demo $(ARGS)
+demo: ## tvec and the wheel of Linux until 4.7, turning side by side in your browser
+	@scripts/bootstrap demo && docs/demo/build build-demo
+	@echo "open http://127.0.0.1:$(PORT) (Ctrl-C ends it)"
+	@python3 -m http.server --bind 127.0.0.1 --directory build-demo $(PORT)
 
 test: configure ## does the library keep its promises on this machine? builds and runs the tests of a user
 	@meson test -C $(BUILD) --print-errorlogs --num-processes $(TESTS_AT_A_TIME) $(ARGS)

@@ -102,7 +102,7 @@ public:
         return first;
     }
 
-private:
+protected:  // docs/demo looks into it
     static constexpr unsigned root_bits = 8, level_bits = 6;
     static constexpr std::uint64_t root_size = 1u << root_bits, level_size = 1u << level_bits;
     static constexpr std::uint64_t max_delay = 0xffffffff;

@@ -3,6 +3,7 @@
 import base64
 import os
 import tempfile
+import time
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -62,6 +63,13 @@ class Browser:
     def text(self, selector):
         """What it says; elements are written anew while this asks."""
         return self.run(f"return document.querySelector('{selector}').innerText")
+
+    def wait(self, is_so, what, seconds=120):
+        """Until it is so; frames come at the machine's pace."""
+        end = time.monotonic() + seconds
+        while not is_so():
+            assert time.monotonic() < end, f"waited for {what}"
+            time.sleep(0.05)
 
     def press(self, selector, key):
         self.find(selector).send_keys(getattr(Keys, key))
