@@ -1,5 +1,7 @@
 // A bounded cache whose entries expire: some time after they were written, and earlier if nobody
-// uses them. The test moves the clock by hand, beside a cache that scans all its entries.
+// uses them. A deadline rounds up, so an entry is found for up to a tick longer, which harms no
+// cache. Where an end must come first, as that of a lease in leases.cpp, arm a tick earlier. The
+// test moves the clock by hand, beside a cache that scans all its entries.
 #include <algorithm>
 #include <cstdio>
 #include <list>

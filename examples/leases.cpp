@@ -80,8 +80,9 @@ private:
 };
 
 // A lease that is renewed until it is released or lost. Two timers: `renewal` comes three times in
-// a lease, and `end` is pushed back by each success. `end` counts from before the request: the
-// service has begun to count later, so the worker knows first.
+// a lease, and `end` is pushed back by each success. `end` counts from before the request, and the
+// service begins to count later. A deadline rounds up to a tick, so `end` is armed a tick earlier:
+// then the worker knows first. A loop that may be late takes off that, too.
 class renewed_lease {
 public:
     renewed_lease(wheel& timers, lock_service& service, std::string lock)
@@ -89,7 +90,7 @@ public:
         const time_point asked = tvec::manual_clock::now();
         holder_ = service_.acquire(lock_);
         if (!holder_) return;
-        timers_.arm_at(end_, asked + lease_time);
+        end_after(asked);
         timers_.arm_after(renewal_, lease_time / 3);
     }
     ~renewed_lease() {
@@ -104,9 +105,10 @@ private:
         const time_point asked = tvec::manual_clock::now();
         const std::optional<bool> goes_on = service_.renew(lock_, *holder_);
         if (goes_on == false) return on_end();
-        if (goes_on) timers_.arm_at(end_, asked + lease_time);  // a push-back: one store
-        timers_.arm_next(renewal_, lease_time / 3);             // no answer: the next may have one
+        if (goes_on) end_after(asked);               // a push-back: one store
+        timers_.arm_next(renewal_, lease_time / 3);  // no answer: the next may have one
     }
+    void end_after(time_point asked) { timers_.arm_at(end_, asked + lease_time - wheel::tick(1)); }
     void on_end() {
         holder_.reset();  // here the worker stops its work
         renewal_.cancel();
@@ -171,6 +173,21 @@ bool without_answers_the_worker_ends_in_time(wheel& timers, lock_service& servic
     return fine && renewed_lease(timers, service, "backup").holder().has_value();
 }
 
+// The same in a loop that is never late, between two ticks. Another worker asks ten times a tick.
+bool a_lease_ends_before_the_next_begins(wheel& timers, lock_service& service) {
+    tvec::manual_clock::advance(300us);
+    const renewed_lease first(timers, service, "ledger");
+    service.reachable = false;
+    pass(timers, 29s);
+    for (;; service.reachable = false) {
+        tvec::manual_clock::advance(100us);
+        timers.run();
+        service.reachable = true;
+        const renewed_lease second(timers, service, "ledger");
+        if (second.holder()) return !first.holder();
+    }
+}
+
 // One lost answer is no reason to end: two more renewals come before the lease does.
 bool one_lost_answer_is_no_loss(wheel& timers, lock_service& service) {
     const renewed_lease worker(timers, service, "index");
@@ -190,7 +207,8 @@ int main() {
     const bool fine = workers_keep_their_locks(timers, service) &&
                       a_late_write_is_refused(timers, service, data) &&
                       without_answers_the_worker_ends_in_time(timers, service) &&
-                      one_lost_answer_is_no_loss(timers, service);
+                      one_lost_answer_is_no_loss(timers, service) &&
+                      a_lease_ends_before_the_next_begins(timers, service);
     std::printf("%d renewals; a late write was refused\n", service.renewals);
     return fine ? 0 : 1;
 }
