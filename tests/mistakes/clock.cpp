@@ -33,6 +33,26 @@ const tvec::game_ticks<std::chrono::milliseconds> ticks{tvec::game_clock<>{}};
 // lines: 12
 tvec::clocked_wheel<tvec::game_ticks<std::chrono::milliseconds>> timers;
 
+// --- game_clock_that_runs_backwards
+// clang++ says: a speed from 0 on: pause() stops a clock
+// lines: 1
+void rewind(tvec::game_clock<>& world) { world.set_speed(-1); }
+
+// --- game_clock_that_runs_backwards_by_a_fraction
+// clang++ says: a speed from 0 on: pause() stops a clock
+// lines: 1
+void rewind(tvec::game_clock<>& world) { world.set_speed(-0.5); }
+
+// --- game_clock_at_all_speeds
+// legal: a speed may be any number from 0 on
+void drive(tvec::game_clock<>& world, int i, double d) {
+    world.set_speed(0);
+    world.set_speed(1u, 3);
+    world.set_speed(0.5);
+    world.set_speed(i, 2);
+    world.set_speed(d);
+}
+
 // --- runtime_tick_that_is_a_frame
 // says: whole units of the clock: 5ms
 // lines: 6

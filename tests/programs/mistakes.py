@@ -6,7 +6,7 @@ to all cases of the file. A case begins with a marker and what is expected of it
 
     // --- NAME
     // says: SENTENCE            the compiler refuses the case in these words
-    // g++ says: SENTENCE        the same, where compilers have words of their own
+    // g++ says: SENTENCE        the same, where compilers have words of their own, or only one of them refuses the case
     // lines: N                  the sentence is among the first N lines
     // legal: REASON             the case is no mistake: the compiler accepts it
     // defined: NAME             this macro is defined from the beginning
@@ -53,6 +53,10 @@ class Case:
         if len(self.head) < len(comments):
             sys.exit(f"{file}:{line}: {self.name} has a comment twice: is a marker missing?")
 
+    def concerns(self, compiler):
+        """Returns whether something is expected of this compiler."""
+        return self.is_legal() or any(who in self.head for who in ("says", f"{compiler.name} says"))
+
     def is_legal(self):
         return "legal" in self.head
 
@@ -86,8 +90,8 @@ class Compiler:
         self.has_uring = run([*self.bare, *FROM_INPUT], "#include <liburing.h>\n")[0]
 
     def can(self, case):
-        """Returns whether the libraries that a case includes are installed."""
-        return self.has_uring or "tvec/drivers/uring_" not in case.text
+        """Returns whether a case is for this compiler, and the libraries that it includes are installed."""
+        return case.concerns(self) and (self.has_uring or "tvec/drivers/uring_" not in case.text)
 
     def command_for(self, case):
         defined = case.head.get("defined")

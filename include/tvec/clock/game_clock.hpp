@@ -96,9 +96,10 @@ public:
     /// Makes the clock run numerator / denominator times as fast as `Base`. A speed of 0 stops it.
     /// Game time does not jump. It loses less than a unit of `Base`, a nanosecond, at each change.
     /// Requires that both have at most 32 bits, numerator >= 0 and denominator > 0. A release build
-    /// stops the clock at a negative speed.
+    /// stops the clock at a negative speed, and clang refuses a negative constant.
     template <std::integral Numerator, std::integral Denominator = unsigned>
-    void set_speed(Numerator numerator, Denominator denominator = 1) noexcept {
+    void set_speed(Numerator numerator, Denominator denominator = 1) noexcept
+        TVEC_REFUSES_CONSTANT(numerator < 0, "a speed from 0 on: pause() stops a clock") {
         assert(std::cmp_greater_equal(numerator, 0) && "game time does not run backwards");
         assert(std::in_range<std::uint32_t>(numerator) &&
                "a speed is a fraction with a numerator of 32 bits");
@@ -115,7 +116,9 @@ public:
     /// by at most 2^-32 of itself, and a lower one by at most 2^-32: 0.1 by less than 10^-9. A
     /// speed below 2^-32 stops the clock. Requires 0 <= speed < 2^32. A release build stops the
     /// clock at a negative speed, and takes 2^32 - 1 for one that is too high.
-    template <std::floating_point F> void set_speed(F speed) noexcept {
+    template <std::floating_point F>
+    void set_speed(F speed) noexcept
+        TVEC_REFUSES_CONSTANT(speed < 0, "a speed from 0 on: pause() stops a clock") {
         static_assert(std::numeric_limits<double>::digits == 53,
                       "game_clock reads the bits of an IEEE 754 double");
         assert(speed >= 0 && "game time does not run backwards");

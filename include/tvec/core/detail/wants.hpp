@@ -32,6 +32,17 @@ template <class> inline constexpr bool is_accepted = false;
     }                                                                                              \
     static_assert(true)  // takes the semicolon
 
+/// Stands behind a function's declaration, and refuses arguments that are a constant for which
+/// `condition` holds. Only clang can: other compilers leave it to an assertion.
+#ifdef __clang__
+#define TVEC_REFUSES_CONSTANT(condition, what)                                                     \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wgcc-compat\"")          \
+        __attribute__((diagnose_if(condition, "it wants " what, "error")))                         \
+        _Pragma("clang diagnostic pop")
+#else
+#define TVEC_REFUSES_CONSTANT(condition, what)
+#endif
+
 /// Declares a method that other timers have and this class does not. A call does not compile, and
 /// the compiler says what to write instead.
 #define TVEC_INSTEAD(name, what)                                                                   \
