@@ -32,6 +32,7 @@ struct machine {
     double time = 5e9, count = 1e12;
     double ghz = 2.5, slew = 1;     // the counter's rate, and the kernel's by real time
     bool always_disturbed = false;  // an interrupt in each sample
+    bool counter_steps = false;     // also back, in a line
     std::mt19937 random{7};
     counter_calibration calibration;
     std::int64_t last = 0;
@@ -59,7 +60,7 @@ struct machine {
         const bool holds = line.holds(counter());
         ++(holds ? by_counter : by_kernel);
         const std::int64_t t = holds ? line.at(counter()) : calibration.step(sample());
-        CHECK(t >= last);  // never back
+        CHECK(t >= last || counter_steps);  // never back
         return last = t;
     }
     std::int64_t error() { return read() - now(); }
@@ -166,6 +167,31 @@ Test(counters, a_counter_that_stands_still_is_never_used) {
     machine m{.ghz = 0};
     m.expect_together(1e8, 500, 2e6);
     CHECK_EQ(m.by_counter, 0u);
+}
+
+Test(counters, a_counter_that_goes_back_is_never_used) {
+    for (const double ghz : {-1e-5, -1e-3, -1., -5.}) {
+        machine m{.ghz = ghz};
+        m.expect_together(1e8, 500, 2e6);
+        CHECK_EQ(m.by_counter, 0u);
+        m.ghz = 2.5;
+        m.expect_together(1e8, ms);
+    }
+}
+
+// Two counters that nobody has set to the same, and a thread that changes its processor. The kernel
+// does not use these: the clock may go back, but stays within a line.
+Test(counters, steps_of_a_counter_cost_a_millisecond_at_most) {
+    for (const double apart : {2.5, 2.5e3, 2.5e6, 2.5e9}) {  // from a nanosecond to a second
+        machine m{.counter_steps = true};
+        m.warm_up();
+        for (int i = 0; i < 500; ++i) {
+            m.count += i % 2 == 0 ? apart : -apart;
+            m.expect_together(static_cast<double>(m.random() % 3'000'000), ms + drift, 1'007);
+        }
+        m.expect_together(9e6, ms + drift);
+        m.expect_together(1e8);
+    }
 }
 
 Test(counters, readings_never_go_back) {

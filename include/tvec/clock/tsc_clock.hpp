@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 
 #include "tvec/core/detail/broken_promise.hpp"
@@ -39,10 +40,12 @@ struct counter_sample {
 /// Makes lines of samples, whose times never go back. A line lasts a millisecond. It begins at the
 /// kernel's time, or where the last one ended if that is later: then it runs slower, by at most an
 /// eighth, until both meet. A rate is measured between two samples, and used only if it agrees with
-/// the one before. A suspend or a counter that changes never yields a rate.
+/// the one before, and is that of a counter: one that stands still, goes back or is set far ahead
+/// has none. A suspend or a counter that changes never yields a rate.
 struct counter_calibration {
-    static constexpr std::int64_t length = 1'000'000;  ///< of a line, in nanoseconds
-    static constexpr std::int64_t widest = 500;        ///< sample of which a line is made
+    static constexpr std::int64_t length = 1'000'000;           ///< of a line, in nanoseconds
+    static constexpr std::int64_t widest = 500;                 ///< sample of which a line is made
+    static constexpr double lowest = 0x1p20, highest = 0x1p44;  ///< rates, of 4 THz and 240 kHz
 
     /// Returns the time of a sample, which is not before any time that was shown. Replaces the line
     /// by a new one, or by none.
@@ -53,7 +56,8 @@ struct counter_calibration {
         if (s.after - s.before > widest || time - last_time < length) return shown;
         const double last_rate = rate, counts = static_cast<double>(s.count - last_count);
         rate = static_cast<double>(time - last_time) * 0x1p32 / std::max(counts, 1.);
-        if (std::max(rate, last_rate) - std::min(rate, last_rate) <= rate / 1024 && rate < 0x1p44) {
+        const bool is_steady = std::abs(rate - last_rate) <= rate / 1024;
+        if (is_steady && rate > lowest && rate < highest) {
             const double ahead = static_cast<double>(shown - time) / length;
             line.first = s.count;
             line.counts = static_cast<std::uint64_t>(length * 0x1p32 / rate);
