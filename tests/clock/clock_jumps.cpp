@@ -1,13 +1,23 @@
 // P6: a clock that goes back is ignored, and counted; one that jumps forward costs what is due,
 // not what has elapsed.
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <memory>
+#include <random>
+#include <vector>
 
 #include "support/check.hpp"
 #include "support/child.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/clock/game_clock.hpp"
+#include "tvec/clock/scaled_wheel.hpp"
+#include "tvec/clock/turn_clock.hpp"
 #include "tvec/inspect/inspect.hpp"
+#include "tvec/mailbox/mailbox.hpp"
+#include "tvec/pool/timeout_pool.hpp"
 
 using support::jiffies;
 using support::probe;
@@ -100,11 +110,153 @@ Test(clock_jumps, by_a_lap_of_any_level_are_exact) {
             }
 }
 
-#ifndef NDEBUG  // these are assertions
+// --- steps back all the time: counters of processors that differ -------------------------------
 
 namespace {
 
 using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using time_point = tvec::manual_clock::time_point;
+
+// Steps back by up to a millisecond in one of fifty readings.
+struct shaky_clock : tvec::manual_clock {
+    static time_point now() noexcept {
+        const nanoseconds back(random() % 50 == 0 ? 1 + random() % 1'000'000 : 0);
+        last = manual_clock::now() - back;
+        latest = std::max(latest, last);
+        return last;
+    }
+    static void begin() {
+        set(time_point(1h));
+        last = latest = {};
+    }
+    static inline std::mt19937 random{3};
+    static inline time_point last{}, latest{};
+};
+
+template <class Clock> using ticks_of = tvec::tick_clock<std::chrono::milliseconds, Clock>;
+
+struct watched {
+    void on_timer() {
+        CHECK(shaky_clock::latest >= due);
+        ++fired;
+    }
+    time_point due{};
+    unsigned fired = 0;
+    tvec::timer t{tvec::call<&watched::t, &watched::on_timer>};
+};
+
+// Arms and runs: arm(timer, delay) returns the time before which the timer must not fire, and
+// deadline_of(timer) that at which it is due. No wait is longer.
+template <class Timers, class Arm, class Deadline>
+void expect_no_harm(Timers& timers, Arm arm, Deadline deadline_of) {
+    std::array<watched, 64> all;
+    auto& random = shaky_clock::random;
+    for (int i = 0; i < 20'000; ++i) {
+        shaky_clock::advance(nanoseconds(random() % 400'000));
+        watched& one = all[random() % all.size()];
+        timers.begin_turn();
+        one.due = arm(one.t, nanoseconds(random() % 50'000'000));
+        if (i % 3 == 0) timers.run(i % 2 == 0 ? 5 : timer_wheel::unlimited);
+        const auto wakeup = timers.next_wakeup();
+        const auto soonest = timers.ticks().start_of(timers.wheel().now() + 1);
+        for (const watched& w : all)
+            if (w.t.pending()) REQUIRE(wakeup && *wakeup <= std::max(deadline_of(w.t), soonest));
+    }
+    shaky_clock::advance(1s);
+    for (int i = 0; i < 3; ++i) timers.run();
+    for (const watched& w : all) CHECK(w.fired > 0 && !w.t.pending());
+    CHECK_EQ(check(timers.wheel()), "");
+}
+
+template <class Clock> void expect_no_harm_to_a_wheel() {
+    shaky_clock::begin();
+    tvec::clocked_wheel<ticks_of<Clock>> timers;
+    const auto arm = [&](tvec::timer& t, nanoseconds delay) {
+        timers.arm_after(t, delay);
+        return shaky_clock::last + delay;
+    };
+    expect_no_harm(timers, arm, [&](const tvec::timer& t) { return timers.deadline(t); });
+    CHECK(timers.wheel().count().clock_backward > 0);
+}
+
+}  // namespace
+
+Test(clock_jumps, that_step_back_all_the_time_make_no_timer_early) {
+    expect_no_harm_to_a_wheel<shaky_clock>();
+    expect_no_harm_to_a_wheel<tvec::turn_clock<shaky_clock>>();
+}
+
+Test(clock_jumps, that_step_back_all_the_time_make_no_timer_of_a_class_early) {
+    shaky_clock::begin();
+    tvec::clocked_wheel<ticks_of<shaky_clock>> timers;
+    tvec::scaled_wheel idle(timers, 20ms);
+    idle.set_factor(0.5);
+    const auto arm = [&](tvec::timer& t, nanoseconds delay) {
+        idle.arm_after(t, delay);
+        return shaky_clock::last + delay + 10ms;
+    };
+    expect_no_harm(timers, arm, [&](const tvec::timer& t) { return idle.deadline(t); });
+}
+
+// A change of the speed, to the same one, between any two readings.
+Test(clock_jumps, that_step_back_all_the_time_do_not_hasten_game_time) {
+    shaky_clock::begin();
+    tvec::game_clock<shaky_clock> world;
+    tvec::clocked_wheel timers{tvec::game_ticks<std::chrono::milliseconds, shaky_clock>(world)};
+    const time_point begin = shaky_clock::last;
+    const auto arm = [&](tvec::timer& t, nanoseconds delay) {
+        world.set_speed(1);
+        const auto now = world.now();
+        CHECK(now.time_since_epoch() <= shaky_clock::latest - begin);
+        timers.arm_at(t, now + delay);
+        return begin + (now + delay).time_since_epoch();
+    };
+    expect_no_harm(timers, arm, [&](const tvec::timer& t) { return timers.deadline(t); });
+}
+
+Test(clock_jumps, that_step_back_all_the_time_leave_periods_and_senders_alone) {
+    shaky_clock::begin();
+    tvec::clocked_wheel<ticks_of<shaky_clock>> timers;
+    tvec::timeout_pool pool(timers);
+    tvec::mailbox box(timers, 64, [] {});
+    const auto sender = box.sender();
+    std::vector<jiffies> beats;
+    jiffies missed = 0;
+    unsigned sent = 0, called = 0;
+    pool.schedule_every(10ms, [&](const tvec::timeout_call& c) {
+        beats.push_back(c.due);
+        missed += c.missed;
+    });
+    for (int i = 0; i < 20'000; ++i) {
+        shaky_clock::advance(nanoseconds(shaky_clock::random() % 400'000));
+        if (i % 16 == 0) {
+            const nanoseconds delay(shaky_clock::random() % 3'000'000);
+            const auto due = std::make_shared<time_point>();
+            sent += static_cast<bool>(sender
+                                          .schedule(delay,
+                                                    [&called, due] {
+                                                        CHECK(shaky_clock::latest >= *due);
+                                                        ++called;
+                                                    })
+                                          .handle);
+            *due = shaky_clock::last + delay;
+        }
+        box.run();
+        timers.run();
+    }
+    shaky_clock::advance(10ms);
+    box.run();
+    timers.run();
+    CHECK(sent > 1'000 && called == sent);
+    for (const jiffies due : beats) CHECK_EQ(due % 10, beats.front() % 10);
+    CHECK(missed <= 1 && beats.size() + missed >= (beats.back() - beats.front()) / 10 + 1);
+}
+
+#ifndef NDEBUG  // these are assertions
+
+namespace {
+
 constexpr const char* beyond = "tvec: the wheel() of a clocked_wheel was advanced beyond its clock";
 
 // Returns the message about a wheel that is an hour ahead of its clock.

@@ -66,6 +66,9 @@ constexpr speed_fraction nearest_fraction(std::uint64_t bits) noexcept {
 /// when it is next set, so change the clock between two sleeps. After a pause or a slower speed the
 /// loop may wake once in vain. A loop with an alarm of its own uses `base_time`.
 ///
+/// **A `Base` that goes back** takes game time back with it, at most to the last change. There game
+/// time stands still until `Base` is there again. `set(now())` lets it go on at once.
+///
 /// The clock belongs to the thread of its wheels, and must outlive them. A `mailbox_sender` cannot
 /// schedule by a delay on it: `post` a function that does.
 template <class Base = std::chrono::steady_clock> class game_clock {
@@ -168,9 +171,11 @@ public:
     }
 
 private:
+    // Does nothing while `Base` is behind `base_`: it would pass the same time twice.
     void follow_until_now() noexcept {
         if (paused_) return;
         const auto t = Base::now();
+        if (t <= base_) return;
         from_ = at(t);
         base_ = t;
     }
