@@ -9,6 +9,7 @@
 
 #include "support/check.hpp"
 #include "support/child.hpp"
+#include "support/environment.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
@@ -251,6 +252,77 @@ Test(clock_jumps, that_step_back_all_the_time_leave_periods_and_senders_alone) {
     CHECK(sent > 1'000 && called == sent);
     for (const jiffies due : beats) CHECK_EQ(due % 10, beats.front() % 10);
     CHECK(missed <= 1 && beats.size() + missed >= (beats.back() - beats.front()) / 10 + 1);
+}
+
+// --- the morning after: eight hours in one reading --------------------------------------------
+
+Test(clock_jumps, over_a_night_with_a_hundred_thousand_timers_keep_every_promise) {
+    tvec::manual_clock::set(time_point(1h));
+    tvec::clocked_wheel<ticks_of<tvec::manual_clock>> timers;
+    tvec::timeout_pool pool(timers);
+    std::mt19937_64 random(8);
+    struct sleeper {
+        void on_timer() { ++fired; }
+        jiffies earliest = 0, latest = 0;
+        int fired = 0;
+        tvec::timer t{tvec::call<&sleeper::t, &sleeper::on_timer>};
+    };
+    std::vector<sleeper> all(support::scaled(100'000, 10));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        sleeper& s = all[i];
+        const auto delay = std::chrono::milliseconds(1 + random() % 28'800'000);
+        const auto width = std::chrono::milliseconds(i % 3 == 0 ? random() % 600'000 : 0);
+        if (i % 3 == 0)
+            timers.arm_within(s.t, delay, delay + width);
+        else
+            timers.arm_after(s.t, delay);
+        const auto first = static_cast<jiffies>(delay.count());
+        CHECK(s.t.expires() >= first &&
+              s.t.expires() <= first + static_cast<jiffies>(width.count()));
+    }
+    probe beyond, plan;
+    timers.arm_within(beyond.t, std::chrono::hours::max(), std::chrono::hours::max());
+    timers.arm_at(plan.t, tvec::manual_clock::now() + 2h);  // as at nine, in the night
+    std::array<unsigned, 3> calls{};
+    std::array<jiffies, 3> missed{};
+    constexpr std::array policies{tvec::missed_periods::burst, tvec::missed_periods::delay,
+                                  tvec::missed_periods::skip};
+    std::array<jiffies, 3> last{};
+    for (std::size_t i = 0; i < policies.size(); ++i)
+        pool.schedule_every(
+            1min,
+            [&, i](const tvec::timeout_call& c) {
+                ++calls[i];
+                missed[i] += c.missed;
+                last[i] = timers.wheel().now();
+            },
+            policies[i]);
+
+    tvec::manual_clock::advance(8h + 10min + 30s);
+    constexpr std::size_t budget = 256;
+    for (bool caught_up = false; !caught_up;) {
+        const auto before = support::visits(timers.wheel());
+        caught_up = timers.run(budget).caught_up;
+        REQUIRE(support::visits(timers.wheel()) - before <= budget);
+        if (!caught_up) CHECK(*timers.next_wakeup() <= timers.now());
+    }
+    for (const sleeper& s : all) CHECK_EQ(s.fired, 1);
+    CHECK_EQ(plan.fired(), 1);
+    CHECK_EQ(beyond.fired(), 0);
+    CHECK(beyond.t.pending());
+    CHECK_EQ(calls[0], 490);
+    CHECK_EQ(missed[0], 0);
+    CHECK_EQ(calls[1], 1);
+    CHECK_EQ(calls[2], 1);
+    CHECK_EQ(missed[2], 489);
+    tvec::manual_clock::advance(30s);  // the next whole minute
+    timers.run();
+    CHECK_EQ(calls[0], 491);
+    CHECK_EQ(calls[1], 1);  // half a minute later
+    CHECK_EQ(calls[2], 2);
+    tvec::manual_clock::advance(30s);
+    timers.run();
+    CHECK_EQ(calls[1], 2);
 }
 
 #ifndef NDEBUG  // these are assertions
