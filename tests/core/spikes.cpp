@@ -1,7 +1,7 @@
-// P9: no call of `advance` pays for a whole cascade, however the loop calls: on every tick, asleep
-// until next_wakeup(), or at gaps. No adversary's arms can change that. In addition to its fires, a
-// call moves a chunk of each level for each tick since the last call, or a slot's even share per
-// tick if that is more. Cost is counted in visits, never in time.
+// P9: in addition to its fires, a call of `advance` moves at most a chunk of each level for each
+// tick since the last call, or a slot's even share per tick if that is more. A loop that sleeps
+// until next_wakeup() moves a chunk of each level at a time. No adversary's arms can change that.
+// Cost is counted in visits, never in time.
 //
 // Literal numbers were measured. Changing them changes a promise.
 #include <algorithm>
@@ -146,6 +146,62 @@ Test(spikes, a_loop_that_calls_at_gaps_moves_an_even_share_for_each_tick_of_the_
         c.expect_all_fired();
         CHECK_LE(m.worst(), gap * share);
         CHECK_EQ(moves(c.wheel), 4 * million);  // through four slots
+    }
+}
+
+namespace {
+
+// Timers in one slot of level 3, in a loop that spins on ticks so fine that a turn has many. None
+// of them is due before the slot's lap is half over.
+struct spinning {
+    static constexpr jiffies width = geometry::width_of(3), entry = 5 * width;
+    explicit spinning(std::size_t n) : timers(n) {
+        std::mt19937_64 random(1);
+        for (tvec::timer& t : timers) wheel.arm_at(t, entry + width / 2 + random() % (width / 10));
+    }
+    timer_wheel wheel;
+    std::vector<tvec::timer> timers;
+};
+
+struct turn {
+    jiffies ticks;
+    std::size_t most_moves;  // of a call
+};
+
+}  // namespace
+
+// The table of docs/design.md.
+Test(spikes, a_loop_that_spins_on_fine_ticks_moves_a_chunk_for_each_tick_of_its_turn) {
+    const std::size_t n = support::scaled(100'000);
+    for (const turn& t : std::array<turn, 7>{{{1, 32},
+                                              {8, chunk},
+                                              {10, 640},
+                                              {96, 6'144},
+                                              {100, 6'400},
+                                              {1'000, 56'320},
+                                              {10'000, 99'936}}}) {
+        spinning s(n);
+        meter m(s.wheel);
+        m.call_every(t.ticks, s.entry + t.ticks);
+        CHECK_LE(n, visits(s.wheel));
+        CHECK_LE(m.worst(), std::max(chunk, t.ticks * chunk));
+        if (parts == 1 && n == 100'000) CHECK_EQ(m.worst(), t.most_moves);
+    }
+}
+
+// The clock of such a loop runs ahead for a turn for each chunk of the slot, and no longer.
+Test(spikes, a_loop_that_spins_and_goes_no_further_than_a_wakeup_moves_a_chunk_at_a_time) {
+    const std::size_t n = support::scaled(100'000);
+    for (const jiffies turn : {10, 1'000, 10'000}) {
+        spinning s(n);
+        meter m(s.wheel);
+        std::uint64_t turns_behind = 0;
+        for (jiffies clock = turn; s.wheel.now() < s.entry + 1; clock += turn) {
+            m.call(std::min(clock, s.wheel.next_wakeup().value_or(clock)));
+            turns_behind += s.wheel.now() < clock;
+        }
+        CHECK_EQ(m.worst(), chunk);
+        CHECK_LE(turns_behind, n / chunk + 1);
     }
 }
 

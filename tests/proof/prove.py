@@ -303,6 +303,18 @@ def a_call_moves_at_most_the_rate_for_each_tick_since_the_last_call(lib):
     before, = variables("before")
     left = [before >= 0, before < now, entry - before <= 1 << 32, there <= (entry - before) * rate]
     yield "any slot", crowded + left, lib.due(entry, rate, gentle, there, now) <= (now - before) * rate
+    visit, = variables("visit")  # of a slot that was not emptied ahead since
+    yield "at the visit", crowded + left + [visit >= entry, visit - before <= 1 << 33], there <= (visit - before) * rate
+
+
+@lemma({"due": lambda lib, entry, rate, gentle, there, now: there}, shapes=[LARGE], wraps=False)
+def a_loop_of_few_ticks_moves_a_chunk_and_stays_in_its_gentle_time(lib):
+    entry, there, now, rate, gentle, crowded = crowd(lib)
+    before, = variables("before")
+    left = [before >= 0, before < now, entry - before <= 1 << 32, there <= (entry - before) * gentle]
+    few = [(now - before) * gentle <= lib.chunk]
+    due = lib.due(entry, rate, gentle, there, now)
+    yield "any slot", crowded + left + few, z3.And(due <= lib.chunk, there - due <= (entry - now) * gentle)
 
 
 @lemma({"start": lambda lib, entry, there, a_tick: entry - there // (2 * a_tick)}, shapes=[LARGE], wraps=False)

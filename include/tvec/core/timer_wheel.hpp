@@ -93,10 +93,10 @@ private:
 ///    same numbers, on every machine and with every compiler.
 ///  - Arming and cancelling are O(1), allocate nothing and cannot fail. Pushing a pending timer
 ///    back, cancelling it, and arming it again for later write one cache line: the timer's own.
-///  - `advance` costs what it fires and moves. Empty time costs nothing. No call pays for a whole
-///    cascade, however the loop calls: slots above the root are emptied ahead, at a rate. A loop
-///    that follows `next_wakeup` moves at most `rate` timers per level and call. A call that comes
-///    late makes up for the missed work.
+///  - `advance` costs what it fires and moves. Empty time costs nothing. Slots above the root are
+///    emptied ahead: of each level, a call moves at most `rate` timers for each tick since the
+///    wheel last caught up, and at most `rate` in a loop that follows `next_wakeup`. No call pays
+///    for a whole cascade unless it makes up for that many ticks.
 ///  - A budget bounds the visits of `advance`. The timers that are left stay due, can be cancelled,
 ///    and come first in the next call.
 ///  - `next_wakeup` is a lower bound of the first expiry.
@@ -111,6 +111,9 @@ private:
 ///    of its ticks were linked since the wheel last found it empty: an even share of them. A timer
 ///    that was destroyed or unlinked meanwhile still counts. Push-backs, cancels, and arming a
 ///    cancelled timer again for later link nothing.
+///  - If a turn of the loop has a thousand ticks, a call may move a thousand times the rate. A loop
+///    that spins takes ticks of which a turn has 96 at most, or goes no further than `next_wakeup`
+///    in a turn (docs/ticks.md has figures).
 ///  - The wheel belongs to the thread that first advances it. Nothing is locked. A debug build
 ///    asserts that no other thread arms timers on it or advances it.
 ///  - Addresses have 48 bits without tags: Linux gives programs no others unless they ask for them.
