@@ -38,7 +38,10 @@ constexpr std::array<effort, all_scenarios> efforts{{{0, 0, false},
                                                      {1, 1, false},
                                                      {100, 100, true},
                                                      {100, 100, true}}};
-constexpr effort effort_of_loops{16'500, 33'000, false};
+constexpr effort effort_of(const loop& l) {
+    const double ticks = 33'000.0 * static_cast<double>(l.fine);
+    return {ticks / static_cast<double>(l.every == 0 ? 2 : l.every), ticks, false};
+}
 constexpr effort effort_of_orders{order_book::ticks, order_book::ticks, true};
 
 struct contender {
