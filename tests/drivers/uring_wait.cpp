@@ -3,6 +3,7 @@
 #include "support/appointment.hpp"
 #include "support/check.hpp"
 #include "support/ring.hpp"
+#include "tvec/clock/turn_clock.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
 #include <liburing.h>
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -395,8 +397,73 @@ Test(uring_wait, completions_gather_on_no_kernel_that_cannot) {
     CHECK(!tvec::uring_wait(r.get(), timers).gather(1ms, 2));
 }
 
-// --- and work that is left
-// ------------------------------------------------------------------------
+// --- work that is left ---------------------------------------------------------------------------
+
+Test(uring_wait, a_poll_submits_and_reaps_and_never_sleeps) {
+    for (const unsigned flags : {0u, support::deferred, unsigned{IORING_SETUP_SQPOLL}}) {
+        if (!support::ring_exists(flags)) continue;
+        ring r(8, flags);
+        wheel timers;
+        tvec::uring_wait wait{r.get(), timers};
+        tvec::timer far;
+        for (const bool is_armed : {false, true}) {
+            if (is_armed) timers.arm_after(far, 1h);
+            wait.poll();  // a sleep would not end: nothing completes
+            r.queue_nop();
+            unsigned reaped = 0;
+            while (reaped == 0) {  // a kernel thread takes its time
+                wait.poll();
+                reaped = r.reap();
+            }
+            CHECK_EQ(reaped, 1);
+        }
+    }
+}
+
+Test(uring_wait, a_poll_begins_a_turn_as_a_wait_does) {
+    ring r;
+    using turns = tvec::turn_clock<>;
+    wheel_on<turns> timers;
+    tvec::uring_wait wait{r.get(), timers};
+    turns::end_turn();
+    wait.poll();
+    const auto reading = turns::now();
+    usleep(2'000);
+    CHECK(turns::now() == reading);
+    wait.poll();
+    CHECK(turns::now() > reading);
+    turns::end_turn();
+}
+
+Test(uring_wait, a_poll_reports_a_ring_that_is_gone) {
+    ring r;
+    wheel timers;
+    tvec::uring_wait wait{r.get(), timers};
+    const int fd = std::exchange(r.get().ring_fd, -1);
+    const int entered = std::exchange(r.get().enter_ring_fd, -1);
+    const std::string why = support::refusal([&] { wait.poll(); });
+    r.get().ring_fd = fd;
+    r.get().enter_ring_fd = entered;
+    CHECK(support::says(why, "io_uring_enter"));
+}
+
+// Whose timers run on time all the same.
+Test(uring_wait, a_loop_that_never_blocks_runs_its_timers) {
+    for (const unsigned flags : {0u, support::deferred, unsigned{IORING_SETUP_COOP_TASKRUN}}) {
+        if (!support::ring_exists(flags)) continue;
+        ring r(8, flags);
+        wheel timers;
+        tvec::uring_wait wait{r.get(), timers};
+        appointment a;
+        a.arm(timers, 50ms);
+        while (!a.fired) {
+            wait.poll();
+            r.reap();
+            timers.run(256);
+        }
+        CHECK(a.kept());
+    }
+}
 
 Test(uring_wait, what_a_budget_has_left_over_does_not_sleep) {
     ring r;

@@ -118,10 +118,16 @@ public:
     ///
     /// A timeout, a signal and a full completion queue end the wait and are no errors. Throws
     /// std::system_error for any other reason.
-    void operator()() {
-        const auto result = ring_.submit_and_wait(limit());
-        timers_.begin_turn();
-        result.or_throw();
+    void operator()() { turn(limit()); }
+
+    /// Submits queued requests, and has the kernel post what has completed, as a wait does, but
+    /// never sleeps: for a loop that has work of its own left. Then begins a turn of a turn_clock.
+    /// Throws as a wait does.
+    ///
+    ///     own_work.empty() ? wait() : wait.poll();
+    void poll() {
+        note_sleep();
+        turn(std::chrono::nanoseconds::zero());
     }
 
 private:
@@ -132,9 +138,19 @@ private:
         return ring;
     }
 
-    std::optional<std::chrono::nanoseconds> limit() {
+    void turn(std::optional<std::chrono::nanoseconds> limit) {
+        const auto result = ring_.submit_and_wait(limit);
+        timers_.begin_turn();
+        result.or_throw();
+    }
+
+    void note_sleep() {
         detail::note_sleep(&timers_.wheel());
         detail::end_turn<typename Clocked::clock>();
+    }
+
+    std::optional<std::chrono::nanoseconds> limit() {
+        note_sleep();
         const jiffies wakeup = timers_.wheel().next_wakeup().value_or(never);
         return detail::wait_limit(wakeup, timers_.wheel().now(), [this](jiffies tick) {
             const auto at = timers_.ticks().start_of(tick);
