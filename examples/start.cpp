@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tvec/drivers/uring_wait.hpp"
+#include "tvec/extra/stall_watch.hpp"
 #include "tvec/tvec.hpp"
 
 using namespace std::chrono_literals;
@@ -27,6 +28,7 @@ int main() {
     }
     tvec::clocked_wheel timers;  // ticks of one millisecond, steady_clock
     tvec::uring_wait wait(ring, timers);
+    tvec::stall_watch watch(timers);
     listener me;
 
     char text[256];
@@ -37,18 +39,23 @@ int main() {
         io_uring_prep_read(request, STDIN_FILENO, text, sizeof text, from_here);
         timers.arm_after(me.silence, 2s);  // armed, or pushed back: it is the same call
     };
-    listen();
-    while (!me.over) {
-        wait();  // submits, then sleeps until something has happened or a timer is due
+    const auto handle_completions = [&] {
+        unsigned n = 0;
         io_uring_cqe* cqe = nullptr;
-        while (io_uring_peek_cqe(&ring, &cqe) == 0) {
+        for (; io_uring_peek_cqe(&ring, &cqe) == 0; ++n) {
             const int length = cqe->res;
             io_uring_cqe_seen(&ring, cqe);
             if (length <= 0) continue;  // the input has ended: wait for the timer
             std::printf("heard %d characters\n", length);
             listen();
         }
-        timers.run(256);  // fires what is due
+        return n;
+    };
+    listen();
+    while (!me.over) {
+        wait();  // submits, then sleeps until something has happened or a timer is due
+        watch.listen(handle_completions);
+        watch.run(256);  // fires what is due
     }
     io_uring_queue_exit(&ring);
 }

@@ -17,9 +17,9 @@
 #include "listener.hpp"
 #include "server_options.hpp"
 #include "signals.hpp"
-#include "stalls.hpp"
 #include "tvec/coroutines/sleep.hpp"
 #include "tvec/drivers/uring_wait.hpp"
+#include "tvec/extra/stall_watch.hpp"
 #include "uring_requests.hpp"
 
 namespace {
@@ -44,7 +44,7 @@ private:
 
     task<> talk(std::uint64_t id, std::shared_ptr<stream> client);
     task<std::optional<int>> hear_from(std::shared_ptr<stream> client);
-    task<std::optional<int>> wait_for(requests::transfer& what, milliseconds limit);
+    task<std::optional<int>> wait_for(requests::transfer& what, std::chrono::nanoseconds limit);
     task<bool> echo(std::shared_ptr<stream> client, std::uint32_t size);
     task<> report_every_second();
     task<> stop_after(std::chrono::seconds delay);
@@ -67,7 +67,7 @@ private:
     example::ring ring_{4096};
     example::timers timers_;
     tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
-    example::stall_watch<example::timers> stalls_{timers_, milliseconds(options_.grace_ms)};
+    tvec::stall_watch<example::timers> stalls_{timers_, milliseconds(options_.grace_ms)};
     requests requests_{ring_, cancelling};
     example::listener listener_{options_.address, options_.port, false};
     example::acceptor acceptor_{ring_, listener_, accepting, true};
@@ -114,7 +114,8 @@ task<std::optional<int>> server::hear_from(std::shared_ptr<stream> client) {
     co_return heard;
 }
 
-task<std::optional<int>> server::wait_for(requests::transfer& what, milliseconds limit) {
+task<std::optional<int>> server::wait_for(requests::transfer& what,
+                                          std::chrono::nanoseconds limit) {
     const time_point end = timers_.after(limit);
     const auto done = co_await tvec::with_timeout(timers_, what, limit);
     if (!done) woken(end);
@@ -181,8 +182,8 @@ int server::run() {
 void server::turn() {
     wait_();
     ++totals_.wakeups;
-    stalls_.listen(ring_, [this] { return hear(); });
-    timers_.wheel().advance(stalls_.heard(), 256);
+    stalls_.listen([this] { return hear(); });
+    stalls_.run(256);
     sweep();
 }
 

@@ -17,8 +17,8 @@
 #include "../support/descriptors.hpp"
 #include "../support/ring.hpp"
 #include "shrinking_idle.hpp"
-#include "stalls.hpp"
 #include "timer_books.hpp"
+#include "tvec/extra/stall_watch.hpp"
 
 namespace example {
 
@@ -57,7 +57,7 @@ inline void set_up_client(int fd) {
 struct echo_home {
     example::ring& ring;
     timer_books& books;
-    const stall_watch<timers>& stalls;
+    const tvec::stall_watch<timers>& stalls;
     std::chrono::milliseconds idle;   // a connection that is silent for this long is closed
     std::chrono::milliseconds write;  // one that does not take its echo for this long, too
     time_point heard{};               // when the current batch of completions was reaped
@@ -106,7 +106,7 @@ private:
     bool closing_ = false;
     std::uint32_t filled_ = 0;
     std::uint32_t written_ = 0;
-    second_chance chance_;
+    tvec::second_chance chance_;
     time_point idle_deadline_;
     time_point write_deadline_;
     tvec::timer idle_{tvec::call<&connection::idle_, &connection::on_idle>};

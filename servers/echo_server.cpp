@@ -86,7 +86,7 @@ private:
     example::timers timers_;
     std::unique_ptr<example::driver> driver_;
     example::timer_books books_{timers_};
-    example::stall_watch<example::timers> stalls_{timers_, milliseconds(options_.grace_ms)};
+    tvec::stall_watch<example::timers> stalls_{timers_, milliseconds(options_.grace_ms)};
     example::echo_home home_{ring_, books_, stalls_, milliseconds(options_.idle_ms),
                              milliseconds(options_.write_ms)};
     example::echo_totals& totals_ = home_.count;
@@ -173,22 +173,26 @@ void server::turn() {
     if (crew_) crew_->rearm();
     // [turn]
     driver_->sleep();
-    stalls_.listen(ring_, [this] { return hear(); });  // after a stall, to all that came meanwhile
-    if (crew_) crew_->run();                           // what other threads have sent
-    books_.advance(stalls_.heard(), 256);              // whose time was up when it listened
+    stalls_.listen([this] { return hear(); });  // handles what has completed
+    if (crew_) crew_->run();                    // what other threads have sent
+    books_.advance(stalls_.heard(), 256);       // whose time was up when it listened
     // [turn]
 }
 
 unsigned server::hear() {
     // [hear]
     home_.heard = example::timers::clock::now();  // once for all that has completed
-    return ring_.reap(
-        [this](std::uint64_t tag, int result, bool more) { complete(tag, result, more); });
+    unsigned heard = 0;
+    ring_.reap([&](std::uint64_t tag, int result, bool more) {
+        if (driver_->complete(tag, result)) return;
+        complete(tag, result, more);
+        ++heard;
+    });
+    return heard;
     // [hear]
 }
 
 void server::complete(std::uint64_t tag, int result, bool more) {
-    if (driver_->complete(tag, result)) return;
     if (crew_ && crew_->complete(tag)) return;
     if (metrics_ && metrics_->complete(tag, result)) return;
     switch (tag) {

@@ -20,9 +20,9 @@
 #include "../support/program.hpp"
 #include "../support/ring.hpp"
 #include "signals.hpp"
-#include "stalls.hpp"
 #include "timer_books.hpp"
 #include "tvec/drivers/uring_wait.hpp"
+#include "tvec/extra/stall_watch.hpp"
 
 namespace {
 
@@ -93,7 +93,7 @@ private:
     descriptor socket_;
     std::uint32_t length_ = 0;
     std::uint32_t done_ = 0;
-    example::second_chance chance_;
+    tvec::second_chance chance_;
     time_point pause_deadline_;
     time_point reply_deadline_;
     tvec::timer pause_{tvec::call<&client::pause_, &client::on_pause_over>};
@@ -111,7 +111,7 @@ public:
     // Used by clients.
     example::ring& ring() { return ring_; }
     example::timer_books& books() { return books_; }
-    const example::stall_watch<example::timers>& stalls() const { return stalls_; }
+    const tvec::stall_watch<example::timers>& stalls() const { return stalls_; }
     totals& count() { return totals_; }
     const sockaddr_in& server() const { return server_; }
     bool stopping() const { return stopping_; }
@@ -141,7 +141,7 @@ private:
     example::timers timers_;
     tvec::uring_wait<example::timers> wait_{ring_.get(), timers_};
     example::timer_books books_{timers_};
-    example::stall_watch<example::timers> stalls_{timers_, milliseconds(500)};
+    tvec::stall_watch<example::timers> stalls_{timers_, milliseconds(500)};
     totals totals_;
     example::signals signals_;
     time_point started_ = example::timers::clock::now();
@@ -337,10 +337,10 @@ int load::run() {
 
 void load::turn() {
     wait_();
-    stalls_.listen(ring_, [this] {
+    stalls_.listen([this] {
         return ring_.reap([this](std::uint64_t tag, int result, bool) { complete(tag, result); });
     });
-    timers_.wheel().advance(stalls_.heard(), 256);
+    stalls_.run(256);
 }
 
 void load::complete(std::uint64_t tag, int result) {

@@ -34,7 +34,7 @@ public:
 
     void advance(tvec::jiffies to, std::size_t budget) { timers_.wheel().advance(to, budget); }
 
-    void arm(tvec::timer& t, time_point& deadline, std::chrono::milliseconds delay) {
+    void arm(tvec::timer& t, time_point& deadline, std::chrono::nanoseconds delay) {
         arm_at(t, deadline, timers::clock::now() + delay);
     }
 

@@ -159,13 +159,17 @@ static void on_readable(struct connection* c) {
 }
 
 // [loop]
-static void serve(int loop, int listener, struct tvec_timerfd* alarm) {
+static void serve(int loop, int listener, struct tvec_timerfd* alarm,
+                  struct tvec_stall_watch* stalls) {
     struct epoll_event events[64];
     while (closed < http_clients) {
+        size_t heard = 0;
         need(tvec_timerfd_rearm(alarm) == 0, "rearm");  // the last thing before the sleep
         const int n = epoll_wait(loop, events, 64, -1);
+        tvec_stall_watch_listen(stalls);
         for (int i = 0; i < n; ++i) {
             void* who = events[i].data.ptr;
+            heard += who != alarm;
             if (who == alarm)
                 tvec_timerfd_acknowledge(alarm);
             else if (who == NULL)
@@ -173,7 +177,7 @@ static void serve(int loop, int listener, struct tvec_timerfd* alarm) {
             else
                 on_readable(who);
         }
-        tvec_advance(&timers, tvec_clock_now(&the_clock), 256);  // always, whatever woke us
+        tvec_stall_watch_run(stalls, heard, 256);  // always, whatever woke us
     }
 }
 // [loop]
@@ -181,6 +185,7 @@ static void serve(int loop, int listener, struct tvec_timerfd* alarm) {
 int main(void) {
     struct sockaddr_in where;
     struct tvec_timerfd alarm;
+    struct tvec_stall_watch stalls;
     const int listener = listen_here(&where), loop = epoll_create1(EPOLL_CLOEXEC);
     const pid_t child = start_http_clients(&where);
     need(loop >= 0, "epoll_create1");
@@ -189,7 +194,8 @@ int main(void) {
     need(tvec_timerfd_init(&alarm, &timers, &the_clock) == 0, "timerfd");
     watch(loop, alarm.fd, &alarm);
     watch(loop, listener, NULL);
-    serve(loop, listener, &alarm);
+    tvec_stall_watch_init(&stalls, &timers, &the_clock, 100 * ms);
+    serve(loop, listener, &alarm, &stalls);
     tvec_timerfd_destroy(&alarm);
     tvec_wheel_destroy(&timers);
     close(loop);

@@ -79,11 +79,13 @@ static void on_words(struct connection* c, int result) {
 }
 
 // [loop]
-static void serve(int listener, struct tvec_uring_wait* wait) {
+static void serve(int listener, struct tvec_uring_wait* wait, struct tvec_stall_watch* watch) {
     struct io_uring_cqe* cqe;
     while (closed < clients) {
+        size_t heard = 0;
         need(tvec_uring_submit_and_wait(wait) == 0, "wait");
-        while (io_uring_peek_cqe(&ring, &cqe) == 0) {
+        tvec_stall_watch_listen(watch);
+        for (; io_uring_peek_cqe(&ring, &cqe) == 0; ++heard) {
             struct connection* c = io_uring_cqe_get_data(cqe);
             const int result = cqe->res;
             io_uring_cqe_seen(&ring, cqe);
@@ -95,7 +97,7 @@ static void serve(int listener, struct tvec_uring_wait* wait) {
             }
         }
         // Always, whatever woke us; after what came, which may have been in time.
-        tvec_advance(&timers, tvec_clock_now(&the_clock), 256);
+        tvec_stall_watch_run(watch, heard, 256);
     }
 }
 // [loop]
@@ -103,14 +105,16 @@ static void serve(int listener, struct tvec_uring_wait* wait) {
 int main(void) {
     struct sockaddr_in where;
     struct tvec_uring_wait wait;
+    struct tvec_stall_watch watch;
     const int listener = listen_here(&where);
     const pid_t child = start_clients(&where);
     need(io_uring_queue_init(64, &ring, 0) == 0, "io_uring_queue_init");
     need(tvec_clock_init(&the_clock, TVEC_CLOCK_MONOTONIC, ms) == 0, "clock");
     tvec_wheel_init(&timers, tvec_clock_now(&the_clock));
     need(tvec_uring_wait_init(&wait, &ring, &timers, &the_clock) == 0, "wait");
+    tvec_stall_watch_init(&watch, &timers, &the_clock, 50 * ms);
     start_accept(listener);
-    serve(listener, &wait);
+    serve(listener, &wait, &watch);
     tvec_wheel_destroy(&timers);
     io_uring_queue_exit(&ring);
     close(listener);

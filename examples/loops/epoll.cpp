@@ -3,8 +3,12 @@
 // adds the scheduler's slack. A timerfd is exact, and stays set across waits.
 #include <sys/epoll.h>
 
+#include <algorithm>
+#include <array>
+
 #include "conversation.hpp"
 #include "mailbox.hpp"
+#include "tvec/extra/stall_watch.hpp"
 
 namespace {
 
@@ -22,12 +26,17 @@ public:
         check(epoll_ctl(fd_, EPOLL_CTL_ADD, fd, &wanted), "epoll_ctl");
     }
 
-    // Sleeps, then calls handle(fd) for each readable descriptor.
-    template <class F> void wait(F handle) {
-        std::array<epoll_event, 64> events;
-        const int n = epoll_wait(fd_, events.data(), static_cast<int>(events.size()), -1);
+    void sleep() {
+        const int n = epoll_wait(fd_, events_.data(), static_cast<int>(events_.size()), -1);
         if (n < 0 && errno != EINTR) check(n, "epoll_wait");
-        for (int i = 0; i < n; ++i) handle(events[static_cast<unsigned>(i)].data.fd);
+        readable_ = static_cast<unsigned>(std::max(n, 0));
+    }
+
+    // Calls handle(fd) for each readable descriptor. Returns how often that has returned true.
+    template <class F> unsigned handle_all(F handle) {
+        unsigned heard = 0;
+        for (unsigned i = 0; i < readable_; ++i) heard += handle(events_[i].data.fd);
+        return heard;
     }
 
 private:
@@ -36,6 +45,8 @@ private:
     }
 
     int fd_;
+    std::array<epoll_event, 64> events_;
+    unsigned readable_ = 0;
 };
 
 }  // namespace
@@ -47,18 +58,22 @@ int main() {
     talk.let_in(mailbox.sender());
     // [loop]
     tvec::timerfd_alarm alarm(timers);
+    tvec::stall_watch watch(timers);
     poller loop;
     loop.watch(alarm.fd());
     loop.watch(talk.fd());
     loop.watch(mailbox.fd());
+    const auto handle = [&](int fd) {
+        if (fd == alarm.fd()) alarm.acknowledge();
+        if (fd == talk.fd()) talk.on_readable();
+        if (fd == mailbox.fd()) mailbox.on_readable();  // what other threads have sent
+        return fd != alarm.fd();                        // whether another than us has spoken
+    };
     while (!talk.over()) {
         alarm.rearm();  // the last thing before the sleep
-        loop.wait([&](int fd) {
-            if (fd == alarm.fd()) alarm.acknowledge();
-            if (fd == talk.fd()) talk.on_readable();
-            if (fd == mailbox.fd()) mailbox.on_readable();  // what other threads have sent
-        });
-        timers.run(256);  // always, whatever woke us
+        loop.sleep();
+        watch.listen([&] { return loop.handle_all(handle); });
+        watch.run(256);  // always, whatever woke us
     }
     // [loop]
     return talk.verdict("epoll");

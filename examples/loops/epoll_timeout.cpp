@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "conversation.hpp"
+#include "tvec/extra/stall_watch.hpp"
 
 namespace {
 
@@ -36,11 +37,15 @@ int main() {
     wanted.events = EPOLLIN;
     checked(epoll_ctl(loop, EPOLL_CTL_ADD, talk.fd(), &wanted), "epoll_ctl");
     std::array<epoll_event, 64> events;
+    tvec::stall_watch watch(timers);
     while (!talk.over()) {
         const int ready = epoll_wait(loop, events.data(), 64, until_next_wakeup(timers));
         if (ready < 0 && errno != EINTR) checked(ready, "epoll_wait");
-        if (ready > 0) talk.on_readable();  // with several descriptors: whose, says events[i].data
-        timers.run(256);                    // always, whatever woke us
+        watch.listen([&] {
+            if (ready > 0) talk.on_readable();  // of several descriptors: see events[i].data
+            return std::max(ready, 0);
+        });
+        watch.run(256);  // always, whatever woke us
     }
     ::close(loop);
     return talk.verdict("epoll_wait");

@@ -16,6 +16,7 @@
 
 #include "../../support/ring.hpp"
 #include "tvec/drivers/uring_wait.hpp"
+#include "tvec/extra/stall_watch.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {
@@ -64,11 +65,8 @@ public:
         timers_.arm_after(stop_, lifetime);
         while (accepting_ || !connections_.empty()) {
             wait_();  // submits and sleeps, then begins a turn: its calls share a reading
-            unsigned head = 0, n = 0;
-            io_uring_cqe* cqe = nullptr;
-            io_uring_for_each_cqe(&ring_.get(), head, cqe) handle(*cqe), ++n;
-            io_uring_cq_advance(&ring_.get(), n);
-            timers_.run(256);
+            watch_.listen([this] { return handle_completions(); });
+            watch_.run(256);
         }
     }
 
@@ -76,6 +74,13 @@ private:
     enum kind : std::uint64_t { accepted, received, sent, cancelled };
     static std::uint64_t tag(kind k, int fd) { return static_cast<std::uint64_t>(fd) << 2 | k; }
 
+    unsigned handle_completions() {
+        unsigned head = 0, n = 0;
+        io_uring_cqe* cqe = nullptr;
+        io_uring_for_each_cqe(&ring_.get(), head, cqe) handle(*cqe), ++n;
+        io_uring_cq_advance(&ring_.get(), n);
+        return n;
+    }
     void accept() {
         ring_.queue(accepted, io_uring_prep_multishot_accept, listener_, nullptr, nullptr, 0);
     }
@@ -140,6 +145,7 @@ private:
     example::ring ring_{64};
     provided_buffers buffers_{ring_.get()};
     tvec::uring_wait<timers> wait_{ring_.get(), timers_};
+    tvec::stall_watch<timers> watch_{timers_};
     std::map<int, connection> connections_;
     tvec::timer stop_{tvec::call<&server::stop_, &server::on_stop>};
 };

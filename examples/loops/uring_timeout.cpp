@@ -6,6 +6,7 @@
 #include "conversation.hpp"
 #include "mailbox.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
+#include "tvec/extra/stall_watch.hpp"
 
 namespace {
 
@@ -18,7 +19,7 @@ template <class F> void take_a_turn(example::ring& ring, bool may_sleep, F handl
     ring.reap(handle);
 }
 
-void watch(example::ring& ring, int fd) {
+void await_readable(example::ring& ring, int fd) {
     ring.queue(static_cast<unsigned>(fd), io_uring_prep_poll_add, fd, unsigned{POLLIN});
 }
 
@@ -30,21 +31,25 @@ int main() {
     example::mailbox mailbox(timers, 4);
     talk.let_in(mailbox.sender());
     example::ring ring(64);
-    watch(ring, talk.fd());
-    watch(ring, mailbox.fd());
+    await_readable(ring, talk.fd());
+    await_readable(ring, mailbox.fd());
     tvec::uring_timeout alarm(ring.get(), timers);
+    tvec::stall_watch watch(timers);
+    unsigned heard = 0;
     const auto handle = [&](std::uint64_t user_data, int result, bool) {
         if (alarm.complete(user_data, result)) return;  // ours, and dealt with
         if (tvec::is_uring_timeout(user_data)) return;  // of an alarm that is gone
+        ++heard;
         const int fd = static_cast<int>(user_data);
         fd == mailbox.fd() ? mailbox.on_readable() : talk.on_readable();
-        watch(ring, fd);
+        await_readable(ring, fd);
     };
     // [loop]
     while (!talk.over()) {
         const bool set = alarm.prepare();  // the last thing before the sleep
         take_a_turn(ring, set, handle);    // sleeps, unless the ring is full
-        timers.run(256);                   // always, whatever woke us
+        watch.listen([&] { return std::exchange(heard, 0u); });
+        watch.run(256);  // always, whatever woke us
     }
     // [loop]
     return talk.verdict("uring_timeout");

@@ -6,10 +6,11 @@
 #include "conversation.hpp"
 #include "mailbox.hpp"
 #include "tvec/drivers/uring_wait.hpp"
+#include "tvec/extra/stall_watch.hpp"
 
 namespace {
 
-void watch(example::ring& ring, int fd) {
+void await_readable(example::ring& ring, int fd) {
     ring.queue(static_cast<unsigned>(fd), io_uring_prep_poll_add, fd, unsigned{POLLIN});
 }
 
@@ -21,19 +22,20 @@ int main() {
     example::mailbox mailbox(timers, 4);
     talk.let_in(mailbox.sender());
     example::ring ring(64);
-    watch(ring, talk.fd());
-    watch(ring, mailbox.fd());
+    await_readable(ring, talk.fd());
+    await_readable(ring, mailbox.fd());
     const auto handle = [&](std::uint64_t user_data, int, bool) {
         const int fd = static_cast<int>(user_data);
         fd == mailbox.fd() ? mailbox.on_readable() : talk.on_readable();
-        watch(ring, fd);
+        await_readable(ring, fd);
     };
     // [loop]
     tvec::uring_wait wait(ring.get(), timers);
+    tvec::stall_watch watch(timers);
     while (!talk.over()) {
-        wait();             // submits, then sleeps until a completion or the next wake-up
-        ring.reap(handle);  // handles what has completed
-        timers.run(256);    // always, whatever woke us; at most 256 visits
+        wait();  // submits, then sleeps until a completion or the next wake-up
+        watch.listen([&] { return ring.reap(handle); });  // handles what has completed
+        watch.run(256);  // always, in at most 256 visits; after a stall when all was heard
     }
     // [loop]
     return talk.verdict("uring_wait");

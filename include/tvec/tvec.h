@@ -443,6 +443,58 @@ TVEC_C_API TVEC_INLINE int64_t tvec_clock_remaining(const struct tvec_clock* clo
     return deadline > now ? deadline - now : 0;
 }
 
+/* --- a loop that was stalled ---------------------------------------------------------------------
+ */
+
+/// Keeps a loop that was stalled from timing out others for it: a handler or a callback blocked,
+/// the process was stopped, the machine was busy. Timers are due then, and messages that came
+/// meanwhile are not read. With a watch the loop hears them first:
+///
+///     tvec_stall_watch_init(&watch, &wheel, &clock, 500 * 1000000);
+///     while (running) {
+///         sleep_and_wake();                          // by any driver
+///         tvec_stall_watch_listen(&watch);
+///         heard = handle_what_has_come();            // how many messages or completions
+///         tvec_stall_watch_run(&watch, heard, 256);  // in the place of tvec_advance
+///     }
+///
+/// After a stall `run` fires nothing until a turn has heard nothing new, for half a second at most
+/// and the turn that begins then. Meanwhile timers are due, so no driver sleeps. A stall is noticed
+/// at the next turn, by something that was due for more than a tenth of a second since then and not
+/// done. Makes no system call. stall_watch.hpp has the limits.
+///
+/// Wheel and clock must outlive it. It may be copied, and there is nothing to destroy.
+struct tvec_stall_watch {
+    uint64_t stalls;      ///< the number of stalls so far
+    uint64_t library[9];  ///< private
+};
+
+/// Makes a watch. `grace` is for second chances, in nanoseconds: how long a peer that was to be
+/// timed out during a stall, or just after it, is waited for. It should cover a round trip, and the
+/// time until the peer runs again if it was stopped as well.
+TVEC_C_API void tvec_stall_watch_init(struct tvec_stall_watch* watch, struct tvec_wheel* wheel,
+                                      const struct tvec_clock* clock, int64_t grace);
+
+/// Notes that the loop begins to handle what has come. Call it after each sleep, before anything is
+/// handled. Reads the clock.
+TVEC_C_API void tvec_stall_watch_listen(struct tvec_stall_watch* watch);
+
+/// Fires what was due at tvec_stall_watch_listen, as tvec_advance does, and nothing after a stall
+/// until everything was heard: then it returns {0, false}. `heard` is how many messages or
+/// completions the turn has handled. Those of the loop's own alarm do not count.
+TVEC_C_API struct tvec_progress tvec_stall_watch_run(struct tvec_stall_watch* watch, size_t heard,
+                                                     size_t budget);
+
+/// Returns whether the loop was stalled a moment ago, less than `grace`.
+TVEC_C_API bool tvec_stall_watch_just_back(const struct tvec_stall_watch* watch);
+
+/// Returns whether a timeout's callback should wait once more, for as long as `grace`, instead of
+/// judging a peer that may have been stopped as well. At most once for each silence: `taken` is a
+/// flag of the peer, which the program clears when it hears the peer, and this function sets.
+TVEC_C_API TVEC_INLINE bool tvec_second_chance(const struct tvec_stall_watch* watch, bool* taken) {
+    return !*taken && (*taken = tvec_stall_watch_just_back(watch));
+}
+
 /* --- waking a loop by a descriptor, on Linux -------------------------------------------------- */
 
 #ifdef __linux__

@@ -50,6 +50,10 @@ TVEC_C_API int tvec_uring_wait_init(struct tvec_uring_wait* wait, struct io_urin
 /// errors. Returns 0 or a negative errno value.
 TVEC_C_API int tvec_uring_submit_and_wait(struct tvec_uring_wait* wait);
 
+/// Submits queued requests, and has the kernel post what has completed, as a wait does, but never
+/// sleeps: for a loop that has work of its own left. Returns 0 or a negative errno value.
+TVEC_C_API int tvec_uring_submit_and_poll(struct tvec_uring_wait* wait);
+
 /* --- by a request, where other code makes the wait -------------------------------------------- */
 
 /// The default top byte of the user data of all requests of a tvec_uring_timeout. The program's

@@ -3,9 +3,9 @@
 #include <cassert>
 #include <new>
 #include <optional>
-#include <type_traits>
 
 #include "clock.hpp"
+#include "own.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
 #include "tvec/drivers/uring_wait.hpp"
 
@@ -13,6 +13,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 using tvec::c::not_set;
+using tvec::c::own;
 using tvec::detail::kernel_result;
 using tvec::detail::ring_alarm;
 using tvec::detail::timed_ring;
@@ -77,13 +78,6 @@ private:
     }
 };
 
-template <class Own, class C> Own& own(C* c) {
-    static_assert(sizeof(Own) <= sizeof(C));
-    static_assert(alignof(Own) <= alignof(C));  // on two lines: clang-tidy takes them for the same
-    static_assert(std::is_trivially_destructible_v<Own>);
-    return *reinterpret_cast<Own*>(c);
-}
-
 }  // namespace
 
 int tvec_uring_wait_init(tvec_uring_wait* wait, io_uring* ring, tvec_wheel* wheel,
@@ -98,6 +92,12 @@ int tvec_uring_wait_init(tvec_uring_wait* wait, io_uring* ring, tvec_wheel* whee
 int tvec_uring_submit_and_wait(tvec_uring_wait* wait) {
     auto& w = own<wait_of_c>(wait);
     return tvec::c::result_of(w.ring.submit_and_wait(w.limit()));
+}
+
+int tvec_uring_submit_and_poll(tvec_uring_wait* wait) {
+    auto& w = own<wait_of_c>(wait);
+    tvec::detail::note_sleep(w.wheel);
+    return tvec::c::result_of(w.ring.submit_and_wait(nanoseconds::zero()));
 }
 
 int tvec_uring_timeout_init(tvec_uring_timeout* alarm, io_uring* ring, tvec_wheel* wheel,

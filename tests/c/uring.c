@@ -72,6 +72,21 @@ Test(c_uring, what_a_budget_has_left_over_does_not_sleep) {
     end();
 }
 
+Test(c_uring, a_poll_submits_and_reaps_and_does_not_sleep) {
+    struct tvec_uring_wait wait;
+    struct probe p = PROBE_INIT;
+    struct io_uring_cqe* cqe;
+    begin();
+    CHECK(tvec_uring_wait_init(&wait, &ring, &wheel, &the_clock) == 0);
+    arm_in(&p, 1000000 * ms);
+    CHECK(tvec_uring_submit_and_poll(&wait) == 0); /* a sleep would not end */
+    queue_nop(1);
+    CHECK(tvec_uring_submit_and_poll(&wait) == 0);
+    CHECK(io_uring_peek_cqe(&ring, &cqe) == 0);
+    CHECK_EQ(cqe->user_data, 1);
+    end();
+}
+
 Test(c_uring, one_timeout_in_the_ring_wakes_whatever_waits) {
     struct tvec_uring_timeout alarm;
     struct probe soon = PROBE_INIT, later = PROBE_INIT;

@@ -1,12 +1,14 @@
-// After a stall the server reads arrived messages before it times out a client. A silent client has
-// a second chance, once.
-#include "../../servers/stalls.hpp"
+// After a stall a loop hears what has come before it times out anybody, for a bounded time. A
+// silent peer has a second chance, once.
+#include "tvec/extra/stall_watch.hpp"
 
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
-#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/clock/turn_clock.hpp"
 
 using namespace std::chrono_literals;
 using support::probe;
@@ -14,12 +16,13 @@ using tvec::manual_clock;
 
 namespace {
 
-using timers = tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, manual_clock>>;
+template <class Clock>
+using timers_on = tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, Clock>>;
+using timers = timers_on<manual_clock>;
 
-// A loop whose ring holds this many requests. Each becomes available when the one before has been
+// A loop whose kernel holds this many messages. Each becomes available when the one before has been
 // handled.
-struct loop {
-    void submit_and_poll() { ++polls; }
+template <class Timers> struct loop_on {
     std::size_t hear() {
         manual_clock::advance(each);
         if (held == 0) return 0;
@@ -27,36 +30,46 @@ struct loop {
         ++heard;
         return 1;
     }
-    // Runs a turn that begins after `away`.
+    // Runs a turn that begins after `away`, and then turns for as long as timers wait.
     void turn(std::chrono::milliseconds away) {
         manual_clock::advance(away);
-        watch.listen(*this, [this] { return hear(); });
-        wheel.wheel().advance(watch.heard(), 2);
+        do one_turn();
+        while (!is_caught_up);
+    }
+    void one_turn() {
+        wheel.begin_turn();
+        watch.listen([this] { return hear(); });
+        const auto done = watch.run(budget);
+        is_caught_up = done.caught_up || budget != tvec::timer_wheel::unlimited;
+        ++turns;
     }
 
-    timers wheel;
-    example::stall_watch<timers> watch{wheel, 300ms};
+    Timers wheel;
+    tvec::stall_watch<Timers> watch{wheel, 300ms};
     std::chrono::milliseconds each{0};  // the time to handle one
+    std::size_t budget = tvec::timer_wheel::unlimited;
     unsigned held = 0;
     unsigned heard = 0;
-    unsigned polls = 0;
+    unsigned turns = 0;
+    bool is_caught_up = false;
 };
+using loop = loop_on<timers>;
 
 }  // namespace
 
-Test(stalls, a_turn_in_time_hears_once) {
+Test(stall_watch, a_turn_in_time_hears_once) {
     loop l;
     probe p;
     l.wheel.arm_after(p.t, 50ms);
     l.held = 5;
     l.turn(150ms);  // due for 100 ms, which is tolerated
     CHECK_EQ(l.heard, 1);
-    CHECK_EQ(l.polls, 0);
+    CHECK_EQ(l.turns, 1);
     CHECK(!l.watch.just_back());
     CHECK_EQ(p.fired(), 1);
 }
 
-Test(stalls, after_a_stall_all_is_heard_before_a_timer_runs) {
+Test(stall_watch, after_a_stall_all_is_heard_before_a_timer_runs) {
     loop l;
     tvec::callback_timer last([&l](auto&, auto&) { CHECK_EQ(l.held, 0); });
     l.wheel.arm_after(last, 50ms);
@@ -67,18 +80,37 @@ Test(stalls, after_a_stall_all_is_heard_before_a_timer_runs) {
     CHECK_EQ(l.watch.stalls(), 1);
 }
 
-Test(stalls, what_is_polled_for_is_heard_although_nothing_was_there_at_first) {
+// The kernel may post nothing before the loop asks for it once more.
+Test(stall_watch, the_first_turn_after_a_stall_does_not_end_the_listening) {
     loop l;
     probe p;
     l.wheel.arm_after(p.t, 1ms);
-    bool first = true;
-    unsigned heard = 0;
     manual_clock::advance(1s);
-    l.watch.listen(l, [&] { return std::exchange(first, false) || heard == 3 ? 0 : ++heard; });
-    CHECK_EQ(heard, 3);
+    l.one_turn();
+    CHECK_EQ(p.fired(), 0);
+    CHECK(l.watch.just_back());
+    CHECK(l.wheel.next_wakeup() <= manual_clock::now());  // no driver sleeps meanwhile
+    l.held = 3;
+    l.turn(0ms);
+    CHECK_EQ(l.heard, 3);
+    CHECK_EQ(p.fired(), 1);
 }
 
-Test(stalls, who_never_ceases_to_talk_does_not_hold_up_the_timers) {
+// The wheel's tick stands meanwhile, also for loops that advance it themselves.
+Test(stall_watch, timers_wait_for_a_loop_that_advances_the_wheel_itself) {
+    loop l;
+    probe p;
+    l.wheel.arm_after(p.t, 1ms);
+    manual_clock::advance(1s);
+    l.watch.listen([] { return 7; });
+    CHECK_EQ(l.watch.heard(), l.wheel.wheel().now());
+    CHECK_EQ(l.wheel.wheel().advance(l.watch.heard()).fired, 0);
+    l.watch.listen([] { return 0; });
+    CHECK_EQ(l.watch.heard(), 1'000);
+    CHECK_EQ(l.wheel.wheel().advance(l.watch.heard()).fired, 1);
+}
+
+Test(stall_watch, peers_that_never_cease_to_talk_hold_up_the_timers_for_half_a_second) {
     loop l;
     probe p;
     l.wheel.arm_after(p.t, 1ms);
@@ -87,28 +119,46 @@ Test(stalls, who_never_ceases_to_talk_does_not_hold_up_the_timers) {
     l.turn(1s);
     CHECK_EQ(p.fired(), 1);
     CHECK_LE(l.heard, 502);
+    CHECK_GE(l.heard, 500);
 }
 
-Test(stalls, a_loop_with_nothing_to_do_is_not_away) {
+// Each of whose messages is a stall of its own.
+Test(stall_watch, handlers_that_always_block_hold_up_the_timers_for_one_turn_more) {
+    loop l;
+    probe p;
+    l.wheel.arm_after(p.t, 1ms);
+    l.held = 1'000'000;
+    l.each = 2s;
+    l.turn(1s);
+    CHECK_EQ(p.fired(), 1);
+    CHECK_LE(l.turns, 3);
+}
+
+Test(stall_watch, a_loop_with_nothing_to_do_is_not_stalled) {
     loop l;
     probe p;
     l.turn(1h);
     l.wheel.arm_after(p.t, 200ms);
     l.turn(200ms);
-    CHECK_EQ(l.polls, 0);
+    CHECK_EQ(l.turns, 2);
+    CHECK_EQ(l.watch.stalls(), 0);
 }
 
-Test(stalls, what_a_budget_has_left_over_is_no_stall) {
+Test(stall_watch, what_a_budget_has_left_over_is_no_stall) {
     loop l;
     std::vector<std::unique_ptr<probe>> due = support::probes(100);
     for (const auto& p : due) l.wheel.arm_after(p->t, 10ms);
-    l.turn(1s);  // two of them a turn
+    l.budget = 2;
+    l.turn(1s);
+    l.turn(0ms);
     CHECK_EQ(l.watch.stalls(), 1);
+    CHECK_EQ(support::count_fired(due), 2);
     for (int i = 0; i < 20; ++i) l.turn(50ms);
     CHECK_EQ(l.watch.stalls(), 1);
+    CHECK_EQ(support::count_fired(due), 42);
 }
 
-Test(stalls, what_becomes_due_while_a_message_is_handled_waits_until_the_next_are_heard) {
+Test(stall_watch, what_becomes_due_while_a_message_is_handled_waits_until_the_next_are_heard) {
     loop l;
     tvec::callback_timer judge([&l](auto&, auto&) { CHECK_EQ(l.held, 0); });
     l.wheel.arm_after(judge, 50ms);
@@ -123,7 +173,7 @@ Test(stalls, what_becomes_due_while_a_message_is_handled_waits_until_the_next_ar
     CHECK_EQ(l.watch.stalls(), 1);
 }
 
-Test(stalls, a_callback_that_blocks_is_a_stall) {
+Test(stall_watch, a_callback_that_blocks_is_a_stall) {
     loop l;
     probe p;
     tvec::callback_timer blocks([](auto&, auto&) { manual_clock::advance(2s); });
@@ -133,9 +183,69 @@ Test(stalls, a_callback_that_blocks_is_a_stall) {
     CHECK_EQ(l.watch.stalls(), 0);
     l.turn(0ms);
     CHECK_EQ(l.watch.stalls(), 1);
+    CHECK_EQ(p.fired(), 1);
 }
 
-Test(stalls, nobody_is_judged_until_the_grace_is_over) {
+Test(stall_watch, one_that_is_heard_after_a_stall_is_not_timed_out) {
+    loop l;
+    probe idle;
+    l.wheel.arm_after(idle.t, 1s);
+    manual_clock::advance(1500ms);
+    l.watch.listen([&] {
+        l.wheel.arm_after(idle.t, 1s);
+        return 1;
+    });
+    l.watch.run();
+    l.turn(0ms);
+    CHECK_EQ(idle.fired(), 0);
+    CHECK(idle.t.pending());
+}
+
+Test(stall_watch, an_exception_of_a_handler_ends_neither_turn_nor_listening) {
+    loop l;
+    probe p;
+    l.wheel.arm_after(p.t, 1ms);
+    manual_clock::advance(1s);
+    bool thrown = false;
+    try {
+        l.watch.listen([]() -> int { throw std::runtime_error("a handler's"); });
+    } catch (const std::runtime_error&) {
+        thrown = true;
+    }
+    CHECK(thrown);
+    CHECK_EQ(l.watch.run().fired, 0);
+    l.turn(0ms);
+    CHECK_EQ(p.fired(), 1);
+}
+
+// A turn's calls share its reading. The bound must not wait for that to go on.
+Test(stall_watch, the_bound_holds_on_a_turn_clock) {
+    loop_on<timers_on<tvec::turn_clock<manual_clock>>> l;
+    probe p;
+    l.wheel.arm_after(p.t, 1ms);
+    l.held = 1'000'000;
+    l.each = 1ms;
+    l.turn(1s);
+    CHECK_EQ(p.fired(), 1);
+    CHECK_LE(l.heard, 502);
+}
+
+Test(stall_watch, a_clock_that_is_set_back_ends_the_listening) {
+    manual_clock::set(manual_clock::time_point(10h));
+    loop l;
+    probe p;
+    l.wheel.arm_after(p.t, 1ms);
+    l.held = 1'000'000;
+    manual_clock::advance(1s);
+    l.one_turn();
+    manual_clock::set(manual_clock::time_point(10h + 500ms));
+    l.one_turn();
+    CHECK_EQ(p.fired(), 1);
+}
+
+// --- second chances ------------------------------------------------------------------------------
+
+Test(stall_watch, nobody_is_judged_until_the_grace_is_over) {
     loop l;
     probe p;
     CHECK(!l.watch.just_back());
@@ -148,21 +258,21 @@ Test(stalls, nobody_is_judged_until_the_grace_is_over) {
     CHECK(!l.watch.just_back());
 }
 
-Test(stalls, the_grace_begins_when_all_has_been_heard) {
+Test(stall_watch, the_grace_begins_when_all_has_been_heard) {
     loop l;
     probe p;
     l.wheel.arm_after(p.t, 1ms);
     l.held = 9;
     l.each = 40ms;
     l.turn(1s);
-    l.turn(260ms);  // and 40 to read
+    l.turn(259ms);  // and 40 to find that nothing is left
     CHECK(l.watch.just_back());
 }
 
-Test(stalls, a_second_chance_is_given_once_in_a_silence) {
+Test(stall_watch, a_second_chance_is_given_once_in_a_silence) {
     loop l;
     probe p;
-    example::second_chance chance;
+    tvec::second_chance chance;
     CHECK(!chance.take(l.watch));  // no stall to excuse it
     l.wheel.arm_after(p.t, 1ms);
     l.turn(1s);

@@ -99,6 +99,14 @@ template <std::size_t Durations, class T, class... D> consteval any_result refus
     return {};
 }
 
+/// In a debug build, notes that `wheel` is about to run up to tick `until`.
+inline void note_run([[maybe_unused]] timer_wheel& wheel, [[maybe_unused]] jiffies until) noexcept {
+#ifndef NDEBUG
+    const std::optional<jiffies> wakeup = wheel.next_wakeup();
+    wheel_runs(&wheel, wakeup && *wakeup > wheel.now() && *wakeup < until);
+#endif
+}
+
 }  // namespace detail
 
 /// A `timer_wheel` and the clock that drives it.
@@ -357,10 +365,7 @@ private:
         begin_turn();
         const jiffies now = ticks_.now();
         expect_no_lead(now);
-#ifndef NDEBUG
-        const std::optional<jiffies> wakeup = wheel_.next_wakeup();
-        detail::wheel_runs(&wheel_, wakeup && *wakeup > wheel_.now() && *wakeup < now);
-#endif
+        detail::note_run(wheel_, now);
         return now;
     }
 

@@ -1,0 +1,81 @@
+/* A loop that was stalled hears its peers before it times them out, in C. The rule itself is tested
+   in tests/extra/stall_watch.cpp. */
+#define _GNU_SOURCE /* for usleep */
+
+#include <unistd.h>
+
+#include "check.h"
+#include "probe.h"
+
+TestSuite(c_stalls, .timeout = 60);
+
+static const int64_t ms = 1000000, minute = 60000000000;
+
+static struct tvec_clock the_clock;
+static struct tvec_wheel wheel;
+static struct tvec_stall_watch watch;
+
+static void begin(void) {
+    CHECK(tvec_clock_init(&the_clock, TVEC_CLOCK_MONOTONIC, ms) == 0);
+    tvec_wheel_init(&wheel, tvec_clock_now(&the_clock));
+    tvec_stall_watch_init(&watch, &wheel, &the_clock, minute);
+}
+
+static struct tvec_progress turn(size_t heard) {
+    tvec_stall_watch_listen(&watch);
+    return tvec_stall_watch_run(&watch, heard, TVEC_UNLIMITED);
+}
+
+Test(c_stalls, after_a_stall_timers_wait_until_a_turn_has_heard_nothing) {
+    struct probe p = PROBE_INIT;
+    struct tvec_progress done;
+    begin();
+    tvec_arm_at(&wheel, &p.timer, tvec_clock_after(&the_clock, ms));
+    usleep(150000);
+    done = turn(5);
+    CHECK_EQ(done.fired, 0);
+    CHECK(!done.caught_up);
+    CHECK_EQ(watch.stalls, 1);
+    CHECK_EQ(turn(0).fired, 1);
+    CHECK_EQ(p.fired, 1);
+    tvec_wheel_destroy(&wheel);
+}
+
+Test(c_stalls, timers_wait_for_half_a_second_though_peers_go_on_talking) {
+    struct probe p = PROBE_INIT;
+    int64_t stalled;
+    begin();
+    tvec_arm_at(&wheel, &p.timer, tvec_clock_after(&the_clock, ms));
+    usleep(150000);
+    stalled = tvec_clock_read(&the_clock);
+    while (turn(1).fired == 0) usleep(1000);
+    CHECK(tvec_clock_read(&the_clock) - stalled >= 500 * ms);
+    tvec_wheel_destroy(&wheel);
+}
+
+Test(c_stalls, what_is_due_while_messages_are_handled_waits_for_the_next_turn) {
+    struct probe p = PROBE_INIT;
+    begin();
+    tvec_arm_at(&wheel, &p.timer, tvec_clock_after(&the_clock, 50 * ms));
+    tvec_stall_watch_listen(&watch);
+    usleep(60000);
+    if (watch.stalls == 0) CHECK_EQ(tvec_stall_watch_run(&watch, 1, TVEC_UNLIMITED).fired, 0);
+    while (p.fired == 0) turn(0);
+    tvec_wheel_destroy(&wheel);
+}
+
+Test(c_stalls, a_silent_peer_has_a_second_chance_after_a_stall_and_only_one) {
+    struct probe p = PROBE_INIT;
+    bool taken = false;
+    begin();
+    CHECK(!tvec_second_chance(&watch, &taken));
+    tvec_arm_at(&wheel, &p.timer, tvec_clock_after(&the_clock, ms));
+    usleep(150000);
+    while (p.fired == 0) turn(0);
+    CHECK(tvec_stall_watch_just_back(&watch));
+    CHECK(tvec_second_chance(&watch, &taken));
+    CHECK(!tvec_second_chance(&watch, &taken));
+    taken = false; /* it was heard */
+    CHECK(tvec_second_chance(&watch, &taken));
+    tvec_wheel_destroy(&wheel);
+}
