@@ -91,13 +91,14 @@ TVEC_C_API int tvec_uring_timeout_init(struct tvec_uring_timeout* alarm, struct 
 /// over. Call it before every submission that may sleep. Queues one request at most, and none if
 /// the alarm need not move earlier: then it is a comparison. A full submission queue is submitted
 /// to make room. Returns 1. Returns 0 if even that makes no room: then do not sleep, reap
-/// completions, and call again. Returns a negative errno value if submitting fails.
+/// completions, and call again. Returns a negative errno value if submitting fails, and whenever a
+/// timeout would be needed after the kernel has refused one: use a tvec_timerfd then.
 TVEC_C_API int tvec_uring_timeout_prepare(struct tvec_uring_timeout* alarm);
 
 /// Returns 1 if a completion with that user data and result belongs to this alarm: then it has been
 /// dealt with. Returns 0 if not, and nothing has changed. Runs no timers. Returns a negative errno
 /// value if it belongs to this alarm, and the kernel refused the timeout for a permanent reason (a
-/// restricted ring, for example).
+/// restricted ring, a filter of the process).
 TVEC_C_API int tvec_uring_timeout_complete(struct tvec_uring_timeout* alarm, uint64_t user_data,
                                            int result);
 

@@ -54,7 +54,7 @@ struct timeout_of_c {
 
     kernel_result complete(uint64_t user_data, int result) {
         const kernel_result ours = alarm.complete(user_data, result);
-        if (ours.yes && !alarm.is_set()) set_for = not_set;
+        if (!alarm.is_set()) set_for = not_set;
         return ours;
     }
 

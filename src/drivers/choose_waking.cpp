@@ -5,6 +5,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "tvec/drivers/uring_timeout.hpp"
+
 namespace tvec {
 
 namespace {
@@ -49,6 +51,16 @@ int forbidden(io_uring& ring) {
     return error == EPERM || error == EACCES || error == ENOSYS ? error : 0;
 }
 
+/// Returns the choice on a ring whose waits take a deadline.
+waking with_deadline_in_wait(const io_uring& ring) {
+    waking w{waking::way::uring_wait,
+             "the kernel takes a deadline in a wait (IORING_FEAT_EXT_ARG)"};
+    const int refused = detail::ring_alarm::refusal_of_kernel();
+    if (refused != 0) w.reason += "; " + failure("it refuses timeout requests", refused);
+    w.timeouts = refused == 0 && detail::ring_alarm::accepts(ring).yes;
+    return w;
+}
+
 }  // namespace
 
 const char* name_of(waking::way w) noexcept {
@@ -69,8 +81,7 @@ waking choose_waking(int set_up, io_uring& ring) {
         return {way::timerfd_alarm, "waits on an IORING_SETUP_IOPOLL ring do not sleep"};
     if (const int error = forbidden(ring))
         return {way::timerfd_alarm, failure("io_uring_enter", error)};
-    if (ring.features & IORING_FEAT_EXT_ARG)
-        return {way::uring_wait, "the kernel takes a deadline in a wait (IORING_FEAT_EXT_ARG)"};
+    if (ring.features & IORING_FEAT_EXT_ARG) return with_deadline_in_wait(ring);
     return {way::timerfd_alarm, "the kernel takes no deadline in a wait (no IORING_FEAT_EXT_ARG)"};
 }
 

@@ -38,19 +38,20 @@ unsigned flag_of(clockid_t clock) {
 // Since 7.1: the time in ns stands in the place of its address.
 constexpr unsigned time_in_request = 1u << 7;  // IORING_TIMEOUT_IMMEDIATE_ARG
 
-/// Asks the kernel for a timeout that has passed and carries its time.
-bool ask_for_time_in_request() {
+/// Returns the kernel's answer to a timeout that has passed, in a ring of its own; 0 if there is
+/// none. The time is 1 ns, or at that address.
+int ask_for_timeout(std::uint64_t time, unsigned flags) {
     io_uring ring{};
-    if (io_uring_queue_init(1, &ring, 0) < 0) return false;
+    if (io_uring_queue_init(1, &ring, 0) < 0) return 0;
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring);
-    io_uring_prep_timeout(sqe, nullptr, 0, IORING_TIMEOUT_ABS | time_in_request);
-    sqe->addr = 1;
+    io_uring_prep_timeout(sqe, nullptr, 0, IORING_TIMEOUT_ABS | flags);
+    sqe->addr = time;
     io_uring_cqe* cqe = nullptr;
     const bool is_answered =
         io_uring_submit_and_wait(&ring, 1) == 1 && io_uring_peek_cqe(&ring, &cqe) == 0;
-    const bool is_known = is_answered && cqe->res == -ETIME;
+    const int answer = is_answered ? cqe->res : 0;
     io_uring_queue_exit(&ring);
-    return is_known;
+    return answer;
 }
 
 }  // namespace
@@ -72,10 +73,16 @@ bool ring_alarm::kernel_reads_requests() noexcept {
     static std::atomic<std::uint8_t> known{unknown};
     std::uint8_t answer = known.load(std::memory_order_relaxed);
     if (answer == unknown) {
-        answer = ask_for_time_in_request() ? yes : no;
+        answer = ask_for_timeout(1, time_in_request) == -ETIME ? yes : no;
         known.store(answer, std::memory_order_relaxed);
     }
     return answer == yes;
+}
+
+int ring_alarm::refusal_of_kernel() noexcept {
+    const __kernel_timespec passed{0, 1};
+    const int answer = ask_for_timeout(reinterpret_cast<std::uintptr_t>(&passed), 0);
+    return answer == -ETIME ? 0 : -answer;
 }
 
 ring_alarm::ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag,
@@ -106,6 +113,9 @@ kernel_result ring_alarm::reserve_sqe(io_uring_sqe*& sqe) noexcept {
 }
 
 kernel_result ring_alarm::set(std::chrono::nanoseconds time) noexcept {
+    if (refused_ != 0)
+        return failed(refused_, "uring_timeout: the kernel has refused a timeout of this ring; use "
+                                "timerfd_alarm");
     io_uring_sqe* sqe = nullptr;
     if (const kernel_result found = reserve_sqe(sqe); !found.yes) return found;
     // A request that is not submitted yet and carries no time has the new one, which is earlier.
@@ -152,7 +162,7 @@ kernel_result ring_alarm::complete(std::uint64_t data, int result) noexcept {
         break;
     case kind::move:
         if (error != 0 && !came_too_late(error))
-            return failed(error, "uring_timeout: IORING_OP_TIMEOUT_REMOVE");
+            return refuse(error, "uring_timeout: IORING_OP_TIMEOUT_REMOVE");
         break;
     case kind::removal:
         leaving_ = false;
@@ -168,9 +178,16 @@ kernel_result ring_alarm::ended(int error) noexcept {
         clock_flag_ = 0;  // before Linux 5.15: CLOCK_MONOTONIC
         absolute_ = false;
     } else if (error != 0 && !may_end_with(error)) {
-        return failed(error, "uring_timeout: IORING_OP_TIMEOUT");
+        return refuse(error, "uring_timeout: IORING_OP_TIMEOUT");
     }
     return answer(true);
+}
+
+/// Remembers that requests are refused: another one would complete at once, and each wait with it.
+kernel_result ring_alarm::refuse(int error, const char* tried) noexcept {
+    refused_ = error;
+    set_ = false;
+    return failed(error, tried);
 }
 
 kernel_result ring_alarm::queue_removal() noexcept {

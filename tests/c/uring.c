@@ -202,6 +202,23 @@ Test(c_uring, a_timeout_that_finds_no_room_is_set_when_there_is_some) {
     end();
 }
 
+Test(c_uring, after_a_refusal_each_prepare_says_so_and_queues_nothing) {
+    struct tvec_uring_timeout alarm;
+    struct probe p = PROBE_INIT;
+    uint64_t timeout;
+    begin();
+    CHECK(tvec_uring_timeout_init(&alarm, &ring, &wheel, &the_clock, 1) == 0);
+    arm_in(&p, 1000000 * ms);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 1);
+    timeout = last_queued();
+    CHECK_EQ(io_uring_submit(&ring), 1);
+    CHECK(tvec_uring_timeout_complete(&alarm, timeout, -EACCES) == -EACCES);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == -EACCES);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == -EACCES);
+    CHECK_EQ(io_uring_sq_ready(&ring), 0);
+    end();
+}
+
 static void set_descriptor(int fd) { ring.ring_fd = ring.enter_ring_fd = fd; }
 
 Test(c_uring, what_the_kernel_refuses_is_an_error) {

@@ -1,5 +1,6 @@
 // The way of waking that is chosen where the kernel refuses something, and the reason that is
 // given.
+#include <dlfcn.h>
 #include <sys/syscall.h>
 
 #include <fstream>
@@ -23,6 +24,25 @@ TestSuite(choosing, .timeout = 60);
 
 namespace {
 
+int timeouts_end_with = 0;  // instead of ETIME, if it is not 0
+
+}  // namespace
+
+// Stands before liburing's function of this name.
+extern "C" int io_uring_submit_and_wait(io_uring* r, unsigned wanted) {
+    static const auto real = reinterpret_cast<decltype(&io_uring_submit_and_wait)>(
+        dlsym(RTLD_NEXT, "io_uring_submit_and_wait"));
+    const int result = real(r, wanted);
+    unsigned head = 0;
+    io_uring_cqe* cqe = nullptr;
+    io_uring_for_each_cqe(r, head, cqe) {
+        if (timeouts_end_with != 0 && cqe->res == -ETIME) cqe->res = -timeouts_end_with;
+    }
+    return result;
+}
+
+namespace {
+
 void chooses(const tvec::waking& w, way expected, const char* because) {
     cr_expect(w.chosen == expected, "chose %s: %s", name_of(w.chosen), w.reason.c_str());
     cr_expect(support::says(w.reason, because), "%s does not say %s", w.reason.c_str(), because);
@@ -43,7 +63,21 @@ Test(choosing, the_rings_own_wait_where_it_takes_a_deadline) {
         if (!support::ring_exists(flags)) continue;
         ring r(8, flags);
         if (!(r.get().features & IORING_FEAT_EXT_ARG)) cr_skip("no IORING_FEAT_EXT_ARG here");
-        chooses(choose_waking(0, r.get()), way::uring_wait, "IORING_FEAT_EXT_ARG");
+        const tvec::waking w = choose_waking(0, r.get());
+        chooses(w, way::uring_wait, "IORING_FEAT_EXT_ARG");
+        CHECK_EQ(w.timeouts, (flags & IORING_SETUP_SQPOLL) == 0);
+    }
+}
+
+Test(choosing, a_filter_that_refuses_timeout_requests_alone_is_told) {  // Linux 7.0
+    for (const int error : {EACCES, EPERM}) {
+        ring r;
+        if (!(r.get().features & IORING_FEAT_EXT_ARG)) cr_skip("no IORING_FEAT_EXT_ARG here");
+        timeouts_end_with = error;
+        const tvec::waking w = choose_waking(0, r.get());
+        timeouts_end_with = 0;
+        chooses(w, way::uring_wait, "refuses timeout requests");
+        CHECK(!w.timeouts);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <thread>
@@ -263,6 +264,45 @@ Test(uring_timeout, a_refusal_that_will_not_pass_is_thrown_with_what_was_tried) 
     CHECK(support::says(why, "Permission denied"));
 }
 
+// A filter of the process (Linux 7.0), or a restricted ring. A loop that goes on all the same must
+// not spin on requests that are refused at once, nor sleep for ever without an alarm.
+Test(uring_timeout, after_a_refusal_nothing_is_queued_and_each_prepare_says_so) {
+    for (const int error : {EACCES, EPERM}) {
+        ring r;
+        wheel timers;
+        alarm_of_wheel alarm{r.get(), timers};
+        appointment a;
+        a.arm(timers, 1h);
+        REQUIRE(alarm.prepare());
+        const std::uint64_t timeout = last_queued(r).user_data;
+        io_uring_submit(&r.get());
+        const std::string why = support::refusal([&] { alarm.complete(timeout, -error); });
+        CHECK(support::says(why, "IORING_OP_TIMEOUT"));
+        for (int i = 0; i < 3; ++i) {
+            CHECK(support::says(support::refusal([&] { (void)alarm.prepare(); }), "timerfd_alarm"));
+            CHECK_EQ(queued(r), 0);
+        }
+    }
+}
+
+Test(uring_timeout, a_move_that_is_refused_is_no_alarm_either) {
+    ring r;
+    wheel timers;
+    alarm_of_wheel alarm{r.get(), timers};
+    appointment far, near;
+    far.arm(timers, 2h);
+    REQUIRE(alarm.prepare());
+    io_uring_submit(&r.get());
+    near.arm(timers, 1h);
+    REQUIRE(alarm.prepare());
+    const std::uint64_t move = last_queued(r).user_data;
+    io_uring_submit(&r.get());
+    const std::string why = support::refusal([&] { alarm.complete(move, -EACCES); });
+    CHECK(support::says(why, "IORING_OP_TIMEOUT_REMOVE"));
+    CHECK(support::says(support::refusal([&] { (void)alarm.prepare(); }), "timerfd_alarm"));
+    CHECK_EQ(queued(r), 0);
+}
+
 Test(uring_timeout, an_alarm_that_goes_off_while_it_is_being_moved_loses_no_wakeup) {
     for (const unsigned flags : {0u, support::deferred}) {
         if (!support::ring_exists(flags)) continue;
@@ -338,6 +378,67 @@ Test(uring_timeout, says_when_there_is_no_room_and_sets_it_when_there_is) {
     io_uring_submit(&r.get());
     while (!a.fired) turn(r, timers, alarm);
     CHECK(a.kept());
+}
+
+// --- a loop that never blocks --------------------------------------------------------------------
+
+namespace {
+
+// Counts what a loop has submitted, by looking at its queue, and what has completed.
+struct traffic {
+    void look_at_queue(ring& r) {
+        const io_uring_sq& sq = r.get().sq;
+        for (unsigned at = sq.sqe_head; at != sq.sqe_tail; ++at)
+            started += sq.sqes[at & sq.ring_mask].opcode == IORING_OP_TIMEOUT;
+    }
+    unsigned started = 0, ended = 0, most = 0;
+};
+
+// Never enters the kernel but to submit. Its completions come by task work, or not before it waits.
+void never_block(ring& r, wheel& timers, alarm_of_wheel& alarm, traffic& t, int periods) {
+    appointment once;
+    once.arm(timers, 50ms);
+    tvec::timer pushed_back;
+    int beats = 0;
+    tvec::callback_timer beat([&](auto&, tvec::timer& b) {
+        ++beats;
+        timers.arm_next(b, 3ms);
+    });
+    timers.arm_after(beat, 3ms);
+    while (!once.fired || beats < periods) {
+        timers.arm_after(pushed_back, 10ms);
+        CHECK(alarm.prepare());
+        t.look_at_queue(r);
+        io_uring_submit(&r.get());
+        r.reap([&](const io_uring_cqe& cqe) {
+            t.ended += cqe.res == -ETIME;
+            CHECK(alarm.complete(cqe));
+        });
+        t.most = std::max(t.most, t.started - t.ended);
+        timers.run(256);
+    }
+    CHECK(once.kept());
+}
+
+}  // namespace
+
+Test(uring_timeout, a_loop_that_never_blocks_has_one_timeout_in_flight) {
+    for (const unsigned flags : {0u, support::deferred, unsigned{IORING_SETUP_COOP_TASKRUN}}) {
+        if (!support::ring_exists(flags)) continue;
+        ring r(8, flags);
+        wheel timers;
+        alarm_of_wheel alarm{r.get(), timers};
+        traffic t;
+        never_block(r, timers, alarm, t, 100);
+        CHECK_EQ(t.most, 1);
+        CHECK_EQ(*r.get().cq.koverflow, 0);
+        appointment last;  // and it may block after all: at most one alarm is stale
+        last.arm(timers, 50ms);
+        int turns = 0;
+        for (; !last.fired; ++turns) turn(r, timers, alarm);
+        CHECK(last.kept());
+        CHECK_LE(turns, 3);
+    }
 }
 
 // --- more than one alarm, and other clocks ------------------------------------------------------

@@ -21,6 +21,9 @@ struct waking {
     };
     way chosen;          ///< the best way that works
     std::string reason;  ///< why this one, and why no better one
+    /// whether the ring takes the requests of a uring_timeout as well: for a wait that another
+    /// makes
+    bool timeouts = false;
 };
 
 /// Returns the name of the class, such as "uring_wait".
@@ -42,8 +45,9 @@ TVEC_API const char* name_of(waking::way w) noexcept;
 ///  - The kernel takes no deadline in a wait (before 5.11).
 ///
 /// The reason names the failure, and its known cause. The choice depends on features only, not on
-/// versions. Makes one system call. Call it once, in the thread that will own the ring. Throws
-/// nothing but std::bad_alloc.
+/// versions. A filter of Linux 7.0 may refuse timeout requests alone, which the reason then says.
+/// To find out it makes a ring of its own. Call it once, in the thread that will own the ring.
+/// Throws nothing but std::bad_alloc.
 TVEC_API waking choose_waking(int set_up, io_uring& ring);
 
 }  // namespace tvec

@@ -50,6 +50,11 @@ public:
     /// a ring to find out, at the first call in the process.
     static bool kernel_reads_requests() noexcept;
 
+    /// Returns the error with which the kernel refuses a timeout in a ring of its own, or 0: it
+    /// takes timeouts, or there can be no such ring. A filter of the process may refuse them, for
+    /// all its rings (Linux 7.0).
+    static int refusal_of_kernel() noexcept;
+
     ring_alarm(io_uring& ring, alarm_clock clock, std::uint8_t tag) noexcept
         : ring_alarm(ring, clock, tag, kernel_reads_requests()) {}
     /// Makes requests that carry their time, or that point to it.
@@ -88,6 +93,7 @@ private:
     void start(io_uring_sqe& sqe) noexcept;
     void move(io_uring_sqe& sqe) noexcept;
     kernel_result ended(int error) noexcept;
+    kernel_result refuse(int error, const char* tried) noexcept;
 
     io_uring& ring_;
     unsigned clock_flag_;
@@ -98,6 +104,7 @@ private:
     bool leaving_ = false;    ///< the final removal is queued
     std::uint8_t tag_;
     std::uint32_t number_;
+    int refused_ = 0;  ///< the error with which the kernel has refused a request for good
     std::uint64_t timeouts_ = 0;
     __kernel_timespec time_{};  ///< read at the submission, unless the request carries it
 };
@@ -154,7 +161,8 @@ public:
     /// Queues one request at most, and none if the alarm need not move earlier: then it is a
     /// comparison. A full submission queue is submitted to make room. Returns false if even that
     /// makes no room: then do not sleep, reap completions, and call again. Throws std::system_error
-    /// if submitting fails.
+    /// if submitting fails. It also throws, and queues nothing, whenever a timeout would be needed
+    /// after `complete` has thrown: take a timerfd_alarm, or poll its descriptor in the ring.
     ///
     /// A debug build reports on the standard error output that timers keep running late because
     /// `prepare` is not called, or that an expired timeout was not given to `complete`.
@@ -169,14 +177,14 @@ public:
 
     /// Returns whether a completion belongs to this alarm. If so it has been dealt with. If not,
     /// nothing has changed. Runs no timers. Throws std::system_error if the kernel refused the
-    /// timeout for a permanent reason (a restricted ring, for example).
+    /// timeout for a permanent reason (a restricted ring, a filter of the process).
     bool complete(const io_uring_cqe& cqe) { return complete(cqe.user_data, cqe.res); }
 
     /// Does the same for loops that have copied the fields of the completion.
     bool complete(std::uint64_t user_data, int result) {
-        const bool ours = alarm_.complete(user_data, result).or_throw();
-        if (ours && !alarm_.is_set()) set_for_ = not_set;
-        return ours;
+        const detail::kernel_result ours = alarm_.complete(user_data, result);
+        if (!alarm_.is_set()) set_for_ = not_set;
+        return ours.or_throw();
     }
 
     /// Takes all requests of this alarm out of the ring, and waits until they are out. Completions
