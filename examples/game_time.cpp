@@ -32,8 +32,8 @@ int main() {
     // [zones]
     zone world, dungeon;
     unsigned spawned = 0, exploded = 0;
-    world.pool.schedule_every(20ms, [&] { ++spawned; });
-    dungeon.pool.schedule(10ms, [&] { ++exploded; });
+    (void)world.pool.schedule_every(20ms, [&] { ++spawned; });
+    (void)dungeon.pool.schedule(10ms, [&] { ++exploded; });
     dungeon.clock.set_speed(1, 4);  // slow motion: 40 ms for the players
 
     while (exploded == 0) {

@@ -20,7 +20,8 @@ int main() {
     tvec::timeout_pool pool(timers);
     auto hero = std::make_unique<player>();
     timers.arm_after(hero->regain, 20ms);
-    pool.schedule_every(8ms, hero->timers.add([&who = *hero] { who.health -= 1; }));  // poison
+    (void)pool.schedule_every(8ms,
+                              hero->timers.add([&who = *hero] { who.health -= 1; }));  // poison
 
     hero->timers.pause(timers);   // the connection is lost: nothing of the player's runs
     hero->timers.resume(timers);  // it is back: what was left of the 20 and the 8 ms is left

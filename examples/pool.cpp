@@ -60,7 +60,7 @@ int main() {
 
     client.request("lookup", 5);
     client.request("ping a host that is down", 4);
-    pool.schedule(15ms, [&] { client.reply("lookup"); });
+    (void)pool.schedule(15ms, [&] { client.reply("lookup"); });
 
     unsigned beats = 0;
     tvec::jiffies missed = 0;
@@ -68,7 +68,8 @@ int main() {
         ++beats;
         missed += call.missed;  // the loop was late
     });
-    for (int user = 0; user < 3; ++user) pool.schedule(1h, [] { std::puts("session expired"); });
+    for (int user = 0; user < 3; ++user)
+        (void)pool.schedule(1h, [] { std::puts("session expired"); });
 
     // The loop. Any driver works, and this one sleeps.
     while (client.given_up == 0) {

@@ -25,7 +25,7 @@ public:
     // Simulates 20 requests. Returns one that was executed twice, or -1.
     int run() {
         for (int id = 0; id < 20; ++id)
-            pool_.schedule(between(0ms, 5s), [this, id] { request(id, 6); });
+            (void)pool_.schedule(between(0ms, 5s), [this, id] { request(id, 6); });
         // [loop]
         for (auto next = timers_.next_wakeup(); next; next = timers_.next_wakeup()) {
             clock::set(std::max(*next, clock::now()));
@@ -50,7 +50,7 @@ private:
 
     // The network.
     template <class F> void deliver(F f) {
-        if (!chance(30)) pool_.schedule(between(1ms, 300ms), f);
+        if (!chance(30)) (void)pool_.schedule(between(1ms, 300ms), f);
     }
 
     // The client.
@@ -58,7 +58,7 @@ private:
         if (answered_.contains(id) || attempts == 0) return;
         note("request", id);
         deliver([this, id] { execute(id); });
-        pool_.schedule(200ms, [this, id, attempts] { request(id, attempts - 1); });
+        (void)pool_.schedule(200ms, [this, id, attempts] { request(id, attempts - 1); });
     }
 
     // The server.
@@ -66,7 +66,7 @@ private:
         if (known_.insert(id).second) {
             note("execute", id);
             if (!executed_.insert(id).second) twice_ = id;
-            pool_.schedule(memory_, [this, id] { known_.erase(id); });
+            (void)pool_.schedule(memory_, [this, id] { known_.erase(id); });
         }
         deliver([this, id] { answered_.insert(id); });
     }

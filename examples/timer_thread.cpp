@@ -53,8 +53,8 @@ bool calls_its_functions_elsewhere(workers& pool) {
     tvec::timer_thread timers({.max_pending = 1000, .tick = 10ms},
                               [&pool](auto f) { pool.post(std::move(f)); });
     // [executor]
-    timers.schedule(1ms, [] { std::puts("on a worker"); });
-    timers.schedule(1h, [] { std::puts("never"); });
+    (void)timers.schedule(1ms, [] { std::puts("on a worker"); });
+    (void)timers.schedule(1h, [] { std::puts("never"); });
     for (std::size_t posted = 0; posted == 0; std::this_thread::sleep_for(1ms)) {
         const std::lock_guard lock(pool.mutex);
         posted = pool.tasks.size();
@@ -74,7 +74,7 @@ struct heart {
         if (++beats == 3)
             stopped.set_value();
         else
-            timers.schedule(1ms, [this] { beat(); });
+            (void)timers.schedule(1ms, [this] { beat(); });
     }
     tvec::timer_thread<>& timers;
     int beats = 0;

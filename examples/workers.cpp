@@ -63,8 +63,9 @@ void work(service& home, const tvec::mailbox_sender<>& loop) {
     for (int request; (request = home.requests.take()) >= 0;) {
         const auto limit = loop.schedule(20ms, [&home, request] { home.give_up(request); });
         take_time(request);
-        if (loop.cancel(limit.handle))  // else it is too late: the loop has answered
-            loop.post([&home, request] { home.answer(request); });
+        if (!loop.cancel(limit.handle)) continue;  // too late: the loop has answered
+        const auto answer = [&home, request] { home.answer(request); };
+        while (!loop.post(answer)) std::this_thread::yield();  // full: the loop makes room
     }
 }
 // [worker]

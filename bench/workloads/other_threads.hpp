@@ -96,10 +96,10 @@ public:
     }
     void cancel(std::size_t place) override { sender_.cancel(handles_[place]); }
     void post(std::function<void()>* f) override {
-        sender_.post([f] { (*f)(); });
+        (void)sender_.post([f] { (*f)(); });
     }
     void end() override {
-        sender_.post([this] { over_ = true; });
+        (void)sender_.post([this] { over_ = true; });
         thread_.join();
     }
 
@@ -137,14 +137,14 @@ public:
     }
     void cancel(std::size_t place) override { timers_.cancel(handles_[place]); }
     void post(std::function<void()>* f) override {
-        timers_.schedule(milliseconds(0), [f] { (*f)(); });
+        (void)timers_.schedule(milliseconds(0), [f] { (*f)(); });
     }
     void end() override { timers_.stop(); }
 
 private:
     void arm_beat() {
         due_ += beat_period;
-        timers_.schedule_at(due_, [this] {
+        (void)timers_.schedule_at(due_, [this] {
             late.record(clock::now() - due_);
             while (due_ + beat_period <= clock::now()) due_ += beat_period;
             arm_beat();

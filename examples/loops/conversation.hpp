@@ -109,7 +109,7 @@ private:
     // On the third party's thread. Posted functions run on the loop's.
     void ask_until_they_are_done(const tvec::mailbox_sender<timers>& loop) try {
         while (!ask(loop)) continue;
-        loop.post([this] { third_.join(); });  // the thread only has to return
+        (void)loop.post([this] { third_.join(); });  // the thread only has to return
     } catch (const std::future_error&) {
         // The loop has ended without an answer.
     }
@@ -118,7 +118,7 @@ private:
         std::promise<bool> answer;
         std::future<bool> are_done = answer.get_future();
         const auto due = timers::after(pause);
-        loop.schedule_at(due, [this, due, answer = std::move(answer)]() mutable {
+        (void)loop.schedule_at(due, [this, due, answer = std::move(answer)]() mutable {
             ++asked_;
             answered_early_ |= timers::clock::now() < due;
             answer.set_value(done_);

@@ -28,6 +28,13 @@ void add(const tvec::mailbox_sender<>& sender) {
     sender.cancel(late);
 }
 
+// --- mailbox_whose_refusal_is_not_looked_at
+// says: it tells a refusal, such as full: check it, or cast it to void
+// lines: 3
+void add(const tvec::mailbox_sender<>& sender) {
+    sender.schedule(1ms, [] {});
+}
+
 // --- mailbox_with_a_duration_for_a_deadline
 // says: a time_point of its clock, then a function
 // lines: 9

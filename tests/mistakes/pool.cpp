@@ -68,11 +68,19 @@ struct mail {
 
 auto take(tvec::timeout_pool<>& pool, tvec::timeout_handle h) { return pool.take<const mail>(h); }
 
-// --- pool_whose_answers_are_not_looked_at
+// --- pool_whose_answers_are_thrown_away
 // legal: a timeout may be nobody's
+void add(tvec::timeout_pool<>& pool, tvec::mailbox_sender<>& sender) {
+    (void)pool.schedule(1ms, [] {});
+    (void)sender.schedule(1ms, [] {});
+    pool.cancel({});
+}
+
+// --- pool_whose_refusal_is_not_looked_at
+// says: it tells a refusal, such as too_many: check it, or cast it to void
+// lines: 3
 void add(tvec::timeout_pool<>& pool) {
     pool.schedule(1ms, [] {});
-    pool.cancel({});
 }
 
 // --- pool_with_a_duration_for_a_deadline
@@ -100,7 +108,7 @@ void add(tvec::timeout_pool<>& pool) {
 // --- pool_with_a_function_that_only_moves
 // legal: it is moved
 void add(tvec::timeout_pool<>& pool) {
-    pool.schedule(1ms, [u = std::make_unique<int>(1)] {});
+    (void)pool.schedule(1ms, [u = std::make_unique<int>(1)] {});
 }
 
 // --- pool_with_a_number_for_a_delay

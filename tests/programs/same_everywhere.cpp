@@ -95,8 +95,8 @@ std::uint64_t pooled() {
     for (std::uint64_t i = 0; i < 300; ++i) {
         const auto period = std::chrono::microseconds(1'000 + dice(90'000));
         const auto note = [&fires, &timers, i] { fires.add(i << 48 ^ timers.wheel().now()); };
-        pool.schedule_every(period, note);
-        pool.schedule(period * 40, party.add(note));
+        (void)pool.schedule_every(period, note);
+        (void)pool.schedule(period * 40, party.add(note));
     }
     for (unsigned i = 0; i < 3'000; ++i) {
         if (i == 500) party.pause(timers);

@@ -51,8 +51,9 @@ enum class send_error : std::uint8_t {
     no_function,  ///< the function is empty: a null pointer, a std::function without target
 };
 
-/// The result of sending: a handle, or the reason why there is none.
-struct sent {
+/// The result of sending: a handle, or the reason why there is none. A compiler warns if nobody
+/// looks at it. Cast it to void if a lost function does no harm.
+struct [[nodiscard("it tells a refusal, such as full: check it, or cast it to void")]] sent {
     mailbox_handle handle;                ///< of no function if there is an error
     send_error error = send_error::none;  ///< the reason why there is none
 

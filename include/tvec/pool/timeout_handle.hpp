@@ -62,8 +62,10 @@ enum class schedule_error : std::uint8_t {
     no_function,    ///< the function is empty: a null pointer, a std::function without target
 };
 
-/// The result of `schedule`: a handle, or the reason why there is none.
-struct scheduled {
+/// The result of `schedule`: a handle, or the reason why there is none. A compiler warns if nobody
+/// looks at it. Cast it to void where no refusal is possible: no bound, no `stop`.
+struct [[nodiscard(
+    "it tells a refusal, such as too_many: check it, or cast it to void")]] scheduled {
     timeout_handle handle;                        ///< of no timeout if there is an error
     schedule_error error = schedule_error::none;  ///< the reason why there is none
 

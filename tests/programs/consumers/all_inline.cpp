@@ -26,14 +26,14 @@ int main() {
     timers.wheel().drain([](tvec::timer&) {});
 
     tvec::timeout_pool<> pool(timers);
-    pool.schedule_every(std::chrono::seconds(1), [] {});
+    (void)pool.schedule_every(std::chrono::seconds(1), [] {});
     auto nothing = [] {};
     const auto timeout = pool.schedule(std::chrono::seconds(1), nothing);
     const bool taken = pool.take<decltype(nothing)>(timeout.handle).has_value();
     pool.stop([](auto&&...) {});
 
     tvec::mailbox<> mailbox(timers, 16, [] {});
-    mailbox.sender().schedule(std::chrono::seconds(1), [] {});
+    (void)mailbox.sender().schedule(std::chrono::seconds(1), [] {});
     mailbox.stop([](auto&&...) {});
     return taken ? 0 : 1;
 }

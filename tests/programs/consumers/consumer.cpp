@@ -22,7 +22,7 @@ int main() {
     tvec::timeout_pool pool(timers);
     connection client;
     bool reminded = false;
-    pool.schedule(std::chrono::milliseconds(1), [&reminded] { reminded = true; });
+    (void)pool.schedule(std::chrono::milliseconds(1), [&reminded] { reminded = true; });
     timers.arm_after(client.idle, std::chrono::milliseconds(2));
     while (!client.closed) {
         alarm.rearm();

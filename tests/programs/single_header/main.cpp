@@ -7,7 +7,7 @@ int main() {
     connection client(timers);
     tvec::timeout_pool pool(timers);
     bool called = false;
-    pool.schedule(std::chrono::milliseconds(1), [&called] { called = true; });
+    (void)pool.schedule(std::chrono::milliseconds(1), [&called] { called = true; });
     while (timers.any_pending()) timers.run();
     return client.closed() && called && tvec::check(timers.wheel()).empty() ? 0 : 1;
 }
