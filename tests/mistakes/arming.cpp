@@ -18,12 +18,17 @@ void arm(tvec::clocked_wheel<>& w, const tvec::timer& t) { w.arm_after(t, 20ms);
 void arm(tvec::timer_wheel& w, const tvec::timer& t) { w.arm_after(t, 20); }
 
 // --- arm_a_pointer
-// says: a timer& and a duration: 1500ms, not 1.5s
+// says: a timer, not its owner or address: c.idle
 // lines: 4
 void arm(tvec::clocked_wheel<>& w, tvec::timer* t) { w.arm_after(t, 20ms); }
 
+// --- arm_a_pointer_at_a_time_point
+// says: a timer, not its owner or address: c.idle
+// lines: 4
+void arm(tvec::clocked_wheel<>& w, tvec::timer& t) { w.arm_at(&t, w.after(20ms)); }
+
 // --- arm_a_pointer_to_an_object
-// says: the timer in it: c.idle
+// says: a timer, not its owner or address: c.idle
 // lines: 4
 struct connection {
     tvec::timer idle;
@@ -59,7 +64,7 @@ void arm(tvec::clocked_wheel<>& w, tvec::timer& t) { w.arm_after(t, 20); }
 void arm(tvec::clocked_wheel<>& w, tvec::timer& t) { w.arm_after(t, 1.5s); }
 
 // --- arm_an_object
-// says: the timer in it: c.idle
+// says: a timer, not its owner or address: c.idle
 // lines: 4
 struct connection {
     tvec::timer idle;
@@ -103,7 +108,7 @@ void arm(tvec::clocked_wheel<>& w, tvec::timer& t) {
 }
 
 // --- arm_if_earlier_of_an_object
-// says: the timer in it: c.idle
+// says: a timer, not its owner or address: c.idle
 // lines: 4
 struct connection {
     tvec::timer idle;
@@ -135,7 +140,7 @@ void arm(tvec::clocked_wheel<>& w, tvec::timer& t) {
 }
 
 // --- arm_if_pending_of_an_object
-// says: the timer in it: c.idle
+// says: a timer, not its owner or address: c.idle
 // lines: 4
 struct connection {
     tvec::timer idle;
@@ -153,7 +158,7 @@ bool arm(tvec::timer_wheel& w, tvec::timer& t) { return w.arm(t, 20); }
 void arm(tvec::clocked_wheel<>& w, tvec::timer& t) { w.arm_next(t, 20); }
 
 // --- arm_next_of_an_object
-// says: the timer in it: c.idle
+// says: a timer, not its owner or address: c.idle
 // lines: 4
 struct connection {
     tvec::timer idle;
@@ -178,7 +183,7 @@ void arm(tvec::clocked_wheel<>& w, tvec::timer& t) {
 }
 
 // --- arm_unless_pending_of_an_object
-// says: the timer in it: c.idle
+// says: a timer, not its owner or address: c.idle
 // lines: 4
 struct connection {
     tvec::timer idle;
@@ -191,7 +196,7 @@ void arm(tvec::clocked_wheel<>& w, connection& c) { w.arm_unless_pending(c, w.af
 void arm(tvec::clocked_wheel<>& w, tvec::timer& t) { w.arm_within(t, 5, 10); }
 
 // --- arm_within_of_an_object
-// says: the timer in it: c.idle
+// says: a timer, not its owner or address: c.idle
 // lines: 4
 struct connection {
     tvec::timer idle;

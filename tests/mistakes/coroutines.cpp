@@ -1,5 +1,7 @@
 // Cases for tests/programs/mistakes.py, which compiles each by itself.
 
+#include <thread>
+
 #include "tvec/tvec.hpp"
 
 using namespace std::chrono_literals;
@@ -38,6 +40,20 @@ tvec::sleeper nap(tvec::clocked_wheel<>& w) { return tvec::sleep_for(w, 5); }
 // lines: 4
 tvec::sleeper nap(tvec::clocked_wheel<>& w) { return tvec::sleep_for(1ms, w); }
 
+// --- sleep_for_without_a_wheel
+// says: a wheel, then a delay: sleep_for(timers, 1500ms)
+// lines: 4
+tvec::sleeper nap() { return tvec::sleep_for(20ms); }
+
+// --- sleep_for_of_the_thread
+// legal: its own function takes a duration alone
+void nap() {
+    using namespace std::this_thread;
+    using namespace tvec;
+    sleep_for(1ms);
+    sleep_until(std::chrono::steady_clock::now());
+}
+
 // --- sleep_that_is_not_awaited
 // says: it waits for nothing before it is awaited: co_await it
 // lines: 2
@@ -47,6 +63,11 @@ void nap(tvec::clocked_wheel<>& w) { tvec::sleep_for(w, 1ms); }
 // says: a wheel, then a point of its time
 // lines: 4
 tvec::sleeper nap(tvec::clocked_wheel<>& w) { return tvec::sleep_until(w, 5ms); }
+
+// --- sleep_until_without_a_wheel
+// says: a wheel, then a point of its time
+// lines: 4
+tvec::sleeper nap() { return tvec::sleep_until(std::chrono::steady_clock::now()); }
 
 // --- sleeper_that_is_assigned
 // says: reset: nap.reset

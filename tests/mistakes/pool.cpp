@@ -16,6 +16,14 @@ void add(tvec::timeout_pool<>& pool, tvec::timer_group& group) {
     pool.schedule(1ms, group.add([much] { static_cast<void>(much); }));
 }
 
+// --- grouped_timer_without_its_group
+// says: its group first: {effects, call<...>}
+// lines: 6
+struct hero {
+    void on_poison() {}
+    tvec::grouped_timer poison{tvec::call<&hero::poison, &hero::on_poison>};
+};
+
 // --- group_that_is_copied
 // says: std::move: a timer is in one group
 // lines: 5

@@ -91,6 +91,11 @@ void serve(tvec::clocked_wheel& timers);
 // lines: 4
 bool end(tvec::timer_wheel& w, tvec::timer& t) { return w.cancel(t); }
 
+// --- wheel_that_is_asked_to_run
+// says: instead of run: advance(tick, budget)
+// lines: 4
+void run(tvec::timer_wheel& w) { w.run(256); }
+
 // --- wheel_that_is_asked_to_schedule
 // says: instead of schedule: arm_after(t, 30); functions are scheduled in a timeout_pool
 // lines: 4

@@ -56,10 +56,11 @@ concept any_duration = requires(const D& d) {
 template <class B>
 concept no_budget = !std::convertible_to<B, std::size_t>;
 
-/// Objects that are no timers, and pointers to them: most have a timer as a member.
-template <class T, class Object = std::remove_pointer_t<std::remove_cvref_t<T>>>
+/// Objects that are no timers, most of which have one as a member, and pointers.
+template <class T, class Object = std::remove_cvref_t<T>>
 concept no_timer =
-    !std::convertible_to<T, timer&> && std::is_class_v<Object> && !std::derived_from<Object, timer>;
+    !std::convertible_to<T, timer&> &&
+    (std::is_pointer_v<Object> || (std::is_class_v<Object> && !std::derived_from<Object, timer>));
 
 template <class T, class TimePoint, class At>
 concept arms_at = std::convertible_to<T, timer&> && !no_time_point<At, TimePoint>;
@@ -78,7 +79,7 @@ concept refused_after = !arms_after<T, D, More...> || std::same_as<T, timer&>;
 template <class TimePoint, class T, class At> consteval any_result refuse_to_arm_at() {
     constexpr bool is_other = point_of_another_clock<At, TimePoint>;
     constexpr bool is_legal = arms_at<T, TimePoint, At>;
-    static_assert(!no_timer<T>, "it wants the timer in it: c.idle");
+    static_assert(!no_timer<T>, "it wants a timer, not its owner or address: c.idle");
     static_assert(no_timer<T> || !is_other,
                   "it wants its own clock: after(t - system_clock::now())");
     static_assert(no_timer<T> || is_other || is_legal,
@@ -90,7 +91,7 @@ template <class TimePoint, class T, class At> consteval any_result refuse_to_arm
 /// Says why a wheel does not arm a `T` after a duration, or after one of two.
 template <std::size_t Durations, class T, class... D> consteval any_result refuse_to_arm_after() {
     constexpr bool is_legal = arms_after<T, D...> && sizeof...(D) == Durations;
-    static_assert(!no_timer<T>, "it wants the timer in it: c.idle");
+    static_assert(!no_timer<T>, "it wants a timer, not its owner or address: c.idle");
     static_assert(no_timer<T> || is_legal || Durations != 1,
                   "it wants a timer& and a duration: 1500ms, not 1.5s");
     static_assert(no_timer<T> || is_legal || Durations != 2,

@@ -154,6 +154,7 @@ public:
     TVEC_INSTEAD(arm, "arm_after(t, 30), or arm_at(t, tick)")
     TVEC_INSTEAD(schedule, "arm_after(t, 30); functions are scheduled in a timeout_pool")
     TVEC_INSTEAD(cancel, "a timer cancels itself, t.cancel()")
+    TVEC_INSTEAD(run, "advance(tick, budget); a tvec::clocked_wheel reads its clock and runs")
     TVEC_INSTEAD(empty, "any_pending(), or count_pending()")
     timer_wheel(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
     timer_wheel& operator=(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
@@ -242,7 +243,7 @@ public:
     progress advance(tick_count until, std::size_t budget = unlimited) {
         if (skip_to(until)) [[likely]]
             return {0, true};
-        return run(until, budget);
+        return run(jiffies{until}, budget);
     }
 
     /// A callback that is about to run, as `advance_watched` passes it.

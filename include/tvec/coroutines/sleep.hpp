@@ -330,9 +330,14 @@ timed<Awaitable> with_timeout(timer_wheel& wheel, Awaitable&& awaitable,
 
 // --- misuses that the compiler refuses ----------------------------------------------------------
 
+template <class D>
+detail::any_result sleep_for(const D&)
+    TVEC_REFUSES(D, "a wheel, then a delay: sleep_for(timers, 1500ms)");
 template <class W, detail::no_delay_on<W> D>
 detail::any_result sleep_for(W&&, const D&)
     TVEC_REFUSES(D, "a wheel, then a delay: sleep_for(timers, 1500ms)");
+template <class At>
+detail::any_result sleep_until(const At&) TVEC_REFUSES(At, "a wheel, then a point of its time");
 template <class W, detail::no_deadline_on<W> At>
 detail::any_result sleep_until(W&&, const At&)
     TVEC_REFUSES(At, "a wheel, then a point of its time");

@@ -158,6 +158,7 @@ public:
         enter(group.head_);
     }
     grouped_timer(timer_group&, const timer&) TVEC_WANTS("a callback, not a timer");
+    explicit grouped_timer(callback) TVEC_WANTS("its group first: {effects, call<...>}");
 
     /// Takes the places of `other` in its wheel and its group, its deadline and its callback.
     grouped_timer(grouped_timer&& other) noexcept
