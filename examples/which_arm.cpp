@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <new>
 #include <optional>
@@ -231,6 +232,19 @@ bool walk(wheel& timers) {
     });
     // [walk]
     return timers.count_pending() == 5;
+}
+
+bool collect(wheel& timers) {
+    std::deque<connection> all;
+    for (int i = 0; i < 10; ++i) timers.arm_after(all.emplace_back(timers).idle, 30s);
+    tvec::manual_clock::advance(30s);
+    std::vector<connection*> ready;
+    // [collect]
+    timers.collect(64, [&](tvec::timer& t) {  // at most 64
+        ready.push_back(&tvec::owner_of<&connection::idle>(t));
+    });
+    // [collect]
+    return ready.size() == 10 && !all[0].closed && !all[0].idle.pending();
 }
 
 struct session {
@@ -486,6 +500,7 @@ int main() {
     expect(unless_pending(timers), "unless pending");
     expect(shut_down(timers), "shut down");
     expect(walk(timers), "walk");
+    expect(collect(timers), "collect");
     expect(graceful(timers), "a graceful end");
     expect(slack(timers), "slack");
     expect(scaled(timers), "scaled");

@@ -115,15 +115,15 @@ struct __attribute__((may_alias)) tvec_wheel {
     unsigned char rest[TVEC_WHEEL_SIZE - 16];  ///< levels, slots, counters
 };
 
-/// The result of `tvec_advance`.
+/// The result of `tvec_advance` and `tvec_collect`.
 struct tvec_progress {
-    size_t fired;    ///< timers whose callbacks ran in this call
+    size_t fired;    ///< timers whose callbacks ran in this call, or that it took
     bool caught_up;  ///< false: something due by then is left; call again
 };
 
 /// Counters of a wheel since it was made.
 struct tvec_counters {
-    uint64_t fired;           ///< callbacks run
+    uint64_t fired;           ///< callbacks run, and timers that `tvec_collect` took
     uint64_t moved;           ///< timers placed again: sunk a level, or pushed back
     uint64_t dropped;         ///< cancelled timers that a visit unlinked
     uint64_t clock_backward;  ///< calls of `tvec_advance` for a tick before tvec_now
@@ -305,6 +305,41 @@ TVEC_C_API uint64_t tvec_arm_next(struct tvec_wheel* wheel, struct tvec_timer* t
 /// false}.
 TVEC_C_API struct tvec_progress tvec_advance(struct tvec_wheel* wheel, uint64_t until,
                                              size_t budget);
+
+/// Advances as `tvec_advance` does, and calls take(context, timer) in place of the callback of each
+/// timer that is due, until it returns false or all were taken: for callbacks to run outside of a
+/// lock, in another thread or process, or all in one batch. Callbacks are not used, and may be
+/// null.
+///
+///     static bool take(void *context, struct tvec_timer *timer)
+///     {
+///         struct batch *batch = context;
+///         batch->late[batch->count++] = TVEC_OWNER_OF(timer, struct connection, idle);
+///         return true;
+///     }
+///
+///     tvec_collect(&wheel, tick, 64, take, &batch);   // 64 at most: moves count as well
+///
+/// What `tvec_advance` promises of timers that fire is promised of those that are taken. A timer
+/// that is cancelled before its turn is not taken. A taken one is not pending, and the wheel does
+/// not touch it again: `take` may arm it, free it, keep it, and do anything else that a callback
+/// may. After false the rest stays due, as if the budget had run out.
+TVEC_C_API struct tvec_progress tvec_collect(struct tvec_wheel* wheel, uint64_t until,
+                                             size_t budget,
+                                             bool (*take)(void* context, struct tvec_timer* timer),
+                                             void* context);
+
+/// Advances as `tvec_advance` does, with the timers of each tick in the order of before(context, a,
+/// b): whether `a` comes before `b`. Timers that compare equal keep the order of `tvec_advance`.
+///
+/// For the order of arming keep a number beside each timer, count it up at each arm, and compare
+/// these numbers. `before` sees all timers that are linked for the tick, even cancelled ones, and
+/// must change none. A tick is sorted once, before its first timer fires and whatever the budget: n
+/// timers cost n log n comparisons. Requires fewer than 2^29 timers on a tick.
+TVEC_C_API struct tvec_progress
+tvec_advance_in_order(struct tvec_wheel* wheel, uint64_t until, size_t budget,
+                      bool (*before)(void* context, struct tvec_timer* a, struct tvec_timer* b),
+                      void* context);
 
 /// Returns the next tick for which `tvec_advance` must be called: sleep until then. It is never
 /// before tvec_now and never after the first expiry, and it is tvec_now while due timers are left

@@ -18,6 +18,19 @@ uint64_t tick_or_never(const std::optional<tvec::jiffies>& tick) {
     return tick.value_or(tvec::never);
 }
 
+tvec_progress progress_of(const tvec::timer_wheel::progress& done) {
+    return {done.fired, done.caught_up};
+}
+
+/// Returns the wheel. In a debug build, notes whether it is run late.
+tvec::timer_wheel& to_run(tvec_wheel* wheel, [[maybe_unused]] uint64_t until) {
+#ifndef NDEBUG
+    const uint64_t wakeup = tvec_next_wakeup(wheel);
+    tvec::detail::wheel_runs(wheel, wheel->now < wakeup && wakeup < until);
+#endif
+    return seen(wheel);
+}
+
 }  // namespace
 
 bool tvec_unlink(tvec_timer* timer) { return seen(timer).unlink(); }
@@ -84,12 +97,24 @@ uint64_t tvec_arm_next(tvec_wheel* wheel, tvec_timer* timer, uint64_t period) {
 }
 
 tvec_progress tvec_advance(tvec_wheel* wheel, uint64_t until, size_t budget) {
-#ifndef NDEBUG
-    const uint64_t wakeup = tvec_next_wakeup(wheel);
-    tvec::detail::wheel_runs(wheel, wheel->now < wakeup && wakeup < until);
-#endif
-    const auto done = seen(wheel).advance(until, budget);
-    return {done.fired, done.caught_up};
+    return progress_of(to_run(wheel, until).advance(until, budget));
+}
+
+tvec_progress tvec_advance_in_order(tvec_wheel* wheel, uint64_t until, size_t budget,
+                                    bool (*before)(void*, tvec_timer*, tvec_timer*),
+                                    void* context) {
+    assert(before && "an order");
+    const auto is_before = [=](tvec::timer& a, tvec::timer& b) {
+        return before(context, shown(a), shown(b));
+    };
+    return progress_of(to_run(wheel, until).advance_in_order(until, is_before, budget));
+}
+
+tvec_progress tvec_collect(tvec_wheel* wheel, uint64_t until, size_t budget,
+                           bool (*take)(void*, tvec_timer*), void* context) {
+    assert(take && "a function that takes timers");
+    const auto taken = [=](tvec::timer& t) { return take(context, shown(t)); };
+    return progress_of(to_run(wheel, until).collect(until, budget, taken));
 }
 
 uint64_t tvec_next_wakeup(tvec_wheel* wheel) { return tick_or_never(seen(wheel).next_wakeup()); }

@@ -46,33 +46,25 @@ struct timer_wheel::advance_call {
     bool finished = false;
 };
 
-/// One call of `advance_watched`.
-struct timer_wheel::watched_call : advance_call {
-    watched_call(timer_wheel& w, std::size_t visits, const watcher& around) noexcept
-        : advance_call(w, visits), around_(around) {}
+/// One call in which `take` gets the timers: of `collect`, `advance_watched` or `advance_in_order`.
+struct timer_wheel::taking_call : advance_call {
+    taking_call(timer_wheel& w, std::size_t visits, const taker& take, const ordering* by) noexcept
+        : advance_call(w, visits), take_(take), by_(by) {}
 
-    bool fire(timer_wheel& w, timer& t) const { return around_(due_callback(w, t)); }
-
-private:
-    watcher around_;
-};
-
-/// One call of `advance_in_order`.
-struct timer_wheel::ordered_call : advance_call {
-    ordered_call(timer_wheel& w, std::size_t visits, const ordering& by) noexcept
-        : advance_call(w, visits), by_(by) {}
-
-    /// Sorts the timers in the slot of now(), unless they are sorted. A `drain` in a callback whose
-    /// visitor has thrown leaves them unsorted.
+    /// Sorts the timers in the slot of now() if there is an order, unless they are sorted. A
+    /// `drain` in a callback whose visitor has thrown leaves them unsorted.
     void prepare(unsigned s) const noexcept {
-        if (std::exchange(wheel.sorted_, wheel.now_) == wheel.now_) return;
+        if (by_ == nullptr || std::exchange(wheel.sorted_, wheel.now_) == wheel.now_) return;
         wheel.levels_[s].sort(wheel.levels_.tag(), [this](detail::link& a, detail::link& b) {
-            return by_(timer::of(a), timer::of(b));
+            return (*by_)(timer::of(a), timer::of(b));
         });
     }
 
+    bool fire(timer_wheel&, timer& t) const { return take_(t); }
+
 private:
-    ordering by_;
+    taker take_;
+    const ordering* by_;
 };
 
 timer_wheel::timer_wheel(tick_count now) noexcept
@@ -145,7 +137,7 @@ void timer_wheel::place_anywhere(timer& t, jiffies at) noexcept {
 
 // --- advance ------------------------------------------------------------------------------------
 
-/// Inlined in each of its three callers: a plain `advance` does not pay for the other two.
+/// Inlined in each of its two callers: a plain `advance` does not pay for the other calls.
 template <class Call, class... How>
 [[gnu::always_inline]] inline timer_wheel::progress
 timer_wheel::run_as(jiffies until, std::size_t budget, const How&... how) {
@@ -164,12 +156,9 @@ timer_wheel::progress timer_wheel::run(jiffies until, std::size_t budget) {
     return run_as<advance_call>(until, budget);
 }
 
-timer_wheel::progress timer_wheel::run_watched(jiffies until, std::size_t budget, watcher around) {
-    return run_as<watched_call>(until, budget, around);
-}
-
-timer_wheel::progress timer_wheel::run_in_order(jiffies until, std::size_t budget, ordering by) {
-    return run_as<ordered_call>(until, budget, by);
+timer_wheel::progress timer_wheel::run_taking(jiffies until, std::size_t budget, taker take,
+                                              const ordering* by) {
+    return run_as<taking_call>(until, budget, take, by);
 }
 
 /// Jumps from visit to visit up to the target. The first one is cached: it is now() if an earlier

@@ -80,3 +80,76 @@ Test(c_running, a_wheel_that_is_destroyed_by_its_own_callback_ends_the_program, 
     tvec_arm_at(&wheel, &timer, 10);
     run_to(&wheel, 10);
 }
+
+struct taken {
+    int count, most;
+    struct tvec_timer* timer[8];
+};
+
+static bool take(void* context, struct tvec_timer* timer) {
+    struct taken* t = context;
+    CHECK(!tvec_pending(timer));
+    t->timer[t->count++] = timer;
+    return t->count < t->most;
+}
+
+Test(c_running, what_is_due_may_be_taken_and_needs_no_callback) {
+    struct tvec_wheel* wheel = tvec_wheel_new(0);
+    struct tvec_timer timer[8];
+    struct taken t = {0, 3, {0}};
+    struct tvec_progress done;
+    for (int i = 0; i < 8; ++i) {
+        tvec_timer_init(&timer[i], NULL);
+        tvec_arm_at(wheel, &timer[i], 300 + (uint64_t)i / 4);
+    }
+    done = tvec_collect(wheel, 400, TVEC_UNLIMITED, take, &t);
+    CHECK(done.fired == 3 && !done.caught_up);
+    CHECK_EQ(tvec_now(wheel), 300);
+    t.most = 8;
+    done = tvec_collect(wheel, 400, 2, take, &t);
+    CHECK(done.fired == 2 && !done.caught_up);
+    CHECK_EQ(tvec_now(wheel), 301);
+    for (int i = 4; i < 8; ++i)
+        if (tvec_cancel(&timer[i])) break;
+    CHECK(tvec_collect(wheel, 400, TVEC_UNLIMITED, take, &t).caught_up);
+    CHECK_EQ(t.count, 7);
+    for (int i = 0; i < 7; ++i) CHECK_EQ(tvec_expires(t.timer[i]), 300 + (uint64_t)i / 4);
+    CHECK_EQ(tvec_count(wheel).fired, 7);
+    tvec_wheel_free(wheel);
+}
+
+struct numbered {
+    int number;
+    struct tvec_timer timer;
+};
+
+static int last;
+static void on_numbered(struct tvec_wheel* wheel, struct tvec_timer* timer) {
+    const int number = TVEC_OWNER_OF(timer, struct numbered, timer)->number;
+    (void)wheel;
+    CHECK(number > last);
+    last = number;
+}
+
+static bool is_before(void* context, struct tvec_timer* a, struct tvec_timer* b) {
+    ++*(int*)context;
+    return TVEC_OWNER_OF(a, struct numbered, timer)->number <
+           TVEC_OWNER_OF(b, struct numbered, timer)->number;
+}
+
+Test(c_running, a_tick_fires_in_an_order_of_the_caller) {
+    struct tvec_wheel* wheel = tvec_wheel_new(0);
+    struct numbered n[40];
+    int compared = 0;
+    for (int i = 0; i < 40; ++i) {
+        n[i].number = 1 + i * 7 % 40;
+        tvec_timer_init(&n[i].timer, on_numbered);
+        tvec_arm_at(wheel, &n[i].timer, 300);
+    }
+    last = 0;
+    CHECK_EQ(tvec_advance_in_order(wheel, 300, 9, is_before, &compared).fired, 9);
+    CHECK(tvec_advance_in_order(wheel, 300, TVEC_UNLIMITED, is_before, &compared).caught_up);
+    CHECK_EQ(last, 40);
+    CHECK(compared >= 39);
+    tvec_wheel_free(wheel);
+}

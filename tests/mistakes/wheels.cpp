@@ -4,6 +4,13 @@
 
 using namespace std::chrono_literals;
 
+// --- collect_into_what_takes_nothing
+// says: `take` is called with a tvec::timer&
+// lines: 4
+void run(tvec::timer_wheel& w) {
+    w.collect(5, 10, [] {});
+}
+
 // --- copy_of_a_clocked_wheel
 // says: a reference: a wheel stays where it is
 // lines: 6

@@ -45,6 +45,7 @@ support::program crowded_program(std::mt19937_64& random) {
                                verb::drain,
                                verb::script,
                                verb::fail,
+                               verb::collect,
                                verb::advance_in_order,
                                verb::advance_in_order};
     support::program p;

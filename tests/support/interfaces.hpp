@@ -15,7 +15,7 @@ namespace support {
 struct in_cpp {
     using wheel = tvec::timer_wheel;
     using timer = tvec::timer;
-    static constexpr bool is_whole = true;  // callbacks may throw, be watched, and be ordered
+    static constexpr bool is_whole = true;  // callbacks may throw, and be watched
 
     template <class Owner>
     static constexpr timer::callback call = tvec::call<&Owner::t, &Owner::on_fire>;
@@ -66,6 +66,19 @@ struct in_c {
 
         tvec_progress advance(jiffies until, std::size_t budget) {
             return tvec_advance(this, until, budget);
+        }
+        template <class F> tvec_progress collect(jiffies until, std::size_t budget, F take) {
+            const auto call = [](void* f, tvec_timer* t) -> bool {
+                return (*static_cast<F*>(f))(static_cast<timer&>(*t));
+            };
+            return tvec_collect(this, until, budget, call, &take);
+        }
+        template <class F>
+        tvec_progress advance_in_order(jiffies until, F before, std::size_t budget) {
+            const auto call = [](void* f, tvec_timer* a, tvec_timer* b) -> bool {
+                return (*static_cast<F*>(f))(static_cast<timer&>(*a), static_cast<timer&>(*b));
+            };
+            return tvec_advance_in_order(this, until, budget, call, &before);
         }
         std::optional<jiffies> next_wakeup() { return tick_of(tvec_next_wakeup(this)); }
         std::optional<jiffies> next_expiry() const { return tick_of(tvec_next_expiry(this)); }

@@ -37,6 +37,7 @@ enum class verb : std::uint8_t {
     unlink,            // and zero its bytes, and make another in them
     advance_in_order,  // by a distance, with a budget of 1 + `who` modulo 8
     advance_watched,   // by a distance, and ends after 1 + `who` modulo 8 callbacks
+    collect,           // by a distance, with a budget of 1 + `who` modulo 8
     sweep,             // a walk whose visitor does anything to any timer, and may end early
 };
 
@@ -59,6 +60,8 @@ struct operation {
 
     verb action() const {
         switch (what) {  // rare things take a value of their own out of the 256
+        case 246:
+            return verb::collect;
         case 248:
             return verb::advance_in_order;
         case 249:

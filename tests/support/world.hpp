@@ -66,13 +66,17 @@ private:
         explicit side(jiffies start) : wheel(std::make_unique<wheel_type>(start)) {}
         std::unique_ptr<wheel_type> wheel;
         Oracle due;
-        bool busy = false;  // a callback or a visitor of this wheel is running
+        bool busy = false;        // a callback or a visitor of this wheel is running
+        bool collecting = false;  // no callback is to be called
         std::optional<fire_in_order> last_in_order;  // in an advance_in_order
     };
 
     struct subject {
         subject(world& w, int n) : home(&w), id(n) {}
-        void on_fire(wheel_type& wheel) { home->fire(id, wheel); }
+        void on_fire(wheel_type& wheel) {
+            expect(!home->side_of(wheel).collecting, "called instead of taken");
+            home->fire(id, wheel);
+        }
         world* home;
         int id;
         timer_type t{Interface::template call<subject>};
@@ -188,6 +192,7 @@ private:
             return advance(s, later(now, affordable(op, distance(op, s))), op.budget());
         case verb::advance_watched:
         case verb::advance_in_order:
+        case verb::collect:
             return advance_otherwise(op.action(), s, later(now, affordable(op, distance(op, s))),
                                      1 + op.budget());
         case verb::hop:
@@ -361,10 +366,24 @@ private:
     // --- time -----------------------------------------------------------------------------------
 
     void advance(side& s, jiffies until, std::size_t budget = TVEC_UNLIMITED) {
-        if (s.busy) return expect_refusal(s, until, budget);
+        advance_by(s, until, budget, [&] { return s.wheel->advance(until, budget); });
+    }
+
+    void collect(side& s, jiffies until, std::size_t budget) {
+        const auto take = [&](timer_type& t) {
+            fire(owner_of(t).id, *s.wheel);
+            return true;
+        };
+        const bool was_collecting = std::exchange(s.collecting, !s.busy);
+        advance_by(s, until, budget, [&] { return s.wheel->collect(until, budget, take); });
+        s.collecting = was_collecting;
+    }
+
+    template <class Call> void advance_by(side& s, jiffies until, std::size_t budget, Call call) {
+        if (s.busy) return expect_refusal(s, call);
         const auto before = s.wheel->count();
         const jiffies from = s.wheel->now();
-        const auto done = try_to(s, [&] { return s.wheel->advance(until, budget); });
+        const auto done = try_to(s, call);
         const auto after = s.wheel->count();
         expect(after.clock_backward - before.clock_backward == (until < from), "clock_backward");
         expect(visits(after) - visits(before) <= budget, "more visits than ", budget);
@@ -376,25 +395,28 @@ private:
     }
 
     void advance_otherwise(verb how, side& s, jiffies until, std::size_t budget) {
-        if constexpr (!Interface::is_whole)
-            advance(s, until, budget);
-        else if (how == verb::advance_watched)
+        if (how == verb::collect)
+            collect(s, until, budget);
+        else if (how == verb::advance_in_order)
+            advance_in_order(s, until, budget);
+        else if constexpr (Interface::is_whole)
             advance_watched(s, until, budget);
         else
-            advance_in_order(s, until, budget);
+            advance(s, until, budget);
     }
 
     void advance_watched(side& s, jiffies until, std::size_t most) {
-        if (s.busy) return expect_refusal(s, until, most);
-        const jiffies from = s.wheel->now();
         std::size_t watched = 0;
-        const auto done = try_to(s, [&] {
+        const auto call = [&] {
             return s.wheel->advance_watched(until, [&](const auto& fire) {
                 ++watched;
                 fire();
                 return watched < most;
             });
-        });
+        };
+        if (s.busy) return expect_refusal(s, call);
+        const jiffies from = s.wheel->now();
+        const auto done = try_to(s, call);
         if (!done) return;
         expect(done->fired == watched && watched <= most, "fired ", done->fired, ", watched ",
                watched, ", and wanted ", most);
@@ -404,14 +426,14 @@ private:
     }
 
     void advance_in_order(side& s, jiffies until, std::size_t budget) {
-        if (s.busy) return expect_refusal(s, until, budget);
-        const jiffies from = s.wheel->now();
         const auto in_order = [this](timer_type& a, timer_type& b) {
             return armed(owner_of(a).id) < armed(owner_of(b).id);
         };
+        const auto call = [&] { return s.wheel->advance_in_order(until, in_order, budget); };
+        if (s.busy) return expect_refusal(s, call);
+        const jiffies from = s.wheel->now();
         s.last_in_order.emplace();
-        const auto done =
-            try_to(s, [&] { return s.wheel->advance_in_order(until, in_order, budget); });
+        const auto done = try_to(s, call);
         s.last_in_order.reset();
         if (!done) return;
         if (done->caught_up) return expect_caught_up(s, std::max(until, from));
@@ -425,9 +447,9 @@ private:
         expect(last.tick != s.wheel->now() || last.number < armed(id), id, " overtook its elders");
     }
 
-    void expect_refusal(side& s, jiffies until, std::size_t budget) {
+    template <class Call> void expect_refusal(side& s, Call& call) {
         const jiffies now = s.wheel->now();
-        const auto done = s.wheel->advance(until, budget);
+        const auto done = call();
         expect(!done.caught_up && done.fired == 0 && s.wheel->now() == now, "re-entered advance");
     }
 

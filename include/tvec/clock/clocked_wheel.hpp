@@ -231,6 +231,14 @@ public:
             budget);
     }
 
+    /// Takes the timers that are due by the clock instead of calling them, in at most `budget`
+    /// visits: see timer_wheel::collect.
+    ///
+    ///     timers.collect(64, [&](tvec::timer& t) { late.push_back(&owner_of<&job::limit>(t)); });
+    template <class F> timer_wheel::progress collect(std::size_t budget, F&& take) {
+        return wheel_.collect(tick_to_run(), budget, take);
+    }
+
     /// Fires as `run` does, with `watch` around each callback. The watch may measure the callback
     /// and end the call: see timer_wheel::advance_watched. A callback_meter is such a watch.
     template <class F>

@@ -99,6 +99,8 @@ private:
 ///    for a whole cascade unless it makes up for that many ticks.
 ///  - A budget bounds the visits of `advance`. The timers that are left stay due, can be cancelled,
 ///    and come first in the next call.
+///  - `collect` takes the timers that are due instead of calling them, with the same promises: tick
+///    by tick, within a budget, and no timer that was cancelled before its turn.
 ///  - `next_wakeup` is a lower bound of the first expiry.
 ///  - A cancelled timer never fires, even if it is due. Destroying a timer cancels it, moving it
 ///    keeps its place. Timer and wheel may be destroyed in either order.
@@ -126,15 +128,15 @@ public:
     /// The budget of a call without a limit.
     static constexpr std::size_t unlimited = ~std::size_t{0};
 
-    /// The result of `advance`.
+    /// The result of `advance` and `collect`.
     struct progress {
-        std::size_t fired;  ///< timers whose callbacks ran in this call
+        std::size_t fired;  ///< timers whose callbacks ran in this call, or that it took
         bool caught_up;     ///< false: something due by `until` is left: call again
     };
 
     /// The work of a wheel since it was made. Visits count it, and arming does not pay for it.
     struct counters {
-        std::uint64_t fired = 0;           ///< callbacks run
+        std::uint64_t fired = 0;           ///< callbacks run, and timers that `collect` took
         std::uint64_t moved = 0;           ///< timers placed again: sunk a level, or pushed back
         std::uint64_t dropped = 0;         ///< cancelled timers that a visit unlinked
         std::uint64_t clock_backward = 0;  ///< calls of `advance` for a tick before now()
@@ -246,6 +248,27 @@ public:
         return run(jiffies{until}, budget);
     }
 
+    /// Advances, and calls take(timer&) in place of the callback of each timer that is due: for
+    /// callbacks to run outside of a lock, in another thread or process, or all in one batch.
+    ///
+    ///     wheel.collect(tick, batch.size(), [&](tvec::timer& t) {
+    ///         batch[n++] = &tvec::owner_of<&connection::idle>(t);
+    ///     });
+    ///
+    /// What `advance` promises of timers that fire is promised of those that are taken: tick by
+    /// tick, and at most `budget` of them, because moves count as well. A timer that is cancelled
+    /// before its turn is not taken. A taken one is not pending, and the wheel does not touch it
+    /// again: `take` may arm it, destroy it, keep it, and do anything else that a callback may.
+    /// `take` returns nothing, or a bool: false ends the call after this timer, as if the budget
+    /// had run out. If it throws, this timer was taken, and the rest stays due. Callbacks are not
+    /// used. Costs a call through a pointer per timer.
+    template <class F> progress collect(tick_count until, std::size_t budget, F&& take) {
+        if (skip_to(until)) return {0, true};
+        static_assert(std::is_invocable_v<F&, timer&>, "`take` is called with a tvec::timer&");
+        const auto go_on = [&take](timer& t) { return detail::goes_on(take, t); };
+        return run_taking(until, budget, go_on);
+    }
+
     /// A callback that is about to run, as `advance_watched` passes it.
     class due_callback {
     public:
@@ -271,10 +294,11 @@ public:
         if (skip_to(until)) return {0, true};
         static_assert(std::is_invocable_v<F&, const due_callback&>,
                       "the watch is called with a const tvec::timer_wheel::due_callback&");
-        const auto goes_on = [&watch](const due_callback& fire) {
+        const auto take = [&](timer& t) {
+            const due_callback fire(*this, t);
             return detail::goes_on(watch, fire);
         };
-        return run_watched(until, budget, goes_on);
+        return run_taking(until, budget, take);
     }
 
     /// Advances with the timers of each tick in the order of before(timer&, timer&). Timers that
@@ -292,7 +316,9 @@ public:
         if (skip_to(until)) return {0, true};
         static_assert(std::is_invocable_r_v<bool, F&, timer&, timer&>,
                       "the order is a function of two tvec::timer&: is one before the other?");
-        return run_in_order(until, budget, before);
+        const auto fire = [this](timer& t) { return t.fire_(*this, t), true; };
+        const ordering by(before);
+        return run_taking(until, budget, fire, &by);
     }
 
     // --- look ahead -----------------------------------------------------------------------------
@@ -368,11 +394,10 @@ private:
     friend class snapshot;
 
     struct advance_call;  // one call of `advance`
-    struct watched_call;
-    struct ordered_call;
+    struct taking_call;   // one of the others
 
     using ordering = detail::function_ref<bool(timer&, timer&)>;
-    using watcher = detail::function_ref<bool(const due_callback&)>;
+    using taker = detail::function_ref<bool(timer&)>;  // returns whether to go on
 
     enum class activity : unsigned char { none, walk, run };
 
@@ -440,8 +465,7 @@ private:
         return is_quiet;
     }
     progress run(jiffies until, std::size_t budget);
-    progress run_watched(jiffies until, std::size_t budget, watcher);
-    progress run_in_order(jiffies until, std::size_t budget, ordering);
+    progress run_taking(jiffies until, std::size_t budget, taker, const ordering* by = nullptr);
     template <class Call, class... How> progress run_as(jiffies, std::size_t, const How&...);
     template <class Call> bool run_ticks(Call&);
     bool enter_slots(advance_call&) noexcept;
