@@ -12,9 +12,10 @@
 ///     tvec_arm_at(&wheel, &c->idle, tvec_clock_after(&clock, 30 * second));
 ///
 /// It is the wheel of timer_wheel.hpp, with the same promises and limits. One thread owns a wheel
-/// and its timers, and nothing is locked. Times are ticks, or nanoseconds where a function says so.
-/// Functions that can fail return a negative errno value. Pointers must not be null. A callback
-/// must return: neither longjmp nor a C++ exception may leave it.
+/// and its timers (or tvec_wheel_share_by_lock), and nothing is locked. Times are ticks, or
+/// nanoseconds where a function says so. Functions that can fail return a negative errno value.
+/// Pointers must not be null. A callback must return: neither longjmp nor a C++ exception may leave
+/// it.
 ///
 /// The hot functions are inline, over a layout that the library asserts when it is compiled.
 /// Compiled without NDEBUG, they assert their preconditions. docs/c.md is the introduction.
@@ -203,6 +204,14 @@ TVEC_C_API struct tvec_wheel* tvec_wheel_new(uint64_t now);
 /// Ends a wheel of tvec_wheel_new as tvec_wheel_destroy does, and frees its memory. Does nothing
 /// for NULL.
 TVEC_C_API void tvec_wheel_free(struct tvec_wheel* wheel);
+
+/// Lets any thread use the wheel and its timers, one at a time: the program has a lock, and holds
+/// it around every call for the wheel or for a timer that is linked in it, `tvec_cancel` among
+/// them. docs/threads.md says when to prefer another way. Call it before a second thread uses the
+/// wheel. It cannot be undone. A libtvec-c with assertions then no longer asserts that one thread
+/// owns the wheel. Callbacks run under the lock: `tvec_collect` gets them out of it. A timer that
+/// is linked in another wheel is unlinked under the lock of that wheel before it is armed here.
+TVEC_C_API void tvec_wheel_share_by_lock(struct tvec_wheel* wheel);
 
 /// Returns the tick that was run last; inside a callback, the tick that is being run.
 TVEC_C_API TVEC_INLINE uint64_t tvec_now(const struct tvec_wheel* wheel) {

@@ -71,6 +71,8 @@ void tvec_wheel_free(tvec_wheel* wheel) {
     aligned_free(wheel);
 }
 
+void tvec_wheel_share_by_lock(tvec_wheel* wheel) { seen(wheel).share_by_lock(); }
+
 uint64_t tvec_behind(const tvec_wheel* wheel) { return seen(wheel).behind(); }
 
 void tvec_arm_unlinked(tvec_wheel* wheel, tvec_timer* timer, uint64_t expires) {

@@ -48,11 +48,12 @@ namespace tvec {
 ///    more. An exception from a callback passes through `timers.run`, and the rest stays due.
 ///
 /// Callbacks may do whatever those of a wheel may. They get the wheel of the class as their
-/// timer_wheel&. It belongs to the thread of `timers`, takes as much memory as any wheel, and is
-/// neither copied nor moved. `timers` must outlive every call of it. The alarm is pending in
-/// `timers` while the class has something to do, so walks and drains there show it (`is_alarm`). If
-/// they cancel it or take it out, the class runs nothing until it is armed or its factor is set. A
-/// `snapshot` keeps the alarm and not the class: a wheel with a class is not captured.
+/// timer_wheel&. It belongs to the thread of `timers`, or to any thread under the lock of `timers`
+/// if that is shared_by_lock() before. It takes as much memory as any wheel, and is neither copied
+/// nor moved. `timers` must outlive every call of it. The alarm is pending in `timers` while the
+/// class has something to do, so walks and drains there show it (`is_alarm`), and `collect` takes
+/// it. If they cancel it or take it out, the class runs nothing until it is armed or its factor is
+/// set. A `snapshot` keeps the alarm and not the class: a wheel with a class is not captured.
 template <class Clocked> class scaled_wheel {
     static_assert(detail::clocked<Clocked>,
                   "scaled_wheel turns behind a tvec::clocked_wheel: a timer_wheel has no clock");
@@ -68,6 +69,7 @@ public:
         : timers_(timers), stretch_(timers.ticks().ticks_to_cover(stretch)), lag_(stretch_),
           budget_(budget), wheel_(behind(timers.wheel().now())) {
         assert(budget > 0 && "a run visits at least one timer");
+        if (timers.wheel().shared_by_lock()) wheel_.share_by_lock();
     }
 
     /// Arms `t` for the time between `earliest` and `earliest` plus the stretch that the factor

@@ -117,7 +117,8 @@ private:
 ///    that spins takes ticks of which a turn has 96 at most, or goes no further than `next_wakeup`
 ///    in a turn (docs/ticks.md has figures).
 ///  - The wheel belongs to the thread that first advances it. Nothing is locked. A debug build
-///    asserts that no other thread arms timers on it or advances it.
+///    asserts that no other thread arms timers on it or advances it. If threads use it in turn,
+///    under a lock of the program's, call `share_by_lock`.
 ///  - Addresses have 48 bits without tags: Linux gives programs no others unless they ask for them.
 ///    A debug build asserts it. Programs with tagged addresses define `TVEC_TAGGED_ADDRESSES`.
 ///  - A timer that is linked in a wheel of one copy of the library must be unlinked before it is
@@ -160,6 +161,17 @@ public:
     TVEC_INSTEAD(empty, "any_pending(), or count_pending()")
     timer_wheel(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
     timer_wheel& operator=(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
+
+    /// Lets any thread use the wheel and its timers, one at a time: the program has a lock, and
+    /// holds it around every call for the wheel, and around `cancel`, `unlink`, moves and
+    /// destructors of its timers. docs/threads.md says when to prefer a mailbox. Call it before a
+    /// second thread uses the wheel. It cannot be undone. Debug builds then no longer assert that
+    /// one thread owns the wheel; ThreadSanitizer finds calls without the lock. Callbacks run under
+    /// the lock: `collect` gets them out of it. A timer that is linked in another wheel is unlinked
+    /// under the lock of that wheel before it is armed here. One store.
+    void share_by_lock() noexcept { thread_.admit_all(); }
+    /// Returns whether share_by_lock() was called.
+    bool shared_by_lock() const noexcept { return thread_.admits_all(); }
 
     /// Returns the tick that was last run. Inside a callback, the tick being run.
     jiffies now() const noexcept { return now_; }

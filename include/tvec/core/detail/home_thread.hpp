@@ -17,21 +17,28 @@ inline const void* this_thread() noexcept {
 #endif
 }
 
-/// The home: none until a thread advances the wheel. Release builds have the member too and do not
-/// use it: a wheel has the same layout for a program and for a library with other build options.
+/// The home: none until a thread advances the wheel, or every thread if the wheel is shared.
+/// Release builds have the member too and do not use it: a wheel has the same layout for a program
+/// and for a library with other build options.
 class home_thread {
 public:
-    /// Makes the calling thread the home if there is none. Returns whether it is the home.
+    /// Makes the calling thread the home if there is none. Returns whether the caller is admitted.
     bool adopt_caller() noexcept {
         if (home_ == nullptr) home_ = this_thread();
-        return home_ == this_thread();
+        return admits_caller();
     }
 
-    /// Returns whether the calling thread is the home, or there is none.
-    bool admits_caller() const noexcept { return home_ == nullptr || home_ == this_thread(); }
+    /// Returns whether the calling thread is the home, or there is none, or every thread is.
+    bool admits_caller() const noexcept {
+        return home_ == nullptr || home_ == this_thread() || admits_all();
+    }
+
+    /// Admits every thread from now on.
+    void admit_all() noexcept { home_ = this; }
+    bool admits_all() const noexcept { return home_ == this; }
 
 private:
-    const void* home_ = nullptr;
+    const void* home_ = nullptr;  ///< its own address: no thread has it
 };
 
 }  // namespace tvec::detail
