@@ -129,10 +129,15 @@ void timer_wheel::place_anywhere(timer& t, jiffies at) noexcept {
     levels_.bound_count(s);
     levels_.push(s, t);
     levels_.set_occupied(s);
-    if (level == geometry::root) return agenda_.note_root(at);
-    const jiffies entry =
-        is_beyond ? geometry::visit_of(level, s, now_) : geometry::entry_of(level, at);
-    agenda_.note({level, entry}, levels_.at_most(s), now_);
+    const jiffies before = agenda_.wake();
+    if (level == geometry::root) {
+        agenda_.note_root(at);
+    } else {
+        const jiffies entry =
+            is_beyond ? geometry::visit_of(level, s, now_) : geometry::entry_of(level, at);
+        agenda_.note({level, entry}, levels_.at_most(s), now_);
+    }
+    if (agenda_.wake() < before) levels_.tell_listener();
 }
 
 // --- advance ------------------------------------------------------------------------------------

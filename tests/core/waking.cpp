@@ -242,3 +242,69 @@ Test(waking, a_keepalive_costs_a_wakeup_in_each_of_its_lengths) {
             CHECK_LE(n, ticks / (length - 1) + 1);
         }
 }
+
+// Kept as a loop keeps it that asks for the wake-up after each advance, and is told of earlier
+// ones.
+Test(waking, a_listener_is_told_of_every_earlier_wakeup_and_of_nothing_else) {
+    struct alarm {
+        void set() { at = wheel.next_wakeup().value_or(tvec::never); }
+        timer_wheel& wheel;
+        jiffies at = tvec::never;
+        int told = 0;
+    };
+    std::mt19937_64 random(7);
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        alarm a{wheel};
+        const auto tell = [](void* whom) noexcept {
+            ++static_cast<alarm*>(whom)->told;
+            static_cast<alarm*>(whom)->set();
+        };
+        wheel.on_earlier_wakeup(tell, &a);
+        auto all = support::probes(200);
+        for (const auto& p : all) p->then = [&](auto&) { wheel.arm_after(p->t, random() % 5); };
+        for (int step = 0; step < 1'000; ++step) {
+            const jiffies before = wheel.next_wakeup().value_or(tvec::never);
+            const int told = a.told;
+            switch (auto& p = *all[random() % all.size()]; random() % 8) {
+            case 0:
+                p.t.cancel();
+                break;
+            case 1:
+                p.t.unlink();
+                break;
+            case 2:
+                wheel.drain([&](tvec::timer& t) { wheel.arm_after(t, random() % 3000); });
+                break;
+            case 3:
+                wheel.advance(wheel.now() + random() % 700, random() % 50);
+                a.set();
+                break;
+            case 4:
+                wheel.for_each_pending([&](tvec::timer& t) {
+                    if (random() % 50 == 0) wheel.arm_after(t, random() % 3000);
+                });
+                break;
+            default:
+                wheel.arm_after(p.t, random() % (jiffies{1} << random() % 34));
+                const bool is_earlier = wheel.next_wakeup().value_or(tvec::never) < before;
+                REQUIRE_EQ(a.told - told, is_earlier ? 1 : 0);
+            }
+            REQUIRE_LE(a.at, wheel.next_wakeup().value_or(tvec::never));
+        }
+        wheel.on_earlier_wakeup(nullptr, nullptr);
+        a.at = 0;
+        probe p;
+        wheel.arm_after(p.t, 1);
+        REQUIRE_EQ(a.at, 0);
+    }
+}
+
+Test(waking, a_push_back_tells_a_listener_nothing) {
+    timer_wheel wheel;
+    int told = 0;
+    wheel.on_earlier_wakeup([](void* count) noexcept { ++*static_cast<int*>(count); }, &told);
+    probe p;
+    for (jiffies delay = 1; delay < 100'000; ++delay) wheel.arm_after(p.t, delay);
+    CHECK_EQ(told, 1);
+}

@@ -181,6 +181,15 @@ public:
         return chains_[s * width + k];
     }
     wheel_tag tag() const noexcept { return tag_; }
+
+    /// See timer_wheel::on_earlier_wakeup. Here because there is room before the chains.
+    void set_listener(void (*tell)(void*) noexcept, void* whom) noexcept {
+        tell_ = tell;
+        whom_ = whom;
+    }
+    void tell_listener() const noexcept {
+        if (tell_ != nullptr) tell_(whom_);
+    }
     const link& sentinel() const noexcept { return sentinel_; }
 
 private:
@@ -232,6 +241,8 @@ private:
     std::array<std::uint64_t, geometry::words> words_{};
     std::array<link_count, geometry::slots> counts_{};
     position* innermost_ = nullptr;  ///< of the walks that are under way
+    void (*tell_)(void*) noexcept = nullptr;
+    void* whom_ = nullptr;
     alignas(64) std::array<chain, geometry::slots * width> chains_;
 };
 
