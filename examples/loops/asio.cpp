@@ -1,4 +1,4 @@
-// A wheel in a loop on Boost.Asio, which takes ownership of the descriptors that it watches. Other
+// A wheel as a guest of Boost.Asio, which takes ownership of the descriptors that it watches. Other
 // threads wake the loop by a post.
 #include <utility>  // Boost 1.74 forgets it
 
@@ -6,8 +6,8 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 
-#include "asio_alarm.hpp"
 #include "conversation.hpp"
+#include "tvec/extra/asio_guest.hpp"
 
 namespace {
 
@@ -21,8 +21,8 @@ void listen(boost::asio::posix::stream_descriptor& socket, example::conversation
 
 class mailbox {
 public:
-    mailbox(boost::asio::io_context& loop, example::timers& wheel)
-        : mailbox_(wheel, 4, [this, &loop] { boost::asio::post(loop, [this] { take_in(); }); }) {
+    mailbox(boost::asio::io_context& io, example::timers& wheel)
+        : mailbox_(wheel, 4, [this, &io] { boost::asio::post(io, [this] { take_in(); }); }) {
         mailbox_.rearm();
     }
 
@@ -40,19 +40,14 @@ private:
 }  // namespace
 
 int main() {
-    boost::asio::io_context loop;  // outlives everything that posts to it
-    example::timers timers;
-    example::conversation talk(timers);
-    example::alarm_timer alarm(loop, timers);
-    boost::asio::posix::stream_descriptor socket(loop, ::dup(talk.fd()));
+    boost::asio::io_context io;  // outlives everything that posts to it
+    tvec::asio_guest timers{io};
+    example::conversation talk(*timers);
+    boost::asio::posix::stream_descriptor socket(io, ::dup(talk.fd()));
     listen(socket, talk);
-    mailbox mail(loop, timers);
+    mailbox mail(io, *timers);
     talk.let_in(mail.sender());
-    while (!talk.over()) {
-        alarm.rearm();    // the last thing before the sleep
-        loop.run_one();   // sleeps
-        loop.poll();      // what else is ready
-        timers.run(256);  // always, whatever woke us
-    }
+    talk.when_over([&] { io.stop(); });
+    io.run();
     return talk.verdict("asio");
 }

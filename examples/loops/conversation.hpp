@@ -70,6 +70,8 @@ public:
     }
 
     bool over() const { return done_ && !third_.joinable(); }
+    // Calls `f` as soon as it is over, for a loop that is not asked in each turn.
+    void when_over(std::function<void()> f) { when_over_ = std::move(f); }
 
     // Returns the exit status: 0 if everything was heard, no answer was early, and the silence was
     // detected neither too early nor much too late (a machine may be busy).
@@ -104,12 +106,16 @@ private:
     void on_silence() {
         given_up_ = timers::clock::now();
         done_ = true;
+        if (over() && when_over_) when_over_();
     }
 
     // On the third party's thread. Posted functions run on the loop's.
     void ask_until_they_are_done(const tvec::mailbox_sender<timers>& loop) try {
         while (!ask(loop)) continue;
-        (void)loop.post([this] { third_.join(); });  // the thread only has to return
+        (void)loop.post([this] {
+            third_.join();  // the thread only has to return
+            if (when_over_) when_over_();
+        });
     } catch (const std::future_error&) {
         // The loop has ended without an answer.
     }
@@ -129,6 +135,7 @@ private:
     timers& timers_;
     std::array<int, 2> ends_{-1, -1};
     std::function<bool()> say_;
+    std::function<void()> when_over_;
     int said_ = 0;
     int heard_ = 0;
     int asked_ = 0;

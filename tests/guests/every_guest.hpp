@@ -1,0 +1,272 @@
+// What every guest promises, on the `host` that the including file defines.
+//
+// A host has:
+//   type guest, and guest_in(): makes a guest of it
+//   run(): until nothing is left, or stop(); returns how often it has turned
+//   post(f): calls f once, soon. after(d, f): by a timer of its own. watch(fd, f), until unwatch()
+#pragma once
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/probe.hpp"
+#include "tvec/tvec.hpp"
+
+using namespace std::chrono_literals;
+using support::probe;
+
+TestSuite(guests, .timeout = 300);
+
+namespace {
+
+// Both ends of a socket.
+struct connection {
+    connection() {
+        REQUIRE_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+    }
+    ~connection() { ::close(ends[0]), ::close(ends[1]); }
+    connection(const connection&) = delete;
+    connection& operator=(const connection&) = delete;
+    void say(int side) const { CHECK_EQ(::send(ends[side], "!", 1, 0), 1); }
+    bool hear(int side) const {
+        char word = 0;
+        return ::recv(ends[side], &word, 1, MSG_DONTWAIT) == 1;
+    }
+    std::array<int, 2> ends{};
+};
+
+// Ends the run when the host's own timer has fired fifty times, or `done`. A timer that is starved
+// has not fired then. Counts in the place of time: a slow machine delays both.
+void run_until(host& h, const std::function<bool()>& done) {
+    int beats = 0;
+    std::function<void()> beat = [&] {
+        if (done() || ++beats == 50) return h.stop();
+        h.after(100ms, beat);
+    };
+    h.after(1ms, beat);
+    h.run();
+    CHECK(done());
+}
+
+}  // namespace
+
+Test(guests, a_timer_fires_beside_eight_pairs_that_never_stop_talking) {
+    host h;
+    const auto timers = h.guest_in();
+    std::array<connection, 8> pairs;
+    for (const connection& c : pairs) {
+        for (const int side : {0, 1})
+            h.watch(c.ends[side], [&c, side] {
+                if (c.hear(side)) c.say(side);
+            });
+        c.say(0);
+    }
+    probe p;
+    (*timers)->arm_after(p.t, 100ms);
+    run_until(h, [&] { return p.fired() == 1; });
+    h.unwatch();
+}
+
+Test(guests, a_timer_fires_beside_a_handler_that_posts_itself) {
+    host h;
+    const auto timers = h.guest_in();
+    probe p;
+    (*timers)->arm_after(p.t, 100ms);
+    const std::function<void()> again = [&] { h.post(again); };
+    again();
+    run_until(h, [&] { return p.fired() == 1; });
+}
+
+Test(guests, a_mailbox_alone_is_heard_and_the_loop_does_not_spin) {
+    host h;
+    const auto timers = h.guest_in();
+    tvec::eventfd_doorbell bell;
+    tvec::mailbox mailbox(**timers, 4, bell);
+    h.watch(bell.fd(), [&] {
+        bell.acknowledge();
+        mailbox.run();
+        mailbox.rearm();
+    });
+    mailbox.rearm();
+    bool fired = false;
+    std::thread other([&, sender = mailbox.sender()] {
+        std::this_thread::sleep_for(50ms);
+        sender.schedule(20ms, [&] {
+            fired = true;
+            h.unwatch();
+        });
+    });
+    const std::size_t turns = h.run();  // ends, because nothing else is left
+    other.join();
+    CHECK(fired);
+    CHECK_LE(turns, 20);
+}
+
+Test(guests, the_run_ends_when_only_timers_are_left) {
+    host h;
+    const auto timers = h.guest_in();
+    probe p;
+    (*timers)->arm_after(p.t, 1h);
+    bool posted = false;
+    h.post([&] { posted = true; });
+    h.run();
+    CHECK(posted);
+    CHECK(p.t.pending());
+    p.t.cancel();
+    h.run();  // nor do cancelled ones hold it
+}
+
+Test(guests, kept_running_the_loop_waits_for_timers_alone) {
+    host h;
+    const auto timers = h.guest_in();
+    timers->keep_running();
+    probe first, last([&](auto&) { timers->keep_running(false); });
+    (*timers)->arm_after(first.t, 10ms);
+    (*timers)->arm_after(last.t, 40ms);
+    CHECK_LE(h.run(), 20);
+    CHECK_EQ(first.fired(), 1);
+    CHECK_EQ(last.fired(), 1);
+}
+
+Test(guests, one_that_no_longer_keeps_the_loop_running_lets_it_end_before_its_next_wakeup) {
+    host h;
+    const auto timers = h.guest_in();
+    timers->keep_running();
+    probe p;
+    (*timers)->arm_after(p.t, 1h);
+    h.after(20ms, [&] { timers->keep_running(false); });
+    h.run();
+    CHECK(p.t.pending());
+}
+
+Test(guests, an_earlier_timer_fires_wherever_it_is_armed) {
+    host h;
+    const auto timers = h.guest_in();
+    tvec::clocked_wheel<>& wheel = **timers;
+    tvec::timeout_pool pool(wheel);
+    probe far, before, by_handler, by_callback, between;
+    bool by_pool = false;
+    wheel.arm_after(far.t, 1h);
+    wheel.arm_after(before.t, 60ms);
+    before.then = [&](auto&) { wheel.arm_after(by_callback.t, 5ms); };
+    h.after(20ms, [&] {
+        wheel.arm_after(by_handler.t, 10ms);
+        pool.schedule(12ms, [&] { by_pool = true; });
+    });
+    run_until(
+        h, [&] { return by_handler.fired() && before.fired() && by_callback.fired() && by_pool; });
+    wheel.arm_after(between.t, 10ms);
+    run_until(h, [&] { return between.fired() == 1; });
+    CHECK(far.t.pending());
+}
+
+Test(guests, a_push_back_does_not_wake_the_loop) {
+    host h;
+    const auto timers = h.guest_in();
+    probe p;
+    (*timers)->arm_after(p.t, 1h);
+    int left = 1000;
+    const std::function<void()> push = [&] {
+        (*timers)->arm_after(p.t, 1h);
+        if (--left != 0) h.post(push);
+    };
+    push();
+    CHECK_LE(h.run(), 1010);
+}
+
+Test(guests, a_turn_ends_after_256_visits_and_others_have_theirs) {
+    host h;
+    const auto timers = h.guest_in();
+    const auto due = support::probes(2000);
+    for (const auto& p : due) (*timers)->arm_after(p->t, 10ms);
+    std::size_t before = 0;
+    bool is_over = false;
+    const std::function<void()> look = [&] {
+        const std::size_t fired = support::count_fired(due);
+        CHECK_LE(fired - before, 256);
+        before = fired;
+        if (!is_over) h.post(look);
+    };
+    look();
+    run_until(h, [&] { return is_over = before == due.size(); });
+}
+
+Test(guests, after_a_stall_what_has_come_is_heard_before_a_timer_judges) {
+    host h;
+    const auto timers = h.guest_in();
+    std::array<connection, 200> talkers;  // more than one pass of some hosts hands out
+    std::size_t heard = 0, judged_early = 0;
+    probe idle([&](auto&) { judged_early = talkers.size() - heard; });
+    for (const connection& c : talkers)
+        h.watch(c.ends[1], [&] {
+            if (c.hear(1)) ++heard;
+        });
+    h.after(20ms, [&] {
+        (*timers)->arm_after(idle.t, 50ms);
+        for (const connection& c : talkers) c.say(0);
+        std::this_thread::sleep_for(400ms);  // the program blocks
+    });
+    run_until(h, [&] { return idle.fired() == 1; });
+    CHECK_EQ(judged_early, 0);
+    h.unwatch();
+}
+
+Test(guests, a_stall_does_not_hold_up_timers_for_ever) {
+    host h;
+    const auto timers = h.guest_in();
+    probe p;
+    const std::function<void()> again = [&] { h.post(again); };
+    h.post([&] {
+        (*timers)->arm_after(p.t, 10ms);
+        std::this_thread::sleep_for(300ms);
+        again();
+    });
+    run_until(h, [&] { return p.fired() == 1; });
+}
+
+Test(guests, a_loop_that_is_always_late_runs_its_timers) {
+    host h;
+    const auto timers = h.guest_in();
+    probe p;
+    (*timers)->arm_after(p.t, 10ms);
+    const std::function<void()> slow = [&] {
+        std::this_thread::sleep_for(120ms);
+        h.post(slow);
+    };
+    h.post(slow);
+    run_until(h, [&] { return p.fired() == 1; });
+}
+
+Test(guests, two_share_a_loop) {
+    host h;
+    const auto a = h.guest_in(), b = h.guest_in();
+    probe in_a, in_b;
+    (*a)->arm_after(in_a.t, 30ms);
+    (*b)->arm_after(in_b.t, 10ms);
+    run_until(h, [&] { return in_a.fired() == 1 && in_b.fired() == 1; });
+    (*a)->arm_after(in_a.t, 1h);
+    (*b)->arm_after(in_b.t, 1h);
+    h.run();  // neither holds it for the other
+}
+
+Test(guests, one_may_be_destroyed_in_the_middle_of_a_run) {
+    host h;
+    auto timers = h.guest_in();
+    const auto other = h.guest_in();
+    probe p, q;
+    (*timers)->arm_after(p.t, 30ms);
+    (*other)->arm_after(q.t, 40ms);
+    h.post([&] { timers.reset(); });
+    run_until(h, [&] { return q.fired() == 1; });
+    CHECK(!p.t.pending());
+    CHECK_EQ(p.fired(), 0);
+}
