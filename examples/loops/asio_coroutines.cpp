@@ -13,9 +13,10 @@
 
 using namespace std::chrono_literals;
 using boost::asio::use_awaitable;
-using guest = tvec::asio_guest<boost::asio::io_context>;
 
 namespace {
+
+using asio_timers = tvec::asio_guest<boost::asio::io_context>;
 
 boost::asio::awaitable<void> listen(boost::asio::posix::stream_descriptor& socket,
                                     example::conversation& talk) {
@@ -27,7 +28,7 @@ boost::asio::awaitable<void> listen(boost::asio::posix::stream_descriptor& socke
 
 // Counts its wake-ups and checks that none is early.
 // [nap]
-boost::asio::awaitable<void> naps(guest& timers, int& in_time) {
+boost::asio::awaitable<void> naps(asio_timers& timers, int& in_time) {
     for (;;) {
         const auto deadline = timers->after(30ms);
         co_await tvec::async_sleep_until(timers, deadline, use_awaitable);
@@ -40,7 +41,7 @@ boost::asio::awaitable<void> naps(guest& timers, int& in_time) {
 
 int main() {
     boost::asio::io_context io;
-    guest timers{io};
+    asio_timers timers{io};
     example::conversation talk(*timers);
     boost::asio::posix::stream_descriptor socket(io, ::dup(talk.fd()));
     int in_time = 0;

@@ -25,8 +25,9 @@ namespace tvec {
 ///
 /// **One event with a timeout** carries the next wake-up of all. It is added again when a timer is
 /// armed for earlier, from anywhere on the thread: a callback, before the dispatch or between two
-/// of them. A push-back is one store, of which libevent learns nothing. A base without
-/// EVENT_BASE_FLAG_PRECISE_TIMER sleeps whole milliseconds, rounded up.
+/// of them. A push-back is one store, of which libevent learns nothing. Timers are as late as those
+/// of the base: some milliseconds, unless it has EVENT_BASE_FLAG_PRECISE_TIMER, because libevent
+/// reads a coarse clock.
 ///
 /// **The dispatch ends when nothing else is left**, however many timers are pending: see
 /// keep_running. For the same reason EVLOOP_ONCE does not return for timers alone: a callback that
