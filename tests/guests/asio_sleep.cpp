@@ -4,7 +4,9 @@
 
 #ifdef TVEC_TESTS_STANDALONE_ASIO
 #include <asio.hpp>
+#ifdef ASIO_HAS_CO_AWAIT
 #include <asio/experimental/awaitable_operators.hpp>
+#endif
 namespace net = asio;
 using asio::error_code;
 #define HAS_SLOTS 1
@@ -234,6 +236,8 @@ Test(asio_sleeps, leave_their_slot_when_they_complete) {
     CHECK(slept);
 }
 
+#ifdef ASIO_HAS_CO_AWAIT
+
 namespace {
 
 using asio::experimental::awaitable_operators::operator||;
@@ -264,5 +268,7 @@ Test(asio_sleeps, lose_against_a_read_at_once) {
     CHECK_EQ(winners[0], 0);
     CHECK_EQ(winners[1], 1);
 }
+
+#endif
 
 #endif

@@ -81,9 +81,10 @@ private:
     static void close(uv_handle_t* t) {
         if (uv_is_closing(t) != 0) return;
         uv_close(t, [](uv_handle_t* h) {
-            if (h->type == UV_TIMER) delete reinterpret_cast<task<uv_timer_t>*>(h);
-            if (h->type == UV_IDLE) delete reinterpret_cast<task<uv_idle_t>*>(h);
-            if (h->type == UV_POLL) delete reinterpret_cast<task<uv_poll_t>*>(h);
+            const uv_handle_type type = h->type;
+            if (type == UV_TIMER) delete reinterpret_cast<task<uv_timer_t>*>(h);
+            if (type == UV_IDLE) delete reinterpret_cast<task<uv_idle_t>*>(h);
+            if (type == UV_POLL) delete reinterpret_cast<task<uv_poll_t>*>(h);
         });
     }
 
