@@ -4,6 +4,10 @@
 // events. A third party on another thread, if let in, asks now and then whether they are done.
 #pragma once
 
+#ifdef TVEC_CONVERSATION
+#include TVEC_CONVERSATION  // tests put the loops under load
+#else
+
 #ifndef _WIN32
 #include <sys/socket.h>
 #include <unistd.h>
@@ -150,3 +154,5 @@ private:
 };
 
 }  // namespace example
+
+#endif
