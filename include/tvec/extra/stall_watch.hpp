@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,8 +35,10 @@ namespace tvec {
 /// themselves collect what has come.
 ///
 /// **It notices a stall** at the next turn, by something that was due for more than a tenth of a
-/// second (`tolerance`) since then and not done. A stall during which nothing was due is none: no
-/// timer could have been unfair.
+/// second (`tolerance`) since then and not done. It does not notice a stall in which nothing became
+/// due: what becomes due right after it, while the loop takes several turns to read what came, may
+/// be judged before it is heard. A loop with few timers and many peers arms one for every tenth of
+/// a second.
 ///
 /// **Its bound**: peers that never cease to talk hold up the timers for half a second (`longest`),
 /// and for the turn that begins then. This holds for every stall, and for all timers of the wheel:
@@ -66,8 +69,7 @@ public:
     explicit stall_watch(Clocked& timers,
                          std::chrono::nanoseconds grace = std::chrono::milliseconds(500)) noexcept
         : timers_(&timers), rule_(since_epoch(Clocked::clock::now()), grace) {}
-    explicit stall_watch(Clocked&&, std::chrono::nanoseconds = {})
-        TVEC_WANTS("a wheel that outlives it");
+    template <class... D> stall_watch(Clocked&&, D...) TVEC_WANTS("a wheel that outlives it");
 
     /// Handles what has come: calls hear(), once, and passes its result on. Call it in every turn,
     /// between the sleep and the timers. `hear` returns how many messages or completions it has
@@ -78,6 +80,8 @@ public:
         const auto due = timers_->wheel().next_wakeup();
         rule_.begin(since_epoch(now),
                     since_epoch(due ? std::min(timers_->ticks().start_of(*due), now) : now));
+        static_assert(std::convertible_to<decltype(hear()), std::size_t>,
+                      "listen wants a function that returns how many messages it has handled");
         const auto heard = static_cast<std::size_t>(hear());
         rule_.end(heard);
         return heard;
