@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 const auto deadline = tvec::clocked_wheel<>::after(20);
 
 // --- arm_at_of_the_object_around_the_timer
-// says: the timer in it: c.idle
+// says: a timer, not its owner or address: c.idle
 // lines: 4
 struct connection {
     tvec::timer idle;

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 // lines: 12
 void add(tvec::timeout_pool<>& pool, tvec::timer_group& group) {
     const std::array<char, 40> much{};
-    pool.schedule(1ms, group.add([much] { static_cast<void>(much); }));
+    (void)pool.schedule(1ms, group.add([much] { static_cast<void>(much); }));
 }
 
 // --- grouped_timer_without_its_group
@@ -103,14 +103,14 @@ void add(tvec::timeout_pool<>& pool) {
 // lines: 99
 void add(tvec::timeout_pool<>& pool) {
     std::array<char, 64> many{};
-    pool.schedule(1ms, [many] { static_cast<void>(many); });
+    (void)pool.schedule(1ms, [many] { static_cast<void>(many); });
 }
 
 // --- pool_with_a_function_of_other_arguments
 // says: a timeout's function is called with nothing, or with a const timeout_call&
 // lines: 4
 void add(tvec::timeout_pool<>& pool) {
-    pool.schedule(1ms, [](int) {});
+    (void)pool.schedule(1ms, [](int) {});
 }
 
 // --- pool_with_a_function_that_only_moves
