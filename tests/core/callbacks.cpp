@@ -384,10 +384,11 @@ namespace {
 
 // Timers of one tick, armed from ever nearer: they come from the overflow, from each level and from
 // the root. The first one that is called does `act` to each of the others.
-struct batch {
-    using action = void (*)(batch&, std::unique_ptr<probe>&);
+struct tick_of_timers {
+    using action = void (*)(tick_of_timers&, std::unique_ptr<probe>&);
 
-    batch(jiffies start, action a) : wheel(start), other(start), tick(start + (jiffies{1} << 35)) {
+    tick_of_timers(jiffies start, action a)
+        : wheel(start), other(start), tick(start + (jiffies{1} << 35)) {
         for (auto& p : all) {
             p->then = [this, a](timer_wheel& w) { begin(w, a); };
             wheel.advance(std::max(wheel.now(), tick - distance));
@@ -412,19 +413,19 @@ struct batch {
 
 // What happens to the 63 others, and the tick at which they fire instead, or 0.
 struct treatment {
-    batch::action act;
+    tick_of_timers::action act;
     jiffies delay;
 };
 
 const std::array<treatment, 8> treatments{{
-    {[](batch&, auto& p) { p->t.cancel(); }, 0},
-    {[](batch&, auto& p) { p.reset(); }, 0},
-    {[](batch&, auto& p) { p->t.unlink(); }, 0},
-    {[](batch& b, auto& p) { b.wheel.arm_after(p->t, 0); }, 1},
-    {[](batch& b, auto& p) { b.wheel.arm_at(p->t, b.tick); }, 1},
-    {[](batch& b, auto& p) { b.wheel.arm_at(p->t, 0); }, 1},
-    {[](batch& b, auto& p) { b.wheel.arm_after(p->t, 256); }, 256},
-    {[](batch& b, auto& p) { b.other.arm_at(p->t, b.tick + 5); }, 5},
+    {[](tick_of_timers&, auto& p) { p->t.cancel(); }, 0},
+    {[](tick_of_timers&, auto& p) { p.reset(); }, 0},
+    {[](tick_of_timers&, auto& p) { p->t.unlink(); }, 0},
+    {[](tick_of_timers& b, auto& p) { b.wheel.arm_after(p->t, 0); }, 1},
+    {[](tick_of_timers& b, auto& p) { b.wheel.arm_at(p->t, b.tick); }, 1},
+    {[](tick_of_timers& b, auto& p) { b.wheel.arm_at(p->t, 0); }, 1},
+    {[](tick_of_timers& b, auto& p) { b.wheel.arm_after(p->t, 256); }, 256},
+    {[](tick_of_timers& b, auto& p) { b.other.arm_at(p->t, b.tick + 5); }, 5},
 }};
 
 // Calls of each kind, until the tick has been run.
@@ -450,7 +451,7 @@ Test(callbacks, the_first_of_a_batch_does_anything_to_all_others) {
     for (const jiffies start : support::starts())
         for (const treatment& how : treatments)
             for (const auto& run : ways) {
-                batch b(start, how.act);
+                tick_of_timers b(start, how.act);
                 run(b.wheel, b.tick);
                 REQUIRE_EQ(check(b.wheel), "");
                 std::size_t at_once = 0;
