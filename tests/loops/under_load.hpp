@@ -55,6 +55,8 @@ public:
 
     int fd() const { return ends_[1]; }
     void let_in(tvec::mailbox_sender<timers> loop) { loop_.emplace(std::move(loop)); }
+    // Calls `f` when it is over, for a loop that is not asked in each turn.
+    void when_over(std::function<void()> f) { when_over_ = std::move(f); }
     bool over() {
         ++turns_;
         return phase_ == phase::over;
@@ -122,6 +124,7 @@ private:
         begun_ = clock::now();
         computed_ = computing_time();
         begin(phase_);
+        if (phase_ == phase::over && when_over_) when_over_();
     }
     void begin(phase p) {
         const bool beats = p == phase::chat || p == phase::posts || p == phase::signals;
@@ -266,6 +269,7 @@ private:
     timers& timers_;
     std::array<int, 2> ends_{-1, -1};
     std::optional<tvec::mailbox_sender<timers>> loop_;
+    std::function<void()> when_over_;
     std::thread host_;
     std::atomic<phase> phase_{phase::before};
     std::atomic<unsigned> progress_{0};
