@@ -48,6 +48,45 @@ bool calls_in_the_order_of_starting() {
     return done.size() == 10 && std::is_sorted(done.begin(), done.end());
 }
 
+// [skynet]
+using centiseconds = std::chrono::duration<std::int64_t, std::ratio<1, 100>>;
+using wheel = tvec::clocked_wheel<tvec::tick_clock<centiseconds, tvec::manual_clock>>;
+
+struct event {
+    event(wheel& timers, int cs, int session) : session(session) {
+        timers.arm_after(t, centiseconds(cs));
+    }
+    static bool before(tvec::timer& a, tvec::timer& b) {
+        return tvec::owner_of<&event::t>(a).number < tvec::owner_of<&event::t>(b).number;
+    }
+    void send() {
+        sent.push_back(session);  // to its service, as dispatch_list does
+        delete this;
+    }
+
+    static inline std::uint64_t starts = 0;
+    static inline std::vector<int> sent;
+    std::uint64_t number = ++starts;
+    int session;
+    tvec::timer t{tvec::call<&event::t, &event::send>};
+};
+
+void timeout(wheel& timers, int cs, int session) {
+    if (cs <= 0) return event::sent.push_back(session);  // at once
+    new event(timers, cs, session);
+}
+// [skynet]
+
+// As in skynet: timeouts of one tick are sent in the order of the calls.
+bool sends_in_the_order_of_calls() {
+    wheel timers;
+    timeout(timers, 0, -1);
+    for (int session = 0; session < 200; ++session) timeout(timers, 3000, session);
+    tvec::manual_clock::advance(31s);
+    timers.run_in_order(event::before);
+    return event::sent.size() == 201 && std::is_sorted(event::sent.begin(), event::sent.end());
+}
+
 }  // namespace
 
 int main() {
@@ -65,5 +104,6 @@ int main() {
     sent->timeout = pool.schedule(250ms, [sent] { sent->timed_out = true; }).handle;
     pool.run_early(true);
     while (pool.pending() != 0) timers.run();
-    return session.given_up || !sent->timed_out || !calls_in_the_order_of_starting();
+    return session.given_up || !sent->timed_out || !calls_in_the_order_of_starting() ||
+           !sends_in_the_order_of_calls();
 }
