@@ -53,7 +53,7 @@ using centiseconds = std::chrono::duration<std::int64_t, std::ratio<1, 100>>;
 using wheel = tvec::clocked_wheel<tvec::tick_clock<centiseconds, tvec::manual_clock>>;
 
 struct event {
-    event(wheel& timers, int cs, int session) : session(session) {
+    event(wheel& timers, int cs, int number_of_session) : session(number_of_session) {
         timers.arm_after(t, centiseconds(cs));
     }
     static bool before(tvec::timer& a, tvec::timer& b) {
