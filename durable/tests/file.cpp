@@ -221,6 +221,41 @@ Test(durable_file, a_log_without_its_file_is_refused_and_left_as_it_is) {
     CHECK(bytes_of(f.log) == "a log");
 }
 
+Test(durable_file, one_that_was_removed_or_replaced_stores_nothing_more_until_it_is_back) {
+    for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7}) {
+        const bool is_shared = kind / 4 != 0, is_of_log = kind / 2 % 2 != 0,
+                   is_replaced = kind % 2 != 0;
+        const file_of_timers f;
+        const std::string& path = is_of_log ? f.log : f.path;
+        const std::string away = f.name() + "/away";
+        {
+            sqlite_store s(f.path, {.shares_file = is_shared});
+            CHECK(put(s, {"a", today() + 1h}) == put_result::stored);
+            std::filesystem::rename(path, away);
+            if (is_replaced) std::filesystem::copy_file(away, path);
+            CHECK(put(s, {"b", today() + 1h}) == put_result::failed);
+            CHECK(cancel(s, "a") == cancel_result::failed);
+            CHECK(s.last_failure().find("was removed or replaced") != std::string::npos);
+            std::filesystem::rename(away, path);
+            CHECK(put(s, {"c", today() + 1h}) == put_result::stored);
+        }
+        sqlite_store s(f.path);
+        CHECK_EQ(count(s).waiting, 2U);
+    }
+}
+
+Test(durable_file, the_log_of_another_file_that_is_in_its_place_is_left_alone) {
+    const file_of_timers f;
+    auto lost = std::make_unique<sqlite_store>(f.path);
+    CHECK(put(*lost, {"a", today() + 1h}) == put_result::stored);
+    for (const std::string& path : {f.path, f.log}) std::filesystem::rename(path, path + ".away");
+    sqlite_store s(f.path);
+    CHECK(put(s, {"b", today() + 1h}) == put_result::stored);
+    lost.reset();
+    CHECK(put(s, {"c", today() + 1h}) == put_result::stored);
+    CHECK_EQ(count(*std::make_unique<sqlite_store>(killed_copy(f, true))).waiting, 2U);
+}
+
 Test(durable_file, damage_is_found_where_that_is_asked_for) {
     const file_of_timers f;
     {

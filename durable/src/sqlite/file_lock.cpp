@@ -89,6 +89,11 @@ void file_lock::end() noexcept {
         close(fd_);
 }
 
+bool file_lock::is_at(const std::string& path) const noexcept {
+    struct stat s {};
+    return stat(path.c_str(), &s) == 0 && identity(s.st_dev, s.st_ino) == file_;
+}
+
 void file_lock::leave() noexcept { close(fd_); }
 
 }  // namespace tvec::durable::detail

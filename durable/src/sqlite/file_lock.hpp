@@ -22,6 +22,9 @@ public:
     file_lock(const file_lock&) = delete;
     file_lock& operator=(const file_lock&) = delete;
 
+    // Returns true if the path names the file that is locked.
+    bool is_at(const std::string& path) const noexcept;
+
     // Closes the copy of this process, and leaves the lock to the parent. For forked children.
     void leave() noexcept;
 

@@ -1,5 +1,7 @@
 #include "sqlite_file.hpp"
 
+#include <sys/stat.h>
+
 #include <array>
 #include <cassert>
 #include <chrono>
@@ -124,7 +126,8 @@ void check_pages(sqlite3* db) {
 }  // namespace
 
 sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
-    : path_(path_of(name, options)), is_shared_(options.shares_file), lock_(path_, is_shared_) {
+    : path_(path_of(name, options)), log_path_(log_of(path_)), is_shared_(options.shares_file),
+      lock_(path_, is_shared_) {
     const bool has_log = size_of(log_of(path_)) > 0;
     sqlite3* raw = nullptr;
     // One thread at a time uses the connection, so SQLite need not lock.
@@ -153,6 +156,7 @@ sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
     };
     sqlite3_wal_hook(raw, count_frames, &frames_);  // replaces the checkpoints of SQLite
     mark_anew(has_log);
+    is_in_place();  // notes the log
 }
 
 // Sets the mark for this opening. A full disk does not prevent it: then the loss of the log would
@@ -167,14 +171,27 @@ void sqlite_file::mark_anew(bool has_log) {
     }
 }
 
-// Keeps the log if the mark cannot say that the file is whole without it.
+// Keeps the log if the mark cannot say that the file is whole without it, and if the log of that
+// name may be of another file.
 sqlite_file::~sqlite_file() {
+    if (!db_) return;
+    bool is_whole = is_in_place();
     try {
-        if (db_) mark(false);
+        mark(false);
     } catch (const sqlite_failure&) {
-        int yes = 1;
-        sqlite3_file_control(db_.get(), nullptr, SQLITE_FCNTL_PERSIST_WAL, &yes);
+        is_whole = false;
     }
+    int yes = 1;
+    if (!is_whole) sqlite3_file_control(db_.get(), nullptr, SQLITE_FCNTL_PERSIST_WAL, &yes);
+}
+
+bool sqlite_file::is_in_place() noexcept {
+    if (!lock_.is_at(path_)) return false;
+    struct stat s {};
+    const bool has_log = stat(log_path_.c_str(), &s) == 0;
+    const std::pair found(s.st_dev, s.st_ino);
+    if (has_log && !log_file_) log_file_ = found;
+    return log_file_ ? has_log && found == *log_file_ : true;
 }
 
 void sqlite_file::tend_log() {

@@ -1,7 +1,11 @@
 // A file of timers: its form, its lock, its version and its log.
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "file_lock.hpp"
 #include "sqlite_statement.hpp"
@@ -30,6 +34,10 @@ public:
     // harmless: the next call tries again.
     void tend_log();
 
+    // Returns true if the path still names the file that is open, and its log. If not, somebody has
+    // removed or replaced one of them: what is written goes nowhere. Two calls of the system.
+    bool is_in_place() noexcept;
+
     // Leaves everything to the parent. For forked children, which must not close the connection.
     void leave() noexcept;
 
@@ -38,11 +46,12 @@ private:
     void write_log_into_file();
     void mark(bool needs_log);
 
-    std::string path_;
+    std::string path_, log_path_;
     bool is_shared_;
     file_lock lock_;
     connection db_;
-    int frames_ = 0;  // pages in the log
+    int frames_ = 0;                                     // pages in the log
+    std::optional<std::pair<dev_t, ino_t>> log_file_{};  // once it was seen
 };
 
 }  // namespace tvec::durable::detail

@@ -10,6 +10,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -119,14 +120,18 @@ private:
         return std::exchange(asked_, {});
     }
 
-    // Does a group of jobs in one transaction.
+    // Does a group of jobs in one transaction. If the file is gone nothing is done, and if it went
+    // meanwhile nobody knows.
     fate write(const jobs& group) try {
+        if (!file_.is_in_place()) throw std::runtime_error(is_gone);
         begin_.run();
         for (const auto& j : group) j->work(*db_);
         commit_.run();
         ++groups_;
         tend_log();
-        return fate::done;
+        if (file_.is_in_place()) return fate::done;
+        note(is_gone);
+        return fate::unknown;
     } catch (const std::exception& e) {
         roll_back();
         note(e.what());
@@ -155,6 +160,10 @@ private:
         return f && (f->extended_code == SQLITE_IOERR_FSYNC ||
                      f->extended_code == SQLITE_IOERR_DIR_FSYNC);
     }
+
+    static constexpr const char* is_gone =
+        "the file, or its log (-wal), was removed or replaced while it was open, and nothing is "
+        "stored any more: move it back, or end this process before you restore a copy";
 
     detail::sqlite_file file_;
     detail::statement begin_, commit_;

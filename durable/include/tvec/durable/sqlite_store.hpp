@@ -51,6 +51,10 @@ struct sqlite_options {
 /// wall clock. A body of more than 700 bytes is written by its put and by nothing else. Up to 64
 /// MiB of the file are kept in memory.
 ///
+/// A file that was removed or replaced while it is open, or whose log was, stores nothing more: the
+/// path is compared with what is open before each transaction and after it. The answers are
+/// `failed`, or `unknown` if that happened during the transaction, until the file is back.
+///
 /// A full disk makes the answers `failed`, or `unknown` if the sync failed. A clean end leaves the
 /// whole store in FILE. After any other end its log, FILE-wal, is needed as well: see
 /// durable/docs/operating.md. A timer whose large body is lost is set aside among the dead letters,
