@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <tuple>
+#include <utility>
 
 #include "tvec/durable/sqlite_store.hpp"
 #ifdef TVEC_HAS_REDIS
@@ -42,12 +44,23 @@ inline bool is_postgres(const std::string& where) {
 
 #ifdef TVEC_HAS_REDIS
 
+// Splits HOST:PORT. An IPv6 address may have brackets, and has to without a port. Returns no host
+// if brackets are wrong.
+inline std::pair<std::string, std::string> host_and_port(const std::string& where) {
+    const auto bracket = where.rfind(']');
+    const auto colon = where.rfind(':');
+    const bool has_port = colon != where.npos && (bracket == where.npos || colon > bracket);
+    std::string host = where.substr(0, has_port ? colon : where.npos);
+    std::string port = has_port ? where.substr(colon + 1) : "6379";
+    if (bracket == where.npos) return {host, port};
+    if (!host.starts_with('[') || !host.ends_with(']')) return {"", port};
+    return {host.substr(1, host.size() - 2), port};
+}
+
 // Throws if this is no HOST, HOST:PORT or SOCKET. The message does not show it: it may be a URL
 // with a password.
 inline void require_redis_place(const std::string& where) {
-    const auto colon = where.rfind(':');
-    const std::string host = where.substr(0, colon);
-    const std::string port = colon == where.npos ? "6379" : where.substr(colon + 1);
+    const auto [host, port] = host_and_port(where);
     in6_addr parsed{};
     const bool is_address =
         inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &parsed) == 1;
@@ -64,15 +77,13 @@ inline void require_redis_place(const std::string& where) {
 inline tvec::durable::redis_options redis_at(const std::string& where) {
     require_redis_place(where);
     tvec::durable::redis_options o;
-    const auto colon = where.rfind(':');
     if (where.starts_with('/')) {
         o.socket = where;
-    } else if (colon == where.npos) {
-        o.host = where;
     } else {
-        o.host = where.substr(0, colon);
-        const char* const end = where.data() + where.size();
-        const auto port = std::from_chars(where.data() + colon + 1, end, o.port);
+        std::string digits;
+        std::tie(o.host, digits) = host_and_port(where);
+        const char* const end = digits.data() + digits.size();
+        const auto port = std::from_chars(digits.data(), end, o.port);
         if (port.ptr != end || port.ec != std::errc() || o.port == 0)
             throw std::runtime_error("redis:" + where + ": expected a port from 1 to 65535 after " +
                                      "the last colon");
@@ -104,7 +115,9 @@ inline void require_store_name(const std::string& where) {
     const auto has = [&where](const char* part) { return where.find(part) != where.npos; };
     if (is_server(where) || where.starts_with('/') || where.starts_with('.')) return;
     const bool has_kind = where.substr(0, where.find('/')).find(':') != where.npos;
-    if (has_kind || (has("//") && (has("@") || has("="))))
+    const bool is_kind = where == "redis" || where == "rediss" || where == "valkey" ||
+                         where == "postgres" || where == "postgresql" || where == "sqlite";
+    if (has_kind || is_kind || (has("//") && (has("@") || has("="))))
         throw std::runtime_error("the store: expected " TVEC_STORE_FORMS
                                  ". A file of that name is meant by ./NAME");
 }

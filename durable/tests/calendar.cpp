@@ -136,6 +136,11 @@ Test(durable_calendar, cron_has_names_starts_of_steps_and_years) {
 Test(durable_calendar, dates_and_times_are_left_out) {
     CHECK_EQ(times("cron 0 9 * * mon-fri EXDATE=20260101,20260102T090000", "", new_year, 2),
              "2026-01-05 09:00:00, 2026-01-06 09:00:00");
+    CHECK_EQ(
+        times("rrule DTSTART=20260105T090000;EXDATE=20260106;FREQ=DAILY;EXDATE=20260107T090000", "",
+              new_year, 2),
+        times("rrule DTSTART=20260105T090000;FREQ=DAILY;EXDATE=20260106,20260107T090000", "",
+              new_year, 2));
     const std::string daily = "rrule DTSTART=20260105T090000;EXDATE=20260106;FREQ=DAILY";
     CHECK_EQ(times(daily + ";COUNT=3", "", new_year, 3),
              "2026-01-05 09:00:00, 2026-01-07 09:00:00, none");  // which counts three
@@ -344,6 +349,9 @@ Test(durable_calendar, a_bad_rule_is_refused_with_the_place_the_text_and_the_exp
     CHECK(is_refused("cron @reboot", "cron"));
     CHECK(is_refused("cron * * * * * * 1969", "years"));
     CHECK(is_refused("cron 0 9 * * * EXDATE=2026", "EXDATE"));
+    CHECK(fault("cron 0 9 * * * EXDATE=2026")
+              .ends_with("expected a date such as 20260105, or a local time such as "
+                         "20260105T090000"));
     CHECK(is_refused("rrule DTSTART=20260105T090000;FREQ=DAILY;EXDATE=20260230", "EXDATE"));
     CHECK(is_refused(std::string("cron \0 * * * *", 14), "minutes"));
     for (const char* minutes : {"-1", "60", "10-5", "*/0", "*/61", "1,,2", ",", "1-", "-", "?", "a",

@@ -59,6 +59,27 @@ std::string fault_of_name(const settings& o) {
     return !o.prefix.empty() && by == naming::none ? "no prefix is needed" : "";
 }
 
+// Splits `--name=` without a value into the name and an empty word, because CLI11 would take the
+// next word as the value. What it returns is valid for as long as `kept`.
+std::vector<char*> with_empty_values(int argc, char** argv, std::vector<std::string>& kept) {
+    kept.reserve(2 * static_cast<std::size_t>(argc));
+    std::vector<char*> words;
+    for (char** word = argv; word != argv + argc; ++word) {
+        const std::string_view text = *word;
+        if (text == "--") {  // no option follows
+            words.insert(words.end(), word, argv + argc);
+            break;
+        }
+        if (!text.starts_with("--") || text.find('=') != text.size() - 1) {
+            words.push_back(*word);
+            continue;
+        }
+        for (const std::string_view part : {text.substr(0, text.size() - 1), std::string_view()})
+            words.push_back(kept.emplace_back(part).data());
+    }
+    return words;
+}
+
 }  // namespace
 
 std::uint64_t most_in_flight(const settings& o) {
@@ -129,7 +150,10 @@ settings parse(int argc, char** argv) {
         "serve: deliveries that wait for workers at most (1000), or are with a hook (32)");
     line.add_number("--drain-ms", o.drain_ms, 0, 600'000, "serve: how long SIGTERM waits for them");
     line.add_rule([&o] { return fault_of(o); });
-    if (std::string fault = line.parse(argc, argv); !fault.empty()) {
+    std::vector<std::string> kept;
+    std::vector<char*> words = with_empty_values(argc, argv, kept);
+    std::string fault = line.parse(static_cast<int>(words.size()), words.data());
+    if (!fault.empty()) {
         for (const char* const sign : {"redis:", "postgres", "pass", "@"})
             if (fault.find(sign) != fault.npos)
                 fault = "an argument is not known, and may have a password: expected --store "

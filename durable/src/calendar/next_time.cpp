@@ -82,17 +82,9 @@ private:
 // The days and local times that a rule leaves out.
 class exceptions {
 public:
-    // Cuts EXDATE=... out of a rule.
+    // Cuts each EXDATE=... out of a rule.
     exceptions(std::string& rule, char separator, const zone& place) : zone_(place) {
-        const std::string name = "EXDATE=";
-        const std::size_t at = rule.find(name);
-        if (at == rule.npos || (at != 0 && rule[at - 1] != separator)) return;
-        const std::size_t begin = at + name.size();
-        const std::size_t end = std::min(rule.find(separator, begin), rule.size());
-        for (const std::string_view item :
-             split(std::string_view(rule).substr(begin, end - begin), ','))
-            read(item);
-        rule.erase(at == 0 ? 0 : at - 1, end - at + 1);
+        while (cut(rule, separator)) continue;
     }
 
     bool has(sys_seconds t) const {
@@ -108,6 +100,20 @@ public:
     }
 
 private:
+    // Cuts one out, and returns true if there was one.
+    bool cut(std::string& rule, char separator) {
+        const std::string name = "EXDATE=";
+        const std::size_t at = rule.find(name);
+        if (at == rule.npos || (at != 0 && rule[at - 1] != separator)) return false;
+        const std::size_t begin = at + name.size();
+        const std::size_t end = std::min(rule.find(separator, begin), rule.size());
+        for (const std::string_view item :
+             split(std::string_view(rule).substr(begin, end - begin), ','))
+            read(item);
+        rule.erase(at == 0 ? 0 : at - 1, end - at + 1);
+        return true;
+    }
+
     local_days day_of(sys_seconds t) const {
         return std::chrono::floor<std::chrono::days>(zone_.local(t));
     }
@@ -121,6 +127,9 @@ private:
             days_.push_back(std::chrono::floor<std::chrono::days>(day));
             return;
         }
+        if (item.size() != 15 || item[8] != 'T')
+            refuse("EXDATE", item,
+                   "a date such as 20260105, or a local time such as 20260105T090000");
         const auto all = zone_.of(local_time("EXDATE", item));
         times_.push_back(all.what == kind::left_out ? all.change : all.first);
         if (all.what == kind::two) times_.push_back(all.second);

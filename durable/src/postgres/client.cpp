@@ -49,13 +49,21 @@ struct parts_deleter {
     void operator()(PQconninfoOption* parts) const noexcept { PQconninfoFree(parts); }
 };
 
-// Returns true if a part of a connection string is what it should be. A password in a URI that has
-// an `@` or a `/` of its own ends there, and its rest becomes a part of another kind.
-bool is_sound(const PQconninfoOption& part, bool is_uri) {
+// Returns true if a part of a connection string is what it should be.
+bool is_sound(const PQconninfoOption& part) {
     const std::string_view name = part.keyword, value = part.val == nullptr ? "" : part.val;
-    if (name == "port") return value.find_first_not_of("0123456789,") == value.npos;
-    if (!is_uri || (name != "host" && name != "dbname")) return true;
-    return value.starts_with('/') || value.find('@') == value.npos;
+    return name != "port" || value.find_first_not_of("0123456789,") == value.npos;
+}
+
+// Returns true if the text of a URI has a bare `@` behind the one before the host, and before the
+// options. A password that has an `@` or a `/` of its own ends there, and its rest becomes a part
+// of another kind. In a name such an `@` is `%40`.
+bool has_bare_at(std::string_view uri) {
+    uri = uri.substr(0, uri.find('?'));
+    const std::size_t begin = uri.find("://") + 3,
+                      slash = std::min(uri.find('/', begin), uri.size());
+    const std::size_t at = uri.find('@', begin);
+    return at < uri.size() && (at > slash || uri.find('@', at + 1) != uri.npos);
 }
 
 bool is_readable(const std::string& conninfo) {
@@ -63,8 +71,8 @@ bool is_readable(const std::string& conninfo) {
         PQconninfoParse(conninfo.c_str(), nullptr));
     const bool is_uri = conninfo.find("://") != conninfo.npos;
     const PQconninfoOption* part = all.get();
-    while (part != nullptr && part->keyword != nullptr && is_sound(*part, is_uri)) ++part;
-    return part != nullptr && part->keyword == nullptr;
+    while (part != nullptr && part->keyword != nullptr && is_sound(*part)) ++part;
+    return part != nullptr && part->keyword == nullptr && !(is_uri && has_bare_at(conninfo));
 }
 
 bool is_error(const PGresult& r) {

@@ -232,7 +232,7 @@ class Tool(unittest.TestCase):
         self.assertFalse(pathlib.Path(self.store).exists())
 
     def test_a_server_of_an_unknown_kind_is_no_file(self):
-        for self.store in "rediss:127.0.0.1:1", "redis-cluster:a", "sqlite:a":
+        for self.store in "rediss:127.0.0.1:1", "redis-cluster:a", "sqlite:a", "redis", "rediss", "postgres", "postgresql":
             self.assertEqual(self.run_tool("put", "a", status=1), "")
             self.assertFalse(pathlib.Path(self.store).exists())
 
@@ -260,6 +260,12 @@ class Tool(unittest.TestCase):
 
     def test_a_period_ends_before_the_last_deadline(self):
         self.assertEqual(self.run_tool("put", "a", "--due-ms", 253402300799999, "--every-ms", 1, status=1), "")
+
+    def test_a_body_without_a_value_is_empty(self):
+        for words in ["a", "--body="], ["--body=", "b"], ["--body=", "--", "c"], ["d", "--body", ""]:
+            self.assertEqual(self.run_tool("put", "--in-ms", 60_000, *words), "stored\n")
+        for name in "abcd":
+            self.assertTrue(self.run_tool("get", name).endswith("\t0 bytes\n\n"))
 
     def test_mistakes_are_one_line(self):
         for words in [["get"], ["list", "a"], ["nonsense"], ["put", "a", "--in-ms", "x"],
@@ -291,7 +297,7 @@ class Tool(unittest.TestCase):
             self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 5, 3 shards\n")
         self.assertEqual(server.say("FCALL", "tvec_version", 0), "5\n")
         self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")
-        for self.store in "redis:localhost:70000", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}":
+        for self.store in "redis:localhost:70000", "redis:[::1", "redis:::1]:6379", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}":
             done = subprocess.run([TOOL, "--store", self.store, "list"], capture_output=True, text=True, timeout=PATIENCE)
             self.assertRegex(done.stderr, rf"\Atvec-timers: redis:[^ ]*: expected [^\n]+\n\Z")
 
