@@ -6,6 +6,9 @@
 // nothing with an attempt that is over because another was given out meanwhile; - nothing is dead
 // unless its own handler had it as often as `attempts` says, though handlers
 //     end their processes with others claimed beside them;
+//   - a timer that has a period and fails too often loses a beat, and goes on;
+//   - a timer that is due and that nobody has claimed is found by `oldest`;
+//   - what a clock has planned that was ahead comes when it is set back;
 //   - what was answered `stored` is delivered in its last form, or cancelled, or still there: in
 //     the end, when nothing breaks any more, stored = delivered + cancelled + dead.
 // First every order of the first TVEC_DEPTH steps of small programs; then TVEC_STEPS random ones of
@@ -20,6 +23,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/divergence.hpp"
@@ -34,7 +38,7 @@ using namespace tvec::durable;
 using std::chrono::milliseconds;
 using support::expect;
 
-constexpr milliseconds one{1};
+constexpr milliseconds one{1}, leap{300'000};
 using wheel = tvec::clocked_wheel<tvec::tick_clock<milliseconds, tvec::manual_clock>>;
 
 // Says what comes next: one of n.
@@ -92,9 +96,13 @@ struct account {
     std::set<std::pair<int, std::uint32_t>> attempts;  // that were delivered, of each life
     std::map<int, int> life_of;  // of the forms: a new one begins when the id is put anew
     int lives = 0;
-    std::uint32_t is_over = 0;          // the last attempt that was ended, replaced or revived
-    bool is_there = false;              // living or dead
-    std::uint32_t failures = 0;         // ends of its deliveries by `failed`
+    std::uint32_t is_over = 0;     // the last attempt that was ended, replaced or revived
+    bool is_there = false;         // living or dead
+    std::uint32_t failures = 0;    // ends of its deliveries by `failed`
+    std::uint32_t all_handed = 0;  // to its handler
+    bool is_dead = false;
+    bool recurs = false;                // it has a period, until it is done once
+    bool is_moved = false;              // it was given another deadline
     std::uint32_t handed = 0;           // to its handler since it last ended,
     std::uint32_t last_ended = 0;       // which was this attempt
     std::set<int> stored, delivered;    // its forms: answered so, delivered
@@ -244,9 +252,12 @@ private:
             shape_.attempts != 0
                 ? ask<std::vector<stored_timer>>(operations::list{timer_set::dead, {}, 1'000})
                 : std::vector<stored_timer>{};
+        if (!shape_.by_script) look_for_the_oldest();
+        for (const stored_timer& d : dead) look_at_letter(d.id);
         for (auto& [id, a] : books_) {
             const auto d = std::ranges::find(dead, id, &stored_timer::id);
-            if (d != dead.end())
+            const bool was_dead = std::exchange(a.is_dead, d != dead.end());
+            if (a.is_dead && !was_dead)
                 expect(a.handed >= shape_.attempts || a.failures >= shape_.attempts, id,
                        " is dead, and its handler had it ", a.handed, " times and failed ",
                        a.failures, " times");
@@ -254,6 +265,28 @@ private:
                     d != dead.end() ? *d : ask<std::optional<stored_timer>>(operations::find{id}));
         }
         return true;
+    }
+
+    // What is due and was not claimed is found, and nothing is that is not due.
+    void look_for_the_oldest() {
+        const auto found = ask<std::optional<overdue>>(operations::oldest{});
+        const time_point today = in({});
+        expect(!found || (found->since <= today && found->due <= today),
+               "found one that is not due");
+        if (found) return;
+        for (const stored_timer& t : ask<std::vector<stored_timer>>(
+                 operations::list{timer_set::waiting, {}, overdue_looked_at}))
+            expect(t.due > today || t.attempt != t.ended, t.id, " is overdue, and was not found");
+    }
+
+    // The dead letter of a beat.
+    void look_at_letter(const std::string& id) {
+        const std::size_t number = id.find(" #");
+        if (number == id.npos) return;
+        const account& a = books_[id.substr(0, number)];
+        expect(a.recurs, id, " is of no timer with a period");
+        expect(a.failures >= shape_.attempts || a.all_handed >= shape_.attempts, id,
+               " is dead too soon");
     }
 
     static void look_at(account& a, const std::optional<stored_timer>& there) {
@@ -311,6 +344,8 @@ private:
             break;
         default:
             skew_ += milliseconds(choose_.below(60)) - milliseconds(30);
+            if (choose_.below(4) == 0) skew_ += skew_ < std::chrono::minutes(1) ? leap : -leap;
+            latest_skew_ = std::max(latest_skew_, skew_);
         }
     }
 
@@ -361,7 +396,11 @@ private:
         account& a = books_[id];
         if (a.may_be_gone || (!a.delivered.empty() && !is_dead(id))) return;
         const bool has_plan = !shape_.by_script && choose_.below(3) == 0;
-        const record r{id, in(some(50)), std::to_string(++forms_), {}, has_plan ? "times 1" : ""};
+        const bool recurs = has_plan && !is_poison(id) && choose_.below(2) == 0;
+        const record r{id, in(some(50)), std::to_string(++forms_), milliseconds(recurs ? 9 : 0),
+                       has_plan ? "times 1" : ""};
+        a.recurs |= recurs;
+        a.is_moved |= how == existing::replace;
         a.dues.insert(r.due);
         const int form = forms_;
         a.asking.insert(&p);
@@ -387,12 +426,14 @@ private:
     void revive(process& p, const std::string& id) {
         const time_point due = in(some(30));
         books_[id].dues.insert(due);
+        books_[id].is_moved = true;
         static_cast<void>(p.timers.revive(id, due));
     }
 
     void touch(process& p, const std::string& id) {
         const time_point due = in(some(30));
         books_[id].dues.insert(due);
+        books_[id].is_moved = true;
         static_cast<void>(p.timers.touch(id, due));
     }
 
@@ -409,6 +450,7 @@ private:
         }
         const time_point due = in(some(30));
         a.dues.insert(due);
+        a.is_moved = true;
         static_cast<void>(p.timers.again(t, due));
     }
 
@@ -421,9 +463,10 @@ private:
         account& a = books_[d.token.id];
         ++delivered_;
         ++a.handed;
+        ++a.all_handed;
         expect(d.due <= now(), d.token.id, " came early");
         // The engine decides the deadline of a retry.
-        expect(a.dues.contains(d.due) || a.failures != 0, d.token.id,
+        expect(a.dues.contains(d.due) || a.failures != 0 || a.recurs, d.token.id,
                " came for a deadline that it never had");
         const int form = std::stoi(d.body);
         expect(a.attempts.insert({a.life_of[form], d.token.attempt}).second, d.token.id,
@@ -451,6 +494,7 @@ private:
         healing_ = true;
         faults_ = 0;
         for (auto& p : processes_) p->store.fail(0);
+        come_back();
         come_to_rest();
         for (const auto& [id, a] : books_)
             if (is_dead(id)) operate_on_the_dead(id);
@@ -464,12 +508,29 @@ private:
             expect(check(p->wheels.wheel()).empty(), check(p->wheels.wheel()));
     }
 
+    // Beats that a clock has planned which was ahead have come. The clock is as late then as it
+    // was.
+    void come_back() {
+        if (latest_skew_ - skew_ < std::chrono::minutes(1)) return;
+        for (int i = 0; i < 100; ++i) pass(milliseconds(3));
+        for (const stored_timer& t :
+             ask<std::vector<stored_timer>>(operations::list{timer_set::waiting, {}, 1'000})) {
+            const account& a = books_[t.id];
+            expect(t.every == t.every.zero() || a.is_moved || a.attempts.empty(), t.id,
+                   " is silent since the clock was set back");
+        }
+        skew_ = latest_skew_;
+    }
+
     void come_to_rest() {
         for (int i = 0; i < 4'000 && (i < 5 || ask<totals>(operations::count{}).waiting != 0); ++i)
             pass(milliseconds(3));
         if (broken_) std::rethrow_exception(broken_);
-        expect(ask<totals>(operations::count{}).waiting == 0,
-               ask<totals>(operations::count{}).waiting, " timers never came");
+        for (const stored_timer& t :
+             ask<std::vector<stored_timer>>(operations::list{timer_set::waiting, {}, 1}))
+            expect(false, t.id, " never came: it is due in ", (t.due - in({})).count(),
+                   " ms, attempt ", t.attempt, ", ended ", t.ended, ", spent ", t.spent,
+                   ", period ", t.every.count(), ", verdict ", t.verdict, ", history ", t.history);
     }
 
     void operate_on_the_dead(const std::string& id) {
@@ -496,7 +557,7 @@ private:
     chooser& choose_;
     shape shape_;
     int faults_;
-    milliseconds skew_{};
+    milliseconds skew_{}, latest_skew_{};
     memory_database all_{shape_.shards, [this] { return now(); }};
     memory_store beside_{all_, "beside"};
     std::map<std::string, account> books_;

@@ -103,6 +103,7 @@ Test(durable_plans, a_plan_that_can_be_read_has_no_fault) {
          {"", "cron 5", "cron 5 | zone Later", " rrule 5|until 2027-01-01 ", "times 10",
           "until 2027-01-01T00:00:00Z", "retry exponential 1s to 1h jitter 20%",
           "retry exponential 1ms", "retry fixed 30s", "retry fixed 2d jitter 100%", "attempts 5",
+          "attempts 5 for good",
           "cron 5 | zone Later | until 2027-01-01 | times 3 | retry fixed 1m | attempts 2"})
         CHECK_EQ(plan_fault(plan, fake_calendar), "");
 }
@@ -442,6 +443,160 @@ Test(durable_plans, a_crash_that_makes_a_dead_letter_is_told) {
     w.one.put({"a", in(10ms)});
     w.one.pass(2s);
     CHECK(told == std::vector<std::string>{"aits handler was called 2 times without an end"});
+}
+
+// --- beats that are given up ---------------------------------------------------------------------
+
+Test(durable_plans, a_rule_goes_on_when_a_beat_has_failed_too_often) {
+    std::vector<std::string> told;
+    options o = with_calendar("retry fixed 10ms");
+    o.on_dead = [&](const std::string& id, const std::string& why) { told.push_back(id + why); };
+    alone w(o);
+    fail_all(w.one, ": away");
+    w.one.put(with_plan("a", in(100ms), "cron 100 | attempts 3 | times 9"));
+    w.one.pass(290ms);
+    CHECK_EQ(w.one.got.size(), 6U);  // two beats
+    const auto dead = list(beside(w.all), timer_set::dead);
+    REQUIRE_EQ(dead.size(), 2U);
+    CHECK_EQ(dead[0].id, "a #" + std::to_string(w.one.got[2].token.attempt));
+    CHECK_EQ(dead[1].id, "a #" + std::to_string(w.one.got[5].token.attempt));
+    CHECK_EQ(dead[0].body, "body");
+    CHECK_EQ(dead[0].plan, "attempts 3");
+    CHECK_EQ(history_of_dead(w.one.store, dead[0].id)->failures, 3U);
+    CHECK_EQ(history_of_dead(w.one.store, dead[0].id)->reason, ": away");
+    const std::vector both{dead[0].id + ": away", dead[1].id + ": away"};
+    CHECK(told == both);
+    CHECK_EQ(w.one.timers.counters().died, 2U);
+    w.one.handle = {};
+    w.one.pass(400ms);
+    CHECK_EQ(find(beside(w.all), "a")->history, "0 0 0 4 ");  // beats that were done
+    CHECK_EQ(find(beside(w.all), "a")->plan, "cron 100 | attempts 3 | times 9");
+    w.one.got.clear();
+    CHECK(w.one.timers.revive(dead[0].id, in(1ms)) == refusal::none);
+    w.one.pass(5ms);
+    REQUIRE_EQ(w.one.got.size(), 1U);
+    CHECK_EQ(w.one.got[0].token.id, dead[0].id);
+    CHECK_EQ(count(beside(w.all)).dead, 1U);
+    CHECK(!find(beside(w.all), dead[0].id).has_value());
+}
+
+Test(durable_plans, a_period_goes_on_when_a_beat_has_failed_or_ended_its_processes_too_often) {
+    for (const bool fails : {true, false}) {
+        options o = with_calendar("retry fixed 10ms");
+        o.attempts = 2;
+        o.claim_lease = 20ms;
+        alone w(o);
+        if (fails)
+            fail_all(w.one, "no");
+        else
+            w.one.ends = false;
+        w.one.put({"a", in(10ms), "body", 200ms});
+        w.one.pass(150ms);
+        REQUIRE_EQ(list(beside(w.all), timer_set::dead).size(), 1U);
+        CHECK(list(beside(w.all), timer_set::dead)[0].id.starts_with("a #"));
+        w.one.handle = {};
+        w.one.ends = true;
+        w.one.got.clear();
+        w.one.pass(500ms);
+        CHECK_GE(w.one.got.size(), 2U);
+        CHECK_EQ(count(beside(w.all)).dead, 1U);
+        CHECK_EQ(find(beside(w.all), "a")->every.count(), 200);
+    }
+}
+
+Test(durable_plans, for_good_ends_a_rule_after_failures_and_so_does_one_without_a_next_beat) {
+    for (const char* plan :
+         {"cron 100 | attempts 2 for good", "cron 100 | attempts 2 | until 1971-01-01"}) {
+        alone w(with_calendar("retry fixed 10ms"));
+        fail_all(w.one, "no");
+        w.one.put(with_plan("a", in(100ms), plan));
+        w.one.pass(500ms);
+        CHECK_EQ(w.one.got.size(), 2U);
+        CHECK_EQ(history_of_dead(w.one.store, "a")->failures, 2U);
+        CHECK_EQ(count(beside(w.all)).waiting, 0U);
+    }
+    alone w(with_calendar("retry fixed 10ms | attempts 2 for good"));
+    fail_all(w.one, "no");
+    w.one.put(with_plan("a", in(100ms), "cron 100"));
+    w.one.pass(500ms);
+    CHECK_EQ(history_of_dead(w.one.store, "a")->failures, 2U);
+}
+
+Test(durable_plans, the_longest_id_has_dead_letters_of_its_beats) {
+    alone w(with_calendar("retry fixed 10ms | attempts 1"));
+    fail_all(w.one, "no");
+    const std::string id(longest_id, 'i');
+    w.one.put(with_plan(id, in(100ms), "cron 100"));
+    w.one.put(with_plan(id.substr(1) + "j", in(100ms), "cron 100"));
+    w.one.pass(150ms);
+    const auto dead = list(beside(w.all), timer_set::dead);
+    REQUIRE_EQ(dead.size(), 2U);
+    CHECK(dead[0].id != dead[1].id);
+    for (const stored_timer& t : dead) CHECK_LE(t.id.size(), longest_id);
+}
+
+Test(durable_plans, a_store_that_fails_when_a_beat_is_given_up_loses_neither_beat_nor_rule) {
+    alone w(with_calendar("retry fixed 10ms | attempts 1"));
+    fail_all(w.one, "no");
+    w.one.put(with_plan("a", in(100ms), "cron 1000"));
+    w.one.pass(101ms);
+    w.one.store.fail(1);
+    w.one.pass(700ms);
+    CHECK_EQ(list(beside(w.all), timer_set::dead).size(), 1U);
+    CHECK(find(beside(w.all), "a").has_value());
+}
+
+Test(durable_plans, what_a_clock_has_planned_that_was_ahead_comes_when_it_is_set_back) {
+    for (const duration ahead : {duration(24h), duration(30min)}) {
+        options o = with_calendar("retry fixed 60ms");
+        std::chrono::microseconds skew{};
+        memory_database all(2, [&] { return support::durable_now() + skew; });
+        durable_process p(all, "one", o, 20ms);
+        std::map<std::string, int> came;
+        p.handle = [&](const delivery& d) {
+            CHECK(d.due <= p.timers.now());
+            ++came[d.token.id];
+            if (d.token.id == "fails") return p.timers.failed(d.token, "no");
+            p.timers.done(d.token);
+        };
+        p.put(with_plan("rule", in(50ms), "cron 100"));
+        p.put({"period", in(50ms), "", 70ms});
+        p.put({"fails", in(50ms)});
+        p.put(with_plan("first at", in(90ms) + 2 * ahead, "cron 100"));
+        p.put({"from", in(90ms) + 2 * ahead, "", 70ms});
+        p.put({"once", in(90ms) + ahead / 2});
+        p.pass(300ms);
+        skew = ahead;
+        p.pass(290ms);  // the next beat is claimed
+        CHECK_EQ(came["once"], 1);
+        came.clear();
+        skew = {};
+        p.pass(2s);  // the look comes after a second
+        CHECK_GE(came["rule"], 8);
+        CHECK_GE(came["period"], 10);
+        CHECK_GE(came["fails"], 12);
+        CHECK_EQ(came.count("first at") + came.count("from"), 0U);
+        CHECK(find(beside(all), "first at")->due == in(90ms) - 2'590ms + 2 * ahead);
+    }
+}
+
+Test(durable_plans, a_reason_can_ask_for_a_delay) {
+    alone w(with_calendar());
+    fail_all(w.one, "after 60ms: full");
+    w.one.put(with_plan("a", in(10ms), "attempts 3"));
+    w.one.pass(200ms);
+    delayed_by(dues(w.one), {60ms, 60ms});
+    CHECK_EQ(history_of_dead(w.one.store, "a")->reason, "full");
+    w.one.got.clear();
+    w.one.put(with_plan("b", in(10ms), "retry exponential 50ms | attempts 3"));
+    w.one.pass(300ms);
+    delayed_by(dues(w.one), {60ms, 100ms});
+    w.one.got.clear();
+    fail_all(w.one, "after lunch: full");
+    w.one.put(with_plan("c", in(10ms), "retry fixed 10ms | attempts 2"));
+    w.one.pass(100ms);
+    delayed_by(dues(w.one), {10ms});
+    CHECK_EQ(history_of_dead(w.one.store, "c")->reason, "after lunch: full");
 }
 
 // --- verdicts -----------------------------------------------------------------------------------

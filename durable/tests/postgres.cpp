@@ -535,6 +535,7 @@ Test(durable_postgres, no_plan_depends_on_settings_or_statistics) {
         "claims(1000, 0, 0, 1000, 10, '{1,1}', '{0,1}', array[" + e + ",0], '{90,91}')",
         "takes('{0}', array[" + e + "]::bigint[], '{0}', array[''::bytea], '{19000}', '{10}')",
         "lists(0, 100, '', 10, '')",
+        "oldest('')",
         "beat('me', null, '{0}', '{1000}')"};
     for (const std::string& call : calls) {
         const int pages = pages_of(c, call);
@@ -611,8 +612,7 @@ Test(durable_postgres, deliveries_are_found_when_their_numbers_begin_anew) {
         CHECK(
             std::get<1>(answer_to(s, operations::claim{shard, own(s, shard), {}, {id}}))[0].what ==
             claimed::kind::granted);
-        CHECK_EQ(c.run("select there from tvec.make_ready(array['" + std::string(id) +
-                       "'::bytea], '{1}')"),
+        CHECK_EQ(c.run("select tvec.make_ready(array['" + std::string(id) + "'::bytea], '{1}')"),
                  "1");
         CHECK_EQ(c.run("select id from tvec.next(10)"),
                  "\\x" + std::string(*id == 'a' ? "61" : "62"));
@@ -679,11 +679,11 @@ Test(durable_postgres, a_database_without_the_schema_or_with_another_version_is_
         refused([&] { const postgres_store s(server.options()); }, std::errc::not_supported, words);
     };
     c.run("update tvec.setting set version = 0");
-    refuses("has version 0, and this program knows 2: run `tvec-timers");
+    refuses("has version 0, and this program knows 3: run `tvec-timers");
     postgres::install(server.options(5));
     CHECK_EQ(postgres_store(server.options()).traits().shards, 3U);
     c.run("update tvec.setting set version = 99");
-    refuses("has version 99, and this program knows 2: take a newer tvec");
+    refuses("has version 99, and this program knows 3: take a newer tvec");
     refused([&] { postgres::install(server.options()); }, std::errc::not_supported, "version 99");
     c.run("drop schema tvec cascade");
     refuses("no schema tvec");
@@ -722,7 +722,7 @@ Test(durable_postgres, the_schema_of_0_3_0_is_upgraded_and_keeps_its_timers) {
     sql_client c(server.conninfo());
     const std::string undo =
         "drop function tvec.next(int, bytea), tvec.next(int, text), tvec.put(text, timestamptz, "
-        "bytea, interval, text, text); drop sequence tvec.ready_from, tvec.takes; alter table "
+        "bytea, interval, text, text); drop sequence tvec.ready_from; alter table "
         "tvec.timer drop taken; alter table tvec.ready drop alone; create function tvec.next(most "
         "int default 1) returns table (id bytea, attempt bigint, due timestamptz, body bytea) "
         "language sql as 'select null::bytea, null::bigint, now(), null::bytea where false'; "
@@ -734,7 +734,7 @@ Test(durable_postgres, the_schema_of_0_3_0_is_upgraded_and_keeps_its_timers) {
           "7, 7, 'b')");
     c.run("insert into tvec.ready (id, attempt) values ('gone', 3)");
     refused([&] { const postgres_store s(server.options()); }, std::errc::not_supported,
-            "has version 1, and this program knows 2: run `tvec-timers");
+            "has version 1, and this program knows 3: run `tvec-timers");
     for (int i = 0; i < 2; ++i) postgres::install(server.options());
     postgres_store s(server.options());
     CHECK_EQ(find(s, "a")->body, "b");

@@ -107,6 +107,9 @@ public:
 
     void put_and_cancel() {
         auto last = std::chrono::steady_clock::now();
+        for (const char* const id : beats)
+            if (has_beats_)
+                static_cast<void>(timers_.put({id, timers_.now(), body_, 200ms}, existing::keep));
         for (;;) {
             turn();
             if (std::chrono::steady_clock::now() - last < pause_)
@@ -122,6 +125,7 @@ public:
 
     void finish() {
         is_finishing_ = true;
+        for (const char* const id : beats) static_cast<void>(timers_.cancel(id));
         bool is_empty = false, is_asked = false;
         while (!is_empty) {
             turn();
@@ -198,9 +202,10 @@ private:
     }
 
     void on(delivery d) {
-        note("F %s %u %lld %lld\n", d.token.id.c_str(), d.token.attempt, count_of(d.due),
-             count_of(today()));
+        note("%c %s %u %lld %lld\n", d.every == duration::zero() ? 'F' : 'H', d.token.id.c_str(),
+             d.token.attempt, count_of(d.due), count_of(today()));
         if (d.body != body_) std::_Exit(4);
+        if (d.every != duration::zero()) return timers_.done(d.token);
         if (d.token.id.starts_with("poison") ||
             (crashes_ && !is_finishing_ && random_() % 300 == 0))
             std::_Exit(9);
@@ -217,6 +222,9 @@ private:
     std::uint64_t run_, puts_ = 0;
     std::mt19937_64 random_;
     bool crashes_ = std::getenv("TVEC_CRASHES") != nullptr, is_finishing_ = false;
+    // With TVEC_BEATS, timers that come again and again until the last process.
+    static constexpr const char* beats[] = {"beat-1", "beat-2", "beat-3"};
+    bool has_beats_ = std::getenv("TVEC_BEATS") != nullptr;
     bool leaves_ends_ = std::getenv("TVEC_LEAVES_ENDS") != nullptr;
     std::string body_ = std::string(body_size(), 'b');
     duration pause_ = std::max(duration(1), duration(body_.size() / 600));

@@ -143,6 +143,9 @@ settings parse(int argc, char** argv) {
                   "serve: a page, /metrics and /health at 127.0.0.1:PORT or a socket's path");
     line.add_number("--lease-ms", o.lease_ms, 100, 86'400'000,
                     "serve: a delivery that has no end by then comes again");
+    line.add_number("--overdue-ms", o.overdue_ms, 1, 86'400'000,
+                    "serve: /health is 503 if a timer is overdue by more, and nobody is at work "
+                    "on it (15000)");
     line.add_number("--attempts", o.attempts, 0, 1'000'000,
                     "serve: deliveries without an end that make a dead letter; 0: no limit");
     line.add_number(

@@ -31,7 +31,7 @@ struct settings {
     bool replace = false, json = false;
     // of `serve`
     std::string to, page;
-    std::uint64_t lease_ms = 30'000, drain_ms = 5'000;
+    std::uint64_t lease_ms = 30'000, drain_ms = 5'000, overdue_ms = 15'000;
     std::optional<std::uint64_t> in_flight;
     unsigned attempts = 0;
 };

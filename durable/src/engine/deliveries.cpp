@@ -199,6 +199,8 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sen
     t.is_first = granted.attempt == granted.ended + 1;
     t.is_spent = false;
     t.was_hinted = false;
+    const std::uint32_t most = all_.settings.attempts;
+    if (granted.verdict.empty() && most != 0 && granted.spent >= most) granted.verdict = spent_all;
     if (!granted.verdict.empty()) return apply_plan(t, granted);
     t.hold(granted.body.size());
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
@@ -210,7 +212,26 @@ void deliveries::apply_plan(near_timer& t, const stored_timer& granted) {
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every};
     t.set_trial(false);
     t.move_to(timer_phase::delivered);
-    ends_.end({plans_.decide(t.claim.token, granted), {}, true});
+    decision d = plans_.decide(t.claim.token, granted);
+    if (d.letter) return bury(t, std::move(d));
+    ends_.end({std::move(d.how), {}, true});
+}
+
+// Stores the dead letter of a beat, and has the timer go on after that. If the store fails, or the
+// process ends in between, the timer is claimed again when its lease ends. The letter has the same
+// id then.
+void deliveries::bury(near_timer& t, decision d) {
+    t.is_spent = true;  // no handler is called
+    all_.arm(t.alarm, all_.settings.claim_lease);
+    const auto on_answer = [this, how = std::move(d.how), id = d.letter->id,
+                            why = history::parse(d.letter->history).reason](standing stored,
+                                                                            bool is_new) {
+        if (stored != standing::done) return;
+        all_.count.died += is_new;
+        if (is_new) all_.contain(all_.settings.on_dead, id, why);
+        ends_.end({how, {}, true});
+    };
+    all_.storage.submit(operations::bury{std::move(*d.letter), all_.guarded(on_answer)});
 }
 
 // --- turns --------------------------------------------------------------------------------------
@@ -338,6 +359,18 @@ void deliveries::deliver(near_timer& t) {
     all_.load.delivering = nullptr;
     if (thrown && is_open)
         ends_.end({{t.claim.token, outcome::failed, {}, line_of(words_of(thrown))}, {}});
+}
+
+void deliveries::return_claims_due_after(time_point when) {
+    for (auto& s : all_.shards) {
+        std::vector<token> early;
+        for (const auto& [id, t] : s->near)
+            if (t.phase == timer_phase::held && t.due > when) early.push_back(t.claim.token);
+        for (const token& t : early) {
+            ends_.return_claim(t);
+            s->forget(t.id);
+        }
+    }
 }
 
 void deliveries::hand_over(const token& token) {

@@ -43,6 +43,8 @@ public:
     void claim(shard& s);
 
     // Forgets a delivery, if it is the current one: another process will end it.
+    // Returns claims of timers that are not due for long: the clock was set back.
+    void return_claims_due_after(time_point t);
     void hand_over(const token& t);
     // Moves the end of the lease of a delivery, if it is the current one, and if its lease ends at
     // `from` or that is empty. Returns the old end.
@@ -70,6 +72,7 @@ private:
     void on_claimed(near_timer& t, claimed& c, time_point sent);
     void on_granted(near_timer& t, stored_timer& granted, time_point sent);
     void apply_plan(near_timer& t, const stored_timer& granted);
+    void bury(near_timer& t, decision d);
     void on_dead(const std::string& id);
 
     // handlers

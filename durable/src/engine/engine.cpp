@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "beats.hpp"
 #include "bulk.hpp"
 #include "deliveries.hpp"
 #include "end_sender.hpp"
@@ -49,6 +50,10 @@ struct engine::parts final : events {
         ends.flush(s);
     }
     void on_fenced(shard& s) override { owners.fence(s); }
+    void on_clock_set(time_point before) override {
+        deliverer.return_claims_due_after(all.now() + beats::least);
+        planned.on_clock_set(before);
+    }
     void on_next(shard& s, const std::string& id, time_point due) override {
         near.on_known(s, id, due);
     }
@@ -60,6 +65,7 @@ struct engine::parts final : events {
     limits limiter{all, near};
     deliveries deliverer;
     ownership owners{all, ends, near};
+    beats planned{all};
 };
 
 engine::engine(timer_wheel& wheel, wheel_clock clock, store& from, handler h, options o)
@@ -199,6 +205,7 @@ template <changes_one Operation> refusal engine::begin(Operation o) {
 
 refusal engine::begin(operations::find o) { return ask(fault_of_id(o.id), o, ignore); }
 refusal engine::begin(operations::list o) { return ask(refusal::none, o, ignore); }
+refusal engine::begin(operations::oldest o) { return ask(refusal::none, o, ignore); }
 refusal engine::begin(operations::count o) { return ask(refusal::none, o, ignore); }
 
 template <class Other> refusal engine::begin(Other) {

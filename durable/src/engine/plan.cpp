@@ -132,6 +132,13 @@ time_point time_of(std::string_view text) {
     refuse(text, "is no time: expected is 2027-01-31 or 2027-01-31T18:00:00Z, from 1970 on");
 }
 
+void read_attempts(plan& p, std::string_view text) {
+    constexpr std::string_view for_good = " for good";
+    p.is_for_good = text.ends_with(for_good);
+    if (p.is_for_good) text.remove_suffix(for_good.size());
+    p.attempts = count_of(trimmed(text));
+}
+
 void read_clause(plan& p, std::string_view clause) {
     const std::string_view name = clause.substr(0, clause.find(' '));
     const std::string_view rest = trimmed(clause.substr(name.size()));
@@ -146,7 +153,7 @@ void read_clause(plan& p, std::string_view clause) {
     else if (name == "retry")
         p.retry = retry_of(rest);
     else if (name == "attempts")
-        p.attempts = count_of(rest);
+        read_attempts(p, rest);
     else
         refuse(clause, "is no clause: expected is cron, rrule, zone, until, times, retry or "
                        "attempts");
@@ -181,6 +188,30 @@ plan parsed(std::string_view text) {
     if (p.rule.empty() && !p.zone.empty())
         refuse(p.zone, "is the zone of a rule, and there is none");
     return p;
+}
+
+duration take_delay(std::string_view& reason) {
+    constexpr std::string_view word = "after ", end = ": ";
+    const std::size_t colon = reason.find(end);
+    if (!reason.starts_with(word) || colon == reason.npos) return duration::zero();
+    try {
+        const duration delay = duration_of(reason.substr(word.size(), colon - word.size()));
+        reason.remove_prefix(colon + end.size());
+        return delay;
+    } catch (const std::invalid_argument&) {
+        return duration::zero();
+    }
+}
+
+std::string retries_of(std::string_view text) {
+    std::string kept;
+    for (const std::string_view clause : parts_of(text, '|')) {
+        const std::string_view kind = kind_of(clause);
+        if (kind != "retry" && kind != "attempts") continue;
+        if (!kept.empty()) kept += " | ";
+        kept += clause;
+    }
+    return kept;
 }
 
 std::optional<time_point> next_time_of(const plan& p, const calendar& dates, time_point after) {

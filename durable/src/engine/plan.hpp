@@ -26,8 +26,15 @@ struct plan {
     std::optional<time_point> until{};
     std::uint32_t times = 0;     // 0: no limit
     std::uint32_t attempts = 0;  // 0: not said
+    bool is_for_good = false;    // they end a timer with a rule or a period as well
     std::optional<retry_policy> retry{};
 };
+
+// Cuts `after DURATION: ` from the beginning of a reason, and returns the duration, or 0.
+duration take_delay(std::string_view& reason);
+
+// Returns what a plan says of retries: the plan of a beat that was given up.
+std::string retries_of(std::string_view text);
 
 // Reads a plan. Throws std::invalid_argument, whose text is a sentence. Does not check the rule.
 plan parsed(std::string_view text);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <stdexcept>
 #include <utility>
+
+#include "beats.hpp"
 
 namespace tvec::durable::detail {
 
@@ -25,6 +28,30 @@ ending again_at(time_point due, token t, const stored_timer& timer, const histor
     return e;
 }
 
+// Returns the number of the last attempt of a beat: of its last failure, or of the last delivery
+// without an end. A claim by which a plan decides does not change it.
+std::uint32_t number_of(const stored_timer& timer) { return timer.ended + timer.spent; }
+
+// Returns the id of the dead letter of a beat. A long id is cut, and its hash stands for the rest.
+std::string letter_id(const stored_timer& timer) {
+    const std::string number = " #" + std::to_string(number_of(timer));
+    if (timer.id.size() + number.size() <= longest_id) return timer.id + number;
+    const std::string hash = '~' + std::to_string(std::hash<std::string>{}(timer.id));
+    return timer.id.substr(0, longest_id - hash.size() - number.size()) + hash + number;
+}
+
+// Returns the dead letter of a beat. Revived, it comes once.
+stored_timer letter_of(const stored_timer& timer, const history& h) {
+    stored_timer letter;
+    letter.id = letter_id(timer);
+    letter.due = timer.due;
+    letter.body = timer.body;
+    letter.plan = retries_of(timer.plan);
+    letter.attempt = letter.ended = number_of(timer);
+    letter.history = to_text(h);
+    return letter;
+}
+
 }  // namespace
 
 planner::planner(const engine_state& all)
@@ -32,18 +59,19 @@ planner::planner(const engine_state& all)
       random_(static_cast<std::minstd_rand::result_type>(
           all.storage.now().time_since_epoch().count())) {}
 
-ending planner::decide(token t, const stored_timer& timer) {
+decision planner::decide(token t, const stored_timer& timer) {
     assert(!timer.verdict.empty() && "a plan decides about timers with a verdict");
     const std::string_view verdict = timer.verdict;
     try {
         const plan p = parsed(timer.plan);
-        if (verdict == "first") return begin(t, timer, p);
-        if (verdict == "done") return go_on(t, timer, p);
+        if (verdict == "first") return {begin(t, timer, p)};
+        if (verdict == "done") return {go_on(t, timer, p)};
+        if (verdict == spent_all) return give_up(t, timer, p, history_of_spent(timer));
         if (verdict.starts_with(failed)) return retry(t, timer, p, verdict.substr(failed.size()));
     } catch (const std::exception& e) {
-        return bury(std::move(t), timer, e.what());
+        return {bury(std::move(t), timer, e.what())};
     }
-    return bury(std::move(t), timer, "its verdict cannot be read: " + timer.verdict);
+    return {bury(std::move(t), timer, "its verdict cannot be read: " + timer.verdict)};
 }
 
 // The first deadline is no beat that was done.
@@ -67,27 +95,49 @@ ending planner::go_on(token t, const stored_timer& timer, const plan& p) const {
 // Beats that were missed are left out, as those of a period are.
 std::optional<time_point> planner::next_beat_of(const stored_timer& timer, const plan& p) const {
     const time_point now = all_.now();
-    if (!p.rule.empty()) return next_time_of(p, all_.settings.calendar, std::max(now, timer.due));
+    // A deadline that is far ahead is of a clock that was set back meanwhile.
+    const time_point last = timer.due - now < beats::least ? std::max(now, timer.due) : now;
+    if (!p.rule.empty()) return next_time_of(p, all_.settings.calendar, last);
     if (timer.every == duration::zero()) return std::nullopt;
     const time_point due = next_beat(timer.due, timer.every, now);
     return p.until && due > *p.until ? std::nullopt : std::optional(due);
 }
 
-ending planner::retry(token t, const stored_timer& timer, const plan& p, std::string_view reason) {
+decision planner::retry(token t, const stored_timer& timer, const plan& p,
+                        std::string_view reason) {
     const time_point now = all_.now();
     history h = history::parse(timer.history);
     if (h.failures != UINT32_MAX) ++h.failures;
     if (h.failures == 1) h.first = now;
     h.last = now;
+    const duration asked = take_delay(reason);
     h.reason = line_of(reason);
     const std::uint32_t usual = default_.attempts != 0 ? default_.attempts : all_.settings.attempts;
     const std::uint32_t attempts = p.attempts != 0 ? p.attempts : usual;
-    if (attempts != 0 && h.failures >= attempts)
-        return end_with(std::move(t), outcome::dead, timer, h);
+    if (attempts != 0 && h.failures >= attempts) return give_up(std::move(t), timer, p, h);
     const auto& policy = p.retry ? p.retry : default_.retry;
-    const duration delay =
-        policy ? delay_after(*policy, h.failures, luck()) : all_.settings.claim_lease;
-    return again_at(now + delay, std::move(t), timer, h);
+    duration delay = asked != duration::zero() ? asked : all_.settings.claim_lease;
+    if (policy) delay = std::max(asked, delay_after(*policy, h.failures, luck()));
+    return {again_at(now + delay, std::move(t), timer, h)};
+}
+
+history planner::history_of_spent(const stored_timer& timer) const {
+    history h = history::parse(timer.history);
+    h.last = all_.now();
+    h.reason = "its handler was called " + std::to_string(all_.settings.attempts) +
+               " times without an end";
+    return h;
+}
+
+// Gives up a beat of a timer that has more of them, and otherwise the timer.
+decision planner::give_up(token t, const stored_timer& timer, const plan& p, history h) const {
+    const bool is_for_good = p.attempts != 0 ? p.is_for_good : default_.is_for_good;
+    const auto next = is_for_good ? std::nullopt : next_beat_of(timer, p);
+    if (!next) return {end_with(std::move(t), outcome::dead, timer, h)};
+    stored_timer letter = letter_of(timer, h);
+    history rest;
+    rest.beats = std::exchange(h.beats, 0);
+    return {again_at(*next, std::move(t), timer, rest), std::move(letter)};
 }
 
 ending planner::bury(token t, const stored_timer& timer, std::string_view reason) const {

@@ -10,6 +10,17 @@
 
 namespace tvec::durable::detail {
 
+// The verdict on a timer whose handler was called for all attempts without an end. The engine gives
+// it, and no store has it.
+inline constexpr std::string_view spent_all = "spent";
+
+// What a plan decides: the end of the claim, and the dead letter of a beat that is given up, which
+// is stored before that.
+struct decision {
+    ending how;
+    std::optional<stored_timer> letter{};
+};
+
 // Applies the plan of a claimed timer that has a verdict. Every decision is an end of that claim. A
 // plan that cannot be read makes a dead letter, with the fault as its reason.
 class planner {
@@ -18,12 +29,14 @@ public:
     planner(const planner&) = delete;
     planner& operator=(const planner&) = delete;
 
-    ending decide(token t, const stored_timer& timer);
+    decision decide(token t, const stored_timer& timer);
 
 private:
     ending begin(token t, const stored_timer& timer, const plan& p) const;
     ending go_on(token t, const stored_timer& timer, const plan& p) const;
-    ending retry(token t, const stored_timer& timer, const plan& p, std::string_view reason);
+    decision retry(token t, const stored_timer& timer, const plan& p, std::string_view reason);
+    decision give_up(token t, const stored_timer& timer, const plan& p, history h) const;
+    history history_of_spent(const stored_timer& timer) const;
     ending bury(token t, const stored_timer& timer, std::string_view reason) const;
     std::optional<time_point> next_beat_of(const stored_timer& timer, const plan& p) const;
     double luck();

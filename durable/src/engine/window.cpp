@@ -184,9 +184,11 @@ time_point window::claim_time(const near_timer& t) const {
 void window::heed_clock() {
     const microseconds offset = all_.storage.now().time_since_epoch() - all_.clock.reading();
     if (offset_ && offset - *offset_ < max_drift && *offset_ - offset < max_drift) return;
-    all_.count.clock_set += offset_.has_value();
-    offset_ = offset;
+    const auto before = std::exchange(offset_, offset);
     for (auto& s : all_.shards) reset_alarms(*s);
+    if (!before) return;
+    ++all_.count.clock_set;
+    all_.up.on_clock_set(std::chrono::floor<duration>(reading(*before + all_.clock.reading())));
 }
 
 void window::reset_alarms(shard& s) {

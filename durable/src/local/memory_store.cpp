@@ -165,6 +165,16 @@ public:
         return page;
     }
 
+    std::optional<overdue> perform(const operations::oldest& o) override {
+        std::optional<overdue> found;
+        for (const shard& s : all_.shards) {
+            const std::optional<place> p = first_waiting(s, o.prefix);
+            if (p && (!found || *p < place{found->since, found->id}))
+                found = {p->id, s.timers.at(p->id).due, p->due};
+        }
+        return found;
+    }
+
     totals perform(const operations::count&) override {
         totals sum;
         for (const shard& s : all_.shards) {
@@ -185,6 +195,12 @@ public:
         e.close();
         s.insert(e);
         return revive_result::revived;
+    }
+
+    bool perform(const operations::bury& o) override {
+        shard& s = all_.of(o.letter.id);
+        if (s.timers.contains(o.letter.id)) return false;
+        return s.dead.emplace(o.letter.id, entry{o.letter, o.letter.due}).second;
     }
 
     touch_result perform(const operations::touch& o) override {
@@ -277,6 +293,17 @@ private:
     using entry = memory_database::inner::entry;
     using shard = memory_database::inner::shard;
 
+    // Returns id and time of the timer that waits longest for an attempt.
+    std::optional<place> first_waiting(const shard& s, const std::string& prefix) const {
+        std::size_t seen = 0;
+        for (const place& p : s.order) {
+            if (p.due > all_.today()) break;
+            if (p.id.starts_with(prefix)) return p;
+            if (++seen == overdue_looked_at) return *s.order.begin();
+        }
+        return std::nullopt;
+    }
+
     put_result put(const record& timer, existing how) {
         shard& s = all_.of(timer.id);
         const auto living = s.timers.find(timer.id);
@@ -364,7 +391,8 @@ private:
             early.timer.due = e.visible;
             return early;
         }
-        if (terms.attempts != 0 && e.spent >= terms.attempts) {
+        const bool comes_once = e.every == duration::zero() && e.plan.empty();
+        if (comes_once && terms.attempts != 0 && e.spent >= terms.attempts) {
             e.verdict.clear();
             claimed died{claimed::kind::dead, e};
             s.dead.insert_or_assign(id, e);

@@ -175,10 +175,12 @@ struct postgres_store::inner {
     void submit(operations::end o);
     void submit(operations::find o);
     void submit(operations::list o);
+    void submit(operations::oldest o);
     void submit(operations::count o);
     void submit(operations::touch o);
     void submit(operations::extend o);
     template <durable::detail::sets_deadline Operation> void submit(Operation o);
+    void submit(operations::bury o);
     void submit(operations::join o);
     void submit(operations::own o);
     void submit(operations::release o);
@@ -655,6 +657,19 @@ void postgres_store::inner::submit(operations::list o) {
             q, read_rows(client));
 }
 
+void postgres_store::inner::submit(operations::oldest o) {
+    const request_ptr q =
+        made(std::move(o.then), [](std::optional<overdue>& found, std::size_t, row* r) {
+            if (r == nullptr) return standing::done;
+            std::string id(r->bytes());
+            const time_point due = time_of(*r), since = time_of(*r);
+            const bool waits = r->integer() != 0;
+            if (!found || since < found->since) found = {std::move(id), due, since, waits};
+            return standing::done;
+        });
+    ask_one("oldest", {postgres::bytes(o.prefix)}, q, read_rows(client));
+}
+
 void postgres_store::inner::submit(operations::count o) {
     const request_ptr q = made(std::move(o.then), [](totals& sum, std::size_t, row* r) {
         if (r == nullptr) return standing::unknown;
@@ -663,6 +678,20 @@ void postgres_store::inner::submit(operations::count o) {
         return standing::done;
     });
     ask_one("counts", {}, q, read_rows(client));
+}
+
+void postgres_store::inner::submit(operations::bury o) {
+    const stored_timer& t = o.letter;
+    const std::vector<value> arguments{
+        postgres::bytes(t.id),    postgres::number(static_cast<int>(shard_of(t.id))),
+        postgres::big(ms(t.due)), postgres::big(t.attempt),
+        postgres::bytes(t.plan),  postgres::bytes(t.history),
+        postgres::bytes(t.body)};
+    const request_ptr q = made(std::move(o.then), [](bool& is_new, std::size_t, row* r) {
+        is_new = r != nullptr && r->integer() == 1;
+        return standing::done;
+    });
+    ask_one("buries", arguments, q, read_rows(client));
 }
 
 void postgres_store::inner::submit(operations::take o) {

@@ -214,6 +214,15 @@ begin
   return 1;
 end $$;
 
+-- Stores a dead letter. Answers 1, or 0 if its id is taken.
+create or replace function {tvec}.buries(letter bytea, number int, at bigint, last bigint, rule bytea, past bytea, text bytea)
+returns int language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
+begin
+  insert into {tvec}.timer (id, shard, due, visible, attempt, ended, dead, plan, history, body)
+  values (letter, number, at, at, last, last, true, rule, past, text) on conflict (id) do nothing;
+  return found::int;
+end $$;
+
 -- Ends deliveries, or extends their leases. `how` is done, again, failed, dead, removed, returned or extend, and
 -- `due` is the next deadline, or the length of the new lease. Answers state and next deadline (null: none).
 -- State 1: the attempt was the current one. State 2: another transaction has locked the timer, or has changed it since
@@ -324,7 +333,7 @@ begin
       as a(op, shard, epoch, id, n)
     join {tvec}.shard s on s.n = a.shard and s.epoch = a.epoch
     cross join lateral (
-      select most > 0 and t.spent >= most as has_died, octet_length(t.body) as size, t.ctid as place
+      select most > 0 and t.spent >= most and t.every = 0 and t.plan = '' as has_died, octet_length(t.body) as size, t.ctid as place
       from {tvec}.timer t
       where t.id = a.id and t.shard = a.shard and t.dead::int = 0 and {tvec}.claimable(t, now) <= now + early_by
       for update skip locked) t),
@@ -634,19 +643,19 @@ create index if not exists ready_by_id on {tvec}.ready (id);
 -- No row of `ready` has a lower number than this one. While somebody's long transaction keeps dead rows, nobody walks
 -- over those that lie below. It is a sequence because that has no dead rows of its own.
 create sequence if not exists {tvec}.ready_from;
--- How often workers have taken deliveries.
-create sequence if not exists {tvec}.takes;
+drop sequence if exists {tvec}.takes;
 
 -- Adds deliveries, removes earlier ones of the same timers, which nobody has taken within their leases, and wakes workers
--- that listen. Answers how many wait then, and how often workers have taken some. One call at a time, so that rows are
--- committed in the order of their numbers. After a crash of the server the numbers may begin anew.
+-- that listen. Answers how many wait then. One call at a time, so that rows are committed in the order of their numbers.
+-- After a crash of the server the numbers may begin anew.
 drop function if exists {tvec}.make_ready(bytea[], bigint[]);
-create function {tvec}.make_ready(ids bytea[], attempts bigint[]) returns table (there bigint, taken bigint)
+create function {tvec}.make_ready(ids bytea[], attempts bigint[]) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 declare
   bound bigint;
   first bigint;
   oldest bigint;
+  there bigint;
 begin
   perform from {tvec}.setting for update;
   with earlier as materialized (
@@ -665,8 +674,55 @@ begin
   select r.n into oldest from {tvec}.ready r where r.n >= least(bound, first) order by r.n limit 1;
   if oldest <> bound then perform setval('{tvec}.ready_from', oldest); end if;
   select count(*) into there from {tvec}.ready r where r.n >= oldest;
-  select last_value into taken from {tvec}.takes;
-  return next;
+  return there;
+end $$;
+
+-- Returns true if a transaction is in progress: the last 32 bits of its number, or 0 for none.
+create or replace function {tvec}.is_open(number bigint) returns boolean language sql stable as $$
+  select number <> 0 and ((number - pg_snapshot_xmax(s)::text::bigint) & 4294967295 < 2147483648 or exists (
+    select from pg_snapshot_xip(s) x where x::text::bigint & 4294967295 = number))
+  from pg_current_snapshot() s
+$$;
+
+-- Answers the timers that wait longest of those that are due and have no attempt under way, and whose ids begin with
+-- `prefix`: one that was not claimed or whose lease has ended, and one that no worker has taken. Looks at the first
+-- thousand of each shard, and of `ready`, or at five without a prefix. If there are so many and none has the prefix, answers one of them. A row of
+-- `ready` that an open transaction has deleted is with a worker. While somebody has locked `ready` nobody waits for it.
+create or replace function {tvec}.oldest(prefix bytea) returns table (id bytea, due bigint, since bigint, waits int)
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
+#variable_conflict use_column
+declare
+  now bigint := {tvec}.now_us() / 1000;
+  bound bigint;
+  most int := case when prefix = '' then 5 else 1000 end;
+begin
+  return query
+  select w.id, w.due, w.since, 0 from (
+    select t.id, t.due, t.since, count(*) over (partition by s.n) as seen,
+      substring(t.id from 1 for octet_length(prefix)) = prefix as fits
+    from {tvec}.shard s cross join lateral (
+      select t.id, t.due, {tvec}.claimable(t, now) as since from {tvec}.timer t
+      where t.shard = s.n and not t.dead and t.due <= now and {tvec}.claimable(t, now) <= now
+      order by t.due, t.id limit most) t) w
+  where w.fits or w.seen >= most
+  order by w.fits desc, w.since, w.id limit 1;
+  begin
+    lock table {tvec}.ready in access share mode nowait;
+  exception when lock_not_available then
+    return;
+  end;
+  select last_value into bound from {tvec}.ready_from;
+  return query
+  select w.id, w.due, w.due, 1 from (
+    select r.id, r.due, count(*) over () as seen, substring(r.id from 1 for octet_length(prefix)) = prefix as fits
+    from (
+      select t.id, t.due from {tvec}.ready r cross join lateral (
+        select t.id, t.due from {tvec}.timer t
+        where t.id = r.id and t.attempt = r.attempt and t.attempt <> t.ended and t.dead::int = 0 offset 0) t
+      where r.n >= bound and t.due <= now and not {tvec}.is_open(r.xmax::text::bigint)
+      order by r.n limit most) r) w
+  where w.fits or w.seen >= most
+  order by w.fits desc, w.due, w.id limit 1;
 end $$;
 
 -- Takes at most so many deliveries, for which the leases begin anew. Those that are over are removed. A worker that
@@ -716,7 +772,6 @@ begin
     get diagnostics taken = row_count;
     bound := head.n + 1;
   end loop;
-  if taken > 0 then perform nextval('{tvec}.takes'); end if;
 end $$;
 
 create or replace function {tvec}.next(most int, prefix text)

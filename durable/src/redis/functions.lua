@@ -19,8 +19,8 @@
 -- version: durable/docs/any-language.md promises what stays.
 --
 -- Version 4 adds texts to entries, and notes the shards of the set in each shard. Version 5 has its owner restore what
--- somebody has deleted. Entries of versions 2 to 4 are entries of version 5.
-local VERSION = 5
+-- somebody has deleted. Version 6 finds the timer that waits longest, and stores the dead letters of beats. Entries of versions 2 to 5 are entries of version 6.
+local VERSION = 6
 local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
 -- Longer bodies have a key of their own, so a claim or an end does not copy them.
@@ -393,6 +393,21 @@ local function revive(k, a)
   return wait_anew(k, a, true)
 end
 
+-- Keys: all. Arguments: id, deadline, attempt, plan, history, body of a dead letter. Stores it, and answers {1}, unless
+-- the id is taken: {0}.
+local function bury(k, a)
+  local id, due, attempt, body = a[1], a[2], a[3], a[6]
+  if redis.call('HEXISTS', k[TIMER], id) == 1 or redis.call('HEXISTS', k[DAMAGED], id) == 1 then return {0} end
+  local texts, marks = pack_texts(a[4], a[5], '')
+  if #body > INLINE then
+    redis.call('HSET', k[BODY], id, body)
+    body, marks = '', marks + APART
+  end
+  redis.call('HSET', k[TIMER], id, pack(DEAD_LETTER + marks, attempt, attempt, 0, 0, due, texts .. body))
+  redis.call('ZADD', k[DEAD], due, id)
+  return {1}
+end
+
 -- Keys: all. Arguments: id, attempt, length of the lease from now. Answers {1} if the attempt is the current
 -- one, and otherwise {0}.
 local function extend(k, a)
@@ -455,7 +470,7 @@ local function claim(k, a)
       result[i + 1] = GONE
     elseif visible > soon then
       result[i + 1] = EARLY .. string.format('%.0f', visible)
-    elseif most > 0 and spent >= most then
+    elseif most > 0 and spent >= most and every == 0 and texts_of(entry, at, from) == '' then
       redis.call('ZREM', k[DUE], id)
       redis.call('ZREM', k[BEGUN], id)
       redis.call('ZADD', k[DEAD], due, id)
@@ -674,6 +689,31 @@ local function list(k, a)
   return result
 end
 
+-- Timers that `oldest` looks at in each sorted set.
+local LOOKED_AT = 1000
+
+-- Returns the first member of a sorted set that has the prefix, and its score, up to now.
+local function first_with(key, prefix, now)
+  local most = prefix == '' and 1 or LOOKED_AT
+  local some = redis.call('ZRANGEBYSCORE', key, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
+  for i = 1, #some, 2 do
+    if some[i]:sub(1, #prefix) == prefix then return some[i], deadline_of(some[i + 1]) or 0 end
+  end
+  if #some == 2 * LOOKED_AT then return some[1], deadline_of(some[2]) or 0 end
+end
+
+-- Keys: all. Argument: prefix. Answers id, deadline and time of the timer that has waited longest for an attempt since
+-- then, or nothing.
+local function oldest(k, a)
+  local now = now_ms()
+  local id, since = first_with(k[DUE], a[1], now)
+  local begun, till = first_with(k[BEGUN], a[1], now)
+  if begun and (not id or is_before({begun, till}, {id, since})) then id, since = begun, till end
+  if not id then return {} end
+  local _, _, _, _, _, due = unpack_timer(redis.call('HGET', k[TIMER], id))
+  return {id, due or since, since}
+end
+
 -- Keys: all. Answers the numbers of waiting timers, dead letters and damaged timers.
 local function count(k)
   local waiting = redis.call('ZCARD', k[DUE]) + redis.call('ZCARD', k[BEGUN])
@@ -747,7 +787,7 @@ local function upgrade_some(k, jobs, tries, is_dead)
 end
 
 -- Keys: all, and those of version 1. Argument: shards of the set. Answers 1 if there may be more. Timers of versions
--- 2 to 4 need no upgrade. The shard notes the shards of the set, because a function for one shard in a cluster
+-- 2 to 5 need no upgrade. The shard notes the shards of the set, because a function for one shard in a cluster
 -- cannot read meta.
 local function upgrade(k, a)
   local is_more = upgrade_some(k, OLD_JOB, OLD_TRY, false) or upgrade_some(k, OLD_DEAD_JOB, OLD_DEAD_TRY, true)
@@ -989,6 +1029,7 @@ register_version('put', put)
 register_version('revive', revive)
 register_version('cancel', cancel, 'allow-oom')
 register_version('end', end_deliveries, 'allow-oom')
+register_version('bury', bury, 'allow-oom')
 register_version('touch', touch, 'allow-oom')
 register_version('extend', extend, 'allow-oom')
 register_version('spend', spend, 'allow-oom')
@@ -1002,6 +1043,7 @@ register_version('upgrade', upgrade, 'allow-oom')
 register_version('upgraded', upgraded, 'allow-oom')
 register_version('show', show, 'no-writes')
 register_version('list', list, 'no-writes')
+register_version('oldest', oldest, 'no-writes')
 register_version('count', count, 'no-writes')
 register('durable_version', version, 'no-writes')
 

@@ -131,6 +131,12 @@ void read_found(std::optional<stored_timer>& found, std::size_t, fields& f) {
 void read_listed(std::vector<stored_timer>& all, std::size_t, fields& f) {
     std::ranges::move(rest(f, redis::timer_of), std::back_inserter(all));
 }
+void read_oldest(std::optional<overdue>& found, std::size_t, fields& f) {
+    if (f.at_end()) return;
+    overdue o{f.text(), redis::time_of(f.number()), redis::time_of(f.number())};
+    const auto at = [](const overdue& t) { return place{t.since, t.id}; };
+    if (!found || at(o) < at(*found)) found = std::move(o);
+}
 void read_totals(totals& sum, std::size_t, fields& f) {
     sum.waiting += static_cast<std::uint64_t>(f.number());
     sum.dead += static_cast<std::uint64_t>(f.number());
@@ -230,9 +236,11 @@ struct redis_store::inner {
     void submit(operations::list o);
     void look(operations::list o, std::vector<place> found);
     void show(operations::list o, std::vector<place> places);
+    void submit(operations::oldest o);
     void submit(operations::count o);
     template <durable::detail::sets_deadline Operation> void submit(Operation o);
     void submit(operations::extend o);
+    void submit(operations::bury o);
     void submit(operations::join o);
     void submit(operations::own o);
     void submit(operations::release o);
@@ -574,6 +582,12 @@ void redis_store::inner::show(operations::list o, std::vector<place> places) {
         }
 }
 
+void redis_store::inner::submit(operations::oldest o) {
+    const auto q = asked(std::move(o.then), read_oldest, of.size());
+    for (unsigned shard = 0; shard < of.size(); ++shard)
+        ask(shard, function(shard, "oldest").add(o.prefix), q);
+}
+
 void redis_store::inner::submit(operations::count o) {
     const auto q = asked(std::move(o.then), read_totals, of.size());
     for (unsigned shard = 0; shard < of.size(); ++shard) ask(shard, function(shard, "count"), q);
@@ -583,6 +597,13 @@ void redis_store::inner::submit(operations::extend o) {
     command c = function(o.shard, "extend");
     c.add(o.token.id).add(o.token.attempt).add(o.lease.count());
     ask(o.shard, c, asked(std::move(o.then), read_flag));
+}
+
+void redis_store::inner::submit(operations::bury o) {
+    const unsigned shard = shard_of(o.letter.id);
+    command c = function(shard, "bury");
+    c.add(o.letter.id).add(ms(o.letter.due)).add(o.letter.attempt).add(o.letter.plan);
+    ask(shard, c.add(o.letter.history).add(o.letter.body), asked(std::move(o.then), read_flag));
 }
 
 void redis_store::inner::submit(operations::join o) {

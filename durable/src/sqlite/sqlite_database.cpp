@@ -72,10 +72,12 @@ public:
     std::vector<end_reply> perform(const operations::end& o) override;
     std::optional<stored_timer> perform(const operations::find& o) override;
     std::vector<stored_timer> perform(const operations::list& o) override;
+    std::optional<overdue> perform(const operations::oldest& o) override;
     totals perform(const operations::count& o) override;
     touch_result perform(const operations::touch& o) override;
     bool perform(const operations::extend& o) override;
     revive_result perform(const operations::revive& o) override;
+    bool perform(const operations::bury& o) override;
     std::size_t perform(const operations::join&) override { return 1; }
     epoch perform(const operations::own&) override { return 1; }
     standing perform(const operations::release&) override { return standing::done; }
@@ -110,7 +112,8 @@ private:
     std::function<void(std::string)> complain_;
     statement keep_, replace_, put_apart_, state_, remove_, remove_apart_, dead_, remove_dead_,
         end_done_, end_again_, note_, end_returned_, spend_, is_current_, find_, list_,
-        list_prefix_, list_dead_, count_, take_, claim_, make_dead_, touch_, revive_;
+        list_prefix_, list_dead_, oldest_, count_, take_, claim_, make_dead_, touch_, revive_,
+        bury_;
 };
 
 sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
@@ -151,6 +154,9 @@ sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
       list_(prepared(rows_of("timer") + in_order)),
       list_prefix_(prepared(rows_of("timer") + in_order_with_prefix)),
       list_dead_(prepared(rows_of("dead") + in_order_with_prefix)),
+      oldest_(prepared("select id, due, id >= ?2 and id < ?3, count(*) over () from"
+                       " (select id, due from timer where attempt = ended and due <= ?1"
+                       " order by due, id limit ?4) order by id >= ?2 and id < ?3 desc, due, id")),
       count_(prepared("select (select count(*) from timer), (select count(*) from dead),"
                       " (select count(*) from dead where apart <> 0 and not exists"
                       " (select 1 from body where body.id = dead.id))")),
@@ -165,7 +171,11 @@ sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
                       " spent = 0, counted = 0, verdict = null where id = ?1")),
       revive_(prepared("insert into timer(id, due, body, every, attempt, ended, spent, apart, plan)"
                        " select id, ?2, body, every, attempt, attempt, 0, apart, plan"
-                       " from dead where id = ?1")) {}
+                       " from dead where id = ?1")),
+      bury_(prepared("insert into dead(id, due, body, every, attempt, ended, spent, apart, plan,"
+                     " history) select ?1, ?2, ?3, 0, ?4, ?4, 0, ?5, ?6, ?7"
+                     " where not exists(select 1 from timer where id = ?1)"
+                     " on conflict do nothing")) {}
 
 // --- what anybody may ask -----------------------------------------------------------------------
 
@@ -324,6 +334,20 @@ std::vector<stored_timer> sqlite_database::perform(const operations::list& o) {
     return page;
 }
 
+// An open attempt is under way: the only process that uses the file claims the timer anew when its
+// lease ends.
+std::optional<overdue> sqlite_database::perform(const operations::oldest& o) {
+    constexpr auto most = static_cast<std::int64_t>(overdue_looked_at);
+    std::optional<overdue> found;
+    if (oldest_.first(today(), o.prefix, after_all_with(o.prefix), most) &&
+        (oldest_.integer(2) != 0 || oldest_.integer(3) == most)) {
+        const time_point due = time_of(oldest_.integer(1));
+        found = {oldest_.bytes(0), due, due};
+    }
+    oldest_.reset();
+    return found;
+}
+
 totals sqlite_database::perform(const operations::count&) {
     count_.first();
     const auto n = [this](int column) {
@@ -345,6 +369,17 @@ revive_result sqlite_database::perform(const operations::revive& o) {
     if (revive_.run(o.id, o.due) == 0) return revive_result::unknown_id;
     remove_dead_.run(o.id);
     return revive_result::revived;
+}
+
+bool sqlite_database::perform(const operations::bury& o) {
+    const stored_timer& t = o.letter;
+    const bool is_apart = goes_apart(t);
+    const std::string_view in_row = is_apart ? std::string_view() : t.body;
+    const bool is_new =
+        bury_.run(t.id, t.due, in_row, std::int64_t{t.attempt}, std::int64_t{is_apart},
+                  bytes_or_null{t.plan}, bytes_or_null{t.history}) == 1;
+    if (is_new && is_apart) put_apart_.run(t.id, t.body);
+    return is_new;
 }
 
 // --- what the engine asks -----------------------------------------------------------------------
@@ -379,7 +414,8 @@ claimed sqlite_database::claim(const claim_terms& terms, time_point until, const
         c.what = claimed::kind::early;
     else if (is_damaged)
         c.what = claimed::kind::damaged;
-    else if (terms.attempts != 0 && c.timer.spent >= terms.attempts)
+    else if (c.timer.every == duration::zero() && c.timer.plan.empty() && terms.attempts != 0 &&
+             c.timer.spent >= terms.attempts)
         c.what = claimed::kind::dead;
     if (c.what == claimed::kind::granted)
         c.timer.attempt += static_cast<std::uint32_t>(claim_.run(id));

@@ -38,6 +38,26 @@ class Deliveries(Case):
         self.assertGreaterEqual(note["now"], note["due"])
         self.wait_until_empty()
 
+    def test_health_is_503_while_a_timer_is_overdue_and_nobody_is_at_work_on_it(self):
+        serve = self.serve(self.hook().to, "--page", "127.0.0.1:0", "--overdue-ms", 500, restore_signals=False)
+        self.put("later", in_ms=3_600_000)
+        self.put("a <b>", in_ms=1500)
+        self.assertEqual(serve.ask("/health"), (200, "ok\n"))
+        _, hard = resource.prlimit(serve.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(serve.process.pid, resource.RLIMIT_FSIZE, (1, hard))  # as if the disk were full
+        is_overdue = r"\Atimer a <b> is overdue for \d+ s, and nobody is at work on it: the store: "
+        wait_for(lambda: re.match(is_overdue, serve.ask("/health")[1]), "the reason")
+        for _ in range(20):
+            status, why = serve.ask("/health")
+            self.assertEqual(status, 503)
+            self.assertRegex(why, is_overdue + r"|\Athe store could not: ")  # in a transaction with a claim
+        wait_for(lambda: serve.metric("tvec_timers_oldest_overdue_seconds") > 0.5, "the gauge")
+        self.assertEqual(serve.ask("/health?prefix=later"), (200, "ok\n"))
+        self.assertEqual(serve.ask("/health?prefix=a%20")[0], 503)
+        resource.prlimit(serve.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "it is delivered")
+        wait_for(lambda: serve.metric("tvec_timers_oldest_overdue_seconds") == 0, "the gauge again")
+
     def test_a_body_may_be_empty_or_large(self):
         hook = self.hook()
         self.put("empty")
@@ -56,16 +76,25 @@ class Deliveries(Case):
 
     def test_an_answer_can_ask_for_another_delivery(self):
         past = "Fri, 31 Dec 1999 23:59:59 GMT"
-        for later, answer in [(300, (200, {}, b'{"again": 300}'))] + [
-                (ms, (503, {"Retry-After": value}, b"")) for ms, value in ((1000, 1), (0, "0"), (0, past))]:
+        for later, attempts, answer in [(ms, 1, (200, {}, b'{"again": %d}' % ms)) for ms in (1300, 0)] + [
+                (ms, 2, (503, {"Retry-After": value}, b"")) for ms, value in ((2000, 2), (0, "0"), (0, past))]:
             with self.subTest(answer):
                 hook = self.hook(lambda note: answer if note["attempt"] == 1 else (200, {}, b"thanks"))
-                self.put("a", "--plan", "attempts 1")  # which a failure would use up
+                self.put("a", "--plan", f"attempts {attempts}")  # a failure uses up one
                 serve = self.serve(hook.to)
                 first, second = wait_for(lambda: len(hook.notes) == 2 and hook.notes, "two deliveries")
-                self.assertGreaterEqual(second["now"] - first["now"], later)
+                self.assertGreaterEqual(second["now"] - first["now"], max(later, 1000))
                 self.wait_until_empty()
                 serve.end()
+
+    def test_a_hook_that_is_overloaded_uses_up_the_plan(self):
+        hook = self.hook(lambda _: (503, {"Retry-After": "0"}, b"full"))
+        self.put("a", "--plan", "retry fixed 10ms | attempts 2")
+        self.serve(hook.to)
+        [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
+        self.assertEqual((dead["reason"], dead["failures"]), ("hook: HTTP 503: full", 2))
+        first, second = hook.notes
+        self.assertGreaterEqual(second["now"] - first["now"], 1000)
 
     def test_an_answer_that_asks_for_no_time_has_failed(self):
         hook = self.hook(lambda _: (200, {}, b'{"again": 18446744073709551615}'))
@@ -79,12 +108,12 @@ class Deliveries(Case):
             "fraction": (200, {}, b'{"again": 59999.5}', "again"),
             "exponent": (200, {}, b'{"again": 6e4}', "again"),
             "mark": (200, {}, b'\xef\xbb\xbf {"again": 60000}', "again"),
-            "date": (503, {"Retry-After": email.utils.formatdate(time.time() + 60, usegmt=True)}, b"", "again"),
+            "date": (503, {"Retry-After": email.utils.formatdate(time.time() + 60, usegmt=True)}, b"", "hook: HTTP 503"),
             "text": (200, {}, b'{"again": "60000"}', 'hook: "again" is "60000"'),
             "negative": (200, {}, b'{"again": -1}', 'hook: "again" is -1'),
             "null": (200, {}, b'{"again": null}', 'hook: "again" is null'),
             "cut": (200, {}, b'{"again": 600', "hook: its answer is cut"),
-            "soon": (503, {"Retry-After": "soon"}, b"", "hook: Retry-After is neither"),
+            "soon": (503, {"Retry-After": "soon"}, b"", "Retry-After is neither"),
             "page": (200, {}, b"<html>" + b"x" * 1_000_000, "done"),
             "list": (200, {}, b'[{"again": 60000}]', "done"),
             "other": (200, {}, b'{"ok": true}', "done")}

@@ -229,17 +229,19 @@ class Workers(OnServer):
         self.assertEqual([attempt for _, attempt, _, _ in taken], list(range(1, dead["attempts"] + 1)))
 
     def test_workers_that_are_away_cost_no_attempt(self):
-        serve = self.serve(self.to, "--lease-ms", 400, "--attempts", 1, "--page", "127.0.0.1:0")
+        options = "--lease-ms", 400, "--attempts", 1, "--page", "127.0.0.1:0", "--overdue-ms", 400
+        serve = self.serve(self.to, *options)
         worker = self.work()
         put_many(worker, 20)
         wait_for(lambda: serve.ask("/health")[0] == 503, "503")
-        self.assertRegex(serve.ask("/health")[1], r"\Ano worker takes deliveries: the oldest has waited for \d+ s\n\Z")
+        self.assertRegex(serve.ask("/health")[1], r"\Atimer \d+ is overdue for \d+ s, and nobody is at work on it: "
+                         r"no worker has taken it\n\Z")
         for _ in range(30):  # several leases
             self.assertEqual(serve.ask("/health")[0], 503)
             time.sleep(0.05)
         serve.kill()
         time.sleep(1)  # nobody extends their leases
-        serve = self.serve(self.to, "--lease-ms", 400, "--attempts", 1, "--page", "127.0.0.1:0")
+        serve = self.serve(self.to, *options)
         time.sleep(1)
         self.assertEqual(self.json_of("dead"), [])
         self.assertEqual(len(set(self.work_off(worker, 20))), 20)
@@ -578,10 +580,13 @@ class Streams(OnServer):
         serve = self.serve("stream:due", "--page", "127.0.0.1:0")
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
         page, done = {}, []
-        for part in re.findall(r"```python\n(.*?)```", (pathlib.Path(__file__).parents[2] / "docs/any-language.md").read_text(), re.S)[:2]:
-            exec(part, page)
-        threading.Thread(daemon=True, target=page["work"], args=(
-            lambda: driver.cluster.RedisCluster("127.0.0.1", nodes[0].port), lambda timer, body: done.append((timer, body)),
+        text = (pathlib.Path(__file__).parents[2] / "docs/any-language.md").read_text()
+        exec(re.search(r"```python\n(def shard_tag.*?)```", text, re.S)[1], page)
+        sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples/any-language"))
+        import tvec_stream_worker
+        threading.Thread(daemon=True, target=tvec_stream_worker.work, args=(
+            lambda: driver.cluster.RedisCluster("127.0.0.1", nodes[0].port),
+            lambda _, timer: done.append((timer.id, timer.body)), "due",
             lambda timer: page["shard_tag"]("tvec", 16, timer))).start()
         for timer in "a", "b", "c":
             self.put(timer, "--body", timer * 2)
@@ -675,6 +680,48 @@ class Tables(OnServer):
         worker.put(b"a")
         wait_for(lambda: worker.say("select id from tvec.next(1, 'a')"), "another timer")
         self.assertEqual(self.server.say("select count(distinct id) = count(*) from tvec.ready"), "t")
+
+    def test_health_sees_a_kind_of_timers_that_no_worker_takes(self):
+        serve = self.serve(self.to, "--lease-ms", 1000, "--page", "127.0.0.1:0", "--overdue-ms", 800)
+        worker = self.work()
+        for i in range(5):
+            worker.put(b"mail-%d" % i)
+        for i in range(10):  # of another kind
+            worker.put(b"order-%d" % i)
+            wait_for(lambda: worker.say("select tvec.done(d.id, d.attempt) from tvec.next(10, 'order-') d"), "an order")
+            time.sleep(0.1)
+        self.assertRegex(serve.ask("/health")[1], r"\Atimer mail-\d is overdue for \d+ s, and nobody is at work on it: "
+                         "no worker has taken it")
+        self.assertEqual(serve.ask("/health?prefix=mail-")[0], 503)
+        self.assertEqual(serve.ask("/health?prefix=order-"), (200, "ok\n"))
+        self.work_off(worker, 5)
+        wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
+
+    def test_a_delivery_in_a_transaction_of_its_worker_is_under_way(self):
+        serve = self.serve(self.to, "--lease-ms", 60_000, "--page", "127.0.0.1:0", "--overdue-ms", 300)
+        worker = self.work()
+        worker.put(b"a")
+        worker.link.autocommit = False
+        self.take(worker)
+        wait_for(lambda: serve.metric("tvec_timers_oldest_overdue_seconds") == 0, "the gauge")
+        time.sleep(0.5)
+        for _ in range(5):
+            self.assertEqual(serve.ask("/health"), (200, "ok\n"))
+        worker.link.rollback()
+        wait_for(lambda: serve.ask("/health")[0] == 503, "503")
+
+    def test_health_sees_claims_that_fail(self):
+        serve = self.serve(self.to, "--page", "127.0.0.1:0", "--overdue-ms", 500)
+        self.server.say("create function tvec.no() returns trigger language plpgsql as $$ begin raise 'no room'; end $$;"
+                        "create trigger no before update on tvec.timer for each row execute function tvec.no()")
+        worker = self.work()
+        worker.put(b"a")
+        wait_for(lambda: serve.ask("/health")[0] == 503, "503")
+        for _ in range(10):
+            self.assertRegex(serve.ask("/health")[1], r"\Atimer a is overdue for \d+ s, .*no room")
+        self.server.say("drop trigger no on tvec.timer; drop function tvec.no()")
+        self.assertEqual(self.work_off(worker, 1), [b"a"])
+        wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
 
     def test_next_takes_only_ids_with_a_prefix(self):
         self.serve(self.to)

@@ -87,11 +87,12 @@ class Hook:
 class Serve:
     """The process. Its output is in a file: a pipe that nobody reads would stop it."""
 
-    def __init__(self, tool, store, to, *words, environment=()):
+    def __init__(self, tool, store, to, *words, environment=(), restore_signals=True):
         self.log = tempfile.NamedTemporaryFile("r+", prefix="tvec-serve-")
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", tool, "--store", store, "serve", "--to", to, *map(str, words)],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env={**os.environ, **dict(environment)})
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env={**os.environ, **dict(environment)},
+            restore_signals=restore_signals)
 
     def said(self):
         return pathlib.Path(self.log.name).read_text()
@@ -112,6 +113,10 @@ class Serve:
             c.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
             answer = c.getresponse()
             return answer.status, answer.read().decode()
+
+    def metric(self, name):
+        """The value of a line of its /metrics."""
+        return next(float(line.split()[1]) for line in self.ask("/metrics")[1].splitlines() if line.startswith(name + " "))
 
     def change(self, what, name):
         origin = self.address().rstrip("/")

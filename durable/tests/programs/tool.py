@@ -294,8 +294,8 @@ class Tool(unittest.TestCase):
         self.assertNotIn("tvec_put", server.say("FUNCTION", "FLUSH") + server.say("FUNCTION", "LIST"))
         server.say("FLUSHALL")
         for number in 3, 5:
-            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 5, 3 shards\n")
-        self.assertEqual(server.say("FCALL", "tvec_version", 0), "5\n")
+            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 6, 3 shards\n")
+        self.assertEqual(server.say("FCALL", "tvec_version", 0), "6\n")
         self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")
         for self.store in "redis:localhost:70000", "redis:[::1", "redis:::1]:6379", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}":
             done = subprocess.run([TOOL, "--store", self.store, "list"], capture_output=True, text=True, timeout=PATIENCE)

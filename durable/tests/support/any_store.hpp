@@ -58,7 +58,7 @@ public:
         const std::string id(1 + below(2), "ab\0\xff"[below(4)]);
         const std::uint32_t attempt = below(2) != 0 ? below(6) : last_attempt(id);
         const time_point due(duration(below(1'000'000)));
-        switch (below(14)) {
+        switch (below(16)) {
         case 0:
         case 1: {
             const record r{id, due, std::string(below(6) * 200, '\0'), below(3) == 0 ? 24h : 0h,
@@ -88,9 +88,27 @@ public:
             const std::string prefix = below(2) != 0 ? id : "";
             return agree([&](store& s) { return list(s, set, after, 3, prefix); });
         }
+        case 13: {
+            stored_timer letter{
+                {id, due, std::string(below(6) * 200, 'b'), {}, below(2) != 0 ? "p" : ""}};
+            letter.attempt = letter.ended = attempt;
+            letter.history = std::string(below(30), 'h');
+            return agree([&](store& s) { return bury(s, letter); });
+        }
+        case 12:
+            return compare_oldest(below(2) != 0 ? id : "");
         default:
             return agree([&](store& s) { return revive(s, id, due); });
         }
+    }
+
+    // A file keeps no leases, and the ends of leases differ by the times of the two requests.
+    void compare_oldest(const std::string& prefix) {
+        if (!kept_.traits().shared) return;
+        agree([&](store& s) {
+            const auto found = oldest(s, prefix);
+            return found && found->since == found->due ? found->id : "";
+        });
     }
 
     template <class Ask> void agree(Ask ask) { REQUIRE(same(ask(kept_), ask(modelled_))); }
@@ -181,6 +199,54 @@ inline void hides_what_is_claimed(tvec::durable::store& s) {
     CHECK(again.timer.due >= due + 1h);
     CHECK(std::get<1>(take(s, 0, e, {}, due + 59min, 1)).empty());
     CHECK_EQ(std::get<1>(take(s, 0, e, {}, today() + 1h, 1)).size(), 1U);
+}
+
+// For a store with one shard: the timer that waits longest is found among those that nobody is at
+// work on.
+inline void finds_the_timer_that_waits_longest(tvec::durable::store& s) {
+    using namespace asking;
+    const time_point now = today();
+    CHECK(!oldest(s));
+    put(s, {"later", now + 1h});
+    CHECK(!oldest(s));
+    put(s, {"b 1", now - 1min});
+    put(s, {"a 1", now - 1h});
+    own(s, 0);
+    REQUIRE(oldest(s).has_value());
+    CHECK_EQ(oldest(s)->id, "a 1");
+    CHECK(oldest(s)->due == now - 1h && oldest(s)->since == now - 1h);
+    CHECK_EQ(oldest(s, "b ")->id, "b 1");
+    CHECK(!oldest(s, "c"));
+    const claimed c = claim(s, "a 1", 0, 1h);
+    CHECK_EQ(oldest(s)->id, "b 1");
+    CHECK(!oldest(s, "a"));
+    end(s, {{"a 1", c.timer.attempt}, outcome::failed, {}, "no"});
+    CHECK_EQ(oldest(s)->id, "a 1");
+    claim(s, "b 1", 0, 1h);
+    cancel(s, "a 1");
+    CHECK(!oldest(s));
+}
+
+// For a store with one shard: a timer whose claim has no end when its lease is over waits since
+// then, and one with a prefix is looked for among a thousand.
+inline void a_lease_that_is_over_makes_a_timer_wait(tvec::durable::store& s) {
+    using namespace asking;
+    const time_point now = today();
+    put(s, {"a", now - 5h});
+    own(s, 0);
+    claim(s, "a", 0, -1h);
+    if (s.traits().shared) {
+        REQUIRE(oldest(s).has_value());
+        CHECK(oldest(s)->due == now - 5h && oldest(s)->since > now - 2h);
+    }
+    cancel(s, "a");
+    std::vector<record> many(overdue_looked_at, record{"", now - 1h});
+    for (std::size_t i = 0; i < many.size(); ++i) many[i].id = "m" + std::to_string(i);
+    answer_to(s, operations::put{many, existing::keep});
+    put(s, {"z", now - 1min});
+    CHECK(oldest(s, "z")->id.front() == 'm');
+    cancel(s, "m0");
+    CHECK_EQ(oldest(s, "z")->id, "z");
 }
 
 // For a store with one shard: requests of one turn for the same timer are done in their order.
@@ -310,9 +376,14 @@ inline void keeps_any_bytes_in_byte_order(tvec::durable::store& s) {
 }
 
 // Each is tested on a set of timers of its own.
-inline constexpr std::array promises_of_a_shard{
-    takes_in_order,          hides_what_is_claimed,         keeps_the_order_of_a_turn,
-    serves_many_in_one_call, keeps_any_bytes_in_byte_order, grants_bodies_up_to_a_bound};
+inline constexpr std::array promises_of_a_shard{takes_in_order,
+                                                hides_what_is_claimed,
+                                                keeps_the_order_of_a_turn,
+                                                serves_many_in_one_call,
+                                                keeps_any_bytes_in_byte_order,
+                                                grants_bodies_up_to_a_bound,
+                                                finds_the_timer_that_waits_longest,
+                                                a_lease_that_is_over_makes_a_timer_wait};
 
 // After `break_connections` the store connects again, and its descriptor is not readable for ever.
 // A forked child has a copy of the old connections meanwhile.

@@ -74,6 +74,12 @@ inline touch_result touch(store& s, const std::string& id, time_point due) {
 inline bool extend(store& s, const token& t, duration lease) {
     return std::get<1>(answer_to(s, operations::extend{s.shard_of(t.id), t, lease}));
 }
+inline bool bury(store& s, const stored_timer& letter) {
+    return std::get<1>(answer_to(s, operations::bury{letter}));
+}
+inline auto oldest(store& s, const std::string& prefix = "") {
+    return std::get<1>(answer_to(s, operations::oldest{prefix}));
+}
 inline totals count(store& s) { return std::get<1>(answer_to(s, operations::count{})); }
 inline revive_result revive(store& s, const std::string& id, time_point due) {
     return std::get<0>(answer_to(s, operations::revive{id, due}));

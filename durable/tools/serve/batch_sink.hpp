@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,9 @@ public:
         send(sent_);
     }
     std::string fault() const final { return fault_; }
+    std::optional<tvec::durable::overdue> untaken() const override {
+        return longer(due_first(waiting_), due_first(sent_));
+    }
 
 protected:
     batch_sink(loop& in, const settings& o, completion answered)

@@ -28,6 +28,10 @@ using namespace tvec::durable;
 
 constexpr std::size_t largest_answer = 65'536;
 constexpr std::uint64_t longest_pause = 253'402'300'799'999;  // ms: no deadline is later
+// A hook that asks for another delivery gets it after this at the earliest, in ms: one that is
+// overloaded is not called again and again.
+constexpr std::int64_t shortest_pause = 1'000;
+constexpr std::int64_t longest_delay = 86'400'000'000;  // of a plan, in ms
 
 struct hook_address {
     std::string url, socket;
@@ -98,9 +102,9 @@ std::size_t on_answer(char* bytes, std::size_t, std::size_t size, void* of) {
 sink_answer failure(std::string why) { return {sink_answer::kind::failed, {}, std::move(why)}; }
 
 sink_answer again_in(double ms) {
-    const double longest = static_cast<double>(longest_pause);
+    const double least = static_cast<double>(shortest_pause), most = longest_pause;
     return {sink_answer::kind::again,
-            duration(static_cast<std::int64_t>(std::min(std::ceil(ms), longest)))};
+            duration(static_cast<std::int64_t>(std::clamp(std::ceil(ms), least, most)))};
 }
 
 // Reads {"again": MS}. An answer that begins as an object and cannot be read would lose its timer
@@ -118,18 +122,19 @@ sink_answer meaning_of(const std::string& answer) {
     return again_in(ms.get<double>());
 }
 
-// Reads the header Retry-After of an answer: seconds, or a date. Empty if there is none.
-std::optional<sink_answer> retry_after(CURL* easy) {
+// Reads the header Retry-After of an answer: seconds, or a date. Returns the beginning of a reason,
+// by which the plan waits for so long at least, or "" if there is none.
+std::string retry_after(CURL* easy) {
     curl_header* header = nullptr;
-    if (curl_easy_header(easy, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
-        return std::nullopt;
+    if (curl_easy_header(easy, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return "";
     curl_off_t seconds = 0;  // 0 for a date that has passed
     curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
     const std::string_view value = header->value;
     const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == value.npos;
     if (seconds <= 0 && !is_number && curl_getdate(header->value, nullptr) == -1)
-        return failure("hook: Retry-After is neither seconds nor a date");
-    return again_in(static_cast<double>(std::max<curl_off_t>(seconds, 0)) * 1'000);
+        return "Retry-After is neither seconds nor a date: ";
+    const auto most = static_cast<curl_off_t>(longest_delay / 1'000);
+    return fmt::format("after {}s: ", std::clamp<curl_off_t>(seconds, 1, most));
 }
 
 sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
@@ -137,8 +142,8 @@ sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     if (how != CURLE_OK) return failure(std::string("hook: ") + curl_easy_strerror(how));
     if (status >= 200 && status < 300) return meaning_of(answer);
-    if (const auto again = status == 503 ? retry_after(easy) : std::nullopt) return *again;
-    return failure(fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n'))));
+    return failure((status == 503 ? retry_after(easy) : "") +
+                   fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n'))));
 }
 
 // Returns true if the connection broke before an answer was whole, which may be the fault of
@@ -179,6 +184,9 @@ public:
     }
     void flush() override { read_answers(); }
     std::string fault() const override { return fault_; }
+    std::optional<overdue> untaken() const override {
+        return longer(due_first(waiting_), due_first(suspects_));
+    }
 
 private:
     void send(delivery d, bool is_suspect) {

@@ -59,12 +59,16 @@ std::string id_of(std::string_view form) {
     return id;
 }
 
-// Asks all shards of the store anything that costs little, to see that they answer.
-example::task<int> ask_store(view& v, output& out) {
-    std::vector<operations::list> one{{timer_set::dead, {}, 1}};
+// Asks all shards of the store for the timer that waits longest.
+example::task<int> ask_store(view& v, output& out, const page::shown_service& of,
+                             std::string prefix) {
+    std::vector<operations::oldest> one{{prefix}};
     auto answer = v.ask(std::move(one));
     const auto got = co_await answer;
     if (std::get<0>(got.front()) != standing::done) v.fail();
+    std::string why = of.overdue(std::get<1>(got.front()), prefix);
+    if (why.empty()) why = of.fault();
+    if (!why.empty()) throw std::runtime_error(why);
     out.text = "ok\n";
     co_return 0;
 }
@@ -136,10 +140,8 @@ struct page::calls {
     }
 };
 
-page::page(loop& in, const std::string& address, view& v, std::function<std::string()> metrics,
-           std::function<std::string()> fault)
-    : loop_(in), view_(v), metrics_(std::move(metrics)), fault_(std::move(fault)),
-      socket_(listen_for_page(address)) {
+page::page(loop& in, const std::string& address, view& v, shown_service of)
+    : loop_(in), view_(v), service_(std::move(of)), socket_(listen_for_page(address)) {
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, nullptr, nullptr,
         &calls::access, this, MHD_OPTION_NOTIFY_COMPLETED, &calls::ended, this,
@@ -244,7 +246,7 @@ void page::begin(request& r) {
     if (const std::string why = fault_of_origin(r); !why.empty()) return refuse(r, 403, why);
     if (path == "metrics" && r.method == "GET") {
         r.type = "text/plain; version=0.0.4";
-        r.out.text = metrics_();
+        r.out.text = service_.metrics();
         return;
     }
     if (path == "health" && r.method == "GET") return begin_health(r);
@@ -272,14 +274,18 @@ bool page::begin_text(request& r, const std::string& path) {
 
 void page::begin_health(request& r) {
     r.type = "text/plain; charset=utf-8";
-    if (const std::string why = fault_(); !why.empty()) return refuse(r, 503, why);
-    r.running = ask_store(view_, r.out);
+    const char* const prefix =
+        MHD_lookup_connection_value(r.connection, MHD_GET_ARGUMENT_KIND, "prefix");
+    r.running = ask_store(view_, r.out, service_, prefix == nullptr ? "" : prefix);
 }
 
 // Notes how a command went.
 void page::finish(request& r) {
     if (!r.running) return;
-    if (!r.running->done()) return refuse(r, 503, "the store does not answer");
+    if (!r.running->done()) {
+        const std::string why = r.asked.command.empty() ? service_.fault() : "";
+        return refuse(r, 503, why.empty() ? "the store does not answer" : why);
+    }
     try {
         if (r.running->result() != 0) r.status = 409;
     } catch (const std::exception& e) {

@@ -20,14 +20,25 @@ namespace timers_tool {
 // A server on a loopback address or a Unix socket. It answers:
 //  * GET /, the page
 //  * GET /metrics, the text format of Prometheus
-//  * GET /health: 200, or 503 and the reason
+//  * GET /health: 200, or 503 and the reason. With ?prefix= it asks for timers of that prefix
 //  * GET /stats, /near, /overdue, /dead: the commands of the tool with --json
 //  * POST /revive and /purge with id=ID, percent-encoded: from the page itself, and no other site
 class page {
 public:
+    // The service as the page shows it.
+    struct shown_service {
+        std::function<std::string()> metrics;
+        // Returns why it does not deliver, whatever the store has, or "".
+        std::function<std::string()> fault;
+        // Returns the fault that a timer is overdue, with its reason, or "". `found` is the one
+        // that waits longest in the store, of those with the prefix.
+        std::function<std::string(std::optional<tvec::durable::overdue> found,
+                                  const std::string& prefix)>
+            overdue;
+    };
+
     // Throws std::runtime_error if the address is not 127.0.0.1:PORT, [::1]:PORT or a path.
-    page(loop& in, const std::string& address, view& v, std::function<std::string()> metrics,
-         std::function<std::string()> fault);
+    page(loop& in, const std::string& address, view& v, shown_service of);
     page(const page&) = delete;
     page& operator=(const page&) = delete;
     ~page();
@@ -55,7 +66,7 @@ private:
 
     loop& loop_;
     view& view_;
-    const std::function<std::string()> metrics_, fault_;
+    const shown_service service_;
     const page_socket socket_;
     const example::descriptor listener_{socket_.fd};
     std::list<MHD_Connection*> connections_;  // the oldest first

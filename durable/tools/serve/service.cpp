@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "../../support/open_store.hpp"
+#include "../output.hpp"
 #include "../view.hpp"
 #include "control.hpp"
 #include "loop.hpp"
@@ -32,6 +34,12 @@ namespace {
 
 using namespace tvec::durable;
 
+// Writes a line into the log. A log that cannot be written, on a full disk say, ends nothing.
+template <class... Argument>
+void log(fmt::format_string<Argument...> format, Argument&&... arguments) {
+    std::fputs(fmt::format(format, std::forward<Argument>(arguments)...).c_str(), stderr);
+}
+
 class service {
 public:
     explicit service(const settings& o)
@@ -47,10 +55,16 @@ public:
             control_ = std::make_unique<control>(loop_, socket_of(o.store), view_);
         if (!o.page.empty())
             page_ = std::make_unique<page>(
-                loop_, o.page, view_, [this] { return metrics(); }, [this] { return fault(); });
+                loop_, o.page, view_,
+                page::shown_service{
+                    [this] { return metrics(); }, [this] { return fault(); },
+                    [this](std::optional<overdue> found, const std::string& prefix) {
+                        return fault_of_overdue(std::move(found), prefix);
+                    }});
         loop_.watch(timers_.fd(), EPOLLIN, [](auto) {});  // each turn runs them
         loop_.wheel().arm_after(extend_, lease_ / 3);
         loop_.wheel().arm_after(report_, std::chrono::seconds(1));
+        loop_.wheel().arm_after(watch_, std::chrono::seconds(1));
     }
 
     int run() {
@@ -66,10 +80,9 @@ public:
         }
         const std::size_t left = held_.size() + ends_;
         if (left != 0)
-            fmt::print(stderr,
-                       "tvec-timers: {} deliveries had no end yet: they come again when their "
-                       "leases end\n",
-                       left);
+            log("tvec-timers: {} deliveries had no end yet: they come again when their "
+                "leases end\n",
+                left);
         return left == 0 && !is_unfinished_ ? 0 : 1;
     }
 
@@ -89,7 +102,7 @@ private:
             try {
                 std::rethrow_exception(e);
             } catch (const std::exception& fault) {
-                fmt::print(stderr, "tvec-timers: {}\n", fault.what());
+                log("tvec-timers: {}\n", fault.what());
             }
         };
         return all;
@@ -169,6 +182,7 @@ private:
     // --- the view -------------------------------------------------------------------------------
 
     void submit(operation asked) {
+        if (is_stopping_) throw std::runtime_error("it is stopping");
         const refusal r = timers_.submit(std::move(asked));
         if (r != refusal::none) throw std::runtime_error(std::string("refused: ") + to_text(r));
     }
@@ -182,11 +196,10 @@ private:
         text += "# HELP tvec_timers_sink_up 1 while the destination of deliveries works\n"
                 "# TYPE tvec_timers_sink_up gauge\n";
         text += fmt::format("tvec_timers_sink_up {}\n", sink_->fault().empty() ? 1 : 0);
-        text += "# HELP tvec_timers_untaken_seconds for how long deliveries wait and no worker "
-                "takes one\n"
-                "# TYPE tvec_timers_untaken_seconds gauge\n";
-        text += fmt::format("tvec_timers_untaken_seconds {:.3f}\n",
-                            std::chrono::duration<double>(sink_->untaken_for()).count());
+        text += "# HELP tvec_timers_oldest_overdue_seconds for how long the timer that waits "
+                "longest is due and nobody is at work on it\n"
+                "# TYPE tvec_timers_oldest_overdue_seconds gauge\n";
+        text += fmt::format("tvec_timers_oldest_overdue_seconds {:.3f}\n", seconds_overdue());
         text += "# HELP tvec_timers_answers_total answers of the sink\n"
                 "# TYPE tvec_timers_answers_total counter\n";
         for (const auto& [what, name] : {std::pair(kind::taken, "taken"),
@@ -198,20 +211,57 @@ private:
         return text;
     }
 
-    // Returns what keeps the service from delivering, or "". The page asks the store besides.
+    // Returns what keeps the service from delivering, whatever the store has, or "".
     std::string fault() const {
         if (is_stopping_) return "it is stopping";
         const std::string why = store_->last_failure();
         if (!timers_.ready()) return "it owns no shard yet: " + (why.empty() ? "it begins" : why);
-        const std::string fault = sink_->fault();
-        if (!fault.empty() || !lacks_workers()) return fault;
-        const auto waited = std::chrono::floor<std::chrono::seconds>(sink_->untaken_for());
-        return fmt::format("no worker takes deliveries: the oldest has waited for {} s",
-                           waited.count());
+        return sink_->fault();
     }
 
-    // Returns true if deliveries have waited for a lease, and no worker has taken one.
-    bool lacks_workers() const { return sink_->untaken_for() >= lease_; }
+    // --- the timer that waits longest -----------------------------------------------------------
+
+    // Asks the store. Its last answer came at `told_`.
+    void on_watch() {
+        loop_.wheel().arm_after(watch_, std::chrono::seconds(1));
+        if (is_asked_ || is_stopping_) return;
+        const auto on_answer = [this](standing how, std::optional<overdue> found) {
+            is_asked_ = false;
+            if (how != standing::done) return;
+            told_ = clock::now();
+            oldest_ = longer(std::move(found), sink_->untaken());
+        };
+        is_asked_ = timers_.oldest("", on_answer) == refusal::none;
+    }
+
+    // Returns for how long a timer waits, by the last answer of the store. While the store does not
+    // answer, no shorter than that.
+    double seconds_overdue() const {
+        using seconds = std::chrono::duration<double>;
+        const seconds waits = oldest_ ? seconds(timers_.now() - oldest_->since) : seconds();
+        const seconds silent = clock::now() - told_;
+        return std::max({waits, silent > std::chrono::seconds(5) ? silent : seconds(), seconds()})
+            .count();
+    }
+
+    // Returns the fault that a timer has waited for too long, or "". The sink may hold one.
+    std::string fault_of_overdue(std::optional<overdue> found, const std::string& prefix) const {
+        std::optional<overdue> held = sink_->untaken();
+        if (held && !held->id.starts_with(prefix)) held.reset();
+        found = longer(std::move(found), std::move(held));
+        const time_point now = timers_.now();
+        if (!found || now - found->since <= duration(settings_.overdue_ms)) return "";
+        return fmt::format(
+            "timer {} is overdue for {} s, and nobody is at work on it: {}", shown(found->id),
+            std::chrono::floor<std::chrono::seconds>(now - found->due).count(), reason_of(*found));
+    }
+
+    std::string reason_of(const overdue& o) const {
+        const std::string sink = sink_->fault(), store = store_->last_failure();
+        if (!sink.empty()) return sink;
+        if (o.waits) return "no worker has taken it";
+        return store.empty() ? "the reason is not known" : "the store: " + store;
+    }
 
     // --- the log --------------------------------------------------------------------------------
 
@@ -226,14 +276,14 @@ private:
         report(said_of_store_, "store", store_->last_failure());
         const bool was_down = !said_of_sink_.empty();
         report(said_of_sink_, "sink", sink_->fault());
-        if (was_down && said_of_sink_.empty())
-            fmt::print(stderr, "tvec-timers: sink: works again\n");
-        report(said_of_workers_, "sink", lacks_workers() ? "no worker takes deliveries" : "");
+        if (was_down && said_of_sink_.empty()) log("tvec-timers: sink: works again\n");
+        const bool is_late = oldest_ && !fault_of_overdue(oldest_, "").empty();
+        if (!std::exchange(was_late_, is_late) && is_late)
+            log("tvec-timers: {}\n", fault_of_overdue(oldest_, ""));
     }
 
     static void report(std::string& said, const char* of, const std::string& now) {
-        if (std::exchange(said, now) != now && !now.empty())
-            fmt::print(stderr, "tvec-timers: {}: {}\n", of, now);
+        if (std::exchange(said, now) != now && !now.empty()) log("tvec-timers: {}: {}\n", of, now);
     }
 
     // --- the end --------------------------------------------------------------------------------
@@ -275,7 +325,12 @@ private:
     bool is_announced_ = false, is_stopping_ = false, is_stopped_ = false, is_unfinished_ = false;
     bool is_over_ = false;
     std::uint64_t breaks_ = 0;  // of the connection to the store
-    std::string said_warning_, said_of_store_, said_of_sink_, said_of_workers_;
+    std::string said_warning_, said_of_store_, said_of_sink_;
+    using clock = std::chrono::steady_clock;
+    std::optional<overdue> oldest_;          // in the store or the sink
+    clock::time_point told_ = clock::now();  // of the last answer
+    bool is_asked_ = false, was_late_ = false;
+    tvec::timer watch_{tvec::call<&service::watch_, &service::on_watch>};
     tvec::timer report_{tvec::call<&service::report_, &service::on_report>};
     tvec::timer extend_{tvec::call<&service::extend_, &service::on_extend>};
     tvec::timer drained_{tvec::call<&service::drained_, &service::on_drained>};

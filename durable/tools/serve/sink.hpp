@@ -5,12 +5,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "../settings.hpp"
 #include "loop.hpp"
 #include "tvec/durable/delivery.hpp"
+#include "tvec/durable/store.hpp"
 
 namespace timers_tool {
 
@@ -62,9 +64,23 @@ public:
     // none.
     using shown = std::function<void(const tvec::durable::token&, bool is_with_worker)>;
     virtual void look_through(shown /*show*/) {}
-    // Returns for how long deliveries have waited for a worker, and none has taken one.
-    virtual tvec::durable::duration untaken_for() const { return {}; }
+    // Returns the delivery that waits longest and that no worker has taken, if it knows of any.
+    virtual std::optional<tvec::durable::overdue> untaken() const = 0;
 };
+
+// Returns the one of these deliveries that was due first.
+template <class Deliveries> std::optional<tvec::durable::overdue> due_first(const Deliveries& all) {
+    const auto first = std::ranges::min_element(all, {}, &tvec::durable::delivery::due);
+    if (first == all.end()) return std::nullopt;
+    return tvec::durable::overdue{first->token.id, first->due, first->due, true};
+}
+
+// Returns the one that waits longer.
+inline std::optional<tvec::durable::overdue> longer(std::optional<tvec::durable::overdue> a,
+                                                    std::optional<tvec::durable::overdue> b) {
+    if (!a || !b) return a ? a : b;
+    return b->since < a->since ? b : a;
+}
 
 // Returns a fault of `--to`. It shows the kind only, since the rest may have a password.
 std::string fault_of_place(const std::string& to, const std::string& what);

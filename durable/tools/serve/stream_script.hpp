@@ -84,16 +84,17 @@ local function remove_acknowledged(last)
   redis.call('XTRIM', key, 'MINID', '=', first)
 end
 
--- Argument: the lease. Answers how many deliveries are there, how long the oldest one waits that no
--- worker has taken, in ms, and the last entry that one has taken.
+-- Argument: the lease. Answers how many deliveries are there, and id and deadline of the oldest one
+-- that no worker has taken, if there is one.
 local function look(g)
-  local last, age = g['last-delivered-id'], 0
+  local last = g['last-delivered-id']
   remove_abandoned(ARGV[2])
   remove_acknowledged(last)
-  local oldest = redis.call('XRANGE', key, '(' .. last, '+', 'COUNT', 1)[1]
-  local t = redis.call('TIME')
-  if oldest then age = t[1] * 1000 + math.floor(t[2] / 1000) - oldest[1]:match('^%d+') end
-  return {there(), math.max(age, 0), last}
+  for _, entry in ipairs(redis.call('XRANGE', key, '(' .. last, '+', 'COUNT', 100)) do
+    local d = named(entry[2])
+    if d.id and d.due and d.due:find('^%d+$') then return {there(), d.id, tonumber(d.due)} end
+  end
+  return {there()}
 end
 
 local function is_after(a, b)

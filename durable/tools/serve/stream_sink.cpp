@@ -82,12 +82,11 @@ public:
         ask_page("0-0");
         server_.flush();
     }
-    duration untaken_for() const override {
-        return oldest_ ? std::chrono::floor<duration>(clock::now() - *oldest_) : duration{};
+    std::optional<overdue> untaken() const override {
+        return longer(batch_sink::untaken(), oldest_);
     }
 
 private:
-    using clock = std::chrono::steady_clock;
     // The request that a reply answers.
     enum class question { other, nodes, first_look, look, batch, page };
 
@@ -216,13 +215,13 @@ private:
     void on_look(question what, const redisReply& r) {
         redis::fields f(r);
         const auto there = static_cast<std::size_t>(f.number());
-        const std::chrono::milliseconds age(f.number());
-        const std::string last = f.text();
-        if (!f.is_whole()) return broken("stream: an answer is not as it should be");
-        const auto now = clock::now();
-        if (std::exchange(last_taken_, last) != last) taken_at_ = now;
         oldest_.reset();
-        if (age.count() != 0) oldest_ = std::max(now - age, taken_at_);
+        if (!f.at_end()) {
+            std::string id = f.text();
+            const time_point due{duration(f.number())};
+            oldest_ = {std::move(id), due, due, true};
+        }
+        if (!f.is_whole()) return broken("stream: an answer is not as it should be");
         counted(there);
         what == question::first_look ? connected() : flush();
     }
@@ -257,10 +256,8 @@ private:
     bool is_out_of_memory_ = false;
     shown show_;  // empty: no look through the entries is under way
     std::map<std::pair<std::string, std::uint32_t>, std::string>
-        untaken_;  // entries that it showed
-    std::string last_taken_;
-    clock::time_point taken_at_{};
-    std::optional<clock::time_point> oldest_;  // of deliveries that no worker takes
+        untaken_;                    // entries that it showed
+    std::optional<overdue> oldest_;  // of the deliveries that no worker has taken
     tvec::timer beat_{tvec::call<&stream_sink::beat_, &stream_sink::on_beat>};
     example::descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
     redis::connection server_{

@@ -1,5 +1,4 @@
 // Deliveries as rows of the table `ready` in PostgreSQL, for workers that call tvec.next.
-#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -33,13 +32,8 @@ public:
     ~table_sink() override { in_.forget(epoll_.get()); }
 
     void look_through(shown) override { look_now(); }
-    duration untaken_for() const override {
-        return is_empty_ ? duration{} : std::chrono::floor<duration>(clock::now() - since_);
-    }
 
 private:
-    using clock = std::chrono::steady_clock;
-
     void connect() override {
         const std::string fault = server_.open();
         if (!fault.empty()) broken("table: " + fault);
@@ -48,7 +42,6 @@ private:
 
     // A statement waits for a lock on the table until the server counts as silent.
     void on_opened() {
-        is_empty_ = true;
         is_set_ = false;
         server_.send(postgres::session_settings, {postgres::text("0"), postgres::text("0")});
         server_.flush();
@@ -68,8 +61,7 @@ private:
             ids.add(d.token.id);
             attempts.add(d.token.attempt);
         }
-        server_.send("select there, taken from tvec.make_ready($1, $2)",
-                     {ids.whole(), attempts.whole()});
+        server_.send("select tvec.make_ready($1, $2)", {ids.whole(), attempts.whole()});
         server_.flush();
     }
 
@@ -84,26 +76,15 @@ private:
         if (!std::exchange(is_set_, true)) return look();
         postgres::row answer(*r, 0);
         const auto there = static_cast<std::size_t>(answer.integer());
-        note(there, answer.integer());
         if (is_batch_) return took(there);
         counted(there);
         connected();
-    }
-
-    // Notes since when workers have taken none of those that wait.
-    void note(std::size_t there, std::int64_t taken) {
-        const bool was_taken = std::exchange(taken_, taken) != taken;
-        const bool was_empty = std::exchange(is_empty_, there == 0);
-        if (was_taken || was_empty) since_ = clock::now();
     }
 
     example::descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
     postgres::connection server_;
     bool is_set_ = false;  // the session has its settings
     bool is_batch_ = false;
-    bool is_empty_ = true;
-    std::int64_t taken_ = 0;     // how often workers have taken deliveries
-    clock::time_point since_{};  // when the table was seen with deliveries, and `taken_` first
 };
 
 }  // namespace

@@ -52,7 +52,8 @@ struct options {
     std::size_t window = 200'000;  ///< timers in it at most; each shard has an equal share
     duration claim_lease{30'000};  ///< a delivery that is not ended by then comes again
 
-    /// Deliveries in a row without an end that make a timer a dead letter; 0: no limit. A handler
+    /// Deliveries in a row without an end that make a timer a dead letter, or the beat of one with
+    /// a rule or a period; 0: no limit. A handler
     /// that ends its process may be called once more. Its first call is not counted, because the
     /// store cannot tell which of the deliveries in flight ended the process.
     std::uint32_t attempts = 0;
@@ -81,8 +82,9 @@ struct options {
     /// clause, `attempts` above counts for failures as well.
     std::string default_plan{};
     durable::calendar calendar{};  ///< reads the rules of plans; without it no plan has a rule
-    /// Called when a timer becomes a dead letter: by failures, by deliveries without an end, or by
-    /// a plan that cannot be read. Its exceptions are treated like those of a handler.
+    /// Called when a timer, or a beat of one, becomes a dead letter: by failures, by deliveries
+    /// without an end, or by a plan that cannot be read. Its exceptions are treated like those of a
+    /// handler.
     std::function<void(const std::string& id, const std::string& reason)> on_dead{};
 
     /// At most `second` deliveries of ids with the prefix `first` are in flight in this process. If

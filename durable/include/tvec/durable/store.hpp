@@ -174,12 +174,24 @@ struct claimed {
         granted,  ///< claimed for the length of the lease; `timer` is whole, its attempt is new
         gone,     ///< cancelled, ended, or claimed by another owner of the shard
         early,    ///< too early: timer.due is the time of the claim
-        dead,     ///< `spent` had reached claim_terms::attempts: it is a dead letter now
+        dead,     ///< `spent` had reached claim_terms::attempts: it is a dead letter now. One with
+                  ///< a period or a plan is granted, and the engine decides
         later,    ///< not done: the answer holds claim_terms::bytes already. Claim it again
         damaged   ///< its record cannot be read: it was set aside, and totals::damaged counts it
     } what = kind::gone;   ///< the kind of this answer
     stored_timer timer{};  ///< whole if it was granted
 };
+
+/// A timer that is due, and of which no attempt is under way.
+struct overdue {
+    std::string id;      ///< of the timer
+    time_point due;      ///< its deadline
+    time_point since;    ///< it has waited since then: its deadline, or the end of the last lease
+    bool waits = false;  ///< true: it was claimed, and no worker has taken it
+};
+
+/// Timers that `oldest` looks at in each shard, at most.
+inline constexpr std::size_t overdue_looked_at = 1'000;
 
 /// The terms of a claim.
 struct claim_terms {
@@ -280,6 +292,16 @@ struct list {
     completion<standing, std::vector<stored_timer>> then{};  ///< the timers
 };
 
+/// Finds the timer that waits longest of those that are due and have no attempt under way: they
+/// were not claimed, the lease of their claim has ended, or no worker has taken them. With a
+/// prefix, of those whose ids begin with it. If overdue_looked_at others of a shard wait before
+/// these, it answers with one of the others. Costs a look at each shard, whatever the number of its
+/// timers.
+struct oldest {
+    std::string prefix{};                                 ///< "": of all timers
+    completion<standing, std::optional<overdue>> then{};  ///< the timer, if there is one
+};
+
 /// Counts the timers in the store.
 struct count {
     completion<standing, totals> then{};  ///< the numbers
@@ -318,6 +340,13 @@ struct revive {
 };
 
 // --- for the engine -----------------------------------------------------------------------------
+
+/// Stores a dead letter: id, deadline, body, plan and history, and the last of its attempts.
+/// Answers true if its id was free. If not, nothing has changed. Idempotent.
+struct bury {
+    stored_timer letter;                ///< all its attempts have ended
+    completion<standing, bool> then{};  ///< true: it is new
+};
 
 /// Enters this process among those that share the store.
 struct join {
@@ -374,9 +403,10 @@ struct spend {
 /// An operation of a store.
 using operation =
     std::variant<operations::put, operations::cancel, operations::end, operations::find,
-                 operations::list, operations::count, operations::touch, operations::extend,
-                 operations::revive, operations::join, operations::own, operations::release,
-                 operations::take, operations::claim, operations::spend>;
+                 operations::list, operations::oldest, operations::count, operations::touch,
+                 operations::extend, operations::revive, operations::bury, operations::join,
+                 operations::own, operations::release, operations::take, operations::claim,
+                 operations::spend>;
 
 namespace detail {
 class engine;

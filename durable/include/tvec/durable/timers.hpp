@@ -93,7 +93,8 @@ public:
     // --- calls ----------------------------------------------------------------------------------
 
     /// Begins an operation, as the function of its name does, for programs that choose it while
-    /// they run. Precondition: it is put, cancel, find, list, count, touch, extend or revive.
+    /// they run. Precondition: it is put, cancel, find, list, oldest, count, touch, extend or
+    /// revive.
     refusal submit(operation o) { return engine_.submit(std::move(o)); }
 
     /// Stores a timer. Costs a message to the store.
@@ -175,6 +176,13 @@ public:
                  completion<standing, std::vector<stored_timer>> then, std::string prefix = {}) {
         return submit(
             operations::list{set, std::move(after), limit, std::move(prefix), std::move(then)});
+    }
+
+    /// Finds the timer that waits longest of those that are due and that nobody is at work on, of
+    /// those with a prefix if there is one. For monitors: it asks the store, so no state of a
+    /// process can hide such a timer. Its cost does not grow with the store.
+    refusal oldest(std::string prefix, completion<standing, std::optional<overdue>> then) {
+        return submit(operations::oldest{std::move(prefix), std::move(then)});
     }
 
     /// Counts the timers in the store. Reads a whole index: not for every second on a large store.

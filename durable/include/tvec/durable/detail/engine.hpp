@@ -56,6 +56,7 @@ private:
     refusal begin(operations::extend o);
     refusal begin(operations::find o);
     refusal begin(operations::list o);
+    refusal begin(operations::oldest o);
     refusal begin(operations::count o);
     template <changes_one Operation> refusal begin(Operation o);
     template <class Other> refusal begin(Other o);

@@ -1,0 +1,87 @@
+#include "beats.hpp"
+
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "plan.hpp"
+
+namespace tvec::durable::detail {
+
+namespace {
+
+// Timers in one look, with their bodies.
+constexpr std::size_t timers_together = 100;
+
+}  // namespace
+
+void beats::on_clock_set(time_point before) {
+    const time_point now = all_.now(), since = std::exchange(since_, now);
+    if (before - now < least) return;
+    ahead_.push_back({std::max(since, now), before});
+    if (ahead_.size() == 1) after_ = {ahead_.front().from, ""};
+    all_.arm(again_, all_.settings.retry);
+}
+
+// Looks at the timers that are due after the clock was ahead, page by page.
+void beats::look() {
+    if (ahead_.empty() || is_asked_ || all_.is_stopping) return;
+    is_asked_ = true;
+    const auto on_answer = [this](standing how, const std::vector<stored_timer>& page) {
+        is_asked_ = false;
+        if (how != standing::done) return all_.arm(again_, all_.settings.retry);
+        on_page(page);
+    };
+    all_.storage.submit(
+        operations::list{timer_set::waiting, after_, timers_together, "", all_.guarded(on_answer)});
+}
+
+void beats::on_page(const std::vector<stored_timer>& page) {
+    for (const stored_timer& t : page)
+        if (all_.shard_of(t.id).is_owned())
+            if (const auto due = planned_anew(ahead_.front(), t)) touch(t.id, *due);
+    if (page.size() == timers_together) {
+        after_ = {page.back().due, page.back().id};
+        return look();
+    }
+    if (--ahead_.front().looks == 0) ahead_.pop_front();
+    if (!ahead_.empty()) after_ = {ahead_.front().from, ""};
+    if (!ahead_.empty()) all_.arm(again_, all_.settings.claim_lease);
+}
+
+// Returns another deadline for a timer whose deadline was planned by that clock. One that is being
+// delivered, or has a verdict, is planned soon.
+std::optional<time_point> beats::planned_anew(const span& ahead, const stored_timer& t) const {
+    const time_point now = all_.now();
+    if (t.attempt != t.ended || !t.verdict.empty()) return std::nullopt;
+    const history h = history::parse(t.history);
+    if (h.failures != 0 && h.last >= ahead.from && h.last <= ahead.to && h.last <= t.due)
+        return now + (t.due - h.last);
+    if (t.every == duration::zero()) return next_of_rule(ahead, t);
+    if (t.attempt == 0 || t.due > ahead.to + t.every || t.due <= now) return std::nullopt;
+    return t.due - (t.due - now - duration(1)) / t.every * t.every;
+}
+
+// Returns the next beat of the rule of a timer that waits for a beat which was the next one then.
+std::optional<time_point> beats::next_of_rule(const span& ahead, const stored_timer& t) const try {
+    const plan p = parsed(t.plan);
+    if (p.rule.empty()) return std::nullopt;
+    const auto at = [&](time_point after) {
+        return next_time_of(p, all_.settings.calendar, after);
+    };
+    const auto last = at(ahead.to), next = at(all_.now());
+    const bool is_planned = at(t.due - duration(1)) == t.due && (!last || t.due <= *last);
+    return is_planned && next && *next < t.due ? next : std::nullopt;
+} catch (const std::invalid_argument&) {
+    return std::nullopt;
+}
+
+void beats::touch(const std::string& id, time_point due) {
+    const auto on_answer = [this, id, due](touch_result r) {
+        if (r == touch_result::touched) all_.up.on_next(all_.shard_of(id), id, due);
+    };
+    all_.storage.submit(operations::touch{id, due, all_.guarded(on_answer)});
+}
+
+}  // namespace tvec::durable::detail

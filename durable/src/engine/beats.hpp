@@ -1,0 +1,51 @@
+// Deadlines that a clock has given which was ahead.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+
+#include "engine_state.hpp"
+
+namespace tvec::durable::detail {
+
+// Plans beats and retries anew after the clock of the store was set back. They were planned by a
+// clock that was ahead, and would be silent until it is as late again. Knows only of clocks that
+// this process has seen. Deadlines that a user has given stay.
+//
+// A clock that is set back by less than `least` is waited for: a beat of this minute does not come
+// twice.
+class beats {
+public:
+    static constexpr duration least{std::chrono::minutes(1)};
+
+    explicit beats(engine_state& all) : all_(all), since_(all.now()) {}
+    beats(const beats&) = delete;
+    beats& operator=(const beats&) = delete;
+
+    // The clock was set: it would show `before` now.
+    void on_clock_set(time_point before);
+
+private:
+    // The readings of a clock that was ahead, and how often its timers are still to be looked at:
+    // soon, and when the deliveries that are under way have ended.
+    struct span {
+        time_point from, to;
+        int looks = 2;
+    };
+
+    void look();
+    void on_page(const std::vector<stored_timer>& page);
+    std::optional<time_point> planned_anew(const span& ahead, const stored_timer& t) const;
+    std::optional<time_point> next_of_rule(const span& ahead, const stored_timer& t) const;
+    void touch(const std::string& id, time_point due);
+
+    engine_state& all_;
+    time_point since_;  // the first reading of this clock
+    std::deque<span> ahead_{};
+    place after_{};  // in the look at timers of the first span
+    bool is_asked_ = false;
+    timer again_{call<&beats::again_, &beats::look>};
+};
+
+}  // namespace tvec::durable::detail
