@@ -244,6 +244,25 @@ Test(durable_file, one_that_was_removed_or_replaced_stores_nothing_more_until_it
     }
 }
 
+Test(durable_file, one_that_was_replaced_leaves_no_log_beside_the_file_in_its_place) {
+    const file_of_timers f;
+    const std::string away = f.name() + "/away", copy = f.name() + "/copy";
+    {
+        sqlite_store s(f.path);
+        CHECK(put(s, {"a", today() + 1h}) == put_result::stored);
+    }
+    std::filesystem::copy_file(f.path, copy);
+    {
+        sqlite_store s(f.path);
+        CHECK(put(s, {"b", today() + 1h}) == put_result::stored);
+        std::filesystem::rename(f.path, away);
+        std::filesystem::rename(copy, f.path);
+    }
+    CHECK(!std::filesystem::exists(f.log) || std::filesystem::file_size(f.log) == 0);
+    CHECK_EQ(count(*std::make_unique<sqlite_store>(f.path)).waiting, 1U);
+    CHECK_EQ(count(*std::make_unique<sqlite_store>(away)).waiting, 2U);
+}
+
 Test(durable_file, the_log_of_another_file_that_is_in_its_place_is_left_alone) {
     const file_of_timers f;
     auto lost = std::make_unique<sqlite_store>(f.path);

@@ -172,12 +172,17 @@ void sqlite_file::mark_anew(bool has_log) {
 }
 
 // Keeps the log if the mark cannot say that the file is whole without it, and if the log of that
-// name may be of another file.
+// name may be of another file. A file that was moved gets what is in its log, which is empty then:
+// SQLite would read it as that of the file which is in its place.
 sqlite_file::~sqlite_file() {
     if (!db_) return;
     bool is_whole = is_in_place();
     try {
         mark(false);
+        if (!is_whole)
+            require(db_.get(),
+                    sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE,
+                                              nullptr, nullptr));
     } catch (const sqlite_failure&) {
         is_whole = false;
     }
