@@ -1,5 +1,6 @@
 #include "beats.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -20,13 +21,15 @@ void beats::on_clock_set(time_point before) {
     const time_point now = all_.now(), since = std::exchange(since_, now);
     if (before - now < least) return;
     ahead_.push_back({std::max(since, now), before});
-    if (ahead_.size() == 1) after_ = {ahead_.front().from, ""};
+    begins_anew_ = true;
     all_.arm(again_, all_.settings.retry);
 }
 
-// Looks at the timers that are due after the clock was ahead, page by page.
+// Looks at the timers that are due after a clock was ahead, page by page.
 void beats::look() {
     if (ahead_.empty() || is_asked_ || all_.is_stopping) return;
+    if (std::exchange(begins_anew_, false))
+        after_ = {std::ranges::min_element(ahead_, {}, &span::from)->from, ""};
     is_asked_ = true;
     const auto on_answer = [this](standing how, const std::vector<stored_timer>& page) {
         is_asked_ = false;
@@ -39,21 +42,28 @@ void beats::look() {
 
 void beats::on_page(const std::vector<stored_timer>& page) {
     for (const stored_timer& t : page)
-        if (all_.shard_of(t.id).is_owned())
-            if (const auto due = planned_anew(ahead_.front(), t)) touch(t.id, *due);
+        for (const span& s : ahead_)
+            if (const auto due = planned_anew(s, t)) {
+                touch(t.id, *due);
+                break;
+            }
+    if (begins_anew_) return;  // `again_` has its look
     if (page.size() == timers_together) {
         after_ = {page.back().due, page.back().id};
         return look();
     }
-    if (--ahead_.front().looks == 0) ahead_.pop_front();
-    if (!ahead_.empty()) after_ = {ahead_.front().from, ""};
-    if (!ahead_.empty()) all_.arm(again_, all_.settings.claim_lease);
+    for (span& s : ahead_) --s.looks;
+    std::erase_if(ahead_, [](const span& s) { return s.looks == 0; });
+    if (ahead_.empty()) return;
+    begins_anew_ = true;
+    all_.arm(again_, all_.settings.claim_lease);
 }
 
 // Returns another deadline for a timer whose deadline was planned by that clock. One that is being
 // delivered, or has a verdict, is planned soon.
 std::optional<time_point> beats::planned_anew(const span& ahead, const stored_timer& t) const {
     const time_point now = all_.now();
+    if (t.due <= ahead.from || !all_.shard_of(t.id).is_owned()) return std::nullopt;
     if (t.attempt != t.ended || !t.verdict.empty()) return std::nullopt;
     const history h = history::parse(t.history);
     if (h.failures != 0 && h.last >= ahead.from && h.last <= ahead.to && h.last <= t.due)

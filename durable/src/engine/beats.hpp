@@ -2,8 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "engine_state.hpp"
 
@@ -42,9 +43,9 @@ private:
 
     engine_state& all_;
     time_point since_;  // the first reading of this clock
-    std::deque<span> ahead_{};
-    place after_{};  // in the look at timers of the first span
-    bool is_asked_ = false;
+    std::vector<span> ahead_{};
+    place after_{};  // in the present look
+    bool is_asked_ = false, begins_anew_ = false;
     timer again_{call<&beats::again_, &beats::look>};
 };
 
