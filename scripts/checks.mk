@@ -158,8 +158,9 @@ tidy: ## what clang-tidy finds in sources that changed, or include what changed
 tidy_all: ## what clang-tidy finds in all sources
 	scripts/checks/tidy
 
-mutants: ## faults of tests/mutants.toml, a tenth at random, that no test notices
+mutants: ## faults of tests/mutants.toml, a tenth at random, that no test notices, and memory orders that nothing needs
 	scripts/checks/mutate --share 10
+	meson test -C build-mutants/build --setup long --print-errorlogs orders_all
 
 windows: ## sources that mingw-w64 refuses, and a game that goes otherwise under wine
 	scripts/checks/portability --quick mingw

@@ -76,14 +76,7 @@ std::int64_t tsc_clock::calibrate() noexcept {
     const std::uint64_t count = detail::read_counter();
     if (calibration.line.holds(count)) return calibration.line.at(count);  // made meanwhile
     const std::int64_t time = calibration.step({steady(), detail::read_counter(), steady()});
-    constexpr auto release = std::memory_order_release;
-    detail::shared_line& to = detail::line_of_tsc;
-    to.version.fetch_add(1, std::memory_order_relaxed);
-    to.first.store(calibration.line.first, release);
-    to.counts.store(calibration.line.counts, release);
-    to.rate.store(calibration.line.rate, release);
-    to.begin.store(calibration.line.begin, release);
-    to.version.fetch_add(1, release);
+    detail::line_of_tsc.store(calibration.line);
     return time;
 }
 

@@ -127,6 +127,7 @@ mailbox_handle mailbox_core::handle_of(const mailbox_cell& c) const noexcept {
 sent mailbox_core::send(mailbox_cell& c, jiffies due, const doorbell& bell) {
     assert(phase_of(c.state.load(relaxed)) == at::vacant && "a reserved cell is sent once");
     const word generation = generation_of(c.state.load(relaxed)) + 1;
+    assert(generation >> (64 - at::generation_shift) == 0 && "a cell holds 2^58 functions at most");
     const word vacant = generation << at::generation_shift | at::vacant;
     c.due.store(due, relaxed);
     c.state.store(with_phase(vacant, at::pending) | at::queued | at::offered, release_order);
@@ -298,12 +299,14 @@ void mailbox_core::on_alarm(mailbox_cell& c) {
     call(c);
 }
 
-/// Begins a call, unless the cell has changes that the owner has not seen.
+/// Begins a call, unless the cell has changes that the owner has not seen. A cell without such
+/// changes was written last by `look_at`, which has acquired what the function needs, and has
+/// released what those read that wait for its end.
 bool mailbox_core::begin_to_call(mailbox_cell& c) noexcept {
-    word w = c.state.load(acquire);
+    word w = c.state.load(relaxed);
     do
         if (phase_of(w) != at::pending || w & (at::queued | at::moving)) return false;
-    while (!c.state.compare_exchange_weak(w, with_phase(w, at::running), acq_rel, acquire));
+    while (!c.state.compare_exchange_weak(w, with_phase(w, at::running), relaxed, relaxed));
     return true;
 }
 
@@ -319,14 +322,14 @@ void mailbox_core::call(mailbox_cell& c) {
     c.function->call(c.storage, handle_of(c));
 }
 
-/// Ends a cancelled function. It counts as running from here on: its destructor may stop the
-/// mailbox, which must not find it cancelled again.
+/// Ends a cancelled function, of which the caller has acquired the cancel. It counts as running
+/// from here on: its destructor may stop the mailbox, which must not find it cancelled again.
 void mailbox_core::drop_cancelled(mailbox_cell& c) noexcept {
     static_assert((at::cancelled | at::running) == at::running);
     assert(phase_of(c.state.load(relaxed)) == at::cancelled && "a cancelled function is dropped");
     ++counters_.cancelled;
     disarm(c);
-    c.state.fetch_or(at::running, acq_rel);
+    c.state.fetch_or(at::running, relaxed);
     release(c);
 }
 
@@ -338,7 +341,8 @@ void mailbox_core::release(mailbox_cell& c) noexcept {
     const in_user_code here(user_code_depth_);
     c.drop_function();
     const word generation = generation_of(c.state.load(relaxed)) << at::generation_shift;
-    if (c.state.exchange(generation | at::vacant, acq_rel) & at::awaited) c.state.notify_all();
+    if (c.state.exchange(generation | at::vacant, release_order) & at::awaited)
+        c.state.notify_all();
     if (!stopped_) vacancies_.give_back(c);
 }
 

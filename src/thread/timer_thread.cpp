@@ -105,7 +105,8 @@ private:
         }
     }
 
-    /// Does not look at the timer in a child, which may have destroyed it.
+    /// Does not look at the timer in a child, which may have destroyed it. The load may be relaxed,
+    /// because the bell orders it: who sleeps is rung after the store, and looks again.
     bool goes_on() const noexcept {
         return is_in_this_process() && !core_.stopping_.load(std::memory_order_relaxed);
     }

@@ -7,22 +7,18 @@ the wheel. Each has controls: wrong variants of the library for which Z3 must fi
 import sys
 import time
 
-from types import SimpleNamespace
-
 import z3
-from mailbox import (CANCELLED, FIRST, INDEX, MOVING, OFFERED, PENDING, QUEUED, SHIFT, VACANT, Mailbox, all_of, any_of,
-                     implies, invariant, one_if, phase, run_of_a_cell, run_of_the_free_list)
 from translation import END, END32, LARGE, NEVER, SMALL, Library, Word, both, choose, is_less_signed, negated
 
 LEMMAS = []
 UPPER = range(1, 6)  # the levels above the root, and the overflow
 
 
-def lemma(*controls, shapes=(LARGE, SMALL), wraps=True, of=Library):
+def lemma(*controls, shapes=(LARGE, SMALL), wraps=True):
     """A lemma is a function: for a library it yields cases of a name, premises and a conclusion. A control is a
     dictionary of wrong functions."""
     def add(cases):
-        LEMMAS.append((cases, controls, shapes, wraps, of))
+        LEMMAS.append((cases, controls, shapes, wraps))
         return cases
     return add
 
@@ -36,7 +32,7 @@ def refutation(premises, conclusion, once_true):
     """The counterexample, in ticks and counts, or None. If `once_true`, the premises must be possible."""
     bits = z3.Then("simplify", "propagate-values", "solve-eqs", "bit-blast", "sat")
     for goal in (z3.BoolVal(not once_true), z3.And(conclusion, *Word.claims)):
-        solver = bits.solver() if Word.wraps is True else z3.Solver()
+        solver = bits.solver() if Word.wraps else z3.Solver()
         solver.set("rlimit", 1_000_000_000)  # steps: the same on a busy machine
         solver.add(*(p for p in premises if p is not True), *Word.facts, z3.Not(goal))
         result = solver.check()
@@ -65,19 +61,19 @@ def refute(cases, library, once_true=False):
     return None, number
 
 
-def prove(cases, controls, shapes, wraps, of, shown):
+def prove(cases, controls, shapes, wraps, shown):
     """Returns whether the lemma holds, and whether each control is refuted."""
     Word.wraps = wraps
     begin, number, good = time.process_time(), 0, True
     for shape in shapes:
-        found, n = refute(cases, of(shape), once_true=shape == shapes[0])
+        found, n = refute(cases, Library(shape), once_true=shape == shapes[0])
         number += n
         if found is not None:
             wheels = {SMALL: " with small wheels", LARGE: " with large wheels"}.get(shape, "")
             print(f"{cases.__name__}: REFUTED{wheels}, {found}")
             good = False
     for i, control in enumerate(controls):
-        found, _ = refute(cases, type("Wrong", (of,), control)(shapes[0]))
+        found, _ = refute(cases, type("Wrong", (Library,), control)(shapes[0]))
         if found is None or "=" not in found:
             print(f"{cases.__name__}: control {i + 1} is not refuted: {found}")
             good = False
@@ -584,132 +580,6 @@ def a_push_back_is_a_store_exactly_if_linked_here_for_no_later_tick(lib):
         yield name, given, stored == z3.And(here, expires > now, until >= was, until > now)
         yield name + ", unlinked", given, z3.Not(lib.is_stored(now, Word(0), word, number, expires))
         yield name + ", idle", given + [idle == 1], word > NEVER
-
-
-# --- the mailbox: steps of threads, one after the other -------------------------------------------------------------
-
-
-
-def wrong(step, may=None, **changes):
-    """A control, in which the step happens when it must not, or changes the cell otherwise."""
-    def taken(box, s):
-        rightly, right = getattr(Mailbox, step)(box, s)
-        return may(s) if may else rightly, {**right, **{field: value(s) for field, value in changes.items()}}
-    return {step: taken}
-
-
-WRONG_STEPS = [
-    wrong("cancel", pushing=lambda s: s.pushing + 1),
-    wrong("cancel", may=lambda s: both(s.sending == 0, phase(s) != VACANT)),
-    wrong("move", may=lambda s: both(s.sending == 0, phase(s) == PENDING)),
-    wrong("moved", word=lambda s: s.word & ~Word(MOVING), pushing=lambda s: s.pushing),
-    wrong("begin", may=lambda s: both(phase(s) == PENDING, (s.word & QUEUED) == 0)),
-    wrong("begin", may=lambda s: both(phase(s) == PENDING, (s.word & MOVING) == 0)),
-    wrong("look", dropping=lambda s: s.dropping + one_if(phase(s) == CANCELLED)),
-    wrong("drop", word=lambda s: s.word),
-    wrong("release", held=lambda s: s.held + 1, lost=lambda s: s.lost),
-    wrong("take_out", may=lambda s: both(s.closed == 1, phase(s) == PENDING)),
-    wrong("publish", word=lambda s: s.word | PENDING | QUEUED | OFFERED)]
-
-
-@lemma(*WRONG_STEPS[::5], shapes=[None], of=Mailbox)
-def each_step_of_any_thread_leaves_a_cell_with_one_owner(box):
-    for name in box.steps:
-        s = box.cell(variables(" ".join(box.fields)))
-        may, changes = getattr(box, name)(s)
-        then = box.after(s, changes)
-        yield name, [invariant(s), may, s.ended < (1 << 64 - SHIFT) - 2], invariant(then)
-
-
-@lemma(*WRONG_STEPS, shapes=[None], of=Mailbox)
-def no_run_of_steps_gives_a_cell_two_owners(box):
-    """From the beginning, in which the invariant holds. The controls break a promise, and not only the invariant."""
-    found, taken = run_of_a_cell(box)
-    yield found or "all runs", [invariant(box.cell(FIRST))], z3.BoolVal(found is None and taken == set(box.steps))
-
-
-WITHOUT_TAG = {"head_given": lambda box, head, index: head & ~Word(INDEX) | index}
-TAG_LOST = {"head_taken": lambda box, head, following: following}
-
-
-@lemma(WITHOUT_TAG, TAG_LOST, shapes=[None], of=Mailbox)
-def no_run_of_two_threads_takes_a_cell_twice(box):
-    found, _ = run_of_the_free_list(box)
-    yield found or "all runs", [], z3.BoolVal(found is None)
-
-
-class FreeList(SimpleNamespace):
-    """The list from the bottom: cell `at[r]` has rank r of `length`, and rank[c] is 0 if the list lacks the cell."""
-
-    def of(self, array, index):
-        return Word(getattr(self, array)[index.term])
-
-    def is_well(self, ranks, cells):
-        """What holds of the list, said of these ranks and cells."""
-        top = choose(self.length == 0, lambda: INDEX, lambda: self.of("at", self.length))
-        return all_of(self.length < INDEX, self.head == (self.given << 24 | top), *map(self.is_ranked, ranks), *(both(
-            self.of("rank", c) <= self.length, implies(self.of("rank", c) != 0, self.of("at", self.of("rank", c)) == c))
-            for c in cells))
-
-    def is_ranked(self, r):
-        below = choose(r == 1, lambda: INDEX, lambda: self.of("at", r - 1))
-        cell = self.of("at", r)
-        return implies(both(r >= 1, r <= self.length),
-                       all_of(self.of("rank", cell) == r, cell < INDEX, self.of("next", cell) == below))
-
-    def suits(self, taker):
-        """What holds of a thread that has loaded `head`, and perhaps `next` of its cell. Then the list was `length` long,
-        and `given` cells had been given back. Fewer than 2^40 have been since."""
-        first = taker.head & INDEX
-        is_there = all_of(taker.length == self.length, self.length >= 1, self.of("at", self.length) == first,
-                          implies(taker.has_read == 1, taker.next == self.of("next", first)))
-        is_taken = both(self.length < taker.length, self.of("rank", first) == 0)
-        return all_of(taker.given <= self.given, self.given - taker.given < 1 << 40, first < INDEX,
-                      taker.head == (taker.given << 24 | first),
-                      implies(taker.given == self.given, any_of(is_there, is_taken)))
-
-    def is_held(self, giver):
-        """What holds of a thread that gives back `cell`, and has perhaps linked it to the first cell of `head`."""
-        return all_of(self.of("rank", giver.cell) == 0, giver.cell < INDEX,
-                      implies(giver.has_linked == 1, self.of("next", giver.cell) == (giver.head & INDEX)))
-
-
-@lemma(WITHOUT_TAG, TAG_LOST, shapes=[None], wraps="arrays", of=Mailbox)
-def the_free_list_gives_each_cell_to_one_thread(box):
-    """Each step of a thread, t or g, beside others: u takes a cell, and v gives back another."""
-    def thread(who, fields):
-        return SimpleNamespace(**{f: Word(z3.BitVec(f"{f}_{who}", 64)) for f in fields.split()})
-
-    length, given, head, rank, cell = variables("length given head a_rank a_cell")
-    t, u = (thread(who, "head next length given has_read") for who in "tu")
-    g, v = (thread(who, "cell head has_linked") for who in "gv")
-    old = FreeList(length=length, given=given, head=head, **{
-        name: z3.Array(name, z3.BitVecSort(64), z3.BitVecSort(64)) for name in ("at", "rank", "next")})
-    first = head & INDEX
-
-    def becomes(it, **changes):
-        return FreeList(**{**vars(it), **changes})
-
-    def holds(of, ranks, cells):
-        return all_of(of.is_well(ranks, cells), of.suits(u), of.is_held(v))
-
-    before = [holds(old, [rank, length], [cell]), given < 1 << 62]
-    loaded = becomes(t, head=head, length=length, given=given, has_read=Word(0))
-    yield "load", before + [first != INDEX], old.suits(loaded)
-    yield "read", before + [old.suits(t)], old.suits(becomes(t, next=old.of("next", t.head & INDEX), has_read=Word(1)))
-    taken = becomes(old, head=box.head_taken(head, t.next), length=length - 1, rank=z3.Store(old.rank, first.term, 0))
-    yield ("take", before + [old.suits(t), t.head == head, t.has_read == 1],
-           all_of(holds(taken, [rank], [cell]), old.of("rank", first) == length, length >= 1, first != v.cell))
-    giving = before + [old.is_held(g), g.cell != v.cell]
-    linked = becomes(old, next=z3.Store(old.next, g.cell.term, (g.head & INDEX).term))
-    yield "link", giving, both(holds(linked, [rank], [cell]), linked.is_held(becomes(g, has_linked=Word(1))))
-    back = becomes(old, head=box.head_given(head, g.cell), length=length + 1, given=given + 1,
-                   at=z3.Store(old.at, (length + 1).term, g.cell.term),
-                   rank=z3.Store(old.rank, g.cell.term, (length + 1).term))
-    giving += [g.has_linked == 1, g.head == head, length < INDEX - 1, back.given - u.given < 1 << 40]
-    yield "give, above", giving, back.is_well([length + 1], [cell])
-    yield "give, below", giving + [rank <= length], back.is_well([rank], [cell])
-    yield "give, and others", giving, both(back.suits(u), back.is_held(v))
 
 
 def main(words):

@@ -1,17 +1,14 @@
 // Runs threads one at a time, and switches only between the operations of atomics, as a seed
 // decides. So every order of those operations can be produced and repeated.
 //
-// Operations are not reordered as processors may: ThreadSanitizer checks that.
+// Operations are not reordered as processors may: tests/models/orders does that.
 #pragma once
 
 #include <ucontext.h>
 
 #include <atomic>
-#include <cinttypes>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <random>
@@ -107,29 +104,12 @@ private:
     std::uint64_t steps_ = 0;
 };
 
-// Prints a change of an atomic of words or pointers, if TVEC_TRACE is set: tests/proof/mailbox.py
-// compares each with the steps about which it has lemmas.
-template <class T> void trace(const char* how, const void* atomic, T before, T after) {
-    static const bool is_on = std::getenv("TVEC_TRACE") != nullptr;
-    const auto number = [](auto x) -> std::uint64_t {
-        if constexpr (std::is_pointer_v<decltype(x)>)
-            return reinterpret_cast<std::uintptr_t>(x);
-        else
-            return x;
-    };
-    if constexpr (!std::is_same_v<T, std::thread::id>)
-        if (is_on)
-            std::printf("%s %d %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", how,
-                        std::is_pointer_v<T> ? 0 : int{sizeof(T)}, number(atomic), number(before),
-                        number(after));
-}
-
 // The part of std::atomic that the library uses. Weak exchanges do fail spuriously, and waiting
 // threads sleep until notified. The id of a thread is that of the fiber: one that was stored reads
 // as this thread's to the fiber that stored it, and as no thread's to the others.
 template <class T> class stepped {
 public:
-    stepped(T value) : value_(value) { trace("new", this, T{}, value); }
+    stepped(T value) : value_(value) {}
     stepped() : stepped(T{}) {}
     stepped(const stepped&) = delete;
     stepped& operator=(const stepped&) = delete;
@@ -143,19 +123,19 @@ public:
     void store(T value, std::memory_order) {
         fibers::step();
         stored_by_ = fibers::self();
-        change("store", value);
+        value_ = value;
     }
     T exchange(T value, std::memory_order) {
         fibers::step();
-        return change("exchange", value);
+        return std::exchange(value_, value);
     }
     T fetch_and(T mask, std::memory_order) {
         fibers::step();
-        return change("fetch_and", value_ & mask);
+        return std::exchange(value_, value_ & mask);
     }
     T fetch_or(T mask, std::memory_order) {
         fibers::step();
-        return change("fetch_or", value_ | mask);
+        return std::exchange(value_, value_ | mask);
     }
     bool compare_exchange_weak(T& expected, T wanted, std::memory_order a, std::memory_order b) {
         if (!fibers::is_unlucky()) return compare_exchange_strong(expected, wanted, a, b);
@@ -166,7 +146,7 @@ public:
         fibers::step();
         const T found = value_;
         if (found == expected) {
-            change("compare_exchange", wanted);
+            value_ = wanted;
             return true;
         }
         expected = found;
@@ -183,11 +163,6 @@ public:
     }
 
 private:
-    T change(const char* how, T value) {
-        trace(how, this, value_, value);
-        return std::exchange(value_, value);
-    }
-
     T value_;
     const void* stored_by_ = fibers::self();
     std::uint64_t notified_ = 0;

@@ -86,22 +86,38 @@ inline std::uint64_t read_counter() noexcept {
     return count;
 }
 
-/// The line that all threads read, behind a sequence lock.
-struct shared_line {
+/// The line that all threads read, behind a sequence lock. A test has atomics of its own.
+template <template <class> class Atomic> struct line_behind_a_lock {
     /// Returns the line; none while it is replaced.
     counter_line load() const noexcept {
         constexpr auto acquire = std::memory_order_acquire;
+        counter_line line;
         const std::uint64_t begun = version.load(acquire);
-        counter_line line{first.load(acquire), counts.load(acquire), rate.load(acquire),
-                          begin.load(acquire)};
+        line.first = first.load(acquire);
+        line.counts = counts.load(acquire);
+        line.rate = rate.load(acquire);
+        line.begin = begin.load(acquire);
         if (begun % 2 != 0 || version.load(std::memory_order_relaxed) != begun) line.counts = 0;
         return line;
     }
 
-    alignas(64) std::atomic<std::uint64_t> version{0};  ///< odd while the line is replaced
-    std::atomic<std::uint64_t> first{0}, counts{0}, rate{0};
-    std::atomic<std::int64_t> begin{0};
+    /// Replaces the line. One thread at a time.
+    void store(const counter_line& line) noexcept {
+        constexpr auto release = std::memory_order_release;
+        version.fetch_add(1, std::memory_order_relaxed);
+        first.store(line.first, release);
+        counts.store(line.counts, release);
+        rate.store(line.rate, release);
+        begin.store(line.begin, release);
+        version.fetch_add(1, release);
+    }
+
+    alignas(64) Atomic<std::uint64_t> version{0};  ///< odd while the line is replaced
+    Atomic<std::uint64_t> first{0}, counts{0}, rate{0};
+    Atomic<std::int64_t> begin{0};
 };
+
+using shared_line = line_behind_a_lock<std::atomic>;
 
 TVEC_API extern shared_line line_of_tsc;
 
