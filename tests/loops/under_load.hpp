@@ -182,7 +182,7 @@ private:
         if (beat_.pending() && clock::now() >= timers_.deadline(beat_)) ++overdue_;
     }
     void post_again() {
-        loop_->post([this] {
+        (void)loop_->post([this] {
             note_event();
             if (phase_ == phase::posts) post_again();
         });
@@ -259,7 +259,7 @@ private:
         }
     }
     void send_message() {
-        loop_->post([this] {
+        (void)loop_->post([this] {
             ++messages_;
             ++progress_;
             if (phase_ == phase::mail && messages_ == 15) finish();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/clock/detail/stall_rule.hpp"
 
 namespace tvec::detail {
 
@@ -21,8 +22,10 @@ namespace tvec::detail {
 template <class Clocked> class fair_turn {
 public:
     static constexpr std::size_t budget = 256;  ///< visits in a turn
-    static constexpr std::chrono::milliseconds tolerance{100};
-    static constexpr std::chrono::milliseconds longest{500};
+    static constexpr auto tolerance =
+        std::chrono::floor<std::chrono::milliseconds>(stall_rule::tolerance);
+    static constexpr auto longest =
+        std::chrono::floor<std::chrono::milliseconds>(stall_rule::longest);
     /// Hosts hand out a limited number of events in a pass: libevent 32, and then twice as many.
     static constexpr unsigned passes = 16;
 
