@@ -91,6 +91,27 @@ bool spread_is_right() {
     return s.median() == 3 && s.spread() == 2;
 }
 
+// A workload of five objects, in which every operation takes as long as its number says.
+bool operations_are_measured_singly() {
+    struct nothing : one_timer<0> {};
+    const bench::plan five(5);
+    const bench::ground where(5, false);
+    bench::field<nothing> f({five, where, false, true});
+    unsigned between = 0;
+    const bench::measured m = f.time([&] {
+        f.each(
+            five.order,
+            [](bench::observed<nothing>&, auto&, std::size_t i) {
+                for (const bench::stopwatch watch; watch.nanoseconds() < 1e5 * double(i + 1);)
+                    continue;
+            },
+            [&](bench::observed<nothing>&) { ++between; });
+    });
+    bool right = m.singly.size() == 5 && between == 5;
+    for (std::size_t i = 0; right && i < 5; ++i) right = m.singly[i] >= 1e5 * double(i + 1);
+    return right;
+}
+
 // The run took ten seconds, with a TSC of 2 GHz.
 bool noise_is_named() {
     const auto named = [](double switches, double stolen, double counts_per_cycle, double tsc) {
@@ -114,6 +135,7 @@ int main() {
     };
     expect(is_refused<1>() && !is_refused<0>(), "the test bed believes what a structure tells");
     expect(counts_events(), "events are not counted as they happen");
+    expect(operations_are_measured_singly(), "an operation is missing among those measured singly");
     expect(spread_is_right(), "a spread is no median absolute deviation");
     expect(noise_is_named(), "a run that was disturbed is called quiet");
     return failed;

@@ -22,6 +22,7 @@ struct options {
     std::string counters;
     std::string csv;
     std::string structures;
+    std::string samples;
     placement place;
 };
 
@@ -50,6 +51,8 @@ options parse(int argc, char** argv) {
     line.add_text("--csv", o.csv, "write medians, ratios and spreads to this file");
     line.add_text("--structures", o.structures,
                   "write what each structure is to this file, as CSV");
+    line.add_text("--samples", o.samples,
+                  "write every single operation that is measured to this file, as CSV: megabytes");
     o.place.offer_with_pages(line);
     line.parse_or_exit(argc, argv);
     o.how.huge_pages = o.place.huge_pages;
@@ -77,6 +80,15 @@ void write_structures(example::output_file& file) {
     file.finish();
 }
 
+constexpr const char* left_out =
+    "Left out of each row: setting up, waking the loop, reading a clock, system calls, and what "
+    "the program does between.\n"
+    "A row in ns is a batch, which hides its slowest operations. It runs the same orders again and "
+    "again, and the processor learns them; \"connection\" rows do not.\n"
+    "\"one ...\" and \"order\" measure each operation by itself: reading the counter is in it "
+    "(row \"empty measurement\"), and no operation overlaps the next.\n"
+    "The worst contains interruptions.\n\n";
+
 // Counts into `counts`, and says what the machine cannot count.
 void count_into(report& counts, event_counters& counters, rules& how) {
     std::vector<const char*> missing;
@@ -91,13 +103,18 @@ void count_into(report& counts, event_counters& counters, rules& how) {
 }
 
 void run(options& o) {
-    auto csv = open(o.csv), structures = open(o.structures), counters = open(o.counters);
+    auto csv = open(o.csv), structures = open(o.structures), counters = open(o.counters),
+         samples = open(o.samples);
     o.place.take();
     for (const contender& c : contenders())
         if (c.supervised != nullptr) coarse_structures.emplace(c.name);
     report counts;
     event_counters events;
     if (counters) count_into(counts, events, o.how);
+    if (samples) {
+        o.how.samples = samples->get();
+        fmt::print(o.how.samples, "work,timers,structure,repetition,ns\n");
+    }
     const noise_watch noise;
     const report r = measure(o);
     const std::string from = fmt::format("{}; the run was {}", machine(), noise.verdict());
@@ -107,6 +124,8 @@ void run(options& o) {
         from, o.how.repetitions, longest_expected);
     r.print(columns(o.how));
     counts.print(columns(o.how));
+    fmt::print("{}", left_out);
+    if (samples) samples->finish();
     if (csv) r.write_csv(*csv, from);
     if (counters) counts.write_csv(*counters, from);
     if (structures) write_structures(*structures);

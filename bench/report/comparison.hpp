@@ -20,6 +20,7 @@ struct rules {
     report* counts = nullptr;       // receives the events of each operation, if wanted
     double cycle_ns = 0;            // of a cycle of the core, for machines that count none
     bool huge_pages = false;
+    std::FILE* samples = nullptr;  // receives each single operation, if wanted
 
     bool takes(const contender& c) const {
         return with.empty() || std::find(with.begin(), with.end(), c.name) != with.end();
@@ -52,6 +53,9 @@ constexpr std::array<event, all_figures> events{{
     {waiting, idling, "idle tick", "ns"},
     {waiting, jumping, "jump 1e6 ticks", "ns"},
     {rearming_and_asking, asking, "next wake-up", "ns"},
+    {connecting, connection_arming, "connection arm", "ns"},
+    {connecting, connection_pushing_back, "connection push back", "ns"},
+    {connecting, connection_expiring, "connection expire", "ns"},
     {living, remembering, "memory per timer", "bytes"},
 }};
 
@@ -75,7 +79,13 @@ struct rounds {
 };
 
 // These take long by themselves, however few the timers.
-constexpr bool is_slow(scenario s) { return s == waiting || s == firing || s == firing_when_due; }
+constexpr bool is_slow(scenario s) {
+    return s == waiting || s == firing || s == firing_when_due || s == connecting;
+}
+
+// Those that do one operation for each object.
+constexpr std::array<scenario, 5> of_single_operations{living, living_shortly, rearming_and_asking,
+                                                       keeping_alive, connecting};
 
 struct quantile {
     const char* name;
@@ -90,8 +100,8 @@ constexpr std::array<quantile, 6> tick_quantiles{{{"p50", 0.5},
                                                   {"worst", 1.0}}};
 constexpr std::array<quantile, 1> loop_quantiles{{{"worst", 1.0}}};
 constexpr std::array<quantile, 2> load_quantiles{{{"p99.9", 0.999}, {"worst", 1.0}}};
-constexpr std::array<quantile, 4> operation_quantiles{
-    {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}};
+constexpr std::array<quantile, 5> operation_quantiles{
+    {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"worst", 1.0}}};
 
 // All works with one number of timers.
 class tournament {
@@ -109,7 +119,9 @@ public:
             fmt::print(stderr, "\r{} timers, repetition {} of {}   ", plan_.size(), k,
                        repetitions());
             is_last_ = k == repetitions();
+            repetition_ = k;
             for (unsigned s = 0; s < all_scenarios; ++s) hold(static_cast<scenario>(s));
+            for (const scenario s : of_single_operations) hold_singly(s);
             for (std::size_t l = 0; l < loads.size(); ++l)
                 if (is_held(loads[l])) hold_load(l);
             if (wanted("expiry tick")) hold_ticks("expiry tick", &contender::ticks_while_expiring);
@@ -117,6 +129,7 @@ public:
             for (const loop& l : loops)
                 if (wanted(l.name)) hold_loop(l);
             if (wanted("order")) hold_orders();
+            if (wanted("empty measurement")) add_empty_measurement();
             std::rotate(order_.begin(), order_.begin() + 1, order_.end());
         }
         report_least(least_ticks_, tick_quantiles);
@@ -151,8 +164,9 @@ private:
     }
 
     // Playing out is a check of its own; with many timers the workloads that expire do it.
-    stage stage_of(bool last_round) const {
-        return {plan_, ground_, last_round && plan_.size() <= 10'000};
+    stage stage_of(bool last_round, bool singly = false, std::size_t round = 0) const {
+        return {plan_, ground_, last_round && plan_.size() <= 10'000, singly,
+                1'000 * repetition_ + round};
     }
 
     // A round of few timers is over too soon to be measured: the median of many.
@@ -162,7 +176,7 @@ private:
     std::array<rounds, all_figures> play(const contender& c, scenario s) const {
         std::array<rounds, all_figures> played;
         for (std::size_t i = 1; i <= rounds_of(s); ++i) {
-            const figures one = c.play[s](stage_of(i == rounds_of(s)));
+            const figures one = c.play[s](stage_of(i == rounds_of(s), false, i));
             for (std::size_t k = 0; k < one.size(); ++k) played[k].add(one[k]);
         }
         return played;
@@ -185,6 +199,33 @@ private:
         }
         for (const event& e : rows)
             if (e.floor != nullptr) add(e.name, e.unit, "floor", {play_floor(e)});
+    }
+
+    // Plays once more, and measures each operation of the rows in which an object is one operation.
+    void hold_singly(scenario s) {
+        const std::vector<event> rows = rows_of(s);
+        if (rows.empty()) return;
+        agreement all(rows.front().name);
+        for (const contender& c : order_) {
+            if (is_left_out(c, plan_.size(), efforts[s])) continue;
+            figures played = c.play[s](stage_of(true, true));
+            compare(all, c, [&](const contender& w) { w.play[s](stage_of(true, true)); });
+            for (const event& e : rows) {
+                durations& singly = played[e.what].singly;
+                if (singly.empty()) continue;
+                write_samples(e.name, c.name, singly);
+                add_quantiles(fmt::format("one {}", e.name), "ns", c.name, singly,
+                              operation_quantiles, 1);
+            }
+        }
+    }
+
+    // In the order of the operations.
+    void write_samples(const char* work, std::string_view who, const durations& singly) const {
+        if (rules_.samples == nullptr) return;
+        for (const float ns : singly)
+            fmt::print(rules_.samples, "{},{},{},{},{:.4g}\n", work, plan_.size(), who, repetition_,
+                       ns);
     }
 
     // Compares what was just played. A coarse structure plays it once more, supervised.
@@ -255,10 +296,16 @@ private:
             if (is_left_out(c, plan_.size(), effort_of_orders)) continue;
             single_operations spent = c.order_timeouts(stage_of(true));
             compare(all, c, [&](const contender& w) { w.order_timeouts(stage_of(true)); });
+            write_samples("order arm", c.name, spent.arm);
+            write_samples("order cancel", c.name, spent.cancel);
+            write_samples("order advance", c.name, spent.advance);
             add_quantiles("order arm", "ns", c.name, spent.arm, operation_quantiles, 1);
             add_quantiles("order cancel", "ns", c.name, spent.cancel, operation_quantiles, 1);
             add_quantiles("order advance", "ns", c.name, spent.advance, operation_quantiles, 1);
         }
+    }
+
+    void add_empty_measurement() {
         report_.row("empty measurement", "ns", plan_.size(), true)
             .by["floor"]
             .add(floors::empty_measurement(stage_of(false)));
@@ -299,6 +346,7 @@ private:
     // The first structure fetches memory that the others then find in the caches: each is first in
     // turn.
     std::vector<contender> order_ = contenders();
+    unsigned repetition_ = 0;
     bool is_last_ = false;  // of the repetitions
     least_durations least_ticks_;
     least_durations least_calls_;

@@ -24,6 +24,7 @@ enum scenario {
     living_shortly,
     answering,
     answering_from_pool,
+    connecting,
     all_scenarios
 };
 
@@ -37,7 +38,8 @@ constexpr std::array<effort, all_scenarios> efforts{{{0, 0, false},
                                                      {100, 100, false},
                                                      {1, 1, false},
                                                      {100, 100, true},
-                                                     {100, 100, true}}};
+                                                     {100, 100, true},
+                                                     {plan::longest, 2 * plan::longest, false}}};
 constexpr effort effort_of(const loop& l) {
     const double ticks = 33'000.0 * static_cast<double>(l.fine);
     return {ticks / static_cast<double>(l.every == 0 ? 2 : l.every), ticks, false};
@@ -88,7 +90,8 @@ template <structure A> constexpr contender exact_contender_of() {
              perform_scenario<A, push_back<A>>, perform_scenario<A, wait<A>>,
              perform_scenario<A, expire<A>>, perform_scenario<A, expire_awake_when_due<A>>,
              perform_scenario<A, serve<A>>, perform_scenario<A, live_shortly<A>>,
-             perform_scenario<A, request<A>>, perform_scenario<A, request_from_pool<A>>},
+             perform_scenario<A, request<A>>, perform_scenario<A, request_from_pool<A>>,
+             perform_scenario<A, connect<A>>},
             {perform<A, burst_load::run<A>>, perform<A, two_timeouts_load::run<A>>,
              perform<A, quic_load::run<A>>, perform<A, game_load::run<A>>},
             perform<A, ticks_while_expiring<A>>,

@@ -188,10 +188,20 @@ concept expects = requires(const effort& e) {
     { A::expected_seconds(1.0, e) } -> std::same_as<double>;
 };
 
-// A figure, and the events of its batch if they are counted.
+using durations = std::vector<float>;  // nanoseconds
+
+template <class F> float time_one(F work) {
+    const stopwatch watch;
+    work();
+    return static_cast<float>(watch.nanoseconds());
+}
+
+// A figure, the events of its batch if they are counted, and its single operations if they are
+// measured: then the figure means nothing.
 struct measured {
     double value = std::numeric_limits<double>::quiet_NaN();
     event_counts counts = nothing_counted;
+    durations singly{};
 };
 
 // Measures a batch of operations.
@@ -218,6 +228,8 @@ struct stage {
     const plan& what;
     const ground& where;
     bool play_out;  // afterwards, run on until all that is armed has fired: a check, not measured
+    bool singly = false;        // measure each operation, and not the batch
+    std::uint64_t drawing = 0;  // a number for workloads that are drawn anew each time
 };
 
 inline double allocated_bytes() {
@@ -237,7 +249,8 @@ template <structure A> class field {
 public:
     using node = typename A::node;
 
-    explicit field(const stage& s) : plan_(s.what), herd_(s.where, plan_.size()) {
+    explicit field(const stage& s)
+        : plan_(s.what), singly_(s.singly), drawing_(s.drawing), herd_(s.where, plan_.size()) {
         seen.restart(herd_.first(), herd_.size());
         structure_ = std::make_unique<observed<A>>();
         adopt_all();
@@ -254,12 +267,29 @@ public:
     observed<A>& wheel() { return *structure_; }
     node& at(std::size_t index) { return herd_[index]; }
 
-    // act(structure, node, i) for each object. The loop keeps all but the object in registers.
-    template <class F> void each(const std::vector<std::uint32_t>& order, F act) {
+    std::uint64_t drawing() const { return drawing_; }
+
+    // act(structure, node, i) for each object, then between(structure), which is no operation. The
+    // loop keeps all but the object in registers.
+    template <class F, class G>
+    void each(const std::vector<std::uint32_t>& order, F act, G between) {
         observed<A>& w = *structure_;
         auto* const objects = herd_.first();
         std::size_t i = 0;
-        for (const std::uint32_t k : order) act(w, objects[k].node, i++);
+        if (singly_) {
+            for (const std::uint32_t k : order) {
+                singles_.push_back(time_one([&] { act(w, objects[k].node, i++); }));
+                between(w);
+            }
+            return;
+        }
+        for (const std::uint32_t k : order) {
+            act(w, objects[k].node, i++);
+            between(w);
+        }
+    }
+    template <class F> void each(const std::vector<std::uint32_t>& order, F act) {
+        each(order, act, [](observed<A>&) {});
     }
 
     void arm_all() {
@@ -306,9 +336,13 @@ public:
 
     // Measures `work`, per object.
     template <class F> measured time(F work) {
+        singles_.clear();
+        if (singly_) singles_.reserve(size());
         const batch all;
         work();
-        return all.each_of(static_cast<double>(size()));
+        measured m = all.each_of(static_cast<double>(size()));
+        m.singly.swap(singles_);
+        return m;
     }
 
     // Every tick that a workload arms near, and the one that it arms far away.
@@ -327,6 +361,9 @@ private:
 
     const double allocated_before_ = allocated_bytes();
     const plan& plan_;
+    const bool singly_;
+    const std::uint64_t drawing_;
+    durations singles_;
     herd<node> herd_;
     std::unique_ptr<observed<A>> structure_;  // ends before the objects do
 };

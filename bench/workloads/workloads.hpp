@@ -31,6 +31,9 @@ enum figure {
     destroying,
     requesting,
     requesting_from_pool,
+    connection_arming,
+    connection_pushing_back,
+    connection_expiring,
     all_figures
 };
 
@@ -78,20 +81,27 @@ template <class A> void rearm(field<A>& f, figures& out) {
     out[asking].value = ask(f);
 }
 
+// Pushes each timer back to the same timeout from now, with a tick for every `per_tick` of them.
+template <class A>
+measured push_back_all(field<A>& f, const std::vector<std::uint32_t>& order, std::size_t per_tick) {
+    return f.time([&] {
+        std::size_t left = per_tick;
+        std::uint64_t now = f.wheel().now();
+        f.each(
+            order, [&](observed<A>& w, auto& n, std::size_t) { w.arm(n, now + plan::longest); },
+            [&](observed<A>& w) {
+                if (--left != 0) return;
+                left = per_tick;
+                w.advance(++now);
+            });
+    });
+}
+
 // A server's keepalives: each timer is pushed back to the same timeout from now, while time passes.
 template <class A> void push_back(field<A>& f, figures& out) {
     f.arm_all_for(f.wheel().now() + plan::longest);
     const std::size_t per_tick = std::max<std::size_t>(f.size() / 100, 100);
-    out[pushing_back] = f.time([&] {
-        std::size_t left = per_tick;
-        std::uint64_t now = f.wheel().now();
-        f.each(f.what().order, [&](observed<A>& w, auto& n, std::size_t) {
-            w.arm(n, now + plan::longest);
-            if (--left != 0) return;
-            left = per_tick;
-            w.advance(++now);
-        });
-    });
+    out[pushing_back] = push_back_all(f, f.what().order, per_tick);
 }
 
 // Arms unlinked timers in the order of memory, then cancels and destroys them together in random
@@ -134,6 +144,46 @@ template <class A> void expire_awake_when_due(field<A>& f, figures& out) {
     const std::uint64_t now = f.wheel().now();
     out[expiring_when_due] = f.time([&] {
         for (const std::uint32_t tick : f.what().due) f.wheel().advance(now + tick);
+    });
+}
+
+// --- connections ---------------------------------------------------------------------------------
+
+// An order of the connections and a delay of each, drawn anew in each run: nothing has learned
+// them.
+struct drawn_connections {
+    drawn_connections(std::size_t n, std::uint64_t drawing) : order(n), delays(n) {
+        std::mt19937_64 random(n + 977 * drawing);
+        std::iota(order.begin(), order.end(), 0u);
+        std::shuffle(order.begin(), order.end(), random);
+        for (std::uint64_t& d : delays) d = 1 + random() % plan::longest;
+        other_order = order;
+        std::shuffle(other_order.begin(), other_order.end(), random);
+    }
+
+    std::vector<std::uint32_t> order, other_order;
+    std::vector<std::uint64_t> delays;  // by connection
+};
+
+// What a user's own program measures: each operation once for each connection, of those that have
+// just been made, and each delay where the connection has it. The rows above run the same orders
+// again and again, and read delays in the order in which they are used.
+template <class A> void connect(field<A>& f, figures& out) {
+    const drawn_connections drawn(f.size(), f.drawing());
+    const std::uint32_t* const order = drawn.order.data();
+    const std::uint64_t* const delays = drawn.delays.data();
+    const auto arm_all_after = [&](std::uint64_t first) {
+        f.each(drawn.order,
+               [=](A& w, auto& n, std::size_t i) { w.arm(n, first + delays[order[i]]); });
+    };
+    out[connection_arming] = f.time([&] { arm_all_after(f.wheel().now()); });
+    const std::size_t per_tick = std::max<std::size_t>(f.size() / 100, 1);
+    out[connection_pushing_back] = push_back_all(f, drawn.other_order, per_tick);
+    const std::uint64_t first = f.wheel().now() + plan::longest;
+    f.time([&] { arm_all_after(first); });
+    f.wheel().advance(first);
+    out[connection_expiring] = f.time([&] {
+        for (unsigned i = 0; i < plan::longest; ++i) f.tick();
     });
 }
 
@@ -270,8 +320,6 @@ template <class A> double serve_day(field<A>& f, const day& d) {
 
 // --- what each tick takes ------------------------------------------------------------------------
 
-using durations = std::vector<float>;  // nanoseconds
-
 template <class F> void time_each(durations& ticks, F work) {
     for (float& t : ticks) {
         const stopwatch watch;
@@ -306,12 +354,6 @@ template <class A> durations ticks_of_server(field<A>& f) {
 struct single_operations {
     durations arm, cancel, advance;
 };
-
-template <class F> float time_one(F work) {
-    const stopwatch watch;
-    work();
-    return static_cast<float>(watch.nanoseconds());
-}
 
 // Orders with a timeout. Nearly all are filled, and their timers cancelled.
 template <class A> single_operations order_timeouts(field<A>& f) {

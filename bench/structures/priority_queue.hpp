@@ -1,0 +1,88 @@
+// A std::priority_queue as people use it: it can neither move nor erase an entry, so each arm
+// pushes another, and only the entry with the timer's latest generation counts. The others stay
+// until they surface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <queue>
+#include <vector>
+
+#include "../workloads/test_bed.hpp"
+
+namespace bench {
+
+class priority_queue {
+public:
+    struct node {
+        std::uint32_t id = 0;
+    };
+
+    std::uint64_t now() const { return now_; }
+
+    void arm(const node& n, std::uint64_t at) {
+        queue_.push({at, n.id, ++timers_[n.id].generation});
+    }
+    void cancel(const node& n) { ++timers_[n.id].generation; }
+
+    // An id is used again, and the generation goes on: old entries stay invalid.
+    void adopt(node& n) {
+        if (free_.empty()) {
+            free_.push_back(static_cast<std::uint32_t>(timers_.size()));
+            timers_.push_back({});
+        }
+        n.id = free_.back();
+        free_.pop_back();
+        timers_[n.id].owner = &n;
+    }
+    void release(const node& n) {
+        cancel(n);
+        free_.push_back(n.id);
+    }
+
+    void advance(std::uint64_t until) {
+        while (!queue_.empty() && queue_.top().at <= until) {
+            const entry e = queue_.top();
+            queue_.pop();
+            if (!is_valid(e)) continue;
+            now_ = e.at;
+            ++timers_[e.id].generation;
+            seen.note(*timers_[e.id].owner, now_);
+        }
+        now_ = until;
+    }
+
+    // A lower bound: the entry may be an old one.
+    std::uint64_t next_wakeup() const {
+        return queue_.empty() ? ~std::uint64_t{0} : queue_.top().at;
+    }
+
+private:
+    struct entry {
+        std::uint64_t at;
+        std::uint32_t id, generation;
+        friend bool operator<(const entry& a, const entry& b) { return a.at > b.at; }
+    };
+    struct timer {
+        node* owner = nullptr;
+        std::uint32_t generation = 0;
+    };
+
+    bool is_valid(const entry& e) const { return timers_[e.id].generation == e.generation; }
+
+    std::uint64_t now_ = start;
+    std::priority_queue<entry> queue_;
+    std::vector<timer> timers_;  // by id
+    std::vector<std::uint32_t> free_;
+};
+
+struct priority_queue_adapter : priority_queue {
+    static constexpr const char* name = "priority_queue";
+    static constexpr description is{
+        .what = "`std::priority_queue`: an entry for each arm, valid by its generation",
+        .order = "unspecified",
+        .allocation = "an array of entries, and one of generations",
+        .cancel = "a new generation; the entry stays until it surfaces"};
+};
+
+}  // namespace bench
