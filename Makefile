@@ -28,7 +28,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 run: configure ## serve thousands of connections for 20 s, every timeout on the wheel
-	@scripts/build/ninja -C $(BUILD) servers && BUILD_DIR=$(BUILD) servers/run-under-load $(ARGS)
+	@scripts/build/ninja -C $(BUILD) server && BUILD_DIR=$(BUILD) examples/server/run-under-load $(ARGS)
 
 demo: ## tvec and the wheel of Linux until 4.7, turning side by side in your browser
 	@scripts/bootstrap demo && docs/demo/build build-demo
@@ -44,7 +44,7 @@ one: configure ## build and run one test file: TEST=tests/core/waking.cpp ARGS="
 exhaustive: configure ## visit every state of small wheels: half an hour, and gigabytes
 	@meson test -C $(BUILD) --verbose --num-processes 1 --setup long --suite long $(ARGS)
 
-fuzz: ## fuzz the wheel beside its models for TIME seconds, and each parser a sixth of it
+fuzz: ## fuzz the wheel beside its models for TIME seconds
 	@scripts/checks/fuzz --time "$(TIME)" $(ARGS)
 
 mutants: ## put each fault that tests/mutants.toml lists into the library, and run the tests on it

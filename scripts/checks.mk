@@ -49,7 +49,7 @@ arrows: ## includes against the arrows between rooms
 	scripts/checks/include-arrows
 
 shellcheck: ## faults in shell scripts, by shellcheck
-	git ls-files scripts .ci tests integrations servers durable | xargs grep -lsE -d skip '^#!.*bash' | xargs shellcheck --external-sources
+	git ls-files scripts .ci tests integrations examples durable | xargs grep -lsE -d skip '^#!.*bash' | xargs shellcheck --external-sources
 
 weight: ## nothing: it prints files, lines and words
 	scripts/checks/weight
@@ -137,11 +137,11 @@ headers: ## headers that do not compile alone, by clang
 run: ## a server under load that loses a timer or a connection in five seconds
 	$(MAKE) run BUILD=build-gcc ARGS="--seconds 5 --connections 1000"
 
-fuzz: ## failures of the fuzz targets within ten seconds each
+fuzz: ## failures of the fuzz target within ten seconds
 	scripts/checks/fuzz --time 10
 
-long_fuzz: ## failures of the fuzz targets within a minute each
-	scripts/checks/fuzz --time 60 --parsers 60
+long_fuzz: ## failures of the fuzz target within a minute
+	scripts/checks/fuzz --time 60
 
 proof: ## lemmas of the wheel's arithmetic that Z3 refutes, and wrong variants that it does not
 	tests/proof/prove.py

@@ -17,8 +17,8 @@ NOTHING_BUILT = {**os.environ, "BUILD_DIR": "/no/such"}
 
 # Script, arguments, exit status, a part of the line.
 SCRIPTS = [
-    ("servers/run-under-load", ["--seconds=x"], 2, "--seconds"),
-    ("servers/run-under-load", ["--seconds=2"], 1, "no /no/such/servers/echo_server"),
+    ("examples/server/run-under-load", ["--seconds=x"], 2, "--seconds"),
+    ("examples/server/run-under-load", ["--seconds=2"], 1, "no /no/such/examples/server/echo_server"),
     ("scripts/checks/fuzz", ["--time", "1.5"], 2, "--time takes"),
     ("scripts/checks/consumers", ["--some"], 2, "no option"),
     ("scripts/build/install", ["--prefix", "here"], 1, "a path from the root"),

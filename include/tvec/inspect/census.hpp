@@ -75,8 +75,9 @@ struct census {
 /// time, also from a callback.
 TVEC_API census take_census(const timer_wheel& wheel) noexcept;
 
-/// Returns a census as text for programs such as tools/wheel_view. A line consists of words between
-/// single spaces. The first word names the line. Readers skip lines with names they do not know:
+/// Returns a census as text for programs such as scripts/wheel_view. A line consists of words
+/// between single spaces. The first word names the line. Readers skip lines with names they do not
+/// know:
 ///
 ///     tvec-census 1                    the version: it changes if a line loses or moves a word
 ///     now TICK

@@ -11,17 +11,16 @@
 
 #include <fmt/format.h>
 
-#include "../support/descriptors.hpp"
-#include "../support/program.hpp"
-#include "../support/ring.hpp"
+#include "../../support/descriptors.hpp"
+#include "../../support/program.hpp"
+#include "../../support/ring.hpp"
 
 namespace example {
 
 class listener {
 public:
-    // Port 0: any free one. With `shared`, others that say so too may listen on the same port, and
-    // the kernel gives each its part of the connections.
-    listener(const std::string& address, std::uint16_t port, bool shared)
+    // Port 0: any free one.
+    listener(const std::string& address, std::uint16_t port)
         : address_(address), socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
         sockaddr_in where{};
         where.sin_family = AF_INET;
@@ -30,7 +29,7 @@ public:
             throw std::runtime_error("not an IPv4 address: " + address);
         if (socket_.get() < 0) fail("cannot make a socket");
         const int on = 1;
-        setsockopt(fd(), SOL_SOCKET, shared ? SO_REUSEPORT : SO_REUSEADDR, &on, sizeof on);
+        setsockopt(fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         socklen_t size = sizeof where;
         auto* const generic = reinterpret_cast<sockaddr*>(&where);
         if (::bind(fd(), generic, size) != 0 || ::listen(fd(), SOMAXCONN) != 0)
@@ -41,9 +40,6 @@ public:
 
     int fd() const { return socket_.get(); }
     std::uint16_t port() const { return port_; }
-
-    // Stops accepting: connections that are waiting or come later are refused.
-    void refuse() const { ::shutdown(fd(), SHUT_RDWR); }
 
     // Says where it listens, and writes the port to a file, if one is named.
     void announce(const std::string& port_file) const {
@@ -64,8 +60,7 @@ private:
 // Keeps an accept in a ring, with `tag`: one for all connections where the kernel can.
 class acceptor {
 public:
-    acceptor(ring& r, const listener& l, std::uint64_t tag, bool multishot)
-        : ring_(r), fd_(l.fd()), tag_(tag), multishot_(multishot) {
+    acceptor(ring& r, const listener& l, std::uint64_t tag) : ring_(r), fd_(l.fd()), tag_(tag) {
         accept();
     }
 
@@ -106,7 +101,7 @@ private:
     ring& ring_;
     int fd_;
     std::uint64_t tag_;
-    bool multishot_;
+    bool multishot_ = true;
     bool accepting_ = false;
     bool has_room_ = false;  // a descriptor has been closed since it was put in the ring
     bool stopping_ = false;

@@ -9,14 +9,12 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 
 #include <fmt/format.h>
 
-#include "../support/command_line.hpp"
-#include "../support/descriptors.hpp"
-#include "../support/ring.hpp"
-#include "shrinking_idle.hpp"
+#include "../../support/command_line.hpp"
+#include "../../support/descriptors.hpp"
+#include "../../support/ring.hpp"
 #include "timer_books.hpp"
 #include "tvec/extra/stall_watch.hpp"
 
@@ -63,12 +61,10 @@ struct echo_home {
     time_point heard{};               // when the current batch of completions was reaped
     echo_totals count{};
     std::uint64_t next_tag = 1024;  // of a connection; smaller tags are the server's own
-    std::function<void(std::uint64_t)> work{};  // if set: the work for a tag before each echo
-    shrinking_idle* shrinking = nullptr;        // if set: `idle` is the least time then
 };
 
-// One socket. It has exactly one operation in flight: a receive, a send, or work for it. It lives
-// until that has completed. Closing it shuts the socket down, which completes its request.
+// One socket. It has exactly one operation in flight: a receive or a send. It lives until that
+// has completed. Closing it shuts the socket down, which completes its request.
 class connection {
 public:
     connection(echo_home& home, int fd);
@@ -82,8 +78,6 @@ public:
     void start() { receive(); }
     // Returns false when the connection is over and may be destroyed.
     bool complete(int result);
-    // Call it when the work for this connection is done. Returns the same as `complete`.
-    bool worked();
     void shut_down();
     void look_after();
 
@@ -92,7 +86,6 @@ private:
     void send();
     bool received(int result);
     bool sent(int result);
-    void arm_idle(time_point at);
     void on_idle();
     void on_write_stalled();
     void cancel_timers();
@@ -102,7 +95,6 @@ private:
     descriptor socket_;
     std::uint64_t echoes_ = 0;
     bool sending_ = false;
-    bool working_ = false;
     bool closing_ = false;
     std::uint32_t filled_ = 0;
     std::uint32_t written_ = 0;
@@ -114,12 +106,10 @@ private:
     std::array<char, 2048> buffer_;
 };
 
-// ---
-
 inline connection::connection(echo_home& home, int fd)
     : home_(home), tag_(home.next_tag++), socket_(fd) {
     set_up_client(fd);
-    arm_idle(home_.heard + home_.idle);
+    home_.books.arm_at(idle_, idle_deadline_, home_.heard + home_.idle);
 }
 
 inline connection::~connection() {
@@ -146,17 +136,8 @@ inline bool connection::received(int result) {
     chance_.renew();
     filled_ = static_cast<std::uint32_t>(result);
     written_ = 0;
-    arm_idle(home_.heard + home_.idle);  // a push-back: one store
+    home_.books.arm_at(idle_, idle_deadline_, home_.heard + home_.idle);  // a push-back: one store
     home_.books.arm_at(write_, write_deadline_, home_.heard + home_.write);
-    if (!home_.work) return worked();
-    working_ = true;
-    home_.work(tag_);
-    return true;
-}
-
-inline bool connection::worked() {
-    working_ = false;
-    if (closing_) return false;
     send();
     return true;
 }
@@ -176,21 +157,12 @@ inline bool connection::sent(int result) {
     return true;
 }
 
-inline void connection::arm_idle(time_point at) {
-    if (home_.shrinking) return home_.shrinking->arm_at(idle_, at);
-    home_.books.arm_at(idle_, idle_deadline_, at);
-}
-
 inline void connection::on_idle() {
-    const time_point now = timers::clock::now();
-    if (home_.shrinking)
-        home_.shrinking->fired(idle_);
-    else
-        home_.books.fired(idle_deadline_);
+    home_.books.fired(idle_deadline_);
     // A stalled connection is not idle: the write timeout decides on it.
-    if (sending_ || working_) return arm_idle(now + home_.idle);
+    if (sending_) return home_.books.arm(idle_, idle_deadline_, home_.idle);
     if (chance_.take(home_.stalls))  // once in a silence, if the loop was away itself
-        return arm_idle(now + home_.stalls.grace());
+        return home_.books.arm(idle_, idle_deadline_, home_.stalls.grace());
     ++home_.count.idle_closes;
     shut_down();
 }
@@ -211,18 +183,12 @@ inline void connection::shut_down() {
 }
 
 inline void connection::cancel_timers() {
-    if (home_.shrinking)
-        idle_.cancel();
-    else
-        home_.books.cancel(idle_, idle_deadline_);
+    home_.books.cancel(idle_, idle_deadline_);
     home_.books.cancel(write_, write_deadline_);
 }
 
 inline void connection::look_after() {
-    if (home_.shrinking)
-        home_.shrinking->look_after(idle_);
-    else
-        home_.books.look_after(idle_, idle_deadline_);
+    home_.books.look_after(idle_, idle_deadline_);
     home_.books.look_after(write_, write_deadline_);
 }
 

@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and others as a completion, so that the reactor sleeps in one place.
+// SIGINT and SIGTERM as a completion, so that the reactor sleeps in one place.
 #pragma once
 
 #include <poll.h>
@@ -6,22 +6,20 @@
 
 #include <csignal>
 #include <cstdint>
-#include <initializer_list>
 
-#include "../support/descriptors.hpp"
-#include "../support/ring.hpp"
+#include "../../support/descriptors.hpp"
+#include "../../support/ring.hpp"
 
 namespace example {
 
 class signals {
 public:
     // From here on signals queue in the descriptor, even those that a shell had set to be ignored.
-    explicit signals(std::initializer_list<int> more = {}) {
+    signals() {
         sigset_t set;
         sigemptyset(&set);
         sigaddset(&set, SIGINT);
         sigaddset(&set, SIGTERM);
-        for (const int signal : more) sigaddset(&set, signal);
         if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) fail("sigprocmask");
         descriptor_ = descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
         if (descriptor_.get() < 0) fail("signalfd");
@@ -31,13 +29,6 @@ public:
     // ring.
     void watch(ring& r, std::uint64_t tag) {
         r.queue(tag, io_uring_prep_poll_add, descriptor_.get(), unsigned{POLLIN});
-    }
-
-    // Returns the signal that has come, or 0.
-    int take() {
-        signalfd_siginfo info{};
-        const bool one = ::read(descriptor_.get(), &info, sizeof info) == sizeof info;
-        return one ? static_cast<int>(info.ssi_signo) : 0;
     }
 
 private:

@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <utility>
-#include <vector>
 
 #include "tvec/inspect/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
@@ -16,23 +13,11 @@ namespace example {
 using timers = tvec::clocked_wheel<>;  // ticks of one millisecond
 using time_point = timers::time_point;
 
-// Timers of others on the same wheel: how many are pending, and how many have fired.
-struct guests {
-    std::uint64_t pending = 0;
-    std::uint64_t fired = 0;
-};
-
 // Keeps the exact deadline beside each timer, to detect timers that fire early or not at all. A
 // program that trusts its wheel calls arm_after and cancel directly.
 class timer_books {
 public:
     explicit timer_books(timers& wheel) : timers_(wheel) {}
-
-    // Excludes timers of others on the same wheel. They stand in books of their own, which `count`
-    // looks up.
-    void leave_out(std::function<guests()> count) { left_out_.push_back(std::move(count)); }
-
-    void advance(tvec::jiffies to, std::size_t budget) { timers_.wheel().advance(to, budget); }
 
     void arm(tvec::timer& t, time_point& deadline, std::chrono::nanoseconds delay) {
         arm_at(t, deadline, timers::clock::now() + delay);
@@ -71,15 +56,14 @@ public:
     void compare() {
         std::uint64_t found = 0;
         timers_.wheel().for_each_pending([&found](const tvec::timer&) { ++found; });
-        agree(found, others());
+        agree(found);
     }
 
     // Empties the wheel and compares: it should hold the timers that were armed and neither fired
     // nor cancelled.
     void drain() {
-        const guests before = others();
         drained_ = timers_.wheel().drain([](tvec::timer&) {});
-        agree(drained_, before);
+        agree(drained_);
     }
 
     std::uint64_t armed() const { return armed_; }
@@ -98,23 +82,11 @@ public:
 private:
     tvec::jiffies now() const { return timers_.wheel().now(); }
 
-    guests others() const {
-        guests all;
-        for (const auto& count : left_out_) {
-            const guests more = count();
-            all.pending += more.pending;
-            all.fired += more.fired;
-        }
-        return all;
-    }
-
-    void agree(std::uint64_t found, const guests& others) {
-        balanced_ &= found == pending() + others.pending &&
-                     timers_.wheel().count().fired == late_.count() + others.fired;
+    void agree(std::uint64_t found) {
+        balanced_ &= found == pending() && timers_.wheel().count().fired == late_.count();
     }
 
     timers& timers_;
-    std::vector<std::function<guests()>> left_out_;
     tvec::lateness_histogram late_;
     std::uint64_t armed_ = 0;
     std::uint64_t pushed_back_ = 0;

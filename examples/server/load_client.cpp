@@ -15,10 +15,10 @@
 
 #include <fmt/format.h>
 
-#include "../support/command_line.hpp"
-#include "../support/descriptors.hpp"
-#include "../support/program.hpp"
-#include "../support/ring.hpp"
+#include "../../support/command_line.hpp"
+#include "../../support/descriptors.hpp"
+#include "../../support/program.hpp"
+#include "../../support/ring.hpp"
 #include "signals.hpp"
 #include "timer_books.hpp"
 #include "tvec/drivers/uring_wait.hpp"
@@ -155,8 +155,6 @@ private:
     tvec::timer end_{tvec::call<&load::end_, &load::on_end>};
     std::vector<std::unique_ptr<client>> clients_;
 };
-
-// --- client -------------------------------------------------------------------------------------
 
 client::~client() {
     load_.books().cancel(pause_, pause_deadline_);
@@ -297,8 +295,6 @@ void client::look_after() {
     load_.books().look_after(pause_, pause_deadline_);
     load_.books().look_after(reply_, reply_deadline_);
 }
-
-// --- load ---------------------------------------------------------------------------------------
 
 load::load(const options& wanted) : options_(wanted) {
     example::require_descriptors(options_.connections + 64);
