@@ -8,7 +8,6 @@ BUILD ?= build
 SETUP ?=
 ARGS ?=
 ONLY ?=
-TIME ?= 60
 PORT ?= 8080
 PREFIX ?= /usr/local
 # Without SETUP, CXX and flags an existing build folder is not reconfigured.
@@ -20,9 +19,7 @@ export DESTDIR
 export NINJA := $(CURDIR)/scripts/build/ninja
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test one exhaustive fuzz mutants coverage bench bench-full \
-	bench-drivers integrations install uninstall deb dist docs check check-release format \
-	hooks bootstrap configure clean
+.PHONY: help run demo test one bench integrations install uninstall deb dist docs check check-release format configure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -41,26 +38,8 @@ test: configure ## does the library keep its promises on this machine? builds an
 one: configure ## build and run one test file: TEST=tests/core/waking.cpp ARGS="--filter=*/a_lone*"
 	@BUILD_DIR=$(BUILD) scripts/build/one-test $(TEST) $(ARGS)
 
-exhaustive: configure ## visit every state of small wheels: half an hour, and gigabytes
-	@meson test -C $(BUILD) --verbose --num-processes 1 --setup long --suite long $(ARGS)
-
-fuzz: ## fuzz the wheel beside its models for TIME seconds
-	@scripts/checks/fuzz --time "$(TIME)" $(ARGS)
-
-mutants: ## put each fault that tests/mutants.toml lists into the library, and run the tests on it
-	@scripts/checks/mutate $(ARGS)
-
-coverage: ## count which lines and branches of the library the tests reach
-	@scripts/checks/coverage $(ARGS)
-
-bench: ## measure every operation beside what people use now: libuv, libev, Asio, ...; 10 minutes
+bench: ## measure every operation beside what people use now: libuv, Asio, ...; 10 minutes; ARGS=--drivers, ARGS=--full
 	@scripts/bench $(ARGS)
-
-bench-full: ## the same from 10^2 to 10^7 timers, with more repetitions: hours
-	@scripts/bench --full $(ARGS)
-
-bench-drivers: ## measure how late each driver wakes its loop, and what that costs; 2 minutes
-	@scripts/bench --drivers $(ARGS)
 
 integrations: ## servers that people run, stock and on tvec: tests and loads on both; ONLY=nginx for one
 	@integrations/run $(ONLY)
@@ -90,14 +69,8 @@ check-release: ## what else is checked before a release: docs/releasing.md; hour
 format: ## format the sources in place
 	@git ls-files --cached --others --exclude-standard '*.hpp' '*.cpp' '*.h' '*.c' | xargs clang-format -i
 
-hooks: ## have git run the quick checks before each commit of this clone
-	@git config core.hooksPath scripts/hooks
-	@echo "core.hooksPath is scripts/hooks: git runs scripts/hooks/pre-commit before each commit of this clone"
-
-bootstrap: ## install the Debian packages that the build, the tests and the examples need
+configure:
 	@scripts/bootstrap
-
-configure: bootstrap
 	@scripts/build/configure $(KEEP) $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled \
 		-Dunity=on -Dunity_size=8 $(SETUP)
 
