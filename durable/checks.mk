@@ -10,7 +10,7 @@ export PROJECT := $(CURDIR)
 export NINJA := $(CURDIR)/../scripts/build/ninja
 
 commit = gcc sanitizers consumers threads headers fuzz
-for_releases = sanitizers_gcc clang_tests valgrind tidy all_consumers debian
+for_releases = sanitizers_gcc clang_tests valgrind tidy all_consumers abi debian
 .PHONY: help commit for_releases $(commit) $(for_releases)
 commit: $(commit)
 for_releases: $(for_releases)
@@ -73,6 +73,10 @@ consumers: ## a library or C library that a program cannot use as installed
 all_consumers: ## any documented way to use them that does not work
 	$(call install,-Ddefault_library=both)
 	tests/programs/consumers/run build-consumers/staged/usr
+
+abi: ## functions and types of the library for C that are not those of the last release
+	scripts/bootstrap ci
+	../scripts/checks/abi
 
 debian: ## Debian packages that do not build, or that lintian rejects
 	scripts/bootstrap deb

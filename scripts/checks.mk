@@ -12,7 +12,7 @@ export NINJA := $(CURDIR)/scripts/build/ninja
 
 hook = format snippets links tables arrows shellcheck
 commit = $(hook) weight subjects sanitizers gcc tidy headers threads small windows release fuzz consumers docs instructions run proof
-for_releases = busy sanitizers_gcc clang_tests valgrind tidy_all all_consumers debian packaging portability mutants one_line long_fuzz translation
+for_releases = busy sanitizers_gcc clang_tests valgrind tidy_all all_consumers abi debian packaging portability mutants one_line long_fuzz translation
 .PHONY: help hook commit for_releases user exhaustive $(commit) $(for_releases)
 
 hook: $(hook)
@@ -186,6 +186,10 @@ consumers: ## a library, C library or single header that a program cannot use as
 
 all_consumers: ## any documented way to use tvec that does not work, and a release that is not reproducible
 	scripts/checks/consumers --all
+
+abi: ## functions and types of the libraries for C that are not those of the last release
+	scripts/bootstrap ci
+	scripts/checks/abi
 
 debian: ## Debian packages that do not build, that lintian rejects or that a program cannot use
 	scripts/checks/debian
