@@ -8,6 +8,7 @@
 // `extend(link, timer, 60_000)` in time.
 "use strict";
 
+const VERSION = "0.4.0";
 const GROUP = "workers";
 const LATEST = 253402300799999; // the last deadline, ms since 1970
 const asBuffers = { returnBuffers: true, typeMapping: { 36: Buffer } }; // of versions 4 and 5 of the package
@@ -98,4 +99,4 @@ const work = async (connect, handle, { stream = "due", key = "tvec", me = `${req
   }
 };
 
-module.exports = { extend, work, workOff };
+module.exports = { VERSION, extend, work, workOff };

@@ -19,6 +19,8 @@ import time
 
 import redis
 
+VERSION = "0.4.0"
+
 Timer = collections.namedtuple("Timer", "id attempt due body")
 GROUP, LATEST = "workers", 253402300799999  # the last deadline, ms since 1970
 

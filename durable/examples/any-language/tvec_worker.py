@@ -19,6 +19,8 @@ import time
 import psycopg2
 from psycopg2.extensions import TransactionRollbackError
 
+VERSION = "0.4.0"
+
 Timer = collections.namedtuple("Timer", "id attempt due body")
 
 
