@@ -78,7 +78,22 @@ abi: ## functions and types of the library for C that are not those of the last 
 	scripts/bootstrap ci
 	../scripts/checks/abi
 
-debian: ## Debian packages that do not build, or that lintian rejects
-	scripts/bootstrap deb
+# The release from which users upgrade. TIMERS=1000000 is for a machine with an hour.
+old = 8162533
+TIMERS ?= 20000
+debian: ## Debian packages that do not build, install on an empty Debian, or upgrade the stores of 0.4.0 under load
+	scripts/bootstrap deb ci debian
 	../scripts/build/deb build-deb
 	lintian --allow-root --fail-on error build-deb/*.changes
+	tests/programs/on_debian build-deb
+	rm -rf build-deb/old build-deb/new
+	mkdir build-deb/old
+	git -C .. archive $(old) | tar -x -C build-deb/old
+	PROJECT=$(CURDIR)/build-deb/old/durable ../scripts/build/configure build -Ddefault_library=static -Dtests=disabled \
+	    -Dexamples=disabled -Dtool=enabled -Dunity=on -Dunity_size=8
+	$(NINJA) -C build-deb/old/durable/build --quiet tools/tvec-timers
+	dpkg-deb --extract build-deb/tvec-timers_*.deb build-deb/new
+	for kind in file redis cluster postgres; do
+	    PYTHONPATH=../tests/programs tests/programs/upgrade.py build-deb/old/durable/build/tools/tvec-timers \
+	        build-deb/new/usr/bin/tvec-timers $$kind $(TIMERS) || [ $$? = 77 ]
+	done
