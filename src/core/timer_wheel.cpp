@@ -305,6 +305,7 @@ jiffies timer_wheel::next_entry(unsigned level) noexcept {
 void timer_wheel::look_ahead() noexcept {
     agenda_.forget_upper();
     for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
+        if (!levels_.may_hold(level)) continue;
         const detail::upper_entry next{level, next_entry(level)};
         if (next.entry != never) agenda_.note(next, levels_.at_most(next.slot()), now_);
     }

@@ -135,6 +135,7 @@ private:
 
 /// Deduces the types of the io_context and of the ticks.
 template <class Context> explicit asio_guest(Context&) -> asio_guest<Context>;
+/// The same with ticks of one's own.
 template <class Context, class Ticks> asio_guest(Context&, Ticks) -> asio_guest<Context, Ticks>;
 
 }  // namespace tvec

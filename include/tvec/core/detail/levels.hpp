@@ -52,7 +52,7 @@ public:
     /// Returns whether slot `s` is empty. If so, clears its bit and its count.
     bool settle_if_empty(unsigned s) noexcept {
         assert(s < geometry::beyond && "only slots that are visited have a bit");
-        if (!(*this)[s].empty()) return false;
+        if (counts_[s] != 0 && !(*this)[s].empty()) return false;
         const unsigned w = s / word_bits;
         words_[w] &= ~bit_of(s);
         if (words_[w] == 0) words_used_ &= ~bit_of(w);
@@ -74,6 +74,11 @@ public:
     /// goes to the same chain.
     void bound_count(unsigned s) noexcept {
         if (counts_[s] > most_counted) counts_[s] -= most_counted / 2 + 1;
+    }
+
+    /// Returns whether any slot of `level` may hold a timer: all its bits are in a few words.
+    bool may_hold(unsigned level) const noexcept {
+        return (words_used_ & geometry::words_of(level)) != 0;
     }
 
     /// Returns how many slots ahead of the slot of `tick` the next slot of `level` is that holds a
