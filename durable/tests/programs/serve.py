@@ -138,7 +138,7 @@ class Deliveries(Case):
         [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
         self.assertEqual((dead["reason"], dead["failures"]), ("hook: HTTP 500: no such <order>", 3))
         self.assertEqual(len(hook.notes), 3)
-        self.assertEqual(serve.change("revive", "a"), (200, '{"result":"revived"}\n'))
+        self.run_tool("revive", "a")
         wait_for(lambda: len(hook.notes) == 4, "it comes again")
 
     def test_the_plan_of_the_service_is_for_timers_without_one(self):
@@ -325,12 +325,6 @@ class Page(Case):
                 name = re.split(r"[{ ]", line)[0]
                 self.assertTrue({name, re.sub("_(bucket|sum|count)$", "", name)} & named, line)
 
-    def test_the_page_is_whole_and_runs_no_script_but_its_own(self):
-        for path, kind in {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}.items():
-            self.assertEqual(self.page.ask(path)[0], 200)
-        self.assertIn('src="page.js"', self.page.ask("/")[1])
-        self.assertNotRegex(self.page.ask("/page.js")[1], r"innerHTML|outerHTML|insertAdjacent|document\.write|eval")
-
     def test_it_shows_what_the_commands_show(self):
         name = '<script>alert("x")</script>'
         self.put(name, in_ms=1_000_000)
@@ -341,37 +335,21 @@ class Page(Case):
             self.assertEqual(status, 200)
             shown = [json.loads(line) for line in text.splitlines()]
             self.assertEqual(shown, self.json_of(command), command)
-        self.assertIn("<script>", json.loads(self.page.ask("/dead")[1])["reason"])
+        status, text = self.page.ask("/")
+        self.assertEqual(status, 200)
+        self.assertNotIn("<script", text)
+        for command in "stats", "near", "overdue", "dead":
+            printed = self.run_tool(command).replace("&", "&amp;").replace("<", "&lt;")
+            self.assertIn(f"<h2>{command}</h2>\n<pre>{printed}</pre>", text)
 
-    def test_its_buttons_revive_and_purge(self):
-        odd = b"\xff% +&=a"
-        self.put(os.fsdecode(odd))
-        wait_for(lambda: self.json_of("dead"), "a dead letter")
-        self.fails = False
-        self.assertEqual(self.page.change("revive", odd), (200, '{"result":"revived"}\n'))
-        self.wait_until_empty()
-        self.assertEqual(self.page.change("revive", odd), (409, '{"result":"unknown_id"}\n'))
-        self.put("b", in_ms=1_000_000)
-        self.assertEqual(self.page.change("purge", "b"), (409, '{"result":"waits"}\n'))
-        self.fails = True
-        self.put("c")
-        wait_for(lambda: self.json_of("dead"), "a dead letter")
-        self.assertEqual(self.page.change("purge", "c"), (200, '{"result":"purged"}\n'))
-        self.assertEqual(self.json_of("dead"), [])
-        for form in "", "id=", "id=%f", "id=%zz", "name=a", "id=" + "a" * 256:
-            self.assertEqual(self.page.ask("/purge", "POST", form, Origin=self.page.address()[:-1])[0], 400, form)
-
-    def test_another_site_can_change_nothing(self):
+    def test_it_changes_nothing_and_another_site_can_read_nothing(self):
         self.put("a", in_ms=1_000_000)
         port = self.page.address().rstrip("/").rsplit(":", 1)[1]
-        for headers in {}, {"Origin": "null"}, {"Origin": "http://evil.example"}, \
-                {"Origin": f"http://evil.example:{port}"}, {"Origin": "http://127.0.0.1:1"}, \
-                {"Host": "evil.example", "Origin": "http://evil.example"}:
-            self.assertEqual(self.page.ask("/purge", "POST", "id=a", **headers)[0], 403, headers)
         for path in "/", "/stats", "/dead", "/metrics", "/health":
             self.assertEqual(self.page.ask(path, Host=f"evil.example:{port}")[0], 403)
-        self.assertEqual(self.page.ask("/purge?id=a")[0], 405)
-        self.assertEqual(self.page.ask("/nothing")[0], 404)
+            for method in "POST", "PUT", "DELETE":
+                self.assertEqual(self.page.ask(path, method, "id=a")[0], 405)
+        self.assertEqual(self.page.ask("/purge?id=a")[0], 404)
         self.assertEqual(len(self.json_of("list")), 1)
 
     def test_head_is_answered_as_get_without_a_body(self):

@@ -118,10 +118,6 @@ class Serve:
         """The value of a line of its /metrics."""
         return next(float(line.split()[1]) for line in self.ask("/metrics")[1].splitlines() if line.startswith(name + " "))
 
-    def change(self, what, name):
-        origin = self.address().rstrip("/")
-        return self.ask(f"/{what}", "POST", "id=" + urllib.parse.quote(name, safe=""), Origin=origin)
-
     def signal(self, which):
         self.process.send_signal(which)
 

@@ -13,9 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "../../support/from_c.hpp"
 #include "../commands.hpp"
-#include "page_text.hpp"
 
 namespace timers_tool {
 
@@ -23,40 +24,44 @@ namespace {
 
 using namespace tvec::durable;
 
-constexpr std::size_t largest_form = 4'096;
 constexpr std::chrono::seconds patience(3);
 constexpr unsigned most_connections = 64;
 constexpr const char* policy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 std::string_view header(MHD_Connection* c, const char* name) {
     const char* const value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
     return value == nullptr ? std::string_view{} : std::string_view(value);
 }
 
-// Returns the value of a character that is a hexadecimal digit, or -1.
-int digit(char c) {
-    const std::string_view digits = "0123456789abcdef";
-    const auto at = digits.find(static_cast<char>(c | 0x20));
-    return c < '0' || at == digits.npos ? -1 : static_cast<int>(at);
+// Returns text in which nothing is markup.
+std::string escaped(const std::string& text) {
+    std::string safe;
+    for (const char c : text) {
+        if (c == '<')
+            safe += "&lt;";
+        else if (c == '&')
+            safe += "&amp;";
+        else
+            safe += c;
+    }
+    return safe;
 }
 
-// Decodes a form of one field, id=..., any bytes of which are percent-encoded. Returns "" if it is
-// another.
-std::string id_of(std::string_view form) {
-    if (!form.starts_with("id=")) return "";
-    std::string id;
-    for (std::size_t i = 3; i < form.size(); ++i) {
-        if (form[i] != '%') {
-            id += form[i];
-            continue;
-        }
-        if (i + 2 >= form.size() || digit(form[i + 1]) < 0 || digit(form[i + 2]) < 0) return "";
-        id += static_cast<char>(digit(form[i + 1]) * 16 + digit(form[i + 2]));
-        i += 2;
+// Makes the page of what the commands print.
+example::task<int> show_all(view& v, output& out) {
+    std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+                       "<meta http-equiv=\"refresh\" content=\"5\">\n<title>tvec-timers</title>\n";
+    for (const char* const command : {"stats", "overdue", "near", "dead"}) {
+        settings asked;
+        asked.command = command;
+        output part;
+        auto printed = run_command(asked, v, part);
+        co_await std::move(printed);
+        html += fmt::format("<h2>{}</h2>\n<pre>{}</pre>\n", command, escaped(part.text));
     }
-    return id;
+    out.text = std::move(html);
+    co_return 0;
 }
 
 // Asks all shards of the store for the timer that waits longest.
@@ -86,7 +91,6 @@ struct page::request {
 
     MHD_Connection* connection;
     const std::string method, url;
-    std::string form;
     std::list<request>::iterator self;
     settings asked;
     output out;
@@ -100,14 +104,13 @@ struct page::request {
 // The functions that libmicrohttpd calls.
 struct page::calls {
     static MHD_Result access(void* of, MHD_Connection* c, const char* url, const char* method,
-                             const char*, const char* data, std::size_t* size, void** state) {
-        return example::from_c(MHD_NO, [=] {
-            return go_on(*static_cast<page*>(of), c, url, method, data, size, state);
-        });
+                             const char*, const char*, std::size_t* size, void** state) {
+        return example::from_c(
+            MHD_NO, [=] { return go_on(*static_cast<page*>(of), c, url, method, size, state); });
     }
 
     static MHD_Result go_on(page& p, MHD_Connection* c, const char* url, const char* method,
-                            const char* data, std::size_t* size, void** state) {
+                            std::size_t* size, void** state) {
         if (*state == nullptr) {
             request& r = p.requests_.emplace_back(c, method, url);
             r.self = std::prev(p.requests_.end());
@@ -116,9 +119,7 @@ struct page::calls {
         }
         request& r = *static_cast<request*>(*state);
         if (*size != 0) {
-            if (r.form.size() + *size > largest_form) return MHD_NO;
-            r.form.append(data, *size);
-            *size = 0;
+            *size = 0;  // a body says nothing here
             return MHD_YES;
         }
         return p.answer(r) ? MHD_YES : MHD_NO;
@@ -228,48 +229,35 @@ void page::refuse(request& r, unsigned status, const std::string& why) {
     r.out.text = why + "\n";
 }
 
-// Another site can have a browser ask for this address, under a name of its own or from a page of
-// its own. Returns the fault of such a request, or "".
-std::string page::fault_of_origin(const request& r) const {
+// Another site can have a browser ask for this address under a name of its own, and read the
+// answer. Returns the fault of such a request, or "".
+std::string page::fault_of_host(const request& r) const {
     const std::string host(header(r.connection, "Host"));
     const bool is_known = socket_.port.empty() || host == "127.0.0.1" + socket_.port ||
                           host == "localhost" + socket_.port || host == "[::1]" + socket_.port;
-    if (!is_known) return "the Host is not this page";
-    if (r.method == "GET") return "";
-    const std::string_view origin = header(r.connection, "Origin");
-    return !host.empty() && origin.ends_with("://" + host) ? "" : "the Origin is not this page";
+    return is_known ? "" : "the Host is not this page";
 }
 
 void page::begin(request& r) {
     // An URL without a path, such as "?", is an empty one here.
     const std::string path = r.url.starts_with('/') ? r.url.substr(1) : r.url;
-    if (const std::string why = fault_of_origin(r); !why.empty()) return refuse(r, 403, why);
-    if (path == "metrics" && r.method == "GET") {
+    if (const std::string why = fault_of_host(r); !why.empty()) return refuse(r, 403, why);
+    const bool is_list = path == "stats" || path == "near" || path == "overdue" || path == "dead";
+    if (r.method != "GET") return refuse(r, 405, "this page changes nothing: use GET");
+    if (path == "health") return begin_health(r);
+    if (path.empty()) {
+        r.type = "text/html; charset=utf-8";
+        r.running = show_all(view_, r.out);
+    } else if (path == "metrics") {
         r.type = "text/plain; version=0.0.4";
         r.out.text = service_.metrics();
-        return;
+    } else if (is_list) {
+        r.asked.command = path;
+        r.asked.json = true;
+        r.running = run_command(r.asked, view_, r.out);
+    } else {
+        refuse(r, 404, "there is no " + r.url);
     }
-    if (path == "health" && r.method == "GET") return begin_health(r);
-    if (r.method == "GET" && begin_text(r, path)) return;
-    const bool is_view = path == "stats" || path == "near" || path == "overdue" || path == "dead";
-    const bool is_change = path == "revive" || path == "purge";
-    if (!is_view && !is_change) return refuse(r, 404, "there is no " + r.url);
-    if (r.method != (is_view ? "GET" : "POST")) return refuse(r, 405, "use the other method");
-    r.asked.command = path;
-    r.asked.json = true;
-    if (is_change) r.asked.id = id_of(r.form);
-    if (const std::string why = fault_of(r.asked); !why.empty()) return refuse(r, 400, why);
-    r.running = run_command(r.asked, view_, r.out);
-}
-
-bool page::begin_text(request& r, const std::string& path) {
-    for (const page_text& t : page_texts)
-        if (path == t.path) {
-            r.type = t.type;
-            r.out.text = t.text;
-            return true;
-        }
-    return false;
 }
 
 void page::begin_health(request& r) {
@@ -287,7 +275,7 @@ void page::finish(request& r) {
         return refuse(r, 503, why.empty() ? "the store does not answer" : why);
     }
     try {
-        if (r.running->result() != 0) r.status = 409;
+        static_cast<void>(r.running->result());
     } catch (const std::exception& e) {
         refuse(r, 503, e.what());
     }

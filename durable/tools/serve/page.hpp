@@ -18,11 +18,10 @@ struct MHD_Connection;
 namespace timers_tool {
 
 // A server on a loopback address or a Unix socket. It answers:
-//  * GET /, the page
+//  * GET /, the commands below as plain HTML
 //  * GET /metrics, the text format of Prometheus
 //  * GET /health: 200, or 503 and the reason. With ?prefix= it asks for timers of that prefix
 //  * GET /stats, /near, /overdue, /dead: the commands of the tool with --json
-//  * POST /revive and /purge with id=ID, percent-encoded: from the page itself, and no other site
 class page {
 public:
     // The service as the page shows it.
@@ -57,10 +56,9 @@ private:
     void make_room();
     bool answer(request& r);
     void begin(request& r);
-    bool begin_text(request& r, const std::string& path);
     void begin_health(request& r);
     void finish(request& r);
-    std::string fault_of_origin(const request& r) const;
+    std::string fault_of_host(const request& r) const;
     static void refuse(request& r, unsigned status, const std::string& why);
     void on_idle() { has_work_ = true; }  // connections may be too old
 
