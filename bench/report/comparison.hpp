@@ -194,7 +194,8 @@ private:
         for (const contender& c : order_) {
             if (is_left_out(c, plan_.size(), efforts[s])) continue;
             const auto played = play(c, s);
-            compare(all, c, [&](const contender& w) { w.play[s](stage_of(true)); });
+            compare(all, c,
+                    [&](const contender& w) { w.play[s](stage_of(true, false, rounds_of(s))); });
             for (const event& e : rows) add(e.name, e.unit, c.name, played[e.what].median());
         }
         for (const event& e : rows)
