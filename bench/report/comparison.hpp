@@ -281,13 +281,14 @@ private:
         }
     }
 
+    // Timers on fine ticks are too far away to be played out tick by tick: nothing may have fired.
     void hold_loop(const loop& l) {
         agreement all(l.name);
         for (const contender& c : order_) {
             if (is_left_out(c, plan_.size(), effort_of(l))) continue;
             keep_least(least_calls_[{l.name, std::string(c.name)}],
-                       c.calls_of_loop(stage_of(true), l));
-            compare(all, c, [&](const contender& w) { w.calls_of_loop(stage_of(true), l); });
+                       c.calls_of_loop(stage_of(l.fine == 1), l));
+            compare(all, c, [&](const contender& w) { w.calls_of_loop(stage_of(l.fine == 1), l); });
         }
     }
 
