@@ -15,15 +15,13 @@ namespace bench {
 class priority_queue {
 public:
     struct node {
-        std::uint32_t id = 0;
+        std::uint32_t id = 0, generation = 0;
     };
 
     std::uint64_t now() const { return now_; }
 
-    void arm(const node& n, std::uint64_t at) {
-        queue_.push({at, n.id, ++timers_[n.id].generation});
-    }
-    void cancel(const node& n) { ++timers_[n.id].generation; }
+    void arm(node& n, std::uint64_t at) { queue_.push({at, n.id, ++n.generation}); }
+    void cancel(node& n) { ++n.generation; }
 
     // An id is used again, and the generation goes on: old entries stay invalid.
     void adopt(node& n) {
@@ -33,10 +31,12 @@ public:
         }
         n.id = free_.back();
         free_.pop_back();
-        timers_[n.id].owner = &n;
+        timer& t = timers_[n.id];
+        n.generation = t.generation;
+        t.owner = &n;
     }
-    void release(const node& n) {
-        cancel(n);
+    void release(node& n) {
+        timers_[n.id] = {nullptr, n.generation + 1};
         free_.push_back(n.id);
     }
 
@@ -44,10 +44,11 @@ public:
         while (!queue_.empty() && queue_.top().at <= until) {
             const entry e = queue_.top();
             queue_.pop();
-            if (!is_valid(e)) continue;
+            node* const n = timers_[e.id].owner;
+            if (n == nullptr || n->generation != e.generation) continue;
+            ++n->generation;
             now_ = e.at;
-            ++timers_[e.id].generation;
-            seen.note(*timers_[e.id].owner, now_);
+            seen.note(*n, now_);
         }
         now_ = until;
     }
@@ -65,10 +66,8 @@ private:
     };
     struct timer {
         node* owner = nullptr;
-        std::uint32_t generation = 0;
+        std::uint32_t generation = 0;  // of its next owner, if it has none
     };
-
-    bool is_valid(const entry& e) const { return timers_[e.id].generation == e.generation; }
 
     std::uint64_t now_ = start;
     std::priority_queue<entry> queue_;
