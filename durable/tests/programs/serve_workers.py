@@ -360,7 +360,7 @@ class Workers(OnServer):
                 cursor.execute("lock table tvec.ready in access exclusive mode")
         for to in away, f"http://127.0.0.1:{nowhere}/":
             with self.subTest(to):
-                serve = self.serve(to, "--lease-ms", 2000, "--in-flight", 1000, "--page", "127.0.0.1:0")
+                serve = self.serve(to, "--lease-ms", 10_000, "--in-flight", 1000, "--page", "127.0.0.1:0")
 
                 def held():
                     return int(re.search(r"(?m)^tvec_timers_held (\d+)$", serve.ask("/metrics")[1])[1])
