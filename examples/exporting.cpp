@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tvec/inspect/census.hpp"
-#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/extra/lateness_histogram.hpp"
+#include "tvec/inspect/inspect.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/extra/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/extra/lateness_histogram.hpp"
 
 namespace example {
 

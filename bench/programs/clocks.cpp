@@ -14,8 +14,8 @@
 #include "../report/report.hpp"
 #include "../workloads/test_bed.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/clock/tsc_clock.hpp"
-#include "tvec/clock/turn_clock.hpp"
+#include "tvec/extra/tsc_clock.hpp"
+#include "tvec/extra/turn_clock.hpp"
 
 namespace {
 

@@ -26,7 +26,7 @@
 #include "../report/machine.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
 #include "tvec/drivers/uring_wait.hpp"
-#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/extra/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {

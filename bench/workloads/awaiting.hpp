@@ -10,7 +10,7 @@
 #include "plan.hpp"
 #include "tvec/core/timer_wheel.hpp"
 #include "tvec/coroutines/sleep.hpp"
-#include "tvec/coroutines/when.hpp"
+#include "tvec/extra/when.hpp"
 
 namespace bench {
 

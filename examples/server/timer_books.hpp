@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/extra/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
 namespace example {

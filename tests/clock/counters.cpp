@@ -12,9 +12,9 @@
 #include "support/probe.hpp"
 #include "support/readable.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/clock/tsc_clock.hpp"
-#include "tvec/clock/turn_clock.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
+#include "tvec/extra/tsc_clock.hpp"
+#include "tvec/extra/turn_clock.hpp"
 
 using namespace std::chrono_literals;
 using tvec::tsc_clock;

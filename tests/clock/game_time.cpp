@@ -11,8 +11,8 @@
 #include "support/check.hpp"
 #include "support/child.hpp"
 #include "support/environment.hpp"
-#include "tvec/clock/game_clock.hpp"
-#include "tvec/coroutines/interval.hpp"
+#include "tvec/extra/game_clock.hpp"
+#include "tvec/extra/interval.hpp"
 #include "tvec/pool/timeout_pool.hpp"
 
 using namespace std::chrono_literals;

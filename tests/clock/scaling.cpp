@@ -1,6 +1,6 @@
 // A timer of a scaled_wheel fires between its shortest and its longest time, as the factor says.
 // Changing the factor visits no timer.
-#include "tvec/clock/scaled_wheel.hpp"
+#include "tvec/extra/scaled_wheel.hpp"
 
 #include <algorithm>
 #include <map>

@@ -10,9 +10,9 @@
 #include "support/check.hpp"
 #include "support/probe.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/clock/game_clock.hpp"
-#include "tvec/clock/turn_clock.hpp"
 #include "tvec/coroutines/sleep.hpp"
+#include "tvec/extra/game_clock.hpp"
+#include "tvec/extra/turn_clock.hpp"
 #include "tvec/mailbox/mailbox.hpp"
 #include "tvec/pool/timeout_pool.hpp"
 

@@ -12,8 +12,8 @@
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/coroutines/interval.hpp"
-#include "tvec/coroutines/stoppable_sleep.hpp"
+#include "tvec/extra/interval.hpp"
+#include "tvec/extra/stoppable_sleep.hpp"
 #include "tvec/mailbox/mailbox.hpp"
 
 using namespace std::chrono_literals;

@@ -11,7 +11,7 @@
 #include "support/check.hpp"
 #include "support/probe.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/clock/scaled_wheel.hpp"
+#include "tvec/extra/scaled_wheel.hpp"
 #include "tvec/inspect/inspect.hpp"
 
 using support::jiffies;

@@ -12,7 +12,6 @@
 #include "support/child.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"
-#include "tvec/inspect/census.hpp"
 #include "tvec/inspect/inspect.hpp"
 
 using support::jiffies;

@@ -7,7 +7,7 @@
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
 #include "support/probe.hpp"
-#include "tvec/coroutines/interval.hpp"
+#include "tvec/extra/interval.hpp"
 #include "tvec/inspect/inspect.hpp"
 
 using namespace std::chrono_literals;

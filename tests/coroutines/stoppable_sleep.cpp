@@ -8,7 +8,7 @@
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
 #include "support/probe.hpp"
-#include "tvec/coroutines/stoppable_sleep.hpp"
+#include "tvec/extra/stoppable_sleep.hpp"
 #include "tvec/inspect/inspect.hpp"
 
 using namespace std::chrono_literals;
@@ -185,7 +185,7 @@ Test(stoppable_sleep, on_several_wheels_is_stopped_by_one_request) {
 
 namespace {
 
-// The sleep is not in the frame: see tvec/coroutines/stoppable_sleep.hpp on clang 14.
+// The sleep is not in the frame: see tvec/extra/stoppable_sleep.hpp on clang 14.
 reckless sleeps_and_throws(tvec::stoppable_sleeper& nap, int& n) {
     co_await nap;
     ++n;

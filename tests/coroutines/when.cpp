@@ -4,7 +4,7 @@
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // it may inline only one of the two below
 #endif
 
-#include "tvec/coroutines/when.hpp"
+#include "tvec/extra/when.hpp"
 
 #include <cstdlib>
 #include <new>
@@ -16,8 +16,8 @@
 
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
-#include "tvec/coroutines/interval.hpp"
-#include "tvec/coroutines/stoppable_sleep.hpp"
+#include "tvec/extra/interval.hpp"
+#include "tvec/extra/stoppable_sleep.hpp"
 #include "tvec/inspect/inspect.hpp"
 
 using namespace std::chrono_literals;

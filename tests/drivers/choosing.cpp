@@ -10,10 +10,10 @@
 #include "support/forbid.hpp"
 #include "support/readable.hpp"
 #include "support/ring.hpp"
-#include "tvec/drivers/choose_waking.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
 #include "tvec/drivers/uring_wait.hpp"
+#include "tvec/extra/choose_waking.hpp"
 
 using namespace std::chrono_literals;
 using support::ring;

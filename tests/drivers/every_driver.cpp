@@ -9,7 +9,7 @@
 #include "support/appointment.hpp"
 #include "support/check.hpp"
 #include "support/loops.hpp"
-#include "tvec/clock/game_clock.hpp"
+#include "tvec/extra/game_clock.hpp"
 
 using namespace std::chrono_literals;
 using wheel = tvec::clocked_wheel<>;

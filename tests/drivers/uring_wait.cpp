@@ -3,9 +3,9 @@
 #include "support/appointment.hpp"
 #include "support/check.hpp"
 #include "support/ring.hpp"
-#include "tvec/clock/turn_clock.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
+#include "tvec/extra/turn_clock.hpp"
 #include <liburing.h>
 #include <poll.h>
 #include <sys/syscall.h>

@@ -8,7 +8,7 @@
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
-#include "tvec/clock/turn_clock.hpp"
+#include "tvec/extra/turn_clock.hpp"
 
 using namespace std::chrono_literals;
 using support::probe;

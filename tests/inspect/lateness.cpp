@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "support/check.hpp"
-#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/extra/lateness_histogram.hpp"
 
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;

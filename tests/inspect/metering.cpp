@@ -4,7 +4,7 @@
 #include "support/check.hpp"
 #include "support/probe.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/inspect/callback_meter.hpp"
+#include "tvec/extra/callback_meter.hpp"
 
 using namespace std::chrono_literals;
 using support::probe;

@@ -13,8 +13,8 @@
 #include "support/child.hpp"
 #include "support/environment.hpp"
 #include "support/starts.hpp"
+#include "tvec/extra/snapshot.hpp"
 #include "tvec/inspect/inspect.hpp"
-#include "tvec/inspect/snapshot.hpp"
 
 using tvec::jiffies, tvec::snapshot, tvec::timer, tvec::timer_wheel;
 

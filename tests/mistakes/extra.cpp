@@ -18,7 +18,7 @@ tvec::stall_watch watch(w);
 // --- stall_watch_on_a_game_clock
 // says: stall_watch wants a wheel on a clock of real time
 // lines: 3
-#include "tvec/clock/game_clock.hpp"
+#include "tvec/extra/game_clock.hpp"
 #include "tvec/extra/stall_watch.hpp"
 
 void play(tvec::clocked_wheel<tvec::game_ticks<std::chrono::milliseconds>>& timers) {

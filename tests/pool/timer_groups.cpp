@@ -12,7 +12,7 @@
 #include "support/check.hpp"
 #include "support/environment.hpp"
 #include "support/pooled.hpp"
-#include "tvec/pool/timer_group.hpp"
+#include "tvec/extra/timer_group.hpp"
 
 using namespace std::chrono_literals;
 using support::pooled;

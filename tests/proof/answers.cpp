@@ -10,8 +10,8 @@
 
 #include "support/private_members.hpp"
 #include "tvec/clock/detail/beats.hpp"
-#include "tvec/clock/game_clock.hpp"
 #include "tvec/clock/tick_clock.hpp"
+#include "tvec/extra/game_clock.hpp"
 
 namespace {
 

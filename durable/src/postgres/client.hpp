@@ -20,9 +20,9 @@
 #include "../local/server_clock.hpp"
 #include "connection.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/drivers/eventfd_doorbell.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/postgres_store.hpp"
+#include "tvec/extra/eventfd_doorbell.hpp"
 #include "values.hpp"
 
 namespace tvec::durable::postgres {

@@ -14,8 +14,8 @@
 #include <limits>
 #include <ratio>
 
+#include "tvec/core/detail/jiffies.hpp"  // IWYU pragma: export
 #include "tvec/core/detail/wants.hpp"
-#include "tvec/core/jiffies.hpp"
 
 namespace tvec {
 

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "tvec/core/detail/chain.hpp"
+#include "tvec/core/detail/jiffies.hpp"  // IWYU pragma: export
 #include "tvec/core/detail/probes.hpp"
 #include "tvec/core/detail/wants.hpp"
 

@@ -1,5 +1,6 @@
 /// \file
 /// Sleeps on a wheel for Asio's coroutines, and for any other completion token.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

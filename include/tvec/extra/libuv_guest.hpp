@@ -1,5 +1,6 @@
 /// \file
 /// A wheel that lives in a loop of libuv.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

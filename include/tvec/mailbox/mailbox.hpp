@@ -17,7 +17,7 @@
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/mailbox/detail/mailbox_core.hpp"
-#include "tvec/mailbox/mailbox_handle.hpp"
+#include "tvec/mailbox/detail/mailbox_handle.hpp"  // IWYU pragma: export
 
 namespace tvec {
 

@@ -16,7 +16,7 @@
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/core/timer_wheel.hpp"
 #include "tvec/pool/detail/timeout_core.hpp"
-#include "tvec/pool/timeout_handle.hpp"
+#include "tvec/pool/detail/timeout_handle.hpp"  // IWYU pragma: export
 
 namespace tvec {
 

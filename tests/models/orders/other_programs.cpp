@@ -1,6 +1,6 @@
 // The line of tsc_clock, and the end of a timer_thread.
 #include "atomic.hpp"
-#include "tvec/clock/tsc_clock.hpp"
+#include "tvec/extra/tsc_clock.hpp"
 
 namespace orders {
 
@@ -27,7 +27,7 @@ template <int Lines, int Readings, int Readers> void lines_are_read() {
     for (int i = 0; i < Readers; ++i) add_thread("reader", read);
 }
 
-// As in src/thread/timer_thread.cpp: `stop` stores, rings and joins; the thread looks, and sleeps.
+// As in src/extra/timer_thread.cpp: `stop` stores, rings and joins; the thread looks, and sleeps.
 void thread_ends() {
     struct timer {
         atomic<word> stopping{0};

@@ -10,10 +10,10 @@ template class tvec::timeout_pool<>;
 template class tvec::timerfd_alarm<tvec::clocked_wheel<>>;
 
 #ifdef WANT_URING
-#include <tvec/drivers/choose_waking.hpp>
-#include <tvec/drivers/uring_doorbell.hpp>
 #include <tvec/drivers/uring_timeout.hpp>
 #include <tvec/drivers/uring_wait.hpp>
+#include <tvec/extra/choose_waking.hpp>
+#include <tvec/extra/uring_doorbell.hpp>
 
 template class tvec::uring_timeout<tvec::clocked_wheel<>>;
 template class tvec::uring_wait<tvec::clocked_wheel<>>;

@@ -1,9 +1,9 @@
 // A program that uses installed tvec and liburing. Exits with 0 if a timer fires, woken by the ring
 // if rings are available.
 #include <tvec/clock/clocked_wheel.hpp>
-#include <tvec/drivers/choose_waking.hpp>
 #include <tvec/drivers/uring_timeout.hpp>
 #include <tvec/drivers/uring_wait.hpp>
+#include <tvec/extra/choose_waking.hpp>
 
 #include <cstdio>
 

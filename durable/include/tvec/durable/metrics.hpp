@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tvec/core/detail/export.hpp"
-#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/extra/lateness_histogram.hpp"
 
 namespace tvec::durable {
 

@@ -7,8 +7,8 @@
 #include <chrono>
 
 #include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/clock/missed_periods.hpp"
-#include "tvec/core/jiffies.hpp"
+#include "tvec/clock/detail/missed_periods.hpp"
+#include "tvec/core/detail/jiffies.hpp"
 
 namespace tvec::detail {
 

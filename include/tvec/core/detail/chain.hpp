@@ -5,8 +5,8 @@
 #include <cassert>
 #include <cstdint>
 
+#include "tvec/core/detail/jiffies.hpp"
 #include "tvec/core/detail/misuse.hpp"
-#include "tvec/core/jiffies.hpp"
 
 namespace tvec::detail {
 

@@ -35,7 +35,7 @@
 #include <cassert>
 #include <cstdint>
 
-#include "tvec/core/jiffies.hpp"
+#include "tvec/core/detail/jiffies.hpp"
 
 #if defined TVEC_SMALL_WHEEL && !defined tvec
 #error "tvec: TVEC_SMALL_WHEEL goes with -Dtvec=tvec_small: use the flags of pkg-config"

@@ -14,7 +14,7 @@
 
 #include "tvec/clock/detail/alarm_misuse.hpp"
 #include "tvec/clock/tick_clock.hpp"
-#include "tvec/core/jiffies.hpp"
+#include "tvec/core/detail/jiffies.hpp"
 
 namespace tvec::detail {
 

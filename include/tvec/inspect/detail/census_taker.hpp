@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "tvec/inspect/census.hpp"
+#include "tvec/inspect/inspect.hpp"
 
 namespace tvec::detail {
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-#include "tvec/core/jiffies.hpp"
+#include "tvec/core/detail/jiffies.hpp"
 
 namespace tvec::detail {
 

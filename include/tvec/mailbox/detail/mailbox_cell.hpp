@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "tvec/core/timer.hpp"
-#include "tvec/mailbox/mailbox_handle.hpp"
+#include "tvec/mailbox/detail/mailbox_handle.hpp"
 #include "tvec/pool/detail/inline_function.hpp"
 
 /// The atomic type of a mailbox. A test replaces it by one that lets another thread run between two

@@ -16,7 +16,7 @@
 #include "tvec/core/detail/function_ref.hpp"
 #include "tvec/core/timer_wheel.hpp"
 #include "tvec/mailbox/detail/mailbox_cell.hpp"
-#include "tvec/mailbox/mailbox_handle.hpp"
+#include "tvec/mailbox/detail/mailbox_handle.hpp"
 #include "tvec/pool/detail/in_user_code.hpp"
 
 namespace tvec::detail {

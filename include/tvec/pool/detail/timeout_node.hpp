@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "tvec/clock/missed_periods.hpp"
+#include "tvec/clock/detail/missed_periods.hpp"
 #include "tvec/core/timer.hpp"
 #include "tvec/pool/detail/inline_function.hpp"
-#include "tvec/pool/timeout_handle.hpp"
+#include "tvec/pool/detail/timeout_handle.hpp"
 
 namespace tvec::detail {
 

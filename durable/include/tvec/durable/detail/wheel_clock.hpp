@@ -5,7 +5,7 @@
 #include <chrono>
 #include <functional>
 
-#include "tvec/core/jiffies.hpp"
+#include "tvec/core/timer.hpp"
 
 namespace tvec::durable::detail {
 

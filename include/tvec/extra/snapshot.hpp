@@ -1,5 +1,6 @@
 /// \file
 /// The state of a wheel, taken and put back: for rollback, and for games that are saved.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

@@ -1,5 +1,6 @@
 /// \file
 /// A clock that is read once per turn of the loop.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

@@ -1,5 +1,6 @@
 /// \file
 /// All timers of an entity, a session, a player: cancelled, counted and paused together.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -11,8 +12,8 @@
 #include "tvec/core/detail/export.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/core/timer_wheel.hpp"
-#include "tvec/pool/detail/group_link.hpp"
-#include "tvec/pool/timeout_handle.hpp"
+#include "tvec/extra/detail/group_link.hpp"
+#include "tvec/pool/detail/timeout_handle.hpp"
 
 namespace tvec {
 

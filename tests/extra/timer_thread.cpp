@@ -1,6 +1,6 @@
 // A timer with a thread of its own: what happens to its functions, wherever they are called from,
 // whatever they do, and however the timer ends. The thread is real, so these tests wait for it.
-#include "tvec/thread/timer_thread.hpp"
+#include "tvec/extra/timer_thread.hpp"
 
 #include <pthread.h>
 #include <signal.h>

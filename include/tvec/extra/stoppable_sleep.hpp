@@ -1,6 +1,7 @@
 /// \file
 /// Sleeps of coroutines that a stop request ends. Empty if the standard library has no
 /// std::stop_token, as libc++ 14.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

@@ -1,8 +1,8 @@
-#include "tvec/drivers/uring_doorbell.hpp"
+#include "tvec/extra/uring_doorbell.hpp"
 
 #include <memory>
 
-#include "kernel.hpp"
+#include "../drivers/kernel.hpp"
 
 namespace tvec {
 

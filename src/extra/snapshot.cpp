@@ -1,4 +1,4 @@
-#include "tvec/inspect/snapshot.hpp"
+#include "tvec/extra/snapshot.hpp"
 
 #include <bit>
 #include <cstring>

@@ -1,5 +1,6 @@
 /// \file
 /// Durations of callbacks: the longest one, and the number over a limit.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

@@ -7,9 +7,9 @@
 #include <compare>
 #include <cstdint>
 
-#include "tvec/clock/missed_periods.hpp"  // IWYU pragma: export
+#include "tvec/clock/detail/missed_periods.hpp"  // IWYU pragma: export
+#include "tvec/core/detail/jiffies.hpp"
 #include "tvec/core/detail/wants.hpp"
-#include "tvec/core/jiffies.hpp"
 
 namespace tvec {
 

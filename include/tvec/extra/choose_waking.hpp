@@ -1,5 +1,6 @@
 /// \file
 /// The choice of a way to wake the loop.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

@@ -1,4 +1,4 @@
-#include "tvec/drivers/choose_waking.hpp"
+#include "tvec/extra/choose_waking.hpp"
 
 #include <cassert>
 #include <cerrno>

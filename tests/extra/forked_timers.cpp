@@ -17,7 +17,7 @@
 #include "support/child.hpp"
 #include "support/environment.hpp"
 #include "support/with_mailbox.hpp"
-#include "tvec/thread/timer_thread.hpp"
+#include "tvec/extra/timer_thread.hpp"
 
 using namespace std::chrono_literals;
 using tvec::send_error, tvec::timer_thread;

@@ -1,4 +1,4 @@
-#include "tvec/pool/timer_group.hpp"
+#include "tvec/extra/timer_group.hpp"
 
 #include <algorithm>
 #include <cassert>

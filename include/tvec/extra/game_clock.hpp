@@ -1,5 +1,6 @@
 /// \file
 /// Time that runs at any speed, pauses and steps, and a wheel's ticks of it.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

@@ -1,4 +1,4 @@
-#include "tvec/clock/tsc_clock.hpp"
+#include "tvec/extra/tsc_clock.hpp"
 
 #include <cstdio>
 #include <cstring>

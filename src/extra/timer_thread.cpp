@@ -1,4 +1,4 @@
-#include "tvec/thread/timer_thread.hpp"
+#include "tvec/extra/timer_thread.hpp"
 
 #ifndef _WIN32
 #include <pthread.h>

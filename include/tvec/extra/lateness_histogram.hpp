@@ -1,5 +1,6 @@
 /// \file
 /// The lateness of timers: a histogram of durations, in memory that does not grow.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -12,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tvec/core/jiffies.hpp"
+#include "tvec/core/detail/jiffies.hpp"
 
 namespace tvec {
 

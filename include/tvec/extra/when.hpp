@@ -1,5 +1,6 @@
 /// \file
 /// Coroutines that await several things at once: the first of them, or all.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

@@ -1,5 +1,6 @@
 /// \file
 /// Periodic coroutines.
+/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -13,7 +14,7 @@
 
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/clock/detail/beats.hpp"
-#include "tvec/clock/missed_periods.hpp"
+#include "tvec/clock/detail/missed_periods.hpp"  // IWYU pragma: export
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/core/timer_wheel.hpp"
 #include "tvec/coroutines/sleep.hpp"
