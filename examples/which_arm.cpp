@@ -137,12 +137,10 @@ bool unlinked(wheel& timers) {
     alignas(tvec::timer) std::byte memory[sizeof(tvec::timer)];
     auto* timeout = new (memory) tvec::timer(give_up);
     timers.arm_after(*timeout, 400ms);
-    // [unlink]
     timeout->unlink();                            // cancel() would leave it linked
     std::memset(memory, 0, sizeof(tvec::timer));  // and no destructor runs
     timeout = new (memory) tvec::timer(give_up);  // the next request's
     timers.arm_after(*timeout, 500ms);
-    // [unlink]
     pass(timers, 450ms);
     const bool waited = given_up == 0;
     pass(timers, 50ms);
@@ -180,9 +178,7 @@ bool periodic(wheel& timers) {
 
 bool earliest(wheel& timers) {
     tvec::timer check;
-    // [earliest]
     for (const auto lease : {50ms, 20ms, 80ms}) timers.arm_if_earlier(check, timers.after(lease));
-    // [earliest]
     pass(timers, 19ms);
     const bool waited = check.pending();
     pass(timers, 1ms);
@@ -192,18 +188,14 @@ bool earliest(wheel& timers) {
 bool only_if_pending(wheel& timers) {
     connection c(timers);
     c.on_read();
-    // [if_pending]
     c.idle.cancel();  // it is closing
     timers.arm_if_pending(c.idle, timers.after(30s));
-    // [if_pending]
     return !c.idle.pending();
 }
 
 bool unless_pending(wheel& timers) {
     tvec::timer sweep;
-    // [unless_pending]
     for (const auto wait : {50ms, 20ms, 80ms}) timers.arm_unless_pending(sweep, timers.after(wait));
-    // [unless_pending]
     pass(timers, 49ms);
     const bool waited = sweep.pending();
     pass(timers, 1ms);
@@ -213,10 +205,8 @@ bool unless_pending(wheel& timers) {
 bool shut_down(wheel& timers) {
     connection c(timers);
     c.on_read();
-    // [shut_down]
     c.idle.unlink();
     c.idle.set_callback(nullptr);
-    // [shut_down]
     c.on_read();
     pass(timers, 60s);
     return !c.closed;
@@ -226,11 +216,9 @@ bool walk(wheel& timers) {
     std::vector<tvec::timer> all(10);
     for (std::size_t i = 0; i < all.size(); ++i) timers.arm_after(all[i], i * 1s);
     const auto tick_of_the_shutdown = timers.ticks().ceil(timers.after(4500ms));
-    // [walk]
     timers.wheel().for_each_pending([&](tvec::timer& t) {
         if (t.expires() > tick_of_the_shutdown) t.cancel();
     });
-    // [walk]
     return timers.count_pending() == 5;
 }
 
@@ -285,9 +273,7 @@ bool graceful(wheel& timers) {
 bool slack(wheel& timers) {
     std::vector<tvec::timer> sweeps(100);
     for (tvec::timer& sweep : sweeps) {
-        // [slack]
         timers.arm_within(sweep, 60s, 90s);
-        // [slack]
         pass(timers, 10ms);
     }
     for (const tvec::timer& t : sweeps)
@@ -351,9 +337,7 @@ bool measured(wheel& timers) {
 bool frames() {
     tvec::timer_wheel frames;
     player p;
-    // [frames]
     frames.arm_after(p.shield, 3 * 60);  // three seconds of sixty frames
-    // [frames]
     for (tvec::jiffies frame = 1; frame <= 180; ++frame) {
         if (!p.shielded) return false;
         frames.advance(frame);
@@ -385,20 +369,16 @@ example::task<> ask_two(wheel& timers, bool& fine) {
                                                tvec::sleep_for(timers, 50ms));
     if (first.index() == 2) co_return;  // neither has answered in time: both are destroyed
     // [any]
-    // [all]
     const auto [mine, yours] = co_await tvec::when_all(answer(timers, 30ms), answer(timers, 20ms));
-    // [all]
     fine = first.index() == 1 && mine + yours == 84;
 }
 
-// [interval]
 example::task<> sample_ten_times_a_second(wheel& timers, std::vector<tvec::jiffies>& samples) {
     for (tvec::interval every(timers, 100ms);;) {
         const tvec::jiffies missed = co_await every.next();
         samples.push_back(missed);
     }
 }
-// [interval]
 
 bool interval(wheel& timers) {
     std::vector<tvec::jiffies> samples;
@@ -411,7 +391,6 @@ bool interval(wheel& timers) {
     return samples == std::vector<tvec::jiffies>{0, 0, 0, 1, 0};
 }
 
-// [watch]
 example::task<> close_when_silent(tvec::sleeper& silence, connection& c) {
     co_await silence;
     c.on_idle();
@@ -420,7 +399,6 @@ example::task<> close_when_silent(tvec::sleeper& silence, connection& c) {
 void on_read(tvec::sleeper& silence, wheel& timers) {
     silence.reset(tvec::sleep_for(timers, 30s));  // a push-back
 }
-// [watch]
 
 bool watched(wheel& timers) {
     connection c(timers);
@@ -433,12 +411,10 @@ bool watched(wheel& timers) {
     return open && c.closed && silence.elapsed();
 }
 
-// [stop]
 example::task<> flush_every_5_s(wheel& timers, std::stop_token stop, int& flushes) {
     for (bool stopped = false; !stopped; ++flushes)  // once more at the end
         stopped = co_await tvec::sleep_for(timers, 5s, stop);
 }
-// [stop]
 
 bool stopped(wheel& timers) {
     std::stop_source stop;

@@ -114,7 +114,6 @@ void server::turn() {
 }
 
 unsigned server::hear() {
-    // [hear]
     home_.heard = example::timers::clock::now();  // once for all that has completed
     unsigned heard = 0;
     ring_.reap([&](std::uint64_t tag, int result, bool more) {
@@ -123,7 +122,6 @@ unsigned server::hear() {
         ++heard;
     });
     return heard;
-    // [hear]
 }
 
 void server::complete(std::uint64_t tag, int result, bool more) {
