@@ -27,7 +27,6 @@ boost::asio::awaitable<void> listen(boost::asio::posix::stream_descriptor& socke
 }
 
 // Counts its wake-ups and checks that none is early.
-// [nap]
 boost::asio::awaitable<void> naps(asio_timers& timers, int& in_time) {
     for (;;) {
         const auto deadline = timers->after(30ms);
@@ -35,7 +34,6 @@ boost::asio::awaitable<void> naps(asio_timers& timers, int& in_time) {
         if (timers->now() >= deadline) ++in_time;
     }
 }
-// [nap]
 
 }  // namespace
 
