@@ -37,7 +37,6 @@ public:
     pool(const pool&) = delete;
     pool& operator=(const pool&) = delete;
 
-    // [ask]
     void ask(request& r) {
         const std::lock_guard under(lock_);
         timers_.arm_after(r.limit, 50ms);
@@ -47,7 +46,6 @@ public:
         else
             changed_.notify_one();
     }
-    // [ask]
 
     // No request comes any more: threads end when all have an outcome.
     void close() {
@@ -91,7 +89,6 @@ private:
         return true;
     }
 
-    // [sleep]
     void sleep(lock& under) {
         alarm_ = timers_.next_wakeup();
         if (alarm_)
@@ -99,7 +96,6 @@ private:
         else
             changed_.wait(under);
     }
-    // [sleep]
 
     std::mutex lock_;
     std::condition_variable changed_;

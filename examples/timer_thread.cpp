@@ -28,12 +28,10 @@ struct session {
 };
 
 bool gives_up_a_late_request() {
-    // [thread]
     tvec::timer_thread timers;  // no thread yet
     const auto request = std::make_shared<session>();
     const auto reply = timers.schedule(20ms, [request] { request->give_up(); });
     if (!reply) return false;  // refused: too many are pending
-    // [thread]
     const bool late = request->answer.get_future().get() == std::string("timed out");
     return late && !timers.cancel(reply.handle);
 }
@@ -49,21 +47,17 @@ struct workers {
 };
 
 bool calls_its_functions_elsewhere(workers& pool) {
-    // [executor]
     tvec::timer_thread timers({.max_pending = 1000, .tick = 10ms},
                               [&pool](auto f) { pool.post(std::move(f)); });
-    // [executor]
     (void)timers.schedule(1ms, [] { std::puts("on a worker"); });
     (void)timers.schedule(1h, [] { std::puts("never"); });
     for (std::size_t posted = 0; posted == 0; std::this_thread::sleep_for(1ms)) {
         const std::lock_guard lock(pool.mutex);
         posted = pool.tasks.size();
     }
-    // [stop]
     const std::size_t left = timers.stop([](auto& function) {
         if (function.deadline() < std::chrono::steady_clock::now() + 1min) function.run();
     });
-    // [stop]
     for (const auto& task : pool.tasks) task();
     return left == 1;
 }

@@ -95,9 +95,7 @@ int main() {
     // [loop]
     for (std::size_t i = 0; i < workers.size(); ++i) home.requests.put(-1);
     for (std::thread& worker : workers) worker.join();
-    // [stop]
     const std::size_t left = mailbox.stop([](auto& function) { function.run(); });
-    // [stop]
     std::printf("%d requests: %d answered by workers, %d by the loop because they were late\n",
                 home.asked, home.answered, home.given_up);
     return home.answered + home.given_up == 40 && home.given_up >= 5 && left == 0 ? 0 : 1;

@@ -8,7 +8,6 @@
 
 namespace example {
 
-// [mailbox]
 class mailbox {
 public:
     mailbox(tvec::clocked_wheel<>& wheel, std::size_t capacity) : mailbox_(wheel, capacity, bell_) {
@@ -30,6 +29,5 @@ private:
     tvec::eventfd_doorbell bell_;
     tvec::mailbox<> mailbox_;
 };
-// [mailbox]
 
 }  // namespace example
