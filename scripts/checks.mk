@@ -39,7 +39,7 @@ format: ## source files that .clang-format would write otherwise, and lines over
 snippets: ## code in pages that differs from the examples it is cut from
 	scripts/pages/snippets
 
-links: ## links that lead nowhere, files that no README lists, tests that no page names
+links: ## links that lead nowhere, files that no README lists, terms that no code has
 	scripts/pages/page-links
 
 tables: ## tables in pages that differ from the results and the lists they are made from

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """usage: prove.py [-v] [NAME...]
 
-Proves the lemmas of docs/testing.md ("Proved"), or those that are named, for all values of 64 bits and both shapes of
+Proves the lemmas of docs/testing.md ("Proofs"), or those that are named, for all values of 64 bits and both shapes of
 the wheel. Each has controls: wrong variants of the library for which Z3 must find a counterexample. -v shows these."""
 
 import sys
