@@ -11,10 +11,10 @@
 
 #include <fmt/format.h>
 
-#include "../support/command_line.hpp"
-#include "../support/figures.hpp"
-#include "../support/program.hpp"
-#include "tvec/extra/lateness_histogram.hpp"
+#include "support/command_line.hpp"
+#include "support/figures.hpp"
+#include "support/program.hpp"
+#include "tvec/inspect/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // The code around the main function of a program without options: run_program. The linker puts it
 // there (--wrap=main), so that a page can show the program whole.
-#include "../support/program.hpp"
+#include "support/program.hpp"
 
 extern "C" {
 int __real_main();  // the program's own

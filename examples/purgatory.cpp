@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../support/task.hpp"
+#include "support/task.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {

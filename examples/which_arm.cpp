@@ -12,7 +12,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "../support/task.hpp"
+#include "support/task.hpp"
 #include "tvec/tvec.hpp"
 
 using namespace std::chrono_literals;

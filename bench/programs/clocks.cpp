@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "../../support/command_line.hpp"
-#include "../../support/program.hpp"
+#include "../../examples/support/command_line.hpp"
+#include "../../examples/support/program.hpp"
 #include "../report/machine.hpp"
 #include "../report/noise.hpp"
 #include "../report/report.hpp"

@@ -18,11 +18,11 @@
 
 #include <fmt/format.h>
 
-#include "../../support/command_line.hpp"
-#include "../../support/descriptors.hpp"
-#include "../../support/figures.hpp"
-#include "../../support/program.hpp"
-#include "../../support/ring.hpp"
+#include "../../examples/support/command_line.hpp"
+#include "../../examples/support/descriptors.hpp"
+#include "../../examples/support/figures.hpp"
+#include "../../examples/support/program.hpp"
+#include "../../examples/support/ring.hpp"
 #include "../report/machine.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
 #include "tvec/drivers/uring_wait.hpp"

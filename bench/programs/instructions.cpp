@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "../../support/command_line.hpp"
-#include "../../support/program.hpp"
+#include "../../examples/support/command_line.hpp"
+#include "../../examples/support/program.hpp"
 #include "../report/machine.hpp"
 #include "../workloads/awaiting.hpp"
 #include "../workloads/operations_in_c.hpp"

@@ -21,10 +21,10 @@
 
 #include <fmt/format.h>
 
-#include "../../support/command_line.hpp"
-#include "../../support/descriptors.hpp"
-#include "../../support/program.hpp"
-#include "../../support/ring.hpp"
+#include "../../examples/support/command_line.hpp"
+#include "../../examples/support/descriptors.hpp"
+#include "../../examples/support/program.hpp"
+#include "../../examples/support/ring.hpp"
 #include "../report/report.hpp"
 #include "../workloads/plan.hpp"
 #include "tvec/drivers/uring_wait.hpp"

@@ -15,10 +15,10 @@
 
 #include <fmt/format.h>
 
-#include "../../support/command_line.hpp"
-#include "../../support/descriptors.hpp"
-#include "../../support/figures.hpp"
-#include "../../support/program.hpp"
+#include "../../examples/support/command_line.hpp"
+#include "../../examples/support/descriptors.hpp"
+#include "../../examples/support/figures.hpp"
+#include "../../examples/support/program.hpp"
 #include "../workloads/other_threads.hpp"
 #include "tvec/extra/eventfd_doorbell.hpp"
 

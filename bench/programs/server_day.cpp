@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "../../support/command_line.hpp"
-#include "../../support/program.hpp"
+#include "../../examples/support/command_line.hpp"
+#include "../../examples/support/program.hpp"
 #include "../report/agreement.hpp"
 #include "../report/machine.hpp"
 #include "../report/noise.hpp"

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "../../support/command_line.hpp"
+#include "../../examples/support/command_line.hpp"
 
 namespace bench {
 

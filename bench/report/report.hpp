@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "../../support/program.hpp"
+#include "../../examples/support/program.hpp"
 
 namespace bench {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "../../support/task.hpp"
+#include "../../examples/support/task.hpp"
 #include "plan.hpp"
 #include "tvec/core/timer_wheel.hpp"
 #include "tvec/coroutines/sleep.hpp"

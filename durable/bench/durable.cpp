@@ -15,9 +15,9 @@
 
 #include <fmt/format.h>
 
-#include "../../support/command_line.hpp"
-#include "../../support/figures.hpp"
-#include "../../support/program.hpp"
+#include "../../examples/support/command_line.hpp"
+#include "../../examples/support/figures.hpp"
+#include "../../examples/support/program.hpp"
 #include "load.hpp"
 #include "sqlite_file.hpp"
 #ifdef TVEC_HAS_REDIS

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "../../support/figures.hpp"
+#include "../../examples/support/figures.hpp"
 #include "backend.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/timers.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "../../support/descriptors.hpp"
+#include "../../examples/support/descriptors.hpp"
 #include "backend.hpp"
 #include "load.hpp"
 #include "tvec/durable/sqlite_store.hpp"

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "../../support/descriptors.hpp"
+#include "../../examples/support/descriptors.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/timers.hpp"

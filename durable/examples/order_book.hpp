@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "../../support/descriptors.hpp"
+#include "../../examples/support/descriptors.hpp"
 #include "tvec/durable/store.hpp"
 
 namespace example {

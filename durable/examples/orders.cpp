@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "../../support/command_line.hpp"
-#include "../../support/figures.hpp"
-#include "../../support/program.hpp"
+#include "../../examples/support/command_line.hpp"
+#include "../../examples/support/figures.hpp"
+#include "../../examples/support/program.hpp"
 #include "../support/open_store.hpp"
 #include "loop.hpp"
 #include "order_book.hpp"

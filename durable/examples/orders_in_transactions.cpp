@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "../../support/command_line.hpp"
-#include "../../support/figures.hpp"
-#include "../../support/program.hpp"
+#include "../../examples/support/command_line.hpp"
+#include "../../examples/support/figures.hpp"
+#include "../../examples/support/program.hpp"
 #include "loop.hpp"
 #include "tvec/durable/sqlite_store.hpp"
 #include "tvec/durable/sqlite_transactions.hpp"

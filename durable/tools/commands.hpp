@@ -1,7 +1,7 @@
 // The commands of tvec-timers. The tool runs them on a store, and `serve` on its timers.
 #pragma once
 
-#include "../../support/task.hpp"
+#include "../../examples/support/task.hpp"
 #include "output.hpp"
 #include "settings.hpp"
 #include "view.hpp"

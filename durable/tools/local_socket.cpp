@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "../../support/descriptors.hpp"
+#include "../../examples/support/descriptors.hpp"
 #include "path_socket.hpp"
 
 namespace timers_tool {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "../../support/descriptors.hpp"
+#include "../../examples/support/descriptors.hpp"
 
 namespace timers_tool {
 

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "../../support/command_line.hpp"
+#include "../../examples/support/command_line.hpp"
 #include "../support/open_store.hpp"
 
 namespace timers_tool {

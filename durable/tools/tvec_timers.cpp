@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "../../support/program.hpp"
+#include "../../examples/support/program.hpp"
 #include "../support/open_store.hpp"
 #include "commands.hpp"
 #include "local_socket.hpp"

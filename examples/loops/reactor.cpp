@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "../../support/ring.hpp"
+#include "../support/ring.hpp"
 #include "tvec/drivers/uring_wait.hpp"
 #include "tvec/extra/stall_watch.hpp"
 #include "tvec/tvec.hpp"

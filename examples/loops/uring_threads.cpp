@@ -5,7 +5,7 @@
 #include <array>
 #include <thread>
 
-#include "../../support/ring.hpp"
+#include "../support/ring.hpp"
 #include "conversation.hpp"
 #include "tvec/drivers/uring_wait.hpp"
 

@@ -2,7 +2,7 @@
 // for all timers, wakes any kind of wait.
 #include <poll.h>
 
-#include "../../support/ring.hpp"
+#include "../support/ring.hpp"
 #include "conversation.hpp"
 #include "mailbox.hpp"
 #include "tvec/drivers/uring_timeout.hpp"

@@ -2,7 +2,7 @@
 // It needs no timer descriptor and no request for the timers, so there is nothing to cancel.
 #include <poll.h>
 
-#include "../../support/ring.hpp"
+#include "../support/ring.hpp"
 #include "conversation.hpp"
 #include "mailbox.hpp"
 #include "tvec/drivers/uring_wait.hpp"

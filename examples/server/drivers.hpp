@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "../../support/ring.hpp"
+#include "../support/ring.hpp"
 #include "timer_books.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/drivers/uring_timeout.hpp"

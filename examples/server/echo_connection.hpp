@@ -12,9 +12,9 @@
 
 #include <fmt/format.h>
 
-#include "../../support/command_line.hpp"
-#include "../../support/descriptors.hpp"
-#include "../../support/ring.hpp"
+#include "../support/command_line.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/ring.hpp"
 #include "timer_books.hpp"
 #include "tvec/extra/stall_watch.hpp"
 

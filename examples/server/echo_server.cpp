@@ -9,11 +9,11 @@
 
 #include <fmt/format.h>
 
-#include "../../support/command_line.hpp"
-#include "../../support/descriptors.hpp"
-#include "../../support/figures.hpp"
-#include "../../support/program.hpp"
-#include "../../support/ring.hpp"
+#include "../support/command_line.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/figures.hpp"
+#include "../support/program.hpp"
+#include "../support/ring.hpp"
 #include "drivers.hpp"
 #include "echo_connection.hpp"
 #include "listener.hpp"

@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
-#include "../../support/descriptors.hpp"
-#include "../../support/program.hpp"
-#include "../../support/ring.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/program.hpp"
+#include "../support/ring.hpp"
 
 namespace example {
 

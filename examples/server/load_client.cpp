@@ -15,10 +15,10 @@
 
 #include <fmt/format.h>
 
-#include "../../support/command_line.hpp"
-#include "../../support/descriptors.hpp"
-#include "../../support/program.hpp"
-#include "../../support/ring.hpp"
+#include "../support/command_line.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/program.hpp"
+#include "../support/ring.hpp"
 #include "signals.hpp"
 #include "timer_books.hpp"
 #include "tvec/drivers/uring_wait.hpp"

@@ -7,8 +7,8 @@
 #include <csignal>
 #include <cstdint>
 
-#include "../../support/descriptors.hpp"
-#include "../../support/ring.hpp"
+#include "../support/descriptors.hpp"
+#include "../support/ring.hpp"
 
 namespace example {
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "../../support/task.hpp"
+#include "../../examples/support/task.hpp"
 #include "tvec/coroutines/sleep.hpp"
 
 namespace support {

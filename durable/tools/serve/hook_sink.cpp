@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "../../support/from_c.hpp"
+#include "from_c.hpp"
 #include "sink.hpp"
 
 namespace timers_tool {

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "../../../support/descriptors.hpp"
+#include "../../../examples/support/descriptors.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 

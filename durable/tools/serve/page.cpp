@@ -15,8 +15,8 @@
 
 #include <fmt/format.h>
 
-#include "../../support/from_c.hpp"
 #include "../commands.hpp"
+#include "from_c.hpp"
 
 namespace timers_tool {
 

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "../../../support/descriptors.hpp"
+#include "../../../examples/support/descriptors.hpp"
 #include "../path_socket.hpp"
 
 namespace timers_tool {

@@ -7,7 +7,7 @@
 #include <array>
 #include <list>
 
-#include "../../../support/ring.hpp"
+#include "../../../examples/support/ring.hpp"
 #include "tvec/drivers/uring_wait.hpp"
 #include "tvec/extra/stall_watch.hpp"
 
