@@ -14,7 +14,7 @@
 #include "support/command_line.hpp"
 #include "support/figures.hpp"
 #include "support/program.hpp"
-#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/extra/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {

@@ -21,7 +21,7 @@
 #include "support/descriptors.hpp"
 #include "support/figures.hpp"
 #include "support/program.hpp"
-#include "tvec/inspect/lateness_histogram.hpp"
+#include "tvec/extra/lateness_histogram.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {

@@ -60,7 +60,6 @@ def deadline_in(delay):
     return due
 
 
-# [loop]
 def end_of(link, timer, handle):
     """Calls the handler. Whatever it does is the end of this delivery, and of no other."""
     try:
@@ -100,4 +99,3 @@ def work(connect, handle, stream="due", key="tvec", me=None):
         except (redis.RedisError, OSError) as fault:  # of the connection, or of the server
             print(f"tvec_stream_worker: {fault}", file=sys.stderr, flush=True)
             time.sleep(1)
-# [loop]
