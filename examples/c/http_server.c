@@ -81,7 +81,6 @@ static int answer_request(struct connection* c, const char* header) {
 
 // --- timeouts ------------------------------------------------------------------------------------
 
-// [timeouts]
 static void limit(struct connection* c, int64_t limit_ms) {
     tvec_arm_at(&timers, &c->timer, tvec_clock_after(&the_clock, limit_ms * ms));
 }
@@ -95,7 +94,6 @@ static void limit_next(struct connection* c) {
         limit(c, header_limit);
     }
 }
-// [timeouts]
 
 static void on_timeout(struct tvec_wheel* wheel, struct tvec_timer* timer) {
     struct connection* c = TVEC_OWNER_OF(timer, struct connection, timer);
