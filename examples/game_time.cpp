@@ -44,14 +44,12 @@ int main() {
     std::printf("%u spawned until it exploded\n", spawned);
     const bool fine = spawned >= 1;
 
-    // [steps]
     world.clock.pause();  // from now on time passes only by the frame
     const unsigned before = spawned;
     for (int i = 0; i < 60; ++i) {
         world.clock.step(std::chrono::ceil<std::chrono::nanoseconds>(frame(1)));
         world.timers.run();
     }
-    // [steps]
     std::printf("%u spawned in 60 frames\n", spawned - before);
     return fine && spawned - before >= 50 ? 0 : 1;
 }
