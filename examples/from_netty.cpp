@@ -41,14 +41,11 @@ bool calls_in_the_order_of_starting() {
     const auto when = timers.after(1ms);
     for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i * 7 % 10].start(timers, when);
     while (timers.any_pending()) {
-        // [run_in_order]
         timers.run_in_order(job::before, 256);  // in place of timers.run(256)
-        // [run_in_order]
     }
     return done.size() == 10 && std::is_sorted(done.begin(), done.end());
 }
 
-// [skynet]
 using centiseconds = std::chrono::duration<std::int64_t, std::ratio<1, 100>>;
 using wheel = tvec::clocked_wheel<tvec::tick_clock<centiseconds, tvec::manual_clock>>;
 
@@ -75,7 +72,6 @@ void timeout(wheel& timers, int cs, int session) {
     if (cs <= 0) return event::sent.push_back(session);  // at once
     new event(timers, cs, session);
 }
-// [skynet]
 
 // As in skynet: timeouts of one tick are sent in the order of the calls.
 bool sends_in_the_order_of_calls() {
