@@ -65,7 +65,6 @@ bool counts_only_failures_that_are_close() {
     return !user.locked();
 }
 
-// [stall]
 struct beacon {
     explicit beacon(test_timers& w) : timers(w) { timers.arm_after(beat, 1s); }
     void on_beat() { missed += timers.arm_next(beat, 1s); }
@@ -82,7 +81,6 @@ bool a_loop_that_was_held_up_knows_what_it_missed() {
     timers.run();
     return light.missed == 4;
 }
-// [stall]
 
 bool a_shield_lasts_three_seconds_of_sixty_frames() {
     tvec::timer_wheel frames;
