@@ -17,7 +17,6 @@ struct session {
 
 std::vector<std::uint64_t> done;
 
-// [in_order]
 struct job {
     void start(tvec::clocked_wheel<>& timers, tvec::clocked_wheel<>::time_point when) {
         static std::uint64_t starts = 0;
@@ -32,7 +31,6 @@ struct job {
     std::uint64_t number = 0;
     tvec::timer t{tvec::call<&job::t, &job::on_time>};
 };
-// [in_order]
 
 // As in libuv: timers due together are called in the order in which they were started.
 bool calls_in_the_order_of_starting() {

@@ -24,7 +24,6 @@ tvec::clocked_wheel<tvec::tick_clock<frame>> game;  // exact, though no whole nu
 using std::chrono::nanoseconds;
 using tvec::manual_clock;
 
-// [chosen]
 struct settings {
     std::chrono::microseconds tick{250};
 };
@@ -34,7 +33,6 @@ struct service {
 
     tvec::clocked_wheel<tvec::runtime_tick_clock<>> timers;
 };
-// [chosen]
 
 bool has_the_tick_it_was_given(std::chrono::microseconds tick) {
     const service s(settings{tick});

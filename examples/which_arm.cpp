@@ -82,10 +82,8 @@ struct errand {
 
 struct handshake {
     std::array<bool, 3> over{};
-    // [array]
     void on_phase(tvec::timer& t) { over[static_cast<std::size_t>(&t - phases.data())] = true; }
     std::array<tvec::timer, 3> phases{tvec::call_each<&handshake::phases, &handshake::on_phase>()};
-    // [array]
 };
 
 struct heart {
@@ -283,11 +281,9 @@ bool slack(wheel& timers) {
 
 // Half of a room for connections that has filled up leaves them half of their patience.
 bool scaled(wheel& timers) {
-    // [scaled]
     tvec::scaled_wheel idle(timers, 55s);  // from 5 s to 60 s
     const auto on_read = [&](connection& c) { idle.arm_after(c.idle, 5s); };
     const auto on_pressure = [&](double free, double all) { idle.set_factor(free / all); };
-    // [scaled]
     connection silent(timers), talks(timers);
     on_read(silent);
     pass(timers, 30s);
@@ -299,10 +295,8 @@ bool scaled(wheel& timers) {
 
 bool many_alike(wheel& timers) {
     std::vector<tvec::timer> waiting(1000);
-    // [alike]
     const auto deadline = timers.after(30s);
     for (tvec::timer& t : waiting) timers.arm_at(t, deadline);
-    // [alike]
     pass(timers, 30s);
     return !timers.any_pending();
 }
@@ -314,10 +308,8 @@ bool bounded_time(wheel& timers) {
     tvec::manual_clock::advance(10ms);
     int turns_cut_short = 0;
     for (int turn = 0; turn < 10; ++turn) {
-        // [run_until]
         const auto done = timers.run_until(timers.after(2ms), 256);
         if (!done.caught_up) ++turns_cut_short;  // next_wakeup() is in the past: do not sleep
-        // [run_until]
     }
     return turns_cut_short == 4 && !timers.any_pending();
 }
@@ -364,11 +356,9 @@ example::task<> ask(wheel& timers, bool& fine) {
 }
 
 example::task<> ask_two(wheel& timers, bool& fine) {
-    // [any]
     const auto first = co_await tvec::when_any(answer(timers, 30ms), answer(timers, 20ms),
                                                tvec::sleep_for(timers, 50ms));
     if (first.index() == 2) co_return;  // neither has answered in time: both are destroyed
-    // [any]
     const auto [mine, yours] = co_await tvec::when_all(answer(timers, 30ms), answer(timers, 20ms));
     fine = first.index() == 1 && mine + yours == 84;
 }
@@ -443,10 +433,8 @@ bool from_a_start_on(wheel& timers) {
     const auto midnight = tvec::manual_clock::now() - 30s;
     const auto report = [&] { ++reports; };
     const auto renew = [&] { ++renewals; };
-    // [start]
     (void)pool.schedule_every(midnight, 1min, report);       // at once, then at every full minute
     (void)pool.schedule_every(timers.after(0s), 5s, renew);  // at once, then every five seconds
-    // [start]
     pass(timers, 29s);
     const bool at_once = reports == 1 && renewals == 6;
     pass(timers, 1s);

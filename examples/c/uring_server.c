@@ -78,7 +78,6 @@ static void on_words(struct connection* c, int result) {
     }
 }
 
-// [loop]
 static void serve(int listener, struct tvec_uring_wait* wait, struct tvec_stall_watch* watch) {
     struct io_uring_cqe* cqe;
     while (closed < clients) {
@@ -100,7 +99,6 @@ static void serve(int listener, struct tvec_uring_wait* wait, struct tvec_stall_
         tvec_stall_watch_run(watch, heard, 256);
     }
 }
-// [loop]
 
 int main(void) {
     struct sockaddr_in where;
