@@ -106,11 +106,9 @@ int server::run() {
 
 void server::turn() {
     ++totals_.wakeups;
-    // [turn]
     driver_->sleep();
     stalls_.listen([this] { return hear(); });  // handles what has completed
     stalls_.run(256);                           // what is due by the time it listened
-    // [turn]
 }
 
 unsigned server::hear() {
