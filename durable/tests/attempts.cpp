@@ -13,7 +13,7 @@ using support::beside, support::durable_process, support::in;
 using support::asking::count, support::asking::find, support::asking::list;
 using namespace tvec::durable;
 
-TestSuite(durable_attempts, .timeout = 300);
+TestSuite(durable_attempts, .timeout = 600);
 
 namespace {
 

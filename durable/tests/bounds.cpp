@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 using support::beside, support::durable_process, support::in, support::asking::count;
 using namespace tvec::durable;
 
-TestSuite(durable_bounds, .timeout = 300);
+TestSuite(durable_bounds, .timeout = 600);
 
 namespace {
 

@@ -15,7 +15,7 @@
 using namespace std::chrono_literals;
 using namespace tvec::durable;
 
-TestSuite(durable_calendar, .timeout = 300);
+TestSuite(durable_calendar, .timeout = 600);
 
 namespace {
 

@@ -8,7 +8,7 @@ using namespace std::chrono_literals;
 using support::alone, support::beside, support::in, support::asking::count;
 using namespace tvec::durable;
 
-TestSuite(durable_delivering, .timeout = 300);
+TestSuite(durable_delivering, .timeout = 600);
 
 Test(durable_delivering, a_timer_comes_at_its_deadline_with_its_body_and_is_gone_when_it_is_done) {
     alone w;

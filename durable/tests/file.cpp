@@ -20,7 +20,7 @@ using namespace tvec::durable;
 using support::file_of_timers, support::is_busy, support::other_process, support::refuses,
     support::run_sql;
 
-TestSuite(durable_file, .timeout = 300);
+TestSuite(durable_file, .timeout = 600);
 
 namespace {
 

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 using support::alone, support::beside, support::in, support::asking::count;
 using namespace tvec::durable;
 
-TestSuite(durable_keeping, .timeout = 300);
+TestSuite(durable_keeping, .timeout = 600);
 
 namespace {
 

@@ -13,7 +13,7 @@ using support::alone, support::beside, support::durable_process, support::in;
 using support::asking::count, support::asking::find;
 using namespace tvec::durable;
 
-TestSuite(durable_leases, .timeout = 300);
+TestSuite(durable_leases, .timeout = 600);
 
 namespace {
 

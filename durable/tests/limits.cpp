@@ -11,7 +11,7 @@ using support::alone, support::beside, support::durable_process, support::in;
 using support::asking::count, support::asking::find;
 using namespace tvec::durable;
 
-TestSuite(durable_limits, .timeout = 300);
+TestSuite(durable_limits, .timeout = 600);
 
 namespace {
 

@@ -20,7 +20,7 @@ using support::alone, support::beside, support::durable_process, support::in;
 using support::asking::count, support::asking::find, support::asking::list;
 using namespace tvec::durable;
 
-TestSuite(durable_plans, .timeout = 300);
+TestSuite(durable_plans, .timeout = 600);
 
 namespace {
 

@@ -23,7 +23,7 @@ using namespace support::asking;
 using namespace tvec::durable;
 using support::postgres_server, support::sql_client;
 
-TestSuite(durable_postgres, .timeout = 300);
+TestSuite(durable_postgres, .timeout = 600);
 
 namespace {
 

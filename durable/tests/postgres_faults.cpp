@@ -24,7 +24,7 @@ using namespace support::asking;
 using namespace tvec::durable;
 using support::postgres_server, support::sql_client;
 
-TestSuite(durable_postgres_faults, .timeout = 300);
+TestSuite(durable_postgres_faults, .timeout = 600);
 
 namespace {
 

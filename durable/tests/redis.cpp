@@ -26,7 +26,7 @@ using namespace support::asking;
 using namespace tvec::durable;
 using support::redis_server, support::refuses;
 
-TestSuite(durable_redis, .timeout = 300);
+TestSuite(durable_redis, .timeout = 600);
 
 namespace {
 

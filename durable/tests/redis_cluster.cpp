@@ -29,7 +29,7 @@ using support::bulk, support::error, support::false_greeting, support::false_nod
     support::list, support::number, support::one_node, support::redis_server, support::refuses,
     support::words;
 
-TestSuite(durable_redis_cluster, .timeout = 300);
+TestSuite(durable_redis_cluster, .timeout = 600);
 
 namespace {
 

@@ -22,7 +22,7 @@ using namespace support::asking;
 using namespace tvec::durable;
 using support::certify, support::liar, support::redis_server, support::refuses, support::stranger;
 
-TestSuite(durable_redis_faults, .timeout = 300);
+TestSuite(durable_redis_faults, .timeout = 600);
 
 namespace {
 

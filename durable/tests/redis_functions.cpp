@@ -15,7 +15,7 @@
 using namespace support::asking;
 using support::redis_server;
 
-TestSuite(durable_redis_functions, .timeout = 300);
+TestSuite(durable_redis_functions, .timeout = 600);
 
 namespace {
 

@@ -13,7 +13,7 @@ using support::beside, support::durable_process, support::in;
 using support::asking::claim, support::asking::count, support::asking::own, support::asking::take;
 using namespace tvec::durable;
 
-TestSuite(durable_sharing, .timeout = 300);
+TestSuite(durable_sharing, .timeout = 600);
 
 namespace {
 

@@ -25,7 +25,7 @@ using namespace support::asking;
 using namespace tvec::durable;
 using support::file_of_timers, support::refuses, support::run_sql;
 
-TestSuite(durable_sqlite, .timeout = 300);
+TestSuite(durable_sqlite, .timeout = 600);
 
 namespace {
 

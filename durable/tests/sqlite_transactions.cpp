@@ -22,7 +22,7 @@ using namespace tvec::durable;
 using support::file_of_timers, support::is_busy, support::other_process, support::refuses,
     support::run_sql, support::try_sql;
 
-TestSuite(durable_sqlite_transactions, .timeout = 300);
+TestSuite(durable_sqlite_transactions, .timeout = 600);
 
 namespace {
 

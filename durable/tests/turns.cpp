@@ -14,7 +14,7 @@ using support::beside, support::durable_process, support::in;
 using support::asking::count, support::asking::list;
 using namespace tvec::durable;
 
-TestSuite(durable_turns, .timeout = 300);
+TestSuite(durable_turns, .timeout = 600);
 
 namespace {
 

@@ -89,13 +89,19 @@ private:
     PGconn* c_;
 };
 
-class postgres_server : temporary_folder {
+// Skips the test before it has a folder: no destructor runs after that.
+struct needs_postgres {
+    needs_postgres() {
+        if (postgres_programs().empty()) cr_skip("there is no PostgreSQL server");
+    }
+};
+
+class postgres_server : needs_postgres, temporary_folder {
 public:
     using words = std::vector<std::string>;
 
     explicit postgres_server(words options = {}, words of_initdb = {})
         : options_(std::move(options)) {
-        if (programs_.empty()) cr_skip("there is no PostgreSQL server");
         std::filesystem::permissions(name(), std::filesystem::perms(0711));
         if (!of_initdb.empty()) init(of_initdb);
         if (of_initdb.empty() && !copy(kept(), data())) {

@@ -44,14 +44,20 @@ inline bool is_there(const std::string& program) {
     return false;
 }
 
+// Skips the test before it has a folder: no destructor runs after that.
+struct needs_redis {
+    needs_redis() {
+        if (!is_there("redis-server")) cr_skip("there is no redis-server");
+    }
+};
+
 // It ends with the object, and with the process of the test, however that ends.
-class redis_server : temporary_folder {
+class redis_server : needs_redis, temporary_folder {
 public:
     using words = std::vector<std::string>;
 
     explicit redis_server(words options = {"--appendonly", "yes", "--appendfsync", "always"})
         : options_(std::move(options)) {
-        if (!is_there("redis-server")) cr_skip("there is no redis-server");
         start();
     }
     ~redis_server() { end(SIGKILL); }
