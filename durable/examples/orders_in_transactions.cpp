@@ -80,7 +80,6 @@ public:
     }
 
 private:
-    // [place]
     // Places an order, which is to be paid within a second.
     void place(const std::string& id) {
         db_.execute("begin immediate");
@@ -99,7 +98,6 @@ private:
         change(d.token.id, "closed");  // a transaction by itself
         timers_.done(d.token);
     }
-    // [place]
 
     // Returns whether the order was waiting.
     bool change(const std::string& id, const char* to) {
