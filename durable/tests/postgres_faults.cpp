@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -139,6 +140,26 @@ Test(durable_postgres_faults, serialization_failures_are_asked_again_and_not_for
     c.run("create or replace function public.conflict() returns trigger language plpgsql as "
           "$$ begin raise exception using errcode = '40P01'; end $$");
     CHECK(put(s, {"b", today() + 1h}) == put_result::failed);
+}
+
+Test(durable_postgres_faults, statements_that_fail_because_they_are_large_are_asked_in_parts) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    sql_client c(server.conninfo());
+    // The fourth timer of a statement fails.
+    c.run("create function public.conflict() returns trigger language plpgsql as "
+          "$$ begin if set_config('a.test', (coalesce(nullif(current_setting('a.test', true), ''), "
+          "'0')::int + 1)::text, true) = '4' then raise exception using errcode = '40001'; end if; "
+          "return new; end $$");
+    c.run("create trigger conflict before insert or update on tvec.timer for each row execute "
+          "function public.conflict()");
+    std::vector<record> many;
+    for (int i = 0; i < 500; ++i) many.push_back({std::to_string(i), today() - 1h});
+    std::optional<std::vector<put_result>> results;
+    s.submit(operations::put{many, existing::keep, [&](const auto& r) { results = r; }});
+    turn_until(s, [&] { return results.has_value(); });
+    CHECK_EQ(std::ranges::count(*results, put_result::stored), 500);
+    CHECK_EQ(count(s).waiting, 500U);
 }
 
 Test(durable_postgres_faults, a_commit_that_its_standbys_may_lack_is_unknown) {

@@ -31,7 +31,7 @@ namespace {
 // Items in one statement, and their bytes, about.
 constexpr std::size_t together = 1'000;
 constexpr std::size_t bytes_together = 262'144;
-// How often a statement is sent that meets a deadlock or a serialization failure.
+// How often a statement for one item is sent that meets a deadlock or a serialization failure.
 constexpr unsigned max_tries = 10;
 // A claim of a locked timer is tried again after this.
 constexpr duration pause_of_locked{20};
@@ -330,13 +330,21 @@ void postgres_store::inner::ask_again(const batch& b, const std::vector<std::siz
     client.ask_later([this, some = std::move(some)] { ask(some); });
 }
 
-// A deadlock or a serialization failure passes. A lock that is held belongs to one of the timers:
-// each is asked for alone.
+// A deadlock or a serialization failure passes, and the more items a statement has the more
+// statements it meets: each half is asked for alone. A lock that is held belongs to one of the
+// timers, and so is each of them.
 void postgres_store::inner::on_refused(const batch& b, const PGresult* error) {
     const char* const field =
         error == nullptr ? nullptr : PQresultErrorField(error, PG_DIAG_SQLSTATE);
     const std::string_view state = field == nullptr ? "" : field;
-    if ((state == "40001" || state == "40P01") && b.tries < max_tries) {
+    const bool passes = state == "40001" || state == "40P01";
+    if (passes && b.slots.size() > 1) {
+        batch halves[] = {b.like(), b.like()};
+        for (std::size_t i = 0; i < b.slots.size(); ++i) halves[i % 2].add_from(b, i);
+        for (batch& half : halves) ask(std::move(half));
+        return;
+    }
+    if (passes && b.tries < max_tries) {
         batch again = b;
         ++again.tries;
         return ask(std::move(again));
