@@ -123,20 +123,25 @@ inline void require_store_name(const std::string& where) {
 }
 
 // Opens that store. Throws where a server is named whose store was not built in. So many replicas
-// of a Redis server must have each write.
+// of a Redis server must have each write, and the processes of a server should have the same terms.
 inline std::unique_ptr<tvec::durable::store>
-open_store(const std::string& where, [[maybe_unused]] unsigned wait_replicas = 0) {
+open_store(const std::string& where, [[maybe_unused]] unsigned wait_replicas = 0,
+           [[maybe_unused]] const std::string& terms = "") {
     require_store_name(where);
 #ifdef TVEC_HAS_REDIS
     if (is_redis(where)) {
         auto o = redis_at(where.substr(6));
         o.wait_replicas = wait_replicas;
+        o.terms = terms;
         return std::make_unique<tvec::durable::redis_store>(o);
     }
 #endif
 #ifdef TVEC_HAS_POSTGRES
-    if (is_postgres(where))
-        return std::make_unique<tvec::durable::postgres_store>(postgres_at(where));
+    if (is_postgres(where)) {
+        auto o = postgres_at(where);
+        o.terms = terms;
+        return std::make_unique<tvec::durable::postgres_store>(o);
+    }
 #endif
     if (is_redis(where) || is_postgres(where))
         throw std::runtime_error("the store: this program was built without that server. A file "
@@ -144,7 +149,7 @@ open_store(const std::string& where, [[maybe_unused]] unsigned wait_replicas = 0
     return std::make_unique<tvec::durable::sqlite_store>(where);
 }
 
-// Returns in one line which timers that store can lose; "" if none.
+// Returns in one line the danger that a store warns of; "" if none.
 inline std::string warning_of([[maybe_unused]] const tvec::durable::store& s) {
 #ifdef TVEC_HAS_REDIS
     if (const auto* redis = dynamic_cast<const tvec::durable::redis_store*>(&s))

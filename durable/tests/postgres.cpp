@@ -155,6 +155,16 @@ Test(durable_postgres, who_leaves_or_is_silent_is_not_counted_any_more) {
     while (join(a) != 1U) continue;
 }
 
+Test(durable_postgres, processes_with_other_terms_are_warned_of_each_other) {
+    const postgres_server server;
+    const auto with = [&](const char* terms) {
+        postgres_options o = server.options();
+        o.terms = terms;
+        return std::make_unique<postgres_store>(o);
+    };
+    support::warn_of_other_terms(*with("table"), *with("table"), *with(""), with("hook"));
+}
+
 // A lease that ends far ahead was given by a clock that was set back since.
 Test(durable_postgres, no_lease_counts_for_longer_than_its_length_from_now) {
     const postgres_server server;

@@ -77,6 +77,16 @@ Test(durable_redis, who_leaves_is_not_counted_any_more) {
     while (join(a) != 1U) continue;
 }
 
+Test(durable_redis, processes_with_other_terms_are_warned_of_each_other) {
+    const redis_server server;
+    const auto with = [&](const char* terms) {
+        redis_options o = at(server);
+        o.terms = terms;
+        return std::make_unique<redis_store>(o);
+    };
+    support::warn_of_other_terms(*with("stream"), *with("stream"), *with(""), with("hook"));
+}
+
 Test(durable_redis, who_says_nothing_for_his_lease_is_not_counted_any_more) {
     const redis_server server;
     redis_store a(at(server)), b(at(server));

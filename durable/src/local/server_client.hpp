@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <system_error>
 
+#include "hash.hpp"
 #include "tvec/durable/store.hpp"
 
 namespace tvec::durable::detail {
@@ -32,12 +35,23 @@ inline unsigned random_bits() {
     return bits;
 }
 
-// Returns 16 random hexadecimal digits: the name of a process.
-inline std::string random_name() {
+// Returns the name of a process: 16 random hexadecimal digits, and if it has terms a hyphen and 8
+// digits, which are those of others with these terms.
+inline std::string name_of_process(std::string_view terms) {
+    constexpr const char* digits = "0123456789abcdef";
     std::string name;
-    for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[random_bits() % 16];
+    for (int i = 0; i < 16; ++i) name += digits[random_bits() % 16];
+    if (terms.empty()) return name;
+    name += '-';
+    const std::uint64_t hash = hash_of(terms);
+    for (int i = 0; i < 8; ++i) name += digits[hash >> 4 * i & 15];
     return name;
 }
+
+// What a store warns of while another process has other terms.
+inline constexpr const char* other_terms =
+    "another process serves these timers with other options: which of them count depends on the "
+    "timer. Give all processes the same";
 
 // Delays before new connections. They double, with jitter: not all processes try at once.
 class back_off {

@@ -176,8 +176,8 @@ std::string function_name(const postgres_options& o, std::string_view function) 
 }
 
 client::client(postgres_options o)
-    : options_(checked(std::move(o))), me_("tvec_" + detail::random_name()), maker_(getpid()),
-      epoll_(open_epoll({bell_.fd(), alarm_.fd()})),
+    : options_(checked(std::move(o))), me_("tvec_" + detail::name_of_process(options_.terms)),
+      maker_(getpid()), epoll_(open_epoll({bell_.fd(), alarm_.fd()})),
       talk_(epoll_, to_primary(options_.conninfo),
             {[this] { greet(); },
              [this](result_ptr r, bool is_in_doubt) { on_answer(std::move(r), is_in_doubt); },
@@ -394,8 +394,8 @@ void client::notice_queue(bool is_half_full) {
     is_queue_half_full_ = is_half_full;
 }
 
-void client::judge(bool commits_are_synced, bool is_synced) {
-    warning_ = commits_are_synced ? "" : is_behind;
+void client::judge(bool commits_are_synced, bool is_synced, bool others_differ) {
+    warning_ = !commits_are_synced ? is_behind : others_differ ? detail::other_terms : "";
     if (!is_synced) on_lost({std::errc::operation_not_permitted, is_unsafe});
 }
 

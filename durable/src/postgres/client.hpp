@@ -86,8 +86,9 @@ public:
     void touch(std::size_t waiting = 0);
     /// Notes the time of the server, in us. For answers.
     void learn(std::int64_t us);
-    /// Notes whether the server syncs commits, and whether it syncs at all. For answers.
-    void judge(bool commits_are_synced, bool is_synced);
+    /// Notes whether the server syncs commits, whether it syncs at all, and whether another process
+    /// has other terms. For answers.
+    void judge(bool commits_are_synced, bool is_synced, bool others_differ);
     /// Notes whether the server's queue of notifications is half full. For answers.
     void notice_queue(bool is_half_full);
     /// Notes that an answer had the wrong form. For answers.

@@ -779,7 +779,7 @@ void postgres_store::inner::on_heartbeat(heartbeat& h, fate how, const PGresult*
     }
     if (s != standing::done) return;
     client.notice_queue(values[-5] != 0);
-    client.judge(values[-3] == 0, values[-4] == 0);
+    client.judge(values[-3] == 0, values[-4] == 0, values[-6] != 0);
 }
 
 }  // namespace tvec::durable

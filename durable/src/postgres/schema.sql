@@ -400,8 +400,8 @@ end $$;
 
 -- Enters a process among the others for `stay` (null: does not), and acquires shards or renews their leases.
 -- Answers pairs: -1 and the time in us, -2 and the number of processes, -3 and 1 if a power cut may lose
--- transactions, -4 and 1 if it may lose everything, -5 and 1 if notifications are not sent (see `tell`), and each
--- shard and its epoch. Epoch 0: another owns the shard.
+-- transactions, -4 and 1 if it may lose everything, -5 and 1 if notifications are not sent (see `tell`), -6 and the
+-- number of processes with other terms, and each shard and its epoch. Epoch 0: another owns the shard.
 create or replace function {tvec}.beat(me text, stay bigint, numbers int[], leases bigint[])
 returns table (what int, value bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
@@ -420,6 +420,10 @@ begin
     insert into {tvec}.process as p (name, till, length) values (me, now + stay, stay)
       on conflict (name) do update set till = excluded.till, length = excluded.length;
     return query select -2, count(*) from {tvec}.process p where {tvec}.holds(p.till, p.length, now);
+  end if;
+  if position('-' in me) > 0 then  -- behind it stand the terms of a process
+    return query select -6, count(*) from {tvec}.process p where {tvec}.holds(p.till, p.length, now) and
+      split_part(p.name, '-', 2) not in ('', split_part(me, '-', 2));
   end if;
   for s in
     select h.*, a.lease

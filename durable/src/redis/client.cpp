@@ -69,8 +69,9 @@ std::errc code_of(std::string_view error) {
 
 client::client(redis_options o, part p, std::vector<address> at, faults& f)
     : options_(checked(std::move(o))), part_(p), faults_(f),
-      me_(options_.name + ':' + detail::random_name()), maker_(getpid()), epoll_(open_epoll()),
-      addresses_(std::move(at)), seeds_(addresses_.size()), at_(addresses_.front()),
+      me_(options_.name + ':' + detail::name_of_process(options_.terms)), maker_(getpid()),
+      epoll_(open_epoll()), addresses_(std::move(at)), seeds_(addresses_.size()),
+      at_(addresses_.front()),
       talk_(epoll_, options_,
             {[this] { greet(); }, [this](reply_ptr r) { on_reply(std::move(r)); },
              [this](trouble why) { on_lost(std::move(why)); }, [this] { on_heard(); }}),

@@ -621,17 +621,22 @@ local function release(k, a)
 end
 
 -- Key: processes, a hash of name -> end and length of the lease. Arguments: me, length of the lease. Answers the
--- time in us, and the number of processes.
+-- time in us, the number of processes, and how many of them have other terms, which stand behind a hyphen.
 local function join(k, a)
   local us = now_us()
   local now = math.floor(us / 1000)
-  local all = redis.call('HGETALL', k[1])
+  local all, mine, others = redis.call('HGETALL', k[1]), a[1]:match('%-(%x+)$'), 0
   for i = 1, #all, 2 do
     local till, length = all[i + 1]:match('^(%d+) (%d+)$')
-    if not holds(tonumber(till), tonumber(length), now) then redis.call('HDEL', k[1], all[i]) end
+    local terms = all[i]:match('%-(%x+)$')
+    if not holds(tonumber(till), tonumber(length), now) then
+      redis.call('HDEL', k[1], all[i])
+    elseif mine and terms and terms ~= mine then
+      others = others + 1
+    end
   end
   redis.call('HSET', k[1], a[1], (now + a[2]) .. ' ' .. a[2])
-  return {us, redis.call('HLEN', k[1])}
+  return {us, redis.call('HLEN', k[1]), others}
 end
 
 -- Keys: all. Arguments: 'waiting' or 'dead', and ids. Answers id, deadline, period, attempt, ended, spent, body, plan,

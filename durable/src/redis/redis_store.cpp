@@ -145,6 +145,9 @@ void read_totals(totals& sum, std::size_t, fields& f) {
 void read_number(std::uint64_t& n, std::size_t, fields& f) {
     n = static_cast<std::uint64_t>(f.number());
 }
+void read_joined(std::array<std::uint64_t, 2>& all, std::size_t, fields& f) {
+    for (std::uint64_t& n : all) n = static_cast<std::uint64_t>(f.number());
+}
 void read_places(std::vector<place>& all, std::size_t, fields& f) {
     fields places = f.list();
     all = rest(places, redis::place_of);
@@ -607,7 +610,12 @@ void redis_store::inner::submit(operations::bury o) {
 }
 
 void redis_store::inner::submit(operations::join o) {
-    auto q = asked(std::move(o.then), read_number);
+    using counts = std::array<std::uint64_t, 2>;  // of all processes, and of those with other terms
+    completion<standing, counts> then = [this, then = std::move(o.then)](standing how, counts n) {
+        if (how == standing::done) servers.notice_terms(n[1] != 0);
+        if (then) then(how, n[0]);
+    };
+    auto q = asked(std::move(then), read_joined);
     servers.ask({},
                 {"FCALL", std::string(redis::functions_prefix) + "join", "1",
                  servers.key("processes"), servers.me(), std::to_string(o.lease.count())},

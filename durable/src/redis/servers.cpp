@@ -17,6 +17,12 @@ reading servers::now() const {
     return cluster_ ? cluster_->now() : first_.now_at(std::chrono::steady_clock::now());
 }
 
+const std::string& servers::warning() const noexcept {
+    static const std::string other_terms = detail::other_terms;
+    const std::string& of_server = cluster_ ? cluster_->warning() : first_.warning();
+    return of_server.empty() && terms_differ_ ? other_terms : of_server;
+}
+
 void servers::listen(std::function<void(std::string_view)> hint,
                      std::function<void()> reconnected) {
     if (!cluster_) return first_.listen(std::move(hint), std::move(reconnected));

@@ -33,9 +33,9 @@ public:
     unsigned shards() const noexcept { return cluster_ ? cluster_->shards() : first_.shards(); }
     /// Returns the time: the earliest of a cluster.
     reading now() const;
-    const std::string& warning() const noexcept {
-        return cluster_ ? cluster_->warning() : first_.warning();
-    }
+    const std::string& warning() const noexcept;
+    /// Notes whether another process has other terms. For answers.
+    void notice_terms(bool differ) noexcept { terms_differ_ = differ; }
     const std::string& failure() const noexcept { return faults_.last; }
     const std::map<std::string, std::uint64_t>& broken_connections() const noexcept {
         return faults_.broken;
@@ -74,6 +74,7 @@ private:
     faults faults_;
     client first_;
     std::unique_ptr<cluster> cluster_;
+    bool terms_differ_ = false;
 };
 
 }  // namespace tvec::durable::redis

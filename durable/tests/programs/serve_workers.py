@@ -187,6 +187,15 @@ class Workers(OnServer):
         self.wait_until_empty()
         self.assertEqual(worker.waiting(), 0)
 
+    def test_services_with_other_options_warn_of_each_other(self):
+        both = [self.serve(self.to, "--lease-ms", lease, "--page", "127.0.0.1:0") for lease in (2000, 3000)]
+        for serve in both:
+            wait_for(lambda: "with other options" in serve.said(), "the line in the log")
+            wait_for(lambda: re.fullmatch(r"ok, but another process [^\n]+ with other options: [^\n]+\n", serve.ask("/health")[1]),
+                     "the text of /health")
+        both[1].end()
+        wait_for(lambda: both[0].ask("/health") == (200, "ok\n"), "agreement")
+
     def test_a_worker_can_ask_for_another_delivery(self):
         self.serve(self.to)
         worker = self.work()

@@ -385,6 +385,21 @@ inline constexpr std::array promises_of_a_shard{takes_in_order,
                                                 finds_the_timer_that_waits_longest,
                                                 a_lease_that_is_over_makes_a_timer_wait};
 
+// Stores of one server and their terms: `a` and `equal` have the same, `silent` has none.
+template <class Store>
+void warn_of_other_terms(Store& a, Store& equal, Store& silent, std::unique_ptr<Store> other) {
+    using namespace asking;
+    for (Store* s : {&a, &equal, &silent, &a}) join(*s);
+    CHECK_EQ(a.warning(), "");
+    join(*other);
+    for (Store* s : {&a, &equal, &silent}) join(*s);
+    for (Store* s : {&a, &equal, other.get()})
+        CHECK(s->warning().find("with other options") != std::string::npos);
+    CHECK_EQ(silent.warning(), "");
+    other.reset();
+    while (!a.warning().empty()) join(a);
+}
+
 // After `break_connections` the store connects again, and its descriptor is not readable for ever.
 // A forked child has a copy of the old connections meanwhile.
 template <class Break>

@@ -74,7 +74,8 @@ example::task<int> ask_store(view& v, output& out, const page::shown_service& of
     std::string why = of.overdue(std::get<1>(got.front()), prefix);
     if (why.empty()) why = of.fault();
     if (!why.empty()) throw std::runtime_error(why);
-    out.text = "ok\n";
+    const std::string warning = of.warning();
+    out.text = warning.empty() ? "ok\n" : "ok, but " + warning + '\n';
     co_return 0;
 }
 

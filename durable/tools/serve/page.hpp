@@ -34,6 +34,7 @@ public:
         std::function<std::string(std::optional<tvec::durable::overdue> found,
                                   const std::string& prefix)>
             overdue;
+        std::function<std::string()> warning;  // what the store warns of, or ""
     };
 
     // Throws std::runtime_error if the address is not 127.0.0.1:PORT, [::1]:PORT or a path.

@@ -40,11 +40,16 @@ void log(fmt::format_string<Argument...> format, Argument&&... arguments) {
     std::fputs(fmt::format(format, std::forward<Argument>(arguments)...).c_str(), stderr);
 }
 
+// What all services of a store should agree on: a timer is served by any of them.
+std::string terms_of(const settings& o) {
+    return fmt::format("{}\n{}\n{}\n{}\n{}", o.to, o.lease_ms, o.attempts, o.wait_replicas, o.plan);
+}
+
 class service {
 public:
     explicit service(const settings& o)
         : settings_(o), lease_(o.lease_ms), loop_([this] { on_signal(); }),
-          store_(example::open_store(o.store, o.wait_replicas)),
+          store_(example::open_store(o.store, o.wait_replicas, terms_of(o))),
           view_(*store_, [this](operation asked) { submit(std::move(asked)); }),
           sink_(open_sink(loop_, settings_,
                           [this](const token& t, sink_answer a) { on_answer(t, a); })),
@@ -60,7 +65,8 @@ public:
                     [this] { return metrics(); }, [this] { return fault(); },
                     [this](std::optional<overdue> found, const std::string& prefix) {
                         return fault_of_overdue(std::move(found), prefix);
-                    }});
+                    },
+                    [this] { return example::warning_of(*store_); }});
         loop_.watch(timers_.fd(), EPOLLIN, [](auto) {});  // each turn runs them
         loop_.wheel().arm_after(extend_, lease_ / 3);
         loop_.wheel().arm_after(report_, std::chrono::seconds(1));

@@ -28,6 +28,9 @@ struct postgres_options {
     /// For `install`: the number of shards of new timers. More than the processes that will share
     /// them, and less than 10000. Existing timers keep their number.
     unsigned shards = 16;
+    /// What the processes that share the timers should agree on, as any text, such as the options
+    /// of a program. While another process has other terms, `warning` says so. "": none to compare.
+    std::string terms{};
 
     duration claim_ahead{100};  ///< store_traits::claim_ahead; longer than an answer takes
     duration silence{5'000};    ///< without a byte for so long the connection is broken
@@ -89,8 +92,8 @@ public:
     explicit postgres_store(postgres_options o);
     ~postgres_store() override;
 
-    /// Returns in one line which timers this server can lose; "" if none. Follows the settings of
-    /// the server.
+    /// Returns in one line which timers this server can lose, or else that another process has
+    /// other terms; "" if neither. Follows the settings of the server.
     const std::string& warning() const noexcept;
 
     /// \cond

@@ -42,6 +42,10 @@ struct redis_options {
     /// the processes that will share them, and less than 10000.
     unsigned shards = 16;
 
+    /// What the processes that share the timers should agree on, as any text, such as the options
+    /// of a program. While another process has other terms, `warning` says so. "": none to compare.
+    std::string terms{};
+
     /// The number of replicas that must have a write before it is answered (WAIT). A write that
     /// they lack after `replica_limit` is `unknown`. 0: the primary alone.
     unsigned wait_replicas = 0;
@@ -127,7 +131,8 @@ public:
     explicit redis_store(redis_options o);
     ~redis_store() override;
 
-    /// Returns in one line which timers this server can lose; "" if none.
+    /// Returns in one line which timers this server can lose, or else that another process has
+    /// other terms; "" if neither.
     const std::string& warning() const noexcept;
 
     /// \cond
