@@ -224,7 +224,7 @@ class Workers(OnServer):
         dies.put(b"a")
         [(name, attempt, _, _)] = self.take(dies)
         [(_, second, _, _)] = self.take(lives)
-        self.assertEqual((attempt, second), (1, 2))
+        self.assertGreater(second, attempt)
         self.assertEqual(dies.end("done", name, attempt), "stale")
         self.assertEqual(lives.end("done", name, second), "ok")
 
@@ -407,7 +407,7 @@ class Streams(OnServer):
     def test_a_stream_may_be_on_another_server_and_away(self):
         other = Server(self.folder, "other")
         self.addCleanup(other.kill)
-        serve = self.serve(f"stream:127.0.0.1:{other.port}/due", "--page", "127.0.0.1:0", "--lease-ms", 600)
+        serve = self.serve(f"stream:127.0.0.1:{other.port}/due", "--page", "127.0.0.1:0", "--lease-ms", 2000)
         worker = self.work("worker", other)
         worker.put(b"first")
         [(name, attempt, _, _)] = self.take(worker)
@@ -416,7 +416,7 @@ class Streams(OnServer):
         worker.put(b"second")
         wait_for(lambda: serve.ask("/health")[0] == 503, "503")
         self.assertIn("stream: ", serve.ask("/health")[1])
-        time.sleep(1.5)  # longer than its lease: it is held, and not claimed again
+        time.sleep(3)  # longer than its lease: it is held, and not claimed again
         other.start()
         [(name, attempt, _, _)] = self.take(self.work("worker", other))
         self.assertEqual((name, attempt), (b"second", 1))
