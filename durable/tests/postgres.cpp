@@ -15,6 +15,7 @@
 #include "support/check.hpp"
 #include "support/child.hpp"
 #include "support/postgres_server.hpp"
+#include "support/transitions.hpp"
 #include "tvec/durable/postgres_store.hpp"
 #include "tvec/durable/timers.hpp"
 
@@ -84,6 +85,12 @@ Test(durable_postgres, it_answers_as_the_store_in_memory_does) {
     const postgres_server server;
     postgres_store s(server.options());
     support::answers_as_the_store_in_memory(s, 3'000);
+}
+
+Test(durable_postgres, every_event_on_a_timer_has_the_consequence_that_it_has_in_memory) {
+    const postgres_server server;
+    postgres_store s(server.options());
+    support::transitions::are_those_of_the_store_in_memory(s);
 }
 
 Test(durable_postgres, it_keeps_what_stores_promise_of_a_shard) {

@@ -18,6 +18,7 @@
 #include "support/asking.hpp"
 #include "support/check.hpp"
 #include "support/redis_server.hpp"
+#include "support/transitions.hpp"
 #include "tvec/durable/redis_store.hpp"
 #include "tvec/durable/timers.hpp"
 
@@ -48,6 +49,12 @@ Test(durable_redis, it_answers_as_the_store_in_memory_does) {
     const redis_server server;
     redis_store s(at(server));
     support::answers_as_the_store_in_memory(s, 3'000);
+}
+
+Test(durable_redis, every_event_on_a_timer_has_the_consequence_that_it_has_in_memory) {
+    const redis_server server;
+    redis_store s(at(server));
+    support::transitions::are_those_of_the_store_in_memory(s);
 }
 
 Test(durable_redis, it_keeps_what_stores_promise_of_a_shard) {

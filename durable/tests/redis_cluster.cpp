@@ -20,6 +20,7 @@
 #include "support/false_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/transitions.hpp"
 #include "tvec/durable/redis_store.hpp"
 
 using namespace std::chrono_literals;
@@ -550,6 +551,12 @@ Test(durable_redis_cluster, it_answers_as_the_store_in_memory_does) {
     redis_options o;
     o.socket = c.server.socket();
     CHECK_EQ(redis_store(o).traits().shards, 2U);
+}
+
+Test(durable_redis_cluster, every_event_on_a_timer_has_the_consequence_that_it_has_in_memory) {
+    const one_node c;
+    redis_store s(at(c.server.port()));
+    support::transitions::are_those_of_the_store_in_memory(s);
 }
 
 Test(durable_redis_cluster, timers_on_it_come_and_are_never_early) {

@@ -17,6 +17,7 @@
 #include "support/asking.hpp"
 #include "support/check.hpp"
 #include "support/file_of_timers.hpp"
+#include "support/transitions.hpp"
 #include "tvec/durable/sqlite_store.hpp"
 #include "tvec/durable/timers.hpp"
 
@@ -47,6 +48,12 @@ Test(durable_sqlite, it_answers_as_the_store_in_memory_does) {
     const file_of_timers f;
     sqlite_store s(f.path);
     support::answers_as_the_store_in_memory(s, 3'000);
+}
+
+Test(durable_sqlite, every_event_on_a_timer_has_the_consequence_that_it_has_in_memory) {
+    const file_of_timers f;
+    sqlite_store s(f.path);
+    support::transitions::are_those_of_the_store_in_memory(s);
 }
 
 Test(durable_sqlite, it_takes_in_order_and_grants_bodies_up_to_a_bound) {

@@ -9,6 +9,7 @@
 
 #include "hash.hpp"
 #include "job.hpp"
+#include "timer_state.hpp"
 #include "wall_clock.hpp"
 
 namespace tvec::durable {
@@ -20,19 +21,7 @@ using detail::fate, detail::job;
 struct memory_database::inner {
     using teller = std::function<void(unsigned shard, const record& timer)>;
 
-    // `visible` is the time of the next claim: the deadline, or the end of the lease of a claim.
-    struct entry : stored_timer {
-        time_point visible;
-        duration lease{};       // of the last claim
-        bool is_spent = false;  // the last attempt was counted in `spent`
-        bool is_open() const { return attempt != ended; }
-        // All attempts have ended, and none is spent.
-        void close() {
-            ended = attempt;
-            spent = 0;
-            is_spent = false;
-        }
-    };
+    using entry = detail::timer_state;
     // A lease counts for no longer than its length from now, whatever the clock showed.
     struct lease_of {
         time_point until{};
@@ -40,7 +29,8 @@ struct memory_database::inner {
         bool holds(time_point now) const { return until > now && until - now <= length; }
     };
     struct shard {
-        void move(entry& e, time_point to);
+        // Lets `change` change a timer, and keeps its place in the order.
+        template <class Change> void change(entry& e, Change change);
         void insert(entry e);
         void erase(const std::string& id);
         entry* current(const token& t);
@@ -70,17 +60,16 @@ struct memory_database::inner {
     std::map<std::string, teller> tellers;  // by the name of the process
 };
 
-void memory_database::inner::shard::move(entry& e, time_point to) {
+template <class Change> void memory_database::inner::shard::change(entry& e, Change change) {
     assert(order.contains({e.visible, e.id}) && "every waiting timer is in the order");
     order.erase({e.visible, e.id});
-    e.visible = to;
-    order.insert({to, e.id});
+    change();
+    order.insert({e.visible, e.id});
 }
 
 void memory_database::inner::shard::insert(entry e) {
-    e.visible = e.due;
-    order.insert({e.due, e.id});
-    timers.insert_or_assign(e.id, e);
+    order.insert({e.visible, e.id});
+    timers.insert_or_assign(e.id, std::move(e));
 }
 
 void memory_database::inner::shard::erase(const std::string& id) {
@@ -95,7 +84,7 @@ memory_database::inner::entry* memory_database::inner::shard::current(const toke
     const auto there = timers.find(t.id);
     if (there == timers.end()) return nullptr;
     entry& e = there->second;
-    return e.is_open() && e.attempt == t.attempt ? &e : nullptr;
+    return e.is_current(t) ? &e : nullptr;
 }
 
 memory_database::memory_database(unsigned shards, clock time)
@@ -188,32 +177,27 @@ public:
         shard& s = all_.of(o.id);
         const auto dead = s.dead.find(o.id);
         if (dead == s.dead.end()) return revive_result::unknown_id;
-        entry e = dead->second;
+        entry e = std::move(dead->second);
         s.dead.erase(dead);
-        e.due = o.due;
-        e.history.clear();
-        e.close();
-        s.insert(e);
+        e.revive(o.due);
+        s.insert(std::move(e));
         return revive_result::revived;
     }
 
     bool perform(const operations::bury& o) override {
         shard& s = all_.of(o.letter.id);
         if (s.timers.contains(o.letter.id)) return false;
-        return s.dead.emplace(o.letter.id, entry{o.letter, o.letter.due}).second;
+        entry letter(o.letter);
+        letter.bury();
+        return s.dead.emplace(o.letter.id, std::move(letter)).second;
     }
 
     touch_result perform(const operations::touch& o) override {
         shard& s = all_.of(o.id);
         const auto there = s.timers.find(o.id);
         if (there == s.timers.end()) return touch_result::unknown_id;
-        entry e = there->second;
-        s.erase(o.id);
-        e.due = o.due;
-        ++e.attempt;  // a delivery in flight is stale
-        e.verdict.clear();
-        e.close();
-        s.insert(e);
+        entry& e = there->second;
+        s.change(e, [&] { e.touch(o.due); });
         tell_owner(s, e);
         return touch_result::touched;
     }
@@ -222,8 +206,7 @@ public:
         shard& s = all_.at(o.shard);
         entry* const timer = s.current(o.token);
         if (timer == nullptr) return false;
-        s.move(*timer, all_.today() + o.lease);
-        timer->lease = o.lease;
+        s.change(*timer, [&] { timer->extend(o.lease, all_.today()); });
         return true;
     }
 
@@ -245,7 +228,7 @@ public:
             s.taken_until = {};
         }
         if (!is_mine || was_set_back)
-            for (auto& [id, e] : s.timers) shorten(s, e);
+            for (auto& t : s.timers) s.change(t.second, [&] { t.second.shorten(all_.today()); });
         s.owned = {all_.today() + o.lease, o.lease};
         return s.last;
     }
@@ -285,7 +268,7 @@ public:
         if (s.last != o.mine) return std::nullopt;
         entry* const timer = s.current(o.token);
         if (timer == nullptr) return false;
-        timer->spent += !std::exchange(timer->is_spent, true);
+        timer->spend();
         return true;
     }
 
@@ -313,9 +296,8 @@ private:
         if (lives && !replaces(how, timer.due, living->second.due))
             return put_result::there_already;
         if (is_dead && how != existing::replace) return put_result::dead;
-        entry e{{timer}, timer.due};
-        // A delivery of the old timer must not end the new one.
-        if (lives || is_dead) e.attempt = e.ended = (lives ? living : dead)->second.attempt + 1;
+        entry e(timer);
+        if (lives || is_dead) e.replace((lives ? living : dead)->second.attempt);
         if (lives) s.erase(timer.id);
         if (is_dead) s.dead.erase(dead);
         s.insert(e);
@@ -334,81 +316,30 @@ private:
         shard& s = all_.of(e.token.id);
         entry* const timer = s.current(e.token);
         if (timer == nullptr) return {};
-        if (!comes_again(e, *timer)) {
-            if (e.how == outcome::dead) bury(s, *timer, e);
-            s.erase(e.token.id);
-            return {true, {}};
+        detail::afterwards how{};
+        s.change(*timer, [&] { how = timer->end(e, all_.today()); });
+        if (how == detail::afterwards::waits) {
+            tell_owner(s, *timer);
+            return {true, timer->due};
         }
-        if (e.how == outcome::returned) {
-            give_back(*timer);
-        } else {
-            timer->close();
-            timer->due = next_due(e, *timer);
-            timer->verdict = verdict_of(e, *timer);
-            if (e.history) timer->history = *e.history;
-        }
-        s.move(*timer, timer->due);
-        tell_owner(s, *timer);
-        return {true, timer->due};
-    }
-
-    static bool comes_again(const ending& e, const entry& timer) {
-        if (e.how == outcome::dead || e.how == outcome::removed) return false;
-        return e.how != outcome::done || timer.every != duration::zero() || !timer.plan.empty();
-    }
-
-    static void give_back(entry& timer) {
-        if (timer.attempt == timer.ended + 1) timer.ended = timer.attempt;
-        timer.spent -= timer.is_spent;
-        timer.is_spent = false;
-    }
-
-    static void bury(shard& s, entry timer, const ending& e) {
-        timer.close();
-        timer.verdict.clear();
-        if (e.history) timer.history = *e.history;
-        s.dead.insert_or_assign(timer.id, std::move(timer));
-    }
-
-    time_point next_due(const ending& e, const entry& timer) const {
-        if (e.how == outcome::again) return e.due;
-        const bool is_beat = e.how == outcome::done && timer.plan.empty();
-        return is_beat ? next_beat(timer.due, timer.every, all_.today()) : timer.due;
-    }
-
-    static std::string verdict_of(const ending& e, const entry& timer) {
-        if (e.how == outcome::failed) return "failed " + e.reason;
-        return e.how == outcome::done && !timer.plan.empty() ? "done" : "";
+        if (how == detail::afterwards::dead) s.dead.insert_or_assign(timer->id, *timer);
+        s.erase(e.token.id);
+        return {true, {}};
     }
 
     claimed claim(shard& s, const claim_terms& terms, const std::string& id) {
         const auto there = s.timers.find(id);
         if (there == s.timers.end()) return {};
         entry& e = there->second;
-        shorten(s, e);
-        if (e.visible > all_.today() + from_.traits_.claim_ahead) {
-            claimed early{claimed::kind::early, e};
-            early.timer.due = e.visible;
-            return early;
-        }
-        const bool comes_once = e.every == duration::zero() && e.plan.empty();
-        if (comes_once && terms.attempts != 0 && e.spent >= terms.attempts) {
-            e.verdict.clear();
-            claimed died{claimed::kind::dead, e};
+        claimed c;
+        s.change(e, [&] { c.what = e.claim(terms, all_.today(), from_.traits_.claim_ahead); });
+        c.timer = e;
+        if (c.what == claimed::kind::early) c.timer.due = e.visible;
+        if (c.what == claimed::kind::dead) {
             s.dead.insert_or_assign(id, e);
             s.erase(id);
-            return died;
         }
-        ++e.attempt;
-        e.is_spent = false;
-        s.move(e, std::max(all_.today(), e.visible) + terms.lease);
-        e.lease = e.visible - all_.today();
-        return {claimed::kind::granted, e};
-    }
-
-    // Shortens the lease of a claim to its length from now.
-    void shorten(shard& s, entry& e) {
-        if (e.is_open()) s.move(e, std::min(e.visible, all_.today() + e.lease));
+        return c;
     }
 
     memory_database::inner& all_;

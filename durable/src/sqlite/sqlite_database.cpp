@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "../local/timer_state.hpp"
 #include "../local/wall_clock.hpp"
 
 namespace tvec::durable::detail {
@@ -18,13 +19,17 @@ constexpr std::size_t largest_in_row = 700;
 bool goes_apart(const record& r) { return r.body.size() + r.plan.size() > largest_in_row; }
 
 // Returns the statement for rows of `timer` or `dead`, as timer_of reads them.
-std::string rows_of(const std::string& table) {
-    const std::string verdict = table == "timer" ? "verdict" : "null";
-    return "select id, due, every, attempt, ended, spent, case apart when 0 then body else"
-           " (select bytes from body where body.id = " +
-           table + ".id) end, plan, history, " + verdict + " from " + table;
+std::string rows_of(const std::string& table, const std::string& body) {
+    const std::string only_living = table == "timer" ? "verdict, counted" : "null, 0";
+    return "select id, due, every, attempt, ended, spent, " + body + ", plan, history, " +
+           only_living + ", apart from " + table;
 }
-constexpr int body_column = 6;
+std::string rows_of(const std::string& table) {
+    return rows_of(table, "case apart when 0 then body else"
+                          " (select bytes from body where body.id = " +
+                              table + ".id) end");
+}
+constexpr int body_column = 6, apart_column = 11;
 
 // The first reads the index of deadlines, the second all ids with the prefix.
 const std::string in_order = " where (due, id) > (?, ?) order by due, id limit ?";
@@ -47,10 +52,12 @@ duration period_of(std::int64_t ms) {
     return std::clamp(duration(ms), duration::zero(), latest_due - earliest_due);
 }
 
-stored_timer timer_of(const statement& s) {
-    stored_timer t;
+// The file keeps no leases, so that of an open attempt is over or without end.
+timer_state timer_of(const statement& s) {
+    timer_state t;
     t.id = s.bytes(0);
-    t.due = time_of(s.integer(1));
+    t.due = t.visible = time_of(s.integer(1));
+    t.lease = latest_due - earliest_due;
     t.every = period_of(s.integer(2));
     t.attempt = static_cast<std::uint32_t>(s.integer(3));
     t.ended = static_cast<std::uint32_t>(s.integer(4));
@@ -59,6 +66,7 @@ stored_timer timer_of(const statement& s) {
     t.plan = s.bytes(body_column + 1);
     t.history = s.bytes(body_column + 2);
     t.verdict = s.bytes(body_column + 3);
+    t.is_counted = s.integer(body_column + 4) != 0;
     return t;
 }
 
@@ -86,34 +94,32 @@ public:
     std::optional<bool> perform(const operations::spend& o) override;
 
 private:
-    // A timer without its id and body.
-    struct state {
-        time_point due;
-        duration every;
-        std::int64_t attempt, ended;
-        bool is_apart, has_plan;
+    // A timer without its body.
+    struct row {
+        timer_state timer;
+        bool is_apart = false;
     };
 
     put_result put(const record& r, existing how);
     put_result put_new(const record& r);
     void put_instead(const record& r);
-    std::optional<state> state_of(const std::string& id);
+    std::optional<row> row_of(const std::string& id);
+    std::optional<row> current(const token& t);
+    void write(const timer_state& t);
+    void write_attempts(const timer_state& t);
     void remove(const std::string& id, bool is_apart);
-    std::optional<std::int64_t> remove_dead(const std::string& id);
+    std::optional<std::uint32_t> remove_dead(const std::string& id);
     end_reply end(const ending& e, time_point now);
-    end_reply end_for_good(const ending& e, const state& s);
-    end_reply wait_again(const ending& e, const state& s, time_point now);
-    claimed claim(const claim_terms& terms, time_point until, const std::string& id);
+    claimed claim(const claim_terms& terms, time_point now, const std::string& id);
     void make_dead(const std::string& id);
     statement prepared(const std::string& sql) { return {db_, sql.c_str()}; }
 
     sqlite3* db_;
     duration claim_ahead_;
     std::function<void(std::string)> complain_;
-    statement keep_, replace_, put_apart_, state_, remove_, remove_apart_, dead_, remove_dead_,
-        end_done_, end_again_, note_, end_returned_, spend_, is_current_, find_, list_,
-        list_prefix_, list_dead_, oldest_, count_, take_, claim_, make_dead_, touch_, revive_,
-        bury_;
+    statement keep_, replace_, put_apart_, row_, write_, write_attempts_, remove_, remove_apart_,
+        dead_, remove_dead_, end_done_, find_, list_, list_prefix_, list_dead_, oldest_, count_,
+        take_, make_dead_, make_living_, bury_;
 };
 
 sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
@@ -123,33 +129,22 @@ sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
                      " select ?1, ?2, ?3, ?4, ?5, ?6"
                      " where not exists(select 1 from dead where id = ?1)"
                      " on conflict do nothing")),
-      // A delivery of the old timer must not end the new one.
-      replace_(
-          prepared("insert into timer(id, due, every, apart, body, plan, attempt, ended)"
-                   " values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) on conflict do update set"
-                   " due = excluded.due, every = excluded.every, apart = excluded.apart,"
-                   " body = excluded.body, plan = excluded.plan, history = null, verdict = null,"
-                   " attempt = max(attempt + 1, ?7), ended = max(attempt + 1, ?7), spent = 0,"
-                   " counted = 0")),
+      replace_(prepared("insert or replace into timer(id, due, every, apart, body, plan, attempt,"
+                        " ended) values(?, ?, ?, ?, ?, ?, ?, ?)")),
       put_apart_(prepared("insert or replace into body values(?, ?)")),
-      state_(prepared("select due, every, attempt, ended, apart, plan is not null from timer"
-                      " where id = ?")),
+      row_(prepared(rows_of("timer", "null") + " where id = ?")),
+      write_(prepared("update timer set attempt = ?2, ended = ?3, spent = ?4, counted = ?5,"
+                      " due = ?6, history = ?7, verdict = ?8 where id = ?1")),
+      // Writes no index.
+      write_attempts_(prepared("update timer set attempt = ?2, ended = ?3, spent = ?4,"
+                               " counted = ?5 where id = ?1")),
       remove_(prepared("delete from timer where id = ?")),
       remove_apart_(prepared("delete from body where id = ?")),
       dead_(prepared("select attempt, apart from dead where id = ?")),
       remove_dead_(prepared("delete from dead where id = ?")),
-      // Ends most timers, in one statement.
+      // Ends most timers as timer_state::end does, in one statement.
       end_done_(prepared("delete from timer where id = ? and attempt = ? and ended < attempt"
                          " and every <= 0 and apart = 0 and plan is null")),
-      end_again_(prepared("update timer set due = ?2, ended = attempt, spent = 0, counted = 0,"
-                          " verdict = ?3 where id = ?1")),
-      note_(prepared("update timer set history = ?2 where id = ?1")),
-      end_returned_(prepared("update timer set spent = spent - counted, counted = 0, ended ="
-                             " case when attempt = ended + 1 then attempt else ended end"
-                             " where id = ?")),
-      spend_(prepared("update timer set spent = spent + 1 - counted, counted = 1"
-                      " where id = ? and attempt = ? and ended < attempt")),
-      is_current_(prepared("select 1 from timer where id = ? and attempt = ? and ended < attempt")),
       find_(prepared(rows_of("timer") + " where id = ?")),
       list_(prepared(rows_of("timer") + in_order)),
       list_prefix_(prepared(rows_of("timer") + in_order_with_prefix)),
@@ -162,16 +157,13 @@ sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
                       " (select 1 from body where body.id = dead.id))")),
       take_(prepared("select due, id from timer where (due, id) > (?, ?) and due <= ?"
                      " order by due, id limit ?")),
-      claim_(prepared("update timer set attempt = attempt + 1, counted = 0 where id = ?")),
       make_dead_(
           prepared("insert or replace into dead(id, due, body, every, attempt, ended, spent, apart,"
                    " plan, history) select id, due, body, every, attempt, ended, spent, apart,"
                    " plan, history from timer where id = ?")),
-      touch_(prepared("update timer set due = ?2, attempt = attempt + 1, ended = attempt + 1,"
-                      " spent = 0, counted = 0, verdict = null where id = ?1")),
-      revive_(prepared("insert into timer(id, due, body, every, attempt, ended, spent, apart, plan)"
-                       " select id, ?2, body, every, attempt, attempt, 0, apart, plan"
-                       " from dead where id = ?1")),
+      make_living_(prepared("insert into timer(id, due, body, every, attempt, ended, spent, apart,"
+                            " plan, history) select id, due, body, every, attempt, ended, spent,"
+                            " apart, plan, history from dead where id = ?")),
       bury_(prepared("insert into dead(id, due, body, every, attempt, ended, spent, apart, plan,"
                      " history) select ?1, ?2, ?3, 0, ?4, ?4, 0, ?5, ?6, ?7"
                      " where not exists(select 1 from timer where id = ?1)"
@@ -189,8 +181,8 @@ std::vector<put_result> sqlite_database::perform(const operations::put& o) {
 put_result sqlite_database::put(const record& r, existing how) {
     if (how == existing::keep) return put_new(r);
     if (how != existing::replace) {
-        const std::optional<state> old = state_of(r.id);
-        if (!old || !replaces(how, r.due, old->due)) return put_new(r);
+        const std::optional<row> old = row_of(r.id);
+        if (!old || !replaces(how, r.due, old->timer.due)) return put_new(r);
     }
     put_instead(r);
     return put_result::stored;
@@ -200,27 +192,48 @@ put_result sqlite_database::put_new(const record& r) {
     const bool is_apart = goes_apart(r);
     const std::string_view in_row = is_apart ? std::string_view() : r.body;
     if (keep_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, bytes_or_null{r.plan}) == 0)
-        return state_of(r.id) ? put_result::there_already : put_result::dead;
+        return row_of(r.id) ? put_result::there_already : put_result::dead;
     if (is_apart) put_apart_.run(r.id, r.body);
     return put_result::stored;
 }
 
 void sqlite_database::put_instead(const record& r) {
+    timer_state t(r);
+    const std::optional<row> living = row_of(r.id);
+    const std::optional<std::uint32_t> dead = remove_dead(r.id);
+    if (living || dead) t.replace(std::max(living ? living->timer.attempt : 0, dead.value_or(0)));
     const bool is_apart = goes_apart(r);
     const std::string_view in_row = is_apart ? std::string_view() : r.body;
-    const std::optional<std::int64_t> dead = remove_dead(r.id);
     remove_apart_.run(r.id);
     replace_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, bytes_or_null{r.plan},
-                 dead ? *dead + 1 : 0);
+                 std::int64_t{t.attempt}, std::int64_t{t.ended});
     if (is_apart) put_apart_.run(r.id, r.body);
 }
 
-std::optional<sqlite_database::state> sqlite_database::state_of(const std::string& id) {
-    if (!state_.first(id)) return std::nullopt;
-    const state s{time_of(state_.integer(0)), period_of(state_.integer(1)), state_.integer(2),
-                  state_.integer(3),          state_.integer(4) != 0,       state_.integer(5) != 0};
-    state_.reset();
-    return s;
+std::optional<sqlite_database::row> sqlite_database::row_of(const std::string& id) {
+    if (!row_.first(id)) return std::nullopt;
+    row r{timer_of(row_), row_.integer(apart_column) != 0};
+    row_.reset();
+    return r;
+}
+
+// Returns the timer, if the attempt is its current one and open.
+std::optional<sqlite_database::row> sqlite_database::current(const token& t) {
+    std::optional<row> r = row_of(t.id);
+    if (r && !r->timer.is_current(t)) r.reset();
+    return r;
+}
+
+void sqlite_database::write(const timer_state& t) {
+    write_.run(t.id, std::int64_t{t.attempt}, std::int64_t{t.ended}, std::int64_t{t.spent},
+               std::int64_t{t.is_counted}, t.due, bytes_or_null{t.history},
+               bytes_or_null{t.verdict});
+}
+
+// Of a timer whose deadline and texts are as they were.
+void sqlite_database::write_attempts(const timer_state& t) {
+    write_attempts_.run(t.id, std::int64_t{t.attempt}, std::int64_t{t.ended}, std::int64_t{t.spent},
+                        std::int64_t{t.is_counted});
 }
 
 void sqlite_database::remove(const std::string& id, bool is_apart) {
@@ -229,9 +242,9 @@ void sqlite_database::remove(const std::string& id, bool is_apart) {
 }
 
 // Removes a dead letter. Returns its last attempt, if there was one.
-std::optional<std::int64_t> sqlite_database::remove_dead(const std::string& id) {
+std::optional<std::uint32_t> sqlite_database::remove_dead(const std::string& id) {
     if (!dead_.first(id)) return std::nullopt;
-    const std::int64_t attempt = dead_.integer(0);
+    const auto attempt = static_cast<std::uint32_t>(dead_.integer(0));
     const bool is_apart = dead_.integer(1) != 0;
     dead_.reset();
     remove_dead_.run(id);
@@ -242,10 +255,10 @@ std::optional<std::int64_t> sqlite_database::remove_dead(const std::string& id) 
 // A file of an older version may hold a waiting timer and a dead letter of that id: both go.
 cancel_result sqlite_database::perform(const operations::cancel& o) {
     const bool was_dead = remove_dead(o.id).has_value();
-    const std::optional<state> s = state_of(o.id);
-    if (!s) return was_dead ? cancel_result::had_begun : cancel_result::unknown_id;
-    remove(o.id, s->is_apart);
-    return s->attempt != s->ended ? cancel_result::had_begun : cancel_result::cancelled;
+    const std::optional<row> r = row_of(o.id);
+    if (!r) return was_dead ? cancel_result::had_begun : cancel_result::unknown_id;
+    remove(o.id, r->is_apart);
+    return r->timer.is_open() ? cancel_result::had_begun : cancel_result::cancelled;
 }
 
 std::vector<end_reply> sqlite_database::perform(const operations::end& o) {
@@ -258,58 +271,38 @@ std::vector<end_reply> sqlite_database::perform(const operations::end& o) {
 
 end_reply sqlite_database::end(const ending& e, time_point now) {
     const std::string& id = e.token.id;
-    const std::int64_t attempt = e.token.attempt;
-    if (e.how == outcome::done && end_done_.run(id, attempt) == 1) return {true, {}};
-    const std::optional<state> s = state_of(id);
-    if (!s || s->attempt != attempt || s->ended >= attempt) return {};
-    if (e.how == outcome::returned) {
-        end_returned_.run(id);
-        return {true, s->due};
+    if (e.how == outcome::done && end_done_.run(id, std::int64_t{e.token.attempt}) == 1)
+        return {true, {}};
+    std::optional<row> r = current(e.token);
+    if (!r) return {};
+    const afterwards how = r->timer.end(e, now);
+    if (how == afterwards::gone) {
+        remove(id, r->is_apart);
+        return {true, {}};
     }
-    if (e.history) note_.run(id, bytes_or_null{*e.history});
-    const bool is_last = e.how == outcome::done && !s->has_plan && s->every == duration::zero();
-    if (is_last || e.how == outcome::removed || e.how == outcome::dead) return end_for_good(e, *s);
-    return wait_again(e, *s, now);
-}
-
-end_reply sqlite_database::end_for_good(const ending& e, const state& s) {
-    if (e.how == outcome::dead) {
-        end_again_.run(e.token.id, s.due, bytes_or_null{});
-        make_dead(e.token.id);
-    } else {
-        remove(e.token.id, s.is_apart);
-    }
+    write(r->timer);
+    if (how == afterwards::waits) return {true, r->timer.due};
+    make_dead(id);
     return {true, {}};
 }
 
-end_reply sqlite_database::wait_again(const ending& e, const state& s, time_point now) {
-    time_point next = s.due;
-    std::string verdict;
-    if (e.how == outcome::again)
-        next = e.due;
-    else if (e.how == outcome::failed)
-        verdict = "failed " + e.reason;
-    else if (s.has_plan)
-        verdict = "done";
-    else
-        next = next_beat(s.due, s.every, now);
-    end_again_.run(e.token.id, next, bytes_or_null{verdict});
-    return {true, next};
-}
-
 touch_result sqlite_database::perform(const operations::touch& o) {
-    return touch_.run(o.id, o.due) == 1 ? touch_result::touched : touch_result::unknown_id;
+    std::optional<row> r = row_of(o.id);
+    if (!r) return touch_result::unknown_id;
+    r->timer.touch(o.due);
+    write(r->timer);
+    return touch_result::touched;
 }
 
 // The file knows no leases: the engine does, which is the only one that claims.
-bool sqlite_database::perform(const operations::extend& o) {
-    const bool is_current = is_current_.first(o.token.id, std::int64_t{o.token.attempt});
-    is_current_.reset();
-    return is_current;
-}
+bool sqlite_database::perform(const operations::extend& o) { return current(o.token).has_value(); }
 
 std::optional<bool> sqlite_database::perform(const operations::spend& o) {
-    return spend_.run(o.token.id, std::int64_t{o.token.attempt}) == 1;
+    std::optional<row> r = current(o.token);
+    if (!r) return false;
+    r->timer.spend();
+    write_attempts(r->timer);
+    return true;
 }
 
 std::optional<stored_timer> sqlite_database::perform(const operations::find& o) {
@@ -360,19 +353,23 @@ totals sqlite_database::perform(const operations::count&) {
 
 // A file of an older version may hold a waiting timer of that id as well: then both stay.
 revive_result sqlite_database::perform(const operations::revive& o) {
-    if (state_of(o.id)) {
+    if (row_of(o.id)) {
         if (!dead_.first(o.id)) return revive_result::unknown_id;
         dead_.reset();
         complain_("a living timer has the id of the dead one: end or cancel one of them");
         return revive_result::failed;
     }
-    if (revive_.run(o.id, o.due) == 0) return revive_result::unknown_id;
+    if (make_living_.run(o.id) == 0) return revive_result::unknown_id;
     remove_dead_.run(o.id);
+    timer_state t = row_of(o.id)->timer;
+    t.revive(o.due);
+    write(t);
     return revive_result::revived;
 }
 
 bool sqlite_database::perform(const operations::bury& o) {
-    const stored_timer& t = o.letter;
+    timer_state t(o.letter);
+    t.bury();
     const bool is_apart = goes_apart(t);
     const std::string_view in_row = is_apart ? std::string_view() : t.body;
     const bool is_new =
@@ -393,35 +390,31 @@ std::optional<std::vector<place>> sqlite_database::perform(const operations::tak
 }
 
 std::optional<std::vector<claimed>> sqlite_database::perform(const operations::claim& o) {
-    const time_point until = today() + claim_ahead_;
+    const time_point now = today();
     std::vector<claimed> all;
     all.reserve(o.ids.size());
     std::size_t bytes = 0;
     for (const std::string& id : o.ids) {
-        all.push_back(bytes < o.terms.bytes ? claim(o.terms, until, id)
+        all.push_back(bytes < o.terms.bytes ? claim(o.terms, now, id)
                                             : claimed{claimed::kind::later, {}});
         bytes += all.back().timer.body.size();
     }
     return all;
 }
 
-claimed sqlite_database::claim(const claim_terms& terms, time_point until, const std::string& id) {
+claimed sqlite_database::claim(const claim_terms& terms, time_point now, const std::string& id) {
     if (!find_.first(id)) return {};
     const bool is_damaged = find_.is_null(body_column);
-    claimed c{claimed::kind::granted, timer_of(find_)};
+    timer_state t = timer_of(find_);
     find_.reset();
-    if (c.timer.due > until)
-        c.what = claimed::kind::early;
-    else if (is_damaged)
-        c.what = claimed::kind::damaged;
-    else if (c.timer.every == duration::zero() && c.timer.plan.empty() && terms.attempts != 0 &&
-             c.timer.spent >= terms.attempts)
-        c.what = claimed::kind::dead;
+    claimed c{t.claim(terms, now, claim_ahead_), {}};
+    if (is_damaged && c.what != claimed::kind::early) c.what = claimed::kind::damaged;
     if (c.what == claimed::kind::granted)
-        c.timer.attempt += static_cast<std::uint32_t>(claim_.run(id));
+        write_attempts(t);
     else
-        c.timer.body.clear();
+        t.body.clear();
     if (c.what == claimed::kind::damaged || c.what == claimed::kind::dead) make_dead(id);
+    c.timer = std::move(t);
     return c;
 }
 

@@ -1,0 +1,117 @@
+// What an attempt is: what each event does to a timer. The stores of this process call these
+// functions. The stores on servers do the same in Lua and SQL, and tests compare them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "tvec/durable/store.hpp"
+
+namespace tvec::durable::detail {
+
+// What has become of a timer whose delivery has ended.
+enum class afterwards { waits, dead, gone };
+
+// A timer, as it is in a store. Each function changes it and nothing else, and reads no clock:
+// `now` is the time of the store. SQLite keeps no leases, and reads a timer without its body.
+struct timer_state : stored_timer {
+    // The time of the next claim: the deadline, or the end of the lease of the last claim.
+    time_point visible{};
+    duration lease{};         // of the last claim
+    bool is_counted = false;  // the last attempt is one of `spent`
+
+    timer_state() = default;
+    explicit timer_state(stored_timer t) : stored_timer(std::move(t)), visible(due) {}
+    // A timer that is put.
+    explicit timer_state(record r) : timer_state(stored_timer{std::move(r)}) {}
+
+    bool is_open() const { return attempt != ended; }
+    bool is_current(const token& t) const { return is_open() && attempt == t.attempt; }
+    bool comes_once() const { return every == duration::zero() && plan.empty(); }
+
+    // --- before a delivery ----------------------------------------------------------------------
+
+    // It was put in the place of a timer with that last attempt, whose delivery must not end it.
+    void replace(std::uint32_t last) { attempt = ended = last + 1; }
+
+    void touch(time_point at) {
+        replace(attempt);
+        wait(at);
+        verdict.clear();
+    }
+
+    // Of a dead letter.
+    void revive(time_point at) {
+        wait(at);
+        history.clear();
+    }
+
+    // Makes it the dead letter that `operations::bury` stores.
+    void bury() {
+        every = duration::zero();
+        wait(due);
+        verdict.clear();
+    }
+
+    // Returns granted, early or dead.
+    claimed::kind claim(const claim_terms& terms, time_point now, duration ahead) {
+        shorten(now);
+        if (visible > now + ahead) return claimed::kind::early;
+        if (comes_once() && terms.attempts != 0 && spent >= terms.attempts) {
+            verdict.clear();
+            return claimed::kind::dead;
+        }
+        ++attempt;
+        is_counted = false;
+        visible = std::max(now, visible) + terms.lease;
+        lease = visible - now;
+        return claimed::kind::granted;
+    }
+
+    // Shortens the lease of a claim to its length from now: the clock may have been set back.
+    void shorten(time_point now) {
+        if (is_open()) visible = std::min(visible, now + lease);
+    }
+
+    // --- of the delivery of the current attempt -------------------------------------------------
+
+    void extend(duration length, time_point now) {
+        visible = now + length;
+        lease = length;
+    }
+
+    void spend() { spent += !std::exchange(is_counted, true); }
+
+    afterwards end(const ending& e, time_point now) {
+        if (e.how == outcome::returned) return give_back();
+        if (e.how == outcome::removed || (e.how == outcome::done && comes_once()))
+            return afterwards::gone;
+        if (e.history) history = *e.history;
+        verdict = e.how == outcome::failed                  ? "failed " + e.reason
+                  : e.how == outcome::done && !plan.empty() ? "done"
+                                                            : "";
+        if (e.how == outcome::done && plan.empty()) due = next_beat(due, every, now);
+        wait(e.how == outcome::again ? e.due : due);
+        return e.how == outcome::dead ? afterwards::dead : afterwards::waits;
+    }
+
+private:
+    // All attempts have ended, and none is spent.
+    void wait(time_point at) {
+        due = visible = at;
+        ended = attempt;
+        spent = 0;
+        is_counted = false;
+    }
+
+    // An earlier attempt may be open, and its handler may have been called.
+    afterwards give_back() {
+        if (attempt == ended + 1) ended = attempt;
+        spent -= std::exchange(is_counted, false);
+        visible = due;
+        return afterwards::waits;
+    }
+};
+
+}  // namespace tvec::durable::detail
