@@ -41,6 +41,13 @@ def skip(why):
     sys.exit(77)
 
 
+def shard_of(name):
+    hashed = 0xCBF29CE484222325
+    for byte in name:
+        hashed = (hashed ^ byte) * 0x100000001B3 % 2**64
+    return (hashed ^ hashed >> 32) % SHARDS
+
+
 class File:
     def __init__(self, folder):
         self.name = str(folder / "timers.db")
@@ -67,10 +74,7 @@ class Redis:
     def fill(self, timers):
         by_link = collections.defaultdict(list)
         for name, due, body in timers:
-            hashed = 0xCBF29CE484222325
-            for byte in name:
-                hashed = (hashed ^ byte) * 0x100000001B3 % 2**64
-            tag = f"{{tvec:{(hashed ^ hashed >> 32) % SHARDS}}}"
+            tag = f"{{tvec:{shard_of(name)}}}"
             by_link[self.link_of(tag)].append(("FCALL", "tvec_put", 1, tag, name, due, body))
         for link, calls in by_link.items():
             for i in range(0, len(calls), BATCH):
@@ -108,12 +112,15 @@ class Postgres:
         self.name = f"postgres:{self.server.conninfo}"
 
     def fill(self, timers):
-        with driver.connect(self.server.conninfo) as link, link.cursor() as cursor:
+        """As programs in C++ put them. `put` takes one by one."""
+        with contextlib.closing(driver.connect(self.server.conninfo)) as link, link.cursor() as cursor:
             for i in range(0, len(timers), BATCH):
                 ids, dues, bodies = map(list, zip(*timers[i:i + BATCH]))
-                cursor.execute("select count(tvec.put(id, to_timestamp(due / 1000.0), body)) from "
-                               "unnest(%s::bytea[], %s::bigint[], %s::bytea[]) t(id, due, body)", [ids, dues, bodies])
-        link.close()
+                none = [b""] * len(ids)
+                cursor.execute("select tvec.puts('', 'keep', '', %s::int[], %s::bytea[], %s::bigint[], %s::bigint[], "
+                               "%s::bytea[], %s::bytea[])",
+                               [list(map(shard_of, ids)), ids, dues, [0] * len(ids), bodies, none])
+                link.commit()
 
     def waiting(self):
         with contextlib.closing(driver.connect(self.server.conninfo)) as link, link.cursor() as cursor:
