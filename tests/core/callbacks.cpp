@@ -1,5 +1,6 @@
 // P11: a callback may arm, cancel, move or destroy any timer. The wheel touches a timer no more
 // once its callback has begun. Re-entering advance is refused, visibly.
+// P13: a callback that re-arms itself for now cannot starve the loop. hostile.cpp has the storms.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -227,6 +228,28 @@ Test(callbacks, that_arm_themselves_a_tick_on_run_on_each_tick_of_a_jump) {
     wheel.advance(1'000);
     CHECK_EQ(one.fired(), 1'000);
     CHECK_EQ(zero.fired(), 1'000);
+}
+
+Test(callbacks, that_re_arm_for_now_run_once_per_tick) {
+    timer_wheel wheel;
+    probe p([&](timer_wheel& w) { w.arm_at(p.t, w.now()); });
+    wheel.arm_after(p.t, 0);
+    for (jiffies t = 1; t <= 1'000; ++t) CHECK_EQ(wheel.advance(t).fired, 1);
+}
+
+Test(callbacks, slower_than_a_tick_do_not_keep_advance_going) {
+    // The target of `advance` is fixed when it is called.
+    timer_wheel wheel;
+    jiffies clock = 0;
+    probe p([&](timer_wheel& w) {
+        ++clock;  // each callback takes a tick
+        w.arm_after(p.t, 1);
+    });
+    wheel.arm_after(p.t, 1);
+    wheel.advance(clock = 10);
+    CHECK_EQ(p.fired(), 10);
+    CHECK_EQ(clock, 20);
+    CHECK_EQ(wheel.now(), 10);
 }
 
 Test(callbacks, in_a_chain_run_on_one_tick_each) {

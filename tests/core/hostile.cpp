@@ -1,11 +1,15 @@
 // Hostile use: deadlines that all meet on one tick, in one slot or at one wrap, and callbacks that
 // re-arm without end, throw, destroy or drain everything. The visits of a call are bounded, and
 // every timer still fires once and on its tick.
+// P12: an exception of a callback leaves advance, the wheel stays valid, the rest stays due.
+// P13: no callback starves the loop.
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <memory>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "support/check.hpp"
 #include "support/environment.hpp"
@@ -354,7 +358,138 @@ Test(hostile, callbacks_that_each_re_arm_everybody_let_one_fire_per_tick) {
     CHECK_EQ(check(wheel), "");
 }
 
+// --- a lap behind -------------------------------------------------------------------------------
+
+namespace {
+
+// Timers over the ticks of a stall. Each arms itself again some times, counted from now(), from its
+// own deadline, or from the tick that the call is to reach.
+struct stalled {
+    enum base : unsigned char { from_now, from_deadline, from_target };
+    static constexpr int again = 8;
+
+    stalled(jiffies start, jiffies ticks, base from, jiffies delay)
+        : wheel(start), all(support::probes(500)) {
+        std::mt19937_64 random(ticks);
+        for (auto& p : all) {
+            wheel.arm_after(p->t, 1 + random() % ticks);
+            p->then = [&p, from, delay, due = p->t.expires(),
+                       left = again](timer_wheel& w) mutable {
+                REQUIRE_EQ(w.now(), due);
+                if (left-- == 0) return;
+                const std::array<jiffies, 3> bases{w.now(), due, w.now() + w.behind()};
+                w.arm_at(p->t, due = bases[from] + delay);
+            };
+        }
+    }
+    timer_wheel wheel;
+    std::vector<std::unique_ptr<probe>> all;
+};
+
+// Upper bound on the calls of `advance` until the wheel has caught up. Each comes nearer.
+std::size_t calls_to(timer_wheel& wheel, jiffies until, std::size_t budget) {
+    for (std::size_t calls = 1;; ++calls) {
+        const jiffies before = wheel.behind();
+        const bool caught_up = wheel.advance(until, budget).caught_up;
+        REQUIRE(calls == 1 || wheel.behind() <= before);
+        if (caught_up) return calls;
+    }
+}
+
+}  // namespace
+
+Test(hostile, timers_that_re_arm_themselves_a_lap_behind_are_each_made_up_for) {
+    for (const jiffies lap : {jiffies{1} << 8, jiffies{1} << 14, jiffies{1} << 20})
+        for (jiffies ticks = lap - 2; ticks <= lap + 1; ++ticks)
+            for (const auto from :
+                 {stalled::from_now, stalled::from_deadline, stalled::from_target})
+                for (const jiffies delay : {1, 10})
+                    for (const std::size_t budget : {1, 7, 256, 1'000'000}) {
+                        stalled s(300, ticks, from, delay);
+                        jiffies until = 300 + ticks;
+                        REQUIRE_LE(calls_to(s.wheel, until, budget),
+                                   s.all.size() * (s.again + 5) / budget + 1);
+                        while (s.wheel.any_pending()) calls_to(s.wheel, until += delay, budget);
+                        REQUIRE_EQ(s.wheel.count().fired, s.all.size() * (s.again + 1));
+                        REQUIRE_EQ(check(s.wheel), "");
+                    }
+}
+
+Test(hostile, a_stall_fires_what_a_call_on_each_of_its_ticks_would_have) {
+    for (const jiffies ticks : {254, 257, 16'382, 16'385}) {
+        stalled jump(300, ticks, stalled::from_now, 10), steps(300, ticks, stalled::from_now, 10);
+        jump.wheel.advance(300 + ticks);
+        for (jiffies t = 301; t <= 300 + ticks; ++t) steps.wheel.advance(t);
+        for (std::size_t i = 0; i < jump.all.size(); ++i)
+            REQUIRE(jump.all[i]->ticks == steps.all[i]->ticks);
+    }
+}
+
 // --- callbacks that throw -----------------------------------------------------------------------
+
+namespace {
+
+bool advance_is_thrown_out_of(timer_wheel& wheel, jiffies until) {
+    try {
+        wheel.advance(until);
+    } catch (const thrown_by_callback&) {
+        return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+Test(hostile, a_throw_leaves_the_rest_due_wherever_in_the_slot_it_happens) {
+    for (std::size_t thrower = 0; thrower < 12; ++thrower) {
+        timer_wheel wheel(250);
+        auto all = support::probes(12);
+        for (auto& p : all) wheel.arm_after(p->t, 600);
+        all[thrower]->then = [](timer_wheel&) { throw thrown_by_callback{}; };
+
+        REQUIRE(advance_is_thrown_out_of(wheel, 2'000));
+        CHECK_EQ(wheel.now(), 850);
+        CHECK_EQ(wheel.behind(), 1'150);
+        CHECK_EQ(check(wheel), "");
+        CHECK(!all[thrower]->t.pending());
+        const bool left = support::count_fired(all) < all.size();
+        CHECK(!left || wheel.next_wakeup() == jiffies{850});
+
+        CHECK(wheel.advance(2'000).caught_up);
+        for (auto& p : all) CHECK(p->fired_only_at(850));
+        CHECK_EQ(wheel.now(), 2'000);
+    }
+}
+
+Test(hostile, a_throw_after_re_arming_keeps_the_new_deadline) {
+    timer_wheel wheel;
+    probe p([&](timer_wheel& w) {
+        w.arm_after(p.t, 30);
+        throw thrown_by_callback{};
+    });
+    wheel.arm_after(p.t, 10);
+    CHECK(advance_is_thrown_out_of(wheel, 20));
+    p.then = nullptr;
+    wheel.advance(100);
+    CHECK(p.ticks == (std::vector<jiffies>{10, 40}));
+}
+
+Test(hostile, a_throw_while_destroying_siblings_is_safe) {
+    timer_wheel wheel;
+    auto all = support::probes(10);
+    for (auto& p : all) {
+        wheel.arm_after(p->t, 10);
+        p->then = [&](timer_wheel&) {
+            for (auto& other : all)
+                if (other->fired() == 0) other.reset();
+            throw thrown_by_callback{};
+        };
+    }
+    CHECK(advance_is_thrown_out_of(wheel, 10));
+    CHECK(wheel.advance(10).caught_up);
+    CHECK_EQ(wheel.count().fired, 1);
+    CHECK_EQ(check(wheel), "");
+}
 
 Test(hostile, a_throw_beside_the_end_of_a_budget_changes_neither_tick_nor_order) {
     for (const jiffies delay : {jiffies{50}, jiffies{600}})

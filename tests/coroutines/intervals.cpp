@@ -216,39 +216,6 @@ Test(intervals, end_when_the_coroutine_is_destroyed_and_go_on_in_another) {
     CHECK_EQ(out, (beats{{10, 0}, {38, 1}, {40, 0}}));
 }
 
-Test(intervals, end_when_a_callback_destroys_the_coroutine_on_the_tick_of_a_beat) {
-    for (const bool first : {false, true}) {
-        timer_wheel wheel;
-        std::vector<jiffies> ticks;
-        std::vector<std::optional<task<>>> all(6);
-        support::probe killer([&](timer_wheel&) {
-            for (auto& t : all) t.reset();
-        });
-        if (first) wheel.arm_at(killer.t, 20);
-        for (auto& t : all) {
-            t.emplace(counts(interval(wheel, 10), wheel, ticks));
-            t->start();
-        }
-        if (!first) wheel.arm_at(killer.t, 20);
-        wheel.advance(50);
-        CHECK_GE(ticks.size(), 6);
-        CHECK_LE(ticks.size(), 12);
-        CHECK_EQ(wheel.count_pending(), 0);
-        CHECK_EQ(check(wheel), "");
-    }
-}
-
-Test(intervals, whose_wheel_is_gone_come_no_more) {
-    std::optional<manual_timers> timers(std::in_place);
-    interval every(*timers, 10ms);
-    beats out;
-    task<> t = started(beat_on(*timers, every, {}, out));
-    pass(*timers, 10ms);
-    timers.reset();
-    CHECK_EQ(out.size(), 1);
-    CHECK(!t.done());
-}
-
 namespace {
 
 reckless beats_and_throws(interval& every, int& n) {

@@ -102,18 +102,6 @@ Test(stoppable_sleep, that_was_stopped_before_does_not_begin) {
     CHECK(!timers.next_wakeup());
 }
 
-Test(stoppable_sleep, goes_in_ticks_on_a_wheel_without_a_clock) {
-    timer_wheel wheel;
-    std::stop_source stop;
-    std::vector<bool> out;
-    task<> t = started(naps_in_ticks(wheel, stop.get_token(), out));
-    wheel.advance(10);
-    CHECK(out == std::vector<bool>{false});
-    stop.request_stop();
-    wheel.advance(11);
-    CHECK(out == (std::vector<bool>{false, true}));
-}
-
 Test(stoppable_sleep, may_be_stopped_by_a_callback_on_the_tick_that_would_have_woken_it) {
     for (const bool first : {false, true}) {
         timer_wheel wheel;

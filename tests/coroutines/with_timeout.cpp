@@ -92,11 +92,6 @@ task<> waits_until(manual_timers& on, support::signal& of, milliseconds end, std
     o.push_back(got.value_or(-1));
 }
 
-task<> waits_until_tick(timer_wheel& on, support::signal& of, jiffies end, std::vector<int>& o) {
-    const std::optional<int> got = co_await tvec::with_timeout_until(on, of, end);
-    o.push_back(got.value_or(-1));
-}
-
 }  // namespace
 
 Test(with_timeout, until_a_point_in_time_waits_until_the_clock_is_there) {
@@ -116,17 +111,6 @@ Test(with_timeout, until_a_point_in_time_waits_until_the_clock_is_there) {
     pass(timers, 1ms);
     CHECK(out == (std::vector<int>{-1, 7, -1}));
     CHECK_EQ(second.given_up, 1);
-}
-
-Test(with_timeout, until_a_tick_waits_until_that_is_run) {
-    timer_wheel wheel(100);
-    support::signal s;
-    std::vector<int> out;
-    task<> t = started(waits_until_tick(wheel, s, 110, out));
-    wheel.advance(109);
-    CHECK(out.empty());
-    wheel.advance(110);
-    CHECK(out == std::vector<int>{-1});
 }
 
 Test(with_timeout, says_that_time_ran_out_and_nothing_waits_any_more) {
@@ -502,37 +486,6 @@ Test(with_timeout, may_never_have_been_awaited) {
     CHECK_EQ(wheel.count_pending(), 0);
     wheel.advance(20);
     CHECK_EQ(wheel.count().fired, 0);
-}
-
-namespace {
-
-task<> waits_once(timer_wheel& on, support::signal& of, int& n) {
-    co_await tvec::with_timeout(on, of, 10);
-    ++n;
-}
-
-}  // namespace
-
-Test(with_timeout, is_cancelled_when_a_callback_destroys_the_coroutine_on_the_tick_of_the_timeout) {
-    for (const bool first : {false, true}) {
-        timer_wheel wheel;
-        std::vector<std::optional<task<>>> all(5);
-        int ended = 0;
-        support::probe killer([&](timer_wheel&) {
-            for (auto& t : all) t.reset();
-        });
-        std::vector<support::signal> signals(all.size());
-        if (first) wheel.arm_at(killer.t, 10);
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            all[i].emplace(waits_once(wheel, signals[i], ended));
-            all[i]->start();
-        }
-        if (!first) wheel.arm_at(killer.t, 10);
-        wheel.advance(20);
-        CHECK_EQ(wheel.count().fired, 1 + ended);
-        for (const auto& of : signals) CHECK_EQ(of.given_up, 1);
-        CHECK_EQ(check(wheel), "");
-    }
 }
 
 namespace {
