@@ -72,7 +72,7 @@ format: ## format the sources in place
 configure:
 	@scripts/bootstrap
 	@scripts/build/configure $(KEEP) $(BUILD) -During=enabled -Dtests=enabled -Dexamples=enabled -Dbench=disabled \
-		-Dunity=on -Dunity_size=8 $(SETUP)
+		-Dunity=on -Dunity_size=32 $(SETUP)
 
 clean: ## remove the build folder, and that of `make install`
 	@rm -rf $(BUILD) build-install

@@ -37,9 +37,13 @@ struct random_numbers {
 /// Creatures with timers of all kinds of delays, on a wheel that is called at gaps and by budgets.
 class game {
 public:
+    game() : creatures_(3'000) {
+        for (creature& c : creatures_) c.home = this;
+    }
+
     void play(unsigned calls) {
         for (unsigned i = 0; i < calls; ++i) {
-            for (int n = dice_(8) == 0 ? 200 : 0; n > 0; --n) rearm(timers_[dice_(timers_.size())]);
+            for (int n = dice_(8) == 0 ? 200 : 0; n > 0; --n) rearm(any());
             const auto gap = dice_(std::uint64_t{1} << dice_(32));
             wheel_.advance(wheel_.now() + wheel_.behind() + gap, dice_(3) == 0 ? 50 : 5'000);
         }
@@ -48,8 +52,8 @@ public:
     void on_timer(tvec::timer& t) {
         fires.add(number_of(t) << 48 ^ wheel_.now());
         rearm(t);
-        if (dice_(5) == 0) timers_[dice_(timers_.size())].cancel();
-        if (dice_(5) == 0) rearm(timers_[dice_(timers_.size())]);
+        if (dice_(5) == 0) any().cancel();
+        if (dice_(5) == 0) rearm(any());
     }
 
     std::vector<std::uint64_t> save() const {
@@ -63,7 +67,7 @@ public:
     bool load(const std::vector<std::uint64_t>& numbers) {
         tvec::snapshot s;
         if (!s.load(std::span(numbers).first(numbers.size() - 2))) return false;
-        s.restore(wheel_, [this](std::uint64_t id) { return &timers_[id]; });
+        s.restore(wheel_, [this](std::uint64_t id) { return &creatures_[id].timer; });
         fires.sum = numbers.back();
         dice_.state = numbers.end()[-2];
         return true;
@@ -72,14 +76,22 @@ public:
     hash fires;
 
 private:
+    struct creature {
+        void on_fire() { home->on_timer(timer); }
+        game* home = nullptr;
+        tvec::timer timer{tvec::call<&creature::timer, &creature::on_fire>};
+    };
+
     std::uint64_t number_of(const tvec::timer& t) const {
-        return static_cast<std::uint64_t>(&t - timers_.data());
+        const creature& owner = tvec::owner_of<&creature::timer>(const_cast<tvec::timer&>(t));
+        return static_cast<std::uint64_t>(&owner - creatures_.data());
     }
+    tvec::timer& any() { return creatures_[dice_(creatures_.size())].timer; }
     void rearm(tvec::timer& t) { wheel_.arm_after(t, dice_(std::uint64_t{1} << dice_(38))); }
 
     random_numbers dice_;
     tvec::timer_wheel wheel_;
-    std::array<tvec::timer, 3'000> timers_{tvec::call_each<&game::timers_, &game::on_timer>()};
+    std::vector<creature> creatures_;
 };
 
 /// Timeouts of a pool on a clock: in game time at several speeds, with groups.

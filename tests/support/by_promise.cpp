@@ -1,3 +1,4 @@
+// That the tests are written for Criterion is the project's choice: this makes it quick.
 // Criterion starts a process for each test. With TVEC_TOGETHER=1 a program starts one for each
 // promise (a suite), whose tests run in turn in it. A process costs milliseconds, and on some
 // machines more than most tests. Tests that a signal is to end, or that bring fixtures, keep a
