@@ -192,7 +192,7 @@ struct turn {
 
 }  // namespace
 
-// docs/design.md quotes it.
+// docs/ticks.md quotes it.
 Test(spikes, a_loop_that_spins_on_fine_ticks_moves_a_chunk_for_each_tick_of_its_turn) {
     const std::size_t n = support::scaled(100'000);
     for (const turn& t : std::array<turn, 7>{{{1, 32},
