@@ -12,7 +12,7 @@ export NINJA := $(CURDIR)/scripts/build/ninja
 
 hook = format snippets links tables arrows shellcheck
 commit = $(hook) weight subjects sanitizers gcc tidy headers threads small windows release fuzz consumers docs instructions run proof
-for_releases = busy sanitizers_gcc clang_tests valgrind tidy_all all_consumers abi debian packaging portability mutants one_line long_fuzz translation
+for_releases = busy sanitizers_gcc clang_tests valgrind tidy_all all_consumers abi debian packaging portability mutants one_line long_fuzz
 .PHONY: help hook commit for_releases user exhaustive $(commit) $(for_releases)
 
 hook: $(hook)
@@ -178,8 +178,6 @@ portability: ## other compilers, optimizations, 32 bits, ARM, big-endian, Window
 docs: ## public names without documentation, dead links in the site
 	scripts/pages/docs
 
-translation: ## headings, code and pictures that README.zh-CN.md lacks
-	scripts/pages/translation
 
 consumers: ## a library, C library or single header that a program cannot use as installed
 	scripts/checks/consumers
