@@ -178,7 +178,6 @@ portability: ## other compilers, optimizations, 32 bits, ARM, big-endian, Window
 docs: ## public names without documentation, dead links in the site
 	scripts/pages/docs
 
-
 consumers: ## a library, C library or single header that a program cannot use as installed
 	scripts/checks/consumers
 
