@@ -1,6 +1,6 @@
 # Which class is a friend is nobody's business; which function is one is. Calls that do not compile are no functions.
 s/friend.class.[a-z_:]*//
-/misuses that the compiler refuses/,/^private:\|^};\|^}  \/\/ namespace\|^    \/\/ ---/{
-    /misuses that the compiler refuses/d
+/wrong calls, and what to write instead/,/^private:\|^};\|^}  \/\/ namespace\|^    \/\/ ---/{
+    /wrong calls, and what to write instead/d
     /^private:\|^};\|^}  \/\/ namespace\|^    \/\/ ---/!d
 }

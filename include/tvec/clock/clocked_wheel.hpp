@@ -5,110 +5,17 @@
 #include "tvec/core/detail/standard.hpp"
 
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <optional>
 #include <span>
 
-#include "tvec/clock/detail/alarm_misuse.hpp"
+#include "tvec/clock/detail/clocked.hpp"
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/broken_promise.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/core/timer_wheel.hpp"
 
 namespace tvec {
-
-namespace detail {
-
-/// A type that is driven by a clock.
-template <class Timers>
-concept clocked = requires {
-    typename Timers::clock;
-};
-
-/// A clock that the whole program has, and not an object of its own.
-template <class Clock>
-concept one_clock = requires {
-    Clock::now();
-};
-
-/// The length of one tick, if the type defines it.
-template <class Ticks> struct tick_of { using type = void; };
-template <class Ticks>
-requires requires { typename Ticks::tick; }
-struct tick_of<Ticks> {
-    using type = typename Ticks::tick;
-};
-
-/// Types that are no argument of `after`, `arm_at`, `run` and of a constructor.
-template <class D>
-concept no_duration = !whole_duration<D>;
-template <class At, class TimePoint>
-concept no_time_point = !std::convertible_to<const At&, TimePoint>;
-template <class At, class TimePoint>
-concept point_of_another_clock = no_time_point<At, TimePoint> && requires {
-    typename At::clock;
-} && !std::same_as<typename At::clock, typename TimePoint::clock>;
-template <class D>
-concept any_duration = requires(const D& d) {
-    std::chrono::duration_cast<std::chrono::seconds>(d);
-};
-template <class B>
-concept no_budget = !std::convertible_to<B, std::size_t>;
-
-/// Objects that are no timers, most of which have one as a member, and pointers.
-template <class T, class Object = std::remove_cvref_t<T>>
-concept no_timer =
-    !std::convertible_to<T, timer&> &&
-    (std::is_pointer_v<Object> || (std::is_class_v<Object> && !std::derived_from<Object, timer>));
-
-template <class T, class TimePoint, class At>
-concept arms_at = std::convertible_to<T, timer&> && !no_time_point<At, TimePoint>;
-template <class T, class... D>
-concept arms_after = std::convertible_to<T, timer&> && !(no_duration<D> || ...);
-
-/// Arguments that arm nothing. The exact ones are for a wheel that is const: on another wheel the
-/// overload that arms is the better one.
-template <class At, class T, class TimePoint>
-concept refused_at =
-    !arms_at<T, TimePoint, At> || (std::same_as<T, timer&> && std::same_as<At, TimePoint>);
-template <class D, class T, class... More>
-concept refused_after = !arms_after<T, D, More...> || std::same_as<T, timer&>;
-
-/// Says why a wheel does not arm a `T` at an `At`.
-template <class TimePoint, class T, class At> consteval any_result refuse_to_arm_at() {
-    constexpr bool is_other = point_of_another_clock<At, TimePoint>;
-    constexpr bool is_legal = arms_at<T, TimePoint, At>;
-    static_assert(!no_timer<T>, "it wants a timer, not its owner or address: c.idle");
-    static_assert(no_timer<T> || !is_other,
-                  "it wants its own clock: after(t - system_clock::now())");
-    static_assert(no_timer<T> || is_other || is_legal,
-                  "it wants a timer& and a time_point: after(20ms)");
-    static_assert(!is_legal, "it wants a wheel that is not const");
-    return {};
-}
-
-/// Says why a wheel does not arm a `T` after a duration, or after one of two.
-template <std::size_t Durations, class T, class... D> consteval any_result refuse_to_arm_after() {
-    constexpr bool is_legal = arms_after<T, D...> && sizeof...(D) == Durations;
-    static_assert(!no_timer<T>, "it wants a timer, not its owner or address: c.idle");
-    static_assert(no_timer<T> || is_legal || Durations != 1,
-                  "it wants a timer& and a duration: 1500ms, not 1.5s");
-    static_assert(no_timer<T> || is_legal || Durations != 2,
-                  "it wants a timer&, and two durations: 60s, 90s");
-    static_assert(!is_legal, "it wants a wheel that is not const");
-    return {};
-}
-
-/// In a debug build, notes that `wheel` is about to run up to tick `until`.
-inline void note_run([[maybe_unused]] timer_wheel& wheel, [[maybe_unused]] jiffies until) noexcept {
-#ifndef NDEBUG
-    const std::optional<jiffies> wakeup = wheel.next_wakeup();
-    wheel_runs(&wheel, wakeup && *wakeup > wheel.now() && *wakeup < until);
-#endif
-}
-
-}  // namespace detail
 
 /// A `timer_wheel` and the clock that drives it.
 ///
@@ -258,7 +165,7 @@ public:
     /// `never`. A cancelled timer may stay in the wheel until its time has come. See
     /// timer_wheel::next_wakeup.
     std::optional<time_point> next_wakeup() noexcept {
-        detail::end_turn<clock>();  // who asks will sleep
+        detail::end_turn<clock>();  // the caller is about to sleep
         const std::optional<jiffies> wakeup = wheel_.next_wakeup();
         if (!wakeup) return std::nullopt;
         return ticks_.start_of(*wakeup);
@@ -310,56 +217,28 @@ public:
     /// Returns the clock in ticks.
     const Ticks& ticks() const noexcept { return ticks_; }
 
-    // --- misuses that the compiler refuses ------------------------------------------------------
+    // --- wrong calls, and what to write instead -------------------------------------------------
 
-    TVEC_INSTEAD(arm, "arm_after(t, 30s), or arm_at(t, deadline)")
-    TVEC_INSTEAD(schedule, "arm_after(t, 30s); functions are scheduled in a timeout_pool")
-    TVEC_INSTEAD(cancel, "a timer cancels itself, t.cancel()")
-    TVEC_INSTEAD(advance, "run(), which reads the clock; in ticks wheel().advance(tick)")
-    TVEC_INSTEAD(empty, "any_pending(), or count_pending()")
-    template <detail::any_duration D>
-    explicit clocked_wheel(D) TVEC_WANTS("ticks: clocked_wheel t{runtime_tick_clock(10ms)}");
+    void arm(const auto&...) const TVEC_WANTS("arm_after(t, 30s), or arm_at(t, deadline)");
+    void schedule(const auto&...) const TVEC_WANTS("arm_after(t, 30s); functions: timeout_pool");
+    void cancel(const auto&...) const TVEC_WANTS("the timer itself: t.cancel()");
+    void advance(const auto&...) const TVEC_WANTS("run(); in ticks wheel().advance(tick)");
+    void empty() const TVEC_WANTS("any_pending(), or count_pending()");
+    explicit clocked_wheel(detail::no<Ticks>) TVEC_WANTS("ticks: t{runtime_tick_clock(10ms)}");
     clocked_wheel(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
     clocked_wheel& operator=(const clocked_wheel&) TVEC_WANTS("a reference: a wheel stays there");
-    template <class T, detail::refused_at<T, time_point> At>
-    detail::any_result arm_at(T&&, const At&) const {
-        return detail::refuse_to_arm_at<time_point, T, At>();
-    }
-    template <class T, detail::refused_at<T, time_point> At>
-    detail::any_result arm_if_pending(T&&, const At&) const {
-        return detail::refuse_to_arm_at<time_point, T, At>();
-    }
-    template <class T, detail::refused_at<T, time_point> At>
-    detail::any_result arm_unless_pending(T&&, const At&) const {
-        return detail::refuse_to_arm_at<time_point, T, At>();
-    }
-    template <class T, detail::refused_at<T, time_point> At>
-    detail::any_result arm_if_earlier(T&&, const At&) const {
-        return detail::refuse_to_arm_at<time_point, T, At>();
-    }
-    template <class T, detail::refused_after<T> D>
-    detail::any_result arm_after(T&&, const D&) const {
-        return detail::refuse_to_arm_after<1, T, D>();
-    }
-    template <class T, detail::refused_after<T> D>
-    detail::any_result arm_next(T&&, const D&) const {
-        return detail::refuse_to_arm_after<1, T, D>();
-    }
-    template <class T, class D> detail::any_result arm_within(T&&, const D&) const {
-        return detail::refuse_to_arm_after<2, T, D>();
-    }
-    template <class T, class D, detail::refused_after<T, D> D2>
-    detail::any_result arm_within(T&&, const D&, const D2&) const {
-        return detail::refuse_to_arm_after<2, T, D, D2>();
-    }
-    template <detail::no_duration D>
-    static detail::any_result after(const D&) TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s");
-    template <detail::no_budget B>
-    detail::any_result run(const B&)
-        TVEC_REFUSES(B, "a budget of visits; it reads the clock itself");
-    template <detail::no_time_point<time_point> T>
-    detail::any_result run_until(const T&, std::size_t = 0)
-        TVEC_REFUSES(T, "a time_point: after(2ms)");
+    void arm_at(detail::no<timer&>, detail::anything) TVEC_WANTS("a timer: c.idle, not c or &c");
+    void arm_after(detail::no<timer&>, detail::anything) TVEC_WANTS("a timer: c.idle, not c or &c");
+    void arm_at(timer&, detail::no<time_point>) TVEC_WANTS("a time of its clock: after(20ms)");
+    void arm_if_pending(timer&, detail::no<time_point>) TVEC_WANTS("a time: after(20ms)");
+    void arm_unless_pending(timer&, detail::no<time_point>) TVEC_WANTS("a time: after(20ms)");
+    void arm_if_earlier(timer&, detail::no<time_point>) TVEC_WANTS("a time: after(20ms)");
+    void arm_after(timer&, detail::anything) TVEC_WANTS("a duration: 1500ms, not 1.5s");
+    void arm_next(timer&, detail::anything) TVEC_WANTS("a duration: 1500ms, not 1.5s");
+    void arm_within(timer&, const auto&...) TVEC_WANTS("two durations: 60s, 90s");
+    static void after(detail::anything) TVEC_WANTS("a duration: 1500ms, not 1.5s");
+    void run(detail::no<std::size_t>) TVEC_WANTS("a budget of visits; it reads the clock itself");
+    void run_until(detail::no<time_point>) TVEC_WANTS("a time_point: after(2ms)");
 
 private:
     /// Returns the time by the clock. In a debug build, ends the program if the wheel is beyond it.

@@ -31,11 +31,6 @@ concept whole_duration = requires(const D& d) {
     whole(d);
 };
 
-/// A type that is no length of a tick: a number, or a duration that is no whole number of the
-/// clock's units.
-template <class D, class Duration>
-concept no_tick_of = !std::convertible_to<const D&, Duration>;
-
 enum class rounding { down, up };
 
 /// Returns count * num / den, rounded, at most `limit`. Exact: no intermediate result overflows.
@@ -299,10 +294,8 @@ public:
     }
 
     runtime_tick_clock() TVEC_WANTS("a tick: clocked_wheel timers(runtime_tick_clock(5ms))");
-    template <detail::no_tick_of<duration> D>
-    explicit runtime_tick_clock(const D&) TVEC_WANTS("whole units of the clock: 5ms");
-    template <detail::no_tick_of<duration> D>
-    runtime_tick_clock(const D&, time_point) TVEC_WANTS("whole units of the clock: 5ms");
+    explicit runtime_tick_clock(detail::no<duration>) TVEC_WANTS("whole units of the clock: 5ms");
+    runtime_tick_clock(detail::no<duration>, time_point) TVEC_WANTS("whole units: 5ms, now()");
 
     /// Returns the length of a tick.
     duration tick_length() const noexcept { return length_; }

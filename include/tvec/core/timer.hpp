@@ -33,11 +33,6 @@ namespace detail {
 template <class T>
 concept derived_timer = !std::same_as<T, timer> && std::derived_from<T, timer>;
 
-/// A type that a program may mistake for a callback. 0 and NULL are numbers: null callbacks.
-template <class F>
-concept no_callback = !std::derived_from<F, timer> && !std::is_arithmetic_v<F> &&
-                      !std::convertible_to<F, void (*)(timer_wheel&, timer&)>;
-
 }  // namespace detail
 
 /// One pending call, embedded in the object it belongs to. Never allocates.
@@ -81,17 +76,6 @@ public:
     /// Cancels this timer, then does what the constructor does. Self-assignment is a no-op.
     timer& operator=(timer&& other) noexcept;
 
-    TVEC_INSTEAD(arm_after, "timers.arm_after(t, 30s)")
-    TVEC_INSTEAD(reset, "timers.arm_after(t, 30s) arms it anew, and t.cancel() ends it")
-    timer(const timer&) TVEC_WANTS("std::move: a timer is in one place");
-    timer& operator=(const timer&) TVEC_WANTS("std::move: a timer is in one place");
-    template <detail::no_callback F>
-    explicit timer(const F&) TVEC_WANTS("a function of (timer_wheel&, timer&), or callback_timer");
-    template <detail::derived_timer T>
-    timer(const T&) TVEC_WANTS("the whole callback_timer: its function stays behind");
-    template <detail::derived_timer T>
-    timer& operator=(const T&) TVEC_WANTS("the whole callback_timer: its function stays behind");
-
     /// Cancels. O(1). Writes the neighbours in the chain if the timer is still linked.
     ~timer() { unlink_if_linked(); }
 
@@ -128,6 +112,18 @@ public:
         unlink_if_linked();
         return was_pending;
     }
+
+    // --- wrong calls, and what to write instead -------------------------------------------------
+
+    void arm_after(const auto&...) const TVEC_WANTS("its wheel: timers.arm_after(t, 30s)");
+    void reset(const auto&...) const TVEC_WANTS("timers.arm_after(t, 30s), or t.cancel()");
+    timer(const timer&) TVEC_WANTS("std::move: a timer is in one place");
+    timer& operator=(const timer&) TVEC_WANTS("std::move: a timer is in one place");
+    explicit timer(detail::no<callback>) TVEC_WANTS("f(timer_wheel&, timer&), or callback_timer");
+    template <detail::derived_timer T>
+    timer(const T&) TVEC_WANTS("the whole callback_timer: its function stays behind");
+    template <detail::derived_timer T>
+    timer& operator=(const T&) TVEC_WANTS("the whole callback_timer: its function stays behind");
 
 private:
     friend class timer_wheel;

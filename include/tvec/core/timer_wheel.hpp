@@ -24,59 +24,6 @@
 
 namespace tvec {
 
-namespace detail {
-
-/// A type that counts ticks: an integer of at most 64 bits, or a class that unary plus turns into
-/// one.
-template <class N>
-concept integer = requires(const N& n) {
-    { +n } -> std::integral;
-    requires sizeof(+n) <= sizeof(jiffies);
-};
-template <class T>
-concept no_integer = !integer<T>;
-
-/// Calls visit(thing), and returns whether to go on: what `visit` returns, or true if it returns
-/// nothing.
-template <class F, class T> bool goes_on(F& visit, T& thing) {
-    using answer = std::remove_cvref_t<std::invoke_result_t<F&, T&>>;
-    static_assert(std::is_void_v<answer> || std::is_same_v<answer, bool>,
-                  "it returns nothing, or a bool: false to end here");
-    if constexpr (std::is_void_v<answer>)
-        return visit(thing), true;
-    else
-        return visit(thing);
-}
-
-}  // namespace detail
-
-/// The type of tick parameters: any integer converts to it, and any class that unary plus turns
-/// into an integer. A negative number counts as 0: a point in time that has passed, or no delay.
-/// Passing a jiffies is free. Passing a signed variable costs a comparison.
-class tick_count {
-public:
-    /// Holds `n`, or 0 if `n` is negative. `n` is passed by value: a static member needs no
-    /// definition.
-    template <detail::integer N>
-    requires std::is_scalar_v<N>
-    constexpr tick_count(N n) noexcept : ticks_(static_cast<jiffies>(+n)) {
-        if constexpr (std::signed_integral<decltype(+n)>)
-            if (+n < 0) ticks_ = 0;
-    }
-    /// Does the same for a std::atomic, a std::integral_constant and the like.
-    template <detail::integer N>
-    requires std::is_class_v<N>
-    constexpr tick_count(const N& n) noexcept : tick_count(+n) {}
-    template <detail::no_integer T>
-    tick_count(const T&) TVEC_WANTS("whole ticks: durations are for a tvec::clocked_wheel");
-
-    /// Returns the number of ticks.
-    constexpr operator jiffies() const noexcept { return ticks_; }
-
-private:
-    jiffies ticks_;
-};
-
 /// A cascading timer wheel: a root of 256 slots of one tick, and four levels of 64 slots, each
 /// slot as wide as the whole level below it (see geometry.hpp).
 ///
@@ -153,14 +100,6 @@ public:
     /// the wheel and no visitor of its timers is running. Otherwise a line on the standard error
     /// output says so, and the program ends (std::terminate).
     ~timer_wheel();
-
-    TVEC_INSTEAD(arm, "arm_after(t, 30), or arm_at(t, tick)")
-    TVEC_INSTEAD(schedule, "arm_after(t, 30); functions are scheduled in a timeout_pool")
-    TVEC_INSTEAD(cancel, "a timer cancels itself, t.cancel()")
-    TVEC_INSTEAD(run, "advance(tick, budget); a tvec::clocked_wheel reads its clock and runs")
-    TVEC_INSTEAD(empty, "any_pending(), or count_pending()")
-    timer_wheel(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
-    timer_wheel& operator=(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
 
     /// Lets any thread use the wheel and its timers, one at a time: the program has a lock, and
     /// holds it around every call for the wheel, and around `cancel`, `unlink`, moves and
@@ -408,6 +347,16 @@ public:
 
     /// Returns what the wheel has done so far.
     const counters& count() const noexcept { return counters_; }
+
+    // --- wrong calls, and what to write instead -------------------------------------------------
+
+    void arm(const auto&...) const TVEC_WANTS("arm_after(t, 30), or arm_at(t, tick)");
+    void schedule(const auto&...) const TVEC_WANTS("arm_after(t, 30); functions: timeout_pool");
+    void cancel(const auto&...) const TVEC_WANTS("the timer itself: t.cancel()");
+    void run(const auto&...) const TVEC_WANTS("advance(tick, budget), or a tvec::clocked_wheel");
+    void empty() const TVEC_WANTS("any_pending(), or count_pending()");
+    timer_wheel(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
+    timer_wheel& operator=(const timer_wheel&) TVEC_WANTS("a reference: a wheel stays where it is");
 
 private:
     friend class detail::inspector;

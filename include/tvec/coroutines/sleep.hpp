@@ -37,31 +37,6 @@
 
 namespace tvec {
 
-namespace detail {
-
-template <class Ticks>
-typename clocked_wheel<Ticks>::time_point point_in_time(const clocked_wheel<Ticks>&);
-template <class W> using time_point_of = decltype(point_in_time(std::declval<W>()));
-
-/// Types that are a delay, or a deadline, on a wheel that is passed as `W`.
-template <class D, class W>
-concept delay_on = (std::convertible_to<W, timer_wheel&> && std::convertible_to<D, tick_count>) ||
-                   (std::is_class_v<time_point_of<W>> && whole_duration<D>);
-template <class At, class W>
-concept deadline_on = (std::convertible_to<W, timer_wheel&> &&
-                       std::convertible_to<At, tick_count>) ||
-                      std::convertible_to<At, time_point_of<W>>;
-
-template <class D, class W>
-concept no_delay_on = !delay_on<D, W>;
-template <class At, class W>
-concept no_deadline_on = !deadline_on<At, W>;
-
-}  // namespace detail
-
-/// Warns if the result is dropped: it does nothing before it is awaited.
-#define TVEC_AWAITED [[nodiscard("it waits for nothing before it is awaited: co_await it")]]
-
 /// The result of sleep_for and sleep_until, to be awaited. Movable while no coroutine awaits it.
 ///
 /// A sleeper with a name can be reset from elsewhere while a coroutine sleeps, asked whether its
@@ -328,24 +303,13 @@ timed<Awaitable> with_timeout(timer_wheel& wheel, Awaitable&& awaitable,
                               detail::later(wheel.now(), delay));
 }
 
-// --- misuses that the compiler refuses ----------------------------------------------------------
+// --- wrong calls, and what to write instead ------------------------------------------------------
 
-template <class D>
-detail::any_result sleep_for(const D&)
-    TVEC_REFUSES(D, "a wheel, then a delay: sleep_for(timers, 1500ms)");
-template <class W, detail::no_delay_on<W> D>
-detail::any_result sleep_for(W&&, const D&)
-    TVEC_REFUSES(D, "a wheel, then a delay: sleep_for(timers, 1500ms)");
-template <class At>
-detail::any_result sleep_until(const At&) TVEC_REFUSES(At, "a wheel, then a point of its time");
-template <class W, detail::no_deadline_on<W> At>
-detail::any_result sleep_until(W&&, const At&)
-    TVEC_REFUSES(At, "a wheel, then a point of its time");
-template <class W, class A, detail::no_delay_on<W> D>
-detail::any_result with_timeout(W&&, A&&, const D&)
-    TVEC_REFUSES(D, "a wheel, what to await, a delay: 1500ms");
-template <class W, class A, detail::no_deadline_on<W> At>
-detail::any_result with_timeout_until(W&&, A&&, const At&)
-    TVEC_REFUSES(At, "a wheel, what to await, a time_point");
+void sleep_for(detail::anything) TVEC_WANTS("a wheel, then a delay: sleep_for(timers, 1500ms)");
+void sleep_for(const auto&, detail::anything) TVEC_WANTS("a wheel, then a delay: 1500ms, not 1.5s");
+void sleep_until(detail::anything) TVEC_WANTS("a wheel, then a point of its time");
+void sleep_until(const auto&, detail::anything) TVEC_WANTS("a wheel, then a point of its time");
+void with_timeout(const auto&, const auto&, detail::anything) TVEC_WANTS("wheel, what, 1500ms");
+void with_timeout_until(const auto&, const auto&, detail::anything) TVEC_WANTS("a time_point");
 
 }  // namespace tvec

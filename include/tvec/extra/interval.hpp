@@ -21,20 +21,6 @@
 
 namespace tvec {
 
-namespace detail {
-
-/// A wheel, with a clock or without.
-template <class W>
-concept wheel_like = std::convertible_to<W, timer_wheel&> || std::is_class_v<time_point_of<W>>;
-
-/// Types that cannot follow the wheel as the first argument, or as the second.
-template <class D, class W>
-concept no_start_or_period_on = wheel_like<W> && no_delay_on<D, W> && no_deadline_on<D, W>;
-template <class D, class W>
-concept no_period_on = wheel_like<W> && no_delay_on<D, W> && !std::same_as<D, missed_periods>;
-
-}  // namespace detail
-
 /// Points in time a period apart, which a coroutine awaits one after the other:
 ///
 ///     tvec::interval every(timers, 100ms);
@@ -85,10 +71,8 @@ public:
         : interval(detail::begin_at(start, wheel.now() + 1, at_least_one(period)), wheel,
                    at_least_one(period), policy) {}
 
-    template <class W, detail::no_start_or_period_on<W> D, class... More>
-    interval(W&&, const D&, More&&...) TVEC_WANTS("a wheel, perhaps a start, a period: 1500ms");
-    template <class W, detail::deadline_on<W> At, detail::no_period_on<W> D, class... More>
-    interval(W&&, const At&, const D&, More&&...) TVEC_WANTS("a wheel, a start, a period: 1500ms");
+    interval(const auto&, detail::anything) TVEC_WANTS("a wheel, a period: 1500ms, not 1.5s");
+    interval(const auto&, detail::anything, detail::anything) TVEC_WANTS("wheel, start, 1500ms");
 
     /// Returns an awaitable for the next point. The co_await returns the number of periods that
     /// were skipped: 0 if it is in time, and in a burst. It always suspends: a point that has

@@ -20,16 +20,6 @@
 
 namespace tvec {
 
-namespace detail {
-
-/// A type with a wheel, as a clocked_wheel.
-template <class T>
-concept has_wheel = requires(T&& timers) {
-    timers.wheel();
-};
-
-}  // namespace detail
-
 /// The state of a timer_wheel between two calls. After a `restore` the same calls fire the same
 /// timers on the same ticks in the same order as after the `capture`, in that wheel or another.
 ///
@@ -69,8 +59,8 @@ public:
     /// callback, and captures after the `advance`. Without exceptions that ends the program
     /// (std::terminate).
     template <class F> void capture(const timer_wheel& wheel, F id_of);
-    TVEC_INSTEAD_OF(detail::has_wheel, capture, "its wheel: capture(timers.wheel(), id_of)")
-    TVEC_INSTEAD_OF(detail::has_wheel, restore, "its wheel: restore(timers.wheel(), timer_of)")
+    void capture(detail::no<const timer_wheel&>, const auto&) TVEC_WANTS("its wheel()");
+    void restore(detail::no<timer_wheel&>, const auto&) const TVEC_WANTS("its wheel()");
 
     /// Puts the state into `wheel`. All timers linked there are not pending first. Calls
     /// timer_of(id) once for each timer of the snapshot: a pointer to the timer of that id, or null

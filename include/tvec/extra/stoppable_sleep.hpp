@@ -109,14 +109,10 @@ inline stoppable_sleeper sleep_for(timer_wheel& wheel, tick_count delay,
     return {wheel, detail::later(wheel.now(), delay), std::move(token)};
 }
 
-// --- misuses that the compiler refuses ----------------------------------------------------------
+// --- wrong calls, and what to write instead ------------------------------------------------------
 
-template <class W, detail::no_delay_on<W> D>
-detail::any_result sleep_for(W&&, const D&, std::stop_token)
-    TVEC_REFUSES(D, "a wheel, 1500ms, a token");
-template <class W, detail::no_deadline_on<W> At>
-detail::any_result sleep_until(W&&, const At&, std::stop_token)
-    TVEC_REFUSES(At, "a wheel, a time_point, a token");
+void sleep_for(const auto&, detail::anything, std::stop_token) TVEC_WANTS("wheel, 1500ms, token");
+void sleep_until(const auto&, detail::anything, std::stop_token) TVEC_WANTS("a time_point");
 
 }  // namespace tvec
 

@@ -207,14 +207,10 @@ public:
     /// Returns the number of exceptions of functions and of the executor.
     std::uint64_t failed() const noexcept { return core_.failed(); }
 
-    // --- misuses that the compiler refuses ------------------------------------------------------
+    // --- wrong calls, and what to write instead -------------------------------------------------
 
-    template <detail::no_duration D, class F>
-    detail::any_result schedule(const D&, F&&)
-        TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s; then a function");
-    template <detail::no_time_point<time_point> T, class F>
-    detail::any_result schedule_at(const T&, F&&)
-        TVEC_REFUSES(T, "a time_point of its clock, then a function");
+    void schedule(detail::anything, const auto&) TVEC_WANTS("a duration (1500ms, not 1.5s), f");
+    void schedule_at(detail::no<time_point>, const auto&) TVEC_WANTS("a time_point, f");
 
 private:
     template <class F> sent send(time_point deadline, F&& f);

@@ -28,13 +28,6 @@ namespace detail {
 
 class timer_thread_core;
 
-/// The result of a cancel, on its way to the function that asked for it.
-template <class F> struct answering {
-    F f;
-    bool answer = false;
-    void operator()() { static_cast<void>(f(answer)); }
-};
-
 }  // namespace detail
 
 /// A bounded queue of functions in front of one loop. Through its senders, any thread schedules,
@@ -99,10 +92,6 @@ public:
         stop();
     }
 
-    mailbox(const mailbox&) TVEC_WANTS("a sender: the mailbox itself stays where it is");
-    mailbox& operator=(const mailbox&) TVEC_WANTS("a sender: the mailbox itself stays where it is");
-    mailbox(Clocked&&, std::size_t, std::function<void()>) TVEC_WANTS("a wheel that outlives it");
-
     /// Returns the end for other threads. Copy it to any number of threads. The owner may use it
     /// too.
     mailbox_sender<Clocked> sender() const { return {core_, ticks_}; }
@@ -156,6 +145,12 @@ public:
 
     /// Returns the counters.
     const counters& count() const noexcept { return core_->count(); }
+
+    // --- wrong calls, and what to write instead -------------------------------------------------
+
+    mailbox(const mailbox&) TVEC_WANTS("a sender: the mailbox itself stays where it is");
+    mailbox& operator=(const mailbox&) TVEC_WANTS("a sender: the mailbox itself stays where it is");
+    mailbox(Clocked&&, std::size_t, std::function<void()>) TVEC_WANTS("a wheel that outlives it");
 
 private:
     friend class detail::timer_thread_core;
@@ -271,22 +266,14 @@ public:
         return {core_, ticks_, detail::doorbell(bell)};
     }
 
-    // --- misuses that the compiler refuses ------------------------------------------------------
+    // --- wrong calls, and what to write instead -------------------------------------------------
 
     template <class Bell>
     mailbox_sender through(const Bell&&) TVEC_WANTS("a bell that outlives it");
-    template <detail::no_duration D, class F>
-    detail::any_result schedule(const D&, F&&) const
-        TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s; then a function");
-    template <detail::no_time_point<time_point> T, class F>
-    detail::any_result schedule_at(const T&, F&&) const
-        TVEC_REFUSES(T, "a time_point of its clock, then a function");
-    template <detail::no_duration D>
-    detail::any_result reschedule(mailbox_handle, const D&) const
-        TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s");
-    template <detail::no_time_point<time_point> T>
-    detail::any_result reschedule_at(mailbox_handle, const T&) const
-        TVEC_REFUSES(T, "a time_point of its clock");
+    void schedule(detail::anything, const auto&) const TVEC_WANTS("a duration (1500ms), f");
+    void schedule_at(detail::no<time_point>, const auto&) const TVEC_WANTS("a time_point, f");
+    void reschedule(mailbox_handle, detail::anything) const TVEC_WANTS("a duration: 1500ms");
+    void reschedule_at(mailbox_handle, detail::no<time_point>) const TVEC_WANTS("a time_point");
 
 private:
     friend class mailbox<Clocked>;

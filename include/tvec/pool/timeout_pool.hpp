@@ -20,14 +20,6 @@
 
 namespace tvec {
 
-namespace detail {
-
-/// A type that cannot be the first argument of `schedule_every`.
-template <class D, class TimePoint>
-concept neither_duration_nor = no_duration<D> && no_time_point<D, TimePoint>;
-
-}  // namespace detail
-
 /// Functions to be called later, on a clocked wheel that the caller owns and runs as always.
 ///
 ///     tvec::clocked_wheel timers;
@@ -97,9 +89,6 @@ public:
 
     /// Cancels all timeouts, and destroys their functions. O(nodes).
     ~timeout_pool() = default;
-
-    timeout_pool(const timeout_pool&) TVEC_WANTS("a reference: a pool stays where it is");
-    timeout_pool& operator=(const timeout_pool&) TVEC_WANTS("a reference: a pool stays there");
 
     // --- in -------------------------------------------------------------------------------------
     // Each returns whether it has scheduled, or why not: then `f` is unchanged, and the refusal is
@@ -263,30 +252,17 @@ public:
     /// Returns the counters.
     const counters& count() const noexcept { return core_.count(); }
 
-    // --- misuses that the compiler refuses ------------------------------------------------------
+    // --- wrong calls, and what to write instead -------------------------------------------------
 
+    timeout_pool(const timeout_pool&) TVEC_WANTS("a reference: a pool stays where it is");
+    timeout_pool& operator=(const timeout_pool&) TVEC_WANTS("a reference: a pool stays there");
     explicit timeout_pool(Clocked&&, std::size_t = 0) TVEC_WANTS("a wheel that outlives it");
-    template <detail::no_duration D, class F>
-    detail::any_result schedule(const D&, F&&)
-        TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s; then a function");
-    template <detail::no_time_point<time_point> T, class F>
-    detail::any_result schedule_at(const T&, F&&)
-        TVEC_REFUSES(T, "a time_point of its clock, then a function");
-    template <detail::neither_duration_nor<time_point> D, class... F>
-    detail::any_result schedule_every(const D&, F&&...)
-        TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s; ...");
-    template <detail::no_duration D, class... F>
-    detail::any_result schedule_every(time_point, const D&, F&&...)
-        TVEC_REFUSES(D, "a start, a duration, ...");
-    template <detail::whole_duration D, class... F>
-    detail::any_result schedule_every(const D&, time_point, F&&...)
-        TVEC_REFUSES(D, "a start, a duration, ...");
-    template <detail::no_duration D>
-    detail::any_result reschedule(timeout_handle, const D&)
-        TVEC_REFUSES(D, "a duration: 1500ms, not 1.5s");
-    template <detail::no_time_point<time_point> T>
-    detail::any_result reschedule_at(timeout_handle, const T&)
-        TVEC_REFUSES(T, "a time_point of its clock");
+    void schedule(detail::anything, const auto&) TVEC_WANTS("a duration (1500ms, not 1.5s), f");
+    void schedule_at(detail::no<time_point>, const auto&) TVEC_WANTS("a time_point, f");
+    void schedule_every(detail::no<time_point>, const auto&...) TVEC_WANTS("1500ms, f");
+    void schedule_every(time_point, detail::anything, const auto&...) TVEC_WANTS("start, 5ms, f");
+    void reschedule(timeout_handle, detail::anything) TVEC_WANTS("a duration: 1500ms, not 1.5s");
+    void reschedule_at(timeout_handle, detail::no<time_point>) TVEC_WANTS("a time: after(5ms)");
 
 private:
     struct repetition {

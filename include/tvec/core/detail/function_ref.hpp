@@ -33,4 +33,16 @@ private:
     Result (*call_)(std::uintptr_t, Arguments...);
 };
 
+/// Calls visit(thing), and returns whether to go on: what `visit` returns, or true if it returns
+/// nothing.
+template <class F, class T> bool goes_on(F& visit, T& thing) {
+    using answer = std::remove_cvref_t<std::invoke_result_t<F&, T&>>;
+    static_assert(std::is_void_v<answer> || std::is_same_v<answer, bool>,
+                  "it returns nothing, or a bool: false to end here");
+    if constexpr (std::is_void_v<answer>)
+        return visit(thing), true;
+    else
+        return visit(thing);
+}
+
 }  // namespace tvec::detail

@@ -8,6 +8,9 @@
 #include <type_traits>
 #include <utility>
 
+/// Warns if the result is dropped: it does nothing before it is awaited.
+#define TVEC_AWAITED [[nodiscard("it must be awaited: it waits for nothing before a co_await")]]
+
 namespace tvec::detail {
 
 template <class A>

@@ -71,4 +71,11 @@ struct alignas(64) mailbox_cell : mailbox_link {
 static_assert(sizeof(void*) != 8 || sizeof(TVEC_MAILBOX_ATOMIC<jiffies>) != 8 ||
               sizeof(mailbox_cell) == 128);
 
+/// The result of a cancel, on its way to the function that asked for it.
+template <class F> struct answering {
+    F f;
+    bool answer = false;
+    void operator()() { static_cast<void>(f(answer)); }
+};
+
 }  // namespace tvec::detail
