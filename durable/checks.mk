@@ -20,7 +20,7 @@ help:
 
 build = ARGS="--setup gate" TESTS_AT_A_TIME=6 $(MAKE) test BUILD=$(1) CXX=$(2) SETUP="-Dwerror=true -Ddebug=false -Dbench=enabled $(3)"
 sanitize = LDFLAGS=-fuse-ld=lld CXXFLAGS="-fno-sanitize-recover=all -fsanitize-recover=vptr -g1 $(2)" \
-	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=address,undefined -Doptimization=g -Done_process=true)
+	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=address,undefined -Doptimization=g -Dtest_programs=in_one_process)
 
 gcc: ## failing tests, and warnings, with assertions
 	CXXFLAGS=-g1 $(call build,build-gcc,g++)
@@ -36,12 +36,12 @@ clang_tests: ## failing tests of a build by clang
 
 threads: ## data races, by TSan, in all programs with threads
 	CXX=clang++ CXXFLAGS=-g1 LDFLAGS=-fuse-ld=lld ../scripts/build/configure build-threads -Dwerror=true -Db_sanitize=thread \
-	    -Doptimization=1 -Ddebug=false -Dtests=enabled -Done_process=true -Dunity=on -Dunity_size=8
+	    -Doptimization=1 -Ddebug=false -Dtests=enabled -Dtest_programs=in_one_process -Dunity=on -Dunity_size=8
 	meson test -C build-threads --setup gate --suite threads --print-errorlogs
 
 valgrind: ## uninitialised reads and leaks in the tests
 	CXX=g++ CXXFLAGS=-g1 ../scripts/build/configure build-valgrind -Dunity=on -Dunity_size=8 -Ddebug=false -Dtests=enabled \
-	    -Done_process=true
+	    -Dtest_programs=in_one_process
 	meson test -C build-valgrind --setup valgrind --print-errorlogs durable durable_redis
 
 headers: ## headers that do not compile alone, by clang

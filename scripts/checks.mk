@@ -67,7 +67,7 @@ hardened = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstac
 # types reads through a pipe, and fails wrongly without a free descriptor: it alone continues. lld links large programs with
 # sanitizers in a third of the time. All other builds use the linker of the users.
 sanitize = ARGS="--setup gate" LDFLAGS=-fuse-ld=lld CXXFLAGS="-fno-sanitize-recover=all -fsanitize-recover=vptr -g1" \
-	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=address,undefined -Doptimization=g -Done_process=true)
+	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=address,undefined -Doptimization=g -Dtest_programs=in_one_process)
 
 user: ## the README's test command: .ci/run begins with it, and `gcc` goes on in its folder
 	CXXFLAGS=-g1 $(call build,build-gcc,g++,-Dbench=enabled)
@@ -92,12 +92,12 @@ busy: ## tests that fail on a slow machine: `make test` three times beside two b
 
 threads: ## data races, by TSan, in all programs with threads
 	CXX=clang++ CXXFLAGS=-g1 LDFLAGS=-fuse-ld=lld scripts/build/configure build-threads -Dwerror=true -Db_sanitize=thread \
-	    -Doptimization=1 -Ddebug=false -Dtests=enabled -Done_process=true -Dbench=enabled -Dunity=on -Dunity_size=8
+	    -Doptimization=1 -Ddebug=false -Dtests=enabled -Dtest_programs=in_one_process -Dbench=enabled -Dunity=on -Dunity_size=8
 	meson test -C build-threads --setup gate --suite threads --print-errorlogs
 
 valgrind: ## uninitialised reads and leaks in the tests
 	CXX=g++ CXXFLAGS=-g1 scripts/build/configure build-valgrind -Dunity=on -Dunity_size=8 -Ddebug=false -Dtests=enabled \
-	    -Done_process=true -Dbench=disabled
+	    -Dtest_programs=in_one_process -Dbench=disabled
 	meson test -C build-valgrind --setup valgrind --print-errorlogs promises_core promises_at_length promises_clock \
 	    promises_inspect promises_pool promises_mailbox promises_thread promises_coroutines model pool_model in_c
 
