@@ -51,7 +51,7 @@ arrows: ## includes against the arrows between rooms
 shellcheck: ## faults in shell scripts, by shellcheck
 	git ls-files scripts .ci tests integrations examples durable | xargs grep -lsE -d skip '^#!.*bash' | xargs shellcheck --external-sources
 
-weight: ## nothing: it prints files, lines and words
+weight: ## more headers, targets, checks, options, pages or wide lines of prose than agreed
 	scripts/checks/weight
 
 subjects: ## commit subjects of the last day that are too long, or not in the imperative
