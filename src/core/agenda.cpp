@@ -4,6 +4,9 @@ namespace tvec::detail {
 
 namespace {
 
+/// The timers that a loop which is awake moves in a tick, at least.
+constexpr std::uint64_t least_gentle = (geometry::chunk + 7) / 8;
+
 /// Returns how many timers a slot with `there` timers may hold before the agenda notes it again:
 /// the next full chunk, as long as timers can be linked to it. The rate is the same up to there.
 std::uint64_t most_before_next_look(const upper_entry& v, std::uint64_t there,
@@ -16,8 +19,8 @@ std::uint64_t most_before_next_look(const upper_entry& v, std::uint64_t there,
 
 }  // namespace
 
-/// A single timer leaves its slot at the visit. Emptying begins a tick earlier for each `rate` of
-/// further timers. While a call runs, `quiet` stays at its tick.
+/// A few timers leave their slot at the visit: no rate is lower. Emptying begins a tick earlier for
+/// each `rate` of further timers. While a call runs, `quiet` stays at its tick.
 void agenda::note(const upper_entry& v, std::uint64_t there, jiffies now) noexcept {
     assert(there > 0 && "an empty slot needs no visit");
     assert(v.level != geometry::root && v.level <= geometry::overflow && "the root has note_root");
@@ -25,7 +28,7 @@ void agenda::note(const upper_entry& v, std::uint64_t there, jiffies now) noexce
            "a slot is visited as its lap begins");
     assert(v.entry >= now && v.entry < never && "a slot is visited now or later");
     jiffies may = v.entry, must = v.entry;
-    if (there > 1) {
+    if (there > least_gentle) [[unlikely]] {
         const emptying to = plan(v, there);
         must = to.start(most_before_next_look(v, there, now), to.rate);
         may = std::min(to.start(there, to.gentle), must);
@@ -34,6 +37,11 @@ void agenda::note(const upper_entry& v, std::uint64_t there, jiffies now) noexce
     lower(upper_visit_, v.entry);
     lower(may_empty_, may);
     lower(must_empty_, must);
+    if (v.level != geometry::root + 1) {
+        lower(far_visit_, v.entry);
+        lower(far_may_empty_, may);
+        lower(far_must_empty_, must);
+    }
     lower(quiet_, std::max(may, now));
     lower(wake_, must);
 }
@@ -43,18 +51,18 @@ void agenda::note(const upper_entry& v, std::uint64_t there, jiffies now) noexce
 /// three eighths of the lap, and leaves the other ticks idle.
 emptying agenda::plan(const upper_entry& v, std::uint64_t there) const noexcept {
     assert(v.level != geometry::root && v.level <= geometry::overflow && "the root is not emptied");
-    if (emptying_[v.level].entry == v.entry) return emptying_[v.level];
+    if (emptying_[v.level - 1].entry == v.entry) return emptying_[v.level - 1];
     assert(there > 0 && "an empty slot is not emptied");
     constexpr std::uint64_t chunk = geometry::chunk;
     const jiffies width = geometry::width_of(v.level);
     const std::uint64_t rate = std::max(chunk, (there - 1) / width + 1);
-    const std::uint64_t gentle = std::max((chunk + 7) / 8, (there - 1) * 8 / (3 * width) + 1);
+    const std::uint64_t gentle = std::max(least_gentle, (there - 1) * 8 / (3 * width) + 1);
     assert(rate * width >= there && "a slot can be emptied within the lap before its visit");
     return {v.entry, rate, std::min(rate, gentle)};
 }
 
 std::uint64_t agenda::due(const upper_entry& v, std::uint64_t there, jiffies now) noexcept {
-    return (emptying_[v.level] = plan(v, there)).due(there, now);
+    return (emptying_[v.level - 1] = plan(v, there)).due(there, now);
 }
 
 }  // namespace tvec::detail

@@ -13,6 +13,7 @@ namespace geometry = detail::geometry;
 namespace {
 
 constexpr unsigned first_upper = geometry::root + 1;
+constexpr unsigned first_far = geometry::first_slot_of(first_upper + 1);
 
 }  // namespace
 
@@ -153,7 +154,7 @@ timer_wheel::run_as(jiffies until, std::size_t budget, const How&... how) {
 
     Call current{*this, budget, how...};
     const std::uint64_t fired_before = counters_.fired;
-    current.finished = run_ticks(current) && settle(current);
+    current.finished = run_ticks(current);
     return {static_cast<std::size_t>(counters_.fired - fired_before), current.finished};
 }
 
@@ -168,7 +169,7 @@ timer_wheel::progress timer_wheel::run_taking(jiffies until, std::size_t budget,
 
 /// Jumps from visit to visit up to the target. The first one is cached: it is now() if an earlier
 /// call has left work. Returns whether all ticks were run.
-template <class Call> bool timer_wheel::run_ticks(Call& current) {
+template <class Call> [[gnu::always_inline]] inline bool timer_wheel::run_ticks(Call& current) {
     jiffies visit = agenda_.wake();
     for (;;) {
         assert(visit >= now_ && "time does not run backwards");
@@ -176,8 +177,13 @@ template <class Call> bool timer_wheel::run_ticks(Call& current) {
         agenda_.begin(now_);
         if (now_ >= agenda_.upper_visit() && !enter_slots(current)) return false;
         if (!fire_due(current)) return false;
-        if (now_ == target_) return true;
-        visit = std::min(next_in_root(), agenda_.upper_visit());
+        if (now_ == target_ && now_ >= agenda_.may_empty() && !empty_ahead(current)) return false;
+        const jiffies root = next_in_root();
+        if (now_ == target_) {
+            agenda_.rest(root, now_);  // slots above the root are emptied before their visits
+            return true;
+        }
+        visit = std::min(root, agenda_.upper_visit());
     }
 }
 
@@ -185,18 +191,22 @@ template <class Call> bool timer_wheel::run_ticks(Call& current) {
 /// whether the budget has sufficed.
 bool timer_wheel::enter_slots(advance_call& current) noexcept {
     assert(now_ == agenda_.upper_visit() && "no visit is passed over");
-    for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
-        if (now_ % geometry::width_of(level) != 0) break;
+    unsigned level = first_upper;
+    do {
         const unsigned s = geometry::slot_before(level, now_);
         if (levels_.occupied(s) && !cascade(s, unlimited, current)) return false;
-    }
-    look_ahead();
+        ++level;
+    } while (level <= geometry::overflow && now_ % geometry::width_of(level) == 0);
+    if (level == first_upper + 1)
+        look_ahead_in_level_1();
+    else
+        look_ahead();
     return true;
 }
 
 /// Runs the rest of tick now(). No timer is linked to the running slot, and it is emptied in place:
 /// there is no work list. Returns whether the slot is empty now.
-template <class Call> bool timer_wheel::fire_due(Call& current) {
+template <class Call> [[gnu::always_inline]] inline bool timer_wheel::fire_due(Call& current) {
     const unsigned s = geometry::slot_at(geometry::root, now_);
     if (!levels_.occupied(s)) return true;
     for (detail::slot due = levels_[s]; current.budget != 0; --current.budget) {
@@ -238,8 +248,8 @@ bool timer_wheel::cascade(unsigned s, std::size_t most, advance_call& current) n
         if (count_early_visit(t)) return;
         assert(t.expires_ >= now_ && "a slot is visited before its timers are due");
         const unsigned to = geometry::slot_for(t.expires_, now_);
-        if (to == geometry::beyond) [[unlikely]]
-            return place_anywhere(t, t.expires_);
+        if (to >= first_far) [[unlikely]]  // level 1 alone may be looked through afterwards
+            return place(t, t.expires_);
         levels_.push(to, t);
         levels_.set_occupied(to);
     };
@@ -271,25 +281,16 @@ bool timer_wheel::empty_ahead(unsigned level, advance_call& current) noexcept {
     return agenda_.is_in_time(next, levels_.at_most(s), now_);
 }
 
-/// Ends a call that has run all ticks: empties ahead if it is time, and caches the next ticks.
-/// Returns whether the budget has sufficed.
-bool timer_wheel::settle(advance_call& current) noexcept {
-    assert(now_ == target_ && "slots are emptied ahead when all ticks were run");
-    if (now_ >= agenda_.may_empty() && !empty_ahead(current)) return false;
-    agenda_.rest(next_in_root(), now_);  // slots above the root are emptied before their visits
-    return true;
-}
-
 // --- look ahead ---------------------------------------------------------------------------------
 
 /// Returns the visit of the next occupied slot of the root, or `never`.
-jiffies timer_wheel::next_in_root() noexcept {
+[[gnu::always_inline]] inline jiffies timer_wheel::next_in_root() noexcept {
     const unsigned ahead = levels_.next_occupied(geometry::root, now_);
     return ahead != 0 ? now_ + ahead : never;
 }
 
 /// Returns the visit of the next occupied slot of `level`, or `never`.
-jiffies timer_wheel::next_entry(unsigned level) noexcept {
+[[gnu::always_inline]] inline jiffies timer_wheel::next_entry(unsigned level) noexcept {
     assert(level != geometry::root && "the slots of the root have no entry");
     if (level == geometry::overflow) {
         const unsigned s = levels_.next_occupied_of_overflow(now_);
@@ -304,11 +305,35 @@ jiffies timer_wheel::next_entry(unsigned level) noexcept {
 /// to be emptied, and at its visit the wheel looks ahead again.
 void timer_wheel::look_ahead() noexcept {
     agenda_.forget_upper();
-    for (unsigned level = first_upper; level <= geometry::overflow; ++level) {
-        if (!levels_.may_hold(level)) continue;
-        const detail::upper_entry next{level, next_entry(level)};
-        if (next.entry != never) agenda_.note(next, levels_.at_most(next.slot()), now_);
+    for (unsigned level = first_upper; level <= geometry::overflow; ++level)
+        if (levels_.may_hold(level)) note_next_of(level);
+}
+
+/// Does the same where no slot above level 1 was visited. Timers of the levels above may be gone,
+/// and leave at most the wake-up that was noted: none when level 1 has no timer either.
+void timer_wheel::look_ahead_in_level_1() noexcept {
+    agenda_.forget_level_1();
+    if (!note_next_of(first_upper) && !is_far_visit_needed()) look_ahead();
+}
+
+/// Notes the next occupied slot of `level`. Returns whether there is one.
+[[gnu::always_inline]] inline bool timer_wheel::note_next_of(unsigned level) noexcept {
+    const detail::upper_entry next{level, next_entry(level)};
+    if (next.entry == never) return false;
+    agenda_.note(next, levels_.at_most(next.slot()), now_);
+    return true;
+}
+
+/// Returns whether the next visit above level 1 has a slot with a timer, or there is none.
+bool timer_wheel::is_far_visit_needed() noexcept {
+    const jiffies visit = agenda_.far_visit();
+    if (visit == never) return true;
+    for (unsigned level = first_upper + 1;
+         level <= geometry::overflow && visit % geometry::width_of(level) == 0; ++level) {
+        const unsigned s = geometry::slot_before(level, visit);
+        if (levels_.occupied(s) && !levels_.settle_if_empty(s)) return true;
     }
+    return false;
 }
 
 /// Returns what `next_wakeup` answers in a callback. A timer in the running slot is due, or pushed

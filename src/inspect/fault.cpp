@@ -119,9 +119,12 @@ private:
         assert(at.level != geometry::root && levels_.at_most(at.slot) > 0 &&
                "only slots that hold timers are emptied ahead");
         const jiffies now = wheel_.now_, width = geometry::width_of(at.level);
-        if (agenda_.upper_visit() > at.visit)
-            return say("the upper levels' visit ", agenda_.upper_visit(), " after that of slot ",
-                       at.slot, " at ", at.visit);
+        const bool is_far = at.level != geometry::root + 1;
+        const jiffies visit =
+            std::max(agenda_.upper_visit(), is_far ? agenda_.far_visit() : jiffies{0});
+        if (visit > at.visit)
+            return say("the upper levels' visit ", visit, " after that of slot ", at.slot, " at ",
+                       at.visit);
         if (left_over()) return {};
         const std::uint64_t there = levels_.at_most(at.slot);
         const emptying to = agenda_.plan({at.level, at.visit}, there);
@@ -129,10 +132,11 @@ private:
             return say(there, " timers are left in slot ", at.slot, ", ", at.visit - now,
                        " ticks before it has to be empty at ", to.rate, " a tick");
         const jiffies start = std::max(to.start(there, to.rate), at.visit - width);
-        if (std::min(agenda_.must_empty(), agenda_.upper_visit()) > start)
-            return say("emptying that must begin at ", agenda_.must_empty(),
-                       " is too late for the ", there, " timers of slot ", at.slot,
-                       ", to be emptied from ", start);
+        const jiffies must =
+            std::max(agenda_.must_empty(), is_far ? agenda_.far_must_empty() : jiffies{0});
+        if (std::min(must, visit) > start)
+            return say("emptying that must begin at ", must, " is too late for the ", there,
+                       " timers of slot ", at.slot, ", to be emptied from ", start);
         return {};
     }
 

@@ -220,11 +220,30 @@ Test(checking, finds_an_upper_visit_that_would_be_missed) {
         wheel.arm_after(p.t, jiffies{1} << power);
         const jiffies visit = of_wheel::of(wheel, of_wheel::upper_visit{});
         CHECK_EQ(wheel.next_wakeup(), visit);
-        CHECK(
-            mentions(fault_with(wheel, of_wheel::upper_visit{}, visit + 1), "after that of slot"));
+        const std::string fault = fault_with(wheel, of_wheel::upper_visit{}, visit + 1);
+        CHECK(mentions(fault, power == 12 ? "after that of slot" : "above level 1"));
         CHECK(mentions(fault_with(wheel, of_wheel::must_empty{}, visit + 1),
                        "after the upper levels' visit"));
     }
+}
+
+Test(checking, finds_a_visit_that_would_be_missed_after_one_of_level_1) {
+    for (const unsigned power : {18u, 24u, 30u, 40u}) {
+        timer_wheel wheel;
+        probe p;
+        wheel.arm_after(p.t, jiffies{1} << power);
+        const jiffies visit = wheel.next_wakeup().value();
+        CHECK(mentions(fault_with(wheel, of_wheel::far_visit{}, visit + 1), "after that of slot"));
+        CHECK_NE(fault_with(wheel, of_wheel::far_visit{}, visit - 1), "");
+        CHECK_NE(fault_with(wheel, of_wheel::far_may_empty{}, visit - 1), "");
+        CHECK(mentions(fault_with(wheel, of_wheel::far_must_empty{}, visit + 1),
+                       "after the upper levels' visit"));
+    }
+    timer_wheel wheel;
+    std::vector<tvec::timer> timers(10 * tvec::detail::geometry::chunk);
+    for (tvec::timer& t : timers) wheel.arm_at(t, (jiffies{1} << 18) + 100);
+    const jiffies begin = wheel.next_wakeup().value();
+    CHECK(mentions(fault_with(wheel, of_wheel::far_must_empty{}, begin + 1), "is too late"));
 }
 
 namespace {

@@ -265,9 +265,10 @@ class Library:
     def note(self, level, entry, there, now):
         """The ticks at which the slot may and must be emptied."""
         rate, gentle = self.plan(level, there)
-        must = choose(there > 1, lambda: self.start(entry, self.most_before_next_look(level, entry, there, now), rate),
+        least_gentle = (self.chunk + 7) // 8
+        must = choose(there > least_gentle, lambda: self.start(entry, self.most_before_next_look(level, entry, there, now), rate),
                       lambda: entry)
-        may = choose(there > 1, lambda: smaller(self.start(entry, there, gentle), must), lambda: entry)
+        may = choose(there > least_gentle, lambda: smaller(self.start(entry, there, gentle), must), lambda: entry)
         return may, must
 
     # --- jiffies.hpp, beats.hpp -------------------------------------------------------------------------------------

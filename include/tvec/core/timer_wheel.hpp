@@ -445,11 +445,13 @@ private:
     bool cascade(unsigned s, std::size_t most, advance_call&) noexcept;
     bool empty_ahead(advance_call&) noexcept;
     bool empty_ahead(unsigned level, advance_call&) noexcept;
-    bool settle(advance_call&) noexcept;
 
     jiffies next_in_root() noexcept;
     jiffies next_entry(unsigned level) noexcept;
     void look_ahead() noexcept;
+    void look_ahead_in_level_1() noexcept;
+    bool note_next_of(unsigned level) noexcept;
+    bool is_far_visit_needed() noexcept;
     jiffies wakeup_while_running() noexcept;
     jiffies earliest_in(unsigned s, jiffies entry) const noexcept;
 

@@ -295,6 +295,9 @@ public:
         f.add(ahead(of_wheel::of(here->wheel, of_wheel::upper_visit{})));
         f.add(ahead(of_wheel::of(here->wheel, of_wheel::may_empty{})));
         f.add(ahead(of_wheel::of(here->wheel, of_wheel::must_empty{})));
+        f.add(ahead(of_wheel::of(here->wheel, of_wheel::far_visit{})));
+        f.add(ahead(of_wheel::of(here->wheel, of_wheel::far_may_empty{})));
+        f.add(ahead(of_wheel::of(here->wheel, of_wheel::far_must_empty{})));
         f.add(ahead(of_wheel::of(here->wheel, of_wheel::target{})));
         add_paces(f);
         for (std::size_t i = 0; i < size_; ++i) f.add(words_[i]);
@@ -349,7 +352,7 @@ private:
     void add_paces(fingerprint& f) const {
         const auto& paces = of_wheel::of(here->wheel, of_wheel::emptying{});
         for (unsigned level = 1; level <= geometry::overflow; ++level) {
-            const auto& pace = paces[level];
+            const auto& pace = paces[level - 1];
             const bool is_least =
                 pace.rate == geometry::chunk && pace.gentle == (geometry::chunk + 7) / 8;
             const bool is_read = pace.entry > now_ && (level == geometry::overflow || !is_least);

@@ -64,10 +64,14 @@ public:
     jiffies wake() const noexcept { return wake_; }
     /// Returns the tick of the first visit of a slot above the root.
     jiffies upper_visit() const noexcept { return upper_visit_; }
+    /// Returns the same for the levels above level 1.
+    jiffies far_visit() const noexcept { return far_visit_; }
     /// Returns the first tick at which a slot may be emptied ahead.
     jiffies may_empty() const noexcept { return may_empty_; }
     /// Returns the first tick at which a slot has to be emptied ahead.
     jiffies must_empty() const noexcept { return must_empty_; }
+    /// Returns the same for the levels above level 1.
+    jiffies far_must_empty() const noexcept { return far_must_empty_; }
 
     /// Notes that a slot of the root is visited at `tick`.
     void note_root(jiffies tick) noexcept {
@@ -80,7 +84,16 @@ public:
     void note(const upper_entry& v, std::uint64_t there, jiffies now) noexcept;
 
     /// Forgets all visits of slots above the root. The caller notes occupied slots again.
-    void forget_upper() noexcept { upper_visit_ = may_empty_ = must_empty_ = never; }
+    void forget_upper() noexcept {
+        far_visit_ = far_may_empty_ = far_must_empty_ = never;
+        forget_level_1();
+    }
+    /// Forgets the visits of level 1. The caller notes its next occupied slot again.
+    void forget_level_1() noexcept {
+        upper_visit_ = far_visit_;
+        may_empty_ = far_may_empty_;
+        must_empty_ = far_must_empty_;
+    }
 
     /// Fixes the rates until the visit, and returns how many of `there` timers are to be moved now.
     std::uint64_t due(const upper_entry& v, std::uint64_t there, jiffies now) noexcept;
@@ -89,8 +102,8 @@ public:
     /// has fixed.
     bool is_in_time(const upper_entry& v, std::uint64_t there, jiffies now) const noexcept {
         assert(now < v.entry && "a slot is emptied ahead before its visit");
-        assert(emptying_[v.level].entry == v.entry && "`due` has fixed the rate");
-        return there <= (v.entry - now) * emptying_[v.level].rate;
+        assert(emptying_[v.level - 1].entry == v.entry && "`due` has fixed the rate");
+        return there <= (v.entry - now) * emptying_[v.level - 1].rate;
     }
 
     /// Returns the rates for a slot that holds up to `there` timers: the fixed ones, or those that
@@ -127,8 +140,11 @@ public:
         if (quiet_ > wake_) return "quiet is after wake";
         if (wake_ <= now) return nullptr;
         if (quiet_ <= now) return "quiet is not after now: no tick would be idle";
-        if (must_empty_ > upper_visit_)
+        if (must_empty_ > upper_visit_ || far_must_empty_ > far_visit_)
             return "the tick at which a slot must be emptied is after the upper levels' visit";
+        if (upper_visit_ > far_visit_ || may_empty_ > far_may_empty_ ||
+            must_empty_ > far_must_empty_)
+            return "a tick of the upper levels is after that of the levels above level 1";
         if (quiet_ > std::max(may_empty_, now + 1))
             return "quiet is after the tick at which a slot may be emptied";
         if (wake_ > must_empty_) return "wake is after the tick at which a slot must be emptied";
@@ -147,7 +163,10 @@ private:
     jiffies upper_visit_ = never;
     jiffies may_empty_ = never;
     jiffies must_empty_ = never;
-    std::array<emptying, geometry::levels + 1> emptying_{};
+    jiffies far_visit_ = never;  ///< the same without level 1, whose visits seldom change them
+    jiffies far_may_empty_ = never;
+    jiffies far_must_empty_ = never;
+    std::array<emptying, geometry::levels> emptying_{};  ///< of the levels above the root
 };
 
 }  // namespace tvec::detail

@@ -223,21 +223,22 @@ private:
         const unsigned ring = geometry::ring_of(level);
         const unsigned words = geometry::words_for(ring);
         const unsigned first = geometry::first_slot_of(level) / word_bits;
-        const std::uint64_t all = (std::uint64_t{1} << words) - 1;
-        const std::uint64_t used = words_used_ >> first & all;
+        const std::uint64_t used = words_used_ >> first & ((std::uint64_t{1} << words) - 1);
         if (used == 0) return 0;
-        const unsigned from = (static_cast<unsigned>(tick >> geometry::shift_of(level)) + 1) % ring;
+        // Masks and no remainders, which are divisions where `level` is not a constant.
+        const unsigned from =
+            (static_cast<unsigned>(tick >> geometry::shift_of(level)) + 1) & (ring - 1);
         unsigned word = from / word_bits;
         std::uint64_t bits = words_[first + word] & ~std::uint64_t{0} << from % word_bits;
         if (bits == 0) {  // the next used word; this one comes last
             const unsigned after = word + 1;
-            const std::uint64_t turned = (used >> after | used << (words - after)) & all;
-            word = (after + static_cast<unsigned>(std::countr_zero(turned))) % words;
+            const std::uint64_t turned = (used | used << words) >> after;
+            word = (after + static_cast<unsigned>(std::countr_zero(turned))) & (words - 1);
             bits = words_[first + word];
         }
         assert(bits != 0 && "a word that is marked as used has a bit");
         const unsigned found = word * word_bits + static_cast<unsigned>(std::countr_zero(bits));
-        return (found - from + ring) % ring + 1;
+        return ((found - from) & (ring - 1)) + 1;
     }
 
     wheel_tag tag_;

@@ -59,7 +59,7 @@ public:
     /// Unlinks up to `most` links and calls take(link&) for each. `take` must link nothing here.
     /// Prefetches the next link of each chain meanwhile. Sets the back pointers once, at the end.
     /// Returns the number of links. If there were fewer than `most`, the slot is empty. A few links
-    /// are not worth a look at all chains.
+    /// are not worth a look at all chains: no chain has to wait for another.
     template <class F> std::size_t pop_each(std::size_t most, wheel_tag tag, F take) noexcept {
         if (links_ <= few) {
             std::size_t popped = 0;
@@ -135,7 +135,7 @@ private:
     }
 
     static constexpr unsigned width = geometry::chains_per_slot;
-    static constexpr link_count few = width / 4;
+    static constexpr link_count few = width;
     static_assert(std::has_single_bit(width), "bound_count leaves the next chain as it is");
 
     chain* chains_;
