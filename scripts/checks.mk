@@ -162,8 +162,9 @@ tidy: ## what clang-tidy finds in sources that changed, or include what changed
 tidy_all: ## what clang-tidy finds in all sources
 	scripts/checks/tidy
 
-mutants: ## faults of tests/mutants.toml, a tenth at random, that no test notices, and memory orders that nothing needs
+mutants: ## faults of tests/mutants.toml, a tenth at random, or of any line, one of 20, that no test notices; needless memory orders
 	scripts/checks/mutate --share 10
+	scripts/checks/mutate --generic --share 20
 	meson test -C build-mutants/build --setup long --print-errorlogs orders_all
 
 windows: ## sources that mingw-w64 refuses, and a game that goes otherwise under wine
