@@ -88,9 +88,10 @@ class Cluster:
         harm.fail(f"nobody has slot {slot}")
 
     def replica_of(self, primary):
-        for node in self.running():
-            if f"master_port:{primary.port}\n" in node.say("INFO", "replication").replace("\r", ""):
-                return node
+        for _ in patiently():
+            for node in self.running():
+                if f"master_port:{primary.port}\n" in node.say("INFO", "replication").replace("\r", ""):
+                    return node
         harm.fail("a primary has no replica")
 
     def wait_until_whole(self):
@@ -137,7 +138,7 @@ class Cluster:
         while keys := source.say("CLUSTER", "GETKEYSINSLOT", slot, 2).split():
             time.sleep(random.uniform(0, 0.05))
             said = source.say("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
-            if not said.startswith(("OK", "NOKEY")):
+            if not said.startswith(("OK", "NOKEY")) and "CLUSTERDOWN" not in said:
                 harm.fail(f"MIGRATE says {said}")
         time.sleep(random.uniform(0, 0.05))
         for node in (target, source, *self.primaries()):
@@ -161,6 +162,7 @@ class Harm(harm.Sharing):
 
     def next_primary(self):
         self.turn += 1
+        self.cluster.wait_until_whole()  # on a busy machine a replica takes over by itself now and then
         return self.cluster.owner_of(SLOTS * (self.turn % PRIMARIES) // PRIMARIES)
 
     def failovers(self):
