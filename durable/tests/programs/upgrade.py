@@ -162,7 +162,8 @@ class Upgrade(Case):
     def serve_as_systemd_does(self, hook):
         """Starts it until it is ready. Somebody may have the file for a moment."""
         for _ in patiently(0.1):
-            serve = self.start(hook.to, "--in-flight", 500, "--drain-ms", 60_000)
+            # A hook on a busy machine is slow, and what it does not answer within a lease comes again.
+            serve = self.start(hook.to, "--in-flight", 500, "--drain-ms", 60_000, "--lease-ms", 600_000)
             wait_for(lambda: "ready" in serve.said() or serve.process.poll() is not None, "ready, or its end")
             if serve.process.poll() is None:
                 return serve
