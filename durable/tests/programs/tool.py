@@ -5,6 +5,7 @@ usage: durable_tool.py TVEC_TIMERS PAGE
 """
 
 import base64
+import contextlib
 import fcntl
 import json
 import os
@@ -300,6 +301,23 @@ class Tool(unittest.TestCase):
         for self.store in "redis:localhost:70000", "redis:[::1", "redis:::1]:6379", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}":
             done = subprocess.run([TOOL, "--store", self.store, "list"], capture_output=True, text=True, timeout=PATIENCE)
             self.assertRegex(done.stderr, rf"\Atvec-timers: redis:[^ ]*: expected [^\n]+\n\Z")
+        server.say("CONFIG", "SET", "bind", "127.0.0.1 -::1")
+        hosts = ["[127.0.0.1]"]
+        with contextlib.suppress(OSError):  # there may be no IPv6
+            socket.create_connection(("::1", server.port)).close()
+            hosts += ["[::1]", "::1"]
+        for host in hosts:
+            self.store = f"redis:{host}:{server.port}"
+            self.assertEqual(self.run_tool("put", "in brackets"), "stored\n")
+            self.assertEqual(self.run_tool("cancel", "in brackets"), "cancelled\n")
+
+    def test_the_name_of_a_kind_of_server_is_no_file(self):
+        for store in "redis", "rediss", "valkey", "postgres", "postgresql", "sqlite":
+            done = subprocess.run([TOOL, "--store", store, "put", "a"], capture_output=True, text=True, timeout=PATIENCE,
+                                  cwd=self.store.parent)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, r"\Atvec-timers: the store: expected a file[^\n]* is meant by ./NAME\n\Z")
+            self.assertFalse((self.store.parent / store).exists())
 
     def test_no_message_shows_a_password(self):
         places = ("//:geheim@[::1", "//u:geheim@127.0.0.1:1/0", "u:geheim@127.0.0.1:1", "u:geheim:1", "u:geheim", ":geheim@h",
@@ -351,6 +369,10 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("stats"), "waiting 1\ndead 0\nnext 2100-01-01T00:00:00.000Z\n")
         self.store = f"postgresql:///postgres?host={server.data}&user=postgres"
         self.assertEqual(self.run_tool("cancel", "a"), "cancelled\n")
+        server.say('create database "we@home"')  # an `@` of a name is %40
+        self.store = f"postgresql:///we%40home?host={server.data}&user=postgres"
+        self.assertEqual(self.run_tool("install"), "installed\n")
+        self.assertEqual(self.run_tool("put", "a"), "stored\n")
 
 
 if __name__ == "__main__":
