@@ -1,7 +1,7 @@
+// clang-format off
 // Wrong code, and words that the compiler must say about it: tests/programs/mistakes.py reads this table.
 // Each row is code, perhaps of several lines, and a comment with the words. "compiles" says that the code is no mistake.
 // Words that only one compiler says stand behind its name.
-// clang-format off
 
 #include <array>
 #include <chrono>
