@@ -586,6 +586,25 @@ Test(durable_plans, what_a_clock_has_planned_that_was_ahead_comes_when_it_is_set
     }
 }
 
+// A process on a busy machine may look at the clock long after the store has.
+Test(durable_plans, a_beat_comes_that_was_planned_before_the_process_saw_a_clock_ahead) {
+    std::chrono::microseconds skew{};
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    durable_process p(all, "one", with_calendar());
+    p.settle();
+    p.begin({"a", in(10ms), "", 100ms}, 20ms);
+    p.timers.hand_over(p.got[0].token);
+    skew = 24h;
+    CHECK(support::asking::end(beside(all), {p.got[0].token, outcome::done}).was_current);
+    tvec::manual_clock::advance(200ms);  // the beat is due when the process sees the clock
+    p.pass(1ms);
+    REQUIRE_EQ(p.got.size(), 1U);
+    skew = {};
+    p.pass(3s);
+    CHECK_GE(p.got.size(), 2U);
+    CHECK(p.got.back().due < in(0ms) + 1ms);
+}
+
 Test(durable_plans, a_reason_can_ask_for_a_delay) {
     alone w(with_calendar());
     fail_all(w.one, "after 60ms: full");

@@ -17,10 +17,10 @@ constexpr std::size_t timers_together = 100;
 
 }  // namespace
 
-void beats::on_clock_set(time_point before) {
-    const time_point now = all_.now(), since = std::exchange(since_, now);
+void beats::on_clock_set(time_point before, time_point since) {
+    const time_point now = all_.now(), from = std::exchange(since_, since);
     if (before - now < least) return;
-    ahead_.push_back({std::max(since, now), before});
+    ahead_.push_back({std::max(from, now), before});
     begins_anew_ = true;
     all_.arm(again_, all_.settings.retry);
 }

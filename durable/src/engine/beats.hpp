@@ -24,8 +24,9 @@ public:
     beats(const beats&) = delete;
     beats& operator=(const beats&) = delete;
 
-    // The clock was set: it would show `before` now.
-    void on_clock_set(time_point before);
+    // The clock was set: it would show `before` now, and has shown nothing before `since`. The
+    // store may have planned by it before the engine has looked.
+    void on_clock_set(time_point before, time_point since);
 
 private:
     // The readings of a clock that was ahead, and how often its timers are still to be looked at:
@@ -42,7 +43,7 @@ private:
     void touch(const std::string& id, time_point due);
 
     engine_state& all_;
-    time_point since_;  // the first reading of this clock
+    time_point since_;  // before the first reading of this clock
     std::vector<span> ahead_{};
     place after_{};  // in the present look
     bool is_asked_ = false, begins_anew_ = false;

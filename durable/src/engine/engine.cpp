@@ -50,9 +50,9 @@ struct engine::parts final : events {
         ends.flush(s);
     }
     void on_fenced(shard& s) override { owners.fence(s); }
-    void on_clock_set(time_point before) override {
+    void on_clock_set(time_point before, time_point since) override {
         deliverer.return_claims_due_after(all.now() + beats::least);
-        planned.on_clock_set(before);
+        planned.on_clock_set(before, since);
     }
     void on_next(shard& s, const std::string& id, time_point due) override {
         near.on_known(s, id, due);

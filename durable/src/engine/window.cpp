@@ -182,13 +182,16 @@ time_point window::claim_time(const near_timer& t) const {
 
 // Deadlines are times of the store, and the clock of the wheel is steady.
 void window::heed_clock() {
-    const microseconds offset = all_.storage.now().time_since_epoch() - all_.clock.reading();
+    const microseconds steady = all_.clock.reading();
+    const microseconds heeded = std::exchange(heeded_, steady);
+    const microseconds offset = all_.storage.now().time_since_epoch() - steady;
     if (offset_ && offset - *offset_ < max_drift && *offset_ - offset < max_drift) return;
     const auto before = std::exchange(offset_, offset);
     for (auto& s : all_.shards) reset_alarms(*s);
     if (!before) return;
     ++all_.count.clock_set;
-    all_.up.on_clock_set(std::chrono::floor<duration>(reading(*before + all_.clock.reading())));
+    const auto shown = [](microseconds t) { return std::chrono::floor<duration>(reading(t)); };
+    all_.up.on_clock_set(shown(*before + steady), shown(offset + heeded));
 }
 
 void window::reset_alarms(shard& s) {
