@@ -10,8 +10,8 @@
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
 #include "support/probe.hpp"
-#include "tvec/coroutines/interval.hpp"
-#include "tvec/coroutines/stoppable_sleep.hpp"
+#include "tvec/extra/interval.hpp"
+#include "tvec/extra/stoppable_sleep.hpp"
 #include "tvec/inspect/inspect.hpp"
 
 using support::reckless;
@@ -54,7 +54,7 @@ template <class Wait> task<> waits(Wait& w, int& ended) {
     ++ended;
 }
 
-// The awaited object is not in the frame: see tvec/coroutines/stoppable_sleep.hpp on clang 14.
+// The awaited object is not in the frame: see tvec/extra/stoppable_sleep.hpp on clang 14.
 template <class Awaited> reckless waits_and_throws(Awaited& awaited, int& ended) {
     co_await awaited;
     ++ended;

@@ -169,13 +169,14 @@ tvec::timer_thread other({}, [](mail) {}); (void)other.schedule(1ms, [] {});
 // the executor of a timer_thread takes this function object
 
 // Coroutines
-(void)tvec::sleep_for(w, 5);                            // a wheel, then a delay: 1500ms, not 1.5s
-(void)tvec::sleep_for(1ms, w);                          // a wheel, then a delay: 1500ms, not 1.5s
+(void)tvec::sleep_for(w, 5);                            // a wheel, then 1500ms, not 1.5s
+(void)tvec::sleep_for(1ms, w);                          // a wheel, then 1500ms, not 1.5s
 (void)tvec::sleep_for(20ms);                            // a wheel, then a delay: sleep_for(timers, 1500ms)
-(void)tvec::sleep_until(w, 5ms);                        // a wheel, then a point of its time
+(void)tvec::sleep_until(w, 5ms);                        // a wheel, a point of its time
 (void)tvec::sleep_until(steady_clock::now());           // a wheel, then a point of its time
 (void)tvec::sleep_for(wheel, 5ms);                      // whole ticks; durations: clocked_wheel
-(void)tvec::sleep_for(w, 100, token);                   // wheel, 1500ms, token
+struct own : tvec::clocked_wheel<> {} o; (void)tvec::sleep_for(o, 5ms), (void)tvec::sleep_until(o, o.after(5ms)), (void)tvec::interval(o, 5ms), (void)tvec::interval(o, o.now(), 5ms), (void)tvec::sleep_for(o, 5ms, token);  // compiles
+(void)tvec::sleep_for(w, 100, token);                   // wheel, 50ms, stop
 tvec::sleep_for(w, 1ms);                                // it waits for nothing before
 nap = tvec::sleep_for(w, 30s);                          // reset: nap.reset
 using namespace std::this_thread; using namespace tvec; sleep_for(1ms), sleep_until(steady_clock::now());  // compiles
@@ -183,14 +184,14 @@ using namespace std::this_thread; using namespace tvec; sleep_for(1ms), sleep_un
 (void)tvec::sleep_until(w, std::chrono::time_point_cast<std::chrono::seconds>(steady_clock::now()));  // compiles
 (void)tvec::with_timeout(w, awaiter{}, 1ms);            // what is awaited cannot be abandoned: its destructor does nothing
 (void)tvec::with_timeout(w, 5, 1ms);                    // with_timeout is given a wheel, what to await, and a duration or ticks
-(void)tvec::with_timeout(w, 1ms, tvec::sleep_for(w, 5ms));  // wheel, what, 1500ms
+(void)tvec::with_timeout(w, 1ms, tvec::sleep_for(w, 5ms));  // wheel, what, 500ms
 (void)tvec::with_timeout_until(w, tvec::sleep_for(w, 5ms), 1ms);  // a time_point
 (void)tvec::with_timeout(wheel, tvec::sleep_for(wheel, 5), 9);  // compiles
 (void)tvec::when_any(awaiter{}, tvec::sleep_for(w, 1s));  // give the awaiter a destructor after which it resumes nobody
 (void)tvec::when_all(tvec::sleep_for(w, 1s), 5s);       // when_any and when_all are given what to await
 tvec::when_any(tvec::sleep_for(w, 1s));                 // it waits for nothing before
 (void)tvec::interval(w, 100);                           // a wheel, a period: 1500ms, not 1.5s
-(void)tvec::interval(w, steady_clock::now(), 100);      // wheel, start, 1500ms
+(void)tvec::interval(w, steady_clock::now(), 100);      // wheel, start, 50ms
 (void)tvec::interval(w, 1s, tvec::missed_periods::burst), (void)tvec::interval(wheel, 5, 7);  // compiles
 every.next();                                           // it waits for nothing before
 

@@ -306,10 +306,10 @@ timed<Awaitable> with_timeout(timer_wheel& wheel, Awaitable&& awaitable,
 // --- wrong calls, and what to write instead ------------------------------------------------------
 
 void sleep_for(detail::anything) TVEC_WANTS("a wheel, then a delay: sleep_for(timers, 1500ms)");
-void sleep_for(const auto&, detail::anything) TVEC_WANTS("a wheel, then a delay: 1500ms, not 1.5s");
+void sleep_for(detail::anything, detail::anything) TVEC_WANTS("a wheel, then 1500ms, not 1.5s");
 void sleep_until(detail::anything) TVEC_WANTS("a wheel, then a point of its time");
-void sleep_until(const auto&, detail::anything) TVEC_WANTS("a wheel, then a point of its time");
-void with_timeout(const auto&, const auto&, detail::anything) TVEC_WANTS("wheel, what, 1500ms");
-void with_timeout_until(const auto&, const auto&, detail::anything) TVEC_WANTS("a time_point");
+void sleep_until(detail::anything, detail::anything) TVEC_WANTS("a wheel, a point of its time");
+void with_timeout(detail::anything, const auto&, detail::anything) TVEC_WANTS("wheel, what, 500ms");
+void with_timeout_until(detail::anything, const auto&, detail::anything) TVEC_WANTS("a time_point");
 
 }  // namespace tvec

@@ -71,8 +71,8 @@ public:
         : interval(detail::begin_at(start, wheel.now() + 1, at_least_one(period)), wheel,
                    at_least_one(period), policy) {}
 
-    interval(const auto&, detail::anything) TVEC_WANTS("a wheel, a period: 1500ms, not 1.5s");
-    interval(const auto&, detail::anything, detail::anything) TVEC_WANTS("wheel, start, 1500ms");
+    interval(detail::anything, detail::anything) TVEC_WANTS("a wheel, a period: 1500ms, not 1.5s");
+    interval(detail::anything, detail::anything, detail::anything) TVEC_WANTS("wheel, start, 50ms");
 
     /// Returns an awaitable for the next point. The co_await returns the number of periods that
     /// were skipped: 0 if it is in time, and in a burst. It always suspends: a point that has

@@ -111,8 +111,8 @@ inline stoppable_sleeper sleep_for(timer_wheel& wheel, tick_count delay,
 
 // --- wrong calls, and what to write instead ------------------------------------------------------
 
-void sleep_for(const auto&, detail::anything, std::stop_token) TVEC_WANTS("wheel, 1500ms, token");
-void sleep_until(const auto&, detail::anything, std::stop_token) TVEC_WANTS("a time_point");
+void sleep_for(detail::anything, detail::anything, std::stop_token) TVEC_WANTS("wheel, 50ms, stop");
+void sleep_until(detail::anything, detail::anything, std::stop_token) TVEC_WANTS("a time_point");
 
 }  // namespace tvec
 
