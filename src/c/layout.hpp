@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "seen.hpp"
+#include "casts.hpp"
 
 namespace tvec::detail {
 

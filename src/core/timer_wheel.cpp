@@ -373,7 +373,7 @@ std::optional<jiffies> timer_wheel::next_expiry() const noexcept {
     return first == never ? std::nullopt : std::optional(first);
 }
 
-// --- all of them --------------------------------------------------------------------------------
+// --- all timers ---------------------------------------------------------------------------------
 
 bool timer_wheel::any_pending() const noexcept {
     return levels_.any_of([](const detail::link& l) { return timer::of(l).pending(); });

@@ -8,7 +8,7 @@ namespace tvec {
 using detail::group_link;
 using kind = detail::group_link::kind;
 
-// --- a member -----------------------------------------------------------------------------------
+// --- one timeout --------------------------------------------------------------------------------
 
 grouped_timer& timer_group::timer_of(group_link& l) noexcept {
     assert(l.what() == kind::timer && "the link is in a grouped_timer");
@@ -62,7 +62,7 @@ timer_group::member timer_group::shown(group_link& l) noexcept {
             is_paused(at) ? at - paused_from : at, is_paused(at)};
 }
 
-// --- all of them --------------------------------------------------------------------------------
+// --- the whole group ----------------------------------------------------------------------------
 
 group_link* timer_group::next_pending(detail::group_walk& walk) noexcept {
     group_link* l = walk.next();

@@ -81,7 +81,7 @@ void mailbox_vacancies::give_back(mailbox_cell& c) noexcept {
                                         relaxed));
 }
 
-// --- from the first to the last -----------------------------------------------------------------
+// --- lifetime -----------------------------------------------------------------------------------
 
 mailbox_core::mailbox_core(timer_wheel& wheel, std::size_t capacity, std::function<void()> bell)
     : wheel_(wheel), capacity_(static_cast<std::uint32_t>(
@@ -106,7 +106,7 @@ void mailbox_core::require_that_nobody_is_inside() const noexcept {
             "of its stop(): it must outlive them");
 }
 
-// --- in -----------------------------------------------------------------------------------------
+// --- sending ------------------------------------------------------------------------------------
 
 mailbox_cell* mailbox_core::take(bool has_function, send_error& error) noexcept {
     mailbox_cell* c = nullptr;
@@ -146,7 +146,7 @@ bool mailbox_core::queue(mailbox_cell& c, const doorbell& bell) {
     return a != mailbox_queue::answer::closed;
 }
 
-// --- one of them --------------------------------------------------------------------------------
+// --- cancelling and rescheduling ----------------------------------------------------------------
 
 mailbox_cell* mailbox_core::find(mailbox_handle h) const noexcept {
     return h && h.index_ < capacity_ ? &cells_[h.index_] : nullptr;
@@ -237,7 +237,7 @@ std::size_t mailbox_core::run(std::size_t budget) {
     collect();
     std::size_t seen = 0;
     for (; next_ && seen < budget; ++seen)
-        look_at(static_cast<mailbox_cell&>(*std::exchange(next_, next_->next)));
+        process_cell(static_cast<mailbox_cell&>(*std::exchange(next_, next_->next)));
     return seen;
 }
 
@@ -256,7 +256,7 @@ void mailbox_core::collect() noexcept {
 
 /// Deals with a queued cell. If its deadline is being written, the writer will queue the cell
 /// again.
-void mailbox_core::look_at(mailbox_cell& c) {
+void mailbox_core::process_cell(mailbox_cell& c) {
     const word w = c.state.fetch_and(~(at::queued | at::offered), acq_rel);
     assert(w & at::queued && "a cell in the mailbox is queued");
     if (w & at::moving) return;
@@ -300,7 +300,7 @@ void mailbox_core::on_alarm(mailbox_cell& c) {
 }
 
 /// Begins a call, unless the cell has changes that the owner has not seen. A cell without such
-/// changes was written last by `look_at`, which has acquired what the function needs, and has
+/// changes was written last by `process_cell`, which has acquired what the function needs, and has
 /// released what those read that wait for its end.
 bool mailbox_core::begin_to_call(mailbox_cell& c) noexcept {
     word w = c.state.load(relaxed);
@@ -352,16 +352,16 @@ void mailbox_core::rearm() {
     if (!stopped_ && (next_ || !queue_.fall_asleep())) bell_();
 }
 
-// --- out ----------------------------------------------------------------------------------------
+// --- stopping -----------------------------------------------------------------------------------
 
 void mailbox_core::stop() noexcept {
     adopt_caller();
     stopped_ = true;
-    accept(queue_.close());
-    accept(std::exchange(next_, nullptr));
+    clear_offers(queue_.close());
+    clear_offers(std::exchange(next_, nullptr));
 }
 
-void mailbox_core::accept(mailbox_link* all) noexcept {
+void mailbox_core::clear_offers(mailbox_link* all) noexcept {
     for (; all; all = all->next)
         static_cast<mailbox_cell*>(all)->state.fetch_and(~at::offered, relaxed);
 }

@@ -31,7 +31,7 @@ timeout_core::~timeout_core() {
     });
 }
 
-// --- in -----------------------------------------------------------------------------------------
+// --- scheduling ---------------------------------------------------------------------------------
 
 timeout_node* timeout_core::take(bool has_function, schedule_error& error) noexcept {
     timeout_node* n = nullptr;
@@ -229,7 +229,7 @@ void tell_of_exception(timeout_handle, [[maybe_unused]] std::exception_ptr throw
 #endif
 }
 
-// --- out ----------------------------------------------------------------------------------------
+// --- cancellation -------------------------------------------------------------------------------
 
 bool timeout_core::cancel(timeout_handle h) noexcept {
     timeout_node* const n = slabs_.find(h);

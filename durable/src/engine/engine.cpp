@@ -312,7 +312,7 @@ unfinished engine::left() const {
     return {calls_in_flight_, parts_->ends.in_flight(), parts_->owners.releases_in_flight()};
 }
 
-// --- in the loop --------------------------------------------------------------------------------
+// --- turns --------------------------------------------------------------------------------------
 
 int engine::fd() const noexcept { return parts_->all.storage.fd(); }
 

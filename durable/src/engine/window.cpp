@@ -107,7 +107,7 @@ void window::on_swept(shard& s, const std::vector<place>& got) {
     if (is_full && found != 0) all_.arm(s.sweeper, std::chrono::microseconds::zero());
 }
 
-// --- in and out ---------------------------------------------------------------------------------
+// --- entering and leaving -----------------------------------------------------------------------
 
 // Returns true if the timer was not near before.
 bool window::enter(shard& s, const std::string& id, time_point due) {

@@ -169,7 +169,7 @@ sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
                      " where not exists(select 1 from timer where id = ?1)"
                      " on conflict do nothing")) {}
 
-// --- what anybody may ask -----------------------------------------------------------------------
+// --- operations ---------------------------------------------------------------------------------
 
 std::vector<put_result> sqlite_database::perform(const operations::put& o) {
     std::vector<put_result> results;

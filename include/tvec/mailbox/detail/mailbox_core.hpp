@@ -120,14 +120,14 @@ private:
     mailbox_cell* take(bool has_function, send_error& error) noexcept;
     sent send(mailbox_cell& c, jiffies due, const doorbell& bell);
     bool queue(mailbox_cell& c, const doorbell& bell);
-    static void accept(mailbox_link* all) noexcept;
+    static void clear_offers(mailbox_link* all) noexcept;
     mailbox_cell* find(mailbox_handle h) const noexcept;
     mailbox_handle handle_of(const mailbox_cell& c) const noexcept;
 
     bool is_owner() const noexcept;
     void adopt_caller() noexcept;
     void collect() noexcept;
-    void look_at(mailbox_cell& c);
+    void process_cell(mailbox_cell& c);
     void arm(mailbox_cell& c, jiffies due);
     void disarm(mailbox_cell& c) noexcept;
     void on_alarm(mailbox_cell& c);

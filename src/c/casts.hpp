@@ -8,18 +8,18 @@
 
 namespace tvec::c {
 
-inline timer& seen(tvec_timer* t) noexcept {
+inline timer& as_cpp(tvec_timer* t) noexcept {
     assert(t && "a timer");
     return *reinterpret_cast<timer*>(t);
 }
-inline timer_wheel& seen(tvec_wheel* w) noexcept {
+inline timer_wheel& as_cpp(tvec_wheel* w) noexcept {
     assert(w && "a wheel");
     return *reinterpret_cast<timer_wheel*>(w);
 }
-inline const timer_wheel& seen(const tvec_wheel* w) noexcept {
+inline const timer_wheel& as_cpp(const tvec_wheel* w) noexcept {
     assert(w && "a wheel");
     return *reinterpret_cast<const timer_wheel*>(w);
 }
-inline tvec_timer* shown(timer& t) noexcept { return reinterpret_cast<tvec_timer*>(&t); }
+inline tvec_timer* as_c(timer& t) noexcept { return reinterpret_cast<tvec_timer*>(&t); }
 
 }  // namespace tvec::c
