@@ -21,6 +21,7 @@ namespace tvec::detail {
 /// the function that takes it.
 template <class Right> struct no {
     template <class T>
+    // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): nobody copies one.
     requires(!std::convertible_to<T, Right>) no(T&&);
 };
 
