@@ -470,7 +470,8 @@ Test(uring_wait, what_a_budget_has_left_over_does_not_sleep) {
     wheel_on<tvec::boottime_clock> timers;
     tvec::uring_wait wait{r.get(), timers};
     std::vector<tvec::timer> due(100);
-    for (tvec::timer& t : due) timers.arm_after(t, 1ms);
+    const auto soon = timers.after(1ms);
+    for (tvec::timer& t : due) timers.arm_at(t, soon);  // all on one tick
     tvec::timer later;
     timers.arm_after(later, 10s);
     do wait();
