@@ -267,11 +267,13 @@ private:
         return true;
     }
 
-    // What is due and was not claimed is found, and nothing is that is not due.
+    // What is due and was not claimed is found, and nothing is that is not due. What a clock has
+    // given out that was ahead comes again when its lease is over: it was due by that clock.
     void look_for_the_oldest() {
         const auto found = ask<std::optional<overdue>>(operations::oldest{});
         const time_point today = in({});
-        expect(!found || (found->since <= today && found->due <= today),
+        const time_point latest = today + (latest_skew_ - skew_);
+        expect(!found || (found->since <= today && found->due <= latest),
                "found one that is not due");
         if (found) return;
         for (const stored_timer& t : ask<std::vector<stored_timer>>(
