@@ -91,26 +91,24 @@ inline std::uint64_t read_counter() noexcept {
 template <template <class> class Atomic> struct line_behind_a_lock {
     /// Returns the line; none while it is replaced.
     counter_line load() const noexcept {
-        constexpr auto order = std::memory_order_acquire;
         counter_line line;
-        const std::uint64_t begun = version.load(order);
-        line.first = first.load(order);
-        line.counts = counts.load(order);
-        line.rate = rate.load(order);
-        line.begin = begin.load(order);
+        const std::uint64_t begun = version.load(std::memory_order_acquire);
+        line.first = first.load(std::memory_order_acquire);
+        line.counts = counts.load(std::memory_order_acquire);
+        line.rate = rate.load(std::memory_order_acquire);
+        line.begin = begin.load(std::memory_order_acquire);
         if (begun % 2 != 0 || version.load(std::memory_order_relaxed) != begun) line.counts = 0;
         return line;
     }
 
     /// Replaces the line. One thread at a time.
     void store(const counter_line& line) noexcept {
-        constexpr auto order = std::memory_order_release;
         version.fetch_add(1, std::memory_order_relaxed);
-        first.store(line.first, order);
-        counts.store(line.counts, order);
-        rate.store(line.rate, order);
-        begin.store(line.begin, order);
-        version.fetch_add(1, order);
+        first.store(line.first, std::memory_order_release);
+        counts.store(line.counts, std::memory_order_release);
+        rate.store(line.rate, std::memory_order_release);
+        begin.store(line.begin, std::memory_order_release);
+        version.fetch_add(1, std::memory_order_release);
     }
 
     alignas(64) Atomic<std::uint64_t> version{0};  ///< odd while the line is replaced
