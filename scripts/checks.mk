@@ -34,7 +34,7 @@ cpp_files = if [ -e .git ]; then git ls-files --cached --others --exclude-standa
 
 format: ## source files that .clang-format would write otherwise, and lines over 100 columns
 	$(cpp_files) | xargs clang-format --dry-run -Werror
-	$(cpp_files) | grep -v /mistakes/table.cpp | xargs awk 'length($$0) > 100 { print FILENAME ":" FNR ": over 100 columns"; bad = 1 } END { exit bad }'
+	$(cpp_files) | xargs awk 'length($$0) > 100 { print FILENAME ":" FNR ": over 100 columns"; bad = 1 } END { exit bad }'
 
 snippets: ## code in pages that differs from the examples it is cut from
 	scripts/pages/snippets
