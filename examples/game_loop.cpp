@@ -219,7 +219,7 @@ template <class Sleep> outcome play(const options& o) {
     return o.hz == 60 ? play<60, Sleep>(frames) : play<128, Sleep>(frames);
 }
 
-// --- what it says -------------------------------------------------------------------------------
+// --- report -------------------------------------------------------------------------------------
 
 void print(const options& o, outcome& seen) {
     using example::print_line;

@@ -271,7 +271,7 @@ template <class F> void measure_all(std::chrono::milliseconds length, F show) {
     }
 }
 
-// --- what it says -------------------------------------------------------------------------------
+// --- report -------------------------------------------------------------------------------------
 
 using csv_file = std::optional<example::output_file>;
 

@@ -318,7 +318,7 @@ template <class A> double serve_day(field<A>& f, const day& d) {
     return daily_server<A>(f, d).serve();
 }
 
-// --- what each tick takes ------------------------------------------------------------------------
+// --- single ticks --------------------------------------------------------------------------------
 
 template <class F> void time_each(durations& ticks, F work) {
     for (float& t : ticks) {
@@ -349,7 +349,7 @@ template <class A> durations ticks_of_server(field<A>& f) {
     return ticks;
 }
 
-// --- what single operations take -----------------------------------------------------------------
+// --- single operations ---------------------------------------------------------------------------
 
 struct single_operations {
     durations arm, cancel, advance;

@@ -43,7 +43,7 @@ struct settings {
     bool in_order = false, keep = false;
 };
 
-// --- what is printed ----------------------------------------------------------------------------
+// --- report -------------------------------------------------------------------------------------
 
 void print_head() { fmt::print("row,store,side,figure,unit,value\n"); }
 

@@ -424,7 +424,7 @@ Test(durable_sqlite_transactions, a_file_that_was_killed_alone_is_shared_and_who
     CHECK_EQ(count(s).waiting, 1U);
 }
 
-// --- what it refuses -----------------------------------------------------------------------------
+// --- refusals ------------------------------------------------------------------------------------
 
 namespace {
 

@@ -399,7 +399,7 @@ Test(scaling, a_loop_that_sleeps_wakes_no_more_often_than_for_a_wheel) {
     CHECK_LE(scaled, plain + plain / 10);
 }
 
-// --- whatever callbacks do -----------------------------------------------------------------------
+// --- callbacks -----------------------------------------------------------------------------------
 
 namespace {
 

@@ -230,7 +230,7 @@ Test(callbacks, that_arm_themselves_a_tick_on_run_on_each_tick_of_a_jump) {
     CHECK_EQ(zero.fired(), 1'000);
 }
 
-Test(callbacks, that_re_arm_for_now_run_once_per_tick) {
+Test(callbacks, timers_that_re_arm_for_now_run_once_per_tick) {
     timer_wheel wheel;
     probe p([&](timer_wheel& w) { w.arm_at(p.t, w.now()); });
     wheel.arm_after(p.t, 0);

@@ -361,7 +361,7 @@ Test(emptying, that_a_budget_has_put_off_is_made_up_for_before_the_lap_begins) {
     }
 }
 
-// --- what is due comes first --------------------------------------------------------------------
+// --- due timers first ---------------------------------------------------------------------------
 
 namespace {
 
@@ -428,7 +428,7 @@ Test(emptying, after_a_stall_across_the_beginning_of_a_lap_comes_between_what_is
     }
 }
 
-// --- what is not there any more -----------------------------------------------------------------
+// --- cancelled timers ---------------------------------------------------------------------------
 
 Test(emptying, drops_what_was_cancelled_at_the_same_pace) {
     for (const unsigned level : upper_levels) {

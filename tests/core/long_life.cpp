@@ -131,7 +131,7 @@ server::server(jiffies start, std::uint64_t seed)
     REQUIRE_EQ(maintenance_.size(), maintenance_jobs);
 }
 
-// --- what happens to timers ---
+// --- operations ---------------
 
 void server::maintain(job::action then, jiffies first, jiffies period) {
     maintenance_.push_back(std::make_unique<job>(*this, next_id_++, then, period));
@@ -174,7 +174,7 @@ void server::fired(job& j, const timer_wheel& wheel) {
     due_.cancel(j.id);
 }
 
-// --- what the timers do ---
+// --- callbacks ------------
 
 void server::beat(job& j) {
     const jiffies next = j.t.expires() + j.period;
@@ -194,7 +194,7 @@ void server::retry(job& j) {
         close(*j.of);
 }
 
-// --- what the world does ---
+// --- the loop --------------
 
 void server::open() {
     connections_.push_back(std::make_unique<connection>(*this, next_id_));

@@ -84,7 +84,7 @@ long set_up(ring& r, unsigned operation, void* what, unsigned n) {
 
 }  // namespace
 
-// --- what is queued -----------------------------------------------------------------------------
+// --- queued requests ----------------------------------------------------------------------------
 
 Test(uring_timeout, one_absolute_timeout_that_no_completion_of_others_completes) {
     ring r;

@@ -136,7 +136,7 @@ Test(pool_walking, once_it_is_over_the_pool_may_be_destroyed) {
     CHECK(!timers.any_pending());
 }
 
-// --- what is next -------------------------------------------------------------------------------
+// --- the next timeout ---------------------------------------------------------------------------
 
 Test(pool_walking, what_is_next_is_what_fires_first) {
     pooled on;

@@ -379,7 +379,7 @@ bool sqlite_database::perform(const operations::bury& o) {
     return is_new;
 }
 
-// --- what the engine asks -----------------------------------------------------------------------
+// --- claims and ends ----------------------------------------------------------------------------
 
 std::optional<std::vector<place>> sqlite_database::perform(const operations::take& o) {
     std::vector<place> got;

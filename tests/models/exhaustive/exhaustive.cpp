@@ -173,7 +173,7 @@ private:
     unsigned number_;
 };
 
-// --- what must hold in every state --------------------------------------------------------------
+// --- invariants ---------------------------------------------------------------------------------
 
 void verify_waking() {
     const auto wakeup = here->wheel.next_wakeup();

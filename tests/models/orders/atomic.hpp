@@ -118,7 +118,7 @@ private:
     unsigned place_;
 };
 
-// --- what a program says ------------------------------------------------------------------------
+// --- verdicts -----------------------------------------------------------------------------------
 
 // A program: its set-up makes objects and threads. It is called before each run.
 using program = void (*)();

@@ -42,7 +42,7 @@ template <bool Runs, doing... Others> void beside_a_stop() {
     in_the_end([&w] { w.require_that_all_ended(true, !Runs); });
 }
 
-// --- what a thread does -------------------------------------------------------------------------
+// --- threads ------------------------------------------------------------------------------------
 
 template <int Id, tvec::jiffies Due = 0> void sends(world& w, hand_over&) { w.send(Id, Due); }
 template <tvec::jiffies Due> void sends_and_tells(world& w, hand_over& h) {

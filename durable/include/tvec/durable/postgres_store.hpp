@@ -60,9 +60,8 @@ using postgres::postgres_options;
 /// pooler such as PgBouncer are refused. Claims and ends do not wait for a transaction of another
 /// program: they are tried again after 20 ms, and an end delays those that were sent with it. A
 /// put, cancel, touch or revival of a locked timer waits for 100 ms with the others of its
-/// statement, then for 100 ms alone, and then it has `failed`. A statement
-/// that meets a deadlock or a serialization failure is asked again in two halves, and for one timer
-/// up to ten times.
+/// statement, then for 100 ms alone, and then it has `failed`. A statement that meets a deadlock or
+/// a serialization failure is asked again in two halves, and for one timer up to ten times.
 ///
 /// **Cost.** After a flight of several requests the next one is sent a millisecond later at the
 /// earliest, and ends gather for 20 ms: a server with a fast disk would otherwise commit thousands
