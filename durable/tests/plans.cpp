@@ -586,6 +586,50 @@ Test(durable_plans, what_a_clock_has_planned_that_was_ahead_comes_when_it_is_set
     }
 }
 
+// Requests are done, answers arrive and the engine looks at the clock in any order while it goes
+// ahead and back.
+Test(durable_plans, beats_come_after_a_clock_was_ahead_whatever_was_under_way) {
+    for (std::uint32_t seed = 1; seed <= (support::only_memory() ? 10U : 150U); ++seed) {
+        std::mt19937 random(seed);
+        const auto below = [&](std::uint32_t n) {
+            return static_cast<std::uint32_t>(random()) % n;
+        };
+        std::chrono::microseconds skew{};
+        memory_database all(1, [&] { return support::durable_now() + skew; });
+        options o = with_calendar();
+        o.claim_lease = 500ms;
+        durable_process p(all, "one", o, 20ms);
+        p.settle();
+        std::map<std::string, int> came;
+        p.handle = [&](const delivery& d) {
+            ++came[d.token.id];
+            if (below(8) != 0) p.timers.done(d.token);
+        };
+        p.put({"period", in(10ms), "", 20ms});
+        p.put({"long period", in(10ms), "", 90ms});
+        p.put(with_plan("rule", in(10ms), "cron 40"));
+        const auto stumble = [&](std::chrono::milliseconds d) {
+            support::pass(d, [&] {
+                for (auto n = below(4); n-- != 0;) static_cast<void>(p.store.serve());
+                for (auto n = below(4); n-- != 0;) static_cast<void>(p.store.answer());
+                if (below(3) == 0) p.wheels.run();
+                if (below(3) == 0) p.timers.run();
+            });
+        };
+        stumble(std::chrono::milliseconds(below(200)));
+        skew = 24h + std::chrono::milliseconds(below(4'000)) - 2s;
+        stumble(std::chrono::milliseconds(below(below(2) != 0 ? 100 : 4)));
+        skew = std::chrono::milliseconds(below(4'000)) - 2s;
+        stumble(std::chrono::milliseconds(below(100)));
+        p.pass(4s);
+        came.clear();
+        p.pass(2s);
+        for (const char* id : {"period", "long period", "rule"})
+            if (came[id] < 2) cr_log_error("seed %u: %s came %d times", seed, id, came[id]);
+        for (const char* id : {"period", "long period", "rule"}) CHECK_GE(came[id], 2);
+    }
+}
+
 // A process on a busy machine may look at the clock long after the store has.
 Test(durable_plans, a_beat_comes_that_was_planned_before_the_process_saw_a_clock_ahead) {
     std::chrono::microseconds skew{};
@@ -603,6 +647,24 @@ Test(durable_plans, a_beat_comes_that_was_planned_before_the_process_saw_a_clock
     p.pass(3s);
     CHECK_GE(p.got.size(), 2U);
     CHECK(p.got.back().due < in(0ms) + 1ms);
+}
+
+Test(durable_plans, a_beat_comes_that_was_planned_by_a_clock_that_the_process_never_saw) {
+    std::chrono::microseconds skew{};
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    durable_process p(all, "one", with_calendar());
+    p.settle();
+    p.begin({"a", in(10ms), "", 100ms}, 20ms);
+    p.timers.done(p.got[0].token);
+    tvec::manual_clock::advance(1ms);
+    p.wheels.run();
+    REQUIRE(p.store.is_asked());
+    skew = 24h;
+    while (p.store.serve()) continue;
+    skew = {};
+    p.ends = true;
+    p.pass(3s);
+    CHECK_GE(p.got.size(), 10U);
 }
 
 Test(durable_plans, a_reason_can_ask_for_a_delay) {

@@ -20,16 +20,36 @@ constexpr std::size_t timers_together = 100;
 void beats::on_clock_set(time_point before, time_point since) {
     const time_point now = all_.now(), from = std::exchange(since_, since);
     if (before - now < least) return;
-    ahead_.push_back({std::max(from, now), before});
+    note(std::max(from, now), before);
+    look_again();
+}
+
+void beats::look_again() {
+    for (span& s : ahead_) s.looks = std::max(s.looks, 1);
     begins_anew_ = true;
     all_.arm(again_, all_.settings.retry);
 }
 
+void beats::note(time_point from, time_point to) {
+    std::erase_if(ahead_, [now = all_.now()](const span& s) { return s.to <= now; });
+    if (ahead_.empty() || from < ahead_.back().from || from > ahead_.back().to)
+        return ahead_.push_back({from, to});
+    ahead_.back() = {ahead_.back().from, std::max(ahead_.back().to, to)};
+}
+
+void beats::on_next(const std::string& id, time_point due) {
+    if (std::ranges::none_of(ahead_, [due](const span& s) { return due > s.from; })) return;
+    const auto on_answer = [this](standing how, const std::optional<stored_timer>& t) {
+        if (how != standing::done) return look_again();
+        if (t) plan_anew(*t);
+    };
+    all_.storage.submit(operations::find{id, all_.guarded(on_answer)});
+}
+
 // Looks at the timers that are due after a clock was ahead, page by page.
 void beats::look() {
-    if (ahead_.empty() || is_asked_ || all_.is_stopping) return;
-    if (std::exchange(begins_anew_, false))
-        after_ = {std::ranges::min_element(ahead_, {}, &span::from)->from, ""};
+    if (is_asked_ || all_.is_stopping) return;
+    if (std::exchange(begins_anew_, false)) after_ = {first_to_look_at(), ""};
     is_asked_ = true;
     const auto on_answer = [this](standing how, const std::vector<stored_timer>& page) {
         is_asked_ = false;
@@ -40,31 +60,37 @@ void beats::look() {
         operations::list{timer_set::waiting, after_, timers_together, "", all_.guarded(on_answer)});
 }
 
+time_point beats::first_to_look_at() const {
+    time_point first = latest_due;
+    for (const span& s : ahead_)
+        if (s.looks != 0) first = std::min(first, s.from);
+    return first;
+}
+
 void beats::on_page(const std::vector<stored_timer>& page) {
     for (const stored_timer& t : page)
-        for (const span& s : ahead_)
-            if (const auto due = planned_anew(s, t)) {
-                touch(t.id, *due);
-                break;
-            }
+        if (t.attempt == t.ended) plan_anew(t);
     if (begins_anew_) return;  // `again_` has its look
     if (page.size() == timers_together) {
         after_ = {page.back().due, page.back().id};
         return look();
     }
-    for (span& s : ahead_) --s.looks;
-    std::erase_if(ahead_, [](const span& s) { return s.looks == 0; });
-    if (ahead_.empty()) return;
+    for (span& s : ahead_) s.looks -= s.looks != 0;
+    if (std::ranges::all_of(ahead_, [](const span& s) { return s.looks == 0; })) return;
     begins_anew_ = true;
     all_.arm(again_, all_.settings.claim_lease);
 }
 
-// Returns another deadline for a timer whose deadline was planned by that clock. One that is being
-// delivered, or has a verdict, is planned soon.
+void beats::plan_anew(const stored_timer& t) {
+    if (!all_.shard_of(t.id).is_owned()) return;
+    for (const span& s : ahead_)
+        if (const auto due = planned_anew(s, t)) return touch(t.id, *due);
+}
+
+// Returns another deadline for a timer whose deadline was planned by that clock.
 std::optional<time_point> beats::planned_anew(const span& ahead, const stored_timer& t) const {
     const time_point now = all_.now();
-    if (t.due <= ahead.from || !all_.shard_of(t.id).is_owned()) return std::nullopt;
-    if (t.attempt != t.ended || !t.verdict.empty()) return std::nullopt;
+    if (t.due <= ahead.from) return std::nullopt;
     const history h = history::parse(t.history);
     if (h.failures != 0 && h.last >= ahead.from && h.last <= ahead.to && h.last <= t.due)
         return now + (t.due - h.last);
@@ -89,7 +115,8 @@ std::optional<time_point> beats::next_of_rule(const span& ahead, const stored_ti
 
 void beats::touch(const std::string& id, time_point due) {
     const auto on_answer = [this, id, due](touch_result r) {
-        if (r == touch_result::touched) all_.up.on_next(all_.shard_of(id), id, due);
+        if (r == touch_result::touched) return all_.up.on_next(all_.shard_of(id), id, due, true);
+        if (r != touch_result::unknown_id) look_again();
     };
     all_.storage.submit(operations::touch{id, due, all_.guarded(on_answer)});
 }

@@ -27,17 +27,24 @@ public:
     // The clock was set: it would show `before` now, and has shown nothing before `since`. The
     // store may have planned by it before the engine has looked.
     void on_clock_set(time_point before, time_point since);
+    // The end of a delivery has planned this deadline.
+    void on_next(const std::string& id, time_point due);
 
 private:
     // The readings of a clock that was ahead, and how often its timers are still to be looked at:
-    // soon, and when the deliveries that are under way have ended.
+    // soon, and when other processes have ended their deliveries that are under way. It is kept
+    // until it has passed, because ends of this process may plan by it for as long.
     struct span {
         time_point from, to;
         int looks = 2;
     };
 
+    void note(time_point from, time_point to);
+    void look_again();
     void look();
+    time_point first_to_look_at() const;
     void on_page(const std::vector<stored_timer>& page);
+    void plan_anew(const stored_timer& t);
     std::optional<time_point> planned_anew(const span& ahead, const stored_timer& t) const;
     std::optional<time_point> next_of_rule(const span& ahead, const stored_timer& t) const;
     void touch(const std::string& id, time_point due);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "beats.hpp"
+
 namespace tvec::durable::detail {
 
 using std::chrono::microseconds;
@@ -204,6 +206,8 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sen
     if (!granted.verdict.empty()) return apply_plan(t, granted);
     t.hold(granted.body.size());
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
+    const time_point now = all_.now();
+    if (t.due > now + beats::least) return all_.up.on_clock_set(t.due, now);  // by a clock ahead
     on_held(t);
 }
 

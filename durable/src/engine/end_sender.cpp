@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "beats.hpp"
+
 namespace tvec::durable::detail {
 
 using std::chrono::microseconds;
@@ -15,6 +17,7 @@ void end_sender::end(pending_end e) {
     shard& s = all_.shard_of(which.id);
     near_timer* const t = s.find(which.id);
     if (t != nullptr && t->phase == timer_phase::delivered && t->has_claim(which)) {
+        e.every = t->claim.every;
         t->move_to(timer_phase::ending);
         t->alarm.cancel();
     }
@@ -72,10 +75,19 @@ void end_sender::on_ended(shard& s, const pending_end& e, const end_reply& r) {
     // A returned timer may have been claimed anew before this answer came.
     const bool is_claimed_anew =
         e.how.how == outcome::returned && t != nullptr && t->phase != timer_phase::waiting;
-    if (r.next && !is_claimed_anew) all_.up.on_next(s, id, *r.next);
+    if (r.next && !is_claimed_anew) on_next(s, e, *r.next);
     all_.contain(e.then, r.was_current);
     if (e.is_planned && e.how.how == outcome::dead && r.was_current)
         all_.contain(all_.settings.on_dead, id, e.how.reason);
+}
+
+// The store plans the next beat of a period, perhaps by a clock that no part of the engine has
+// seen.
+void end_sender::on_next(shard& s, const pending_end& e, time_point next) {
+    const bool is_beat = e.how.how == outcome::done && e.every != duration::zero();
+    const time_point now = all_.now();
+    if (is_beat && next - e.every > now + beats::least) all_.up.on_clock_set(next - e.every, now);
+    all_.up.on_next(s, e.how.token.id, next, e.how.how == outcome::again && !e.is_planned);
 }
 
 void end_sender::count(const pending_end& e, bool was_current) {

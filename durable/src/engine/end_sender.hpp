@@ -32,6 +32,7 @@ private:
     void on_answer(shard& s, std::vector<pending_end>& sent, standing how,
                    const std::vector<end_reply>& got);
     void on_ended(shard& s, const pending_end& e, const end_reply& r);
+    void on_next(shard& s, const pending_end& e, time_point next);
     void count(const pending_end& e, bool was_current);
 
     engine_state& all_;

@@ -54,8 +54,9 @@ struct engine::parts final : events {
         deliverer.return_claims_due_after(all.now() + beats::least);
         planned.on_clock_set(before, since);
     }
-    void on_next(shard& s, const std::string& id, time_point due) override {
+    void on_next(shard& s, const std::string& id, time_point due, bool is_sure) override {
         near.on_known(s, id, due);
+        if (!is_sure) planned.on_next(id, due);
     }
     bool on_overdue(shard& s, const place& p) override { return limiter.let_in(s, p); }
 

@@ -44,7 +44,11 @@ struct engine_state {
     std::size_t window_share() const noexcept {
         return std::max<std::size_t>(settings.window / shards.size(), 2);
     }
-    time_point now() const { return std::chrono::floor<duration>(storage.now()); }
+    time_point now() const {
+        const auto t = std::chrono::floor<duration>(storage.now());
+        latest = std::max(latest, t);
+        return t;
+    }
 
     // Wraps a function, which becomes a no-op once the engine is destroyed.
     template <class F> auto guarded(F f) {
@@ -75,6 +79,7 @@ struct engine_state {
     near_load load{};
     std::vector<std::unique_ptr<shard>> shards{};
     bool is_stopping = false;
+    mutable time_point latest{};  // that a part has seen since the window has looked at the clock
     std::shared_ptr<const char> alive = std::make_shared<const char>('x');
 };
 

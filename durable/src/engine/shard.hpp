@@ -41,8 +41,8 @@ public:
     // The clock of the store was set: it would show `before` now. It has shown nothing before
     // `since`, as it was set after the last look.
     virtual void on_clock_set(time_point before, time_point since) = 0;
-    // The timer of an end has another deadline.
-    virtual void on_next(shard& s, const std::string& id, time_point due) = 0;
+    // The timer of an end has another deadline. `is_sure`: no clock that was ahead has planned it.
+    virtual void on_next(shard& s, const std::string& id, time_point due, bool is_sure) = 0;
     // A sweep has found an overdue timer. Returns true if it enters the window.
     virtual bool on_overdue(shard& s, const place& p) = 0;
 
@@ -132,6 +132,7 @@ struct pending_end {
     ending how;
     completion<bool> then;
     bool is_planned = false;  // a decision of the plan of the timer
+    duration every{};         // the period of the timer, if it is known
 };
 
 struct shard {

@@ -184,14 +184,17 @@ time_point window::claim_time(const near_timer& t) const {
 void window::heed_clock() {
     const microseconds steady = all_.clock.reading();
     const microseconds heeded = std::exchange(heeded_, steady);
-    const microseconds offset = all_.storage.now().time_since_epoch() - steady;
-    if (offset_ && offset - *offset_ < max_drift && *offset_ - offset < max_drift) return;
+    const reading now = all_.storage.now();
+    const microseconds offset = now.time_since_epoch() - steady;
+    const time_point latest = std::exchange(all_.latest, std::chrono::floor<duration>(now));
+    const bool is_same = offset_ && offset - *offset_ < max_drift && *offset_ - offset < max_drift;
+    if (is_same && latest - now < max_drift) return;
     const auto before = std::exchange(offset_, offset);
     for (auto& s : all_.shards) reset_alarms(*s);
     if (!before) return;
     ++all_.count.clock_set;
     const auto shown = [](microseconds t) { return std::chrono::floor<duration>(reading(t)); };
-    all_.up.on_clock_set(shown(*before + steady), shown(offset + heeded));
+    all_.up.on_clock_set(std::max(latest, shown(*before + steady)), shown(offset + heeded));
 }
 
 void window::reset_alarms(shard& s) {
