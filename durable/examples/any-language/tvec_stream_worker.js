@@ -8,7 +8,7 @@
 // `extend(link, timer, 60_000)` in time.
 "use strict";
 
-const VERSION = "0.4.0";
+const VERSION = "0.5.0";
 const GROUP = "workers";
 const LATEST = 253402300799999; // the last deadline, ms since 1970
 const asBuffers = { returnBuffers: true, typeMapping: { 36: Buffer } }; // of versions 4 and 5 of the package

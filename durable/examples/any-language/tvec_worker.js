@@ -10,7 +10,7 @@
 // needs more than a minute calls `extend(db, timer, "10 minutes")`.
 "use strict";
 
-const VERSION = "0.4.0";
+const VERSION = "0.5.0";
 const isRollback = (fault) => ["40001", "40P01"].includes(fault?.code); // a serialization failure, or a deadlock
 // Returns true for the server's answer to a mistake. The others are of the connection, or of the whole server.
 const isAnswer = (fault) => /^[0-9A-Z]{5}$/.test(fault?.code) && !/^(08|40|53|55|57|58|XX)/.test(fault.code);
