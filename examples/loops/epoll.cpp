@@ -67,7 +67,7 @@ int main() {
         if (fd == alarm.fd()) alarm.acknowledge();
         if (fd == talk.fd()) talk.on_readable();
         if (fd == mailbox.fd()) mailbox.on_readable();  // what other threads have sent
-        return fd != alarm.fd();                        // whether another than us has spoken
+        return fd != alarm.fd();                        // our own alarm does not count
     };
     while (!talk.over()) {
         alarm.rearm();  // the last thing before the sleep
