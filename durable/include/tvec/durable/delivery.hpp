@@ -53,9 +53,9 @@ struct options {
     duration claim_lease{30'000};  ///< a delivery that is not ended by then comes again
 
     /// Deliveries in a row without an end that make a timer a dead letter, or the beat of one with
-    /// a rule or a period; 0: no limit. A handler
-    /// that ends its process may be called once more. Its first call is not counted, because the
-    /// store cannot tell which of the deliveries in flight ended the process.
+    /// a rule or a period; 0: no limit. A handler that ends its process may be called once more.
+    /// Its first call is not counted, because the store cannot tell which of the deliveries in
+    /// flight ended the process.
     std::uint32_t attempts = 0;
     /// True for a handler that only hands deliveries over: a call of it is no attempt then.
     /// `timers::taken` counts what a worker took.
