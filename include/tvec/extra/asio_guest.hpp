@@ -1,5 +1,6 @@
 /// \file
-/// A wheel that lives in an io_context, of Boost.Asio or of standalone Asio.
+/// A wheel that lives in an io_context, of Boost.Asio or of standalone Asio. Where both are
+/// installed, include yours before this header, which takes Boost.Asio otherwise.
 /// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 

@@ -6,16 +6,16 @@
 
 #include <utility>
 
-// The host is the one whose io_context was included before, or both; else one that is installed.
-#if !defined(ASIO_IO_CONTEXT_HPP) && !defined(BOOST_ASIO_IO_CONTEXT_HPP)
-#if __has_include(<boost/asio/io_context.hpp>)
+// The host is the one that was included before, or both; else one that is installed.
+#if !defined(ASIO_DETAIL_CONFIG_HPP) && !defined(BOOST_ASIO_DETAIL_CONFIG_HPP)
+#if !defined(ASIO_STANDALONE) && __has_include(<boost/asio/io_context.hpp>)
 #include <boost/asio/io_context.hpp>
 #else
 #include <asio/io_context.hpp>
 #endif
 #endif
 
-#ifdef BOOST_ASIO_IO_CONTEXT_HPP
+#ifdef BOOST_ASIO_DETAIL_CONFIG_HPP
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -23,13 +23,14 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #if __has_include(<boost/asio/associated_cancellation_slot.hpp>)  // from Boost 1.77 on
 #include <boost/asio/associated_cancellation_slot.hpp>
 #endif
 #endif
 
-#ifdef ASIO_IO_CONTEXT_HPP
+#ifdef ASIO_DETAIL_CONFIG_HPP
 #include <asio/associated_allocator.hpp>
 #include <asio/associated_executor.hpp>
 #include <asio/async_result.hpp>
@@ -37,6 +38,7 @@
 #include <asio/dispatch.hpp>
 #include <asio/error.hpp>
 #include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #if __has_include(<asio/associated_cancellation_slot.hpp>)
 #include <asio/associated_cancellation_slot.hpp>
@@ -45,7 +47,10 @@
 
 namespace tvec::detail {
 
-template <class Context> struct asio_host;
+template <class Context> struct asio_host {
+    static_assert(sizeof(Context) == 0,
+                  "an asio_guest lives in an io_context that one thread runs: docs/loops.md");
+};
 template <class Context, class Ticks, class Handler> class asio_sleep_of;
 
 /// Calls assign(slot, type_of_cancellation) with the handler's cancellation slot, if it has one.
