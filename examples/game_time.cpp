@@ -47,7 +47,7 @@ int main() {
     world.clock.pause();  // from now on time passes only by the frame
     const unsigned before = spawned;
     for (int i = 0; i < 60; ++i) {
-        world.clock.step(std::chrono::ceil<std::chrono::nanoseconds>(frame(1)));
+        world.clock.step(frame(1));
         world.timers.run();
     }
     std::printf("%u spawned in 60 frames\n", spawned - before);

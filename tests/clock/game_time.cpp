@@ -217,6 +217,21 @@ Test(game_time, runs_at_its_speed_and_stands_still_while_it_is_paused) {
     CHECK(time_of(clock) == 4ms);
 }
 
+Test(game_time, a_step_of_a_frame_is_a_tick_of_that_length) {
+    using frame = std::chrono::duration<std::int32_t, std::ratio<1, 60>>;  // no whole nanoseconds
+    clock_type clock;
+    tvec::game_ticks<frame, manual_clock> ticks(clock);
+    clock.pause();
+    for (tvec::jiffies n = 1; n <= 100'000; ++n) {
+        clock.step(frame(1));
+        REQUIRE_EQ(ticks.now(), n);
+    }
+    clock.step(frame(0));
+    CHECK_EQ(ticks.now(), 100'000);
+    clock.step(std::chrono::hours::max());
+    CHECK(clock.now() == clock_type::time_point::max());
+}
+
 Test(game_time, loses_less_than_a_nanosecond_at_each_change_and_never_goes_back) {
     constexpr std::uint64_t all = 60;  // which each denominator divides
     constexpr std::uint32_t denominators[] = {1, 2, 3, 4, 5, 60};

@@ -136,6 +136,8 @@ tvec::game_ticks<std::chrono::milliseconds> ticks{tvec::game_clock<>{}};
     // a clock that outlives it
 tvec::scaled_wheel<tvec::clocked_wheel<>> idle(tvec::clocked_wheel<>{}, 55s);
     // a wheel that outlives it
+world.step(16);                                         // a duration: frame(1) or 16ms, not 0.016s
+world.step(0.016s);                                     // a duration: frame(1) or 16ms, not 0.016s
 world.set_speed(-1);
     // clang++: a speed from 0 on: pause() stops a clock
 world.set_speed(-0.5);

@@ -145,12 +145,18 @@ public:
     /// Returns whether `pause` was called, and no `resume` since.
     bool paused() const noexcept { return paused_; }
 
-    /// Moves the clock forward by `d`, whether it is paused or not. Saturates.
+    /// Moves the clock forward by `d`, whether it is paused or not. Saturates. What is no whole
+    /// number of units of `Base`, such as a frame of 1/60 s, rounds up: n steps of a frame are n
+    /// ticks of that length (one more after nine days of game time), and never n - 1.
     /// Requires d >= 0.
-    void step(duration d) noexcept {
+    template <detail::countable Rep, class Period>
+    void step(std::chrono::duration<Rep, Period> d) noexcept {
+        assert(d >= d.zero() && "time is added, and never subtracted");
         follow_until_now();
-        from_ = detail::add(from_, d);
+        const detail::tick_origin<game_clock> origin(from_);
+        from_ = origin.after(detail::units_to_cover<period>(d, origin.until_the_end()));
     }
+    void step(detail::anything) noexcept TVEC_WANTS("a duration: frame(1) or 16ms, not 0.016s");
 
     /// Makes the clock show `t`, from which it goes on. For a game that is loaded or rolled back: a
     /// wheel on the clock ignores a time before its own, unless a snapshot takes it back too.
