@@ -487,8 +487,7 @@ TVEC_C_API TVEC_INLINE int64_t tvec_clock_remaining(const struct tvec_clock* clo
     return deadline > now ? deadline - now : 0;
 }
 
-/* --- a loop that was stalled ---------------------------------------------------------------------
- */
+/* --- a loop that was stalled ------------------------------------------------------------------ */
 
 /// Keeps a loop that was stalled from timing out others for it: a handler or a callback blocked,
 /// the process was stopped, the machine was busy. Timers are due then, and messages that came
