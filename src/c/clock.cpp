@@ -20,7 +20,7 @@ constexpr bool has_boottime = false;
 
 /// Returns the number of the clock on this system.
 clockid_t number_of(const tvec_clock& clock) noexcept {
-    return has_boottime ? clock.id : CLOCK_MONOTONIC;
+    return has_boottime ? static_cast<clockid_t>(clock.id) : CLOCK_MONOTONIC;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ inline ticks ticks_of(const tvec_clock& clock) noexcept {
 
 /// Returns the clock for alarms of the kernel, which ring at points in time of it.
 inline detail::alarm_clock alarm_clock_of(const tvec_clock& clock) noexcept {
-    return {clock.id, true};
+    return {static_cast<clockid_t>(clock.id), true};  // an enumeration on macOS
 }
 
 /// Returns the time of the next wakeup, by the clock; INT64_MAX if there is none.

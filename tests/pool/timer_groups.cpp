@@ -93,8 +93,8 @@ Test(timer_groups, a_refused_function_is_unchanged_and_no_member) {
     delivery f{std::make_unique<int>(7)};
     CHECK_EQ(on.pool.schedule(1ms, group.add(std::move(f))).error, tvec::schedule_error::too_many);
     CHECK(f.what != nullptr);
-    CHECK_EQ(on.pool.schedule(1ms, group.add(std::function<void()>{})).error,
-             tvec::schedule_error::no_function);
+    void (*const none)() = nullptr;
+    CHECK_EQ(on.pool.schedule(1ms, group.add(none)).error, tvec::schedule_error::no_function);
     CHECK_EQ(group.count(), 0);
 }
 
