@@ -6,7 +6,6 @@
 #include "tvec/core/detail/standard.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <chrono>
 #include <concepts>
@@ -128,7 +127,7 @@ public:
         assert(speed >= 0 && "game time does not run backwards");
         assert(speed < 4'294'967'296.0 && "a speed has at most 32 bits before its point");
         const double number = speed > 0 ? static_cast<double>(speed) : 0;
-        const auto nearest = detail::nearest_fraction(std::bit_cast<std::uint64_t>(number));
+        const auto nearest = detail::nearest_fraction(__builtin_bit_cast(std::uint64_t, number));
         set_speed(nearest.numerator, std::uint32_t{1} << nearest.shift);
     }
 
