@@ -2,7 +2,7 @@
 // in nanoseconds. An EVFILT_TIMER would need a system call for each earlier wake-up, and its
 // absolute time is the time of day. Both may be late on purpose, to save power: on FreeBSD by up
 // to a sixteenth of the sleep. Run on Linux, with libkqueue 2.7 and with the stand-in in
-// tests/support/kqueue. Not run on macOS or a BSD.
+// tests/support/kqueue. Compiled and linked for macOS, never run there or on a BSD.
 #include <sys/event.h>
 #include <sys/time.h>
 
