@@ -560,3 +560,16 @@ Test(emptying, of_a_slot_that_has_been_linked_to_as_often_as_can_be_counted_forg
         s.expect_all_fire_when_due();
     }
 }
+
+Test(emptying, of_timers_for_never_is_counted_as_long_as_a_wheel_lives) {
+    tvec::timer_wheel wheel;
+    std::vector<tvec::timer> never(1'000);
+    for (tvec::timer& t : never) wheel.arm_at(t, tvec::never);
+    support::set_counts(wheel, 1'000, ~tvec::detail::link_count{0} - 100);
+    for (int i = 0; i < 200; ++i) {
+        tvec::timer gone;
+        wheel.arm_at(gone, tvec::never);
+    }
+    REQUIRE_EQ(check(wheel), "");
+    for (const tvec::timer& t : never) CHECK(t.pending());
+}
