@@ -23,6 +23,8 @@ VERSION = "0.5.0"
 
 Timer = collections.namedtuple("Timer", "id attempt due body")
 GROUP, LATEST = "workers", 253402300799999  # the last deadline, ms since 1970
+# Faults of the connection or the server. That of a cluster is no RedisError, and older clients do not have it.
+OF_THE_SERVER = redis.RedisError, OSError, getattr(redis.exceptions, "RedisClusterException", OSError)
 
 
 def call(link, name, key, timer, *words):
@@ -96,6 +98,6 @@ def work(connect, handle, stream="due", key="tvec", me=None):
             link = connect()  # a new one: some clients of a cluster do not recover from a failover
             while True:
                 work_off(link, handle, stream, key, me, unended)
-        except (redis.RedisError, OSError) as fault:  # of the connection, or of the server
+        except OF_THE_SERVER as fault:
             print(f"tvec_stream_worker: {fault}", file=sys.stderr, flush=True)
             time.sleep(1)

@@ -250,7 +250,8 @@ class Workers(OnServer):
             time.sleep(0.05)
         serve.kill()
         time.sleep(1)  # nobody extends their leases
-        serve = self.serve(self.to, *options)
+        # Now a delivery that a worker has taken is to be ended within its lease, on a slow machine too.
+        serve = self.serve(self.to, *options[2:], "--lease-ms", 20_000)
         time.sleep(1)
         self.assertEqual(self.json_of("dead"), [])
         self.assertEqual(len(set(self.work_off(worker, 20))), 20)
@@ -593,10 +594,11 @@ class Streams(OnServer):
         exec(re.search(r"```python\n(def shard_tag.*?)```", text, re.S)[1], page)
         sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples/any-language"))
         import tvec_stream_worker
-        threading.Thread(daemon=True, target=tvec_stream_worker.work, args=(
+        stream_worker = threading.Thread(daemon=True, target=tvec_stream_worker.work, args=(
             lambda: driver.cluster.RedisCluster("127.0.0.1", nodes[0].port),
             lambda _, timer: done.append((timer.id, timer.body)), "due",
-            lambda timer: page["shard_tag"]("tvec", 16, timer))).start()
+            lambda timer: page["shard_tag"]("tvec", 16, timer)))
+        stream_worker.start()
         for timer in "a", "b", "c":
             self.put(timer, "--body", timer * 2)
         self.wait_until_empty()
@@ -606,6 +608,10 @@ class Streams(OnServer):
         wait_for(lambda: serve.ask("/health")[0] == 503, "503 while some shards are away")
         self.assertIn(f":{away.port}: ", serve.ask("/health")[1])
         wait_for(lambda: 0 < int(re.search(r"^tvec_durable_shards (\d+)$", serve.ask("/metrics")[1], re.M)[1]) < 16, "less shards")
+        for node in nodes:
+            node.kill()
+        time.sleep(3)  # the worker, which reads for five seconds at most, makes new connections once a second
+        self.assertTrue(stream_worker.is_alive(), "a worker outlives its cluster")
 
 
 @unittest.skipUnless(KIND == "postgres", "of PostgreSQL")
