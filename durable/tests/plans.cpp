@@ -667,6 +667,18 @@ Test(durable_plans, a_beat_comes_that_was_planned_by_a_clock_that_the_process_ne
     CHECK_GE(p.got.size(), 10U);
 }
 
+Test(durable_plans, a_claim_minutes_ahead_of_its_deadline_is_kept) {
+    memory_database all(1, support::durable_now);
+    options o;
+    o.horizon = 10min;
+    durable_process p(all, "one", o, 5min);
+    p.settle();
+    p.put({"a", in(4min)});
+    p.pass(2s);
+    CHECK_EQ(p.timers.gauges().being_delivered, 1U);
+    CHECK_EQ(p.timers.counters().returned, 0U);
+}
+
 Test(durable_plans, a_reason_can_ask_for_a_delay) {
     alone w(with_calendar());
     fail_all(w.one, "after 60ms: full");

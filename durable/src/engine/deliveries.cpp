@@ -207,7 +207,8 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sen
     t.hold(granted.body.size());
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
     const time_point now = all_.now();
-    if (t.due > now + beats::least) return all_.up.on_clock_set(t.due, now);  // by a clock ahead
+    const duration ahead = all_.storage.traits().claim_ahead + beats::least;
+    if (t.due > now + ahead) return all_.up.on_clock_set(t.due, now);  // by a clock ahead
     on_held(t);
 }
 
