@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -114,9 +115,11 @@ class Client:
 
 
 def free_port():
-    """One on which nobody listens, just now."""
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+    """One on which nobody listens, and that the kernel gives to nobody while its server is away."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_768)  # the kernel's own begin there
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def programs(build):

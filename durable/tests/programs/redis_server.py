@@ -14,7 +14,7 @@ class Server:
     def __init__(self, folder, name, shim=None, fsync="always", primary=None, options=()):
         self.folder, self.port = folder / name, free_port()
         self.folder.mkdir()
-        self.socket = self.folder / "socket"
+        self.socket, self.log = self.folder / "socket", self.folder / "log"
         self.words = ["setpriv", "--pdeathsig", "KILL", "redis-server", "--port", self.port, "--bind",
                       "127.0.0.1", "--unixsocket", self.socket, "--dir", self.folder, "--save", "",
                       "--appendonly", "yes", "--appendfsync", fsync, "--repl-diskless-sync-delay", 0,
@@ -25,8 +25,8 @@ class Server:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(list(map(str, self.words)), env=self.environment,
-                                        stdout=subprocess.DEVNULL)
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(list(map(str, self.words)), env=self.environment, stdout=log)
         ENDING.callback(self.kill)
         self.wait_for("PONG", "PING")
 
@@ -39,7 +39,9 @@ class Server:
         for _ in patiently():
             if answer in self.say(*words):
                 return
-        sys.exit(f"redis_server: it does not say {answer} to {words}")
+            if self.process.poll() is not None:
+                break
+        sys.exit(f"redis_server: it does not say {answer} to {words}\n{self.log.read_text()[-1000:]}")
 
     def signal(self, which):
         self.process.send_signal(which)

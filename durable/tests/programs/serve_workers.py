@@ -165,11 +165,11 @@ class OnServer(Case):
         ended = []
 
         def step():
-            for name, attempt, _, _ in worker.next(50):
-                if worker.end("done", name, attempt) == "ok":
-                    ended.append(name)
-            return len(ended) >= number
-        wait_for(step, f"{number} deliveries")
+            taken = worker.next(10)
+            ended.extend(name for name, attempt, _, _ in taken if worker.end("done", name, attempt) == "ok")
+            return taken
+        while len(ended) < number:
+            wait_for(step, f"a delivery after {len(ended)} of {number}")
         return ended
 
 
@@ -381,7 +381,7 @@ class Workers(OnServer):
                 self.assertLess(most, 135)
         if KIND == "postgres":
             locks.link.rollback()
-        self.serve(self.to)
+        self.serve(self.to, "--lease-ms", 600_000)  # 200 MB, on a disk of any speed
         self.assertEqual(len(set(self.work_off(worker, 200))), 200)
 
     def test_its_log_tells_dangers_and_faults(self):
