@@ -1,8 +1,8 @@
 // A wheel in an io_context, of Boost.Asio or of standalone Asio: the promises of every guest, and
 // its own about exceptions, run_one, poll, stop, and the end of either.
-#include <utility>  // Boost 1.74 forgets it
+#include "tvec/extra/asio_guest.hpp"  // first, so that it chooses the Asio
 
-#ifdef TVEC_TESTS_STANDALONE_ASIO
+#ifdef ASIO_STANDALONE
 #include <asio.hpp>
 namespace net = asio;
 #else
@@ -13,9 +13,8 @@ namespace net = boost::asio;
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
-
-#include "tvec/extra/asio_guest.hpp"
 
 namespace {
 

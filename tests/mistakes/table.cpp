@@ -17,6 +17,12 @@
 #if __has_include(<liburing.h>)
 #include "tvec/uring.hpp"
 #endif
+#if __has_include(<boost/asio/thread_pool.hpp>)
+#include <boost/asio/thread_pool.hpp>
+
+#include "tvec/extra/asio_guest.hpp"
+extern boost::asio::thread_pool asio_threads;
+#endif
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock, std::chrono::system_clock;
@@ -262,6 +268,7 @@ io_uring ring; tvec::uring_timeout alarm(ring, wheel);
 io_uring ring; tvec::uring_timeout alarm(&ring, w);
     // the ring, not its address: alarm(ring, timers)
 io_uring ring; tvec::uring_timeout(ring, w).prepare();  // nodiscard
+tvec::asio_guest timers(asio_threads);                  // an io_context that one thread runs
 
 // Timers
 tvec::timer u = t;                                      // std::move: a timer is in one place

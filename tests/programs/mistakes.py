@@ -53,7 +53,7 @@ def program_of(table, compiler, skips, only=None):
             continue
         row = Row(number - len(pending) + 1, number, "\n".join(pending), words_of(comment.strip(), compiler))
         pending = []
-        if row.words is None or skips and skips in row.code or only is not None and row.first not in only:
+        if row.words is None or any(word in row.code for word in skips) or only is not None and row.first not in only:
             continue
         rows.append(row)
         begin, end = ("inline void f() {", "}") if section == "statements" else ("", "")
@@ -135,8 +135,8 @@ def main():
     compiler, headers = options.compiler, pathlib.Path(options.arguments[0].removeprefix("-I"))
     unlimited = "-ferror-limit=0" if compiler == "clang++" else "-fmax-errors=0"
     command = [compiler, *options.arguments, unlimited, *COMMAND]
-    has_uring = not run(command, "#include <liburing.h>\n")
-    skips = None if has_uring else "io_uring "
+    needs = {"io_uring ": "liburing.h", "asio_guest": "boost/asio/thread_pool.hpp"}
+    skips = [word for word, header in needs.items() if run(command, f"#if !__has_include(<{header}>)\n#error\n#endif\n")]
     rows, program = program_of(options.table, compiler, skips)
     public = [h for h in sorted(headers.glob("tvec/**/*.hpp")) if "detail" not in h.parts and h.name != "version.hpp"]
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
