@@ -102,7 +102,9 @@ task<int> list(const settings& o, view& v, output& out, timer_set set, place aft
 task<int> get(const settings& o, view& v, output& out) {
     auto answer = known(v, operations::find{o.id});
     const auto t = co_await std::move(answer);
-    if (!t) throw std::runtime_error("no timer waits that has the id " + shown(o.id));
+    if (!t)
+        throw std::runtime_error("no timer waits that has the id " + shown(o.id) +
+                                 ": `dead` lists those that were given up");
     if (o.json) {
         nlohmann::json object = described(*t, false);
         enter(object, "body", t->body);

@@ -395,7 +395,9 @@ void client::wait_for_replicas() {
 // Writes that the replicas lack may be lost with the primary.
 void client::on_replicas(const redisReply& r) {
     const bool is_safe = r.type == REDIS_REPLY_INTEGER && r.integer >= options_.wait_replicas;
-    if (!is_safe) faults_.last = place() + ": too few replicas have what was written";
+    if (!is_safe)
+        faults_.last = place() + ": too few replicas have what was written: wait_replicas is " +
+                       std::to_string(options_.wait_replicas);
     const auto all = std::exchange(held_, {});
     for (const held& h : all) {
         asked_ = h.asked;
