@@ -61,8 +61,9 @@ namespace tvec {
 ///    that was destroyed or unlinked meanwhile still counts. Push-backs, cancels, and arming a
 ///    cancelled timer again for later link nothing.
 ///  - If a turn of the loop has a thousand ticks, a call may move a thousand times the rate. A loop
-///    that spins takes ticks of which a turn has 96 at most, or goes no further than `next_wakeup`
-///    in a turn (docs/ticks.md has figures).
+///    that spins takes ticks of which a turn has 96 at most, or a budget. It may also go no further
+///    than `next_wakeup` in a turn, if few turns have a timer that is due (docs/ticks.md has
+///    figures).
 ///  - The wheel belongs to the thread that first advances it. Nothing is locked. A debug build
 ///    asserts that no other thread arms timers on it or advances it. If threads use it in turn,
 ///    under a lock of the program's, call `share_by_lock`.
