@@ -20,16 +20,19 @@ namespace tvec {
 ///         timers.run();                 // a reading, which its callbacks share
 ///     }
 ///
-/// **A turn** begins with `begin_turn`, `run` and a wait of uring_wait, of any wheel of the thread,
-/// each of which reads `Clock`. run_until also begins one after each callback. A turn ends when the
-/// loop asks for next_wakeup, as all drivers do before it sleeps, and when the thread destroys a
-/// wheel on this clock. Outside of a turn each call reads `Clock`: before the first turn, after a
-/// sleep, when the wheel is gone, and on a thread without a loop that sends to a mailbox.
+/// **A turn** begins with `begin_turn`, `run`, `collect`, the other calls that fire, and a wait of
+/// uring_wait, of any wheel of the thread, each of which reads `Clock`. run_until also begins one
+/// after each callback. A turn ends when the loop asks for next_wakeup, as all drivers do before it
+/// sleeps, and when the thread destroys a wheel on this clock. Outside of a turn each call reads
+/// `Clock`: before the first turn, after a sleep, when the wheel is gone, and on a thread without a
+/// loop that sends to a mailbox.
 ///
 /// Loops of one thread share turns. The sleep of one, or the end of its wheel, ends the turn of the
 /// others, which costs them readings. A turn goes on when an exception leaves `run`. It also goes
 /// on if a loop stops without asking and keeps its wheel, or leaves it to another thread to
-/// destroy: then call `end_turn` on the thread of the loop.
+/// destroy: then call `end_turn` on the thread of the loop. A wheel that threads share by a lock is
+/// better on another clock: a thread's turn lasts until it runs the wheel again, so that it has to
+/// call `begin_turn` under the lock before it arms by a delay.
 ///
 /// **A delay** counts from the beginning of the turn. So a timer may fire that much earlier than
 /// its delay after the call: by the time that the turn took until then. It never fires before the
