@@ -263,7 +263,8 @@ private:
 #ifndef NDEBUG
         if (clock::is_steady && wheel_.now() > now)
             detail::broken_promise("the wheel() of a clocked_wheel was advanced beyond its clock, "
-                                   "and timers armed by a delay would be late: call run() instead");
+                                   "and timers armed by a delay would be late: call run() instead, "
+                                   "and begin_turn if threads share it on a turn_clock");
 #endif
     }
 

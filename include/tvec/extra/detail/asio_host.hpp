@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
+#include "tvec/core/timer.hpp"
 
 #include <utility>
 
