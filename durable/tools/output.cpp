@@ -90,9 +90,14 @@ nlohmann::json described(const stored_timer& t, bool is_dead) {
 std::string line_of(const stored_timer& t) {
     std::string line = fmt::format("{}\t{}\tevery {} ms\t{} attempts\t{} bytes", shown(t.due),
                                    shown(t.id), t.every.count(), t.attempt, t.body.size());
-    if (const history h = history::parse(t.history); h.failures != 0)
+    if (!t.plan.empty()) line += "\tplan " + shown(t.plan);
+    const history h = history::parse(t.history);
+    const std::string reason = shown(reason_of(t, h));
+    if (h.failures != 0)
         line += fmt::format("\t{} failures, {} to {}: {}", h.failures, shown(h.first),
-                            shown(h.last), shown(h.reason));
+                            shown(h.last), reason);
+    else if (!reason.empty())
+        line += '\t' + reason;
     return line;
 }
 

@@ -25,8 +25,8 @@ template <class F> void for_each_change(F f) {
 // The arguments of a call.
 struct settings {
     std::string store, command, id, prefix, body, plan;
-    std::optional<std::uint64_t> in_ms, due_ms;
-    std::uint64_t every_ms = 0, limit = 100, shards = 16;
+    std::optional<std::uint64_t> in_ms, due_ms, shards;
+    std::uint64_t every_ms = 0, limit = 100;
     unsigned wait_replicas = 0;
     bool replace = false, json = false;
     // of `serve`

@@ -62,24 +62,35 @@ int run_here(const settings& o) {
     return running.result();
 }
 
+// Says that timers which were there keep another number of shards than was asked for.
+[[maybe_unused]] void warn_of_shards(const settings& o, const tvec::durable::store& of) {
+    if (const auto kept = of.traits().shards; o.shards && kept != *o.shards)
+        fmt::print(stderr,
+                   "tvec-timers: the timers there keep their {} shards: expected a new set for "
+                   "--shards {}\n",
+                   kept, *o.shards);
+}
+
 // Has a server take the tables and functions for programs in any language.
 int install(const settings& o) {
 #ifdef TVEC_HAS_REDIS
     if (example::is_redis(o.store)) {
         auto to = example::redis_at(o.store.substr(6));
-        to.shards = static_cast<unsigned>(o.shards);
+        to.shards = static_cast<unsigned>(o.shards.value_or(to.shards));
         const tvec::durable::redis_store opened(to);  // loads them
         fmt::print("functions of version {}, {} shards\n",
                    tvec::durable::redis_store::functions_version, opened.traits().shards);
+        warn_of_shards(o, opened);
         return 0;
     }
 #endif
 #ifdef TVEC_HAS_POSTGRES
     if (example::is_postgres(o.store)) {
         auto to = example::postgres_at(o.store);
-        to.shards = static_cast<unsigned>(o.shards);
+        to.shards = static_cast<unsigned>(o.shards.value_or(to.shards));
         tvec::durable::postgres::install(to);
         fmt::print("installed\n");
+        if (o.shards) warn_of_shards(o, tvec::durable::postgres_store(to));
         return 0;
     }
 #endif

@@ -53,6 +53,13 @@ inline constexpr const char* other_terms =
     "another process serves these timers with other options: which of them count depends on the "
     "timer. Give all processes the same";
 
+// What a store warns of: its server, and other terms, in one line.
+inline std::string all_warnings(std::string_view server, bool terms_differ) {
+    std::string text(server);
+    if (terms_differ) text += (text.empty() ? "" : "; and ") + std::string(other_terms);
+    return text;
+}
+
 // Delays before new connections. They double, with jitter: not all processes try at once.
 class back_off {
 public:

@@ -395,7 +395,7 @@ void client::notice_queue(bool is_half_full) {
 }
 
 void client::judge(bool commits_are_synced, bool is_synced, bool others_differ) {
-    warning_ = !commits_are_synced ? is_behind : others_differ ? detail::other_terms : "";
+    warning_ = detail::all_warnings(commits_are_synced ? "" : is_behind, others_differ);
     if (!is_synced) on_lost({std::errc::operation_not_permitted, is_unsafe});
 }
 

@@ -18,9 +18,9 @@ reading servers::now() const {
 }
 
 const std::string& servers::warning() const noexcept {
-    static const std::string other_terms = detail::other_terms;
-    const std::string& of_server = cluster_ ? cluster_->warning() : first_.warning();
-    return of_server.empty() && terms_differ_ ? other_terms : of_server;
+    warning_ =
+        detail::all_warnings(cluster_ ? cluster_->warning() : first_.warning(), terms_differ_);
+    return warning_;
 }
 
 void servers::listen(std::function<void(std::string_view)> hint,

@@ -75,6 +75,7 @@ private:
     client first_;
     std::unique_ptr<cluster> cluster_;
     bool terms_differ_ = false;
+    mutable std::string warning_{};  // the last answer
 };
 
 }  // namespace tvec::durable::redis

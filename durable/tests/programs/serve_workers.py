@@ -196,6 +196,16 @@ class Workers(OnServer):
         both[1].end()
         wait_for(lambda: both[0].ask("/health") == (200, "ok\n"), "agreement")
 
+    def test_a_warning_of_the_server_hides_none_of_other_options(self):
+        if KIND == "redis":
+            self.server.say("CONFIG", "SET", "appendfsync", "everysec")
+            self.addCleanup(self.server.say, "CONFIG", "SET", "appendfsync", "always")
+        else:
+            self.store += " options='-c synchronous_commit=off'"
+        for serve in [self.serve(self.to, "--lease-ms", lease, "--page", "127.0.0.1:0") for lease in (2000, 3000)]:
+            wait_for(lambda: re.fullmatch(r"ok, but [^\n]+ power cut loses [^\n]+; and another process [^\n]+ with other options: [^\n]+\n",
+                                          serve.ask("/health")[1]), "both")
+
     def test_a_worker_can_ask_for_another_delivery(self):
         self.serve(self.to)
         worker = self.work()
@@ -683,6 +693,7 @@ class Tables(OnServer):
             return len(ended) == 9 and self.json_of("dead")
         [dead] = wait_for(step, "all but one")
         self.assertEqual((dead["id"], dead["reason"]), ("poison", "deliveries without an end: 1"))
+        self.assertIn("\tdeliveries without an end: 1\n", self.run_tool("dead"))
         self.assertEqual(sorted(ended), sorted(names[1:]))
         self.assertEqual(died_with, [10, 1])
 

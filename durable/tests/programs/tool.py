@@ -24,6 +24,7 @@ import postgres_server
 from children import PATIENCE
 from redis_server import Server
 
+KEPT_SHARDS = "tvec-timers: the timers there keep their 3 shards: expected a new set for --shards 5\n"
 TOOL, PAGE = (str(pathlib.Path(name).resolve()) for name in sys.argv[1:3])  # some tests run it elsewhere
 
 
@@ -37,6 +38,7 @@ class Tool(unittest.TestCase):
         done = subprocess.run([TOOL, "--store", self.store, *map(str, words)], capture_output=True,
                               text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, status, done)
+        self.stderr = done.stderr
         if status != 0 and not done.stdout:
             self.assertRegex(done.stderr, r"\Atvec-timers: [^\n]+\n\Z")
         return done.stdout
@@ -151,6 +153,7 @@ class Tool(unittest.TestCase):
     def test_a_plan_is_read_before_it_is_stored(self):
         self.assertEqual(self.run_tool("put", "a", "--plan", "retry fixed 30s | attempts 5"), "stored\n")
         self.assertEqual(self.json_of("get", "a")[0]["plan"], "retry fixed 30s | attempts 5")
+        self.assertIn("\t0 bytes\tplan retry fixed 30s | attempts 5\n", self.run_tool("list"))
         self.assertEqual(self.run_tool("put", "b", "--plan", "retry sometimes", status=1), "")
         self.assertEqual(self.run_tool("get", "b", status=1), "")
 
@@ -296,6 +299,7 @@ class Tool(unittest.TestCase):
         server.say("FLUSHALL")
         for number in 3, 5:
             self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 6, 3 shards\n")
+            self.assertEqual(self.stderr, "" if number == 3 else KEPT_SHARDS)
         self.assertEqual(server.say("FCALL", "tvec_version", 0), "6\n")
         self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")
         for self.store in "redis:localhost:70000", "redis:[::1", "redis:::1]:6379", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}":
@@ -362,8 +366,9 @@ class Tool(unittest.TestCase):
         self.addCleanup(server.kill)
         self.store = f"postgres:{server.conninfo}"
         self.assertEqual(self.run_tool("stats", status=1), "")
-        for _ in range(2):
-            self.assertEqual(self.run_tool("install", "--shards", 3), "installed\n")
+        for number in 3, 5:
+            self.assertEqual(self.run_tool("install", "--shards", number), "installed\n")
+            self.assertEqual(self.stderr, "" if number == 3 else KEPT_SHARDS)
         self.assertEqual(server.say("select count(*) from tvec.shard"), "3")
         self.assertEqual(self.run_tool("put", "a", "--due-ms", 4102444800000, "--body", "b"), "stored\n")
         self.assertEqual(self.run_tool("stats"), "waiting 1\ndead 0\nnext 2100-01-01T00:00:00.000Z\n")
