@@ -667,6 +667,70 @@ Test(durable_plans, a_beat_comes_that_was_planned_by_a_clock_that_the_process_ne
     CHECK_GE(p.got.size(), 10U);
 }
 
+// The first page of a look is under way when the clock is ahead a second time.
+Test(durable_plans, beats_come_when_a_clock_was_ahead_again_while_a_slow_store_was_asked_for_them) {
+    std::chrono::microseconds skew{};
+    const options o = with_calendar();
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    durable_process p(all, "one", o);
+    p.settle();
+    for (int i = 0; i < 150; ++i) p.put({std::to_string(i), in(10ms), "", 100ms});
+    p.pass(50ms);
+    skew = 24h;
+    p.pass(300ms);
+    skew = {};
+    p.pass(990ms);
+    p.pass_without_answers(20ms);
+    REQUIRE(p.store.is_asked());
+    skew = 24h;
+    p.pass_without_answers(2ms);
+    skew = {};
+    p.pass_without_answers(1'200ms);  // longer than the engine waits for its next look
+    p.pass(3s);
+    std::map<std::string, int> came;
+    p.handle = [&](const delivery& d) {
+        ++came[d.token.id];
+        p.timers.done(d.token);
+    };
+    p.pass(200ms);
+    CHECK_EQ(came.size(), 150U);
+}
+
+// Another program ends a delivery that was under way when the clock was set back, and an answer of
+// the store is lost meanwhile.
+Test(durable_plans, deliveries_under_way_have_their_look_although_the_store_fails_before_it) {
+    std::chrono::microseconds skew{};
+    options o = with_calendar();
+    o.claim_lease = 10s;
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    durable_process p(all, "one", o);
+    p.settle();
+    token with_worker;
+    p.handle = [&](const delivery& d) {
+        if (d.token.id == "other" || p.got.size() < 5) return p.timers.done(d.token);
+        with_worker = d.token;
+        p.timers.hand_over(d.token);
+    };
+    skew = 24h;
+    p.put({"a", in(10ms), "", 100ms});
+    p.put({"other", in(10ms), "", 100ms});
+    p.pass(400ms);
+    REQUIRE_EQ(with_worker.id, "a");
+    skew = {};
+    p.pass(990ms);
+    p.pass_without_answers(20ms);
+    p.store.serve_all();  // the look
+    p.store.answer_all();
+    REQUIRE(p.store.is_asked());
+    p.store.fail(5);
+    p.pass(5s);
+    CHECK(support::asking::end(beside(all), {with_worker, outcome::done}).was_current);
+    p.handle = {};
+    p.got.clear();
+    p.pass(10s);
+    CHECK_GE(std::ranges::count(p.got, "a", [](const auto& d) { return d.token.id; }), 10);
+}
+
 Test(durable_plans, a_claim_minutes_ahead_of_its_deadline_is_kept) {
     memory_database all(1, support::durable_now);
     options o;

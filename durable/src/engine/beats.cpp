@@ -25,7 +25,7 @@ void beats::on_clock_set(time_point before, time_point since) {
 }
 
 void beats::look_again() {
-    for (span& s : ahead_) s.looks = std::max(s.looks, 1);
+    for (span& s : ahead_) s.looks = 2;
     begins_anew_ = true;
     all_.arm(again_, all_.settings.retry);
 }
@@ -48,7 +48,8 @@ void beats::on_next(const std::string& id, time_point due) {
 
 // Looks at the timers that are due after a clock was ahead, page by page.
 void beats::look() {
-    if (is_asked_ || all_.is_stopping) return;
+    if (all_.is_stopping) return;
+    if (is_asked_) return all_.arm(again_, all_.settings.retry);
     if (std::exchange(begins_anew_, false)) after_ = {first_to_look_at(), ""};
     is_asked_ = true;
     const auto on_answer = [this](standing how, const std::vector<stored_timer>& page) {

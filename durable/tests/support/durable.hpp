@@ -50,6 +50,20 @@ struct beside {
     tvec::durable::memory_store link;
 };
 
+// A connection that can leave it to a test when requests are done and answers arrive.
+struct stepped_store : tvec::durable::memory_store {
+    using memory_store::memory_store;
+    std::size_t run() override { return is_stepped ? 0 : memory_store::run(); }
+    void serve_all() {
+        while (serve()) continue;
+    }
+    void answer_all() {
+        while (answer()) continue;
+    }
+
+    bool is_stepped = false;
+};
+
 // One of the processes. It keeps its deliveries, and ends them if told to.
 struct durable_process {
     using wheel = tvec::clocked_wheel<tvec::tick_clock<milliseconds, tvec::manual_clock>>;
@@ -90,6 +104,12 @@ struct durable_process {
         settle();
         return result;
     }
+    // Lets time pass while no request is done and no answer arrives.
+    void pass_without_answers(milliseconds d) {
+        store.is_stepped = true;
+        support::pass(d, [this] { turn(); });
+        store.is_stepped = false;
+    }
     // Puts a timer, and lets it be delivered within that time and not ended.
     void begin(const tvec::durable::record& r, milliseconds within) {
         ends = false;
@@ -106,7 +126,7 @@ struct durable_process {
     }
 
     wheel wheels;
-    tvec::durable::memory_store store;
+    stepped_store store;
     bool ends = true;
     std::function<void(const tvec::durable::delivery&)> handle{};  // in place of the end
     std::vector<tvec::durable::delivery> got;
