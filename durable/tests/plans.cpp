@@ -696,6 +696,42 @@ Test(durable_plans, beats_come_when_a_clock_was_ahead_again_while_a_slow_store_w
     CHECK_EQ(came.size(), 150U);
 }
 
+Test(durable_plans, a_retry_comes_that_a_clock_ahead_has_planned_before_it_drifted) {
+    std::chrono::microseconds skew{};
+    const options o = with_calendar("retry fixed 2s");
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    durable_process p(all, "one", o);
+    p.settle();
+    fail_all(p, "no");
+    p.put({"a", in(10ms)});
+    skew = 24h;
+    p.pass(100ms);
+    REQUIRE_EQ(p.got.size(), 1U);
+    skew += 10ms;
+    p.pass(100ms);
+    skew = {};
+    p.pass(4s);
+    CHECK_GE(p.got.size(), 2U);
+}
+
+Test(durable_plans, a_beat_comes_when_a_clock_that_was_ahead_is_set_back_in_small_steps) {
+    for (const auto step : {45s, 10s}) {
+        std::chrono::microseconds skew{};
+        const options o = with_calendar();
+        memory_database all(1, [&] { return support::durable_now() + skew; });
+        durable_process p(all, "one", o);
+        p.settle();
+        skew = 10min;
+        p.put({"a", in(10ms), "", 1s});
+        p.pass(20ms);
+        REQUIRE_EQ(p.got.size(), 2U);
+        for (; skew > 0s; p.pass(10ms)) skew = std::max<std::chrono::microseconds>(skew - step, 0s);
+        p.got.clear();
+        p.pass(70s);
+        CHECK_GE(p.got.size(), 2U);
+    }
+}
+
 // Another program ends a delivery that was under way when the clock was set back, and an answer of
 // the store is lost meanwhile.
 Test(durable_plans, deliveries_under_way_have_their_look_although_the_store_fails_before_it) {

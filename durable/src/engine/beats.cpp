@@ -18,9 +18,13 @@ constexpr std::size_t timers_together = 100;
 }  // namespace
 
 void beats::on_clock_set(time_point before, time_point since) {
-    const time_point now = all_.now(), from = std::exchange(since_, since);
-    if (before - now < least) return;
-    note(std::max(from, now), before);
+    const time_point now = all_.now();
+    shown_ = std::max(shown_, before);
+    if (shown_ - now < least) {
+        since_ = now - before < least ? std::min(since_, since) : since;
+        return;
+    }
+    note(std::max(std::exchange(since_, since), now), std::exchange(shown_, {}));
     look_again();
 }
 

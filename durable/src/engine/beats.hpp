@@ -50,7 +50,8 @@ private:
     void touch(const std::string& id, time_point due);
 
     engine_state& all_;
-    time_point since_;  // before the first reading of this clock
+    time_point since_;    // before the first reading of this clock, and
+    time_point shown_{};  // its last one before it was set back by less than `least`
     std::vector<span> ahead_{};
     place after_{};  // in the present look
     bool is_asked_ = false, begins_anew_ = false;
