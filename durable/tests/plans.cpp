@@ -732,6 +732,72 @@ Test(durable_plans, a_beat_comes_when_a_clock_that_was_ahead_is_set_back_in_smal
     }
 }
 
+// The new owner of the shard has not seen the clock.
+Test(durable_plans, the_process_that_ended_a_beat_plans_it_anew_whoever_owns_its_shard) {
+    std::chrono::microseconds skew{};
+    options o = with_calendar();
+    o.shard_lease = 300ms;
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    durable_process one(all, "one", o);
+    one.settle();
+    skew = 24h;
+    one.begin({"a", in(10ms), "", 100ms}, 20ms);
+    one.timers.done(one.got[0].token);
+    one.pass(110ms);
+    REQUIRE_EQ(one.got.size(), 2U);
+    const token t = one.got[1].token;
+    CHECK(one.timers.extend(t, 1h) == refusal::none);
+    one.settle();
+    skew = {};
+    one.pass(2s);
+    durable_process two(all, "two", o);
+    two.pass(500ms);  // the lease of the shard has ended
+    one.pass(200ms);
+    CHECK_EQ(one.timers.gauges().shards, 0U);
+    one.timers.done(t);
+    support::pass(3s, [&] {
+        one.settle();
+        two.settle();
+    });
+    CHECK_GE(two.got.size(), 10U);
+}
+
+// A timer that was touched while its claim was on its way would come twice.
+Test(durable_plans, beats_that_no_clock_has_planned_which_was_ahead_are_not_planned_anew) {
+    std::chrono::microseconds skew{};
+    const options o = with_calendar("retry fixed 50ms");
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    durable_process p(all, "one", o, 30ms);
+    p.settle();
+    p.begin({"a", in(10ms), "", 100ms}, 20ms);
+    p.timers.done(p.got[0].token);
+    tvec::manual_clock::advance(1ms);
+    p.wheels.run();
+    skew = 24h;  // no part of the engine sees it
+    p.store.serve_all();
+    skew = {};
+    p.ends = true;
+    p.pass(3s);
+    int failures = 0;
+    p.handle = [&](const delivery& d) {
+        if (++failures % 3 == 0) return p.timers.failed(d.token, "no");
+        p.timers.done(d.token);
+    };
+    constexpr std::size_t way = 12;  // of a request, in milliseconds
+    std::vector<std::size_t> asked;
+    std::size_t served = 0;
+    p.store.is_stepped = true;
+    support::pass(3s, [&] {
+        p.turn();
+        asked.push_back(served + p.store.unanswered());
+        if (asked.size() <= way) return;
+        for (; served < asked[asked.size() - 1 - way]; ++served) p.store.serve();
+        p.store.answer_all();
+    });
+    CHECK_GE(p.got.size(), 30U);
+    CHECK_EQ(p.timers.counters().stale, 0U);
+}
+
 // Another program ends a delivery that was under way when the clock was set back, and an answer of
 // the store is lost meanwhile.
 Test(durable_plans, deliveries_under_way_have_their_look_although_the_store_fails_before_it) {

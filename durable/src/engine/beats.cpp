@@ -74,7 +74,7 @@ time_point beats::first_to_look_at() const {
 
 void beats::on_page(const std::vector<stored_timer>& page) {
     for (const stored_timer& t : page)
-        if (t.attempt == t.ended) plan_anew(t);
+        if (t.attempt == t.ended && all_.shard_of(t.id).is_owned()) plan_anew(t);
     if (begins_anew_) return;  // `again_` has its look
     if (page.size() == timers_together) {
         after_ = {page.back().due, page.back().id};
@@ -87,7 +87,6 @@ void beats::on_page(const std::vector<stored_timer>& page) {
 }
 
 void beats::plan_anew(const stored_timer& t) {
-    if (!all_.shard_of(t.id).is_owned()) return;
     for (const span& s : ahead_)
         if (const auto due = planned_anew(s, t)) return touch(t.id, *due);
 }
@@ -97,10 +96,11 @@ std::optional<time_point> beats::planned_anew(const span& ahead, const stored_ti
     const time_point now = all_.now();
     if (t.due <= ahead.from) return std::nullopt;
     const history h = history::parse(t.history);
-    if (h.failures != 0 && h.last >= ahead.from && h.last <= ahead.to && h.last <= t.due)
-        return now + (t.due - h.last);
+    const bool has_failed = h.failures != 0 && h.last >= ahead.from && h.last <= ahead.to;
+    if (has_failed && h.last > now && h.last <= t.due) return now + (t.due - h.last);
     if (t.every == duration::zero()) return next_of_rule(ahead, t);
-    if (t.attempt == 0 || t.due > ahead.to + t.every || t.due <= now) return std::nullopt;
+    const bool is_next = t.due <= now + t.every;
+    if (t.attempt == 0 || t.due > ahead.to + t.every || is_next) return std::nullopt;
     return t.due - (t.due - now - duration(1)) / t.every * t.every;
 }
 
