@@ -51,7 +51,8 @@ struct engine::parts final : events {
     }
     void on_fenced(shard& s) override { owners.fence(s); }
     void on_clock_set(time_point before, time_point since) override {
-        deliverer.return_claims_due_after(all.now() + beats::least);
+        const duration ahead = all.storage.traits().claim_ahead + beats::least;
+        deliverer.return_claims_due_after(all.now() + ahead);
         planned.on_clock_set(before, since);
     }
     void on_next(shard& s, const std::string& id, time_point due, bool is_sure) override {
