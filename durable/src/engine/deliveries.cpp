@@ -208,8 +208,10 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sen
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
     const time_point now = all_.now();
     const duration ahead = all_.storage.traits().claim_ahead + beats::least;
-    if (t.due > now + ahead) return all_.up.on_clock_set(t.due, now);  // by a clock ahead
-    on_held(t);
+    if (t.due <= now + ahead) return on_held(t);
+    all_.up.on_ahead(t.due);
+    ends_.return_claim(t.claim.token);
+    t.home.forget(*t.id);
 }
 
 // A timer with a verdict is not delivered: its claim ends at once with what its plan decides.

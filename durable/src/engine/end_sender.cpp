@@ -85,8 +85,8 @@ void end_sender::on_ended(shard& s, const pending_end& e, const end_reply& r) {
 // seen.
 void end_sender::on_next(shard& s, const pending_end& e, time_point next) {
     const bool is_beat = e.how.how == outcome::done && e.every != duration::zero();
-    const time_point now = all_.now();
-    if (is_beat && next - e.every > now + beats::least) all_.up.on_clock_set(next - e.every, now);
+    const time_point shown = next - e.every;
+    if (is_beat && shown > all_.now() + beats::least) all_.up.on_ahead(shown);
     all_.up.on_next(s, e.how.token.id, next, e.how.how == outcome::again && !e.is_planned);
 }
 

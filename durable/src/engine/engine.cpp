@@ -55,6 +55,7 @@ struct engine::parts final : events {
         deliverer.return_claims_due_after(all.now() + ahead);
         planned.on_clock_set(before, since);
     }
+    void on_ahead(time_point shown) override { planned.on_clock_set(shown, all.now()); }
     void on_next(shard& s, const std::string& id, time_point due, bool is_sure) override {
         near.on_known(s, id, due);
         if (!is_sure) planned.on_next(id, due);
