@@ -142,6 +142,45 @@ Test(durable_leases, a_claim_that_takes_longer_than_its_lease_is_returned) {
     CHECK_EQ(w.one.timers.counters().retries, 0U);
 }
 
+// A process that stands still does not know that another has claimed its timers.
+Test(durable_leases,
+     a_claim_that_was_sent_when_the_clock_was_ahead_is_not_delivered_after_its_lease) {
+    std::chrono::microseconds skew{};
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    options o = short_leases();
+    o.shard_lease = 50ms;
+    durable_process one(all, "one", o);
+    one.settle();
+    one.put({"a", in(10ms)});
+    tvec::manual_clock::advance(11ms);
+    skew = 24h;
+    one.pass_without_answers(1ms);
+    skew = {};
+    one.store.serve_all();
+    CHECK_EQ(find(beside(all), "a")->attempt, 1U);
+    durable_process two(all, "two", o);
+    two.pass(1'500ms);
+    CHECK_EQ(two.got.size(), 1U);
+    one.store.answer_all();
+    one.pass_without_answers(1ms);
+    CHECK_EQ(one.got.size(), 0U);
+}
+
+Test(durable_leases, a_lease_ends_although_an_extension_failed_after_the_clock_was_set_back) {
+    std::chrono::microseconds skew{};
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    durable_process one(all, "one", short_leases());
+    one.settle();
+    skew = 24h;
+    one.begin({"a", in(10ms)}, 20ms);
+    skew = {};
+    one.pass(5ms);
+    one.store.fail(1);
+    CHECK(extend(one, one.got[0].token, 100ms).how == standing::unknown);
+    one.pass(2s);
+    CHECK_GE(one.got.size(), 2U);
+}
+
 // --- handing over -------------------------------------------------------------------------------
 
 Test(durable_leases, a_delivery_that_is_handed_over_takes_no_memory_and_another_ends_it) {

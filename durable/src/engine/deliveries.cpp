@@ -192,12 +192,14 @@ void deliveries::on_dead(const std::string& id) {
                      " times without an end");
 }
 
-// The store counts the lease from some time after the claim was sent.
+// The store counts the lease from some time after the claim was sent. The clock may have been ahead
+// then.
 void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sent) {
     assert(t.phase == timer_phase::claiming && "a claim is granted once");
     t.move_to(timer_phase::held);
     t.due = granted.due;
-    t.leased_until = std::max(sent, t.due) + all_.settings.claim_lease;
+    const time_point now = all_.now();
+    t.leased_until = std::max(std::min(sent, now), t.due) + all_.settings.claim_lease;
     t.is_first = granted.attempt == granted.ended + 1;
     t.is_spent = false;
     t.was_hinted = false;
@@ -206,7 +208,6 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sen
     if (!granted.verdict.empty()) return apply_plan(t, granted);
     t.hold(granted.body.size());
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
-    const time_point now = all_.now();
     const duration ahead = all_.storage.traits().claim_ahead + beats::least;
     if (t.due <= now + ahead) return on_held(t);
     all_.up.on_ahead(t.due);

@@ -186,20 +186,26 @@ void window::heed_clock() {
     const microseconds heeded = std::exchange(heeded_, steady);
     const reading now = all_.storage.now();
     const microseconds offset = now.time_since_epoch() - steady;
-    const time_point latest = std::exchange(all_.latest, std::chrono::floor<duration>(now));
+    const time_point today = std::chrono::floor<duration>(now);
+    const time_point latest = std::exchange(all_.latest, today);
     const bool is_same = offset_ && offset - *offset_ < max_drift && *offset_ - offset < max_drift;
     if (is_same && latest - now < max_drift) return;
-    const auto before = std::exchange(offset_, offset);
-    for (auto& s : all_.shards) reset_alarms(*s);
-    if (!before) return;
-    ++all_.count.clock_set;
+    const bool is_first = !offset_;
     const auto shown = [](microseconds t) { return std::chrono::floor<duration>(reading(t)); };
-    all_.up.on_clock_set(std::max(latest, shown(*before + steady)), shown(offset + heeded));
+    const time_point before =
+        std::max(latest, shown(std::exchange(offset_, offset).value_or(offset) + steady));
+    for (auto& s : all_.shards) reset_alarms(*s, std::max(before - today, duration::zero()));
+    if (is_first) return;
+    ++all_.count.clock_set;
+    all_.up.on_clock_set(before, shown(offset + heeded));
 }
 
-void window::reset_alarms(shard& s) {
-    for (auto& [id, t] : s.near)
+// Leases end as much sooner as the clock was set back by.
+void window::reset_alarms(shard& s, duration set_back) {
+    for (auto& [id, t] : s.near) {
+        t.leased_until -= set_back;
         if (t.phase == timer_phase::waiting || t.phase == timer_phase::held) set_alarm(t);
+    }
     if (s.taken && !s.is_partial) take(s);
 }
 

@@ -46,7 +46,7 @@ private:
     bool enter(shard& s, const std::string& id, time_point due);
     void evict(shard& s);
     time_point claim_time(const near_timer& t) const;
-    void reset_alarms(shard& s);
+    void reset_alarms(shard& s, duration set_back);
 
     engine_state& all_;
     std::optional<std::chrono::microseconds> offset_{};  // of the store's clock to the wheel's
