@@ -181,6 +181,30 @@ Test(durable_leases, a_lease_ends_although_an_extension_failed_after_the_clock_w
     CHECK_GE(one.got.size(), 2U);
 }
 
+// Its attempt was counted in the store, and another process has it when the answer comes.
+Test(durable_leases, a_suspect_is_not_delivered_after_its_lease) {
+    memory_database all(1, support::durable_now);
+    options o = short_leases();
+    o.shard_lease = 50ms;
+    o.attempts = 5;
+    durable_process one(all, "one", o);
+    one.settle();
+    one.begin({"a", in(10ms)}, 20ms);
+    for (int i = 0; i < 200 && find(beside(all), "a")->spent < 2; ++i) {
+        one.store.answer_all();
+        one.pass_without_answers(1ms);
+        one.store.serve_all();
+    }
+    REQUIRE_EQ(find(beside(all), "a")->spent, 2U);
+    durable_process two(all, "two", o);
+    two.ends = false;
+    two.pass(150ms);
+    CHECK_EQ(two.got.size(), 1U);
+    one.store.answer_all();
+    one.pass_without_answers(1ms);
+    CHECK_EQ(one.got.size(), 1U);
+}
+
 // --- handing over -------------------------------------------------------------------------------
 
 Test(durable_leases, a_delivery_that_is_handed_over_takes_no_memory_and_another_ends_it) {

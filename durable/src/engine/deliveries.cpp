@@ -344,7 +344,8 @@ void deliveries::on_spent(shard& s, const token& spent, standing how, bool is_cu
         all_.arm(t->alarm, all_.settings.retry);
     } else if (is_current) {
         t->is_spent = true;
-        deliver(*t);
+        t->move_to(timer_phase::held);
+        if (!must_wait(*t)) deliver(*t);
     } else {
         s.forget(spent.id);
     }
