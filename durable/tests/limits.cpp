@@ -233,3 +233,24 @@ Test(durable_limits, suspects_of_a_limit_do_not_keep_others_from_their_trial) {
     CHECK_EQ(with_prefix(two, "sms-"), 50U);
     CHECK_EQ(with_prefix(two, "mail-"), 20U);
 }
+
+Test(durable_limits, timers_left_out_come_when_the_store_failed_by_a_clock_that_was_ahead) {
+    std::chrono::microseconds skew{};
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    options o = limited({{"", 1}});
+    o.window = 8;
+    durable_process one(all, "one", o);
+    one.settle();
+    one.ends = false;
+    put_many(one, "a", 6, in(10ms));
+    skew = 24h;
+    one.pass(20ms);
+    REQUIRE_EQ(one.got.size(), 1U);
+    one.ends = true;
+    one.store.fail(3);
+    one.timers.done(one.got[0].token);
+    one.settle();
+    skew = {};
+    one.pass(10s);
+    CHECK_EQ(count(beside(all)).waiting, 0U);
+}

@@ -94,7 +94,7 @@ void limits::refill_queues(shard& s) {
     for (const limit& l : limits_) {
         left_out& missing = left_out_of(s, l);
         const std::size_t length = longest_queue(), there = l.waiting.size();
-        const bool is_due = !missing.is_asked && all_.now() >= missing.not_before;
+        const bool is_due = !missing.is_asked && all_.clock.reading() >= missing.not_before;
         if (missing.after && is_due && there <= length / 2)
             ask(s, missing, std::clamp<std::size_t>(length - there, 1, batch_size));
     }
@@ -120,7 +120,7 @@ void limits::on_asked(shard& s, left_out& l, const place& from, std::size_t numb
     l.is_asked = false;
     if (how == standing::unknown) {
         l.note(from);
-        l.not_before = all_.now() + all_.settings.retry;
+        l.not_before = all_.clock.reading() + all_.settings.retry;
         return all_.arm(retry_, all_.settings.retry);
     }
     if (got.size() == number) l.note(got.back());

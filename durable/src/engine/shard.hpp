@@ -87,7 +87,8 @@ struct left_out {
     std::optional<place> after{};  // they come after this place; none: nothing is left out
     time_point until{};            // no deadline that was left out is later
     bool is_asked = false;         // the store is asked for them
-    time_point not_before{};       // the time to ask again, after a failure of the store
+    // The time to ask again on the wheel's clock, after a failure of the store.
+    std::chrono::microseconds not_before = std::chrono::microseconds::min();
 };
 
 // A timer of the window.
