@@ -270,3 +270,15 @@ Test(durable_sharing, the_owner_of_a_claim_has_it_again_after_its_lease_if_the_c
     CHECK(early.what == claimed::kind::early);
     CHECK(early.timer.due <= in(100ms));
 }
+
+Test(durable_sharing, a_shard_whose_lease_is_over_is_not_counted_although_the_clock_was_ahead) {
+    std::chrono::microseconds skew{};
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    durable_process one(all, "one");
+    skew = 24h;
+    one.pass(5s);
+    CHECK_EQ(one.timers.gauges().shards, 1U);
+    skew = {};
+    one.pass_without_answers(11s);
+    CHECK_EQ(one.timers.gauges().shards, 0U);
+}

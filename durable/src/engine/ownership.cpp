@@ -13,7 +13,7 @@ std::size_t ownership::owned() const noexcept {
 
 std::size_t ownership::renewed() const noexcept {
     const bool may_be_lost = all_.storage.traits().shared;
-    const reading now = all_.storage.now();
+    const std::chrono::microseconds now = all_.clock.reading();
     return static_cast<std::size_t>(std::ranges::count_if(all_.shards, [&](const auto& s) {
         return s->is_owned() && (!may_be_lost || s->leased_until > now);
     }));
@@ -66,7 +66,7 @@ void ownership::seek() {
 void ownership::own(shard& s) {
     const bool is_try = !s.is_owned();
     tries_in_flight_ += is_try;
-    const reading until = all_.storage.now() + all_.settings.shard_lease;
+    const std::chrono::microseconds until = all_.clock.reading() + all_.settings.shard_lease;
     const auto on_answer = [this, &s, is_try, until](standing how, epoch e) {
         assert((!is_try || tries_in_flight_ > 0) && "every try is counted until it is answered");
         tries_in_flight_ -= is_try;

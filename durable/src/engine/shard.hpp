@@ -159,8 +159,9 @@ struct shard {
     events& up;
     near_load& load;
     const unsigned number;
-    epoch owned_as = 0;        // 0: not owned
-    reading leased_until{};    // by the last answer; the owner goes on until it is fenced
+    epoch owned_as = 0;  // 0: not owned
+    // By the last answer, on the wheel's clock. The owner goes on until it is fenced.
+    std::chrono::microseconds leased_until{};
     std::uint64_t resets = 0;  // counts them: an answer to a request sent before the last is stale
 
     std::unordered_map<std::string, near_timer> near;
