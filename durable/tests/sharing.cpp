@@ -271,6 +271,21 @@ Test(durable_sharing, the_owner_of_a_claim_has_it_again_after_its_lease_if_the_c
     CHECK(early.timer.due <= in(100ms));
 }
 
+Test(durable_sharing, a_process_that_stops_while_it_asks_for_a_shard_keeps_none) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all, "one");
+    CHECK(one.store.serve());
+    CHECK(one.store.answer());
+    REQUIRE(one.store.is_asked());  // for the shard
+    bool is_stopped = false;
+    one.timers.stop([&](const unfinished& u) { is_stopped = !u.any(); });
+    one.pass_without_answers(10ms);
+    CHECK(!is_stopped);
+    one.settle();
+    CHECK(is_stopped);
+    CHECK(own(beside(all), 0) != 0);
+}
+
 Test(durable_sharing, a_shard_whose_lease_is_over_is_not_counted_although_the_clock_was_ahead) {
     std::chrono::microseconds skew{};
     memory_database all(1, [&] { return support::durable_now() + skew; });

@@ -312,7 +312,7 @@ void engine::report_if_stopped() {
 void engine::report() { parts_->all.contain(std::exchange(on_stopped_, {}), left()); }
 
 unfinished engine::left() const {
-    return {calls_in_flight_, parts_->ends.in_flight(), parts_->owners.releases_in_flight()};
+    return {calls_in_flight_, parts_->ends.in_flight(), parts_->owners.unreleased()};
 }
 
 // --- turns --------------------------------------------------------------------------------------

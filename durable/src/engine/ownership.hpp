@@ -29,7 +29,8 @@ public:
     std::size_t owned() const noexcept;
     // Those of them whose last lease that the store has confirmed is not over.
     std::size_t renewed() const noexcept;
-    std::size_t releases_in_flight() const noexcept { return releases_in_flight_; }
+    // Shards that are being released, and those that the store may still give to this process.
+    std::size_t unreleased() const noexcept { return releases_in_flight_ + tries_in_flight_; }
 
 private:
     void share(std::size_t processes);
