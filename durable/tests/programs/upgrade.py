@@ -11,6 +11,7 @@ what NEW has left. Prints the pause. Ends with 77 where there is no server, or n
 
 import collections
 import contextlib
+import hashlib
 import importlib
 import json
 import shutil
@@ -111,6 +112,11 @@ class Postgres:
         self.server = postgres_server.Server(folder, "data")
         self.name = f"postgres:{self.server.conninfo}"
 
+    @staticmethod
+    def shard_of(name):
+        """As tvec.shard_of: an end looks for its delivery in that shard."""
+        return int.from_bytes(hashlib.sha256(name).digest()[:4], "big") % SHARDS
+
     def fill(self, timers):
         """As programs in C++ put them. `put` takes one by one."""
         with contextlib.closing(driver.connect(self.server.conninfo)) as link, link.cursor() as cursor:
@@ -119,7 +125,7 @@ class Postgres:
                 none = [b""] * len(ids)
                 cursor.execute("select tvec.puts('', 'keep', '', %s::int[], %s::bytea[], %s::bigint[], %s::bigint[], "
                                "%s::bytea[], %s::bytea[])",
-                               [list(map(shard_of, ids)), ids, dues, [0] * len(ids), bodies, none])
+                               [list(map(self.shard_of, ids)), ids, dues, [0] * len(ids), bodies, none])
                 link.commit()
 
     def waiting(self):
