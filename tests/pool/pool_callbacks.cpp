@@ -267,6 +267,16 @@ Test(pool_callbacks, a_delay_counts_from_the_call_though_taking_the_function_in_
     CHECK_EQ(on.pass(1ns), 1);
 }
 
+Test(pool_callbacks, a_function_whose_copy_stops_the_pool_is_refused_and_destroyed) {
+    pooled on;
+    std::function<void()> stop = [&] { on.pool.stop(); };
+    const hostile f(stop);
+    CHECK_EQ(on.pool.schedule(1ms, f).error, tvec::schedule_error::stopped);
+    CHECK_EQ(held(f.token), 0);
+    CHECK_EQ(on.pool.pending(), 0);
+    CHECK_EQ(on.pass(1s), 0);
+}
+
 // --- refused ------------------------------------------------------------------------------------
 
 namespace {
@@ -337,20 +347,26 @@ Test(pool_callbacks, running_the_wheel_from_inside_does_nothing) {
 
 #ifndef NDEBUG  // a debug build tells
 Test(pool_callbacks, the_first_exception_that_nobody_is_told_of_is_told_once) {
-    const auto said_by_pool = [](bool has_hook) {
+    const auto said_by_pool = [](bool has_hook, bool has_text) {
         const auto throws_thrice = [&] {
             pooled on;
             if (has_hook) on.pool.on_exception([](timeout_handle, std::exception_ptr) {});
             for (int i = 0; i < 3; ++i)
-                on.pool.schedule(1ms, [] { throw std::runtime_error("a thing"); });
+                on.pool.schedule(1ms, [has_text] {
+                    if (has_text) throw std::runtime_error("a thing");
+                    throw 1;
+                });
             on.pass(10ms);
         };
         // On a thread of its own, which no other test has thrown on.
         return support::said_by([&] { std::thread(throws_thrice).join(); });
     };
-    const std::string said = said_by_pool(false);
-    CHECK(said.starts_with("tvec: a function of a timeout_pool has thrown a thing"));
-    CHECK_EQ(said.find('\n'), said.size() - 1);
-    CHECK(said_by_pool(true).empty());
+    for (const bool has_text : {true, false}) {
+        const std::string said = said_by_pool(false, has_text);
+        CHECK(said.starts_with(std::string("tvec: a function of a timeout_pool has thrown ") +
+                               (has_text ? "a thing, " : "what is no std::exception, ")));
+        CHECK_EQ(said.find('\n'), said.size() - 1);
+        CHECK(said_by_pool(true, has_text).empty());
+    }
 }
 #endif

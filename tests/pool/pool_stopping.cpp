@@ -65,6 +65,8 @@ Test(pool_stopping, later_timeouts_are_refused) {
 Test(pool_stopping, the_visitor_may_run_what_it_is_shown) {
     pooled on;
     int ran = 0;
+    timeout_handle blamed;
+    on.pool.on_exception([&](timeout_handle h, std::exception_ptr) { blamed = h; });
     std::vector<timeout_handle> all;
     for (int i = 0; i < 10; ++i) all.push_back(on.pool.schedule(1h, [&] { ++ran; }).handle);
     all.push_back(on.pool.schedule(1h, [] { throw 1; }).handle);
@@ -77,6 +79,7 @@ Test(pool_stopping, the_visitor_may_run_what_it_is_shown) {
     CHECK_EQ(ran, 9);
     CHECK_EQ(on.pool.count().fired, 10);
     CHECK_EQ(on.pool.count().failed, 1);
+    CHECK(blamed == all.back());
     CHECK_EQ(on.pool.count().cancelled, 1);
     CHECK_EQ(on.pool.state(all[3]), timeout_state::cancelled);
     CHECK_EQ(on.pool.state(all[4]), timeout_state::fired);
