@@ -32,6 +32,22 @@ Test(pool_memory, nodes_are_used_again_before_there_are_more) {
     CHECK_EQ(on.pool.capacity(), 128);
 }
 
+Test(pool_memory, a_handle_beyond_a_pools_nodes_is_unknown_to_it) {
+    pooled large, small;
+    std::vector<timeout_handle> all;
+    for (int i = 0; i < 1'000; ++i) all.push_back(large.pool.schedule(1h, [] {}).handle);
+    const auto expect_unknown = [&](std::size_t from) {
+        for (std::size_t i = from; i < all.size(); ++i) {
+            CHECK_EQ(small.pool.state(all[i]), timeout_state::unknown);
+            CHECK(!small.pool.cancel(all[i]));
+        }
+    };
+    expect_unknown(0);
+    small.pool.schedule(1h, [] {});
+    expect_unknown(small.pool.capacity());
+    CHECK_EQ(small.pool.pending(), 1);
+}
+
 Test(pool_memory, functions_do_not_move_while_the_pool_grows) {
     struct self_aware {
         std::set<const void*>* seen;
