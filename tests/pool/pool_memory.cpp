@@ -64,6 +64,15 @@ Test(pool_memory, functions_do_not_move_while_the_pool_grows) {
     CHECK_EQ(seen.size(), 1);
 }
 
+Test(pool_memory, its_size_is_that_of_its_slabs_and_their_directory_full_or_not) {
+    constexpr std::size_t node = sizeof(tvec::detail::timeout_node);
+    pooled on;
+    on.pool.schedule(1h, [] {});
+    const std::size_t directory = on.pool.memory() - 64 * node;
+    while (on.pool.pending() != 512) on.pool.schedule(1h, [] {});  // slabs that fill the directory
+    CHECK_EQ(on.pool.memory(), directory + 512 * node);
+}
+
 Test(pool_memory, reserve_makes_room_for_so_many_and_refuses_the_absurd) {
     pooled on;
     CHECK(on.pool.reserve(1'000));
