@@ -93,7 +93,7 @@ def main(store):
         timers.run()
     timers.close()
     print("came:", *(name.decode() for name, *_ in came))
-    return sorted(answers) != [DONE] * 3 + [STORED] * 3 or came != [(b"order-%d" % i, b"pay \0 me", True) for i in range(3)]
+    return sorted(answers) != [DONE] * 3 + [STORED] * 3 or sorted(came) != [(b"order-%d" % i, b"pay \0 me", True) for i in range(3)]
 
 
 if __name__ == "__main__":

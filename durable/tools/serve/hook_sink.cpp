@@ -190,7 +190,7 @@ public:
 
 private:
     void send(delivery d, bool is_suspect) {
-        is_alone_ = requests_.empty();
+        is_alone_ = requests_.empty() && loop_.wheel().now() >= left_until_;
         request& r = requests_.emplace_back(std::move(d), is_suspect);
         r.self = std::prev(requests_.end());
         r.add_header("Content-Type: application/octet-stream");
@@ -285,6 +285,8 @@ private:
     // A delivery of which nothing was sent waits here, and so does a suspect: that is no attempt of
     // its timer.
     void on_end(request& r, CURLcode how) {
+        if (how == CURLE_OPERATION_TIMEDOUT)
+            left_until_ = loop_.wheel().now() + std::chrono::milliseconds(settings_.lease_ms);
         long sent = 0;
         curl_easy_getinfo(r.easy, CURLINFO_REQUEST_SIZE, &sent);
         const bool has_left = how == CURLE_OK || sent != 0;
@@ -310,7 +312,9 @@ private:
     tvec::timer timeout_{tvec::call<&hook_sink::timeout_, &hook_sink::on_timeout>};
     CURLM* multi_ = nullptr;
     std::list<request> requests_;
-    bool is_alone_ = false;          // since the request in flight was sent, no other was
+    bool is_alone_ = false;  // since the request in flight was sent, no other was
+    // For as long as its lease the hook may still have a request that was given up.
+    std::chrono::steady_clock::time_point left_until_{};
     std::vector<delivery> waiting_;  // until the hook is there, or no suspect is left
     std::deque<delivery> suspects_;
     std::string fault_;
