@@ -208,8 +208,7 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sen
     if (!granted.verdict.empty()) return apply_plan(t, granted);
     t.hold(granted.body.size());
     t.claim = {{*t.id, granted.attempt}, granted.due, granted.every, std::move(granted.body)};
-    const duration ahead = all_.storage.traits().claim_ahead + beats::least;
-    if (t.due <= now + ahead) return on_held(t);
+    if (t.due <= latest_claim()) return on_held(t);
     all_.up.on_ahead(t.due);
     ends_.return_claim(t.claim.token);
     t.home.forget(*t.id);
@@ -370,11 +369,16 @@ void deliveries::deliver(near_timer& t) {
         ends_.end({{t.claim.token, outcome::failed, {}, line_of(words_of(thrown))}, {}});
 }
 
-void deliveries::return_claims_due_after(time_point when) {
+time_point deliveries::latest_claim() const {
+    return all_.now() + all_.storage.traits().claim_ahead + beats::least;
+}
+
+void deliveries::return_claims_of_a_clock_ahead() {
+    const time_point latest = latest_claim();
     for (auto& s : all_.shards) {
         std::vector<token> early;
         for (const auto& [id, t] : s->near)
-            if (t.phase == timer_phase::held && t.due > when) early.push_back(t.claim.token);
+            if (t.phase == timer_phase::held && t.due > latest) early.push_back(t.claim.token);
         for (const token& t : early) {
             ends_.return_claim(t);
             s->forget(t.id);

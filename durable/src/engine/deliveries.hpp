@@ -42,9 +42,9 @@ public:
     // Claims timers of a shard, as many as may be held.
     void claim(shard& s);
 
+    // Returns the claims that a clock ahead has given, when it was set back.
+    void return_claims_of_a_clock_ahead();
     // Forgets a delivery, if it is the current one: another process will end it.
-    // Returns claims of timers that are not due for long: the clock was set back.
-    void return_claims_due_after(time_point t);
     void hand_over(const token& t);
     // Moves the end of the lease of a delivery, if it is the current one, and if its lease ends at
     // `from` or that is empty. Returns the old end.
@@ -56,6 +56,8 @@ public:
     bool is_claiming() const noexcept { return timers_in_flight_ != 0; }
 
 private:
+    // A claim with a later deadline was given by a clock that was ahead.
+    time_point latest_claim() const;
     // claims
     void on_held(near_timer& t);
     void queue_for_claim(near_timer& t);

@@ -51,8 +51,7 @@ struct engine::parts final : events {
     }
     void on_fenced(shard& s) override { owners.fence(s); }
     void on_clock_set(time_point before, time_point since) override {
-        const duration ahead = all.storage.traits().claim_ahead + beats::least;
-        deliverer.return_claims_due_after(all.now() + ahead);
+        deliverer.return_claims_of_a_clock_ahead();
         planned.on_clock_set(before, since);
     }
     void on_ahead(time_point shown) override { planned.on_clock_set(shown, all.now()); }
