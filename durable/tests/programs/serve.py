@@ -170,6 +170,24 @@ class Deliveries(Case):
         [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
         self.assertIn("imeout", dead["reason"])
 
+    def test_a_hook_that_dies_of_what_timed_out_blames_no_other(self):
+        def answer(note):
+            if note["id"] == b"slow":
+                released.wait(PATIENCE)
+            elif len(hook.of(b"good")) == 1:
+                raise ConnectionError  # the hook has ended: "slow" is still with it
+            return 200, {}, b""
+        released = threading.Event()
+        self.addCleanup(released.set)
+        hook = self.hook(answer)
+        self.put("slow", "--plan", "retry fixed 1h | attempts 9")
+        self.serve(hook.to, "--lease-ms", 5000)
+        wait_for(lambda: "imeout" in self.run_tool("get", "slow"), "its request has timed out")
+        self.put("good", "--plan", "attempts 1")
+        wait_for(lambda: self.timer("good") is None, "the other has been delivered")
+        self.assertEqual([note["attempt"] for note in hook.of(b"good")], [1, 1])
+        self.assertEqual(self.json_of("dead"), [])
+
     def test_so_many_requests_are_with_the_hook_at_most(self):
         hook = self.hook(lambda _: time.sleep(0.02) or (200, {}, b""))
         for i in range(30):
