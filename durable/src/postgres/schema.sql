@@ -757,18 +757,18 @@ begin
       where r.n >= head.n and r.alone = head.alone and substring(r.id from 1 for octet_length(prefix)) = prefix
       order by r.n limit case when head.alone then 1 else most end for update skip locked),
     held as materialized (
-      select w.n, t.place from waits w cross join lateral (
-        select t.ctid as place from {tvec}.timer t
+      select w.n, t.id from waits w cross join lateral (
+        select t.id from {tvec}.timer t
         where t.id = w.id and t.attempt = w.attempt and t.attempt <> t.ended and t.dead::int = 0
         for update skip locked) t),
-    begun as (
+    begun as (  -- by id: a row that was changed since the call began is at another place
       update {tvec}.timer t set visible = now + t.length, taken = true,
         spent = t.spent + (head.alone and not t.counted)::int, counted = t.counted or head.alone
-      from held h where t.ctid = h.place
+      from held h where t.id = h.id and t.dead::int = 0
       returning h.n, t.id, t.attempt, t.due, t.body),
     gone as (
       delete from {tvec}.ready r using waits w where r.ctid = w.place and (
-        exists (select from held h where h.n = w.n) or not exists (
+        exists (select from begun b where b.n = w.n) or not exists (
           select from {tvec}.timer t
           where t.id = w.id and t.attempt = w.attempt and t.attempt <> t.ended and t.dead::int = 0)))
     select b.id, b.attempt, to_timestamp(b.due / 1000) + make_interval(secs => b.due % 1000 / 1000.0), b.body

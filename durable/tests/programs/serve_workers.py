@@ -678,6 +678,26 @@ class Tables(OnServer):
         self.assertEqual(self.work_off(worker, 1), [b"a"])
         self.assertEqual(self.json_of("dead"), [])
 
+    def test_a_delivery_whose_lease_is_extended_meanwhile_is_taken(self):
+        self.serve(self.to, "--lease-ms", 60_000)
+        worker, other = self.work(), self.work()
+        worker.put(b"a")
+        wait_for(lambda: worker.waiting() == 1, "it waits for a worker")
+        [[text]] = worker.say("select pg_get_functiondef('tvec.next(int, bytea)'::regprocedure)")
+        waits = text.replace("select r.ctid as place, r.n,", "select pg_advisory_lock(1), r.ctid as place, r.n,")
+        self.assertNotEqual(waits, text)
+        self.server.say(waits)
+        other.say("select pg_advisory_lock(1)")
+        taken = []
+        takes = threading.Thread(target=lambda: taken.extend(worker.next()))
+        takes.start()
+        wait_for(lambda: other.say("select from pg_stat_activity where wait_event = 'advisory'"), "the call has begun")
+        self.assertEqual(other.extend(b"a", 1, 60_000), "ok")
+        other.say("select pg_advisory_unlock(1)")
+        takes.join()
+        self.assertEqual([(name, attempt) for name, attempt, _, _ in taken], [(b"a", 1)])
+        self.assertEqual(worker.end("done", b"a", 1), "ok")
+
     def test_only_the_timer_that_ends_its_workers_is_buried(self):
         serve = self.serve(self.to, "--lease-ms", 300, "--attempts", 1)
         names = [b"poison", *(b"%d" % i for i in range(9))]
