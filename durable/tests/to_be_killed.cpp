@@ -1,20 +1,25 @@
 // A process with durable timers in a file, or in a Redis server (redis:SOCKET), or in a PostgreSQL
 // database, for the scripts of faults to kill. It puts, cancels, ends, postpones and forgets
-// timers. It logs each answer as a line before anything else happens. With `--finish` it puts
-// nothing and ends when the store holds no timer any more. p ID a put is asked for P ID DUE it was
-// stored c ID a cancel is asked for C ID, B ID, U ID cancelled, had begun, unknown id F ID ATTEMPT
-// DUE NOW it was delivered D ID it is dead in the end L TIMES REASON its connection broke so often
-// What it does besides, by its environment: TVEC_CRASHES one handler in 300 ends the process,
-// unless it is to finish, and that of a timer
-//                 that every twentieth process puts does so each time. No more is put while much is
-//                 near its deadline: what a crash leaves behind comes one by one
-//   TVEC_READS    it opens, reads and closes its own file now and then
-//   TVEC_SHARED   its file is open for other connections
-//   TVEC_TRIES    so often it tries to open the store
-//   TVEC_BODY     its bodies have so many bytes: large ones are put seldom, and have long leases
-//   TVEC_INSTALL  it creates the tables in a PostgreSQL database, with so many shards
-//   TVEC_CLOCK    the store's clock says what is early, and not this machine's
-//   TVEC_LEAVES_ENDS  it ends no delivery: another program does
+// timers. With `--finish` it puts nothing and ends when the store holds no timer any more. It logs
+// each answer as a line before anything else happens:
+//  * p ID: a put is asked for
+//  * P ID DUE: it was stored
+//  * c ID: a cancel is asked for
+//  * C ID, B ID, U ID: cancelled, had begun, unknown id
+//  * F ID ATTEMPT DUE NOW: it was delivered
+//  * D ID: it is dead in the end
+//  * L TIMES REASON: its connection broke so often
+// What it does besides, by its environment:
+//  * TVEC_CRASHES: one handler in 300 ends the process, unless it is to finish, and that of a timer
+//    that every twentieth process puts does so each time. No more is put while much is near its
+//    deadline: what a crash leaves behind comes one by one
+//  * TVEC_READS: it opens, reads and closes its own file now and then
+//  * TVEC_SHARED: its file is open for other connections
+//  * TVEC_TRIES: so often it tries to open the store
+//  * TVEC_BODY: its bodies have so many bytes: large ones are put seldom, and have long leases
+//  * TVEC_INSTALL: it creates the tables in a PostgreSQL database, with so many shards
+//  * TVEC_CLOCK: the store's clock says what is early, and not this machine's
+//  * TVEC_LEAVES_ENDS: it ends no delivery: another program does
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -115,6 +120,8 @@ public:
             turn();
             if (std::chrono::steady_clock::now() - last < pause_)
                 continue;  // there are others here
+            if (timers_.gauges().asked > 200)
+                continue;  // behind more calls, leases would be renewed too late on a slow machine
             if (crashes_ && (!timers_.ready() || timers_.gauges().near > 2'000)) continue;
             last = std::chrono::steady_clock::now();
             put(std::to_string(run_) + "-" + std::to_string(++puts_));

@@ -68,8 +68,10 @@ struct options {
     /// Deliveries in one turn of the loop at most. Also the limit of ends in flight, so at most
     /// this many ended deliveries of a process that is killed come again.
     std::size_t max_deliveries_per_turn = 8'000;
-    duration turn_length{10};                ///< how long one turn calls handlers, about
-    std::size_t max_calls = 100'000;         ///< calls in flight; more are refused
+    duration turn_length{10};  ///< how long one turn calls handlers, about
+    /// Calls in flight; more are refused. Renewals of leases wait behind them: while a store takes
+    /// longer than `shard_lease` for all of `gauges::asked`, this process delivers nothing.
+    std::size_t max_calls = 100'000;
     std::size_t max_put_bytes = 67'108'864;  ///< bytes of puts in flight; more are refused
     /// Bytes of the bodies of deliveries in flight, from which on nothing is claimed. Claims that
     /// were sent before may bring as many again, or 16 MiB.
