@@ -119,6 +119,16 @@ Test(draining, a_visitor_that_throws_leaves_the_rest_armed) {
     CHECK_EQ(support::count_fired(f.all), 150);
 }
 
+Test(draining, a_visitor_that_throws_has_nobody_wake_earlier) {
+    timer_wheel wheel;
+    probe a, b;
+    wheel.arm_after(a.t, 1'000'000);
+    wheel.arm_after(b.t, 1'000'000);
+    const auto before = wheel.next_wakeup();
+    CHECK(drain_throws(wheel));
+    CHECK_EQ(wheel.next_wakeup(), before);
+}
+
 Test(draining, a_visitor_that_throws_while_work_is_left_over_leaves_it_due) {
     timer_wheel wheel;
     auto all = support::probes(20);

@@ -93,6 +93,10 @@ Test(misuse, a_damaged_timer_is_named_when_the_wheel_is_walked_drained_or_destro
     for (const tvec::jiffies tick : {in_root, in_level_1}) {
         CHECK(finds_the_middle_one(tick,
                                    [](full_slot& s) { s.wheel.for_each_pending([](auto&) {}); }));
+        CHECK(finds_the_middle_one(tick, [](full_slot& s) {
+            s.first().cancel();
+            s.wheel.for_each_pending([](auto&) {});
+        }));
         CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.wheel.next_expiry(); }));
         CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.wheel.drain([](tvec::timer&) {}); }));
         CHECK(finds_the_middle_one(tick, [](full_slot& s) { std::destroy_at(&s.wheel); }));

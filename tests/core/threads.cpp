@@ -1,6 +1,10 @@
-// One thread owns a wheel: a debug build reports the use by another thread.
+// Any thread may make a wheel. One owns it: a debug build reports the use by another.
+#include <barrier>
 #include <csignal>
+#include <memory>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
@@ -36,6 +40,25 @@ Test(threads, each_may_have_wheels_of_its_own) {
         CHECK(p.fired_only_at(15));
     });
     here.advance(6);
+}
+
+Test(threads, wheels_that_are_made_at_once_have_numbers_of_their_own) {
+    constexpr std::size_t makers = 4, each = 50;
+    for (int round = 0; round < 100; ++round) {
+        std::vector<std::unique_ptr<tvec::detail::wheel_number>> numbers(makers * each);
+        std::barrier begin(makers);
+        std::vector<std::thread> threads;
+        for (std::size_t m = 0; m < makers; ++m)
+            threads.emplace_back([&, m] {
+                begin.arrive_and_wait();
+                for (std::size_t i = 0; i < each; ++i)
+                    numbers[m * each + i] = std::make_unique<tvec::detail::wheel_number>();
+            });
+        for (std::thread& t : threads) t.join();
+        std::set<tvec::detail::wheel_tag> seen;
+        for (const auto& n : numbers) seen.insert(n->tag());
+        CHECK_EQ(seen.size(), numbers.size());
+    }
 }
 
 #ifndef NDEBUG  // these are assertions
