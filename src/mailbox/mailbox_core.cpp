@@ -362,8 +362,11 @@ void mailbox_core::stop() noexcept {
 }
 
 void mailbox_core::clear_offers(mailbox_link* all) noexcept {
-    for (; all; all = all->next)
-        static_cast<mailbox_cell*>(all)->state.fetch_and(~at::offered, relaxed);
+    for (; all; all = all->next) {
+        auto& c = static_cast<mailbox_cell&>(*all);
+        assert(&c >= cells_.get() && &c < cells_.get() + capacity_ && "a message is in a cell");
+        c.state.fetch_and(~at::offered, relaxed);
+    }
 }
 
 /// Unlinks its alarm, because the cell may outlive the owner. Returns whether the function was

@@ -237,6 +237,15 @@ Test(mailbox_sending, a_handle_is_never_given_twice_and_an_old_one_is_harmless) 
     }
 }
 
+Test(mailbox_sending, a_handle_of_a_larger_mailbox_is_refused) {
+    with_mailbox small(1), large(2);
+    large.sender.schedule(1h, [] {});
+    const mailbox_handle h = large.sender.schedule(1h, [] {}).handle;
+    CHECK(!small.sender.cancel(h));
+    CHECK(!small.sender.reschedule(h, 1h));
+    CHECK(large.sender.cancel(h));
+}
+
 // --- reschedule ---------------------------------------------------------------------------------
 
 Test(mailbox_sending, rescheduling_moves_the_deadline_both_ways) {

@@ -65,6 +65,14 @@ Test(mailbox_stopping, from_then_on_all_is_refused) {
     CHECK_EQ(on.rings, 0);
 }
 
+Test(mailbox_stopping, an_owner_that_was_about_to_sleep_may_stop_it) {
+    with_mailbox on;
+    on.mailbox.rearm();
+    CHECK_EQ(on.mailbox.stop(), 0);
+    CHECK_EQ(on.sender.post([] {}).error, send_error::stopped);
+    CHECK_EQ(on.rings, 0);
+}
+
 Test(mailbox_stopping, the_visitor_may_run_it) {
     with_mailbox on;
     int called = 0;

@@ -163,6 +163,12 @@ void two_reserve() {
         give_back(w, c, 4);
         give_back(w, b, 3);
     });
+    in_the_end([&w] {
+        reservation a, b;
+        reserve(w, a, 5);
+        reserve(w, b, 6);
+        expect(b->error() == tvec::send_error::none, "a cell is lost");
+    });
 }
 
 // The thread that has made the mailbox lets another run the loop. It is the owner until that has

@@ -42,7 +42,7 @@ struct place {
 enum class sleeps : std::uint8_t { no, until_not_zero, until_notified };
 
 struct thread {
-    const char* name;
+    const char* name = "main";
     std::function<void()>* body;
     bool has_begun, is_over;
     sleeps how;

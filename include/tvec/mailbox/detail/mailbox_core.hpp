@@ -120,7 +120,7 @@ private:
     mailbox_cell* take(bool has_function, send_error& error) noexcept;
     sent send(mailbox_cell& c, jiffies due, const doorbell& bell);
     bool queue(mailbox_cell& c, const doorbell& bell);
-    static void clear_offers(mailbox_link* all) noexcept;
+    void clear_offers(mailbox_link* all) noexcept;
     mailbox_cell* find(mailbox_handle h) const noexcept;
     mailbox_handle handle_of(const mailbox_cell& c) const noexcept;
 
