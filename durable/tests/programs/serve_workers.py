@@ -393,7 +393,8 @@ class Workers(OnServer):
                 self.assertLess(most, 135)
         if KIND == "postgres":
             locks.link.rollback()
-        self.serve(self.to, "--lease-ms", 600_000)  # 200 MB, on a disk of any speed
+        # Ten are ended within it on a disk of any speed, and what a broken connection has lost comes again.
+        self.serve(self.to, "--lease-ms", 20_000)
         self.assertEqual(len(set(self.work_off(worker, 200))), 200)
 
     def test_its_log_tells_dangers_and_faults(self):
