@@ -732,14 +732,19 @@ end $$;
 -- Takes at most so many deliveries, for which the leases begin anew. Those that are over are removed. A worker that
 -- rolls back has taken nothing. The worker that had a delivery before may have died of it: such a delivery comes
 -- alone, and its attempt is spent. A timer that somebody has locked stays for the next call.
+-- One statement locks, and the next one sees where the rows are then: somebody may have changed them meanwhile.
 drop function if exists {tvec}.next(int);
 create or replace function {tvec}.next(most int default 1, prefix bytea default '')
 returns table (id bytea, attempt bigint, due timestamptz, body bytea)
-language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index}
+set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
   now bigint := {tvec}.now_us() / 1000;
   head record;
+  lines tid[];
+  numbers bigint[];
+  places tid[];
   bound bigint;
   taken bigint := 0;
 begin
@@ -751,26 +756,26 @@ begin
     where r.n >= bound and substring(r.id from 1 for octet_length(prefix)) = prefix
     order by r.n limit 1 for update skip locked;
     exit when not found;
-    return query
     with waits as materialized (
-      select r.ctid as place, r.n, r.id, r.attempt from {tvec}.ready r
+      select r.ctid as line, r.n, r.id, r.attempt from {tvec}.ready r
       where r.n >= head.n and r.alone = head.alone and substring(r.id from 1 for octet_length(prefix)) = prefix
-      order by r.n limit case when head.alone then 1 else most end for update skip locked),
-    held as materialized (
-      select w.n, t.id from waits w cross join lateral (
-        select t.id from {tvec}.timer t
-        where t.id = w.id and t.attempt = w.attempt and t.attempt <> t.ended and t.dead::int = 0
-        for update skip locked) t),
-    begun as (  -- by id: a row that was changed since the call began is at another place
+      order by r.n limit case when head.alone then 1 else most end for update skip locked)
+    select array_agg(w.line), array_agg(w.n), array_agg(t.place) into lines, numbers, places
+    from waits w left join lateral (
+      select t.ctid as place from {tvec}.timer t
+      where t.id = w.id and t.attempt = w.attempt and t.attempt <> t.ended and t.dead::int = 0
+      for update skip locked) t on true;
+    return query
+    with begun as (
       update {tvec}.timer t set visible = now + t.length, taken = true,
         spent = t.spent + (head.alone and not t.counted)::int, counted = t.counted or head.alone
-      from held h where t.id = h.id and t.dead::int = 0
+      from unnest(places, numbers) as h(place, n) where t.ctid = h.place
       returning h.n, t.id, t.attempt, t.due, t.body),
     gone as (
-      delete from {tvec}.ready r using waits w where r.ctid = w.place and (
-        exists (select from begun b where b.n = w.n) or not exists (
-          select from {tvec}.timer t
-          where t.id = w.id and t.attempt = w.attempt and t.attempt <> t.ended and t.dead::int = 0)))
+      delete from {tvec}.ready r using unnest(lines, places) as w(line, place)
+      where r.ctid = w.line and (w.place is not null or not exists (
+        select from {tvec}.timer t
+        where t.id = r.id and t.attempt = r.attempt and t.attempt <> t.ended and t.dead::int = 0)))
     select b.id, b.attempt, to_timestamp(b.due / 1000) + make_interval(secs => b.due % 1000 / 1000.0), b.body
     from begun b order by b.n;
     get diagnostics taken = row_count;

@@ -685,7 +685,7 @@ class Tables(OnServer):
         worker.put(b"a")
         wait_for(lambda: worker.waiting() == 1, "it waits for a worker")
         [[text]] = worker.say("select pg_get_functiondef('tvec.next(int, bytea)'::regprocedure)")
-        waits = text.replace("select r.ctid as place, r.n,", "select pg_advisory_lock(1), r.ctid as place, r.n,")
+        waits = text.replace("select r.ctid as line, r.n,", "select pg_advisory_lock(1), r.ctid as line, r.n,")
         self.assertNotEqual(waits, text)
         self.server.say(waits)
         other.say("select pg_advisory_lock(1)")
