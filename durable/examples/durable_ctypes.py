@@ -8,7 +8,7 @@ import select
 import sys
 import tempfile
 
-tvec = c.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libtvec-durable-c.so.1")
+tvec = c.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libtvec-durable-c.so.0")
 tvec.tvec_durable_now.restype = c.c_int64
 ACCEPTED, DONE, STORED, KEEP = 0, 0, 2, 0
 
@@ -89,11 +89,13 @@ def main(store):
     begin = timers.now()
     for i in range(3):
         timers.put(b"order-%d" % i, begin + 50 * i, b"pay \0 me", answers.append)
+        while len(came) == i:
+            timers.run()
     while len(answers) < 6:
         timers.run()
     timers.close()
     print("came:", *(name.decode() for name, *_ in came))
-    return sorted(answers) != [DONE] * 3 + [STORED] * 3 or sorted(came) != [(b"order-%d" % i, b"pay \0 me", True) for i in range(3)]
+    return sorted(answers) != [DONE] * 3 + [STORED] * 3 or came != [(b"order-%d" % i, b"pay \0 me", True) for i in range(3)]
 
 
 if __name__ == "__main__":
