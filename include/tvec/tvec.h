@@ -309,9 +309,9 @@ TVEC_C_API uint64_t tvec_arm_next(struct tvec_wheel* wheel, struct tvec_timer* t
 /// tvec_now counts as tvec_now (and in clock_backward), and one of TVEC_NEVER or more as TVEC_NEVER
 /// - 1.
 ///
-/// Costs what it fires and moves. Empty time costs nothing, and a tick without work costs a call, a
-/// compare and a store. Called from one of its own callbacks it does nothing and returns {0,
-/// false}.
+/// Costs what it fires, moves and drops. Empty time costs nothing, and a tick without work costs a
+/// call, a compare and a store. Called from one of its own callbacks it does nothing and returns
+/// {0, false}.
 TVEC_C_API struct tvec_progress tvec_advance(struct tvec_wheel* wheel, uint64_t until,
                                              size_t budget);
 
