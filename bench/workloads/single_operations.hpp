@@ -1,6 +1,6 @@
-// Single operations on a tvec wheel, ready to be repeated: `instructions` counts them, `cycles`
-// times them. Constructing an exercise with a number of timers sets it up. It then runs for any
-// number of them up to all. The timers are visited in the same random order each time.
+// Single operations on a tvec wheel, ready to be repeated: `instructions` counts them. Constructing
+// an exercise with a number of timers sets it up. It then runs for any number of them up to all.
+// The timers are visited in the same random order each time.
 #pragma once
 
 #include <array>
