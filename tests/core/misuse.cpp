@@ -127,6 +127,7 @@ Test(misuse, a_damaged_timer_at_the_head_of_a_chain_is_named_too) {
             };
             CHECK(ends([](full_slot& s) { s.wheel.advance(s.due); }));
             CHECK(ends([](full_slot& s) { s.wheel.for_each_pending([](tvec::timer&) {}); }));
+            CHECK(ends([](full_slot& s) { s.wheel.next_expiry(); }));
             CHECK(ends([](full_slot& s) { s.middle().unlink(); }));
         }
 }

@@ -129,7 +129,6 @@ struct link {
     void hang_behind(link& other) noexcept {
         assert(other.linked() && !other.ends_chain() && "nothing hangs behind a sentinel");
         assert(!linked() && "a link hangs in one place");
-        expect_link_at(other.next);
         const wheel_tag tag = other.back & ~address_mask;
         next = other.next;
         next->hang(next, tag);
