@@ -1,7 +1,7 @@
-// P9: in addition to its fires, a call of `advance` moves at most a chunk of each level for each
-// tick since the last call, or a slot's even share per tick if that is more. A loop that sleeps
-// until next_wakeup() moves a chunk of each level at a time. No adversary's arms can change that.
-// Empty time is skipped. Cost is counted in visits, never in time.
+// P9: beside the slots of the root that it runs, a call of `advance` moves at most a chunk of each
+// level for each tick since the last call, or a slot's even share per tick if that is more. A loop
+// that sleeps until next_wakeup() moves a chunk of each level at a time. No adversary's arms can
+// change that. Empty time is skipped. Cost is counted in visits, never in time.
 //
 // Literal numbers were measured. Changing them changes a promise.
 #include <algorithm>
