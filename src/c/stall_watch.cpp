@@ -3,6 +3,7 @@
 #include <chrono>
 #include <new>
 
+#include "casts.hpp"
 #include "clock.hpp"
 #include "own.hpp"
 #include "tvec/clock/detail/stall_rule.hpp"
@@ -40,7 +41,10 @@ tvec_progress tvec_stall_watch_run(tvec_stall_watch* watch, size_t heard, size_t
     auto& w = tvec::c::own<watch_of_c>(watch);
     w.rule.end(heard);
     if (w.rule.listening()) return {0, false};
-    return tvec_advance(w.wheel, tvec_clock_floor(w.clock, w.rule.last().count()), budget);
+    const auto done =
+        w.rule.fire(tvec::c::as_cpp(w.wheel), tvec_clock_floor(w.clock, w.rule.last().count()),
+                    budget, [&w] { return std::chrono::nanoseconds(tvec_clock_read(w.clock)); });
+    return {done.fired, done.caught_up};
 }
 
 bool tvec_stall_watch_just_back(const tvec_stall_watch* watch) {

@@ -19,8 +19,11 @@ namespace net = boost::asio;
 namespace {
 
 struct host {
-    using guest = tvec::asio_guest<net::io_context>;
-    std::unique_ptr<guest> guest_in() { return std::make_unique<guest>(io); }
+    template <class Ticks> using guest_on = tvec::asio_guest<net::io_context, Ticks>;
+    template <class Ticks = tvec::tick_clock<std::chrono::milliseconds>>
+    std::unique_ptr<guest_on<Ticks>> guest_in(Ticks ticks = {}) {
+        return std::make_unique<guest_on<Ticks>>(io, ticks);
+    }
     std::size_t run() {
         io.restart();
         return io.run();

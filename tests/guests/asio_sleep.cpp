@@ -153,6 +153,30 @@ Test(asio_sleeps, are_destroyed_uncalled_with_the_io_context) {
     CHECK(!called);
 }
 
+// Asio's usual idiom: a handler keeps the session, and the session has the guest.
+Test(asio_sleeps, may_own_the_guest_that_they_sleep_in) {
+    struct session {
+        explicit session(net::io_context& io) : timers(io) {}
+        tvec::asio_guest<net::io_context> timers;
+    };
+    std::weak_ptr<session> first, second;
+    {
+        net::io_context io;
+        const auto sleep_in = [&io](std::size_t sleeps) {
+            const auto s = std::make_shared<session>(io);
+            for (std::size_t i = 0; i < sleeps; ++i)
+                tvec::async_sleep_for(s->timers, 1h, [s](error_code) {});
+            return s;
+        };
+        first = sleep_in(1);
+        second = sleep_in(3);
+        io.poll();
+        CHECK(!first.expired());
+    }
+    CHECK(first.expired());
+    CHECK(second.expired());
+}
+
 Test(asio_sleeps, may_throw_from_their_handlers) {
     host h;
     int completed = 0;

@@ -13,14 +13,17 @@
 namespace {
 
 struct host {
-    using guest = tvec::libevent_guest<>;
+    template <class Ticks> using guest_on = tvec::libevent_guest<Ticks>;
 
     ~host() {
         unwatch();
         for (event* const e : own) event_free(e);
         event_base_free(base);
     }
-    std::unique_ptr<guest> guest_in() { return std::make_unique<guest>(base); }
+    template <class Ticks = tvec::tick_clock<std::chrono::milliseconds>>
+    std::unique_ptr<guest_on<Ticks>> guest_in(Ticks ticks = {}) {
+        return std::make_unique<guest_on<Ticks>>(base, ticks);
+    }
     std::size_t run() {
         event_base_dispatch(base);
         return 0;  // it does not tell how often it has turned

@@ -13,7 +13,7 @@
 namespace {
 
 struct host {
-    using guest = tvec::libuv_guest<>;
+    template <class Ticks> using guest_on = tvec::libuv_guest<Ticks>;
 
     host() {
         uv_loop_init(&loop);
@@ -28,7 +28,10 @@ struct host {
         uv_run(&loop, UV_RUN_DEFAULT);
         uv_loop_close(&loop);
     }
-    std::unique_ptr<guest> guest_in() { return std::make_unique<guest>(&loop); }
+    template <class Ticks = tvec::tick_clock<std::chrono::milliseconds>>
+    std::unique_ptr<guest_on<Ticks>> guest_in(Ticks ticks = {}) {
+        return std::make_unique<guest_on<Ticks>>(&loop, ticks);
+    }
     std::size_t run() {
         turns = 0;
         uv_run(&loop, UV_RUN_DEFAULT);

@@ -37,7 +37,7 @@ public:
             std::allocator_traits<memory>::deallocate(m, at, 1);
             throw;
         }
-        op->link_behind(guest.sleeps_);
+        op->link_behind(guest.host().sleeps());
         host::with_slot(op->handler_, [op](auto& slot) { slot.assign(canceller{op}); });
         guest->arm_at(*op, deadline);
     }
@@ -76,8 +76,9 @@ private:
     };
 
     asio_sleep_of(guest_type& guest, Handler&& handler)
-        : asio_sleep(&fire, &end), handler_(std::move(handler)), io_(guest.stay_->executor),
-          own_(host::get_executor(handler_, guest.stay_->executor)) {}
+        : asio_sleep(&fire, &end), handler_(std::move(handler)),
+          io_(guest.host().executor()),
+          own_(host::get_executor(handler_, guest.host().executor())) {}
 
     static void fire(timer_wheel&, timer& t) {
         auto& op = static_cast<asio_sleep_of&>(t);

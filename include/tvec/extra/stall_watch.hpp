@@ -36,19 +36,24 @@ namespace tvec {
 /// themselves collect what has come.
 ///
 /// **It notices a stall** at the next turn, by something that was due for more than a tenth of a
-/// second (`tolerance`) since then and not done. It does not notice a stall in which nothing became
-/// due: what becomes due right after it, while the loop takes several turns to read what came, may
-/// be judged before it is heard. A loop with few timers and many peers arms one for every tenth of
-/// a second.
+/// second (`tolerance`) since then and not done, and for more than twice as long as in the turns
+/// before. It does not notice a stall in which nothing became due: what becomes due right after it,
+/// while the loop takes several turns to read what came, may be judged before it is heard. A loop
+/// with few timers and many peers arms one for every tenth of a second.
 ///
-/// **Its bound**: peers that never cease to talk hold up the timers for half a second (`longest`),
-/// and for the turn that begins then. This holds for every stall, and for all timers of the wheel:
-/// also for those that judge nobody. Without a stall timers wait for nothing.
+/// **Its bound**: peers that never cease to talk hold up the timers for as long again as something
+/// was due, half a second (`longest`) at most, and for the turn that begins then. This holds for every
+/// stall, and for all timers of the wheel: also for those that judge nobody. Without a stall timers
+/// wait for nothing.
+///
+/// **Overload does not starve the timers.** A loop whose turns always take long is slow and not
+/// stalled: its timers fire in every turn, at most a turn later than by `timers.run`, and as fast
+/// as they fall due, if callbacks leave the processor time for it: where the budget does not
+/// suffice, a late turn goes on for as long as it was late, a tenth of a second at most.
 ///
 /// **Its limits**: it knows what the loop has read, not what is on its way. After a stall of the
 /// whole machine the peers have not talked either: `second_chance` gives them time for it. A peer
 /// whose messages the loop does not read for want of its own (no buffer, no memory) was not heard.
-/// A loop whose every turn takes longer than the tolerance runs its timers about twice a second.
 ///
 /// It belongs to the thread of the wheel, which must outlive it. It is plain data: it may be
 /// copied. Requires a clock of real time that the whole program has: no game_clock.
@@ -59,7 +64,7 @@ template <class Clocked> class stall_watch {
                   "stall_watch wants a wheel on a clock of real time, and a game_clock has pauses");
 
 public:
-    /// Something was due for longer than this, and not done: that is a stall.
+    /// Something was due for longer than this, and not done: that may be a stall.
     static constexpr std::chrono::nanoseconds tolerance = detail::stall_rule::tolerance;
     /// The longest time that timers wait, after a stall, for everything to be heard.
     static constexpr std::chrono::nanoseconds longest = detail::stall_rule::longest;
@@ -88,17 +93,21 @@ public:
         return heard;
     }
 
-    /// Fires what was due when the loop began to listen, in at most `budget` visits. Call it after
-    /// `listen`, in the place of timers.run(budget). Timers that have become due since then wait
-    /// for the next turn, which hears their peers first: the loop does not sleep before. Fires
-    /// nothing after a stall until everything was heard. The result is that of timer_wheel::advance
-    /// for heard(), and {0, false} while timers wait.
+    /// Fires what was due when the loop began to listen, in `budget` visits, and in a late turn
+    /// some more: see above. Call it after `listen`, in the place of timers.run(budget). Timers
+    /// that have become due since then wait for the next turn, which hears their peers first: the
+    /// loop does not sleep before. Fires nothing after a stall until everything was heard. The
+    /// result is that of timer_wheel::advance for heard(), and {0, false} while timers wait.
     timer_wheel::progress run(std::size_t budget = timer_wheel::unlimited) {
         if (rule_.listening()) return {0, false};
-        timers_->begin_turn();
         const jiffies until = heard();
+        const auto reading = [this] {
+            timers_->begin_turn();
+            return since_epoch(Clocked::clock::now());
+        };
+        timers_->begin_turn();
         detail::note_run(timers_->wheel(), until);
-        return timers_->wheel().advance(until, budget);
+        return rule_.fire(timers_->wheel(), until, budget, reading);
     }
 
     /// Returns the tick up to which peers were heard, for loops that call

@@ -1,5 +1,6 @@
 /// \file
-/// The rule by which a loop that was stalled listens before it runs timers, for C++ and C.
+/// The rule by which a loop that was stalled listens before it runs timers: for guests, and for
+/// stall_watch in C++ and C.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "tvec/core/timer_wheel.hpp"
+
 namespace tvec::detail {
 
 /// See stall_watch. All times are readings of one clock.
@@ -15,23 +18,31 @@ class stall_rule {
 public:
     using nanoseconds = std::chrono::nanoseconds;
 
-    /// Something was due for longer than this, and not done: that is a stall.
+    /// Something was due for longer than this, and not done: that is a stall, unless turns are
+    /// usually half as late or more.
     static constexpr nanoseconds tolerance = std::chrono::milliseconds(100);
     /// The longest time for which timers wait until the loop has heard everything.
     static constexpr nanoseconds longest = std::chrono::milliseconds(500);
 
     stall_rule(nanoseconds now, nanoseconds grace) noexcept : last_(now), grace_(grace) {}
 
-    /// Notes that the loop handles what has come, from `now` on, and has its next wake-up at `due`.
-    /// Work that a budget has left over is no stall: the turn before has seen it.
+    /// Notes that the loop handles what has come, from `now` on, and has its next wake-up at `due`,
+    /// or at `now` if that is earlier. No stall is what a budget has left over, because the turn
+    /// before has seen it, nor the time that timers took then. Nor is a turn of a loop that is
+    /// always late: each hears what came before it, and a hold in every turn would starve timers.
     void begin(nanoseconds now, nanoseconds due) noexcept {
         const nanoseconds before = std::exchange(last_, now);
-        if (now < before) end_ = now;  // the clock was stepped: the end would be far away
-        is_first_ = !listening_ && now - std::max(due, before) > tolerance;
-        if (!is_first_) return;
-        listening_ = true;
-        end_ = now + longest;
-        ++stalls_;
+        if (now < before && listening_) end_ = now;  // the clock was stepped: it would be far away
+        const nanoseconds ran = listening_ ? ran.zero() : std::exchange(end_, ran.zero());
+        late_ = std::max(now - std::max(due, before) - ran, late_.zero());
+        is_first_ = !listening_ && late_ > std::max(tolerance, 2 * usual_);
+        if (is_first_) {
+            listening_ = true;
+            end_ = now + std::min(late_, longest);
+            ++stalls_;
+        } else if (late_ != late_.zero() || now - before <= tolerance) {  // else it may have slept
+            usual_ = std::max(late_, usual_ - usual_ / 4);
+        }
     }
 
     /// Notes how many messages of others the turn has handled. The first turn after a stall does
@@ -40,10 +51,37 @@ public:
         if (!listening_ || is_first_ || (heard != 0 && last_ < end_)) return;
         listening_ = false;
         back_ = last_;
+        end_ = end_.zero();
+    }
+
+    /// Fires what is due by tick `until`: in `budget` visits, and for as long as the turn was late,
+    /// `tolerance` at most. So timers get as much time as the rest of the loop, however long its
+    /// turns are. now() reads the clock, if anything is due.
+    template <class Now>
+    timer_wheel::progress fire(timer_wheel& wheel, jiffies until, std::size_t budget, Now now) {
+        if (const auto due = wheel.next_wakeup(); !due || *due > until)
+            return wheel.advance(until, budget);
+        const nanoseconds begin = now();
+        nanoseconds ran{};
+        timer_wheel::progress done{};
+        std::uint64_t before = 0, made = visits(wheel);
+        do {
+            const auto more = wheel.advance(until, budget);
+            done = {done.fired + more.fired, more.caught_up};
+            before = std::exchange(made, visits(wheel));
+            if (done.caught_up || made == before) return done;  // a budget of 0, or in a callback
+            ran = now() - begin;
+        } while (ran < std::min(late_, tolerance));
+        end_ = ran;
+        return done;
     }
 
     /// Returns whether timers still have to wait.
     bool listening() const noexcept { return listening_; }
+    /// Returns whether this turn has noticed a stall.
+    bool is_first() const noexcept { return is_first_; }
+    /// Returns whether the turn was late by more than `tolerance`.
+    bool is_late() const noexcept { return late_ > tolerance; }
     /// Returns the beginning of the last turn: what came before was heard, unless it listens.
     nanoseconds last() const noexcept { return last_; }
     bool just_back() const noexcept {
@@ -53,11 +91,19 @@ public:
     std::uint64_t stalls() const noexcept { return stalls_; }
 
 private:
+    static std::uint64_t visits(const timer_wheel& wheel) noexcept {
+        const timer_wheel::counters& n = wheel.count();
+        return n.fired + n.moved + n.dropped;
+    }
+
     std::uint64_t stalls_ = 0;  // first: programs in C read it
     nanoseconds last_;
     nanoseconds grace_;
-    nanoseconds end_{};   ///< of listening, whatever is heard
+    nanoseconds end_{};   ///< of listening, whatever is heard; else: how long timers took that left
+                          ///< work over
     nanoseconds back_{};  ///< after the last stall, when everything was heard
+    nanoseconds late_{};  ///< the last turn: since something was due, and since the turn before
+    nanoseconds usual_{};  ///< how late turns are that are no stall
     bool listening_ = false;
     bool is_first_ = false;  ///< this turn has noticed the stall
 };
