@@ -35,7 +35,7 @@ int main() {
     while (!talk.over()) {
         wait();  // submits, then sleeps until a completion or the next wake-up
         watch.listen([&] { return ring.reap(handle); });  // handles what has completed
-        watch.run(256);  // always, in at most 256 visits; after a stall when all was heard
+        watch.run(256);  // always: what is due; after a stall when all was heard
     }
     // [loop]
     return talk.verdict("uring_wait");

@@ -502,11 +502,12 @@ TVEC_C_API TVEC_INLINE int64_t tvec_clock_remaining(const struct tvec_clock* clo
 ///     }
 ///
 /// After a stall `run` fires nothing until a turn has heard nothing new, for as long again as
-/// something was due, half a second at most, and the turn that begins then. Meanwhile timers are due, so no
-/// driver sleeps. A stall is noticed at the next turn, by something that was due for more than a
-/// tenth of a second since then and not done, and for more than twice as long as in the turns
-/// before. A loop whose turns always take long is no stalled one: its timers fire in every turn, at
-/// most a turn later than by tvec_advance. Makes no system call. stall_watch.hpp has the limits.
+/// something was due, half a second at most, and the turn that begins then. Meanwhile timers are
+/// due, so no driver sleeps. A stall is noticed at the next turn, by something that was due for
+/// more than a tenth of a second since then and not done, and for more than twice as long as in the
+/// turns before. A loop whose turns always take long is slow, and not stalled: its timers fire in
+/// every turn, at most a turn later than by tvec_advance. Makes no system call. stall_watch.hpp has
+/// the limits.
 ///
 /// Wheel and clock must outlive it. It may be copied, and there is nothing to destroy.
 struct tvec_stall_watch {
@@ -526,9 +527,9 @@ TVEC_C_API void tvec_stall_watch_init(struct tvec_stall_watch* watch, struct tve
 TVEC_C_API void tvec_stall_watch_listen(struct tvec_stall_watch* watch);
 
 /// Fires what was due at tvec_stall_watch_listen, as tvec_advance does, in `budget` visits, and if
-/// these do not suffice for as long as the turn was late, a tenth of a second at most. After a stall
-/// it fires nothing until everything was heard: then it returns {0, false}. `heard` is how many
-/// messages or completions the turn has handled. Those of the loop's own alarm do not count.
+/// these do not suffice for as long as the turn was late, a tenth of a second at most. After a
+/// stall it fires nothing until everything was heard: then it returns {0, false}. `heard` is how
+/// many messages or completions the turn has handled. Those of the loop's own alarm do not count.
 TVEC_C_API struct tvec_progress tvec_stall_watch_run(struct tvec_stall_watch* watch, size_t heard,
                                                      size_t budget);
 

@@ -64,6 +64,25 @@ Test(c_stalls, what_is_due_while_messages_are_handled_waits_for_the_next_turn) {
     tvec_wheel_destroy(&wheel);
 }
 
+/* Counted in turns of a slow loop instead of time. */
+Test(c_stalls, timers_of_a_loop_that_is_always_late_fire) {
+    struct probe p = PROBE_INIT;
+    int i;
+    begin();
+    for (i = 0; i < 10; ++i) {
+        size_t fired = p.fired;
+        int turns = 0;
+        tvec_arm_at(&wheel, &p.timer, tvec_clock_after(&the_clock, ms));
+        for (; p.fired == fired; ++turns) {
+            tvec_stall_watch_listen(&watch);
+            usleep(120000);
+            tvec_stall_watch_run(&watch, 1, 256);
+        }
+        CHECK_LE(turns, 4);
+    }
+    tvec_wheel_destroy(&wheel);
+}
+
 Test(c_stalls, a_silent_peer_has_a_second_chance_after_a_stall_and_only_one) {
     struct probe p = PROBE_INIT;
     bool taken = false;

@@ -42,9 +42,9 @@ namespace tvec {
 /// with few timers and many peers arms one for every tenth of a second.
 ///
 /// **Its bound**: peers that never cease to talk hold up the timers for as long again as something
-/// was due, half a second (`longest`) at most, and for the turn that begins then. This holds for every
-/// stall, and for all timers of the wheel: also for those that judge nobody. Without a stall timers
-/// wait for nothing.
+/// was due, half a second (`longest`) at most, and for the turn that begins then. This holds for
+/// every stall, and for all timers of the wheel: also for those that judge nobody. Without a stall
+/// timers wait for nothing.
 ///
 /// **Overload does not starve the timers.** A loop whose turns always take long is slow and not
 /// stalled: its timers fire in every turn, at most a turn later than by `timers.run`, and as fast
