@@ -46,7 +46,7 @@ Test(c_stalls, timers_wait_for_half_a_second_though_peers_go_on_talking) {
     int64_t stalled;
     begin();
     tvec_arm_at(&wheel, &p.timer, tvec_clock_after(&the_clock, ms));
-    usleep(150000);
+    usleep(650000);
     stalled = tvec_clock_read(&the_clock);
     while (turn(1).fired == 0) usleep(1000);
     CHECK(tvec_clock_read(&the_clock) - stalled >= 500 * ms);
@@ -70,7 +70,7 @@ Test(c_stalls, timers_of_a_loop_that_is_always_late_fire) {
     int i;
     begin();
     for (i = 0; i < 10; ++i) {
-        size_t fired = p.fired;
+        const int fired = p.fired;
         int turns = 0;
         tvec_arm_at(&wheel, &p.timer, tvec_clock_after(&the_clock, ms));
         for (; p.fired == fired; ++turns) {
@@ -78,7 +78,7 @@ Test(c_stalls, timers_of_a_loop_that_is_always_late_fire) {
             usleep(120000);
             tvec_stall_watch_run(&watch, 1, 256);
         }
-        CHECK_LE(turns, 4);
+        CHECK(turns <= 4);
     }
     tvec_wheel_destroy(&wheel);
 }

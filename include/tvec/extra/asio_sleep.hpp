@@ -76,8 +76,7 @@ private:
     };
 
     asio_sleep_of(guest_type& guest, Handler&& handler)
-        : asio_sleep(&fire, &end), handler_(std::move(handler)),
-          io_(guest.host().executor()),
+        : asio_sleep(&fire, &end), handler_(std::move(handler)), io_(guest.host().executor()),
           own_(host::get_executor(handler_, guest.host().executor())) {}
 
     static void fire(timer_wheel&, timer& t) {

@@ -126,7 +126,7 @@ struct asio_sleep : timer {
         before->next = next;
         if (next != nullptr) next->before = before;
     }
-    void end_all(bool abandoned) {  // of a list, whose head this is
+    void end_all(bool abandoned) {         // of a list, whose head this is
         asio_sleep all(nullptr, nullptr);  // because a handler may own what has this list
         if (next != nullptr) (all.next = std::exchange(next, nullptr))->before = &all;
         while (all.next != nullptr) all.next->end(*all.next, abandoned);
