@@ -13,6 +13,8 @@ using support::jiffies;
 using support::probe;
 using tvec::timer_wheel;
 
+namespace geometry = tvec::detail::geometry;
+
 TestSuite(waking, .timeout = 120);
 
 namespace {
@@ -306,5 +308,26 @@ Test(waking, a_push_back_tells_a_listener_nothing) {
     wheel.on_earlier_wakeup([](void* count) noexcept { ++*static_cast<int*>(count); }, &told);
     probe p;
     for (jiffies delay = 1; delay < 100'000; ++delay) wheel.arm_after(p.t, delay);
+    CHECK_EQ(told, 1);
+}
+
+// Timers of two levels that are put back share a slot, which has to be emptied a tick earlier.
+Test(waking, a_drain_that_throws_tells_of_an_earlier_wakeup) {
+    constexpr auto reach = geometry::ring_of(1) * geometry::width_of(1);
+    timer_wheel wheel;
+    auto all = support::probes(std::size_t{2} * geometry::chunk);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (i == geometry::chunk) wheel.advance(reach - 3 * geometry::width_of(1));
+        wheel.arm_at(all[i]->t, reach + i);
+    }
+    CHECK_EQ(wheel.next_wakeup(), reach);
+    int told = 0;
+    wheel.on_earlier_wakeup([](void* count) noexcept { ++*static_cast<int*>(count); }, &told);
+    try {
+        wheel.drain([](tvec::timer&) { throw 1; });
+        cr_assert_fail("the exception of a visitor is lost");
+    } catch (int) {
+    }
+    CHECK_EQ(wheel.next_wakeup(), reach - 1);
     CHECK_EQ(told, 1);
 }

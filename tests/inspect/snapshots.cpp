@@ -258,6 +258,25 @@ Test(snapshots, what_a_budget_has_left_is_due_at_once) {
     for (std::size_t i = 0; i < t.size(); ++i) CHECK(!u[i].pending());
 }
 
+Test(snapshots, a_restore_tells_of_an_earlier_wakeup) {
+    timer_wheel wheel;
+    timer t([](timer_wheel&, timer&) {});
+    wheel.arm_at(t, 50);
+    snapshot saved;
+    saved.capture(wheel, [](const timer&) { return 0; });
+    wheel.advance(100);
+    CHECK(!wheel.next_wakeup());
+
+    int told = 0;
+    wheel.on_earlier_wakeup([](void* count) noexcept { ++*static_cast<int*>(count); }, &told);
+    const auto same = [&](std::uint64_t) { return &t; };
+    saved.restore(wheel, same);
+    CHECK_EQ(told, 1);
+    CHECK_EQ(wheel.next_wakeup(), 50);
+    saved.restore(wheel, same);
+    CHECK_EQ(told, 1);
+}
+
 Test(snapshots, a_snapshot_of_nothing_empties_a_wheel) {
     timer_wheel wheel(500);
     timer t;

@@ -45,6 +45,8 @@ support::program crowded_program(std::mt19937_64& random) {
                                verb::drain,
                                verb::script,
                                verb::fail,
+                               verb::capture,
+                               verb::restore,
                                verb::collect,
                                verb::advance_in_order,
                                verb::advance_in_order};

@@ -39,6 +39,8 @@ enum class verb : std::uint8_t {
     advance_watched,   // by a distance, and ends after 1 + `who` modulo 8 callbacks
     collect,           // by a distance, with a budget of 1 + `who` modulo 8
     sweep,             // a walk whose visitor does anything to any timer, and may end early
+    capture,           // the state of the wheel into its snapshot
+    restore,           // and back, without the timer that `offset` names now and then
 };
 
 struct operation {
@@ -60,6 +62,10 @@ struct operation {
 
     verb action() const {
         switch (what) {  // rare things take a value of their own out of the 256
+        case 244:
+            return verb::capture;
+        case 245:
+            return verb::restore;
         case 246:
             return verb::collect;
         case 248:

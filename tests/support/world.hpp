@@ -19,6 +19,7 @@
 #include "support/interfaces.hpp"
 #include "support/program.hpp"
 #include "support/starts.hpp"
+#include "tvec/extra/snapshot.hpp"
 
 namespace support {
 
@@ -62,13 +63,43 @@ private:
         std::uint64_t number = 0;
     };
 
+    // What the model knows of a wheel whose state was taken.
+    struct saved_state {
+        tvec::snapshot wheel;
+        Oracle due;
+        std::array<bool, subjects> linked{};
+        std::array<jiffies, subjects> asked{};
+        std::array<std::uint64_t, subjects> armed{};
+    };
+
     struct side {
-        explicit side(jiffies start) : wheel(std::make_unique<wheel_type>(start)) {}
+        explicit side(jiffies start) { make_wheel(start); }
+        side(const side&) = delete;
+        side& operator=(const side&) = delete;
+
+        void make_wheel(jiffies start) {
+            wheel = std::make_unique<wheel_type>(start);
+            wakeup = tvec::never;
+            if constexpr (Interface::is_whole) wheel->on_earlier_wakeup(&hear, this);
+        }
+        // Outside of `advance` and `drain` only an earlier wake-up is told.
+        static void hear(void* whom) noexcept {
+            side& s = *static_cast<side*>(whom);
+            const jiffies before =
+                std::exchange(s.wakeup, s.wheel->next_wakeup().value_or(tvec::never));
+            s.told_in_vain |= !s.running && s.wakeup >= before;
+        }
+
         std::unique_ptr<wheel_type> wheel;
         Oracle due;
         bool busy = false;        // a callback or a visitor of this wheel is running
+        bool running = false;     // it is advanced or drained
         bool collecting = false;  // no callback is to be called
+        bool told_in_vain = false;
+        jiffies wakeup =
+            tvec::never;  // as a loop knows it that asks after `advance`, and if it is told
         std::optional<fire_in_order> last_in_order;  // in an advance_in_order
+        std::optional<saved_state> saved;
     };
 
     struct subject {
@@ -94,14 +125,20 @@ private:
 
     class busy {
     public:
-        explicit busy(side& s) : side_(s), was_(std::exchange(s.busy, true)) {}
-        ~busy() { side_.busy = was_; }
+        explicit busy(side& s, bool runs)
+            : side_(s), was_(std::exchange(s.busy, true)),
+              was_running_(std::exchange(s.running, s.running || runs)) {}
+        ~busy() {
+            side_.busy = was_;
+            side_.running = was_running_;
+        }
         busy(const busy&) = delete;
         busy& operator=(const busy&) = delete;
 
     private:
         side& side_;
         bool was_;
+        bool was_running_;
     };
 
     static jiffies start_of(std::uint8_t choice) {
@@ -205,6 +242,10 @@ private:
             return sweep(s, op);
         case verb::rebuild:
             return rebuild(s, op);
+        case verb::capture:
+            return capture(s);
+        case verb::restore:
+            return restore(s, op);
         default:
             return;  // a script's verbs outside of a script
         }
@@ -356,11 +397,55 @@ private:
     void rebuild(side& s, const operation& op) {
         if (s.busy) return;
         s.wheel.reset();
-        s.wheel = std::make_unique<wheel_type>(start_of(op.offset));
+        s.make_wheel(start_of(op.offset));
         for (int id = 0; id < subjects; ++id) {
             const bool lost = s.due.cancel(id);
             expect(!lost || !timer(id).pending(), "pending in a wheel that is gone");
         }
+    }
+
+    // --- snapshots ------------------------------------------------------------------------------
+
+    void capture(side& s) {
+        if constexpr (Interface::is_whole) {
+            if (s.busy) return;
+            saved_state& saved = s.saved.emplace();
+            saved.wheel.capture(*s.wheel, [&](const timer_type& t) {
+                const int id = owner_of(const_cast<timer_type&>(t)).id;
+                expect(!std::exchange(saved.linked[static_cast<std::size_t>(id)], true), id,
+                       " was captured twice");
+                return id;
+            });
+            saved.due = s.due;
+            saved.asked = asked_;
+            saved.armed = armed_;
+        }
+    }
+
+    // Puts the state back, into a wheel that has changed or was made anew. Timers that are linked
+    // in the other wheel come back. Now and then one is left out.
+    void restore(side& s, const operation& op) {
+        if constexpr (Interface::is_whole) {
+            if (s.busy || !s.saved) return;
+            const saved_state& saved = *s.saved;
+            const int left_out = op.offset % 4 == 0 ? op.offset / 4 % subjects : -1;
+            saved.wheel.restore(*s.wheel, [&](std::uint64_t id) {
+                return static_cast<int>(id) == left_out ? nullptr : &timer(static_cast<int>(id));
+            });
+            for (int id = 0; id < subjects; ++id) restore(s, saved, id, id == left_out);
+            ++restores_;
+            verify_listener(s);
+        }
+    }
+
+    void restore(side& s, const saved_state& saved, int id, bool is_left_out) {
+        const auto i = static_cast<std::size_t>(id);
+        s.due.cancel(id);
+        if (!saved.linked[i] || is_left_out) return;
+        forget(id);
+        asked(id) = saved.asked[i];
+        armed(id) = saved.armed[i];
+        if (const auto due = saved.due.due(id)) s.due.arm(id, *due);
     }
 
     // --- time -----------------------------------------------------------------------------------
@@ -383,7 +468,7 @@ private:
         if (s.busy) return expect_refusal(s, call);
         const auto before = s.wheel->count();
         const jiffies from = s.wheel->now();
-        const auto done = try_to(s, call);
+        const auto done = run(s, call);
         const auto after = s.wheel->count();
         expect(after.clock_backward - before.clock_backward == (until < from), "clock_backward");
         expect(visits(after) - visits(before) <= budget, "more visits than ", budget);
@@ -416,7 +501,7 @@ private:
         };
         if (s.busy) return expect_refusal(s, call);
         const jiffies from = s.wheel->now();
-        const auto done = try_to(s, call);
+        const auto done = run(s, call);
         if (!done) return;
         expect(done->fired == watched && watched <= most, "fired ", done->fired, ", watched ",
                watched, ", and wanted ", most);
@@ -433,7 +518,7 @@ private:
         if (s.busy) return expect_refusal(s, call);
         const jiffies from = s.wheel->now();
         s.last_in_order.emplace();
-        const auto done = try_to(s, call);
+        const auto done = run(s, call);
         s.last_in_order.reset();
         if (!done) return;
         if (done->caught_up) return expect_caught_up(s, std::max(until, from));
@@ -453,9 +538,16 @@ private:
         expect(!done.caught_up && done.fired == 0 && s.wheel->now() == now, "re-entered advance");
     }
 
+    template <class F> std::optional<std::invoke_result_t<F&>> run(side& s, F advance) {
+        const auto done = try_to(s, advance, true);
+        s.wakeup = s.wheel->next_wakeup().value_or(tvec::never);
+        return done;
+    }
+
     // Empty if a callback threw.
-    template <class F> std::optional<std::invoke_result_t<F&>> try_to(side& s, F act) {
-        const busy running(s);
+    template <class F>
+    std::optional<std::invoke_result_t<F&>> try_to(side& s, F act, bool runs = false) {
+        const busy running(s, runs);
         try {
             return act();
         } catch (const thrown_by_callback&) {
@@ -503,12 +595,13 @@ private:
         std::size_t left = 0;
         for (int id = 0; id < subjects; ++id)
             if (evicted_by(id) == serial) evicted_by(id) = 0, ++left;
+        verify_listener(s);
         expect(shown <= waiting, "drain showed ", shown, " of ", waiting);
         expect(!finished || left == 0, "drain has left out ", left);
     }
 
     bool try_drain(side& s, unsigned serial, std::size_t& shown) {
-        const busy draining(s);
+        const busy draining(s, true);
         const auto visit = [&](timer_type& t) {
             const int id = owner_of(t).id;
             ++shown;
@@ -605,7 +698,15 @@ private:
         expect(!first || (wakeup && *wakeup <= *first), "wake-up at ", wakeup, ", expiry at ",
                first);
         expect(!wakeup || *wakeup >= s.wheel->now(), "wake-up in the past: ", wakeup);
+        verify_listener(s);
         if (++verified_ % check_every_ == 0) verify_thoroughly(s);
+    }
+
+    void verify_listener(side& s) {
+        if (!Interface::is_whole || s.running) return;
+        const jiffies known = std::exchange(s.wakeup, s.wheel->next_wakeup().value_or(tvec::never));
+        expect(s.wakeup >= known, "not told that the wake-up moved from ", known, " to ", s.wakeup);
+        expect(!s.told_in_vain, "told of a wake-up that is not earlier");
     }
 
     bool drains_under_way() const {
@@ -627,7 +728,7 @@ private:
         fuel_ = 0;
         for (side& s : sides_) {
             const std::uint64_t enough =
-                (operations_ + subjects) * (tvec::detail::geometry::levels + 1);
+                (operations_ + (1 + restores_) * subjects) * (tvec::detail::geometry::levels + 1);
             for (std::uint64_t hops = 0; const auto wakeup = s.wheel->next_wakeup(); ++hops) {
                 expect(hops <= enough, "more wake-ups than timers could ask for");
                 advance(s, *wakeup);
@@ -643,6 +744,7 @@ private:
     std::uint64_t operations_ = 0;
     std::uint64_t fired_ = 0;
     std::uint64_t verified_ = 0;
+    std::uint64_t restores_ = 0;
     unsigned drains_ = 0;
     std::vector<walk*> walks_;  // under way, the innermost last
     distances distances_;

@@ -293,12 +293,14 @@ public:
     /// than 64 timers costs one for each 64 of them.
     std::optional<jiffies> next_wakeup() noexcept;
 
-    /// Calls tell(whom) whenever arming a timer moves next_wakeup() to an earlier tick: for a loop
-    /// that is not its author's, and asks for the wake-up once, and not before each sleep. A
-    /// push-back tells nothing, nor does a timer that is armed for later than the next wake-up.
-    /// After `advance`, in which the wake-up may move either way, ask for it. `tell` runs inside
-    /// the call that arms. It must not arm timers, advance or destroy the wheel, or throw. One at a
-    /// time: another call replaces it, and null ends it. Costs nothing where a timer joins others.
+    /// Calls tell(whom) whenever next_wakeup() moves to an earlier tick outside of `advance`: for a
+    /// loop that is not its author's, and asks for the wake-up once, and not before each sleep. It
+    /// moves when a timer is armed, also by a visitor, when a `drain` that throws puts timers back,
+    /// and when a snapshot is restored. Nothing else tells: no push-back, and no timer armed for
+    /// later than the next wake-up. `advance` and `drain` may tell more often, and after `advance`,
+    /// in which the wake-up may move either way, ask for it. `tell` runs inside the call that moves
+    /// the wake-up. It must not arm timers, advance or destroy the wheel, or throw. One at a time:
+    /// another call replaces it, and null ends it. Costs nothing where a timer joins others.
     void on_earlier_wakeup(void (*tell)(void* whom) noexcept, void* whom) noexcept {
         levels_.set_listener(tell, whom);
     }

@@ -66,7 +66,8 @@ public:
     /// timer_of(id) once for each timer of the snapshot: a pointer to the timer of that id, or null
     /// to leave the timer out, as if it had been destroyed. A timer that is linked in another wheel
     /// is moved. O(slots + timers). The order of fires is kept if each id names the timer that
-    /// takes its part.
+    /// takes its part. A loop that waits for the wheel is told of an earlier wake-up
+    /// (timer_wheel::on_earlier_wakeup).
     ///
     /// Requires that no two ids name one timer, and that `timer_of` neither throws nor arms. If the
     /// wheel is busy, that is reported in one line on the standard error output, and ends the
@@ -141,6 +142,7 @@ template <class F> void snapshot::capture(const timer_wheel& wheel, F id_of) {
 template <class F> void snapshot::restore(timer_wheel& wheel, F timer_of) const noexcept {
     static_assert(std::is_convertible_v<std::invoke_result_t<F&, std::uint64_t>, timer*>,
                   "a timer is found by its id: a tvec::timer*, null for none");
+    const jiffies wakeup = wheel.agenda_.wake();
     begin(wheel);
     const std::size_t first = entries_at();
     for (std::size_t i = words_.size(); i != first; i -= words_of_entry) {
@@ -151,6 +153,7 @@ template <class F> void snapshot::restore(timer_wheel& wheel, F timer_of) const 
         wheel.levels_.chains_[static_cast<std::size_t>(words_[i - 1])].push(*t,
                                                                             wheel.levels_.tag());
     }
+    if (wheel.agenda_.wake() < wakeup) wheel.levels_.tell_listener();
 }
 
 }  // namespace tvec
