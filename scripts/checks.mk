@@ -122,7 +122,7 @@ small: ## failing tests of the core with wheels of 11 KB, and programs that link
 	grep -q "undefined reference to .tvec::timer_wheel::timer_wheel" build-small/wrong_size.log
 
 # By clang, alone; and by g++ what it alone warns of in a project that includes them as its own.
-headers: ## headers that do not compile alone, by clang
+headers: ## headers that do not compile alone, by clang, or not after the macros of Qt, GLib and Windows
 	without=""
 	for guest in asio_:boost/asio.hpp libuv_:uv.h libevent_:event2/event.h; do
 	    [ -e "/usr/include/$${guest#*:}" ] && continue
@@ -133,6 +133,14 @@ headers: ## headers that do not compile alone, by clang
 	    'echo "#include \"HEADER\"" | clang++ -std=c++20 -Wall -Wextra -Wshadow-all -Werror -Iinclude -fsyntax-only -xc++ -'
 	find include -name '*.hpp' $$without -printf '#include "%P"\n' | g++ -std=c++20 -Wall -Wextra -Wconversion -Wuseless-cast -Werror \
 	    -Iinclude -fsyntax-only -xc++ -
+	after_macros() { # NAMES COMPILER...: includes what the headers of these names do, then macros, then the headers
+	    { find include -name "$$1" $$without -exec grep -hoE '^#include <.*>' {} + | grep -v '<asio/' | sort -u |
+	          sed 's/#include \(.*\)/#if __has_include(\1)\n&\n#endif/'
+	      echo '#include "tests/support/foreign_macros.h"'
+	      find include -name "$$1" $$without -printf '#include "%P"\n'; } | "$${@:2}" -Wall -Wextra -Werror -Iinclude -I. -fsyntax-only -
+	}
+	after_macros '*.hpp' g++ -std=c++20 -xc++
+	after_macros '*.h' gcc -std=gnu11 -xc
 
 run: ## a server under load that loses a timer or a connection in five seconds
 	$(MAKE) run BUILD=build-gcc ARGS="--seconds 5 --connections 1000"

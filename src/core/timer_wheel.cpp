@@ -412,7 +412,7 @@ timer_wheel::walk::~walk() {
 }
 
 timer* timer_wheel::walk::next() noexcept {
-    for (; at_.slot != geometry::slots; at_.slot = wheel_.levels_.marked_from(at_.slot + 1)) {
+    for (; at_.slot != geometry::total_slots; at_.slot = wheel_.levels_.marked_from(at_.slot + 1)) {
         for (; chain_ != geometry::chains_per_slot; ++chain_)
             if (timer* const t = next_in_chain()) return t;
         chain_ = 0;

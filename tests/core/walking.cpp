@@ -288,7 +288,7 @@ template <class F> std::size_t visits_of_one(jiffies start, F link_anew) {
 // The walk goes once through the chains of all slots, and a chain that it has begun grows no more.
 Test(walking, ends_though_each_visit_links_the_timer_anew_and_shows_it_often) {
     constexpr std::size_t chains = tvec::detail::geometry::chains_per_slot;
-    constexpr std::size_t most = chains * tvec::detail::geometry::slots;
+    constexpr std::size_t most = chains * tvec::detail::geometry::total_slots;
     timer_wheel other;
     std::size_t often = 0;
     for (const jiffies start : support::starts()) {

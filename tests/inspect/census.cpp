@@ -32,7 +32,7 @@ unsigned slot_of(jiffies delay, jiffies now) {
 // Checks the sums of a census against its slots.
 void check_sums(const census& all) {
     std::uint64_t pending = 0, idle = 0, used = 0;
-    for (const census::slot& s : all.slots) {
+    for (const census::slot& s : all.slot_counts) {
         pending += s.pending;
         idle += s.idle;
         used += s.linked() != 0;
@@ -69,7 +69,7 @@ Test(census, counts_a_timer_in_the_level_that_its_delay_goes_to) {
             CHECK_EQ(all.pending, 1);
             CHECK_EQ(all.first_expiry, start + delay);
             CHECK_EQ(all.last_expiry, start + delay);
-            CHECK_EQ(all.slots[slot_of(delay, start)].pending, 1);
+            CHECK_EQ(all.slot_counts[slot_of(delay, start)].pending, 1);
             check_sums(all);
         }
 }
@@ -102,8 +102,8 @@ Test(census, counts_what_is_armed_for_never_in_a_slot_of_its_own_that_belongs_to
         wheel.arm_at(idle.t, tvec::never);
         idle.t.cancel();
         const census all = take_census(wheel);
-        CHECK_EQ(all.slots[geometry::never_slot].pending, 1);
-        CHECK_EQ(all.slots[geometry::never_slot].idle, 1);
+        CHECK_EQ(all.slot_counts[geometry::never_slot].pending, 1);
+        CHECK_EQ(all.slot_counts[geometry::never_slot].idle, 1);
         CHECK_EQ(all.levels[geometry::overflow].pending, 1);
         CHECK_EQ(all.levels[geometry::overflow].idle, 1);
         CHECK(!all.first_expiry && !all.last_expiry);
@@ -119,7 +119,7 @@ Test(census, counts_all_chains_of_a_slot_together) {
         for (const auto& p : all) wheel.arm_after(p->t, delay);
         const census counted = take_census(wheel);
         const census::level& level = counted.levels[geometry::level_of(delay)];
-        CHECK_EQ(counted.slots[slot_of(delay, 0)].pending, 9);
+        CHECK_EQ(counted.slot_counts[slot_of(delay, 0)].pending, 9);
         CHECK_EQ(level.longest, 9);
         CHECK_EQ(level.slots_used, 1);
     }
@@ -202,7 +202,7 @@ Test(census, counts_what_a_visit_of_the_overflow_has_yet_to_place_as_being_there
     CHECK(!wheel.advance(two_laps, 3).caught_up);
     const census counted = take_census(wheel);
     CHECK_EQ(counted.levels[geometry::overflow].pending, 7);
-    CHECK_EQ(counted.slots[geometry::first_slot_of(geometry::overflow)].pending, 7);
+    CHECK_EQ(counted.slot_counts[geometry::first_slot_of(geometry::overflow)].pending, 7);
     CHECK_EQ(counted.pending, 10);
 }
 

@@ -59,7 +59,7 @@ void tell_the_shape() {
             {geometry::shift_of(level), geometry::ring_of(level), geometry::first_slot_of(level),
              geometry::level_with(geometry::first_slot_of(level)),
              geometry::level_with(geometry::first_slot_of(level) + geometry::ring_of(level) - 1)});
-    print("ends", {}, {geometry::beyond, geometry::never_slot, geometry::slots});
+    print("ends", {}, {geometry::beyond, geometry::never_slot, geometry::total_slots});
     print("link_words", {},
           {detail::last_wheel_id, detail::address_mask, detail::wheel_number::shared,
            detail::wheel_number::unused});

@@ -128,8 +128,8 @@ template <class F> void snapshot::for_each_in(const detail::levels& all, unsigne
 template <class F> void snapshot::capture(const timer_wheel& wheel, F id_of) {
     static_assert(std::is_invocable_v<F&, const timer&>, "an id is asked of a const tvec::timer&");
     begin(wheel);
-    const std::size_t slots = entries_at();
-    for (std::size_t i = slots_at + 1; i < slots; ++i)
+    const std::size_t end = entries_at();
+    for (std::size_t i = slots_at + 1; i < end; ++i)
         for_each_in(wheel.levels_, static_cast<unsigned>(words_[i] >> 32),
                     [&](const timer& t, unsigned chain) {
                         static_assert(std::integral<decltype(id_of(t))>, "an id is an integer");

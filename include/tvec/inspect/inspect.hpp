@@ -54,7 +54,7 @@ struct census {
     std::array<level, overflow + 1> levels{};
 
     /// The slots of all levels, in the order of the wheel: `at` finds one.
-    std::array<slot, detail::geometry::slots> slots{};
+    std::array<slot, detail::geometry::total_slots> slot_counts{};
 
     /// Returns the number of slots of level `n`, or of the overflow.
     static constexpr unsigned slots_of(unsigned n) noexcept { return detail::geometry::ring_of(n); }
@@ -65,7 +65,7 @@ struct census {
     /// Returns slot `i` of level `n`, or of the overflow. Requires i < slots_of(n).
     const slot& at(unsigned n, unsigned i) const noexcept {
         assert(n <= overflow && i < slots_of(n) && "the level has such a slot");
-        return slots[detail::geometry::first_slot_of(n) + i];
+        return slot_counts[detail::geometry::first_slot_of(n) + i];
     }
 
     /// Returns the visit of slot `i` of level `n`, or of the overflow. Requires i < slots_of(n).
@@ -75,7 +75,7 @@ struct census {
     }
 
     /// Returns the slot of the timers armed for `never`.
-    const slot& at_never() const noexcept { return slots[detail::geometry::never_slot]; }
+    const slot& at_never() const noexcept { return slot_counts[detail::geometry::never_slot]; }
 };
 
 /// Counts the timers linked in `wheel`. Reads every timer: O(slots + timers). May be called at any

@@ -114,13 +114,13 @@ constexpr unsigned first_slot_of(unsigned level) noexcept { return tables::first
 constexpr std::uint64_t words_of(unsigned level) noexcept { return tables::words_of_level[level]; }
 
 inline constexpr unsigned beyond = first_slot_of(overflow) + ring_of(overflow);  ///< always empty
-inline constexpr unsigned never_slot = beyond + 1;   ///< for timers that are armed for `never`
-inline constexpr unsigned slots = never_slot + 1;    ///< of all levels
-inline constexpr unsigned words = words_for(slots);  ///< of all levels
+inline constexpr unsigned never_slot = beyond + 1;       ///< for timers that are armed for `never`
+inline constexpr unsigned total_slots = never_slot + 1;  ///< of all levels
+inline constexpr unsigned words = words_for(total_slots);  ///< of all levels
 
 /// Returns the level that slot `s` belongs to.
 constexpr unsigned level_with(unsigned s) noexcept {
-    assert(s < slots && "a slot belongs to a level");
+    assert(s < total_slots && "a slot belongs to a level");
     unsigned level = root;
     while (level < overflow && s >= first_slot_of(level + 1)) ++level;
     return level;

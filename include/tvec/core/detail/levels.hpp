@@ -36,7 +36,7 @@ public:
     levels& operator=(const levels&) = delete;
 
     bool occupied(unsigned s) const noexcept {
-        assert(s < geometry::slots && "the wheel has such a slot");
+        assert(s < geometry::total_slots && "the wheel has such a slot");
         return words_[s / word_bits] & bit_of(s);
     }
     void set_occupied(unsigned s) noexcept {
@@ -46,7 +46,7 @@ public:
     }
 
     slot operator[](unsigned s) noexcept {
-        assert(s < geometry::slots && "the wheel has such a slot");
+        assert(s < geometry::total_slots && "the wheel has such a slot");
         return {&chains_[s * width], counts_[s], sentinel_};
     }
     /// Returns whether slot `s` is empty. If so, clears its bit and its count.
@@ -112,7 +112,7 @@ public:
 
     /// Calls visit(slot, const link&) for each link in any slot.
     template <class F> void for_each(F visit) const {
-        for (unsigned s = 0; s < geometry::slots; ++s)
+        for (unsigned s = 0; s < geometry::total_slots; ++s)
             for_each_in(s, [&](const link& l) { visit(s, l); });
     }
     /// Calls visit(const link&) for each link in slot `s`.
@@ -125,7 +125,7 @@ public:
     /// Returns whether is(slot) holds for any slot that may hold a link, that of `never` included.
     /// Stops at the first such slot.
     template <class F> bool any_marked(F is) const {
-        for (unsigned s = marked_from(0); s != geometry::slots; s = marked_from(s + 1))
+        for (unsigned s = marked_from(0); s != geometry::total_slots; s = marked_from(s + 1))
             if (is(s)) return true;
         return false;
     }
@@ -135,7 +135,7 @@ public:
         for (unsigned w = s / word_bits; w < geometry::words; ++w, passed = 0)
             if (const std::uint64_t bits = words_[w] & ~passed; bits != 0)
                 return w * word_bits + static_cast<unsigned>(std::countr_zero(bits));
-        return s <= geometry::never_slot ? geometry::never_slot : geometry::slots;
+        return s <= geometry::never_slot ? geometry::never_slot : geometry::total_slots;
     }
     /// Returns whether is(const link&) holds for any link in any slot. Looks into occupied slots
     /// only, and stops at the first such link.
@@ -166,7 +166,7 @@ public:
     void unlink_markers() noexcept {
         for (position* p = innermost_; p != nullptr; p = p->outer) {
             if (p->marker.linked()) p->marker.unlink();
-            p->slot = geometry::slots;
+            p->slot = geometry::total_slots;
         }
     }
     /// Unlinks each link in any slot, and calls take(link&) for it. `take` must link nothing here.
@@ -182,7 +182,8 @@ public:
     }
 
     const chain& chain_of(unsigned s, unsigned k) const noexcept {
-        assert(s < geometry::slots && k < geometry::chains_per_slot && "the slot has such a chain");
+        assert(s < geometry::total_slots && k < geometry::chains_per_slot &&
+               "the slot has such a chain");
         return chains_[s * width + k];
     }
     wheel_tag tag() const noexcept { return tag_; }
@@ -245,11 +246,11 @@ private:
     link sentinel_ = new_sentinel;
     std::uint64_t words_used_ = 0;  ///< a bit for each word that is not 0
     std::array<std::uint64_t, geometry::words> words_{};
-    std::array<link_count, geometry::slots> counts_{};
+    std::array<link_count, geometry::total_slots> counts_{};
     position* innermost_ = nullptr;  ///< of the walks that are under way
     void (*tell_)(void*) noexcept = nullptr;
     void* whom_ = nullptr;
-    alignas(64) std::array<chain, geometry::slots * width> chains_;
+    alignas(64) std::array<chain, geometry::total_slots * width> chains_;
 };
 
 static_assert(geometry::words <= geometry::word_bits);

@@ -18,8 +18,8 @@ public:
         census all;
         all.now = wheel_.now_;
         for_each_linked([&all](unsigned s, const timer& t) { add(t, s, all); });
-        for (unsigned s = 0; s < geometry::slots; ++s)
-            add(all.slots[s], all.levels[geometry::level_with(s)]);
+        for (unsigned s = 0; s < geometry::total_slots; ++s)
+            add(all.slot_counts[s], all.levels[geometry::level_with(s)]);
         for (const census::level& level : all.levels) {
             all.pending += level.pending;
             all.idle += level.idle;
@@ -37,7 +37,7 @@ public:
 private:
     /// Counts `t` in slot `s`. A timer armed for the past is due at its visit.
     static void add(const timer& t, unsigned s, census& all) noexcept {
-        ++(t.pending() ? all.slots[s].pending : all.slots[s].idle);
+        ++(t.pending() ? all.slot_counts[s].pending : all.slot_counts[s].idle);
         if (!t.pending() || t.expires() == never || s == geometry::never_slot) return;
         assert(t.expires() < never && "a timer for `never` hangs where none is visited");
         const jiffies visit = geometry::visit_of(geometry::level_with(s), s, all.now);
