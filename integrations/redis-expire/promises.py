@@ -282,6 +282,26 @@ def it_can_be_switched_off(module):
         wait_for(lambda: c("DBSIZE") == 10000, "the end of a key")
 
 
+def operators_alone_may_check(module):
+    with Server(module) as server:
+        c = server.client
+        version = c.info("server")["redis_version"].split(".")
+        has_categories = [int(part) for part in version[:2]] >= [7, 2]
+        rules = [] if has_categories else ["-tvec_expire.check"]  # as README.md says
+        c("ACL", "SETUSER", "app", "on", "nopass", "~app:*", "+@all", "-@admin", *rules)
+        c("ACL", "SETUSER", "careful", "on", "nopass", "~app:*", "+@all", "-@dangerous", *rules)
+        c("ACL", "SETUSER", "operator", "on", "nopass", "+@admin")
+        for user in "app", "careful":
+            other = server.connect()
+            other("AUTH", user, "")
+            other("SET", "app:1", 1, "EX", HOUR)
+            assert "permissions" in str(other.pipeline([("TVEC_EXPIRE.CHECK",)])[0]), user
+            other.close()
+        if has_categories:
+            c("AUTH", "operator", "")
+        wait_for(lambda: c("TVEC_EXPIRE.CHECK") == 1, "a key")
+
+
 def bad_input_stops_no_server(module):
     with Server(module, "--tvec_expire.max-turn-us", 7) as server:
         assert "all have their defaults" in server.log()
@@ -301,7 +321,7 @@ TESTS = [keys_expire_when_due, never_early, later_deadlines_count, names_move_wi
          flushed_keys_are_forgotten, restarts_keep_deadlines, a_check_selects_no_database,
          a_full_server_is_scanned, replicas_wait_for_their_master, pauses_keep_keys,
          watchers_see_only_what_happens, clock_steps_are_followed, clusters_move_keys,
-         it_can_be_switched_off, bad_input_stops_no_server]
+         operators_alone_may_check, it_can_be_switched_off, bad_input_stops_no_server]
 
 
 def main():
