@@ -309,7 +309,8 @@ TVEC_C_API uint64_t tvec_arm_next(struct tvec_wheel* wheel, struct tvec_timer* t
 /// tvec_now counts as tvec_now (and in clock_backward), and one of TVEC_NEVER or more as TVEC_NEVER
 /// - 1.
 ///
-/// Costs what it fires, moves and drops. Empty time costs nothing, and a tick without work costs a
+/// Costs what it fires, moves and drops. Empty time costs nothing, except that a slot whose timers
+/// were all unlinked is passed over once, in about 60 instructions. A tick without work costs a
 /// call, a compare and a store. Called from one of its own callbacks it does nothing and returns
 /// {0, false}.
 TVEC_C_API struct tvec_progress tvec_advance(struct tvec_wheel* wheel, uint64_t until,
@@ -352,7 +353,8 @@ tvec_advance_in_order(struct tvec_wheel* wheel, uint64_t until, size_t budget,
 
 /// Returns the next tick for which `tvec_advance` must be called: sleep until then. It is never
 /// before tvec_now and never after the first expiry, and it is tvec_now while due timers are left
-/// over. Returns TVEC_NEVER if the wheel holds no timer but those armed for that. O(1).
+/// over. Returns TVEC_NEVER if the wheel holds no timer but those armed for that. O(1), except in a
+/// callback after timers were unlinked: timer_wheel.hpp.
 ///
 /// The tick may come before the first expiry, because timers sink through the levels, and for a
 /// timer that was pushed back or cancelled: timer_wheel.hpp says how often. To learn whether a
