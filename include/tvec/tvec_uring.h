@@ -57,7 +57,7 @@ TVEC_C_API int tvec_uring_submit_and_poll(struct tvec_uring_wait* wait);
 /* --- by a request, where other code makes the wait -------------------------------------------- */
 
 /// The default top byte of the user data of all requests of a tvec_uring_timeout. The program's
-/// user data must not have it. Addresses and small numbers do not.
+/// user data must not have it. Addresses and small numbers do not; packed fields may.
 #define TVEC_URING_TIMEOUT_TAG 0xA7
 
 /// Keeps one IORING_OP_TIMEOUT in a ring. Any kind of wait for a completion then wakes when a wheel

@@ -157,8 +157,8 @@ template <class Clock> void end_turn() noexcept {
 
 #ifdef __linux__
 /// A clock that also counts the time while the machine is suspended (CLOCK_BOOTTIME). Timers on
-/// this clock that came due during a suspend fire right after it. The loop must be woken by
-/// timerfd_alarm, by uring_timeout (from Linux 5.15 on) or by uring_wait (from 6.12 on).
+/// this clock that came due during a suspend fire right after it, by any driver: docs/io_uring.md
+/// has the kernels.
 struct boottime_clock {
     /// The members that std::chrono requires of a clock.
     /// @{

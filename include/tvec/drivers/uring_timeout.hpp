@@ -21,7 +21,7 @@ namespace tvec {
 
 /// The default top byte of the user data of all requests of a `uring_timeout`. The application's
 /// user data must not have it. Addresses (whose top byte is 0, unless pointers are tagged) and
-/// small numbers do not.
+/// small numbers do not; packed fields may (docs/io_uring.md).
 inline constexpr std::uint8_t uring_timeout_tag = 0xA7;
 
 /// Returns whether a completion belongs to any uring_timeout with this tag, alive or destroyed.

@@ -72,8 +72,8 @@ private:
 ///
 /// From Linux 6.12 on the ring waits on the clock of `timers`, if that is std::chrono::steady_clock
 /// or boottime_clock. All uring_waits on one ring must have the same clock: the last one made sets
-/// it. Before 6.12 the wait is on CLOCK_MONOTONIC, and a timer on boottime_clock may fire late
-/// after a suspend: docs/io_uring.md has the details. No ring can wait on
+/// it. Before 6.12 the wait is on CLOCK_MONOTONIC. It ends at the resume from a suspend, so that
+/// timers on boottime_clock fire: docs/io_uring.md. No ring can wait on
 /// std::chrono::system_clock: a wait that has begun does not notice that the clock is stepped, and
 /// lasts an hour at most. uring_timeout and timerfd_alarm notice it.
 template <class Clocked> class uring_wait {
