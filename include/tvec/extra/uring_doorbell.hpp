@@ -26,8 +26,9 @@ inline constexpr std::uint64_t uring_doorbell_data = std::uint64_t{0xA8} << 56;
 ///     tvec::uring_doorbell bell(my_ring, owners_ring_fd);
 ///     const auto sender = mailbox_sender.through(bell);
 ///
-/// The mailbox still has a doorbell of its own, for all other threads and for messages that its
-/// owner sends to itself. Needs Linux 5.18. The bell belongs to the thread of its ring. It is
+/// The mailbox still has a doorbell of its own, for all other threads, for messages that its owner
+/// sends to itself, and for `rearm`, which rings it if a message has come before the sleep. It must
+/// wake the owner, too. Needs Linux 5.18. The bell belongs to the thread of its ring. It is
 /// neither copied nor moved.
 class TVEC_API uring_doorbell {
 public:

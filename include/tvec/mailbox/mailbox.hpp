@@ -104,7 +104,8 @@ public:
     std::size_t run(std::size_t budget = unlimited) { return core_->run(budget); }
 
     /// Lets the doorbell ring, once, for the next message. Call it last before every sleep. If a
-    /// message has already arrived, or was left over, it rings at once, and so ends the sleep.
+    /// message has already arrived, or was left over, the mailbox's own doorbell rings at once, and
+    /// so ends the sleep.
     /// Calling it again without sleeping is harmless. Without it the owner is not woken.
     ///
     /// A loop that cannot act before its sleep calls `run` and then `rearm` in the handler of the
