@@ -12,6 +12,7 @@
 #include "support/overload.hpp"
 #include "support/probe.hpp"
 #include "tvec/extra/game_clock.hpp"
+#include "tvec/extra/snapshot.hpp"
 #include "tvec/extra/turn_clock.hpp"
 #include "tvec/tvec.hpp"
 
@@ -220,6 +221,22 @@ Test(guest, the_alarm_is_never_later_than_the_wakeup) {
         CHECK(!wakeup || l.alarm <= *wakeup);
     }
     while (timers->any_pending()) l.sleep();
+}
+
+Test(guest, a_restored_wheel_sets_the_alarm) {
+    loop l;
+    guest timers(l);
+    probe p;
+    timers->arm_after(p.t, 50ms);
+    tvec::snapshot saved;
+    saved.capture(timers->wheel(), [](const tvec::timer&) { return 1; });
+    while (p.fired() == 0) l.sleep();
+    l.sets = 0;
+    manual_clock::set({});
+    saved.restore(timers->wheel(), [&](std::uint64_t) { return &p.t; });
+    CHECK_GE(l.sets, 1);
+    CHECK_LE(l.alarm.time_since_epoch(), 50ms);
+    while (p.fired() == 1) l.sleep();
 }
 
 Test(guest, a_push_back_sets_no_alarm) {
