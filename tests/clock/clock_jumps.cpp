@@ -211,7 +211,7 @@ Test(clock_jumps, that_step_back_all_the_time_do_not_hasten_game_time) {
         const auto now = world.now();
         CHECK(now.time_since_epoch() <= shaky_clock::latest - begin);
         timers.arm_at(t, now + delay);
-        return begin + (now + delay).time_since_epoch();
+        return begin + std::chrono::floor<nanoseconds>((now + delay).time_since_epoch());
     };
     expect_no_harm(timers, arm, [&](const tvec::timer& t) { return timers.deadline(t); });
 }

@@ -140,6 +140,8 @@ game_wheel v;
 tvec::game_clock<> other = world;                       // a reference: wheels refer to their clock
 tvec::game_ticks<std::chrono::milliseconds> ticks{tvec::game_clock<>{}};
     // a clock that outlives it
+tvec::game_ticks<std::chrono::duration<int, std::ratio<1, 165>>> ticks(world);
+    // a tick of game time is whole ninths of a nanosecond
 tvec::scaled_wheel<tvec::clocked_wheel<>> idle(tvec::clocked_wheel<>{}, 55s);
     // a wheel that outlives it
 world.step(16);                                         // a duration: frame(1) or 16ms, not 0.016s

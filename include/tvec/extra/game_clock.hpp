@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <ratio>
 #include <utility>
 
 #include "tvec/clock/tick_clock.hpp"
@@ -19,6 +20,10 @@
 namespace tvec {
 
 namespace detail {
+
+/// The units of game time in one of its `Base`: in ninths of a nanosecond all usual frames are
+/// whole numbers, because the rates have no other factors than 2 (nine of them), 3 (two) and 5.
+inline constexpr std::uint64_t game_parts = 9;
 
 /// A speed: a numerator, with 2^shift below it.
 struct speed_fraction {
@@ -58,8 +63,15 @@ constexpr speed_fraction nearest_fraction(std::uint64_t bits) noexcept {
 ///     world.resume();
 ///
 /// All clocks have one type of time_point. Several wheels may share a clock, and each may have its
-/// own. The order in which timers fire depends on game time and on the calls made. For the same
-/// order on every machine pause the clock, and `step` it by a frame before each `run`.
+/// own. The order in which timers fire depends on game time and on the calls made.
+///
+/// **Whole frames**: a clock that is paused, and moved by `step(frame(1))` before each `run`,
+/// makes time a part of the input, so that the same calls fire in the same order on every machine.
+/// A delay of n frames takes n frames, however it is armed, if a frame is one tick of the wheel or
+/// several. (On ticks of a millisecond a delay of 1/60 s rounds up, and takes two frames.) For that
+/// game time counts in ninths of the unit of `Base`, of a nanosecond: frames are whole numbers of
+/// them at each rate that divides 9 * 10^9, such as 24, 50, 60, 72, 90, 128, 144 or 240, and at
+/// 24000/1001, 30000/1001 and 60000/1001. Game time ends after 32 years.
 ///
 /// **Drivers** turn the next wake-up into a time of `Base`. They sleep for the time that is left at
 /// the speed of now, and without limit while the clock is paused. A change takes effect on an alarm
@@ -75,9 +87,10 @@ template <class Base = std::chrono::steady_clock> class game_clock {
 public:
     /// The members that std::chrono requires of a clock, but `now` needs an object.
     /// @{
-    using duration = typename Base::duration;
-    using rep = typename duration::rep;
-    using period = typename duration::period;
+    using rep = typename Base::duration::rep;
+    using period =
+        std::ratio_divide<typename Base::duration::period, std::ratio<detail::game_parts>>;
+    using duration = std::chrono::duration<rep, period>;
     using time_point = std::chrono::time_point<game_clock>;
     static constexpr bool is_steady = false;
     /// @}
@@ -97,7 +110,7 @@ public:
     /// @}
 
     /// Makes the clock run numerator / denominator times as fast as `Base`. A speed of 0 stops it.
-    /// Game time does not jump. It loses less than a unit of `Base`, a nanosecond, at each change.
+    /// Game time does not jump. It loses less than a unit, a ninth of a nanosecond, at each change.
     /// Requires that both have at most 32 bits, numerator >= 0 and denominator > 0. A release build
     /// stops the clock at a negative speed, and clang refuses a negative constant.
     template <std::integral Numerator, std::integral Denominator = unsigned>
@@ -144,10 +157,8 @@ public:
     /// Returns whether `pause` was called, and no `resume` since.
     bool paused() const noexcept { return paused_; }
 
-    /// Moves the clock forward by `d`, whether it is paused or not. Saturates. What is no whole
-    /// number of units of `Base`, such as a frame of 1/60 s, rounds up: n steps of a frame are n
-    /// ticks of that length (one more after nine days of game time), and never n - 1.
-    /// Requires d >= 0.
+    /// Moves the clock forward by `d`, whether it is paused or not, and at any speed. Saturates. A
+    /// frame is exact: see above. What is no whole number of units rounds up. Requires d >= 0.
     template <detail::countable Rep, class Period>
     void step(std::chrono::duration<Rep, Period> d) noexcept {
         assert(d >= d.zero() && "time is added, and never subtracted");
@@ -172,8 +183,7 @@ public:
         if (paused_ || numerator_ == 0) return Base::time_point::max();
         const detail::tick_origin<Base> base(base_);
         const std::uint64_t left = detail::tick_origin<game_clock>(from_).until(t);
-        return base.after(detail::scale(left, denominator_, numerator_, detail::rounding::up,
-                                        base.until_the_end()));
+        return base.after(base_units(left, base.until_the_end()));
     }
 
 private:
@@ -188,8 +198,27 @@ private:
     time_point at(typename Base::time_point t) const noexcept {
         const detail::tick_origin<game_clock> origin(from_);
         const std::uint64_t since = detail::tick_origin<Base>(base_).until(t);
-        return origin.after(detail::scale(since, numerator_, denominator_, detail::rounding::down,
-                                          origin.until_the_end()));
+        return origin.after(game_units(since, origin.until_the_end()));
+    }
+
+    // Both conversions are exact, in two parts whose products fit in 64 bits.
+
+    // Returns the units that pass in `since` units of `Base`, rounded down, at most `limit`.
+    std::uint64_t game_units(std::uint64_t since, std::uint64_t limit) const noexcept {
+        using detail::game_parts, detail::scale;
+        const std::uint64_t num = numerator_, den = denominator_;
+        constexpr auto down = detail::rounding::down;
+        const std::uint64_t laps = scale(since / den, num * game_parts, 1, down, limit);
+        return laps + scale(since % den * num, game_parts, den, down, limit - laps);
+    }
+    // Returns the units of `Base` in which `left` units pass, rounded up, at most `limit`.
+    std::uint64_t base_units(std::uint64_t left, std::uint64_t limit) const noexcept {
+        using detail::game_parts, detail::rounding, detail::scale;
+        const std::uint64_t num = numerator_, den = denominator_;
+        const std::uint64_t lap = num * game_parts;
+        const std::uint64_t laps = scale(left / lap, den, 1, rounding::down, limit);
+        const std::uint64_t rest = scale(left % lap, den, game_parts, rounding::up, num * den);
+        return laps + scale(rest, 1, num, rounding::up, limit - laps);
     }
 
     // The clock shows `from_` at the time `base_`.
@@ -200,11 +229,16 @@ private:
     bool paused_ = false;
 };
 
-/// Ticks of a game_clock, for a clocked_wheel. Tick 0 begins at game time 0. Everything else is as
-/// in tick_clock.
+/// Ticks of a game_clock, for a clocked_wheel. Tick 0 begins at game time 0. A tick is a whole
+/// number of units of the clock, which 1/7 s is not. Everything else is as in tick_clock.
 template <class Tick, class Base = std::chrono::steady_clock>
 class game_ticks : public tick_clock<Tick, game_clock<Base>> {
     using ticks = tick_clock<Tick, game_clock<Base>>;
+    using units_per_tick =
+        std::ratio_divide<typename Tick::period, typename game_clock<Base>::period>;
+    static_assert(units_per_tick::den == 1,
+                  "a tick of game time is whole ninths of a nanosecond, as at 60 or 144 frames a "
+                  "second: at other rates count frames on a timer_wheel");
 
 public:
     using typename ticks::time_point;
