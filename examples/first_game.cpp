@@ -15,6 +15,7 @@ int main() {
     tvec::clocked_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(world)};
     player hero;
     timers.arm_after(hero.regain, 1s);
+    world.resume();                                 // from here on game time passes
     world.set_speed(50);                            // 20 ms for those who play
     while (hero.timers.count() != 0) timers.run();  // once per frame
 }

@@ -204,6 +204,7 @@ Test(clock_jumps, that_step_back_all_the_time_make_no_timer_of_a_class_early) {
 Test(clock_jumps, that_step_back_all_the_time_do_not_hasten_game_time) {
     shaky_clock::begin();
     tvec::game_clock<shaky_clock> world;
+    world.resume();
     tvec::clocked_wheel timers{tvec::game_ticks<std::chrono::milliseconds, shaky_clock>(world)};
     const time_point begin = shaky_clock::last;
     const auto arm = [&](tvec::timer& t, nanoseconds delay) {

@@ -31,6 +31,10 @@ nanoseconds time_of(const clock_type& clock) {
     return std::chrono::floor<nanoseconds>(clock.now().time_since_epoch());
 }
 
+struct running_clock : clock_type {
+    running_clock() { resume(); }
+};
+
 struct zone {
     explicit zone(const clock_type& clock) : timers(ticks_type(clock)), pool(timers) {}
 
@@ -78,7 +82,7 @@ double value_of(tvec::detail::speed_fraction f) {
 // What people write for slow motion.
 Test(game_time, takes_a_speed_as_a_fraction_or_as_a_number) {
     manual_clock::set({});
-    clock_type clock;
+    running_clock clock;
     std::chrono::nanoseconds expected{};
     const auto runs = [&](auto change, std::chrono::nanoseconds in_a_second) {
         change();
@@ -104,7 +108,7 @@ Test(game_time, goes_on_at_a_speed_that_steps_add_up_to) {
     for (int i = 0; i < 10; ++i) fifths += 0.2;
     REQUIRE(fifths == next_below(2));
     for (const double speed : {fifths, next_below(1), next_below(4), next_below(8), 2 - 1e-10}) {
-        clock_type clock;
+        running_clock clock;
         clock.set_speed(speed);
         manual_clock::advance(1s);
         CHECK(time_of(clock) == nanoseconds(std::llround(speed * 1e9)));
@@ -113,7 +117,7 @@ Test(game_time, goes_on_at_a_speed_that_steps_add_up_to) {
 
 Test(game_time, goes_on_at_any_number_below_2_to_the_32) {
     std::mt19937_64 random(11);
-    clock_type clock;
+    running_clock clock;
     for (int i = 0; i < 100'000; ++i) {
         const double speed = any_speed(random);
         const nanoseconds real(1 + random() % 200'000'000);
@@ -154,7 +158,7 @@ Test(game_time, the_nearest_fraction_has_32_bits_and_keeps_the_order_of_speeds) 
 
 Test(game_time, takes_the_highest_speeds_of_each_type) {
     const auto shows = [](auto speed) {
-        clock_type clock;
+        running_clock clock;
         clock.set_speed(speed);
         manual_clock::advance(100ms);
         return time_of(clock) / 100ms;
@@ -189,7 +193,7 @@ Test(game_time, a_speed_out_of_range_is_told) {
 #endif
 
 Test(game_time, runs_at_its_speed_and_stands_still_while_it_is_paused) {
-    clock_type clock;
+    running_clock clock;
     CHECK(time_of(clock) == 0ns);
     manual_clock::advance(10ms);
     CHECK(time_of(clock) == 10ms);
@@ -219,11 +223,30 @@ Test(game_time, runs_at_its_speed_and_stands_still_while_it_is_paused) {
     CHECK(time_of(clock) == 4ms);
 }
 
+// A machine may be busy between any two lines.
+Test(game_time, begins_paused_at_zero_on_a_machine_that_is_busy) {
+    clock_type clock;
+    CHECK(clock.paused());
+    manual_clock::advance(10ms);
+    zone z(clock);
+    manual_clock::advance(10ms);
+    CHECK(clock.now() == clock_type::time_point());
+    tvec::timer t;
+    z.timers.arm_after(t, 5ms);
+    CHECK(clock.base_time(z.timers.deadline(t)) == manual_clock::time_point::max());
+    clock.pause();
+    clock.step(4ms);
+    CHECK_EQ(z.pass(1h), 0);
+    clock.resume();
+    manual_clock::advance(1ms - 1ns);
+    CHECK(clock.now() == clock_type::time_point(5ms - 1ns));
+    CHECK_EQ(z.pass(1ns), 1);
+}
+
 Test(game_time, a_step_of_a_frame_is_a_tick_of_that_length) {
     using frame = std::chrono::duration<std::int32_t, std::ratio<1, 60>>;  // no whole nanoseconds
     clock_type clock;
     tvec::game_ticks<frame, manual_clock> ticks(clock);
-    clock.pause();
     for (tvec::jiffies n = 1; n <= 100'000; ++n) {
         clock.step(frame(1));
         REQUIRE_EQ(ticks.now(), n);
@@ -240,7 +263,7 @@ Test(game_time, loses_less_than_a_unit_at_each_change_and_never_goes_back) {
     constexpr std::uint32_t denominators[] = {1, 2, 3, 4, 5, 60};
     std::mt19937_64 random(7);
     for (int round = 0; round < 50; ++round) {
-        clock_type clock;
+        running_clock clock;
         std::uint64_t sixtieths = 0;  // of a unit
         std::uint32_t num = 1, den = 1;
         bool paused = false;
@@ -269,7 +292,7 @@ Test(game_time, loses_less_than_a_unit_at_each_change_and_never_goes_back) {
 Test(game_time, base_time_is_the_first_at_which_the_clock_shows_a_time) {
     std::mt19937_64 random(9);
     for (int round = 0; round < 4'000; ++round) {
-        clock_type clock;
+        running_clock clock;
         if (round % 2 == 0)
             clock.set_speed(any_speed(random));
         else
@@ -289,7 +312,7 @@ Test(game_time, base_time_is_the_first_at_which_the_clock_shows_a_time) {
 
 Test(game_time, base_time_has_no_limit_while_the_clock_stands_still_and_is_past_for_the_past) {
     manual_clock::set(manual_clock::time_point(5s));
-    clock_type clock;
+    running_clock clock;
     const auto soon = clock.now() + 1ns;
     clock.pause();
     CHECK(clock.base_time(soon) == manual_clock::time_point::max());
@@ -305,7 +328,7 @@ Test(game_time, base_time_has_no_limit_while_the_clock_stands_still_and_is_past_
 }
 
 Test(game_time, timers_and_pools_count_in_game_time) {
-    clock_type clock;
+    running_clock clock;
     zone z(clock);
     clock.set_speed(1, 4);
     tvec::timer t;
@@ -325,7 +348,7 @@ Test(game_time, timers_and_pools_count_in_game_time) {
 }
 
 Test(game_time, periods_of_pools_and_coroutines_are_of_game_time) {
-    clock_type clock;
+    running_clock clock;
     zone z(clock);
     clock.set_speed(10);
     int beats = 0;
@@ -336,7 +359,7 @@ Test(game_time, periods_of_pools_and_coroutines_are_of_game_time) {
 }
 
 Test(game_time, wheels_share_a_clock_or_have_one_each) {
-    clock_type world, dungeon;
+    running_clock world, dungeon;
     zone meadow(world), forest(world), cave(dungeon);
     std::vector<char> fired;
     meadow.pool.schedule(10ms, [&] { fired.push_back('m'); });
@@ -351,6 +374,35 @@ Test(game_time, wheels_share_a_clock_or_have_one_each) {
     CHECK(fired == (std::vector<char>{'c', 'm', 'f'}));
 }
 
+// What a game saves of its clock, as numbers.
+Test(game_time, a_loaded_clock_goes_on_as_the_saved_one) {
+    std::mt19937_64 random(4);
+    for (int round = 0; round < 1'000; ++round) {
+        running_clock saved;
+        if (round % 2 == 0)
+            saved.set_speed(any_speed(random));
+        else
+            saved.set_speed(random() % 1'000, 1 + random() % 1'000);
+        manual_clock::advance(nanoseconds(random() % 100'000));
+        saved.step(std::chrono::duration<int, std::ratio<1, 60>>(round));
+        if (round % 3 == 0) saved.pause();
+        saved.set_speed(saved.speed().numerator, saved.speed().denominator);
+        const std::int64_t time = saved.now().time_since_epoch().count();
+        const auto speed = saved.speed();
+        const bool paused = saved.paused();
+
+        clock_type loaded;
+        loaded.set(clock_type::time_point(clock_type::duration(time)));
+        loaded.set_speed(speed.numerator, speed.denominator);
+        if (!paused) loaded.resume();
+        for (int i = 0; i < 10; ++i) {
+            CHECK(loaded.now() == saved.now() && loaded.paused() == saved.paused());
+            manual_clock::advance(nanoseconds(random() % 100'000));
+            if (i == 5) loaded.resume(), saved.resume();
+        }
+    }
+}
+
 namespace {
 
 using trace = std::vector<std::tuple<int, tvec::jiffies, std::size_t>>;  // zone, tick, timer
@@ -359,8 +411,7 @@ using trace = std::vector<std::tuple<int, tvec::jiffies, std::size_t>>;  // zone
 trace play(nanoseconds jitter) {
     std::mt19937_64 random(3);
     clock_type fast, slow;
-    fast.pause();
-    slow.pause();
+    manual_clock::advance(jitter * 1'000);
     zone zones[] = {zone(fast), zone(slow)};
     trace fired;
     std::size_t scheduled = 0;

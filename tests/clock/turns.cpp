@@ -167,6 +167,7 @@ Test(turns, pools_and_coroutines_take_the_reading_of_the_turn) {
 Test(turns, a_game_clock_follows_the_turn) {
     const turns_at_zero begin;
     tvec::game_clock<turns_of_test> world;
+    world.resume();
     tvec::clocked_wheel timers{tvec::game_ticks<std::chrono::milliseconds, turns_of_test>(world)};
     probe a;
     timers.begin_turn();
@@ -195,6 +196,7 @@ Test(turns, none_outlives_its_wheel) {
 Test(turns, none_outlives_a_wheel_whose_game_clock_follows_it) {
     const turns_at_zero begin;
     tvec::game_clock<turns_of_test> world;
+    world.resume();
     {
         tvec::clocked_wheel timers{
             tvec::game_ticks<std::chrono::milliseconds, turns_of_test>(world)};

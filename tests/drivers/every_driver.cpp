@@ -277,6 +277,7 @@ using game_wheel = tvec::clocked_wheel<tvec::game_ticks<std::chrono::millisecond
 EACH_DRIVER(every_driver, game_time_is_never_early_at_any_speed) {
     for (const auto& [num, den] : {std::pair{1u, 3u}, {1u, 1u}, {7u, 2u}, {1'000u, 1u}}) {
         tvec::game_clock<> clock;
+        clock.resume();
         clock.set_speed(num, den);
         game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
         Loop<game_wheel> loop{timers};
@@ -300,6 +301,7 @@ EACH_DRIVER(every_driver, game_time_is_never_early_at_any_speed) {
 
 EACH_DRIVER(every_driver, a_change_of_speed_reaches_the_alarm) {
     tvec::game_clock<> clock;
+    clock.resume();
     game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
     Loop<game_wheel> loop{timers};
     tvec::timer t;
@@ -318,6 +320,7 @@ EACH_DRIVER(every_driver, a_change_of_speed_reaches_the_alarm) {
 
 EACH_DRIVER(every_driver, a_clock_that_is_paused_does_not_wake) {
     tvec::game_clock<> clock;
+    clock.resume();
     game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
     Loop<game_wheel> loop{timers};
     tvec::timer t;
@@ -336,6 +339,7 @@ EACH_DRIVER(every_driver, a_clock_that_is_paused_does_not_wake) {
 
 EACH_DRIVER(every_driver, work_that_a_budget_has_left_does_not_sleep_in_a_pause) {
     tvec::game_clock<> clock;
+    clock.resume();
     game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
     Loop<game_wheel> loop{timers};
     tvec::timer t[3];

@@ -99,6 +99,7 @@ std::uint64_t pooled() {
     hash fires;
     random_numbers dice;
     tvec::game_clock<tvec::manual_clock> world;
+    world.resume();
     world.set_speed(1, 3);
     tvec::clocked_wheel timers{
         tvec::game_ticks<std::chrono::milliseconds, tvec::manual_clock>(world)};

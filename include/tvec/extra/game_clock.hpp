@@ -52,26 +52,29 @@ constexpr speed_fraction nearest_fraction(std::uint64_t bits) noexcept {
 }  // namespace detail
 
 /// The time of a game, a zone or a simulation: an object, of which there may be many. Game time
-/// begins at 0, and follows the clock `Base` at a speed. It pauses, runs faster or slower, and is
-/// moved by hand.
+/// begins at 0, paused. From `resume` on it follows the clock `Base` at a speed. It runs faster or
+/// slower, pauses, and is moved by hand.
 ///
 ///     tvec::game_clock<> world;
 ///     tvec::clocked_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(world)};
 ///     timers.arm_after(creature.respawn, 30s);     // of the game
+///     world.resume();                              // the game begins
 ///     world.set_speed(0.25);                       // slow motion
 ///     world.pause();                               // no timer fires, and no driver wakes
-///     world.resume();
 ///
 /// All clocks have one type of time_point. Several wheels may share a clock, and each may have its
 /// own. The order in which timers fire depends on game time and on the calls made.
 ///
-/// **Whole frames**: a clock that is paused, and moved by `step(frame(1))` before each `run`,
-/// makes time a part of the input, so that the same calls fire in the same order on every machine.
-/// A delay of n frames takes n frames, however it is armed, if a frame is one tick of the wheel or
-/// several. (On ticks of a millisecond a delay of 1/60 s rounds up, and takes two frames.) For that
-/// game time counts in ninths of the unit of `Base`, of a nanosecond: frames are whole numbers of
-/// them at each rate that divides 9 * 10^9, such as 24, 50, 60, 72, 90, 128, 144 or 240, and at
-/// 24000/1001, 30000/1001 and 60000/1001. Game time ends after 32 years.
+/// **Whole frames**: a clock that never resumes, and is moved by `step(frame(1))` before each
+/// `run`, makes time a part of the input, so that the same calls fire in the same order on every
+/// machine. A delay of n frames takes n frames, however it is armed, if a frame is one tick of the
+/// wheel or several. (On ticks of a millisecond a delay of 1/60 s rounds up, and takes two frames.)
+/// For that game time counts in ninths of the unit of `Base`, of a nanosecond: frames are whole
+/// numbers of them at each rate that divides 9 * 10^9, such as 24, 50, 60, 72, 90, 128, 144 or 240,
+/// and at 24000/1001, 30000/1001 and 60000/1001. Game time ends after 32 years.
+///
+/// **A saved game** holds `now()`, `speed()` and `paused()`, which are all of the clock. A new
+/// clock takes them by `set`, `set_speed` and, unless it was paused, `resume`.
 ///
 /// **Drivers** turn the next wake-up into a time of `Base`. They sleep for the time that is left at
 /// the speed of now, and without limit while the clock is paused. A change takes effect on an alarm
@@ -95,7 +98,13 @@ public:
     static constexpr bool is_steady = false;
     /// @}
 
-    /// Makes a clock that shows 0 now, and runs as fast as `Base`.
+    /// A speed: game time passes numerator / denominator times as fast as `Base`.
+    struct fraction {
+        std::uint32_t numerator = 1;
+        std::uint32_t denominator = 1;
+    };
+
+    /// Makes a clock that is paused at 0. From `resume` on it runs as fast as `Base`.
     game_clock() noexcept = default;
     game_clock(const game_clock&) TVEC_WANTS("a reference: wheels refer to their clock");
     game_clock& operator=(const game_clock&) TVEC_WANTS("set(other.now())");
@@ -122,8 +131,8 @@ public:
         assert(std::in_range<std::uint32_t>(denominator) && denominator != 0 &&
                "a speed is a fraction with a positive denominator of 32 bits");
         follow_until_now();
-        numerator_ = std::cmp_less(numerator, 0) ? 0 : static_cast<std::uint32_t>(numerator);
-        denominator_ = static_cast<std::uint32_t>(denominator);
+        speed_.numerator = std::cmp_less(numerator, 0) ? 0 : static_cast<std::uint32_t>(numerator);
+        speed_.denominator = static_cast<std::uint32_t>(denominator);
     }
 
     /// Makes the clock run `speed` times as fast as `Base`, for slow motion as `set_speed(0.5)`.
@@ -144,6 +153,10 @@ public:
         set_speed(nearest.numerator, std::uint32_t{1} << nearest.shift);
     }
 
+    /// Returns the speed as a fraction that `set_speed` makes the same again, on a clock that is
+    /// paused too.
+    fraction speed() const noexcept { return speed_; }
+
     /// Stops the clock. No-op if it is paused.
     void pause() noexcept {
         follow_until_now();
@@ -154,7 +167,7 @@ public:
         if (paused_) base_ = Base::now();
         paused_ = false;
     }
-    /// Returns whether `pause` was called, and no `resume` since.
+    /// Returns whether the clock is paused, as it is before the first `resume`.
     bool paused() const noexcept { return paused_; }
 
     /// Moves the clock forward by `d`, whether it is paused or not, and at any speed. Saturates. A
@@ -180,7 +193,7 @@ public:
     /// `t` already.
     typename Base::time_point base_time(time_point t) const noexcept {
         if (t <= from_) return base_;
-        if (paused_ || numerator_ == 0) return Base::time_point::max();
+        if (paused_ || speed_.numerator == 0) return Base::time_point::max();
         const detail::tick_origin<Base> base(base_);
         const std::uint64_t left = detail::tick_origin<game_clock>(from_).until(t);
         return base.after(base_units(left, base.until_the_end()));
@@ -206,7 +219,7 @@ private:
     // Returns the units that pass in `since` units of `Base`, rounded down, at most `limit`.
     std::uint64_t game_units(std::uint64_t since, std::uint64_t limit) const noexcept {
         using detail::game_parts, detail::scale;
-        const std::uint64_t num = numerator_, den = denominator_;
+        const std::uint64_t num = speed_.numerator, den = speed_.denominator;
         constexpr auto down = detail::rounding::down;
         const std::uint64_t laps = scale(since / den, num * game_parts, 1, down, limit);
         return laps + scale(since % den * num, game_parts, den, down, limit - laps);
@@ -214,7 +227,7 @@ private:
     // Returns the units of `Base` in which `left` units pass, rounded up, at most `limit`.
     std::uint64_t base_units(std::uint64_t left, std::uint64_t limit) const noexcept {
         using detail::game_parts, detail::rounding, detail::scale;
-        const std::uint64_t num = numerator_, den = denominator_;
+        const std::uint64_t num = speed_.numerator, den = speed_.denominator;
         const std::uint64_t lap = num * game_parts;
         const std::uint64_t laps = scale(left / lap, den, 1, rounding::down, limit);
         const std::uint64_t rest = scale(left % lap, den, game_parts, rounding::up, num * den);
@@ -224,9 +237,8 @@ private:
     // The clock shows `from_` at the time `base_`.
     time_point from_{};
     typename Base::time_point base_ = Base::now();
-    std::uint32_t numerator_ = 1;
-    std::uint32_t denominator_ = 1;
-    bool paused_ = false;
+    fraction speed_;
+    bool paused_ = true;
 };
 
 /// Ticks of a game_clock, for a clocked_wheel. Tick 0 begins at game time 0. A tick is a whole
