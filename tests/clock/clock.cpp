@@ -1,5 +1,6 @@
 // P5: deadlines round up, readings round down, a delay is measured from the clock at the call.
 // Nothing fires early by even a nanosecond.
+#include <random>
 #include <thread>
 #include <type_traits>
 
@@ -71,6 +72,7 @@ Test(clock, a_delay_is_never_short_and_at_most_a_tick_long) {
             fires_within_a_tick_of<std::chrono::milliseconds>(delay, phase);
             fires_within_a_tick_of<frame>(delay, phase);
             fires_within_a_tick_of<hundred_us>(delay, phase);
+            fires_within_a_tick_of<std::chrono::duration<std::int64_t, std::pico>>(delay, phase);
             fires_within_a_tick_of<std::chrono::milliseconds, chosen_clock_of>(delay, phase);
             fires_within_a_tick_of<hundred_us, chosen_clock_of>(delay, phase);
         }
@@ -208,6 +210,46 @@ TestBoth(conditional_arms_speak_chrono) {
     CHECK(p.t.cancel());
     CHECK(!timers.arm_unless_pending(p.t, at(5ms + 1ns)));
     CHECK_EQ(p.t.expires(), 6);
+}
+
+// A tick of 1/60 s begins between two nanoseconds, and is read from the later one on.
+template <class Ticks> void expect_deadlines_at_the_starts_of(const Ticks& ticks) {
+    std::mt19937_64 random(6);
+    for (int i = 0; i < 10'000; ++i) {
+        const jiffies tick = 1 + (random() >> (26 + random() % 38));
+        const auto start = ticks.start_of(tick);
+        REQUIRE_EQ(ticks.floor(start), tick);
+        REQUIRE_EQ(ticks.ceil(start), tick);
+        REQUIRE_EQ(ticks.ceil(start - 1ns), tick - (ticks.start_of(tick - 1) == start - 1ns));
+        REQUIRE_EQ(ticks.ceil(start + 1ns), tick + 1);
+    }
+    CHECK_EQ(ticks.ceil(ticks.origin()), 0);
+    CHECK_EQ(ticks.ceil(ticks.origin() - 1ns), 0);
+    CHECK_EQ(ticks.ceil(ticks.origin() + 1ns), 1);
+}
+
+Test(clock, a_deadline_is_the_first_tick_that_begins_then) {
+    for (const nanoseconds origin : {0ns, 1ns, -12'345'678ns}) {
+        expect_deadlines_at_the_starts_of(clock_of<frame>(at(origin)));
+        expect_deadlines_at_the_starts_of(clock_of<third_of_ms>(at(origin)));
+        expect_deadlines_at_the_starts_of(clock_of<hundred_us>(at(origin)));
+        expect_deadlines_at_the_starts_of(clock_of<nanoseconds>(at(origin)));
+        expect_deadlines_at_the_starts_of(chosen_clock_of<hundred_us>(at(origin)));
+    }
+}
+
+Test(clock, a_timer_armed_for_the_deadline_of_another_fires_with_it) {
+    manual_clock::set(at(0ns));
+    wheel_of<frame> timers;
+    probe first, second, within;
+    for (int i = 1; i <= 100; ++i) {
+        timers.arm_after(first.t, frame(i));
+        const auto deadline = timers.deadline(first.t);
+        timers.arm_at(second.t, deadline);
+        CHECK_EQ(second.t.expires(), first.t.expires());
+        timers.arm_within(within.t, deadline - manual_clock::now(), deadline - manual_clock::now());
+        CHECK_EQ(within.t.expires(), first.t.expires());
+    }
 }
 
 Test(clock, a_period_of_whole_ticks_is_as_many_whatever_a_tick_is_in_nanoseconds) {

@@ -203,6 +203,33 @@ Test(timer_groups, no_member_fires_early_by_a_nanosecond_after_a_pause) {
     }
 }
 
+// Ticks of 1/60 s begin between two nanoseconds. Everything happens where one begins.
+Test(timer_groups, no_member_fires_early_by_a_nanosecond_on_odd_ticks) {
+    using tvec::manual_clock;
+    using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
+    std::mt19937_64 random(8);
+    manual_clock::set({});
+    tvec::clocked_wheel<tvec::tick_clock<frame, manual_clock>> timers;
+    const auto pass = [&] {  // returns how long it took
+        const auto before = manual_clock::now();
+        const jiffies tick = timers.ticks().floor(before) + 1 + random() % 4;
+        manual_clock::set(timers.ticks().start_of(tick));
+        timers.run();
+        return manual_clock::now() - before;
+    };
+    for (int round = 0; round < 1'000; ++round) {
+        player p;
+        const auto delay = timers.ticks().start_of(5 + random() % 4) - timers.ticks().origin();
+        timers.arm_after(p.first, delay);
+        auto lived = pass();
+        p.timers.pause(timers);
+        pass();
+        p.timers.resume(timers);
+        while (p.first.pending()) lived += pass();
+        CHECK(lived >= delay);
+    }
+}
+
 Test(timer_groups, a_paused_member_does_not_wake_the_loop) {
     pooled on;
     player p;

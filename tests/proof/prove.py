@@ -417,20 +417,23 @@ def conversions_to_a_tick_chosen_at_run_time_are_exact(lib):
            z3.And(result <= last, z3.If(result == last, product >= last, product == result)))
 
 
-DOWN = {"rounds_up": {"ceil": False, "floor": False, "start_of": False}}
+def is_tick_ceil(armed, deadline, num, den, lib):
+    """That `armed` is the tick of a deadline that many units after the origin."""
+    after_the_last = is_scaled(armed - 1, deadline - lib.looks_back, num, den, False, NEVER - 1)
+    return z3.If(deadline == 0, armed == 0, after_the_last)
 
 
-@lemma(DOWN, shapes=[LARGE], wraps=False)
+@lemma({"looks_back": 2}, shapes=[LARGE], wraps=False)
 def no_timer_is_early_by_a_unit_or_late_by_a_tick(lib):
     """`armed` is the tick of a deadline, `run` that of a reading."""
     deadline, reading, armed, run, num, den, given = of_time("deadline reading armed run")
-    scaled = given + [is_scaled(armed, deadline, num, den, lib.rounds_up["ceil"], NEVER),
+    scaled = given + [is_tick_ceil(armed, deadline, num, den, lib),
                       is_scaled(run, reading, num, den, lib.rounds_up["floor"], NEVER), armed < NEVER]
     yield "early", scaled + [run >= armed], reading >= deadline
     yield "late", scaled + [(reading - deadline) * num >= den], run >= armed
 
 
-@lemma(DOWN, shapes=[LARGE], wraps=False)
+@lemma({"rounds_up": {"floor": False, "start_of": False}}, shapes=[LARGE], wraps=False)
 def a_tick_starts_at_its_first_reading(lib):
     tick, last, start, before, run, num, den, given = of_time("tick last start before run")
     starts = given + [is_scaled(start, tick, den, num, lib.rounds_up["start_of"], last), start < last, tick < NEVER]
@@ -440,13 +443,30 @@ def a_tick_starts_at_its_first_reading(lib):
            before < tick)
 
 
-@lemma({"rounds_up": {"ceil": False, "floor": True}}, shapes=[LARGE], wraps=False)
+@lemma({"looks_back": 0}, {"looks_back": 2}, shapes=[LARGE], wraps=False)
+def a_deadline_is_the_first_tick_that_begins_then(lib):
+    deadline, armed, last, start, before, num, den, given = of_time("deadline armed last start before")
+    armed_for = given + [is_tick_ceil(armed, deadline, num, den, lib), deadline >= 1, armed < NEVER]
+    up = lib.rounds_up["start_of"]
+    yield "begins", armed_for + [is_scaled(start, armed, den, num, up, last), start < last], start >= deadline
+    yield "first", armed_for + [is_scaled(before, armed - 1, den, num, up, last), before < last], before < deadline
+
+
+@lemma({"looks_back": 2, "rounds_up": {"floor": True}}, shapes=[LARGE], wraps=False)
 def conversions_keep_order_and_a_deadline_is_not_before_the_reading(lib):
+    """A tick lasts a unit at least, for the reading."""
     a, b, of_a, of_b, num, den, given = of_time("a b of_a of_b")
-    for first, second in (("ceil", "ceil"), ("floor", "floor"), ("floor", "ceil")):
-        scaled = [is_scaled(of_a, a, num, den, lib.rounds_up[first], NEVER),
-                  is_scaled(of_b, b, num, den, lib.rounds_up[second], NEVER)]
-        yield f"{first}, {second}", given + scaled + [a * num <= b * num], of_a <= of_b  # as a <= b
+    ordered = given + [a <= b, a * num <= b * num]
+
+    def floor(result, count):
+        return is_scaled(result, count, num, den, lib.rounds_up["floor"], NEVER)
+
+    def ceil(result, count):
+        return is_tick_ceil(result, count, num, den, lib)
+
+    yield "ceil, ceil", ordered + [ceil(of_a, a), ceil(of_b, b)], of_a <= of_b
+    yield "floor, floor", ordered + [floor(of_a, a), floor(of_b, b)], of_a <= of_b
+    yield "floor, ceil", ordered + [num <= den, floor(of_a, a), ceil(of_b, b)], of_a <= of_b
 
 
 @lemma({"until": lambda lib, begin, t: t - begin},

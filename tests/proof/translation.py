@@ -295,9 +295,10 @@ class Library:
         due = choose(start >= soonest, lambda: start, lambda: self.begun_before(soonest - start, soonest, period))
         return larger(start, soonest), due
 
-    # --- tick_clock.hpp: `ceil` and `start_of` round up, `floor` rounds down ----------------------------------------
+    # --- tick_clock.hpp: `floor` and `start_of` round; `ceil` is the tick after the last one that has begun before ----
 
-    rounds_up = {"ceil": True, "floor": False, "start_of": True}
+    rounds_up = {"floor": False, "start_of": True}
+    looks_back = 1
 
     def saturating(self, a, b, limit, proceed):
         """__builtin_mul_overflow, and what is done with the product."""
@@ -330,6 +331,10 @@ class Library:
         if num.value == 1 != den.value:
             return self.scale_whole(count, den, up, limit)
         return self.scale(count, num, den, up, limit)
+
+    def tick_ceil(self, since, num, den):
+        return choose(since == 0, lambda: 0,
+                      lambda: self.scale_by(since - self.looks_back, num, den, False, NEVER - 1) + 1)
 
     def until(self, begin, t):
         """Signed points of a clock as words."""
@@ -456,7 +461,7 @@ class Answers:
         lib = self.library
         since, last = lib.until(begin, t), lib.until(begin, Word(NEVER))
         return (lib.scale_by(since, num, den, lib.rounds_up["floor"], NEVER),
-                lib.scale_by(since, num, den, lib.rounds_up["ceil"], NEVER),
+                lib.tick_ceil(since, num, den),
                 lib.scale_by(lib.until(0, d), num, den, True, NEVER),
                 lib.after(begin, lib.scale_by(tick, den, num, lib.rounds_up["start_of"], last)),
                 lib.add(t, lib.scale_by(lib.until(0, d), den, num, True, NEVER)))

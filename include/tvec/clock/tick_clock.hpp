@@ -239,9 +239,12 @@ template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock
         return detail::scale<ticks_per_unit, detail::rounding::down>(origin_.until(t), never);
     }
 
-    /// Returns the first tick that begins at `t` or later.
+    /// Returns the first tick that begins at `t` or later: `ceil(start_of(j))` is `j`.
     jiffies ceil(time_point t) const noexcept {
-        return detail::scale<ticks_per_unit, detail::rounding::up>(origin_.until(t), never);
+        // It is the one after the last that has begun before, by less than a unit perhaps.
+        const std::uint64_t since = origin_.until(t);
+        if (since == 0) return 0;
+        return detail::scale<ticks_per_unit, detail::rounding::down>(since - 1, never - 1) + 1;
     }
 
     /// Returns the number of ticks that cover `d`, a duration in any unit: rounded up, and 0 if `d`

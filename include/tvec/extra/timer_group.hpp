@@ -121,7 +121,11 @@ public:
     /// Does the same by the clock. No member fires early by even a nanosecond. A pause makes none
     /// later by more than two ticks.
     template <class Ticks> std::size_t resume(clocked_wheel<Ticks>& timers) noexcept {
-        return start(timers.wheel(), timers.ticks().ceil(detail::reading(timers.ticks())));
+        // Ticks are added to this one, so the whole time must be covered: `ceil` may be the tick
+        // that has begun less than a nanosecond ago.
+        const Ticks& ticks = timers.ticks();
+        const auto since = detail::time_left(ticks.origin(), detail::reading(ticks));
+        return start(timers.wheel(), ticks.ticks_to_cover(since));
     }
 
     /// The first tick that members are paused at: 146 years of nanoseconds.
