@@ -7,5 +7,5 @@ int main() {
     tvec::clocked_wheel<tvec::tick_clock<frame>> timers;
     tvec::callback_timer blink{[](auto&, auto&) { std::puts("six frames have passed"); }};
     timers.arm_after(blink, frame(6));
-    while (timers.any_pending()) timers.run();  // once per frame in a game
+    while (timers.any_pending()) timers.run();  // once per turn of the loop
 }

@@ -213,6 +213,9 @@ private:
 ///     using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
 ///     tvec::tick_clock<frame>
 ///
+/// A delay of n ticks counts from a reading within a tick, so it ends up to n + 1 ticks on. In a
+/// game that is stepped by frames it takes n: see game_clock.
+///
 /// `Clock` must be steady, or a test's. On a clock that is stepped (system_clock), timers are
 /// stepped too.
 template <class Tick, class Clock = std::chrono::steady_clock> struct tick_clock {

@@ -100,8 +100,8 @@ public:
 
     /// A speed: game time passes numerator / denominator times as fast as `Base`.
     struct fraction {
-        std::uint32_t numerator = 1;
-        std::uint32_t denominator = 1;
+        std::uint32_t numerator = 1;    ///< 0 if the clock stands still
+        std::uint32_t denominator = 1;  ///< never 0
     };
 
     /// Makes a clock that is paused at 0. From `resume` on it runs as fast as `Base`.
