@@ -323,9 +323,11 @@ Test(guests, each_clock_fires_under_each_load) {
     fires_under_each_load(ms_of<tvec::boottime_clock>());
     fires_under_each_load(ms_of<tvec::tsc_clock>());
     fires_under_each_load(ms_of<tvec::turn_clock<>>());
-    const tvec::game_clock<> world;
+    tvec::game_clock<> world;
+    world.resume();
     fires_under_each_load(tvec::game_ticks<std::chrono::milliseconds>(world));
     tvec::game_clock<tvec::turn_clock<>> fast;
+    fast.resume();
     fast.set_speed(3);
     fires_under_each_load(tvec::game_ticks<std::chrono::milliseconds, tvec::turn_clock<>>(fast));
 }
@@ -363,6 +365,7 @@ Test(guests, a_slow_callback_does_not_delay_the_next_alarm) {
 Test(guests, a_clock_that_was_changed_is_followed_after_rearm) {
     host h;
     tvec::game_clock<> world;
+    world.resume();
     const auto timers = h.guest_in(tvec::game_ticks<std::chrono::milliseconds>(world));
     probe p;
     (*timers)->arm_after(p.t, 1h);

@@ -81,7 +81,8 @@ Test(guest, overload_on_a_turn_clock_is_the_same) {
 }
 
 Test(guest, overload_on_a_game_clock_is_the_same) {
-    const tvec::game_clock<manual_clock> world;
+    tvec::game_clock<manual_clock> world;
+    world.resume();
     overload_on(tvec::game_ticks<std::chrono::milliseconds, manual_clock>(world));
 }
 
@@ -276,6 +277,7 @@ Test(guest, an_exception_leaves_the_turn_and_the_alarm_is_set) {
 
 Test(guest, rearm_follows_a_changed_game_clock) {
     tvec::game_clock<manual_clock> world;
+    world.resume();
     loop l;
     guest_on<tvec::game_ticks<std::chrono::milliseconds, manual_clock>> timers(
         l, tvec::game_ticks<std::chrono::milliseconds, manual_clock>(world));
