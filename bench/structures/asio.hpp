@@ -46,19 +46,18 @@ struct asio_adapter {
 
     std::uint64_t now() const { return asio_clock::ticks; }
 
-    void arm(node& n, std::uint64_t at) {
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
         const std::size_t aborted = n.t->expires_at(asio_clock::at(at));
         n.t->async_wait([&n](const boost::system::error_code& error) {
             if (!error) seen.note(n, asio_clock::ticks);
         });
         complete(aborted);
     }
-    void cancel(node& n) { complete(n.t->cancel()); }
+    [[gnu::always_inline]] void cancel(node& n) { complete(n.t->cancel()); }
 
-    void advance(std::uint64_t until) {
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
         asio_clock::ticks = until;
-        aborted_ = 0;
-        context_.poll();
+        take_turn();
     }
 
     void adopt(node& n) { n.t.emplace(context_); }
@@ -67,9 +66,12 @@ struct asio_adapter {
     asio_adapter() { asio_clock::ticks = start; }
 
 private:
-    void complete(std::size_t aborted) {
+    [[gnu::always_inline]] void complete(std::size_t aborted) {
         aborted_ += aborted;
-        if (aborted_ < 64) return;
+        if (aborted_ >= 64) [[unlikely]]
+            take_turn();
+    }
+    [[gnu::noinline]] void take_turn() {
         aborted_ = 0;
         context_.poll();
     }

@@ -29,7 +29,7 @@ struct cascadeless_adapter {
 
     std::uint64_t now() const { return clock_ - 1; }
 
-    void arm(node& n, std::uint64_t at) {
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
         const place p = place_of(at);
         if (n.back != nullptr) {
             if (n.slot == p.slot) return;
@@ -38,21 +38,16 @@ struct cascadeless_adapter {
         link(n, p);
     }
 
-    void cancel(node& n) {
+    [[gnu::always_inline]] void cancel(node& n) {
         if (n.back != nullptr) unlink(n);
     }
 
-    void advance(std::uint64_t until) {
-        while (next_visit() <= until) {
-            const std::uint64_t tick = next_;
-            clock_ = tick + 1;
-            is_stale_ = true;
-            for (unsigned l = 0; l < levels && tick % width(l) == 0; ++l) run(l, tick);
-        }
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
+        while (next_visit() <= until) visit(next_);
         clock_ = until + 1;
     }
 
-    std::uint64_t next_wakeup() { return next_visit(); }
+    [[gnu::always_inline]] std::uint64_t next_wakeup() { return next_visit(); }
 
     // The lateness of a timer that is armed for `delay` ticks from now is at most this.
     static constexpr std::uint64_t most_late(std::uint64_t delay) {
@@ -67,7 +62,7 @@ private:
     static constexpr std::uint64_t width(unsigned level) { return std::uint64_t{1} << 3 * level; }
 
     // A level reaches 63 of its slots far: of the 64th a part may be over.
-    static constexpr unsigned level_of(std::uint64_t delta) {
+    [[gnu::always_inline]] static constexpr unsigned level_of(std::uint64_t delta) {
         unsigned level = 0;
         while (level + 1 < levels && delta >= (slots - 1) * width(level)) ++level;
         return level;
@@ -77,14 +72,14 @@ private:
         unsigned slot;
         std::uint64_t visit;
     };
-    place place_of(std::uint64_t at) const {
+    [[gnu::always_inline]] place place_of(std::uint64_t at) const {
         const std::uint64_t expires = at < clock_ ? clock_ : at;
         const unsigned level = level_of(expires - clock_);
         const std::uint64_t rounded = (expires + width(level) - 1) >> 3 * level;
         return {level * slots + static_cast<unsigned>(rounded % slots), rounded << 3 * level};
     }
 
-    void link(node& n, const place& p) {
+    [[gnu::always_inline]] void link(node& n, const place& p) {
         node*& head = heads_[p.slot];
         n.slot = p.slot;
         n.next = head;
@@ -95,13 +90,19 @@ private:
         next_ = std::min(next_, p.visit);
     }
 
-    void unlink(node& n) {
+    [[gnu::always_inline]] void unlink(node& n) {
         if (n.next != nullptr) n.next->back = n.back;
         *n.back = n.next;
         n.back = nullptr;
         if (heads_[n.slot] != nullptr) return;
         occupied_[n.slot / slots] &= ~(std::uint64_t{1} << n.slot % slots);
         is_stale_ = true;
+    }
+
+    [[gnu::noinline]] void visit(std::uint64_t tick) {
+        clock_ = tick + 1;
+        is_stale_ = true;
+        for (unsigned l = 0; l < levels && tick % width(l) == 0; ++l) run(l, tick);
     }
 
     void run(unsigned level, std::uint64_t tick) {
@@ -128,12 +129,14 @@ private:
         return (first + static_cast<unsigned>(std::countr_zero(ahead))) << 3 * level;
     }
 
-    std::uint64_t next_visit() {
-        if (!is_stale_) return next_;
+    [[gnu::always_inline]] std::uint64_t next_visit() {
+        if (is_stale_) find_next();
+        return next_;
+    }
+    [[gnu::noinline]] void find_next() {
         is_stale_ = false;
         next_ = ~std::uint64_t{0};
         for (unsigned l = 0; l < levels; ++l) next_ = std::min(next_, visit_of(l));
-        return next_;
     }
 
     std::uint64_t clock_ = start + 1;  // the next tick to be run

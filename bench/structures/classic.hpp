@@ -23,10 +23,10 @@ struct classic_adapter {
     };
 
     std::uint64_t now() const { return wheel.now(); }
-    void arm(node& n, std::uint64_t at) { wheel.arm_at(n.t, at); }
-    void cancel(node& n) { wheel.cancel(n.t); }
-    void advance(std::uint64_t until) { wheel.advance(until); }
-    std::uint64_t next_wakeup() { return wheel.next_expiry(); }
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) { wheel.arm_at(n.t, at); }
+    [[gnu::always_inline]] void cancel(node& n) { wheel.cancel(n.t); }
+    [[gnu::always_inline]] void advance(std::uint64_t until) { wheel.advance(until); }
+    [[gnu::always_inline]] std::uint64_t next_wakeup() { return wheel.next_expiry(); }
 
     classic_adapter() { running = &wheel; }
     classic_wheel wheel{start + 1};

@@ -65,7 +65,7 @@ public:
     std::uint64_t now() const { return jiffies_ - 1; }
 
     // mod_timer.
-    void arm_at(classic_timer& t, std::uint64_t expires) {
+    [[gnu::always_inline]] void arm_at(classic_timer& t, std::uint64_t expires) {
         if (t.pending()) {
             if (t.expires_ == expires) return;
             t.remove();
@@ -78,7 +78,7 @@ public:
     }
 
     // del_timer.
-    void cancel(classic_timer& t) {
+    [[gnu::always_inline]] void cancel(classic_timer& t) {
         if (!t.pending()) return;
         t.remove();
         --active_;
@@ -86,14 +86,14 @@ public:
     }
 
     // __run_timers: runs every tick up to and including `until`.
-    void advance(std::uint64_t until) {
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
         last_ = until;
         if (catch_up()) return;
         while (static_cast<std::int64_t>(until - jiffies_) >= 0) run_tick();
     }
 
     // next_timer_interrupt: scans the root from the cursor, then the upper levels' lists.
-    std::uint64_t next_expiry() const {
+    [[gnu::noinline]] std::uint64_t next_expiry() const {
         std::uint64_t first = jiffies_ + max_delay;
         if (active_ == 0) return first;
         if (find_in_root(first)) return first;
@@ -113,14 +113,14 @@ protected:  // docs/demo looks into it
     }
 
     // catchup_timer_jiffies: the one short cut there is.
-    bool catch_up() {
+    [[gnu::always_inline]] bool catch_up() {
         if (active_ != 0) return false;
         if (static_cast<std::int64_t>(last_ + 1 - jiffies_) > 0) jiffies_ = last_ + 1;
         return true;
     }
 
     // __internal_add_timer.
-    void insert(classic_timer& t) {
+    [[gnu::always_inline]] void insert(classic_timer& t) {
         std::uint64_t expires = t.expires_;
         const std::uint64_t delta = expires - jiffies_;
         if (static_cast<std::int64_t>(delta) < 0)
@@ -155,14 +155,22 @@ protected:  // docs/demo looks into it
         return at;
     }
 
-    void run_tick() {
+    [[gnu::always_inline]] void run_tick() {
         const std::uint64_t at = jiffies_ & (root_size - 1);
-        if (at == 0)
-            for (unsigned level = 0; level < 4 && cascade(level) == 0; ++level) {
-            }
+        if (at == 0) [[unlikely]]
+            cascade();
         ++jiffies_;
+        if (!root_[at].is_empty()) fire_all(root_[at]);
+    }
+
+    [[gnu::noinline]] void cascade() {
+        for (unsigned level = 0; level < 4 && cascade(level) == 0; ++level) {
+        }
+    }
+
+    [[gnu::noinline]] void fire_all(classic_link& head) {
         classic_link work;
-        work.take(root_[at]);
+        work.take(head);
         while (!work.is_empty()) {
             auto& t = static_cast<classic_timer&>(*work.next);
             t.remove();

@@ -27,14 +27,14 @@ struct hashed_adapter {
 
     std::uint64_t now() const { return now_; }
 
-    void arm(node& n, std::uint64_t at) {
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
         cancel(n);
         const std::uint64_t expires = at > now_ ? at : now_ + 1;
         n.rounds = (expires - now_ - 1) / slots;
         link(n, heads_[expires % slots]);
     }
 
-    void cancel(node& n) {
+    [[gnu::always_inline]] void cancel(node& n) {
         if (n.back == nullptr) return;
         if (&n == visited_next_) visited_next_ = n.next;
         if (n.next != nullptr) n.next->back = n.back;
@@ -42,8 +42,9 @@ struct hashed_adapter {
         n.back = nullptr;
     }
 
-    void advance(std::uint64_t until) {
-        while (now_ < until) run_tick();
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
+        while (now_ < until)
+            if (node* const first = heads_[++now_ % slots]) visit_all(first);
     }
 
     // Twenty nanoseconds for each visit.
@@ -56,7 +57,7 @@ private:
 
     static void note(node& n, std::uint64_t now) { seen.note(n, now); }
 
-    static void link(node& n, node*& head) {
+    [[gnu::always_inline]] static void link(node& n, node*& head) {
         n.next = head;
         n.back = &head;
         if (head != nullptr) head->back = &n.next;
@@ -64,8 +65,8 @@ private:
     }
 
     // Callbacks arm timers in front of those that are still to be visited.
-    void run_tick() {
-        visited_next_ = heads_[++now_ % slots];
+    [[gnu::noinline]] void visit_all(node* first) {
+        visited_next_ = first;
         while (visited_next_ != nullptr) {
             node& n = *visited_next_;
             visited_next_ = n.next;

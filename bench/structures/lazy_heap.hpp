@@ -22,17 +22,14 @@ public:
 
     std::uint64_t now() const { return now_; }
 
-    void arm(node& n, std::uint64_t at) {
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
         n.deadline = at;
-        if (n.place == nowhere) {
-            n.place = heap_.size();
-            heap_.push_back({at, &n});
-        } else if (n.key <= at) {
-            return;
-        }
-        rise(n.place, {at, &n});
+        if (n.place == nowhere)
+            enter(n, at);
+        else if (n.key > at)
+            move_up(n, at);
     }
-    void cancel(node& n) { n.deadline = idle; }
+    [[gnu::always_inline]] void cancel(node& n) { n.deadline = idle; }
 
     void adopt(node&) {}
     void release(node& n) {
@@ -40,24 +37,15 @@ public:
         if (n.place != nowhere) remove(n);
     }
 
-    void advance(std::uint64_t until) {
-        while (!heap_.empty() && heap_.front().key <= until) {
-            node& n = *heap_.front().owner;
-            if (n.deadline != idle && n.deadline > n.key) {
-                sink(0, {n.deadline, &n});
-                continue;
-            }
-            remove(n);
-            if (n.deadline == idle) continue;
-            now_ = n.deadline;
-            n.deadline = idle;
-            n.fire(n, now_);
-        }
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
+        while (!heap_.empty() && heap_.front().key <= until) surface(*heap_.front().owner);
         now_ = until;
     }
 
     // A lower bound: the timer may have been pushed back or cancelled.
-    std::uint64_t next_wakeup() const { return heap_.empty() ? idle : heap_.front().key; }
+    [[gnu::always_inline]] std::uint64_t next_wakeup() const {
+        return heap_.empty() ? idle : heap_.front().key;
+    }
 
 private:
     struct entry {
@@ -69,6 +57,24 @@ private:
     static constexpr std::size_t nowhere = ~std::size_t{0};
 
     static void note(node& n, std::uint64_t now) { seen.note(n, now); }
+
+    [[gnu::noinline]] void enter(node& n, std::uint64_t at) {
+        heap_.push_back({at, &n});
+        rise(heap_.size() - 1, {at, &n});
+    }
+    [[gnu::noinline]] void move_up(node& n, std::uint64_t at) { rise(n.place, {at, &n}); }
+
+    [[gnu::noinline]] void surface(node& n) {
+        if (n.deadline != idle && n.deadline > n.key) {
+            sink(0, {n.deadline, &n});
+            return;
+        }
+        remove(n);
+        if (n.deadline == idle) return;
+        now_ = n.deadline;
+        n.deadline = idle;
+        n.fire(n, now_);
+    }
 
     void put(std::size_t place, const entry& e) {
         heap_[place] = e;

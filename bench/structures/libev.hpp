@@ -29,7 +29,7 @@ struct libev_adapter {
 
     std::uint64_t now() const { return now_; }
 
-    void arm(node& n, std::uint64_t at) {
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
         const double after = (static_cast<double>(at - now_) - 0.5) * 1e-3;
         if (ev_is_active(&n.timer)) {
             n.timer.repeat = after;
@@ -39,9 +39,9 @@ struct libev_adapter {
             ev_timer_start(loop_, &n.timer);
         }
     }
-    void cancel(node& n) { ev_timer_stop(loop_, &n.timer); }
+    [[gnu::always_inline]] void cancel(node& n) { ev_timer_stop(loop_, &n.timer); }
 
-    void advance(std::uint64_t until) {
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
         now_ = until;
         set_virtual_time(until, nanoseconds_per_tick / 2);
         ev_run(loop_, EVRUN_NOWAIT);

@@ -25,16 +25,18 @@ struct libuv_adapter {
 
     std::uint64_t now() const { return uv_now(&loop_); }
 
-    void arm(node& n, std::uint64_t at) { uv_timer_start(&n.timer, fire, at - now(), 0); }
-    void cancel(node& n) { uv_timer_stop(&n.timer); }
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
+        uv_timer_start(&n.timer, fire, at - now(), 0);
+    }
+    [[gnu::always_inline]] void cancel(node& n) { uv_timer_stop(&n.timer); }
 
-    void advance(std::uint64_t until) {
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
         set_virtual_time(until);
         uv_update_time(&loop_);
         if (uv_backend_timeout(&loop_) == 0) uv_run(&loop_, UV_RUN_NOWAIT);
     }
 
-    std::uint64_t next_wakeup() {
+    [[gnu::always_inline]] std::uint64_t next_wakeup() {
         const int milliseconds = uv_backend_timeout(&loop_);
         return milliseconds < 0 ? ~0ull : now() + static_cast<std::uint64_t>(milliseconds);
     }

@@ -31,32 +31,29 @@ struct per_duration_adapter {
 
     std::uint64_t now() const { return now_; }
 
-    void arm(node& n, std::uint64_t at) {
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
         cancel(n);
         n.expires = at;
         link& head = list_of(at - now_).head;
+        link& last = *head.previous;
         n.next = &head;
-        n.previous = head.previous;
-        n.previous->next = head.previous = &n;
+        n.previous = &last;
+        last.next = head.previous = &n;
     }
 
-    void cancel(node& n) {
+    [[gnu::always_inline]] void cancel(node& n) {
         if (n.next == nullptr) return;
         n.next->previous = n.previous;
         n.previous->next = n.next;
         n.next = nullptr;
     }
 
-    void advance(std::uint64_t until) {
-        for (node* n = earliest(); n != nullptr && n->expires <= until; n = earliest()) {
-            now_ = n->expires;
-            cancel(*n);
-            n->fire(*n, now_);
-        }
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
+        for (node* n = earliest(); n != nullptr && n->expires <= until; n = earliest()) fire(*n);
         now_ = until;
     }
 
-    std::uint64_t next_wakeup() const {
+    [[gnu::always_inline]] std::uint64_t next_wakeup() const {
         const node* const n = earliest();
         return n == nullptr ? ~std::uint64_t{0} : n->expires;
     }
@@ -77,13 +74,21 @@ private:
 
     static void note(node& n, std::uint64_t now) { seen.note(n, now); }
 
-    list& list_of(std::uint64_t duration) {
+    [[gnu::always_inline]] list& list_of(std::uint64_t duration) {
         for (const auto& l : lists_)
             if (l->duration == duration) return *l;
+        return add_list(duration);
+    }
+    [[gnu::noinline]] list& add_list(std::uint64_t duration) {
         return *lists_.emplace_back(std::make_unique<list>(duration));
     }
+    [[gnu::noinline]] void fire(node& n) {
+        now_ = n.expires;
+        cancel(n);
+        n.fire(n, now_);
+    }
 
-    node* earliest() const {
+    [[gnu::always_inline]] node* earliest() const {
         node* first = nullptr;
         for (const auto& l : lists_)
             if (!l->is_empty() && (first == nullptr || l->first()->expires < first->expires))

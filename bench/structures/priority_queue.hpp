@@ -20,8 +20,10 @@ public:
 
     std::uint64_t now() const { return now_; }
 
-    void arm(node& n, std::uint64_t at) { queue_.push({at, n.id, ++n.generation}); }
-    void cancel(node& n) { ++n.generation; }
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
+        queue_.push({at, n.id, ++n.generation});
+    }
+    [[gnu::always_inline]] void cancel(node& n) { ++n.generation; }
 
     // An id is used again, and the generation goes on: old entries stay invalid.
     void adopt(node& n) {
@@ -40,21 +42,13 @@ public:
         free_.push_back(n.id);
     }
 
-    void advance(std::uint64_t until) {
-        while (!queue_.empty() && queue_.top().at <= until) {
-            const entry e = queue_.top();
-            queue_.pop();
-            node* const n = timers_[e.id].owner;
-            if (n == nullptr || n->generation != e.generation) continue;
-            ++n->generation;
-            now_ = e.at;
-            seen.note(*n, now_);
-        }
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
+        while (!queue_.empty() && queue_.top().at <= until) surface(queue_.top());
         now_ = until;
     }
 
     // A lower bound: the entry may be an old one.
-    std::uint64_t next_wakeup() const {
+    [[gnu::always_inline]] std::uint64_t next_wakeup() const {
         return queue_.empty() ? ~std::uint64_t{0} : queue_.top().at;
     }
 
@@ -68,6 +62,15 @@ private:
         node* owner = nullptr;
         std::uint32_t generation = 0;  // of its next owner, if it has none
     };
+
+    [[gnu::noinline]] void surface(const entry e) {
+        queue_.pop();
+        node* const n = timers_[e.id].owner;
+        if (n == nullptr || n->generation != e.generation) return;
+        ++n->generation;
+        now_ = e.at;
+        seen.note(*n, now_);
+    }
 
     std::uint64_t now_ = start;
     std::priority_queue<entry> queue_;

@@ -37,30 +37,36 @@ struct rbtree_adapter {
 
     std::uint64_t now() const { return now_; }
 
-    void arm(node& n, std::uint64_t at) {
-        if (n.is_linked()) queue_.erase(queue_.iterator_to(n));
-        n.expires = at;
-        queue_.insert(queue_.end(), n);
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
+        cancel(n);
+        insert(n, at);
+    }
+    [[gnu::always_inline]] void cancel(node& n) {
+        if (n.is_linked()) erase(n);
     }
 
-    void cancel(node& n) {
-        if (n.is_linked()) queue_.erase(queue_.iterator_to(n));
-    }
-
-    void advance(std::uint64_t until) {
-        while (!queue_.empty() && queue_.begin()->expires <= until) {
-            node& n = *queue_.begin();
-            now_ = n.expires;
-            queue_.erase(queue_.begin());
-            n.fire(n, now_);
-        }
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
+        while (!queue_.empty() && queue_.begin()->expires <= until) fire(*queue_.begin());
         now_ = until;
     }
 
-    std::uint64_t next_wakeup() { return queue_.empty() ? ~0ull : queue_.begin()->expires; }
+    [[gnu::always_inline]] std::uint64_t next_wakeup() {
+        return queue_.empty() ? ~0ull : queue_.begin()->expires;
+    }
 
 private:
     static void note(node& n, std::uint64_t now) { seen.note(n, now); }
+
+    [[gnu::noinline]] void insert(node& n, std::uint64_t at) {
+        n.expires = at;
+        queue_.insert(queue_.end(), n);
+    }
+    [[gnu::noinline]] void erase(node& n) { queue_.erase(queue_.iterator_to(n)); }
+    [[gnu::noinline]] void fire(node& n) {
+        now_ = n.expires;
+        queue_.erase(queue_.begin());
+        n.fire(n, now_);
+    }
 
     std::uint64_t now_ = start;
     deadline_tree<node> queue_;

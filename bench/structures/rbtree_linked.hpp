@@ -28,7 +28,7 @@ struct rbtree_linked_adapter {
 
     std::uint64_t now() const { return now_; }
 
-    void arm(node& n, std::uint64_t at) {
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
         if (n.is_linked()) {
             if (stays_in_order(n, at)) {
                 n.expires = at;
@@ -36,27 +36,18 @@ struct rbtree_linked_adapter {
             }
             remove(n);
         }
-        n.expires = at;
-        auto place = queue_.insert(queue_.end(), n);
-        n.previous = place == queue_.begin() ? &ends_ : &*--decltype(place)(place);
-        n.next = n.previous->next;
-        n.previous->next = n.next->previous = &n;
+        insert(n, at);
     }
-    void cancel(node& n) {
+    [[gnu::always_inline]] void cancel(node& n) {
         if (n.is_linked()) remove(n);
     }
 
-    void advance(std::uint64_t until) {
-        while (ends_.next != &ends_ && ends_.next->expires <= until) {
-            node& n = *ends_.next;
-            now_ = n.expires;
-            remove(n);
-            n.fire(n, now_);
-        }
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
+        while (ends_.next != &ends_ && ends_.next->expires <= until) fire(*ends_.next);
         now_ = until;
     }
 
-    std::uint64_t next_wakeup() const {
+    [[gnu::always_inline]] std::uint64_t next_wakeup() const {
         return ends_.next == &ends_ ? ~std::uint64_t{0} : ends_.next->expires;
     }
 
@@ -65,14 +56,26 @@ struct rbtree_linked_adapter {
 private:
     static void note(node& n, std::uint64_t now) { seen.note(n, now); }
 
-    bool stays_in_order(const node& n, std::uint64_t at) const {
+    [[gnu::always_inline]] bool stays_in_order(const node& n, std::uint64_t at) const {
         return (n.previous == &ends_ || n.previous->expires <= at) &&
                (n.next == &ends_ || at <= n.next->expires);
     }
-    void remove(node& n) {
+    [[gnu::noinline]] void insert(node& n, std::uint64_t at) {
+        n.expires = at;
+        auto place = queue_.insert(queue_.end(), n);
+        n.previous = place == queue_.begin() ? &ends_ : &*--decltype(place)(place);
+        n.next = n.previous->next;
+        n.previous->next = n.next->previous = &n;
+    }
+    [[gnu::noinline]] void remove(node& n) {
         n.previous->next = n.next;
         n.next->previous = n.previous;
         queue_.erase(queue_.iterator_to(n));
+    }
+    [[gnu::noinline]] void fire(node& n) {
+        now_ = n.expires;
+        remove(n);
+        n.fire(n, now_);
     }
 
     std::uint64_t now_ = start;

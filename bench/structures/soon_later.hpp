@@ -32,19 +32,19 @@ struct soon_later_adapter {
 
     std::uint64_t now() const { return now_; }
 
-    void arm(node& n, std::uint64_t at) {
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
         cancel(n);
         n.expires = std::max(at, now_ + 1);
         assert(n.expires - now_ < std::uint64_t{slots - 1} * width);
         insert(n);
     }
-    void cancel(node& n) {
+    [[gnu::always_inline]] void cancel(node& n) {
         if (n.next == nullptr) return;
         if (wakeup_of(n) == next_) next_ = unknown;
         remove(n);
     }
 
-    void advance(std::uint64_t until) {
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
         std::uint64_t budget = 2'000;
         while (now_ < until) {
             const bool has_yielded = !empty_ahead(budget);
@@ -59,7 +59,7 @@ struct soon_later_adapter {
     }
 
     // The moves of the later wheel are wake-ups, too.
-    std::uint64_t next_wakeup() {
+    [[gnu::always_inline]] std::uint64_t next_wakeup() {
         if (next_ == unknown) next_ = find_wakeup();
         return next_;
     }
@@ -80,7 +80,7 @@ private:
         return n.slot < slots ? n.expires : n.expires / width * width - width;
     }
 
-    void insert(node& n) {
+    [[gnu::always_inline]] void insert(node& n) {
         n.slot = n.expires < now_ + slots ? soon_slot(n.expires) : later_slot(n.expires);
         ++in_range_[n.slot / range];
         node*& head = heads_[n.slot];
@@ -93,7 +93,7 @@ private:
         }
         if (next_ != unknown) next_ = std::min(next_, wakeup_of(n));
     }
-    void remove(node& n) {
+    [[gnu::always_inline]] void remove(node& n) {
         --in_range_[n.slot / range];
         node*& head = heads_[n.slot];
         if (n.next == &n) {
@@ -107,7 +107,10 @@ private:
     }
 
     // Moves the slots of the later wheel that come within `width`. Returns false if it yields.
-    bool empty_ahead(std::uint64_t& budget) {
+    [[gnu::always_inline]] bool empty_ahead(std::uint64_t& budget) {
+        return later_ > now_ + width || move_ahead(budget);
+    }
+    [[gnu::noinline]] bool move_ahead(std::uint64_t& budget) {
         for (; later_ <= now_ + width; later_ += width)
             while (node* const n = heads_[later_slot(later_)]) {
                 if (budget == 0) return false;
@@ -118,13 +121,16 @@ private:
         return true;
     }
 
-    void run_until(std::uint64_t end) {
+    [[gnu::always_inline]] void run_until(std::uint64_t end) {
         while (now_ < end) {
             now_ = first_soon(end);
-            while (node* const n = heads_[soon_slot(now_)]) {
-                remove(*n);
-                n->fire(*n, now_);
-            }
+            if (heads_[soon_slot(now_)] != nullptr) fire_slot(heads_[soon_slot(now_)]);
+        }
+    }
+    [[gnu::noinline]] void fire_slot(node*& head) {
+        while (node* const n = head) {
+            remove(*n);
+            n->fire(*n, now_);
         }
     }
 
@@ -136,7 +142,7 @@ private:
         return std::min(tick, end);
     }
 
-    std::uint64_t find_wakeup() const {
+    [[gnu::noinline]] std::uint64_t find_wakeup() const {
         if (later_ <= now_ + width) return now_ + 1;  // has yielded
         const std::uint64_t soon = first_soon(now_ + slots);
         if (soon < later_ - width) return soon;

@@ -22,10 +22,12 @@ struct tvec_adapter {
     };
 
     std::uint64_t now() const { return wheel.now(); }
-    void arm(node& n, std::uint64_t at) { wheel.arm_at(n.t, at); }
-    void cancel(node& n) { n.t.cancel(); }
-    void advance(std::uint64_t until) { wheel.advance(until); }
-    std::uint64_t next_wakeup() { return wheel.next_wakeup().value_or(tvec::never); }
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) { wheel.arm_at(n.t, at); }
+    [[gnu::always_inline]] void cancel(node& n) { n.t.cancel(); }
+    [[gnu::always_inline]] void advance(std::uint64_t until) { wheel.advance(until); }
+    [[gnu::always_inline]] std::uint64_t next_wakeup() {
+        return wheel.next_wakeup().value_or(tvec::never);
+    }
 
     tvec::timer_wheel wheel{start};
 };

@@ -33,7 +33,7 @@ struct vpp_adapter {
 
     std::uint64_t now() const { return now_; }
 
-    void arm(node& n, std::uint64_t at) {
+    [[gnu::always_inline]] void arm(node& n, std::uint64_t at) {
         const std::uint64_t expires = at > now_ ? at : now_ + 1;
         assert(expires - now_ < std::uint64_t{slots - 1} << 20);
         if (n.handle == none)
@@ -43,18 +43,19 @@ struct vpp_adapter {
         pool_[n.handle].set(n, expires);
         link(n.handle, slot_of(expires));
     }
-    void cancel(node& n) {
+    [[gnu::always_inline]] void cancel(node& n) {
         if (n.handle == none) return;
         unlink(n.handle);
         release_handle(n);
     }
 
-    void advance(std::uint64_t until) {
+    [[gnu::always_inline]] void advance(std::uint64_t until) {
         while (now_ < until) {
             ++now_;
-            if (now_ % (slots * slots) == 0) cascade(glacier(now_));
-            if (now_ % slots == 0) cascade(slow(now_));
-            expire(fast(now_));
+            if (now_ % slots == 0) [[unlikely]]
+                cascade();
+            const std::uint32_t head = fast(now_);
+            if (pool_[head].next != head) expire(head);
         }
     }
 
@@ -80,38 +81,44 @@ private:
     static std::uint32_t glacier(std::uint64_t tick) {
         return 2 * slots + static_cast<std::uint32_t>((tick >> 20) % slots);
     }
-    std::uint32_t slot_of(std::uint64_t tick) const {
+    [[gnu::always_inline]] std::uint32_t slot_of(std::uint64_t tick) const {
         if (tick >> 20 != now_ >> 20) return glacier(tick);
         return tick / slots != now_ / slots ? slow(tick) : fast(tick);
     }
 
-    std::uint32_t allocate() {
+    [[gnu::always_inline]] std::uint32_t allocate() {
         const std::uint32_t handle = free_;
-        if (handle == none) {
-            pool_.emplace_back();
-            return static_cast<std::uint32_t>(pool_.size() - 1);
-        }
+        if (handle == none) [[unlikely]]
+            return grow();
         free_ = pool_[handle].next;
         return handle;
     }
-    void release_handle(node& n) {
+    [[gnu::noinline]] std::uint32_t grow() {
+        pool_.emplace_back();
+        return static_cast<std::uint32_t>(pool_.size() - 1);
+    }
+    [[gnu::always_inline]] void release_handle(node& n) {
         pool_[n.handle].next = free_;
         free_ = n.handle;
         n.handle = none;
     }
 
-    void link(std::uint32_t handle, std::uint32_t head) {
+    [[gnu::always_inline]] void link(std::uint32_t handle, std::uint32_t head) {
         element& e = pool_[handle];
         e.next = pool_[head].next;
         e.previous = head;
         pool_[e.next].previous = pool_[head].next = handle;
     }
-    void unlink(std::uint32_t handle) {
+    [[gnu::always_inline]] void unlink(std::uint32_t handle) {
         const element& e = pool_[handle];
         pool_[e.next].previous = e.previous;
         pool_[e.previous].next = e.next;
     }
 
+    [[gnu::noinline]] void cascade() {
+        if (now_ % (slots * slots) == 0) cascade(glacier(now_));
+        cascade(slow(now_));
+    }
     void cascade(std::uint32_t head) {
         while (pool_[head].next != head) {
             const std::uint32_t handle = pool_[head].next;
@@ -120,7 +127,7 @@ private:
         }
     }
 
-    void expire(std::uint32_t head) {
+    [[gnu::noinline]] void expire(std::uint32_t head) {
         while (pool_[head].next != head) {
             node& n = pool_[pool_[head].next].owner();
             unlink(n.handle);

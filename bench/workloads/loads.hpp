@@ -190,7 +190,7 @@ private:
             return shortest[i % all_kinds] * (1 + i / all_kinds % 5);
         }
 
-        void arm(std::size_t i, std::uint64_t deadline) {
+        [[gnu::always_inline]] void arm(std::size_t i, std::uint64_t deadline) {
             deadlines_[i] = deadline;
             field_.wheel().arm(field_.at(i), deadline);
         }
@@ -200,7 +200,7 @@ private:
             if (i % all_kinds != effect) arm(i, deadlines_[i] + duration_of(i));
         }
 
-        void event() {
+        [[gnu::always_inline]] void event() {
             const std::uint64_t drawn = random_();
             const std::size_t first = drawn / 10 % entities_ * all_kinds;
             const std::uint64_t what = drawn % 10;
@@ -209,7 +209,9 @@ private:
             else
                 begin(first + (what < 5 ? cooldown : effect));
         }
-        void begin(std::size_t i) { arm(i, field_.wheel().now() + duration_of(i)); }
+        [[gnu::always_inline]] void begin(std::size_t i) {
+            arm(i, field_.wheel().now() + duration_of(i));
+        }
 
         field<A>& field_;
         std::size_t entities_;

@@ -38,7 +38,7 @@ template <class A> durations calls_of_loop(field<A>& f, const loop& l) {
     observed<A>& wheel = f.wheel();
     const std::uint64_t fine = l.fine, end = wheel.now() + quiet * fine;
     const std::uint32_t* const delays = f.what().delays.data();
-    f.each(f.what().order, [=](A& w, auto& n, std::size_t i) {
+    f.each(f.what().order, [=](A& w, auto& n, std::size_t i) BENCH_INLINED {
         const std::uint64_t later = std::uint64_t{delays[i]} * (plan::longest - quiet);
         w.arm(n, end + 1 + later * fine / plan::longest);
     });

@@ -17,13 +17,13 @@ template <class A> class allocated_requests {
 public:
     explicit allocated_requests(field<A>& f) : wheel_(f.wheel()), under_way_(f.size()) {}
 
-    void begin(std::size_t place) {
+    [[gnu::always_inline]] void begin(std::size_t place) {
         request* const r = under_way_[place] = new request;
         if constexpr (adopts<A>) wheel_.adopt(r->timer);
         wheel_.arm(r->timer, wheel_.now() + plan::request);
     }
 
-    void end(std::size_t place) {
+    [[gnu::always_inline]] void end(std::size_t place) {
         request* const r = under_way_[place];
         wheel_.cancel(r->timer);
         if constexpr (discards<A>) {
@@ -51,13 +51,13 @@ public:
     explicit pooled_requests(field<A>& f)
         : field_(f), free_(f.what().order), under_way_(f.size()) {}
 
-    void begin(std::size_t place) {
+    [[gnu::always_inline]] void begin(std::size_t place) {
         const std::uint32_t taken = under_way_[place] = free_.back();
         free_.pop_back();
         field_.wheel().arm(field_.at(taken), field_.wheel().now() + plan::request);
     }
 
-    void end(std::size_t place) {
+    [[gnu::always_inline]] void end(std::size_t place) {
         field_.wheel().cancel(field_.at(under_way_[place]));
         free_.push_back(under_way_[place]);
     }

@@ -88,8 +88,10 @@ measured push_back_all(field<A>& f, const std::vector<std::uint32_t>& order, std
         std::size_t left = per_tick;
         std::uint64_t now = f.wheel().now();
         f.each(
-            order, [&](observed<A>& w, auto& n, std::size_t) { w.arm(n, now + plan::longest); },
-            [&](observed<A>& w) {
+            order,
+            [&](observed<A>& w, auto& n, std::size_t)
+                BENCH_INLINED { w.arm(n, now + plan::longest); },
+            [&](observed<A>& w) BENCH_INLINED {
                 if (--left != 0) return;
                 left = per_tick;
                 w.advance(++now);
@@ -173,8 +175,8 @@ template <class A> void connect(field<A>& f, figures& out) {
     const std::uint32_t* const order = drawn.order.data();
     const std::uint64_t* const delays = drawn.delays.data();
     const auto arm_all_after = [&](std::uint64_t first) {
-        f.each(drawn.order,
-               [=](A& w, auto& n, std::size_t i) { w.arm(n, first + delays[order[i]]); });
+        f.each(drawn.order, [=](A& w, auto& n, std::size_t i)
+                                BENCH_INLINED { w.arm(n, first + delays[order[i]]); });
     };
     out[connection_arming] = f.time([&] { arm_all_after(f.wheel().now()); });
     const std::size_t per_tick = std::max<std::size_t>(f.size() / 100, 1);
@@ -201,7 +203,7 @@ public:
             f.wheel().arm(idle(i), now + f.what().delays[i]);
     }
 
-    void event() {
+    [[gnu::always_inline]] void event() {
         A& wheel = field_.wheel();
         const std::uint64_t now = wheel.now();
         const std::uint64_t drawn = random_();
@@ -285,7 +287,7 @@ private:
         }
     }
 
-    void message() {
+    [[gnu::always_inline]] void message() {
         A& wheel = field_.wheel();
         const std::uint64_t now = wheel.now();
         const std::uint64_t drawn = random_();
