@@ -1,6 +1,6 @@
 // Tests of the benchmarks themselves. A structure that fires a timer a tick early is found out,
-// also if it tells the tick of the deadline. Events are counted, spreads are right, and noise is
-// named.
+// also if it tells the tick of the deadline. Events are counted, spreads and repetitions are as
+// said, and noise is named.
 #include <sys/mman.h>
 
 #include <cmath>
@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "../report/noise.hpp"
+#include "../report/repetitions.hpp"
 #include "../report/report.hpp"
 #include "../workloads/test_bed.hpp"
 
@@ -112,6 +113,18 @@ bool operations_are_measured_singly() {
     return right;
 }
 
+// 10^5 timers have as many repetitions as few, and several rounds in each.
+bool repetitions_are_those_said() {
+    const auto said = [](unsigned asked, std::vector<std::size_t> sizes) {
+        return bench::say_repetitions(asked, sizes);
+    };
+    return said(2, {1'000'000}) == "medians of 1 repetition" &&
+           said(3, {1'000'000, 1'000}) == "medians of 3 repetitions, of 2 above 100000 timers" &&
+           said(3, {1'000, 100'000}) == "medians of 3 repetitions" &&
+           bench::repetitions_of(3, 100'000) == 3 && bench::repetitions_of(3, 1'000'000) == 2 &&
+           bench::rounds_of(1'000) == 100 && bench::rounds_of(100'000) == 3;
+}
+
 // The run took ten seconds, with a TSC of 2 GHz.
 bool noise_is_named() {
     const auto named = [](double switches, double stolen, double counts_per_cycle, double tsc) {
@@ -137,6 +150,7 @@ int main() {
     expect(counts_events(), "events are not counted as they happen");
     expect(operations_are_measured_singly(), "an operation is missing among those measured singly");
     expect(spread_is_right(), "a spread is no median absolute deviation");
+    expect(repetitions_are_those_said(), "more repetitions are told than done, or too few rounds");
     expect(noise_is_named(), "a run that was disturbed is called quiet");
     return failed;
 }

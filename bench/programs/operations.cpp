@@ -41,7 +41,7 @@ options parse(int argc, char** argv) {
     line.add_numbers("--sizes", o.sizes, std::size_t{3}, std::size_t{100'000'000},
                      "numbers of timers");
     line.add_number("--repetitions", o.how.repetitions, 1, 1'000,
-                    "interleaved repetitions of each row");
+                    "interleaved repetitions of each row; half of them above 100000 timers");
     line.add_text("--rows", o.how.rows, "only rows whose name contains this");
     std::vector<std::string> names;
     for (const contender& c : contenders()) names.emplace_back(c.name);
@@ -118,10 +118,9 @@ void run(options& o) {
     const noise_watch noise;
     const report r = measure(o);
     const std::string from = fmt::format("{}; the run was {}", machine(), noise.verdict());
-    fmt::print(
-        "{}\nmedians of {} repetitions, ± their median absolute deviation; ratio: tvec / best "
-        "rival; -: cannot do it, or would take over {} s\n\n",
-        from, o.how.repetitions, longest_expected);
+    fmt::print("{}\n{}, ± their median absolute deviation; ratio: tvec / best "
+               "rival; -: cannot do it, or would take over {} s\n\n",
+               from, say_repetitions(o.how.repetitions, o.sizes), longest_expected);
     r.print(columns(o.how));
     counts.print(columns(o.how));
     fmt::print("{}", left_out);

@@ -9,6 +9,7 @@
 #include "../structures/contender.hpp"
 #include "../workloads/memory_floors.hpp"
 #include "agreement.hpp"
+#include "repetitions.hpp"
 #include "report.hpp"
 
 namespace bench {
@@ -142,10 +143,7 @@ public:
     }
 
 private:
-    // Many timers take long, and are measured well by few repetitions.
-    unsigned repetitions() const {
-        return plan_.size() <= 100'000 ? rules_.repetitions : (rules_.repetitions + 1) / 2;
-    }
+    unsigned repetitions() const { return repetitions_of(rules_.repetitions, plan_.size()); }
 
     bool wanted(const std::string& name) const {
         return name.find(rules_.rows) != std::string::npos;
@@ -169,9 +167,8 @@ private:
                 1'000 * repetition_ + round};
     }
 
-    // A round of few timers is over too soon to be measured: the median of many.
     std::size_t rounds_of(scenario s) const {
-        return is_slow(s) ? 1 : std::max<std::size_t>(1, 100'000 / plan_.size());
+        return is_slow(s) ? 1 : bench::rounds_of(plan_.size());
     }
     std::array<rounds, all_figures> play(const contender& c, scenario s) const {
         std::array<rounds, all_figures> played;
