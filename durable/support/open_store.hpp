@@ -24,7 +24,9 @@
 namespace example {
 
 #ifdef TVEC_HAS_REDIS
-#define TVEC_REDIS_HELP ", or redis:HOST:PORT or redis:SOCKET, whose password is in REDISCLI_AUTH"
+#define TVEC_REDIS_HELP                                                                            \
+    ", or redis:USER@HOST:PORT or redis:USER@SOCKET, or rediss:... with TLS, where USER@ may be "  \
+    "missing and the password is in REDISCLI_AUTH"
 #else
 #define TVEC_REDIS_HELP ""
 #endif
@@ -37,7 +39,9 @@ namespace example {
 
 inline constexpr const char* store_help = "where the timers are: " TVEC_STORE_FORMS;
 
-inline bool is_redis(const std::string& where) { return where.starts_with("redis:"); }
+inline bool is_redis(const std::string& where) {
+    return where.starts_with("redis:") || where.starts_with("rediss:");
+}
 inline bool is_postgres(const std::string& where) {
     return where.starts_with("postgres:") || where.starts_with("postgresql:");
 }
@@ -59,7 +63,7 @@ inline std::pair<std::string, std::string> host_and_port(const std::string& wher
 
 // Throws if this is no HOST, HOST:PORT or SOCKET. The message does not show it: it may be a URL
 // with a password.
-inline void require_redis_place(const std::string& where) {
+inline void require_redis_place(const std::string& where, bool has_tls) {
     const auto [host, port] = host_and_port(where);
     in6_addr parsed{};
     const bool is_address =
@@ -67,16 +71,28 @@ inline void require_redis_place(const std::string& where) {
     const bool is_name = !host.empty() && host.find_first_of("@/:") == host.npos;
     const bool is_port =
         !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
-    if (where.starts_with("//") ||
-        !(where.starts_with('/') || ((is_address || is_name) && is_port)))
-        throw std::runtime_error("redis:...: expected redis:HOST:PORT or redis:SOCKET, and the "
+    const bool is_socket = where.starts_with('/') && !where.starts_with("//") && !has_tls;
+    if (!is_socket && !((is_address || is_name) && is_port))
+        throw std::runtime_error("redis:...: expected redis:HOST:PORT, redis:SOCKET or "
+                                 "rediss:HOST:PORT, USER@ before it for a user of ACLs, and the "
                                  "password in REDISCLI_AUTH");
 }
 
-// Of what stands behind "redis:".
-inline tvec::durable::redis_options redis_at(const std::string& where) {
-    require_redis_place(where);
+inline void set_if(std::string& option, const char* variable) {
+    if (const char* const value = std::getenv(variable)) option = value;
+}
+
+// Reads redis:PLACE or rediss:PLACE.
+inline tvec::durable::redis_options redis_at(const std::string& name) {
     tvec::durable::redis_options o;
+    o.tls.on = name.starts_with("rediss:");
+    std::string where = name.substr(name.find(':') + 1);
+    const auto at = where.substr(0, where.find('/')).find('@');
+    if (at != where.npos && at != 0 && where.find(':') > at) {
+        o.user = where.substr(0, at);
+        where.erase(0, at + 1);
+    }
+    require_redis_place(where, o.tls.on);
     if (where.starts_with('/')) {
         o.socket = where;
     } else {
@@ -88,7 +104,9 @@ inline tvec::durable::redis_options redis_at(const std::string& where) {
             throw std::runtime_error("redis:" + where + ": expected a port from 1 to 65535 after " +
                                      "the last colon");
     }
-    if (const char* password = std::getenv("REDISCLI_AUTH")) o.password = password;
+    set_if(o.password, "REDISCLI_AUTH");
+    set_if(o.tls.cert_file, "TVEC_TLS_CERT");
+    set_if(o.tls.key_file, "TVEC_TLS_KEY");
     return o;
 }
 
@@ -130,7 +148,7 @@ open_store(const std::string& where, [[maybe_unused]] unsigned wait_replicas = 0
     require_store_name(where);
 #ifdef TVEC_HAS_REDIS
     if (is_redis(where)) {
-        auto o = redis_at(where.substr(6));
+        auto o = redis_at(where);
         o.wait_replicas = wait_replicas;
         o.terms = terms;
         return std::make_unique<tvec::durable::redis_store>(o);

@@ -274,8 +274,9 @@ static void options_that_are_wrong_are_refused_and_open_nothing(const char* fold
     o.store = NULL;
     CHECK(refused(&o, "store is null"));
     if (getenv("TVEC_HAS_REDIS") == NULL) return;
-    const char* const wrong[] = {"redis:localhost:0", "redis:localhost:65536",
-                                 "redis:localhost:6379x", "redis:localhost:"};
+    const char* const wrong[] = {
+        "redis:localhost:0", "redis:localhost:65536",     "redis:localhost:6379x",
+        "redis:localhost:",  "redis:user:word@localhost", "rediss:localhost:0"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
         o.store = wrong[i];
         CHECK(refused(&o, "expected"));

@@ -65,7 +65,7 @@ std::size_t body_size() {
 std::unique_ptr<store> open_store(const std::string& where, [[maybe_unused]] duration silence) {
 #ifdef TVEC_HAS_REDIS
     if (where.starts_with("redis:")) {
-        redis_options o = example::redis_at(where.substr(6));
+        redis_options o = example::redis_at(where);
         o.shards = 6;
         o.silence = std::getenv("TVEC_BODY") ? 300ms : silence;  // less than one of them takes
         o.replica_limit = o.silence / 2;

@@ -157,7 +157,7 @@ settings parse(int argc, char** argv) {
     std::vector<char*> words = with_empty_values(argc, argv, kept);
     std::string fault = line.parse(static_cast<int>(words.size()), words.data());
     if (!fault.empty()) {
-        for (const char* const sign : {"redis:", "postgres", "pass", "@"})
+        for (const char* const sign : {"redis", "postgres", "pass", "@"})
             if (fault.find(sign) != fault.npos)
                 fault = "an argument is not known, and may have a password: expected --store "
                         "STORE, with quotes around a STORE that has blanks";

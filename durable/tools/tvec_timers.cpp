@@ -75,7 +75,7 @@ int run_here(const settings& o) {
 int install(const settings& o) {
 #ifdef TVEC_HAS_REDIS
     if (example::is_redis(o.store)) {
-        auto to = example::redis_at(o.store.substr(6));
+        auto to = example::redis_at(o.store);
         to.shards = static_cast<unsigned>(o.shards.value_or(to.shards));
         const tvec::durable::redis_store opened(to);  // loads them
         fmt::print("functions of version {}, {} shards\n",

@@ -157,7 +157,7 @@ typedef void (*tvec_durable_counted)(void* user, int answer, const struct tvec_d
 /// The options of an object.
 struct tvec_durable_options {
     size_t size;                   ///< sizeof(struct tvec_durable_options)
-    const char* store;             ///< a file, `redis:HOST:PORT`, `redis:SOCKET`, `postgres:...`
+    const char* store;             ///< a file, `redis:USER@HOST:PORT`, `rediss:...`, `postgres:...`
     tvec_durable_handler handler;  ///< is called for due timers, by tvec_durable_run; not null
     void* user;                    ///< the first argument of the handler
     tvec_durable_ms claim_lease;   ///< a delivery that is not ended by then comes again; 0: 30 s

@@ -16,8 +16,10 @@ namespace {
 // libtvec-durable-KIND, has a function tvec_durable_KIND_store, which opens a store by its name.
 struct {
     std::string_view prefix, kind;
-} constexpr elsewhere[] = {
-    {"redis:", "redis"}, {"postgres:", "postgres"}, {"postgresql:", "postgres"}};
+} constexpr elsewhere[] = {{"redis:", "redis"},
+                           {"rediss:", "redis"},
+                           {"postgres:", "postgres"},
+                           {"postgresql:", "postgres"}};
 using opener = store*(const char* name);
 
 // Returns the file that contains a function or an object.

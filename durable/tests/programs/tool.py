@@ -302,9 +302,10 @@ class Tool(unittest.TestCase):
             self.assertEqual(self.stderr, "" if number == 3 else KEPT_SHARDS)
         self.assertEqual(server.say("FCALL", "tvec_version", 0), "6\n")
         self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")
-        for self.store in "redis:localhost:70000", "redis:[::1", "redis:::1]:6379", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}":
+        for self.store in "redis:localhost:70000", "redis:[::1", "redis:::1]:6379", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}", \
+                f"redis:u:p@127.0.0.1:{server.port}", f"redis:@127.0.0.1:{server.port}", f"rediss:{server.socket}":
             done = subprocess.run([TOOL, "--store", self.store, "list"], capture_output=True, text=True, timeout=PATIENCE)
-            self.assertRegex(done.stderr, rf"\Atvec-timers: redis:[^ ]*: expected [^\n]+\n\Z")
+            self.assertRegex(done.stderr, rf"\Atvec-timers: rediss?:[^ ]*: expected [^\n]+\n\Z")
         server.say("CONFIG", "SET", "bind", "127.0.0.1 -::1")
         hosts = ["[127.0.0.1]"]
         with contextlib.suppress(OSError):  # there may be no IPv6
@@ -326,7 +327,7 @@ class Tool(unittest.TestCase):
     def test_no_message_shows_a_password(self):
         places = ("//:geheim@[::1", "//u:geheim@127.0.0.1:1/0", "u:geheim@127.0.0.1:1", "u:geheim:1", "u:geheim", ":geheim@h",
                   "//:geheim", "geheim@h")
-        stores = (*("redis:" + place for place in places), "rediss://:geheim@h:1", "mysql://u:geheim@h/d", "redis//:geheim@h",
+        stores = (*(kind + place for kind in ("redis:", "rediss:") for place in places), "rediss://:geheim@h:1", "mysql://u:geheim@h/d", "redis//:geheim@h",
                   *("postgresql:" + place for place in places), "postgresql://u:ge/geheim@h/d", "postgres://u:geheim",
                   "postgresql://u:1/geheim@h/d", "postgresql://u:ge@geheim@127.0.0.1:1/d", "postgresql://u:geheim@h:x/d",
                   "postgresql://u:%zzgeheim@h/d", "postgres:geheim", "postgres:host=h password='geheim",

@@ -38,15 +38,18 @@ struct stream_address {
     std::string name;
 };
 
-// Reads stream:NAME, which is on the server of the store, or stream:HOST:PORT/NAME.
+// Reads stream:NAME, which is on the server of the store, or stream:HOST:PORT/NAME, with `rediss:`
+// before HOST if that server is reached by TLS.
 stream_address stream_at(const settings& o) {
     const std::string rest = o.to.substr(7);
     const auto slash = rest.find('/');
     stream_address a;
     if (slash != rest.npos) {
-        a = {example::redis_at(rest.substr(0, slash)), rest.substr(slash + 1)};
+        const std::string server = rest.substr(0, slash);
+        const bool has_tls = server.starts_with("rediss:");
+        a = {example::redis_at(has_tls ? server : "redis:" + server), rest.substr(slash + 1)};
     } else if (example::is_redis(o.store)) {
-        a = {example::redis_at(o.store.substr(6)), rest};
+        a = {example::redis_at(o.store), rest};
     } else {
         throw std::runtime_error(
             fault_of_place(o.to, "the store is no Redis server: expected stream:HOST:PORT/NAME"));
