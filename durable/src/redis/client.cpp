@@ -77,7 +77,7 @@ client::client(redis_options o, part p, std::vector<address> at, faults& f)
              [this](trouble why) { on_lost(std::move(why)); }, [this] { on_heard(); }}),
       hints_(epoll_, options_,
              {[this] {
-                  if (!options_.password.empty()) hints_.send(credentials().text());
+                  if (has_credentials()) hints_.send(credentials().text());
                   hints_.send(command{"SUBSCRIBE", me_}.text());
               },
               [this](reply_ptr r) { on_message(*r); }, [this](const trouble&) { retry(); }}),
@@ -197,6 +197,11 @@ void client::abandon() {
 
 // --- the greeting -------------------------------------------------------------------------------
 
+// A user without a password logs in as well: without, it would be `default`.
+bool client::has_credentials() const {
+    return !options_.user.empty() || !options_.password.empty();
+}
+
 command client::credentials() const {
     command c{"AUTH"};
     if (!options_.user.empty()) c.add(options_.user);
@@ -220,7 +225,7 @@ void client::say(const command& c, greeted then) {
 }
 
 void client::greet() {
-    if (!options_.password.empty()) say(credentials(), [](const redisReply&) {});
+    if (has_credentials()) say(credentials(), [](const redisReply&) {});
     ask_facts();
     try_to_say({"FCALL", "tvec_durable_version", "0"},
                [this](const redisReply& r) { on_version(r); });

@@ -145,6 +145,7 @@ private:
     void do_nothing() {}
 
     // the greeting
+    bool has_credentials() const;
     command credentials() const;
     void greet();
     void ask_facts();

@@ -31,7 +31,7 @@ struct redis_options {
     std::string host = "127.0.0.1";  ///< looked up once, by the constructor; any node of a cluster
     std::uint16_t port = 6379;       ///< port of `host`
     std::string socket{};            ///< path of a socket to use instead, or ""
-    std::string user{};              ///< user of ACLs; "": the default one
+    std::string user{};              ///< user of ACLs, also without a password; "": `default`
     std::string password{};          ///< "": no password
     redis_tls tls{};                 ///< the certificate must be for `host`, or the cluster's node
 
