@@ -249,17 +249,20 @@ Test(durable_redis, a_password_is_asked_for_and_given) {
     CHECK(put(s, {"a", today()}) == put_result::stored);
 }
 
-Test(durable_redis, a_user_may_do_no_more_than_it_must) {
+// tests/programs/redis_rights.py has the rights of the page.
+Test(durable_redis, a_user_needs_no_right_to_load_functions) {
     const redis_server server;
     server.say({"ACL", "SETUSER", "timers", "on", ">secret", "~{tvec*", "&tvec:*", "+fcall",
-                "+info", "+subscribe", "+@write", "+@read", "+time", "+publish"});
+                "+info", "+subscribe", "+@write", "-function", "+@read", "+time", "+publish"});
     redis_options o = at(server);
     o.user = "timers";
+    refuses(o, std::errc::permission_denied, "WRONGPASS");  // and not as `default`
     o.password = "secret";
+    refuses(o, std::errc::permission_denied, "`tvec-timers install`");
+    redis_store(at(server));
     redis_store s(o);
     CHECK(s.warning().find("does not tell") != std::string::npos);
     CHECK(put(s, {"a", today()}) == put_result::stored);
-    server.say({"FUNCTION", "FLUSH"});
     server.say({"ACL", "SETUSER", "timers", "+config|get"});
     CHECK_EQ(redis_store(o).warning(), "");
     o.name = "another";

@@ -280,7 +280,18 @@ void client::on_version(const redisReply& r) {
                         "its functions are of version " + std::to_string(version) +
                             ", and this program knows " + std::to_string(functions_version)});
     if (version == functions_version) return on_functions();
-    say({"FUNCTION", "LOAD", "REPLACE", functions}, [this](const redisReply&) { on_functions(); });
+    load_functions(version);
+}
+
+// Another user than that of a service may have the right to load them.
+void client::load_functions(long long found) {
+    try_to_say({"FUNCTION", "LOAD", "REPLACE", functions}, [this, found](const redisReply& r) {
+        if (!is_error(r)) return on_functions();
+        const std::string why(text_of(r));
+        on_lost({code_of(why), why + ": its functions are of version " + std::to_string(found) +
+                                   " (0: none), expected " + std::to_string(functions_version) +
+                                   ": load them by `tvec-timers install` as a user who may"});
+    });
 }
 
 // The set of timers is opened here, or by the cluster.

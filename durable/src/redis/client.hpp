@@ -154,6 +154,7 @@ private:
     void try_to_say(const command& c, greeted then);
     void say(const command& c, greeted then);
     void on_version(const redisReply& r);
+    void load_functions(long long found);
     void on_functions();
     void guide();
     void request_map();

@@ -109,7 +109,8 @@ using redis::redis_tls;
 ///    after pauses of up to a second. The shards of a replaced primary are taken anew, because it
 ///    may lack writes.
 ///  * Each primary judges deadlines and leases by its own clock, and `now` is the earliest of them.
-///  * Functions are loaded on each primary when the store connects to it.
+///  * Functions of another version are replaced on each primary when the store connects to it. A
+///    user who may not load functions needs those of this version there.
 ///
 /// durable/docs/stores.md says how safe timers are, durable/docs/operating.md which rights are
 /// needed.
@@ -122,7 +123,9 @@ public:
     /// Connects, and waits for `silence` at most, or three times that in a cluster. Throws
     /// std::system_error, which names the server and the reason:
     ///  * errors of connecting: connection_refused, no_such_file_or_directory, timed_out, ...
-    ///  * permission_denied: no password or a wrong one, or a permission is missing
+    ///  * permission_denied: no password or a wrong one, or a permission is missing, such as that
+    ///  to
+    ///    load functions of this version where there are others or none
     ///  * protocol_error: no Redis server answers
     ///  * not_supported: the server is too old, or its functions or timers have a newer version
     ///  * resource_unavailable_try_again: the server is loading its data, or the cluster is down
