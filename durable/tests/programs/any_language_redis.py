@@ -221,18 +221,6 @@ class AnyLanguage(unittest.TestCase):
             self.assertEqual(self.call("put", timer, 1, "", key=tag), "stored")
             self.assertEqual(self.call("cancel", timer), "cancelled")
 
-    def test_a_user_needs_the_name_as_a_key_besides_what_a_process_needs(self):
-        self.link.acl_setuser("worker", enabled=True, nopass=True, keys=["{tvec*"], channels=["tvec:*"],
-                              categories=["+@read", "+@write"], commands=["+fcall", "+time", "+publish"])
-        worker = redis.Redis(unix_socket_path=str(self.server.socket), username="worker", password="any")
-        self.addCleanup(worker.close)
-        tag = formula_of_the_page()("tvec", 6, b"a")
-        self.assertEqual(worker.execute_command("FCALL", "tvec_put", 1, tag, "a", 1, ""), b"stored")
-        with self.assertRaises(redis.exceptions.NoPermissionError):
-            worker.execute_command("FCALL", "tvec_cancel", 1, "tvec", "a")
-        self.link.execute_command("ACL", "SETUSER", "worker", "~tvec")
-        self.assertEqual(worker.execute_command("FCALL", "tvec_cancel", 1, "tvec", "a"), b"cancelled")
-
     def test_the_functions_tell_their_version(self):
         self.assertEqual(self.link.execute_command("FCALL", "tvec_version", 0), 6)
         self.assertEqual(self.link.execute_command("FCALL_RO", "tvec_find", 1, "tvec", "a"), None)
