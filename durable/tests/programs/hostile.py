@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""What a hostile neighbour of `tvec-timers` tries, on the machine and at the server, and what it gains: nothing.
+
+usage: hostile.py TVEC_TIMERS DURABLE
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import socket
+import sqlite3
+import struct
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import urllib.parse
+
+from children import ENDING, PATIENCE
+from serving import Case, wait_for
+
+Case.tool = sys.argv[1]
+DURABLE = pathlib.Path(sys.argv[2])
+AS_STRANGER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--pdeathsig", "KILL"]
+needs_root = unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "only root can be somebody else")
+
+
+def packed(value):
+    """MessagePack of what a message of the command has."""
+    if isinstance(value, bool):
+        return b"\xc3" if value else b"\xc2"
+    if isinstance(value, int):
+        return b"\xcf" + struct.pack(">Q", value)
+    if isinstance(value, str):
+        return b"\xda" + struct.pack(">H", len(value)) + value.encode()
+    return b"\xde" + struct.pack(">H", len(value)) + b"".join(packed(name) + packed(v) for name, v in value.items())
+
+
+def framed(message):
+    return struct.pack("<I", len(message)) + message
+
+
+class Strangers(Case):
+    """Other users of the machine."""
+
+    def listener(self, *words):
+        """Has a stranger run this Python, which prints what it was told. Waits until it listens."""
+        log = (self.folder / "stranger").open("w+")
+        self.addCleanup(log.close)
+        stranger = subprocess.Popen([*AS_STRANGER, "/usr/bin/python3", "-c", *map(str, words)], stdout=log, stderr=log)
+        self.addCleanup(stranger.wait)
+        self.addCleanup(stranger.kill)
+        return lambda: pathlib.Path(log.name).read_text()
+
+
+    @needs_root
+    def test_a_stranger_reaches_no_hook_in_a_folder_of_mode_0700(self):
+        page = (DURABLE / "docs/operating.md").read_text()
+        self.assertRegex(page, r"serve --to unix:/run/\w+/\w+:/\w+\n")  # what the page shows is this
+        self.folder.chmod(0o755)
+        room = self.folder / "orders"
+        room.mkdir(mode=0o700)
+        path = room / "hook"
+        self.serve(f"unix:{path}:/due")
+        self.put("a", "--body", "secret")
+        said = self.listener("""
+import socket, sys
+for act in "bind", "connect":
+    try:
+        getattr(socket.socket(socket.AF_UNIX), act)(sys.argv[1])
+        print("reached", flush=True)
+    except OSError as why:
+        print(why, flush=True)
+""", path)
+        wait_for(lambda: said().count("Permission denied") == 2, "it was refused twice")
+        hook = self.hook(path=str(path))
+        self.assertEqual(wait_for(lambda: hook.notes, "the delivery")[0]["body"], b"secret")
+        self.wait_until_empty()
+
+
+if __name__ == "__main__":
+    with ENDING:
+        unittest.main(argv=sys.argv[:1], verbosity=2)
