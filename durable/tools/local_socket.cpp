@@ -1,8 +1,10 @@
 #include "local_socket.hpp"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstring>
@@ -37,6 +39,21 @@ void receive_some(int fd, std::string& bytes) {
     bytes.append(part, static_cast<std::size_t>(got));
 }
 
+// Throws if the process that listens is of a stranger, who may have been first in a folder that
+// many users can write.
+void require_trusted(int fd, const std::string& path, const std::string& file) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) example::fail(path);
+    struct stat s {};
+    const bool owns_file = stat(file.c_str(), &s) == 0 && s.st_uid == peer.uid;
+    if (peer.uid == 0 || peer.uid == geteuid() || owns_file) return;
+    throw std::runtime_error(
+        fmt::format("{}: user {} listens there: expected root, you or the owner of {}, so nothing "
+                    "was sent: remove the socket, and keep the file in a folder of its owner",
+                    path, peer.uid, file));
+}
+
 }  // namespace
 
 std::string socket_of(const std::string& file) {
@@ -69,6 +86,7 @@ std::optional<int> run_there(const settings& o) {
     if ((o.store + ".socket").size() >= sizeof(sockaddr_un::sun_path)) return {};
     const example::descriptor fd = connected_to(socket_of(o.store));
     if (fd.get() < 0) return {};
+    require_trusted(fd.get(), socket_of(o.store), o.store);
     const timeval patience{10, 0};
     setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     send_all(fd.get(), framed(to_message(o)));

@@ -28,7 +28,8 @@ std::string framed(std::string_view message);
 std::optional<std::string> take_message(std::string& bytes);
 
 // Has the process that serves the file run a command, prints what it says, and returns the exit
-// status. Returns nothing if no process listens there.
+// status. Returns nothing if no process listens there. Throws std::runtime_error, and has sent
+// nothing, if that process is neither of root, nor of this user, nor of the owner of the file.
 std::optional<int> run_there(const settings& o);
 
 }  // namespace timers_tool

@@ -58,6 +58,31 @@ class Strangers(Case):
         self.addCleanup(stranger.kill)
         return lambda: pathlib.Path(log.name).read_text()
 
+    @needs_root
+    def test_a_stranger_at_the_socket_of_a_file_is_told_nothing(self):
+        self.folder.chmod(0o1777)
+        self.put("a", in_ms=1_000_000)
+        said = self.listener("""
+import socket, struct, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(5)
+print("listens", flush=True)
+f = lambda m: struct.pack("<I", len(m)) + m
+while True:
+    c, _ = s.accept()
+    c.settimeout(1)
+    try:
+        print(c.recv(65536), flush=True)
+        c.sendall(f(b"ostored\\n") + f(b"x0"))
+    except OSError:
+        pass
+    c.close()
+""", self.store + ".socket")
+        wait_for(lambda: "listens" in said(), "the stranger listens")
+        refused = self.run_tool("put", "order-17", "--body", "card 4111", status=1)
+        self.assertRegex(refused, r"\Atvec-timers: [^\n]+\.socket: user 65534 listens there[^\n]+ nothing was sent[^\n]*\n\Z")
+        self.assertNotIn("4111", said())
 
     @needs_root
     def test_a_stranger_reaches_no_hook_in_a_folder_of_mode_0700(self):
