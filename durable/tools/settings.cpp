@@ -21,6 +21,10 @@ namespace {
 
 using namespace tvec::durable;
 
+// The highest deadline, the longest delay or period, and the longest list.
+constexpr auto last = static_cast<std::uint64_t>(latest_due.time_since_epoch().count());
+constexpr std::uint64_t longest = last / 2, most_listed = 1'000'000'000;
+
 // The names that a command takes: of one timer, of all with a prefix, or one of the two.
 enum class naming { none, id, prefix, either };
 
@@ -80,6 +84,49 @@ std::vector<char*> with_empty_values(int argc, char** argv, std::vector<std::str
     return words;
 }
 
+// Makes an object of a message. It stops at the first value inside another, because the parser of
+// the library calls itself for each level of nesting.
+class flat_reader final : public nlohmann::json_sax<nlohmann::json> {
+public:
+    nlohmann::json object = nlohmann::json::object();
+
+    bool null() override { return false; }
+    bool boolean(bool b) override { return enter(b); }
+    bool number_integer(number_integer_t n) override { return enter(n); }
+    bool number_unsigned(number_unsigned_t n) override { return enter(n); }
+    bool number_float(number_float_t, const string_t&) override { return false; }
+    bool string(string_t& s) override { return enter(std::move(s)); }
+    bool binary(binary_t&) override { return false; }
+    bool start_object(std::size_t) override { return !std::exchange(is_begun_, true); }
+    bool key(string_t& k) override {
+        key_ = std::move(k);
+        return true;
+    }
+    bool end_object() override { return true; }
+    bool start_array(std::size_t) override { return false; }
+    bool end_array() override { return false; }
+    bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+        return false;
+    }
+
+private:
+    bool enter(nlohmann::json value) {
+        object[key_] = std::move(value);
+        return is_begun_;
+    }
+
+    bool is_begun_ = false;
+    string_t key_;
+};
+
+// Returns a number of a message. Throws if it is out of range.
+std::uint64_t number_of(const nlohmann::json& m, const char* name, std::uint64_t least,
+                        std::uint64_t most) {
+    const auto n = m.at(name).get<std::uint64_t>();
+    if (n >= least && n <= most) return n;
+    throw std::runtime_error(fmt::format("{} is {}: expected {} to {}", name, n, least, most));
+}
+
 }  // namespace
 
 std::uint64_t most_in_flight(const settings& o) {
@@ -122,15 +169,14 @@ settings parse(int argc, char** argv) {
     line.add_text("--store", o.store, example::store_help);
     if (std::find(argv, argv + argc, std::string_view("next")) == argv + argc)
         line.require("--store");
-    constexpr auto last = static_cast<std::uint64_t>(latest_due.time_since_epoch().count());
     line.add_text("--prefix", o.prefix, "lists, and in place of an ID: ids that begin so");
-    line.add_number("--in-ms", o.in_ms, 0, last / 2, "its deadline: in so many ms (0)");
+    line.add_number("--in-ms", o.in_ms, 0, longest, "its deadline: in so many ms (0)");
     line.add_number("--due-ms", o.due_ms, 0, last, "the same: due then, in ms since 1970");
-    line.add_number("--every-ms", o.every_ms, 0, last / 2, "put: its period in ms; 0: once");
+    line.add_number("--every-ms", o.every_ms, 0, longest, "put: its period in ms; 0: once");
     line.add_text("--body", o.body, "put: what is delivered with it");
     line.add_text("--plan", o.plan, "put: its plan; serve: that of timers without one");
     line.add_flag("--replace", o.replace, "put: also if the id is there");
-    line.add_number("--limit", o.limit, 1, 1'000'000'000, "lists: how many at most");
+    line.add_number("--limit", o.limit, 1, most_listed, "lists: how many at most");
     line.add_flag("--json", o.json, "for scripts: a JSON document, in lists one in each line");
     line.add_number("--shards", o.shards, 1, 9'999,
                     "install: of new timers on a server; others keep theirs");
@@ -192,7 +238,10 @@ std::string to_message(const settings& o) {
 }
 
 settings from_message(const std::string& bytes) {
-    const nlohmann::json m = nlohmann::json::from_msgpack(bytes);
+    flat_reader reader;
+    if (!nlohmann::json::sax_parse(bytes, &reader, nlohmann::json::input_format_t::msgpack))
+        throw std::runtime_error("the message is no map of words and numbers");
+    const nlohmann::json& m = reader.object;
     settings o;
     for (auto [name, text] : {std::pair("command", &o.command),
                               {"id", &o.id},
@@ -200,12 +249,12 @@ settings from_message(const std::string& bytes) {
                               {"body", &o.body},
                               {"plan", &o.plan}})
         *text = m.at(name).get<std::string>();
-    o.every_ms = m.at("every_ms").get<std::uint64_t>();
-    o.limit = m.at("limit").get<std::uint64_t>();
+    o.every_ms = number_of(m, "every_ms", 0, longest);
+    o.limit = number_of(m, "limit", 1, most_listed);
     o.replace = m.at("replace").get<bool>();
     o.json = m.at("json").get<bool>();
-    if (m.contains("in_ms")) o.in_ms = m["in_ms"].get<std::uint64_t>();
-    if (m.contains("due_ms")) o.due_ms = m["due_ms"].get<std::uint64_t>();
+    if (m.contains("in_ms")) o.in_ms = number_of(m, "in_ms", 0, longest);
+    if (m.contains("due_ms")) o.due_ms = number_of(m, "due_ms", 0, last);
     if (const std::string fault = fault_of(o); !fault.empty()) throw std::runtime_error(fault);
     return o;
 }

@@ -50,7 +50,8 @@ settings parse(int argc, char** argv);
 void hide_passwords(int argc, char** argv);
 
 // The settings of a command as a message to the process that has the store open, and back.
-// from_message throws std::exception if the bytes are no such message, or the settings are wrong.
+// from_message throws std::exception if the bytes are no such message, or the settings are wrong or
+// out of the range that `parse` takes. It is for messages of anybody.
 std::string to_message(const settings& o);
 settings from_message(const std::string& bytes);
 

@@ -46,6 +46,42 @@ def framed(message):
     return struct.pack("<I", len(message)) + message
 
 
+class LocalSocket(Case):
+    def setUp(self):
+        super().setUp()
+        self.server = self.serve("http://127.0.0.1:1/")
+
+    def answer(self, message):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.store + ".socket")
+            s.settimeout(PATIENCE)
+            s.sendall(framed(message))
+            with contextlib.suppress(ConnectionResetError):
+                return s.recv(65_536)
+        return b""
+
+    def message(self, **more):
+        return packed({"command": "put", "id": "a", "prefix": "", "body": "", "plan": "", "every_ms": 0, "limit": 100,
+                       "replace": False, "json": False, **more})
+
+    def test_a_deep_message_is_refused(self):
+        for message in b"\x91" * 50_000 + b"\xc0", b"\x81\xa1a" * 50_000 + b"\xc0", b"\x81\xa7command" + b"\x91" * 500_000:
+            said = self.answer(message)
+            self.assertIsNone(self.server.process.poll(), self.server.said())
+            self.assertEqual(said[4:5], b"e", said)
+        self.assertIn("waiting 0\n", self.run_tool("stats"))
+
+    def test_a_number_has_the_bounds_of_the_command_line(self):
+        most = 2**64 - 1
+        for bad in {"in_ms": most}, {"due_ms": most}, {"every_ms": most}, {"limit": most}, {"limit": 0}, {"in_ms": 2**63}:
+            with self.subTest(bad):
+                said = self.answer(self.message(**bad))
+                self.assertEqual(said[4:5], b"e", said)
+                self.assertIn(next(iter(bad)).encode(), said)
+        self.assertIn("waiting 0\n", self.run_tool("stats"))
+        self.assertIn(b"stored", self.answer(self.message(in_ms=1_000_000)))
+
+
 class Strangers(Case):
     """Other users of the machine."""
 
