@@ -145,6 +145,47 @@ for act in "bind", "connect":
         self.wait_until_empty()
 
 
+class Page(Case):
+    def setUp(self):
+        super().setUp()
+        self.page = self.serve("http://127.0.0.1:1/", "--page", "127.0.0.1:0")
+        self.place = urllib.parse.urlsplit(self.page.address())
+        self.host = f"Host: {self.place.netloc}\r\n".encode()
+
+    def connected(self):
+        s = socket.create_connection((self.place.hostname, self.place.port), PATIENCE)
+        self.addCleanup(s.close)
+        return s
+
+    def test_a_large_request_is_read_without_a_pause(self):
+        s = self.connected()
+        length = 10_000_000  # at 128 bytes a second for a day
+        s.sendall(b"POST /health HTTP/1.1\r\nContent-Length: %d\r\n" % length + self.host + b"\r\n")
+
+        def send():
+            with contextlib.suppress(OSError):
+                s.sendall(b"a" * length)
+        threading.Thread(target=send, daemon=True).start()
+        self.assertRegex(s.recv(1000), rb"\AHTTP/1.1 405 ")
+
+    def test_a_header_beyond_the_buffer_is_refused(self):
+        for size in 18_000, 24_000, 40_000, 1_000_000:
+            with self.subTest(size):
+                s = self.connected()
+                with contextlib.suppress(OSError):
+                    s.sendall(b"GET /health HTTP/1.1\r\n" + self.host + b"X: " + b"a" * size + b"\r\n\r\n")
+                with contextlib.suppress(ConnectionResetError):
+                    self.assertRegex(s.recv(1000), rb"\AHTTP/1.1 (200|431) |\A\Z")
+
+    def cpu_of(self, seconds):
+        """The ticks of the processor that the process takes in so many seconds from now."""
+        def taken():
+            return sum(map(int, pathlib.Path(f"/proc/{self.page.process.pid}/stat").read_text().rsplit(")")[1].split()[11:13]))
+        before = taken()
+        time.sleep(seconds)
+        return taken() - before
+
+
 if __name__ == "__main__":
     with ENDING:
         unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -26,6 +26,9 @@ using namespace tvec::durable;
 
 constexpr std::chrono::seconds patience(3);
 constexpr unsigned most_connections = 64;
+// libmicrohttpd keeps large requests in part, and reads them in small pieces. So many in one turn
+// of the loop leave time for timers.
+constexpr int pieces_together = 64;
 constexpr const char* policy =
     "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
@@ -195,9 +198,14 @@ void page::run() {
             MHD_resume_connection(r.connection);
         }
     if (!std::exchange(has_work_, false)) return;
-    MHD_run(daemon_);
-    const auto* const open = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-    if (open->num_connections != 0) loop_.wheel().arm_after(idle_, std::chrono::seconds(1));
+    MHD_UNSIGNED_LONG_LONG ms = 0;
+    bool is_waiting = true;
+    for (int i = 0; i < pieces_together && ms == 0 && is_waiting; ++i) {
+        MHD_run(daemon_);
+        is_waiting = MHD_get_timeout(daemon_, &ms) == MHD_YES;
+    }
+    const auto pause = std::chrono::milliseconds(std::min<MHD_UNSIGNED_LONG_LONG>(ms, 1'000));
+    if (is_waiting) loop_.wheel().arm_after(idle_, pause);
 }
 
 bool page::answer(request& r) {

@@ -61,7 +61,7 @@ private:
     void finish(request& r);
     std::string fault_of_host(const request& r) const;
     static void refuse(request& r, unsigned status, const std::string& why);
-    void on_idle() { has_work_ = true; }  // connections may be too old
+    void on_idle() { has_work_ = true; }  // libmicrohttpd asked for it
 
     loop& loop_;
     view& view_;
