@@ -81,6 +81,22 @@ class LocalSocket(Case):
         self.assertIn("waiting 0\n", self.run_tool("stats"))
         self.assertIn(b"stored", self.answer(self.message(in_ms=1_000_000)))
 
+    def test_many_commands_at_once_are_all_answered(self):
+        request, links = framed(self.message(command="stats", id="")), []
+        self.server.signal(signal.SIGSTOP)  # it finds all of them in one turn of its loop
+        with contextlib.suppress(BlockingIOError):  # its queue is full
+            for _ in range(100):
+                links.append(socket.socket(socket.AF_UNIX))
+                self.addCleanup(links[-1].close)
+                links[-1].setblocking(False)
+                links[-1].connect(self.store + ".socket")
+                links[-1].sendall(request)
+        self.server.signal(signal.SIGCONT)
+        self.assertGreater(len(links), 64)
+        for link in links[:-1]:
+            link.settimeout(PATIENCE)
+            self.assertIn(b"waiting 0\n", link.recv(65_536))
+
 
 class Strangers(Case):
     """Other users of the machine."""
@@ -184,6 +200,30 @@ class Page(Case):
         before = taken()
         time.sleep(seconds)
         return taken() - before
+
+    def test_slow_readers_cost_nobody_an_answer(self):
+        for _ in range(64):
+            s = socket.socket()
+            self.addCleanup(s.close)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            s.connect((self.place.hostname, self.place.port))
+            s.settimeout(0.1)
+            with contextlib.suppress(OSError):
+                s.sendall((b"GET /metrics HTTP/1.1\r\n" + self.host + b"\r\n") * 5_000)
+        wait_for(lambda: self.cpu_of(0.2) == 0, "their answers fill the buffers")
+        for _ in range(10):
+            self.assertEqual(self.page.ask("/health"), (200, "ok\n"))
+        self.assertLess(self.cpu_of(1), os.sysconf("SC_CLK_TCK") / 10, "it spins")
+
+    def test_a_lack_of_descriptors_costs_no_command(self):
+        pid = self.page.process.pid
+        _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 6, hard))
+        for _ in range(40):
+            self.connected().sendall(b"GET /health HTTP/1.1\r\nX: ")
+        for i in range(10):
+            self.assertEqual(self.run_tool("put", f"a{i}", "--in-ms", 1_000_000), "stored\n")
+        self.assertEqual(self.page.ask("/health"), (200, "ok\n"))
 
 
 if __name__ == "__main__":

@@ -23,9 +23,11 @@ constexpr std::size_t most_clients = 64;
 
 // A connection, from the request to the last byte of the answer.
 struct control::client {
-    explicit client(int descriptor) : fd(descriptor) {}
+    client(int descriptor, std::chrono::steady_clock::time_point now)
+        : fd(descriptor), since(now) {}
 
     example::descriptor fd;
+    const std::chrono::steady_clock::time_point since;
     std::list<client>::iterator self;
     std::string received, unsent;
     settings asked;
@@ -37,7 +39,8 @@ struct control::client {
 control::control(loop& in, std::string path, view& v)
     : loop_(in), path_(std::move(path)), view_(v), listener_(listening_at(path_)),
       acceptor_(
-          loop_, listener_.get(), [this](int fd) { take(fd); }, [this] { make_room(); }) {}
+          loop_, listener_.get(), [this](int fd) { take(fd); },
+          [this] { return clients_.size() >= most_clients; }, [this] { return make_room(); }) {}
 
 control::~control() {
     for (client& c : clients_) loop_.forget(c.fd.get());
@@ -45,8 +48,7 @@ control::~control() {
 }
 
 void control::take(int fd) {
-    if (clients_.size() >= most_clients) make_room();
-    client& c = clients_.emplace_back(fd);
+    client& c = clients_.emplace_back(fd, loop_.wheel().now());
     c.self = std::prev(clients_.end());
     c.out.take = [this, &c](output&) {
         send(c);
@@ -55,11 +57,14 @@ void control::take(int fd) {
     loop_.watch(fd, EPOLLIN, [this, &c](std::uint32_t events) { on_ready(c, events); });
 }
 
-// Closes the oldest connection whose request is not whole. `run` does, in this turn of the loop.
-void control::make_room() {
+// Closes the oldest connection whose request is not whole, if it has had its time. `run` does, in
+// this turn of the loop.
+bool control::make_room() {
     const auto half = std::ranges::find_if(
         clients_, [](const client& c) { return !c.is_over && !c.running && !c.is_answered; });
-    if (half != clients_.end()) half->is_over = true;
+    if (half == clients_.end() || loop_.wheel().now() - half->since < acceptor::grace) return false;
+    half->is_over = true;
+    return true;
 }
 
 void control::on_ready(client& c, std::uint32_t events) {

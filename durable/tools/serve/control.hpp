@@ -28,7 +28,7 @@ private:
     struct client;
 
     void take(int fd);
-    void make_room();
+    bool make_room();
     void on_ready(client& c, std::uint32_t events);
     void receive(client& c);
     void begin(client& c, const std::string& message);

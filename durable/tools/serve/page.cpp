@@ -137,11 +137,11 @@ struct page::calls {
 
     static void connection(void* of, MHD_Connection* c, void** /*unused*/,
                            MHD_ConnectionNotificationCode what) {
-        auto& all = static_cast<page*>(of)->connections_;
+        page& p = *static_cast<page*>(of);
         if (what == MHD_CONNECTION_NOTIFY_STARTED)
-            all.push_back(c);
+            p.connections_.push_back({c, p.loop_.wheel().now()});
         else
-            all.remove(c);
+            p.connections_.remove_if([c](const link& l) { return l.connection == c; });
     }
 };
 
@@ -151,13 +151,17 @@ page::page(loop& in, const std::string& address, view& v, shown_service of)
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, nullptr, nullptr,
         &calls::access, this, MHD_OPTION_NOTIFY_COMPLETED, &calls::ended, this,
         MHD_OPTION_NOTIFY_CONNECTION, &calls::connection, this, MHD_OPTION_CONNECTION_LIMIT,
-        most_connections, MHD_OPTION_CONNECTION_TIMEOUT, 30U, MHD_OPTION_END);
+        2 * most_connections, MHD_OPTION_CONNECTION_TIMEOUT, 30U, MHD_OPTION_END);
     if (daemon_ == nullptr)
         throw std::runtime_error("--page " + address + ": libmicrohttpd failed");
     epoll_ = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     loop_.watch(epoll_, EPOLLIN, [this](auto) { has_work_ = true; });
     acceptor_.emplace(
-        loop_, listener_.get(), [this](int fd) { take(fd); }, [this] { make_room(); });
+        loop_, listener_.get(), [this](int fd) { take(fd); },
+        [this] {  // the socket beside a file needs a descriptor as well
+            return connections_.size() >= most_connections || !has_descriptors(listener_.get());
+        },
+        [this] { return make_room(); });
 }
 
 page::~page() {
@@ -171,23 +175,28 @@ page::~page() {
 }
 
 void page::take(int fd) {
-    if (connections_.size() >= most_connections) make_room();
     const sockaddr_storage unknown{};
     MHD_add_connection(daemon_, fd, reinterpret_cast<const sockaddr*>(&unknown), sizeof unknown);
     has_work_ = true;
 }
 
-// Closes the oldest connection whose request is not whole, or that waits for the next one.
-void page::make_room() {
-    const auto is_half = [this](const MHD_Connection* c) {
-        return std::ranges::none_of(
-            requests_, [c](const request& r) { return r.connection == c && r.is_suspended; });
+// Closes the oldest connection whose request is not whole, that waits for the next one, or that
+// does not read, if it has had its time.
+bool page::make_room() {
+    const auto is_half = [this](const link& l) {
+        return std::ranges::none_of(requests_, [&l](const request& r) {
+            return r.connection == l.connection && r.is_suspended;
+        });
     };
     const auto half = std::ranges::find_if(connections_, is_half);
-    if (half == connections_.end()) return;
-    const auto* const info = MHD_get_connection_info(*half, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (half == connections_.end() || loop_.wheel().now() - half->since < acceptor::grace)
+        return false;
+    const auto* const info =
+        MHD_get_connection_info(half->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     shutdown(info->connect_fd, SHUT_RDWR);
-    MHD_run(daemon_);
+    connections_.erase(half);
+    has_work_ = true;
+    return true;
 }
 
 void page::run() {

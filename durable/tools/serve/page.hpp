@@ -1,6 +1,7 @@
 // HTTP for people and monitors: a page in a browser, /metrics and /health.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <list>
 #include <memory>
@@ -54,7 +55,7 @@ private:
     struct calls;  // of libmicrohttpd
 
     void take(int fd);
-    void make_room();
+    bool make_room();
     bool answer(request& r);
     void begin(request& r);
     void begin_health(request& r);
@@ -68,7 +69,11 @@ private:
     const shown_service service_;
     const page_socket socket_;
     const example::descriptor listener_{socket_.fd};
-    std::list<MHD_Connection*> connections_;  // the oldest first
+    struct link {
+        MHD_Connection* connection;
+        std::chrono::steady_clock::time_point since;
+    };
+    std::list<link> connections_;  // the oldest first, without those that are being closed
     std::list<request> requests_;
     MHD_Daemon* daemon_ = nullptr;
     int epoll_ = -1;
