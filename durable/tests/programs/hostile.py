@@ -225,6 +225,12 @@ class Page(Case):
             self.assertEqual(self.run_tool("put", f"a{i}", "--in-ms", 1_000_000), "stored\n")
         self.assertEqual(self.page.ask("/health"), (200, "ok\n"))
 
+    def test_a_host_is_known_by_any_port_and_none(self):
+        for host in "127.0.0.1", "localhost", "[::1]", "localhost:9999", f"127.0.0.1:{self.place.port}":
+            self.assertEqual(self.page.ask("/health", Host=host), (200, "ok\n"), host)
+        for host in "evil.example", "127.0.0.1.evil.example", "localhost.evil", "", "[::1]x", "localhost:80:80", "127.0.0.1@evil":
+            self.assertEqual(self.page.ask("/health", Host=host)[0], 403, host)
+
 
 if __name__ == "__main__":
     with ENDING:

@@ -248,12 +248,14 @@ void page::refuse(request& r, unsigned status, const std::string& why) {
 }
 
 // Another site can have a browser ask for this address under a name of its own, and read the
-// answer. Returns the fault of such a request, or "".
+// answer. Returns the fault of such a request, or "". A port says nothing: it may be forwarded.
 std::string page::fault_of_host(const request& r) const {
-    const std::string host(header(r.connection, "Host"));
-    const bool is_known = socket_.port.empty() || host == "127.0.0.1" + socket_.port ||
-                          host == "localhost" + socket_.port || host == "[::1]" + socket_.port;
-    return is_known ? "" : "the Host is not this page";
+    const std::string_view host = header(r.connection, "Host");
+    const auto digits = host.find_last_not_of("0123456789");  // of a port, if there is one
+    const bool has_port = digits != host.npos && host[digits] == ':';
+    const std::string_view name = has_port ? host.substr(0, digits) : host;
+    const bool is_here = name == "127.0.0.1" || name == "localhost" || name == "[::1]";
+    return is_here || !socket_.path.empty() ? "" : "the Host is not this page";
 }
 
 void page::begin(request& r) {

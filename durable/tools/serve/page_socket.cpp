@@ -81,10 +81,10 @@ std::uint16_t port_of(int fd) {
 
 page_socket listen_for_page(const std::string& address) try {
     if (address.find('/') != address.npos)
-        return {listening_at(address).release(), address, "", address};
+        return {listening_at(address).release(), address, address};
     example::descriptor fd = listening(name_of_port(address));
     const std::string port = fmt::format(":{}", port_of(fd.get()));
-    return {fd.release(), "", port, "http://" + address.substr(0, address.rfind(':')) + port + "/"};
+    return {fd.release(), "", "http://" + address.substr(0, address.rfind(':')) + port + "/"};
 } catch (const std::exception& e) {
     const bool is_named = std::string(e.what()).starts_with(address);
     throw std::runtime_error("--page " + (is_named ? "" : address + ": ") + e.what());

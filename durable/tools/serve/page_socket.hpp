@@ -8,7 +8,6 @@ namespace timers_tool {
 struct page_socket {
     int fd;               // listens; its owner closes it
     std::string path;     // of a Unix socket, or ""
-    std::string port;     // ":PORT", or ""
     std::string address;  // to look at
 };
 
