@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "../local/printable.hpp"
+
 namespace tvec::durable::postgres {
 
 namespace {
@@ -42,6 +44,7 @@ std::errc code_of(PGconn* c) {
 std::string first_line(std::string_view message) {
     std::string line(message.substr(0, message.find('\n')));
     while (!line.empty() && (line.back() == '.' || line.back() == ' ')) line.pop_back();
+    detail::make_printable(line.data(), line.size());
     return line;
 }
 

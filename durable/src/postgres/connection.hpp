@@ -25,7 +25,8 @@ struct trouble {
 /// Returns the code of a connection that failed: a password is missing or wrong, or any other.
 std::errc code_of(PGconn* c);
 
-/// Returns the first line of a message, without the last full stop or space.
+/// Returns the first line of a message, without the last full stop or space, and with question
+/// marks in place of control characters.
 std::string first_line(std::string_view message);
 
 /// Returns a connection string with which libpq looks for the primary among several hosts.

@@ -13,6 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "../local/printable.hpp"
+
 namespace tvec::durable::redis {
 
 namespace {
@@ -200,7 +202,9 @@ void connection::show_replies() {
             return lose({std::errc::protocol_error,
                          "what answers is no Redis server: " + std::string(reader_->errstr)});
         if (r == nullptr) return;
-        listener_.replied(reply_ptr(static_cast<redisReply*>(r)));
+        reply_ptr reply(static_cast<redisReply*>(r));
+        if (reply->type == REDIS_REPLY_ERROR) detail::make_printable(reply->str, reply->len);
+        listener_.replied(std::move(reply));
     }
 }
 

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstddef>
 
+#include "../local/printable.hpp"
+
 namespace tvec::durable::redis {
 
 namespace {
@@ -22,6 +24,13 @@ std::string_view fact(std::string_view info, std::string_view name) {
     return {};
 }
 
+// The same, for a message.
+std::string shown_fact(std::string_view info, std::string_view name) {
+    std::string text(fact(info, name));
+    detail::make_printable(text.data(), text.size());
+    return text;
+}
+
 int number(std::string_view digits) {
     int n = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), n);
@@ -29,7 +38,7 @@ int number(std::string_view digits) {
 }
 
 verdict refusal_of(std::string_view info) {
-    const std::string version(fact(info, "redis_version"));
+    const std::string version = shown_fact(info, "redis_version");
     if (version.empty()) return {std::errc::protocol_error, "it does not say which Redis it is"};
     if (number(version) < oldest)
         return {std::errc::not_supported, "it is Redis " + version + ": 7.0 is needed"};
@@ -40,7 +49,7 @@ verdict refusal_of(std::string_view info) {
     if (fact(info, "aof_enabled") != "1")
         return {std::errc::operation_not_permitted,
                 "appendonly is no, and all timers are lost when it ends: have it say yes"};
-    const std::string policy(fact(info, "maxmemory_policy"));
+    const std::string policy = shown_fact(info, "maxmemory_policy");
     if (fact(info, "maxmemory") != "0" && policy.starts_with("allkeys"))
         return {std::errc::operation_not_permitted,
                 "maxmemory-policy is " + policy +

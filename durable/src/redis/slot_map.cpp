@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "../local/printable.hpp"
+
 namespace tvec::durable::redis {
 
 namespace {
@@ -17,6 +19,7 @@ std::optional<endpoint> node_of(fields node, const std::string& asked) {
     const long long port = node.number();
     if (!node.is_whole() || port < 1 || port > last_port) return std::nullopt;
     if (host.empty() || host == "?") host = asked;
+    detail::make_printable(host.data(), host.size());  // messages name it
     return endpoint{std::move(host), static_cast<std::uint16_t>(port)};
 }
 

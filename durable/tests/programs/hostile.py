@@ -232,6 +232,49 @@ class Page(Case):
             self.assertEqual(self.page.ask("/health", Host=host)[0], 403, host)
 
 
+class Servers(Case):
+    """A server that is not what it says."""
+
+    EVIL = "\x1b]0;pwned\x07\x1b[31mforged\u009b2J\u202e"
+
+    def false_server(self, answer):
+        """A server that answers what it is told with what the function makes of it. Returns its port."""
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listening.close)
+
+        def talk(c):
+            with c, contextlib.suppress(OSError):
+                while said := c.recv(65_536):
+                    c.sendall(answer(said))
+
+        def accept():
+            with contextlib.suppress(OSError):
+                while True:
+                    threading.Thread(target=talk, args=(listening.accept()[0],), daemon=True).start()
+        threading.Thread(target=accept, daemon=True).start()
+        return listening.getsockname()[1]
+
+    def check_message(self, store):
+        self.store = store
+        said = self.run_tool("stats", status=1)
+        if "built without" in said:
+            self.skipTest("built without this server")
+        self.assertRegex(said, r"\Atvec-timers: [^\n]+\n\Z")
+        self.assertIn("forged", said)
+        self.assertEqual([c for c in said[:-1] if not c.isprintable()], [])
+
+    def test_escapes_of_a_false_redis_reach_no_terminal(self):
+        info = f"# Server\r\nredis_version:{self.EVIL}\r\n"
+        for answer in f"-ERR {self.EVIL}\r\n", f"${len(info.encode())}\r\n{info}\r\n":
+            port = self.false_server(lambda said, answer=answer: answer.encode() * len(re.findall(rb"^\*", said, re.M)))
+            self.check_message(f"redis:127.0.0.1:{port}")
+
+    def test_escapes_of_a_false_postgresql_reach_no_terminal(self):
+        fields = b"SFATAL\0C28000\0M" + self.EVIL.encode() + b"\0\0"
+        port = self.false_server(lambda _: b"E" + struct.pack(">I", 4 + len(fields)) + fields)
+        self.check_message(f"postgres:host=127.0.0.1 port={port} user=a dbname=a sslmode=disable gssencmode=disable")
+
+
 if __name__ == "__main__":
     with ENDING:
         unittest.main(argv=sys.argv[:1], verbosity=2)
