@@ -75,7 +75,7 @@ time_point due_of(const view& v, const settings& o) {
 // --- looking ------------------------------------------------------------------------------------
 
 void print(output& out, const stored_timer& t, const settings& o) {
-    out.text += o.json ? described(t, o.command == "dead").dump() : line_of(t);
+    out.text += o.json ? json_text(described(t, o.command == "dead")) : line_of(t);
     out.text += '\n';
 }
 
@@ -108,7 +108,7 @@ task<int> get(const settings& o, view& v, output& out) {
     if (o.json) {
         nlohmann::json object = described(*t, false);
         enter(object, "body", t->body);
-        out.text += object.dump() + '\n';
+        out.text += json_text(object) + '\n';
     } else {
         print(out, *t, o);
         out.text += shown(t->body) + '\n';
@@ -138,7 +138,7 @@ task<int> stats(const settings& o, view& v, output& out) {
                                  {"overdue_ms", 0},        {"broken_connections", breaks}};
         if (!next.empty()) object["next_due_ms"] = next.front().due.time_since_epoch().count();
         if (is_late) object["overdue_ms"] = (now - oldest.front().due).count();
-        out.text += object.dump() + '\n';
+        out.text += json_text(object) + '\n';
         co_return 0;
     }
     out.text += fmt::format("waiting {}\ndead {}\n", all.waiting, all.dead);
@@ -162,7 +162,7 @@ template <class Operation, class Result> verdict said(const view& v, Result r) {
 
 // Prints an answer. Returns the exit status.
 int print(output& out, const verdict& answered, const settings& o) {
-    out.text += o.json ? nlohmann::json{{"result", answered.word}}.dump() : answered.word;
+    out.text += o.json ? json_text({{"result", answered.word}}) : answered.word;
     out.text += '\n';
     return answered.is_wanted ? 0 : 1;
 }
@@ -205,7 +205,7 @@ task<int> change_all(const settings& o, view& v, output& out, timer_set set, Ope
         }
     }
     if (o.json)
-        out.text += nlohmann::json{{"changed", changed}, {"unknown", unknown}}.dump() + '\n';
+        out.text += json_text({{"changed", changed}, {"unknown", unknown}}) + '\n';
     else
         out.text += fmt::format("{} {}{}\n", changed, changed == 1 ? "timer" : "timers",
                                 unknown == 0 ? "" : fmt::format(", {} unknown", unknown));
@@ -283,10 +283,10 @@ void print_times(const settings& o, output& out) {
         const auto next = first_time(o.id, dates, after);
         if (!next) break;
         after = *next;
-        out.text += o.json ? nlohmann::json{{"due_ms", after.time_since_epoch().count()},
-                                            {"due", shown(after)}}
-                                 .dump()
-                           : shown(after);
+        out.text +=
+            o.json
+                ? json_text({{"due_ms", after.time_since_epoch().count()}, {"due", shown(after)}})
+                : shown(after);
         out.text += '\n';
     }
     if (printed == 0)

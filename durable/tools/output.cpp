@@ -69,6 +69,8 @@ void enter(nlohmann::json& object, const std::string& name, const std::string& b
         object[name + "_base64"] = base64(bytes);
 }
 
+std::string json_text(const nlohmann::json& object) { return object.dump(-1, ' ', true); }
+
 nlohmann::json described(const stored_timer& t, bool is_dead) {
     nlohmann::json object = {{"due_ms", t.due.time_since_epoch().count()},
                              {"due", shown(t.due)},

@@ -46,6 +46,9 @@ std::string shown(tvec::durable::time_point t);
 // Enters bytes into a JSON object: as `name` if they are UTF-8, and otherwise as NAME_base64.
 void enter(nlohmann::json& object, const std::string& name, const std::string& bytes);
 
+// Returns an object in one line of ASCII: a terminal acts on nothing in it.
+std::string json_text(const nlohmann::json& object);
+
 // Returns what is known of a timer: as JSON with stable names, or as a line of words with tabs
 // between them. `is_dead` adds the reason even if none is known.
 nlohmann::json described(const tvec::durable::stored_timer& t, bool is_dead);

@@ -274,6 +274,14 @@ class Servers(Case):
         port = self.false_server(lambda _: b"E" + struct.pack(">I", 4 + len(fields)) + fields)
         self.check_message(f"postgres:host=127.0.0.1 port={port} user=a dbname=a sslmode=disable gssencmode=disable")
 
+    def test_json_is_plain_ascii(self):
+        odd = "a\u009bb\u202ec\x7f\u00fc"
+        self.run_tool("put", odd, "--in-ms", 1_000_000, "--body", odd)
+        for words in ["list"], ["get", odd]:
+            said = self.run_tool(*words, "--json")
+            self.assertTrue(said.isascii() and said.rstrip("\n").isprintable(), said)
+            self.assertEqual(json.loads(said)["id"], odd)
+
 
 if __name__ == "__main__":
     with ENDING:
