@@ -117,6 +117,15 @@ void check_log(sqlite3* db, bool has_log) {
               "needs_log = 0'");
 }
 
+// Refuses what the schema of a file could do to its reader: it may have been made by somebody else.
+// The tables of timers need no trigger, no view, and no function that has effects.
+void distrust_schema(sqlite3* db) {
+    detail::require(db, sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr));
+    detail::require(db, sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr));
+    detail::require(db, sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr));
+    detail::require(db, sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr));
+}
+
 // Checks all pages, which reads the whole file.
 void check_pages(sqlite3* db) {
     statement s(db, "pragma integrity_check(1)");
@@ -137,6 +146,7 @@ sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
     db_.reset(raw);
     require(raw, code);
     sqlite3_extended_result_codes(raw, 1);
+    distrust_schema(raw);
     if (is_shared_)
         sqlite3_busy_handler(raw, wait_for_others, nullptr);
     else

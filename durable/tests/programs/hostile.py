@@ -232,6 +232,18 @@ class Page(Case):
             self.assertEqual(self.page.ask("/health", Host=host)[0], 403, host)
 
 
+class Files(Case):
+    def test_a_trigger_in_a_foreign_file_changes_nothing(self):
+        self.put("a", "--body", "mine", in_ms=1_000_000)
+        with contextlib.closing(sqlite3.connect(self.store)) as db:
+            db.executescript("create trigger evil after insert on timer begin update timer set body = x'00'; end;"
+                             "create trigger worse before update on timer begin delete from timer; end;")
+        self.put("b", "--body", "mine", in_ms=1_000_000)
+        self.run_tool("touch", "a", "--in-ms", 2_000_000)
+        for name in "a", "b":
+            self.assertEqual(self.timer(name)["body"], "mine")
+
+
 class Servers(Case):
     """A server that is not what it says."""
 
