@@ -232,6 +232,15 @@ class Page(Case):
             self.assertEqual(self.page.ask("/health", Host=host)[0], 403, host)
 
 
+class Service(unittest.TestCase):
+    def test_two_instances_share_no_user_and_no_folder(self):
+        unit = (DURABLE / "tools/serve/tvec-timers@.service").read_text()
+        for name in "User", "StateDirectory", "RuntimeDirectory", "WorkingDirectory", "EnvironmentFile":
+            self.assertRegex(unit, rf"(?m)^{name}=\S*%i")
+        for name in "MemoryMax", "TasksMax":
+            self.assertRegex(unit, rf"(?m)^{name}=\w+$")
+
+
 class Files(Case):
     def test_a_trigger_in_a_foreign_file_changes_nothing(self):
         self.put("a", "--body", "mine", in_ms=1_000_000)
