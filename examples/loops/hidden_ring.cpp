@@ -1,0 +1,117 @@
+// A wheel as a guest of a framework that keeps its ring to itself, as coroutine runtimes on
+// io_uring do: no wait, no submission and no completion is seen outside. One sleep of the framework
+// carries the next wake-up of all timers.
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <utility>
+
+#include "../support/ring.hpp"
+#include "conversation.hpp"
+#include "mailbox.hpp"
+#include "tvec/extra/guest.hpp"
+
+namespace {
+
+// Stands for the framework: it calls back when a descriptor is readable and after a while, and
+// takes nothing back that it was asked for.
+class framework {
+public:
+    using function = std::function<void()>;
+
+    void when_readable(int fd, function f) {
+        ring_.queue(added({std::move(f), {}}), io_uring_prep_poll_add, fd, unsigned{POLLIN});
+    }
+    void after(std::chrono::nanoseconds delay, function f) {
+        const auto whole = std::chrono::floor<std::chrono::seconds>(delay);
+        const std::uint64_t tag = added({std::move(f), {whole.count(), (delay - whole).count()}});
+        ring_.queue(tag, io_uring_prep_timeout, &begun_.front().delay, 0u, 0u);
+    }
+    void run() {
+        while (!stopped_) {
+            ring_.submit_and_wait();
+            ring_.reap([this](std::uint64_t tag, int, bool) { complete(tag); });
+        }
+    }
+    void stop() { stopped_ = true; }
+
+private:
+    struct operation {
+        function f;
+        __kernel_timespec delay;
+        std::list<operation>::iterator here{};
+    };
+
+    std::uint64_t added(operation o) {
+        begun_.push_front(std::move(o));
+        begun_.front().here = begun_.begin();
+        return reinterpret_cast<std::uintptr_t>(&begun_.front());
+    }
+    void complete(std::uint64_t tag) {
+        auto& o = *reinterpret_cast<operation*>(static_cast<std::uintptr_t>(tag));
+        const function f = std::move(o.f);
+        begun_.erase(o.here);
+        f();
+    }
+
+    std::list<operation> begun_;
+    example::ring ring_{64};  // goes first: the kernel reads what has begun
+    bool stopped_ = false;
+};
+
+// [host]
+// Sleeps are not taken back, so an alarm is set for earlier only, and one too many does no harm.
+class framework_host {
+    using clock = std::chrono::steady_clock;
+
+public:
+    framework_host(tvec::guest_turn turn, framework& f) : turn_(turn), framework_(f) {}
+    framework_host(const framework_host&) = delete;
+    framework_host& operator=(const framework_host&) = delete;
+
+    void set_alarm(clock::time_point t) noexcept {
+        if (t >= set_for_) return;
+        set_for_ = t;
+        const auto ring = [this, t, host = std::weak_ptr(alive_)] {
+            if (host.expired() || t != set_for_) return;
+            set_for_ = clock::time_point::max();
+            turn_();
+        };
+        framework_.after(std::max(t - clock::now(), clock::duration::zero()), ring);
+    }
+
+private:
+    tvec::guest_turn turn_;
+    framework& framework_;
+    clock::time_point set_for_ = clock::time_point::max();
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>();
+};
+// [host]
+
+// Calls on_readable() of an object whenever its descriptor is readable.
+template <class Object> void watch(framework& loop, Object& object) {
+    loop.when_readable(object.fd(), [&loop, &object] {
+        object.on_readable();
+        watch(loop, object);
+    });
+}
+
+}  // namespace
+
+int main() {
+    framework loop;
+    tvec::guest<framework_host> timers{loop};
+    example::conversation talk(*timers);
+    example::mailbox mailbox(*timers, 4);
+    talk.let_in(mailbox.sender());
+    talk.when_over([&] { loop.stop(); });
+    watch(loop, talk);
+    watch(loop, mailbox);
+    loop.run();
+    return talk.verdict("hidden_ring");
+}
