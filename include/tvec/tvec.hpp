@@ -24,6 +24,7 @@
 // What some need, and what may change more before 1.0.
 #include "tvec/extra/callback_meter.hpp"      // IWYU pragma: export
 #include "tvec/extra/game_clock.hpp"          // IWYU pragma: export
+#include "tvec/extra/guest.hpp"               // IWYU pragma: export
 #include "tvec/extra/lateness_histogram.hpp"  // IWYU pragma: export
 #include "tvec/extra/scaled_wheel.hpp"        // IWYU pragma: export
 #include "tvec/extra/snapshot.hpp"            // IWYU pragma: export
