@@ -261,8 +261,14 @@ bool timer_wheel::cascade(unsigned s, std::size_t most, advance_call& current) n
 }
 
 /// Empties the next slot of each level as far as it is due now, and looks ahead. Returns whether
-/// the budget has sufficed.
+/// the budget has sufficed. A slot that is next on its level gets no more timers, so the rate of
+/// one that is not due may be fixed later.
 bool timer_wheel::empty_ahead(advance_call& current) noexcept {
+    if (now_ < agenda_.far_may_empty()) [[likely]] {
+        if (!empty_ahead(first_upper, current)) return false;
+        look_ahead_in_level_1();
+        return true;
+    }
     for (unsigned level = first_upper; level <= geometry::overflow; ++level)
         if (!empty_ahead(level, current)) return false;
     look_ahead();

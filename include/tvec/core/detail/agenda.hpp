@@ -68,6 +68,8 @@ public:
     jiffies far_visit() const noexcept { return far_visit_; }
     /// Returns the first tick at which a slot may be emptied ahead.
     jiffies may_empty() const noexcept { return may_empty_; }
+    /// Returns the same for the levels above level 1.
+    jiffies far_may_empty() const noexcept { return far_may_empty_; }
     /// Returns the first tick at which a slot has to be emptied ahead.
     jiffies must_empty() const noexcept { return must_empty_; }
     /// Returns the same for the levels above level 1.
