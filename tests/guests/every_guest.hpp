@@ -258,16 +258,19 @@ Test(guests, a_loop_that_is_always_late_runs_its_timers) {
 // Counted in passes of the slow loop instead of time. guest.cpp has the bound on a clock that is
 // set; here a busy machine may add a stall.
 Test(guests, overload_makes_timers_few_passes_late) {
-    for (const auto& [n, pass] :
-         {std::pair(400, 60ms), std::pair(1000, 120ms), std::pair(2000, 300ms)}) {
+    struct kind {
+        std::size_t timers;
+        std::chrono::milliseconds pass;
+    };
+    for (const kind k : {kind{400, 60ms}, kind{1000, 120ms}, kind{2000, 300ms}}) {
         host h;
         const auto timers = h.guest_in();
         std::vector<std::chrono::steady_clock::time_point> passes;
         std::size_t most = 0, fired = 0;
-        std::vector<std::chrono::steady_clock::time_point> due(n);
-        auto all = support::probes(n);
-        for (int i = 0; i < n; ++i) {
-            due[i] = std::chrono::steady_clock::now() + 300ms + i * 1000ms / n;
+        std::vector<std::chrono::steady_clock::time_point> due(k.timers);
+        auto all = support::probes(k.timers);
+        for (std::size_t i = 0; i < due.size(); ++i) {
+            due[i] = std::chrono::steady_clock::now() + 300ms + i * 1000ms / due.size();
             all[i]->then = [&, i](auto&) {
                 const auto first = std::upper_bound(passes.begin(), passes.end(), due[i]);
                 most = std::max(most, static_cast<std::size_t>(passes.end() - first));
@@ -277,7 +280,7 @@ Test(guests, overload_makes_timers_few_passes_late) {
         }
         const std::function<void()> slow = [&] {
             passes.push_back(std::chrono::steady_clock::now());
-            std::this_thread::sleep_for(pass);
+            std::this_thread::sleep_for(k.pass);
             if (fired != due.size()) h.post(slow);
         };
         h.post(slow);
