@@ -6,8 +6,9 @@
 // What the handler does with the client is committed with the end of the delivery, or not at all. Nothing means done,
 // a number means again after so many milliseconds, and an exception means failed, with its text as the reason.
 //
-// With `outside` no transaction is open when the handler is called, so that it may act elsewhere. A handler that
-// needs more than a minute calls `extend(db, timer, "10 minutes")`.
+// With `outside` no transaction is open when the handler is called, so that it may act elsewhere. It then has a minute,
+// after which another worker gets the timer. A handler that needs more calls `extend(db, timer, "10 minutes")`. What is no
+// Client of pg, such as a Pool, whose statements may go to several sessions, is refused by a TypeError.
 "use strict";
 
 const VERSION = "0.5.0";
@@ -91,6 +92,7 @@ const work = async (connect, handle, options) => {
   const taken = [];
   for (;;) {
     const db = connect();
+    if (!db?.connectionParameters) throw new TypeError(`connect() returned ${db?.constructor.name}: expected a new Client of pg`);
     await untilItFails(db, handle, { ...options, taken }).catch((fault) => console.error("tvec_worker: " + fault.message));
     db.end().catch(() => {});
     await new Promise((resolve) => setTimeout(resolve, 1000)); // the timer at which it broke comes again

@@ -6,8 +6,9 @@ calls `handle(cursor, timer)` for each due timer, for ever. The timer has `id`, 
 handler does with the cursor is committed with the end of the delivery, or not at all. None means done, a timedelta
 means again after so long, and an exception means failed, with its text as the reason.
 
-With `outside` no transaction is open when the handler is called, so that it may act elsewhere. A handler that needs
-more than a minute calls `extend(cursor, timer, "10 minutes")` and commits.
+With `outside` no transaction is open when the handler is called, so that it may act elsewhere. It then has a minute,
+after which another worker gets the timer. A handler that needs more calls `extend(cursor, timer, "10 minutes")` and
+commits. A connection of another package than psycopg2 is refused by a TypeError.
 """
 
 import collections
@@ -26,8 +27,8 @@ Timer = collections.namedtuple("Timer", "id attempt due body")
 
 def extend(c, timer, lease="1 minute"):
     """Returns false if the timer was cancelled, or another worker has it."""
-    c.execute("select tvec.extend(%s, %s, %s)", [timer.id, timer.attempt, lease])
-    return c.fetchone()[0] == "ok"
+    c.execute("select 1 where tvec.extend(%s, %s, %s) = 'ok'", [timer.id, timer.attempt, lease])
+    return c.rowcount == 1  # rows are what the cursor of the program makes of them
 
 
 def reason_of(fault):
@@ -73,7 +74,7 @@ def work_off(db, handle, most=10, prefix="", outside=False, taken=None):
     connection broke, these come instead: one timer that ends its session must not cost others an attempt."""
     taken = collections.deque() if taken is None else taken
     if not taken:
-        with db, db.cursor() as c:
+        with db, db.cursor(cursor_factory=psycopg2.extensions.cursor) as c:
             c.execute("select id, attempt, due, body from tvec.next(%s, %s)", [most, prefix])
             taken.extend(Timer(bytes(name), attempt, due, bytes(body)) for name, attempt, due, body in c)
     number = len(taken)
@@ -105,6 +106,8 @@ def work(connect, handle, most=10, prefix="", outside=False):
     while True:
         try:
             db = connect()
+            if not isinstance(db, psycopg2.extensions.connection):
+                raise TypeError(f"connect() returned {db!r:.60}: expected a connection of psycopg2")
             db.set_session(readonly=False)
             with db, db.cursor() as c:
                 c.execute("listen tvec_ready")
