@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Has workers and programs with the clients that the pages name do what the pages tell.
 
-usage: clients.py TVEC_TIMERS SOURCES postgres [--all]
+usage: clients.py TVEC_TIMERS SOURCES redis|postgres [--all]
 
 Packages of Node are those that it finds: Debian's, or those in NODE_PATH. With --all each must be there, in the oldest
 and the newest version that a page names, as `durable/scripts/bootstrap clients` installs them.
@@ -16,12 +16,15 @@ import datetime
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
 import postgres_server
+import redis_cluster
+import redis_server
 import serving
 from children import PATIENCE
 from serving import wait_for
@@ -31,11 +34,19 @@ HERE, BODY = pathlib.Path(__file__).resolve(), b"\xff body"
 # --- a worker in Python, in a process of its own -------------------------------------------------------------------------
 
 
+def like_protocol_3(client, wraps):
+    """A client that answers by a dictionary, as newer ones do with protocol=3, some of them with one more list in it."""
+    read = client.xreadgroup
+    client.xreadgroup = lambda *words, **more: {name: wraps(entries) for name, entries in read(*words, **more)}
+    return client
+
+
 def work(worker, connect, options):
     """`connect` and `options` are expressions, in which the modules are known that the worker needs."""
     sys.path.insert(0, os.path.dirname(worker))
     worker, seen, options = __import__(pathlib.Path(worker).stem), set(), eval(options)
-    for name in "psycopg2", "psycopg2.extras":
+    of_extend = {"key": options["key"]} if "key" in options else {}
+    for name in ("redis", "redis.asyncio") if hasattr(worker, "redis") else ("psycopg2", "psycopg2.extras"):
         globals()[name.split(".")[0]] = __import__(name)
 
     def handle(link, timer):
@@ -45,15 +56,44 @@ def work(worker, connect, options):
             log.write(f"{timer.id.hex()} {timer.attempt} {timer.body.hex()}\n")
         if kind == b"again" and is_first:
             return datetime.timedelta(milliseconds=50)
-        if kind == b"throws" and is_first or kind == b"extends" and not worker.extend(link, timer):
+        if kind == b"throws" and is_first or kind == b"extends" and not worker.extend(link, timer, **of_extend):
             raise ValueError(kind)
     worker.work(lambda: eval(connect), handle, **options)
 
 
 # --- the clients ---------------------------------------------------------------------------------------------------------
 
+NODE_REDIS = "require('%s').createClient({ socket: { path: process.env.PLACE }, %s })"
+NODE_CLUSTER = "require('%s').createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:' + process.env.PORT }] })"
+IOREDIS = "new (require('%s'))(process.env.PLACE, { %s })"
+IOREDIS_CLUSTER = "new (require('%s').Cluster)([{ port: Number(process.env.PORT) }])"
 PG = "new (require('%s').Client)()"
+PY_KEY, JS_KEY = "{'key': lambda id: '{tvec:%d}' % (id != bytes(id))}", "{ key: (id) => `{tvec:${id.compare(id)}}` }"
+
+
+def redis_py(what="Redis", more=""):
+    return f"redis.{what}(unix_socket_path=os.environ['PLACE'], {more})"
+
+
 # Of each: language, package, expression, options of the worker, and for one that is refused what is said of it.
+STREAM = [
+    ("py", "redis", redis_py(), "{}", None),
+    ("py", "redis", f"like_protocol_3({redis_py()}, lambda entries: entries)", "{}", None),
+    ("py", "redis", f"like_protocol_3({redis_py()}, lambda entries: [entries])", "{}", None),
+    ("py", "redis", redis_py(more="decode_responses=True"), "{}", "without decode_responses=True"),
+    ("py", "redis", redis_py("asyncio.Redis"), "{}", "such as redis.Redis"),
+    *(("js", package, NODE_REDIS % (package, ""), "{}", None) for package in ("redis-4", "redis-5", "redis")),
+    *(("js", package, NODE_REDIS % (package, "RESP: 3"), "{}", None) for package in ("redis-5", "redis")),
+    *(("js", package, IOREDIS % (package, ""), "{}", None) for package in ("ioredis-5", "ioredis")),
+    ("js", "ioredis", IOREDIS % ("ioredis", "lazyConnect: true"), "{}", None),
+    ("js", "redis-4", NODE_REDIS % ("redis-4", "legacyMode: true"), "{}", "a client of redis 4 or later, or of ioredis"),
+    ("js", "redis-3", "require('redis-3').createClient(process.env.PLACE)", "{}", "a client of redis 4 or later, or of ioredis"),
+]
+CLUSTER = [
+    ("py", "redis", "redis.RedisCluster(host='127.0.0.1', port=int(os.environ['PORT']))", PY_KEY, None),
+    *(("js", package, NODE_CLUSTER % package, JS_KEY, None) for package in ("redis-4", "redis-5", "redis")),
+    *(("js", package, IOREDIS_CLUSTER % package, JS_KEY, None) for package in ("ioredis-5", "ioredis")),
+]
 TABLE = [
     ("py", "psycopg2", "psycopg2.connect('')", "{}", None),
     ("py", "psycopg2", "psycopg2.connect('')", "{'outside': True}", None),
@@ -163,6 +203,45 @@ class Clients(serving.Case):
         self.assertEqual({attempt for _, attempt, _ in self.deliveries()}, {1})
 
 
+class OnRedis(Clients):
+    worker = "tvec_stream_worker"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.nodes = cls.start_servers(cls.new_folder())
+        for node in cls.nodes:
+            cls.addClassCleanup(node.kill)
+        store = f"redis:127.0.0.1:{cls.nodes[0].port}"
+        cls.share(store, "stream:due", {"PLACE": str(cls.nodes[0].socket), "PORT": str(cls.nodes[0].port)}, "--shards", "1")
+
+    def put_all(self, names):
+        for name in names:
+            words = "FCALL", "tvec_put", 1, self.key, os.fsdecode(name), 0, os.fsdecode(BODY)
+            self.assertTrue(any("stored" in node.say(*words) for node in self.nodes))  # the others answer that it has moved
+
+    def cut(self):
+        for node in self.nodes:
+            node.say("CLIENT", "KILL", "TYPE", "normal")
+
+
+class Stream(OnRedis):
+    key, cases = "tvec", STREAM
+
+    @classmethod
+    def start_servers(cls, folder):
+        return [redis_server.Server(folder, "server", fsync="everysec")]
+
+
+class Cluster(OnRedis):
+    """The timers, of one shard, are on another node than the stream."""
+
+    key, cases = "{tvec:0}", CLUSTER
+
+    @classmethod
+    def start_servers(cls, folder):
+        return redis_cluster.Cluster(folder).nodes
+
+
 class Table(Clients):
     worker, cases = "tvec_worker", TABLE
 
@@ -242,12 +321,12 @@ def test_of(language, package, connect, options, refusal):
 def main(tool, sources, kind, *words):
     global SOURCES, ALL
     serving.Case.tool, SOURCES, ALL = tool, pathlib.Path(sources).resolve(), words == ("--all",)
-    missing = {"postgres": not postgres_server.is_there()}
+    missing = {"redis": not shutil.which("redis-server"), "postgres": not postgres_server.is_there()}
     if missing[kind]:
         print("skipped: there is no server", file=sys.stderr)
         sys.exit(77)
     suite = unittest.TestSuite()
-    for tests in {"postgres": (Table,)}[kind]:
+    for tests in {"redis": (Stream, Cluster), "postgres": (Table,)}[kind]:
         for case in tests.cases:
             setattr(tests, "test " + " ".join((case[0], *case[2:4])), test_of(*case))
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(tests))
