@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Has workers and programs with the clients that the pages name do what the pages tell.
 
-usage: clients.py TVEC_TIMERS SOURCES redis|postgres [--all]
+usage: clients.py TVEC_TIMERS SOURCES redis|postgres|hook [--all]
 
 Packages of Node are those that it finds: Debian's, or those in NODE_PATH. With --all each must be there, in the oldest
 and the newest version that a page names, as `durable/scripts/bootstrap clients` installs them.
@@ -311,6 +311,32 @@ for _ in range(20):
 print(put[0], cancelled)""", PGPORT="7000")
 
 
+class Hook(serving.Case):
+    def answers(self, to, *words):
+        """Each timer ends in its first attempt."""
+        for n in range(12):
+            self.put(f"{n}", "--body", "body")
+        self.serve(to, "--lease-ms", 60_000, "--attempts", 1, *words)
+        self.wait_until_empty()
+        self.assertEqual(self.json_of("dead"), [])
+
+    def test_a_hook_with_one_thread_takes_one_at_a_time(self):
+        self.answers(self.hook(has_threads=False).to, "--in-flight", 1)
+
+    def test_fastify_takes_bodies_with_the_parser_of_the_page(self):
+        need(self, "js", "fastify")
+        [parser] = re.findall(r"(?ms)^```js\n(app\.add.*?)```", (SOURCES / "durable/docs/operating.md").read_text())
+        server = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "node", "-e", f"""
+            const app = require("fastify")();
+            {parser}
+            app.post("/due", async (request, reply) => reply.code(String(request.body) === "body" ? 204 : 500).send());
+            app.listen({{ port: 0, host: "127.0.0.1" }}).then(() => console.log(app.server.address().port));"""],
+                                  stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        self.answers(f"http://127.0.0.1:{int(server.stdout.readline())}/due")
+
+
 def test_of(language, package, connect, options, refusal):
     def test(self):
         need(self, language, package)
@@ -321,13 +347,13 @@ def test_of(language, package, connect, options, refusal):
 def main(tool, sources, kind, *words):
     global SOURCES, ALL
     serving.Case.tool, SOURCES, ALL = tool, pathlib.Path(sources).resolve(), words == ("--all",)
-    missing = {"redis": not shutil.which("redis-server"), "postgres": not postgres_server.is_there()}
+    missing = {"redis": not shutil.which("redis-server"), "postgres": not postgres_server.is_there(), "hook": False}
     if missing[kind]:
         print("skipped: there is no server", file=sys.stderr)
         sys.exit(77)
     suite = unittest.TestSuite()
-    for tests in {"redis": (Stream, Cluster), "postgres": (Table,)}[kind]:
-        for case in tests.cases:
+    for tests in {"redis": (Stream, Cluster), "postgres": (Table,), "hook": (Hook,)}[kind]:
+        for case in getattr(tests, "cases", ()):
             setattr(tests, "test " + " ".join((case[0], *case[2:4])), test_of(*case))
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(tests))
     sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())

@@ -29,7 +29,7 @@ def wait_for(condition, what):
 class Hook:
     """An HTTP server that notes what is posted to it. `answer`: from a note to a status, headers and a body."""
 
-    def __init__(self, answer=lambda note: (200, {}, b""), port=0, path=None):
+    def __init__(self, answer=lambda note: (200, {}, b""), port=0, path=None, has_threads=True):
         self.notes, self.at_once, self.most_at_once, self.lock = [], 0, 0, threading.Lock()
         hook = self
 
@@ -45,7 +45,9 @@ class Hook:
             def do_POST(self):
                 hook.take(self, answer)
 
-        class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer if path else socketserver.TCPServer):
+        kinds = [socketserver.ThreadingMixIn] * has_threads + [socketserver.UnixStreamServer if path else socketserver.TCPServer]
+
+        class Server(*kinds):
             daemon_threads = True
             allow_reuse_address = True
             request_queue_size = 100
