@@ -10,7 +10,7 @@ export PROJECT := $(CURDIR)
 export NINJA := $(CURDIR)/../scripts/build/ninja
 
 commit = gcc sanitizers consumers threads headers fuzz
-for_releases = sanitizers_gcc clang_tests valgrind tidy all_consumers abi debian
+for_releases = sanitizers_gcc clang_tests valgrind tidy all_consumers abi clients debian
 .PHONY: help commit for_releases $(commit) $(for_releases)
 commit: $(commit)
 for_releases: $(for_releases)
@@ -77,6 +77,16 @@ all_consumers: ## any documented way to use them that does not work
 abi: ## functions and types of the library for C that are not those of the last release
 	scripts/bootstrap ci
 	../scripts/checks/abi
+
+clients: ## clients of Redis, PostgreSQL and hooks, oldest and newest, with which a page or a packaged worker fails
+	scripts/bootstrap clients
+	../scripts/build/configure build-clients -Ddefault_library=static -Dtests=disabled -Dexamples=disabled -Dtool=enabled \
+	    -Dunity=on -Dunity_size=8
+	$(NINJA) -C build-clients --quiet tools/tvec-timers
+	for kind in redis postgres hook; do
+	    NODE_PATH=build-npm/node_modules PYTHONPATH=../tests/programs tests/programs/clients.py build-clients/tools/tvec-timers .. \
+	        $$kind --all
+	done
 
 # The release from which users upgrade, with so many timers stored.
 old = 8162533
