@@ -63,16 +63,20 @@ def work(worker, connect, options):
 
 # --- the clients ---------------------------------------------------------------------------------------------------------
 
-NODE_REDIS = "require('%s').createClient({ socket: { path: process.env.PLACE }, %s })"
-NODE_CLUSTER = "require('%s').createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:' + process.env.PORT }] })"
-IOREDIS = "new (require('%s'))(process.env.PLACE, { %s })"
-IOREDIS_CLUSTER = "new (require('%s').Cluster)([{ port: Number(process.env.PORT) }])"
+# As users of the server with the rights of the page.
+JS_USER = "username: 'worker', password: 'SECRET2'"
+PY_USER = "username='worker', password='SECRET2'"
+NODE_REDIS = "require('%s').createClient({ socket: { path: process.env.PLACE }, " + JS_USER + ", %s })"
+NODE_CLUSTER = ("require('%s').createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:' + process.env.PORT }],"
+                " defaults: { " + JS_USER + " } })")
+IOREDIS = "new (require('%s'))(process.env.PLACE, { " + JS_USER + ", %s })"
+IOREDIS_CLUSTER = "new (require('%s').Cluster)([{ port: Number(process.env.PORT) }], { redisOptions: { " + JS_USER + " } })"
 PG = "new (require('%s').Client)()"
 PY_KEY, JS_KEY = "{'key': lambda id: '{tvec:%d}' % (id != bytes(id))}", "{ key: (id) => `{tvec:${id.compare(id)}}` }"
 
 
 def redis_py(what="Redis", more=""):
-    return f"redis.{what}(unix_socket_path=os.environ['PLACE'], {more})"
+    return f"redis.{what}(unix_socket_path=os.environ['PLACE'], {PY_USER}, {more})"
 
 
 # Of each: language, package, expression, options of the worker, and for one that is refused what is said of it.
@@ -90,7 +94,7 @@ STREAM = [
     ("js", "redis-3", "require('redis-3').createClient(process.env.PLACE)", "{}", "a client of redis 4 or later, or of ioredis"),
 ]
 CLUSTER = [
-    ("py", "redis", "redis.RedisCluster(host='127.0.0.1', port=int(os.environ['PORT']))", PY_KEY, None),
+    ("py", "redis", f"redis.RedisCluster(host='127.0.0.1', port=int(os.environ['PORT']), {PY_USER})", PY_KEY, None),
     *(("js", package, NODE_CLUSTER % package, JS_KEY, None) for package in ("redis-4", "redis-5", "redis")),
     *(("js", package, IOREDIS_CLUSTER % package, JS_KEY, None) for package in ("ioredis-5", "ioredis")),
 ]
@@ -131,7 +135,8 @@ class Clients(serving.Case):
     def share(cls, store, to, environment, *words):
         cls.shared, cls.environment = store, environment
         subprocess.run([cls.tool, "--store", store, "install", *words], check=True, capture_output=True, timeout=PATIENCE)
-        serve = serving.Serve(cls.tool, store, to, "--lease-ms", 60_000, "--plan", "retry fixed 50ms").wait_until_ready()
+        # Longer than a handler takes on a slow machine, and shorter than the patience: so late is an end whose hint was lost.
+        serve = serving.Serve(cls.tool, store, to, "--lease-ms", 20_000, "--plan", "retry fixed 50ms").wait_until_ready()
         cls.addClassCleanup(serve.log.close)
         cls.addClassCleanup(serve.kill)
 
@@ -213,6 +218,11 @@ class OnRedis(Clients):
             cls.addClassCleanup(node.kill)
         store = f"redis:127.0.0.1:{cls.nodes[0].port}"
         cls.share(store, "stream:due", {"PLACE": str(cls.nodes[0].socket), "PORT": str(cls.nodes[0].port)}, "--shards", "1")
+        page = (SOURCES / "durable/docs/operating.md").read_text(encoding="utf-8")
+        rights = " ".join(re.findall(r"(?m)^ +ACL SETUSER worker (.*)$", page)).split()
+        asked = re.findall(r"\+[a-z|]+", page.split("Clients ask for more in a cluster:")[1].split(".")[0])
+        for node in cls.nodes:
+            node.say("ACL", "SETUSER", "worker", *rights, *(asked if len(cls.nodes) > 1 else ()))
 
     def put_all(self, names):
         for name in names:
