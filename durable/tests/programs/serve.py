@@ -188,6 +188,35 @@ class Deliveries(Case):
         self.assertEqual([note["attempt"] for note in hook.of(b"good")], [1, 1])
         self.assertEqual(self.json_of("dead"), [])
 
+    def test_bad_timers_hold_up_no_others(self):
+        def answer(note):
+            kind = note["id"].split()[0]
+            seen = len(goods)
+            if kind == b"hangs":
+                released.wait()
+            elif kind == b"late":  # hangs up when others were answered meanwhile
+                wait_for(lambda: len(goods) > seen + 1 or released.is_set(), "another timer")
+            elif kind == b"good":
+                goods.append(note["id"])
+                return 200, {}, b""
+            raise ConnectionError  # hangs up
+        for number, kinds in (1, ["hangs", "up"]), (1, ["late"]), (2, ["late"]), (10, ["hangs", "late", "up"]):
+            with self.subTest(f"{number} of {kinds}"):
+                goods, released = [], threading.Event()
+                self.addCleanup(released.set)
+                hook, self.store = self.hook(answer), str(self.folder / f"{number} {kinds}.db")
+                bad = [f"{kind} {n}" for n in range(number) for kind in kinds]
+                for name in bad:
+                    self.put(name, "--plan", "retry fixed 10ms")
+                serve = self.serve(hook.to, "--lease-ms", 600_000, "--in-flight", 50, "--page", "127.0.0.1:0")
+                wait_for(lambda: all(hook.of(name.encode()) for name in bad), "the bad ones are with the hook")
+                for n in range(5):
+                    self.put(f"good {n}")
+                    wait_for(lambda: len(goods) > n, "a good one is with the hook as well")
+                    self.assertEqual(serve.ask("/health"), (200, "ok\n"))
+                released.set()
+                serve.kill()
+
     def test_so_many_requests_are_with_the_hook_at_most(self):
         hook = self.hook(lambda _: time.sleep(0.02) or (200, {}, b""))
         for i in range(30):

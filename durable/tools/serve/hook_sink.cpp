@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <deque>
 #include <iterator>
 #include <list>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "from_c.hpp"
+#include "hook_queue.hpp"
 #include "sink.hpp"
 
 namespace timers_tool {
@@ -66,10 +66,11 @@ std::string encoded(const std::string& bytes) {
     return text;
 }
 
+using queue = hook_queue<tvec::clocked_wheel<>>;
+
 // A request on its way.
 struct request {
-    request(delivery what, bool alone)
-        : d(std::move(what)), is_suspect(alone), easy(curl_easy_init()) {
+    explicit request(queue::entry& e) : of(e), easy(curl_easy_init()) {
         if (easy == nullptr) throw std::bad_alloc();
     }
     request(const request&) = delete;
@@ -83,8 +84,7 @@ struct request {
         if (headers == nullptr) throw std::bad_alloc();
     }
 
-    delivery d;
-    const bool is_suspect;
+    queue::entry& of;
     CURL* easy;
     curl_slist* headers = nullptr;
     std::string answer;
@@ -146,13 +146,14 @@ sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
                    fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n'))));
 }
 
-// Returns true if the connection broke before an answer was whole, which may be the fault of
-// another request: its handler may have ended the hook.
-bool is_broken(CURLcode how) { return how != CURLE_OK && how != CURLE_OPERATION_TIMEDOUT; }
+queue::way way_of(CURLcode how, CURL* easy) {
+    if (how == CURLE_OK) return queue::way::answered;
+    long sent = 0;
+    curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent);
+    if (sent == 0) return queue::way::unsent;
+    return how == CURLE_OPERATION_TIMEDOUT ? queue::way::answered : queue::way::broken;
+}
 
-// A delivery whose connection broke beside others is a suspect: perhaps its handler has ended the
-// hook, perhaps that of another. Each suspect is sent once more while nothing else is with the
-// hook. Only one whose connection breaks then has failed.
 class hook_sink final : public sink {
 public:
     hook_sink(loop& in, const settings& o, completion answered)
@@ -167,37 +168,27 @@ public:
         set(CURLMOPT_MAXCONNECTS, static_cast<long>(most_in_flight(o)));  // kept for the next ones
     }
     ~hook_sink() override {
-        for (request& r : requests_) curl_multi_remove_handle(multi_, r.easy);
+        for (const request& r : requests_) curl_multi_remove_handle(multi_, r.easy);
         requests_.clear();
         curl_multi_cleanup(multi_);
     }
 
-    void put(delivery d) override {
-        waiting_.push_back(std::move(d));
-        send_waiting();
-    }
+    void put(delivery d) override { queue_.put(std::move(d)); }
     // A request that has left goes on: its answer is stale.
-    void withdraw(const token& t) override {
-        const auto is_it = [&t](const delivery& d) { return d.token == t; };
-        std::erase_if(waiting_, is_it);
-        std::erase_if(suspects_, is_it);
-    }
+    void withdraw(const token& t) override { queue_.withdraw(t); }
     void flush() override { read_answers(); }
-    std::string fault() const override { return fault_; }
-    std::optional<overdue> untaken() const override {
-        return longer(due_first(waiting_), due_first(suspects_));
-    }
+    std::string fault() const override { return queue_.is_away() ? fault_ : ""; }
+    std::optional<overdue> untaken() const override { return queue_.untaken(); }
 
 private:
-    void send(delivery d, bool is_suspect) {
-        is_alone_ = requests_.empty() && loop_.wheel().now() >= left_until_;
-        request& r = requests_.emplace_back(std::move(d), is_suspect);
+    void send(queue::entry& e) {
+        request& r = requests_.emplace_back(e);
         r.self = std::prev(requests_.end());
         r.add_header("Content-Type: application/octet-stream");
         r.add_header("Expect:");
-        r.add_header("Tvec-Id: " + encoded(r.d.token.id));
-        r.add_header(fmt::format("Tvec-Attempt: {}", r.d.token.attempt));
-        r.add_header(fmt::format("Tvec-Due: {}", r.d.due.time_since_epoch().count()));
+        r.add_header("Tvec-Id: " + encoded(e.d.token.id));
+        r.add_header(fmt::format("Tvec-Attempt: {}", e.d.token.attempt));
+        r.add_header(fmt::format("Tvec-Due: {}", e.d.due.time_since_epoch().count()));
         curl_easy_setopt(r.easy, CURLOPT_URL, address_.url.c_str());
         if (!address_.socket.empty())
             curl_easy_setopt(r.easy, CURLOPT_UNIX_SOCKET_PATH, address_.socket.c_str());
@@ -206,24 +197,13 @@ private:
         curl_easy_setopt(r.easy, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(r.easy, CURLOPT_HTTPHEADER, r.headers);
         curl_easy_setopt(r.easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                         static_cast<curl_off_t>(r.d.body.size()));
-        curl_easy_setopt(r.easy, CURLOPT_POSTFIELDS, r.d.body.data());
+                         static_cast<curl_off_t>(e.d.body.size()));
+        curl_easy_setopt(r.easy, CURLOPT_POSTFIELDS, e.d.body.data());
         curl_easy_setopt(r.easy, CURLOPT_WRITEFUNCTION, &on_answer);
         curl_easy_setopt(r.easy, CURLOPT_WRITEDATA, &r);
         curl_easy_setopt(r.easy, CURLOPT_PRIVATE, &r);
         curl_easy_setopt(r.easy, CURLOPT_TIMEOUT_MS, static_cast<long>(settings_.lease_ms));
         curl_multi_add_handle(multi_, r.easy);
-    }
-
-    // Sends what waits, or one suspect by itself.
-    void send_waiting() {
-        if (retry_.pending() || (!suspects_.empty() && !requests_.empty())) return;
-        if (!suspects_.empty()) {
-            delivery d = std::move(suspects_.front());
-            suspects_.pop_front();
-            return send(std::move(d), true);
-        }
-        for (delivery& d : std::exchange(waiting_, {})) send(std::move(d), false);
     }
 
     template <class Value> void set(CURLMoption what, Value v) {
@@ -282,27 +262,11 @@ private:
         }
     }
 
-    // A delivery of which nothing was sent waits here, and so does a suspect: that is no attempt of
-    // its timer.
-    void on_end(request& r, CURLcode how) {
-        if (how == CURLE_OPERATION_TIMEDOUT)
-            left_until_ = loop_.wheel().now() + std::chrono::milliseconds(settings_.lease_ms);
-        long sent = 0;
-        curl_easy_getinfo(r.easy, CURLINFO_REQUEST_SIZE, &sent);
-        const bool has_left = how == CURLE_OK || sent != 0;
-        if (!has_left || (is_broken(how) && !is_alone_)) {
-            fault_ = std::string("hook: ") + curl_easy_strerror(how);
-            if (r.is_suspect || has_left)
-                suspects_.push_back(std::move(r.d));
-            else
-                waiting_.push_back(std::move(r.d));
-            if (!retry_.pending()) loop_.wheel().arm_after(retry_, pause_.next());
-            return;
-        }
-        fault_.clear();
-        pause_.reset();
-        answered_(r.d.token, meaning_of(how, r.easy, r.answer));
-        send_waiting();
+    void on_end(const request& r, CURLcode how) {
+        const queue::way way = way_of(how, r.easy);
+        if (way == queue::way::unsent) fault_ = std::string("hook: ") + curl_easy_strerror(how);
+        if (queue_.end(r.of, way)) answered_(r.of.d.token, meaning_of(how, r.easy, r.answer));
+        queue_.go_on();
     }
 
     loop& loop_;
@@ -312,14 +276,8 @@ private:
     tvec::timer timeout_{tvec::call<&hook_sink::timeout_, &hook_sink::on_timeout>};
     CURLM* multi_ = nullptr;
     std::list<request> requests_;
-    bool is_alone_ = false;  // since the request in flight was sent, no other was
-    // For as long as its lease the hook may still have a request that was given up.
-    std::chrono::steady_clock::time_point left_until_{};
-    std::vector<delivery> waiting_;  // until the hook is there, or no suspect is left
-    std::deque<delivery> suspects_;
-    std::string fault_;
-    back_off pause_;
-    tvec::timer retry_{tvec::call<&hook_sink::retry_, &hook_sink::send_waiting>};
+    std::string fault_;  // for which the hook could not be reached
+    queue queue_{loop_.wheel(), [this](queue::entry& e) { send(e); }};
 };
 
 }  // namespace

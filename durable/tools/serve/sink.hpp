@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "../settings.hpp"
+#include "back_off.hpp"
 #include "loop.hpp"
 #include "tvec/durable/delivery.hpp"
 #include "tvec/durable/store.hpp"
@@ -26,17 +27,6 @@ struct sink_answer {
     } what;
     tvec::durable::duration in{};  // `again`: so long from now
     std::string reason{};          // `failed`
-};
-
-// The pauses between attempts to reach a destination that is away.
-class back_off {
-public:
-    std::chrono::milliseconds next() { return std::exchange(next_, std::min(2 * next_, longest)); }
-    void reset() { next_ = shortest; }
-
-private:
-    static constexpr std::chrono::milliseconds shortest{50}, longest{2'000};
-    std::chrono::milliseconds next_ = shortest;
 };
 
 // Takes deliveries to workers. It keeps trying while its destination is away: nothing is lost, and

@@ -1,0 +1,305 @@
+// Promises: deliveries that end a hook, hang or break their connections hold up others for a second
+// at most, and others do not fail by them.
+#include "../tools/serve/hook_queue.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../tests/support/environment.hpp"
+#include "support/check.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using wheel = tvec::clocked_wheel<tvec::tick_clock<milliseconds, tvec::manual_clock>>;
+using queue = timers_tool::hook_queue<wheel>;
+using time_point = tvec::manual_clock::time_point;
+
+constexpr milliseconds lease = 30s, away = 300ms, longest_pause = 2s, retry = 1s;
+
+time_point now() { return tvec::manual_clock::now(); }
+
+// The handler of a timer: what it does, and after which time.
+struct handler {
+    enum class kind { answers, hangs, hangs_up, ends_the_hook } what;
+    milliseconds after{};
+};
+
+// A hook on manual time, and timers that come again after their failures.
+class hook {
+public:
+    hook() : queue_(wheel_, [this](queue::entry& e) { on_sent(e); }) {}
+
+    void put(const std::string& id, handler h) {
+        handlers_[id] = h;
+        put(id);
+    }
+    void withdraw(const std::string& id) {
+        queue_.withdraw({id, books_[id].attempt});
+        set_waits(books_[id], false);
+    }
+    void pass(milliseconds d) {
+        for (; d > 0ms; d -= 1ms) {
+            tvec::manual_clock::advance(1ms);
+            wheel_.run();
+            act();
+            comes_again();
+            ++all_ms_;
+            held_ms_ += !queue_.is_away() && waiting_ != 0;
+        }
+    }
+    // Has no timer come again after its failure.
+    void comes_no_more() { is_over_ = true; }
+    // Lets time pass until all deliveries have ended.
+    void finish() {
+        comes_no_more();
+        for (int i = 0; i < 3'000 && !queue_.is_empty(); ++i) pass(100ms);
+        CHECK(queue_.is_empty());
+    }
+
+    struct book {
+        std::uint32_t attempt = 0;
+        unsigned calls = 0, failures = 0, answers = 0;
+        unsigned breaks = 0, most_breaks = 0;  // of an attempt
+        bool waits = false;                    // it has not been sent since it was put
+        time_point put{};
+        milliseconds latest{};
+    };
+    const book& of(const std::string& id) { return books_[id]; }
+    const queue& all() const { return queue_; }
+    void check_bounds() const {
+        for (const auto& [id, b] : books_) {
+            CHECK_LE(b.most_breaks, queue::most_breaks);
+            CHECK_LE(b.latest.count(), (2 * queue::quiet + 1ms).count());
+        }
+        CHECK_LE(held_ms_, all_ms_ / 2 + 1'000);
+    }
+
+private:
+    struct event {
+        time_point at;
+        queue::entry* of;
+        handler::kind what;
+    };
+
+    void put(const std::string& id) {
+        book& b = books_[id];
+        b.put = now();
+        set_waits(b, true);
+        b.breaks = 0;
+        queue_.put({{id, ++b.attempt}, {}});
+        queue_.go_on();
+    }
+    void set_waits(book& b, bool does) {
+        waiting_ += does;
+        waiting_ -= std::exchange(b.waits, does);
+    }
+    void on_sent(queue::entry& e) {
+        book& b = books_[e.d.token.id];
+        if (b.waits)
+            b.latest = std::max(b.latest, std::chrono::duration_cast<milliseconds>(
+                                              now() - std::max(b.put, away_until_)));
+        set_waits(b, false);
+        const handler h = handlers_[e.d.token.id];
+        is_up() ? with_it_.push_back({now() + std::min(h.after, lease), &e, h.what})
+                : refused_.push_back(&e);
+        b.calls += is_up();
+    }
+    bool is_up() const { return now() >= up_at_; }
+
+    void act() {
+        for (queue::entry* const e : std::exchange(refused_, {})) {
+            away_until_ = now() + longest_pause;
+            set_waits(books_[e->d.token.id], e->breaks == 0 && !e->is_over);
+            end(*e, queue::way::unsent);
+        }
+        for (std::size_t i = 0; i < with_it_.size(); ++i) {
+            if (with_it_[i].at > now()) continue;
+            const event e = with_it_[i];
+            if (e.what == handler::kind::ends_the_hook) {
+                up_at_ = now() + away;
+                away_until_ = up_at_ + longest_pause;
+                for (const event& each : std::exchange(with_it_, {}))
+                    end(*each.of, queue::way::broken);
+                return;
+            }
+            with_it_.erase(with_it_.begin() + static_cast<std::ptrdiff_t>(i--));
+            end(*e.of,
+                e.what == handler::kind::hangs_up ? queue::way::broken : queue::way::answered,
+                e.what == handler::kind::answers);
+        }
+    }
+    void end(queue::entry& e, queue::way how, bool is_good = false) {
+        const std::string id = e.d.token.id;
+        book& b = books_[id];
+        b.breaks += how == queue::way::broken;
+        b.most_breaks = std::max(b.most_breaks, b.breaks);
+        if (queue_.end(e, how)) {
+            is_good ? ++b.answers : ++b.failures;
+            if (!is_good) again_.emplace(now() + retry, id);
+        }
+        queue_.go_on();
+    }
+    void comes_again() {
+        while (!again_.empty() && again_.begin()->first <= now()) {
+            const std::string id = again_.extract(again_.begin()).mapped();
+            if (!is_over_) put(id);
+        }
+    }
+
+    wheel wheel_;
+    queue queue_;
+    std::map<std::string, handler> handlers_;
+    std::map<std::string, book> books_;
+    std::vector<event> with_it_;
+    std::vector<queue::entry*> refused_;
+    std::multimap<time_point, std::string> again_;
+    time_point up_at_{}, away_until_{};
+    bool is_over_ = false;
+    std::uint64_t all_ms_ = 0, held_ms_ = 0, waiting_ = 0;  // never sent
+};
+
+// A good timer each 100 ms beside the bad ones, for 40 seconds: none is late by more than a second,
+// and none fails.
+void good_ones_beside(const std::vector<handler>& bad) {
+    tvec::manual_clock::set({});
+    hook h;
+    for (std::size_t i = 0; i < bad.size(); ++i) h.put("bad " + std::to_string(i), bad[i]);
+    constexpr int good = 400;
+    for (int i = 0; i < good; ++i) {
+        h.put(std::to_string(i), {handler::kind::answers, 20ms});
+        h.pass(100ms);
+    }
+    h.finish();
+    for (int i = 0; i < good; ++i) {
+        CHECK_EQ(h.of(std::to_string(i)).answers, 1U);
+        CHECK_EQ(h.of(std::to_string(i)).failures, 0U);
+    }
+    for (std::size_t i = 0; i < bad.size(); ++i)
+        CHECK_GE(h.of("bad " + std::to_string(i)).failures, 1U);
+    h.check_bounds();
+}
+
+}  // namespace
+
+Test(durable_hook_queue, bad_timers_hold_up_others_for_a_second) {
+    constexpr handler hangs{handler::kind::hangs, lease}, up{handler::kind::hangs_up, 0ms},
+        late{handler::kind::hangs_up, 8s}, ends{handler::kind::ends_the_hook, 10ms};
+    for (const std::size_t n : {1U, 2U, 10U})
+        for (const auto& kinds : std::vector<std::vector<handler>>{{hangs},
+                                                                   {up},
+                                                                   {late},
+                                                                   {ends},
+                                                                   {hangs, up},
+                                                                   {hangs, late},
+                                                                   {hangs, ends},
+                                                                   {hangs, up, late, ends}}) {
+            std::vector<handler> bad;
+            for (const handler& kind : kinds) bad.insert(bad.end(), n, kind);
+            good_ones_beside(bad);
+        }
+}
+
+Test(durable_hook_queue, a_connection_that_breaks_alone_fails_the_second_time) {
+    tvec::manual_clock::set({});
+    hook h;
+    h.comes_no_more();
+    h.put("a", {handler::kind::hangs_up, 5ms});
+    h.pass(7ms);
+    CHECK_EQ(h.of("a").failures, 0U);
+    h.pass(100ms);
+    CHECK_EQ(h.of("a").calls, 2U);
+    CHECK_EQ(h.of("a").failures, 1U);
+}
+
+Test(durable_hook_queue, a_connection_that_breaks_beside_others_fails_the_third_time) {
+    tvec::manual_clock::set({});
+    hook h;
+    h.comes_no_more();
+    h.put("hangs", {handler::kind::hangs, lease});
+    h.put("a", {handler::kind::hangs_up, 5ms});
+    h.pass(20s);
+    CHECK_EQ(h.of("a").calls, 3U);
+    CHECK_EQ(h.of("a").failures, 1U);
+    CHECK_EQ(h.of("hangs").calls, 1U);
+}
+
+Test(durable_hook_queue, a_slow_delivery_outlives_another_that_ends_the_hook) {
+    tvec::manual_clock::set({});
+    hook h;
+    h.comes_no_more();
+    h.put("slow", {handler::kind::answers, 20s});
+    h.put("ends", {handler::kind::ends_the_hook, 5ms});
+    h.pass(60s);
+    CHECK_EQ(h.of("ends").failures, 1U);
+    CHECK_EQ(h.of("slow").answers, 1U);
+    CHECK_EQ(h.of("slow").failures, 0U);
+}
+
+Test(durable_hook_queue, a_withdrawn_delivery_goes_no_second_time) {
+    tvec::manual_clock::set({});
+    hook h;
+    h.comes_no_more();
+    h.put("ends", {handler::kind::ends_the_hook, 5ms});
+    h.put("a", {handler::kind::answers, 100ms});
+    h.pass(1ms);
+    h.withdraw("a");
+    h.pass(10s);
+    CHECK_EQ(h.of("a").calls, 1U);
+    CHECK(h.all().is_empty());
+}
+
+Test(durable_hook_queue, an_empty_queue_is_not_away) {
+    tvec::manual_clock::set({});
+    hook h;
+    h.comes_no_more();
+    h.put("ends", {handler::kind::ends_the_hook, 5ms});
+    h.put("a", {handler::kind::answers, 100ms});
+    h.pass(50ms);
+    CHECK(h.all().is_away());
+    CHECK(h.all().untaken().has_value());
+    h.withdraw("a");
+    h.withdraw("ends");
+    h.pass(1ms);
+    CHECK(!h.all().is_away());
+    CHECK(!h.all().untaken());
+}
+
+Test(durable_hook_queue, random_timers_keep_the_bounds) {
+    const std::uint64_t seed = support::from_environment("TVEC_SEED", std::random_device{}());
+    std::fprintf(stderr, "TVEC_SEED=%llu\n", static_cast<unsigned long long>(seed));
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::uint64_t n) { return random() % n; };
+    const auto some = [&](milliseconds most) {
+        return milliseconds(below(static_cast<std::uint64_t>(most.count())));
+    };
+    for (int round = 0; round < 10; ++round) {
+        tvec::manual_clock::set({});
+        hook h;
+        std::vector<std::string> good;
+        for (int step = 0; step < 100; ++step) {
+            const std::string id = std::to_string(step);
+            const auto what = static_cast<handler::kind>(below(8) < 5 ? 0 : below(4));
+            const bool is_slow =
+                what == handler::kind::hangs_up || (what == handler::kind::hangs && below(2) != 0);
+            h.put(id,
+                  {what, what == handler::kind::hangs ? lease : some(is_slow ? 9s : queue::quiet)});
+            if (what == handler::kind::answers) good.push_back(id);
+            if (below(40) == 0) h.comes_no_more();
+            if (below(20) == 0) h.withdraw(std::to_string(below(100)));
+            h.pass(some(500ms));
+        }
+        h.finish();
+        for (const std::string& id : good) CHECK_EQ(h.of(id).failures, 0U);
+        h.check_bounds();
+    }
+}

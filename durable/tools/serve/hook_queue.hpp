@@ -1,0 +1,169 @@
+// The order in which deliveries go to a hook, and which of them have failed when connections break.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "back_off.hpp"
+#include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/durable/delivery.hpp"
+#include "tvec/durable/store.hpp"
+
+namespace timers_tool {
+
+// Deliveries for a hook: those that wait, suspects, and those that are with it.
+//
+// A hook that ends breaks all its connections, and the handler of any of these deliveries may have
+// ended it. So each of them is a suspect, and goes once more by itself: when the hook has had
+// `quiet` to answer the others, it goes, and no other goes for `quiet`. Then all that wait go, and
+// the next suspect is kept back for as long as it has held up the others. A connection that breaks
+// once more is a failure if nothing else was with the hook, and one that breaks a third time is
+// one in every case, because a hook may always have a request that it never answers.
+//
+// So suspects, however many, hold up another delivery for 2 * quiet at a time, and for half of the
+// time. A delivery that is answered within `quiet` has no failure by others that end the hook
+// within `quiet`. One that takes longer may have one if the hook ends under it three times.
+template <class Wheel> class hook_queue {
+public:
+    using clock = typename Wheel::clock;
+    using delivery = tvec::durable::delivery;
+
+    static constexpr std::chrono::milliseconds quiet{500};
+    static constexpr unsigned most_breaks = 3;
+
+    // A delivery. Its address stays the same.
+    struct entry {
+        delivery d;
+        unsigned breaks = 0;
+        typename clock::time_point sent{};
+        bool is_alone = false;  // a suspect, since which was sent nothing else was with the hook
+        bool is_over = false;   // it was withdrawn
+    };
+    enum class way {
+        answered,  // or no answer came in time
+        broken,    // the connection broke before an answer was whole
+        unsent,    // the hook could not be reached
+    };
+
+    // `send` sends the delivery of an entry, of which `end` tells later.
+    hook_queue(Wheel& wheel, std::function<void(entry&)> send)
+        : wheel_(wheel), send_(std::move(send)) {}
+    hook_queue(const hook_queue&) = delete;
+    hook_queue& operator=(const hook_queue&) = delete;
+
+    void put(delivery d) {
+        waiting_.push_back({std::move(d)});
+        go_on();
+    }
+
+    // Forgets a delivery. If it is with the hook, it goes no second time.
+    void withdraw(const tvec::durable::token& t) {
+        const auto is_it = [&t](const entry& e) { return e.d.token == t; };
+        waiting_.remove_if(is_it);
+        suspects_.remove_if(is_it);
+        for (entry& e : with_hook_) e.is_over |= is_it(e);
+    }
+
+    // Takes an entry back that was sent. Returns true if its delivery has ended by that: with an
+    // answer, or as a failure. Otherwise it goes again. Call `go_on` then.
+    bool end(entry& e, way how) {
+        const auto self = std::ranges::find(with_hook_, &e, [](entry& x) { return &x; });
+        const bool is_on_trial = on_trial_ == &e;
+        if (is_on_trial) release();
+        is_away_ = how == way::unsent;
+        if (!is_away_) pause_.reset();
+        e.breaks += how == way::broken;
+        const bool has_failed = e.breaks == most_breaks || (e.breaks > 1 && e.is_alone);
+        if (e.is_over || how == way::answered || (how == way::broken && has_failed)) {
+            over_.splice(over_.begin(), with_hook_, self);
+            return true;
+        }
+        // After the one on trial nothing is left with a hook that has ended, so it goes next.
+        auto& to = e.breaks == 0 ? waiting_ : suspects_;
+        to.splice(is_on_trial ? to.begin() : to.end(), with_hook_, self);
+        if (is_away_ && !retry_.pending()) wheel_.arm_after(retry_, pause_.next());
+        return false;
+    }
+
+    // Sends what may go now.
+    void go_on() {
+        over_.clear();
+        if (retry_.pending() || on_trial_ != nullptr) return;
+        if (suspects_.empty()) held_since_.reset();
+        if (!suspects_.empty() && !rest_.pending()) return hold();
+        while (!waiting_.empty()) send(waiting_, false);
+    }
+
+    bool is_empty() const { return waiting_.empty() && suspects_.empty() && with_hook_.empty(); }
+    // Returns true if the hook could not be reached when it was last tried.
+    bool is_away() const { return is_away_ && !is_empty(); }
+
+    // Returns the delivery that waits longest of those that are not with the hook.
+    std::optional<tvec::durable::overdue> untaken() const {
+        std::optional<tvec::durable::overdue> first;
+        for (const auto* const all : {&waiting_, &suspects_})
+            for (const entry& e : *all)
+                if (!first || e.d.due < first->due) first = {e.d.token.id, e.d.due, e.d.due, true};
+        return first;
+    }
+
+private:
+    // Waits until the hook has nothing that it could still answer within `quiet`, and sends a
+    // suspect.
+    void hold() {
+        if (!held_since_) held_since_ = clock::now();
+        if (!with_hook_.empty()) {
+            const auto at = with_hook_.back().sent + quiet;  // the last one that was sent
+            if (clock::now() < at) {
+                wheel_.arm_at(trial_, at);
+                return;
+            }
+        }
+        on_trial_ = &suspects_.front();
+        wheel_.arm_after(trial_, quiet);
+        send(suspects_, with_hook_.empty());
+    }
+    void on_trial() {
+        if (on_trial_ != nullptr) {
+            on_trial_->is_alone = false;
+            release();
+        }
+        go_on();
+    }
+    void release() {
+        on_trial_ = nullptr;
+        trial_.cancel();
+        wheel_.arm_after(
+            rest_, std::min<typename clock::duration>(clock::now() - *held_since_, 2 * quiet));
+        held_since_.reset();
+    }
+
+    void send(std::list<entry>& from, bool is_alone) {
+        entry& e = from.front();
+        e.sent = clock::now();
+        e.is_alone = is_alone;
+        with_hook_.splice(with_hook_.end(), from, from.begin());
+        send_(e);
+    }
+
+    Wheel& wheel_;
+    const std::function<void(entry&)> send_;
+    std::list<entry> waiting_, suspects_;
+    std::list<entry> with_hook_;  // in the order in which they were sent
+    std::list<entry> over_;       // until `go_on`
+    entry* on_trial_ = nullptr;   // nothing else is sent meanwhile
+    std::optional<typename clock::time_point> held_since_;
+    bool is_away_ = false;
+    back_off pause_;
+    tvec::timer trial_{tvec::call<&hook_queue::trial_, &hook_queue::on_trial>};
+    tvec::timer rest_{tvec::call<&hook_queue::rest_, &hook_queue::go_on>};
+    tvec::timer retry_{tvec::call<&hook_queue::retry_, &hook_queue::go_on>};
+};
+
+}  // namespace timers_tool
