@@ -6,6 +6,7 @@ usage: serve.py TVEC_TIMERS
 
 import contextlib
 import email.utils
+import gzip
 import json
 import os
 import pathlib
@@ -77,7 +78,8 @@ class Deliveries(Case):
     def test_an_answer_can_ask_for_another_delivery(self):
         past = "Fri, 31 Dec 1999 23:59:59 GMT"
         for later, attempts, answer in [(ms, 1, (200, {}, b'{"again": %d}' % ms)) for ms in (1300, 0)] + [
-                (ms, 2, (503, {"Retry-After": value}, b"")) for ms, value in ((2000, 2), (0, "0"), (0, past))]:
+                (ms, 2, (status, {"Retry-After": value}, b""))
+                for status, ms, value in ((503, 2000, 2), (503, 0, "0"), (503, 0, past))]:
             with self.subTest(answer):
                 hook = self.hook(lambda note: answer if note["attempt"] == 1 else (200, {}, b"thanks"))
                 self.put("a", "--plan", f"attempts {attempts}")  # a failure uses up one
@@ -113,6 +115,11 @@ class Deliveries(Case):
             "negative": (200, {}, b'{"again": -1}', 'hook: "again" is -1'),
             "null": (200, {}, b'{"again": null}', 'hook: "again" is null'),
             "cut": (200, {}, b'{"again": 600', "hook: its answer is cut"),
+            "long": (200, {}, b'{"again": 60000}'.ljust(65_535), "again"),
+            "longer": (200, {}, b'{"again": 60000}'.ljust(65_536), "hook: its answer is an object of 64 KiB"),
+            "longest": (200, {}, b'{"ok": true, "detail": "%s"}' % (b"x" * 1_000_000), "hook: its answer is an object of 64 KiB"),
+            "late": (200, {}, b" " * 70_000 + b'{"again": 60000}', "hook: its answer is an object of 64 KiB"),
+            "encoded": (200, {"Content-Encoding": "gzip"}, gzip.compress(b'{"again": 60000}'), "hook: its answer has the encoding gzip"),
             "soon": (503, {"Retry-After": "soon"}, b"", "Retry-After is neither"),
             "page": (200, {}, b"<html>" + b"x" * 1_000_000, "done"),
             "list": (200, {}, b'[{"again": 60000}]', "done"),

@@ -110,9 +110,10 @@ sink_answer again_in(double ms) {
 // Reads {"again": MS}. An answer that begins as an object and cannot be read would lose its timer
 // if it meant "done". Any other answer with a status of success does.
 sink_answer meaning_of(const std::string& answer) {
+    const bool is_cut = answer.size() == largest_answer;
     const auto first = answer.find_first_not_of(" \t\r\n\xef\xbb\xbf");  // a byte order mark, too
-    const bool is_object = first != answer.npos && answer[first] == '{';
-    if (!is_object || answer.size() == largest_answer) return {sink_answer::kind::done};
+    if (first == answer.npos ? !is_cut : answer[first] != '{') return {sink_answer::kind::done};
+    if (is_cut) return failure("hook: its answer is an object of 64 KiB or more, expected less");
     const auto said = nlohmann::json::parse(answer, nullptr, false);
     if (said.is_discarded()) return failure("hook: its answer is cut, or no JSON");
     if (!said.contains("again")) return {sink_answer::kind::done};
@@ -137,11 +138,22 @@ std::string retry_after(CURL* easy) {
     return fmt::format("after {}s: ", std::clamp<curl_off_t>(seconds, 1, most));
 }
 
+std::string encoding_of(CURL* easy) {
+    curl_header* header = nullptr;
+    const bool is_there =
+        curl_easy_header(easy, "Content-Encoding", 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
+    return is_there ? header->value : "";
+}
+
 sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
     long status = 0;
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     if (how != CURLE_OK) return failure(std::string("hook: ") + curl_easy_strerror(how));
-    if (status >= 200 && status < 300) return meaning_of(answer);
+    if (status >= 200 && status < 300) {
+        const std::string encoding = encoding_of(easy);
+        if (answer.empty() || encoding.empty() || encoding == "identity") return meaning_of(answer);
+        return failure("hook: its answer has the encoding " + encoding + ", expected none");
+    }
     return failure((status == 503 ? retry_after(easy) : "") +
                    fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n'))));
 }
