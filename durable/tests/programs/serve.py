@@ -79,7 +79,7 @@ class Deliveries(Case):
         past = "Fri, 31 Dec 1999 23:59:59 GMT"
         for later, attempts, answer in [(ms, 1, (200, {}, b'{"again": %d}' % ms)) for ms in (1300, 0)] + [
                 (ms, 2, (status, {"Retry-After": value}, b""))
-                for status, ms, value in ((503, 2000, 2), (503, 0, "0"), (503, 0, past))]:
+                for status, ms, value in ((503, 2000, 2), (429, 2000, 2), (502, 2000, 2), (503, 0, "0"), (503, 0, past))]:
             with self.subTest(answer):
                 hook = self.hook(lambda note: answer if note["attempt"] == 1 else (200, {}, b"thanks"))
                 self.put("a", "--plan", f"attempts {attempts}")  # a failure uses up one

@@ -154,7 +154,7 @@ sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
         if (answer.empty() || encoding.empty() || encoding == "identity") return meaning_of(answer);
         return failure("hook: its answer has the encoding " + encoding + ", expected none");
     }
-    return failure((status == 503 ? retry_after(easy) : "") +
+    return failure(retry_after(easy) +
                    fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n'))));
 }
 
