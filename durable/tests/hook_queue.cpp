@@ -24,7 +24,7 @@ using wheel = tvec::clocked_wheel<tvec::tick_clock<milliseconds, tvec::manual_cl
 using queue = timers_tool::hook_queue<wheel>;
 using time_point = tvec::manual_clock::time_point;
 
-constexpr milliseconds lease = 30s, away = 300ms, longest_pause = 2s, retry = 1s;
+constexpr milliseconds lease = 30s, longest_pause = 2s, retry = 1s;
 
 time_point now() { return tvec::manual_clock::now(); }
 
@@ -37,7 +37,9 @@ struct handler {
 // A hook on manual time, and timers that come again after their failures.
 class hook {
 public:
-    hook() : queue_(wheel_, [this](queue::entry& e) { on_sent(e); }) {}
+    // A hook that has ended is there again after a while.
+    explicit hook(milliseconds away = 300ms)
+        : away_(away), queue_(wheel_, [this](queue::entry& e) { on_sent(e); }) {}
 
     void put(const std::string& id, handler h) {
         handlers_[id] = h;
@@ -126,7 +128,7 @@ private:
             if (with_it_[i].at > now()) continue;
             const event e = with_it_[i];
             if (e.what == handler::kind::ends_the_hook) {
-                up_at_ = now() + away;
+                up_at_ = now() + away_;
                 away_until_ = up_at_ + longest_pause;
                 for (const event& each : std::exchange(with_it_, {}))
                     end(*each.of, queue::way::broken);
@@ -156,6 +158,7 @@ private:
         }
     }
 
+    const milliseconds away_;
     wheel wheel_;
     queue queue_;
     std::map<std::string, handler> handlers_;
@@ -235,7 +238,7 @@ Test(durable_hook_queue, a_connection_that_breaks_beside_others_fails_the_third_
 
 Test(durable_hook_queue, a_slow_delivery_outlives_another_that_ends_the_hook) {
     tvec::manual_clock::set({});
-    hook h;
+    hook h(0ms);
     h.comes_no_more();
     h.put("slow", {handler::kind::answers, 20s});
     h.put("ends", {handler::kind::ends_the_hook, 5ms});
