@@ -267,8 +267,9 @@ private:
         return true;
     }
 
-    // What is due and was not claimed is found, and nothing is that is not due. What a clock has
-    // given out that was ahead comes again when its lease is over: it was due by that clock.
+    // What is due and was not claimed is found, and what was claimed again and again without an
+    // end, and nothing is that is not due. What a clock has given out that was ahead comes again
+    // when its lease is over: it was due by that clock.
     void look_for_the_oldest() {
         const auto found = ask<std::optional<overdue>>(operations::oldest{});
         const time_point today = in({});
@@ -278,11 +279,14 @@ private:
             expect(found->since <= today && t &&
                        (found->due <= today || (was_due && t->attempt != t->ended)),
                    "found one that is not due");
-            return;
         }
         for (const stored_timer& t : ask<std::vector<stored_timer>>(
-                 operations::list{timer_set::waiting, {}, overdue_looked_at}))
-            expect(t.due > today || t.attempt != t.ended, t.id, " is overdue, and was not found");
+                 operations::list{timer_set::waiting, {}, overdue_looked_at})) {
+            const std::uint32_t open = t.attempt - t.ended;
+            if (t.due > today || (open != 0 && open <= unended_attempts)) continue;
+            expect(found && place{found->since, found->id} <= place{t.due, t.id}, t.id,
+                   " is overdue, has ", open, " attempts without an end, and was not found");
+        }
     }
 
     // The dead letter of a beat.

@@ -552,7 +552,7 @@ Test(durable_postgres, no_plan_depends_on_settings_or_statistics) {
         "claims(1000, 0, 0, 1000, 10, '{1,1}', '{0,1}', array[" + e + ",0], '{90,91}')",
         "takes('{0}', array[" + e + "]::bigint[], '{0}', array[''::bytea], '{19000}', '{10}')",
         "lists(0, 100, '', 10, '')",
-        "oldest('')",
+        "oldest('', 2)",
         "beat('me', null, '{0}', '{1000}')"};
     for (const std::string& call : calls) {
         const int pages = pages_of(c, call);
@@ -706,11 +706,11 @@ Test(durable_postgres, a_database_without_the_schema_or_with_another_version_is_
         refused([&] { const postgres_store s(server.options()); }, std::errc::not_supported, words);
     };
     c.run("update tvec.setting set version = 0");
-    refuses("has version 0, and this program knows 3: run `tvec-timers");
+    refuses("has version 0, and this program knows 4: run `tvec-timers");
     postgres::install(server.options(5));
     CHECK_EQ(postgres_store(server.options()).traits().shards, 3U);
     c.run("update tvec.setting set version = 99");
-    refuses("has version 99, and this program knows 3: take a newer tvec");
+    refuses("has version 99, and this program knows 4: take a newer tvec");
     refused([&] { postgres::install(server.options()); }, std::errc::not_supported, "version 99");
     c.run("drop schema tvec cascade");
     refuses("no schema tvec");
@@ -761,7 +761,7 @@ Test(durable_postgres, the_schema_of_0_3_0_is_upgraded_and_keeps_its_timers) {
           "7, 7, 'b')");
     c.run("insert into tvec.ready (id, attempt) values ('gone', 3)");
     refused([&] { const postgres_store s(server.options()); }, std::errc::not_supported,
-            "has version 1, and this program knows 3: run `tvec-timers");
+            "has version 1, and this program knows 4: run `tvec-timers");
     for (int i = 0; i < 2; ++i) postgres::install(server.options());
     postgres_store s(server.options());
     CHECK_EQ(find(s, "a")->body, "b");

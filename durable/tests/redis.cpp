@@ -344,12 +344,12 @@ Test(durable_redis, timers_of_version_1_are_upgraded) {
     CHECK_EQ(server.say({"EXISTS", "{tvec:0}:job", "{tvec:0}:try", "{tvec:0}:dead:job",
                          "{tvec:0}:dead:try", "{tvec}:members"}),
              "0");
-    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "6");
+    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "7");
 }
 
 // Their entries are those of timers without texts.
-Test(durable_redis, timers_of_versions_2_to_5_are_kept_as_they_are) {
-    for (const char* version : {"2", "3", "4", "5"}) {
+Test(durable_redis, timers_of_versions_2_to_6_are_kept_as_they_are) {
+    for (const char* version : {"2", "3", "4", "5", "6"}) {
         const redis_server server;
         {
             redis_store s(at(server, 1));
@@ -361,8 +361,8 @@ Test(durable_redis, timers_of_versions_2_to_5_are_kept_as_they_are) {
         redis_store s(at(server, 1));
         CHECK_EQ(find(s, "a")->body, "body");
         CHECK_EQ(count(s).waiting, 1U);
-        CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "6");
-        CHECK_EQ(server.say({"HMGET", "{tvec:0}:own", "s", "v"}), "1\n6");
+        CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "7");
+        CHECK_EQ(server.say({"HMGET", "{tvec:0}:own", "s", "v"}), "1\n7");
         CHECK(server.say({"FCALL", "tvec_durable_3_count", "0"}).find("not found") !=
               std::string::npos);
     }
@@ -684,7 +684,7 @@ Test(durable_redis, a_page_with_a_place_that_is_none_is_not_taken_for_whole) {
     redis_store s(at(server, 1));
     const epoch e = own(s, 0);
     server.say({"FUNCTION", "LOAD", "REPLACE",
-                "#!lua name=tvec_durable\nredis.register_function('tvec_durable_6_take', "
+                "#!lua name=tvec_durable\nredis.register_function('tvec_durable_7_take', "
                 "function() return {1, {'a', '1', 'b', '1.5', 'c', '2'}} end)"});
     CHECK(std::get<0>(take(s, 0, e, {}, today(), 10)) == standing::unknown);
     CHECK(s.last_failure().find("not as it should be") != std::string::npos);

@@ -34,9 +34,12 @@ struct memory_database::inner {
         void insert(entry e);
         void erase(const std::string& id);
         entry* current(const token& t);
+        void add_places(const entry& e);
+        void remove_places(const entry& e);
 
         std::map<std::string, entry> timers, dead;
-        std::set<place> order;  // of `timers`, by `visible`
+        std::set<place> order;    // of `timers`, by `visible`
+        std::set<place> unended;  // by their deadlines, of those with so many open attempts
         std::string owner;
         epoch last = 0;
         lease_of owned{};
@@ -61,21 +64,31 @@ struct memory_database::inner {
 };
 
 template <class Change> void memory_database::inner::shard::change(entry& e, Change change) {
+    remove_places(e);
+    change();
+    add_places(e);
+}
+
+void memory_database::inner::shard::add_places(const entry& e) {
+    order.insert({e.visible, e.id});
+    if (e.attempt - e.ended >= unended_attempts) unended.insert({e.due, e.id});
+}
+
+void memory_database::inner::shard::remove_places(const entry& e) {
     assert(order.contains({e.visible, e.id}) && "every waiting timer is in the order");
     order.erase({e.visible, e.id});
-    change();
-    order.insert({e.visible, e.id});
+    unended.erase({e.due, e.id});
 }
 
 void memory_database::inner::shard::insert(entry e) {
-    order.insert({e.visible, e.id});
+    add_places(e);
     timers.insert_or_assign(e.id, std::move(e));
 }
 
 void memory_database::inner::shard::erase(const std::string& id) {
     const auto e = timers.find(id);
     assert(e != timers.end() && "only a timer that is there is erased");
-    order.erase({e->second.visible, id});
+    remove_places(e->second);
     timers.erase(e);
 }
 
@@ -157,9 +170,12 @@ public:
     std::optional<overdue> perform(const operations::oldest& o) override {
         std::optional<overdue> found;
         for (const shard& s : all_.shards) {
-            const std::optional<place> p = first_waiting(s, o.prefix);
-            if (p && (!found || *p < place{found->since, found->id}))
-                found = {p->id, s.timers.at(p->id).due, p->due};
+            for (const auto* const order : {&s.order, &s.unended}) {
+                const std::optional<place> p = first_of(s, *order, o.prefix);
+                if (!p || (found && place{found->since, found->id} < *p)) continue;
+                const entry& e = s.timers.at(p->id);
+                found = {p->id, e.due, p->due, false, e.unended(all_.today())};
+            }
         }
         return found;
     }
@@ -276,13 +292,16 @@ private:
     using entry = memory_database::inner::entry;
     using shard = memory_database::inner::shard;
 
-    // Returns id and time of the timer that waits longest for an attempt.
-    std::optional<place> first_waiting(const shard& s, const std::string& prefix) const {
+    // Returns id and time of the timer of an order that waits longest.
+    std::optional<place> first_of(const shard& s, const std::set<place>& order,
+                                  const std::string& prefix) const {
         std::size_t seen = 0;
-        for (const place& p : s.order) {
+        for (const place& p : order) {
             if (p.due > all_.today()) break;
+            const bool is_unended = s.timers.at(p.id).unended(all_.today()) >= unended_attempts;
+            if (&order == &s.unended && !is_unended) continue;
             if (p.id.starts_with(prefix)) return p;
-            if (++seen == overdue_looked_at) return *s.order.begin();
+            if (++seen == overdue_looked_at) return *order.begin();
         }
         return std::nullopt;
     }

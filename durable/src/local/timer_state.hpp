@@ -28,6 +28,10 @@ struct timer_state : stored_timer {
 
     bool is_open() const { return attempt != ended; }
     bool is_current(const token& t) const { return is_open() && attempt == t.attempt; }
+    // Attempts whose leases are over, and which had no end.
+    std::uint32_t unended(time_point now) const {
+        return attempt - ended - (is_open() && visible > now);
+    }
     bool comes_once() const { return every == duration::zero() && plan.empty(); }
 
     // --- before a delivery ----------------------------------------------------------------------

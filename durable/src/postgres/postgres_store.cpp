@@ -672,10 +672,12 @@ void postgres_store::inner::submit(operations::oldest o) {
             std::string id(r->bytes());
             const time_point due = time_of(*r), since = time_of(*r);
             const bool waits = r->integer() != 0;
-            if (!found || since < found->since) found = {std::move(id), due, since, waits};
+            const auto unended = static_cast<std::uint32_t>(r->integer());
+            if (!found || since < found->since) found = {std::move(id), due, since, waits, unended};
             return standing::done;
         });
-    ask_one("oldest", {postgres::bytes(o.prefix)}, q, read_rows(client));
+    ask_one("oldest", {postgres::bytes(o.prefix), postgres::big(unended_attempts)}, q,
+            read_rows(client));
 }
 
 void postgres_store::inner::submit(operations::count o) {

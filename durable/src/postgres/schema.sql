@@ -72,6 +72,12 @@ $$ select till > now and till - now <= length $$;
 create or replace function {tvec}.claimable(t {tvec}.timer, now bigint) returns bigint language sql immutable as
 $$ select case when t.attempt = t.ended then t.visible else least(t.visible, now + t.length) end $$;
 
+-- Returns how many attempts had no end, of those whose leases are over. A row of `ready` that comes again is an attempt,
+-- and costs none if no worker has taken it.
+create or replace function {tvec}.unended(t {tvec}.timer, now bigint) returns bigint language sql immutable as
+$$ select case when t.attempt = t.ended then 0 when t.taken then t.spent + (not t.counted)::int
+   else t.attempt - t.ended - ({tvec}.claimable(t, now) > now)::int end $$;
+
 -- Returns the shard of an id: the first four bytes of its SHA-256, modulo the number of shards.
 create or replace function {tvec}.shard_of(id bytea) returns int language sql immutable as
 $$ select (('x' || left(encode(sha256(id), 'hex'), 8))::bit(32)::bigint % {shards})::int $$;
@@ -689,10 +695,13 @@ create or replace function {tvec}.is_open(number bigint) returns boolean languag
 $$;
 
 -- Answers the timers that wait longest of those that are due and have no attempt under way, and whose ids begin with
--- `prefix`: one that was not claimed or whose lease has ended, and one that no worker has taken. Looks at the first
+-- `prefix`: one that was not claimed, or whose lease has ended, or of which `most_unended` attempts had no end, and one
+-- that no worker has taken. Looks at the first
 -- thousand of each shard, and of `ready`, or at five without a prefix. If there are so many and none has the prefix, answers one of them. A row of
 -- `ready` that an open transaction has deleted is with a worker. While somebody has locked `ready` nobody waits for it.
-create or replace function {tvec}.oldest(prefix bytea) returns table (id bytea, due bigint, since bigint, waits int)
+drop function if exists {tvec}.oldest(bytea);
+create or replace function {tvec}.oldest(prefix bytea, most_unended bigint)
+returns table (id bytea, due bigint, since bigint, waits int, unended bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 declare
@@ -701,12 +710,15 @@ declare
   most int := case when prefix = '' then 5 else 1000 end;
 begin
   return query
-  select w.id, w.due, w.since, 0 from (
-    select t.id, t.due, t.since, count(*) over (partition by s.n) as seen,
+  select w.id, w.due, w.since, 0, w.unended from (
+    select t.id, t.due, t.since, t.unended, count(*) over (partition by s.n) as seen,
       substring(t.id from 1 for octet_length(prefix)) = prefix as fits
     from {tvec}.shard s cross join lateral (
-      select t.id, t.due, {tvec}.claimable(t, now) as since from {tvec}.timer t
-      where t.shard = s.n and not t.dead and t.due <= now and {tvec}.claimable(t, now) <= now
+      select t.id, t.due, {tvec}.unended(t, now) as unended,
+        case when {tvec}.unended(t, now) < most_unended then {tvec}.claimable(t, now) else t.due end as since
+      from {tvec}.timer t
+      where t.shard = s.n and not t.dead and t.due <= now
+        and ({tvec}.claimable(t, now) <= now or {tvec}.unended(t, now) >= most_unended)
       order by t.due, t.id limit most) t) w
   where w.fits or w.seen >= most
   order by w.fits desc, w.since, w.id limit 1;
@@ -717,11 +729,11 @@ begin
   end;
   select last_value into bound from {tvec}.ready_from;
   return query
-  select w.id, w.due, w.due, 1 from (
-    select r.id, r.due, count(*) over () as seen, substring(r.id from 1 for octet_length(prefix)) = prefix as fits
+  select w.id, w.due, w.due, 1, w.unended from (
+    select r.id, r.due, r.unended, count(*) over () as seen, substring(r.id from 1 for octet_length(prefix)) = prefix as fits
     from (
-      select t.id, t.due from {tvec}.ready r cross join lateral (
-        select t.id, t.due from {tvec}.timer t
+      select t.id, t.due, t.unended from {tvec}.ready r cross join lateral (
+        select t.id, t.due, {tvec}.unended(t, now) as unended from {tvec}.timer t
         where t.id = r.id and t.attempt = r.attempt and t.attempt <> t.ended and t.dead::int = 0 offset 0) t
       where r.n >= bound and t.due <= now and not {tvec}.is_open(r.xmax::text::bigint)
       order by r.n limit most) r) w

@@ -19,8 +19,9 @@
 -- version: durable/docs/any-language.md promises what stays.
 --
 -- Version 4 adds texts to entries, and notes the shards of the set in each shard. Version 5 has its owner restore what
--- somebody has deleted. Version 6 finds the timer that waits longest, and stores the dead letters of beats. Entries of versions 2 to 5 are entries of version 6.
-local VERSION = 6
+-- somebody has deleted. Version 6 finds the timer that waits longest, and stores the dead letters of beats. Version 7 finds those of which
+-- attempts had no end. Entries of versions 2 to 6 are entries of version 7.
+local VERSION = 7
 local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
 -- Longer bodies have a key of their own, so a claim or an end does not copy them.
@@ -707,16 +708,37 @@ local function first_with(key, prefix, now)
   if #some == 2 * LOOKED_AT then return some[1], deadline_of(some[2]) or 0 end
 end
 
--- Keys: all. Argument: prefix. Answers id, deadline and time of the timer that has waited longest for an attempt since
--- then, or nothing.
+-- Returns how many attempts had no end, of those whose leases are over.
+local function unended(attempt, ended, till, now)
+  return attempt - ended - (till > now and 1 or 0)
+end
+
+-- Returns the place of the first timer with the prefix that is due and of which too many attempts had no end, or nil.
+-- One more may be under way.
+local function first_unended(k, prefix, most, now)
+  local ids, first = redis.call('ZRANGE', k[BEGUN], 0, LOOKED_AT - 1)
+  for i, entry in ipairs(#ids > 0 and redis.call('HMGET', k[TIMER], unpack(ids)) or {}) do
+    local kind, attempt, ended, _, _, due, till = unpack_timer(entry)
+    local place = {ids[i], due}
+    if kind == OPEN and unended(attempt, ended, till, now) >= most and due <= now and ids[i]:sub(1, #prefix) == prefix
+      and (not first or is_before(place, first)) then first = place end
+  end
+  return first
+end
+
+-- Keys: all. Arguments: prefix, and how many attempts without an end make a timer overdue while another is under way.
+-- Answers id, deadline and time of the timer that has waited longest since then, and its attempts without an end, or
+-- nothing.
 local function oldest(k, a)
-  local now = now_ms()
-  local id, since = first_with(k[DUE], a[1], now)
-  local begun, till = first_with(k[BEGUN], a[1], now)
-  if begun and (not id or is_before({begun, till}, {id, since})) then id, since = begun, till end
-  if not id then return {} end
-  local _, _, _, _, _, due = unpack_timer(redis.call('HGET', k[TIMER], id))
-  return {id, due or since, since}
+  local now, first = now_ms(), nil
+  for _, place in pairs({{first_with(k[DUE], a[1], now)}, {first_with(k[BEGUN], a[1], now)},
+    first_unended(k, a[1], tonumber(a[2]), now)}) do
+    if place[1] and (not first or is_before(place, first)) then first = place end
+  end
+  if not first then return {} end
+  local _, attempt, ended, _, _, due, till = unpack_timer(redis.call('HGET', k[TIMER], first[1]))
+  if not due then return {first[1], first[2], first[2], 0} end
+  return {first[1], due, first[2], unended(attempt, ended, till, now)}
 end
 
 -- Keys: all. Answers the numbers of waiting timers, dead letters and damaged timers.
@@ -792,7 +814,7 @@ local function upgrade_some(k, jobs, tries, is_dead)
 end
 
 -- Keys: all, and those of version 1. Argument: shards of the set. Answers 1 if there may be more. Timers of versions
--- 2 to 5 need no upgrade. The shard notes the shards of the set, because a function for one shard in a cluster
+-- 2 to 6 need no upgrade. The shard notes the shards of the set, because a function for one shard in a cluster
 -- cannot read meta.
 local function upgrade(k, a)
   local is_more = upgrade_some(k, OLD_JOB, OLD_TRY, false) or upgrade_some(k, OLD_DEAD_JOB, OLD_DEAD_TRY, true)

@@ -133,7 +133,8 @@ void read_listed(std::vector<stored_timer>& all, std::size_t, fields& f) {
 }
 void read_oldest(std::optional<overdue>& found, std::size_t, fields& f) {
     if (f.at_end()) return;
-    overdue o{f.text(), redis::time_of(f.number()), redis::time_of(f.number())};
+    overdue o{f.text(), redis::time_of(f.number()), redis::time_of(f.number()), false,
+              static_cast<std::uint32_t>(f.number())};
     const auto at = [](const overdue& t) { return place{t.since, t.id}; };
     if (!found || at(o) < at(*found)) found = std::move(o);
 }
@@ -588,7 +589,7 @@ void redis_store::inner::show(operations::list o, std::vector<place> places) {
 void redis_store::inner::submit(operations::oldest o) {
     const auto q = asked(std::move(o.then), read_oldest, of.size());
     for (unsigned shard = 0; shard < of.size(); ++shard)
-        ask(shard, function(shard, "oldest").add(o.prefix), q);
+        ask(shard, function(shard, "oldest").add(o.prefix).add(unended_attempts), q);
 }
 
 void redis_store::inner::submit(operations::count o) {

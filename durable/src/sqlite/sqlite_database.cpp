@@ -149,8 +149,9 @@ sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
       list_(prepared(rows_of("timer") + in_order)),
       list_prefix_(prepared(rows_of("timer") + in_order_with_prefix)),
       list_dead_(prepared(rows_of("dead") + in_order_with_prefix)),
-      oldest_(prepared("select id, due, id >= ?2 and id < ?3, count(*) over () from"
-                       " (select id, due from timer where attempt = ended and due <= ?1"
+      oldest_(prepared("select id, due, id >= ?2 and id < ?3, count(*) over (), open from"
+                       " (select id, due, attempt - ended as open from timer"
+                       " where (attempt = ended or attempt - ended > ?5) and due <= ?1"
                        " order by due, id limit ?4) order by id >= ?2 and id < ?3 desc, due, id")),
       count_(prepared("select (select count(*) from timer), (select count(*) from dead),"
                       " (select count(*) from dead where apart <> 0 and not exists"
@@ -327,15 +328,17 @@ std::vector<stored_timer> sqlite_database::perform(const operations::list& o) {
     return page;
 }
 
-// An open attempt is under way: the only process that uses the file claims the timer anew when its
-// lease ends.
+// The last open attempt is under way: the only process that uses the file claims the timer anew
+// when its lease ends.
 std::optional<overdue> sqlite_database::perform(const operations::oldest& o) {
     constexpr auto most = static_cast<std::int64_t>(overdue_looked_at);
     std::optional<overdue> found;
-    if (oldest_.first(today(), o.prefix, after_all_with(o.prefix), most) &&
+    if (oldest_.first(today(), o.prefix, after_all_with(o.prefix), most,
+                      std::int64_t{unended_attempts}) &&
         (oldest_.integer(2) != 0 || oldest_.integer(3) == most)) {
         const time_point due = time_of(oldest_.integer(1));
-        found = {oldest_.bytes(0), due, due};
+        const auto open = static_cast<std::uint32_t>(oldest_.integer(4));
+        found = {oldest_.bytes(0), due, due, false, open - (open != 0)};
     }
     oldest_.reset();
     return found;

@@ -298,7 +298,7 @@ class Tool(unittest.TestCase):
         self.assertNotIn("tvec_put", server.say("FUNCTION", "FLUSH") + server.say("FUNCTION", "LIST"))
         server.say("FLUSHALL")
         for number in 3, 5:
-            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 6, 3 shards\n")
+            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 7, 3 shards\n")
             self.assertEqual(self.stderr, "" if number == 3 else KEPT_SHARDS)
         self.assertEqual(server.say("FCALL", "tvec_version", 0), "6\n")
         self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")

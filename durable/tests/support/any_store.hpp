@@ -249,6 +249,31 @@ inline void a_lease_that_is_over_makes_a_timer_wait(tvec::durable::store& s) {
     CHECK_EQ(oldest(s, "z")->id, "z");
 }
 
+// For a store with one shard: a timer of which two attempts had no end is overdue while a third one
+// is under way.
+inline void attempts_without_an_end_make_a_timer_overdue(tvec::durable::store& s) {
+    using namespace asking;
+    const time_point now = today();
+    put(s, {"a", now - 1h});
+    put(s, {"b", now - 1min});
+    own(s, 0);
+    claim(s, "b", 0, 1h);
+    claim(s, "a", 0, -1h);
+    claim(s, "a", 0, 1h);
+    CHECK(!oldest(s));
+    extend(s, {"a", 2}, -1h);
+    claim(s, "a", 0, 1h);
+    REQUIRE(oldest(s).has_value());
+    CHECK_EQ(oldest(s)->id, "a");
+    CHECK(oldest(s)->due == now - 1h && oldest(s)->since == now - 1h);
+    CHECK_EQ(oldest(s)->unended, 2U);
+    CHECK(!oldest(s, "b"));
+    end(s, {{"a", 3}, outcome::failed, {}, "no"});
+    CHECK_EQ(oldest(s)->unended, 0U);
+    claim(s, "a", 0, 1h);
+    CHECK(!oldest(s));
+}
+
 // For a store with one shard: requests of one turn for the same timer are done in their order.
 inline void keeps_the_order_of_a_turn(tvec::durable::store& s) {
     using namespace asking;
@@ -383,7 +408,8 @@ inline constexpr std::array promises_of_a_shard{takes_in_order,
                                                 keeps_any_bytes_in_byte_order,
                                                 grants_bodies_up_to_a_bound,
                                                 finds_the_timer_that_waits_longest,
-                                                a_lease_that_is_over_makes_a_timer_wait};
+                                                a_lease_that_is_over_makes_a_timer_wait,
+                                                attempts_without_an_end_make_a_timer_overdue};
 
 // Stores of one server and their terms: `a` and `equal` have the same, `silent` has none.
 template <class Store>

@@ -118,7 +118,7 @@ class TVEC_API redis_store final : public store {
 public:
     /// The version of the functions on the server, which every program may call: see
     /// durable/docs/any-language.md.
-    static constexpr int functions_version = 6;
+    static constexpr int functions_version = 7;
 
     /// Connects, and waits for `silence` at most, or three times that in a cluster. Throws
     /// std::system_error, which names the server and the reason:

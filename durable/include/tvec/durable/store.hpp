@@ -182,16 +182,23 @@ struct claimed {
     stored_timer timer{};  ///< whole if it was granted
 };
 
-/// A timer that is due, and of which no attempt is under way.
+/// A timer that is due, and of which no attempt is under way, or too many have had no end.
 struct overdue {
     std::string id;      ///< of the timer
     time_point due;      ///< its deadline
     time_point since;    ///< it has waited since then: its deadline, or the end of the last lease
     bool waits = false;  ///< true: it was claimed, and no worker has taken it
+
+    /// Attempts in a row whose leases are over, and which had no end. From unended_attempts on the
+    /// timer has waited since its deadline, although another attempt may be under way.
+    std::uint32_t unended = 0;
 };
 
 /// Timers that `oldest` looks at in each shard, at most.
 inline constexpr std::size_t overdue_looked_at = 1'000;
+/// Attempts without an end that make a timer overdue, whoever is at work on it. One may be that of
+/// a process that was killed.
+inline constexpr std::uint32_t unended_attempts = 2;
 
 /// The terms of a claim.
 struct claim_terms {
@@ -293,9 +300,10 @@ struct list {
 };
 
 /// Finds the timer that waits longest of those that are due and have no attempt under way: they
-/// were not claimed, the lease of their claim has ended, or no worker has taken them. With a
-/// prefix, of those whose ids begin with it. If overdue_looked_at others of a shard wait before
-/// these, it answers with one of the others. Costs a look at each shard, whatever the number of its
+/// were not claimed, the lease of their claim has ended, or no worker has taken them. Those of
+/// which unended_attempts had no end are among them, too. With a prefix, of those whose ids begin
+/// with it. If overdue_looked_at others of a shard wait before these, it answers with one of the
+/// others, whose id shows it. Costs a look at each shard, whatever the number of its
 /// timers.
 struct oldest {
     std::string prefix{};                                 ///< "": of all timers

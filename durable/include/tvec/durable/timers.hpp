@@ -178,9 +178,10 @@ public:
             operations::list{set, std::move(after), limit, std::move(prefix), std::move(then)});
     }
 
-    /// Finds the timer that waits longest of those that are due and that nobody is at work on, of
-    /// those with a prefix if there is one. For monitors: it asks the store, so no state of a
-    /// process can hide such a timer. Its cost does not grow with the store.
+    /// Finds the timer that waits longest of those that are due and that nobody is at work on, or
+    /// of which unended_attempts had no end, of those with a prefix if there is one. For monitors:
+    /// it asks the store, so no state of a process can hide such a timer. Its cost does not grow
+    /// with the store.
     refusal oldest(std::string prefix, completion<standing, std::optional<overdue>> then) {
         return submit(operations::oldest{std::move(prefix), std::move(then)});
     }
