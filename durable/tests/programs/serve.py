@@ -170,6 +170,33 @@ class Deliveries(Case):
         self.wait_until_empty()
         self.assertEqual(serve.ask("/health"), (200, "ok\n"))
 
+    def test_health_forgets_what_waited_for_a_hook_that_was_away(self):
+        for change in ("cancel",), ("touch", "--in-ms", 3_600_000), ("put", "--replace", "--in-ms", 3_600_000):
+            with self.subTest(change[0]):
+                hook = self.hook()
+                hook.close()
+                self.store = str(self.folder / (change[0] + ".db"))
+                self.put("a")
+                serve = self.serve(hook.to, "--lease-ms", 600_000, "--page", "127.0.0.1:0", "--overdue-ms", 100)
+                wait_for(lambda: "timer a is overdue" in serve.ask("/health")[1], "/health tells it")
+                wait_for(lambda: serve.metric("tvec_timers_sink_up") == 0, "and the metric")
+                self.assertEqual(serve.ask("/health?prefix=b")[0], 503)  # the hook is away for all
+                self.run_tool(change[0], "a", *change[1:])
+                self.assertEqual(serve.ask("/health"), (200, "ok\n"))
+                self.assertEqual(serve.metric("tvec_timers_sink_up"), 1)
+                wait_for(lambda: serve.metric("tvec_timers_oldest_overdue_seconds") == 0, "the gauge")
+                serve.kill()
+
+    def test_health_names_no_timer_of_another_kind(self):
+        hook = self.hanging_hook(lambda _: True)
+        for n in range(3):
+            self.put(f"mail-{n}")
+        serve = self.serve(hook.to, "--in-flight", 2, "--lease-ms", 600_000, "--page", "127.0.0.1:0", "--overdue-ms", 100)
+        wait_for(lambda: len(hook.notes) == 2, "two are with the hook")
+        self.put("order")
+        wait_for(lambda: "timer order is overdue" in serve.ask("/health?prefix=order")[1], "its health")
+        self.assertEqual(serve.ask("/health?prefix=report"), (200, "ok\n"))
+
     def test_a_hook_that_does_not_answer_has_failed(self):
         hook = self.hanging_hook()
         self.put("a", "--plan", "retry fixed 10ms | attempts 1")

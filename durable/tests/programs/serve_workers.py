@@ -74,6 +74,12 @@ class RedisWorker:
             self.stream.execute_command("XDEL", self.name_of_stream, entry)
         return said
 
+    def forget(self, name, attempt):
+        """Removes the entry of a delivery that has not ended."""
+        entry = self.entries.pop((name, attempt))
+        self.stream.execute_command("XACK", self.name_of_stream, "workers", entry)
+        self.stream.execute_command("XDEL", self.name_of_stream, entry)
+
     def again(self, name, attempt, in_ms):
         return self.end("again", name, attempt, time.time_ns() // 1_000_000 + in_ms)
 
@@ -110,6 +116,9 @@ class PostgresWorker:
 
     def end(self, how, name, attempt, *words):
         return self.say(f"select tvec.{how}(%s::bytea, %s{', %s' * len(words)})", name, attempt, *words)[0][0]
+
+    def forget(self, name, attempt):
+        """The row went when it was taken."""
 
     def again(self, name, attempt, in_ms):
         return self.say("select tvec.again(%s::bytea, %s, now() + %s * interval '1 ms')", name, attempt, in_ms)[0][0]
@@ -269,6 +278,29 @@ class Workers(OnServer):
         self.assertEqual(len(set(self.work_off(worker, 20))), 20)
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
 
+    def test_health_sees_workers_that_end_nothing(self):
+        serve = self.serve(self.to, "--lease-ms", 300, "--page", "127.0.0.1:0", "--overdue-ms", 500)
+        worker = self.work()
+        worker.put(b"a")
+
+        def forgets():
+            for name, attempt, _, _ in worker.next():
+                worker.forget(name, attempt)
+            return re.fullmatch(r"timer a is overdue for \d+ s: \d deliveries of it had no end\n", serve.ask("/health")[1])
+        wait_for(forgets, "/health tells it")
+        self.assertGreater(serve.metric("tvec_timers_oldest_overdue_seconds"), 0.5)
+        self.work_off(worker, 1)
+        wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
+
+    def test_health_forgets_what_no_worker_has_taken_when_it_is_cancelled(self):
+        serve = self.serve(self.to, "--lease-ms", 600_000, "--in-flight", 1, "--page", "127.0.0.1:0", "--overdue-ms", 300)
+        worker = self.work()
+        put_many(worker, 3)
+        for i in range(3):
+            why = wait_for(lambda: (answer := serve.ask("/health"))[0] == 503 and answer[1], "503")
+            self.run_tool("cancel", re.match(r"timer (\d) is overdue", why)[1])
+        wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
+
     def test_an_extended_lease_keeps_others_away(self):
         self.serve(self.to, "--lease-ms", 3000)
         worker = self.work()
@@ -417,6 +449,17 @@ class Workers(OnServer):
 @unittest.skipUnless(KIND == "redis", "of Redis")
 class Streams(OnServer):
     """With a stream."""
+
+    def test_health_tells_kinds_that_it_did_not_reach(self):
+        self.server.say("FLUSHALL")
+        self.run_tool("install", "--shards", 1)
+        worker = self.work()
+        for i in range(1_010):
+            worker.put(b"mail-%d" % i, -60_000)
+        serve = self.serve(self.to, "--in-flight", 1, "--page", "127.0.0.1:0")
+        for prefix, why in ("mail-", "and nobody is at work on it: [^\n]+"), (
+                "order-", "and so are 1000 before any with the prefix order-: these were not looked at"):
+            wait_for(lambda: re.fullmatch(rf"timer mail-\d+ is overdue for \d+ s, {why}\n", serve.ask("/health?prefix=" + prefix)[1]), prefix)
 
     def test_a_stream_may_be_on_another_server_and_away(self):
         other = Server(self.folder, "other")

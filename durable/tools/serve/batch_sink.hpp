@@ -39,8 +39,11 @@ public:
         send(sent_);
     }
     std::string fault() const final { return fault_; }
-    std::optional<tvec::durable::overdue> untaken() const override {
-        return longer(due_first(waiting_), due_first(sent_));
+    std::optional<untaken_delivery> untaken(const std::string& prefix) const override {
+        std::optional<untaken_delivery> first;
+        for (const auto& d : waiting_) keep_first(first, prefix, d.token, d.due);
+        for (const auto& d : sent_) keep_first(first, prefix, d.token, d.due);
+        return first;
     }
 
 protected:

@@ -13,7 +13,6 @@
 #include "back_off.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/durable/delivery.hpp"
-#include "tvec/durable/store.hpp"
 
 namespace timers_tool {
 
@@ -104,13 +103,10 @@ public:
     // Returns true if the hook could not be reached when it was last tried.
     bool is_away() const { return is_away_ && !is_empty(); }
 
-    // Returns the delivery that waits longest of those that are not with the hook.
-    std::optional<tvec::durable::overdue> untaken() const {
-        std::optional<tvec::durable::overdue> first;
-        for (const auto* const all : {&waiting_, &suspects_})
-            for (const entry& e : *all)
-                if (!first || e.d.due < first->due) first = {e.d.token.id, e.d.due, e.d.due, true};
-        return first;
+    // Calls a function with each delivery that is not with the hook.
+    void for_each_waiting(auto f) const {
+        for (const entry& e : waiting_) f(e.d);
+        for (const entry& e : suspects_) f(e.d);
     }
 
 private:

@@ -190,7 +190,12 @@ public:
     void withdraw(const token& t) override { queue_.withdraw(t); }
     void flush() override { read_answers(); }
     std::string fault() const override { return queue_.is_away() ? fault_ : ""; }
-    std::optional<overdue> untaken() const override { return queue_.untaken(); }
+    std::optional<untaken_delivery> untaken(const std::string& prefix) const override {
+        std::optional<untaken_delivery> first;
+        queue_.for_each_waiting(
+            [&](const delivery& d) { keep_first(first, prefix, d.token, d.due); });
+        return first;
+    }
 
 private:
     void send(queue::entry& e) {

@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -67,14 +66,9 @@ example::task<int> show_all(view& v, output& out) {
     co_return 0;
 }
 
-// Asks all shards of the store for the timer that waits longest.
-example::task<int> ask_store(view& v, output& out, const page::shown_service& of,
-                             std::string prefix) {
-    std::vector<operations::oldest> one{{prefix}};
-    auto answer = v.ask(std::move(one));
-    const auto got = co_await answer;
-    if (std::get<0>(got.front()) != standing::done) v.fail();
-    std::string why = of.overdue(std::get<1>(got.front()), prefix);
+example::task<int> show_health(output& out, const page::shown_service& of, std::string prefix) {
+    auto overdue = of.overdue(std::move(prefix));
+    std::string why = co_await std::move(overdue);
     if (why.empty()) why = of.fault();
     if (!why.empty()) throw std::runtime_error(why);
     const std::string warning = of.warning();
@@ -284,7 +278,7 @@ void page::begin_health(request& r) {
     r.type = "text/plain; charset=utf-8";
     const char* const prefix =
         MHD_lookup_connection_value(r.connection, MHD_GET_ARGUMENT_KIND, "prefix");
-    r.running = ask_store(view_, r.out, service_, prefix == nullptr ? "" : prefix);
+    r.running = show_health(r.out, service_, prefix == nullptr ? "" : prefix);
 }
 
 // Notes how a command went.

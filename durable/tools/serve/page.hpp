@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "../../../examples/support/task.hpp"
 #include "../view.hpp"
 #include "acceptor.hpp"
 #include "loop.hpp"
@@ -30,11 +31,8 @@ public:
         std::function<std::string()> metrics;
         // Returns why it does not deliver, whatever the store has, or "".
         std::function<std::string()> fault;
-        // Returns the fault that a timer is overdue, with its reason, or "". `found` is the one
-        // that waits longest in the store, of those with the prefix.
-        std::function<std::string(std::optional<tvec::durable::overdue> found,
-                                  const std::string& prefix)>
-            overdue;
+        // Answers the fault that a timer with the prefix is overdue, with its reason, or "".
+        std::function<example::task<std::string>(std::string prefix)> overdue;
         std::function<std::string()> warning;  // what the store warns of, or ""
     };
 

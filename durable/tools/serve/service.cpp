@@ -13,9 +13,11 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "../../../examples/support/task.hpp"
 #include "../../support/open_store.hpp"
 #include "../output.hpp"
 #include "../view.hpp"
@@ -63,9 +65,7 @@ public:
                 loop_, o.page, view_,
                 page::shown_service{
                     [this] { return metrics(); }, [this] { return fault(); },
-                    [this](std::optional<overdue> found, const std::string& prefix) {
-                        return fault_of_overdue(std::move(found), prefix);
-                    },
+                    [this](std::string prefix) { return ask_overdue(std::move(prefix)); },
                     [this] { return example::warning_of(*store_); }});
         loop_.watch(timers_.fd(), EPOLLIN, [](auto) {});  // each turn runs them
         loop_.wheel().arm_after(extend_, lease_ / 3);
@@ -168,6 +168,9 @@ private:
     void on_extend() {
         loop_.wheel().arm_after(extend_, lease_ / 3);
         for (const auto& [id, held] : held_) extend(held);
+        look_through();
+    }
+    void look_through() {
         sink_->look_through([this](const token& t, bool is_with_worker) {
             is_with_worker ? timers_.taken(t) : extend(t);
         });
@@ -203,7 +206,7 @@ private:
                 "# TYPE tvec_timers_sink_up gauge\n";
         text += fmt::format("tvec_timers_sink_up {}\n", sink_->fault().empty() ? 1 : 0);
         text += "# HELP tvec_timers_oldest_overdue_seconds for how long the timer that waits "
-                "longest is due and nobody is at work on it\n"
+                "longest is due and nobody is at work on it, or its workers end nothing\n"
                 "# TYPE tvec_timers_oldest_overdue_seconds gauge\n";
         text += fmt::format("tvec_timers_oldest_overdue_seconds {:.3f}\n", seconds_overdue());
         text += "# HELP tvec_timers_answers_total answers of the sink\n"
@@ -227,17 +230,48 @@ private:
 
     // --- the timer that waits longest -----------------------------------------------------------
 
-    // Asks the store. Its last answer came at `told_`.
+    // Finds it, in the store or in the sink. What the sink holds may be over: the store knows.
+    example::task<std::optional<overdue>> find_overdue(std::string prefix) {
+        std::vector<operations::oldest> one{{prefix}};
+        auto asked = view_.ask(std::move(one));
+        auto [how, found] = std::move((co_await asked).front());
+        if (how != standing::done) view_.fail();
+        token over;  // what is on its way cannot be withdrawn
+        for (auto held = sink_->untaken(prefix); held && held->token != over;
+             held = sink_->untaken(prefix)) {
+            std::vector<operations::find> of{{held->token.id}};
+            auto asked_timer = view_.ask(std::move(of));
+            const auto [known, timer] = (co_await asked_timer).front();
+            if (known != standing::done) view_.fail();
+            if (timer && timer->attempt == held->token.attempt && timer->attempt != timer->ended) {
+                if (!found || held->due < found->since)
+                    found = {held->token.id, held->due, held->due, true};
+                break;
+            }
+            over = held->token;
+            withdraw(over);
+            look_through();
+        }
+        co_return std::move(found);
+    }
+
+    // Answers the fault that a timer has waited for too long, or "".
+    example::task<std::string> ask_overdue(std::string prefix) {
+        auto found = find_overdue(prefix);
+        co_return fault_of_overdue(co_await std::move(found), prefix);
+    }
+
+    // Notes it each second. The last answer came at `told_`.
     void on_watch() {
         loop_.wheel().arm_after(watch_, std::chrono::seconds(1));
-        if (is_asked_ || is_stopping_) return;
-        const auto on_answer = [this](standing how, std::optional<overdue> found) {
-            is_asked_ = false;
-            if (how != standing::done) return;
-            told_ = clock::now();
-            oldest_ = longer(std::move(found), sink_->untaken());
-        };
-        is_asked_ = timers_.oldest("", on_answer) == refusal::none;
+        if (is_stopping_ || (watching_ && !watching_->done())) return;
+        watching_ = note_overdue();
+        watching_->start();
+    }
+    example::task<> note_overdue() {
+        auto found = find_overdue("");
+        oldest_ = co_await std::move(found);
+        told_ = clock::now();
     }
 
     // Returns for how long a timer waits, by the last answer of the store. While the store does not
@@ -250,22 +284,29 @@ private:
             .count();
     }
 
-    // Returns the fault that a timer has waited for too long, or "". The sink may hold one.
-    std::string fault_of_overdue(std::optional<overdue> found, const std::string& prefix) const {
-        std::optional<overdue> held = sink_->untaken();
-        if (held && !held->id.starts_with(prefix)) held.reset();
-        found = longer(std::move(found), std::move(held));
+    // Returns the fault that a timer has waited for too long, or "".
+    std::string fault_of_overdue(const std::optional<overdue>& found,
+                                 const std::string& prefix) const {
         const time_point now = timers_.now();
         if (!found || now - found->since <= duration(settings_.overdue_ms)) return "";
-        return fmt::format(
-            "timer {} is overdue for {} s, and nobody is at work on it: {}", shown(found->id),
-            std::chrono::floor<std::chrono::seconds>(now - found->due).count(), reason_of(*found));
+        const std::string timer =
+            fmt::format("timer {} is overdue for {} s", shown(found->id),
+                        std::chrono::floor<std::chrono::seconds>(now - found->due).count());
+        if (!found->id.starts_with(prefix))
+            return fmt::format(
+                "{}, and so are {} before any with the prefix {}: these were not looked at", timer,
+                overdue_looked_at, shown(prefix));
+        if (!found->waits && found->unended >= unended_attempts)
+            return fmt::format("{}: {} deliveries of it had no end", timer, found->unended);
+        return timer + ", and nobody is at work on it: " + reason_of(*found);
     }
 
     std::string reason_of(const overdue& o) const {
         const std::string sink = sink_->fault(), store = store_->last_failure();
         if (!sink.empty()) return sink;
         if (o.waits) return "no worker has taken it";
+        if (store.empty() && held_.size() >= most_in_flight(settings_))
+            return "--in-flight are under way before it";
         return store.empty() ? "the reason is not known" : "the store: " + store;
     }
 
@@ -335,7 +376,8 @@ private:
     using clock = std::chrono::steady_clock;
     std::optional<overdue> oldest_;          // in the store or the sink
     clock::time_point told_ = clock::now();  // of the last answer
-    bool is_asked_ = false, was_late_ = false;
+    std::optional<example::task<>> watching_;
+    bool was_late_ = false;
     tvec::timer watch_{tvec::call<&service::watch_, &service::on_watch>};
     tvec::timer report_{tvec::call<&service::report_, &service::on_report>};
     tvec::timer extend_{tvec::call<&service::extend_, &service::on_extend>};

@@ -54,22 +54,19 @@ public:
     // none.
     using shown = std::function<void(const tvec::durable::token&, bool is_with_worker)>;
     virtual void look_through(shown /*show*/) {}
-    // Returns the delivery that waits longest and that no worker has taken, if it knows of any.
-    virtual std::optional<tvec::durable::overdue> untaken() const = 0;
+    // A delivery that no worker has taken, as far as the sink knows.
+    struct untaken_delivery {
+        tvec::durable::token token;
+        tvec::durable::time_point due;
+    };
+    // Returns the one of those with a prefix that waits longest, if it knows of any.
+    virtual std::optional<untaken_delivery> untaken(const std::string& prefix) const = 0;
 };
 
-// Returns the one of these deliveries that was due first.
-template <class Deliveries> std::optional<tvec::durable::overdue> due_first(const Deliveries& all) {
-    const auto first = std::ranges::min_element(all, {}, &tvec::durable::delivery::due);
-    if (first == all.end()) return std::nullopt;
-    return tvec::durable::overdue{first->token.id, first->due, first->due, true};
-}
-
-// Returns the one that waits longer.
-inline std::optional<tvec::durable::overdue> longer(std::optional<tvec::durable::overdue> a,
-                                                    std::optional<tvec::durable::overdue> b) {
-    if (!a || !b) return a ? a : b;
-    return b->since < a->since ? b : a;
+// Replaces `first` by a delivery with the prefix that was due before it.
+inline void keep_first(std::optional<sink::untaken_delivery>& first, const std::string& prefix,
+                       const tvec::durable::token& t, tvec::durable::time_point due) {
+    if (t.id.starts_with(prefix) && (!first || due < first->due)) first = {t, due};
 }
 
 // Returns a fault of `--to`. It shows the kind only, since the rest may have a password.

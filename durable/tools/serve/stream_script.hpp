@@ -84,15 +84,17 @@ local function remove_acknowledged(last)
   redis.call('XTRIM', key, 'MINID', '=', first)
 end
 
--- Argument: the lease. Answers how many deliveries are there, and id and deadline of the oldest one
--- that no worker has taken, if there is one.
+-- Argument: the lease. Answers how many deliveries are there, and id, attempt and deadline of the
+-- oldest one that no worker has taken, if there is one.
 local function look(g)
   local last = g['last-delivered-id']
   remove_abandoned(ARGV[2])
   remove_acknowledged(last)
   for _, entry in ipairs(redis.call('XRANGE', key, '(' .. last, '+', 'COUNT', 100)) do
     local d = named(entry[2])
-    if d.id and d.due and d.due:find('^%d+$') then return {there(), d.id, tonumber(d.due)} end
+    if d.id and (d.attempt or ''):find('^%d+$') and (d.due or ''):find('^%d+$') then
+      return {there(), d.id, tonumber(d.attempt), tonumber(d.due)}
+    end
   end
   return {there()}
 end

@@ -73,6 +73,7 @@ public:
     // Removes its entry, if it was shown as one that no worker has.
     void withdraw(const token& t) override {
         batch_sink::withdraw(t);
+        if (oldest_ && oldest_->token == t) oldest_.reset();
         const auto found = untaken_.find({t.id, t.attempt});
         if (found == untaken_.end() || !is_connected()) return;
         ask(question::other, {"XDEL", at_.name, found->second});
@@ -85,8 +86,11 @@ public:
         ask_page("0-0");
         server_.flush();
     }
-    std::optional<overdue> untaken() const override {
-        return longer(batch_sink::untaken(), oldest_);
+    // Of the stream it knows the first of all deliveries.
+    std::optional<untaken_delivery> untaken(const std::string& prefix) const override {
+        auto first = batch_sink::untaken(prefix);
+        if (oldest_) keep_first(first, prefix, oldest_->token, oldest_->due);
+        return first;
     }
 
 private:
@@ -220,9 +224,9 @@ private:
         const auto there = static_cast<std::size_t>(f.number());
         oldest_.reset();
         if (!f.at_end()) {
-            std::string id = f.text();
-            const time_point due{duration(f.number())};
-            oldest_ = {std::move(id), due, due, true};
+            token t{f.text()};
+            t.attempt = static_cast<std::uint32_t>(f.number());
+            oldest_ = {std::move(t), time_point(duration(f.number()))};
         }
         if (!f.is_whole()) return broken("stream: an answer is not as it should be");
         counted(there);
@@ -259,8 +263,8 @@ private:
     bool is_out_of_memory_ = false;
     shown show_;  // empty: no look through the entries is under way
     std::map<std::pair<std::string, std::uint32_t>, std::string>
-        untaken_;                    // entries that it showed
-    std::optional<overdue> oldest_;  // of the deliveries that no worker has taken
+        untaken_;                             // entries that it showed
+    std::optional<untaken_delivery> oldest_;  // in the stream
     tvec::timer beat_{tvec::call<&stream_sink::beat_, &stream_sink::on_beat>};
     example::descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
     redis::connection server_{
