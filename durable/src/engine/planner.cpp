@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
-#include <functional>
 #include <stdexcept>
 #include <utility>
 
+#include "../local/hash.hpp"
 #include "beats.hpp"
 
 namespace tvec::durable::detail {
@@ -36,7 +36,7 @@ std::uint32_t number_of(const stored_timer& timer) { return timer.ended + timer.
 std::string letter_id(const stored_timer& timer) {
     const std::string number = " #" + std::to_string(number_of(timer));
     if (timer.id.size() + number.size() <= longest_id) return timer.id + number;
-    const std::string hash = '~' + std::to_string(std::hash<std::string>{}(timer.id));
+    const std::string hash = '~' + std::to_string(hash_of(timer.id));
     return timer.id.substr(0, longest_id - hash.size() - number.size()) + hash + number;
 }
 
