@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -458,8 +460,12 @@ Test(durable_plans, a_rule_goes_on_when_a_beat_has_failed_too_often) {
     CHECK_EQ(w.one.got.size(), 6U);  // two beats
     const auto dead = list(beside(w.all), timer_set::dead);
     REQUIRE_EQ(dead.size(), 2U);
-    CHECK_EQ(dead[0].id, "a #" + std::to_string(w.one.got[2].token.attempt));
-    CHECK_EQ(dead[1].id, "a #" + std::to_string(w.one.got[5].token.attempt));
+    const auto letter_of = [](const delivery& d) {
+        return "a #" + std::to_string(d.token.attempt) + '@' +
+               std::to_string(d.due.time_since_epoch().count());
+    };
+    CHECK_EQ(dead[0].id, letter_of(w.one.got[2]));
+    CHECK_EQ(dead[1].id, letter_of(w.one.got[5]));
     CHECK_EQ(dead[0].body, "body");
     CHECK_EQ(dead[0].plan, "attempts 3");
     CHECK_EQ(history_of_dead(w.one.store, dead[0].id)->failures, 3U);
@@ -584,6 +590,82 @@ Test(durable_plans, what_a_clock_has_planned_that_was_ahead_comes_when_it_is_set
         CHECK_GE(came["rule"], 8);
         CHECK_GE(came["period"], 10);
     }
+}
+
+// Returns the dead letters of beats, when every delivery fails and `attempts 1` gives up each beat.
+std::size_t letters_of(alone& w) { return list(beside(w.all), timer_set::dead, {}, 1'000).size(); }
+
+Test(durable_plans, each_life_of_an_id_has_letters_of_its_own) {
+    alone w(with_calendar("retry fixed 10ms | attempts 1"));
+    fail_all(w.one, "no");
+    for (std::size_t life = 1; life <= 3; ++life) {
+        w.one.put(with_plan("a", by_plan, "cron 100"));
+        w.one.put({"b", in(10ms), "body", 1s});
+        w.one.pass(110ms);
+        CHECK_EQ(w.one.got.size(), 2 * life);
+        CHECK_EQ(letters_of(w), 2 * life);
+        CHECK_EQ(w.one.timers.counters().died, 2 * life);
+        for (const char* id : {"a", "b"}) CHECK(w.one.timers.cancel(id) == refusal::none);
+        w.one.settle();
+    }
+}
+
+// Deploys cancel and put anew, with a deadline of their own or that of the plan, while others put
+// timers under the ids of letters, and the store fails.
+Test(durable_plans, a_beat_given_up_is_a_letter_or_counted) {
+    for (std::uint32_t seed = 1; seed <= (support::only_memory() ? 10U : 60U); ++seed) {
+        std::mt19937 random(seed);
+        const auto below = [&](std::uint32_t n) {
+            return static_cast<std::uint32_t>(random()) % n;
+        };
+        std::size_t told = 0;
+        options o = with_calendar("attempts 1");
+        o.on_dead = [&](const std::string&, const std::string&) { ++told; };
+        alone w(o);
+        fail_all(w.one, "no");
+        const auto is_undecided = [&](const std::string& id) {
+            const auto t = find(beside(w.all), id);
+            return t && (t->attempt != t->ended || !t->verdict.empty());
+        };
+        const time_point fixed = in(10ms);
+        std::set<std::tuple<std::string, std::uint32_t, time_point>> beats;
+        for (int i = 0; i < 60; ++i) {
+            const std::string id = below(3) != 0 ? "a" : std::string(longest_id, 'i');
+            const auto how = below(2) != 0 ? existing::keep : existing::replace;
+            const time_point due = below(2) != 0 ? fixed : in(duration(below(80)));
+            const auto what = is_undecided(id) ? 7 : below(8);  // else the failure is taken back
+            if (what == 0) static_cast<void>(w.one.timers.cancel(id));
+            if (what == 1) w.one.put(with_plan(id, by_plan, "cron 40"), how);
+            if (what == 2) w.one.put({id, due, "body", 50ms}, how);
+            if (what == 3) w.one.put({id.substr(0, 9) + " #" + std::to_string(below(6)), in(1h)});
+            if (what == 4) w.one.store.fail(1 + below(2));
+            w.one.settle();
+            if (what > 3) w.one.pass(duration(below(60)));
+        }
+        for (const std::string& id : {std::string("a"), std::string(longest_id, 'i')}) {
+            while (is_undecided(id)) w.one.pass(1ms);
+            static_cast<void>(w.one.timers.cancel(id));
+            w.one.settle();
+        }
+        for (const delivery& d : w.one.got) beats.emplace(d.token.id, d.token.attempt, d.due);
+        CHECK_EQ(w.one.timers.counters().died, w.one.got.size());
+        CHECK_EQ(told, w.one.got.size());
+        CHECK_EQ(letters_of(w), beats.size());
+    }
+}
+
+Test(durable_plans, a_letter_whose_id_is_taken_is_counted) {
+    alone w(with_calendar("attempts 1"));
+    fail_all(w.one, "no");
+    const time_point due = in(10ms);
+    const std::string taken = "a #1@" + std::to_string(due.time_since_epoch().count());
+    w.one.put({taken, in(1h)});
+    w.one.put({"a", due, "body", 1s});
+    w.one.pass(50ms);
+    CHECK_EQ(w.one.timers.counters().died, 1U);
+    CHECK_EQ(letters_of(w), 0U);
+    CHECK(find(beside(w.all), taken)->due > due);
+    CHECK(find(beside(w.all), "a")->due == due + 1s);
 }
 
 // Requests are done, answers arrive and the engine looks at the clock in any order while it goes

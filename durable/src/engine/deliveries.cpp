@@ -225,17 +225,17 @@ void deliveries::apply_plan(near_timer& t, const stored_timer& granted) {
 }
 
 // Stores the dead letter of a beat, and has the timer go on after that. If the store fails, or the
-// process ends in between, the timer is claimed again when its lease ends. The letter has the same
-// id then.
+// process ends in between, the timer is claimed again when its lease ends, and the letter has the
+// same id. The beat counts as dead also if that is taken: nothing else would tell of it then.
 void deliveries::bury(near_timer& t, decision d) {
     t.is_spent = true;  // no handler is called
     all_.arm(t.alarm, all_.settings.claim_lease);
     const auto on_answer = [this, how = std::move(d.how), id = d.letter->id,
                             why = history::parse(d.letter->history).reason](standing stored,
-                                                                            bool is_new) {
+                                                                            bool /*is_new*/) {
         if (stored != standing::done) return;
-        all_.count.died += is_new;
-        if (is_new) all_.contain(all_.settings.on_dead, id, why);
+        ++all_.count.died;
+        all_.contain(all_.settings.on_dead, id, why);
         ends_.end({how, {}, true});
     };
     all_.storage.submit(operations::bury{std::move(*d.letter), all_.guarded(on_answer)});

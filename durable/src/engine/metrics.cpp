@@ -65,7 +65,7 @@ void write_delivered(page& out, const counters& c) {
     out.sample("{how=\"stale\"}", c.stale);
     out.single("planned_total", "counter", "Decisions of plans.", c.planned);
     out.single("returned_total", "counter", "Claims given back before any handler.", c.returned);
-    out.single("died_total", "counter", "Timers that had all their attempts.", c.died);
+    out.single("died_total", "counter", "Timers and beats that had all their attempts.", c.died);
     out.single("damaged_total", "counter", "Timers set aside: unreadable records.", c.damaged);
     out.single("thrown_total", "counter", "Exceptions of handlers and completions.", c.thrown);
 }

@@ -32,9 +32,12 @@ ending again_at(time_point due, token t, const stored_timer& timer, const histor
 // without an end. A claim by which a plan decides does not change it.
 std::uint32_t number_of(const stored_timer& timer) { return timer.ended + timer.spent; }
 
-// Returns the id of the dead letter of a beat. A long id is cut, and its hash stands for the rest.
+// Returns the id of the dead letter of a beat: the same if it is decided again, and another one for
+// a timer that is put anew, whose attempts begin again. A long id is cut, and its hash stands for
+// the rest.
 std::string letter_id(const stored_timer& timer) {
-    const std::string number = " #" + std::to_string(number_of(timer));
+    const std::string number = " #" + std::to_string(number_of(timer)) + '@' +
+                               std::to_string(timer.due.time_since_epoch().count());
     if (timer.id.size() + number.size() <= longest_id) return timer.id + number;
     const std::string hash = '~' + std::to_string(hash_of(timer.id));
     return timer.id.substr(0, longest_id - hash.size() - number.size()) + hash + number;

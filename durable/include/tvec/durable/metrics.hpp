@@ -31,7 +31,7 @@ struct counters {
     std::uint64_t planned = 0;        ///< decisions of plans: what comes after a delivery
     std::uint64_t stale = 0;          ///< ends of attempts that were not the current ones
     std::uint64_t returned = 0;       ///< claims returned before their handler was called
-    std::uint64_t died = 0;           ///< timers that became dead letters
+    std::uint64_t died = 0;           ///< timers that became dead letters, and beats given up
     std::uint64_t damaged = 0;        ///< timers set aside because their records cannot be read
     std::uint64_t thrown = 0;         ///< exceptions of handlers and completions
     std::uint64_t taken = 0;          ///< timers brought into the window from the store

@@ -38,11 +38,10 @@ inline constexpr time_point by_plan = time_point::max();
 ///    with each failure in a row, up to the second duration. `retry fixed 30s`: always the same.
 ///    `to` and `jitter` may be missing. With jitter, a delay is by up to that part shorter or
 ///    longer, at random.
-///  * `attempts 5`: so many failures in a row make a dead letter. If the timer has a rule or a
-///  period,
-///    only the beat is given up: its dead letter has an id of its own, that of the timer with ` #`
-///    and the number of the attempt behind it, and the timer goes on with its next beat. With
-///    `attempts 5 for good` the timer itself is the dead letter.
+///  * `attempts 5`: so many failures in a row make a dead letter. If a timer with a rule or a
+///    period has another beat, only this one is given up: its dead letter has the id of the timer
+///    with ` #ATTEMPT@DUE` behind it, the number and the deadline in ms of its last attempt, and
+///    the timer goes on. With `attempts 5 for good` the timer itself is the dead letter.
 ///
 /// A reason that begins with `after 60s: ` asks for a delay of that at least. It takes the place of
 /// that of a plan without `retry`.
