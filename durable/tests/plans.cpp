@@ -475,7 +475,7 @@ Test(durable_plans, a_rule_goes_on_when_a_beat_has_failed_too_often) {
     CHECK_EQ(w.one.timers.counters().died, 2U);
     w.one.handle = {};
     w.one.pass(400ms);
-    CHECK_EQ(find(beside(w.all), "a")->history, "0 0 0 4 ");  // beats that were done
+    CHECK_EQ(find(beside(w.all), "a")->history, "0 0 0 6 ");  // beats
     CHECK_EQ(find(beside(w.all), "a")->plan, "cron 100 | attempts 3 | times 9");
     w.one.got.clear();
     CHECK(w.one.timers.revive(dead[0].id, in(1ms)) == refusal::none);
@@ -666,6 +666,18 @@ Test(durable_plans, a_letter_whose_id_is_taken_is_counted) {
     CHECK_EQ(letters_of(w), 0U);
     CHECK(find(beside(w.all), taken)->due > due);
     CHECK(find(beside(w.all), "a")->due == due + 1s);
+}
+
+Test(durable_plans, times_counts_a_beat_given_up) {
+    for (const duration every : {0ms, 100ms}) {
+        alone w(with_calendar("attempts 1"));
+        fail_all(w.one, "no");
+        w.one.put(with_plan("a", in(10ms), every == 0ms ? "cron 100 | times 3" : "times 3", every));
+        w.one.pass(3s);
+        CHECK_EQ(w.one.got.size(), 3U);
+        CHECK_EQ(letters_of(w), 3U);
+        CHECK_EQ(count(beside(w.all)).waiting, 0U);
+    }
 }
 
 // Requests are done, answers arrive and the engine looks at the clock in any order while it goes

@@ -87,16 +87,23 @@ ending planner::begin(token t, const stored_timer& timer, const plan& p) const {
 }
 
 ending planner::go_on(token t, const stored_timer& timer, const plan& p) const {
-    history h;
-    if (p.times != 0) h.beats = history::parse(timer.history).beats + 1;
-    const bool was_last = p.times != 0 && h.beats >= p.times;
-    const auto due = was_last ? std::nullopt : next_beat_of(timer, p);
+    const history h = after_beat(timer, p);
+    const auto due = next_beat_of(timer, p, h);
     if (!due) return {std::move(t), outcome::removed};
     return again_at(*due, std::move(t), timer, h);
 }
 
+// Returns the history of a timer after a beat that was done or given up: it has no failures.
+history planner::after_beat(const stored_timer& timer, const plan& p) {
+    history h;
+    if (p.times != 0) h.beats = history::parse(timer.history).beats + 1;
+    return h;
+}
+
 // Beats that were missed are left out, as those of a period are.
-std::optional<time_point> planner::next_beat_of(const stored_timer& timer, const plan& p) const {
+std::optional<time_point> planner::next_beat_of(const stored_timer& timer, const plan& p,
+                                                const history& after) const {
+    if (p.times != 0 && after.beats >= p.times) return std::nullopt;
     const time_point now = all_.now();
     // A deadline that is far ahead is of a clock that was set back meanwhile.
     const time_point last = timer.due - now < beats::least ? std::max(now, timer.due) : now;
@@ -135,11 +142,11 @@ history planner::history_of_spent(const stored_timer& timer) const {
 // Gives up a beat of a timer that has more of them, and otherwise the timer.
 decision planner::give_up(token t, const stored_timer& timer, const plan& p, history h) const {
     const bool is_for_good = p.attempts != 0 ? p.is_for_good : default_.is_for_good;
-    const auto next = is_for_good ? std::nullopt : next_beat_of(timer, p);
+    const history rest = after_beat(timer, p);
+    const auto next = is_for_good ? std::nullopt : next_beat_of(timer, p, rest);
     if (!next) return {end_with(std::move(t), outcome::dead, timer, h)};
+    h.beats = 0;
     stored_timer letter = letter_of(timer, h);
-    history rest;
-    rest.beats = std::exchange(h.beats, 0);
     return {again_at(*next, std::move(t), timer, rest), std::move(letter)};
 }
 

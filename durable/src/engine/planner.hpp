@@ -38,7 +38,9 @@ private:
     decision give_up(token t, const stored_timer& timer, const plan& p, history h) const;
     history history_of_spent(const stored_timer& timer) const;
     ending bury(token t, const stored_timer& timer, std::string_view reason) const;
-    std::optional<time_point> next_beat_of(const stored_timer& timer, const plan& p) const;
+    static history after_beat(const stored_timer& timer, const plan& p);
+    std::optional<time_point> next_beat_of(const stored_timer& timer, const plan& p,
+                                           const history& after) const;
     double luck();
 
     const engine_state& all_;

@@ -33,7 +33,7 @@ inline constexpr time_point by_plan = time_point::max();
 ///  * `cron FIELDS` or `rrule TEXT`: the rule, by which the timer comes again. At most one of them.
 ///  * `zone Europe/Berlin`: the time zone of the rule. Without it the rule counts in UTC.
 ///  * `until 2027-01-01T00:00:00Z`, or a date alone: no beat comes later.
-///  * `times 10`: the timer is removed after so many deliveries that were done.
+///  * `times 10`: the timer has so many beats, each of which is done or given up.
 ///  * `retry exponential 1s to 1h jitter 20%`: the delay after the first failure, which doubles
 ///    with each failure in a row, up to the second duration. `retry fixed 30s`: always the same.
 ///    `to` and `jitter` may be missing. With jitter, a delay is by up to that part shorter or
@@ -64,7 +64,7 @@ struct history {
     std::uint32_t failures = 0;  ///< in a row: `done` clears them
     time_point first{};          ///< the time of the first of them
     time_point last{};           ///< the time of the last of them, or of the death
-    std::uint32_t beats = 0;     ///< deliveries that were done, if the plan counts its `times`
+    std::uint32_t beats = 0;     ///< that were done or given up, if the plan counts its `times`
     std::string reason{};        ///< of the last failure, or of the death: a line of UTF-8
 
     /// Reads a text. Returns a text of another form as the reason.
