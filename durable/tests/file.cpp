@@ -31,6 +31,11 @@ void fill(sqlite_store& s, int timers, std::size_t bytes) {
     turn_until(s, [&] { return s.unanswered() == 0; });
 }
 
+// Gives the file of this name other contents.
+void overwrite(const std::string& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+}
+
 // Copies the files under another name, as if the process had been killed now.
 std::string killed_copy(const file_of_timers& f, bool with_log) {
     const std::string copy = f.name() + "/copy.db";
@@ -241,6 +246,68 @@ Test(durable_file, one_that_was_removed_or_replaced_stores_nothing_more_until_it
         }
         sqlite_store s(f.path);
         CHECK_EQ(count(s).waiting, 2U);
+    }
+}
+
+// A copy is restored by `cp`, which keeps the file and changes what is in it.
+Test(durable_file, one_that_was_overwritten_stores_nothing_more) {
+    enum { by_copy, by_nothing, by_itself, log_by_nothing, log_by_copy };
+    for (const int how : {by_copy, by_nothing, by_itself, log_by_nothing, log_by_copy}) {
+        const file_of_timers f;
+        const std::string& path = how >= log_by_nothing ? f.log : f.path;
+        fill(*std::make_unique<sqlite_store>(f.path), 20, 600);
+        std::string copy = how == by_copy ? bytes_of(f.path) : "";
+        {
+            sqlite_store s(f.path);
+            CHECK(put(s, {"a", today() + 1h}) == put_result::stored);
+            if (how == log_by_copy) copy = bytes_of(f.log);
+            fill(s, 50, 600);
+            if (how == by_itself) copy = bytes_of(f.path);
+            overwrite(path, copy);
+            for (int i = 0; i < 2; ++i) {
+                CHECK(put(s, {"b", today() + 1h}) == put_result::failed);
+                CHECK(cancel(s, "a") == cancel_result::failed);
+                CHECK(s.last_failure().find("was overwritten") != std::string::npos);
+            }
+        }
+        CHECK(how == by_copy || bytes_of(path + (path == f.log ? ".old" : "")) == copy);
+        if (how == by_nothing) {
+            refuses(f.path, std::errc::no_such_file_or_directory, "is missing or empty");
+        } else if (how == by_copy) {
+            sqlite_store s(f.path, {.checks_file = true});
+            CHECK_EQ(count(s).waiting, 20U);
+        } else {
+            refuses(f.path, std::errc::no_such_file_or_directory, "was not closed");
+        }
+        if (how != by_itself) continue;
+        std::filesystem::rename(f.log + ".old", f.log);
+        sqlite_store s(f.path, {.checks_file = true});
+        CHECK_EQ(count(s).waiting, 51U);
+    }
+}
+
+// Other connections write the file and its log as well, and may have cut the log.
+Test(durable_file, a_shared_file_that_is_none_any_more_stores_nothing_more) {
+    for (const bool is_log : {false, true}) {
+        const file_of_timers f;
+        sqlite_store s(f.path, {.shares_file = true});
+        CHECK(put(s, {"a", today() + 1h}) == put_result::stored);
+        overwrite(is_log ? f.log : f.path, "");
+        CHECK(put(s, {"b", today() + 1h}) == (is_log ? put_result::unknown : put_result::failed));
+        CHECK(put(s, {"c", today() + 1h}) == put_result::failed);
+        CHECK(s.last_failure().find("was overwritten") != std::string::npos);
+    }
+}
+
+Test(durable_file, a_shared_file_is_written_by_others) {
+    const file_of_timers f;
+    sqlite_store s(f.path, {.shares_file = true});
+    for (const char* sql : {"create table mine(x)", "pragma wal_checkpoint(truncate)", "vacuum",
+                            "insert into mine values(zeroblob(9000)); pragma wal_checkpoint",
+                            "drop table mine; vacuum; pragma wal_checkpoint(restart)"}) {
+        CHECK(put(s, {sql, today() + 1h}) == put_result::stored);
+        run_sql(f.path, sql);
+        CHECK(put(s, {std::string("after ") + sql, today() + 1h}) == put_result::stored);
     }
 }
 

@@ -89,9 +89,8 @@ void file_lock::end() noexcept {
         close(fd_);
 }
 
-bool file_lock::is_at(const std::string& path) const noexcept {
-    struct stat s {};
-    return stat(path.c_str(), &s) == 0 && identity(s.st_dev, s.st_ino) == file_;
+bool file_lock::is_of(const struct stat& file) const noexcept {
+    return identity(file.st_dev, file.st_ino) == file_;
 }
 
 void file_lock::leave() noexcept { close(fd_); }

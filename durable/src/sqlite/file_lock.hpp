@@ -1,7 +1,7 @@
 // A lock that gives a file to one owner at a time, in any process.
 #pragma once
 
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <utility>
@@ -22,8 +22,8 @@ public:
     file_lock(const file_lock&) = delete;
     file_lock& operator=(const file_lock&) = delete;
 
-    // Returns true if the path names the file that is locked.
-    bool is_at(const std::string& path) const noexcept;
+    // Returns true if this is the file that is locked.
+    bool is_of(const struct stat& file) const noexcept;
 
     // Closes the copy of this process, and leaves the lock to the parent. For forked children.
     void leave() noexcept;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cassert>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <thread>
 
@@ -44,6 +45,14 @@ constexpr auto version = static_cast<std::int64_t>(upgrades.size());
 constexpr int longest_log = 4'000;
 // A log that became longer beside somebody's transaction is cut to this when it begins anew.
 constexpr int longest_file_of_log = longest_log * 4'096;
+
+constexpr const char* gone =
+    "the file, or its log (-wal), was removed or replaced while it was open, and nothing is stored "
+    "any more: move it back, or end this process before you restore a copy";
+constexpr const char* overwritten =
+    "the file, or its log (-wal), was overwritten while it was open, as by a copy, and nothing is "
+    "stored any more: end this process, and restore the copy before you start it again (the log "
+    "that was in use may be -wal.old now)";
 
 // Follows links as SQLite does: the log lies beside the file, and not beside a link to it.
 std::string without_links(std::filesystem::path p) {
@@ -137,7 +146,7 @@ void check_pages(sqlite3* db) {
 
 sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
     : path_(path_of(name, options)), log_path_(log_of(path_)), is_shared_(options.shares_file),
-      lock_(path_, is_shared_) {
+      lock_(path_, is_shared_), seen_(is_shared_) {
     const bool has_log = size_of(log_of(path_)) > 0;
     sqlite3* raw = nullptr;
     // One thread at a time uses the connection, so SQLite need not lock.
@@ -161,13 +170,13 @@ sqlite_file::sqlite_file(const std::string& name, const sqlite_options& options)
                              "pragma cache_size = -65536; pragma synchronous = ") +
                      (options.survives_power_cut ? "full" : "normal") +
                      "; pragma journal_size_limit = " + std::to_string(longest_file_of_log));
-    const auto count_frames = [](void* frames, sqlite3*, const char*, int n) {
-        *static_cast<int*>(frames) = n;
+    const auto count_frames = [](void* log, sqlite3*, const char*, int n) {
+        *static_cast<log_state*>(log) = {n, true};
         return SQLITE_OK;
     };
-    sqlite3_wal_hook(raw, count_frames, &frames_);  // replaces the checkpoints of SQLite
+    sqlite3_wal_hook(raw, count_frames, &log_);  // replaces the checkpoints of SQLite
     mark_anew(has_log);
-    is_in_place();  // notes the log
+    note_file();
 }
 
 // Sets the mark for this opening. A full disk does not prevent it: then the loss of the log would
@@ -182,12 +191,21 @@ void sqlite_file::mark_anew(bool has_log) {
     }
 }
 
-// Keeps the log if the mark cannot say that the file is whole without it, and if the log of that
-// name may be of another file. A file that was moved gets what is in its log, which is empty then:
-// SQLite would read it as that of the file which is in its place.
 sqlite_file::~sqlite_file() {
-    if (!db_) return;
-    bool is_whole = is_in_place();
+    int yes = 1;
+    if (db_ && !end_log()) sqlite3_file_control(db_.get(), nullptr, SQLITE_FCNTL_PERSIST_WAL, &yes);
+}
+
+// Returns true if SQLite may write the log into the file and remove it. It may not if the mark
+// cannot say that the file is whole without its log, and if the log of that name may be of another
+// file. A file that was moved gets what is in its log, which is empty then: SQLite would read it as
+// that of the file which is in its place. One that was overwritten stays as it is.
+bool sqlite_file::end_log() noexcept {
+    const bool is_whole = fault() == nullptr;
+    if (was_overwritten_) {
+        sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+        return false;
+    }
     try {
         mark(false);
         if (!is_whole)
@@ -195,30 +213,60 @@ sqlite_file::~sqlite_file() {
                     sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE,
                                               nullptr, nullptr));
     } catch (const sqlite_failure&) {
-        is_whole = false;
+        return false;
     }
-    int yes = 1;
-    if (!is_whole) sqlite3_file_control(db_.get(), nullptr, SQLITE_FCNTL_PERSIST_WAL, &yes);
+    return is_whole;
 }
 
-bool sqlite_file::is_in_place() noexcept {
-    if (!lock_.is_at(path_)) return false;
-    struct stat s {};
-    const bool has_log = stat(log_path_.c_str(), &s) == 0;
-    const std::pair found(s.st_dev, s.st_ino);
+const char* sqlite_file::fault() noexcept {
+    if (was_overwritten_) return overwritten;
+    const auto both = find_both();
+    if (!both) return gone;
+    if (seen_.is_as_left(db_.get(), both->file, both->log.st_size, log_)) return nullptr;
+    was_overwritten_ = true;
+    if (!is_shared_ && both->file.st_size != 0) set_log_aside();
+    return overwritten;
+}
+
+// Returns nothing if the file or its log is not in place. Notes the log once it is there.
+std::optional<sqlite_file::file_and_log> sqlite_file::find_both() noexcept {
+    file_and_log both;
+    if (stat(path_.c_str(), &both.file) != 0 || !lock_.is_of(both.file)) return std::nullopt;
+    const bool has_log = stat(log_path_.c_str(), &both.log) == 0;
+    const std::pair found(both.log.st_dev, both.log.st_ino);
     if (has_log && !log_file_) log_file_ = found;
-    return log_file_ ? has_log && found == *log_file_ : true;
+    if (log_file_ && (!has_log || found != *log_file_)) return std::nullopt;
+    return both;
+}
+
+void sqlite_file::note_file() noexcept {
+    const auto both = find_both();
+    if (!both) return;
+    seen_.note_file(db_.get(), both->file);
+    seen_.note_log(db_.get(), both->log.st_size, log_);
+}
+
+void sqlite_file::note_log() noexcept {
+    if (const auto both = find_both()) seen_.note_log(db_.get(), both->log.st_size, log_);
+}
+
+// The next opening would take the log for that of a copy, and put pages of both into the file. It
+// stays beside an empty file, which is refused for that.
+void sqlite_file::set_log_aside() noexcept {
+    std::rename(log_path_.c_str(), (log_path_ + ".old").c_str());
 }
 
 void sqlite_file::tend_log() {
-    if (frames_ >= longest_log) write_log_into_file();
+    if (log_.frames >= longest_log) write_log_into_file();
 }
 
 // The mark reaches the file with the rest, once the log is safe. The log takes it back at once.
 void sqlite_file::write_log_into_file() {
     mark(true);
-    require(db_.get(), sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE,
-                                                 nullptr, nullptr));
+    const int code =
+        sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+    note_file();  // a part of it may be written
+    require(db_.get(), code);
     mark(false);
 }
 

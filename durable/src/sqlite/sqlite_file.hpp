@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "file_lock.hpp"
+#include "last_seen.hpp"
 #include "sqlite_statement.hpp"
 #include "tvec/durable/sqlite_store.hpp"
 
@@ -34,14 +35,26 @@ public:
     // harmless: the next call tries again.
     void tend_log();
 
-    // Returns true if the path still names the file that is open, and its log. If not, somebody has
-    // removed or replaced one of them: what is written goes nowhere. Two calls of the system.
-    bool is_in_place() noexcept;
+    // Returns what somebody has done to the file or its log, or nullptr if both are there as this
+    // process has left them. If not, what is written goes nowhere, or damages a copy. Call it
+    // before and after each commit. Four calls of the system.
+    const char* fault() noexcept;
+    // Call it after a transaction that has failed, which may have written a part of the log.
+    void note_log() noexcept;
 
     // Leaves everything to the parent. For forked children, which must not close the connection.
     void leave() noexcept;
 
 private:
+    struct file_and_log {
+        struct stat file {
+        }, log{};
+    };
+
+    std::optional<file_and_log> find_both() noexcept;
+    void note_file() noexcept;
+    void set_log_aside() noexcept;
+    bool end_log() noexcept;
     void mark_anew(bool has_log);
     void write_log_into_file();
     void mark(bool needs_log);
@@ -50,7 +63,9 @@ private:
     bool is_shared_;
     file_lock lock_;
     connection db_;
-    int frames_ = 0;                                     // pages in the log
+    log_state log_{};
+    last_seen seen_;
+    bool was_overwritten_ = false;
     std::optional<std::pair<dev_t, ino_t>> log_file_{};  // once it was seen
 };
 

@@ -120,18 +120,20 @@ private:
         return std::exchange(asked_, {});
     }
 
-    // Does a group of jobs in one transaction. If the file is gone nothing is done, and if it went
-    // meanwhile nobody knows.
+    // Does a group of jobs in one transaction. If the file is gone or overwritten nothing is done,
+    // and if that happened meanwhile nobody knows.
     fate write(const jobs& group) try {
-        if (!file_.is_in_place()) throw std::runtime_error(is_gone);
+        if (const char* const why = file_.fault()) throw std::runtime_error(why);
         begin_.run();
         for (const auto& j : group) j->work(*db_);
         commit_.run();
         ++groups_;
+        if (const char* const why = file_.fault()) {
+            note(why);
+            return fate::unknown;
+        }
         tend_log();
-        if (file_.is_in_place()) return fate::done;
-        note(is_gone);
-        return fate::unknown;
+        return fate::done;
     } catch (const std::exception& e) {
         roll_back();
         note(e.what());
@@ -147,6 +149,7 @@ private:
     void roll_back() noexcept {
         if (sqlite3_get_autocommit(file_.get()) == 0)
             sqlite3_exec(file_.get(), "rollback", nullptr, nullptr, nullptr);
+        file_.note_log();
     }
 
     void note(std::string failure) {
@@ -160,10 +163,6 @@ private:
         return f && (f->extended_code == SQLITE_IOERR_FSYNC ||
                      f->extended_code == SQLITE_IOERR_DIR_FSYNC);
     }
-
-    static constexpr const char* is_gone =
-        "the file, or its log (-wal), was removed or replaced while it was open, and nothing is "
-        "stored any more: move it back, or end this process before you restore a copy";
 
     detail::sqlite_file file_;
     detail::statement begin_, commit_;

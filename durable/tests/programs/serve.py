@@ -59,6 +59,22 @@ class Deliveries(Case):
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "it is delivered")
         wait_for(lambda: serve.metric("tvec_timers_oldest_overdue_seconds") == 0, "the gauge again")
 
+    def test_a_copy_over_the_open_file_is_503_and_stores_nothing_more(self):
+        self.put("old", in_ms=3_600_000)
+        file = pathlib.Path(self.store)
+        copy = file.read_bytes()
+        for _ in range(2):  # on a file that was closed cleanly, and on the copy
+            serve = self.serve(self.hook().to, "--page", "127.0.0.1:0")
+            self.put("new", "--body", "x" * 3000, in_ms=3_600_000)
+            file.write_bytes(copy)
+            self.run_tool("put", "lost", "--in-ms", 3_600_000, status=1)
+            status, why = serve.ask("/health")
+            self.assertEqual(status, 503)
+            self.assertIn("overwritten while it was open", why)
+            self.assertEqual(file.read_bytes(), copy)
+            self.assertEqual(serve.end(), 0)
+        self.assertEqual([timer["id"] for timer in self.json_of("list")], ["old"])
+
     def test_a_body_may_be_empty_or_large(self):
         hook = self.hook()
         self.put("empty")
