@@ -170,7 +170,11 @@ Test(durable_plans, a_history_is_read_as_it_was_written) {
     CHECK(history::parse(to_text(h)) == h);
     CHECK_EQ(to_text(history()), "");
     CHECK(history::parse("") == history());
-    for (const char* odd : {"x", "1 2 3 4", "-1 2 3 4 x", "4294967296 2 3 4 x", "1 2 3 x y"}) {
+    const history planned{0, {}, time_point(7ms), 2, "", 5ms};
+    CHECK_EQ(to_text(planned), "0 0 7+5 2 ");
+    CHECK(history::parse(to_text(planned)) == planned);
+    for (const char* odd : {"x", "1 2 3+ 4 x", "1 2 3+4", "1 2 3+x 4 x", "1 2 3 4", "-1 2 3 4 x",
+                            "4294967296 2 3 4 x", "1 2 3 x y"}) {
         CHECK_EQ(history::parse(odd).reason, odd);
         CHECK_EQ(history::parse(odd).failures, 0U);
     }
@@ -386,7 +390,21 @@ Test(durable_plans, done_forgets_the_failures_before_it) {
     CHECK(w.one.got.size() > 20U);
     n = 2;
     w.one.pass(100ms);
-    CHECK_EQ(find(beside(w.all), "a")->history, "");
+    CHECK_EQ(history::parse(find(beside(w.all), "a")->history).failures, 0U);
+    CHECK_EQ(count(beside(w.all)).dead, 0U);
+}
+
+Test(durable_plans, a_period_forgets_the_failures_before_done) {
+    alone w(with_calendar("retry fixed 10ms | attempts 3"));
+    int n = 0;
+    w.one.handle = [&](const delivery& d) {  // two failures before each success
+        if (++n % 3 != 0) return w.one.timers.failed(d.token, "not yet");
+        w.one.timers.done(d.token);
+    };
+    w.one.put({"a", in(10ms), "body", 100ms});
+    w.one.pass(1s);
+    CHECK_EQ(count(beside(w.all)).dead, 0U);
+    CHECK(w.one.got.size() > 20U);
 }
 
 Test(durable_plans, the_default_plan_holds_for_timers_without_one) {
@@ -475,7 +493,7 @@ Test(durable_plans, a_rule_goes_on_when_a_beat_has_failed_too_often) {
     CHECK_EQ(w.one.timers.counters().died, 2U);
     w.one.handle = {};
     w.one.pass(400ms);
-    CHECK_EQ(find(beside(w.all), "a")->history, "0 0 0 6 ");  // beats
+    CHECK_EQ(history::parse(find(beside(w.all), "a")->history).beats, 6U);
     CHECK_EQ(find(beside(w.all), "a")->plan, "cron 100 | attempts 3 | times 9");
     w.one.got.clear();
     CHECK(w.one.timers.revive(dead[0].id, in(1ms)) == refusal::none);

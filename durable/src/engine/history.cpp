@@ -8,12 +8,12 @@ namespace tvec::durable {
 
 namespace {
 
-// Reads a number and the blank after it, and removes both from the text.
-bool take_number(std::string_view& text, std::int64_t most, std::int64_t& to) {
+// Reads a number and the character after it, and removes both from the text.
+bool take_number(std::string_view& text, std::int64_t most, std::int64_t& to, char after = ' ') {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
     const auto digits = static_cast<std::size_t>(end - text.data());
     if (error != std::errc() || to < 0 || to > most) return false;
-    if (digits == text.size() || text[digits] != ' ') return false;
+    if (digits == text.size() || text[digits] != after) return false;
     text.remove_prefix(digits + 1);
     return true;
 }
@@ -45,19 +45,29 @@ std::size_t length_of_character(std::string_view s) {
 
 history history::parse(std::string_view text) {
     std::string_view rest = text;
-    std::int64_t failures = 0, first = 0, last = 0, beats = 0;
+    std::int64_t failures = 0, first = 0, last = 0, delay = 0, beats = 0;
     const std::int64_t latest = ms(latest_due);
+    const auto take_last = [&] {
+        if (take_number(rest, latest, last)) return true;
+        return take_number(rest, latest, last, '+') && take_number(rest, latest, delay);
+    };
     if (!take_number(rest, UINT32_MAX, failures) || !take_number(rest, latest, first) ||
-        !take_number(rest, latest, last) || !take_number(rest, UINT32_MAX, beats))
+        !take_last() || !take_number(rest, UINT32_MAX, beats))
         return {0, {}, {}, 0, std::string(text)};
-    return {static_cast<std::uint32_t>(failures), time_point(duration(first)),
-            time_point(duration(last)), static_cast<std::uint32_t>(beats), std::string(rest)};
+    return {static_cast<std::uint32_t>(failures),
+            time_point(duration(first)),
+            time_point(duration(last)),
+            static_cast<std::uint32_t>(beats),
+            std::string(rest),
+            duration(delay)};
 }
 
 std::string to_text(const history& h) {
     if (h == history()) return "";
     return std::to_string(h.failures) + ' ' + std::to_string(ms(h.first)) + ' ' +
-           std::to_string(ms(h.last)) + ' ' + std::to_string(h.beats) + ' ' + h.reason;
+           std::to_string(ms(h.last)) +
+           (h.delay != duration::zero() ? '+' + std::to_string(h.delay.count()) : "") + ' ' +
+           std::to_string(h.beats) + ' ' + h.reason;
 }
 
 namespace detail {

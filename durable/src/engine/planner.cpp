@@ -24,8 +24,23 @@ ending end_with(token t, outcome how, const stored_timer& timer, const history& 
 
 ending again_at(time_point due, token t, const stored_timer& timer, const history& h) {
     ending e = end_with(std::move(t), outcome::again, timer, h);
-    e.due = std::clamp(due, earliest_due, latest_due);
+    e.due = due;
     return e;
+}
+
+// Makes an end that plans a later deadline, and notes when it did.
+ending planned(time_point due, time_point now, token t, const stored_timer& timer, history h) {
+    due = std::clamp(due, earliest_due, latest_due);
+    h.last = now;
+    h.delay = due - now;
+    return again_at(due, std::move(t), timer, h);
+}
+
+// Returns the history of a timer whose deadline is over.
+history history_of(const stored_timer& timer) {
+    history h = history::parse(timer.history);
+    h.delay = {};
+    return h;
 }
 
 // Returns the number of the last attempt of a beat: of its last failure, or of the last delivery
@@ -79,18 +94,18 @@ decision planner::decide(token t, const stored_timer& timer) {
 
 // The first deadline is no beat that was done.
 ending planner::begin(token t, const stored_timer& timer, const plan& p) const {
-    const history h = history::parse(timer.history);
+    const history h = history_of(timer);
     if (p.rule.empty()) return again_at(timer.due, std::move(t), timer, h);
     const auto due = next_time_of(p, all_.settings.calendar, all_.now());
     if (!due) throw std::invalid_argument("plan: its rule has no time that is still to come");
-    return again_at(*due, std::move(t), timer, h);
+    return planned(*due, all_.now(), std::move(t), timer, h);
 }
 
 ending planner::go_on(token t, const stored_timer& timer, const plan& p) const {
     const history h = after_beat(timer, p);
     const auto due = next_beat_of(timer, p, h);
     if (!due) return {std::move(t), outcome::removed};
-    return again_at(*due, std::move(t), timer, h);
+    return planned(*due, all_.now(), std::move(t), timer, h);
 }
 
 // Returns the history of a timer after a beat that was done or given up: it has no failures.
@@ -116,7 +131,7 @@ std::optional<time_point> planner::next_beat_of(const stored_timer& timer, const
 decision planner::retry(token t, const stored_timer& timer, const plan& p,
                         std::string_view reason) {
     const time_point now = all_.now();
-    history h = history::parse(timer.history);
+    history h = history_of(timer);
     if (h.failures != UINT32_MAX) ++h.failures;
     if (h.failures == 1) h.first = now;
     h.last = now;
@@ -128,11 +143,11 @@ decision planner::retry(token t, const stored_timer& timer, const plan& p,
     const auto& policy = p.retry ? p.retry : default_.retry;
     duration delay = asked != duration::zero() ? asked : all_.settings.claim_lease;
     if (policy) delay = std::max(asked, delay_after(*policy, h.failures, luck()));
-    return {again_at(now + delay, std::move(t), timer, h)};
+    return {planned(now + delay, now, std::move(t), timer, h)};
 }
 
 history planner::history_of_spent(const stored_timer& timer) const {
-    history h = history::parse(timer.history);
+    history h = history_of(timer);
     h.last = all_.now();
     h.reason = "its handler was called " + std::to_string(all_.settings.attempts) +
                " times without an end";
@@ -147,11 +162,11 @@ decision planner::give_up(token t, const stored_timer& timer, const plan& p, his
     if (!next) return {end_with(std::move(t), outcome::dead, timer, h)};
     h.beats = 0;
     stored_timer letter = letter_of(timer, h);
-    return {again_at(*next, std::move(t), timer, rest), std::move(letter)};
+    return {planned(*next, all_.now(), std::move(t), timer, rest), std::move(letter)};
 }
 
 ending planner::bury(token t, const stored_timer& timer, std::string_view reason) const {
-    history h = history::parse(timer.history);
+    history h = history_of(timer);
     h.last = all_.now();
     h.reason = line_of(reason);
     return end_with(std::move(t), outcome::dead, timer, h);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "tvec/durable/plan.hpp"
 #include "tvec/durable/store.hpp"
 
 namespace tvec::durable::detail {
@@ -95,12 +96,20 @@ struct timer_state : stored_timer {
         verdict = e.how == outcome::failed                  ? "failed " + e.reason
                   : e.how == outcome::done && !plan.empty() ? "done"
                                                             : "";
-        if (e.how == outcome::done && plan.empty()) due = next_beat(due, every, now);
+        if (e.how == outcome::done && plan.empty()) plan_beat(now);
         wait(e.how == outcome::again ? e.due : due);
         return e.how == outcome::dead ? afterwards::dead : afterwards::waits;
     }
 
 private:
+    void plan_beat(time_point now) {
+        due = next_beat(due, every, now);
+        durable::history h;
+        h.last = std::max(due - every, earliest_due);
+        h.delay = due - h.last;
+        history = to_text(h);
+    }
+
     // All attempts have ended, and none is spent.
     void wait(time_point at) {
         due = visible = at;

@@ -272,7 +272,9 @@ begin
                      when o.how = 'failed' then 'failed '::bytea || o.reason
                      when o.how = 'done' and o.plan <> '' then 'done'::bytea
                      else ''::bytea end,
-      history = coalesce(o.history, t.history)
+      history = case when o.how = 'done' and o.plan = ''
+                     then ('0 0 ' || greatest(o.due - o.every, 0) || '+' || least(o.due, o.every) || ' 0 ')::bytea
+                     else coalesce(o.history, t.history) end
     from open o where t.ctid = o.place and not o.goes
     returning o.n, o.id, case when o.how not in ('dead', 'extend') then t.due end as due),
   told as materialized (

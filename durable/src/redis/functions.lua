@@ -19,8 +19,9 @@
 -- version: durable/docs/any-language.md promises what stays.
 --
 -- Version 4 adds texts to entries, and notes the shards of the set in each shard. Version 5 has its owner restore what
--- somebody has deleted. Version 6 finds the timer that waits longest, and stores the dead letters of beats. Version 7 finds those of which
--- attempts had no end. Entries of versions 2 to 6 are entries of version 7.
+-- somebody has deleted. Version 6 finds the timer that waits longest, and stores the dead letters of beats. Version 7
+-- finds those of which attempts had no end, and notes in the history of a period when its next beat was planned. Entries
+-- of versions 2 to 6 are entries of version 7.
 local VERSION = 7
 local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
@@ -286,7 +287,9 @@ local function after_end(word, text, due, every, plan, history, now)
   if word == 'f' then return due, history, 'failed ' .. text:sub(1, LONGEST_REASON) end
   if word ~= '' then return tonumber(word) or due, text or history, '' end
   if plan ~= '' then return due, history, 'done' end
-  return next_beat(due, every, now), history, ''
+  due = next_beat(due, every, now)
+  local from = math.max(due - every, 0)
+  return due, string.format('0 0 %.0f+%.0f 0 ', from, due - from), ''
 end
 
 -- Returns lists of what ends write, which are empty: entries, places by deadline, ids of deliveries that are over.

@@ -57,15 +57,19 @@ TVEC_API std::string plan_fault(std::string_view plan, const calendar& dates);
 TVEC_API std::optional<time_point> first_time(std::string_view plan, const calendar& dates,
                                               time_point now);
 
-/// Notes of the engine about earlier deliveries of a timer: stored_timer::history. The text is
+/// Notes about earlier deliveries of a timer: stored_timer::history. The text is
 /// `FAILURES FIRST LAST BEATS REASON`: four whole numbers and the rest of the line. FIRST and LAST
-/// are milliseconds since 1970. An empty text stands for zeros.
+/// are milliseconds since 1970. `+DELAY` may follow LAST, in milliseconds. An empty text stands for
+/// zeros.
 struct history {
     std::uint32_t failures = 0;  ///< in a row: `done` clears them
     time_point first{};          ///< the time of the first of them
-    time_point last{};           ///< the time of the last of them, or of the death
+    time_point last{};           ///< the time of the last of them, of the death, or of the planning
     std::uint32_t beats = 0;     ///< that were done or given up, if the plan counts its `times`
     std::string reason{};        ///< of the last failure, or of the death: a line of UTF-8
+    /// The deadline that was planned at `last` is so much later. A timer with another deadline, or
+    /// with 0 here, has its deadline from a user.
+    duration delay{};
 
     /// Reads a text. Returns a text of another form as the reason.
     TVEC_API static history parse(std::string_view text);
