@@ -8,7 +8,8 @@
 //     end their processes with others claimed beside them;
 //   - a timer that has a period and fails too often loses a beat, and goes on;
 //   - a timer that is due and that nobody has claimed is found by `oldest`;
-//   - what a clock has planned that was ahead comes when it is set back;
+//   - what a clock has planned that was ahead comes when it is set back, and a deadline that a user
+//     has given stays;
 //   - what was answered `stored` is delivered in its last form, or cancelled, or still there: in
 //     the end, when nothing breaks any more, stored = delivered + cancelled + dead.
 // First every order of the first TVEC_DEPTH steps of small programs; then TVEC_STEPS random ones of
@@ -103,6 +104,8 @@ struct account {
     bool is_dead = false;
     bool recurs = false;                // it has a period, until it is done once
     bool is_moved = false;              // it was given another deadline
+    std::optional<time_point> given{};  // the deadline that it has from its user
+    time_point last_due{};
     std::uint32_t handed = 0;           // to its handler since it last ended,
     std::uint32_t last_ended = 0;       // which was this attempt
     std::set<int> stored, delivered;    // its forms: answered so, delivered
@@ -299,7 +302,18 @@ private:
                " is dead too soon");
     }
 
+    // A deadline from a user stays until a delivery has begun, or a user gives another one.
+    static void look_at_deadline(account& a, const stored_timer& t) {
+        if (t.attempt != t.ended) return a.given.reset();
+        const bool is_of_user = a.dues.contains(t.due);
+        expect(is_of_user || !a.given || *a.given <= t.due, t.id, " was due in ",
+               a.given ? (*a.given - t.due).count() : 0, " ms more, as its user has said");
+        if (t.due != a.last_due) a.given = is_of_user ? std::optional(t.due) : std::nullopt;
+        a.last_due = t.due;
+    }
+
     static void look_at(account& a, const std::optional<stored_timer>& there) {
+        if (there && !a.is_dead) look_at_deadline(a, *there);
         if (there && there->ended != a.last_ended) a.handed = 0;
         a.last_ended = there ? there->ended : 0;
         if (there) {

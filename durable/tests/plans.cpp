@@ -808,6 +808,81 @@ Test(durable_plans, beats_come_when_a_clock_was_ahead_again_while_a_slow_store_w
     CHECK_EQ(came.size(), 150U);
 }
 
+// Before, while and after the clock is ahead. Their rules and periods would have given them the
+// same deadline then, or the clock was just before it.
+Test(durable_plans, a_deadline_from_a_user_is_never_planned_anew) {
+    constexpr std::chrono::microseconds ahead = 10min;
+    for (const int when : {0, 1, 2}) {
+        std::chrono::microseconds skew{};
+        memory_database all(2, [&] { return support::durable_now() + skew; });
+        options o = with_calendar("retry fixed 1m");
+        durable_process p(all, "one", o, 20ms);
+        p.settle();
+        p.handle = [&](const delivery& d) {
+            if (d.token.id == "fails") return p.timers.failed(d.token, "no");
+            p.timers.done(d.token);
+        };
+        const time_point due = *fake_calendar("cron 60000", "", in(10min));
+        const auto give = [&] {
+            for (const char* id : {"rule", "period", "fails"})
+                CHECK(p.timers.touch(id, due) == refusal::none);
+            p.put(with_plan("put", due, "cron 60000"), existing::replace);
+            p.put(with_plan("put period", due, "", 1min), existing::replace);
+        };
+        p.put(with_plan("rule", in(10ms), "cron 60000"));
+        p.put({"period", due - 10min, "", 1min});
+        p.put({"fails", in(10ms)});
+        p.pass(100ms);
+        if (when == 0) give();
+        p.settle();
+        skew = ahead - 10s;
+        p.pass(100ms);
+        if (when == 1) give();
+        p.pass(100ms);
+        skew = {};
+        if (when == 2) p.pass(3s);  // the first look is over
+        if (when == 2) give();
+        p.pass(40s);
+        for (const char* id : {"rule", "period", "fails", "put", "put period"})
+            CHECK(find(beside(all), id)->due == due);
+        p.got.clear();
+        while (in(0ms) < due) {
+            tvec::manual_clock::advance(100ms);
+            p.settle();
+        }
+        p.pass(100ms);
+        CHECK_EQ(p.got.size(), 5U);
+        for (const delivery& d : p.got) CHECK(d.due == due);
+    }
+}
+
+// The process plans by a clock that is still ahead, and which is set back once more.
+Test(durable_plans, beats_come_when_a_clock_ahead_is_set_back_in_large_steps) {
+    std::chrono::microseconds skew{};
+    memory_database all(1, [&] { return support::durable_now() + skew; });
+    durable_process p(all, "one", with_calendar("retry fixed 1s"));
+    p.settle();
+    std::map<std::string, int> came;
+    p.handle = [&](const delivery& d) {
+        ++came[d.token.id];
+        if (d.token.id == "fails") return p.timers.failed(d.token, "no");
+        p.timers.done(d.token);
+    };
+    skew = 24h;
+    p.put(with_plan("rule", in(10ms), "cron 600000"));
+    p.put({"period", in(10ms), "", 10min});
+    p.put({"fails", in(10ms)});
+    p.pass(100ms);
+    for (const auto shown : {12h, 6h, 0h}) {
+        skew = shown;
+        p.pass(1100ms);
+    }
+    for (const char* id : {"rule", "period"}) CHECK(find(beside(all), id)->due <= in(10min));
+    came.clear();
+    p.pass(3s);
+    CHECK_GE(came["fails"], 2);
+}
+
 Test(durable_plans, a_retry_comes_that_a_clock_ahead_has_planned_before_it_drifted) {
     std::chrono::microseconds skew{};
     const options o = with_calendar("retry fixed 2s");

@@ -1,18 +1,20 @@
-// Deadlines that a clock has given which was ahead.
+// Deadlines that a clock has planned which was ahead.
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine_state.hpp"
+#include "plan.hpp"
 
 namespace tvec::durable::detail {
 
 // Plans beats and retries anew after the clock of the store was set back. They were planned by a
-// clock that was ahead, and would be silent until it is as late again. Knows only of clocks that
-// this process has seen. Deadlines that a user has given stay.
+// clock that was ahead, and would be silent until it is as late again. The history of a timer tells
+// when its deadline was planned. Deadlines that a user has given stay.
 //
 // A clock that is set back by less than `least` is waited for: a beat of this minute does not come
 // twice.
@@ -20,39 +22,37 @@ class beats {
 public:
     static constexpr duration least{std::chrono::minutes(1)};
 
-    explicit beats(engine_state& all) : all_(all), since_(all.now()) {}
+    explicit beats(engine_state& all) : all_(all) {}
     beats(const beats&) = delete;
     beats& operator=(const beats&) = delete;
 
-    // The clock was set: it would show `before` now, and has shown nothing before `since`. The
-    // store may have planned by it before the engine has looked.
-    void on_clock_set(time_point before, time_point since);
-    // The end of a delivery has planned this deadline.
-    void on_next(const std::string& id, time_point due);
+    // The clock was set and would show `before` now, or the store has read that time.
+    void on_clock_set(time_point before);
+    // An end of this process has planned this deadline, whoever owns the shard now.
+    void on_planned(const std::string& id, time_point due);
 
 private:
-    // The readings of a clock that was ahead, and how often its timers are still to be looked at:
-    // soon, and when other processes have ended their deliveries that are under way. It is kept
-    // until it has passed, because ends of this process may plan by it for as long.
-    struct span {
-        time_point from, to;
-        int looks = 2;
+    // A deadline, and the time at which this process has planned it.
+    struct moved {
+        time_point due, by;
     };
 
-    void note(time_point from, time_point to);
     void look_again();
     void look();
-    time_point first_to_look_at() const;
     void on_page(const std::vector<stored_timer>& page);
     void plan_anew(const stored_timer& t);
-    std::optional<time_point> planned_anew(const span& ahead, const stored_timer& t) const;
-    std::optional<time_point> next_of_rule(const span& ahead, const stored_timer& t) const;
+    std::optional<time_point> planned_anew(const stored_timer& t) const;
+    bool is_planned_ahead(const stored_timer& t, const history& h) const;
+    std::optional<time_point> next_of_rule(const stored_timer& t) const;
     void touch(const std::string& id, time_point due);
 
     engine_state& all_;
-    time_point since_;    // before the first reading of this clock, and
-    time_point shown_{};  // its last one before it was set back by less than `least`
-    std::vector<span> ahead_{};
+    time_point latest_{};                   // that the clock has shown,
+    time_point shown_{};                    // and that since the last look was over
+    std::map<std::string, moved> moved_{};  // a touch leaves no note
+    // How often the timers are still to be looked at: soon, and when other processes have ended
+    // their deliveries that are under way.
+    int looks_ = 0;
     place after_{};  // in the present look
     bool is_asked_ = false, begins_anew_ = false;
     timer again_{call<&beats::again_, &beats::look>};

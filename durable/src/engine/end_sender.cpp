@@ -86,8 +86,10 @@ void end_sender::on_ended(shard& s, const pending_end& e, const end_reply& r) {
 void end_sender::on_next(shard& s, const pending_end& e, time_point next) {
     const bool is_beat = e.how.how == outcome::done && e.every != duration::zero();
     const time_point shown = next - e.every;
-    if (is_beat && shown > all_.now() + beats::least) all_.up.on_ahead(shown);
-    all_.up.on_next(s, e.how.token.id, next, e.how.how == outcome::again && !e.is_planned);
+    if (is_beat && shown >= all_.now() + beats::least) all_.up.on_ahead(shown);
+    const bool is_of_user = e.how.how == outcome::again && !e.is_planned;
+    if (!is_of_user) all_.up.on_planned(e.how.token.id, next);
+    all_.up.on_next(s, e.how.token.id, next);
 }
 
 void end_sender::count(const pending_end& e, bool was_current) {

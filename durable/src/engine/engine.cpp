@@ -50,14 +50,14 @@ struct engine::parts final : events {
         ends.flush(s);
     }
     void on_fenced(shard& s) override { owners.fence(s); }
-    void on_clock_set(time_point before, time_point since) override {
+    void on_clock_set(time_point before) override {
         deliverer.return_claims_of_a_clock_ahead();
-        planned.on_clock_set(before, since);
+        planned.on_clock_set(before);
     }
-    void on_ahead(time_point shown) override { planned.on_clock_set(shown, all.now()); }
-    void on_next(shard& s, const std::string& id, time_point due, bool is_sure) override {
+    void on_ahead(time_point shown) override { planned.on_clock_set(shown); }
+    void on_planned(const std::string& id, time_point due) override { planned.on_planned(id, due); }
+    void on_next(shard& s, const std::string& id, time_point due) override {
         near.on_known(s, id, due);
-        if (!is_sure) planned.on_next(id, due);
     }
     bool on_overdue(shard& s, const place& p) override { return limiter.let_in(s, p); }
 

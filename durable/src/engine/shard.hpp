@@ -38,13 +38,14 @@ public:
     virtual void on_flush(shard& s) = 0;
     // Another process owns a shard.
     virtual void on_fenced(shard& s) = 0;
-    // The clock of the store was set: it would show `before` now. It has shown nothing before
-    // `since`, as it was set after the last look.
-    virtual void on_clock_set(time_point before, time_point since) = 0;
+    // The clock of the store was set: it would show `before` now.
+    virtual void on_clock_set(time_point before) = 0;
     // A deadline shows that the store has read that time from a clock that was ahead.
     virtual void on_ahead(time_point shown) = 0;
-    // The timer of an end has another deadline. `is_sure`: no clock that was ahead has planned it.
-    virtual void on_next(shard& s, const std::string& id, time_point due, bool is_sure) = 0;
+    // An end has planned this deadline.
+    virtual void on_planned(const std::string& id, time_point due) = 0;
+    // The timer has another deadline.
+    virtual void on_next(shard& s, const std::string& id, time_point due) = 0;
     // A sweep has found an overdue timer. Returns true if it enters the window.
     virtual bool on_overdue(shard& s, const place& p) = 0;
 

@@ -183,7 +183,6 @@ time_point window::claim_time(const near_timer& t) const {
 // Deadlines are times of the store, and the clock of the wheel is steady.
 void window::heed_clock() {
     const microseconds steady = all_.clock.reading();
-    const microseconds heeded = std::exchange(heeded_, steady);
     const reading now = all_.storage.now();
     const microseconds offset = now.time_since_epoch() - steady;
     const time_point today = std::chrono::floor<duration>(now);
@@ -197,7 +196,7 @@ void window::heed_clock() {
     for (auto& s : all_.shards) reset_alarms(*s, std::max(before - today, duration::zero()));
     if (is_first) return;
     ++all_.count.clock_set;
-    all_.up.on_clock_set(before, shown(offset + heeded));
+    all_.up.on_clock_set(before);
 }
 
 // Leases end as much sooner as the clock was set back by.

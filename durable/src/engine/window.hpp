@@ -50,7 +50,6 @@ private:
 
     engine_state& all_;
     std::optional<std::chrono::microseconds> offset_{};  // of the store's clock to the wheel's
-    std::chrono::microseconds heeded_{};  // when it was last looked at, on the wheel's
 };
 
 }  // namespace tvec::durable::detail
