@@ -211,6 +211,11 @@ private:
     milliseconds some(std::uint64_t n) {
         return milliseconds(shape_.by_script ? 3 : choose_.below(n));
     }
+    // A clock ahead may be set back long before a deadline.
+    milliseconds some_leap() {
+        const bool is_far = shape_.sets_clock && !healing_ && choose_.below(4) == 0;
+        return is_far ? leap : milliseconds(0);
+    }
     process& somebody() { return *processes_[choose_.below(processes_.size())]; }
     void start() {
         processes_.push_back(std::make_unique<process>(*this, "p" + std::to_string(++started_)));
@@ -421,8 +426,8 @@ private:
         if (a.may_be_gone || (!a.delivered.empty() && !is_dead(id))) return;
         const bool has_plan = !shape_.by_script && choose_.below(3) == 0;
         const bool recurs = has_plan && !is_poison(id) && choose_.below(2) == 0;
-        const record r{id, in(some(50)), std::to_string(++forms_), milliseconds(recurs ? 9 : 0),
-                       has_plan ? "times 1" : ""};
+        const record r{id, in(some(50) + some_leap()), std::to_string(++forms_),
+                       milliseconds(recurs ? 9 : 0), has_plan ? "times 1" : ""};
         a.recurs |= recurs;
         a.is_moved |= how == existing::replace;
         a.dues.insert(r.due);
@@ -455,7 +460,7 @@ private:
     }
 
     void touch(process& p, const std::string& id) {
-        const time_point due = in(some(30));
+        const time_point due = in(some(30) + some_leap());
         books_[id].dues.insert(due);
         books_[id].is_moved = true;
         static_cast<void>(p.timers.touch(id, due));
@@ -519,6 +524,7 @@ private:
         faults_ = 0;
         for (auto& p : processes_) p->store.fail(0);
         come_back();
+        if (shape_.sets_clock) skew_ = latest_skew_ + leap;  // everything is due
         come_to_rest();
         for (const auto& [id, a] : books_)
             if (is_dead(id)) operate_on_the_dead(id);
