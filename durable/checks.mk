@@ -10,7 +10,7 @@ export PROJECT := $(CURDIR)
 export NINJA := $(CURDIR)/../scripts/build/ninja
 
 commit = gcc sanitizers consumers threads headers fuzz
-for_releases = sanitizers_gcc clang_tests valgrind tidy all_consumers abi clients debian
+for_releases = sanitizers_gcc clang_tests valgrind tidy all_consumers clients debian
 .PHONY: help commit for_releases $(commit) $(for_releases)
 commit: $(commit)
 for_releases: $(for_releases)
@@ -66,17 +66,13 @@ install = rm -rf build-consumers/staged; \
 	PKG_CONFIG_PATH=$$PWD/build-consumers/staged/usr/lib/$$(dpkg-architecture -qDEB_HOST_MULTIARCH)/pkgconfig \
 	BUILD_DIR=build-consumers/durable DESTDIR=$$PWD/build-consumers/staged ../scripts/build/install --prefix /usr -Dtool=disabled $(1)
 
-consumers: ## a library or C library that a program cannot use as installed
+consumers: ## a library that a program cannot use as installed
 	$(call install,-Ddefault_library=shared)
 	tests/programs/consumers/run --few build-consumers/staged/usr
 
 all_consumers: ## any documented way to use them that does not work
 	$(call install,-Ddefault_library=both)
 	tests/programs/consumers/run build-consumers/staged/usr
-
-abi: ## functions and types of the library for C that are not those of the last release
-	scripts/bootstrap ci
-	../scripts/checks/abi
 
 clients: ## clients of Redis, PostgreSQL and hooks, oldest and newest, with which a page or a packaged worker fails
 	scripts/bootstrap clients

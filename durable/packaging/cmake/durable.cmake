@@ -4,7 +4,6 @@
 #   tvec::durable_redis     a store in a Redis server; needs SQLite, hiredis and OpenSSL
 #   tvec::durable_postgres  a store in a PostgreSQL database; needs SQLite, libpq and OpenSSL
 #   tvec::durable_calendar  cron and recurrence rules; needs cctz
-#   tvec::durable_c         timers in a store for programs in C; needs SQLite. The static one needs CXX among the languages
 
 find_library(TVEC_SQLITE_LIBRARY NAMES sqlite3)
 find_package(Threads QUIET)
@@ -12,15 +11,6 @@ mark_as_advanced(TVEC_SQLITE_LIBRARY)
 if(TVEC_SQLITE_LIBRARY AND Threads_FOUND)
   _tvec_target(durable tvec-durable cxx_std_20 tvec::tvec "${TVEC_SQLITE_LIBRARY}" Threads::Threads
     ${CMAKE_DL_LIBS})
-endif()
-# A program in C names the libraries for C++ only if they are static.
-if(TARGET tvec::durable)
-  _tvec_target(durable_c tvec-durable-c c_std_11)
-  _tvec_library_file(tvec-durable-c _tvec_file)
-  if(_tvec_file MATCHES "[.]a$")
-    set_target_properties(tvec::durable_c PROPERTIES
-      INTERFACE_LINK_LIBRARIES "$<LINK_ONLY:tvec::durable>" IMPORTED_LINK_INTERFACE_LANGUAGES CXX)
-  endif()
 endif()
 
 find_library(TVEC_HIREDIS_LIBRARY NAMES hiredis)
