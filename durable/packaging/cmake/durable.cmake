@@ -3,7 +3,7 @@
 #   tvec::durable           timers in a store; needs SQLite
 #   tvec::durable_redis     a store in a Redis server; needs SQLite, hiredis and OpenSSL
 #   tvec::durable_postgres  a store in a PostgreSQL database; needs SQLite, libpq and OpenSSL
-#   tvec::durable_calendar  cron and recurrence rules; needs cctz
+#   tvec::durable_calendar  cron expressions; needs cctz
 
 find_library(TVEC_SQLITE_LIBRARY NAMES sqlite3)
 find_package(Threads QUIET)

@@ -1,4 +1,4 @@
-// A cron expression.
+// A cron expression: its times on the local clock.
 #pragma once
 
 #include <array>
@@ -8,20 +8,23 @@
 #include <string_view>
 #include <vector>
 
-#include "local_rule.hpp"
+#include "date.hpp"
 #include "times_of_day.hpp"
 
 namespace tvec::durable::calendar {
 
-class cron_rule : public local_rule {
+class cron_rule {
 public:
     static constexpr int first_year = 1970, last_year = 9999;
 
     // Reads the fields after the word cron.
     explicit cron_rule(std::string_view fields);
 
-    std::optional<local_seconds> at_or_after(local_seconds from) const override;
-    bool is_rhythm() const override { return is_rhythm_; }
+    // Returns the first local time of the rule at `from` or later.
+    std::optional<local_seconds> at_or_after(local_seconds from) const;
+
+    // Returns true if the rule comes in both passes of a repeated hour, and not in a gap.
+    bool is_rhythm() const { return is_rhythm_; }
 
 private:
     // The field of days.

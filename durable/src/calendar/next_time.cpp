@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "cron_rule.hpp"
-#include "local_rule.hpp"
-#include "recurrence_rule.hpp"
+#include "date.hpp"
 #include "text.hpp"
 #include "tvec/durable/calendar.hpp"
 #include "tvec/durable/store.hpp"
@@ -28,17 +27,11 @@ constexpr std::size_t longest_rule = 1000;  // bytes
 // A rule in a zone.
 class zoned_rule {
 public:
-    zoned_rule(const local_rule& rule, const zone& place) : rule_(rule), zone_(place) {}
+    zoned_rule(const cron_rule& rule, const zone& place) : rule_(rule), zone_(place) {}
 
     // Returns the first instant after `after`.
     std::optional<sys_seconds> next(sys_seconds after) const {
         return rule_.is_rhythm() ? next_beat(after) : next_moment(after);
-    }
-
-    // Returns the last instant that a local time stands for.
-    sys_seconds last_of(local_seconds local) const {
-        const auto found = zone_.of(local);
-        return found.what == kind::left_out ? found.change : std::max(found.first, found.second);
     }
 
 private:
@@ -75,16 +68,16 @@ private:
         return std::nullopt;
     }
 
-    const local_rule& rule_;
+    const cron_rule& rule_;
     const zone& zone_;
 };
 
 // The days and local times that a rule leaves out.
 class exceptions {
 public:
-    // Cuts each EXDATE=... out of a rule.
-    exceptions(std::string& rule, char separator, const zone& place) : zone_(place) {
-        while (cut(rule, separator)) continue;
+    // Cuts each EXDATE=... out of the fields.
+    exceptions(std::string& fields, const zone& place) : zone_(place) {
+        while (cut(fields)) continue;
     }
 
     bool has(sys_seconds t) const {
@@ -101,16 +94,16 @@ public:
 
 private:
     // Cuts one out, and returns true if there was one.
-    bool cut(std::string& rule, char separator) {
+    bool cut(std::string& fields) {
         const std::string name = "EXDATE=";
-        const std::size_t at = rule.find(name);
-        if (at == rule.npos || (at != 0 && rule[at - 1] != separator)) return false;
+        const std::size_t at = fields.find(name);
+        if (at == fields.npos || (at != 0 && fields[at - 1] != ' ')) return false;
         const std::size_t begin = at + name.size();
-        const std::size_t end = std::min(rule.find(separator, begin), rule.size());
+        const std::size_t end = std::min(fields.find(' ', begin), fields.size());
         for (const std::string_view item :
-             split(std::string_view(rule).substr(begin, end - begin), ','))
+             split(std::string_view(fields).substr(begin, end - begin), ','))
             read(item);
-        rule.erase(at == 0 ? 0 : at - 1, end - at + 1);
+        fields.erase(at == 0 ? 0 : at - 1, end - at + 1);
         return true;
     }
 
@@ -140,46 +133,17 @@ private:
     std::vector<sys_seconds> times_{};
 };
 
-std::optional<sys_seconds> next_of_cron(std::string_view text, const zone& place,
-                                        sys_seconds after) {
-    std::string fields = capitals(text);
-    const exceptions left_out(fields, ' ', place);
-    const cron_rule rule(fields);
-    const zoned_rule zoned(rule, place);
-    auto next = zoned.next(after);
-    while (next && left_out.has(*next)) next = zoned.next(left_out.end_of(*next));
-    return next;
-}
-
-// Counts from the start on if the rule has a COUNT. Times that are left out count, too.
-std::optional<sys_seconds> next_of_rrule(std::string_view text, const zone& place,
-                                         sys_seconds after) {
-    std::string parts = capitals(text);
-    const exceptions left_out(parts, ';', place);
-    const recurrence_rule rule(parts);
-    const zoned_rule zoned(rule, place);
-    const recurrence& r = rule.text();
-    const auto start = place.of(r.start);
-    const auto first = start.what == kind::left_out ? start.change : start.first;
-    auto next = zoned.next(r.count ? first - seconds(1) : after);
-    for (int left = r.count.value_or(0); next && (*next <= after || left_out.has(*next));) {
-        if (r.count && --left == 0) return std::nullopt;
-        next = zoned.next(r.count ? *next : left_out.end_of(*next));
-    }
-    if (next && r.end) {
-        const sys_seconds last = r.end->is_utc ? sys_seconds(r.end->since_1970)
-                                               : zoned.last_of(local_seconds(r.end->since_1970));
-        if (*next > last) return std::nullopt;
-    }
-    return next;
-}
-
 std::optional<sys_seconds> next(std::string_view rule, const zone& place, sys_seconds after) {
     if (rule.size() > longest_rule)
         refuse("rule", rule, "at most " + std::to_string(longest_rule) + " bytes");
-    if (rule.starts_with("cron ")) return next_of_cron(rule.substr(5), place, after);
-    if (rule.starts_with("rrule ")) return next_of_rrule(rule.substr(6), place, after);
-    refuse("rule", rule, "cron or rrule, a space, and the rule");
+    if (!rule.starts_with("cron ")) refuse("rule", rule, "cron, a space, and the fields");
+    std::string fields = capitals(rule.substr(5));
+    const exceptions left_out(fields, place);
+    const cron_rule cron(fields);
+    const zoned_rule zoned(cron, place);
+    auto next = zoned.next(after);
+    while (next && left_out.has(*next)) next = zoned.next(left_out.end_of(*next));
+    return next;
 }
 
 }  // namespace

@@ -12,12 +12,9 @@ namespace tvec::durable::calendar {
 class numbers {
 public:
     constexpr numbers() = default;
-    static constexpr numbers all(int count) { return numbers((1ULL << count) - 1); }
 
     constexpr void add(int n) { bits_ |= 1ULL << n; }
     constexpr bool has(int n) const { return (bits_ >> n & 1) != 0; }
-    constexpr bool is_empty() const { return bits_ == 0; }
-    constexpr int size() const { return std::popcount(bits_); }
     // Returns the first number at `n` or later, or 64. `n` is at most 63.
     constexpr int at_or_after(int n) const {
         assert(n >= 0 && n < 64 && "a place in the set");
@@ -25,15 +22,8 @@ public:
         return rest == 0 ? 64 : n + std::countr_zero(rest);
     }
     constexpr int first() const { return at_or_after(0); }
-    // Returns the k-th number, from 0. k is less than size().
-    constexpr int nth(int k) const {
-        std::uint64_t rest = bits_;
-        for (; k > 0; --k) rest &= rest - 1;
-        return std::countr_zero(rest);
-    }
 
 private:
-    explicit constexpr numbers(std::uint64_t bits) : bits_(bits) {}
     std::uint64_t bits_ = 0;
 };
 
@@ -55,13 +45,6 @@ struct times_of_day {
         if (const int later = hours.at_or_after(h + 1); later < 24)
             return joined(later, minutes.first(), seconds.first());
         return std::nullopt;
-    }
-    int size() const { return hours.size() * minutes.size() * seconds.size(); }
-    // Returns the k-th time, from 0. k is less than size().
-    int nth(int k) const {
-        const int per_minute = seconds.size(), per_hour = minutes.size() * per_minute;
-        return joined(hours.nth(k / per_hour), minutes.nth(k % per_hour / per_minute),
-                      seconds.nth(k % per_minute));
     }
 
 private:

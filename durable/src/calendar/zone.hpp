@@ -6,7 +6,7 @@
 
 #include <cctz/time_zone.h>
 
-#include "local_rule.hpp"
+#include "date.hpp"
 
 namespace tvec::durable::calendar {
 

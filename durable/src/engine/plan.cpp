@@ -142,7 +142,7 @@ void read_attempts(plan& p, std::string_view text) {
 void read_clause(plan& p, std::string_view clause) {
     const std::string_view name = clause.substr(0, clause.find(' '));
     const std::string_view rest = trimmed(clause.substr(name.size()));
-    if (name == "cron" || name == "rrule")
+    if (name == "cron")
         p.rule = clause;
     else if (name == "zone")
         p.zone = rest;
@@ -154,17 +154,16 @@ void read_clause(plan& p, std::string_view clause) {
         p.retry = retry_of(rest);
     else if (name == "attempts")
         read_attempts(p, rest);
+    else if (name == "rrule")  // until 0.5.0
+        refuse(name, "is a rule that this version does not have: put the timer again with cron, "
+                     "or with a period");
     else
-        refuse(clause, "is no clause: expected is cron, rrule, zone, until, times, retry or "
-                       "attempts");
+        refuse(clause, "is no clause: expected is cron, zone, until, times, retry or attempts");
     if (rest.empty()) refuse(clause, "is empty");
 }
 
 // Returns the name of a clause, as a plan may have it once.
-std::string_view kind_of(std::string_view clause) {
-    const std::string_view name = clause.substr(0, clause.find(' '));
-    return name == "rrule" ? "cron" : name;
-}
+std::string_view kind_of(std::string_view clause) { return clause.substr(0, clause.find(' ')); }
 
 bool is_printable(char c) { return c >= ' ' && c <= '~'; }
 

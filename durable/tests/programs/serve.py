@@ -15,6 +15,7 @@ import re
 import resource
 import signal
 import socket
+import sqlite3
 import stat
 import sys
 import threading
@@ -170,6 +171,26 @@ class Deliveries(Case):
         self.serve(hook.to, "--plan", "retry fixed 20ms | attempts 2")
         wait_for(lambda: self.json_of("dead"), "a dead letter")
         self.assertEqual(len(hook.notes), 2)
+
+    def test_a_stored_rrule_is_listed_and_told(self):
+        self.put("report", "--plan", "times 3", in_ms=1_000)
+        self.put("other", "--plan", "times 3", in_ms=1_000_000)
+        with contextlib.closing(sqlite3.connect(self.store)) as db, db:  # as 0.5.0 has stored it
+            db.execute("update timer set plan = ? where id = ?", (b"rrule DTSTART=20260105T090000;FREQ=DAILY", b"report"))
+        # The filter of upgrading.md.
+        lines = self.run_tool("list", "--limit", 1_000_000_000).splitlines()
+        self.assertEqual([line.split("\t")[1] for line in lines if re.search("plan .*rrule ", line)], ["report"])
+        hook = self.hook()
+        serve = self.serve(hook.to)
+        wait_for(lambda: self.json_of("dead"), "a dead letter")
+        self.assertEqual([note["id"] for note in hook.notes], [b"report"])
+        [letter] = self.json_of("dead")
+        self.assertEqual(letter["plan"], "rrule DTSTART=20260105T090000;FREQ=DAILY")
+        said = 'plan: "rrule" is a rule that this version does not have: put the timer again with cron, or with a period'
+        self.assertEqual(letter["reason"], said)
+        self.assertIn(f"tvec-timers: report: {said}\n", serve.said())
+        self.assertEqual(self.run_tool("put", "report", "--replace", "--plan", "times 3", "--in-ms", 1_000_000), "stored\n")
+        self.assertEqual(self.json_of("dead"), [])
 
     def test_a_hook_that_is_away_costs_no_attempt(self):
         hook = self.hook()

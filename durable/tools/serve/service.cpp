@@ -111,6 +111,10 @@ private:
                 log("tvec-timers: {}\n", fault.what());
             }
         };
+        all.on_dead = [](const std::string& id, const std::string& reason) {
+            if (reason.starts_with("plan: "))
+                log("tvec-timers: {}: {}\n", shown(id), shown(reason));
+        };
         return all;
     }
 

@@ -1,6 +1,6 @@
 /// \file
-/// Calendars: the next time of a cron expression or of a recurrence rule, in a time zone. The
-/// library is `tvec-durable-calendar`. It knows nothing of timers or stores.
+/// Calendars: the next time of a cron expression in a time zone. The library is
+/// `tvec-durable-calendar`. It knows nothing of timers or stores.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -16,10 +16,10 @@ namespace tvec::durable {
 /// Returns the first time of a rule that lies after `after`, or nullopt if none comes until
 /// latest_due. All times are whole seconds, from earliest_due on.
 ///
-/// `zone` is a name of the IANA database, as in /usr/share/zoneinfo, or "" for UTC. `rule` is one
-/// of two kinds, at most 1000 bytes long.
+/// `zone` is a name of the IANA database, as in /usr/share/zoneinfo, or "" for UTC. `rule` has at
+/// most 1000 bytes.
 ///
-/// **cron** `cron [SECONDS] MINUTES HOURS DAYS MONTHS WEEKDAYS`, separated by spaces. Without
+/// **Fields** `cron [SECONDS] MINUTES HOURS DAYS MONTHS WEEKDAYS`, separated by spaces. Without
 /// SECONDS the second is 0. A seventh field has the years, 1970 to 9999. `cron @hourly` is
 /// `0 * * * *`, and there are `@daily` or `@midnight`, `@weekly` (Sunday), `@monthly`, and
 /// `@yearly` or `@annually`.
@@ -36,33 +36,21 @@ namespace tvec::durable {
 ///  - If DAYS or WEEKDAYS begins with `*` or `?`, a day must match both fields. If neither does, a
 ///    day must match one of them, as in cron.
 ///
-/// **rrule** `rrule DTSTART=20260105T090000;FREQ=WEEKLY;BYDAY=MO`: the RRULE of RFC 5545, and the
-/// local time from which it counts. The parts may have any order.
-///  - UNTIL is inclusive, and needs a time. It is UTC if it ends with Z, otherwise local.
-///  - COUNT is at most 10000, because a call counts the times from DTSTART on.
-///  - DTSTART is a time of the rule only if it matches the rule.
-///  - An INTERVAL of hours, minutes or seconds is counted on the local clock.
-///  - RSCALE, SKIP and parts that RFC 5545 does not have are refused, and so are the parts that it
-///    excludes beside a FREQ or beside each other. BYWEEKNO without BYDAY, a UNTIL without a time,
-///    and a second of 60 are refused too, because programs disagree about them.
-///
-/// **Dates to leave out**, such as holidays: the part `;EXDATE=20261225,20270101T090000` of an
-/// rrule, or a last word `EXDATE=...` of a cron expression. A date leaves out a local day, and a
-/// local time what comes then. A COUNT counts them, too.
+/// **Dates to leave out**, such as holidays: a last word `EXDATE=20261225,20270101T090000`. A date
+/// leaves out a local day, and a local time what comes then.
 ///
 /// **Clock changes.** A rule is a rhythm if its seconds, minutes or hours begin with `*`, or with a
-/// start and a step, or if its FREQ is HOURLY, MINUTELY or SECONDLY. A rhythm comes at each instant
-/// whose local time matches: in both passes of an hour that comes twice, and never in an hour that
-/// is left out. Any other rule comes in the first pass only. Its times in an hour that is left out
-/// come once, at the end of that gap.
+/// start and a step. A rhythm comes at each instant whose local time matches: in both passes of an
+/// hour that comes twice, and never in an hour that is left out. Any other rule comes in the first
+/// pass only. Its times in an hour that is left out come once, at the end of that gap.
 ///
-/// Cost: some microseconds for usual rules, including the parser. A search looks at no more than
-/// 500 000 days or times, which takes about ten milliseconds. Only a rule that has no time at all
-/// takes so long, or a COUNT that begins centuries ago. The first use of a zone in a process reads
-/// its file, and later changes of the file are ignored. Safe to call from several threads.
+/// Cost: some microseconds for usual rules, including the parser. A search looks at the days of 400
+/// years at most, which takes some milliseconds, and only if the rule has no time at all. The first
+/// use of a zone in a process reads its file, and later changes of the file are ignored. Safe to
+/// call from several threads.
 ///
 /// Throws std::invalid_argument if the rule or the zone cannot be read: it names the part, its text
-/// and what was expected. It also throws if a search would look at more days.
+/// and what was expected.
 TVEC_API std::optional<time_point> next_time(std::string_view rule, std::string_view zone,
                                              time_point after);
 

@@ -16,9 +16,8 @@
 namespace tvec::durable {
 
 /// Finds the first time of a rule after `after`, in a time zone; "" is UTC. The rule is a clause of
-/// a plan: `cron 0 9 * * mon-fri`, or `rrule DTSTART=20260105T090000;FREQ=DAILY`. Returns nothing
-/// if no time is left. Throws std::invalid_argument, which says what is wrong with the rule or the
-/// zone.
+/// a plan: `cron 0 9 * * mon-fri`. Returns nothing if no time is left. Throws
+/// std::invalid_argument, which says what is wrong with the rule or the zone.
 using calendar = std::function<std::optional<time_point>(std::string_view rule,
                                                          std::string_view zone, time_point after)>;
 
@@ -30,7 +29,7 @@ inline constexpr time_point by_plan = time_point::max();
 ///
 /// A plan is a text of clauses, with `|` between them. Each occurs at most once:
 ///
-///  * `cron FIELDS` or `rrule TEXT`: the rule, by which the timer comes again. At most one of them.
+///  * `cron FIELDS`: the rule, by which the timer comes again.
 ///  * `zone Europe/Berlin`: the time zone of the rule. Without it the rule counts in UTC.
 ///  * `until 2027-01-01T00:00:00Z`, or a date alone: no beat comes later.
 ///  * `times 10`: the timer has so many beats, each of which is done or given up.

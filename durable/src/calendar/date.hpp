@@ -1,8 +1,7 @@
-// A rule on the local clock, which knows nothing of time zones.
+// A day of the local clock, which knows nothing of time zones.
 #pragma once
 
 #include <chrono>
-#include <optional>
 
 namespace tvec::durable::calendar {
 
@@ -21,7 +20,6 @@ struct date {
     int day_of_year() const {
         return int((at - local_days(ymd.year() / std::chrono::January / 1)).count()) + 1;
     }
-    int days_in_year() const { return ymd.year().is_leap() ? 366 : 365; }
     local_days next_month() const { return at + std::chrono::days(days_in_month - day + 1); }
 
     local_days at;
@@ -38,19 +36,5 @@ inline constexpr local_days last_day{std::chrono::year(9999) / 12 / 31};
 
 // The pattern of days comes again after 400 years.
 inline constexpr std::chrono::days cycle{146'097};
-
-class local_rule {
-public:
-    local_rule() = default;
-    local_rule(const local_rule&) = delete;
-    local_rule& operator=(const local_rule&) = delete;
-    virtual ~local_rule() = default;
-
-    // Returns the first local time of the rule at `from` or later.
-    virtual std::optional<local_seconds> at_or_after(local_seconds from) const = 0;
-
-    // Returns true if the rule comes in both passes of a repeated hour, and not in a gap.
-    virtual bool is_rhythm() const = 0;
-};
 
 }  // namespace tvec::durable::calendar
