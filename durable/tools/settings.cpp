@@ -186,7 +186,7 @@ settings parse(int argc, char** argv) {
                   "serve: where workers wait: stream:NAME, stream:HOST:PORT/NAME, table, "
                   "http://127.0.0.1:PORT/PATH or unix:SOCKET:/PATH");
     line.add_text("--page", o.page,
-                  "serve: a page, /metrics and /health at 127.0.0.1:PORT or a socket's path");
+                  "serve: /metrics and /health at 127.0.0.1:PORT or a socket's path");
     line.add_number("--lease-ms", o.lease_ms, 100, 86'400'000,
                     "serve: a delivery that has no end by then comes again");
     line.add_number("--overdue-ms", o.overdue_ms, 1, 86'400'000,

@@ -12,58 +12,22 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "../commands.hpp"
+#include "../output.hpp"
 #include "from_c.hpp"
 
 namespace timers_tool {
 
 namespace {
 
-using namespace tvec::durable;
-
 constexpr std::chrono::seconds patience(3);
 constexpr unsigned most_connections = 64;
 // libmicrohttpd keeps large requests in part, and reads them in small pieces. So many in one turn
 // of the loop leave time for timers.
 constexpr int pieces_together = 64;
-constexpr const char* policy =
-    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 std::string_view header(MHD_Connection* c, const char* name) {
     const char* const value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
     return value == nullptr ? std::string_view{} : std::string_view(value);
-}
-
-// Returns text in which nothing is markup.
-std::string escaped(const std::string& text) {
-    std::string safe;
-    for (const char c : text) {
-        if (c == '<')
-            safe += "&lt;";
-        else if (c == '&')
-            safe += "&amp;";
-        else
-            safe += c;
-    }
-    return safe;
-}
-
-// Makes the page of what the commands print.
-example::task<int> show_all(view& v, output& out) {
-    std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
-                       "<meta http-equiv=\"refresh\" content=\"5\">\n<title>tvec-timers</title>\n";
-    for (const char* const command : {"stats", "overdue", "near", "dead"}) {
-        settings asked;
-        asked.command = command;
-        output part;
-        auto printed = run_command(asked, v, part);
-        co_await std::move(printed);
-        html += fmt::format("<h2>{}</h2>\n<pre>{}</pre>\n", command, escaped(part.text));
-    }
-    out.text = std::move(html);
-    co_return 0;
 }
 
 example::task<int> show_health(output& out, const page::shown_service& of, std::string prefix) {
@@ -90,13 +54,12 @@ struct page::request {
     MHD_Connection* connection;
     const std::string method, url;
     std::list<request>::iterator self;
-    settings asked;
     output out;
     std::optional<example::task<int>> running;
     tvec::timer limit{tvec::call<&request::limit, &request::on_late>};
     bool is_begun = false, is_suspended = false, is_late = false;
     unsigned status = 200;
-    const char* type = "application/json";
+    const char* type = "text/plain; charset=utf-8";
 };
 
 // The functions that libmicrohttpd calls.
@@ -139,8 +102,8 @@ struct page::calls {
     }
 };
 
-page::page(loop& in, const std::string& address, view& v, shown_service of)
-    : loop_(in), view_(v), service_(std::move(of)), socket_(listen_for_page(address)) {
+page::page(loop& in, const std::string& address, shown_service of)
+    : loop_(in), service_(std::move(of)), socket_(listen_for_page(address)) {
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, nullptr, nullptr,
         &calls::access, this, MHD_OPTION_NOTIFY_COMPLETED, &calls::ended, this,
@@ -226,7 +189,6 @@ bool page::answer(request& r) {
     MHD_Response* const response = MHD_create_response_from_buffer(
         r.out.text.size(), r.out.text.data(), MHD_RESPMEM_MUST_COPY);
     MHD_add_response_header(response, "Content-Type", r.type);
-    MHD_add_response_header(response, "Content-Security-Policy", policy);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "Cache-Control", "no-store");
     const MHD_Result queued = MHD_queue_response(r.connection, r.status, response);
@@ -237,7 +199,6 @@ bool page::answer(request& r) {
 // Refuses a request: with words for people.
 void page::refuse(request& r, unsigned status, const std::string& why) {
     r.status = status;
-    r.type = "text/plain; charset=utf-8";
     r.out.text = why + "\n";
 }
 
@@ -253,39 +214,25 @@ std::string page::fault_of_host(const request& r) const {
 }
 
 void page::begin(request& r) {
-    // An URL without a path, such as "?", is an empty one here.
-    const std::string path = r.url.starts_with('/') ? r.url.substr(1) : r.url;
     if (const std::string why = fault_of_host(r); !why.empty()) return refuse(r, 403, why);
-    const bool is_list = path == "stats" || path == "near" || path == "overdue" || path == "dead";
     if (r.method != "GET") return refuse(r, 405, "this page changes nothing: use GET");
-    if (path == "health") return begin_health(r);
-    if (path.empty()) {
-        r.type = "text/html; charset=utf-8";
-        r.running = show_all(view_, r.out);
-    } else if (path == "metrics") {
-        r.type = "text/plain; version=0.0.4";
-        r.out.text = service_.metrics();
-    } else if (is_list) {
-        r.asked.command = path;
-        r.asked.json = true;
-        r.running = run_command(r.asked, view_, r.out);
-    } else {
-        refuse(r, 404, "there is no " + r.url);
-    }
+    if (r.url == "/health") return begin_health(r);
+    if (r.url != "/metrics") return refuse(r, 404, "there is no " + r.url);
+    r.type = "text/plain; version=0.0.4";
+    r.out.text = service_.metrics();
 }
 
 void page::begin_health(request& r) {
-    r.type = "text/plain; charset=utf-8";
     const char* const prefix =
         MHD_lookup_connection_value(r.connection, MHD_GET_ARGUMENT_KIND, "prefix");
     r.running = show_health(r.out, service_, prefix == nullptr ? "" : prefix);
 }
 
-// Notes how a command went.
+// Notes how the question went.
 void page::finish(request& r) {
     if (!r.running) return;
     if (!r.running->done()) {
-        const std::string why = r.asked.command.empty() ? service_.fault() : "";
+        const std::string why = service_.fault();
         return refuse(r, 503, why.empty() ? "the store does not answer" : why);
     }
     try {

@@ -1,4 +1,4 @@
-// HTTP for people and monitors: a page in a browser, /metrics and /health.
+// HTTP for monitors: /metrics and /health.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,6 @@
 #include <string>
 
 #include "../../../examples/support/task.hpp"
-#include "../view.hpp"
 #include "acceptor.hpp"
 #include "loop.hpp"
 #include "page_socket.hpp"
@@ -20,10 +19,8 @@ struct MHD_Connection;
 namespace timers_tool {
 
 // A server on a loopback address or a Unix socket. It answers:
-//  * GET /, the commands below as plain HTML
 //  * GET /metrics, the text format of Prometheus
 //  * GET /health: 200, or 503 and the reason. With ?prefix= it asks for timers of that prefix
-//  * GET /stats, /near, /overdue, /dead: the commands of the tool with --json
 class page {
 public:
     // The service as the page shows it.
@@ -37,7 +34,7 @@ public:
     };
 
     // Throws std::runtime_error if the address is not 127.0.0.1:PORT, [::1]:PORT or a path.
-    page(loop& in, const std::string& address, view& v, shown_service of);
+    page(loop& in, const std::string& address, shown_service of);
     page(const page&) = delete;
     page& operator=(const page&) = delete;
     ~page();
@@ -63,7 +60,6 @@ private:
     void on_idle() { has_work_ = true; }  // libmicrohttpd asked for it
 
     loop& loop_;
-    view& view_;
     const shown_service service_;
     const page_socket socket_;
     const example::descriptor listener_{socket_.fd};

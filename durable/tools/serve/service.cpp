@@ -62,7 +62,7 @@ public:
             control_ = std::make_unique<control>(loop_, socket_of(o.store), view_);
         if (!o.page.empty())
             page_ = std::make_unique<page>(
-                loop_, o.page, view_,
+                loop_, o.page,
                 page::shown_service{
                     [this] { return metrics(); }, [this] { return fault(); },
                     [this](std::string prefix) { return ask_overdue(std::move(prefix)); },
