@@ -146,17 +146,21 @@ Test(stall_watch, a_loop_with_nothing_to_do_is_not_stalled) {
     CHECK_EQ(l.watch.stalls(), 0);
 }
 
+// The turn that ends a stall goes on for a tenth of a second. Others that are in time do not.
 Test(stall_watch, what_a_budget_has_left_over_is_no_stall) {
     loop l;
-    std::vector<std::unique_ptr<probe>> due = support::probes(100);
-    for (const auto& p : due) l.wheel.arm_after(p->t, 10ms);
+    std::vector<std::unique_ptr<probe>> due = support::probes(300);
+    for (const auto& p : due) {
+        p->then = [](auto&) { manual_clock::advance(1ms); };
+        l.wheel.arm_after(p->t, 10ms);
+    }
     l.budget = 2;
     l.turn(1s);
     l.turn(0ms);
     CHECK_EQ(l.watch.stalls(), 1);
-    CHECK_EQ(support::count_fired(due), 2);
+    CHECK_EQ(support::count_fired(due), 100);
     for (int i = 0; i < 5; ++i) l.turn(0ms);
-    CHECK_EQ(support::count_fired(due), 12);
+    CHECK_EQ(support::count_fired(due), 110);
     for (int i = 0; i < 20; ++i) l.turn(50ms);
     CHECK_EQ(l.watch.stalls(), 1);
 }
@@ -327,6 +331,91 @@ Test(stall_watch, slow_callbacks_that_leave_work_over_are_no_stall) {
         l.watch.run(256);
     });
     CHECK_LE(l.watch.stalls(), 3);
+}
+
+// A pass of 250 ms among 16 short ones, with a fiftieth of the processor for timers.
+Test(stall_watch, a_hold_leaves_no_backlog_that_grows) {
+    loop l;
+    support::clients c(l.wheel, 4000, 10us);
+    int turns = 0;
+    const auto latest = support::lateness(c, [&] {
+        l.watch.listen([&turns] {
+            manual_clock::advance(++turns % 17 == 0 ? 250ms : 1ms);
+            return 1;
+        });
+        l.watch.run(256);
+    });
+    CHECK_LE(latest, 700ms);
+}
+
+Test(stall_watch, a_callback_that_blocks_with_work_left_over_is_a_stall) {
+    loop l;
+    bool is_first = true;
+    auto due = support::probes(400);
+    for (const auto& p : due) {
+        p->then = [&](auto&) {
+            if (std::exchange(is_first, false)) manual_clock::advance(1s);
+        };
+        l.wheel.arm_after(p->t, 10ms);
+    }
+    probe later;
+    l.wheel.arm_after(later.t, 20ms);
+    l.budget = 256;
+    l.turn(10ms);
+    CHECK_EQ(support::count_fired(due), 256);
+    l.turn(0ms);
+    CHECK_EQ(l.watch.stalls(), 1);
+    CHECK_EQ(later.fired(), 0);
+}
+
+Test(stall_watch, turns_of_one_length_are_no_stalls_whatever_is_due) {
+    for (const auto turn : {110ms, 150ms, 260ms, 900ms}) {
+        loop l;
+        std::uint64_t seed = 1;
+        const auto one_turn = [&] {
+            l.watch.listen([turn] {
+                manual_clock::advance(turn);
+                return 1;
+            });
+            l.watch.run(256);
+        };
+        for (int i = 0; i < 300; ++i) {
+            probe p;
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            const auto delay = std::chrono::milliseconds(seed >> 54) + 1ms;
+            const auto end = manual_clock::now() + delay;
+            l.wheel.arm_after(p.t, delay);
+            while (p.fired() == 0) one_turn();
+            if (i > 20) CHECK_LE((manual_clock::now() - end) / 1ms, 2 * turn / 1ms + 1);
+        }
+        CHECK_LE(l.watch.stalls(), 3);
+    }
+}
+
+Test(stall_watch, a_loop_that_spins_on_a_turn_clock_ends_its_hold) {
+    loop_on<timers_on<tvec::turn_clock<manual_clock>>> l;
+    probe p;
+    l.wheel.arm_after(p.t, 1ms);
+    manual_clock::advance(1s);
+    for (int i = 0; i < 2000 && p.fired() == 0; ++i) {
+        manual_clock::advance(1ms);
+        l.watch.listen([] { return 1; });
+        l.watch.run();
+    }
+    CHECK_EQ(p.fired(), 1);
+}
+
+Test(stall_watch, a_clock_that_is_set_back_ends_the_grace) {
+    manual_clock::set(manual_clock::time_point(10h));
+    loop l;
+    probe p;
+    l.wheel.arm_after(p.t, 1ms);
+    l.turn(1s);
+    CHECK(l.watch.just_back());
+    manual_clock::set(manual_clock::time_point(9h));
+    l.turn(0ms);
+    l.turn(300ms);
+    CHECK(!l.watch.just_back());
 }
 
 Test(stall_watch, a_run_within_a_callback_ends) {

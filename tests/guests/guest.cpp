@@ -95,6 +95,79 @@ Test(guest, one_long_pass_of_five_holds_up_timers_for_its_length) {
     CHECK_LE(latest, 2 * 210ms);
 }
 
+Test(guest, a_hold_leaves_no_backlog_that_grows) {
+    loop l;
+    guest timers(l);
+    support::clients c(*timers, 4000, 10us);
+    int passes = 0;
+    const auto latest = support::lateness(c, [&] { l.pass(++passes % 17 == 0 ? 250ms : 1ms); });
+    CHECK_LE(latest, 700ms);
+}
+
+// As a handler does, and as a mailbox does with a message from before the stall.
+Test(guest, a_deadline_in_the_past_hides_no_stall) {
+    loop l;
+    guest timers(l);
+    int heard = 0;
+    probe late, idle;
+    timers->arm_after(idle.t, 50ms);
+    l.pass();
+    manual_clock::advance(400ms);
+    timers->arm_at(late.t, manual_clock::time_point{});
+    for (; idle.fired() == 0; ++heard) l.pass(1us);
+    CHECK_GE(heard, 16);
+}
+
+Test(guest, a_callback_that_blocks_with_work_left_over_is_a_stall) {
+    loop l;
+    guest timers(l);
+    int heard = 0;
+    bool is_first = true;
+    probe idle;
+    auto due = support::probes(400);
+    for (const auto& p : due) {
+        p->then = [&](auto&) {
+            if (std::exchange(is_first, false)) manual_clock::advance(1s);
+        };
+        timers->arm_after(p->t, 10ms);
+    }
+    timers->arm_after(idle.t, 100ms);
+    l.sleep();
+    CHECK_EQ(support::count_fired(due), 256);
+    for (; idle.fired() == 0; ++heard) l.pass(1us);
+    CHECK_GE(heard, 16);
+}
+
+// The agenda of a wheel that is being run does not have what the callback arms next.
+Test(guest, rearm_in_a_callback_of_the_programs_own_run_loses_no_wakeup) {
+    loop l;
+    guest timers(l);
+    probe p([&](auto&) {
+        timers.rearm();
+        if (p.fired() < 10) timers->arm_after(p.t, 100ms);
+    });
+    timers->arm_after(p.t, 10ms);
+    manual_clock::advance(11ms);
+    timers->run();
+    for (int i = 0; i < 100 && p.fired() < 10; ++i) l.sleep();
+    CHECK_EQ(p.fired(), 10);
+}
+
+Test(guest, a_step_back_of_the_clock_is_counted) {
+    manual_clock::set(manual_clock::time_point(10h));
+    loop l;
+    guest timers(l);
+    probe p;
+    timers->arm_after(p.t, 1ms);
+    l.pass(10ms);
+    CHECK_EQ(p.fired(), 1);
+    timers.rearm();
+    manual_clock::set(manual_clock::time_point(9h));
+    timers.rearm();
+    l.ring();
+    CHECK_EQ(timers->wheel().count().clock_backward, 1);
+}
+
 Test(guest, a_loop_polled_each_130_ms_fires_one_poll_late) {
     loop l;
     guest timers(l);
@@ -282,9 +355,11 @@ Test(guest, rearm_follows_a_changed_game_clock) {
     timers->arm_after(p.t, 10s);
     world.set_speed(100);
     timers.rearm();
+    l.pass();
     CHECK_LE(l.alarm.time_since_epoch(), now() + 101ms);
     world.pause();
     timers.rearm();
+    l.pass();
     CHECK(l.alarm == l.alarm.max());
 }
 

@@ -20,6 +20,7 @@ namespace detail {
 
 /// One timer of Asio, whose handler always waits, and the sleeps that io has to end.
 template <class Context> class asio_alarm {
+    static_assert(sizeof(asio_host<Context>) != 0);  // says what a guest lives in, before the rest
     using time_point = std::chrono::steady_clock::time_point;
 
 public:

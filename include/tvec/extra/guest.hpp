@@ -47,24 +47,27 @@ private:
 ///
 /// **The alarm** may go off late, but not from within set_alarm. If `t` has passed, the loop
 /// handles what has come, and then calls turn(): so asks a guest that has work left over. For
-/// time_point::max() there is no alarm. A turn that nobody asked for does no harm. set_alarm is
-/// called at the end of each turn, and when a timer is armed for earlier than all others, from
-/// anywhere on the thread. A push-back is one store, of which the host learns nothing.
+/// time_point::max() there is no alarm. A turn that nobody asked for is harmless, but for one after
+/// a stall, which counts as one in which peers were heard. set_alarm is called at the end of each
+/// turn, and when a timer is armed for earlier than all others, from anywhere on the thread. A
+/// push-back is one store, of which the host learns nothing.
 ///
 /// **The clock** of the alarm is steady_clock. For a wheel on another clock it is set for the time
 /// that is left, so it notices no change of that clock, and no suspend: a guest on boottime_clock
 /// or system_clock may then be late by all the time that was left. Call `rearm` where the program
-/// learns of it, and after it has set, paused or hastened a game_clock.
+/// learns of it, and after it has set, paused or hastened a game_clock. A step forward is taken for
+/// a stall, and a step that ends in a stall's hold ends it.
 ///
 /// **A turn** makes 256 visits, then other handlers have theirs. Where these do not suffice a late
 /// turn goes on for as long as it was late, a tenth of a second at most: so timers get as much time
-/// as the rest of the loop.
+/// as the rest of the loop, in turns of up to that length.
 ///
 /// **After a stall** of more than a tenth of a second, and of more than twice as long as turns
 /// usually are late, the loop has 16 turns to hear peers before a timer judges them, for as long
 /// again as a timer was due, half a second at most. A loop whose turns always take long is slow and
 /// not stalled: in each of its turns fires what had come due by the turn before, whose peers were
-/// heard meanwhile. So a timer is at most a turn later than in a loop of your own.
+/// heard meanwhile. So a timer is at most a turn later than in a loop of your own, where turns
+/// differ the longest of them.
 ///
 /// **One thread** runs the loop, and owns the wheel: a debug build asserts it. Callbacks of timers
 /// must not destroy the guest. It stays where it is. A loop may have any number of guests.
@@ -91,9 +94,9 @@ public:
     void keep_running(bool on = true) requires requires(Host h) { h.keep_running(on); }
     { host_.keep_running(on); }
 
-    /// Sets the alarm anew, after the clock has changed. No-op in a turn, which does it at its end.
+    /// Asks for a turn, which sets the alarm anew: for a clock that has changed. No-op in a turn.
     void rearm() noexcept {
-        if (!in_turn_) set_alarm();
+        if (!in_turn_) set_alarm({});  // which has passed
     }
 
 protected:
@@ -115,9 +118,9 @@ private:
         return tick ? detail::base_time(timers_.ticks(), timers_.ticks().start_of(*tick))
                     : clock::time_point::max();
     }
-    void set_alarm() noexcept {
+    void set_alarm(typename clock::time_point t) noexcept {
         using steady = std::chrono::steady_clock;
-        const auto t = wakeup();
+        set_for_ = since_epoch(t);
         if constexpr (requires { host_.set_alarm(t); })
             host_.set_alarm(t);
         else if (t == t.max())
@@ -127,8 +130,10 @@ private:
     }
     static void move_alarm(void* whom) noexcept {
         auto& self = *static_cast<guest*>(whom);
-        self.told_ = since_epoch(clock::now());
-        self.rearm();
+        if (self.in_turn_) return;
+        const nanoseconds now = since_epoch(clock::now());
+        if (self.set_for_ > now) self.told_ = now;  // else something is due for longer
+        self.set_alarm(self.wakeup());
     }
     static void turn(void* whom) {
         auto& self = *static_cast<guest*>(whom);
@@ -136,7 +141,7 @@ private:
             ~end_of_turn() {
                 detail::end_turn<typename wheel_type::clock>();
                 self.in_turn_ = false;
-                self.set_alarm();
+                self.set_alarm(self.wakeup());
             }
             guest& self;
         } const end{self};
@@ -152,7 +157,7 @@ private:
         if (rule_.is_first()) left_ = passes;
         rule_.end(left_ == 0 ? 0 : left_--);
         if (rule_.listening()) return;
-        const jiffies until = std::max(rule_.is_late() ? before : tick, timers_.wheel().now());
+        const jiffies until = rule_.is_late() ? std::max(before, timers_.wheel().now()) : tick;
         rule_.fire(timers_.wheel(), until, budget, [this] {
             timers_.begin_turn();
             return since_epoch(clock::now());
@@ -161,7 +166,8 @@ private:
 
     wheel_type timers_;
     detail::stall_rule rule_;
-    jiffies heard_;       ///< the tick at the last turn
+    jiffies heard_;                             ///< the tick at the last turn
+    nanoseconds set_for_ = nanoseconds::max();  ///< the alarm
     nanoseconds told_{};  ///< when a timer was armed for earlier: it is not late since before then
     std::size_t left_ = 0;  ///< passes until all counts as heard, after a stall
     bool in_turn_ = false;

@@ -93,7 +93,8 @@ private:
 /// keep_running. For the same reason EVLOOP_ONCE does not return for timers alone: a callback that
 /// has the last word calls event_base_loopbreak.
 ///
-/// **A turn** follows the I/O of a pass of the loop, with the priority of new events. Turns and
+/// **A turn** follows the I/O of a pass of the loop, with the priority of new events: events of a
+/// higher priority that never cease starve it, as they starve the base's own timers. Turns and
 /// stalls are those of every `guest`, as is what follows a change of the clock.
 ///
 /// **Exceptions** from callbacks of timers end the program (std::terminate), because they cannot

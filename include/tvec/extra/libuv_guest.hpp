@@ -97,8 +97,8 @@ private:
 /// later than in a loop of your own.
 ///
 /// **uv_run ends when nothing else is left**, however many timers are pending: see keep_running.
-/// Without it UV_RUN_ONCE does not sleep for timers alone, and fires none. UV_RUN_NOWAIT fires what
-/// is due; a loop that calls it each 100 ms or less often fires one call late.
+/// Without it, and with nothing else left, UV_RUN_ONCE and UV_RUN_NOWAIT fire nothing. A loop that
+/// calls UV_RUN_NOWAIT each 100 ms or less often fires one call late.
 ///
 /// **A turn** follows the I/O of each pass of the loop. Turns and stalls are those of every
 /// `guest`, as is what follows a change of the clock.

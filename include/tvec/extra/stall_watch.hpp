@@ -48,8 +48,8 @@ namespace tvec {
 ///
 /// **Overload does not starve the timers.** A loop whose turns always take long is slow and not
 /// stalled: its timers fire in every turn, at most a turn later than by `timers.run`, and as fast
-/// as they fall due, if callbacks leave the processor time for it: where the budget does not
-/// suffice, a late turn goes on for as long as it was late, a tenth of a second at most.
+/// as they fall due, if a tenth of a second of each turn is enough for it: where the budget does
+/// not suffice, a late turn goes on for as long as it was late, but no longer than that.
 ///
 /// **Its limits**: it knows what the loop has read, not what is on its way. After a stall of the
 /// whole machine the peers have not talked either: `second_chance` gives them time for it. A peer
@@ -78,10 +78,12 @@ public:
     template <class... D> stall_watch(Clocked&&, D...) TVEC_WANTS("a wheel that outlives it");
 
     /// Handles what has come: calls hear(), once, and passes its result on. Call it in every turn,
-    /// between the sleep and the timers. `hear` returns how many messages or completions it has
-    /// handled; those of the loop's own alarm do not count, and if they are counted, timers wait
-    /// `longest` after each stall. If it throws, the turn counts as one that has heard something.
+    /// between the sleep and the timers. It begins a turn of a turn_clock. `hear` returns how many
+    /// messages or completions it has handled; those of the loop's own alarm do not count, and if
+    /// they are counted, timers wait `longest` after each stall. If it throws, the turn counts as
+    /// one that has heard something.
     template <class F> std::size_t listen(F&& hear) {
+        timers_->begin_turn();
         const auto now = Clocked::clock::now();
         const auto due = timers_->wheel().next_wakeup();
         rule_.begin(since_epoch(now),
