@@ -12,14 +12,11 @@ namespace {
 struct program {
     // Each callback of the loop ends with it.
     void turn() {
-        using std::chrono::ceil, std::chrono::milliseconds;
         timers_.run(256);
         emscripten_clear_timeout(alarm_);
         if (talk_.over()) emscripten_force_exit(talk_.verdict("setTimeout"));
-        if (const auto wakeup = timers_.next_wakeup()) {
-            const double left = ceil<milliseconds>(*wakeup - timers_.now()).count();
+        if (const int left = timers_.wait_ms(); left >= 0)
             alarm_ = emscripten_set_timeout(on_alarm, left, this);
-        }
     }
     static void on_alarm(void* self) { static_cast<program*>(self)->turn(); }
 

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "tvec/clock/detail/clocked.hpp"
+#include "tvec/clock/detail/waiting.hpp"
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/core/detail/broken_promise.hpp"
 #include "tvec/core/detail/wants.hpp"
@@ -170,6 +171,14 @@ public:
         if (!wakeup) return std::nullopt;
         return ticks_.start_of(*wakeup);
     }
+
+    /// Returns the timeout of a wait that takes whole milliseconds as an int, such as poll or a
+    /// function of a framework: the time until next_wakeup(), rounded up, so that the loop does not
+    /// wake before it. 0 if its time has come, or work is left over, and -1 if there is none. It is
+    /// real time, also on a game_clock. Call it last before the sleep. Reads the clock.
+    ///
+    ///     poll(watched, n, timers.wait_ms());
+    int wait_ms() noexcept { return detail::whole_milliseconds(detail::time_to_wakeup(*this)); }
 
     /// Returns the time by the clock, which it reads. The tick that was run last is wheel().now().
     time_point now() const noexcept { return detail::reading(ticks_); }

@@ -4,17 +4,11 @@
 
 #include <time.h>
 
-#include <cassert>
 #include <chrono>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <ratio>
-#include <utility>
 
 #include "tvec/clock/detail/alarm_misuse.hpp"
+#include "tvec/clock/detail/waiting.hpp"
 #include "tvec/clock/tick_clock.hpp"
-#include "tvec/core/detail/jiffies.hpp"
 
 namespace tvec::detail {
 
@@ -34,20 +28,6 @@ template <> inline constexpr alarm_clock alarm_clock_of<boottime_clock>{CLOCK_BO
 template <>
 inline constexpr alarm_clock alarm_clock_of<std::chrono::system_clock>{CLOCK_REALTIME, true};
 #endif
-
-/// Returns the time from `from` to `to`: rounded up, zero if it is over, and clamped to the longest
-/// duration.
-template <class TimePoint>
-constexpr std::chrono::nanoseconds nanoseconds_from(TimePoint from, TimePoint to) noexcept {
-    using period = typename TimePoint::duration::period;
-    constexpr auto last = std::numeric_limits<std::int64_t>::max();
-    if (to <= from) return std::chrono::nanoseconds::zero();
-    // The difference fits, but perhaps not in a signed number.
-    const auto left = static_cast<std::uint64_t>(to.time_since_epoch().count()) -
-                      static_cast<std::uint64_t>(from.time_since_epoch().count());
-    return std::chrono::nanoseconds(static_cast<std::int64_t>(
-        scale<std::ratio_divide<period, std::nano>, rounding::up>(left, last)));
-}
 
 /// Returns the time for which an alarm is set: `wakeup` itself, or the time left until then by
 /// now(). The last point in time is never reached.
@@ -71,35 +51,10 @@ inline std::chrono::nanoseconds steady_reading() noexcept {
     return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
-/// Returns `t` as a time of the clock that alarms are set by: that of the wheel, or the one that a
-/// game_clock follows.
-template <class Ticks> auto base_time(const Ticks& ticks, typename Ticks::time_point t) noexcept {
-    if constexpr (requires { ticks.base_time(t); })
-        return ticks.base_time(t);
-    else
-        return t;
-}
-
-/// That clock.
-template <class Clocked>
-using base_clock_of = typename decltype(base_time(std::declval<const Clocked&>().ticks(),
-                                                  typename Clocked::time_point()))::clock;
-
 /// Returns the next wake-up of a clocked wheel as a time of that clock, or its last one.
 template <class Clocked> auto base_wakeup(Clocked& timers) noexcept {
     const auto wakeup = timers.next_wakeup();
     return wakeup ? base_time(timers.ticks(), *wakeup) : base_clock_of<Clocked>::time_point::max();
-}
-
-/// Returns how long a ring may wait for a wheel at tick `now`. There is no limit without a wakeup
-/// (`never`), and the ring does not wait at all while a budget has left work over. Otherwise the
-/// limit is time_of(wakeup).
-template <class F>
-std::optional<std::chrono::nanoseconds> wait_limit(jiffies wakeup, jiffies now, F time_of) {
-    assert(wakeup >= now && "a wheel wakes in the future, or now");
-    if (wakeup == never) return std::nullopt;
-    if (wakeup == now) return std::chrono::nanoseconds::zero();
-    return time_of(wakeup);
 }
 
 /// In a debug build, notes that a loop is about to sleep until the wakeup of `wheel`.
