@@ -1,6 +1,5 @@
-// A wheel in a loop on epoll, woken by a timerfd. The timeout of epoll_wait works as well
-// (epoll_timeout.cpp), but it counts in milliseconds and wakes up to one of them late. epoll_pwait2
-// adds the scheduler's slack. A timerfd is exact, and stays set across waits.
+// A wheel in any loop that watches descriptors, here with epoll, woken by a timerfd. Where the wait
+// is yours, and waits with epoll, tvec::epoll_wait needs no descriptor (epoll_wait.cpp).
 #include <sys/epoll.h>
 
 #include <algorithm>

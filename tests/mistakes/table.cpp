@@ -251,6 +251,8 @@ every.next();                                           // it waits for nothing 
 tvec::timerfd_alarm alarm(tvec::clocked_wheel<>{});     // a wheel that outlives it
 tvec::timerfd_alarm alarm(wheel);
     // timerfd_alarm rings for a tvec::clocked_wheel
+tvec::epoll_wait(0, nullptr, 1, wheel);
+    // epoll_wait waits for a tvec::clocked_wheel
 tvec::stall_watch watch(tvec::clocked_wheel<>{});       // a wheel that outlives it
 tvec::stall_watch watch(wheel);
     // stall_watch watches over a tvec::clocked_wheel

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -45,11 +46,52 @@ private:
     int watched_ = -1;  // ignored by poll
 };
 
+template <class Wheel> class epoll_loop {
+public:
+    explicit epoll_loop(Wheel& timers)
+        : timers_(timers), fd_(epoll_create1(EPOLL_CLOEXEC)),
+          poked_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+        change(EPOLL_CTL_ADD, poked_);
+    }
+    ~epoll_loop() { close(poked_), close(fd_); }
+    epoll_loop(const epoll_loop&) = delete;
+    epoll_loop& operator=(const epoll_loop&) = delete;
+
+    void poke() { eventfd_write(poked_, 1); }
+    void watch(int fd) {
+        if (watched_ >= 0) change(EPOLL_CTL_DEL, watched_);
+        if (fd >= 0) change(EPOLL_CTL_ADD, fd);
+        watched_ = fd;
+    }
+    unsigned sleep() {
+        epoll_event events[2];
+        eventfd_t pokes = 0;
+        const int ready = tvec::epoll_wait(fd_, events, 2, timers_);
+        for (int i = 0; i < ready; ++i)
+            if (events[i].data.fd == poked_) eventfd_read(poked_, &pokes);
+        return static_cast<unsigned>(pokes);
+    }
+
+private:
+    void change(int how, int fd) {
+        epoll_event wanted{};
+        wanted.events = EPOLLIN;
+        wanted.data.fd = fd;
+        epoll_ctl(fd_, how, fd, &wanted);
+    }
+
+    Wheel& timers_;
+    int fd_;
+    int poked_;
+    int watched_ = -1;
+};
+
 }  // namespace support
 
 #define EACH_DRIVER(suite, name)                                                                   \
     template <template <class> class Loop> static void name();                                     \
     Test(suite, name##__timerfd_alarm) { name<support::timerfd_loop>(); }                          \
+    Test(suite, name##__epoll_wait) { name<support::epoll_loop>(); }                               \
     EACH_RING_DRIVER(suite, name)
 
 #ifndef TVEC_TESTS_HAVE_URING

@@ -1,14 +1,16 @@
 /// \file
-/// A descriptor that wakes a loop: for poll, epoll and loops built on them, and where io_uring is
-/// refused.
+/// Waking a loop that watches descriptors, and where io_uring is refused: by the wait of epoll, or
+/// by a descriptor, for poll, epoll and loops built on them.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
 
 #include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/clock/detail/waiting.hpp"
 #include "tvec/core/detail/export.hpp"
 #include "tvec/core/detail/wants.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
+#include "tvec/drivers/detail/epoll_wait.hpp"
 #include "tvec/drivers/detail/kernel_result.hpp"
 #include "tvec/drivers/detail/only_earlier.hpp"
 
@@ -125,5 +127,41 @@ private:
 
 /// Deduces the type of the wheel.
 template <class Clocked> timerfd_alarm(Clocked&) -> timerfd_alarm<Clocked>;
+
+/// Waits for events of an epoll instance, as epoll_wait(2) does, until a timer is due: the wheel
+/// stands in the place of the timeout. One system call, no further descriptor, and nothing to
+/// acknowledge.
+///
+///     epoll_event events[64];
+///     while (running) {
+///         const int n = tvec::epoll_wait(loop, events, 64, timers);
+///         for (int i = 0; i < n; ++i) handle(events[i]);      // first: a message in time
+///         timers.run(256);                     // always, whatever woke us
+///     }
+///
+/// Returns the number of events, at most `most`: 0 if the time was over or a signal came. Throws
+/// std::system_error for any other reason. Then begins a turn of a turn_clock. With an empty wheel
+/// there is no limit, and while a budget has left timers over it does not sleep. Requires most > 0.
+///
+/// The wake-up is only an alarm: the time comes from the clock of `timers`. The wait is in
+/// nanoseconds (epoll_pwait2, Linux 5.11), or in whole milliseconds where that is missing or
+/// forbidden: then the loop wakes up to one of them late. The kernel delays each wait by the slack
+/// of the thread, which prctl(PR_SET_TIMERSLACK, 1) in that thread reduces from 50 µs to none, and
+/// longer waits by a thousandth of their time, which nothing reduces. A wait of more than a quarter
+/// of a second therefore ends a little early, and the next one takes the rest.
+///
+/// A wait that has begun does not notice that a clock is stepped, and lasts an hour at most. On
+/// boottime_clock it may go on after a suspend. timerfd_alarm notices both.
+template <class Clocked> int epoll_wait(int epoll, epoll_event* events, int most, Clocked& timers) {
+    static_assert(detail::clocked<Clocked>,
+                  "epoll_wait waits for a tvec::clocked_wheel: a timer_wheel has no clock");
+    detail::note_sleep(&timers.wheel());
+    int ready = 0;
+    const auto result =
+        detail::wait_on_epoll(epoll, events, most, detail::time_to_wakeup(timers), ready);
+    timers.begin_turn();
+    result.or_throw();
+    return ready;
+}
 
 }  // namespace tvec

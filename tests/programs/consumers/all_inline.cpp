@@ -8,6 +8,7 @@ template class tvec::mailbox<>;
 template class tvec::mailbox_sender<>;
 template class tvec::timeout_pool<>;
 template class tvec::timerfd_alarm<tvec::clocked_wheel<>>;
+template int tvec::epoll_wait(int, epoll_event*, int, tvec::clocked_wheel<>&);
 
 #ifdef WANT_URING
 #include <tvec/drivers/uring_timeout.hpp>
