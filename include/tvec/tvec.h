@@ -361,6 +361,19 @@ tvec_advance_in_order(struct tvec_wheel* wheel, uint64_t until, size_t budget,
 /// timer is pending, ask tvec_any_pending.
 TVEC_C_API uint64_t tvec_next_wakeup(struct tvec_wheel* wheel);
 
+/// Calls tell(whom) whenever `tvec_next_wakeup` moves to an earlier tick outside of `tvec_advance`,
+/// above all when a timer is armed: for a loop that is not its author's, which sets an alarm of its
+/// own for the wake-up, and not before each sleep. After `tvec_advance`, in which the wake-up may
+/// move either way, set that alarm again.
+///
+///     tvec_on_earlier_wakeup(&wheel, set_alarm, &server);   // by tvec_clock_start_of
+///
+/// `tell` runs inside the call that moves the wake-up. It must not arm timers, advance or destroy
+/// the wheel, and must return. One at a time: another call replaces it, and null ends it. Costs
+/// nothing where a timer joins others. timer_wheel.hpp has the details.
+TVEC_C_API void tvec_on_earlier_wakeup(struct tvec_wheel* wheel, void (*tell)(void* whom),
+                                       void* whom);
+
 /// Returns the exact tick of the first expiry, or TVEC_NEVER. Reads every timer of some slots: for
 /// tests and tools.
 TVEC_C_API uint64_t tvec_next_expiry(const struct tvec_wheel* wheel);

@@ -121,6 +121,11 @@ tvec_progress tvec_collect(tvec_wheel* wheel, uint64_t until, size_t budget,
 
 uint64_t tvec_next_wakeup(tvec_wheel* wheel) { return tick_or_never(as_cpp(wheel).next_wakeup()); }
 
+void tvec_on_earlier_wakeup(tvec_wheel* wheel, void (*tell)(void*), void* whom) {
+    // C has no noexcept, and its functions do not throw.
+    as_cpp(wheel).on_earlier_wakeup(reinterpret_cast<void (*)(void*) noexcept>(tell), whom);
+}
+
 uint64_t tvec_next_expiry(const tvec_wheel* wheel) {
     return tick_or_never(as_cpp(wheel).next_expiry());
 }

@@ -153,3 +153,23 @@ Test(c_running, a_tick_fires_in_an_order_of_the_caller) {
     CHECK(compared >= 39);
     tvec_wheel_free(wheel);
 }
+
+static void count_call(void* whom) { ++*(int*)whom; }
+
+Test(c_running, an_earlier_wakeup_is_told_and_no_other) {
+    struct tvec_wheel* wheel = tvec_wheel_new(0);
+    struct probe p = PROBE_INIT, q = PROBE_INIT;
+    int told = 0;
+    tvec_on_earlier_wakeup(wheel, count_call, &told);
+    tvec_arm_at(wheel, &p.timer, 100);
+    CHECK_EQ(told, 1);
+    tvec_arm_at(wheel, &q.timer, 200);
+    tvec_arm_at(wheel, &p.timer, 150); /* pushed back */
+    CHECK_EQ(told, 1);
+    tvec_arm_at(wheel, &q.timer, 50);
+    CHECK_EQ(told, 2);
+    tvec_on_earlier_wakeup(wheel, NULL, NULL);
+    tvec_arm_at(wheel, &q.timer, 10);
+    CHECK_EQ(told, 2);
+    tvec_wheel_free(wheel);
+}
