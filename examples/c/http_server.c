@@ -21,8 +21,7 @@ struct connection {
     struct tvec_timer timer;
 };
 
-static struct tvec_clock the_clock;
-static struct tvec_wheel timers;
+static struct tvec_loop timers;
 static int open_connections, closed, idled, late;
 
 static void close_connection(struct connection* c) {
@@ -82,7 +81,7 @@ static int answer_request(struct connection* c, const char* header) {
 // --- timeouts ------------------------------------------------------------------------------------
 
 static void limit(struct connection* c, int64_t limit_ms) {
-    tvec_arm_at(&timers, &c->timer, tvec_clock_after(&the_clock, limit_ms * ms));
+    tvec_loop_arm_after(&timers, &c->timer, limit_ms * ms);
 }
 
 // Limits what comes next, after the bytes so far.
@@ -157,45 +156,31 @@ static void on_readable(struct connection* c) {
 }
 
 // [loop]
-static void serve(int loop, int listener, struct tvec_timerfd* alarm,
-                  struct tvec_stall_watch* stalls) {
+static void serve(int loop, int listener) {
     struct epoll_event events[64];
     while (closed < http_clients) {
-        size_t heard = 0;
-        need(tvec_timerfd_rearm(alarm) == 0, "rearm");  // the last thing before the sleep
-        const int n = epoll_wait(loop, events, 64, -1);
-        tvec_stall_watch_listen(stalls);
+        const int n = tvec_loop_epoll_wait(&timers, loop, events, 64);  // or until a timer is due
+        need(n >= 0, "epoll_wait");
         for (int i = 0; i < n; ++i) {
-            void* who = events[i].data.ptr;
-            heard += who != alarm;
-            if (who == alarm)
-                tvec_timerfd_acknowledge(alarm);
-            else if (who == NULL)
+            if (events[i].data.ptr == NULL)
                 accept_one(loop, listener);
             else
-                on_readable(who);
+                on_readable(events[i].data.ptr);
         }
-        tvec_stall_watch_run(stalls, heard, 256);  // always, whatever woke us
+        tvec_loop_run(&timers, (size_t)n, 256);  // always, whatever woke us
     }
 }
 // [loop]
 
 int main(void) {
     struct sockaddr_in where;
-    struct tvec_timerfd alarm;
-    struct tvec_stall_watch stalls;
     const int listener = listen_here(&where), loop = epoll_create1(EPOLL_CLOEXEC);
     const pid_t child = start_http_clients(&where);
     need(loop >= 0, "epoll_create1");
-    need(tvec_clock_init(&the_clock, TVEC_CLOCK_MONOTONIC, ms) == 0, "clock");
-    tvec_wheel_init(&timers, tvec_clock_now(&the_clock));
-    need(tvec_timerfd_init(&alarm, &timers, &the_clock) == 0, "timerfd");
-    watch(loop, alarm.fd, &alarm);
+    need(tvec_loop_init(&timers, TVEC_CLOCK_MONOTONIC, ms) == 0, "clock");
     watch(loop, listener, NULL);
-    tvec_stall_watch_init(&stalls, &timers, &the_clock, 100 * ms);
-    serve(loop, listener, &alarm, &stalls);
-    tvec_timerfd_destroy(&alarm);
-    tvec_wheel_destroy(&timers);
+    serve(loop, listener);
+    tvec_loop_destroy(&timers);
     close(loop);
     close(listener);
     printf("http: %d connections, %d idle, %d with a header that took too long\n", closed, idled,

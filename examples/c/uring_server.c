@@ -15,8 +15,7 @@ struct connection {
     struct tvec_timer idle;
 };
 
-static struct tvec_clock the_clock;
-static struct tvec_wheel timers;
+static struct tvec_loop timers;
 static struct io_uring ring;
 static int closed;
 
@@ -56,7 +55,7 @@ static void on_accept(int fd) {
     need(c != NULL && fd >= 0, "accept");
     c->fd = fd;
     tvec_timer_init(&c->idle, on_idle);
-    tvec_arm_at(&timers, &c->idle, tvec_clock_after(&the_clock, 50 * ms));
+    tvec_loop_arm_after(&timers, &c->idle, 50 * ms);
     start_receive(c);
 }
 
@@ -73,17 +72,16 @@ static void on_words(struct connection* c, int result) {
     } else if (c->is_sending) {
         start_receive(c);
     } else {
-        tvec_arm_at(&timers, &c->idle, tvec_clock_after(&the_clock, 50 * ms));
+        tvec_loop_arm_after(&timers, &c->idle, 50 * ms);
         start_send(c, (size_t)result);
     }
 }
 
-static void serve(int listener, struct tvec_uring_wait* wait, struct tvec_stall_watch* watch) {
+static void serve(int listener) {
     struct io_uring_cqe* cqe;
     while (closed < clients) {
         size_t heard = 0;
-        need(tvec_uring_submit_and_wait(wait) == 0, "wait");
-        tvec_stall_watch_listen(watch);
+        need(tvec_loop_uring_wait(&timers) == 0, "wait");
         for (; io_uring_peek_cqe(&ring, &cqe) == 0; ++heard) {
             struct connection* c = io_uring_cqe_get_data(cqe);
             const int result = cqe->res;
@@ -96,24 +94,19 @@ static void serve(int listener, struct tvec_uring_wait* wait, struct tvec_stall_
             }
         }
         // Always, whatever woke us; after what came, which may have been in time.
-        tvec_stall_watch_run(watch, heard, 256);
+        tvec_loop_run(&timers, heard, 256);
     }
 }
 
 int main(void) {
     struct sockaddr_in where;
-    struct tvec_uring_wait wait;
-    struct tvec_stall_watch watch;
     const int listener = listen_here(&where);
     const pid_t child = start_clients(&where);
     need(io_uring_queue_init(64, &ring, 0) == 0, "io_uring_queue_init");
-    need(tvec_clock_init(&the_clock, TVEC_CLOCK_MONOTONIC, ms) == 0, "clock");
-    tvec_wheel_init(&timers, tvec_clock_now(&the_clock));
-    need(tvec_uring_wait_init(&wait, &ring, &timers, &the_clock) == 0, "wait");
-    tvec_stall_watch_init(&watch, &timers, &the_clock, 50 * ms);
+    need(tvec_loop_uring_init(&timers, &ring, TVEC_CLOCK_MONOTONIC, ms) == 0, "timers");
     start_accept(listener);
-    serve(listener, &wait, &watch);
-    tvec_wheel_destroy(&timers);
+    serve(listener);
+    tvec_loop_destroy(&timers);
     io_uring_queue_exit(&ring);
     close(listener);
     printf("io_uring: closed %d connections\n", closed);

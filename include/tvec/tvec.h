@@ -47,6 +47,8 @@ extern "C" {
 #ifdef TVEC_SMALL_WHEEL                       /* docs/limits.md */
 #define tvec_wheel_init tvec_wheel_init_small /* a library of large wheels has no such function */
 #define tvec_wheel_new tvec_wheel_new_small
+#define tvec_loop_init tvec_loop_init_small
+#define tvec_loop_uring_init tvec_loop_uring_init_small
 #endif
 #define TVEC_C_API __attribute__((visibility("default")))
 #ifndef TVEC_INLINE /* the library defines it, and so has them as functions */
@@ -366,7 +368,8 @@ TVEC_C_API uint64_t tvec_next_wakeup(struct tvec_wheel* wheel);
 /// own for the wake-up, and not before each sleep. After `tvec_advance`, in which the wake-up may
 /// move either way, set that alarm again.
 ///
-///     tvec_on_earlier_wakeup(&wheel, set_alarm, &server);   // by tvec_clock_start_of
+///     tvec_on_earlier_wakeup(&wheel, set_alarm, &server);   // by tvec_clock_start_of, or
+///                                                           // tvec_wait_ms
 ///
 /// `tell` runs inside the call that moves the wake-up. It must not arm timers, advance or destroy
 /// the wheel, and must return. One at a time: another call replaces it, and null ends it. Costs
@@ -502,6 +505,14 @@ TVEC_C_API TVEC_INLINE int64_t tvec_clock_remaining(const struct tvec_clock* clo
     return deadline > now ? deadline - now : 0;
 }
 
+/// Returns the timeout of a wait that takes whole milliseconds as an int, such as poll or a
+/// function of a framework: the time until `tvec_next_wakeup`, rounded up, so that the loop does
+/// not wake before it. 0 if its time has come, or work is left over, and -1 if there is none. Call
+/// it last before the sleep. Reads the clock.
+///
+///     poll(watched, n, tvec_wait_ms(&wheel, &clock));
+TVEC_C_API int tvec_wait_ms(struct tvec_wheel* wheel, const struct tvec_clock* clock);
+
 /* --- a loop that was stalled ------------------------------------------------------------------ */
 
 /// Keeps a loop that was stalled from timing out others for it: a handler or a callback blocked,
@@ -558,9 +569,91 @@ TVEC_C_API TVEC_INLINE bool tvec_second_chance(const struct tvec_stall_watch* wa
     return !*taken && (*taken = tvec_stall_watch_just_back(watch));
 }
 
-/* --- waking a loop by a descriptor, on Linux -------------------------------------------------- */
+/* --- a loop ----------------------------------------------------------------------------------- */
+
+/// The wheel of a loop, its clock, and the watch for stalls, for programs that arm by a delay in
+/// nanoseconds. This is a server on epoll. On io_uring see tvec_loop_uring_init.
+///
+///     static struct tvec_loop timers;
+///
+///     tvec_loop_init(&timers, TVEC_CLOCK_MONOTONIC, 1000000);        // ticks of a millisecond
+///     tvec_loop_arm_after(&timers, &c->idle, 30 * second);           // and at each message
+///     while (running) {
+///         n = tvec_loop_epoll_wait(&timers, epoll, events, 64);
+///         for (i = 0; i < n; ++i) handle(&events[i]);
+///         tvec_loop_run(&timers, n, 256);                  // always, whatever woke us
+///     }
+///
+/// Where another function sleeps, give it tvec_wait_ms, and call tvec_stall_watch_listen after it:
+///
+///     poll(watched, count, tvec_wait_ms(&timers.wheel, &timers.clock));
+///     tvec_stall_watch_listen(&timers.watch);
+///
+/// The members are for all other functions of this header: tvec_cancel needs none of them, a
+/// tvec_clock_deadline takes `clock`, a tvec_second_chance `watch`. It must be neither copied nor
+/// moved.
+struct tvec_loop {
+    struct tvec_wheel wheel;        ///< the wheel
+    struct tvec_clock clock;        ///< the clock of its ticks
+    struct tvec_stall_watch watch;  ///< its grace is half a second: or tvec_stall_watch_init
+    uint64_t library[4];            ///< private: the wait of tvec_uring.h
+};
+
+/// Makes an empty wheel on a clock whose ticks last `tick` nanoseconds. `clock` is
+/// TVEC_CLOCK_MONOTONIC or TVEC_CLOCK_BOOTTIME. Returns 0, or -EINVAL as tvec_clock_init does: then
+/// there is nothing to destroy.
+TVEC_C_API TVEC_INLINE int tvec_loop_init(struct tvec_loop* loop, int clock, int64_t tick) {
+    const int result = tvec_clock_init(&loop->clock, clock, tick);
+    if (result != 0) return result;
+    tvec_wheel_init(&loop->wheel, tvec_clock_now(&loop->clock));
+    tvec_stall_watch_init(&loop->watch, &loop->wheel, &loop->clock, 500000000);
+    return 0;
+}
+
+/// Ends the wheel, as tvec_wheel_destroy does.
+TVEC_C_API TVEC_INLINE void tvec_loop_destroy(struct tvec_loop* loop) {
+    tvec_wheel_destroy(&loop->wheel);
+}
+
+/// Arms `timer` for the time `delay` from now, in nanoseconds: tvec_arm_at for tvec_clock_after.
+/// Returns whether the timer was pending before.
+TVEC_C_API TVEC_INLINE bool tvec_loop_arm_after(struct tvec_loop* loop, struct tvec_timer* timer,
+                                                int64_t delay) {
+    return tvec_arm_at(&loop->wheel, timer, tvec_clock_after(&loop->clock, delay));
+}
+
+/// Fires what was due when the sleep ended, as tvec_stall_watch_run does. `heard` is how many
+/// messages the turn has handled. Call it in each turn, after they were handled.
+TVEC_C_API TVEC_INLINE struct tvec_progress tvec_loop_run(struct tvec_loop* loop, size_t heard,
+                                                          size_t budget) {
+    return tvec_stall_watch_run(&loop->watch, heard, budget);
+}
+
+/* --- waking a loop on epoll or by a descriptor, on Linux -------------------------------------- */
 
 #ifdef __linux__
+
+struct epoll_event;
+
+/// Waits for events of an epoll instance, as epoll_wait(2) does, until a timer is due: wheel and
+/// clock stand in the place of the timeout. One system call, no further descriptor, and nothing to
+/// acknowledge. Returns the number of events, at most `most`: 0 if the time was over or a signal
+/// came. Returns a negative errno value for any other reason. With an empty wheel there is no
+/// limit, and while a budget has left timers over it does not sleep. Requires most > 0.
+///
+/// It waits in nanoseconds, or in whole milliseconds where the kernel lacks that (before 5.11), and
+/// may end early. timerfd_alarm.hpp says more, at epoll_wait: of the slack, which
+/// prctl(PR_SET_TIMERSLACK, 1) reduces from 50 µs to none, and of a suspend.
+TVEC_C_API int tvec_epoll_wait(int epoll, struct epoll_event* events, int most,
+                               struct tvec_wheel* wheel, const struct tvec_clock* clock);
+
+/// Waits as tvec_epoll_wait does, and then begins to listen: tvec_stall_watch_listen.
+TVEC_C_API TVEC_INLINE int tvec_loop_epoll_wait(struct tvec_loop* loop, int epoll,
+                                                struct epoll_event* events, int most) {
+    const int ready = tvec_epoll_wait(epoll, events, most, &loop->wheel, &loop->clock);
+    tvec_stall_watch_listen(&loop->watch);
+    return ready;
+}
 
 /// A descriptor that becomes readable when a wheel has something to do: for poll, epoll and loops
 /// built on them. One timerfd serves all timers.

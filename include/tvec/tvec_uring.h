@@ -54,6 +54,22 @@ TVEC_C_API int tvec_uring_submit_and_wait(struct tvec_uring_wait* wait);
 /// sleeps: for a loop that has work of its own left. Returns 0 or a negative errno value.
 TVEC_C_API int tvec_uring_submit_and_poll(struct tvec_uring_wait* wait);
 
+/// Makes the loop of tvec.h on a ring: tvec_loop_init and tvec_uring_wait_init. Returns 0, or what
+/// they return: then there is nothing to destroy. `ring` must outlive it.
+///
+///     tvec_loop_uring_init(&timers, &ring, TVEC_CLOCK_MONOTONIC, 1000000);
+///     while (running) {
+///         tvec_loop_uring_wait(&timers);
+///         heard = handle_completions(&ring);
+///         tvec_loop_run(&timers, heard, 256);         // always, whatever woke us
+///     }
+TVEC_C_API int tvec_loop_uring_init(struct tvec_loop* loop, struct io_uring* ring, int clock,
+                                    int64_t tick);
+
+/// Submits and waits as tvec_uring_submit_and_wait does, and then begins to listen:
+/// tvec_stall_watch_listen. Requires a loop of tvec_loop_uring_init.
+TVEC_C_API int tvec_loop_uring_wait(struct tvec_loop* loop);
+
 /* --- by a request, where other code makes the wait -------------------------------------------- */
 
 /// The default top byte of the user data of all requests of a tvec_uring_timeout. The program's

@@ -64,3 +64,7 @@ uint64_t tvec_clock_ticks(const tvec_clock* clock, int64_t duration) {
 int64_t tvec_clock_start_of(const tvec_clock* clock, uint64_t tick) {
     return ticks_of(*clock).start_of(tick).time_since_epoch().count();
 }
+
+int tvec_wait_ms(tvec_wheel* wheel, const tvec_clock* clock) {
+    return tvec::detail::whole_milliseconds(tvec::c::time_to_wakeup(wheel, *clock));
+}

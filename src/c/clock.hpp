@@ -3,7 +3,9 @@
 
 #include <cassert>
 #include <chrono>
+#include <optional>
 
+#include "tvec/clock/detail/waiting.hpp"
 #include "tvec/clock/tick_clock.hpp"
 #include "tvec/drivers/detail/alarm_clock.hpp"
 #include "tvec/drivers/detail/kernel_result.hpp"
@@ -34,6 +36,18 @@ inline int64_t next_wakeup(tvec_wheel* wheel, const tvec_clock& clock) noexcept 
     assert(wheel && "the wheel of an alarm outlives its rearms");
     const uint64_t tick = tvec_next_wakeup(wheel);
     return tick == TVEC_NEVER ? INT64_MAX : tvec_clock_start_of(&clock, tick);
+}
+
+/// Returns the time from now to the next wakeup, zero if that has come, or none if it never comes.
+inline std::optional<std::chrono::nanoseconds> time_to_wakeup(tvec_wheel* wheel,
+                                                              const tvec_clock& clock) noexcept {
+    using limit = std::optional<std::chrono::nanoseconds>;
+    return detail::wait_limit(
+        tvec_next_wakeup(wheel), tvec_now(wheel), [&clock](uint64_t tick) -> limit {
+            const int64_t at = tvec_clock_start_of(&clock, tick);
+            if (at == INT64_MAX) return std::nullopt;
+            return detail::nanoseconds_from(point(tvec_clock_read(&clock)), point(at));
+        });
 }
 
 /// Sets `alarm` by set(time), unless it is already set for its wheel's next wakeup or earlier.

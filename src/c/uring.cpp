@@ -38,6 +38,8 @@ struct wait_of_c {
     }
 };
 
+tvec_uring_wait* wait_of(tvec_loop* loop) { return &own<tvec_uring_wait>(&loop->library); }
+
 struct timeout_of_c {
     timeout_of_c(io_uring& ring, tvec_wheel* w, const tvec_clock* c, std::uint8_t tag) noexcept
         : alarm(ring, tvec::c::alarm_clock_of(*c), tag), wheel(w), clock(c) {}
@@ -92,6 +94,20 @@ int tvec_uring_wait_init(tvec_uring_wait* wait, io_uring* ring, tvec_wheel* whee
 int tvec_uring_submit_and_wait(tvec_uring_wait* wait) {
     auto& w = own<wait_of_c>(wait);
     return tvec::c::result_of(w.ring.submit_and_wait(w.limit()));
+}
+
+int tvec_loop_uring_init(tvec_loop* loop, io_uring* ring, int clock, int64_t tick) {
+    const kernel_result accepted =
+        timed_ring::accepts(*ring);  // before there is a wheel to destroy
+    if (accepted.error != 0) return tvec::c::result_of(accepted);
+    if (const int result = tvec_loop_init(loop, clock, tick); result != 0) return result;
+    return tvec_uring_wait_init(wait_of(loop), ring, &loop->wheel, &loop->clock);
+}
+
+int tvec_loop_uring_wait(tvec_loop* loop) {
+    const int result = tvec_uring_submit_and_wait(wait_of(loop));
+    tvec_stall_watch_listen(&loop->watch);
+    return result;
 }
 
 int tvec_uring_submit_and_poll(tvec_uring_wait* wait) {

@@ -219,6 +219,33 @@ Test(c_uring, after_a_refusal_each_prepare_says_so_and_queues_nothing) {
     end();
 }
 
+Test(c_uring, a_loop_needs_one_struct) {
+    static struct tvec_loop loop;
+    struct probe p = PROBE_INIT;
+    struct io_uring_cqe* cqe;
+    int64_t deadline;
+    begin();
+    CHECK(tvec_loop_uring_init(&loop, &ring, TVEC_CLOCK_MONOTONIC, 0) == -EINVAL);
+    ring.flags |= IORING_SETUP_IOPOLL;
+    CHECK(tvec_loop_uring_init(&loop, &ring, TVEC_CLOCK_MONOTONIC, ms) == -EOPNOTSUPP);
+    ring.flags ^= IORING_SETUP_IOPOLL;
+    CHECK(tvec_loop_uring_init(&loop, &ring, TVEC_CLOCK_MONOTONIC, ms) == 0);
+    queue_nop(1);
+    CHECK(tvec_loop_uring_wait(&loop) == 0); /* no timer: no limit */
+    CHECK(io_uring_peek_cqe(&ring, &cqe) == 0);
+    io_uring_cqe_seen(&ring, cqe);
+    tvec_loop_run(&loop, 1, 256);
+    deadline = tvec_clock_read(&loop.clock) + 20 * ms;
+    tvec_loop_arm_after(&loop, &p.timer, 20 * ms);
+    while (p.fired == 0) {
+        CHECK(tvec_loop_uring_wait(&loop) == 0);
+        tvec_loop_run(&loop, 0, 256);
+    }
+    CHECK(tvec_clock_read(&loop.clock) >= deadline);
+    tvec_loop_destroy(&loop);
+    end();
+}
+
 static void set_descriptor(int fd) { ring.ring_fd = ring.enter_ring_fd = fd; }
 
 Test(c_uring, what_the_kernel_refuses_is_an_error) {
