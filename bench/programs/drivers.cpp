@@ -4,6 +4,7 @@
 // another thread writes to a descriptor that the loop reads beside its timers.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 
 #include <array>
 #include <atomic>
@@ -107,28 +108,24 @@ private:
     tvec::uring_timeout<Timers> alarm_;
 };
 
-template <class Timers> class by_timerfd {
+// Common to both loops on epoll: a descriptor to read, if there is one.
+class reading_epoll {
 public:
-    by_timerfd(Timers& timers, int fd) : alarm_(timers), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-        watch(alarm_.fd());
-        if (fd >= 0) watch(fd);
-    }
-    void sleep() {
-        alarm_.rearm();
-        readable_ = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), -1);
-    }
-    void handle_io() {
+    // Reads what is readable, and calls alarm() for descriptors other than that.
+    template <class F> void handle(F alarm) {
         for (int i = 0; i < readable_; ++i) {
-            const int fd = events_[static_cast<unsigned>(i)].data.fd;
             eventfd_t count = 0;
-            if (fd == alarm_.fd())
-                alarm_.acknowledge();
+            if (events_[static_cast<unsigned>(i)].data.fd == fd_)
+                eventfd_read(fd_, &count);
             else
-                eventfd_read(fd, &count);
+                alarm();
         }
     }
 
-private:
+protected:
+    explicit reading_epoll(int fd) : fd_(fd), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+        if (fd >= 0) watch(fd);
+    }
     void watch(int fd) {
         epoll_event wanted{};
         wanted.events = EPOLLIN;
@@ -136,10 +133,43 @@ private:
         if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted) != 0) example::fail("epoll_ctl");
     }
 
-    tvec::timerfd_alarm<Timers> alarm_;
+    int fd_;
     example::descriptor epoll_;
     std::array<epoll_event, 4> events_{};
     int readable_ = 0;
+};
+
+template <class Timers> class by_epoll_wait : public reading_epoll {
+public:
+    by_epoll_wait(Timers& timers, int fd) : reading_epoll(fd), timers_(timers) {
+        prctl(PR_SET_TIMERSLACK, 1);
+    }
+    ~by_epoll_wait() { prctl(PR_SET_TIMERSLACK, 0); }
+    by_epoll_wait(const by_epoll_wait&) = delete;
+    by_epoll_wait& operator=(const by_epoll_wait&) = delete;
+
+    void sleep() { readable_ = tvec::epoll_wait(epoll_.get(), events_.data(), 4, timers_); }
+    void handle_io() {
+        handle([] {});
+    }
+
+private:
+    Timers& timers_;
+};
+
+template <class Timers> class by_timerfd : public reading_epoll {
+public:
+    by_timerfd(Timers& timers, int fd) : reading_epoll(fd), alarm_(timers) { watch(alarm_.fd()); }
+    void sleep() {
+        alarm_.rearm();
+        readable_ = epoll_wait(epoll_.get(), events_.data(), 4, -1);
+    }
+    void handle_io() {
+        handle([this] { alarm_.acknowledge(); });
+    }
+
+private:
+    tvec::timerfd_alarm<Timers> alarm_;
 };
 
 // --- the load -----------------------------------------------------------------------------------
@@ -260,6 +290,7 @@ void measure_tick(bool io, std::chrono::milliseconds length, F show) {
     show(measure<by_uring_wait, TickMicroseconds>("uring_wait", io, length));
     if (io) show(measure<by_gathering_wait, TickMicroseconds>("uring_wait, gathering", io, length));
     show(measure<by_uring_timeout, TickMicroseconds>("uring_timeout", io, length));
+    show(measure<by_epoll_wait, TickMicroseconds>("epoll_wait", io, length));
     show(measure<by_timerfd, TickMicroseconds>("timerfd_alarm", io, length));
 }
 
