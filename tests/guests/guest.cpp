@@ -23,9 +23,9 @@ using tvec::manual_clock;
 namespace {
 
 // Calls the guest's turn behind the handlers of a pass, as hosts do.
-struct loop {
+struct manual_loop {
     struct host {
-        host(tvec::guest_turn turn, loop& l) : of(l) {
+        host(tvec::guest_turn turn, manual_loop& l) : of(l) {
             of.ring = [turn] { turn(); };
         }
         ~host() { of.ring = {}; }
@@ -33,7 +33,7 @@ struct loop {
             of.alarm = t;
             ++of.sets;
         }
-        loop& of;
+        manual_loop& of;
     };
 
     // Handles what has come, which takes `work`, and then the alarm.
@@ -57,12 +57,12 @@ struct loop {
 std::chrono::nanoseconds now() { return manual_clock::now().time_since_epoch(); }
 
 template <class Clock> using ms_of = tvec::tick_clock<std::chrono::milliseconds, Clock>;
-template <class Ticks> using guest_on = tvec::guest<loop::host, Ticks>;
+template <class Ticks> using guest_on = tvec::guest<manual_loop::host, Ticks>;
 using guest = guest_on<ms_of<manual_clock>>;
 
 template <class Ticks> void overload_on(Ticks ticks) {
     support::each_overload([ticks](std::size_t n, auto turn, auto work) {
-        loop l;
+        manual_loop l;
         guest_on<Ticks> timers(l, ticks);
         support::clients c(*timers, n, work);
         const auto latest = support::lateness(c, [&] { l.pass(turn); });
@@ -87,7 +87,7 @@ Test(guest, overload_on_a_game_clock_is_the_same) {
 }
 
 Test(guest, one_long_pass_of_five_holds_up_timers_for_its_length) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     support::clients c(*timers, 1000, 10us);
     int passes = 0;
@@ -96,7 +96,7 @@ Test(guest, one_long_pass_of_five_holds_up_timers_for_its_length) {
 }
 
 Test(guest, a_hold_leaves_no_backlog_that_grows) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     support::clients c(*timers, 4000, 10us);
     int passes = 0;
@@ -106,7 +106,7 @@ Test(guest, a_hold_leaves_no_backlog_that_grows) {
 
 // As a handler does, and as a mailbox does with a message from before the stall.
 Test(guest, a_deadline_in_the_past_hides_no_stall) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     int heard = 0;
     probe late, idle;
@@ -119,7 +119,7 @@ Test(guest, a_deadline_in_the_past_hides_no_stall) {
 }
 
 Test(guest, a_callback_that_blocks_with_work_left_over_is_a_stall) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     int heard = 0;
     bool is_first = true;
@@ -140,7 +140,7 @@ Test(guest, a_callback_that_blocks_with_work_left_over_is_a_stall) {
 
 // The agenda of a wheel that is being run does not have what the callback arms next.
 Test(guest, rearm_in_a_callback_of_the_programs_own_run_loses_no_wakeup) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     probe p([&](auto&) {
         timers.rearm();
@@ -155,7 +155,7 @@ Test(guest, rearm_in_a_callback_of_the_programs_own_run_loses_no_wakeup) {
 
 Test(guest, a_step_back_of_the_clock_is_counted) {
     manual_clock::set(manual_clock::time_point(10h));
-    loop l;
+    manual_loop l;
     guest timers(l);
     probe p;
     timers->arm_after(p.t, 1ms);
@@ -169,7 +169,7 @@ Test(guest, a_step_back_of_the_clock_is_counted) {
 }
 
 Test(guest, a_loop_polled_each_130_ms_fires_one_poll_late) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     probe p;
     for (int i = 0; i < 20; ++i) {
@@ -182,7 +182,7 @@ Test(guest, a_loop_polled_each_130_ms_fires_one_poll_late) {
 
 Test(guest, a_stall_leaves_sixteen_passes_to_hear) {
     for (const auto stall : {99ms, 101ms, 5000ms}) {
-        loop l;
+        manual_loop l;
         guest timers(l);
         int heard = 0;
         probe idle;
@@ -195,7 +195,7 @@ Test(guest, a_stall_leaves_sixteen_passes_to_hear) {
 
 Test(guest, peers_that_never_cease_hold_up_timers_for_the_stalls_length) {
     for (const auto stall : {150ms, 400ms, 5000ms}) {
-        loop l;
+        manual_loop l;
         guest timers(l);
         probe idle;
         timers->arm_after(idle.t, 1ms);
@@ -207,7 +207,7 @@ Test(guest, peers_that_never_cease_hold_up_timers_for_the_stalls_length) {
 }
 
 Test(guest, a_lone_timer_in_overload_is_one_turn_later) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     for (const auto delay : {100ms, 190ms, 3100ms, 3250ms}) {
         probe p;
@@ -220,7 +220,7 @@ Test(guest, a_lone_timer_in_overload_is_one_turn_later) {
 }
 
 Test(guest, a_turn_in_time_makes_256_visits) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     const auto due = support::probes(1000);
     for (const auto& p : due) timers->arm_after(p->t, 10ms);
@@ -232,7 +232,7 @@ Test(guest, a_turn_in_time_makes_256_visits) {
 }
 
 Test(guest, a_late_turn_goes_on_for_as_long_as_it_was_late) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     support::clients slow(*timers, 0, 0us);
     auto due = support::probes(2000);
@@ -250,7 +250,7 @@ Test(guest, a_late_turn_goes_on_for_as_long_as_it_was_late) {
 
 Test(guest, the_alarm_is_never_later_than_the_wakeup) {
     std::mt19937 random(1);
-    loop l;
+    manual_loop l;
     guest timers(l);
     auto all = support::probes(40);
     std::array<std::chrono::nanoseconds, 40> due{};
@@ -295,7 +295,7 @@ Test(guest, the_alarm_is_never_later_than_the_wakeup) {
 }
 
 Test(guest, a_restored_wheel_sets_the_alarm) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     probe p;
     timers->arm_after(p.t, 50ms);
@@ -311,7 +311,7 @@ Test(guest, a_restored_wheel_sets_the_alarm) {
 }
 
 Test(guest, a_push_back_sets_no_alarm) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     probe p;
     timers->arm_after(p.t, 1s);
@@ -321,7 +321,7 @@ Test(guest, a_push_back_sets_no_alarm) {
 }
 
 Test(guest, no_timer_sets_no_alarm) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     probe p;
     timers->arm_after(p.t, 10ms);
@@ -330,7 +330,7 @@ Test(guest, no_timer_sets_no_alarm) {
 }
 
 Test(guest, an_exception_leaves_the_turn_and_the_alarm_is_set) {
-    loop l;
+    manual_loop l;
     guest timers(l);
     probe bad([](auto&) { throw std::runtime_error("a callback's"); }), good;
     timers->arm_after(bad.t, 5ms);
@@ -348,7 +348,7 @@ Test(guest, an_exception_leaves_the_turn_and_the_alarm_is_set) {
 Test(guest, rearm_follows_a_changed_game_clock) {
     tvec::game_clock<manual_clock> world;
     world.resume();
-    loop l;
+    manual_loop l;
     guest_on<tvec::game_ticks<std::chrono::milliseconds, manual_clock>> timers(
         l, tvec::game_ticks<std::chrono::milliseconds, manual_clock>(world));
     probe p;
@@ -365,7 +365,7 @@ Test(guest, rearm_follows_a_changed_game_clock) {
 
 // A handler's turn goes on: nothing was asked that ends it.
 Test(guest, a_handler_that_begins_a_turn_does_not_stop_the_timers) {
-    loop l;
+    manual_loop l;
     guest_on<ms_of<tvec::turn_clock<manual_clock>>> timers(l);
     probe p;
     const auto begin = now();
@@ -378,7 +378,7 @@ Test(guest, a_handler_that_begins_a_turn_does_not_stop_the_timers) {
 }
 
 Test(guest, a_slow_callback_does_not_delay_the_next_alarm) {
-    loop l;
+    manual_loop l;
     guest_on<ms_of<tvec::turn_clock<manual_clock>>> timers(l);
     probe p, arms([&](auto&) {
         timers->arm_after(p.t, 100ms);
