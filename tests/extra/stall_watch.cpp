@@ -57,6 +57,15 @@ template <class Timers> struct loop_on {
 };
 using loop = loop_on<timers>;
 
+// A turn that handles one message for so long.
+void busy_turn(loop& l, std::chrono::nanoseconds turn) {
+    l.watch.listen([turn] {
+        manual_clock::advance(turn);
+        return 1;
+    });
+    l.watch.run(256);
+}
+
 }  // namespace
 
 Test(stall_watch, a_turn_in_time_hears_once) {
@@ -256,13 +265,7 @@ Test(stall_watch, overload_makes_timers_at_most_a_turn_later) {
     support::each_overload([](std::size_t n, auto turn, auto work) {
         loop l;
         support::clients c(l.wheel, n, work);
-        const auto latest = support::lateness(c, [&] {
-            l.watch.listen([turn] {
-                manual_clock::advance(turn);
-                return 1;
-            });
-            l.watch.run(256);
-        });
+        const auto latest = support::lateness(c, [&] { busy_turn(l, turn); });
         const auto plain = support::plain_lateness(n, turn, work);
         CHECK_LE(latest, plain + support::one_turn(n, turn, work));
         CHECK_EQ(c.early, 0);
@@ -275,13 +278,7 @@ Test(stall_watch, what_falls_due_in_overload_is_fired_as_fast) {
         if (work == 1ms) return;  // which leaves no time for messages
         loop l;
         support::clients c(l.wheel, n, work);
-        const auto latest = support::lateness(c, [&] {
-            l.watch.listen([turn] {
-                manual_clock::advance(turn);
-                return 1;
-            });
-            l.watch.run(256);
-        });
+        const auto latest = support::lateness(c, [&] { busy_turn(l, turn); });
         CHECK_LE(latest, 2 * turn + 100ms);
     });
 }
@@ -290,13 +287,7 @@ Test(stall_watch, one_long_turn_of_five_holds_up_timers_for_its_length) {
     loop l;
     support::clients c(l.wheel, 1000, 10us);
     int turns = 0;
-    const auto latest = support::lateness(c, [&] {
-        l.watch.listen([&turns] {
-            manual_clock::advance(++turns % 5 == 0 ? 200ms : 5ms);
-            return 1;
-        });
-        l.watch.run(256);
-    });
+    const auto latest = support::lateness(c, [&] { busy_turn(l, ++turns % 5 == 0 ? 200ms : 5ms); });
     CHECK_LE(latest, 2 * 210ms);
 }
 
@@ -305,11 +296,7 @@ Test(stall_watch, a_stall_of_a_slow_loop_is_noticed) {
     probe p;
     const auto slow_turn = [&l] {
         l.wheel.arm_unless_pending(l.beat.t, l.wheel.after(1ms));
-        l.watch.listen([] {
-            manual_clock::advance(60ms);
-            return 1;
-        });
-        l.watch.run(256);
+        busy_turn(l, 60ms);
     };
     for (int i = 0; i < 20; ++i) slow_turn();
     CHECK_EQ(l.watch.stalls(), 0);
@@ -323,13 +310,7 @@ Test(stall_watch, a_stall_of_a_slow_loop_is_noticed) {
 Test(stall_watch, slow_callbacks_that_leave_work_over_are_no_stall) {
     loop l;
     support::clients c(l.wheel, 800, 1ms);  // 256 of them take longer than the tolerance
-    support::lateness(c, [&] {
-        l.watch.listen([] {
-            manual_clock::advance(10ms);
-            return 1;
-        });
-        l.watch.run(256);
-    });
+    support::lateness(c, [&] { busy_turn(l, 10ms); });
     CHECK_LE(l.watch.stalls(), 3);
 }
 
@@ -338,13 +319,8 @@ Test(stall_watch, a_hold_leaves_no_backlog_that_grows) {
     loop l;
     support::clients c(l.wheel, 4000, 10us);
     int turns = 0;
-    const auto latest = support::lateness(c, [&] {
-        l.watch.listen([&turns] {
-            manual_clock::advance(++turns % 17 == 0 ? 250ms : 1ms);
-            return 1;
-        });
-        l.watch.run(256);
-    });
+    const auto latest =
+        support::lateness(c, [&] { busy_turn(l, ++turns % 17 == 0 ? 250ms : 1ms); });
     CHECK_LE(latest, 700ms);
 }
 
@@ -372,20 +348,13 @@ Test(stall_watch, turns_of_one_length_are_no_stalls_whatever_is_due) {
     for (const auto turn : {110ms, 150ms, 260ms, 900ms}) {
         loop l;
         std::uint64_t seed = 1;
-        const auto one_turn = [&] {
-            l.watch.listen([turn] {
-                manual_clock::advance(turn);
-                return 1;
-            });
-            l.watch.run(256);
-        };
         for (int i = 0; i < 300; ++i) {
             probe p;
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             const auto delay = std::chrono::milliseconds(seed >> 54) + 1ms;
             const auto end = manual_clock::now() + delay;
             l.wheel.arm_after(p.t, delay);
-            while (p.fired() == 0) one_turn();
+            while (p.fired() == 0) busy_turn(l, turn);
             if (i > 20) CHECK_LE((manual_clock::now() - end) / 1ms, 2 * turn / 1ms + 1);
         }
         CHECK_LE(l.watch.stalls(), 3);
