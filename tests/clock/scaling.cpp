@@ -403,9 +403,66 @@ Test(scaling, a_loop_that_sleeps_wakes_no_more_often_than_for_a_wheel) {
 
 namespace {
 
-// A class whose callbacks set its factor, arm, cancel and throw, and whose wheels are walked and
-// drained. Each fire is due by the factor in force, and after a run nothing is overdue that the
-// class had to fire.
+// Timers of the loop that arm timers of the class whenever they fire, and are armed again. Each
+// timer of the class fires in the first run that reaches its deadline.
+class busy_loop {
+public:
+    busy_loop(unsigned seed, jiffies stretch)
+        : random_(seed), idle_(timers_, std::chrono::milliseconds(stretch)) {
+        for (auto& p : packets_) {
+            p->then = [this, &t = p->t](tvec::timer_wheel&) {
+                arm_one();
+                receive_later(t);
+            };
+            receive_later(p->t);
+        }
+        for (auto& p : peers_)
+            p->then = [this, &t = p->t](tvec::timer_wheel&) {
+                const time_point due = idle_.deadline(t);
+                CHECK(before_ < due && due <= manual_clock::now());
+                ++fired_;
+                if (any(1) == 0) arm_one();
+            };
+    }
+
+    // Time passes by up to `most` ticks. A run may have a budget.
+    void pass(jiffies most) {
+        before_ = manual_clock::now();
+        manual_clock::advance(std::chrono::milliseconds(1 + any(most - 1)));
+        if (any(1) == 0) {
+            timers_.run();
+        } else {
+            while (!timers_.run(1 + any(3)).caught_up)
+                if (any(2) == 0) arm_one();
+        }
+        idle_.wheel().for_each_pending(
+            [&](tvec::timer& t) { CHECK(idle_.deadline(t) > manual_clock::now()); });
+    }
+    std::size_t fired() const { return fired_; }
+
+private:
+    jiffies any(jiffies n) { return random_() % (n + 1); }
+
+    void arm_one() {
+        idle_.arm_after(peers_[any(peers_.size() - 1)]->t, std::chrono::milliseconds(1 + any(60)));
+        if (any(5) == 0) idle_.set_factor(1);
+    }
+    void receive_later(tvec::timer& t) {
+        timers_.arm_after(t, std::chrono::milliseconds(1 + any(2)));
+    }
+
+    std::mt19937 random_;
+    at_zero begin_;
+    wheel timers_;
+    scaled idle_;
+    time_point before_{};  // the time of the run before
+    std::size_t fired_ = 0;
+    std::vector<std::unique_ptr<probe>> packets_ = support::probes(5), peers_ = support::probes(60);
+};
+
+// A class whose callbacks set its factor, arm, cancel and throw, as those of the loop do, and whose
+// wheels are walked and drained. Each fire is due by the factor in force, and after a run nothing
+// is overdue that the class had to fire.
 class restless {
 public:
     explicit restless(unsigned seed) : random_(seed), idle_(timers_, 300ms, 1 + any(20)) {
@@ -415,11 +472,18 @@ public:
                 act();
                 if (any(6) == 0) throw std::runtime_error("a callback");
             };
+        for (auto& p : packets_)
+            p->then = [this, &t = p->t](tvec::timer_wheel&) {
+                timers_.arm_after(t, std::chrono::milliseconds(1 + any(2)));
+                act();
+            };
     }
 
     void step() {
         if (any(3) != 0) return act();
         if (any(30) == 0) lose_the_alarm();
+        for (auto& p : packets_)
+            if (!p->t.pending()) timers_.arm_after(p->t, 1ms);
         manual_clock::advance(std::chrono::milliseconds(any(60)));
         bool whole = true;
         try {
@@ -480,10 +544,19 @@ private:
     at_zero begin_;
     wheel timers_;
     scaled idle_;
-    std::vector<std::unique_ptr<probe>> all_ = support::probes(40);
+    std::vector<std::unique_ptr<probe>> all_ = support::probes(40), packets_ = support::probes(3);
 };
 
 }  // namespace
+
+Test(scaling, arms_from_callbacks_of_the_loop_delay_nobody) {
+    for (const jiffies most : {1, 2, 7, 25})
+        for (const jiffies stretch : {0, 1, 40}) {
+            busy_loop loop(static_cast<unsigned>(most * 100 + stretch), stretch);
+            for (std::size_t i = support::scaled(2'000, 300); i > 0; --i) loop.pass(most);
+            CHECK_GE(loop.fired(), 50);
+        }
+}
 
 Test(scaling, no_timer_is_early_by_the_factor_in_force_or_left_behind_whatever_callbacks_do) {
     for (unsigned seed = 1; seed <= support::scaled(60, 5); ++seed) {

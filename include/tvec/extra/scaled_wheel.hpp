@@ -41,7 +41,7 @@ namespace tvec {
 ///
 ///  - No timer is early by the factor in force. Lateness is below two ticks, because both times
 ///    round up, plus what the loop, callbacks and the budget add.
-///  - A lower factor makes timers due on the next tick of `timers`.
+///  - A lower factor makes timers due by the next tick of `timers`.
 ///  - A higher factor spares every timer that has not fired, also one that was due by the lower
 ///    one, and also if a callback of the class raises it.
 ///  - Timers fire in the order of their shortest deadlines, whatever the factor was in between.
@@ -91,8 +91,8 @@ public:
     }
 
     /// Makes `factor` the factor of all timers of the class, pending ones included. Clamped to
-    /// [0, 1], and no number counts as 1. O(1). Runs nothing: timers that become due fire when
-    /// `timers` runs its next tick. May be called from callbacks.
+    /// [0, 1], and no number counts as 1. O(1). Runs nothing: timers that become due fire by the
+    /// next tick that `timers` runs. May be called from callbacks.
     void set_factor(double factor) noexcept {
         factor_ = !(factor < 1) ? 1 : std::max(factor, 0.0);
         const double lag = std::ceil(factor_ * static_cast<double>(stretch_));
@@ -142,6 +142,8 @@ private:
     }
     void set_alarm() noexcept {
         if (running_) return;  // the end of the run sets it
+        // It fires in this call of `timers`. Pushed back by each of its callbacks, it never would.
+        if (alarm_.pending() && alarm_.expires() <= target()) return;
         const jiffies at = wakeup();
         if (at == never)
             alarm_.cancel();
