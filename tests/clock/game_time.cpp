@@ -327,6 +327,20 @@ Test(game_time, base_time_has_no_limit_while_the_clock_stands_still_and_is_past_
     CHECK(clock.now() == clock_type::time_point::max());  // saturates
 }
 
+Test(game_time, base_time_is_past_while_base_is_behind_the_last_change) {
+    manual_clock::set(manual_clock::time_point(5s));
+    running_clock clock;
+    zone z(clock);
+    tvec::timer due, left;
+    z.timers.arm_after(due, 1ms);
+    z.timers.arm_after(left, 1ms);
+    manual_clock::set(manual_clock::time_point(2s));
+    clock.step(1ms);
+    CHECK(clock.base_time(clock.now()) <= manual_clock::now());
+    CHECK(!z.timers.run(1).caught_up);
+    CHECK(clock.base_time(*z.timers.next_wakeup()) <= manual_clock::now());
+}
+
 Test(game_time, timers_and_pools_count_in_game_time) {
     running_clock clock;
     zone z(clock);

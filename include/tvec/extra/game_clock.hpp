@@ -192,7 +192,7 @@ public:
     /// Returns time_point::max() if the clock stands still before `t`, and a past time if it shows
     /// `t` already.
     typename Base::time_point base_time(time_point t) const noexcept {
-        if (t <= from_) return base_;
+        if (t <= from_) return std::min(base_, Base::now());  // `Base` may have gone back
         if (paused_ || speed_.numerator == 0) return Base::time_point::max();
         const detail::tick_origin<Base> base(base_);
         const std::uint64_t left = detail::tick_origin<game_clock>(from_).until(t);
