@@ -399,8 +399,11 @@ Test(game_time, a_loaded_clock_goes_on_as_the_saved_one) {
             saved.set_speed(random() % 1'000, 1 + random() % 1'000);
         manual_clock::advance(nanoseconds(random() % 100'000));
         saved.step(std::chrono::duration<int, std::ratio<1, 60>>(round));
-        if (round % 3 == 0) saved.pause();
-        saved.set_speed(saved.speed().numerator, saved.speed().denominator);
+        manual_clock::advance(nanoseconds(random() % 100'000));
+        if (round % 3 == 0)
+            saved.pause();
+        else
+            saved.set(saved.now());  // drops what is below a unit, as the loaded one does
         const std::int64_t time = saved.now().time_since_epoch().count();
         const auto speed = saved.speed();
         const bool paused = saved.paused();
@@ -415,6 +418,49 @@ Test(game_time, a_loaded_clock_goes_on_as_the_saved_one) {
             if (i == 5) loaded.resume(), saved.resume();
         }
     }
+}
+
+Test(game_time, deadlines_that_a_game_saves_itself_stay) {
+    clock_type saved, loaded;
+    zone old(saved), young(loaded);
+    tvec::timer timers[40], copies[40];
+    for (int i = 0; i < 40; ++i) old.timers.arm_after(timers[i], 1ms + i * i * 1ms);
+    for (int i = 0; i < 300; ++i) saved.step(1ms), old.timers.run();
+    loaded.set(clock_type::time_point(saved.now().time_since_epoch()));
+    old.timers.wheel().for_each_pending([&](const tvec::timer& t) {
+        young.timers.arm_at(copies[&t - timers], old.timers.deadline(t));
+    });
+    for (int i = 0; i < 1'300; ++i) {
+        for (int k = 0; k < 40; ++k) REQUIRE_EQ(timers[k].pending(), copies[k].pending());
+        saved.step(1ms), loaded.step(1ms);
+        old.timers.run(), young.timers.run();
+    }
+    CHECK(!old.timers.wheel().any_pending());
+}
+
+Test(game_time, a_clock_set_back_fires_nothing_until_there) {
+    clock_type clock;
+    zone z(clock);
+    clock.step(10ms);
+    z.timers.run();
+    clock.set(clock_type::time_point(5ms));
+    tvec::timer t;
+    z.timers.arm_after(t, 3ms);
+    const auto fires = [&] { return clock.step(1ms), z.timers.run().fired; };
+    for (int i = 0; i < 5; ++i) CHECK_EQ(fires(), 0);
+    CHECK_EQ(fires(), 1);
+}
+
+Test(game_time, delays_count_from_the_clock_of_their_zone) {
+    clock_type world, dungeon;
+    zone meadow(world), cave(dungeon);
+    tvec::timer echo;
+    tvec::callback_timer call{[&] { cave.timers.arm_after(echo, 2ms); }};
+    meadow.timers.arm_after(call, 1ms);
+    world.step(1ms);
+    meadow.timers.run();  // before the clock of the cave is stepped
+    dungeon.step(1ms);
+    CHECK(cave.timers.deadline(echo) - dungeon.now() == 1ms);
 }
 
 namespace {

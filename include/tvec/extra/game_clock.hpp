@@ -62,19 +62,23 @@ constexpr speed_fraction nearest_fraction(std::uint64_t bits) noexcept {
 ///     world.set_speed(0.25);                       // slow motion
 ///     world.pause();                               // no timer fires, and no driver wakes
 ///
-/// All clocks have one type of time_point. Several wheels may share a clock, and each may have its
-/// own. The order in which timers fire depends on game time and on the calls made.
+/// All clocks on one `Base` have one type of time_point. Several wheels may share a clock, and each
+/// may have its own. The order in which timers fire depends on game time and on the calls made.
 ///
 /// **Whole frames**: a clock that never resumes, and is moved by `step(frame(1))` before each
 /// `run`, makes time a part of the input, so that the same calls fire in the same order on every
 /// machine. A delay of n frames takes n frames, however it is armed, if a frame is one tick of the
-/// wheel or several. (On ticks of a millisecond a delay of 1/60 s rounds up, and takes two frames.)
-/// For that game time counts in ninths of the unit of `Base`, of a nanosecond: frames are whole
-/// numbers of them at each rate that divides 9 * 10^9, such as 24, 50, 60, 72, 90, 128, 144 or 240,
-/// and at 24000/1001, 30000/1001 and 60000/1001. Game time ends after 32 years.
+/// wheel or several; a shortest time of 0 of a scaled_wheel has exceptions. (On ticks of a
+/// millisecond a delay rounds up, and takes a frame more unless it ends on a whole millisecond, as
+/// every third frame does at 60 per second.) For that game time counts in ninths of the unit of
+/// `Base`, of a nanosecond: frames are whole numbers of them at each rate that divides 9 * 10^9,
+/// such as 24, 50, 60, 72, 90, 128, 144 or 240, and at 24000/1001, 30000/1001 and 60000/1001. Game
+/// time ends after 32 years.
 ///
-/// **A saved game** holds `now()`, `speed()` and `paused()`, which are all of the clock. A new
-/// clock takes them by `set`, `set_speed` and, unless it was paused, `resume`.
+/// **A saved game** holds `now()`, `speed()` and `paused()`. A new clock takes them by `set`,
+/// `set_speed` and, unless it was paused, `resume`. What has passed below a unit is not in them: a
+/// game that runs on after it was saved, and must stay equal to the loaded one, first calls
+/// `set(now())`.
 ///
 /// **Drivers** turn the next wake-up into a time of `Base`. They sleep for the time that is left at
 /// the speed of now, and without limit while the clock is paused. A change takes effect on an alarm
@@ -182,7 +186,8 @@ public:
     void step(detail::anything) noexcept TVEC_WANTS("a duration: frame(1) or 16ms, not 0.016s");
 
     /// Makes the clock show `t`, from which it goes on. For a game that is loaded or rolled back: a
-    /// wheel on the clock ignores a time before its own, unless a snapshot takes it back too.
+    /// wheel on a clock that was set back fires nothing until the clock is there again, so delays
+    /// armed meanwhile may be longer by that, unless a snapshot takes it back too.
     void set(time_point t) noexcept {
         if (!paused_) base_ = Base::now();
         from_ = t;
