@@ -348,6 +348,25 @@ Test(scaling, a_time_that_the_class_has_passed_counts_as_its_next_tick) {
     CHECK(b.fires_at(p, 155s + 1ms));
 }
 
+Test(scaling, a_shortest_time_of_zero_has_two_exceptions) {
+    for (const auto since : {0ms, 1ms, 100'000ms}) {
+        bed b;
+        probe p;
+        b.run_to(since);
+        b.idle.arm_after(p.t, 0ms);
+        CHECK(b.fires_at(p, since + 55s + (since == 0ms ? 1ms : 0ms)));
+    }
+    bed b;
+    probe p;
+    b.run_to(100s);
+    b.idle.set_factor(0);
+    b.idle.arm_after(p.t, 0ms);
+    CHECK(b.fires_at(p, 100s + 1ms));
+    b.idle.set_factor(1);
+    b.idle.arm_after(p.t, 0ms);
+    CHECK(b.fires_at(p, 155s + 2ms));
+}
+
 Test(scaling, a_callback_may_set_the_factor_and_throw) {
     bed b;
     probe p, other, far;

@@ -40,7 +40,9 @@ namespace tvec {
 /// next run, from the next tick on: a fall of the factor is spread over many turns of the loop.
 ///
 ///  - No timer is early by the factor in force. Lateness is below two ticks, because both times
-///    round up, plus what the loop, callbacks and the budget add.
+///    round up, plus what the loop, callbacks and the budget add. On whole ticks, as of frames in a
+///    game, it is 0, except that a shortest time of 0 is a tick late on a wheel that has run no
+///    tick, and just after a factor that fell and rose.
 ///  - A lower factor makes timers due by the next tick of `timers`.
 ///  - A higher factor spares every timer that has not fired, also one that was due by the lower
 ///    one, and also if a callback of the class raises it.
