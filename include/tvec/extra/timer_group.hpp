@@ -98,12 +98,12 @@ public:
     /// deadline has passed. Returns how many were stopped: members that are paused already do not
     /// change.
     ///
-    /// A paused member is pending, and armed for a tick beyond `paused_from`. The wheel wakes once
-    /// at the place that the member had, as after each push-back, and not again. A paused member
-    /// may be cancelled, and `resume` does not bring it back. Arming or rescheduling it ends its
-    /// pause. `run_early` of its pool does not: it fires early after `resume`. A deadline counted
-    /// from expires(), as of `arm_next`, leaves it paused, with more time left. A member that is
-    /// armed or joins while others are paused runs, until `pause` is called again.
+    /// A paused member is pending, and armed for a tick beyond `paused_from`. The wheel wakes at
+    /// most once more for it, as after each push-back. A paused member may be cancelled, and
+    /// `resume` does not bring it back. Arming or rescheduling it ends its pause. `run_early` of
+    /// its pool does not: it fires early after `resume`. A deadline counted from expires(), as of
+    /// `arm_next`, leaves it paused, with more time left. A member that is armed or joins while
+    /// others are paused runs, until `pause` is called again.
     ///
     /// Requires that all members are on this wheel, and that now() < paused_from.
     std::size_t pause(timer_wheel& wheel) noexcept { return stop(wheel, wheel.now()); }
