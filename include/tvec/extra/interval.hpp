@@ -50,7 +50,7 @@ public:
 
     /// Makes an interval whose first point is `start`. If `start` has passed, the first point comes
     /// at once, on the next tick, and the following ones whole periods after `start`. Points before
-    /// that do not count as missed. A `start` of `clock::now()` gives a first point at once.
+    /// that do not count as missed. A `start` of the wheel's `now()` gives a first point at once.
     template <class Ticks, detail::countable Rep, class Period>
     interval(clocked_wheel<Ticks>& timers, typename clocked_wheel<Ticks>::time_point start,
              std::chrono::duration<Rep, Period> period,

@@ -123,8 +123,8 @@ public:
     /// Calls `f` first when the clock has reached `start`, and then each `period`, until it is
     /// cancelled. If `start` has passed there is an extra call at once, on the next tick, and the
     /// calls after it come whole periods after `start`. Periods before that do not count as missed,
-    /// and the call at once does not count as late. A `start` of `clock::now()` calls f at once,
-    /// and then each period.
+    /// and the call at once does not count as late. A `start` of the wheel's `now()` calls f at
+    /// once, and then each period.
     template <detail::countable Rep, class Period, class F>
     scheduled schedule_every(time_point start, std::chrono::duration<Rep, Period> period, F&& f,
                              missed_periods policy = missed_periods::skip) {
