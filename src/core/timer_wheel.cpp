@@ -81,10 +81,13 @@ timer_wheel::~timer_wheel() {
 // --- arm ----------------------------------------------------------------------------------------
 
 bool timer_wheel::arm_within(timer& t, tick_count earliest, tick_count latest) noexcept {
-    earliest = std::clamp<jiffies>(earliest, now_ + 1, never);
+    earliest = std::min<jiffies>(earliest, never);
     latest = std::clamp<jiffies>(latest, earliest, never);
+    // Before the window is moved to the next tick: a timer that is due fires where it is.
     if (t.pending() && surely_here(t) && earliest <= t.expires() && t.expires() <= latest)
         return true;
+    earliest = std::max<jiffies>(earliest, now_ + 1);
+    latest = std::max<jiffies>(latest, earliest);
     // `keep` is the highest bit in which latest differs from the tick before the window. Clearing
     // the bits below it leaves the tick of the window that ends in the most zeros.
     const auto keep = std::bit_width((earliest - 1) ^ latest) - 1;

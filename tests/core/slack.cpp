@@ -61,6 +61,24 @@ Test(slack, leaves_a_timer_alone_that_is_in_the_window) {
     CHECK(p.t.pending());
 }
 
+// A callback of each tick asks for the timer before it fires.
+Test(slack, leaves_a_timer_alone_that_is_due_in_the_window) {
+    timer_wheel wheel;
+    probe flush, ask;
+    ask.then = [&](timer_wheel&) {
+        wheel.arm_within(flush.t, wheel.now(), wheel.now() + 8);
+        wheel.arm_after(ask.t, 1);
+    };
+    wheel.arm_after(ask.t, 1);
+    for (jiffies tick = 1; tick <= 100; ++tick) wheel.advance(tick);
+    CHECK_GE(flush.fired(), 10);
+    wheel.advance_watched(300, [](const auto& fire) { return fire(), true; });
+    CHECK_GE(flush.fired(), 30);
+    wheel.arm_at(flush.t, 50);  // past, so it is due on the next tick
+    CHECK(wheel.arm_within(flush.t, 40, 400));
+    CHECK_EQ(flush.t.expires(), 50);
+}
+
 Test(slack, windows_in_the_past_reversed_or_beyond_time_are_legal) {
     timer_wheel wheel(1'000);
     probe p;

@@ -171,7 +171,7 @@ public:
 
     /// Arms `t` for the roundest tick in [earliest, latest], the one that most other windows share:
     /// timers meet on few ticks, and the loop wakes less often. A no-op if `t` is already pending
-    /// for a tick of the window. If latest < earliest, earliest counts.
+    /// for a tick of the window, also if it is due. If latest < earliest, earliest counts.
     bool arm_within(timer& t, tick_count earliest, tick_count latest) noexcept;
 
     /// Arms `t` a whole number of periods after the tick it was last armed for, on the first such
