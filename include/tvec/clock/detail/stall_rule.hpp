@@ -30,9 +30,8 @@ public:
 
     /// Notes that the loop handles what has come, from `now` on, and has its next wake-up at `due`,
     /// or at `now` if that is earlier. No stall is what a budget has left over, because the turn
-    /// before has seen it, nor the time that timers usually take then. Nor is a turn of a loop that
-    /// is always late: each hears what came before it, and a hold in every turn would starve
-    /// timers.
+    /// before has seen it, nor the time that timers usually take. Nor is a turn of a loop that is
+    /// always late: each hears what came before it, and a hold in every turn would starve timers.
     void begin(nanoseconds now, nanoseconds due) noexcept {
         const nanoseconds before = std::exchange(last_, now);
         if (now < before) step_back(now);
@@ -59,8 +58,8 @@ public:
     }
 
     /// Fires what is due by tick `until`: in `budget` visits, and for as long as the turn was late,
-    /// `tolerance` at most. So timers get as much time as the rest of the loop, however long its
-    /// turns are. now() reads the clock, if anything is due.
+    /// `tolerance` at most. So timers get as much time as the rest of the loop, in turns of up to
+    /// that length. now() reads the clock, if anything is due.
     template <class Now>
     timer_wheel::progress fire(timer_wheel& wheel, jiffies until, std::size_t budget, Now now) {
         if (const auto due = wheel.next_wakeup(); !due || *due > until)
@@ -122,10 +121,9 @@ private:
     std::uint64_t stalls_ = 0;  // first: programs in C read it
     nanoseconds last_;
     nanoseconds grace_;
-    nanoseconds end_{};   ///< of listening, whatever is heard; else: how long timers took that left
-                          ///< work over
-    nanoseconds back_{};  ///< after the last stall, when everything was heard
-    nanoseconds late_{};  ///< the last turn: since something was due, and since the turn before
+    nanoseconds end_{};    ///< of listening, whatever is heard; else: how long timers took
+    nanoseconds back_{};   ///< after the last stall, when everything was heard
+    nanoseconds late_{};   ///< the last turn; while it listens, since what the stall has held up
     nanoseconds usual_{};  ///< how late turns are that are no stall
     bool listening_ = false;
     bool is_first_ = false;        ///< this turn has noticed the stall
