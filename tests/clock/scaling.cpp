@@ -572,7 +572,7 @@ Test(scaling, arms_from_callbacks_of_the_loop_delay_nobody) {
     for (const jiffies most : {1, 2, 7, 25})
         for (const jiffies stretch : {0, 1, 40}) {
             busy_loop loop(static_cast<unsigned>(most * 100 + stretch), stretch);
-            for (std::size_t i = support::scaled(2'000, 300); i > 0; --i) loop.pass(most);
+            for (std::size_t i = support::scaled(2'000, 600); i > 0; --i) loop.pass(most);
             CHECK_GE(loop.fired(), 50);
         }
 }
