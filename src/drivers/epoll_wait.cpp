@@ -14,9 +14,6 @@ namespace tvec::detail {
 
 namespace {
 
-/// Upper bound of one sleep: the clock of the wheel may be set, and the wait does not notice it.
-constexpr std::chrono::nanoseconds longest_sleep = std::chrono::hours(1);
-
 /// Waits in nanoseconds (Linux 5.11). Fails with ENOSYS on older kernels. EPERM is the answer of
 /// filters that do not know the call.
 int wait_exactly(int epoll, epoll_event* events, int most, std::chrono::nanoseconds limit) {

@@ -12,6 +12,10 @@
 
 namespace tvec::detail {
 
+// Upper bound of one sleep. Longer sleeps are cut into pieces, because no kernel need be trusted
+// with them, and because a wait does not notice that the clock of the wheel is set.
+inline constexpr std::chrono::nanoseconds longest_sleep = std::chrono::hours(1);
+
 // Returns an error for a feature that cannot work here, with the reason.
 inline kernel_result refused(const char* why) { return {false, EOPNOTSUPP, why}; }
 

@@ -32,10 +32,6 @@ struct wait_argument {                          // io_uring_getevents_arg
     std::uint64_t time;
 };
 
-/// Upper bound of one sleep. Longer sleeps are cut into pieces: no kernel need be trusted with
-/// them.
-constexpr std::chrono::nanoseconds longest_sleep = std::chrono::hours(1);
-
 /// Makes the ring wait on that clock, until a point in time. Returns whether the kernel supports
 /// it.
 bool set_clock(io_uring& ring, clockid_t id) {
