@@ -27,7 +27,9 @@ const handle = async (link, timer) => {
   const [kind, fault] = timer.id.toString("latin1").split(" ");
   if (kind === "deadly") process.exit(9);
   if (kind === "bad") return faults[fault](link, timer);
-  fs.appendFileSync(process.env.POISON_LOG, timer.id.toString("hex") + "\n");
+  fs.appendFileSync(process.env.POISON_LOG, `${timer.id.toString("hex")} ${process.pid}\n`);
+  if (kind === "limited") setTimeout(() => process.exit(9), 1000);
+  if (kind === "hangs" || kind === "limited") return new Promise(() => {});
 };
 
 if (sink === "table") {

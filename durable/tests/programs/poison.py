@@ -8,6 +8,9 @@ the package installs in Python and Node, and a hook with a file. The poison:
   bad      the handler throws, or the hook refuses: with any text, or none, or returns what it must not
   deadly   the process that handles it ends at once, and another is started. Good timers come due with it
   strange  an entry of the stream that is no delivery
+  hangs    the handler never returns: of 1, of 2, and of as many as there are workers
+  limited  the same, but the process ends itself after a second, and another is started: of more than there are workers
+Good ones are handled before anybody ends what hangs, unless all workers of a table or stream do: then /health says so.
 In the end each good timer was handled, although one lost attempt makes a dead letter, and the dead letters are the
 poison. Ends with 77 where there is no server, or no client of it in Python.
 """
@@ -20,20 +23,24 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.parse
+import urllib.request
 
 import harm
 import postgres_server
 import redis_server
-from children import PATIENCE, free_port
+from children import PATIENCE, free_port, patiently
 
 WORKERS, TOGETHER = 3, 30  # good timers in a round
+IN_FLIGHT = 10  # so many requests of a hook may hang before others wait
 FAULTS = ("text", "surrogate", "zero", "mute", "type", "far", "foreign", "deferred", "own-link")
 SCHEMA = """
 create table late (id bytea);
@@ -54,7 +61,13 @@ class Mute(Exception):
 
 def note(name):
     with open(os.environ["POISON_LOG"], "a", encoding="ascii") as log:
-        log.write(name.hex() + "\n")
+        log.write(f"{name.hex()} {os.getpid()}\n")
+
+
+def hang(name):
+    note(name)
+    while True:
+        time.sleep(PATIENCE)
 
 
 def handle(link, timer):
@@ -62,6 +75,11 @@ def handle(link, timer):
     kind, _, fault = timer.id.partition(b" ")
     if kind == b"deadly":
         os._exit(9)
+    if kind == b"hangs":
+        hang(timer.id)
+    if kind == b"limited":
+        signal.alarm(1)
+        hang(timer.id)
     if kind != b"bad":
         return note(timer.id)
     fault = fault.split(b" ")[0].decode()
@@ -85,6 +103,8 @@ def answer(name):
     kind, _, fault = name.partition(b" ")
     if kind == b"deadly":
         os._exit(9)
+    if kind == b"hangs":
+        hang(name)
     if kind != b"bad":
         return note(name) or (200, b"")
     return {b"zero": (500, b"a\0b"), b"surrogate": (404, b"\xff"), b"mute": (500, b""), b"type": (200, b'{"again": "soon"}'),
@@ -136,10 +156,13 @@ class Campaign:
         self.environment = {**os.environ, "POISON_LOG": str(self.log)}
         getattr(self, "begin_" + self.sink)()
         self.serve = self.start(options.program, "--store", self.store, "serve", "--to", self.to, "--lease-ms", 1000,
-                                "--attempts", 1, stdout=subprocess.PIPE)
+                                "--attempts", 1, "--in-flight", IN_FLIGHT, "--page", "127.0.0.1:0", "--overdue-ms", 500,
+                                stdout=subprocess.PIPE)
         while b"ready" not in (line := self.serve.stdout.readline()):
             if not line:
                 harm.fail(self.said())
+            if b"page at" in line:
+                self.page = line.decode().split()[-1]
         self.commands = [["/usr/bin/python3", __file__, "work", self.sink, self.place, options.examples]]
         if self.sink != "hook" and self.has_node({"table": "pg", "stream": "redis"}[self.sink]):
             self.commands.append(["node", pathlib.Path(__file__).with_suffix(".js"), self.sink, self.place, options.examples])
@@ -219,11 +242,54 @@ class Campaign:
         if self.serve.poll() is not None:
             harm.fail("serve has ended: " + self.said())
 
+    def hang(self, number, kind=b"hangs"):
+        """A round in which the handlers of so many timers hang."""
+        self.number += 1
+        good = {b"good %d %d" % (self.number, n) for n in range(TOGETHER)}
+        bad = {b"%s %d %d" % (kind, self.number, n) for n in range(number)}
+        names = [*good, *bad]
+        random.shuffle(names)
+        self.good |= good
+        self.poison |= bad
+        self.put(names, 500)
+        if self.sink == "hook" or kind == b"limited" or number < WORKERS:
+            self.wait_for(lambda: good <= self.handled().keys(), f"timers beside {number} of which the handler hangs")
+        else:
+            self.wait_for(lambda: bad <= self.handled().keys(), "handlers that hang")
+            self.wait_for(lambda: self.health()[0] == 503, "/health that is 503, as all workers hang")
+        self.finish()
+        self.wait_for(lambda: self.health() == (200, "ok\n"), "/health that is ok, as nothing waits")
+
+    def handled(self):
+        """The process that has handled each timer."""
+        return {bytes.fromhex(name): int(process) for name, process in map(str.split, self.log.read_text().splitlines())}
+
+    def health(self):
+        try:
+            with urllib.request.urlopen(self.page.rstrip("/") + "/health", timeout=PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as answer:
+            return answer.code, answer.read().decode()
+
+    def end_what_hangs(self):
+        """As an operator does who has read /health."""
+        hang = {process for name, process in self.handled().items() if name.startswith(b"hangs")}
+        for worker in self.workers:
+            if self.sink != "hook" and worker.pid in hang:
+                worker.kill()
+
+    def wait_for(self, what, name):
+        for _ in patiently(0.1):
+            if what():
+                return
+        harm.fail(f"in vain for {name}; /health: {self.health()}; left: {self.tool('list')}\n{self.said()}")
+
     def finish(self):
         ends = time.monotonic() + 3 * PATIENCE
         while json.loads(self.tool("stats", "--json"))["waiting"] != 0:
             if time.monotonic() > ends:
                 harm.fail(f"these are left: {self.tool('list')}\n{self.said()}")
+            self.end_what_hangs()
             time.sleep(0.1)
 
     def close(self):
@@ -237,7 +303,7 @@ class Campaign:
 
     def faults(self):
         """Yields what is wrong, in words."""
-        handled = {bytes.fromhex(line) for line in self.log.read_text().split()}
+        handled = self.handled().keys()
         dead = {}
         for line in map(json.loads, self.tool("dead", "--json", "--limit", 1_000_000).splitlines()):
             dead[line["id"].encode() if "id" in line else base64.b64decode(line["id_base64"])] = line
@@ -252,7 +318,7 @@ class Campaign:
         for name, letter in dead.items():
             if name.startswith(b"bad") and not letter.get("reason"):
                 yield f"{name} is dead without a reason"
-        self.summary = f"{len(handled)} good, {len(dead)} dead, {self.deaths} workers died"
+        self.summary = f"{len(handled & self.good)} good, {len(dead)} dead, {self.deaths} workers died"
 
 
 def is_missing(sink):
@@ -283,6 +349,11 @@ def main():
         try:
             while campaign.number < options.rounds if options.time is None else time.monotonic() < begun + options.time:
                 campaign.do()
+            campaign.finish()
+            for number in (1, 2, IN_FLIGHT if options.sink == "hook" else WORKERS):
+                campaign.hang(number)
+            if options.sink != "hook":
+                campaign.hang(3 * WORKERS, b"limited")
             campaign.finish()
             faults = list(campaign.faults())
         finally:
