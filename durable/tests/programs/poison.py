@@ -254,6 +254,8 @@ class Campaign:
         self.put(names, 500)
         if self.sink == "hook" or kind == b"limited" or number < WORKERS:
             self.wait_for(lambda: good <= self.handled().keys(), f"timers beside {number} of which the handler hangs")
+            if self.sink == "table" and kind == b"hangs":  # whose transactions keep the timers from coming again
+                self.wait_for(lambda: "had no end within its lease" in self.health()[1], "/health that names what hangs")
         else:
             self.wait_for(lambda: bad <= self.handled().keys(), "handlers that hang")
             self.wait_for(lambda: self.health()[0] == 503, "/health that is 503, as all workers hang")

@@ -309,9 +309,10 @@ private:
         const std::string sink = sink_->fault(), store = store_->last_failure();
         if (!sink.empty()) return sink;
         if (o.waits) return "no worker has taken it";
-        if (store.empty() && held_.size() >= most_in_flight(settings_))
-            return "--in-flight are under way before it";
-        return store.empty() ? "the reason is not known" : "the store: " + store;
+        if (!store.empty()) return "the store: " + store;
+        if (o.unended > 0) return "its delivery had no end within its lease";
+        if (held_.size() >= most_in_flight(settings_)) return "--in-flight are under way before it";
+        return "the reason is not known";
     }
 
     // --- the log --------------------------------------------------------------------------------
