@@ -283,6 +283,25 @@ Test(durable_hook_queue, an_empty_queue_is_not_away) {
     CHECK_EQ(h.waiting(), 0U);
 }
 
+// While a request tries whether the hook is back.
+Test(durable_hook_queue, a_withdrawn_request_under_way_is_not_waited_for) {
+    tvec::manual_clock::set({});
+    wheel timers;
+    queue::entry* sent = nullptr;
+    queue all(timers, [&sent](queue::entry& e) { sent = &e; });
+    all.put({{"a", 1}, {}});
+    all.go_on();
+    REQUIRE(!all.end(*std::exchange(sent, nullptr), queue::way::unsent));
+    while (sent == nullptr) {
+        tvec::manual_clock::advance(100ms);
+        timers.run();
+    }
+    CHECK(all.is_away());
+    all.withdraw({"a", 1});
+    CHECK(!all.is_away());
+    CHECK(all.end(*sent, queue::way::unsent));
+}
+
 Test(durable_hook_queue, random_timers_keep_the_bounds) {
     const std::uint64_t seed = support::from_environment("TVEC_SEED", std::random_device{}());
     std::fprintf(stderr, "TVEC_SEED=%llu\n", static_cast<unsigned long long>(seed));

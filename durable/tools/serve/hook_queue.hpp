@@ -100,8 +100,12 @@ public:
     }
 
     bool is_empty() const { return waiting_.empty() && suspects_.empty() && with_hook_.empty(); }
-    // Returns true if the hook could not be reached when it was last tried.
-    bool is_away() const { return is_away_ && !is_empty(); }
+    // Returns true if the hook could not be reached when it was last tried, and is still wanted.
+    bool is_away() const {
+        const auto is_left = [](const entry& e) { return !e.is_over; };
+        return is_away_ && (!waiting_.empty() || !suspects_.empty() ||
+                            std::ranges::any_of(with_hook_, is_left));
+    }
 
     // Calls a function with each delivery that is not with the hook.
     void for_each_waiting(auto f) const {
