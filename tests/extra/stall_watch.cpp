@@ -364,6 +364,7 @@ Test(stall_watch, turns_of_one_length_are_no_stalls_whatever_is_due) {
 Test(stall_watch, a_loop_that_spins_on_a_turn_clock_ends_its_hold) {
     loop_on<timers_on<tvec::turn_clock<manual_clock>>> l;
     probe p;
+    l.one_turn();  // the thread's turn goes on, because nobody asks before a sleep
     l.wheel.arm_after(p.t, 1ms);
     manual_clock::advance(1s);
     for (int i = 0; i < 2000 && p.fired() == 0; ++i) {
