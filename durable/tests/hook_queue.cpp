@@ -151,7 +151,8 @@ private:
         book& b = books_[id];
         b.breaks += how == queue::way::broken;
         b.most_breaks = std::max(b.most_breaks, b.breaks);
-        if (queue_.end(e, how)) {
+        const bool was_withdrawn = e.is_over;
+        if (queue_.end(e, how) && !was_withdrawn) {
             is_good ? ++b.answers : ++b.failures;
             if (!is_good) again_.emplace(now() + retry, id);
         }
