@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "tvec/tvec.hpp"
@@ -51,9 +53,6 @@ struct event {
     event(wheel& timers, int cs, int number_of_session) : session(number_of_session) {
         timers.arm_after(t, centiseconds(cs));
     }
-    static bool before(tvec::timer& a, tvec::timer& b) {
-        return tvec::owner_of<&event::t>(a).number < tvec::owner_of<&event::t>(b).number;
-    }
     void send() {
         sent.push_back(session);  // to its service, as dispatch_list does
         delete this;
@@ -63,21 +62,38 @@ struct event {
     static inline std::vector<int> sent;
     std::uint64_t number = ++starts;
     int session;
-    tvec::timer t{tvec::call<&event::t, &event::send>};
+    tvec::timer t;  // is taken, and calls nothing
 };
 
-void timeout(wheel& timers, int cs, int session) {
+void timeout(wheel& timers, std::mutex& lock, int cs, int session) {
     if (cs <= 0) return event::sent.push_back(session);  // at once
+    const std::lock_guard under(lock);
     new event(timers, cs, session);
 }
+
+// [in_order]
+// Sends what is due in the order of the calls. Threads that arm wait for 64 timers at most.
+void send_due(wheel& timers, std::mutex& lock) {
+    std::vector<event*> due;
+    for (bool all_taken = false; !all_taken;) {
+        const std::lock_guard under(lock);
+        const auto take = [&due](tvec::timer& t) { due.push_back(&tvec::owner_of<&event::t>(t)); };
+        all_taken = timers.collect(64, take).caught_up;
+    }
+    std::ranges::sort(due, {}, [](event* e) { return std::pair(e->t.expires(), e->number); });
+    for (event* const e : due) e->send();
+}
+// [in_order]
 
 // As in skynet: timeouts of one tick are sent in the order of the calls.
 bool sends_in_the_order_of_calls() {
     wheel timers;
-    timeout(timers, 0, -1);
-    for (int session = 0; session < 200; ++session) timeout(timers, 3000, session);
+    timers.wheel().share_by_lock();
+    std::mutex lock;
+    timeout(timers, lock, 0, -1);
+    for (int session = 0; session < 200; ++session) timeout(timers, lock, 3000, session);
     tvec::manual_clock::advance(31s);
-    timers.run_in_order(event::before);
+    send_due(timers, lock);
     return event::sent.size() == 201 && std::is_sorted(event::sent.begin(), event::sent.end());
 }
 
