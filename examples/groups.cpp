@@ -1,4 +1,7 @@
-// All timers of a player: paused while the connection is lost, gone with the player.
+// All timers of a player: effects in an array, poison that makes up for a lag spike, an event that
+// is made before its target is known. They are paused while the connection is lost, and gone with
+// the player.
+#include <array>
 #include <cstdio>
 #include <memory>
 
@@ -6,30 +9,67 @@
 
 using namespace std::chrono_literals;
 
-struct player {
-    void on_regain() { health += 10; }
+using wheel = tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>>;
 
+struct player {
+    explicit player(wheel& of_the_world) : world(of_the_world) {}
+
+    // [lag]
+    void on_poison() {
+        const auto missed = world.arm_next(poison, 500ms);  // 5 of them after a frame of 3 s
+        health -= 2 * (1 + static_cast<int>(missed));
+    }
+    // [lag]
+    void on_effect(tvec::timer& t) {
+        ended = static_cast<tvec::grouped_timer*>(&t) - effects.data();
+    }
+
+    wheel& world;
     int health = 50;
-    tvec::timer_group timers;
-    tvec::grouped_timer regain{timers, tvec::call<&player::regain, &player::on_regain>};
+    std::ptrdiff_t ended = -1;
+    // [members]
+    tvec::timer_group timers;  // declared before its members
+    tvec::grouped_timer poison{timers, tvec::call<&player::poison, &player::on_poison>};
+    std::array<tvec::grouped_timer, 20> effects{
+        tvec::call_each<&player::effects, &player::on_effect>(timers)};
+    // [members]
+};
+
+struct arrow {
+    void on_arrival() { target->health -= 10; }
+    player* target = nullptr;
+    tvec::grouped_timer arrival{tvec::call<&arrow::arrival, &arrow::on_arrival>};  // in no group
 };
 
 int main() {
-    // [life]
-    tvec::clocked_wheel timers;
-    tvec::timeout_pool pool(timers);
-    auto hero = std::make_unique<player>();
-    timers.arm_after(hero->regain, 20ms);
-    (void)pool.schedule_every(8ms,
-                              hero->timers.add([&who = *hero] { who.health -= 1; }));  // poison
+    wheel world;
+    const auto frame_of = [&world](std::chrono::milliseconds length) {
+        tvec::manual_clock::advance(length);
+        world.run();
+    };
+    auto hero = std::make_unique<player>(world);
 
-    hero->timers.pause(timers);   // the connection is lost: nothing of the player's runs
-    hero->timers.resume(timers);  // it is back: what was left of the 20 and the 8 ms is left
     // [life]
-    while (hero->regain.pending()) timers.run();
-    std::printf("health %d, and %zu timer left\n", hero->health, hero->timers.count());
-    const bool fine = hero->health < 60 && hero->timers.count() == 1;
+    world.arm_after(hero->poison, 500ms);
+    world.arm_after(hero->effects[7], 5s);
+    arrow shot;
+    world.arm_after(shot.arrival, 800ms);
+    shot.target = hero.get();  // somebody runs into its way
+    shot.arrival.join(hero->timers);
+
+    hero->timers.pause(world);   // the connection is lost: nothing of the player's runs
+    frame_of(60s);               // ... for a minute
+    hero->timers.resume(world);  // it is back: what was left of the times is left
+    // [life]
+    for (int i = 0; i < 60; ++i) frame_of(16ms);
+    const int after_a_second = hero->health;
+    frame_of(3s);  // a lag spike
+    const int after_the_spike = hero->health;
+    for (int i = 0; i < 120; ++i) frame_of(16ms);
+    std::printf("health %d, %d and %d\n", after_a_second, after_the_spike, hero->health);
+    const bool fine = after_a_second == 50 - 10 - 2 && after_the_spike == after_a_second - 12 &&
+                      hero->ended == 7 && hero->timers.count() == 1;
 
     hero.reset();  // the player leaves: the poison is cancelled
-    return fine && pool.pending() == 0 ? 0 : 1;
+    return fine && !world.any_pending() ? 0 : 1;
 }

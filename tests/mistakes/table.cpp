@@ -306,8 +306,6 @@ struct k { tvec::timer t; }; inline void copy(k& a) { k b = a; }
 struct server { tvec::clocked_wheel timers; };
     // g++: without an argument list  clang++: template arguments
 void serve(tvec::clocked_wheel& timers);                // clocked_wheel
-struct hero { void hit() {} tvec::grouped_timer poison{tvec::call<&hero::poison, &hero::hit>}; };
-    // its group first: {effects, call<...>}
 struct k { void on() {} tvec::timer t{tvec::call<&k::on>}; };  // first the timer, then the method
 struct k { void on() {} tvec::timer t{tvec::call<&k::on, &k::t>}; };
     // first the timer, then the method

@@ -52,6 +52,51 @@ Test(timer_groups, membership_costs_sixteen_bytes_and_firing_nothing) {
     CHECK_EQ(on.pool.capacity(), 64);  // in a node of the usual size
 }
 
+namespace {
+
+struct many {
+    void on_buff(tvec::timer& t) { last = static_cast<grouped_timer*>(&t) - buffs.data(); }
+    std::ptrdiff_t last = -1;
+    timer_group timers;
+    std::array<grouped_timer, 3> buffs{tvec::call_each<&many::buffs, &many::on_buff>(timers)};
+};
+
+}  // namespace
+
+Test(timer_groups, an_array_of_members_knows_its_object) {
+    pooled on;
+    many m;
+    for (std::size_t i : {2U, 0U, 1U}) {
+        on.timers.arm_after(m.buffs[i], 5ms);
+        CHECK_EQ(m.timers.count(), 1);
+        on.pass(6ms);
+        CHECK_EQ(m.last, static_cast<std::ptrdiff_t>(i));
+    }
+}
+
+Test(timer_groups, an_armed_timer_joins_one_group_after_the_other) {
+    pooled on;
+    timer_group first, second;
+    int calls = 0;
+    struct event {
+        void on_fire() { ++*count; }
+        int* count;
+        grouped_timer t{tvec::call<&event::t, &event::on_fire>};
+    } e{&calls};
+    on.timers.arm_after(e.t, 5ms);
+    e.t.join(first);
+    e.t.join(first);
+    CHECK_EQ(first.count(), 1);
+    CHECK_EQ(first.pause(on.timers), 1);
+    e.t.join(second);
+    CHECK_EQ(first.count(), 0);
+    on.pass(100ms);
+    CHECK_EQ(calls, 0);
+    CHECK_EQ(second.resume(on.timers), 1);
+    on.pass(6ms);
+    CHECK_EQ(calls, 1);
+}
+
 Test(timer_groups, counts_and_cancels_timers_and_timeouts_of_all_pools) {
     pooled on;
     pooled::pool_type other(on.timers);
@@ -541,7 +586,7 @@ public:
         else if (kind < 6)
             cancel(i);
         else if (kind < 7)
-            i < objects ? renew(i) : cancel(i);
+            i < objects ? random_() % 2 == 0 ? renew(i) : move_member(i) : cancel(i);
         else if (kind < 12)
             pass(random_() % 4 == 0 ? random_() % 600 : random_() % 40);
         else if (kind < 13)
@@ -570,8 +615,9 @@ private:
     jiffies now() const { return on_.timers.wheel().now(); }
     jiffies delay() { return random_() % (random_() % 8 == 0 ? 20'000 : 60); }
     std::size_t count() const {
-        return static_cast<std::size_t>(std::count_if(wanted_.begin(), wanted_.end(),
-                                                      [](const expected& e) { return e.pending; }));
+        std::size_t n = 0;
+        for (std::size_t i = 0; i < members; ++i) n += is_inside(i) && wanted_[i].pending;
+        return n;
     }
 
     void arm(std::size_t i) {
@@ -602,15 +648,23 @@ private:
         CHECK_EQ(was, wanted_[i].pending);
         wanted_[i].pending = false;
     }
+    bool is_inside(std::size_t i) const { return i >= objects || is_inside_[i]; }
     void renew(std::size_t i) {
+        constexpr auto fire = tvec::call<&object::t, &object::on_fire>;
+        is_inside_[i] = random_() % 4 != 0;
         all_[i] = std::make_unique<object>(
-            object{this, i, grouped_timer(group_, tvec::call<&object::t, &object::on_fire>)});
+            object{this, i, is_inside_[i] ? grouped_timer(group_, fire) : grouped_timer(fire)});
         wanted_[i].pending = false;
+    }
+    void move_member(std::size_t i) {
+        all_[i]->t.join(is_inside_[i] ? others_ : group_);
+        is_inside_[i] = !is_inside_[i];
     }
     void pause() {
         std::size_t stopped = 0;
-        for (expected& e : wanted_) {
-            if (!e.pending || e.paused) continue;
+        for (std::size_t i = 0; i < members; ++i) {
+            expected& e = wanted_[i];
+            if (!e.pending || e.paused || !is_inside(i)) continue;
             e.paused = true;
             e.due -= now();
             e.alarm -= now();
@@ -622,7 +676,7 @@ private:
         std::size_t started = 0;
         for (std::size_t i = 0; i < members; ++i) {
             expected& e = wanted_[i];
-            if (!e.pending || !e.paused) continue;
+            if (!e.pending || !e.paused || !is_inside(i)) continue;
             e.paused = false;
             e.due = now() + std::max<jiffies>(e.due, 1);
             e.alarm = i >= objects && early_ ? now() + 1 : e.extra ? now() + e.alarm : e.due;
@@ -641,14 +695,18 @@ private:
         }
     }
     void end_all() {
-        CHECK_EQ(count(), random_() % 2 == 0 ? group_.cancel_all() : (disband(), count()));
-        for (expected& e : wanted_) e.pending = false;
+        const std::size_t all = count();
+        if (random_() % 2 == 0)
+            CHECK_EQ(group_.cancel_all(), all);
+        else
+            disband();
+        for (std::size_t i = 0; i < members; ++i)
+            if (is_inside(i)) wanted_[i].pending = false;
     }
     void disband() {
         group_ = timer_group{};
         for (std::size_t i = 0; i < objects; ++i)
-            all_[i] = std::make_unique<object>(
-                object{this, i, grouped_timer(group_, tvec::call<&object::t, &object::on_fire>)});
+            if (is_inside_[i]) all_[i]->t.join(group_);
     }
     void move_group() {
         timer_group elsewhere(std::move(group_));
@@ -677,8 +735,9 @@ private:
 
     std::mt19937_64 random_;
     pooled on_;
-    timer_group group_;
+    timer_group group_, others_;
     bool early_ = false;
+    std::array<bool, objects> is_inside_{};
     std::array<std::unique_ptr<object>, objects> all_;
     std::array<timeout_handle, members> handles_{};
     std::array<expected, members> wanted_{};

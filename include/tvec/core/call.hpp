@@ -29,10 +29,20 @@ template <auto Pointer>
 using pointer_to_member = member_pointer<std::remove_const_t<decltype(Pointer)>>;
 template <auto Pointer> using object_of = typename pointer_to_member<Pointer>::object;
 
-/// The number of timers in a member of that type; 0 if it is no array of timers.
+/// The number of timers in a member of that type; 0 if it is no array of timers. They may be of a
+/// class derived from `timer`.
 template <class Member> inline constexpr std::size_t timers_in_array = 0;
-template <std::size_t N> inline constexpr std::size_t timers_in_array<timer[N]> = N;
-template <std::size_t N> inline constexpr std::size_t timers_in_array<std::array<timer, N>> = N;
+template <std::derived_from<timer> T, std::size_t N>
+inline constexpr std::size_t timers_in_array<T[N]> = N;
+template <std::derived_from<timer> T, std::size_t N>
+inline constexpr std::size_t timers_in_array<std::array<T, N>> = N;
+
+/// The type of a timer in a member: the member itself, or an element of it.
+template <class Member> struct timer_in { using type = Member; };
+template <std::derived_from<timer> T, std::size_t N> struct timer_in<T[N]> { using type = T; };
+template <std::derived_from<timer> T, std::size_t N> struct timer_in<std::array<T, N>> {
+    using type = T;
+};
 
 /// Returns whether `Hook` points to a timer. If not, the compiler says what it points to.
 template <auto Hook> consteval bool is_hook() {
@@ -97,9 +107,9 @@ template <auto Hook, auto Method, class Owner> consteval bool is_method_for() {
 /// Returns the object with `t` as its member `Hook`, or as element `I` of that member.
 template <class Owner, auto Hook, std::size_t I> Owner& owner_around(timer& t) noexcept {
     using holder = object_of<Hook>;
-    using member = typename pointer_to_member<Hook>::member;
-    using element = std::conditional_t<derived_timer<member>, member, timer>;
-    auto* const first = reinterpret_cast<std::byte*>(&static_cast<element&>(t)) - I * sizeof(timer);
+    using element = typename timer_in<typename pointer_to_member<Hook>::member>::type;
+    auto* const first =
+        reinterpret_cast<std::byte*>(&static_cast<element&>(t)) - I * sizeof(element);
     return static_cast<Owner&>(*static_cast<holder*>(
         static_cast<void*>(first - __builtin_bit_cast(std::ptrdiff_t, Hook))));
 }
@@ -176,16 +186,18 @@ inline constexpr timer::callback call_element =
 namespace detail {
 
 template <auto Array, auto Method, class Owner, std::size_t... I>
-std::array<timer, sizeof...(I)> timers_of(std::index_sequence<I...>) noexcept {
-    return {{timer{call_element<Array, I, Method, Owner>}...}};
+auto timers_of(std::index_sequence<I...>, auto&... of_each) noexcept {
+    using element = typename timer_in<typename pointer_to_member<Array>::member>::type;
+    return std::array<element, sizeof...(I)>{
+        {element{of_each..., call_element<Array, I, Method, Owner>}...}};
 }
 
 /// The type of call_each. Calling it makes the timers.
 template <auto Array, auto Method, class Owner> struct maker_of_timers {
-    auto operator()() const noexcept {
+    auto operator()(auto&... of_each) const noexcept {
         constexpr std::size_t size = timers_in_array<typename pointer_to_member<Array>::member>;
         if constexpr (is_hook_of_element<Array, 0>())
-            return timers_of<Array, Method, Owner>(std::make_index_sequence<size>());
+            return timers_of<Array, Method, Owner>(std::make_index_sequence<size>(), of_each...);
     }
 
     template <std::same_as<timer> T>
@@ -194,8 +206,9 @@ template <auto Array, auto Method, class Owner> struct maker_of_timers {
 
 }  // namespace detail
 
-/// The timers of a member that is a std::array, each with its call_element. The difference of two
-/// addresses says which of them has fired:
+/// The timers of a member that is a std::array, each with its call_element. An argument is given to
+/// each of them, as its group to a `grouped_timer`. The difference of two addresses says which of
+/// them has fired:
 ///
 ///     struct connection {
 ///         void on_phase(tvec::timer& t) { const auto phase = &t - phases.data(); ... }

@@ -30,8 +30,8 @@ class grouped_timer;
 ///     hero.timers.resume(wheel);                   // what was left is left
 ///
 /// A member is a `grouped_timer`, or a timeout that is scheduled with `add`. A timer is a member
-/// from its constructor to its destructor, whether it is pending or not. A timeout is a member
-/// until its function is destroyed: it has fired for the last time, or is cancelled.
+/// from its constructor, or from `join`, to its destructor, whether it is pending or not. A timeout
+/// is a member until its function is destroyed: it has fired for the last time, or is cancelled.
 ///
 /// Membership costs 16 bytes: of the object around a timer, or of the 48 that the function object
 /// of a timeout has. Arming, cancelling and firing a member cost nothing more. The group allocates
@@ -154,7 +154,12 @@ private:
 };
 
 /// A timer in an object, and its place in a group: 48 bytes. It is armed, cancelled and called as
-/// any timer, and `call` takes a pointer to it. Moving it moves both places.
+/// any timer. `call` takes a pointer to it, and `call_each` one to an array, with the group of all:
+///
+///     std::array<tvec::grouped_timer, 20> buffs{
+///         tvec::call_each<&player::buffs, &player::on_buff>(timers)};
+///
+/// Moving it moves both places.
 class grouped_timer : public timer, private detail::group_link {
 public:
     /// Makes a timer that calls `fire`, and is a member of `group`.
@@ -162,8 +167,17 @@ public:
         : timer(fire), group_link(kind::timer) {
         enter(group.head_);
     }
+    /// Makes a timer that is in no group until it joins one.
+    explicit grouped_timer(callback fire = nullptr) noexcept
+        : timer(fire), group_link(kind::timer) {}
     grouped_timer(timer_group&, const timer&) TVEC_WANTS("a callback, not a timer");
-    explicit grouped_timer(callback) TVEC_WANTS("its group first: {effects, call<...>}");
+
+    /// Makes this timer a member of `group`, and of no other. It stays pending, and paused if it
+    /// is: an event that was armed before its owner was known. O(1).
+    void join(timer_group& group) noexcept {
+        leave();
+        enter(group.head_);
+    }
 
     /// Takes the places of `other` in its wheel and its group, its deadline and its callback.
     grouped_timer(grouped_timer&& other) noexcept
