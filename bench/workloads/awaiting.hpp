@@ -10,7 +10,6 @@
 #include "plan.hpp"
 #include "tvec/core/timer_wheel.hpp"
 #include "tvec/coroutines/sleep.hpp"
-#include "tvec/extra/when.hpp"
 
 namespace bench {
 
@@ -23,7 +22,7 @@ public:
         void (awaiting::*prepare)();
         void (awaiting::*run)(std::size_t n);
     };
-    static const std::array<named, 4> all;
+    static const std::array<named, 2> all;
 
 private:
     using task = example::task<>;
@@ -44,23 +43,13 @@ private:
         for (std::size_t i = 0; i < n; ++i)
             co_await tvec::with_timeout(wheel_, tvec::sleep_for(wheel_, 1), later);
     }
-    task any(std::size_t n) {
-        for (std::size_t i = 0; i < n; ++i)
-            co_await tvec::when_any(tvec::sleep_for(wheel_, 1), tvec::sleep_for(wheel_, later));
-    }
-    task both(std::size_t n) {
-        for (std::size_t i = 0; i < n; ++i)
-            co_await tvec::when_all(tvec::sleep_for(wheel_, 1), tvec::sleep_for(wheel_, 1));
-    }
 
     tvec::timer_wheel wheel_;
 };
 
-inline constexpr std::array<awaiting::named, 4> awaiting::all{{
+inline constexpr std::array<awaiting::named, 2> awaiting::all{{
     {"sleep", &awaiting::nothing, &awaiting::repeat<&awaiting::sleep>},
     {"with-timeout", &awaiting::nothing, &awaiting::repeat<&awaiting::limit>},
-    {"when-any", &awaiting::nothing, &awaiting::repeat<&awaiting::any>},
-    {"when-all", &awaiting::nothing, &awaiting::repeat<&awaiting::both>},
 }};
 
 }  // namespace bench

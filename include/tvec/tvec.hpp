@@ -38,7 +38,6 @@
 #if __has_include(<coroutine>)
 #include "tvec/extra/interval.hpp"         // IWYU pragma: export
 #include "tvec/extra/stoppable_sleep.hpp"  // IWYU pragma: export
-#include "tvec/extra/when.hpp"             // IWYU pragma: export
 #endif
 #if !defined(__EMSCRIPTEN__) || defined(__EMSCRIPTEN_PTHREADS__)
 #include "tvec/extra/timer_thread.hpp"  // IWYU pragma: export

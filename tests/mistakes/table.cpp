@@ -236,11 +236,6 @@ using namespace std::this_thread; using namespace tvec; sleep_for(1ms),
 (void)tvec::with_timeout(w, 1ms, tvec::sleep_for(w, 5ms));  // wheel, what, 500ms
 (void)tvec::with_timeout_until(w, tvec::sleep_for(w, 5ms), 1ms);  // a time_point
 (void)tvec::with_timeout(wheel, tvec::sleep_for(wheel, 5), 9);  // compiles
-(void)tvec::when_any(awaiter{}, tvec::sleep_for(w, 1s));
-    // give the awaiter a destructor after which it resumes nobody
-(void)tvec::when_all(tvec::sleep_for(w, 1s), 5s);
-    // when_any and when_all are given what to await
-tvec::when_any(tvec::sleep_for(w, 1s));                 // it waits for nothing before
 (void)tvec::interval(w, 100);                           // a wheel, a period: 1500ms, not 1.5s
 (void)tvec::interval(w, steady_clock::now(), 100);      // wheel, start, 50ms
 (void)tvec::interval(w, 1s, tvec::missed_periods::burst), (void)tvec::interval(wheel, 5, 7);
