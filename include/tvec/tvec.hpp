@@ -36,7 +36,6 @@
 #include "tvec/extra/eventfd_doorbell.hpp"  // IWYU pragma: export
 #endif
 #if __has_include(<coroutine>)
-#include "tvec/extra/interval.hpp"         // IWYU pragma: export
 #include "tvec/extra/stoppable_sleep.hpp"  // IWYU pragma: export
 #endif
 #if !defined(__EMSCRIPTEN__) || defined(__EMSCRIPTEN_PTHREADS__)

@@ -11,7 +11,6 @@
 #include "support/coroutines.hpp"
 #include "support/environment.hpp"
 #include "tvec/extra/game_clock.hpp"
-#include "tvec/extra/interval.hpp"
 #include "tvec/extra/scaled_wheel.hpp"
 #include "tvec/extra/timer_group.hpp"
 #include "tvec/pool/timeout_pool.hpp"
@@ -160,16 +159,6 @@ template <class Frame> task<> time_out_again(game<Frame>& world, frames_t n) {
     }
 }
 
-template <class Frame> task<> beat_again(game<Frame>& world, frames_t n) {
-    tvec::interval every(world.timers, Frame(n));
-    for (;;) {
-        const frames_t armed = world.now;
-        const tvec::jiffies missed = co_await every.next();
-        world.wrong += missed;
-        world.fired(armed, n);
-    }
-}
-
 constexpr frames_t lengths[] = {1, 2, 3, 60, 300};  // 300 are on the second level
 
 // Everything that waits, for each of these lengths.
@@ -182,7 +171,6 @@ public:
             schedule_each(world, n);
             coroutines_.push_back(started(sleep_again(world, n)));
             coroutines_.push_back(started(time_out_again(world, n)));
-            coroutines_.push_back(started(beat_again(world, n)));
         }
     }
 
@@ -191,7 +179,7 @@ private:
     std::vector<task<>> coroutines_;
 };
 
-constexpr std::uint64_t waits_in_600 = 13 * (600 + 300 + 200 + 10 + 2);
+constexpr std::uint64_t waits_in_600 = 12 * (600 + 300 + 200 + 10 + 2);
 
 }  // namespace
 

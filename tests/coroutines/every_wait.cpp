@@ -1,4 +1,4 @@
-// What each wait of a coroutine promises, whether it sleeps, sleeps until a stop, awaits a beat or
+// What each wait of a coroutine promises, whether it sleeps, sleeps until a stop or
 // waits for a limited time: it ends on its tick, or with its coroutine.
 #include <memory>
 #include <optional>
@@ -10,7 +10,6 @@
 #include "support/check.hpp"
 #include "support/coroutines.hpp"
 #include "support/probe.hpp"
-#include "tvec/extra/interval.hpp"
 #include "tvec/extra/stoppable_sleep.hpp"
 #include "tvec/inspect/inspect.hpp"
 
@@ -35,11 +34,6 @@ struct sleep_until_stop {
     timer_wheel& wheel;
     jiffies until;
     std::stop_source stop;
-};
-struct next_beat {
-    next_beat(timer_wheel& wheel, jiffies tick) : every(wheel, tick, 1'000) {}
-    auto wait() { return every.next(); }
-    tvec::interval every;
 };
 struct limited_wait {
     limited_wait(timer_wheel& on, jiffies tick) : wheel(on), until(tick) {}
@@ -73,7 +67,6 @@ template <class Wait> std::vector<std::unique_ptr<Wait>> several(timer_wheel& wh
     template <class Wait> static void name();                                                      \
     Test(every_wait, name##__sleep) { name<plain_sleep>(); }                                       \
     Test(every_wait, name##__stoppable_sleep) { name<sleep_until_stop>(); }                        \
-    Test(every_wait, name##__interval) { name<next_beat>(); }                                      \
     Test(every_wait, name##__with_timeout) { name<limited_wait>(); }                               \
     template <class Wait> static void name()
 

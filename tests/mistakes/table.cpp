@@ -53,7 +53,6 @@ extern tvec::timer_thread<> threaded;
 extern tvec::snapshot saved;
 extern tvec::game_clock<> world;
 extern tvec::sleeper nap;
-extern tvec::interval every;
 extern std::stop_token token;
 
 // --- statements
@@ -215,8 +214,7 @@ tvec::timer_thread other({}, [](mail) {}); (void)other.schedule(1ms, [] {});
 (void)tvec::sleep_until(steady_clock::now());           // a wheel, then a point of its time
 (void)tvec::sleep_for(wheel, 5ms);                      // whole ticks; durations: clocked_wheel
 struct own : tvec::clocked_wheel<> {} o; (void)tvec::sleep_for(o, 5ms), (void)tvec::sleep_until(o,
-    o.after(5ms)), (void)tvec::interval(o, 5ms), (void)tvec::interval(o, o.now(), 5ms),
-    (void)tvec::sleep_for(o, 5ms, token);
+    o.after(5ms)), (void)tvec::sleep_for(o, 5ms, token);
     // compiles
 (void)tvec::sleep_for(w, 100, token);                   // wheel, 50ms, stop
 tvec::sleep_for(w, 1ms);                                // it waits for nothing before
@@ -236,11 +234,6 @@ using namespace std::this_thread; using namespace tvec; sleep_for(1ms),
 (void)tvec::with_timeout(w, 1ms, tvec::sleep_for(w, 5ms));  // wheel, what, 500ms
 (void)tvec::with_timeout_until(w, tvec::sleep_for(w, 5ms), 1ms);  // a time_point
 (void)tvec::with_timeout(wheel, tvec::sleep_for(wheel, 5), 9);  // compiles
-(void)tvec::interval(w, 100);                           // a wheel, a period: 1500ms, not 1.5s
-(void)tvec::interval(w, steady_clock::now(), 100);      // wheel, start, 50ms
-(void)tvec::interval(w, 1s, tvec::missed_periods::burst), (void)tvec::interval(wheel, 5, 7);
-    // compiles
-every.next();                                           // it waits for nothing before
 
 // Drivers, watches
 tvec::timerfd_alarm alarm(tvec::clocked_wheel<>{});     // a wheel that outlives it
