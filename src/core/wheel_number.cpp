@@ -4,29 +4,53 @@
 #include <atomic>
 #include <bit>
 #include <cassert>
+#include <limits>
 
 namespace tvec::detail {
 
 namespace {
 
-constexpr std::uint64_t full = ~std::uint64_t{0};
+using word = std::uintptr_t;  // 64-bit atomics are not for all processors
+using shared_word = std::atomic<word>;
+
+constexpr word full = ~word{0};
+constexpr unsigned word_bits = std::numeric_limits<word>::digits;
 
 /// A bit for each number: set while a wheel has it.
-constinit std::array<std::atomic<std::uint64_t>, (last_wheel_id + 1) / 64> ids_in_use{};
+constinit std::array<shared_word, (last_wheel_id + 1) / word_bits> ids_in_use{};
 
 /// Returns the bits of a word whose numbers no wheel gets: `nobody`, or `unused` and `shared`.
-constexpr std::uint64_t reserved_in(std::size_t word) noexcept {
-    return (word == 0 ? 1 : 0) | (word == ids_in_use.size() - 1 ? ~(full >> 2) : 0);
+constexpr word reserved_in(std::size_t index) noexcept {
+    return (index == 0 ? 1 : 0) | (index == ids_in_use.size() - 1 ? ~(full >> 2) : 0);
+}
+
+/// Sets a bit, and returns the word as it was. In one operation if the processor has it. A
+/// Cortex-M0 has not, and no library that would mask interrupts instead: one thread makes wheels.
+word set(shared_word& bits, word bit) noexcept {
+    if constexpr (shared_word::is_always_lock_free)
+        return bits.fetch_or(bit, std::memory_order_acquire);
+    const word before = bits.load(std::memory_order_relaxed);
+    bits.store(before | bit, std::memory_order_relaxed);
+    return before;
+}
+
+/// Clears a bit in the same way.
+word clear(shared_word& bits, word bit) noexcept {
+    if constexpr (shared_word::is_always_lock_free)
+        return bits.fetch_and(~bit, std::memory_order_release);
+    const word before = bits.load(std::memory_order_relaxed);
+    bits.store(before & ~bit, std::memory_order_relaxed);
+    return before;
 }
 
 std::uint16_t reserve() noexcept {
-    for (std::size_t word = 0; word < ids_in_use.size(); ++word) {
-        std::uint64_t bits = ids_in_use[word].load(std::memory_order_relaxed) | reserved_in(word);
+    for (std::size_t index = 0; index < ids_in_use.size(); ++index) {
+        word bits = ids_in_use[index].load(std::memory_order_relaxed) | reserved_in(index);
         while (bits != full) {
             const auto free = static_cast<unsigned>(std::countr_one(bits));
-            const std::uint64_t bit = std::uint64_t{1} << free;
-            bits |= ids_in_use[word].fetch_or(bit, std::memory_order_acquire);
-            if ((bits & bit) == 0) return static_cast<std::uint16_t>(word * 64 + free);
+            const word bit = word{1} << free;
+            bits |= set(ids_in_use[index], bit);
+            if ((bits & bit) == 0) return static_cast<std::uint16_t>(index * word_bits + free);
         }
     }
     return wheel_number::shared;
@@ -40,9 +64,8 @@ wheel_number::wheel_number() noexcept : number_(reserve()) {
 
 wheel_number::~wheel_number() {
     if (number_ == shared) return;
-    const std::uint64_t bit = std::uint64_t{1} << number_ % 64;
-    [[maybe_unused]] const std::uint64_t bits =
-        ids_in_use[number_ / 64].fetch_and(~bit, std::memory_order_release);
+    const word bit = word{1} << number_ % word_bits;
+    [[maybe_unused]] const word bits = clear(ids_in_use[number_ / word_bits], bit);
     assert((bits & bit) != 0 && "a number that is given back was given out");
 }
 

@@ -14,7 +14,8 @@ namespace tvec::detail {
 /// another.
 ///
 /// If no number is left, wheels share one. Every re-arm on them relinks the timer, which is right
-/// for any wheel. Any thread may reserve and release a number: O(numbers / 64).
+/// for any wheel. Any thread may reserve and release a number, unless the processor has no atomic
+/// operations: O(numbers / bits of a word).
 class wheel_number {
 public:
     wheel_number() noexcept;
