@@ -107,31 +107,6 @@ constexpr const char* is_unsafe =
 constexpr const char* is_behind =
     "synchronous_commit is off: a power cut loses what the last second has stored";
 
-// The functions of statements that are prepared, and the types of their arguments.
-struct prepared {
-    std::string_view function;
-    const char* types;  // i: int, b: bigint, t: text, y: bytea; capital: an array
-};
-constexpr prepared all_prepared[] = {
-    {"puts", "ttyIYBBYY"}, {"cancels", "Y"},        {"touches", "tYB"},  {"ends", "tYBTBYY"},
-    {"spends", "IBYB"},    {"claims", "bbbbbBIBY"}, {"takes", "IBBYBB"}, {"beat", "tbIB"},
-    {"releases", "ib"},    {"leaves", "t"},         {"finds", "y"},      {"lists", "ibyby"},
-    {"counts", ""}};
-
-Oid type_of(char c) {
-    const bool is_array = c >= 'A' && c <= 'Z';
-    switch (is_array ? c - 'A' + 'a' : c) {
-    case 'i':
-        return is_array ? array_of(type::number) : static_cast<Oid>(type::number);
-    case 'b':
-        return is_array ? array_of(type::big) : static_cast<Oid>(type::big);
-    case 't':
-        return is_array ? array_of(type::text) : static_cast<Oid>(type::text);
-    default:
-        return is_array ? array_of(type::bytes) : static_cast<Oid>(type::bytes);
-    }
-}
-
 // Returns a statement that calls a function of the schema.
 std::string call_of(const postgres_options& o, std::string_view function, std::size_t arguments) {
     std::string sql = "select * from " + function_name(o, function) + '(';
@@ -339,7 +314,8 @@ void client::on_opened(const PGresult& r) {
     learn(opened.integer());
     for (const prepared& p : all_prepared) {
         std::vector<Oid> types;
-        for (const char* c = p.types; *c != '\0'; ++c) types.push_back(type_of(*c));
+        for (const char* letter = p.types; *letter != '\0'; ++letter)
+            types.push_back(oid_of(*letter));
         talk_.prepare(std::string(p.function), call_of(options_, p.function, types.size()), types);
         expect([this, is_last = &p == std::end(all_prepared) - 1](const PGresult&) {
             if (is_last) on_ready();

@@ -37,6 +37,18 @@ std::string function_name(const postgres_options& o, std::string_view function);
 
 using fate = detail::fate_at_server;
 
+/// A function of the schema whose calls are prepared, and a letter for the type of each argument.
+/// Capitals are arrays, with an element for each item of a batch.
+struct prepared {
+    std::string_view function;
+    const char* types;
+};
+inline constexpr prepared all_prepared[] = {
+    {"puts", "ttyIYBBYY"}, {"cancels", "Y"},        {"touches", "tYB"},  {"ends", "tYBTBYY"},
+    {"spends", "IBYB"},    {"claims", "bbbbbBIBY"}, {"takes", "IBBYBB"}, {"beat", "tbIB"},
+    {"releases", "ib"},    {"leaves", "t"},         {"finds", "y"},      {"lists", "ibyby"},
+    {"counts", ""}};
+
 /// A function of the schema, and its arguments.
 struct question_for {
     std::string_view function;

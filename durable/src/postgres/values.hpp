@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cassert>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,6 +20,25 @@ namespace tvec::durable::postgres {
 
 /// The object identifiers of types, which no version changes.
 enum class type : Oid { bytes = 17, big = 20, number = 23, text = 25 };
+
+/// Returns the type that a letter stands for: i: int, b: bigint, t: text, y: bytea, and a capital
+/// for that of the elements of an array.
+constexpr type type_of(char letter) {
+    switch (letter) {
+    case 'i':
+    case 'I':
+        return type::number;
+    case 'b':
+    case 'B':
+        return type::big;
+    case 't':
+    case 'T':
+        return type::text;
+    default:
+        return type::bytes;
+    }
+}
+constexpr bool is_array(char letter) { return letter >= 'A' && letter <= 'Z'; }
 
 /// Returns the type of arrays of these elements.
 constexpr Oid array_of(type element) {
@@ -34,6 +54,9 @@ constexpr Oid array_of(type element) {
     }
     return 1009;
 }
+constexpr Oid oid_of(char letter) {
+    return is_array(letter) ? array_of(type_of(letter)) : static_cast<Oid>(type_of(letter));
+}
 
 /// Returns the bytes of a number, the most significant first.
 template <class Number> std::string bytes_of(Number n) {
@@ -47,6 +70,8 @@ template <class Number> std::string bytes_of(Number n) {
 struct value {
     Oid of;
     std::optional<std::string> bytes;  ///< nothing: null
+
+    bool operator==(const value&) const = default;
 };
 
 inline value big(std::int64_t n) { return {static_cast<Oid>(type::big), bytes_of(n)}; }
@@ -65,29 +90,33 @@ public:
         cells_ += bytes_of(static_cast<std::int32_t>(bytes.size()));
         cells_ += bytes;
     }
-    void add_null() {
+    template <std::same_as<std::optional<std::string>> Bytes> void add(const Bytes& bytes) {
+        if (bytes) return add(std::string_view(*bytes));
         starts_.push_back(cells_.size());
         cells_ += bytes_of(std::int32_t{-1});
         has_null_ = true;
     }
-    void add(std::int64_t n) {
+    void add(std::integral auto n) {
         if (element_ == type::number)
             add(std::string_view(bytes_of(static_cast<std::int32_t>(n))));
         else
-            add(std::string_view(bytes_of(n)));
+            add(std::string_view(bytes_of(static_cast<std::int64_t>(n))));
     }
     std::size_t size() const noexcept { return starts_.size(); }
     std::size_t weight() const noexcept { return cells_.size(); }
 
-    /// Copies an element of another array.
-    void add_from(const array& other, std::size_t i) {
-        assert(i < other.size() && "an array has the element");
-        const std::size_t end = i + 1 < other.size() ? other.starts_[i + 1] : other.cells_.size();
-        starts_.push_back(cells_.size());
-        cells_.append(other.cells_, other.starts_[i], end - other.starts_[i]);
-        has_null_ = has_null_ || other.has_null_;
+    /// Returns an array of some of the elements.
+    array some(const std::vector<std::size_t>& elements) const {
+        array a(element_);
+        for (const std::size_t i : elements) {
+            assert(i < size() && "an array has the element");
+            const std::size_t end = i + 1 < size() ? starts_[i + 1] : cells_.size();
+            a.starts_.push_back(a.cells_.size());
+            a.cells_.append(cells_, starts_[i], end - starts_[i]);
+        }
+        a.has_null_ = has_null_;
+        return a;
     }
-    array like() const { return array(element_); }
 
     value whole() const {
         std::string all = bytes_of(std::int32_t{1}) + bytes_of(std::int32_t{has_null_}) +
@@ -112,7 +141,9 @@ using result_ptr = std::unique_ptr<PGresult, result_deleter>;
 /// of the wrong form is read as 0 or "", and `is_whole` is false.
 class row {
 public:
-    row(const PGresult& r, int number) : all_(r), number_(number) {}
+    /// `letter` is that of its text which `letter()` reads.
+    row(const PGresult& r, int number, std::size_t letter = 0)
+        : all_(r), number_(number), letter_(letter) {}
 
     bool is_whole() const noexcept { return is_whole_; }
     bool is_null() const noexcept {
@@ -138,6 +169,12 @@ public:
         return {PQgetvalue(&all_, number_, column),
                 static_cast<std::size_t>(PQgetlength(&all_, number_, column))};
     }
+    /// Reads a letter of a text, or 0 if the text has none there.
+    char letter() {
+        const std::string_view all = bytes();
+        is_whole_ = is_whole_ && letter_ < all.size();
+        return is_whole_ ? all[letter_] : '\0';
+    }
     void reject() noexcept { is_whole_ = false; }
 
 private:
@@ -145,6 +182,7 @@ private:
 
     const PGresult& all_;
     const int number_;
+    const std::size_t letter_;
     int next_ = 0;
     bool is_whole_ = true;
 };

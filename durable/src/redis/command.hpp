@@ -13,7 +13,7 @@ namespace tvec::durable::redis {
 /// A command in the making: words, each after its length.
 class command {
 public:
-    command(std::initializer_list<std::string_view> words) {
+    command(std::initializer_list<std::string_view> words = {}) {
         for (const std::string_view w : words) add(w);
     }
 
@@ -27,6 +27,13 @@ public:
         return *this;
     }
     command& add(std::integral auto number) { return add(std::to_string(number)); }
+    /// Adds the words of another one.
+    command& add(const command& other) {
+        words_ += other.words_;
+        count_ += other.count_;
+        return *this;
+    }
+    bool operator==(const command&) const = default;
 
     /// Returns the length so far, nearly.
     std::size_t size() const noexcept { return words_.size(); }

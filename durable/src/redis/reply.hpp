@@ -28,10 +28,17 @@ inline std::string_view text_of(const redisReply& r) {
 class fields {
 public:
     explicit fields(const redisReply& r) : all_(r), is_whole_(r.type == REDIS_REPLY_ARRAY) {}
+    /// Takes a number for a list of one.
+    static fields number_or_list(const redisReply& r) {
+        fields f(r);
+        f.is_number_ = r.type == REDIS_REPLY_INTEGER;
+        f.is_whole_ = f.is_whole_ || f.is_number_;
+        return f;
+    }
 
     bool at_end() const noexcept { return !is_whole_ || next_ >= size(); }
     bool is_whole() const noexcept { return is_whole_; }
-    std::size_t size() const noexcept { return is_whole_ ? all_.elements : 0; }
+    std::size_t size() const noexcept { return !is_whole_ ? 0 : is_number_ ? 1 : all_.elements; }
 
     /// Reads a whole number below 10^15, also from a text: a count, an attempt, or milliseconds
     /// since 1970. Arithmetic with it cannot overflow.
@@ -73,9 +80,10 @@ public:
 
 private:
     const redisReply* element() {
-        if (!at_end()) return all_.element[next_++];
-        is_whole_ = false;
-        return nullptr;
+        is_whole_ = !at_end();
+        if (!is_whole_) return nullptr;
+        const std::size_t i = next_++;
+        return is_number_ ? &all_ : all_.element[i];
     }
     long long number_below(long long end) {
         const redisReply* r = element();
@@ -89,7 +97,7 @@ private:
     }
     const redisReply& all_;
     std::size_t next_ = 0;
-    bool is_whole_;
+    bool is_whole_, is_number_ = false;
 };
 
 }  // namespace tvec::durable::redis
