@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "support/file_of_timers.hpp"
 
@@ -268,6 +269,9 @@ Test(durable_file, one_that_was_overwritten_stores_nothing_more) {
                 CHECK(put(s, {"b", today() + 1h}) == put_result::failed);
                 CHECK(cancel(s, "a") == cancel_result::failed);
                 CHECK(s.last_failure().find("was overwritten") != std::string::npos);
+                CHECK(s.last_failure().find(how == by_nothing ? "move the log (-wal) away"
+                                                              : f.log + ".old back to -wal") !=
+                      std::string::npos);
             }
         }
         CHECK(how == by_copy || bytes_of(path + (path == f.log ? ".old" : "")) == copy);
@@ -284,6 +288,27 @@ Test(durable_file, one_that_was_overwritten_stores_nothing_more) {
         sqlite_store s(f.path, {.checks_file = true});
         CHECK_EQ(count(s).waiting, 51U);
     }
+}
+
+Test(durable_file, a_log_that_was_set_aside_is_kept) {
+    const file_of_timers f;
+    std::vector<std::string> logs;
+    for (const std::string name : {".old", ".old.2", ".old.3"}) {
+        {
+            sqlite_store s(f.path);
+            CHECK(put(s, {name, today() + 1h}) == put_result::stored);
+            logs.push_back(bytes_of(f.log));
+            std::filesystem::last_write_time(f.path, std::filesystem::last_write_time(f.path) - 1h);
+            CHECK(put(s, {"lost", today() + 1h}) == put_result::failed);
+            CHECK(s.last_failure().find("-wal" + name + " back") != std::string::npos);
+        }
+        std::filesystem::copy_file(f.log + name, f.log);
+    }
+    CHECK(bytes_of(f.log + ".old") == logs[0]);
+    CHECK(bytes_of(f.log + ".old.2") == logs[1]);
+    CHECK(bytes_of(f.log + ".old.3") == logs[2]);
+    sqlite_store s(f.path, {.checks_file = true});
+    CHECK_EQ(count(s).waiting, 3U);
 }
 
 // Other connections write the file and its log as well, and may have cut the log.

@@ -51,8 +51,12 @@ constexpr const char* gone =
     "any more: move it back, or end this process before you restore a copy";
 constexpr const char* overwritten =
     "the file, or its log (-wal), was overwritten while it was open, as by a copy, and nothing is "
-    "stored any more: end this process, and restore the copy before you start it again (the log "
-    "that was in use may be -wal.old now)";
+    "stored any more: end this process";
+constexpr const char* with_log =
+    ", move the log (-wal) away, and restore the copy before you start it again";
+constexpr const char* without_log =
+    " and start it again. A whole copy is opened as it is, and a file that needs its log is "
+    "refused: move ";
 
 // Follows links as SQLite does: the log lies beside the file, and not beside a link to it.
 std::string without_links(std::filesystem::path p) {
@@ -202,7 +206,7 @@ sqlite_file::~sqlite_file() {
 // that of the file which is in its place. One that was overwritten stays as it is.
 bool sqlite_file::end_log() noexcept {
     const bool is_whole = fault() == nullptr;
-    if (was_overwritten_) {
+    if (!overwritten_.empty()) {
         sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
         return false;
     }
@@ -219,13 +223,13 @@ bool sqlite_file::end_log() noexcept {
 }
 
 const char* sqlite_file::fault() noexcept {
-    if (was_overwritten_) return overwritten;
+    if (!overwritten_.empty()) return overwritten_.c_str();
     const auto both = find_both();
     if (!both) return gone;
     if (seen_.is_as_left(db_.get(), both->file, both->log.st_size, log_)) return nullptr;
-    was_overwritten_ = true;
-    if (!is_shared_ && both->file.st_size != 0) set_log_aside();
-    return overwritten;
+    const std::string aside = is_shared_ || both->file.st_size == 0 ? "" : set_log_aside();
+    overwritten_ = overwritten + (aside.empty() ? with_log : without_log + aside + " back to -wal");
+    return overwritten_.c_str();
 }
 
 // Returns nothing if the file or its log is not in place. Notes the log once it is there.
@@ -250,10 +254,15 @@ void sqlite_file::note_log() noexcept {
     if (const auto both = find_both()) seen_.note_log(db_.get(), both->log.st_size, log_);
 }
 
-// The next opening would take the log for that of a copy, and put pages of both into the file. It
-// stays beside an empty file, which is refused for that.
-void sqlite_file::set_log_aside() noexcept {
-    std::rename(log_path_.c_str(), (log_path_ + ".old").c_str());
+// Gives the log another name, and returns that, or "" if it fails. The next opening would take the
+// log for that of the copy, and put pages of both into the file. It stays beside an empty file,
+// which is refused for that. A log that was set aside before is kept: it may be all that is left.
+std::string sqlite_file::set_log_aside() noexcept {
+    std::string aside = log_path_ + ".old";
+    struct stat there;
+    for (int n = 2; lstat(aside.c_str(), &there) == 0; ++n)
+        aside = log_path_ + ".old." + std::to_string(n);
+    return std::rename(log_path_.c_str(), aside.c_str()) == 0 ? aside : "";
 }
 
 void sqlite_file::tend_log() {

@@ -53,7 +53,7 @@ private:
 
     std::optional<file_and_log> find_both() noexcept;
     void note_file() noexcept;
-    void set_log_aside() noexcept;
+    std::string set_log_aside() noexcept;
     bool end_log() noexcept;
     void mark_anew(bool has_log);
     void write_log_into_file();
@@ -65,7 +65,7 @@ private:
     connection db_;
     log_state log_{};
     last_seen seen_;
-    bool was_overwritten_ = false;
+    std::string overwritten_;  // what to do, once the file or its log was overwritten
     std::optional<std::pair<dev_t, ino_t>> log_file_{};  // once it was seen
 };
 
