@@ -11,13 +11,20 @@ MAKEFLAGS += --no-print-directory --output-sync=target
 export NINJA := $(CURDIR)/scripts/build/ninja
 
 hook = format snippets links tables arrows shellcheck
-commit = $(hook) weight subjects sanitizers gcc tidy headers threads small windows release fuzz consumers docs instructions run proof
+# The longest first, so that no processor waits for one of them in the end.
+commit = $(hook) weight subjects gcc sanitizers release tidy threads proof small consumers windows headers instructions fuzz docs run
 for_releases = busy sanitizers_gcc clang_tests valgrind tidy_all all_consumers abi debian packaging portability mutants one_line long_fuzz
-.PHONY: help hook commit for_releases user exhaustive $(commit) $(for_releases)
+.PHONY: help hook commit for_releases durable user exhaustive $(commit) $(for_releases)
 
 hook: $(hook)
 commit: $(commit)
 for_releases: $(for_releases)
+
+# Those of durable timers for each commit. Their make shares the processors with this one.
+durable: SHELL = bash
+durable: .SHELLFLAGS = -c
+durable:
+	$(MAKE) -C durable -f checks.mk commit
 
 # They use its folder.
 instructions: release
