@@ -10,7 +10,7 @@ export PROJECT := $(CURDIR)
 export NINJA := $(CURDIR)/../scripts/build/ninja
 
 commit = gcc sanitizers consumers threads headers fuzz
-for_releases = campaigns sanitizers_gcc clang_tests valgrind tidy all_consumers clients debian
+for_releases = campaigns alone sanitizers_gcc clang_tests valgrind tidy all_consumers clients debian
 .PHONY: help commit for_releases $(commit) $(for_releases)
 commit: $(commit)
 for_releases: $(for_releases)
@@ -76,6 +76,11 @@ all_consumers: ## any documented way to use them that does not work
 
 campaigns: ## timers that are lost, early or doubled in two minutes of each fault: kills, stops, cuts, power cuts, clocks, ...
 	NODE_PATH=$$PWD/build-npm/node_modules $(MAKE) faults BUILD=build-gcc TIME=120
+
+alone: ## a file that the checks of each commit read and ../scripts/checks/durable-due does not know
+	rm -rf build-alone
+	../scripts/checks/durable-due --clone durable/build-alone
+	$(MAKE) -C build-alone/durable -f checks.mk --silent commit
 
 clients: ## clients of Redis, PostgreSQL and hooks, oldest and newest, with which a page or a packaged worker fails
 	scripts/bootstrap clients
