@@ -13,7 +13,7 @@ export NINJA := $(CURDIR)/scripts/build/ninja
 hook = format snippets links tables arrows shellcheck
 # The longest first, so that no processor waits for one of them in the end.
 commit = $(hook) weight subjects gcc sanitizers release tidy threads proof small consumers windows headers instructions fuzz docs run
-for_releases = busy sanitizers_gcc proof_all clang_tests valgrind tidy_all all_consumers abi debian packaging portability mutants one_line long_fuzz
+for_releases = busy sanitizers_gcc instructions_gcc proof_all clang_tests valgrind tidy_all all_consumers abi debian packaging portability mutants one_line long_fuzz
 .PHONY: help hook commit for_releases durable user exhaustive $(commit) $(for_releases)
 
 hook: $(hook)
@@ -108,14 +108,17 @@ valgrind: ## uninitialised reads and leaks in the tests
 	meson test -C build-valgrind --setup valgrind --print-errorlogs promises_core promises_at_length promises_clock \
 	    promises_inspect promises_pool promises_mailbox promises_thread promises_coroutines model pool_model in_c
 
-# The same options as scripts/checks/instructions, which reuses this folder.
+# The same options as scripts/checks/instructions, which reuses this folder. Of the rivals one: `gcc` compiles and compares all.
 release: ## failing benchmarks and warnings in an optimized build without assertions and liburing
 	CXX=clang++ scripts/build/configure build-release-clang++ -Dbuildtype=release -Db_ndebug=true -Dwerror=true \
-	    -During=disabled -Dtests=disabled -Dexamples=disabled -Dbench=enabled
+	    -During=disabled -Dtests=disabled -Dexamples=disabled -Dbench=enabled -Dbench_structures=libev
 	meson test -C build-release-clang++ --setup gate --print-errorlogs
 
-instructions: ## an operation that needs over 2 % more instructions than stored
-	scripts/checks/instructions
+instructions: ## an operation that needs over 2 % more instructions than stored, by clang
+	scripts/checks/instructions clang++
+
+instructions_gcc: ## the same, by g++
+	scripts/checks/instructions g++
 
 small: ## failing tests of the core with wheels of 11 KB, and programs that link with the wrong size
 	CXX=g++ CXXFLAGS=-g1 scripts/build/configure build-small -Dwerror=true -Dsmall_wheel=true -During=disabled \
