@@ -59,10 +59,10 @@ dist: ## pack a release into build-dist: sources, single header, wrap file, chec
 docs: ## make a site of headers and guides in build-docs; fails if anything public is not documented
 	@scripts/pages/docs
 
-check: ## what CI runs for each commit: tests, sanitizers, analysers, consumers, a short load, durable timers; 14 minutes
+check: ## what CI runs for each commit: tests, sanitizers, analysers, consumers, a short load, durable timers; a quarter of an hour
 	@.ci/run
 
-check-release: ## what else is checked before a release: docs/releasing.md; hours
+check-release: ## what else is checked each night, and before a release: docs/releasing.md; hours
 	@$(MAKE) -f scripts/checks.mk -j$(shell nproc) -k for_releases
 	@$(MAKE) -C durable -f checks.mk -j$(shell nproc) -k for_releases
 
