@@ -1,5 +1,5 @@
-// Promises: deliveries that end a hook, hang or break their connections hold up others for a second
-// at most, and others do not fail by them.
+// Promises: deliveries that end a hook, hang, break their connections or are refused hold up others
+// for a second at most, and others do not fail by them. What a hook refuses for now has not failed.
 #include "../tools/serve/hook_queue.hpp"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -25,12 +26,13 @@ using queue = timers_tool::hook_queue<wheel>;
 using time_point = tvec::manual_clock::time_point;
 
 constexpr milliseconds lease = 30s, longest_pause = 2s, retry = 1s;
+constexpr std::size_t most = 1'000;
 
 time_point now() { return tvec::manual_clock::now(); }
 
 // The handler of a timer: what it does, and after which time.
 struct handler {
-    enum class kind { answers, hangs, hangs_up, ends_the_hook } what;
+    enum class kind { answers, hangs, hangs_up, ends_the_hook, refuses } what;
     milliseconds after{};
 };
 
@@ -39,7 +41,7 @@ class hook {
 public:
     // A hook that has ended is there again after a while.
     explicit hook(milliseconds away = 300ms)
-        : away_(away), queue_(wheel_, [this](queue::entry& e) { on_sent(e); }) {}
+        : away_(away), queue_(wheel_, lease, most, [this](queue::entry& e) { on_sent(e); }) {}
 
     void put(const std::string& id, handler h) {
         handlers_[id] = h;
@@ -59,11 +61,14 @@ public:
             held_ms_ += !queue_.is_away() && waiting_ != 0;
         }
     }
+    // Has it refuse so many of each thousand calls, whatever their handlers do.
+    void refuses(unsigned of_thousand) { refusals_ = of_thousand; }
     // Has no timer come again after its failure.
     void comes_no_more() { is_over_ = true; }
-    // Lets time pass until all deliveries have ended.
+    // Lets time pass until all deliveries have ended. What is refused is not from now on.
     void finish() {
         comes_no_more();
+        refuses_none_ = true;
         for (int i = 0; i < 3'000 && !queue_.is_empty(); ++i) pass(100ms);
         CHECK(queue_.is_empty());
     }
@@ -141,10 +146,15 @@ private:
                 return;
             }
             with_it_.erase(with_it_.begin() + static_cast<std::ptrdiff_t>(i--));
-            end(*e.of,
-                e.what == handler::kind::hangs_up ? queue::way::broken : queue::way::answered,
-                e.what == handler::kind::answers);
+            const queue::way how =
+                random_() % 1'000 < refusals_ ? queue::way::refused : way_of(e.what);
+            end(*e.of, how, how == queue::way::answered);
         }
+    }
+    queue::way way_of(handler::kind what) const {
+        if (what == handler::kind::hangs) return queue::way::silent;
+        if (what == handler::kind::refuses && !refuses_none_) return queue::way::refused;
+        return what == handler::kind::hangs_up ? queue::way::broken : queue::way::answered;
     }
     void end(queue::entry& e, queue::way how, bool is_good = false) {
         const std::string id = e.d.token.id;
@@ -174,28 +184,35 @@ private:
     std::vector<queue::entry*> refused_;
     std::multimap<time_point, std::string> again_;
     time_point up_at_{}, away_until_{};
-    bool is_over_ = false;
+    bool is_over_ = false, refuses_none_ = false;
+    unsigned refusals_ = 0;
+    std::mt19937 random_;
     std::uint64_t all_ms_ = 0, held_ms_ = 0, waiting_ = 0;  // never sent
 };
 
-// A good timer each 100 ms beside the bad ones, for 40 seconds: none is late by more than a second,
-// and none fails.
+// A good timer each 100 ms beside the bad ones, for 40 seconds and until each of these has failed:
+// none is late by more than a second, and none fails.
 void good_ones_beside(const std::vector<handler>& bad) {
     tvec::manual_clock::set({});
     hook h;
-    for (std::size_t i = 0; i < bad.size(); ++i) h.put("bad " + std::to_string(i), bad[i]);
-    constexpr int good = 400;
-    for (int i = 0; i < good; ++i) {
-        h.put(std::to_string(i), {handler::kind::answers, 20ms});
+    const auto bad_id = [](std::size_t i) { return "bad " + std::to_string(i); };
+    for (std::size_t i = 0; i < bad.size(); ++i) h.put(bad_id(i), bad[i]);
+    const auto have_failed = [&] {
+        for (std::size_t i = 0; i < bad.size(); ++i)
+            if (h.of(bad_id(i)).failures == 0) return false;
+        return true;
+    };
+    int good = 0;
+    for (; good < 400 || (good < 4'000 && !have_failed()); ++good) {
+        h.put(std::to_string(good), {handler::kind::answers, 20ms});
         h.pass(100ms);
     }
+    CHECK(have_failed());
     h.finish();
     for (int i = 0; i < good; ++i) {
         CHECK_EQ(h.of(std::to_string(i)).answers, 1U);
         CHECK_EQ(h.of(std::to_string(i)).failures, 0U);
     }
-    for (std::size_t i = 0; i < bad.size(); ++i)
-        CHECK_GE(h.of("bad " + std::to_string(i)).failures, 1U);
     h.check_bounds();
 }
 
@@ -203,16 +220,19 @@ void good_ones_beside(const std::vector<handler>& bad) {
 
 Test(durable_hook_queue, bad_timers_hold_up_others_for_a_second) {
     constexpr handler hangs{handler::kind::hangs, lease}, up{handler::kind::hangs_up, 0ms},
-        late{handler::kind::hangs_up, 8s}, ends{handler::kind::ends_the_hook, 10ms};
+        late{handler::kind::hangs_up, 8s}, ends{handler::kind::ends_the_hook, 10ms},
+        refused{handler::kind::refuses, 10ms};
     for (const std::size_t n : {1U, 2U, 10U})
-        for (const auto& kinds : std::vector<std::vector<handler>>{{hangs},
-                                                                   {up},
-                                                                   {late},
-                                                                   {ends},
-                                                                   {hangs, up},
-                                                                   {hangs, late},
-                                                                   {hangs, ends},
-                                                                   {hangs, up, late, ends}}) {
+        for (const auto& kinds :
+             std::vector<std::vector<handler>>{{hangs},
+                                               {up},
+                                               {late},
+                                               {ends},
+                                               {refused},
+                                               {hangs, up},
+                                               {hangs, late},
+                                               {hangs, ends},
+                                               {hangs, up, late, ends, refused}}) {
             std::vector<handler> bad;
             for (const handler& kind : kinds) bad.insert(bad.end(), n, kind);
             good_ones_beside(bad);
@@ -289,7 +309,7 @@ Test(durable_hook_queue, a_withdrawn_request_under_way_is_not_waited_for) {
     tvec::manual_clock::set({});
     wheel timers;
     queue::entry* sent = nullptr;
-    queue all(timers, [&sent](queue::entry& e) { sent = &e; });
+    queue all(timers, lease, most, [&sent](queue::entry& e) { sent = &e; });
     all.put({{"a", 1}, {}});
     all.go_on();
     REQUIRE(!all.end(*std::exchange(sent, nullptr), queue::way::unsent));
@@ -301,6 +321,132 @@ Test(durable_hook_queue, a_withdrawn_request_under_way_is_not_waited_for) {
     all.withdraw({"a", 1});
     CHECK(!all.is_away());
     CHECK(all.end(*sent, queue::way::unsent));
+}
+
+// A proxy whose hook is away for many leases.
+Test(durable_hook_queue, a_hook_that_refuses_all_fails_none) {
+    tvec::manual_clock::set({});
+    hook h;
+    h.refuses(1'000);
+    for (int i = 0; i < 20; ++i) h.put(std::to_string(i), {handler::kind::answers, 20ms});
+    h.pass(20 * lease);
+    CHECK_EQ(h.waiting(), 20U);
+    h.refuses(0);
+    h.finish();
+    for (int i = 0; i < 20; ++i) {
+        CHECK_EQ(h.of(std::to_string(i)).answers, 1U);
+        CHECK_EQ(h.of(std::to_string(i)).failures, 0U);
+    }
+}
+
+Test(durable_hook_queue, a_hook_that_refuses_half_fails_none) {
+    tvec::manual_clock::set({});
+    hook h;
+    h.refuses(500);
+    for (int i = 0; i < 20; ++i) h.put(std::to_string(i), {handler::kind::answers, 20ms});
+    h.finish();
+    for (int i = 0; i < 20; ++i) CHECK_EQ(h.of(std::to_string(i)).failures, 0U);
+}
+
+Test(durable_hook_queue, a_timer_that_alone_is_refused_fails) {
+    tvec::manual_clock::set({});
+    hook h;
+    h.comes_no_more();
+    h.put("a", {handler::kind::refuses, 0ms});
+    h.pass(lease - 1s);
+    h.put("other", {handler::kind::answers, 0ms});
+    h.pass(1s);
+    CHECK_EQ(h.of("a").failures, 0U);
+    h.pass(queue::longest_pause);
+    CHECK_EQ(h.of("a").failures, 1U);
+    CHECK(h.all().is_empty());
+}
+
+namespace {
+
+// A queue whose deliveries all are refused, and the times at which they were sent.
+class refusals {
+public:
+    explicit refusals(std::size_t most_here = most, std::optional<milliseconds> told = {})
+        : told_(told),
+          all(timers_, lease, most_here, [this](queue::entry& e) { sent_.push_back(&e); }) {}
+    void pass(milliseconds d) {
+        for (; d > 0ms; d -= 1ms) {
+            for (queue::entry* const e : std::exchange(sent_, {})) {
+                times.push_back(now().time_since_epoch() / 1ms);
+                if (all.end(*e, queue::way::refused, told_)) failed.push_back(e->d.token.id);
+                all.go_on();
+            }
+            tvec::manual_clock::advance(1ms);
+            timers_.run();
+        }
+    }
+
+    std::vector<std::int64_t> times{};
+    std::vector<std::string> failed{};
+
+private:
+    const std::optional<milliseconds> told_;
+    wheel timers_;
+    std::vector<queue::entry*> sent_{};
+
+public:
+    queue all;
+};
+
+}  // namespace
+
+Test(durable_hook_queue, a_refused_delivery_waits_as_it_was_told) {
+    using times = std::vector<std::int64_t>;
+    for (const auto& [told, expected] : std::vector<std::pair<std::optional<milliseconds>, times>>{
+             {{}, {0, 1'000, 3'000, 7'000, 15'000, 23'000, 31'000, 39'000}},
+             {0s, {0, 1'000, 2'000, 3'000, 4'000, 5'000, 6'000, 7'000}},
+             {5s, {0, 5'000, 10'000, 15'000, 20'000, 25'000, 30'000, 35'000}},
+             {24h, {0, 30'000, 60'000, 90'000, 120'000, 150'000, 180'000, 210'000}}}) {
+        tvec::manual_clock::set({});
+        refusals r(most, told);
+        r.all.put({{"a", 1}, {}});
+        while (r.times.size() < expected.size()) r.pass(1ms);
+        CHECK(r.times == expected);
+        CHECK(r.failed.empty());
+    }
+}
+
+// Others may be due, and are not here.
+Test(durable_hook_queue, refused_deliveries_that_fill_it_fail_in_turn) {
+    tvec::manual_clock::set({});
+    refusals r(2);
+    r.all.put({{"a", 1}, {}});
+    r.all.put({{"b", 1}, {}});
+    r.pass(lease);
+    CHECK(r.failed.empty());
+    r.pass(queue::longest_pause);
+    CHECK_EQ(r.failed.size(), 1U);
+    r.all.put({{"c", 1}, {}});
+    r.pass(lease - queue::longest_pause);
+    CHECK_EQ(r.failed.size(), 1U);
+    r.pass(2 * queue::longest_pause);
+    CHECK_EQ(r.failed.size(), 2U);
+}
+
+Test(durable_hook_queue, a_refused_delivery_shows_until_its_end) {
+    tvec::manual_clock::set({});
+    refusals r;
+    const auto shown = [&r] {
+        unsigned n = 0;
+        r.all.for_each_waiting([&n](const auto&) { ++n; });
+        return n;
+    };
+    r.all.put({{"a", 1}, {}});
+    r.pass(1ms);
+    for (int i = 0; i < 5'000; ++i) {  // under way or not
+        CHECK_EQ(shown(), 1U);
+        r.pass(1ms);
+    }
+    r.all.withdraw({"a", 1});
+    CHECK_EQ(shown(), 0U);
+    r.pass(10s);
+    CHECK(r.all.is_empty());
 }
 
 Test(durable_hook_queue, random_timers_keep_the_bounds) {
@@ -317,7 +463,7 @@ Test(durable_hook_queue, random_timers_keep_the_bounds) {
         std::vector<std::string> good;
         for (int step = 0; step < 100; ++step) {
             const std::string id = std::to_string(step);
-            const auto what = static_cast<handler::kind>(below(8) < 5 ? 0 : below(4));
+            const auto what = static_cast<handler::kind>(below(8) < 5 ? 0 : below(5));
             const bool is_slow =
                 what == handler::kind::hangs_up || (what == handler::kind::hangs && below(2) != 0);
             h.put(id,

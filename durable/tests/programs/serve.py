@@ -97,8 +97,7 @@ class Deliveries(Case):
     def test_an_answer_can_ask_for_another_delivery(self):
         past = "Fri, 31 Dec 1999 23:59:59 GMT"
         for later, attempts, answer in [(ms, 1, (200, {}, b'{"again": %d}' % ms)) for ms in (1300, 0)] + [
-                (ms, 2, (status, {"Retry-After": value}, b""))
-                for status, ms, value in ((503, 2000, 2), (429, 2000, 2), (502, 2000, 2), (503, 0, "0"), (503, 0, past))]:
+                (ms, 2, (500, {"Retry-After": value}, b"")) for ms, value in ((2000, 2), (0, "0"), (0, past))]:
             with self.subTest(answer):
                 hook = self.hook(lambda note: answer if note["attempt"] == 1 else (200, {}, b"thanks"))
                 self.put("a", "--plan", f"attempts {attempts}")  # a failure uses up one
@@ -108,14 +107,42 @@ class Deliveries(Case):
                 self.wait_until_empty()
                 serve.end()
 
-    def test_a_hook_that_is_overloaded_uses_up_the_plan(self):
-        hook = self.hook(lambda _: (503, {"Retry-After": "0"}, b"full"))
+    def test_a_failure_comes_again_no_sooner_than_asked(self):
+        hook = self.hook(lambda _: (500, {"Retry-After": "0"}, b"full"))
         self.put("a", "--plan", "retry fixed 10ms | attempts 2")
         self.serve(hook.to)
         [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
-        self.assertEqual((dead["reason"], dead["failures"]), ("hook: HTTP 503: full", 2))
+        self.assertEqual((dead["reason"], dead["failures"]), ("hook: HTTP 500: full", 2))
         first, second = hook.notes
         self.assertGreaterEqual(second["now"] - first["now"], 1000)
+
+    def test_a_hook_that_refuses_for_now_uses_up_no_attempt(self):
+        answers = {"429": (429, {"Retry-After": 2}, b"full"), "502": (502, {}, b"full"), "503": (503, {"Retry-After": 0}, b"full"),
+                   "504": (504, {"Retry-After": "soon"}, b"full")}
+        hook = self.hook(lambda note: answers[note["id"].decode()] if refuses else (200, {}, b""))
+        refuses = True
+        for name in answers:
+            self.put(name, "--plan", "attempts 1")
+        serve = self.serve(hook.to, "--attempts", 1, "--lease-ms", 3000, "--page", "127.0.0.1:0", "--overdue-ms", 500)
+        for name in answers:
+            wait_for(lambda: len(hook.of(name.encode())) > 4, "more calls than attempts")
+            self.assertRegex(serve.ask("/health?prefix=" + name)[1],
+                             rf"\Atimer {name} is overdue for \d+ s, and nobody is at work on it: hook: HTTP {name}: full\n\Z")
+        self.assertEqual({note["attempt"] for note in hook.notes}, {1})
+        for name, least in ("429", 2000), ("502", 1000), ("503", 1000), ("504", 1000):
+            times = [note["now"] for note in hook.of(name.encode())]
+            self.assertGreaterEqual(min(b - a for a, b in zip(times, times[1:])), least)
+        refuses = False
+        self.wait_until_empty()
+        wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
+
+    def test_a_timer_that_alone_is_refused_uses_up_its_plan(self):
+        hook = self.hook(lambda note: (429, {}, b"not you") if note["id"] == b"a" else (200, {}, b"{\"again\": 1000}"))
+        self.put("a", "--plan", "retry fixed 10ms | attempts 2")
+        self.put("other")
+        self.serve(hook.to, "--lease-ms", 1000)
+        [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
+        self.assertEqual((dead["id"], dead["reason"], dead["failures"]), ("a", "hook: HTTP 429: not you", 2))
 
     def test_an_answer_that_asks_for_no_time_has_failed(self):
         hook = self.hook(lambda _: (200, {}, b'{"again": 18446744073709551615}'))
@@ -129,7 +156,8 @@ class Deliveries(Case):
             "fraction": (200, {}, b'{"again": 59999.5}', "again"),
             "exponent": (200, {}, b'{"again": 6e4}', "again"),
             "mark": (200, {}, b'\xef\xbb\xbf {"again": 60000}', "again"),
-            "date": (503, {"Retry-After": email.utils.formatdate(time.time() + 60, usegmt=True)}, b"", "hook: HTTP 503"),
+            "date": (500, {"Retry-After": email.utils.formatdate(time.time() + 60, usegmt=True)}, b"", "hook: HTTP 500"),
+            "ages": (500, {"Retry-After": "1" + "0" * 30}, b"", "hook: HTTP 500"),
             "text": (200, {}, b'{"again": "60000"}', 'hook: "again" is "60000"'),
             "negative": (200, {}, b'{"again": -1}', 'hook: "again" is -1'),
             "null": (200, {}, b'{"again": null}', 'hook: "again" is null'),
@@ -139,7 +167,7 @@ class Deliveries(Case):
             "longest": (200, {}, b'{"ok": true, "detail": "%s"}' % (b"x" * 1_000_000), "hook: its answer is an object of 64 KiB"),
             "late": (200, {}, b" " * 70_000 + b'{"again": 60000}', "hook: its answer is an object of 64 KiB"),
             "encoded": (200, {"Content-Encoding": "gzip"}, gzip.compress(b'{"again": 60000}'), "hook: its answer has the encoding gzip"),
-            "soon": (503, {"Retry-After": "soon"}, b"", "Retry-After is neither"),
+            "soon": (500, {"Retry-After": "soon"}, b"", "Retry-After is neither"),
             "page": (200, {}, b"<html>" + b"x" * 1_000_000, "done"),
             "list": (200, {}, b'[{"again": 60000}]', "done"),
             "other": (200, {}, b'{"ok": true}', "done")}
@@ -156,6 +184,8 @@ class Deliveries(Case):
                 timer = wait_for(lambda: (t := self.timer(name))["due_ms"] > hook.of(name.encode())[0]["now"] and t,
                                  "it comes later")
                 self.assertEqual(timer.get("reason", "")[:len(becomes)], "" if becomes == "again" else becomes)
+                if name == "ages":  # the longest delay
+                    self.assertGreater(timer["due_ms"] - hook.of(b"ages")[0]["now"], 86_000_000_000)
 
     def test_a_failure_is_retried_and_has_its_reason_in_the_end(self):
         hook = self.hook(lambda _: (500, {}, b"no such <order>\nmore"))

@@ -2,6 +2,7 @@
 #include <curl/curl.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -99,6 +100,18 @@ std::size_t on_answer(char* bytes, std::size_t, std::size_t size, void* of) {
     });
 }
 
+std::optional<std::string> header_of(CURL* easy, const char* name) {
+    curl_header* header = nullptr;
+    if (curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return {};
+    return header->value;
+}
+
+long status_of(CURL* easy) {
+    long status = 0;
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}
+
 sink_answer failure(std::string why) { return {sink_answer::kind::failed, {}, std::move(why)}; }
 
 sink_answer again_in(double ms) {
@@ -123,47 +136,64 @@ sink_answer meaning_of(const std::string& answer) {
     return again_in(ms.get<double>());
 }
 
-// Reads the header Retry-After of an answer: seconds, or a date. Returns the beginning of a reason,
-// by which the plan waits for so long at least, or "" if there is none.
-std::string retry_after(CURL* easy) {
-    curl_header* header = nullptr;
-    if (curl_easy_header(easy, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return "";
-    curl_off_t seconds = 0;  // 0 for a date that has passed
-    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
-    const std::string_view value = header->value;
-    const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == value.npos;
-    if (seconds <= 0 && !is_number && curl_getdate(header->value, nullptr) == -1)
-        return "Retry-After is neither seconds nor a date: ";
-    const auto most = static_cast<curl_off_t>(longest_delay / 1'000);
-    return fmt::format("after {}s: ", std::clamp<curl_off_t>(seconds, 1, most));
+// Reads a Retry-After: seconds, or a date, of which 0 are left once it has passed. Returns nothing
+// if it is neither. Precondition: it is that of the last answer.
+std::optional<std::chrono::seconds> wait_of(const std::string& retry_after, CURL* easy) {
+    constexpr std::int64_t most = longest_delay / 1'000;
+    std::int64_t seconds = most;  // of a number that is too large
+    const bool is_number =
+        !retry_after.empty() && retry_after.find_first_not_of("0123456789") == retry_after.npos;
+    if (is_number) {
+        std::from_chars(retry_after.data(), retry_after.data() + retry_after.size(), seconds);
+    } else {
+        if (curl_getdate(retry_after.c_str(), nullptr) == -1) return {};
+        curl_off_t left = 0;
+        curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &left);
+        seconds = left;
+    }
+    return std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, most));
 }
 
-std::string encoding_of(CURL* easy) {
-    curl_header* header = nullptr;
-    const bool is_there =
-        curl_easy_header(easy, "Content-Encoding", 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
-    return is_there ? header->value : "";
+// Returns for how long the answer asks to wait, if it does.
+std::optional<std::chrono::seconds> wait_of(CURL* easy) {
+    const auto header = header_of(easy, "Retry-After");
+    return header ? wait_of(*header, easy) : std::nullopt;
+}
+
+// Returns the beginning of a reason, by which the plan waits for so long at least.
+std::string reason_to_wait(CURL* easy) {
+    if (!header_of(easy, "Retry-After")) return "";
+    const auto wait = wait_of(easy);
+    if (!wait) return "Retry-After is neither seconds nor a date: ";
+    return fmt::format("after {}s: ", std::max<std::int64_t>(wait->count(), 1));
+}
+
+std::string text_of(CURL* easy, const std::string& answer) {
+    const auto size = std::min(answer.find('\n'), longest_reason);
+    return fmt::format("hook: HTTP {}: {}", status_of(easy), answer.substr(0, size));
 }
 
 sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
-    long status = 0;
-    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     if (how != CURLE_OK) return failure(std::string("hook: ") + curl_easy_strerror(how));
-    if (status >= 200 && status < 300) {
-        const std::string encoding = encoding_of(easy);
+    if (status_of(easy) >= 200 && status_of(easy) < 300) {
+        const std::string encoding = header_of(easy, "Content-Encoding").value_or("");
         if (answer.empty() || encoding.empty() || encoding == "identity") return meaning_of(answer);
         return failure("hook: its answer has the encoding " + encoding + ", expected none");
     }
-    return failure(retry_after(easy) +
-                   fmt::format("hook: HTTP {}: {}", status, answer.substr(0, answer.find('\n'))));
+    return failure(reason_to_wait(easy) + text_of(easy, answer));
 }
 
+// Too Many Requests, Bad Gateway, Service Unavailable and Gateway Timeout: the hook or a proxy
+// before it is overloaded, or away.
+bool is_refusal(long status) { return status == 429 || (status >= 502 && status <= 504); }
+
 queue::way way_of(CURLcode how, CURL* easy) {
-    if (how == CURLE_OK) return queue::way::answered;
+    if (how == CURLE_OK)
+        return is_refusal(status_of(easy)) ? queue::way::refused : queue::way::answered;
     long sent = 0;
     curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent);
     if (sent == 0) return queue::way::unsent;
-    return how == CURLE_OPERATION_TIMEDOUT ? queue::way::answered : queue::way::broken;
+    return how == CURLE_OPERATION_TIMEDOUT ? queue::way::silent : queue::way::broken;
 }
 
 class hook_sink final : public sink {
@@ -193,7 +223,7 @@ public:
     std::optional<untaken_delivery> untaken(const std::string& prefix) const override {
         std::optional<untaken_delivery> first;
         queue_.for_each_waiting(
-            [&](const delivery& d) { keep_first(first, prefix, d.token, d.due); });
+            [&](const queue::entry& e) { keep_first(first, prefix, e.d.token, e.d.due, e.why); });
         return first;
     }
 
@@ -282,7 +312,9 @@ private:
     void on_end(const request& r, CURLcode how) {
         const queue::way way = way_of(how, r.easy);
         if (way == queue::way::unsent) fault_ = std::string("hook: ") + curl_easy_strerror(how);
-        if (queue_.end(r.of, way)) answered_(r.of.d.token, meaning_of(how, r.easy, r.answer));
+        if (way == queue::way::refused) r.of.why = text_of(r.easy, r.answer);
+        if (queue_.end(r.of, way, wait_of(r.easy)))
+            answered_(r.of.d.token, meaning_of(how, r.easy, r.answer));
         queue_.go_on();
     }
 
@@ -294,7 +326,8 @@ private:
     CURLM* multi_ = nullptr;
     std::list<request> requests_;
     std::string fault_;  // for which the hook could not be reached
-    queue queue_{loop_.wheel(), [this](queue::entry& e) { send(e); }};
+    queue queue_{loop_.wheel(), std::chrono::milliseconds(settings_.lease_ms),
+                 most_in_flight(settings_), [this](queue::entry& e) { send(e); }};
 };
 
 }  // namespace

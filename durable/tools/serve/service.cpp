@@ -234,12 +234,18 @@ private:
 
     // --- the timer that waits longest -----------------------------------------------------------
 
+    struct late_timer : overdue {
+        std::string why{};  // it waits, if the sink knows
+    };
+
     // Finds it, in the store or in the sink. What the sink holds may be over: the store knows.
-    example::task<std::optional<overdue>> find_overdue(std::string prefix) {
+    example::task<std::optional<late_timer>> find_overdue(std::string prefix) {
         std::vector<operations::oldest> one{{prefix}};
         auto asked = view_.ask(std::move(one));
-        auto [how, found] = std::move((co_await asked).front());
+        auto [how, oldest] = std::move((co_await asked).front());
         if (how != standing::done) view_.fail();
+        std::optional<late_timer> found;
+        if (oldest) found = {std::move(*oldest)};
         token over;  // what is on its way cannot be withdrawn
         for (auto held = sink_->untaken(prefix); held && held->token != over;
              held = sink_->untaken(prefix)) {
@@ -249,7 +255,7 @@ private:
             if (known != standing::done) view_.fail();
             if (timer && timer->attempt == held->token.attempt && timer->attempt != timer->ended) {
                 if (!found || held->due < found->since)
-                    found = {held->token.id, held->due, held->due, true};
+                    found = {{held->token.id, held->due, held->due, true}, held->why};
                 break;
             }
             over = held->token;
@@ -289,7 +295,7 @@ private:
     }
 
     // Returns the fault that a timer has waited for too long, or "".
-    std::string fault_of_overdue(const std::optional<overdue>& found,
+    std::string fault_of_overdue(const std::optional<late_timer>& found,
                                  const std::string& prefix) const {
         const time_point now = timers_.now();
         if (!found || now - found->since <= duration(settings_.overdue_ms)) return "";
@@ -305,10 +311,10 @@ private:
         return timer + ", and nobody is at work on it: " + reason_of(*found);
     }
 
-    std::string reason_of(const overdue& o) const {
+    std::string reason_of(const late_timer& o) const {
         const std::string sink = sink_->fault(), store = store_->last_failure();
         if (!sink.empty()) return sink;
-        if (o.waits) return "no worker has taken it";
+        if (o.waits) return o.why.empty() ? "no worker has taken it" : shown(o.why);
         if (!store.empty()) return "the store: " + store;
         if (o.unended > 0) return "its delivery had no end within its lease";
         if (held_.size() >= most_in_flight(settings_)) return "--in-flight are under way before it";
@@ -379,7 +385,7 @@ private:
     std::uint64_t breaks_ = 0;  // of the connection to the store
     std::string said_warning_, said_of_store_, said_of_sink_;
     using clock = std::chrono::steady_clock;
-    std::optional<overdue> oldest_;          // in the store or the sink
+    std::optional<late_timer> oldest_;       // in the store or the sink
     clock::time_point told_ = clock::now();  // of the last answer
     std::optional<example::task<>> watching_;
     bool was_late_ = false;

@@ -58,6 +58,7 @@ public:
     struct untaken_delivery {
         tvec::durable::token token;
         tvec::durable::time_point due;
+        std::string why{};  // if it is known
     };
     // Returns the one of those with a prefix that waits longest, if it knows of any.
     virtual std::optional<untaken_delivery> untaken(const std::string& prefix) const = 0;
@@ -65,8 +66,9 @@ public:
 
 // Replaces `first` by a delivery with the prefix that was due before it.
 inline void keep_first(std::optional<sink::untaken_delivery>& first, const std::string& prefix,
-                       const tvec::durable::token& t, tvec::durable::time_point due) {
-    if (t.id.starts_with(prefix) && (!first || due < first->due)) first = {t, due};
+                       const tvec::durable::token& t, tvec::durable::time_point due,
+                       const std::string& why = {}) {
+    if (t.id.starts_with(prefix) && (!first || due < first->due)) first = {t, due, why};
 }
 
 // Returns a fault of `--to`. It shows the kind only, since the rest may have a password.
