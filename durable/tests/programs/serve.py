@@ -144,6 +144,14 @@ class Deliveries(Case):
         [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
         self.assertEqual((dead["id"], dead["reason"], dead["failures"]), ("a", "hook: HTTP 429: not you", 2))
 
+    def test_a_body_that_may_not_be_doubles_no_call(self):
+        hook = self.hook(lambda _: (204, {}, b"a body"))
+        for i in range(20):
+            self.put(f"a{i}", in_ms=1000)
+        self.serve(hook.to, "--in-flight", 2)
+        self.wait_until_empty()
+        self.assertEqual(len(hook.notes), 20)
+
     def test_an_answer_that_asks_for_no_time_has_failed(self):
         hook = self.hook(lambda _: (200, {}, b'{"again": 18446744073709551615}'))
         self.put("a", "--plan", "retry fixed 10ms | attempts 1")

@@ -112,6 +112,20 @@ long status_of(CURL* easy) {
     return status;
 }
 
+// Has the connection closed after an answer that has no body by its status, and one by its headers:
+// the next request on the connection would take those bytes for its answer.
+std::size_t on_header(char* bytes, std::size_t, std::size_t size, void* of) {
+    return example::from_c(std::size_t{0}, [=] {
+        CURL* const easy = static_cast<request*>(of)->easy;
+        const bool is_last = std::string_view(bytes, size) == "\r\n";
+        if (!is_last || (status_of(easy) != 204 && status_of(easy) != 304)) return size;
+        if (header_of(easy, "Content-Length").value_or("0") != "0" ||
+            header_of(easy, "Transfer-Encoding"))
+            curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+        return size;
+    });
+}
+
 sink_answer failure(std::string why) { return {sink_answer::kind::failed, {}, std::move(why)}; }
 
 sink_answer again_in(double ms) {
@@ -248,6 +262,8 @@ private:
         curl_easy_setopt(r.easy, CURLOPT_POSTFIELDS, e.d.body.data());
         curl_easy_setopt(r.easy, CURLOPT_WRITEFUNCTION, &on_answer);
         curl_easy_setopt(r.easy, CURLOPT_WRITEDATA, &r);
+        curl_easy_setopt(r.easy, CURLOPT_HEADERFUNCTION, &on_header);
+        curl_easy_setopt(r.easy, CURLOPT_HEADERDATA, &r);
         curl_easy_setopt(r.easy, CURLOPT_PRIVATE, &r);
         curl_easy_setopt(r.easy, CURLOPT_TIMEOUT_MS, static_cast<long>(settings_.lease_ms));
         curl_multi_add_handle(multi_, r.easy);
