@@ -54,14 +54,14 @@ tidy: ## what clang-tidy finds in the sources
 fuzz: ## failures of the parser of a Redis server's answers within five seconds
 	CXX=clang++ CXXFLAGS=-g1 ../scripts/build/configure build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Doptimization=2 \
 	    -Ddebug=false -Dtests=disabled -Dexamples=disabled -Dtool=disabled
-	$(NINJA) -C build-fuzz --quiet tests/fuzz/fuzz_answers
+	"$(NINJA)" -C build-fuzz --quiet tests/fuzz/fuzz_answers
 	mkdir -p build-fuzz/found
 	build-fuzz/tests/fuzz/fuzz_answers -max_total_time=5 -max_len=1025 -artifact_prefix=build-fuzz/found/ build-fuzz/found \
 	    build-fuzz/tests/fuzz/corpus/answers
 
 # install OPTION...: the wheel, and durable timers on it as installed, into build-consumers/staged
 install = rm -rf build-consumers/staged; \
-	BUILD_DIR=$$PWD/build-consumers/wheel DESTDIR=$$PWD/build-consumers/staged PROJECT=$(CURDIR)/.. ../scripts/build/install --prefix /usr \
+	BUILD_DIR=$$PWD/build-consumers/wheel DESTDIR=$$PWD/build-consumers/staged PROJECT="$(CURDIR)/.." ../scripts/build/install --prefix /usr \
 	    -During=disabled -Dprobes=disabled $(1); \
 	PKG_CONFIG_PATH=$$PWD/build-consumers/staged/usr/lib/$$(dpkg-architecture -qDEB_HOST_MULTIARCH)/pkgconfig \
 	BUILD_DIR=build-consumers/durable DESTDIR=$$PWD/build-consumers/staged ../scripts/build/install --prefix /usr -Dtool=disabled $(1)
@@ -86,7 +86,7 @@ clients: ## clients of Redis, PostgreSQL and hooks, oldest and newest, with whic
 	scripts/bootstrap clients
 	../scripts/build/configure build-clients -Ddefault_library=static -Dtests=disabled -Dexamples=disabled -Dtool=enabled \
 	    -Dunity=on -Dunity_size=8
-	$(NINJA) -C build-clients --quiet tools/tvec-timers
+	"$(NINJA)" -C build-clients --quiet tools/tvec-timers
 	for kind in redis postgres hook; do
 	    NODE_PATH=build-npm/node_modules PYTHONPATH=../tests/programs tests/programs/clients.py build-clients/tools/tvec-timers .. \
 	        $$kind --all
@@ -103,9 +103,9 @@ debian: ## Debian packages that do not build, install on an empty Debian, or upg
 	rm -rf build-deb/old build-deb/new
 	mkdir build-deb/old
 	git -C .. archive $(old) | tar -x -C build-deb/old
-	PROJECT=$(CURDIR)/build-deb/old/durable ../scripts/build/configure build -Ddefault_library=static -Dtests=disabled \
+	PROJECT="$(CURDIR)/build-deb/old/durable" ../scripts/build/configure build -Ddefault_library=static -Dtests=disabled \
 	    -Dexamples=disabled -Dtool=enabled -Dunity=on -Dunity_size=8
-	$(NINJA) -C build-deb/old/durable/build --quiet tools/tvec-timers
+	"$(NINJA)" -C build-deb/old/durable/build --quiet tools/tvec-timers
 	dpkg-deb --extract build-deb/tvec-timers_*.deb build-deb/new
 	for kind in file redis cluster postgres; do
 	    PYTHONPATH=../tests/programs tests/programs/upgrade.py build-deb/old/durable/build/tools/tvec-timers \
