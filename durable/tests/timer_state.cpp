@@ -1,5 +1,5 @@
 // What each event does to a timer, in the functions that the stores of this process call. The table
-// of docs/using.md is what the store in memory does.
+// of docs/proof.md is what the store in memory does.
 #include "../src/local/timer_state.hpp"
 
 #include <chrono>

@@ -16,7 +16,7 @@
 --   damaged  hash  id -> entry of `timer`, of timers set aside because they cannot be read
 --
 -- The functions of the last part, `tvec_put` and others, are for programs in any language. Their names hold no
--- version: durable/docs/any-language.md promises what stays.
+-- version: durable/docs/using.md promises what stays.
 --
 -- Version 4 adds texts to entries, and notes the shards of the set in each shard. Version 5 has its owner restore what
 -- somebody has deleted. Version 6 finds the timer that waits longest, and stores the dead letters of beats. Version 7

@@ -6,7 +6,6 @@ usage: any_language.py TVEC_TIMERS SOURCE_FOLDER
 
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -166,27 +165,13 @@ with db, db.cursor() as c:
         self.assertNotEqual(failed.returncode, 0)  # the order is there already
         self.assertEqual(self.json_of("stats")[0]["waiting"], 1)
 
-    def said(self):
-        return (self.folder / "said").read_text()
-
     def test_the_commands_of_the_page_do_what_it_says(self):
-        page = (SOURCES / "durable/docs/python-and-postgresql.md").read_text()
-        commands = "".join(re.findall(r"(?ms)^```sh\n(.*?)^```$", page))
-        self.assertEqual(commands.count("tvec-timers"), 5)
-        folder = self.folder / "bin"
-        folder.mkdir()
-        (folder / "tvec-timers").symlink_to(self.tool)
-        (folder / "python3").symlink_to("/usr/bin/python3")
-        self.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
-        commands = commands.replace("127.0.0.1:9180", str(self.folder / "page"))  # the port may be taken
-        with open(self.folder / "said", "w") as said:
-            shell = self.begin(["sh", "-ec", commands + "\nwait"], stdout=said, stderr=said, cwd=SOURCES,
-                               start_new_session=True)
-            self.addCleanup(lambda: os.killpg(shell.pid, 9))
-            wait_for(lambda: "closed book-2\n" in self.said(), "what the page promises")
+        page = {"127.0.0.1:9180": str(self.folder / "page")}  # the port may be taken
+        said = self.follow("start.md", "PostgreSQL with Python or Node", page, self.environment)
+        wait_for(lambda: "closed book-2\n" in said(), "what the page promises")
         self.assertEqual(self.states(), {"book-1": "paid", "book-2": "closed"})
         time.sleep(0.2)
-        self.assertNotIn("closed book-1", self.said())
+        self.assertNotIn("closed book-1", said())
 
 
 if __name__ == "__main__":

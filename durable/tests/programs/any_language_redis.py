@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Uses durable timers on a Redis server from Python, by the functions of any-language.md alone.
+"""Uses durable timers on a Redis server from Python, by the functions of using.md alone.
 
 usage: any_language_redis.py TO_BE_KILLED PAGE
 """

@@ -335,7 +335,7 @@ class Hook(serving.Case):
 
     def test_fastify_takes_bodies_with_the_parser_of_the_page(self):
         need(self, "js", "fastify")
-        [parser] = re.findall(r"(?ms)^```js\n(app\.add.*?)```", (SOURCES / "durable/docs/operating.md").read_text())
+        [parser] = re.findall(r"(?ms)^```js\n(app\.add.*?)```", (SOURCES / "durable/docs/using.md").read_text())
         server = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "node", "-e", f"""
             const app = require("fastify")();
             {parser}

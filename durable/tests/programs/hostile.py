@@ -23,7 +23,7 @@ import unittest
 import urllib.parse
 
 from children import ENDING, PATIENCE
-from serving import Case, wait_for
+from serving import Case, commands_of, wait_for
 
 Case.tool = sys.argv[1]
 DURABLE = pathlib.Path(sys.argv[2])
@@ -138,8 +138,8 @@ while True:
 
     @needs_root
     def test_a_stranger_reaches_no_hook_in_a_folder_of_mode_0700(self):
-        page = (DURABLE / "docs/operating.md").read_text()
-        self.assertRegex(page, r"serve --to unix:/run/\w+/\w+:/\w+\n")  # what the page shows is this
+        commands = commands_of("start.md", "A file and a hook")
+        self.assertRegex(commands, r"(?s)mkdir --mode 700 hooks\n.*serve --to \"unix:\$PWD/hooks/\w+:/\w+\"\n")  # which is this
         self.folder.chmod(0o755)
         room = self.folder / "orders"
         room.mkdir(mode=0o700)

@@ -131,7 +131,7 @@ class Rights(OnRedis):
 
     def tag_of(self, timer):
         names = {}
-        exec(re.search(r"```python\n(def shard_tag.*?)```", (DURABLE / "docs/any-language.md").read_text(), re.S)[1], names)
+        exec(re.search(r"```python\n(def shard_tag.*?)```", (DURABLE / "docs/using.md").read_text(), re.S)[1], names)
         return names["shard_tag"]("tvec", 16, timer.encode())
 
     def test_each_role_does_its_work_and_needs_each_right_for_it(self):
@@ -262,7 +262,7 @@ class InCluster(OnRedis):
         super().setUp()
         self.server.say("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         self.server.wait_for("cluster_state:ok", "CLUSTER", "INFO")
-        [of_page] = re.findall(r"`((?:\+\S+ )*\+cluster\|slots (?:\+\S+ ?)*)` in a\s+cluster", PAGE)
+        [of_page] = re.findall(r"`((?:\+\S+ )*\+cluster\|slots (?:\+\S+ ?)*)` in\s+a\s+cluster", PAGE)
         [of_client] = re.findall(r"`python3-redis`\s+for `([^`]+)`", PAGE)
         self.of_page, self.of_client = of_page.split(), of_client.split()
 
@@ -282,7 +282,7 @@ class InCluster(OnRedis):
                           for role in ("orders", "worker"))
         shards = int(orders.hget("{tvec}:meta", "shards"))
         names = {}
-        exec(re.search(r"```python\n(def shard_tag.*?)```", (DURABLE / "docs/any-language.md").read_text(), re.S)[1], names)
+        exec(re.search(r"```python\n(def shard_tag.*?)```", (DURABLE / "docs/using.md").read_text(), re.S)[1], names)
         tag = names["shard_tag"]("tvec", shards, b"a")
         self.assertEqual(call(orders, "put", "a", 1, "body", key=tag), b"stored")
         [[_, [(entry, fields)]]] = wait_for(lambda: worker.xreadgroup("workers", "me", {"due": ">"}, count=1), "a delivery")

@@ -26,7 +26,7 @@ import unittest
 import urllib.parse
 
 from children import PATIENCE
-from serving import Case, datagrams, wait_for
+from serving import Case, commands_of, datagrams, wait_for
 
 Case.tool = sys.argv[1]
 
@@ -76,6 +76,38 @@ class Deliveries(Case):
             self.assertIn("overwritten while it was open", why)
             self.assertEqual(file.read_bytes(), copy)
             self.assertEqual(serve.end(), 0)
+        self.assertEqual([timer["id"] for timer in self.json_of("list")], ["old"])
+
+    def test_the_hook_of_the_page_takes_a_timer(self):
+        said = self.follow("start.md", "A file and a hook", {"timers.db": self.store})
+        wait_for(lambda: "due: hello, with the body 'world'\n" in said(), "what the page promises")
+        self.wait_until_empty()
+
+    def test_the_page_restores_a_backup(self):
+        for name in "shop", "backups":
+            (self.folder / name).mkdir()
+        self.store, serves = str(self.folder / "shop/timers.db"), []
+
+        def follow(line):
+            if line == "systemctl start tvec-timers@shop":
+                serves.append(self.serve(self.hook().to))
+            elif line == "systemctl stop tvec-timers@shop":
+                serves[-1].end()
+            else:
+                line = line.replace("/var/lib/tvec-timers-shop", str(self.folder / "shop"))
+                subprocess.run(line.replace("/var/backups", str(self.folder / "backups")), shell=True, check=True)
+
+        self.put("old", "--body", "x" * 3000, in_ms=3_600_000)
+        serves.append(self.serve(self.hook().to))
+        *back_up, restore = commands_of("operating.md", "Backup and restore").split("systemctl stop ")[1:]
+        self.assertEqual(len(back_up), 1)
+        for line in ("systemctl stop " + back_up[0]).splitlines():
+            follow(line)
+        self.put("new", "--body", "x" * 3000, in_ms=3_600_000)
+        serves[-1].kill()  # its log is left
+        for line in ("systemctl stop " + restore).splitlines():
+            follow(line)
+        self.assertEqual(len(serves), 3)
         self.assertEqual([timer["id"] for timer in self.json_of("list")], ["old"])
 
     def test_a_body_may_be_empty_or_large(self):

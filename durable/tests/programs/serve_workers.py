@@ -450,6 +450,13 @@ class Workers(OnServer):
 class Streams(OnServer):
     """With a stream."""
 
+    def test_the_page_starts_a_worker_of_a_stream(self):
+        port = self.server.port
+        said = self.follow("start.md", "Redis with Python", {
+            ":6379": f":{port}", "redis.Redis()": f"redis.Redis(port={port})", "redis-cli": f"redis-cli -p {port}",
+            "127.0.0.1:9181": str(self.folder / "page"), "/usr/share/tvec-timers": "durable/examples/any-language"})
+        wait_for(lambda: "b'hello' b'world'\n" in said(), "what the page promises")
+
     def test_health_tells_kinds_that_it_did_not_reach(self):
         self.server.say("FLUSHALL")
         self.run_tool("install", "--shards", 1)
@@ -646,7 +653,7 @@ class Streams(OnServer):
         serve = self.serve("stream:due", "--page", "127.0.0.1:0")
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
         page, done = {}, []
-        text = (pathlib.Path(__file__).parents[2] / "docs/any-language.md").read_text()
+        text = (pathlib.Path(__file__).parents[2] / "docs/using.md").read_text()
         exec(re.search(r"```python\n(def shard_tag.*?)```", text, re.S)[1], page)
         sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples/any-language"))
         import tvec_stream_worker

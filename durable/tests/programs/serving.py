@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import socketserver
@@ -18,12 +19,20 @@ import urllib.parse
 
 from children import PATIENCE, patiently
 
+DURABLE = pathlib.Path(__file__).resolve().parents[2]
+
 
 def wait_for(condition, what):
     for _ in patiently(0.005):
         if value := condition():
             return value
     raise AssertionError(f"not within {PATIENCE} s: {what}")
+
+
+def commands_of(page, heading):
+    """The commands of a section of a page: those that its readers copy."""
+    text = (DURABLE / "docs" / page).read_text()
+    return "".join(re.findall(r"(?ms)^```sh\n(.*?)^```$", text.split(f"\n## {heading}\n")[1].split("\n## ")[0]))
 
 
 class Hook:
@@ -163,6 +172,25 @@ class Case(unittest.TestCase):
         self.addCleanup(serve.log.close)
         self.addCleanup(serve.kill)
         return serve
+
+    def follow(self, page, heading, changes, environment=()):
+        """Has sh run the commands of a section, with places of this test's own. Returns what reads their output."""
+        commands = commands_of(page, heading)
+        for place, own in changes.items():
+            self.assertIn(place, commands)
+            commands = commands.replace(place, own)
+        programs, said = self.folder / "bin", self.folder / "said"
+        programs.mkdir()
+        (programs / "tvec-timers").symlink_to(pathlib.Path(self.tool).resolve())
+        (programs / "python3").symlink_to("/usr/bin/python3")  # for which Debian's packages are
+        (self.folder / "durable").symlink_to(DURABLE)
+        with said.open("w") as output:
+            shell = subprocess.Popen(["sh", "-ec", commands + "\nwait"], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                     cwd=self.folder, start_new_session=True,
+                                     env={**os.environ, **dict(environment), "PATH": f"{programs}:{os.environ['PATH']}"})
+        self.addCleanup(shell.wait)
+        self.addCleanup(os.killpg, shell.pid, signal.SIGKILL)
+        return said.read_text
 
     def run_tool(self, *words, status=0):
         done = subprocess.run([self.tool, "--store", self.store, *map(str, words)], capture_output=True, text=True,

@@ -50,7 +50,7 @@ using postgres::postgres_options;
 /// A connection to a PostgreSQL database. All processes that connect to the same schema share its
 /// timers. Each owns some of the shards, and takes over those of a process that died. Programs in
 /// any language put timers by SQL functions, in their own transactions:
-/// durable/docs/any-language.md.
+/// durable/docs/using.md.
 ///
 ///     tvec::durable::postgres_store store({.conninfo = "dbname=shop user=timers"});
 ///     if (!store.warning().empty()) log(store.warning());
@@ -75,8 +75,7 @@ using postgres::postgres_options;
 /// connection have `failed`. A forked child must not use the store, and may destroy it. One thread
 /// owns it.
 ///
-/// durable/docs/stores.md says how safe timers are, durable/docs/operating.md which rights are
-/// needed.
+/// durable/docs/operating.md says how safe timers are, and which rights are needed.
 class TVEC_API postgres_store final : public store {
 public:
     /// Connects, and waits for `silence` at most. Throws std::system_error, which names the reason:

@@ -112,12 +112,11 @@ using redis::redis_tls;
 ///  * Functions of another version are replaced on each primary when the store connects to it. A
 ///    user who may not load functions needs those of this version there.
 ///
-/// durable/docs/stores.md says how safe timers are, durable/docs/operating.md which rights are
-/// needed.
+/// durable/docs/operating.md says how safe timers are, and which rights are needed.
 class TVEC_API redis_store final : public store {
 public:
     /// The version of the functions on the server, which every program may call: see
-    /// durable/docs/any-language.md.
+    /// durable/docs/using.md.
     static constexpr int functions_version = 7;
 
     /// Connects, and waits for `silence` at most, or three times that in a cluster. Throws
