@@ -30,7 +30,6 @@ public:
     tvec::clocked_wheel<>& wheel() { return wheel_; }
 
     // Sleeps until there is work, and does it. Returns false once a signal has come.
-    // [turn]
     bool turn(tvec::durable::timers<>& timers) {
         alarm_.rearm();  // the last thing before the sleep
         pollfd watched[] = {
@@ -41,7 +40,6 @@ public:
         timers.run();      // after the wheel: what has come due is asked for, and answers are read
         return watched[2].revents == 0;
     }
-    // [turn]
 
 private:
     tvec::clocked_wheel<> wheel_;

@@ -165,6 +165,16 @@ with db, db.cursor() as c:
         self.assertNotEqual(failed.returncode, 0)  # the order is there already
         self.assertEqual(self.json_of("stats")[0]["waiting"], 1)
 
+    def test_the_role_of_the_page_may_serve(self):
+        self.run_tool("install")
+        said = self.follow("operating.md", "PostgreSQL roles", {}, self.environment)
+        wait_for(lambda: said().count("GRANT") == 2, "the rights")
+        self.store = self.store.replace("user=postgres", "user=tvec-timers-shop")
+        self.assertIn("shop", self.store)
+        self.serve("table")
+        self.put("a")
+        wait_for(lambda: self.server.say("select id from tvec.next(1)").strip(), "the delivery")
+
     def test_the_commands_of_the_page_do_what_it_says(self):
         page = {"127.0.0.1:9180": str(self.folder / "page")}  # the port may be taken
         said = self.follow("start.md", "PostgreSQL with Python or Node", page, self.environment)

@@ -83,6 +83,15 @@ class Deliveries(Case):
         wait_for(lambda: "due: hello, with the body 'world'\n" in said(), "what the page promises")
         self.wait_until_empty()
 
+    def test_the_commands_of_the_page_look_and_change(self):
+        self.put("order-17", in_ms=3_600_000)
+        commands = commands_of("operating.md", "Looking into a store, and changing it")
+        self.assertEqual(commands.count("tvec-timers "), 9)
+        said = self.follow("operating.md", "Looking into a store, and changing it", {"timers.db": self.store})
+        wait_for(lambda: len(re.findall(r"(?m)^\d timers?$", said())) == 3, "cancel, revive and purge")
+        self.assertEqual([(timer["id"], timer["plan"]) for timer in self.json_of("list")],
+                         [("report", "cron 30 7 * * mon | zone Asia/Tokyo")])
+
     def test_the_page_restores_a_backup(self):
         for name in "shop", "backups":
             (self.folder / name).mkdir()

@@ -32,7 +32,9 @@ def wait_for(condition, what):
 def commands_of(page, heading):
     """The commands of a section of a page: those that its readers copy."""
     text = (DURABLE / "docs" / page).read_text()
-    return "".join(re.findall(r"(?ms)^```sh\n(.*?)^```$", text.split(f"\n## {heading}\n")[1].split("\n## ")[0]))
+    [(level, section)] = re.findall(rf"(?ms)^(##+) {re.escape(heading)}\n(.*?)(?=^## |\Z)", text)
+    section = section.split(f"\n{level} ")[0]
+    return "".join(re.findall(r"(?ms)^```sh\n(.*?)^```$", section))
 
 
 class Hook:
