@@ -93,9 +93,9 @@ clients: ## clients of Redis, PostgreSQL and hooks, oldest and newest, with whic
 	done
 
 # The release from which users upgrade, with so many timers stored.
-old = 8162533
+old = d5ddeefa
 TIMERS ?= 1000000
-debian: ## Debian packages that do not build, install on an empty Debian, or upgrade the stores of 0.4.0 under load
+debian: ## Debian packages that do not build, install on an empty Debian, or upgrade the stores of 0.5.0 under load
 	scripts/bootstrap deb ci debian
 	../scripts/build/deb build-deb
 	lintian --allow-root --fail-on error build-deb/*.changes

@@ -38,7 +38,8 @@ constexpr std::array upgrades{
     "alter table timer add column verdict blob;"
     "alter table dead add column plan blob;"
     "alter table dead add column history blob",
-    "-- the same tables, but plans may say `for good`, which version 4 takes for a fault"};
+    "-- the same tables, but plans may say `for good`, which version 4 takes for a fault",
+    "-- the same tables, but histories may note a delay, and version 5 forgets their numbers then"};
 constexpr auto version = static_cast<std::int64_t>(upgrades.size());
 
 // Pages of 4 KiB in the log, above which it is written into the file.
