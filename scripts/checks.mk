@@ -31,7 +31,7 @@ instructions: release
 run: gcc
 
 help:
-	@awk -F ':.*## ' '/^[a-z_]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' scripts/checks.mk >&2
+	@awk -F ':.*## ' '/^[a-z_]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' scripts/checks.mk >&2
 
 # --- for each commit, and before it ------------------------------------------------------------------------------------
 
