@@ -39,7 +39,7 @@ extern "C" {
 #define TVEC_CAST_(type, value) ((type)(value))
 #define TVEC_AT_ADDRESS_(type, address) ((type*)(void*)(address))
 #endif
-#ifdef TVEC_TAGGED_ADDRESSES /* docs/limits.md */
+#if defined TVEC_TAGGED_ADDRESSES || defined TVEC_TINY_WHEEL /* docs/limits.md */
 #define TVEC_NUMBER_ uint8_t
 #else
 #define TVEC_NUMBER_ uint16_t
@@ -49,6 +49,11 @@ extern "C" {
 #define tvec_wheel_new tvec_wheel_new_small
 #define tvec_loop_init tvec_loop_init_small
 #define tvec_loop_uring_init tvec_loop_uring_init_small
+#elif defined TVEC_TINY_WHEEL
+#define tvec_wheel_init tvec_wheel_init_tiny
+#define tvec_wheel_new tvec_wheel_new_tiny
+#define tvec_loop_init tvec_loop_init_tiny
+#define tvec_loop_uring_init tvec_loop_uring_init_tiny
 #endif
 #define TVEC_C_API __attribute__((visibility("default")))
 #ifndef TVEC_INLINE /* the library defines it, and so has them as functions */
@@ -65,10 +70,12 @@ extern "C" {
 
 /// The size of a `struct tvec_wheel`, and the alignment of its address: for bindings that allocate
 /// memory by numbers. About 81 KB, 43 KB with pointers of 32 bits. 11 KB and 8 KB in a build for
-/// small wheels.
+/// small wheels, 3.3 KB and 2.3 KB in one for tiny wheels.
 /// @{
 #ifdef TVEC_SMALL_WHEEL
 #define TVEC_WHEEL_SIZE ((3904 + 869 * sizeof(void*) + 63) / 64 * 64)
+#elif defined TVEC_TINY_WHEEL
+#define TVEC_WHEEL_SIZE ((1364 + 242 * sizeof(void*) + 63) / 64 * 64)
 #else
 #define TVEC_WHEEL_SIZE ((5248 + 9480 * sizeof(void*) + 63) / 64 * 64)
 #endif

@@ -122,14 +122,14 @@ Test(in_order, all_of_a_tick_before_any_of_the_next) {
 Test(in_order, a_budget_an_exception_and_a_plain_call_leave_the_rest_in_order) {
     timer_wheel wheel;
     line l(40);
-    for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i * 7 % 40, 300);
+    for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i * 7 % 40, 60);
     l.all[8 * 7 % 40]->then = [](timer_wheel&) { throw std::runtime_error("callback"); };
-    CHECK_EQ(wheel.advance_in_order(300, line::before, 5).fired, 5);
-    CHECK(advance_in_order_throws(wheel, 300));
+    CHECK_EQ(wheel.advance_in_order(60, line::before, 5).fired, 5);
+    CHECK(advance_in_order_throws(wheel, 60));
     CHECK_EQ(l.fired.size(), 9);
-    CHECK_EQ(wheel.advance(300, 11).fired, 11);
+    CHECK_EQ(wheel.advance(60, 11).fired, 11);
     CHECK_EQ(check(wheel), "");
-    while (!wheel.advance_in_order(300, line::before, 3).caught_up) {
+    while (!wheel.advance_in_order(60, line::before, 3).caught_up) {
     }
     CHECK_EQ(l.fired.size(), 40);
     CHECK(l.has_fired_in_order());
@@ -138,24 +138,24 @@ Test(in_order, a_budget_an_exception_and_a_plain_call_leave_the_rest_in_order) {
 Test(in_order, what_a_plain_call_has_begun_is_sorted_from_there) {
     timer_wheel wheel;
     line l(40);
-    for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i * 7 % 40, 300);
-    wheel.advance(300, 5);
+    for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i * 7 % 40, 60);
+    wheel.advance(60, 5);
     l.fired.clear();
-    CHECK_EQ(wheel.advance_in_order(300, line::before).fired, 35);
+    CHECK_EQ(wheel.advance_in_order(60, line::before).fired, 35);
     CHECK(l.has_fired_in_order());
 }
 
 Test(in_order, what_is_cancelled_unlinked_or_destroyed_in_the_tick_does_not_change_it) {
     timer_wheel wheel;
     line l(40);
-    for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i, 300);
+    for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i, 60);
     l.all[0]->then = [&](timer_wheel&) {
         for (std::size_t i = 3; i < 40; i += 3) l.all[i]->t.cancel();
         for (std::size_t i = 4; i < 40; i += 5) l.all[i]->t.unlink();
         for (std::size_t i = 7; i < 40; i += 7) l.all[i].reset();
     };
     l.all[1]->then = [&](timer_wheel& w) { CHECK_EQ(check(w), ""); };
-    wheel.advance_in_order(300, line::before);
+    wheel.advance_in_order(60, line::before);
     CHECK_GE(l.fired.size(), 10);
     CHECK(l.has_fired_in_order());
     CHECK_EQ(check(wheel), "");
@@ -165,27 +165,27 @@ Test(in_order, what_is_cancelled_unlinked_or_destroyed_in_the_tick_does_not_chan
 Test(in_order, what_a_callback_arms_comes_with_the_next_tick) {
     timer_wheel wheel;
     line l(10);
-    for (std::size_t i = 0; i < 10; ++i) l.arm(wheel, i, 300);
+    for (std::size_t i = 0; i < 10; ++i) l.arm(wheel, i, 60);
     for (std::size_t i = 0; i < 10; ++i)
         l.all[i]->then = [&, i](timer_wheel& w) {
             if (l.arms < 20) l.arm(w, i, w.now());
         };
-    CHECK_EQ(wheel.advance_in_order(310, line::before).fired, 20);
+    CHECK_EQ(wheel.advance_in_order(70, line::before).fired, 20);
     CHECK(l.has_fired_in_order());
 }
 
 Test(in_order, after_a_drain_that_threw_the_rest_is_sorted_again) {
     timer_wheel wheel;
     line l(40);
-    for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i, 300);
-    wheel.advance_in_order(300, line::before, 5);
+    for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i, 60);
+    wheel.advance_in_order(60, line::before, 5);
     try {
         wheel.drain([](tvec::timer&) { throw std::runtime_error("visitor"); });
     } catch (const std::runtime_error&) {
     }
     std::size_t unlinked = 0;  // leaves holes in several chains
     for (std::size_t i = 0; i < 40; i += 3) unlinked += l.all[i]->t.unlink();
-    CHECK_EQ(wheel.advance_in_order(300, line::before).fired, 34 - unlinked);
+    CHECK_EQ(wheel.advance_in_order(60, line::before).fired, 34 - unlinked);
     CHECK(l.has_fired_in_order());
 }
 

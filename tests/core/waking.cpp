@@ -164,7 +164,7 @@ Test(waking, arming_after_a_spurious_wakeup_still_wakes) {
     wheel.advance(*wheel.next_wakeup());
     CHECK(!wheel.next_wakeup());
     wheel.arm_after(p.t, 40);
-    CHECK_EQ(wheel.next_wakeup(), jiffies{140});
+    CHECK_EQ(wheel.next_wakeup(), wheel.now() + 40);
 }
 
 Test(waking, a_timer_pulled_in_moves_the_wakeup_earlier) {
@@ -231,7 +231,7 @@ Test(waking, all_push_backs_between_two_visits_cost_one_wakeup_more) {
 
 Test(waking, a_keepalive_costs_a_wakeup_in_each_of_its_lengths) {
     for (const jiffies start : support::starts())
-        for (const jiffies length : {2, 50, 300}) {
+        for (const jiffies length : {2U, 50U, geometry::ring_of(geometry::root) * 3 / 5}) {
             timer_wheel wheel(start);
             probe p;
             std::uint64_t n = 0;

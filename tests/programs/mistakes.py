@@ -18,6 +18,7 @@ import sys
 COMMAND = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++", "-"]
 EARLY = 20  # lines of a compiler's answer
 SMALL = "TVEC_SMALL_WHEEL goes with -Dtvec=tvec_small: use the flags of pkg-config"
+TINY = "TVEC_TINY_WHEEL goes with -Dtvec=tvec_tiny: use the flags of pkg-config"
 TAGS = "pointers have tags here: build it with -Dtagged_addresses=true"
 
 
@@ -142,7 +143,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         said = pool.submit(run, command, program)
         older = pool.map(lambda h: list(fault_of_older_standard(h, compiler, headers)), public)
-        macros = pool.map(lambda m: list(fault_of_macro(command, *m)), [("TVEC_SMALL_WHEEL", SMALL), ("__SANITIZE_HWADDRESS__", TAGS)])
+        macros = pool.map(lambda m: list(fault_of_macro(command, *m)), [("TVEC_SMALL_WHEEL", SMALL), ("TVEC_TINY_WHEEL", TINY), ("__SANITIZE_HWADDRESS__", TAGS)])
         about = lines_about(options.table, rows, said.result())
         rest, program = program_of(options.table, compiler, skips, {first for first, lines in about.items() if not lines})
         about |= lines_about(options.table, rest, run(command, program))

@@ -1,20 +1,19 @@
 #!/usr/bin/python3
 """usage: prove.py [-v] [NAME...]
 
-Proves the lemmas of docs/testing.md ("Proofs"), or those that are named, for all values of 64 bits and both shapes of
+Proves the lemmas of docs/testing.md ("Proofs"), or those that are named, for all values of 64 bits and all shapes of
 the wheel. Each has controls: wrong variants of the library for which Z3 must find a counterexample. -v shows these."""
 
 import sys
 import time
 
 import z3
-from translation import END, END32, LARGE, NEVER, SMALL, Library, Word, both, choose, is_less_signed, negated
+from translation import END, END32, LARGE, NEVER, SHAPES, SMALL, TINY, Library, Word, both, choose, is_less_signed, negated
 
 LEMMAS = []
-UPPER = range(1, 6)  # the levels above the root, and the overflow
 
 
-def lemma(*controls, shapes=(LARGE, SMALL), wraps=True):
+def lemma(*controls, shapes=SHAPES, wraps=True):
     """A lemma is a function: for a library it yields cases of a name, premises and a conclusion. A control is a
     dictionary of wrong functions."""
     def add(cases):
@@ -69,7 +68,7 @@ def prove(cases, controls, shapes, wraps, shown):
         found, n = refute(cases, Library(shape), once_true=shape == shapes[0])
         number += n
         if found is not None:
-            wheels = {SMALL: " with small wheels", LARGE: " with large wheels"}.get(shape, "")
+            wheels = {SMALL: " with small wheels", LARGE: " with large wheels", TINY: " with tiny wheels"}[shape]
             print(f"{cases.__name__}: REFUTED{wheels}, {found}")
             good = False
     for i, control in enumerate(controls):
@@ -258,14 +257,14 @@ def crowds(lib):
         entry, there, now, n = variables("entry there now n")
         width = lib.width_of(level)
         yield f"level {level}", level, width, entry, there, now, n, [
-            there >= 1, there < 1 << 32, entry >= width, entry < NEVER, now >= 0, now < entry, n >= there, n < 1 << 32]
+            there >= 1, there < lib.most, entry >= width, entry < NEVER, now >= 0, now < entry, n >= there, n < lib.most]
 
 
 def crowd(lib):
     """A slot of any level in the lap before its visit, and rates of which there is known what the first lemma says."""
     entry, there, now, rate, gentle = variables("entry there now rate gentle")
     return entry, there, now, rate, gentle, [
-        there >= 1, there < 1 << 32, entry < NEVER, now >= 0, now < entry, entry - now <= 1 << 32,
+        there >= 1, there < lib.most, entry < NEVER, now >= 0, now < entry, entry - now <= 1 << 32,
         rate >= lib.chunk, rate <= 1 << 24, gentle >= 1, gentle <= rate]
 
 
@@ -286,14 +285,14 @@ def no_timer_is_moved_a_whole_lap_before_the_visit(lib):
 
 
 @lemma({"due": lambda lib, entry, rate, gentle, there, now: Library.due(lib, entry, rate, gentle, there, now - 1)},
-       shapes=[LARGE], wraps=False)
+       shapes=[LARGE, TINY], wraps=False)
 def a_call_leaves_no_more_than_can_leave_in_time(lib):
     entry, there, now, rate, gentle, crowded = crowd(lib)
     due = lib.due(entry, rate, gentle, there, now)
     yield "any slot", crowded, z3.And(due <= there, there - due <= (entry - now) * rate)
 
 
-@lemma({"due": lambda lib, entry, rate, gentle, there, now: there}, shapes=[LARGE], wraps=False)
+@lemma({"due": lambda lib, entry, rate, gentle, there, now: there}, shapes=[LARGE, TINY], wraps=False)
 def a_call_moves_at_most_the_rate_for_each_tick_since_the_last_call(lib):
     entry, there, now, rate, gentle, crowded = crowd(lib)
     before, = variables("before")
@@ -303,7 +302,7 @@ def a_call_moves_at_most_the_rate_for_each_tick_since_the_last_call(lib):
     yield "at the visit", crowded + left + [visit >= entry, visit - before <= 1 << 33], there <= (visit - before) * rate
 
 
-@lemma({"due": lambda lib, entry, rate, gentle, there, now: there}, shapes=[LARGE], wraps=False)
+@lemma({"due": lambda lib, entry, rate, gentle, there, now: there}, shapes=[LARGE, TINY], wraps=False)
 def a_loop_of_few_ticks_moves_a_chunk_and_stays_in_its_gentle_time(lib):
     entry, there, now, rate, gentle, crowded = crowd(lib)
     before, = variables("before")
@@ -313,7 +312,7 @@ def a_loop_of_few_ticks_moves_a_chunk_and_stays_in_its_gentle_time(lib):
     yield "any slot", crowded + left + few, z3.And(due <= lib.chunk, there - due <= (entry - now) * gentle)
 
 
-@lemma({"start": lambda lib, entry, there, a_tick: entry - there // (2 * a_tick)}, shapes=[LARGE], wraps=False)
+@lemma({"start": lambda lib, entry, there, a_tick: entry - there // (2 * a_tick)}, shapes=[LARGE, TINY], wraps=False)
 def a_slot_is_in_time_until_the_agenda_wakes_for_it(lib):
     entry, there, now, rate, gentle, crowded = crowd(lib)
     crowded = crowded + [there <= entry]
@@ -358,7 +357,7 @@ def a_lone_timer_wakes_the_loop_at_its_visit(lib):
 
 
 @lemma({"due": lambda lib, entry, rate, gentle, there, now: Library.due(lib, entry, rate, gentle, there, now - 1)},
-       {"start": lambda lib, entry, there, a_tick: entry - there // a_tick}, shapes=[LARGE], wraps=False)
+       {"start": lambda lib, entry, there, a_tick: entry - there // a_tick}, shapes=[LARGE, TINY], wraps=False)
 def a_slot_wakes_the_loop_once_for_each_rate_of_timers(lib):
     """The last time at its visit. One more timer, cancelled or not, costs one more at most."""
     entry, there, now, rate, gentle, crowded = crowd(lib)

@@ -15,7 +15,8 @@ except ImportError:  # the comparison needs none
 
 END, END32 = 1 << 64, 1 << 32  # of a word, and of a half
 NEVER = (1 << 63) - 1
-LARGE, SMALL = (8, 6, 5, 4, 64, 8), (8, 5, 5, 4, 64, 1)  # the shapes that are proved
+LARGE, SMALL, TINY = (8, 6, 5, 4, 64, 8), (8, 5, 5, 4, 64, 1), (5, 5, 3, 2, 16, 1)
+SHAPES = LARGE, SMALL, TINY  # that are proved
 
 
 class Word:
@@ -156,6 +157,7 @@ class Library:
     def __init__(self, shape):
         self.root_bits, self.level_bits, self.levels, self.level_1_laps, self.chunk, self.chains = shape
         self.overflow = self.levels
+        self.most = min(END32, self.chunk << self.shift_of(self.overflow))  # timers in a slot: the overflow leaves a chunk a tick
         self.first_slots = [0]
         for level in range(self.levels):
             self.first_slots.append(self.first_slots[-1] + (self.ring_of(level) + 63) // 64 * 64)
@@ -494,8 +496,8 @@ def compare(lines):
         name, *arguments = question.split()
         told = tuple(map(int, told.split()))
         if name == "shape":
-            if told not in (LARGE, SMALL):
-                sys.exit(f"the shape {told} is none of those that are proved: {LARGE}, {SMALL}")
+            if told not in SHAPES:
+                sys.exit(f"the shape {told} is none of those that are proved: {SHAPES}")
             known = Answers(Library(told))
             continue
         if name == "link_words":

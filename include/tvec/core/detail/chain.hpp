@@ -13,7 +13,7 @@ namespace tvec::detail {
 /// The number of the wheel that a link hangs in, from bit 48 on. The other bits are clear.
 using wheel_tag = std::uint64_t;
 
-#ifdef TVEC_TAGGED_ADDRESSES
+#if defined TVEC_TAGGED_ADDRESSES || defined TVEC_TINY_WHEEL
 using wheel_id = std::uint8_t;  ///< leaves the top byte of an address to its tag
 #else
 using wheel_id = std::uint16_t;

@@ -25,6 +25,15 @@
 ///     3        32     2^18         2^23         2      < 2^24               5 h
 ///     4        32     2^23         2^28         2      < 2^29               6 days
 ///
+/// TVEC_TINY_WHEEL, `-Dsmall_wheel=tiny`, makes wheels for devices (docs/c.md#small-devices):
+/// of 2.3 KB with pointers of 32 bits. A level has the 64 slots of an occupancy word, which wastes
+/// none. A slot holds at most 2^19 timers: the proofs need that it can leave the overflow in a lap.
+///
+///     level   slots   slot width   lap          laps   reach of a delay     at 1 ms ticks
+///     root     32     1            2^5          2      < 2^6                64 ms
+///     1        32     2^5          2^10         2      < 2^11               2 s
+///     2        32     2^10         2^15         2      < 2^16               66 s
+///
 /// Everything here is constexpr, without pointers and without a wheel.
 #pragma once
 
@@ -40,6 +49,9 @@
 #if defined TVEC_SMALL_WHEEL && !defined tvec
 #error "tvec: TVEC_SMALL_WHEEL goes with -Dtvec=tvec_small: use the flags of pkg-config"
 #endif
+#if defined TVEC_TINY_WHEEL && !defined tvec
+#error "tvec: TVEC_TINY_WHEEL goes with -Dtvec=tvec_tiny: use the flags of pkg-config"
+#endif
 
 namespace tvec::detail::geometry {
 
@@ -47,6 +59,8 @@ namespace tvec::detail::geometry {
 inline constexpr unsigned shape[] = {TVEC_TINY_GEOMETRY, 8};
 #elif defined TVEC_SMALL_WHEEL
 inline constexpr unsigned shape[] = {8, 5, 5, 4, 64, 1};
+#elif defined TVEC_TINY_WHEEL
+inline constexpr unsigned shape[] = {5, 5, 3, 2, 16, 1};
 #else
 inline constexpr unsigned shape[] = {8, 6, 5, 4, 64, 8};
 #endif

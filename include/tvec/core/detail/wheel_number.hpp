@@ -9,9 +9,9 @@
 namespace tvec::detail {
 
 /// A number that no other wheel alive has, among those of one copy of the library: the lowest free
-/// one of 65 533, or of 253 with TVEC_TAGGED_ADDRESSES. Copies with hidden symbols do not know of
-/// each other. A timer that is linked in a wheel of one copy must not be armed on a wheel of
-/// another.
+/// one of 65 533, or of 253 with TVEC_TAGGED_ADDRESSES or TVEC_TINY_WHEEL. Copies with hidden
+/// symbols do not know of each other. A timer that is linked in a wheel of one copy must not be
+/// armed on a wheel of another.
 ///
 /// If no number is left, wheels share one. Every re-arm on them relinks the timer, which is right
 /// for any wheel. Any thread may reserve and release a number, unless the processor has no atomic
