@@ -1,0 +1,68 @@
+/* A simulated board: its counter jumps ahead while it sleeps, and someone presses its button. */
+#include "board.h"
+
+static uint64_t count = 0xFFFF0000u;  // the counter wraps in two seconds
+static uint64_t pressed_at;
+static bool pending, masked;
+
+uint64_t board_true_count(void) { return count; }
+uint64_t board_pressed_at(void) { return pressed_at; }
+
+bool board_runs(void) { return count < UINT64_C(0xFFFF0000) + 20ull * 24 * 3600 * BOARD_HERTZ; }
+
+static uint32_t random_number(void) {  // xorshift32
+    static uint32_t x = 1;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return x;
+}
+
+static void deliver(void) {
+    if (!pending || masked) return;
+    pending = false;
+    on_button_interrupt();
+}
+
+static void press(void) {
+    pressed_at = count;
+    pending = true;
+    deliver();
+}
+
+static void press_sometimes(void) {
+    if (random_number() % 512 == 0) press();
+}
+
+/// Time passes with each look at the counter.
+uint32_t board_counter(void) {
+    ++count;
+    press_sometimes();
+    return (uint32_t)count & BOARD_LAST_COUNT;
+}
+
+/// Interrupts come just before, and just after.
+void board_mask_interrupts(void) {
+    press_sometimes();
+    masked = true;
+    press_sometimes();
+}
+
+void board_unmask_interrupts(void) {
+    masked = false;
+    deliver();
+}
+
+void board_sleep_until(uint32_t until) {
+    const uint32_t ahead = (until - (uint32_t)count) & BOARD_LAST_COUNT;
+    if (pending || ahead == 0 || ahead > BOARD_LAST_COUNT / 2 + 1) return;
+    const uint32_t pressed_in = random_number() % (4096u * BOARD_HERTZ);
+    count += pressed_in < ahead ? pressed_in : ahead;
+    if (pressed_in < ahead) press();
+}
+
+#if __STDC_HOSTED__
+#include <stdio.h>
+
+void board_say(const char* text) { fputs(text, stdout); }
+#endif
