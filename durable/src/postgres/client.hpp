@@ -8,21 +8,17 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "../local/server_client.hpp"
-#include "../local/server_clock.hpp"
+#include "../link/event_set.hpp"
+#include "../link/reconnecting.hpp"
 #include "connection.hpp"
-#include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/postgres_store.hpp"
-#include "tvec/extra/eventfd_doorbell.hpp"
 #include "values.hpp"
 
 namespace tvec::durable::postgres {
@@ -59,8 +55,11 @@ struct question_for {
 /// The client of a server. It calls completions and receivers from within `receive` and `flush`.
 class client {
 public:
+    using request = question_for;
+    using reply = const PGresult;
+    using link = detail::reconnecting<client>;
     /// Receives the fate of a statement, and its result if there is one.
-    using answer = std::function<void(fate, const PGresult*)>;
+    using answer = link::answer;
 
     /// Connects, and waits until the server is ready.
     explicit client(postgres_options o);
@@ -68,17 +67,12 @@ public:
     client(const client&) = delete;
     client& operator=(const client&) = delete;
 
-    int fd() const noexcept { return epoll_; }
+    int fd() const noexcept { return events_.fd(); }
     const postgres_options& options() const noexcept { return options_; }
     unsigned shards() const noexcept { return shards_; }
-    bool is_ready() const noexcept { return is_ready_; }
-    reading now() const { return clock_.at(std::chrono::steady_clock::now()); }
+    reading now() const { return link_.now_at(std::chrono::steady_clock::now()); }
     const std::string& warning() const noexcept { return warning_; }
-    const std::string& failure() const noexcept { return failure_; }
-    /// Returns how often the connection broke, by reason.
-    const std::map<std::string, std::uint64_t>& broken_connections() const noexcept {
-        return broken_;
-    }
+    const detail::faults& faults() const noexcept { return faults_; }
     /// Returns true in the process that made it: a forked child shares its connection.
     bool is_ours() const noexcept;
     /// Returns the name of this process, which is the channel of its hints.
@@ -90,49 +84,50 @@ public:
     /// Queues a call of a function for the next `flush`. Calls `then` once in every case.
     void ask(question_for q, answer then);
     /// Calls `then` in the next `flush`, with fate::refused.
-    void refuse(answer then);
+    void refuse(answer then) { link_.refuse(std::move(then)); }
     /// Calls `then` after a short pause.
     void ask_later(std::function<void()> then);
     /// Makes the descriptor readable if the next `flush` would send. `waiting` counts bytes that
     /// wait besides the queued statements.
-    void touch(std::size_t waiting = 0);
+    void touch(std::size_t waiting) { link_.touch(waiting); }
     /// Notes the time of the server, in us. For answers.
-    void learn(std::int64_t us);
+    void learn(std::int64_t us) { link_.learn(us); }
     /// Notes whether the server syncs commits, whether it syncs at all, and whether another process
     /// has other terms. For answers.
     void judge(bool commits_are_synced, bool is_synced, bool others_differ);
     /// Notes whether the server's queue of notifications is half full. For answers.
     void notice_queue(bool is_half_full);
     /// Notes that an answer had the wrong form. For answers.
-    void protest() { failure_ = "an answer is not as it should be: run `install`"; }
+    void protest() { note("an answer is not as it should be: run `install`"); }
     /// Notes a failure. For answers.
-    void note(std::string failure) { failure_ = std::move(failure); }
+    void note(std::string failure) { faults_.last = std::move(failure); }
 
     /// Reads what has come, and calls completions.
     void receive();
     /// Returns true if `flush` sends queued statements now, and false if it waits for answers.
-    bool may_send(std::size_t waiting = 0) const;
+    bool may_send(std::size_t waiting) const { return link_.may_send(waiting); }
     /// Sends queued statements.
     void flush();
     /// Leaves the other processes. Calls nothing any more.
     void leave();
 
 private:
-    struct pending {
-        answer then;
-        std::chrono::steady_clock::time_point asked;
-        bool is_greeting, ends_flight;
-    };
+    friend link;
     using greeted = std::function<void(const PGresult&)>;
 
+    // for the link
+    std::optional<trouble> open();
+    void close() { talk_.close(); }
+    void send(const question_for& q);
+    void end_flight() { talk_.flush(); }
+    void try_again() { link_.connect(); }
+    duration slowest() const { return options_.slowest; }
+    void on_lost() {}
+    std::string place() const { return {}; }
+    void wake() { events_.ring(); }
+
     void wait_until_ready();
-    void connect();
-    void retry();
-    void on_silence();
     void on_soon();
-    void on_lost(trouble why);
-    void abandon();
-    void do_nothing() {}
 
     // the greeting
     void say(const std::string& sql, const std::vector<value>& arguments, greeted then);
@@ -143,41 +138,20 @@ private:
     void on_opened(const PGresult& r);
     void on_ready();
 
-    void send(const question_for& q);
     void on_answer(result_ptr r, bool is_in_doubt);
 
     const postgres_options options_;
     const std::string me_;
     const pid_t maker_;
-    eventfd_doorbell bell_{};
-    clocked_wheel<> wheel_{};
-    timerfd_alarm<clocked_wheel<>> alarm_{wheel_};
-    const int epoll_;
-    timer retry_{call<&client::retry_, &client::connect>};
-    timer silence_{call<&client::silence_, &client::on_silence>};
-    timer soon_{call<&client::soon_, &client::on_soon>};
-    timer gathering_{call<&client::gathering_, &client::do_nothing>};  // requests, until it fires
-    detail::back_off back_off_{};
+    detail::event_set events_{"postgres_store"};
+    detail::faults faults_{};
+    link link_;
     connection talk_;
-
-    struct queued {
-        question_for what;
-        pending who;
-    };
-    std::vector<queued> unsent_{};
-    std::size_t unsent_bytes_ = 0;
-    std::deque<pending> pending_{};
-    std::vector<answer> refused_{};
+    timer soon_{call<&client::soon_, &client::on_soon>};
     std::vector<std::function<void()>> later_{};
-    unsigned flights_ = 0;  // groups of statements in flight
-    bool is_ready_ = false, was_ready_ = false, has_rung_ = false, is_queue_half_full_ = false;
-    std::optional<trouble> trouble_{};
-    std::string failure_{}, warning_{};
-    std::map<std::string, std::uint64_t> broken_{};
+    bool is_queue_half_full_ = false;
+    std::string warning_{};
     unsigned shards_ = 0;
-    detail::server_clock clock_{};
-    // when the statement was sent that is being answered
-    std::chrono::steady_clock::time_point asked_{};
 
     std::function<void(std::string_view)> hint_{};
     std::function<void()> reconnected_{};

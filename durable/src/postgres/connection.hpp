@@ -12,15 +12,12 @@
 #include <system_error>
 #include <vector>
 
+#include "../link/trouble.hpp"
 #include "values.hpp"
 
 namespace tvec::durable::postgres {
 
-/// A fault: its code, and words.
-struct trouble {
-    std::errc code;
-    std::string why;
-};
+using detail::trouble;
 
 /// Returns the code of a connection that failed: a password is missing or wrong, or any other.
 std::errc code_of(PGconn* c);

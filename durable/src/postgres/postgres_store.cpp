@@ -224,9 +224,9 @@ int postgres_store::fd() const noexcept { return client_->fd(); }
 reading postgres_store::now() const { return client_->now(); }
 const store_traits& postgres_store::traits() const noexcept { return inner_->traits; }
 std::size_t postgres_store::unanswered() const noexcept { return inner_->requests.unanswered(); }
-std::string postgres_store::last_failure() const { return client_->failure(); }
+std::string postgres_store::last_failure() const { return client_->faults().last; }
 std::map<std::string, std::uint64_t> postgres_store::broken_connections() const {
-    return client_->broken_connections();
+    return client_->faults().broken;
 }
 
 unsigned postgres_store::shard_of(std::string_view id) const noexcept {

@@ -7,25 +7,21 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
-#include "../local/server_client.hpp"
-#include "../local/server_clock.hpp"
+#include "../link/event_set.hpp"
+#include "../link/reconnecting.hpp"
 #include "command.hpp"
 #include "connection.hpp"
 #include "opening.hpp"
 #include "reply.hpp"
 #include "slot_map.hpp"
-#include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/redis_store.hpp"
 
 namespace tvec::durable::redis {
@@ -41,43 +37,38 @@ enum class part {
     primary  ///< a node of a cluster, which holds slots
 };
 
-/// The faults of all clients of a store.
-struct faults {
-    std::string last{};  ///< the last one, in one line
-    /// How often a connection broke, by reason.
-    std::map<std::string, std::uint64_t> broken{};
-};
-
 /// The client of a server. It calls completions and receivers from within `receive` and `flush`.
 class client {
 public:
+    using request = std::string;  // the bytes of a command
+    using reply = const redisReply;
+    using link = detail::reconnecting<client>;
     /// Receives the fate of a command, and the reply if there is one. A command that was refused
     /// has a reply if the server has refused it.
-    using answer = std::function<void(fate, const redisReply*)>;
+    using answer = link::answer;
 
     /// The server is at one of the addresses, of which there is at least one.
-    client(redis_options o, part p, std::vector<address> at, faults& f);
-    ~client();
+    client(redis_options o, part p, std::vector<address> at, detail::faults& f);
     client(const client&) = delete;
     client& operator=(const client&) = delete;
 
     /// Begins to connect.
-    void connect();
+    void connect() { link_.connect(); }
     /// Connects, and waits until the server is ready. Throws std::system_error.
     void wait_until_ready();
 
-    int fd() const noexcept { return epoll_; }
+    int fd() const noexcept { return events_.fd(); }
     const redis_options& options() const noexcept { return options_; }
     unsigned shards() const noexcept { return opening_.shards(); }
-    bool is_ready() const noexcept { return is_ready_; }
+    bool is_ready() const noexcept { return link_.is_ready(); }
     /// Returns true until the first attempt to connect has succeeded or failed.
-    bool is_new() const noexcept { return !was_ready_ && !back_off_.has_begun(); }
+    bool is_new() const noexcept { return link_.is_new(); }
     /// Returns true if no command waits for its answer.
-    bool is_idle() const noexcept;
+    bool is_idle() const noexcept { return link_.is_idle() && held_.empty(); }
     /// Returns the last trouble, if the server was not ready since.
-    const std::optional<trouble>& fault() const noexcept { return trouble_; }
+    const std::optional<trouble>& fault() const noexcept { return link_.fault(); }
     /// Returns its clock, which is the beginning of 1970 if it is not known.
-    reading now_at(std::chrono::steady_clock::time_point t) const { return clock_.at(t); }
+    reading now_at(std::chrono::steady_clock::time_point t) const { return link_.now_at(t); }
     const std::string& warning() const noexcept { return warning_; }
     /// Returns true in the process that made it: a forked child shares its connections.
     bool is_ours() const noexcept;
@@ -103,46 +94,45 @@ public:
     /// Queues a command for the next `flush`. Calls `then` once in every case.
     void ask(const command& c, answer then);
     /// Calls `then` with fate::refused in the next `flush`.
-    void refuse(answer then);
+    void refuse(answer then) { link_.refuse(std::move(then)); }
     /// Makes the descriptor readable if the next `flush` would send. `waiting` counts bytes that
     /// wait besides the queued commands.
-    void touch(std::size_t waiting = 0);
+    void touch(std::size_t waiting) { link_.touch(waiting); }
     /// Notes the time of the server, in us. For answers.
-    void learn(long long us);
+    void learn(long long us) { link_.learn(us); }
     /// Notes that an answer had the wrong form. For answers.
     void protest();
 
     /// Reads what has come, and calls completions.
     void receive();
     /// Returns true if `flush` sends queued commands now, and false if it waits for answers.
-    bool may_send(std::size_t waiting = 0) const;
+    bool may_send(std::size_t waiting) const { return link_.may_send(waiting); }
     /// Sends queued commands.
     void flush();
     /// Sends what can be sent at once, and calls nothing any more.
     void leave();
 
 private:
-    struct pending {
-        answer then;
-        std::chrono::steady_clock::time_point asked;
-        bool is_greeting, ends_flight;
-    };
+    friend link;
     struct held {
         answer then;
         reply_ptr reply;
-        std::chrono::steady_clock::time_point asked;
+        link::local_time asked;
     };
     using greeted = std::function<void(const redisReply&)>;
 
-    std::string place() const { return at_.where; }
-    void retry();
+    // for the link
+    std::optional<trouble> open();
+    void close();
+    void send(const std::string& bytes) { talk_.send(bytes); }
+    void end_flight();
     void try_again();
-    void on_silence();
-    void on_heard();
+    duration slowest() const;
+    void on_lost();
+    std::string place() const { return at_.where + ": "; }
+    void wake() { events_.ring(); }
+
     void look_again();
-    void on_lost(trouble why);
-    void abandon();
-    void do_nothing() {}
 
     // the greeting
     bool has_credentials() const;
@@ -169,39 +159,25 @@ private:
     void give(const answer& then, const redisReply& r);
     void on_message(const redisReply& r);
 
-    redis_options options_;
+    const redis_options options_;
     const part part_;
-    faults& faults_;
-    std::string me_;
+    detail::faults& faults_;
+    const std::string me_;
     const pid_t maker_;
-    int epoll_;
-    clocked_wheel<> wheel_;
-    timerfd_alarm<clocked_wheel<>> alarm_{wheel_};
-    timer retry_{call<&client::retry_, &client::try_again>};
-    timer silence_{call<&client::silence_, &client::on_silence>};
+    detail::event_set events_{"redis_store"};
+    link link_;
     timer look_{call<&client::look_, &client::look_again>};
-    timer soon_{call<&client::soon_, &client::do_nothing>};
-    detail::back_off back_off_{};
     std::vector<address> addresses_;
     std::size_t next_address_ = 0;
     const std::size_t seeds_;  // the first addresses
     address at_;
 
     connection talk_, hints_;
-    std::string unsent_;            // commands for the next `flush` that sends
-    std::vector<pending> waiting_;  // their completions
-    std::deque<pending> pending_;   // completions of commands in flight
     std::vector<held> held_;
-    std::vector<answer> refused_;
-    unsigned flights_ = 0;  // groups of commands in flight
-    bool is_ready_ = false, was_ready_ = false, is_guide_ = false;
-    std::optional<trouble> trouble_;
+    bool is_guide_ = false;
     std::string warning_, info_, appendfsync_;
     opening opening_;
     std::optional<slot_map> map_;
-    detail::server_clock clock_;
-    std::chrono::steady_clock::time_point
-        asked_{};  // when the command was sent that is being answered
 
     std::function<void(std::string_view)> hint_;
     std::function<void()> ready_;

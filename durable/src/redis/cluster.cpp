@@ -1,12 +1,9 @@
 #include "cluster.hpp"
 
-#include <poll.h>
-#include <sys/epoll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <iterator>
 #include <system_error>
 #include <utility>
@@ -30,8 +27,8 @@ bool is_refusal(const trouble& t) {
 
 }  // namespace
 
-cluster::cluster(client& guide, faults& f)
-    : guide_(guide), faults_(f), epoll_(open_epoll()),
+cluster::cluster(client& guide, detail::faults& f)
+    : guide_(guide), faults_(f),
       opening_(guide.options().name, guide.options().shards,
                {[this](std::optional<unsigned> shard, const command& c, opening::replied then) {
                     say(shard, c, std::move(then));
@@ -39,26 +36,11 @@ cluster::cluster(client& guide, faults& f)
                 [this](long long us) { answering_->learn(us); },
                 [this](std::errc code, std::string why) { on_refused(code, std::move(why)); },
                 [this] { on_opened(); }}) {
-    try {
-        watch(alarm_.fd());
-        watch(guide_.fd());
-        guide_.listen({}, [this] { on_map(); });
-        on_map();
-        open();
-        connect_all();
-    } catch (...) {
-        close(epoll_);
-        throw;
-    }
-}
-
-cluster::~cluster() { close(epoll_); }
-
-void cluster::watch(int fd) const {
-    epoll_event e{};
-    e.events = EPOLLIN;
-    e.data.fd = fd;
-    epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &e);
+    events_.watch(guide_.fd());
+    guide_.listen({}, [this] { on_map(); });
+    on_map();
+    open();
+    connect_all();
 }
 
 // --- opening ------------------------------------------------------------------------------------
@@ -67,7 +49,7 @@ void cluster::open() {
     opening_.begin();
     const bool is_answered = wait_until([this] { return is_open_ || refusal_; });
     if (!is_answered) refusal_.emplace(std::errc::timed_out, "it does not answer");
-    if (refusal_) refusal_->at(guide_.at().where).raise();
+    if (refusal_) refusal_->at(guide_.at().where).raise("redis_store");
 }
 
 // Waits for each primary, and refuses a cluster if one of them is unfit for timers.
@@ -78,7 +60,8 @@ void cluster::connect_all() {
             nodes_, [](const auto& n) { return n.second->is_new() && !n.second->is_ready(); });
     });
     for (const auto& [where, node] : nodes_)
-        if (node->fault() && is_refusal(*node->fault())) node->fault()->at(where.text()).raise();
+        if (node->fault() && is_refusal(*node->fault()))
+            node->fault()->at(where.text()).raise("redis_store");
 }
 
 // Waits for `silence` at most. Returns false if that was not long enough.
@@ -88,10 +71,7 @@ bool cluster::wait_until(const std::function<bool()>& is_so) {
     while (!is_so()) {
         flush();
         if (opening_.is_upgrading()) limit = steady_clock::now() + silence;
-        const auto left = std::chrono::ceil<duration>(limit - steady_clock::now());
-        if (left <= duration::zero()) return false;
-        pollfd ready{epoll_, POLLIN, 0};
-        poll(&ready, 1, static_cast<int>(left.count()));
+        if (!events_.wait_until(limit)) return false;
         receive();
     }
     return true;
@@ -111,7 +91,7 @@ void cluster::say(std::optional<unsigned> shard, const command& c, opening::repl
 void cluster::on_failed(const route& way, const redisReply* r) {
     if (r != nullptr) faults_.last = text_of(*r);
     if (is_open_) {
-        wheel_.arm_after(look_, guide_.options().look_again);
+        events_.wheel().arm_after(look_, guide_.options().look_again);
         return;
     }
     trouble t(r == nullptr ? std::errc::timed_out : code_of(faults_.last), faults_.last);
@@ -123,13 +103,13 @@ void cluster::on_failed(const route& way, const redisReply* r) {
 void cluster::on_refused(std::errc code, std::string why) {
     faults_.last = why;
     refusal_.emplace(code, std::move(why));
-    wheel_.arm_after(look_, guide_.options().look_again);
+    events_.wheel().arm_after(look_, guide_.options().look_again);
 }
 
 void cluster::on_opened() {
     is_open_ = true;
     refusal_.reset();
-    wheel_.arm_after(look_, guide_.options().look_again);
+    events_.wheel().arm_after(look_, guide_.options().look_again);
 }
 
 // --- nodes and slots ----------------------------------------------------------------------------
@@ -157,7 +137,7 @@ client* cluster::node_at(const endpoint& e) {
         std::make_unique<client>(guide_.options(), part::primary, addresses, faults_);
     client& c = *node;
     c.listen({}, [this, &c, again = false]() mutable { on_ready(c, std::exchange(again, true)); });
-    watch(c.fd());
+    events_.watch(c.fd());
     c.connect();
     return &c;
 }
@@ -175,7 +155,7 @@ route& cluster::route_of(std::optional<unsigned> shard) {
     while (routes_.size() <= index) {
         const std::string tag =
             routes_.empty() ? o.name : o.name + ':' + std::to_string(routes_.size() - 1);
-        routes_.push_back(std::make_unique<route>(slot_of(tag), mine, wheel_, o.silence));
+        routes_.push_back(std::make_unique<route>(slot_of(tag), mine, events_.wheel(), o.silence));
         follow_map(*routes_.back());
     }
     return *routes_[index];
@@ -216,7 +196,7 @@ bool cluster::forget_nodes() {
         if (is_used || !c.is_idle()) return false;
         was_replaced = was_replaced || !guide_.map().is_primary(n.first);
         if (answering_ == &c) answering_ = &guide_;
-        epoll_ctl(epoll_, EPOLL_CTL_DEL, c.fd(), nullptr);
+        events_.unwatch(c.fd());
         return true;
     });
     std::erase_if(addresses_, [&](const auto& a) {
@@ -233,7 +213,7 @@ bool cluster::is_settled() const {
 void cluster::doubt() {
     if (learn_.pending()) return;
     const auto wait = first_doubt * (1 << std::min(doubts_++, 10U));
-    wheel_.arm_after(learn_, std::min(wait, longest_doubt));
+    events_.wheel().arm_after(learn_, std::min(wait, longest_doubt));
 }
 
 // --- asking -------------------------------------------------------------------------------------
@@ -266,7 +246,7 @@ const std::string& cluster::warning() const noexcept {
 void cluster::ask(std::optional<unsigned> shard, const command& c, client::answer then) {
     if (refusal_) return refuse(std::move(then), refusal_->why);
     route_of(shard).ask(c, std::move(then));
-    alarm_.rearm();
+    events_.rearm();
 }
 
 void cluster::refuse(client::answer then, const std::string& why) {
@@ -304,25 +284,20 @@ void cluster::touch(std::size_t waiting) {
 // --- the loop -----------------------------------------------------------------------------------
 
 void cluster::receive() {
-    epoll_event events[16];
-    const int n = epoll_wait(epoll_, events, 16, 0);
-    for (int i = 0; i < n; ++i) {
-        const int fd = events[i].data.fd;
-        if (fd == alarm_.fd()) alarm_.acknowledge();
+    events_.run([this](int fd, std::uint32_t) {
         if (fd == guide_.fd()) guide_.receive();
         const auto is_it = [fd](const auto& node) { return node.second->fd() == fd; };
         const auto node = std::ranges::find_if(nodes_, is_it);
         if (node != nodes_.end()) node->second->receive();
-    }
-    wheel_.run();
+    });
     if (!is_settled()) doubt();
-    alarm_.rearm();
+    events_.rearm();
 }
 
 void cluster::flush() {
     for (const auto& [where, node] : nodes_) node->flush();
     guide_.flush();
-    alarm_.rearm();
+    events_.rearm();
 }
 
 void cluster::leave() {

@@ -12,13 +12,12 @@
 #include <system_error>
 #include <vector>
 
+#include "../link/event_set.hpp"
 #include "../local/server_clock.hpp"
 #include "client.hpp"
 #include "opening.hpp"
 #include "route.hpp"
 #include "slot_map.hpp"
-#include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/drivers/timerfd_alarm.hpp"
 
 namespace tvec::durable::redis {
 
@@ -29,12 +28,11 @@ class cluster final : nodes {
 public:
     /// Connects to the primaries, and opens the set. Throws std::system_error. A node that cannot
     /// be reached is tried again, unless it has the common keys. `guide` is ready.
-    cluster(client& guide, faults& f);
-    ~cluster();
+    cluster(client& guide, detail::faults& f);
     cluster(const cluster&) = delete;
     cluster& operator=(const cluster&) = delete;
 
-    int fd() const noexcept { return epoll_; }
+    int fd() const noexcept { return events_.fd(); }
     unsigned shards() const noexcept { return opening_.shards(); }
     /// Returns the earliest time of the primaries.
     reading now() const;
@@ -63,7 +61,6 @@ private:
     bool reserve(std::size_t bytes) override;
     void free(std::size_t bytes) noexcept override;
 
-    void watch(int fd) const;
     void open();
     void connect_all();
     bool wait_until(const std::function<bool()>& is_so);
@@ -82,10 +79,8 @@ private:
     bool is_settled() const;
 
     client& guide_;
-    faults& faults_;
-    int epoll_;
-    clocked_wheel<> wheel_;
-    timerfd_alarm<clocked_wheel<>> alarm_{wheel_};
+    detail::faults& faults_;
+    detail::event_set events_{"redis_store"};
     timer learn_{call<&cluster::learn_, &cluster::learn>};
     timer look_{call<&cluster::look_, &cluster::look_again>};
     unsigned doubts_ = 0;

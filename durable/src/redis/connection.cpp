@@ -73,13 +73,6 @@ std::vector<address> addresses_of(const redis_options& o) {
     return all;
 }
 
-int open_epoll() {
-    const int fd = epoll_create1(EPOLL_CLOEXEC);
-    if (fd < 0)
-        throw std::system_error(errno, std::system_category(), "redis_store: epoll_create1");
-    return fd;
-}
-
 connection::connection(int epoll, const redis_options& o, listener l)
     : epoll_(epoll), options_(o), listener_(std::move(l)) {}
 

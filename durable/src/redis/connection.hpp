@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "../link/trouble.hpp"
 #include "reply.hpp"
 #include "tls_session.hpp"
 #include "tvec/durable/redis_store.hpp"
@@ -34,25 +35,7 @@ struct address {
 /// if a name is to be looked up. Throws std::system_error.
 std::vector<address> addresses_of(const redis_options& o);
 
-/// Returns a new epoll set. Throws std::system_error.
-int open_epoll();
-
-/// A fault: its code, and words if the code does not tell everything.
-struct trouble {
-    explicit trouble(int error) : code(error, std::system_category()) {}
-    trouble(std::error_code c, std::string words) : code(c), why(std::move(words)) {}
-    trouble(std::errc c, std::string words) : trouble(std::make_error_code(c), std::move(words)) {}
-
-    std::string text() const { return why.empty() ? code.message() : why; }
-    /// Returns the fault with the place in its words.
-    trouble at(const std::string& where) const {
-        return {code, where + (why.empty() ? "" : ": " + why)};
-    }
-    [[noreturn]] void raise() const { throw std::system_error(code, "redis_store: " + why); }
-
-    std::error_code code;
-    std::string why{};
-};
+using detail::trouble;
 
 /// One connection after another to the same server, in an epoll set.
 class connection {

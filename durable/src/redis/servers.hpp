@@ -53,9 +53,7 @@ public:
         cluster_ ? cluster_->ask(shard, c, std::move(then)) : first_.ask(c, std::move(then));
     }
     void refuse(answer then) { first_.refuse(std::move(then)); }
-    void touch(std::size_t waiting = 0) {
-        cluster_ ? cluster_->touch(waiting) : first_.touch(waiting);
-    }
+    void touch(std::size_t waiting) { cluster_ ? cluster_->touch(waiting) : first_.touch(waiting); }
     void learn(long long us) { answering().learn(us); }
     void protest() { answering().protest(); }
 
@@ -71,7 +69,7 @@ private:
     servers(std::vector<address> at, redis_options&& o);
     client& answering() noexcept { return cluster_ ? cluster_->answering() : first_; }
 
-    faults faults_;
+    detail::faults faults_;
     client first_;
     std::unique_ptr<cluster> cluster_;
     bool terms_differ_ = false;
