@@ -6,13 +6,13 @@
 #include <boost/asio.hpp>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <list>
 #include <memory>
 #include <thread>
 
+#include "asio_clients.hpp"
 #include "tvec/extra/asio_guest.hpp"
 
 namespace net = boost::asio;
@@ -67,40 +67,21 @@ void accept(tcp::acceptor& acceptor, std::list<worker>& workers, std::list<worke
     });
 }
 
-// Returns whether the server answered a client each time, and closed it after its last word.
-bool was_served(tcp::endpoint server, int words) {
-    net::io_context io;
-    tcp::socket socket(io);
-    boost::system::error_code error;
-    socket.connect(server, error);
-    std::array<char, 1> word{'!'};
-    for (int i = 0; !error && i < words; ++i) {
-        std::this_thread::sleep_for(50ms);
-        net::write(socket, net::buffer(word), error);
-        if (!error) net::read(socket, net::buffer(word), error);
-    }
-    return !error && net::read(socket, net::buffer(word), error) == 0 && error == net::error::eof;
-}
-
 }  // namespace
 
 int main() {
-    std::atomic<int> served = 0;
+    int served = 0;
     constexpr int clients = 8;
     {
         std::list<worker> workers(2);
         tcp::acceptor acceptor(workers.front().io,
                                tcp::endpoint(net::ip::address_v4::loopback(), 0));
-        const tcp::endpoint server = acceptor.local_endpoint();
         accept(acceptor, workers, workers.begin());
-        std::list<std::jthread> threads;
-        for (int i = 0; i < clients; ++i)
-            threads.emplace_back([&, i] { served += was_served(server, i % 2 == 0 ? 0 : 10); });
-        threads.clear();  // joins them
+        served = example::clients_served(acceptor.local_endpoint(), clients);
         net::post(acceptor.get_executor(), [&] { acceptor.close(); });
         for (worker& w : workers) w.work.reset();  // which lets run() end
         for (worker& w : workers) w.thread.join();
     }
-    std::printf("asio_threads: served %d of %d clients on two threads\n", served.load(), clients);
+    std::printf("asio_threads: served %d of %d clients on two threads\n", served, clients);
     return served == clients ? 0 : 1;
 }

@@ -20,7 +20,7 @@
 #if __has_include(<boost/asio/thread_pool.hpp>)
 #include <boost/asio/thread_pool.hpp>
 
-#include "tvec/extra/asio_guest.hpp"
+#include "tvec/extra/asio_shared_timer.hpp"
 extern boost::asio::thread_pool asio_threads;
 #endif
 
@@ -261,6 +261,12 @@ io_uring ring; tvec::uring_timeout alarm(&ring, w);
     // the ring, not its address: alarm(ring, timers)
 io_uring ring; tvec::uring_timeout(ring, w).prepare();  // nodiscard
 tvec::asio_guest timers(asio_threads);                  // an io_context that one thread runs
+struct lone { int get_executor(); void f(); tvec::asio_shared_timer t; };
+    (void)tvec::posted_call<&lone::t, &lone::f>;
+    // derives publicly from std::enable_shared_from_this
+struct own : std::enable_shared_from_this<own> { void f(); tvec::asio_shared_timer t; };
+    (void)tvec::posted_call<&own::t, &own::f>;
+    // says where it is called
 
 // Timers
 tvec::timer u = t;                                      // std::move: a timer is in one place

@@ -136,7 +136,8 @@ def main():
     compiler, headers = options.compiler, pathlib.Path(options.arguments[0].removeprefix("-I"))
     unlimited = "-ferror-limit=0" if compiler == "clang++" else "-fmax-errors=0"
     command = [compiler, *options.arguments, unlimited, *COMMAND]
-    needs = {"io_uring ": "liburing.h", "asio_guest": "boost/asio/thread_pool.hpp"}
+    needs = {"io_uring ": "liburing.h", "asio_guest": "boost/asio/thread_pool.hpp",
+             "asio_shared": "boost/asio/thread_pool.hpp"}
     skips = [word for word, header in needs.items() if run(command, f"#if !__has_include(<{header}>)\n#error\n#endif\n")]
     rows, program = program_of(options.table, compiler, skips)
     public = [h for h in sorted(headers.glob("tvec/**/*.hpp")) if "detail" not in h.parts and h.name != "version.hpp"]

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "tvec/clock/clocked_wheel.hpp"
@@ -18,8 +19,16 @@ namespace tvec {
 
 namespace detail {
 
-/// One timer of Asio, whose handler always waits, and the sleeps that io has to end.
-template <class Context> class asio_alarm {
+/// What an alarm of one thread has in the place of a lock.
+struct one_thread {
+    void lock() noexcept {}
+    void unlock() noexcept {}
+    bool has_calls() const noexcept { return false; }
+};
+
+/// One timer of Asio, whose handler always waits, and the sleeps that io has to end. A turn holds
+/// the lock, and so does who sets the alarm.
+template <class Context, class Threads = one_thread> class asio_alarm : public Threads {
     static_assert(sizeof(asio_host<Context>) != 0);  // says what a guest lives in, before the rest
     using time_point = std::chrono::steady_clock::time_point;
 
@@ -40,6 +49,7 @@ public:
     asio_alarm& operator=(const asio_alarm&) = delete;
 
     void set_alarm(time_point t) noexcept {
+        if (this->has_calls()) t = {};  // which an exception has left over
         if (ringing_ != nullptr) return wait(std::move(ringing_), t);
         if (stay_ != nullptr) stay_->alarm.cancel();  // rings, and is set at the end of the turn
     }
@@ -82,6 +92,7 @@ private:
     static void ring(std::unique_ptr<stay> s) {
         stay& here = *s;
         asio_alarm& self = *here.host;
+        const std::lock_guard<Threads> under(self);
         struct end_of_turn {  // also after an exception
             ~end_of_turn() {
                 if (!self.keeps_running_ && std::exchange(here.counted, false))
@@ -123,7 +134,7 @@ private:
 ///
 /// **One thread** calls io.run(), and owns the wheel: a debug build asserts that no other thread
 /// arms or fires timers. Strands do not help, because they change threads. Where several threads
-/// run an io_context, give the timers one of their own, with one thread and a mailbox.
+/// run an io_context, take asio_shared_timer.
 ///
 /// **Life.** Guest and io may be destroyed in either order: afterwards no timer is pending, or none
 /// fires. The guest stays where it is. Its callbacks must not destroy it. An io_context may have

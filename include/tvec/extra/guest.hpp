@@ -17,6 +17,12 @@
 
 namespace tvec {
 
+namespace detail {
+
+inline constexpr std::size_t visits_in_a_turn = 256;
+
+}  // namespace detail
+
 /// What a host calls when its alarm has gone off: a turn of its guest.
 class guest_turn {
 public:
@@ -105,7 +111,6 @@ protected:
 private:
     using clock = detail::base_clock_of<wheel_type>;
     using nanoseconds = std::chrono::nanoseconds;
-    static constexpr std::size_t budget = 256;  ///< visits in a turn
     /// Hosts hand out a limited number of events in a pass: libevent 32, and then twice as many.
     static constexpr std::size_t passes = 16;
 
@@ -149,8 +154,13 @@ private:
         self.timers_.begin_turn();
         self.run();
     }
+    /// Between two portions of visits, gives a host of several threads what they have taken out.
+    void pause() {
+        if constexpr (requires { host_.pause(); }) host_.pause();
+    }
     /// Fires what is due, or returns at once so that the loop goes on.
     void run() {
+        pause();
         const nanoseconds now = since_epoch(clock::now());
         const jiffies tick = timers_.ticks().now(), before = std::exchange(heard_, tick);
         rule_.begin(now, std::min(std::max(since_epoch(wakeup()), told_), now));
@@ -158,7 +168,8 @@ private:
         rule_.end(left_ == 0 ? 0 : left_--);
         if (rule_.listening()) return;
         const jiffies until = rule_.is_late() ? std::max(before, timers_.wheel().now()) : tick;
-        rule_.fire(timers_.wheel(), until, budget, [this] {
+        rule_.fire(timers_.wheel(), until, detail::visits_in_a_turn, [this] {
+            pause();
             timers_.begin_turn();
             return since_epoch(clock::now());
         });

@@ -72,6 +72,8 @@ template <class Context, class Ticks, class Handler> class asio_sleep_of;
         template <class Clock>                                                                     \
         using timer_on = net::basic_waitable_timer<Clock, net::wait_traits<Clock>, executor>;      \
         template <class Executor> using work_on = net::executor_work_guard<Executor>;              \
+        using service = net::execution_context::service;                                           \
+        using service_id = net::execution_context::id;                                             \
         template <class Handler>                                                                   \
         using executor_of = net::associated_executor_t<Handler, executor>;                         \
         template <class Handler> using allocator_of = net::associated_allocator_t<Handler>;        \

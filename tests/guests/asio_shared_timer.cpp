@@ -1,0 +1,440 @@
+// Timers of an io_context that several threads run: what each promises, step by step on one thread,
+// and then under random calls of several.
+#include <utility>  // Boost 1.74 forgets it
+
+#ifdef ASIO_STANDALONE
+#include <asio.hpp>
+namespace net = asio;
+#else
+#include <boost/asio.hpp>
+namespace net = boost::asio;
+#endif
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "support/check.hpp"
+#include "tvec/extra/asio_shared_timer.hpp"
+
+using namespace std::chrono_literals;
+using clock_type = tvec::asio_shared_timer::clock;
+using wheel = tvec::asio_shared_wheel<net::io_context>;
+
+TestSuite(shared_timers, .timeout = 300);
+
+namespace {
+
+struct session : std::enable_shared_from_this<session> {
+    using action = std::function<void(session&)>;
+
+    explicit session(net::io_context& io, action f = {})
+        : strand(net::make_strand(io)), then(std::move(f)),
+          idle(net::use_service<wheel>(io), tvec::posted_call<&session::idle, &session::on_idle>) {}
+    auto get_executor() {
+        if (++asked <= refusals) throw 42;
+        return strand;
+    }
+    void on_idle() {
+        ++calls;
+        CHECK(strand.running_in_this_thread());
+        if (then) then(*this);
+    }
+
+    net::strand<net::io_context::executor_type> strand;
+    action then;
+    int calls = 0, asked = 0, refusals = 0;
+    tvec::asio_shared_timer idle;
+};
+
+// Runs until `done`, or for a minute.
+template <class Done> void run_until(net::io_context& io, Done done) {
+    const auto work = net::make_work_guard(io);
+    if (io.stopped()) io.restart();  // it had nothing left
+    const auto limit = clock_type::now() + 1min;
+    while (!done() && clock_type::now() < limit) io.run_one_until(limit);
+    CHECK(done());
+}
+
+// Runs until the timer of `s` has expired, and its call waits for the strand.
+void run_until_expired(net::io_context& io, session& s) {
+    s.idle.arm_after(1ms);
+    run_until(io, [&, before = s.asked] { return s.asked != before; });
+    CHECK_EQ(s.calls, 0);
+}
+
+void run_for(net::io_context& io, std::chrono::milliseconds d) {
+    const auto work = net::make_work_guard(io);
+    if (io.stopped()) io.restart();
+    io.run_for(d);
+}
+
+}  // namespace
+
+Test(shared_timers, a_call_comes_on_the_owners_executor) {
+    net::io_context io;
+    auto deadline = clock_type::now() + 5ms;
+    const auto s = std::make_shared<session>(io, [&](session& self) {
+        CHECK(clock_type::now() >= deadline);
+        CHECK(!self.idle.pending());
+        if (self.calls < 3) self.idle.arm_at(deadline = clock_type::now() + 5ms);
+    });
+    CHECK(!s->idle.arm_at(deadline));
+    run_until(io, [&] { return s->calls == 3; });
+    CHECK(!s->idle.cancel());
+}
+
+Test(shared_timers, a_push_back_is_not_called_early) {
+    net::io_context io;
+    for (int i = 0; i < 20; ++i) {
+        clock_type::time_point deadline;
+        const auto s =
+            std::make_shared<session>(io, [&](session&) { CHECK(clock_type::now() >= deadline); });
+        s->idle.arm_at(clock_type::now() + 5ms);
+        CHECK(s->idle.arm_at(deadline = clock_type::now() + 6ms));
+        run_until(io, [&] { return s->calls == 1; });
+    }
+}
+
+Test(shared_timers, a_timer_follows_its_last_deadline) {
+    net::io_context io;
+    const auto s = std::make_shared<session>(io), other = std::make_shared<session>(io);
+    s->idle.arm_after(5ms);
+    CHECK(s->idle.arm_after(1h));  // later
+    other->idle.arm_after(20ms);
+    run_until(io, [&] { return other->calls == 1; });
+    CHECK_EQ(s->calls, 0);
+    CHECK(s->idle.pending());
+    CHECK(s->idle.cancel());
+    CHECK(!s->idle.arm_after(2h));  // after a cancel
+    CHECK(s->idle.arm_after(1ms));  // earlier
+    run_until(io, [&] { return s->calls == 1; });
+}
+
+Test(shared_timers, a_cancel_stops_a_call_on_its_way) {
+    net::io_context io;
+    const auto s = std::make_shared<session>(io);
+    run_until_expired(io, *s);
+    CHECK(s->idle.pending());
+    CHECK(s->idle.cancel());
+    CHECK(!s->idle.cancel());
+    run_for(io, 20ms);
+    CHECK_EQ(s->calls, 0);
+}
+
+Test(shared_timers, a_push_back_stops_a_call_on_its_way) {
+    net::io_context io;
+    const auto s = std::make_shared<session>(io);
+    run_until_expired(io, *s);
+    CHECK(s->idle.arm_after(1h));
+    run_for(io, 20ms);
+    CHECK_EQ(s->calls, 0);
+    CHECK(s->idle.cancel());
+}
+
+Test(shared_timers, an_expiry_is_called_once) {
+    net::io_context io;
+    const auto s = std::make_shared<session>(io);
+    net::post(s->strand, [&] {  // holds up the strand, while the timer expires twice
+        for (int i = 0; i < 2; ++i) run_until_expired(io, *s);
+    });
+    run_until(io, [&] { return s->calls == 1; });
+    run_for(io, 20ms);
+    CHECK_EQ(s->calls, 1);
+}
+
+Test(shared_timers, a_pending_timer_keeps_nothing_alive) {
+    net::io_context io;
+    auto s = std::make_shared<session>(io);
+    s->idle.arm_after(1h);
+    io.run();
+    io.restart();
+    CHECK(s->idle.pending());
+    const std::weak_ptr<session> left = s;
+    s.reset();
+    CHECK(left.expired());
+    io.run();
+}
+
+Test(shared_timers, a_call_on_its_way_keeps_its_owner) {
+    net::io_context io;
+    int calls = 0;
+    auto s = std::make_shared<session>(io, [&](session&) { ++calls; });
+    run_until_expired(io, *s);
+    const std::weak_ptr<session> left = s;
+    s.reset();
+    CHECK(!left.expired());
+    run_until(io, [&] { return calls == 1; });
+    CHECK(left.expired());
+}
+
+Test(shared_timers, an_exception_leaves_run_and_each_call_comes) {
+    net::io_context io;
+    std::vector<std::shared_ptr<session>> all;
+    for (int i = 0; i < 3; ++i) all.push_back(std::make_shared<session>(io));
+    all[1]->refusals = 2;
+    const auto deadline = clock_type::now() + 5ms;
+    for (const auto& s : all) s->idle.arm_at(deadline);
+    int thrown = 0;
+    const auto count = [&] { return all[0]->calls + all[1]->calls + all[2]->calls; };
+    while (thrown < 3) {
+        try {
+            run_until(io, [&] { return count() == 3; });
+            break;
+        } catch (int n) {
+            CHECK_EQ(n, 42);
+            ++thrown;
+        }
+    }
+    CHECK_EQ(thrown, 2);
+    CHECK_EQ(count(), 3);
+}
+
+Test(shared_timers, owners_may_be_destroyed_with_their_io_context) {
+    std::weak_ptr<session> left;
+    {
+        net::io_context io;
+        auto s = std::make_shared<session>(io);
+        left = s;
+        s->idle.arm_after(1h);
+        net::post(io, [s = std::move(s)] {});
+    }
+    CHECK(left.expired());
+}
+
+namespace {
+
+// Stops in a visit of its timer, until its destructor has begun.
+struct dying : std::enable_shared_from_this<dying> {
+    explicit dying(net::io_context& to)
+        : io(to),
+          idle(net::use_service<wheel>(to), tvec::posted_call<&dying::idle, &dying::on_idle>) {}
+    ~dying() { is_dying = true; }
+    std::weak_ptr<dying> weak_from_this() {
+        is_visited = true;
+        while (!is_dying) std::this_thread::yield();
+        std::this_thread::sleep_for(20ms);
+        CHECK(!is_gone);
+        return std::enable_shared_from_this<dying>::weak_from_this();
+    }
+    auto get_executor() { return io.get_executor(); }
+    void on_idle() { CHECK(false); }
+
+    static inline std::atomic<bool> is_visited = false, is_dying = false, is_gone = false;
+    net::io_context& io;
+    tvec::asio_shared_timer idle;
+};
+
+}  // namespace
+
+Test(shared_timers, an_owners_destructor_waits_for_a_visit) {
+    net::io_context io;
+    auto s = std::make_shared<dying>(io);
+    s->idle.arm_after(1ms);
+    const auto work = net::make_work_guard(io);
+    std::thread runs([&] { io.run(); });
+    while (!dying::is_visited) std::this_thread::yield();
+    s.reset();
+    dying::is_gone = true;
+    io.stop();
+    runs.join();
+}
+
+namespace {
+
+struct talker {
+    explicit talker(net::io_context& io) : socket(io) {
+        REQUIRE_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+        socket.assign(ends[1]);
+    }
+    ~talker() { ::close(ends[0]); }
+
+    std::array<int, 2> ends{};
+    net::posix::stream_descriptor socket;
+    std::array<char, 1> word{};
+};
+
+}  // namespace
+
+// Of a talker who is not heard then, the other thread has begun the handler.
+Test(shared_timers, after_a_stall_peers_are_heard_first) {
+    net::io_context io;
+    std::list<talker> talkers;
+    std::atomic<std::size_t> heard = 0;
+    std::size_t missing = 0;
+    for (int i = 0; i < 200; ++i) {
+        talker& t = talkers.emplace_back(io);
+        t.socket.async_read_some(net::buffer(t.word), [&](auto, auto) { ++heard; });
+    }
+    const auto judge = std::make_shared<session>(io, [&](session&) {
+        missing = talkers.size() - heard;
+        io.stop();
+    });
+    std::barrier<> both(2);
+    for (int i = 0; i < 2; ++i)
+        net::post(io, [&, i] {
+            both.arrive_and_wait();
+            if (i == 0) judge->idle.arm_after(50ms);
+            for (const talker& t : talkers)
+                if (i == 0) CHECK_EQ(::write(t.ends[0], "!", 1), 1);
+            std::this_thread::sleep_for(400ms);  // the program blocks
+        });
+    const auto work = net::make_work_guard(io);
+    std::thread other([&] { io.run(); });
+    io.run();
+    other.join();
+    CHECK_LE(missing, 1);
+}
+
+Test(shared_timers, owners_die_on_other_threads) {
+    net::io_context io;
+    std::vector<std::thread> threads;
+    {
+        const auto work = net::make_work_guard(io);
+        net::use_service<wheel>(io);
+        for (int i = 0; i < 2; ++i) threads.emplace_back([&] { io.run(); });
+        for (int round = 0; round < 300; ++round) {
+            std::vector<std::shared_ptr<session>> all;
+            const auto at = clock_type::now() + 1ms;
+            for (int i = 0; i <= round % 3; ++i) all.push_back(std::make_shared<session>(io));
+            for (const auto& s : all) s->idle.arm_at(at);
+            std::this_thread::sleep_until(at + std::chrono::microseconds(round % 15 * 100));
+        }
+    }
+    for (std::thread& t : threads) t.join();
+}
+
+namespace {
+
+// What all sessions of a storm have seen.
+struct ledger {
+    std::atomic<long> arms = 0, calls = 0, cancels = 0, died_pending = 0, wrong = 0;
+};
+
+struct kind {
+    int threads, sessions, steps;
+    unsigned reach_us;
+    bool has_stranger;
+};
+
+// Arms, pushes back and cancels at random on its strand, and dies after some steps. What its timer
+// is to do is known there, unless a stranger calls too.
+class player : public std::enable_shared_from_this<player> {
+public:
+    player(net::io_context& io, ledger& book, const kind& of, unsigned seed)
+        : strand_(net::make_strand(io)), book_(book), kind_(of), steps_(of.steps), random_(seed),
+          idle_(net::use_service<wheel>(io), tvec::posted_call<&player::idle_, &player::on_idle>) {}
+    ~player() {
+        book_.died_pending += idle_.pending();
+        is_alive_ = false;
+    }
+    player(const player&) = delete;
+    player& operator=(const player&) = delete;
+
+    auto get_executor() const { return strand_; }
+    void step() {
+        if (--steps_ < 0) return;  // let go, armed or not
+        if (const unsigned what = random_() % 8; what < 5)
+            arm_after(std::chrono::microseconds(random_() % (what == 0 ? 300 : kind_.reach_us)));
+        else if (what == 5)
+            cancel();
+        if (random_() % 4 == 0)
+            std::this_thread::sleep_for(std::chrono::microseconds(random_() % 200));
+        net::post(strand_, [self = shared_from_this()] { self->step(); });
+    }
+    void arm_after(std::chrono::microseconds d) {
+        const auto deadline = clock_type::now() + d;
+        const bool was = idle_.arm_at(deadline);
+        book_.arms += !was;
+        if (kind_.has_stranger) return;
+        book_.wrong += was != is_wanted_;
+        is_wanted_ = true;
+        deadline_ = deadline;
+    }
+    void cancel() {
+        const bool was = idle_.cancel();
+        book_.cancels += was;
+        if (kind_.has_stranger) return;
+        book_.wrong += was != is_wanted_;
+        is_wanted_ = false;
+    }
+
+private:
+    void on_idle() {
+        ++book_.calls;
+        book_.wrong += !is_alive_ || !strand_.running_in_this_thread();
+        if (kind_.has_stranger) return;
+        book_.wrong += !std::exchange(is_wanted_, false) || clock_type::now() < deadline_;
+    }
+
+    net::strand<net::io_context::executor_type> strand_;
+    ledger& book_;
+    const kind kind_;
+    int steps_;
+    std::minstd_rand random_;
+    bool is_wanted_ = false, is_alive_ = true;
+    clock_type::time_point deadline_;
+    tvec::asio_shared_timer idle_;
+};
+
+void call_from_elsewhere(const std::vector<std::weak_ptr<player>>& all,
+                         const std::atomic<bool>& over) {
+    std::minstd_rand random(7);
+    while (!over) {
+        const auto p = all[random() % all.size()].lock();
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 60));
+        if (!p) continue;
+        if (random() % 2 == 0)
+            p->cancel();
+        else
+            p->arm_after(std::chrono::microseconds(random() % 5000));
+    }
+}
+
+void storm(const kind& k) {
+    ledger book;
+    {
+        net::io_context io;
+        net::use_service<wheel>(io);
+        std::vector<std::weak_ptr<player>> all;
+        for (int i = 0; i < k.sessions; ++i) {
+            const auto p = std::make_shared<player>(io, book, k, static_cast<unsigned>(i) + 1);
+            all.push_back(p);
+            net::post(p->get_executor(), [p] { p->step(); });
+        }
+        std::atomic<bool> over = false;
+        std::thread stranger;
+        if (k.has_stranger) stranger = std::thread([&] { call_from_elsewhere(all, over); });
+        std::vector<std::thread> threads;
+        for (int i = 0; i < k.threads; ++i) threads.emplace_back([&] { io.run(); });
+        for (std::thread& t : threads) t.join();
+        over = true;
+        if (stranger.joinable()) stranger.join();
+    }
+    CHECK_EQ(book.wrong.load(), 0);
+    CHECK_EQ(book.arms.load(), book.calls + book.cancels + book.died_pending);
+}
+
+}  // namespace
+
+Test(shared_timers, calls_on_strands_keep_every_promise) {
+    storm({.threads = 4, .sessions = 100, .steps = 100, .reach_us = 20'000, .has_stranger = false});
+    storm({.threads = 2, .sessions = 8, .steps = 500, .reach_us = 1'500, .has_stranger = false});
+    storm({.threads = 4, .sessions = 500, .steps = 3, .reach_us = 1'000, .has_stranger = false});
+}
+
+Test(shared_timers, calls_from_elsewhere_lose_and_double_nothing) {
+    storm({.threads = 4, .sessions = 100, .steps = 100, .reach_us = 20'000, .has_stranger = true});
+    storm({.threads = 3, .sessions = 8, .steps = 1000, .reach_us = 1'500, .has_stranger = true});
+}
