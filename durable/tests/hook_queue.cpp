@@ -26,7 +26,7 @@ using queue = timers_tool::hook_queue<wheel>;
 using time_point = tvec::manual_clock::time_point;
 
 constexpr milliseconds lease = 30s, longest_pause = 2s, retry = 1s;
-constexpr std::size_t most = 1'000;
+constexpr std::size_t window = 1'000;
 
 time_point now() { return tvec::manual_clock::now(); }
 
@@ -41,7 +41,7 @@ class hook {
 public:
     // A hook that has ended is there again after a while.
     explicit hook(milliseconds away = 300ms)
-        : away_(away), queue_(wheel_, lease, most, [this](queue::entry& e) { on_sent(e); }) {}
+        : away_(away), queue_(wheel_, lease, window, [this](queue::entry& e) { on_sent(e); }) {}
 
     void put(const std::string& id, handler h) {
         handlers_[id] = h;
@@ -309,7 +309,7 @@ Test(durable_hook_queue, a_withdrawn_request_under_way_is_not_waited_for) {
     tvec::manual_clock::set({});
     wheel timers;
     queue::entry* sent = nullptr;
-    queue all(timers, lease, most, [&sent](queue::entry& e) { sent = &e; });
+    queue all(timers, lease, window, [&sent](queue::entry& e) { sent = &e; });
     all.put({{"a", 1}, {}});
     all.go_on();
     REQUIRE(!all.end(*std::exchange(sent, nullptr), queue::way::unsent));
@@ -367,14 +367,14 @@ namespace {
 // A queue whose deliveries all are refused, and the times at which they were sent.
 class refusals {
 public:
-    explicit refusals(std::size_t most_here = most, std::optional<milliseconds> told = {})
-        : told_(told),
-          all(timers_, lease, most_here, [this](queue::entry& e) { sent_.push_back(&e); }) {}
+    explicit refusals(std::size_t most = window, std::optional<milliseconds> told_first = {})
+        : told(told_first),
+          all(timers_, lease, most, [this](queue::entry& e) { sent_.push_back(&e); }) {}
     void pass(milliseconds d) {
         for (; d > 0ms; d -= 1ms) {
             for (queue::entry* const e : std::exchange(sent_, {})) {
                 times.push_back(now().time_since_epoch() / 1ms);
-                if (all.end(*e, queue::way::refused, told_)) failed.push_back(e->d.token.id);
+                if (all.end(*e, queue::way::refused, told)) failed.push_back(e->d.token.id);
                 all.go_on();
             }
             tvec::manual_clock::advance(1ms);
@@ -385,8 +385,9 @@ public:
     std::vector<std::int64_t> times{};
     std::vector<std::string> failed{};
 
+    std::optional<milliseconds> told;
+
 private:
-    const std::optional<milliseconds> told_;
     wheel timers_;
     std::vector<queue::entry*> sent_{};
 
@@ -404,12 +405,38 @@ Test(durable_hook_queue, a_refused_delivery_waits_as_it_was_told) {
              {5s, {0, 5'000, 10'000, 15'000, 20'000, 25'000, 30'000, 35'000}},
              {24h, {0, 30'000, 60'000, 90'000, 120'000, 150'000, 180'000, 210'000}}}) {
         tvec::manual_clock::set({});
-        refusals r(most, told);
+        refusals r(window, told);
         r.all.put({{"a", 1}, {}});
         while (r.times.size() < expected.size()) r.pass(1ms);
         CHECK(r.times == expected);
         CHECK(r.failed.empty());
     }
+}
+
+Test(durable_hook_queue, one_refused_for_long_holds_up_no_other) {
+    for (const bool is_first : {true, false}) {
+        tvec::manual_clock::set({});
+        refusals r;
+        for (const char* const id : {"a", "b"}) {
+            r.told = is_first == (*id == 'a') ? std::optional(20s) : std::nullopt;
+            r.all.put({{id, 1}, {}});
+            r.pass(1ms);
+        }
+        r.pass(1s);
+        CHECK_EQ(r.times.size(), 3U);
+    }
+}
+
+// A request that times out is no answer.
+Test(durable_hook_queue, a_hook_that_is_silent_answers_nothing) {
+    tvec::manual_clock::set({});
+    hook h;
+    h.comes_no_more();
+    h.put("a", {handler::kind::refuses, 0ms});
+    h.put("silent", {handler::kind::hangs, lease});
+    h.pass(2 * lease);
+    CHECK_EQ(h.of("silent").failures, 1U);
+    CHECK_EQ(h.of("a").failures, 0U);
 }
 
 // Others may be due, and are not here.
