@@ -19,8 +19,9 @@ help:
 	awk -F ':.*## ' '/^[a-z_]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' checks.mk >&2
 
 build = ARGS="--setup gate" TESTS_AT_A_TIME=6 $(MAKE) test BUILD=$(1) CXX=$(2) SETUP="-Dwerror=true -Ddebug=false -Dbench=enabled $(3)"
+both = address,undefined
 sanitize = LDFLAGS=-fuse-ld=lld CXXFLAGS="-fno-sanitize-recover=all -fsanitize-recover=vptr -g1 $(2)" \
-	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=address,undefined -Doptimization=g -Dtest_programs=in_one_process)
+	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=$(both) -Doptimization=g -Dtest_programs=in_one_process)
 
 gcc: ## failing tests, and warnings, with assertions
 	CXXFLAGS=-g1 $(call build,build-gcc,g++)

@@ -72,9 +72,10 @@ build = $(MAKE) test BUILD=$(1) CXX=$(2) SETUP="-Dwerror=true -Ddebug=false $(3)
 hardened = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection
 # More optimization would double g++'s compile time, and code that continues after a fault would add a sixth. The check of
 # types reads through a pipe, and fails wrongly without a free descriptor: it alone continues. lld links large programs with
-# sanitizers in a third of the time. All other builds use the linker of the users.
+# sanitizers in a third of the time. All other builds use the linker of the users. A comma would end make's argument.
+both = address,undefined
 sanitize = ARGS="--setup gate" LDFLAGS=-fuse-ld=lld CXXFLAGS="-fno-sanitize-recover=all -fsanitize-recover=vptr -g1" \
-	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=address,undefined -Doptimization=g -Dtest_programs=in_one_process)
+	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=$(both) -Doptimization=g -Dtest_programs=in_one_process)
 
 user: ## the README's test command: .ci/run begins with it, and `gcc` goes on in its folder
 	CXXFLAGS=-g1 $(call build,build-gcc,g++,-Dbench=enabled)
