@@ -21,15 +21,15 @@ help:
 build = ARGS="--setup gate" TESTS_AT_A_TIME=6 $(MAKE) test BUILD=$(1) CXX=$(2) SETUP="-Dwerror=true -Ddebug=false -Dbench=enabled $(3)"
 both = address,undefined
 sanitize = LDFLAGS=-fuse-ld=lld CXXFLAGS="-fno-sanitize-recover=all -fsanitize-recover=vptr -g1 $(2)" \
-	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=$(both) -Doptimization=g -Dtest_programs=in_one_process)
+	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=$(both) -Doptimization=g -Dtest_programs=in_one_process $(3))
 
 gcc: ## failing tests, and warnings, with assertions
 	CXXFLAGS=-g1 $(call build,build-gcc,g++)
 
 sanitizers: ## memory errors, leaks and undefined behaviour in the tests, and warnings, by clang
-	$(call sanitize,clang++)
+	$(call sanitize,clang++,,-Dexamples=disabled -Dbench=disabled)
 
-sanitizers_gcc: ## the same, by g++, whose sanitizers make it warn of std::regex
+sanitizers_gcc: ## the same in examples too, by g++, whose sanitizers make it warn of std::regex
 	$(call sanitize,g++,-Wno-maybe-uninitialized)
 
 clang_tests: ## failing tests of a build by clang

@@ -75,7 +75,7 @@ hardened = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstac
 # sanitizers in a third of the time. All other builds use the linker of the users. A comma would end make's argument.
 both = address,undefined
 sanitize = ARGS="--setup gate" LDFLAGS=-fuse-ld=lld CXXFLAGS="-fno-sanitize-recover=all -fsanitize-recover=vptr -g1" \
-	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=$(both) -Doptimization=g -Dtest_programs=in_one_process)
+	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=$(both) -Doptimization=g -Dtest_programs=in_one_process $(2))
 
 user: ## the README's test command: .ci/run begins with it, and `gcc` goes on in its folder
 	CXXFLAGS=-g1 $(call build,build-gcc,g++,-Dbench=enabled)
@@ -84,9 +84,9 @@ gcc: ## failing tests that `make test` leaves to the gate, and warnings, with as
 	ARGS="--setup gate --suite gate" CXXFLAGS=-g1 $(call build,build-gcc,g++,-Dbench=enabled)
 
 sanitizers: ## memory errors, leaks and undefined behaviour in the tests, and warnings, by clang
-	$(call sanitize,clang++)
+	$(call sanitize,clang++,-Dexamples=disabled)
 
-sanitizers_gcc: ## the same, by g++
+sanitizers_gcc: ## the same in examples too, by g++
 	$(call sanitize,g++)
 
 # Debian 12's valgrind cannot read clang's DWARF 5. Hardening costs nothing here, and fortifying needs optimization.
