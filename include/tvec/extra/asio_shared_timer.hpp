@@ -137,8 +137,10 @@ private:
 ///
 /// **Cost.** A push-back, a cancel, and an arm after a cancel are one compare-and-swap in the
 /// timer. The lock of the wheel is taken to arm what is not in the wheel, to arm for earlier, and
-/// to destroy what is in it. A turn gives it back after each 256 visits. **Turns and stalls** are
-/// those of every `guest`.
+/// to destroy what is in it. A turn gives it back after each 256 visits.
+///
+/// **Turns and stalls** are those of every `guest`. After a stall a peer may be judged whose input
+/// another thread has taken and not yet handled: one for each thread at most.
 class asio_shared_timer : timer {
     using wheel_type = clocked_wheel<>;
 
