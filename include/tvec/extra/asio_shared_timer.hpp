@@ -182,6 +182,8 @@ public:
 
 private:
     template <auto, auto, class> friend struct detail::posted;
+    template <class Owner, auto Hook, std::size_t I>
+    friend Owner& detail::owner_around(tvec::timer& t) noexcept;
 
     // The word: the deadline, and three bits. Only threads with the lock set or clear `linked`. All
     // its operations are sequentially consistent: weaker ones would save nothing but on ARM.
