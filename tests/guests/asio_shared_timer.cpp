@@ -213,6 +213,26 @@ Test(shared_timers, owners_may_be_destroyed_with_their_io_context) {
     CHECK(left.expired());
 }
 
+Test(shared_timers, calls_left_over_end_with_their_io_context) {
+    std::weak_ptr<session> left;
+    {
+        net::io_context io;
+        auto s = std::make_shared<session>(io), other = std::make_shared<session>(io);
+        left = other;
+        other->idle.arm_after(1h);
+        s->then = [other = std::move(other)](session&) {};
+        s->refusals = 1;
+        s->idle.arm_after(1ms);
+        try {
+            run_until(io, [] { return false; });
+        } catch (int) {
+            s.reset();  // the call has it
+        }
+        CHECK(!left.expired());
+    }
+    CHECK(left.expired());
+}
+
 namespace {
 
 // Stops in a visit of its timer, until its destructor has begun.

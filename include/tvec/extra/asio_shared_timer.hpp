@@ -55,6 +55,11 @@ public:
             calls_[sent_].send(calls_[sent_].owner);
         sent_ = end_ = 0;
     }
+    /// Gives up what an exception has left over.
+    void drop_calls() noexcept {
+        while (sent_ != end_) calls_[sent_++].owner.reset();
+        sent_ = end_ = 0;
+    }
     /// Takes a call out of the wheel. Under the lock.
     void add(taken call) noexcept {
         assert(end_ != calls_.size() && "a turn sends between its portions of visits");
@@ -106,7 +111,7 @@ public:
 
 private:
     friend class asio_shared_timer;
-    void shutdown() noexcept override {}  // what io owns ends, and with it the alarm
+    void shutdown() noexcept override { this->host().drop_calls(); }  // while owners may end
 };
 
 /// A timer for an io_context that several threads run: 48 bytes in an object that is owned by
