@@ -164,7 +164,9 @@ private:
         }
         std::printf("\n");
         if (phase_ == phase::chat || phase_ == phase::posts || phase_ == phase::stall) return;
-        limit("turns without a reason", static_cast<double>(turns_), 3 * busy + 20);
+        // The end of idleness, and the levels through which its timer sinks, at any length of it.
+        const double wakeups = phase_ == phase::idle ? 8 : 3 * busy + 20;
+        limit("turns without a reason", static_cast<double>(turns_), wakeups);
         if (phase_ != phase::signals) limit("percent of a processor", computed / took * 100, 25);
     }
     static double milliseconds(std::chrono::nanoseconds t) {
