@@ -196,7 +196,7 @@ mutants: ## faults of tests/mutants.toml, a tenth at random, or of any line, one
 windows: ## sources that mingw-w64 refuses, and a game that goes otherwise under wine
 	scripts/checks/portability --quick mingw
 
-portability: ## other compilers, optimizations, 32 bits, ARM, big-endian, Windows, WebAssembly, macOS and musl
+portability: ## other compilers, optimizations, 32 bits, ARM, big-endian, devices without a system, Windows, WebAssembly, macOS and musl
 	scripts/bootstrap portability
 	scripts/checks/portability
 
