@@ -15,6 +15,9 @@ for_releases = campaigns alone sanitizers_gcc clang_tests valgrind tidy all_cons
 commit: $(commit)
 for_releases: $(for_releases)
 
+# It uses its folder.
+consumers: gcc
+
 help:
 	awk -F ':.*## ' '/^[a-z_]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' checks.mk >&2
 
@@ -68,8 +71,9 @@ install = rm -rf build-consumers/staged; \
 	BUILD_DIR=build-consumers/durable DESTDIR=$$PWD/build-consumers/staged ../scripts/build/install --prefix /usr -Dtool=disabled $(1)
 
 consumers: ## a library that a program cannot use as installed
-	$(call install,-Ddefault_library=shared)
-	tests/programs/consumers/run --few build-consumers/staged/usr
+	rm -rf build-consumers/staged
+	DESTDIR=$$PWD/build-consumers/staged meson install -C build-gcc --no-rebuild --quiet
+	tests/programs/consumers/run --few build-consumers/staged/usr/local
 
 all_consumers: ## any documented way to use them that does not work
 	$(call install,-Ddefault_library=both)
