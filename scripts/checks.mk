@@ -73,8 +73,9 @@ hardened = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstac
 # More optimization would double g++'s compile time, and code that continues after a fault would add a sixth. The check of
 # types reads through a pipe, and fails wrongly without a free descriptor: it alone continues. lld links large programs with
 # sanitizers in a third of the time. All other builds use the linker of the users. A comma would end make's argument.
+# Frames are larger, and callbacks of the model nest: they need more than the 8 MB of a stack.
 both = address,undefined
-sanitize = ARGS="--setup gate" LDFLAGS=-fuse-ld=lld CXXFLAGS="-fno-sanitize-recover=all -fsanitize-recover=vptr -g1" \
+sanitize = ulimit -s 65536; ARGS="--setup gate" LDFLAGS=-fuse-ld=lld CXXFLAGS="-fno-sanitize-recover=all -fsanitize-recover=vptr -g1" \
 	$(call build,build-sanitizers-$(1),$(1),-Db_sanitize=$(both) -Doptimization=g -Dtest_programs=in_one_process $(2))
 
 user: ## the README's test command: .ci/run begins with it, and `gcc` goes on in its folder
