@@ -65,16 +65,18 @@ public:
         return std::make_shared<request_of<input, Answer, Read>>(count_, std::move(then), read,
                                                                  parts, std::move(all));
     }
-    // Makes a request with one result, which `read` returns.
-    template <class Result, class Read>
-    request_ptr<input> asked(completion<Result> then, Read read) {
-        return std::make_shared<result_of<input, Result, Read>>(count_, std::move(then), read);
-    }
-    // Makes a request with many results, of which `read` returns each.
+    // Makes a request with many results, of which `read` returns each, or with one.
     template <class Result, class Read>
     request_ptr<input> asked(completion<std::vector<Result>> then, Read read, std::size_t parts) {
         return std::make_shared<results_of<input, Result, Read>>(count_, std::move(then), read,
                                                                  parts);
+    }
+    template <class Result, class Read>
+    request_ptr<input> asked(completion<Result> then, Read read) {
+        const auto first = [then = std::move(then)](const std::vector<Result>& all) {
+            if (then) then(all.front());
+        };
+        return asked(completion<std::vector<Result>>(first), read, 1);
     }
 
     // Makes room for an item about `id`, and returns the words to which it is to be added. Sends

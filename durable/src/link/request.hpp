@@ -91,24 +91,6 @@ private:
     Answer all_;
 };
 
-// A request whose completion receives a result. `Read` returns it.
-template <class Input, class Result, class Read> class result_of final : public request<Input> {
-public:
-    result_of(tally& count, completion<Result> t, Read r)
-        : request<Input>(count, 1), then_(std::move(t)), read_(std::move(r)) {}
-    void read(std::size_t, Input from) override { result_ = read_(from); }
-    void miss(std::size_t, fate_at_server how) override { result_ = none_of<Result>(how); }
-
-private:
-    void tell() override {
-        if (then_) then_(result_);
-    }
-
-    completion<Result> then_;
-    Read read_;
-    Result result_{};
-};
-
 // A request whose completion receives a result for each part. `Read` returns one.
 template <class Input, class Result, class Read> class results_of final : public request<Input> {
 public:
