@@ -167,17 +167,4 @@ open_store(const std::string& where, [[maybe_unused]] unsigned wait_replicas = 0
     return std::make_unique<tvec::durable::sqlite_store>(where);
 }
 
-// Returns in one line the danger that a store warns of; "" if none.
-inline std::string warning_of([[maybe_unused]] const tvec::durable::store& s) {
-#ifdef TVEC_HAS_REDIS
-    if (const auto* redis = dynamic_cast<const tvec::durable::redis_store*>(&s))
-        return redis->warning();
-#endif
-#ifdef TVEC_HAS_POSTGRES
-    if (const auto* postgres = dynamic_cast<const tvec::durable::postgres_store*>(&s))
-        return postgres->warning();
-#endif
-    return "";
-}
-
 }  // namespace example

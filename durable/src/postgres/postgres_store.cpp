@@ -219,7 +219,7 @@ postgres_store::~postgres_store() {
     }
 }
 
-const std::string& postgres_store::warning() const noexcept { return client_->warning(); }
+std::string postgres_store::warning() const { return client_->warning(); }
 int postgres_store::fd() const noexcept { return client_->fd(); }
 reading postgres_store::now() const { return client_->now(); }
 const store_traits& postgres_store::traits() const noexcept { return inner_->traits; }

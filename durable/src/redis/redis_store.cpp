@@ -197,7 +197,7 @@ redis_store::~redis_store() {
     }
 }
 
-const std::string& redis_store::warning() const noexcept { return servers_->warning(); }
+std::string redis_store::warning() const { return servers_->warning(); }
 int redis_store::fd() const noexcept { return servers_->fd(); }
 reading redis_store::now() const { return servers_->now(); }
 const store_traits& redis_store::traits() const noexcept { return inner_->traits; }

@@ -17,10 +17,8 @@ reading servers::now() const {
     return cluster_ ? cluster_->now() : first_.now_at(std::chrono::steady_clock::now());
 }
 
-const std::string& servers::warning() const noexcept {
-    warning_ =
-        detail::all_warnings(cluster_ ? cluster_->warning() : first_.warning(), terms_differ_);
-    return warning_;
+std::string servers::warning() const {
+    return detail::all_warnings(cluster_ ? cluster_->warning() : first_.warning(), terms_differ_);
 }
 
 void servers::listen(std::function<void(std::string_view)> hint,

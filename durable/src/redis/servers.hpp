@@ -33,7 +33,7 @@ public:
     unsigned shards() const noexcept { return cluster_ ? cluster_->shards() : first_.shards(); }
     /// Returns the time: the earliest of a cluster.
     reading now() const;
-    const std::string& warning() const noexcept;
+    std::string warning() const;
     /// Notes whether another process has other terms. For answers.
     void notice_terms(bool differ) noexcept { terms_differ_ = differ; }
     const std::string& failure() const noexcept { return faults_.last; }
@@ -73,7 +73,6 @@ private:
     client first_;
     std::unique_ptr<cluster> cluster_;
     bool terms_differ_ = false;
-    mutable std::string warning_{};  // the last answer
 };
 
 }  // namespace tvec::durable::redis

@@ -66,7 +66,7 @@ public:
                 page::shown_service{
                     [this] { return metrics(); }, [this] { return fault(); },
                     [this](std::string prefix) { return ask_overdue(std::move(prefix)); },
-                    [this] { return example::warning_of(*store_); }});
+                    [this] { return store_->warning(); }});
         loop_.watch(timers_.fd(), EPOLLIN, [](auto) {});  // each turn runs them
         loop_.wheel().arm_after(extend_, lease_ / 3);
         loop_.wheel().arm_after(report_, std::chrono::seconds(1));
@@ -330,7 +330,7 @@ private:
         std::uint64_t breaks = 0;
         for (const auto& [reason, times] : store_->broken_connections()) breaks += times;
         if (std::exchange(breaks_, breaks) != breaks) said_of_store_.clear();
-        report(said_warning_, "store", example::warning_of(*store_));
+        report(said_warning_, "store", store_->warning());
         report(said_of_store_, "store", store_->last_failure());
         const bool was_down = !said_of_sink_.empty();
         report(said_of_sink_, "sink", sink_->fault());

@@ -92,7 +92,7 @@ public:
 
     /// Returns in one line which timers this server can lose, or else that another process has
     /// other terms; "" if neither. Follows the settings of the server.
-    const std::string& warning() const noexcept;
+    std::string warning() const override;
 
     /// \cond
     int fd() const noexcept override;

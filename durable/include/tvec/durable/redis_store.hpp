@@ -135,7 +135,7 @@ public:
 
     /// Returns in one line which timers this server can lose, or else that another process has
     /// other terms; "" if neither.
-    const std::string& warning() const noexcept;
+    std::string warning() const override;
 
     /// \cond
     int fd() const noexcept override;

@@ -494,6 +494,10 @@ public:
     /// connection.
     virtual std::map<std::string, std::uint64_t> broken_connections() const { return {}; }
 
+    /// Returns in one line which timers the store can lose, or else that another process has other
+    /// terms; "" if neither.
+    virtual std::string warning() const { return {}; }
+
     /// Sets the receiver of messages, in place of the one before.
     virtual void listen(store_listener listener) = 0;
 
