@@ -375,7 +375,10 @@ void postgres_store::inner::submit(operations::oldest o) {
         const time_point due = time_of(*r), since = time_of(*r);
         const bool waits = r->integer() != 0;
         const auto unended = static_cast<std::uint32_t>(r->integer());
-        if (!found || since < found->since) found = {std::move(id), due, since, waits, unended};
+        // Of attempts that no worker has taken none had an end, and none is to blame.
+        const bool is_same = found && since == found->since && id == found->id;
+        if (!found || since < found->since || (is_same && waits))
+            found = {std::move(id), due, since, waits, unended};
     };
     ask_one("oldest", {bytes(o.prefix), big(unended_attempts)},
             requests.asked(std::move(o.then), read));

@@ -254,7 +254,7 @@ private:
             const auto [known, timer] = (co_await asked_timer).front();
             if (known != standing::done) view_.fail();
             if (timer && timer->attempt == held->token.attempt && timer->attempt != timer->ended) {
-                if (!found || held->due < found->since)
+                if (!found || held->due < found->since || held->token.id == found->id)
                     found = {{held->token.id, held->due, held->due, true}, held->why};
                 break;
             }
