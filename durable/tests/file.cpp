@@ -454,9 +454,9 @@ void has_what_version_1_had(sqlite_store& s) {
     CHECK(timers[0].attempt == 3 && timers[0].ended == 1 && timers[0].spent == 0);
     CHECK(timers[1].body == std::string(5'000, '\0'));
     CHECK(timers[1].every == 60s);
-    CHECK(claim(s, "b", 3).timer.body == timers[1].body);
+    CHECK(claim(s, "b").timer.body == timers[1].body);
     CHECK(end(s, {{"b", 1}}).next.has_value());
-    CHECK(claim(s, "a", 3).timer.attempt == 4);
+    CHECK(claim(s, "a").timer.attempt == 4);
     CHECK(end(s, {{"a", 4}}).was_current);
 }
 
@@ -488,7 +488,7 @@ Test(durable_file, a_file_of_version_3_is_made_newer_and_takes_plans) {
     sqlite_store s(f.path);
     REQUIRE(find(s, "d").has_value());
     CHECK(find(s, "d")->body == std::string(9'000, '\0') && find(s, "d")->plan.empty());
-    CHECK(claim(s, "d", 1).what == claimed::kind::dead);
+    CHECK(end(s, {{"d", claim(s, "d").timer.attempt}, outcome::dead}).was_current);
     CHECK(cancel(s, "d") == cancel_result::had_begun);
     has_what_version_1_had(s);
     CHECK(revive(s, "c", today()) == revive_result::revived);
@@ -518,9 +518,8 @@ Test(durable_file, a_dead_timer_of_version_2_that_is_replaced_by_another_is_said
     const file_of_timers f;
     run_sql(f.path, version_2 + "insert into dead select id, due, x'', 0, 7, 7 from timer");
     sqlite_store s(f.path);
-    const token first{"a", claim(s, "a", 1).timer.attempt};
-    CHECK(spend(s, first));
-    CHECK(claim(s, "a", 1).what == claimed::kind::dead);
+    const token first{"a", claim(s, "a").timer.attempt};
+    CHECK(end(s, {first, outcome::dead}).was_current);
     CHECK(s.last_failure().find("the older one is gone") != std::string::npos);
     CHECK_EQ(list(s, timer_set::dead)[0].attempt, first.attempt);
 }

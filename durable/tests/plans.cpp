@@ -492,7 +492,8 @@ Test(durable_plans, a_crash_that_makes_a_dead_letter_is_told) {
     w.one.ends = false;
     w.one.put({"a", in(10ms)});
     w.one.pass(2s);
-    CHECK(told == std::vector<std::string>{"aits handler was called 2 times without an end"});
+    CHECK(told == std::vector<std::string>{"adeliveries without an end: 2"});
+    CHECK_EQ(history_of_dead(w.one.store, "a")->reason, "deliveries without an end: 2");
 }
 
 // --- beats that are given up ---------------------------------------------------------------------

@@ -336,7 +336,7 @@ Test(durable_redis, timers_of_version_1_are_upgraded) {
     CHECK_EQ(list(s, timer_set::dead).front().attempt, 4U);
     CHECK_EQ(join(s), 1U);
     own(s, 0);
-    const claimed third = claim(s, "third", 0, 10s);
+    const claimed third = claim(s, "third", 10s);
     CHECK(third.what == claimed::kind::granted);
     CHECK_EQ(third.timer.attempt, 4U);
     CHECK_EQ(third.timer.ended, 1U);
@@ -344,12 +344,12 @@ Test(durable_redis, timers_of_version_1_are_upgraded) {
     CHECK_EQ(server.say({"EXISTS", "{tvec:0}:job", "{tvec:0}:try", "{tvec:0}:dead:job",
                          "{tvec:0}:dead:try", "{tvec}:members"}),
              "0");
-    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "7");
+    CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "8");
 }
 
 // Their entries are those of timers without texts.
-Test(durable_redis, timers_of_versions_2_to_6_are_kept_as_they_are) {
-    for (const char* version : {"2", "3", "4", "5", "6"}) {
+Test(durable_redis, timers_of_versions_2_to_7_are_kept_as_they_are) {
+    for (const char* version : {"2", "3", "4", "5", "6", "7"}) {
         const redis_server server;
         {
             redis_store s(at(server, 1));
@@ -361,8 +361,8 @@ Test(durable_redis, timers_of_versions_2_to_6_are_kept_as_they_are) {
         redis_store s(at(server, 1));
         CHECK_EQ(find(s, "a")->body, "body");
         CHECK_EQ(count(s).waiting, 1U);
-        CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "7");
-        CHECK_EQ(server.say({"HMGET", "{tvec:0}:own", "s", "v"}), "1\n7");
+        CHECK_EQ(server.say({"HGET", "{tvec}:meta", "version"}), "8");
+        CHECK_EQ(server.say({"HMGET", "{tvec:0}:own", "s", "v"}), "1\n8");
         CHECK(server.say({"FCALL", "tvec_durable_3_count", "0"}).find("not found") !=
               std::string::npos);
     }
@@ -474,9 +474,9 @@ Test(durable_redis, the_owner_is_told_what_others_end_touch_and_revive) {
         find(a, "any");
     }
     hints.clear();
-    for (const char* id : {"done", "again", "removed", "revived"}) claim(a, id, 0, 1h);
+    for (const char* id : {"done", "again", "removed", "revived"}) claim(a, id, 1h);
     CHECK(end(a, {{"again", 1}, outcome::again, today()}).was_current);  // its own is no news
-    claim(a, "again", 0, 1h);
+    claim(a, "again", 1h);
     CHECK(end(a, {{"revived", 1}, outcome::dead}).was_current);
     CHECK(end(b, {{"removed", 1}}).was_current);
     CHECK(end(b, {{"done", 1}}).was_current);
@@ -560,7 +560,7 @@ Test(durable_redis, a_server_that_is_out_of_memory_takes_no_more_and_gives_what_
     server.say({"CONFIG", "SET", "maxmemory", "1"});
     CHECK(put(s, {"c", today()}) == put_result::failed);
     CHECK(s.last_failure().find("OOM") != std::string::npos);
-    const claimed got = claim(s, "a", 0, 10s);
+    const claimed got = claim(s, "a", 10s);
     CHECK(got.what == claimed::kind::granted);
     CHECK(end(s, {{"a", got.timer.attempt}}).was_current);
     CHECK(cancel(s, "b") == cancel_result::cancelled);
@@ -594,7 +594,7 @@ Test(durable_redis, no_lease_counts_for_longer_than_its_length) {
     put(a, {"x", today() - 1h, "body"});
     own(a, 0);
     join(a);
-    CHECK(claim(a, "x", 0, 1h).what == claimed::kind::granted);
+    CHECK(claim(a, "x", 1h).what == claimed::kind::granted);
     // The server's earlier clock was ten days ahead.
     server.say({"EVAL", R"lua(
         local ahead, own = 864000000, '{tvec:0}:own'
@@ -684,7 +684,7 @@ Test(durable_redis, a_page_with_a_place_that_is_none_is_not_taken_for_whole) {
     redis_store s(at(server, 1));
     const epoch e = own(s, 0);
     server.say({"FUNCTION", "LOAD", "REPLACE",
-                "#!lua name=tvec_durable\nredis.register_function('tvec_durable_7_take', "
+                "#!lua name=tvec_durable\nredis.register_function('tvec_durable_8_take', "
                 "function() return {1, {'a', '1', 'b', '1.5', 'c', '2'}} end)"});
     CHECK(std::get<0>(take(s, 0, e, {}, today(), 10)) == standing::unknown);
     CHECK(s.last_failure().find("not as it should be") != std::string::npos);

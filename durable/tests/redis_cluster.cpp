@@ -56,11 +56,11 @@ redis_options at(int port) {
 // The commands of a shard that this node has got, by the ids of their first timers.
 std::vector<std::string> ids_put(false_node& node) {
     std::vector<std::string> ids;
-    for (const words& w : node.heard("tvec_durable_7_put")) ids.push_back(w[12]);
+    for (const words& w : node.heard("tvec_durable_8_put")) ids.push_back(w[12]);
     return ids;
 }
 
-bool is_put(const words& w) { return w[0] == "FCALL" && w[1] == "tvec_durable_7_put"; }
+bool is_put(const words& w) { return w[0] == "FCALL" && w[1] == "tvec_durable_8_put"; }
 
 std::string stored(const words& w) {
     return list(std::vector<std::string>((w.size() - 12) / 4, number(1)));
@@ -259,7 +259,7 @@ Test(durable_redis_cluster, what_came_back_is_not_done_after_a_later_command) {
     turn_until(s, [&] { return results.size() == 2; });
     CHECK((results[0] == std::pair('a', put_result::failed)));
     CHECK((results[1] == std::pair('b', put_result::stored)));
-    CHECK_EQ(n.b.heard("tvec_durable_7_put").size(), 0U);
+    CHECK_EQ(n.b.heard("tvec_durable_8_put").size(), 0U);
 }
 
 Test(durable_redis_cluster, what_was_sent_to_a_node_that_has_gone_is_unknown) {
@@ -587,7 +587,7 @@ Test(durable_redis_cluster, older_timers_are_upgraded) {
     c.server.say({"HSET", "{tvec}:meta", "version", "2"});
     redis_store s(at(c.server.port()));
     CHECK_EQ(find(s, "a")->body, "body");
-    CHECK_EQ(c.server.say({"HGET", "{tvec}:meta", "version"}), "7");
+    CHECK_EQ(c.server.say({"HGET", "{tvec}:meta", "version"}), "8");
     c.server.say({"HSET", "{tvec}:meta", "version", "99"});
     refuses(at(c.server.port()), std::errc::not_supported, "version 99");
 }

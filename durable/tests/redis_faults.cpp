@@ -264,8 +264,8 @@ Test(durable_redis_faults, the_owner_of_a_shard_restores_what_somebody_has_delet
     put(s, {"waits", today() + 1h});
     put(s, {"begun", today() - 1s});
     put(s, {"dead", today() - 1s});
-    claim(s, "begun", 0, 1h);
-    const std::uint32_t attempt = claim(s, "dead", 0, 1h).timer.attempt;
+    claim(s, "begun", 1h);
+    const std::uint32_t attempt = claim(s, "dead", 1h).timer.attempt;
     end(s, {{"dead", attempt}, outcome::dead});
     REQUIRE_EQ(count(s).waiting, 2U);
     const std::string lease = server.say({"ZSCORE", "{tvec:0}:begun", "begun"});

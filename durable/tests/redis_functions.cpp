@@ -119,7 +119,7 @@ Test(durable_redis_functions, the_owner_is_told_at_once) {
     put(s, {"done", today() - 1h, "", {}, "plan"});
     put(s, {"touched", today() + 1h});
     take(s, 0, own(s, 0), {}, today() + 60s, 10);
-    claim(s, "done", 0, 1h);
+    claim(s, "done", 1h);
     const auto call = [&](redis_server::words rest) {
         redis_server::words all{"FCALL", rest.front(), "1", "tvec"};
         all.insert(all.end(), rest.begin() + 1, rest.end());
@@ -142,7 +142,7 @@ Test(durable_redis_functions, without_memory_puts_fail_and_ends_do_not) {
     redis_store s = opened(server, 1);
     put(s, {"a", today() - 1h});
     own(s, 0);
-    claim(s, "a", 0, 1h);
+    claim(s, "a", 1h);
     server.say({"CONFIG", "SET", "maxmemory", "1"});
     CHECK(server.say({"FCALL", "tvec_put", "1", "tvec", "b", "1000", ""}).starts_with("OOM"));
     CHECK_EQ(server.say({"FCALL", "tvec_extend", "1", "tvec", "a", "1", "1000"}), "ok");

@@ -264,9 +264,9 @@ Test(durable_sharing, the_owner_of_a_claim_has_it_again_after_its_lease_if_the_c
     memory_store one(all, "one");
     support::asking::put(one, {"a", in(0ms)});
     CHECK_EQ(own(one, 0), 1U);
-    CHECK(claim(one, "a", 0, 100ms).what == claimed::kind::granted);
+    CHECK(claim(one, "a", 100ms).what == claimed::kind::granted);
     ahead = {};
-    const claimed early = claim(one, "a", 0, 100ms);
+    const claimed early = claim(one, "a", 100ms);
     CHECK(early.what == claimed::kind::early);
     CHECK(early.timer.due <= in(100ms));
 }

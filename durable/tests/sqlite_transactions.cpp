@@ -179,7 +179,7 @@ Test(durable_sqlite_transactions, it_answers_as_the_store_in_memory_does) {
         const auto how = static_cast<existing>(below(4));
         switch (below(5)) {
         case 0:
-            CHECK(claim(p.s, id, 2).what == claim(model, id, 2).what);
+            CHECK(claim(p.s, id).what == claim(model, id).what);
             CHECK(find(p.s, id).has_value() == find(model, id).has_value());
             if (const auto t = find(model, id))
                 CHECK(spend(p.s, {id, t->attempt}) == spend(model, {id, t->attempt}));

@@ -15,7 +15,6 @@
 using namespace std::chrono_literals;
 using namespace support::transitions;
 using tvec::durable::detail::afterwards, tvec::durable::detail::timer_state;
-using kind = claimed::kind;
 
 TestSuite(durable_timer_state, .timeout = 60);
 
@@ -41,21 +40,21 @@ afterwards end(timer_state& t, outcome how) {
 
 Test(durable_timer_state, a_claim_gives_out_the_next_attempt_and_hides_the_timer_for_its_lease) {
     timer_state t(record{"a", now});
-    CHECK(t.claim({10s}, now - 1ms, 0s) == kind::early);
-    CHECK(t.claim({10s}, now - 1ms, 1ms) == kind::granted);
+    CHECK(!t.claim(10s, now - 1ms, 0s));
+    CHECK(t.claim(10s, now - 1ms, 1ms));
     CHECK_EQ(t.attempt, 1U);
     CHECK(t.is_open() && t.is_current({"a", 1}) && !t.is_current({"a", 2}));
     CHECK(t.visible == now + 10s);  // ahead of the deadline the lease counts from there
     CHECK(t.lease == 10s + 1ms);
-    CHECK(t.claim({10s}, now + 10s - 1ms, 0s) == kind::early);
-    CHECK(t.claim({10s}, now + 10s, 0s) == kind::granted);
+    CHECK(!t.claim(10s, now + 10s - 1ms, 0s));
+    CHECK(t.claim(10s, now + 10s, 0s));
     CHECK_EQ(t.attempt, 2U);
     CHECK_EQ(t.ended, 0U);
 }
 
 Test(durable_timer_state, a_lease_counts_for_no_longer_than_its_length_from_now) {
     timer_state t(record{"a", now});
-    t.claim({10s}, now, 0s);
+    t.claim(10s, now, 0s);
     t.shorten(now - 1h);
     CHECK(t.visible == now - 1h + 10s);
     timer_state waiting(record{"a", now});
@@ -63,23 +62,14 @@ Test(durable_timer_state, a_lease_counts_for_no_longer_than_its_length_from_now)
     CHECK(waiting.visible == now);
 }
 
-Test(durable_timer_state, only_spent_attempts_without_an_end_make_a_dead_letter) {
+Test(durable_timer_state, an_attempt_is_spent_at_most_once) {
     timer_state t(record{"a", now});
-    const claim_terms terms{-1s, 2};
-    CHECK(t.claim(terms, now, 0s) == kind::granted);
-    CHECK(t.claim(terms, now, 0s) == kind::granted);  // the first was not spent
-    t.spend();
-    t.spend();  // counts once
-    CHECK_EQ(t.spent, 1U);
-    CHECK(t.claim(terms, now, 0s) == kind::granted);
-    t.spend();
-    timer_state periodic = t, planned = t;
-    CHECK(t.claim(terms, now, 0s) == kind::dead);
-    CHECK_EQ(t.attempt, 3U);
-    periodic.every = 1h;
-    planned.plan = "retry fixed 1s";
-    CHECK(periodic.claim(terms, now, 0s) == kind::granted);
-    CHECK(planned.claim(terms, now, 0s) == kind::granted);
+    for (const bool is_spent : {false, true, true}) {
+        const std::uint32_t before = t.spent;
+        CHECK(t.claim(-1s, now, 0s));
+        for (int i = 0; is_spent && i < 2; ++i) t.spend();
+        CHECK_EQ(t.spent, before + is_spent);
+    }
 }
 
 Test(durable_timer_state, an_end_closes_all_attempts_and_leaves_what_its_way_says) {
@@ -105,12 +95,12 @@ Test(durable_timer_state, an_end_closes_all_attempts_and_leaves_what_its_way_say
 
 Test(durable_timer_state, a_returned_attempt_is_not_spent_and_closes_no_earlier_one) {
     timer_state t(record{"a", now - 1h});
-    t.claim({10s}, now, 0s);
+    t.claim(10s, now, 0s);
     t.spend();
     timer_state alone = t;
     CHECK(end(alone, outcome::returned) == afterwards::waits);
     CHECK(!alone.is_open() && alone.spent == 0 && alone.visible == now - 1h);
-    t.claim({10s}, now + 10s, 0s);
+    t.claim(10s, now + 10s, 0s);
     t.spend();
     CHECK(end(t, outcome::returned) == afterwards::waits);
     CHECK(t.is_open() && t.attempt == 2 && t.ended == 0 && t.spent == 1);
@@ -144,7 +134,6 @@ const std::vector<row> rows{
     {once, events::put("put, `sooner`, and it is", existing::sooner, -1min)},
     {once, events::claim("claim", 1h)},
     {once, events::claim("claim, the lease is over", -1h)},
-    {once, events::claim("the same, with one attempt allowed", -1h, 1)},
     {once, events::spend("spend: the handler was called")},
     {once, events::end("`done`", outcome::done)},
     {with_period, events::end("`done`, with a period", outcome::done)},

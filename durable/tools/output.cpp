@@ -37,7 +37,8 @@ bool is_utf8(const std::string& bytes) {
     }
 }
 
-// Returns why a timer has failed or died. A store that makes it a dead letter writes no reason.
+// Returns why a timer has failed or died. Until 0.5.0 a store wrote no reason for one whose
+// deliveries had no end.
 std::string reason_of(const stored_timer& t, const history& h) {
     if (!h.reason.empty() || t.spent == 0) return h.reason;
     return fmt::format("deliveries without an end: {}", t.spent);

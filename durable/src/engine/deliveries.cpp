@@ -110,9 +110,9 @@ std::vector<std::string> deliveries::next_to_claim(shard& s, std::size_t at_most
 }
 
 claim_terms deliveries::terms() const {
-    const claim_terms usual{all_.settings.claim_lease, all_.settings.attempts};
+    const claim_terms usual{all_.settings.claim_lease};
     const std::size_t part = std::max<std::size_t>(all_.settings.max_held_bytes / 16, 1);
-    return {usual.lease, usual.attempts, std::min(usual.bytes, part)};
+    return {usual.lease, std::min(usual.bytes, part)};
 }
 
 // Returns true if there was a timer to claim.
@@ -182,14 +182,6 @@ void deliveries::on_claimed(near_timer& t, claimed& c, time_point sent) {
     shard& s = t.home;
     s.forget(id);
     if (c.what == claimed::kind::early) near_.on_known(s, id, c.timer.due);
-    if (c.what == claimed::kind::dead) on_dead(id);
-}
-
-void deliveries::on_dead(const std::string& id) {
-    ++all_.count.died;
-    all_.contain(all_.settings.on_dead, id,
-                 "its handler was called " + std::to_string(all_.settings.attempts) +
-                     " times without an end");
 }
 
 // The store counts the lease from some time after the claim was sent. The clock may have been ahead

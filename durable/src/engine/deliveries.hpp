@@ -75,7 +75,6 @@ private:
     void on_granted(near_timer& t, stored_timer& granted, time_point sent);
     void apply_plan(near_timer& t, const stored_timer& granted);
     void bury(near_timer& t, decision d);
-    void on_dead(const std::string& id);
 
     // handlers
     bool may_deliver() const;

@@ -149,8 +149,7 @@ decision planner::retry(token t, const stored_timer& timer, const plan& p,
 history planner::history_of_spent(const stored_timer& timer) const {
     history h = history_of(timer);
     h.last = all_.now();
-    h.reason = "its handler was called " + std::to_string(all_.settings.attempts) +
-               " times without an end";
+    h.reason = "deliveries without an end: " + std::to_string(timer.spent);
     return h;
 }
 

@@ -350,14 +350,11 @@ private:
         const auto there = s.timers.find(id);
         if (there == s.timers.end()) return {};
         entry& e = there->second;
-        claimed c;
-        s.change(e, [&] { c.what = e.claim(terms, all_.today(), from_.traits_.claim_ahead); });
-        c.timer = e;
-        if (c.what == claimed::kind::early) c.timer.due = e.visible;
-        if (c.what == claimed::kind::dead) {
-            s.dead.insert_or_assign(id, e);
-            s.erase(id);
-        }
+        bool is_granted = false;
+        s.change(
+            e, [&] { is_granted = e.claim(terms.lease, all_.today(), from_.traits_.claim_ahead); });
+        claimed c{is_granted ? claimed::kind::granted : claimed::kind::early, e};
+        if (!is_granted) c.timer.due = e.visible;
         return c;
     }
 

@@ -59,19 +59,15 @@ struct timer_state : stored_timer {
         verdict.clear();
     }
 
-    // Returns granted, early or dead.
-    claimed::kind claim(const claim_terms& terms, time_point now, duration ahead) {
+    // Returns false if it is too early.
+    bool claim(duration length, time_point now, duration ahead) {
         shorten(now);
-        if (visible > now + ahead) return claimed::kind::early;
-        if (comes_once() && terms.attempts != 0 && spent >= terms.attempts) {
-            verdict.clear();
-            return claimed::kind::dead;
-        }
+        if (visible > now + ahead) return false;
         ++attempt;
         is_counted = false;
-        visible = std::max(now, visible) + terms.lease;
+        visible = std::max(now, visible) + length;
         lease = visible - now;
-        return claimed::kind::granted;
+        return true;
     }
 
     // Shortens the lease of a claim to its length from now: the clock may have been set back.

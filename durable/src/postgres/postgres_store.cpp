@@ -71,10 +71,10 @@ standing read_claimed(std::vector<claimed>& all, std::size_t part, row* r) {
     using enum claimed::kind;
     claimed& c = all[part];
     if (r == nullptr) return standing::done;  // gone
-    constexpr claimed::kind kinds[] = {gone, granted, early, dead, later};
+    constexpr claimed::kind kinds[] = {gone, granted, early, later};
     const std::int64_t state = r->integer();
-    if (state == 5) return standing::fenced;
-    if (state < 1 || state > 4) {
+    if (state == 4) return standing::fenced;
+    if (state < 1 || state > 3) {
         r->reject();
         return standing::unknown;
     }
@@ -337,8 +337,7 @@ void postgres_store::inner::submit(operations::spend o) {
 }
 
 void postgres_store::inner::submit(operations::claim o) {
-    const postgres::wire::head common{big(o.terms.lease.count()), big(o.terms.attempts),
-                                      big(traits.claim_ahead.count()),
+    const postgres::wire::head common{big(o.terms.lease.count()), big(traits.claim_ahead.count()),
                                       big(static_cast<std::int64_t>(o.terms.bytes)),
                                       big(postgres::wire::pause_of_locked.count())};
     const std::size_t n = o.ids.size();

@@ -319,9 +319,10 @@ end $$;
 
 -- Claims timers for `term`. Requests with the same op belong together: the bodies of an op that are granted are
 -- about `room`. The first row has number 0 and the time in us as its deadline. States: 1 granted, 2 early (due is
--- the time to claim it), 3 dead now, 4 later: not done, because of `room`, 5: another process owns the shard. No
--- row: gone. A timer that another transaction has locked or just changed is early by `pause`.
-create or replace function {tvec}.claims(term bigint, most bigint, early_by bigint, room bigint, pause bigint,
+-- the time to claim it), 3 later: not done, because of `room`, 4: another process owns the shard. No row: gone. A timer
+-- that another transaction has locked or just changed is early by `pause`.
+drop function if exists {tvec}.claims(bigint, bigint, bigint, bigint, bigint, bigint[], int[], bigint[], bytea[]);
+create or replace function {tvec}.claims(term bigint, early_by bigint, room bigint, pause bigint,
   ops bigint[], shards int[], epochs bigint[], ids bytea[])
 returns table (n bigint, state int, due bigint, every bigint, attempt bigint, ended bigint, spent bigint, body bytea,
   plan bytea, history bytea, verdict bytea)
@@ -337,37 +338,29 @@ begin
     null::bytea, null::bytea, null::bytea;
   return query
   with ready as materialized (
-    select t.place, a.n, a.op, t.has_died, t.size from unnest(ops, shards, epochs, ids) with ordinality
+    select t.place, a.n, a.op, t.size from unnest(ops, shards, epochs, ids) with ordinality
       as a(op, shard, epoch, id, n)
     join {tvec}.shard s on s.n = a.shard and s.epoch = a.epoch
     cross join lateral (
-      select most > 0 and t.spent >= most and t.every = 0 and t.plan = '' as has_died, octet_length(t.body) as size, t.ctid as place
+      select octet_length(t.body) as size, t.ctid as place
       from {tvec}.timer t
       where t.id = a.id and t.shard = a.shard and t.dead::int = 0 and {tvec}.claimable(t, now) <= now + early_by
       for update skip locked) t),
-  sums as (
-    select r.*, sum(case when r.has_died then 0 else r.size end) over (partition by r.op order by r.n) as total
-    from ready r),
   decided as materialized (
-    select s.place, s.n, case when s.has_died then 3 when s.total - s.size < greatest(room, 1) then 1 else 4 end as state
-    from sums s),
+    select r.place, r.n, sum(r.size) over (partition by r.op order by r.n) - r.size < greatest(room, 1) as fits
+    from ready r),
   claimed as (
-    update {tvec}.timer t set
-      attempt = t.attempt + (d.state = 1)::int,
-      counted = t.counted and d.state <> 1,
-      dead = d.state = 3,
-      verdict = case d.state when 3 then '' else t.verdict end,
-      visible = case d.state when 1 then greatest(now, {tvec}.claimable(t, now)) + term else t.visible end,
-      length = case d.state when 1 then greatest(now, {tvec}.claimable(t, now)) + term - now else t.length end
-    from decided d where t.ctid = d.place and d.state <> 4
-    returning d.n, d.state, t.due, t.every, t.attempt, t.ended, t.spent, case d.state when 1 then t.body end, t.plan,
-      t.history, t.verdict)
+    update {tvec}.timer t set attempt = t.attempt + 1, counted = false,
+      visible = greatest(now, {tvec}.claimable(t, now)) + term,
+      length = greatest(now, {tvec}.claimable(t, now)) + term - now
+    from decided d where t.ctid = d.place and d.fits
+    returning d.n, 1, t.due, t.every, t.attempt, t.ended, t.spent, t.body, t.plan, t.history, t.verdict)
   select * from claimed
-  union all select d.n, d.state, null, null, null, null, null, null, null, null, null from decided d where d.state = 4;
+  union all select d.n, 3, null, null, null, null, null, null, null, null, null from decided d where not d.fits;
   get diagnostics answered = row_count;
   if answered = cardinality(ids) then return; end if;
   return query
-  select a.n, case when s.epoch <> a.epoch then 5 else 2 end,
+  select a.n, case when s.epoch <> a.epoch then 4 else 2 end,
     greatest(t.claimable, now + early_by + pause), null::bigint, null::bigint, null::bigint, null::bigint,
     null::bytea, null::bytea, null::bytea, null::bytea
   from unnest(shards, epochs, ids) with ordinality as a(shard, epoch, id, n)

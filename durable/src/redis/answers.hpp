@@ -115,7 +115,7 @@ private:
 // follows the digit of an early one.
 inline claimed claim_of(fields& f) {
     using enum claimed::kind;
-    constexpr claimed::kind reasons[] = {gone, early, dead, later, damaged};
+    constexpr claimed::kind reasons[] = {gone, early, later, damaged};
     const std::string_view text = f.view();
     claimed c;
     if (text.size() >= packed_timer::head_size) {
@@ -124,7 +124,7 @@ inline claimed claim_of(fields& f) {
         f.reject();
         return c;
     }
-    const bool is_reason = !text.empty() && text[0] >= '0' && text[0] <= '4';
+    const bool is_reason = !text.empty() && text[0] >= '0' && text[0] <= '3';
     if (!is_reason) f.reject();
     if (is_reason) c.what = reasons[text[0] - '0'];
     if (c.what == early) {

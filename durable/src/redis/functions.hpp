@@ -13,6 +13,6 @@ extern const char functions[];
 /// The version of the library and of its data.
 inline constexpr long long functions_version = redis_store::functions_version;
 /// The prefix of the names of its functions.
-inline constexpr std::string_view functions_prefix = "tvec_durable_7_";
+inline constexpr std::string_view functions_prefix = "tvec_durable_8_";
 
 }  // namespace tvec::durable::redis

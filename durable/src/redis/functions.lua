@@ -20,9 +20,10 @@
 --
 -- Version 4 adds texts to entries, and notes the shards of the set in each shard. Version 5 has its owner restore what
 -- somebody has deleted. Version 6 finds the timer that waits longest, and stores the dead letters of beats. Version 7
--- finds those of which attempts had no end, and notes in the history of a period when its next beat was planned. Entries
--- of versions 2 to 6 are entries of version 7.
-local VERSION = 7
+-- finds those of which attempts had no end, and notes in the history of a period when its next beat was planned.
+-- 8 grants each claim: the owner decides what becomes of a timer whose attempts are spent. Entries of versions 2 to 7
+-- are entries of version 8.
+local VERSION = 8
 local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
 -- Longer bodies have a key of their own, so a claim or an end does not copy them.
@@ -446,7 +447,7 @@ end
 
 -- Answers of `claim`. A granted timer has its entry, and its body behind that if it is apart. EARLY is followed by
 -- the time of the claim.
-local GONE, EARLY, DIED, LATER, BROKEN = '0', '1', '2', '3', '4'
+local GONE, EARLY, LATER, BROKEN = '0', '1', '2', '3'
 
 -- Handles an entry that is missing or cannot be read. Returns the answer of `claim`.
 local function unreadable(k, id, entry)
@@ -455,18 +456,18 @@ local function unreadable(k, id, entry)
   return BROKEN
 end
 
--- Keys: all. Arguments: epoch, length of the lease, attempts, claim_ahead, bytes, and ids. Answers false if another
--- process owns the shard. Otherwise the time in us, and an answer for each id.
+-- Keys: all. Arguments: epoch, length of the lease, claim_ahead, bytes, and ids. Answers false if another process owns
+-- the shard. Otherwise the time in us, and an answer for each id.
 local function claim(k, a)
   if redis.call('HGET', k[OWN], 'e') ~= a[1] then return false end
   local us = now_us()
-  local now, lease, most = math.floor(us / 1000), tonumber(a[2]), tonumber(a[3])
-  local soon, bytes, ids = now + a[4], math.max(tonumber(a[5]), 1), {unpack(a, 6)}
+  local now, lease = math.floor(us / 1000), tonumber(a[2])
+  local soon, bytes, ids = now + a[3], math.max(tonumber(a[4]), 1), {unpack(a, 5)}
   local entries, result, seen = redis.call('HMGET', k[TIMER], unpack(ids)), {us}, {}
   local closed, leases, timers, c, n = {}, {}, {}, 0, 0
   for i, id in ipairs(ids) do
     local entry = entries[i]
-    local kind, attempt, ended, spent, every, due, till, length, marks, at, _, from = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, till, length, marks, at = unpack_timer(entry)
     local visible = kind == OPEN and math.min(till, now + length) or due
     if not kind then
       result[i + 1] = unreadable(k, id, entry)
@@ -474,15 +475,6 @@ local function claim(k, a)
       result[i + 1] = GONE
     elseif visible > soon then
       result[i + 1] = EARLY .. string.format('%.0f', visible)
-    elseif most > 0 and spent >= most and every == 0 and texts_of(entry, at, from) == '' then
-      redis.call('ZREM', k[DUE], id)
-      redis.call('ZREM', k[BEGUN], id)
-      redis.call('ZADD', k[DEAD], due, id)
-      local plan, history = texts_of(entry, at, from)
-      local texts, noted = pack_texts(plan, history, '')
-      local letter = DEAD_LETTER + marks % NOTED + noted
-      redis.call('HSET', k[TIMER], id, pack(letter, attempt, ended, spent, every, due, texts .. entry:sub(from)))
-      result[i + 1] = DIED
     elseif bytes <= 0 then
       result[i + 1] = LATER
     else
@@ -817,7 +809,7 @@ local function upgrade_some(k, jobs, tries, is_dead)
 end
 
 -- Keys: all, and those of version 1. Argument: shards of the set. Answers 1 if there may be more. Timers of versions
--- 2 to 6 need no upgrade. The shard notes the shards of the set, because a function for one shard in a cluster
+-- 2 to 7 need no upgrade. The shard notes the shards of the set, because a function for one shard in a cluster
 -- cannot read meta.
 local function upgrade(k, a)
   local is_more = upgrade_some(k, OLD_JOB, OLD_TRY, false) or upgrade_some(k, OLD_DEAD_JOB, OLD_DEAD_TRY, true)

@@ -222,7 +222,7 @@ class AnyLanguage(unittest.TestCase):
             self.assertEqual(self.call("cancel", timer), "cancelled")
 
     def test_the_functions_tell_their_version(self):
-        self.assertEqual(self.link.execute_command("FCALL", "tvec_version", 0), 7)
+        self.assertEqual(self.link.execute_command("FCALL", "tvec_version", 0), 8)
         self.assertEqual(self.link.execute_command("FCALL_RO", "tvec_find", 1, "tvec", "a"), None)
 
 

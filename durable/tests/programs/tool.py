@@ -297,7 +297,7 @@ class Tool(unittest.TestCase):
         self.assertNotIn("tvec_put", server.say("FUNCTION", "FLUSH") + server.say("FUNCTION", "LIST"))
         server.say("FLUSHALL")
         for number in 3, 5:
-            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 7, 3 shards\n")
+            self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 8, 3 shards\n")
             self.assertEqual(self.stderr, "" if number == 3 else KEPT_SHARDS)
         self.assertEqual(server.say("FCALL", "tvec_version", 0), "7\n")
         self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")

@@ -70,7 +70,7 @@ public:
             return agree([&](store& s) { return cancel(s, id); });
         case 3:
         case 4:
-            return agree([&, most = 1 + below(2)](store& s) { return claim(s, id, most); });
+            return agree([&](store& s) { return claim(s, id); });
         case 5:
         case 6:
             return agree([&, e = some_end({id, attempt}, due)](store& s) { return end(s, e); });
@@ -193,8 +193,8 @@ inline void hides_what_is_claimed(tvec::durable::store& s) {
     const time_point due = today();
     put(s, {"a", due});
     const epoch e = own(s, 0);
-    CHECK(claim(s, "a", 0, 1h).what == claimed::kind::granted);
-    const claimed again = claim(s, "a", 0, 1h);
+    CHECK(claim(s, "a", 1h).what == claimed::kind::granted);
+    const claimed again = claim(s, "a", 1h);
     CHECK(again.what == claimed::kind::early);
     CHECK(again.timer.due >= due + 1h);
     CHECK(std::get<1>(take(s, 0, e, {}, due + 59min, 1)).empty());
@@ -217,12 +217,12 @@ inline void finds_the_timer_that_waits_longest(tvec::durable::store& s) {
     CHECK(oldest(s)->due == now - 1h && oldest(s)->since == now - 1h);
     CHECK_EQ(oldest(s, "b ")->id, "b 1");
     CHECK(!oldest(s, "c"));
-    const claimed c = claim(s, "a 1", 0, 1h);
+    const claimed c = claim(s, "a 1", 1h);
     CHECK_EQ(oldest(s)->id, "b 1");
     CHECK(!oldest(s, "a"));
     end(s, {{"a 1", c.timer.attempt}, outcome::failed, {}, "no"});
     CHECK_EQ(oldest(s)->id, "a 1");
-    claim(s, "b 1", 0, 1h);
+    claim(s, "b 1", 1h);
     cancel(s, "a 1");
     CHECK(!oldest(s));
 }
@@ -234,7 +234,7 @@ inline void a_lease_that_is_over_makes_a_timer_wait(tvec::durable::store& s) {
     const time_point now = today();
     put(s, {"a", now - 5h});
     own(s, 0);
-    claim(s, "a", 0, -1h);
+    claim(s, "a", -1h);
     if (s.traits().shared) {
         REQUIRE(oldest(s).has_value());
         CHECK(oldest(s)->due == now - 5h && oldest(s)->since > now - 2h);
@@ -257,12 +257,12 @@ inline void attempts_without_an_end_make_a_timer_overdue(tvec::durable::store& s
     put(s, {"a", now - 1h});
     put(s, {"b", now - 1min});
     own(s, 0);
-    claim(s, "b", 0, 1h);
-    claim(s, "a", 0, -1h);
-    claim(s, "a", 0, 1h);
+    claim(s, "b", 1h);
+    claim(s, "a", -1h);
+    claim(s, "a", 1h);
     CHECK(!oldest(s));
     extend(s, {"a", 2}, -1h);
-    claim(s, "a", 0, 1h);
+    claim(s, "a", 1h);
     REQUIRE(oldest(s).has_value());
     CHECK_EQ(oldest(s)->id, "a");
     CHECK(oldest(s)->due == now - 1h && oldest(s)->since == now - 1h);
@@ -270,7 +270,7 @@ inline void attempts_without_an_end_make_a_timer_overdue(tvec::durable::store& s
     CHECK(!oldest(s, "b"));
     end(s, {{"a", 3}, outcome::failed, {}, "no"});
     CHECK_EQ(oldest(s)->unended, 0U);
-    claim(s, "a", 0, 1h);
+    claim(s, "a", 1h);
     CHECK(!oldest(s));
 }
 
@@ -279,7 +279,7 @@ inline void keeps_the_order_of_a_turn(tvec::durable::store& s) {
     using namespace asking;
     put(s, {"a", today()});
     const epoch e = own(s, 0);
-    claim(s, "a", 0, 10s);
+    claim(s, "a", 10s);
     std::vector<bool> current;
     std::vector<claimed::kind> kinds;
     std::vector<put_result> puts;
@@ -293,7 +293,7 @@ inline void keeps_the_order_of_a_turn(tvec::durable::store& s) {
     };
     const auto claim_it = [&] {
         const auto note = [&](standing, const auto& r) { kinds.push_back(r.front().what); };
-        s.submit(operations::claim{0, e, {10s, 0}, {"a"}, note});
+        s.submit(operations::claim{0, e, {10s}, {"a"}, note});
     };
     put_it(existing::replace);
     end_it(1);   // of the replaced one
@@ -346,7 +346,7 @@ inline void grants_bodies_up_to_a_bound(tvec::durable::store& s) {
         put(s, {id, today() - 1h, std::string(id < "c" ? 1'000 : 100'000, 'x')});
     const epoch e = own(s, 0);
     const auto granted = [&](std::size_t bytes) {
-        const auto got = std::get<1>(answer_to(s, operations::claim{0, e, {-1h, 0, bytes}, ids}));
+        const auto got = std::get<1>(answer_to(s, operations::claim{0, e, {-1h, bytes}, ids}));
         const auto n = std::ranges::count(got, claimed::kind::granted, &claimed::what);
         CHECK_EQ(n + std::ranges::count(got, claimed::kind::later, &claimed::what), 4);
         return n;

@@ -53,9 +53,8 @@ inline cancel_result cancel(store& s, const std::string& id) {
 inline end_reply end(store& s, const ending& e) {
     return std::get<1>(answer_to(s, operations::end{s.shard_of(e.token.id), {e}})).front();
 }
-inline claimed claim(store& s, const std::string& id, std::uint32_t attempts = 0,
-                     duration lease = -1h) {
-    const operations::claim o{s.shard_of(id), 1, {lease, attempts}, {id}};
+inline claimed claim(store& s, const std::string& id, duration lease = -1h) {
+    const operations::claim o{s.shard_of(id), 1, {lease}, {id}};
     return std::get<1>(answer_to(s, o)).front();
 }
 inline bool spend(store& s, const token& t) {

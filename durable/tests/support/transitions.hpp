@@ -63,17 +63,16 @@ inline event put(std::string name, existing how, duration later) {
                                        }};
             }};
 }
-inline event claim(std::string name, duration lease, std::uint32_t attempts = 0) {
-    return {
-        std::move(name),
-        [=](const store& in, const subject& s, event::then then) -> operation {
-            constexpr std::array words{"granted", "gone", "early", "dead", "later", "damaged"};
-            const auto on_answer = [=](standing, const auto& all) {
-                then(words[static_cast<std::size_t>(all.at(0).what)]);
-            };
-            return operations::claim{in.shard_of(s.id), 1, {lease, attempts}, {s.id}, on_answer};
-        },
-        lease > 0h};
+inline event claim(std::string name, duration lease) {
+    return {std::move(name),
+            [=](const store& in, const subject& s, event::then then) -> operation {
+                constexpr std::array words{"granted", "gone", "early", "later", "damaged"};
+                const auto on_answer = [=](standing, const auto& all) {
+                    then(words[static_cast<std::size_t>(all.at(0).what)]);
+                };
+                return operations::claim{in.shard_of(s.id), 1, {lease}, {s.id}, on_answer};
+            },
+            lease > 0h};
 }
 // Of the last attempt, or of one before.
 inline event end(std::string name, outcome how, std::optional<std::string> history = {},
@@ -164,7 +163,6 @@ inline const std::vector<state> states{
     {"is delivered twice, the second returned",
      {put_it, begin, count_it, begin, count_it, return_it}},
     {"a dead letter", {put_it, begin, count_it, bury_it}},
-    {"a dead letter by its attempts", {put_it, begin, count_it, events::claim("", -1h, 1)}},
     {"a dead letter that was buried", {events::bury("")}},
     {"was revived", {put_it, begin, count_it, bury_it, revive_it}},
 };
@@ -178,8 +176,6 @@ inline const std::vector<event> all_events{
     events::put("put later, later", existing::later, 9h),
     events::claim("claim", -1h),
     events::claim("claim for an hour", 1h),
-    events::claim("claim, one attempt", -1h, 1),
-    events::claim("claim, two attempts", -1h, 2),
     events::end("done", outcome::done),
     events::end("again", outcome::again),
     events::end("again with history", outcome::again, "new"),
@@ -202,8 +198,7 @@ inline const std::vector<event> all_events{
 };
 
 // What is done after an event, to see what a store does not show.
-inline const std::vector<event> probes{count_it, begin, return_it, events::claim("", -1h, 2),
-                                       fail_it};
+inline const std::vector<event> probes{count_it, begin, return_it, begin, fail_it};
 
 // Asks the store for all timers. The index of a timer is its id.
 inline void look(store& s, std::vector<subject>& all) {

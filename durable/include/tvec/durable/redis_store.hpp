@@ -117,7 +117,7 @@ class TVEC_API redis_store final : public store {
 public:
     /// The version of the functions on the server, which every program may call: see
     /// durable/docs/using.md.
-    static constexpr int functions_version = 7;
+    static constexpr int functions_version = 8;
 
     /// Connects, and waits for `silence` at most, or three times that in a cluster. Throws
     /// std::system_error, which names the server and the reason:

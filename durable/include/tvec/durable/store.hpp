@@ -68,7 +68,7 @@ struct token {
 struct stored_timer : record {
     std::uint32_t attempt = 0;  ///< the last attempt given out; 0: none
     std::uint32_t ended = 0;    ///< the last attempt that was ended or returned
-    std::uint32_t spent = 0;    ///< attempts since then that count towards claim_terms::attempts
+    std::uint32_t spent = 0;    ///< attempts since then that count towards options::attempts
     std::string history{};      ///< notes of the engine about earlier deliveries
 
     /// How the last delivery ended, if the plan of the timer has to decide what comes next: "done",
@@ -174,8 +174,6 @@ struct claimed {
         granted,  ///< claimed for the length of the lease; `timer` is whole, its attempt is new
         gone,     ///< cancelled, ended, or claimed by another owner of the shard
         early,    ///< too early: timer.due is the time of the claim
-        dead,     ///< `spent` had reached claim_terms::attempts: it is a dead letter now. One with
-                  ///< a period or a plan is granted, and the engine decides
         later,    ///< not done: the answer holds claim_terms::bytes already. Claim it again
         damaged   ///< its record cannot be read: it was set aside, and totals::damaged counts it
     } what = kind::gone;   ///< the kind of this answer
@@ -203,7 +201,6 @@ inline constexpr std::uint32_t unended_attempts = 2;
 /// The terms of a claim.
 struct claim_terms {
     duration lease{30'000};         ///< a claim that is not ended by then comes again
-    std::uint32_t attempts = 0;     ///< spent attempts that make a dead letter; 0: no limit
     std::size_t bytes = 1'048'576;  ///< bodies in one answer, about; one timer is always granted
 };
 
