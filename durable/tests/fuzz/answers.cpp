@@ -138,7 +138,7 @@ bool is_claimed(std::string text) {
         return text.substr(1, 4) != std::string(4, '\0') && is_time(13) && is_time(21) &&
                ((text[0] & 8) == 0 || has_texts(text));
     }
-    if (text.empty() || text[0] < '0' || text[0] > '4') return false;
+    if (text.empty() || text[0] < '0' || text[0] > '3') return false;
     if (text[0] != '1') return true;
     redisReply due{};
     text.erase(0, 1);
