@@ -60,7 +60,7 @@ struct wire {
 
 using strings = std::vector<std::string>;
 using places = std::vector<std::size_t>;
-constexpr auto put = wire::kind::put, end = wire::kind::end;
+constexpr auto a_put = wire::kind::put, an_end = wire::kind::end;
 
 struct world {
     void add(std::size_t group, wire::kind k, const std::string& head, const std::string& ids,
@@ -80,9 +80,9 @@ struct world {
 
 Test(durable_coalescer, items_of_one_kind_are_sent_together) {
     world w;
-    w.add(0, put, "", "a");
-    w.add(0, end, "", "b");
-    w.add(0, put, "", "c");
+    w.add(0, a_put, "", "a");
+    w.add(0, an_end, "", "b");
+    w.add(0, a_put, "", "c");
     CHECK_EQ(w.server.waiting, 11U);
     CHECK(w.server.sent.empty());
     w.requests.close(0);
@@ -94,36 +94,36 @@ Test(durable_coalescer, items_of_one_kind_are_sent_together) {
 
 Test(durable_coalescer, an_id_is_not_asked_about_twice_at_once) {
     world w;
-    w.add(0, end, "", "a");
-    w.add(0, put, "", "b");
-    w.add(0, put, "", "a");
+    w.add(0, an_end, "", "a");
+    w.add(0, a_put, "", "b");
+    w.add(0, a_put, "", "a");
     CHECK((w.server.all() == strings{"put b", "end a"}));
-    w.add(0, put, "", "a");
+    w.add(0, a_put, "", "a");
     CHECK((w.server.all() == strings{"put b", "end a", "put a"}));
 }
 
 Test(durable_coalescer, another_head_begins_another_batch) {
     world w;
-    w.add(0, put, "x", "a");
-    w.add(0, put, "y", "b");
-    w.add(0, put, "y", "c");
+    w.add(0, a_put, "x", "a");
+    w.add(0, a_put, "y", "b");
+    w.add(0, a_put, "y", "c");
     w.requests.close(0);
     CHECK((w.server.all() == strings{"put xa", "put ybc"}));
 }
 
 Test(durable_coalescer, a_full_batch_is_sent) {
     world w;
-    w.add(0, put, "", "abcd");
+    w.add(0, a_put, "", "abcd");
     CHECK((w.server.all() == strings{"put abc"}));
-    w.add(0, put, "long!!", "e");
-    w.add(0, put, "long!!", "f");
+    w.add(0, a_put, "long!!", "e");
+    w.add(0, a_put, "long!!", "f");
     CHECK((w.server.all() == strings{"put abc", "put d", "put long!!e"}));
 }
 
 Test(durable_coalescer, groups_are_sent_apart) {
     world w;
-    w.add(0, put, "", "a");
-    w.add(1, put, "", "a");
+    w.add(0, a_put, "", "a");
+    w.add(1, a_put, "", "a");
     w.requests.close(1);
     REQUIRE_EQ(w.server.sent.size(), 1U);
     CHECK_EQ(w.server.sent[0].group, 1U);
@@ -132,19 +132,19 @@ Test(durable_coalescer, groups_are_sent_apart) {
 
 Test(durable_coalescer, a_batch_that_stays_keeps_its_ids) {
     world w;
-    w.add(0, put, "", "a");
-    w.add(0, end, "", "b");
-    w.requests.close(0, end);
+    w.add(0, a_put, "", "a");
+    w.add(0, an_end, "", "b");
+    w.requests.close(0, an_end);
     CHECK((w.server.all() == strings{"put a"}));
-    CHECK(!w.requests.is_empty(0, end));
-    w.add(0, put, "", "b");
+    CHECK(!w.requests.is_empty(0, an_end));
+    w.add(0, a_put, "", "b");
     CHECK((w.server.all() == strings{"put a", "end b"}));
 }
 
 Test(durable_coalescer, a_request_is_answered_after_its_last_part) {
     world w;
     std::optional<places> got;
-    w.add(0, put, "", "abcd", [&](standing, const places& p) { got = p; });
+    w.add(0, a_put, "", "abcd", [&](standing, const places& p) { got = p; });
     w.server.reply();
     CHECK(!got);
     CHECK_EQ(w.requests.unanswered(), 1U);
@@ -158,7 +158,7 @@ Test(durable_coalescer, a_request_is_answered_after_its_last_part) {
 Test(durable_coalescer, a_request_without_parts_is_answered_by_the_loop) {
     world w;
     std::optional<places> got;
-    w.add(0, put, "", "", [&](standing, const places& p) { got = p; });
+    w.add(0, a_put, "", "", [&](standing, const places& p) { got = p; });
     CHECK(!got);
     w.server.empty.front()->end();
     CHECK((got == places{}));
@@ -169,7 +169,7 @@ Test(durable_coalescer, an_answer_with_a_missing_part_is_unknown) {
     standing how = standing::done;
     places got{1};
     const auto note = [&](standing s, const places& p) { how = s, got = p; };
-    w.add(0, put, "", "ab", note);
+    w.add(0, a_put, "", "ab", note);
     w.requests.close(0);
     const auto slots = std::exchange(w.server.sent, {})[0].what.slots;
     slots[0].miss(fate_at_server::lost);
@@ -177,7 +177,7 @@ Test(durable_coalescer, an_answer_with_a_missing_part_is_unknown) {
     slots[1].whose->end_part();
     CHECK(how == standing::unknown);
     CHECK(got.empty());
-    w.add(0, put, "", "ab", note);
+    w.add(0, a_put, "", "ab", note);
     w.requests.close(0);
     for (const auto& s : w.server.sent[0].what.slots) {
         s.whose->fence();
@@ -211,7 +211,7 @@ Test(durable_coalescer, requests_about_an_id_are_done_in_order) {
         std::vector<std::string> ids(below(5));
         for (std::string& id : ids) id = std::to_string(below(8));
         const std::size_t group = below(2);
-        const auto kind = below(2) == 0 ? put : end;
+        const auto kind = below(2) == 0 ? a_put : an_end;
         const std::string head(below(2), 'h');
         const auto read = [&, ids, group, number = ++asked](bool&, std::size_t part, std::size_t) {
             unsigned& before = last[std::to_string(group) + ids[part]];
@@ -224,7 +224,7 @@ Test(durable_coalescer, requests_about_an_id_are_done_in_order) {
             w.requests.add(group, kind, head, ids[n], {q, n}) += ids[n];
         w.requests.wait_for(q);
         if (below(8) == 0) w.requests.close(below(2));
-        if (below(8) == 0) w.requests.close(below(2), end);
+        if (below(8) == 0) w.requests.close(below(2), an_end);
         if (below(4) == 0) w.server.reply();
     }
     for (const std::size_t group : {0U, 1U}) w.requests.close(group);

@@ -547,7 +547,9 @@ private:
              ask<std::vector<stored_timer>>(operations::list{timer_set::waiting, {}, 1'000})) {
             const account& a = books_[t.id];
             expect(t.every == t.every.zero() || a.is_moved || a.attempts.empty(), t.id,
-                   " is silent since the clock was set back");
+                   " is silent since the clock was set back: it is due in ", (t.due - in({})).count(),
+                   " ms, attempt ", t.attempt, ", ended ", t.ended, ", spent ", t.spent,
+                   ", verdict ", t.verdict, ", history ", t.history);
         }
         skew_ = latest_skew_;
     }

@@ -137,7 +137,7 @@ const std::vector<row> rows{
     {once, events::spend("spend: the handler was called")},
     {once, events::end("`done`", outcome::done)},
     {with_period, events::end("`done`, with a period", outcome::done)},
-    {with_plan, events::end("`done`, with a plan", outcome::done)},
+    {support::transitions::with_plan, events::end("`done`, with a plan", outcome::done)},
     {once, events::end("`again`", outcome::again, "new")},
     {once, events::end("`failed`", outcome::failed)},
     {once, events::end("`dead`", outcome::dead, "new")},

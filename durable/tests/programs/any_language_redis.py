@@ -202,11 +202,11 @@ class AnyLanguage(unittest.TestCase):
                 ("KEY is 't{': expected the name of the set, or the tag of a shard such as {tvec:5}", "t{", "find", "a"),
                 ("KEY is '': expected the name of the set, or the tag of a shard such as {tvec:5}", "", "find", "a"),
                 (f"KEY is '{other}', and the id is in shard {tag[6:-1]} of 6: expected {tag}", other, "find", "a"),
-                (f"shard {{tvec:6}} is of version none: expected 7, {opened}", "{tvec:6}", "find", "a")]:
+                (f"shard {{tvec:6}} is of version none: expected 8, {opened}", "{tvec:6}", "find", "a")]:
             with self.subTest(error):
                 self.assertEqual(self.refusal(*words, key=key), "tvec: " + error)
         self.link.hset(tag + ":own", "v", 3)
-        self.assertEqual(self.refusal("find", "a"), f"tvec: shard {tag} is of version 3: expected 7, {opened}")
+        self.assertEqual(self.refusal("find", "a"), f"tvec: shard {tag} is of version 3: expected 8, {opened}")
         self.link.set("{tvec:6}:own", "something else")
         self.assertIn("WRONGTYPE", self.refusal("find", "a", key="{tvec:6}"))
         with self.assertRaisesRegex(redis.ResponseError, "2 keys and 1 arguments: expected KEY id"):
