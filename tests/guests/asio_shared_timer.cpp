@@ -95,6 +95,38 @@ Test(shared_timers, a_call_comes_on_the_owners_executor) {
     CHECK(!s->idle.cancel());
 }
 
+namespace {
+
+// What knows the shares of a session is a base behind its virtual table.
+struct shared_base : std::enable_shared_from_this<shared_base> {};
+struct derived_session : shared_base {
+    explicit derived_session(net::io_context& io)
+        : executor(io.get_executor()),
+          idle(net::use_service<wheel>(io),
+               tvec::posted_call<&derived_session::idle, &derived_session::on_idle>) {}
+    virtual ~derived_session() = default;
+    auto get_executor() { return executor; }
+    void on_idle() { is_itself = self == this; }
+
+    const void* self = this;
+    bool is_itself = false;
+    net::io_context::executor_type executor;
+    tvec::asio_shared_timer idle;
+};
+
+}  // namespace
+
+Test(shared_timers, an_owner_may_be_shared_by_a_base) {
+    net::io_context io;
+    const auto s = std::make_shared<derived_session>(io);
+    s->idle.arm_after(1ms);
+    for (int i = 0; i < 5'000 && s->idle.pending(); ++i) {
+        io.restart();
+        io.run_for(1ms);
+    }
+    CHECK(s->is_itself);
+}
+
 Test(shared_timers, a_push_back_is_not_called_early) {
     net::io_context io;
     for (int i = 0; i < 20; ++i) {

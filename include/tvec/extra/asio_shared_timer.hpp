@@ -97,9 +97,10 @@ template <class Context>
 class asio_shared_wheel : public detail::asio_host<Context>::service,
                           guest<detail::asio_alarm<Context, detail::shared_wheel>> {
 public:
-    using key_type = asio_shared_wheel;
-    static inline typename detail::asio_host<Context>::service_id id;
+    using key_type = asio_shared_wheel;                                ///< for use_service
+    static inline typename detail::asio_host<Context>::service_id id;  ///< for use_service
 
+    /// For use_service.
     explicit asio_shared_wheel(Context& io)
         : detail::asio_host<Context>::service(io), asio_shared_wheel::guest(io) {
         this->host().timers = &**this;
@@ -135,14 +136,16 @@ private:
 /// **A pending timer keeps nothing alive**, neither its owner nor io.run(). A call on its way keeps
 /// the owner, and none comes once the owner's destructor has begun.
 ///
-/// **The owner** derives from std::enable_shared_from_this, and arms no timer in its constructor.
-/// Any thread of io.run() calls its get_executor(), also while others use the owner: so it must not
-/// change. If that or the executor throws, the exception leaves io.run(), and the call is sent by
-/// the next turn. No owner outlives the io_context: a debug build asserts it.
+/// **The owner** derives from std::enable_shared_from_this, and is held by a std::shared_ptr before
+/// a timer of it is armed: no constructor arms one. Any thread of io.run() calls its
+/// get_executor(), also while others use the owner: so it must not change. If that or the executor
+/// throws, the exception leaves io.run(), and the call is sent by the next turn, before any other.
+/// No owner outlives the io_context. Debug builds assert both.
 ///
 /// **Cost.** A push-back, a cancel, and an arm after a cancel are one compare-and-swap in the
 /// timer. The lock of the wheel is taken to arm what is not in the wheel, to arm for earlier, and
-/// to destroy what is in it. A turn gives it back after each 256 visits.
+/// to destroy what is in it. A turn gives it back after each 256 visits. Each expiry posts a call,
+/// which keeps the owner until its executor has come to it, also if the timer was armed anew.
 ///
 /// **Turns and stalls** are those of every `guest`. After a stall a peer may be judged whose input
 /// another thread has taken and not yet handled: one for each thread at most.
@@ -250,8 +253,18 @@ template <auto Hook, auto Method, class Owner> struct posted {
             Owner& owner = owner_around<Owner, Hook, 0>(t);
             (owner.*Hook)
                 .visit(
-                    wheel.now(), [&] { return owner.weak_from_this().lock(); }, &send);
+                    wheel.now(), [&] { return share(owner); }, &send);
         }
+    }
+    // Its pointer is the owner's address, from which `send` makes an Owner again. What derives from
+    // enable_shared_from_this may be a base that lies elsewhere in it.
+    static std::shared_ptr<void> share(Owner& owner) noexcept {
+        const auto weak = owner.weak_from_this();
+        [[maybe_unused]] const decltype(owner.weak_from_this()) none;
+        assert((weak.owner_before(none) || none.owner_before(weak)) &&
+               "a std::shared_ptr holds the owner before its timer is armed");
+        const auto held = weak.lock();
+        return held ? std::shared_ptr<void>(held, std::addressof(owner)) : nullptr;
     }
     static void send(const std::shared_ptr<void>& owner) {
         auto self = std::static_pointer_cast<Owner>(owner);
