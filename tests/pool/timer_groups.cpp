@@ -657,7 +657,10 @@ private:
         wanted_[i].pending = false;
     }
     void move_member(std::size_t i) {
-        all_[i]->t.join(is_inside_[i] ? others_ : group_);
+        if (is_inside_[i] && random_() % 2 == 0)
+            all_[i]->t.leave();
+        else
+            all_[i]->t.join(is_inside_[i] ? others_ : group_);
         is_inside_[i] = !is_inside_[i];
     }
     void pause() {

@@ -173,11 +173,14 @@ public:
     grouped_timer(timer_group&, const timer&) TVEC_WANTS("a callback, not a timer");
 
     /// Makes this timer a member of `group`, and of no other. It stays pending, and paused if it
-    /// is: an event that was armed before its owner was known. O(1).
+    /// is: an event that was armed before its owner was known. A walk that is under way may not
+    /// show a member that joins anew, nor `cancel_all` cancel it. O(1).
     void join(timer_group& group) noexcept {
-        leave();
+        group_link::leave();
         enter(group.head_);
     }
+    /// Leaves its group, if it is in one. It stays pending, and paused if it is. O(1).
+    void leave() noexcept { group_link::leave(); }
 
     /// Takes the places of `other` in its wheel and its group, its deadline and its callback.
     grouped_timer(grouped_timer&& other) noexcept
