@@ -299,7 +299,7 @@ class Tool(unittest.TestCase):
         for number in 3, 5:
             self.assertEqual(self.run_tool("install", "--shards", number), "functions of version 8, 3 shards\n")
             self.assertEqual(self.stderr, "" if number == 3 else KEPT_SHARDS)
-        self.assertEqual(server.say("FCALL", "tvec_version", 0), "7\n")
+        self.assertEqual(server.say("FCALL", "tvec_version", 0), "8\n")
         self.assertEqual(server.say("HGET", "{tvec}:meta", "shards"), "3\n")
         for self.store in "redis:localhost:70000", "redis:[::1", "redis:::1]:6379", "redis:", f"redis::{server.port}", f"redis://127.0.0.1:{server.port}", \
                 f"redis:u:p@127.0.0.1:{server.port}", f"redis:@127.0.0.1:{server.port}", f"rediss:{server.socket}":
