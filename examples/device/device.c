@@ -1,5 +1,5 @@
 /* Timers of a small device: a wheel in static memory, no heap and no operating system, a counter
- * that wraps, sleep without ticks, and an interrupt. docs/devices.md explains it. */
+ * that wraps, sleep without ticks, and an interrupt. docs/c.md explains it. */
 #include "board.h"
 
 #include <stdatomic.h>
