@@ -30,7 +30,7 @@ public:
           idle_(timers, tvec::posted_call<&session::idle_, &session::on_idle>) {}
     auto get_executor() { return socket_.get_executor(); }  // the strand, where it is called
     void read() {
-        idle_.arm_after(300ms);  // a push-back: one compare-and-swap
+        idle_.arm_after(300ms);  // a push-back: the clock, and one compare-and-swap
         socket_.async_read_some(net::buffer(words_), [self = shared_from_this()](auto e, auto n) {
             if (!e) self->answer(n);
         });
