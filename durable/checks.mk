@@ -72,6 +72,9 @@ install = rm -rf build-consumers/staged; \
 
 consumers: ## a library that a program cannot use as installed
 	rm -rf build-consumers/staged
+	# A subproject's libraries are built if they are asked for.
+	libraries=$$("$(NINJA)" -C build-gcc -t targets all | sed -n 's|^\(subprojects/tvec/libtvec[^/]*\): .*_LINKER$$|\1|p')
+	"$(NINJA)" -C build-gcc all $$libraries
 	DESTDIR=$$PWD/build-consumers/staged meson install -C build-gcc --no-rebuild --quiet
 	tests/programs/consumers/run --few build-consumers/staged/usr/local
 
