@@ -186,9 +186,8 @@ private:
         o.window = shape_.window;
         o.claim_lease = milliseconds(20);
         o.shard_lease = milliseconds(30);
-        // Where no hint is lost and nobody dies, nothing is left to be swept, unless limits have
-        // left it out.
-        const bool is_safe = shape_.faults == 0 && shape_.processes == 1 && !shape_.has_limits;
+        // Where no hint is lost and nobody dies, nothing is left to be swept.
+        const bool is_safe = shape_.faults == 0 && shape_.processes == 1;
         o.sweep = milliseconds(is_safe ? 100'000 : 7);
         o.retry = milliseconds(5);
         o.attempts = shape_.attempts;

@@ -80,7 +80,7 @@ static void unlock_after_taking(struct timeouts* t) {
     if (held > longest) longest = held;
 }
 
-// --- what becomes of them -----------------------------------------------------------------------
+// --- the messages -------------------------------------------------------------------------------
 
 static uint64_t sent, last_tick, last_number, before, now;  // two readings of the loads' clock
 
