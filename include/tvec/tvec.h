@@ -530,7 +530,7 @@ TVEC_C_API int tvec_wait_ms(struct tvec_wheel* wheel, const struct tvec_clock* c
 ///     while (running) {
 ///         sleep_and_wake();                          // by any driver
 ///         tvec_stall_watch_listen(&watch);
-///         heard = handle_what_has_come();            // how many messages or completions
+///         heard = handle_what_has_come();            // how many messages of peers
 ///         tvec_stall_watch_run(&watch, heard, 256);  // in the place of tvec_advance
 ///     }
 ///
@@ -539,8 +539,8 @@ TVEC_C_API int tvec_wait_ms(struct tvec_wheel* wheel, const struct tvec_clock* c
 /// due, so no driver sleeps. A stall is noticed at the next turn, by something that was due for
 /// more than a tenth of a second since then and not done, and for more than twice as long as in the
 /// turns before. A loop whose turns always take long is slow, and not stalled: its timers fire in
-/// every turn, at most a turn later than by tvec_advance. Makes no system call. stall_watch.hpp has
-/// the limits.
+/// every turn, at most a turn later than by tvec_advance. The first timers that it is late for
+/// count as a stall. Makes no system call. stall_watch.hpp has the limits.
 ///
 /// Wheel and clock must outlive it. It may be copied, and there is nothing to destroy.
 struct tvec_stall_watch {
@@ -562,7 +562,8 @@ TVEC_C_API void tvec_stall_watch_listen(struct tvec_stall_watch* watch);
 /// Fires what was due at tvec_stall_watch_listen, as tvec_advance does, in `budget` visits, and if
 /// these do not suffice for as long as the turn was late, a tenth of a second at most. After a
 /// stall it fires nothing until everything was heard: then it returns {0, false}. `heard` is how
-/// many messages or completions the turn has handled. Those of the loop's own alarm do not count.
+/// many messages of peers the turn has handled. Completed writes and the loop's own alarm may count
+/// as well, but then timers wait longer after a stall.
 TVEC_C_API struct tvec_progress tvec_stall_watch_run(struct tvec_stall_watch* watch, size_t heard,
                                                      size_t budget);
 

@@ -73,7 +73,7 @@ private:
 /// again as a timer was due, half a second at most. A loop whose turns always take long is slow and
 /// not stalled: in each of its turns fires what had come due by the turn before, whose peers were
 /// heard meanwhile. So a timer is at most a turn later than in a loop of your own, where turns
-/// differ the longest of them.
+/// differ the longest of them. The first timers that such a loop is late for count as a stall.
 ///
 /// **One thread** runs the loop, and owns the wheel: a debug build asserts it. Callbacks of timers
 /// must not destroy the guest. It stays where it is. A loop may have any number of guests.

@@ -49,7 +49,8 @@ namespace tvec {
 /// **Overload does not starve the timers.** A loop whose turns always take long is slow and not
 /// stalled: its timers fire in every turn, at most a turn later than by `timers.run`, and as fast
 /// as they fall due, if a tenth of a second of each turn is enough for it: where the budget does
-/// not suffice, a late turn goes on for as long as it was late, but no longer than that.
+/// not suffice, a late turn goes on for as long as it was late, but no longer than that. The first
+/// timers that such a loop is late for count as a stall, because no turns are known yet.
 ///
 /// **Its limits**: it knows what the loop has read, not what is on its way. After a stall of the
 /// whole machine the peers have not talked either: `second_chance` gives them time for it. A peer
