@@ -54,10 +54,11 @@ emptying agenda::plan(const upper_entry& v, std::uint64_t there) const noexcept 
     if (emptying_[v.level - 1].entry == v.entry) return emptying_[v.level - 1];
     assert(there > 0 && "an empty slot is not emptied");
     constexpr std::uint64_t chunk = geometry::chunk;
-    const jiffies width = geometry::width_of(v.level);
-    const std::uint64_t rate = std::max(chunk, (there - 1) / width + 1);
-    const std::uint64_t gentle = std::max(least_gentle, (there - 1) * 8 / (3 * width) + 1);
-    assert(rate * width >= there && "a slot can be emptied within the lap before its visit");
+    const unsigned shift = geometry::shift_of(v.level);
+    const std::uint64_t rate = std::max(chunk, ((there - 1) >> shift) + 1);
+    const std::uint64_t eighths = (there - 1) * 8 >> shift;
+    const std::uint64_t gentle = std::max(least_gentle, share_of(eighths, 3) + 1);
+    assert(rate << shift >= there && "a slot can be emptied within the lap before its visit");
     return {v.entry, rate, std::min(rate, gentle)};
 }
 

@@ -23,6 +23,12 @@ struct upper_entry {
     }
 };
 
+/// Returns timers / by. Both are counts of 32 bits, which a processor of 32 bits divides at once.
+constexpr std::uint64_t share_of(std::uint64_t timers, std::uint64_t by) noexcept {
+    assert(timers >> 32 == 0 && by >> 32 == 0 && by != 0 && "a slot counts timers in 32 bits");
+    return static_cast<std::uint32_t>(timers) / static_cast<std::uint32_t>(by);
+}
+
 /// The rates at which a slot is emptied before its visit. They are fixed when emptying begins: a
 /// share of the timers that are left would fall as the slot empties.
 struct emptying {
@@ -35,7 +41,7 @@ struct emptying {
     /// there > 0 and a_tick > 0.
     jiffies start(std::uint64_t there, std::uint64_t a_tick) const noexcept {
         assert(there > 0 && a_tick > 0 && "an empty slot is not emptied");
-        return entry - (there - 1) / a_tick;
+        return entry - share_of(there - 1, a_tick);
     }
 
     /// Returns how many of `there` timers are to be moved at `now`: those that `rate` cannot move

@@ -171,9 +171,15 @@ constexpr unsigned level_of(jiffies delta) noexcept {
 
 namespace tables {
 
-/// `level_of` and `slot_at` as a table by log2 of the delay. Placing has no branch on the level.
+/// `level_of` and `slot_at` as a table by log2 of the delay. Placing has no branch on the level. A
+/// tiny wheel is for devices, and has it in bytes.
+#ifdef TVEC_TINY_WHEEL
+using number = std::uint8_t;
+#else
+using number = std::uint32_t;
+#endif
 struct placement {
-    std::array<std::uint32_t, word_bits> first, mask, shift, level;
+    std::array<number, word_bits> first, mask, shift, level;
 };
 
 constexpr placement make_placements() noexcept {
@@ -181,15 +187,16 @@ constexpr placement make_placements() noexcept {
     for (unsigned log2 = 0; log2 < word_bits; ++log2) {
         const unsigned level = level_of(jiffies{1} << log2);
         const bool is_beyond = level == overflow;
-        by_log2.first[log2] = is_beyond ? beyond : first_slot_of(level);
-        by_log2.mask[log2] = is_beyond ? 0 : ring_of(level) - 1;
-        by_log2.shift[log2] = shift_of(level);
-        by_log2.level[log2] = level;
+        by_log2.first[log2] = narrow_to<number>(is_beyond ? beyond : first_slot_of(level));
+        by_log2.mask[log2] = narrow_to<number>(is_beyond ? 0 : ring_of(level) - 1);
+        by_log2.shift[log2] = narrow_to<number>(shift_of(level));
+        by_log2.level[log2] = narrow_to<number>(level);
     }
     return by_log2;
 }
 
 inline constexpr auto placements = make_placements();
+static_assert(total_slots - 1 <= static_cast<number>(-1) && word_bits <= static_cast<number>(-1));
 
 }  // namespace tables
 
