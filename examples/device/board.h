@@ -1,15 +1,25 @@
-/* What device.c asks of a board. board.c simulates one; write these functions for yours. */
+/* What device.c asks of a board: cortex_m.c has it by SysTick, board.c simulates it. */
 #ifndef EXAMPLES_DEVICE_BOARD_H
 #define EXAMPLES_DEVICE_BOARD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/// The counts in a second.
+#ifndef BOARD_HERTZ
+#define BOARD_HERTZ 32768
+#endif
 /// The highest count, after which the counter begins at 0: here of 32 bits.
 #ifndef BOARD_LAST_COUNT
 #define BOARD_LAST_COUNT UINT32_MAX
 #endif
-#define BOARD_HERTZ 32768u
+/// A tick of the wheel has 2^BOARD_SHIFT counts.
+#ifndef BOARD_SHIFT
+#define BOARD_SHIFT 0
+#endif
+
+/// Starts the counter.
+void board_start(void);
 
 /// Returns a counter that goes on while the processor sleeps.
 uint32_t board_counter(void);
@@ -19,17 +29,23 @@ void board_mask_interrupts(void);
 void board_unmask_interrupts(void);
 
 /// Sets the alarm for a count, and sleeps until it or an interrupt comes: `wfi`. Returns at once if
-/// the count has passed, by less than half of the counter: look once more after the alarm was set.
+/// the count is near, or has passed by less than half of the counter: look once more after the
+/// alarm was set.
 void board_sleep_until(uint32_t count);
 
 /// The handler of an interrupt, of device.c.
 void on_button_interrupt(void);
 
-/* --- of the simulation ------------------------------------------------------------------------ */
+/* --- of the tests ------------------------------------------------------------------------------
+ */
 
+/// Returns whether the test goes on.
 bool board_runs(void);
+/// Returns the count of another clock, which neither wraps nor is set.
 uint64_t board_true_count(void);
 uint64_t board_pressed_at(void);
+/// Returns whether a timer that is late by so many ticks is a fault.
+bool board_is_late(uint64_t by_ticks);
 void board_say(const char* text);
 
 #endif

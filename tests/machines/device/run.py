@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """usage: run.py [--renew]
 
-Builds examples/device and bench/device without an operating system, for the machines of qemu that are named below, runs
-both there, and compares sizes and instructions with bench/results/device*.csv: none may be more than 2 % above. The
+Runs the commands of docs/c.md#small-devices as they stand there. Builds examples/device and bench/device without an
+operating system, for the machines of qemu that are named below, runs both there, and compares sizes and instructions with bench/results/device*.csv: none may be more than 2 % above. The
 example has to say what it says on this machine. --renew writes the files. What this machine has no tools for is skipped."""
 
 import csv
@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 BUILD = ROOT / "build-portability/device"
 CORE = [f"src/core/{name}.cpp" for name in ("agenda", "timer_wheel", "wheel_number")]
-WHEEL = CORE + [f"src/c/{name}.cpp" for name in ("ending", "inlines", "wheel")]  # as docs/c.md names them
+WHEEL = CORE + [f"src/c/{name}.cpp" for name in ("inlines", "wheel")]  # as docs/c.md names them
 ALONE = ["-Os", "-DNDEBUG", "-ffunction-sections", "-fdata-sections", "-Iinclude", "-Wall", "-Wextra", "-Wconversion"]
 CXX = ["-std=c++20", "-fno-exceptions", "-fno-rtti"]
 TINY = ["-DTVEC_TINY_WHEEL", "-Dtvec=tvec_tiny"]
@@ -44,12 +44,14 @@ def run(command, **how):
     return done.stdout
 
 
-def headers(prefix):
-    """Debian's compiler for RISC-V has no C++ headers. The wheel needs those without a library, which that for ARM has."""
+def of_the_wheel(prefix):
+    """Options for RISC-V, which the page names. Debian's compiler has no C++ headers. The wheel needs those without a
+    library, which that for ARM has."""
     if not prefix.startswith("riscv"):
         return []
     said = run(["arm-none-eabi-g++", "-xc++", "-E", "-v", "/dev/null"], stderr=subprocess.STDOUT)
-    return [word for folder in re.findall(r"^ (/.*/c\+\+/.*)$", said, re.M)[:2] for word in ("-isystem", folder)]
+    folders = re.findall(r"^ (/.*/c\+\+/.*)$", said, re.M)[:2]
+    return ["-msave-restore", *(word for folder in folders for word in ("-isystem", folder))]
 
 
 @functools.cache
@@ -58,7 +60,7 @@ def compiled(prefix, options, source, suffix=""):
     name = re.sub(r"\W+", "-", " ".join([prefix, source, *options[-1:], *options[:1]]))
     made = BUILD / f"{name}.o"
     if source.endswith(".cpp"):
-        run([f"{prefix}g++{suffix}", *options, *ALONE, *TINY, *CXX, *headers(prefix), "-c", source, "-o", made])
+        run([f"{prefix}g++{suffix}", *options, *ALONE, *TINY, *CXX, *of_the_wheel(prefix), "-c", source, "-o", made])
     else:
         run([f"{prefix}gcc{suffix}", *options, *ALONE, *TINY[:1], "-std=c11", "-c", source, "-o", made])
     return made
@@ -124,6 +126,20 @@ def play(machine, said, expected):
         sys.exit(f"device: FAILED, {machine} says {said!r}, and this machine {expected!r}")
 
 
+def as_the_page_says():
+    """Runs the commands of the page. The last one is the device."""
+    page = (ROOT / "docs/c.md").read_text().split("\n## Small devices\n")[1].split("\n## ")[0]
+    commands = "\n".join(re.findall(r"^    (.*)$", re.sub(r"^```c$.*?^```$", "", page, flags=re.M | re.S), re.M))
+    place = BUILD / "page"
+    place.mkdir(exist_ok=True)
+    for folder in ("src", "include", "examples", "tests"):
+        if not (place / folder).exists():
+            (place / folder).symlink_to(ROOT / folder)
+    said = run(["bash", "-ec", f"cd '{place}'\n{commands}"], stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).strip()
+    if commands.count("-none-eabi-") != 2 or not said.endswith(": OK") or "\n" in said:
+        sys.exit(f"device: FAILED, the commands of docs/c.md say {said!r}")
+
+
 def is_here(machine, *tools):
     missing = [tool for tool in tools if not shutil.which(tool)]
     if missing:
@@ -150,6 +166,8 @@ def main(renew=None):
     if not expected.endswith(": OK"):
         sys.exit(f"device: FAILED here: {expected}")
     found = []
+    if is_here("docs/c.md", "arm-none-eabi-g++", "qemu-system-arm"):
+        as_the_page_says()
     if is_here("armhf", "arm-linux-gnueabihf-g++-12", "qemu-arm-static"):
         play("armhf", said_on_linux("arm-linux-gnueabihf-", "-12", "qemu-arm-static", "-L", "/usr/arm-linux-gnueabihf"), expected)
     for machine, (prefix, _, _, (emulator, *_)) in MACHINES.items():

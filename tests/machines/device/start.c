@@ -33,8 +33,15 @@ _Noreturn void start(void) {
 }
 
 #ifdef __arm__
-__attribute__((section(".first"), used)) static const uintptr_t vectors[] = {(uintptr_t)stack_top,
-                                                                             (uintptr_t)start};
+__attribute__((weak)) void SysTick_Handler(void);  // where a board has them
+__attribute__((weak)) void on_timer_interrupt(void);
+
+__attribute__((section(".first"), used)) static const uintptr_t vectors[] = {
+    [0] = (uintptr_t)stack_top,
+    [1] = (uintptr_t)start,
+    [15] = (uintptr_t)SysTick_Handler,
+    [16 + 8] = (uintptr_t)on_timer_interrupt,
+};
 #else
 __asm__(".section .first, \"ax\"\n.globl first\nfirst: la sp, stack_top\nj start");
 #endif

@@ -1,0 +1,47 @@
+/* A board by SysTick, whose registers all Cortex-M have at the same place: a counter of 24 bits, an
+ * alarm, and sleep. SysTick_Handler belongs in the vectors. In deep sleep SysTick stands still: for
+ * that write the same functions for a timer of your vendor's. */
+#include "board.h"
+
+#define SYST_CSR (*(volatile uint32_t*)0xE000E010)  // control
+#define SYST_RVR (*(volatile uint32_t*)0xE000E014)  // where it begins again after 0
+#define SYST_CVR (*(volatile uint32_t*)0xE000E018)  // where it is
+
+_Static_assert(BOARD_LAST_COUNT == 0xFFFFFF, "SysTick has 24 bits");
+
+static uint32_t at_zero;  // the count at which SysTick is at 0: modulo 2^24 it never jumps
+
+/// Counts by the processor's clock, and interrupts at 0.
+void board_start(void) {
+    SYST_RVR = BOARD_LAST_COUNT;
+    SYST_CVR = 0;
+    SYST_CSR = 7;
+}
+
+uint32_t board_counter(void) { return (at_zero - SYST_CVR) & BOARD_LAST_COUNT; }
+
+void board_mask_interrupts(void) { __asm__ volatile("cpsid i" ::: "memory"); }
+void board_unmask_interrupts(void) { __asm__ volatile("cpsie i" ::: "memory"); }
+
+/// It wakes the processor, and has nothing to do.
+void SysTick_Handler(void) {}
+
+/// Makes SysTick reach 0 at `count`, and go on with all 24 bits from there. Some ten cycles between
+/// the look and the write are not counted: with three alarms a second, one in a million.
+static bool set_alarm(uint32_t count) {
+    enum { soon = 64 };  // counts: the lines below take less
+    const uint32_t ahead = (count - board_counter()) & BOARD_LAST_COUNT;
+    if (ahead < soon || ahead > BOARD_LAST_COUNT / 2 + 1) return false;
+    if (count == at_zero) return true;
+    SYST_RVR = ahead;
+    SYST_CVR = 0;  // any write clears it, and the next clock takes it from RVR
+    at_zero = count;
+    while (SYST_CVR == 0) {
+    }
+    SYST_RVR = BOARD_LAST_COUNT;
+    return true;
+}
+
+void board_sleep_until(uint32_t count) {
+    if (set_alarm(count)) __asm__ volatile("dsb\n\twfi" ::: "memory");
+}

@@ -1,0 +1,53 @@
+/* What the test of examples/device/cortex_m.c needs of qemu's mps2-an385: two timers by the clock
+ * of its SysTick, of which one is the true clock, and the other presses the button. */
+#include "board.h"
+
+struct timer {
+    volatile uint32_t control, value, reload, interrupt;  // counts down, and begins at `reload`
+};
+
+#define BUTTON ((struct timer*)0x40000000)
+#define TRUE_CLOCK ((struct timer*)0x40001000)
+#define NVIC_ISER (*(volatile uint32_t*)0xE000E100)
+enum { enabled = 1, interrupts = 8, button_interrupt = 1 << 8 };
+
+void on_timer_interrupt(void);
+
+static void start_timers(void) {
+    TRUE_CLOCK->reload = TRUE_CLOCK->value = UINT32_MAX;
+    TRUE_CLOCK->control = enabled;
+    BUTTON->reload = BUTTON->value = BOARD_HERTZ;
+    BUTTON->control = enabled | interrupts;
+    NVIC_ISER = button_interrupt;
+}
+
+uint64_t board_true_count(void) {
+    static uint64_t count;
+    if (TRUE_CLOCK->control == 0) start_timers();
+    const uint32_t now = UINT32_MAX - TRUE_CLOCK->value;
+    return count += (uint32_t)(now - (uint32_t)count);
+}
+
+static volatile uint32_t pressed_at;
+
+uint64_t board_pressed_at(void) {
+    const uint64_t now = board_true_count();
+    return now - (uint32_t)((uint32_t)now - pressed_at);
+}
+
+void on_timer_interrupt(void) {
+    static uint32_t random = 1;  // xorshift32
+    random ^= random << 13;
+    random ^= random >> 17;
+    random ^= random << 5;
+    BUTTON->interrupt = 1;  // clears it
+    BUTTON->reload = random >> 6;
+    pressed_at = UINT32_MAX - TRUE_CLOCK->value;
+    on_button_interrupt();
+}
+
+/// A minute, and the first sample.
+bool board_runs(void) { return board_true_count() < UINT64_C(62) * BOARD_HERTZ; }
+
+/// The emulator sleeps in real time, and may be late by any.
+bool board_is_late(uint64_t by_ticks) { return (void)by_ticks, false; }
