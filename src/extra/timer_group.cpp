@@ -36,20 +36,24 @@ void timer_group::pause(group_link& l, timer_wheel& wheel, jiffies now) noexcept
         return paused_from + std::min(at - std::min(at, now), paused_from - 2);
     };
     if (l.what() == kind::timer) {
+        assert(detail::own_wheel::admits(wheel, timer_of(l)) && "a member is on this wheel");
         wheel.arm_at(timer_of(l), paused(timer_of(l).expires()));
         return;
     }
     detail::timeout_node& n = detail::node_around(l);
+    assert(detail::own_wheel::admits(wheel, n.alarm) && "a member is on this wheel");
     n.owner->pause(n, {paused(n.deadline()), paused(n.due)});
 }
 
 void timer_group::resume(group_link& l, timer_wheel& wheel, jiffies now) noexcept {
     const auto again = [now](jiffies at) { return detail::later(now, at - paused_from); };
     if (l.what() == kind::timer) {
+        assert(detail::own_wheel::admits(wheel, timer_of(l)) && "a member is on this wheel");
         wheel.arm_at(timer_of(l), again(timer_of(l).expires()));
         return;
     }
     detail::timeout_node& n = detail::node_around(l);
+    assert(detail::own_wheel::admits(wheel, n.alarm) && "a member is on this wheel");
     n.owner->resume(n, {again(n.deadline()), again(n.due)});
 }
 

@@ -1,5 +1,6 @@
 // P5: deadlines round up, readings round down, a delay is measured from the clock at the call.
 // Nothing fires early by even a nanosecond.
+#include <csignal>
 #include <random>
 #include <thread>
 #include <type_traits>
@@ -389,3 +390,21 @@ Test(clock, says_when_a_timer_is_due_and_how_long_that_takes) {
     timers.arm_after(endless, std::chrono::hours::max());
     CHECK(timers.deadline(endless) == manual_clock::time_point::max());
 }
+
+#ifndef NDEBUG  // these are assertions
+
+Test(clock, a_wheel_knows_no_deadlines_of_another, .signal = SIGABRT) {
+    wheel one, another;
+    tvec::timer t;
+    one.arm_after(t, 3ms);
+    (void)another.deadline(t);
+}
+
+Test(clock, a_wheel_knows_no_time_left_in_another, .signal = SIGABRT) {
+    wheel one, another;
+    tvec::timer t;
+    one.arm_after(t, 3ms);
+    (void)another.remaining(t);
+}
+
+#endif

@@ -3,6 +3,7 @@
 #include "tvec/extra/scaled_wheel.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <map>
 #include <memory>
 #include <random>
@@ -583,3 +584,15 @@ Test(scaling, no_timer_is_early_by_the_factor_in_force_or_left_behind_whatever_c
         for (int i = 0; i < 600; ++i) class_of_timers.step();
     }
 }
+
+#ifndef NDEBUG  // these are assertions
+
+Test(scaling, a_class_knows_no_deadlines_of_another, .signal = SIGABRT) {
+    bed b;
+    scaled another{b.timers, 5s};
+    tvec::timer t;
+    b.idle.arm_after(t, 5s);
+    (void)another.deadline(t);
+}
+
+#endif

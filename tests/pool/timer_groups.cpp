@@ -2,6 +2,7 @@
 // as a plain list of deadlines would do it.
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <random>
@@ -755,4 +756,61 @@ Test(timer_groups, do_what_a_list_of_deadlines_would_do) {
         beside_a_list both(seed);
         for (int i = 0; i < 1'500; ++i) both.step();
     }
+}
+
+#ifndef NDEBUG  // these are assertions
+
+namespace {
+
+// A member of each kind, on one of two wheels.
+struct on_two_wheels {
+    on_two_wheels() {
+        on.timers.arm_after(member, 5ms);
+        (void)on.pool.schedule(5ms, timeouts.add([] {}));
+    }
+    pooled on;
+    support::manual_wheel another;
+    timer_group timers, timeouts;
+    grouped_timer member{timers};
+};
+
+}  // namespace
+
+Test(timer_groups, a_timer_is_not_paused_on_another_wheel, .signal = SIGABRT) {
+    on_two_wheels two;
+    two.timers.pause(two.another);
+}
+
+Test(timer_groups, a_timeout_is_not_paused_on_another_wheel, .signal = SIGABRT) {
+    on_two_wheels two;
+    two.timeouts.pause(two.another);
+}
+
+Test(timer_groups, a_timer_does_not_resume_on_another_wheel, .signal = SIGABRT) {
+    on_two_wheels two;
+    two.timers.pause(two.on.timers);
+    two.timers.resume(two.another);
+}
+
+Test(timer_groups, a_timeout_does_not_resume_on_another_wheel, .signal = SIGABRT) {
+    on_two_wheels two;
+    two.timeouts.pause(two.on.timers);
+    two.timeouts.resume(two.another);
+}
+
+#endif
+
+Test(timer_groups, members_that_are_not_pending_may_be_anywhere) {
+    pooled on;
+    support::manual_wheel another;
+    timer_group group;
+    grouped_timer here{group}, fired{group}, cancelled{group};
+    another.arm_after(fired, 1ms);
+    another.arm_after(cancelled, 9ms);
+    cancelled.cancel();
+    on.timers.arm_after(here, 3ms);
+    tvec::manual_clock::advance(2ms);
+    another.run();
+    CHECK_EQ(group.pause(on.timers), 1);
+    CHECK_EQ(group.resume(on.timers), 1);
 }

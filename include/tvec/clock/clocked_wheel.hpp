@@ -4,6 +4,7 @@
 
 #include "tvec/core/detail/standard.hpp"
 
+#include <cassert>
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -184,8 +185,12 @@ public:
     time_point now() const noexcept { return detail::reading(ticks_); }
 
     /// Returns the time for which `t` was last armed here, rounded up to a tick: it is due then. A
-    /// timer that is armed for `never` returns the last time that the clock can show.
-    time_point deadline(const timer& t) const noexcept { return ticks_.start_of(t.expires()); }
+    /// timer that is armed for `never` returns the last time that the clock can show. A debug build
+    /// asserts that it is not linked in another wheel, whose ticks are others.
+    time_point deadline(const timer& t) const noexcept {
+        assert(detail::own_wheel::admits(wheel_, t) && "the timer was last armed on this wheel");
+        return ticks_.start_of(t.expires());
+    }
 
     /// Returns the time until `t` is due, 0 if it has come; empty if `t` is not pending. Requires
     /// that `t` was armed here. Reads the clock.

@@ -20,6 +20,7 @@ namespace detail {
 class census_taker;
 class inspector;
 class layout;
+struct own_wheel;
 
 }  // namespace detail
 
@@ -130,6 +131,7 @@ private:
     friend class detail::inspector;
     friend class detail::layout;
     friend class detail::census_taker;
+    friend struct detail::own_wheel;
     friend class snapshot;
 
     static constexpr jiffies idle_bit = jiffies{1} << 63;

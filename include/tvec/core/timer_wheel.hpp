@@ -370,6 +370,7 @@ private:
     friend class detail::inspector;
     friend class detail::layout;
     friend class detail::census_taker;
+    friend struct detail::own_wheel;
     friend class snapshot;
 
     struct advance_call;  // one call of `advance`
@@ -474,6 +475,15 @@ private:
     jiffies sorted_ = never;  ///< the tick with the timers that were last sorted
     counters counters_;
     detail::levels levels_;
+};
+
+/// For assertions of calls that get a timer and its wheel.
+struct detail::own_wheel {
+    /// Returns false if a timer is linked in another wheel. True, too, if wheels share their
+    /// number.
+    static bool admits(const timer_wheel& wheel, const timer& t) noexcept {
+        return !t.linked() || wheel.maybe_here(t);
+    }
 };
 
 // --- the hot half -------------------------------------------------------------------------------

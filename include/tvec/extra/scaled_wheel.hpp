@@ -107,6 +107,7 @@ public:
     /// Returns the time at which `t` is due by the factor in force. Requires that `t` was last
     /// armed here.
     time_point deadline(const timer& t) const noexcept {
+        assert(detail::own_wheel::admits(wheel_, t) && "the timer was last armed on this wheel");
         return timers_.ticks().start_of(detail::later(t.expires(), lag_));
     }
 

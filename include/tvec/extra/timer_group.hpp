@@ -105,7 +105,8 @@ public:
     /// `arm_next`, leaves it paused, with more time left. A member that is armed or joins while
     /// others are paused runs, until `pause` is called again.
     ///
-    /// Requires that all members are on this wheel, and that now() < paused_from.
+    /// Requires that all pending members are on this wheel, and that now() < paused_from: a debug
+    /// build asserts it.
     std::size_t pause(timer_wheel& wheel) noexcept { return stop(wheel, wheel.now()); }
     /// Does the same by the clock. Time that `run` has not caught up with has passed.
     template <class Ticks> std::size_t pause(clocked_wheel<Ticks>& timers) noexcept {
