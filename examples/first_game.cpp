@@ -3,6 +3,7 @@
 #include "tvec/tvec.hpp"
 
 using namespace std::chrono_literals;
+using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
 
 struct player {
     void on_regain() { std::puts("healthy again"); }
@@ -11,11 +12,12 @@ struct player {
 };
 
 int main() {
-    tvec::game_clock<> world;
-    tvec::clocked_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(world)};
+    tvec::game_clock<> match;  // never resumed: its time is the frames that it is stepped by
+    tvec::clocked_wheel timers{tvec::game_ticks<frame>(match)};
     player hero;
-    timers.arm_after(hero.regain, 1s);
-    world.resume();                                 // from here on game time passes
-    world.set_speed(50);                            // 20 ms for those who play
-    while (hero.timers.count() != 0) timers.run();  // once per frame
+    timers.arm_after(hero.regain, 1s);  // in frame 60
+    for (int i = 1; i <= 60; ++i) {     // the loop of the game: read the input, then
+        match.step(frame(1));
+        timers.run();
+    }
 }

@@ -1,5 +1,5 @@
 // A world and a dungeon, each with a clock of its own: at full speed and in slow motion. The loop
-// sleeps for as long as the clocks say. Then a match that is stepped by the frame.
+// sleeps for as long as the clocks say. Then a match that is stepped by the frame, and slower.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -43,9 +43,8 @@ int main() {
     // [zones]
     std::printf("%u spawned until it exploded\n", spawned);
 
-    // [frames]
     using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
-    tvec::game_clock<> match;  // never resumed: its time is the frames that it is stepped by
+    tvec::game_clock<> match;
     tvec::clocked_wheel timers{tvec::game_ticks<frame>(match)};
     unsigned burns = 0;
     tvec::callback_timer burn{[&](auto&, tvec::timer& self) {
@@ -53,11 +52,19 @@ int main() {
         timers.arm_after(self, frame(3));
     }};
     timers.arm_after(burn, frame(3));
-    for (int i = 0; i < 60; ++i) {
-        match.step(frame(1));
-        timers.run();
-    }
-    // [frames]
-    std::printf("%u burns in 60 frames\n", burns);
-    return spawned >= 1 && burns == 20 ? 0 : 1;
+    const auto play = [&](int frames, int percent) {
+        for (int i = 0; i < frames; ++i) {
+            // [slow]
+            using game_time = tvec::game_clock<>::duration;  // counts in ninths of a nanosecond
+            match.step(game_time(frame(1)) * percent / 100);
+            // [slow]
+            timers.run();
+        }
+    };
+    play(60, 100);
+    const unsigned of_a_second = burns;
+    play(60, 25);
+    std::printf("%u burns in 60 frames, and %u in 60 of slow motion\n", of_a_second,
+                burns - of_a_second);
+    return spawned >= 1 && of_a_second == 20 && burns == 25 ? 0 : 1;
 }

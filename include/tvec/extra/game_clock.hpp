@@ -174,8 +174,10 @@ public:
     /// Returns whether the clock is paused, as it is before the first `resume`.
     bool paused() const noexcept { return paused_; }
 
-    /// Moves the clock forward by `d`, whether it is paused or not, and at any speed. Saturates. A
-    /// frame is exact: see above. What is no whole number of units rounds up. Requires d >= 0.
+    /// Moves the clock forward by `d`, whether it is paused or not, and whatever its speed is.
+    /// Saturates. A frame is exact: see above. What is no whole number of units rounds up. Slow
+    /// motion of whole frames is a shorter step, the same on every machine:
+    /// `step(duration(frame(1)) * percent / 100)`. Requires d >= 0.
     template <detail::countable Rep, class Period>
     void step(std::chrono::duration<Rep, Period> d) noexcept {
         assert(d >= d.zero() && "time is added, and never subtracted");
