@@ -1,8 +1,10 @@
-// skynet's timeouts on a wheel: threads arm under a spin lock, and one sends what is due, in the
-// order of the calls. It takes 64 at a time under the lock, and sorts them outside of it.
+// skynet_timer.c on a wheel: threads arm under the spin lock, and one sends what is due, tick by
+// tick in the order of the calls. It takes 64 at a time under the lock, and sorts them outside of
+// it. Timeouts can be withdrawn, which skynet lacks.
 //
-// On a clock of its own, with loads of its own. Prints the longest time for which the lock was
-// held, and exits with 1 if a message is lost, early, late, doubled or out of order.
+// On a clock of its own, with loads of its own. Prints the longest time for which the timer thread
+// held the lock, and exits with 1 if a message is lost, early, late, doubled, withdrawn or out of
+// order.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,43 +15,28 @@
 #include <time.h>
 #include <tvec/tvec.h>
 
-struct timeout {
+struct timeout {  // 48 bytes, and 64 of the heap
     struct tvec_timer timer;
-    uint64_t number;  // of the call
-    int session;
+    uint64_t number;  // of the call: the order on a tick
+    uint32_t handle;
+    int session;  // 0: withdrawn
 };
+
+enum { at_a_time = 64 };
 
 struct timeouts {
     struct tvec_wheel wheel;
     atomic_flag lock;
     uint64_t calls;
-    struct timeout** due;  // taken, and not sent yet
+    struct timeout** by_session;  // only to withdraw them
+    struct timeout** due;         // taken, and not sent yet
     size_t count, room;
 };
-
-static bool take(void* context, struct tvec_timer* timer) {
-    struct timeouts* t = context;
-    t->due[t->count++] = TVEC_OWNER_OF(timer, struct timeout, timer);
-    return true;
-}
-
-static int in_order(const void* a, const void* b) {
-    const struct timeout *x = *(struct timeout*const*)a, *y = *(struct timeout*const*)b;
-    const uint64_t s = tvec_expires(&x->timer), t = tvec_expires(&y->timer);
-    return s != t ? (s > t) - (s < t) : (x->number > y->number) - (x->number < y->number);
-}
 
 static void need(bool holds, const char* what) {
     if (holds) return;
     fprintf(stderr, "skynet: %s\n", what);
     exit(1);
-}
-
-static void grow(struct timeouts* t) {
-    if (t->count + 64 <= t->room) return;
-    t->room = 2 * t->room + 64;
-    t->due = realloc(t->due, t->room * sizeof(*t->due));
-    need(t->due != NULL, "no memory");
 }
 
 // --- the lock -----------------------------------------------------------------------------------
@@ -69,56 +56,118 @@ static void unlock(struct timeouts* t) {
     atomic_flag_clear_explicit(&t->lock, memory_order_release);
 }
 
-static void lock_to_take(struct timeouts* t) {
-    grow(t);
+static void lock_and_time(struct timeouts* t) {
     lock(t);
     begun = seconds();
 }
-static void unlock_after_taking(struct timeouts* t) {
+static void unlock_and_time(struct timeouts* t) {
     const double held = seconds() - begun;
     unlock(t);
     if (held > longest) longest = held;
 }
 
-// --- the messages -------------------------------------------------------------------------------
+// --- what replaces timer_add, timer_execute, timer_shift and the lists -------------------------
 
-static uint64_t sent, last_tick, last_number, before, now;  // two readings of the loads' clock
+static void send(const struct timeout* t, uint64_t tick);  // skynet_context_push
 
-static void send(struct timeout* t) {
-    const uint64_t tick = tvec_expires(&t->timer);
-    need(tick <= now, "a message is early");
-    need(tick > before, "a message is late");
-    need(tick >= last_tick, "a tick is out of order");
-    need(tick != last_tick || t->number > last_number, "a message is out of order");
-    last_tick = tick;
-    last_number = t->number;
-    ++sent;
-    free(t);
-}
-
-// As skynet_timeout does.
+// [arm]
+// skynet_timeout, for a time above 0.
 static void timeout(struct timeouts* all, struct timeout* t, unsigned cs) {
     tvec_timer_init(&t->timer, NULL);  // it is taken, and calls nothing
     lock(all);
     t->number = ++all->calls;
+    all->by_session[t->session] = t;
     tvec_arm_after(&all->wheel, &t->timer, cs);
     unlock(all);
 }
+// [arm]
 
-// As skynet_updatetime does, in its thread.
-// [update]
-static void update(struct timeouts* t, uint64_t tick) {
-    bool all_taken = false;
-    while (!all_taken) {
-        lock_to_take(t);
-        all_taken = tvec_collect(&t->wheel, tick, 64, take, t).caught_up;
-        unlock_after_taking(t);  // and threads that arm get it
+// [withdraw]
+// Returns whether the message will not be sent: it has not been, and is not being sent.
+static bool withdraw(struct timeouts* all, int session) {
+    lock(all);
+    struct timeout* t = all->by_session[session];
+    const bool waits = t != NULL;
+    all->by_session[session] = NULL;
+    if (waits && !tvec_unlink(&t->timer)) {
+        t->session = 0;  // it was taken: the timer thread drops it
+        t = NULL;
     }
-    qsort(t->due, t->count, sizeof(*t->due), in_order);
-    for (size_t i = 0; i < t->count; ++i) send(t->due[i]);
+    unlock(all);
+    free(t);
+    return waits;
+}
+// [withdraw]
+
+static bool take(void* context, struct tvec_timer* timer) {
+    struct timeouts* t = context;
+    t->due[t->count++] = TVEC_OWNER_OF(timer, struct timeout, timer);
+    return true;
+}
+
+static int by_number(const void* a, const void* b) {
+    const struct timeout *x = *(struct timeout*const*)a, *y = *(struct timeout*const*)b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static void grow(struct timeouts* t) {
+    if (t->count + at_a_time <= t->room) return;
+    t->room = 2 * t->room + at_a_time;
+    t->due = realloc(t->due, t->room * sizeof(*t->due));
+    need(t->due != NULL, "no memory");
+}
+
+// Sends at most 64. From here on they cannot be withdrawn.
+static void send_some(struct timeouts* t, struct timeout** some, size_t n, uint64_t tick) {
+    lock_and_time(t);
+    for (size_t i = 0; i < n; ++i) t->by_session[some[i]->session] = NULL;
+    unlock_and_time(t);
+    for (size_t i = 0; i < n; ++i) {
+        if (some[i]->session != 0) send(some[i], tick);
+        free(some[i]);
+    }
+}
+
+// [update]
+// timer_update, for each tick that has come: in the timer thread.
+static void update(struct timeouts* t, uint64_t tick) {
+    for (bool all_taken = false; !all_taken;) {
+        grow(t);
+        lock_and_time(t);
+        all_taken = tvec_collect(&t->wheel, tick, at_a_time, take, t).caught_up;
+        unlock_and_time(t);  // and threads that arm get it
+    }
+    qsort(t->due, t->count, sizeof(*t->due), by_number);
+    for (size_t i = 0; i < t->count; i += at_a_time)
+        send_some(t, t->due + i, t->count - i < at_a_time ? t->count - i : at_a_time, tick);
     t->count = 0;
 }
 // [update]
+
+// --- the messages -------------------------------------------------------------------------------
+
+enum state { waiting, was_sent, was_withdrawn };
+static atomic_uchar* states;  // of the sessions
+static atomic_uint over;      // sent or withdrawn
+static uint64_t last_tick, last_number;
+static struct timeouts* withdrawn_from;  // if those who get a message withdraw others
+static int last_session;
+
+static void end(int session, enum state as) {
+    need(atomic_exchange(&states[session], as) == waiting, "a message has two ends");
+    ++over;
+}
+
+static void send(const struct timeout* t, uint64_t tick) {
+    need(tvec_expires(&t->timer) == tick, "a message is early or late");
+    need(tick > last_tick || t->number > last_number, "a message is out of order");
+    last_tick = tick;
+    last_number = t->number;
+    end(t->session, was_sent);
+    const int other = t->session + 150;  // on the same tick, so it was taken, too
+    if (withdrawn_from == NULL || other > last_session) return;
+    if (withdraw(withdrawn_from, other)) end(other, was_withdrawn);
+}
 
 // --- loads --------------------------------------------------------------------------------------
 
@@ -126,6 +175,7 @@ struct load {
     const char* what;
     unsigned messages, longest_delay, jump;
     bool on_one_tick;
+    unsigned withdraw;  // one of so many, or none
 };
 
 static unsigned random_below(uint32_t* state, unsigned n) {
@@ -154,58 +204,86 @@ struct worker {
     const struct load* load;
     unsigned count;
     uint32_t random;
+    int first;  // session
 };
 
 static void* work(void* context) {
     struct worker* w = context;
+    const struct load* l = w->load;
     for (unsigned i = 0; i < w->count; ++i) {
-        const unsigned most = w->load->longest_delay;
-        timeout(w->all, w->own[i],
-                w->load->on_one_tick ? most : 1 + random_below(&w->random, most));
+        struct timeout* t = w->own[i];
+        t->session = w->first + (int)i;
+        timeout(w->all, t,
+                l->on_one_tick ? l->longest_delay : 1 + random_below(&w->random, l->longest_delay));
+        if (l->withdraw == 0 || random_below(&w->random, l->withdraw) != 0) continue;
+        const int session = w->first + (int)random_below(&w->random, i + 1);
+        if (withdraw(w->all, session)) end(session, was_withdrawn);
     }
     return NULL;
+}
+
+static void begin(struct timeouts* all, const struct load* l) {
+    *all = (struct timeouts){.lock = ATOMIC_FLAG_INIT};
+    tvec_wheel_init(&all->wheel, 0);
+    tvec_wheel_share_by_lock(&all->wheel);
+    all->by_session = calloc(l->messages + 1, sizeof(struct timeout*));
+    states = calloc(l->messages + 1, 1);
+    need(all->by_session != NULL && states != NULL, "no memory");
+    over = 0;
+    last_tick = last_number = 0;
+    longest = 0;
+    withdrawn_from = l->withdraw != 0 ? all : NULL;
+    last_session = (int)l->messages;
+}
+
+static void end_all(struct timeouts* all) {
+    tvec_wheel_destroy(&all->wheel);
+    free(all->due);
+    free(all->by_session);
+    free(states);
+}
+
+// As skynet_updatetime does: the clock may have gone on by several ticks.
+static void run_clock(struct timeouts* all, const struct load* l) {
+    uint32_t random = 1;
+    for (uint64_t now = 0; over < l->messages;) {
+        const uint64_t before = now;
+        now += 1 + random_below(&random, l->jump);
+        for (uint64_t tick = before + 1; tick <= now; ++tick) update(all, tick);
+    }
 }
 
 static void run(const struct load* l) {
     enum { workers = 2 };
     static struct timeouts all;
-    all = (struct timeouts){.lock = ATOMIC_FLAG_INIT};
-    tvec_wheel_init(&all.wheel, 0);
-    tvec_wheel_share_by_lock(&all.wheel);
     uint32_t random = 1;
-    sent = last_tick = last_number = before = now = 0;
-    longest = 0;
-
+    begin(&all, l);
     struct timeout** nodes = shuffled(l->messages, &random);
     struct worker team[workers];
     for (unsigned i = 0; i < workers; ++i) {
         const unsigned each = l->messages / workers;
-        team[i] = (struct worker){0, &all, nodes + i * each, l, each, i + 2};
+        team[i] = (struct worker){0, &all, nodes + i * each, l, each, i + 2, (int)(1 + i * each)};
         need(pthread_create(&team[i].thread, NULL, work, &team[i]) == 0, "no thread");
     }
     if (l->on_one_tick)  // armed for one tick, so the clock stands still until all are armed
         for (unsigned i = 0; i < workers; ++i) pthread_join(team[i].thread, NULL);
-    while (sent < l->messages) {
-        before = now;
-        now += 1 + random_below(&random, l->jump);
-        update(&all, now);
-    }
+    run_clock(&all, l);
     if (!l->on_one_tick)
         for (unsigned i = 0; i < workers; ++i) pthread_join(team[i].thread, NULL);
 
     need(!tvec_any_pending(&all.wheel), "a timeout is left");
-    printf("%-28s %7u in order, longest hold %.0f us\n", l->what, l->messages, longest * 1e6);
-    tvec_wheel_destroy(&all.wheel);
-    free(all.due);
+    printf("%-28s %7u, longest hold %.0f us\n", l->what, l->messages, longest * 1e6);
+    end_all(&all);
     free(nodes);
 }
 
 int main(void) {
     static const struct load loads[] = {
-        {"up to a minute", 100000, 6000, 1, false},
-        {"ticks of 10000", 100000, 10, 1, false},
-        {"in jumps of up to 40 ticks", 100000, 100000, 40, false},
-        {"on one tick", 100000, 1000, 1, true},
+        {"up to a minute", 100000, 6000, 1, false, 0},
+        {"ticks of 10000", 100000, 10, 1, false, 0},
+        {"in jumps of up to 40 ticks", 100000, 100000, 40, false, 0},
+        {"on one tick", 100000, 1000, 1, true, 0},
+        {"half of them withdrawn", 100000, 1000, 1, true, 2},
     };
     for (size_t i = 0; i < sizeof(loads) / sizeof(*loads); ++i) run(&loads[i]);
     return 0;
