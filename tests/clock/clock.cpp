@@ -1,4 +1,4 @@
-// P5: deadlines round up, readings round down, a delay is measured from the clock at the call.
+// Deadlines round up, readings round down, a delay is measured from the clock at the call.
 // Nothing fires early by even a nanosecond.
 #include <csignal>
 #include <random>

@@ -1,4 +1,4 @@
-// P6: a clock that goes back is ignored, and counted; one that jumps forward costs what is due,
+// A clock that goes back is ignored, and counted; one that jumps forward costs what is due,
 // not what has elapsed.
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-// P20: in a game that is stepped by whole frames a delay of n frames takes n frames, at each rate
+// In a game that is stepped by whole frames a delay of n frames takes n frames, at each rate
 // of frames that games have, for each way to wait, after hours and years.
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,4 @@
-// P7: arm, cancel, re-arm and advance allocate nothing and cannot fail. In this program operator
+// Arm, cancel, re-arm and advance allocate nothing and cannot fail. In this program operator
 // new ends the process while the core runs.
 #include <csignal>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// P1: a timer armed for tick x fires when advance passes x, never before. Arming for now or the
+// A timer armed for tick x fires when advance passes x, never before. Arming for now or the
 // past means the next tick.
 #include <random>
 #include <vector>

@@ -1,4 +1,4 @@
-// P10: a budget bounds fires and moves together. Remaining timers stay due, may be cancelled, and
+// A budget bounds fires and moves together. Remaining timers stay due, may be cancelled, and
 // come first in the next call.
 #include <algorithm>
 

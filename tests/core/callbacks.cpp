@@ -1,6 +1,6 @@
-// P11: a callback may arm, cancel, move or destroy any timer. The wheel touches a timer no more
+// A callback may arm, cancel, move or destroy any timer. The wheel touches a timer no more
 // once its callback has begun. Re-entering advance is refused, visibly.
-// P13: a callback that re-arms itself for now cannot starve the loop. hostile.cpp has the storms.
+// A callback that re-arms itself for now cannot starve the loop. hostile.cpp has the storms.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,4 +1,4 @@
-// P14: cancel() returns whether the timer was going to fire; afterwards it will not.
+// cancel() returns whether the timer was going to fire; afterwards it will not.
 #include "support/check.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"

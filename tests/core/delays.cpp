@@ -1,4 +1,4 @@
-// P4: every delay is legal. It saturates at never, never wraps, and is exact beyond 2^32 ticks.
+// Every delay is legal. It saturates at never, never wraps, and is exact beyond 2^32 ticks.
 #include "support/check.hpp"
 #include "support/probe.hpp"
 #include "support/starts.hpp"

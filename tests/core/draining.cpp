@@ -1,4 +1,4 @@
-// P16: drain hands over every pending timer exactly once and leaves the wheel empty.
+// Drain hands over every pending timer exactly once and leaves the wheel empty.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>

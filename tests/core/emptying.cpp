@@ -1,4 +1,4 @@
-// P9: a slot is emptied by a deadline, however often the loop calls. At tick t the slot whose lap
+// A slot is emptied by a deadline, however often the loop calls. At tick t the slot whose lap
 // begins at E holds at most (E - t) x rate timers. The rate is a chunk per tick, or an even share
 // if more than a chunk per tick was linked to the slot. A late call does the missed work. Work is
 // counted in visits, never in time.

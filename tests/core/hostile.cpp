@@ -1,8 +1,8 @@
 // Hostile use: deadlines that all meet on one tick, in one slot or at one wrap, and callbacks that
 // re-arm without end, throw, destroy or drain everything. The visits of a call are bounded, and
 // every timer still fires once and on its tick.
-// P12: an exception of a callback leaves advance, the wheel stays valid, the rest stays due.
-// P13: no callback starves the loop.
+// An exception of a callback leaves advance, the wheel stays valid, the rest stays due.
+// No callback starves the loop.
 #include <algorithm>
 #include <array>
 #include <functional>

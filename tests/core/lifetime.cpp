@@ -1,4 +1,4 @@
-// P15: destroying a timer cancels it. Moving it keeps its place. Timer and wheel may be destroyed
+// Destroying a timer cancels it. Moving it keeps its place. Timer and wheel may be destroyed
 // in either order. Arming a timer on wheel B that is linked in wheel A moves it.
 #include <set>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// P8: pushing a pending timer back, cancelling it, and arming it again later each write one cache
+// Pushing a pending timer back, cancelling it, and arming it again later each write one cache
 // line: the timer's own.
 #include <array>
 #include <cstring>

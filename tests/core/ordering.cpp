@@ -1,5 +1,5 @@
-// P2: all of tick x runs before any of tick x+1, also when advance jumps. In a callback now() is
-// the running tick, and behind() the distance to go. P3: within a tick the order is a function of
+// All of tick x runs before any of tick x+1, also when advance jumps. In a callback now() is
+// the running tick, and behind() the distance to go. Within a tick the order is a function of
 // the calls made and of nothing else.
 #include <algorithm>
 #include <random>

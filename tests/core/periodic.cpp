@@ -1,4 +1,4 @@
-// P18: periodic timers keep their phase and report the periods they missed.
+// Periodic timers keep their phase and report the periods they missed.
 #include <array>
 
 #include "support/check.hpp"

@@ -1,4 +1,4 @@
-// P9: beside the slots of the root that it runs, a call of `advance` moves at most a chunk of each
+// Beside the slots of the root that it runs, a call of `advance` moves at most a chunk of each
 // level for each tick since the last call, or a slot's even share per tick if that is more. A loop
 // that sleeps until next_wakeup() moves a chunk of each level at a time. No adversary's arms can
 // change that. Empty time is skipped. Cost is counted in visits, never in time.

@@ -1,4 +1,4 @@
-// P14, P15: unlink() cancels. Afterwards the wheel holds no reference to the timer's bytes.
+// unlink() cancels. Afterwards the wheel holds no reference to the timer's bytes.
 #include <array>
 #include <cstddef>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// P17: next_wakeup() is never in the past and never later than the first expiry; it is now() while
+// next_wakeup() is never in the past and never later than the first expiry; it is now() while
 // something due is left over. A lone timer costs at most one wake-up per level. No timer: none.
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-// P19: check() verifies every structural invariant of a wheel and says which one fails.
+// check() verifies every structural invariant of a wheel and says which one fails.
 #include <algorithm>
 #include <random>
 #include <utility>

@@ -1,4 +1,4 @@
-// P8 on the header that ships: what cancelling, asking and a push-back write, for all timers and
+// On the header that ships: what cancelling, asking and a push-back write, for all timers and
 // wheels. Frama-C's WP reads tvec.h as a C compiler does, and these contracts beside it. `assigns`
 // names all that a function may write.
 //

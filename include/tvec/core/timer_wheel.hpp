@@ -28,7 +28,7 @@ namespace tvec {
 /// slot as wide as the whole level below it (see geometry.hpp).
 ///
 /// The wheel has no clock: `advance` tells it the time. Its size is about 81 KB, or 11 KB in a
-/// build for small wheels (docs/limits.md). Its contract, which README.md quotes:
+/// build for small wheels (docs/limits.md). Its contract:
 ///
 ///  - A timer armed for tick x fires when `advance` passes x, never before. Arming for now or the
 ///    past means the next tick. Every delay is legal, exact to 2^63-2 ticks, and saturates at
