@@ -49,6 +49,23 @@ std::size_t handle_one_by_one(durable_process& p, const std::string& prefix, dur
     return most;
 }
 
+// One delivery is in flight, one timer waits for it, and the limit leaves out all others.
+options with_one_claim_at_a_time() {
+    options o = limited({{"mail-", 1}});
+    o.window = 4;
+    o.max_deliveries_per_turn = 1;
+    o.sweep = 1h;
+    return o;
+}
+
+// Ends the deliveries in flight, and all that come in the next second.
+void end_all(durable_process& p) {
+    p.ends = true;
+    for (const delivery& d : p.got) p.timers.done(d.token);
+    p.pass(1s);
+    CHECK_EQ(p.timers.gauges().being_delivered, 0U);
+}
+
 }  // namespace
 
 Test(durable_limits, so_many_deliveries_with_the_prefix_are_in_flight_and_all_come) {
@@ -160,6 +177,73 @@ Test(durable_limits, a_timer_whose_lease_ends_waits_for_a_permit_like_the_others
     w.one.pass(60s);
     CHECK_EQ(count(beside(w.all)).waiting, 0U);
     CHECK_EQ(w.one.got.size(), 400U);
+}
+
+// The answer to the touch comes while the timer waits for its claim. No sweep finds it.
+Test(durable_limits, a_timer_that_is_touched_and_left_out_comes) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all, "one", with_one_claim_at_a_time());
+    one.settle();
+    one.ends = false;
+    for (int i = 0; i < 3; ++i) put_many(one, "mail-" + std::to_string(i), 1, in(i * 1ms + 10ms));
+    one.pass_without_answers(15ms);
+    CHECK(one.timers.touch("mail-20", in(50ms)) == refusal::none);
+    one.store.serve_all();
+    one.store.answer_all();  // to a claim of the first, and to the touch
+    one.pass(5ms);
+    end_all(one);
+    CHECK_EQ(one.got.size(), 3U);
+}
+
+// A timer that was touched is left out, and then others.
+Test(durable_limits, no_timers_beyond_the_window_are_asked_for) {
+    memory_database all(1, support::durable_now);
+    durable_process one(all, "one", with_one_claim_at_a_time());
+    one.settle();
+    one.ends = false;
+    put_many(one, "sms-", 100, in(1h));
+    for (int i = 0; i < 3; ++i) put_many(one, "mail-" + std::to_string(i), 1, in(i * 1ms + 10ms));
+    one.pass_without_answers(15ms);
+    CHECK(one.timers.touch("mail-20", in(2h)) == refusal::none);
+    one.store.serve_all();
+    one.store.answer_all();
+    one.pass(5ms);
+    end_all(one);
+    CHECK_EQ(one.got.size(), 2U);
+    one.ends = false;
+    put_many(one, "mail-3", 3, in(10ms));
+    one.pass(20ms);
+    one.ends = true;
+    one.timers.done(one.got.back().token);
+    for (int i = 0; i < 20; ++i) one.turn();
+    CHECK_EQ(one.store.unanswered(), 0U);
+}
+
+// A take that was done before the return of a claim shows the timer at the end of the lease. The
+// answer to the return comes while the timer waits for its next claim. No sweep finds it.
+Test(durable_limits, a_returned_timer_that_is_left_out_comes_again) {
+    memory_database all(1, support::durable_now);
+    options o = with_one_claim_at_a_time();
+    o.horizon = 1s;
+    o.claim_lease = 600ms;
+    durable_process one(all, "one", o);
+    one.settle();
+    one.ends = false;
+    put_many(one, "mail-", 3, in(490ms));
+    one.pass(489ms);
+    one.pass_without_answers(1ms);  // sends a claim
+    one.store.serve_all();
+    one.pass_without_answers(610ms);  // sends a take of what is due in a second
+    one.store.serve_all();
+    CHECK(one.store.answer());  // to the claim, whose lease is over
+    one.pass_without_answers(1ms);
+    one.store.serve_all();
+    CHECK(one.store.answer());  // to the take
+    one.pass_without_answers(1ms);
+    one.pass(5ms);
+    CHECK_EQ(one.timers.counters().returned, 1U);
+    end_all(one);
+    CHECK_EQ(one.got.size(), 3U);
 }
 
 Test(durable_limits, a_loop_is_not_kept_awake_by_timers_that_wait) {

@@ -193,7 +193,7 @@ private:
         o.attempts = shape_.attempts;
         o.max_deliveries_per_turn = shape_.max_deliveries_per_turn;
         o.max_held_bytes = shape_.held_bytes;
-        if (shape_.has_limits) o.limits = {{"a", 1}, {"n", 2}};
+        if (shape_.has_limits) o.limits = {{"", 1}, {"n", 2}};
         return o;
     }
 
@@ -555,7 +555,7 @@ private:
     // was.
     void come_back() {
         if (latest_skew_ - skew_ < std::chrono::minutes(1)) return;
-        for (int i = 0; i < 100; ++i) pass(milliseconds(3));
+        for (int i = 0; i < 1'000; ++i) pass(milliseconds(3));
         for (const stored_timer& t :
              ask<std::vector<stored_timer>>(operations::list{timer_set::waiting, {}, 1'000})) {
             const account& a = books_[t.id];
@@ -651,6 +651,14 @@ totals_of_runs random_orders(std::mt19937_64& random, std::uint64_t steps) {
                 random() % 2 ? 1'000'000U : 1 + random() % 8};
         s.poisons = s.attempts != 0 ? random() % 3 : 0;
         s.has_limits = random() % 2 != 0;
+        // One process that loses no hint, a short queue, and few deliveries at a time: limits leave
+        // out much, which nothing but their own asking finds again.
+        if (s.has_limits && random() % 2 != 0) {
+            s.processes = s.shards = 1;
+            s.faults = 0;
+            s.window = 8;
+            s.max_deliveries_per_turn = 1 + random() % 4;
+        }
         random_choice choices(random, 300);
         world(choices, s).run(t);
     }

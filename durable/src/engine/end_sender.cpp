@@ -74,7 +74,7 @@ void end_sender::on_ended(shard& s, const pending_end& e, const end_reply& r) {
     }
     // A returned timer may have been claimed anew before this answer came.
     const bool is_claimed_anew =
-        e.how.how == outcome::returned && t != nullptr && t->phase != timer_phase::waiting;
+        e.how.how == outcome::returned && t != nullptr && t->phase > timer_phase::claiming;
     if (r.next && !is_claimed_anew) on_next(s, e, *r.next);
     all_.contain(e.then, r.was_current);
     if (e.is_planned && e.how.how == outcome::dead && r.was_current)

@@ -63,9 +63,11 @@ bool limits::admit(near_timer& t) {
 }
 
 void limits::leave_out(near_timer& t, const limit& l) {
-    left_out& missing = left_out_of(t.home, l);
-    missing.note(before({t.due, *t.id}));
-    missing.until = std::max(missing.until, t.due);
+    if (t.home.covers(t.due, *t.id)) {  // else the next take finds it
+        left_out& missing = left_out_of(t.home, l);
+        missing.note(before({t.due, *t.id}));
+        missing.until = std::max(missing.until, t.due);
+    }
     t.home.forget(*t.id);
 }
 

@@ -136,10 +136,13 @@ void window::evict(shard& s) {
 }
 
 void window::on_known(shard& s, const std::string& id, time_point due) {
-    if (const near_timer* const t = s.find(id)) {
+    if (near_timer* const t = s.find(id)) {
         const bool is_claimed_soon =
             t->phase == timer_phase::queued || t->phase == timer_phase::claiming;
-        if (is_claimed_soon || t->is_parked) return;  // a claim will tell the deadline
+        if (is_claimed_soon || t->is_parked) {
+            t->due = due;  // its claim will tell, unless a limit leaves it out before that
+            return;
+        }
         s.forget(id);
     }
     if (s.covers(due, id)) enter(s, id, due);
