@@ -56,7 +56,7 @@ std::string words_of(const std::exception_ptr& thrown) {
 // --- claims -------------------------------------------------------------------------------------
 
 void deliveries::on_alarm(near_timer& t) {
-    if (t.is_parked) return;
+    if (t.phase == timer_phase::parked) return;
     if (t.phase == timer_phase::held)
         on_held(t);
     else
@@ -287,8 +287,7 @@ void deliveries::on_ready(near_timer& t) {
 
 void deliveries::park(near_timer& t) {
     assert(!t.is_on_trial && "a suspect on trial is delivered and not parked");
-    t.move_to(timer_phase::waiting);
-    t.is_parked = true;
+    t.move_to(timer_phase::parked);
     ends_.return_claim(t.claim.token);
     t.wait_in(parked_);
 }
@@ -296,8 +295,7 @@ void deliveries::park(near_timer& t) {
 void deliveries::begin_trials() {
     while (all_.load.trials < max_trials && !parked_.empty()) {
         near_timer& t = *parked_.front();
-        assert(t.is_parked && "the queue of parked timers holds no others");
-        t.is_parked = false;
+        assert(t.phase == timer_phase::parked && "the queue of parked timers holds no others");
         t.set_trial(true);
         queue_for_claim(t);
     }

@@ -63,6 +63,7 @@ struct near_load {
 // The life of a near timer. From `claiming` on it counts as being delivered.
 enum class timer_phase {
     waiting,    // for its deadline
+    parked,     // a suspect that was returned until it has a turn
     queued,     // for a claim to be sent
     claiming,   // a claim is in flight
     held,       // claimed, and not delivered
@@ -117,7 +118,6 @@ struct near_timer {
     bool is_first = false;       // no earlier attempt is open
     bool is_spent = false;       // the attempt was counted
     bool is_on_trial = false;    // a suspect that is claimed for its turn
-    bool is_parked = false;      // a suspect that was returned until it has a turn
     bool was_hinted = false;     // another process may have ended its delivery
     limit* permit_of = nullptr;  // counts the timer among its deliveries in flight
     std::size_t held_bytes = 0;  // that near_load::held_bytes counts

@@ -22,7 +22,7 @@ place place_of(const near_timer& t) { return {t.due, *t.id}; }
 std::vector<near_timer*> waiting_of(shard& s) {
     std::vector<near_timer*> waiting;
     for (auto& [id, t] : s.near)
-        if (t.phase == timer_phase::waiting) waiting.push_back(&t);
+        if (t.phase <= timer_phase::parked) waiting.push_back(&t);
     return waiting;
 }
 
@@ -137,12 +137,10 @@ void window::evict(shard& s) {
 
 void window::on_known(shard& s, const std::string& id, time_point due) {
     if (near_timer* const t = s.find(id)) {
-        const bool is_claimed_soon =
-            t->phase == timer_phase::queued || t->phase == timer_phase::claiming;
-        if (is_claimed_soon || t->is_parked) {
-            t->due = due;  // its claim will tell, unless a limit leaves it out before that
-            return;
-        }
+        t->due = due;
+        const bool will_be_claimed =
+            t->phase > timer_phase::waiting && t->phase < timer_phase::held;
+        if (will_be_claimed) return;
         s.forget(id);
     }
     if (s.covers(due, id)) enter(s, id, due);
