@@ -177,6 +177,21 @@ class Deliveries(Case):
         self.wait_until_empty()
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
 
+    def test_a_hook_that_hangs_up_is_asked_once_more(self):
+        def answer(note):
+            if note["id"] == b"bad":
+                raise ConnectionError  # hangs up
+            time.sleep(0.2)
+            return 200, {}, b""
+        hook = self.hook(answer)
+        serve = self.serve(hook.to, "--page", "127.0.0.1:0")
+        for i in range(8):  # at a time, so that as many connections are kept
+            self.put(f"good {i}", in_ms=1000)
+        wait_for(lambda: serve.metric('tvec_timers_answers_total{answer="done"}') == 8, "the good ones")
+        self.put("bad", "--plan", "attempts 1")
+        wait_for(lambda: self.json_of("dead"), "a dead letter")
+        self.assertEqual(len(hook.of(b"bad")), 2)
+
     def test_a_timer_that_alone_is_refused_uses_up_its_plan(self):
         hook = self.hook(lambda note: (429, {}, b"not you") if note["id"] == b"a" else (200, {}, b"{\"again\": 1000}"))
         self.put("a", "--plan", "retry fixed 10ms | attempts 2")

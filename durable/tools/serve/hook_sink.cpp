@@ -89,8 +89,16 @@ struct request {
     CURL* easy;
     curl_slist* headers = nullptr;
     std::string answer;
+    bool was_sent = false;
     std::list<request>::iterator self;
 };
+
+// Refuses to send it once more. When a connection that was kept breaks, libcurl takes the next one,
+// five times: the hook would get a delivery that it hangs up on more often than the queue counts.
+int before_sending(void* of, char*, char*, int, int) {
+    return std::exchange(static_cast<request*>(of)->was_sent, true) ? CURL_PREREQFUNC_ABORT
+                                                                    : CURL_PREREQFUNC_OK;
+}
 
 std::size_t on_answer(char* bytes, std::size_t, std::size_t size, void* of) {
     return example::from_c(std::size_t{0}, [&] {
@@ -188,6 +196,7 @@ std::string text_of(CURL* easy, const std::string& answer) {
 }
 
 sink_answer meaning_of(CURLcode how, CURL* easy, const std::string& answer) {
+    if (how == CURLE_ABORTED_BY_CALLBACK) how = CURLE_GOT_NOTHING;
     if (how != CURLE_OK) return failure(std::string("hook: ") + curl_easy_strerror(how));
     if (status_of(easy) >= 200 && status_of(easy) < 300) {
         const std::string encoding = header_of(easy, "Content-Encoding").value_or("");
@@ -204,6 +213,7 @@ bool is_refusal(long status) { return status == 429 || (status >= 502 && status 
 queue::way way_of(CURLcode how, CURL* easy) {
     if (how == CURLE_OK)
         return is_refusal(status_of(easy)) ? queue::way::refused : queue::way::answered;
+    if (how == CURLE_ABORTED_BY_CALLBACK) return queue::way::broken;  // before it was sent again
     long sent = 0;
     curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent);
     if (sent == 0) return queue::way::unsent;
@@ -264,6 +274,9 @@ private:
         curl_easy_setopt(r.easy, CURLOPT_WRITEDATA, &r);
         curl_easy_setopt(r.easy, CURLOPT_HEADERFUNCTION, &on_header);
         curl_easy_setopt(r.easy, CURLOPT_HEADERDATA, &r);
+        curl_easy_setopt(r.easy, CURLOPT_PREREQFUNCTION, &before_sending);
+        curl_easy_setopt(r.easy, CURLOPT_PREREQDATA, &r);
+        if (e.breaks > 0) curl_easy_setopt(r.easy, CURLOPT_FRESH_CONNECT, 1L);
         curl_easy_setopt(r.easy, CURLOPT_PRIVATE, &r);
         curl_easy_setopt(r.easy, CURLOPT_TIMEOUT_MS, static_cast<long>(settings_.lease_ms));
         curl_multi_add_handle(multi_, r.easy);
