@@ -9,6 +9,7 @@
 
 #include "hash.hpp"
 #include "job.hpp"
+#include "longest_wait.hpp"
 #include "timer_state.hpp"
 #include "wall_clock.hpp"
 
@@ -172,9 +173,10 @@ public:
         for (const shard& s : all_.shards) {
             for (const auto* const order : {&s.order, &s.unended}) {
                 const std::optional<place> p = first_of(s, *order, o.prefix);
-                if (!p || (found && place{found->since, found->id} < *p)) continue;
+                if (!p) continue;
                 const entry& e = s.timers.at(p->id);
-                found = {p->id, e.due, p->due, false, e.unended(all_.today())};
+                detail::keep_longest(found, {p->id, e.due, p->due, false, e.unended(all_.today())},
+                                     o.prefix);
             }
         }
         return found;

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "../local/longest_wait.hpp"
 #include "client.hpp"
 #include "wire.hpp"
 
@@ -368,16 +369,13 @@ void postgres_store::inner::submit(operations::list o) {
 }
 
 void postgres_store::inner::submit(operations::oldest o) {
-    const auto read = [](std::optional<overdue>& found, std::size_t, row* r) {
+    const auto read = [prefix = o.prefix](std::optional<overdue>& found, std::size_t, row* r) {
         if (r == nullptr) return;
         std::string id(r->bytes());
         const time_point due = time_of(*r), since = time_of(*r);
         const bool waits = r->integer() != 0;
         const auto unended = static_cast<std::uint32_t>(r->integer());
-        // Of attempts that no worker has taken none had an end, and none is to blame.
-        const bool is_same = found && since == found->since && id == found->id;
-        if (!found || since < found->since || (is_same && waits))
-            found = {std::move(id), due, since, waits, unended};
+        durable::detail::keep_longest(found, {std::move(id), due, since, waits, unended}, prefix);
     };
     ask_one("oldest", {bytes(o.prefix), big(unended_attempts)},
             requests.asked(std::move(o.then), read));

@@ -643,6 +643,7 @@ create unlogged table if not exists {tvec}.ready (
   attempt bigint not null
 ) with (autovacuum_vacuum_scale_factor = 0.02);
 alter table {tvec}.ready add column if not exists alone boolean not null default false;
+alter table {tvec}.ready add column if not exists due bigint not null default 0;
 create index if not exists ready_by_id on {tvec}.ready (id);
 
 -- No row of `ready` has a lower number than this one. While somebody's long transaction keeps dead rows, nobody walks
@@ -668,9 +669,9 @@ begin
       select r.ctid as place from {tvec}.ready r where r.id = a.id for update skip locked) r)
   delete from {tvec}.ready r using earlier e where r.ctid = e.place;
   with new as (
-    insert into {tvec}.ready (id, attempt, alone)
-    select a.id, a.attempt, coalesce((select t.taken from {tvec}.timer t where t.id = a.id), false)
-    from unnest(ids, attempts) as a(id, attempt) returning n)
+    insert into {tvec}.ready (id, attempt, alone, due)
+    select a.id, a.attempt, coalesce(t.taken, false), coalesce(t.due, 0) from unnest(ids, attempts) as a(id, attempt)
+    left join lateral (select t.taken, t.due from {tvec}.timer t where t.id = a.id offset 0) t on true returning n)
   select min(n) into first from new;
   if first is not null and pg_notification_queue_usage() <= 0.5 then
     perform pg_notify(trim(both '"' from '{tvec}') || '_ready', '');
@@ -689,11 +690,11 @@ create or replace function {tvec}.is_open(number bigint) returns boolean languag
   from pg_current_snapshot() s
 $$;
 
--- Answers the timers that wait longest of those that are due and have no attempt under way, and whose ids begin with
--- `prefix`: one that was not claimed, or whose lease has ended, or of which `most_unended` attempts had no end, and one
--- that no worker has taken. Looks at the first
--- thousand of each shard, and of `ready`, or at five without a prefix. If there are so many and none has the prefix, answers one of them. A row of
--- `ready` that an open transaction has deleted is with a worker. While somebody has locked `ready` nobody waits for it.
+-- Answers timers that are due and have no attempt under way, and whose ids begin with `prefix`: of each shard, and of
+-- `ready`, the one that waits longest. In a shard these were not claimed, or their leases have ended, or `most_unended`
+-- attempts of them had no end; those of `ready` no worker has taken. Looks at the first thousand of each shard. If there
+-- are so many and none has the prefix, answers the first of them. A row of `ready` that an open transaction has deleted
+-- is with a worker. While somebody has locked `ready` nobody waits for it.
 drop function if exists {tvec}.oldest(bytea);
 create or replace function {tvec}.oldest(prefix bytea, most_unended bigint)
 returns table (id bytea, due bigint, since bigint, waits int, unended bigint)
@@ -702,21 +703,37 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp {by_inde
 declare
   now bigint := {tvec}.now_us() / 1000;
   bound bigint;
-  most int := case when prefix = '' then 5 else 1000 end;
+  seen int;
+  fits boolean;
+  s record;
+  t record;
 begin
-  return query
-  select w.id, w.due, w.since, 0, w.unended from (
-    select t.id, t.due, t.since, t.unended, count(*) over (partition by s.n) as seen,
-      substring(t.id from 1 for octet_length(prefix)) = prefix as fits
-    from {tvec}.shard s cross join lateral (
+  waits := 0;
+  for s in select h.n from {tvec}.shard h loop
+    fits := null;
+    seen := 0;
+    -- Each waits since its deadline, or since later on, so none is before one that waits since its deadline.
+    for t in
       select t.id, t.due, {tvec}.unended(t, now) as unended,
-        case when {tvec}.unended(t, now) < most_unended then {tvec}.claimable(t, now) else t.due end as since
+        case when {tvec}.unended(t, now) < most_unended then {tvec}.claimable(t, now) else t.due end as since,
+        substring(t.id from 1 for octet_length(prefix)) = prefix as fits
       from {tvec}.timer t
       where t.shard = s.n and not t.dead and t.due <= now
         and ({tvec}.claimable(t, now) <= now or {tvec}.unended(t, now) >= most_unended)
-      order by t.due, t.id limit most) t) w
-  where w.fits or w.seen >= most
-  order by w.fits desc, w.since, w.id limit 1;
+      order by t.due, t.id limit 1000
+    loop
+      seen := seen + 1;
+      if fits is null or t.fits and (not fits or (t.since, t.id) < (since, id)) then
+        id := t.id;
+        due := t.due;
+        since := t.since;
+        unended := t.unended;
+        fits := t.fits;
+      end if;
+      exit when t.fits and t.since = t.due;
+    end loop;
+    if fits or seen = 1000 then return next; end if;
+  end loop;
   begin
     lock table {tvec}.ready in access share mode nowait;
   exception when lock_not_available then
@@ -724,16 +741,15 @@ begin
   end;
   select last_value into bound from {tvec}.ready_from;
   return query
-  select w.id, w.due, w.due, 1, w.unended from (
-    select r.id, r.due, r.unended, count(*) over () as seen, substring(r.id from 1 for octet_length(prefix)) = prefix as fits
-    from (
-      select t.id, t.due, t.unended from {tvec}.ready r cross join lateral (
-        select t.id, t.due, {tvec}.unended(t, now) as unended from {tvec}.timer t
-        where t.id = r.id and t.attempt = r.attempt and t.attempt <> t.ended and t.dead::int = 0 offset 0) t
-      where r.n >= bound and t.due <= now and not {tvec}.is_open(r.xmax::text::bigint)
-      order by r.n limit most) r) w
-  where w.fits or w.seen >= most
-  order by w.fits desc, w.due, w.id limit 1;
+  select r.id, t.due, t.due, 1, t.unended from (
+    select r.id, r.attempt, r.due from {tvec}.ready r
+    where r.n >= bound and substring(r.id from 1 for octet_length(prefix)) = prefix and r.due <= now
+      and not {tvec}.is_open(r.xmax::text::bigint)
+    order by r.due, r.id) r
+  cross join lateral (
+    select t.due, {tvec}.unended(t, now) as unended from {tvec}.timer t
+    where t.id = r.id and t.attempt = r.attempt and t.attempt <> t.ended and t.dead::int = 0 offset 0) t
+  order by r.due, r.id limit 1;
 end $$;
 
 -- Takes at most so many deliveries, for which the leases begin anew. Those that are over are removed. A worker that

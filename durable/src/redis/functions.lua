@@ -709,26 +709,34 @@ local function unended(attempt, ended, till, now)
 end
 
 -- Returns the place of the first timer with the prefix that is due and of which too many attempts had no end, or nil.
--- One more may be under way.
+-- One more may be under way. Looks at all with an open attempt.
 local function first_unended(k, prefix, most, now)
-  local ids, first = redis.call('ZRANGE', k[BEGUN], 0, LOOKED_AT - 1)
-  for i, entry in ipairs(#ids > 0 and redis.call('HMGET', k[TIMER], unpack(ids)) or {}) do
-    local kind, attempt, ended, _, _, due, till = unpack_timer(entry)
-    local place = {ids[i], due}
-    if kind == OPEN and unended(attempt, ended, till, now) >= most and due <= now and ids[i]:sub(1, #prefix) == prefix
-      and (not first or is_before(place, first)) then first = place end
+  local ids, first = {}, nil
+  for _, id in ipairs(redis.call('ZRANGE', k[BEGUN], 0, -1)) do
+    if id:sub(1, #prefix) == prefix then ids[#ids + 1] = id end
+  end
+  for from = 1, #ids, LOOKED_AT do
+    local some = {unpack(ids, from, math.min(from + LOOKED_AT - 1, #ids))}
+    for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(some))) do
+      local kind, attempt, ended, _, _, due, till = unpack_timer(entry)
+      local place = {some[i], due}
+      if kind == OPEN and unended(attempt, ended, till, now) >= most and due <= now
+        and (not first or is_before(place, first)) then first = place end
+    end
   end
   return first
 end
 
 -- Keys: all. Arguments: prefix, and how many attempts without an end make a timer overdue while another is under way.
 -- Answers id, deadline and time of the timer that has waited longest since then, and its attempts without an end, or
--- nothing.
+-- nothing. One without the prefix counts only if there is none with it.
 local function oldest(k, a)
-  local now, first = now_ms(), nil
+  local now, first, first_fits = now_ms(), nil, false
   for _, place in pairs({{first_with(k[DUE], a[1], now)}, {first_with(k[BEGUN], a[1], now)},
     first_unended(k, a[1], tonumber(a[2]), now)}) do
-    if place[1] and (not first or is_before(place, first)) then first = place end
+    local fits = place[1] and place[1]:sub(1, #a[1]) == a[1]
+    local is_first = not first or fits and not first_fits or fits == first_fits and is_before(place, first)
+    if place[1] and is_first then first, first_fits = place, fits end
   end
   if not first then return {} end
   local _, attempt, ended, _, _, due, till = unpack_timer(redis.call('HGET', k[TIMER], first[1]))

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../local/hash.hpp"
+#include "../local/longest_wait.hpp"
 #include "answers.hpp"
 #include "functions.hpp"
 #include "servers.hpp"
@@ -77,12 +78,13 @@ void read_found(std::optional<stored_timer>& found, std::size_t, fields& f) {
 void read_listed(std::vector<stored_timer>& all, std::size_t, fields& f) {
     std::ranges::move(rest(f, redis::timer_of), std::back_inserter(all));
 }
-void read_oldest(std::optional<overdue>& found, std::size_t, fields& f) {
-    if (f.at_end()) return;
-    overdue o{f.text(), redis::time_of(f.number()), redis::time_of(f.number()), false,
-              static_cast<std::uint32_t>(f.number())};
-    const auto at = [](const overdue& t) { return place{t.since, t.id}; };
-    if (!found || at(o) < at(*found)) found = std::move(o);
+auto read_oldest(std::string prefix) {
+    return [prefix = std::move(prefix)](std::optional<overdue>& found, std::size_t, fields& f) {
+        if (f.at_end()) return;
+        overdue o{f.text(), redis::time_of(f.number()), redis::time_of(f.number()), false,
+                  static_cast<std::uint32_t>(f.number())};
+        durable::detail::keep_longest(found, std::move(o), prefix);
+    };
 }
 void read_totals(totals& sum, std::size_t, fields& f) {
     sum.waiting += static_cast<std::uint64_t>(f.number());
@@ -341,7 +343,7 @@ void redis_store::inner::show(operations::list o, std::vector<place> places) {
 }
 
 void redis_store::inner::submit(operations::oldest o) {
-    const auto q = requests.asked(std::move(o.then), read_oldest, traits.shards);
+    const auto q = requests.asked(std::move(o.then), read_oldest(o.prefix), traits.shards);
     for (unsigned shard = 0; shard < traits.shards; ++shard)
         ask(shard, call(shard, "oldest").add(o.prefix).add(unended_attempts), q);
 }

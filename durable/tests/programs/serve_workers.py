@@ -4,8 +4,12 @@
 usage: serve_workers.py TVEC_TIMERS redis|postgres
 """
 
+import collections
 import importlib
+import itertools
+import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -291,6 +295,57 @@ class Workers(OnServer):
         self.assertGreater(serve.metric("tvec_timers_oldest_overdue_seconds"), 0.5)
         self.work_off(worker, 1)
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
+
+    def test_health_names_the_oldest_of_each_kind(self):
+        """Takes, ends, loses and cancels at random, beside a model. What a worker took and lost comes behind all others."""
+        seed = int(os.environ.get("TVEC_SEED", random.randrange(1 << 32)))
+        chance, kinds = random.Random(seed), ("mail-", "order-", "report-")
+        serve = self.serve(self.to, "--lease-ms", 600_000, "--page", "127.0.0.1:0", "--overdue-ms", 1)
+        worker, left, taken = self.work(), {}, {}  # from names to deadlines in s, and to attempts
+        unended, numbers = collections.Counter(), itertools.count()
+
+        def oldest(prefix):
+            late = [name for name in left if name.startswith(prefix) and (name not in taken or unended[name] > 1)]
+            return min(late, key=left.get, default=None)
+
+        def is_true(prefix):
+            status, why = serve.ask("/health?prefix=" + prefix)
+            name = oldest(prefix)
+            return why == "ok\n" if name is None else status == 503 and why.startswith(f"timer {name} is overdue")
+
+        def lose(number):
+            """The leases of some end, as if a worker had died that took all of them."""
+            for name in chance.sample(sorted(taken), min(number, len(taken))):
+                self.assertEqual(worker.extend(name.encode(), taken.pop(name), 1), "ok")
+                unended[name] += 1
+
+        def step():
+            what = chance.randrange(10)
+            if what < 3:
+                for _ in range(chance.randrange(1, 8)):
+                    name, late = f"{chance.choice(kinds)}{next(numbers)}", chance.randrange(10, 1_000_000)
+                    worker.put(name.encode(), -1000 * late)
+                    left[name] = -late
+            elif what < 7:
+                for name, attempt, _, _ in worker.next(chance.randrange(1, 15)):
+                    if name.decode() in left:
+                        taken[name.decode()] = attempt
+            elif what < 9:
+                for name in chance.sample(sorted(taken), len(taken) // 2):
+                    self.assertEqual(worker.end("done", name.encode(), taken.pop(name)), "ok")
+                    del left[name], unended[name]
+            elif left:
+                name = chance.choice(sorted(left))
+                self.run_tool("cancel", name)
+                taken.pop(name, None)
+                del left[name], unended[name]
+        with self.subTest(seed=seed):
+            for i in range(60):
+                step()
+                if i in (20, 40):
+                    lose(12)
+                for prefix in "", *kinds, "none-":
+                    wait_for(lambda: is_true(prefix), f"the oldest of {prefix}: {oldest(prefix)}")
 
     def test_health_forgets_what_no_worker_has_taken_when_it_is_cancelled(self):
         serve = self.serve(self.to, "--lease-ms", 600_000, "--in-flight", 1, "--page", "127.0.0.1:0", "--overdue-ms", 300)

@@ -274,6 +274,36 @@ inline void attempts_without_an_end_make_a_timer_overdue(tvec::durable::store& s
     CHECK(!oldest(s));
 }
 
+// For a store with one shard: deliveries hide no timer that waits for longer, whether they are
+// under way or had no end, and none of another kind hides one with a prefix.
+inline void deliveries_hide_no_timer_that_waits_longer(tvec::durable::store& s) {
+    using namespace asking;
+    const time_point now = today();
+    const epoch mine = own(s, 0);
+    put(s, {"waits", now - 1h});
+    std::vector<record> many(overdue_looked_at + 100, record{"", now - 5h});
+    std::vector<std::string> ids;
+    for (std::size_t i = 0; i < many.size(); ++i) {
+        many[i].id = (i < 100 ? "ended " : "taken ") + std::to_string(i);
+        ids.push_back(many[i].id);
+    }
+    answer_to(s, operations::put{many, existing::keep});
+    for (std::size_t i = 0; i < ids.size(); i += 100) {
+        const std::vector some(ids.begin() + static_cast<std::ptrdiff_t>(i),
+                               ids.begin() + static_cast<std::ptrdiff_t>(i + 100));
+        answer_to(s, operations::claim{0, mine, {i == 0 ? duration(0) : duration(1h)}, some});
+    }
+    REQUIRE(oldest(s).has_value());
+    CHECK_EQ(oldest(s)->id, "waits");
+    CHECK(!oldest(s, "taken 5"));
+    put(s, {"gone", now - 2h});
+    for (int i = 0; i < 2; ++i) claim(s, "gone", -1h);
+    claim(s, "gone", 3h);
+    REQUIRE(oldest(s, "go").has_value());
+    CHECK_EQ(oldest(s, "go")->id, "gone");
+    CHECK_EQ(oldest(s, "go")->unended, 2U);
+}
+
 // For a store with one shard: requests of one turn for the same timer are done in their order.
 inline void keeps_the_order_of_a_turn(tvec::durable::store& s) {
     using namespace asking;
@@ -409,7 +439,8 @@ inline constexpr std::array promises_of_a_shard{takes_in_order,
                                                 grants_bodies_up_to_a_bound,
                                                 finds_the_timer_that_waits_longest,
                                                 a_lease_that_is_over_makes_a_timer_wait,
-                                                attempts_without_an_end_make_a_timer_overdue};
+                                                attempts_without_an_end_make_a_timer_overdue,
+                                                deliveries_hide_no_timer_that_waits_longer};
 
 // Stores of one server and their terms: `a` and `equal` have the same, `silent` has none.
 template <class Store>

@@ -98,6 +98,8 @@ protected:
         look();
     }
     bool is_connected() const { return is_connected_; }
+    // The batch that is on its way.
+    const std::vector<tvec::durable::delivery>& sent() const { return sent_; }
     // The connection is of no use: it is closed and made again, after a pause.
     void broken(std::string why) {
         silence_.cancel();

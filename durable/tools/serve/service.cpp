@@ -68,7 +68,7 @@ public:
                     [this](std::string prefix) { return ask_overdue(std::move(prefix)); },
                     [this] { return store_->warning(); }});
         loop_.watch(timers_.fd(), EPOLLIN, [](auto) {});  // each turn runs them
-        loop_.wheel().arm_after(extend_, lease_ / 3);
+        loop_.wheel().arm_after(extend_, pause_of_extend());
         loop_.wheel().arm_after(report_, std::chrono::seconds(1));
         loop_.wheel().arm_after(watch_, std::chrono::seconds(1));
     }
@@ -170,10 +170,12 @@ private:
     // Extends the leases of deliveries that no worker has, and forgets those that are over. A
     // delivery that a worker has taken counts as an attempt.
     void on_extend() {
-        loop_.wheel().arm_after(extend_, lease_ / 3);
+        loop_.wheel().arm_after(extend_, pause_of_extend());
         for (const auto& [id, held] : held_) extend(held);
         look_through();
     }
+    // A look through the sink also finds what other processes have put there, for /health.
+    duration pause_of_extend() const { return std::min(lease_ / 3, duration(10'000)); }
     void look_through() {
         sink_->look_through([this](const token& t, bool is_with_worker) {
             is_with_worker ? timers_.taken(t) : extend(t);
@@ -254,13 +256,13 @@ private:
             const auto [known, timer] = (co_await asked_timer).front();
             if (known != standing::done) view_.fail();
             if (timer && timer->attempt == held->token.attempt && timer->attempt != timer->ended) {
-                if (!found || held->due < found->since || held->token.id == found->id)
+                const bool is_other = found && !found->id.starts_with(prefix);
+                if (!found || is_other || held->due < found->since || held->token.id == found->id)
                     found = {{held->token.id, held->due, held->due, true}, held->why};
                 break;
             }
             over = held->token;
             withdraw(over);
-            look_through();
         }
         co_return std::move(found);
     }

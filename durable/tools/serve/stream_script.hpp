@@ -43,15 +43,17 @@ local function there()
 end
 
 -- Arguments: bytes that the stream may have before, or 0 for any; id, attempt, deadline and body of
--- each delivery. Answers how many are there, and 0 if there was no room, else 1.
+-- each delivery. Answers how many are there, and 0 if there was no room, else 1 and the entries.
 local function put()
   local room = tonumber(ARGV[2])
   if room > 0 and redis.call('MEMORY', 'USAGE', key) > room then return {there(), 0} end
+  local answer = {0, 1}
   for i = 3, #ARGV, 4 do
-    redis.call('XADD', key, '*', 'id', ARGV[i], 'attempt', ARGV[i + 1], 'due', ARGV[i + 2],
-      'body', ARGV[i + 3])
+    answer[#answer + 1] = redis.call('XADD', key, '*', 'id', ARGV[i], 'attempt', ARGV[i + 1],
+      'due', ARGV[i + 2], 'body', ARGV[i + 3])
   end
-  return {there(), 1}
+  answer[1] = there()
+  return answer
 end
 
 -- Removes deliveries that a worker has had for a lease: their timers come again.
@@ -84,19 +86,13 @@ local function remove_acknowledged(last)
   redis.call('XTRIM', key, 'MINID', '=', first)
 end
 
--- Argument: the lease. Answers how many deliveries are there, and id, attempt and deadline of the
--- oldest one that no worker has taken, if there is one.
+-- Argument: the lease. Answers how many deliveries are there, and the last entry that a worker has
+-- taken.
 local function look(g)
   local last = g['last-delivered-id']
   remove_abandoned(ARGV[2])
   remove_acknowledged(last)
-  for _, entry in ipairs(redis.call('XRANGE', key, '(' .. last, '+', 'COUNT', 100)) do
-    local d = named(entry[2])
-    if d.id and (d.attempt or ''):find('^%d+$') and (d.due or ''):find('^%d+$') then
-      return {there(), d.id, tonumber(d.attempt), tonumber(d.due)}
-    end
-  end
-  return {there()}
+  return {there(), last}
 end
 
 local function is_after(a, b)
@@ -107,8 +103,8 @@ local function is_after(a, b)
 end
 
 -- Arguments: the lease, an entry, and how many to look at behind it. Answers the last of these, or
--- '' at the end, and entry, id, attempt of each delivery that is not ended, and 1 if a worker has
--- it.
+-- '' at the end, and entry, id, attempt, deadline of each delivery that is not ended, and 1 if a
+-- worker has it.
 local function show(g)
   local page, shown = redis.call('XRANGE', key, '(' .. ARGV[3], '+', 'COUNT', ARGV[4]), {''}
   if ARGV[3] == '0-0' then remove_consumers(ARGV[2]) end
@@ -116,10 +112,11 @@ local function show(g)
     local number, d = entry[1], named(entry[2])
     local is_new = is_after(number, g['last-delivered-id'])
     local is_taken = not is_new and #redis.call('XPENDING', key, 'workers', number, number, 1) == 1
-    if d.id and d.attempt and (is_new or is_taken) then
+    local is_delivery = d.id and (d.attempt or ''):find('^%d+$') and (d.due or ''):find('^%d+$')
+    if is_delivery and (is_new or is_taken) then
       local n = #shown
-      shown[n + 1], shown[n + 2], shown[n + 3] = number, d.id, d.attempt
-      shown[n + 4] = is_taken and 1 or 0
+      shown[n + 1], shown[n + 2], shown[n + 3], shown[n + 4] = number, d.id, d.attempt, d.due
+      shown[n + 5] = is_taken and 1 or 0
     end
   end
   if #page == tonumber(ARGV[4]) then shown[1] = page[#page][1] end

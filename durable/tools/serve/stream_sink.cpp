@@ -1,5 +1,6 @@
 // Deliveries as entries of a Redis stream, for the workers of a consumer group.
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -58,6 +59,20 @@ stream_address stream_at(const settings& o) {
     return a;
 }
 
+// The number of an entry: milliseconds and a count.
+using entry_number = std::pair<std::uint64_t, std::uint64_t>;
+
+entry_number number_of(std::string_view text) {
+    entry_number n;
+    const char* const end = text.data() + text.size();
+    const auto ms = std::from_chars(text.data(), end, n.first);
+    if (ms.ptr != end) std::from_chars(ms.ptr + 1, end, n.second);
+    return n;
+}
+std::string text_of(const entry_number& n) {
+    return std::to_string(n.first) + '-' + std::to_string(n.second);
+}
+
 class stream_sink final : public batch_sink {
 public:
     stream_sink(loop& in, const settings& o, completion answered)
@@ -70,26 +85,25 @@ public:
     }
     ~stream_sink() override { in_.forget(epoll_.get()); }
 
-    // Removes its entry, if it was shown as one that no worker has.
+    // Removes its entry, if no worker has it.
     void withdraw(const token& t) override {
         batch_sink::withdraw(t);
-        if (oldest_ && oldest_->token == t) oldest_.reset();
-        const auto found = untaken_.find({t.id, t.attempt});
+        const auto found =
+            std::ranges::find_if(untaken_, [&t](const auto& e) { return e.second.token == t; });
         if (found == untaken_.end() || !is_connected()) return;
-        ask(question::other, {"XDEL", at_.name, found->second});
+        ask(question::other, {"XDEL", at_.name, text_of(found->first)});
         untaken_.erase(found);
     }
     void look_through(shown show) override {
         if (!is_connected() || show_) return;
         show_ = std::move(show);
-        untaken_.clear();
-        ask_page("0-0");
+        shown_up_to_ = {};
+        ask_page(text_of(shown_up_to_));
         server_.flush();
     }
-    // Of the stream it knows the first of all deliveries.
     std::optional<untaken_delivery> untaken(const std::string& prefix) const override {
         auto first = batch_sink::untaken(prefix);
-        if (oldest_) keep_first(first, prefix, oldest_->token, oldest_->due);
+        for (const auto& [number, d] : untaken_) keep_first(first, prefix, d.token, d.due);
         return first;
     }
 
@@ -108,8 +122,6 @@ private:
         server_.close();
         asked_.clear();
         show_ = {};
-        untaken_.clear();
-        oldest_.reset();
     }
 
     // A server without a cluster, or one that does not permit the question, answers with an error.
@@ -213,6 +225,8 @@ private:
         redis::fields f(r);
         const auto there = static_cast<std::size_t>(f.number());
         const bool was_room = f.number() == 1;
+        if (was_room)
+            for (const delivery& d : sent()) untaken_[number_of(f.text())] = {d.token, d.due};
         if (!f.is_whole()) return broken("stream: an answer is not as it should be");
         if (!was_room) return put_back(most_);
         is_out_of_memory_ = false;  // the next batch finds out
@@ -222,27 +236,27 @@ private:
     void on_look(question what, const redisReply& r) {
         redis::fields f(r);
         const auto there = static_cast<std::size_t>(f.number());
-        oldest_.reset();
-        if (!f.at_end()) {
-            token t{f.text()};
-            t.attempt = static_cast<std::uint32_t>(f.number());
-            oldest_ = {std::move(t), time_point(duration(f.number()))};
-        }
+        const entry_number last = number_of(f.text());
         if (!f.is_whole()) return broken("stream: an answer is not as it should be");
+        untaken_.erase(untaken_.begin(), untaken_.upper_bound(last));
         counted(there);
-        what == question::first_look ? connected() : flush();
+        if (what == question::look) return flush();
+        connected();
+        look_through([](const token&, bool) {});  // learns what is there
     }
 
     void on_page(const redisReply& r) {
         redis::fields f(r);
         const std::string after = f.text();
+        forget_up_to(after);
         while (!f.at_end()) {
-            const std::string entry = f.text();
+            const entry_number entry = number_of(f.text());
             token t{f.text(), 0};
             t.attempt = static_cast<std::uint32_t>(f.number());
+            const time_point due(duration(f.number()));
             const bool is_taken = f.number() == 1;
             if (!f.is_whole()) break;
-            if (!is_taken) untaken_[{t.id, t.attempt}] = entry;
+            if (!is_taken) untaken_[entry] = {t, due};
             show_(t, is_taken);
         }
         if (!f.is_whole() || after.empty())
@@ -250,6 +264,13 @@ private:
         else
             ask_page(after);
         server_.flush();
+    }
+
+    // Forgets the entries that a page may show anew: it ends with this one, or with the stream.
+    void forget_up_to(const std::string& last) {
+        const auto from = untaken_.upper_bound(shown_up_to_);
+        if (!last.empty()) shown_up_to_ = number_of(last);
+        untaken_.erase(from, last.empty() ? untaken_.end() : untaken_.upper_bound(shown_up_to_));
     }
 
     const stream_address at_;
@@ -262,9 +283,9 @@ private:
     std::deque<question> asked_;
     bool is_out_of_memory_ = false;
     shown show_;  // empty: no look through the entries is under way
-    std::map<std::pair<std::string, std::uint32_t>, std::string>
-        untaken_;                             // entries that it showed
-    std::optional<untaken_delivery> oldest_;  // in the stream
+    entry_number shown_up_to_{};
+    // What no worker has taken: of this process, and what others had put in when it was last shown.
+    std::map<entry_number, untaken_delivery> untaken_;
     tvec::timer beat_{tvec::call<&stream_sink::beat_, &stream_sink::on_beat>};
     example::descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
     redis::connection server_{

@@ -299,9 +299,9 @@ struct list {
 /// Finds the timer that waits longest of those that are due and have no attempt under way: they
 /// were not claimed, the lease of their claim has ended, or no worker has taken them. Those of
 /// which unended_attempts had no end are among them, too. With a prefix, of those whose ids begin
-/// with it. If overdue_looked_at others of a shard wait before these, it answers with one of the
-/// others, whose id shows it. Costs a look at each shard, whatever the number of its
-/// timers.
+/// with it. If overdue_looked_at others of a shard wait before these, and no shard has found one,
+/// it answers with one of the others, whose id shows it. Costs a look at each shard and at each
+/// delivery under way, whatever the number of timers.
 struct oldest {
     std::string prefix{};                                 ///< "": of all timers
     completion<standing, std::optional<overdue>> then{};  ///< the timer, if there is one
