@@ -554,6 +554,7 @@ Test(durable_postgres, no_plan_depends_on_settings_or_statistics) {
         "takes('{0}', array[" + e + "]::bigint[], '{0}', array[''::bytea], '{19000}', '{10}')",
         "lists(0, 100, '', 10, '')",
         "oldest('', 2)",
+        "shows_ready(0, 500)",
         "beat('me', null, '{0}', '{1000}')"};
     for (const std::string& call : calls) {
         const int pages = pages_of(c, call);

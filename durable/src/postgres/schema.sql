@@ -651,7 +651,7 @@ create index if not exists ready_by_id on {tvec}.ready (id);
 create sequence if not exists {tvec}.ready_from;
 drop sequence if exists {tvec}.takes;
 
--- Adds deliveries, removes earlier ones of the same timers, which nobody has taken within their leases, and wakes workers
+-- Adds deliveries, removes earlier ones of the same timers, whose leases nobody has extended, and wakes workers
 -- that listen. Answers how many wait then. One call at a time, so that rows are committed in the order of their numbers.
 -- After a crash of the server the numbers may begin anew.
 drop function if exists {tvec}.make_ready(bytea[], bigint[]);
@@ -689,6 +689,19 @@ create or replace function {tvec}.is_open(number bigint) returns boolean languag
     select from pg_snapshot_xip(s) x where x::text::bigint & 4294967295 = number))
   from pg_current_snapshot() s
 $$;
+
+-- Answers deliveries that no worker has taken, after a number: at most so many, with their numbers.
+create or replace function {tvec}.shows_ready(after bigint, most bigint) returns table (n bigint, id bytea, attempt bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
+#variable_conflict use_column
+declare
+  bound bigint;
+begin
+  select last_value into bound from {tvec}.ready_from;
+  return query
+  select r.n, r.id, r.attempt from {tvec}.ready r
+  where r.n > greatest(after, bound - 1) and not {tvec}.is_open(r.xmax::text::bigint) order by r.n limit most;
+end $$;
 
 -- Answers timers that are due and have no attempt under way, and whose ids begin with `prefix`: of each shard, and of
 -- `ready`, the one that waits longest. In a shard these were not claimed, or their leases have ended, or `most_unended`

@@ -810,8 +810,9 @@ class Tables(OnServer):
         worker = self.work()
         for name in names:
             worker.put(name)
-        wait_for(lambda: self.server.say("select min(n) > 10 and count(*) = 10 from tvec.ready") == "t",
-                 "all have come again, and no worker has seen them")
+        wait_for(lambda: worker.waiting() == 10, "all wait for a worker")
+        self.server.say("delete from tvec.ready")  # as a crash of the server does
+        wait_for(lambda: worker.waiting() == 10, "all have come again, and no worker has seen them")
         died_with, ended = [], []
 
         def step():
@@ -831,20 +832,33 @@ class Tables(OnServer):
         self.assertEqual(died_with, [10, 1])
 
     def test_a_timer_that_nobody_takes_has_one_place_however_often_it_comes(self):
-        self.serve(self.to, "--lease-ms", 100, "--in-flight", 8)
+        serve = self.serve(self.to)
         worker = self.work()
-        for i in range(5):
-            worker.put(b"x%d" % i)
-        wait_for(lambda: self.server.say("select max(n) >= 11 from tvec.ready") == "t", "leases that ended")
-        worker.put(b"a")
-        wait_for(lambda: worker.say("select id from tvec.next(1, 'a')"), "another timer")
-        self.assertEqual(self.server.say("select count(distinct id) = count(*) from tvec.ready"), "t")
+        put_many(worker, 5)
+        wait_for(lambda: worker.waiting() == 5, "all wait for a worker")
+        serve.kill()
+        for attempt in 2, 3:
+            self.server.say(f"update tvec.timer set attempt = {attempt};"
+                            f"select tvec.make_ready(array_agg(id), array_agg(attempt)) from tvec.timer")
+        self.assertEqual(self.server.say("select count(*) || ' ' || count(distinct id) from tvec.ready"), "5 5")
+
+    def test_a_delivery_that_no_worker_takes_stays_the_same(self):
+        serve = self.serve(self.to, "--lease-ms", 9000, "--page", "127.0.0.1:0")
+        put_many(self.work(), 20)
+        wait_for(lambda: self.server.say("select count(*) from tvec.ready") == "20", "all wait for a worker")
+        till, swept = self.server.say("select max(visible) from tvec.timer"), serve.metric("tvec_durable_swept_total")
+        wait_for(lambda: self.server.say(f"select min(visible) > {till} from tvec.timer") == "t", "leases that are extended")
+        self.assertEqual(self.server.say("select min(attempt) || ' ' || max(attempt) from tvec.timer"), "1 1")
+        self.assertEqual(serve.metric("tvec_durable_swept_total"), swept)
 
     def test_health_blames_no_delivery_that_no_worker_took(self):
-        serve = self.serve(self.to, "--lease-ms", 300, "--page", "127.0.0.1:0", "--overdue-ms", 300)
-        self.put("a")
-        wait_for(lambda: int(self.server.say("select attempt from tvec.timer")) > 2, "its third delivery")
-        wait_for(lambda: "no worker has taken it" in serve.ask("/health")[1], "/health tells it")
+        serve = self.serve(self.to, "--page", "127.0.0.1:0", "--overdue-ms", 300)
+        put_many(self.work(), 20)
+        wait_for(lambda: self.server.say("select count(*) from tvec.ready") == "20", "all wait for a worker")
+        self.server.say("update tvec.timer set attempt = 3; update tvec.ready set attempt = 3")  # after two crashes
+        wait_for(lambda: serve.ask("/health")[0] == 503, "503")
+        for _ in range(20):
+            self.assertIn("no worker has taken it", serve.ask("/health")[1])
 
     def test_health_sees_a_kind_of_timers_that_no_worker_takes(self):
         serve = self.serve(self.to, "--lease-ms", 1000, "--page", "127.0.0.1:0", "--overdue-ms", 800)

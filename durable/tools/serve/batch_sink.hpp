@@ -55,7 +55,7 @@ protected:
     virtual void disconnect() = 0;
     // Sends these. `took`, `put_back` or `broken` follows.
     virtual void send(const std::vector<tvec::durable::delivery>& batch) = 0;
-    // Asks how many deliveries are there. `counted` or `broken` follows.
+    // Asks how many deliveries are there. `counted`, `heard` or `broken` follows.
     virtual void look() = 0;
     // Returns how many bytes of ids and bodies a batch has at most, if it is more than one
     // delivery.
@@ -82,9 +82,11 @@ protected:
         flush();
     }
     void counted(std::size_t there) {
-        silence_.cancel();
+        heard();
         there_ = there;
     }
+    // The awaited answer has come.
+    void heard() { silence_.cancel(); }
     // The server has not taken the batch, and so many deliveries are there.
     void put_back(std::size_t there) {
         counted(there);
