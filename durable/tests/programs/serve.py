@@ -114,8 +114,11 @@ class Deliveries(Case):
             follow(line)
         self.put("new", "--body", "x" * 3000, in_ms=3_600_000)
         serves[-1].kill()  # its log is left
+        kept = self.folder / "shop" / "timers.db-wal.old"
+        kept.write_bytes(b"a log")
         for line in ("systemctl stop " + restore).splitlines():
             follow(line)
+        self.assertEqual(kept.read_bytes(), b"a log")
         self.assertEqual(len(serves), 3)
         self.assertEqual([timer["id"] for timer in self.json_of("list")], ["old"])
 
