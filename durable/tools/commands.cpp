@@ -221,7 +221,7 @@ task<int> purge(const settings& o, view& v, output& out) {
 }
 
 task<int> purge_some(const settings& o, view& v, output& out) {
-    if (o.prefix.empty()) return purge(o, v, out);
+    if (!o.all && o.prefix.empty()) return purge(o, v, out);
     return change_all(o, v, out, timer_set::dead, operations::cancel{});
 }
 

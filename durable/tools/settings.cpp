@@ -14,6 +14,7 @@
 
 #include "../../examples/support/command_line.hpp"
 #include "../support/open_store.hpp"
+#include "tvec/version.hpp"
 
 namespace timers_tool {
 
@@ -54,6 +55,10 @@ std::string fault_of_name(const settings& o) {
     if (o.command == "next")
         return o.id.empty() ? "a plan is needed" : o.prefix.empty() ? "" : "no prefix is needed";
     const naming by = naming_of(o.command);
+    if (o.all) {
+        if (o.command != "purge") return "--all is for purge";
+        return o.id.empty() && o.prefix.empty() ? "" : "--all needs no id and no prefix";
+    }
     if (by == naming::id || (by == naming::either && o.prefix.empty())) {
         if (o.id.empty() || o.id.size() > longest_id) return "an id of 1 to 255 bytes is needed";
         return o.prefix.empty() ? "" : "no prefix is needed";
@@ -154,7 +159,7 @@ settings parse(int argc, char** argv) {
         "  get ID               one that waits, and its body\n"
         "  put ID               stores one, and makes the file if need be\n" +
         help_on_changes() +
-        "  purge ID             removes a dead letter, or all of a --prefix\n"
+        "  purge ID             removes a dead letter, or all of a --prefix, or --all\n"
         "  next PLAN            the next ten times of the rule of a plan; needs no store\n"
         "  install              puts tables and functions for any language on a server\n"
         "  serve                delivers what comes due to workers of any language, until SIGTERM\n"
@@ -177,6 +182,7 @@ settings parse(int argc, char** argv) {
     line.add_text("--plan", o.plan, "put: its plan; serve: that of timers without one");
     line.add_flag("--replace", o.replace, "put: also if the id is there");
     line.add_number("--limit", o.limit, 1, most_listed, "lists: how many at most");
+    line.add_flag("--all", o.all, "purge: all dead letters");
     line.add_flag("--json", o.json, "for scripts: a JSON document, in lists one in each line");
     line.add_number("--shards", o.shards, 1, 9'999,
                     "install: of new timers on a server; others keep theirs");
@@ -198,6 +204,7 @@ settings parse(int argc, char** argv) {
         "--in-flight", o.in_flight, 1, 1'000'000,
         "serve: deliveries that wait for workers at most (1000), or are with a hook (32)");
     line.add_number("--drain-ms", o.drain_ms, 0, 600'000, "serve: how long SIGTERM waits for them");
+    line.add_version("tvec-timers " TVEC_VERSION_STRING);
     line.add_rule([&o] { return fault_of(o); });
     std::vector<std::string> kept;
     std::vector<char*> words = with_empty_values(argc, argv, kept);
@@ -229,7 +236,8 @@ void hide_passwords(int argc, char** argv) {
 std::string to_message(const settings& o) {
     nlohmann::json m = {{"command", o.command}, {"id", o.id},           {"prefix", o.prefix},
                         {"body", o.body},       {"plan", o.plan},       {"every_ms", o.every_ms},
-                        {"limit", o.limit},     {"replace", o.replace}, {"json", o.json}};
+                        {"limit", o.limit},     {"replace", o.replace}, {"json", o.json},
+                        {"all", o.all}};
     if (o.in_ms) m["in_ms"] = *o.in_ms;
     if (o.due_ms) m["due_ms"] = *o.due_ms;
     std::string bytes;
@@ -253,6 +261,7 @@ settings from_message(const std::string& bytes) {
     o.limit = number_of(m, "limit", 1, most_listed);
     o.replace = m.at("replace").get<bool>();
     o.json = m.at("json").get<bool>();
+    o.all = m.at("all").get<bool>();
     if (m.contains("in_ms")) o.in_ms = number_of(m, "in_ms", 0, longest);
     if (m.contains("due_ms")) o.due_ms = number_of(m, "due_ms", 0, last);
     if (const std::string fault = fault_of(o); !fault.empty()) throw std::runtime_error(fault);

@@ -28,7 +28,7 @@ struct settings {
     std::optional<std::uint64_t> in_ms, due_ms, shards;
     std::uint64_t every_ms = 0, limit = 100;
     unsigned wait_replicas = 0;
-    bool replace = false, json = false;
+    bool replace = false, json = false, all = false;
     // of `serve`
     std::string to, page;
     std::uint64_t lease_ms = 30'000, drain_ms = 5'000, overdue_ms = 15'000;

@@ -65,6 +65,10 @@ void command_line::add_flag(const char* name, bool& value, const char* what) {
     app_->add_flag(name, value, what);
 }
 
+void command_line::add_version(const char* version) {
+    app_->set_version_flag("--version", version);
+}
+
 template <class Number>
 void command_line::add_number(const char* name, Number& value, std::type_identity_t<Number> least,
                               std::type_identity_t<Number> most, const char* what) {

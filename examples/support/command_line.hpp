@@ -29,6 +29,8 @@ public:
 
     void add_text(const char* name, std::string& value, const char* what);
     void add_flag(const char* name, bool& value, const char* what);
+    // --version, which prints this.
+    void add_version(const char* version);
 
     // A number from `least` to `most`; whole ones in decimal digits.
     template <class Number>
@@ -58,8 +60,8 @@ public:
     // by itself is right.
     void add_rule(std::function<std::string()> fault) { rules_.push_back(std::move(fault)); }
 
-    // Parses the arguments. Returns the fault in a line, or "". Prints the help and ends the
-    // program if it was asked for.
+    // Parses the arguments. Returns the fault in a line, or "". Prints the help, or the
+    // version, and ends the program if it was asked for.
     std::string parse(int argc, char** argv);
     // The same, or ends the program with one line about what is wrong, and status 2.
     void parse_or_exit(int argc, char** argv);

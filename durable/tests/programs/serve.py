@@ -86,9 +86,9 @@ class Deliveries(Case):
     def test_the_commands_of_the_page_look_and_change(self):
         self.put("order-17", in_ms=3_600_000)
         commands = commands_of("operating.md", "Looking into a store, and changing it")
-        self.assertEqual(commands.count("tvec-timers "), 9)
+        self.assertEqual(commands.count("tvec-timers "), 10)
         said = self.follow("operating.md", "Looking into a store, and changing it", {"timers.db": self.store})
-        wait_for(lambda: len(re.findall(r"(?m)^\d timers?$", said())) == 3, "cancel, revive and purge")
+        wait_for(lambda: len(re.findall(r"(?m)^\d timers?$", said())) == 4, "cancel, revive and purge")
         self.assertEqual([(timer["id"], timer["plan"]) for timer in self.json_of("list")],
                          [("report", "cron 30 7 * * mon | zone Asia/Tokyo")])
 

@@ -110,6 +110,19 @@ class Tool(unittest.TestCase):
         self.make_dead(*(f"a/{i}" for i in range(2500)))
         self.assertEqual(self.run_tool("purge", "--prefix", "a/"), "2500 timers\n")
 
+    def test_a_purge_of_all_takes_every_dead_letter(self):
+        self.make_dead("a", "b")
+        self.run_tool("put", "c", "--in-ms", 1000000)
+        for words in (["cancel"], ["purge", "a"], ["purge", "--prefix", "a"]):
+            self.run_tool(*words, "--all", status=2)
+        self.assertEqual(self.run_tool("purge", "--all"), "2 timers\n")
+        self.assertEqual(self.run_tool("stats").splitlines()[:2], ["waiting 1", "dead 0"])
+
+    def test_the_version_is_printed(self):
+        said = subprocess.run([TOOL, "--version"], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertRegex(said.stdout, r"\Atvec-timers \d+\.\d+\.\d+\n\Z")
+        self.assertEqual((said.returncode, said.stderr), (0, ""))
+
     def test_a_purge_takes_no_timer_that_waits(self):
         self.make_dead("a")
         self.run_tool("put", "b", "--in-ms", 1000000)
