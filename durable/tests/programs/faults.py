@@ -93,6 +93,8 @@ class Harm:
         if self.options.crashes:
             self.process.wait()  # a kill between a handler's count and its call would count as well
         else:
+            if random.random() < 0.5:
+                self.wait_until_it_has_the_file()  # on a busy machine it would never come to work
             time.sleep(random.uniform(0.05, 0.7))
         self.kill()
         if self.options.power_cuts:
