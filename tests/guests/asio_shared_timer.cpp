@@ -13,6 +13,7 @@ namespace net = boost::asio;
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <barrier>
@@ -43,8 +44,9 @@ struct session : std::enable_shared_from_this<session> {
         : strand(net::make_strand(io)), then(std::move(f)),
           idle(net::use_service<wheel>(io), tvec::posted_call<&session::idle, &session::on_idle>) {}
     auto get_executor() {
-        if (++asked <= refusals) throw 42;
-        return strand;
+        if (++asked > refusals) return strand;
+        if (gives_up) idle.cancel();
+        throw 42;
     }
     void on_idle() {
         ++calls;
@@ -55,6 +57,7 @@ struct session : std::enable_shared_from_this<session> {
     net::strand<net::io_context::executor_type> strand;
     action then;
     int calls = 0, asked = 0, refusals = 0;
+    bool gives_up = false;
     tvec::asio_shared_timer idle;
 };
 
@@ -233,6 +236,85 @@ Test(shared_timers, an_exception_leaves_run_and_each_call_comes) {
     CHECK_EQ(count(), 3);
 }
 
+namespace {
+
+// Runs until `done`, whatever is thrown. Returns how often that was.
+template <class Done> int thrown_until(net::io_context& io, Done done) {
+    int thrown = 0;
+    const auto limit = clock_type::now() + 1min;
+    for (bool is_over = false; !is_over;) {
+        try {
+            run_until(io, done);
+            is_over = true;
+        } catch (int n) {
+            CHECK_EQ(n, 42);
+            CHECK(clock_type::now() < limit);
+            ++thrown;
+        }
+    }
+    return thrown;
+}
+
+}  // namespace
+
+Test(shared_timers, an_owner_that_always_throws_stops_no_other) {
+    net::io_context io;
+    std::vector<std::shared_ptr<session>> all;
+    for (int i = 0; i < 1'000; ++i)  // several portions of visits
+        all.push_back(std::make_shared<session>(io, [](session& self) {
+            if (self.calls < 3) self.idle.arm_after(1ms);
+        }));
+    for (const std::size_t bad : {0U, 300U, 999U}) all[bad]->refusals = 1'000'000;
+    for (const auto& s : all) s->idle.arm_after(2ms);
+    const auto are_called = [&] {
+        return std::all_of(all.begin(), all.end(),
+                           [](const auto& s) { return s->refusals != 0 || s->calls == 3; });
+    };
+    CHECK(thrown_until(io, are_called) >= 3);
+    for (const std::size_t bad : {0U, 300U, 999U}) {
+        CHECK(all[bad]->idle.pending());
+        CHECK_EQ(all[bad]->calls, 0);
+        all[bad]->refusals = 0;
+    }
+    thrown_until(io, [&] { return all[0]->calls + all[300]->calls + all[999]->calls == 9; });
+}
+
+Test(shared_timers, an_owner_that_throws_may_cancel_arm_and_end) {
+    net::io_context io;
+    std::vector<std::shared_ptr<session>> all;
+    for (int i = 0; i < 3; ++i) all.push_back(std::make_shared<session>(io));
+    for (const auto& s : all) s->refusals = 1'000'000;
+    for (const auto& s : all) s->idle.arm_after(1ms);
+    const auto asked = [&](int n) {
+        return [&all, n] {
+            return std::all_of(all.begin(), all.end(), [n](auto& s) { return s->asked >= n; });
+        };
+    };
+    // A throw leaves run_until before it looks: so each has asked once.
+    CHECK(thrown_until(io, asked(1)) >= 3);
+    CHECK(all[0]->idle.cancel());
+    CHECK(all[1]->idle.arm_after(1h));
+    const std::weak_ptr<session> ended = all[2];
+    all.pop_back();
+    const int once = all[0]->asked, again = all[1]->asked;
+    run_for(io, 20ms);
+    CHECK(ended.expired());
+    CHECK_EQ(all[0]->asked, once);
+    CHECK_EQ(all[1]->asked, again);
+    CHECK(all[1]->idle.cancel());
+}
+
+Test(shared_timers, calls_behind_one_that_was_given_up_come) {
+    net::io_context io;
+    const std::array all{std::make_shared<session>(io), std::make_shared<session>(io)};
+    for (const auto& s : all) {
+        s->refusals = 1;
+        s->gives_up = true;
+        s->idle.arm_at(clock_type::time_point{});
+    }
+    CHECK_EQ(thrown_until(io, [&] { return all[0]->asked == 1 && all[1]->asked == 1; }), 2);
+}
+
 Test(shared_timers, owners_may_be_destroyed_with_their_io_context) {
     std::weak_ptr<session> left;
     {
@@ -249,16 +331,21 @@ Test(shared_timers, calls_left_over_end_with_their_io_context) {
     std::weak_ptr<session> left;
     {
         net::io_context io;
-        auto s = std::make_shared<session>(io), other = std::make_shared<session>(io);
+        auto other = std::make_shared<session>(io);
         left = other;
         other->idle.arm_after(1h);
-        s->then = [other = std::move(other)](session&) {};
-        s->refusals = 1;
-        s->idle.arm_after(1ms);
+        std::array all{std::make_shared<session>(io), std::make_shared<session>(io)};
+        for (const auto& s : all) {
+            s->then = [other](session&) {};
+            s->refusals = 1;
+            s->idle.arm_at(clock_type::time_point{});  // one throws, and the other is left over
+        }
+        other.reset();
         try {
             run_until(io, [] { return false; });
         } catch (int) {
-            s.reset();  // the call has it
+            CHECK_EQ(all[0]->asked + all[1]->asked, 1);
+            all = {};  // the call has it
         }
         CHECK(!left.expired());
     }

@@ -26,6 +26,8 @@
 
 namespace tvec {
 
+class asio_shared_timer;
+
 namespace detail {
 
 /// What the threads of an io_context share: a wheel, its lock, and the calls of the turn that is
@@ -36,14 +38,15 @@ public:
     struct taken {
         std::shared_ptr<void> owner;
         void (*send)(const std::shared_ptr<void>& owner);
+        asio_shared_timer* timer;
     };
 
     void lock() { mutex_.lock(); }
     void unlock() { mutex_.unlock(); }
     bool has_calls() const noexcept { return end_ != 0; }
 
-    /// Sends the calls without the lock, which the caller holds. One that throws is first next
-    /// time.
+    /// Sends the calls without the lock, which the caller holds. After one that throws the others
+    /// come first next time.
     void pause() {
         if (!has_calls()) return;
         unlock();
@@ -51,8 +54,7 @@ public:
             ~relock() { self.lock(); }
             shared_wheel& self;
         } const end{*this};
-        for (; sent_ != end_; calls_[sent_++].owner.reset())
-            calls_[sent_].send(calls_[sent_].owner);
+        while (sent_ != end_) send(std::move(calls_[sent_++]));
         sent_ = end_ = 0;
     }
     /// Gives up what an exception has left over.
@@ -69,6 +71,8 @@ public:
     clocked_wheel<>* timers = nullptr;  ///< under the lock
 
 private:
+    void send(taken call);
+
     std::mutex mutex_;
     std::array<taken, visits_in_a_turn> calls_;  ///< of the turn: there is one at a time
     std::size_t sent_ = 0, end_ = 0;
@@ -139,8 +143,8 @@ private:
 /// **The owner** derives from std::enable_shared_from_this, and is held by a std::shared_ptr before
 /// a timer of it is armed: no constructor arms one. Any thread of io.run() calls its
 /// get_executor(), also while others use the owner: so it must not change. If that or the executor
-/// throws, the exception leaves io.run(), and the call is sent by the next turn, before any other.
-/// No owner outlives the io_context. Debug builds assert both.
+/// throws, the exception leaves io.run(), and the call is sent again on the next tick. The others
+/// go on when io.run() is called again. No owner outlives the io_context. Debug builds assert both.
 ///
 /// **Cost.** A push-back, a cancel, and an arm after a cancel are one compare-and-swap in the
 /// timer. The lock of the wheel is taken to arm what is not in the wheel, to arm for earlier, and
@@ -189,6 +193,7 @@ public:
     bool pending() const noexcept { return word_.load() & (armed | expired); }
 
 private:
+    friend class detail::shared_wheel;
     template <auto, auto, class> friend struct detail::posted;
     template <class Owner, auto Hook, std::size_t I>
     friend Owner& detail::owner_around(tvec::timer& t) noexcept;
@@ -234,7 +239,14 @@ private:
             const std::uint64_t left = w & ~(linked | armed);
             if (word_.compare_exchange_weak(w, w & armed ? left | expired : left)) break;
         }
-        if (owner) home_.add({std::move(owner), send});  // if it was pushed back, calls nothing
+        if (owner)
+            home_.add({std::move(owner), send, this});  // if it was pushed back, calls nothing
+    }
+    /// Takes back an expiry whose call was not sent, under the lock.
+    void expire_again() noexcept {
+        const jiffies tick = home_.timers->wheel().now() + 1;
+        for (std::uint64_t w = word_.load(); w & expired;)  // else it was cancelled or armed anew
+            if (word_.compare_exchange_weak(w, tick << shift | linked | armed)) return place(tick);
     }
 
     std::atomic<std::uint64_t> word_{0};
@@ -244,6 +256,22 @@ private:
 static_assert(sizeof(void*) != 8 || sizeof(asio_shared_timer) == 48);
 
 namespace detail {
+
+/// If that throws, the timer expires again. Its owner ends without the lock.
+inline void shared_wheel::send(taken call) {
+    struct end_of_sending {
+        ~end_of_sending() {
+            if (is_sent) return;
+            const std::lock_guard under(self);
+            timer.expire_again();
+        }
+        shared_wheel& self;
+        asio_shared_timer& timer;
+        bool is_sent = false;
+    } end{*this, *call.timer};
+    call.send(call.owner);
+    end.is_sent = true;
+}
 
 /// The functions of a posted_call.
 template <auto Hook, auto Method, class Owner> struct posted {
