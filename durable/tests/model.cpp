@@ -106,9 +106,9 @@ struct account {
     bool is_moved = false;              // it was given another deadline
     std::optional<time_point> given{};  // the deadline that it has from its user
     time_point last_due{};
-    std::uint32_t handed = 0;      // to its handler since it last ended,
-    std::uint32_t last_ended = 0;  // which was this attempt
-    std::uint32_t spent = 0;       // as the database shows it
+    std::uint32_t handed = 0;              // to its handler since it last ended,
+    std::uint32_t last_ended = 0;          // which was this attempt
+    std::uint32_t attempt = 0, spent = 0;  // as the database shows them
     const void* is_spent_by =
         nullptr;                      // the process that has counted an attempt and not called yet
     std::set<int> stored, delivered;  // its forms: answered so, delivered
@@ -241,13 +241,15 @@ private:
         for (auto& p : processes_)
             if (p->is_over) end(*p);
     }
+    static void spend_without_call(account& a) {
+        a.is_spent_by = nullptr;
+        ++a.handed;
+        ++a.all_handed;
+    }
     void end(process& p) {
         for (auto& [id, a] : books_) {
             a.asking.erase(&p);
-            if (a.is_spent_by != &p) continue;
-            a.is_spent_by = nullptr;  // it ended right before the call
-            ++a.handed;
-            ++a.all_handed;
+            if (a.is_spent_by == &p) spend_without_call(a);  // it ended right before the call
         }
         const auto at = std::ranges::find(processes_, &p, &std::unique_ptr<process>::get);
         *at = std::make_unique<process>(*this, "p" + std::to_string(++started_));
@@ -328,6 +330,10 @@ private:
 
     static void look_at(account& a, const process& p, const std::optional<stored_timer>& there) {
         if (there && !a.is_dead) look_at_deadline(a, *there);
+        const bool is_claimed_anew =
+            there && there->attempt > a.attempt && there->ended == a.last_ended;
+        if (is_claimed_anew && a.is_spent_by != nullptr)
+            spend_without_call(a);  // it stalled for longer than its lease
         if (there && there->ended != a.last_ended) a.handed = 0;
         a.last_ended = there ? there->ended : 0;
         if (there) {
@@ -338,6 +344,7 @@ private:
         }
         if (there && there->spent > a.spent && !a.attempts.contains({a.lives, there->attempt}))
             a.is_spent_by = &p;
+        a.attempt = there ? there->attempt : 0;
         a.spent = there ? there->spent : 0;
         a.is_there = there.has_value();
     }
