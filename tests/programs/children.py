@@ -18,11 +18,13 @@ ENDING = contextlib.ExitStack()  # ends servers and their clients before the fol
 
 
 def patiently(pause=0.01):
-    """The turns of a loop that waits, until the patience is over."""
-    ends = time.monotonic() + PATIENCE
-    while time.monotonic() < ends:
+    """The turns of a loop that waits, until the patience is over. A turn that starts programs leaves time to what it waits for."""
+    now = time.monotonic()
+    ends = now + PATIENCE
+    while now < ends:
         yield
-        time.sleep(pause)
+        time.sleep(max(pause, min(2 * (time.monotonic() - now), 0.2)))
+        now = time.monotonic()
 
 
 class Child:

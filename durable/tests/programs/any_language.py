@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -32,10 +33,16 @@ def has_node():
 
 
 class Orders(Case):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="tvec-orders-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.server = postgres_server.Server(pathlib.Path(folder.name), "data")
+        cls.addClassCleanup(cls.server.kill)
+
     def setUp(self):
         super().setUp()
-        self.server = postgres_server.Server(self.folder, "data")
-        self.addCleanup(self.server.kill)
+        self.server.say("drop schema if exists tvec cascade; drop schema public cascade; create schema public")
         self.store = "postgres:" + self.server.conninfo
         self.environment = {**os.environ, "PGHOST": str(self.server.data), "PGUSER": "postgres", "PGDATABASE": "postgres"}
 

@@ -80,8 +80,8 @@ class Server:
         sys.exit("postgres_server: it does not answer")
 
     def say(self, sql):
-        done = subprocess.run(["psql", "-qAtX", "-d", self.conninfo, "-c", sql], capture_output=True, text=True,
-                              timeout=PATIENCE)
+        done = subprocess.run([programs() / "psql", "-qAtX", "-d", self.conninfo, "-c", sql], capture_output=True, text=True,
+                              timeout=PATIENCE)  # Debian's own psql is a script of Perl
         return done.stdout.strip()
 
     def wait_for(self, answer, sql):
