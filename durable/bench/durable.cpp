@@ -438,8 +438,6 @@ settings parse(int argc, char** argv) {
     line.add_choices("--rows", s.rows, {"puts", "drain", "lateness", "many", "open"},
                      "what is measured; open: what many has stored");
     line.add_number("--puts", s.puts, 1'000, 100'000'000, "puts: how many");
-    line.add_number("--under-way", s.under_way, 1'000, 100'000,
-                    "puts of tvec that are not answered yet, at most");
     line.add_number("--drained", s.drained, 1'000, 100'000, "drain: how many are due at once");
     line.add_number("--rate", s.rate, 1, 1'000'000, "lateness: timers per second");
     line.add_number("--seconds", s.seconds, 1, 3'600, "lateness, waiting: how long");

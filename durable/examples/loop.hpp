@@ -2,10 +2,8 @@
 #pragma once
 
 #include <poll.h>
-#include <sys/signalfd.h>
 
 #include <cerrno>
-#include <csignal>
 
 #include "../../examples/support/descriptors.hpp"
 #include "tvec/clock/clocked_wheel.hpp"
@@ -14,19 +12,9 @@
 
 namespace example {
 
+// Construct it before any thread begins.
 class loop {
 public:
-    // From here on signals queue in a descriptor. Construct it before any thread.
-    loop() {
-        sigset_t set;
-        sigemptyset(&set);
-        sigaddset(&set, SIGINT);
-        sigaddset(&set, SIGTERM);
-        if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) fail("sigprocmask");
-        signals_ = descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-        if (signals_.get() < 0) fail("signalfd");
-    }
-
     tvec::clocked_wheel<>& wheel() { return wheel_; }
 
     // Sleeps until there is work, and does it. Returns false once a signal has come.
@@ -44,7 +32,7 @@ public:
 private:
     tvec::clocked_wheel<> wheel_;
     tvec::timerfd_alarm<tvec::clocked_wheel<>> alarm_{wheel_};
-    descriptor signals_;
+    descriptor signals_ = signal_descriptor();
 };
 
 }  // namespace example

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <poll.h>
-#include <sys/signalfd.h>
 
-#include <csignal>
 #include <cstdint>
 
 #include "../support/descriptors.hpp"
@@ -14,17 +12,6 @@ namespace example {
 
 class signals {
 public:
-    // From here on signals queue in the descriptor, even those that a shell had set to be ignored.
-    signals() {
-        sigset_t set;
-        sigemptyset(&set);
-        sigaddset(&set, SIGINT);
-        sigaddset(&set, SIGTERM);
-        if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) fail("sigprocmask");
-        descriptor_ = descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-        if (descriptor_.get() < 0) fail("signalfd");
-    }
-
     // Completes once, with `tag`, when a signal has come. A poll needs no buffer that outlives the
     // ring.
     void watch(ring& r, std::uint64_t tag) {
@@ -32,7 +19,7 @@ public:
     }
 
 private:
-    descriptor descriptor_;
+    descriptor descriptor_ = signal_descriptor();
 };
 
 }  // namespace example

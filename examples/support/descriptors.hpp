@@ -1,11 +1,13 @@
-// Descriptors: closing them, and being allowed enough of them.
+// Descriptors: closing them, signals in one, and being allowed enough of them.
 #pragma once
 
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -39,6 +41,19 @@ public:
 private:
     int fd_ = -1;
 };
+
+// Returns a descriptor in which SIGINT and SIGTERM queue from here on, even those that a shell had
+// set to be ignored. Call it before any thread begins.
+inline descriptor signal_descriptor() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) fail("sigprocmask");
+    descriptor signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (signals.get() < 0) fail("signalfd");
+    return signals;
+}
 
 // Raises the soft limit as far as needed. Throws if the hard limit does not allow it.
 inline void require_descriptors(rlim_t needed) {

@@ -5,7 +5,6 @@
 #include <sys/signalfd.h>
 
 #include <array>
-#include <cassert>
 #include <csignal>
 #include <cstdint>
 #include <functional>
@@ -25,14 +24,7 @@ public:
 
     // From here on SIGTERM and SIGINT call `on_signal`. Construct it before any thread.
     explicit loop(std::function<void()> on_signal) {
-        sigset_t set;
-        sigemptyset(&set);
-        sigaddset(&set, SIGINT);
-        sigaddset(&set, SIGTERM);
         std::signal(SIGPIPE, SIG_IGN);
-        if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) example::fail("sigprocmask");
-        signals_ = example::descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-        if (signals_.get() < 0) example::fail("signalfd");
         if (epoll_.get() < 0) example::fail("epoll_create1");
         watch(alarm_.fd(), EPOLLIN, [this](auto) { alarm_.acknowledge(); });
         watch(signals_.get(), EPOLLIN, [this, on_signal = std::move(on_signal)](auto) {
@@ -83,7 +75,7 @@ private:
     tvec::clocked_wheel<> wheel_;
     tvec::timerfd_alarm<tvec::clocked_wheel<>> alarm_{wheel_};
     example::descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
-    example::descriptor signals_;
+    example::descriptor signals_ = example::signal_descriptor();
     std::unordered_map<int, std::shared_ptr<handler>> handlers_;
 };
 
