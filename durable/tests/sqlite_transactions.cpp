@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -500,4 +501,18 @@ Test(durable_sqlite_transactions, a_put_that_fails_changes_nothing_and_says_why)
     });
     CHECK(find(p.s, "a").has_value());
     CHECK(!find(p.s, "b").has_value());
+}
+
+// A checkpoint with each commit would write everything twice, and none would let the log grow.
+Test(durable_sqlite_transactions, the_log_of_commits_keeps_its_length) {
+    shared_file p;
+    p.db.execute("create table filler (bytes blob); pragma wal_checkpoint");
+    const auto commit_400_kb = [&] {
+        p.db.execute("insert into filler values (zeroblob(400000))");
+    };
+    const auto before = std::filesystem::file_size(p.path);
+    for (int i = 0; i < 5; ++i) commit_400_kb();
+    CHECK_EQ(std::filesystem::file_size(p.path), before);
+    for (int i = 0; i < 45; ++i) commit_400_kb();
+    CHECK_LE(std::filesystem::file_size(p.path + "-wal"), 8'000'000);
 }
