@@ -38,7 +38,7 @@ test: configure ## does the library keep its promises on this machine? builds an
 one: configure ## build and run one test file: TEST=tests/core/waking.cpp ARGS="--filter=*/a_lone*"
 	@BUILD_DIR=$(BUILD) scripts/build/one-test $(TEST) $(ARGS)
 
-bench: ## measure every operation beside what people use now: libuv, Asio, ...; 10 minutes; ARGS=--drivers, ARGS=--full
+bench: ## measure the costs that README.md tells, here, in 5 minutes; ARGS=--full: every operation and structure; ARGS=--drivers
 	@scripts/bench $(ARGS)
 
 integrations: ## servers that people run, stock and on tvec: tests and loads on both; ONLY=nginx for one

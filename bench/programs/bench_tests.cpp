@@ -1,15 +1,19 @@
 // Tests of the benchmarks themselves. A structure that fires a timer a tick early is found out,
 // also if it tells the tick of the deadline. Events are counted, spreads and repetitions are as
-// said, and noise is named.
+// said, noise is named, and a run ends in time.
 #include <sys/mman.h>
 
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "../report/noise.hpp"
-#include "../report/repetitions.hpp"
 #include "../report/report.hpp"
+#include "../report/timetable.hpp"
 #include "../workloads/test_bed.hpp"
 
 namespace {
@@ -115,14 +119,75 @@ bool operations_are_measured_singly() {
 
 // 10^5 timers have as many repetitions as few, and several rounds in each.
 bool repetitions_are_those_said() {
-    const auto said = [](unsigned asked, std::vector<std::size_t> sizes) {
-        return bench::say_repetitions(asked, sizes);
-    };
-    return said(2, {1'000'000}) == "medians of 1 repetition" &&
-           said(3, {1'000'000, 1'000}) == "medians of 3 repetitions, of 2 above 100000 timers" &&
-           said(3, {1'000, 100'000}) == "medians of 3 repetitions" &&
+    const auto said = [](std::vector<bench::part> all) { return bench::say_repetitions(all); };
+    return said({{1'000'000, 2, 1}}) == "medians of 1 repetition" &&
+           said({{1'000, 3, 3}, {1'000'000, 2, 2}}) ==
+               "medians of 3 repetitions with 1000 timers, 2 with 1000000" &&
+           said({{1'000, 3, 3}, {100'000, 3, 3}}) == "medians of 3 repetitions" &&
            bench::repetitions_of(3, 100'000) == 3 && bench::repetitions_of(3, 1'000'000) == 2 &&
            bench::rounds_of(1'000) == 100 && bench::rounds_of(100'000) == 3;
+}
+
+// A run in which each structure's turn in its one work takes so many seconds, however many timers.
+struct timed_run {
+    std::map<std::string, double> turns;
+    double now = 0;
+    std::vector<double> left{};  // what was said before each turn
+
+    bench::timetable operator()(std::vector<bench::part> parts, std::optional<double> limit) {
+        bench::timetable times(parts, limit, [this] { return now; });
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            times.begin_part();
+            take_turns(times);
+            while (times.begin_repetition()) {
+                take_turns(times);
+                times.end_repetition();
+            }
+            times.end_part();
+        }
+        return times;
+    }
+    void take_turns(bench::timetable& times) {
+        for (const auto& [who, seconds] : turns) {
+            if (!times.begin_turn({"work", who})) continue;
+            left.push_back(times.left().value_or(-1));
+            now += seconds;
+            times.end_turn({"work", who});
+        }
+    }
+};
+
+// The size of 24 timers is 1024, so that nothing is rounded.
+bool time_left_is_told() {
+    timed_run run{{{"a", 3}, {"b", 1}}};
+    const bench::timetable times = run({{24, 2}}, std::nullopt);
+    return run.now == 8 && run.left == std::vector<double>{-1, 9, 4, 1} &&
+           times.who_gave_way().empty() && times.done().front().done == 2;
+}
+
+// Of ten repetitions of 4 s seven are made within 30 s. The rest of the time is too short for one.
+bool repetitions_end_in_time() {
+    timed_run run{{{"tvec", 3}, {"b", 1}}};
+    return run({{1'000, 10}}, 30).done().front().done == 7 && run.now == 28;
+}
+
+// With 9 times as many timers its turn would take 180 of 1000 seconds. A turn with very few timers
+// tells nothing.
+bool a_slow_rival_gives_way() {
+    timed_run run{{{"tvec", 1}, {"slow", 20}}}, free_run = run;
+    const bench::timetable times = run({{99'000, 1}, {899'000, 1}}, 1'000);
+    return run.now == 22 &&
+           times.who_gave_way() ==
+               std::vector<std::string>{
+                   "slow gave way with 899000 timers, so that the run ends in time: work"} &&
+           free_run({{99, 1}, {899'000, 1}}, 1'000).who_gave_way().empty();
+}
+
+// Once the time is over tvec goes on alone.
+bool rivals_give_way_in_the_end() {
+    timed_run run{{{"rival", 20}, {"tvec", 2}, {"zeroth", 3}}};
+    const bench::timetable times = run({{1'000, 5}}, 10);
+    return run.now == 22 && times.who_gave_way().size() == 1 && times.done().front().done == 1;
 }
 
 // The run took ten seconds, with a TSC of 2 GHz.
@@ -151,6 +216,10 @@ int main() {
     expect(operations_are_measured_singly(), "an operation is missing among those measured singly");
     expect(spread_is_right(), "a spread is no median absolute deviation");
     expect(repetitions_are_those_said(), "more repetitions are told than done, or too few rounds");
+    expect(time_left_is_told(), "a run says wrongly how long it still takes");
+    expect(repetitions_end_in_time(), "repetitions are made for which there is no time");
+    expect(a_slow_rival_gives_way(), "a slow rival holds up a row");
+    expect(rivals_give_way_in_the_end(), "rivals hold up a run whose time is over");
     expect(noise_is_named(), "a run that was disturbed is called quiet");
     return failed;
 }

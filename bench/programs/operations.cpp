@@ -19,6 +19,8 @@ using namespace bench;
 struct options {
     std::vector<std::size_t> sizes{1'000, 100'000, 1'000'000};
     rules how;
+    unsigned repetitions = 5;
+    std::optional<unsigned> seconds;
     std::string counters;
     std::string csv;
     std::string structures;
@@ -40,9 +42,11 @@ options parse(int argc, char** argv) {
         "What timer operations cost, on tvec and on what people use instead.", "operations"};
     line.add_numbers("--sizes", o.sizes, std::size_t{3}, std::size_t{100'000'000},
                      "numbers of timers");
-    line.add_number("--repetitions", o.how.repetitions, 1, 1'000,
+    line.add_number("--repetitions", o.repetitions, 1, 1'000,
                     "interleaved repetitions of each row; half of them above 100000 timers");
-    line.add_text("--rows", o.how.rows, "only rows whose name contains this");
+    line.add_number("--seconds", o.seconds, 1, 1'000'000,
+                    "end by then: first repetitions give way, then rivals that are slow in a row");
+    line.add_texts("--rows", o.how.rows, "only rows whose names contain one of these");
     std::vector<std::string> names;
     for (const contender& c : contenders()) names.emplace_back(c.name);
     line.add_choices("--with", o.how.with, names, "these structures only");
@@ -64,10 +68,12 @@ std::optional<example::output_file> open(const std::string& file) {
     return example::output_file(file);
 }
 
-report measure(const options& o) {
+report measure(const options& o, timetable& times) {
     report r;
-    for (const std::size_t n : o.sizes) std::make_unique<tournament>(n, o.how, r)->run();
-    if (r.empty()) throw std::runtime_error(fmt::format("no row's name contains '{}'", o.how.rows));
+    for (const std::size_t n : o.sizes) std::make_unique<tournament>(n, o.how, r, times)->run();
+    if (r.empty())
+        throw std::runtime_error(
+            fmt::format("no row's name contains '{}'", fmt::join(o.how.rows, "' or '")));
     return r;
 }
 
@@ -116,11 +122,15 @@ void run(options& o) {
         fmt::print(o.how.samples, "work,timers,structure,repetition,ns\n");
     }
     const noise_watch noise;
-    const report r = measure(o);
+    const double begin = system_nanoseconds(CLOCK_MONOTONIC);
+    timetable times(parts_of(o.repetitions, o.sizes), o.seconds,
+                    [&] { return (system_nanoseconds(CLOCK_MONOTONIC) - begin) / 1e9; });
+    const report r = measure(o, times);
     const std::string from = fmt::format("{}; the run was {}", machine(), noise.verdict());
     fmt::print("{}\n{}, ± their median absolute deviation; ratio: tvec / best "
                "rival; -: cannot do it, or would take over {} s\n\n",
-               from, say_repetitions(o.how.repetitions, o.sizes), longest_expected);
+               from, say_repetitions(times.done()), longest_expected);
+    for (const std::string& line : times.who_gave_way()) fmt::print("{}\n", line);
     r.print(columns(o.how));
     counts.print(columns(o.how));
     fmt::print("{}", left_out);

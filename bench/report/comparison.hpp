@@ -9,14 +9,14 @@
 #include "../structures/contender.hpp"
 #include "../workloads/memory_floors.hpp"
 #include "agreement.hpp"
-#include "repetitions.hpp"
+#include "progress_line.hpp"
 #include "report.hpp"
+#include "timetable.hpp"
 
 namespace bench {
 
 struct rules {
-    unsigned repetitions = 5;
-    std::string rows;               // only those whose name contains this
+    std::vector<std::string> rows;  // only those whose names contain one of these, if any is given
     std::vector<std::string> with;  // only these structures, if any are named
     report* counts = nullptr;       // receives the events of each operation, if wanted
     double cycle_ns = 0;            // of a cycle of the core, for machines that count none
@@ -107,8 +107,8 @@ constexpr std::array<quantile, 5> operation_quantiles{
 // All works with one number of timers.
 class tournament {
 public:
-    tournament(std::size_t n, const rules& r, report& into)
-        : rules_(r), report_(into), plan_(n), ground_(n, r.huge_pages) {
+    tournament(std::size_t n, const rules& r, report& into, timetable& times)
+        : rules_(r), report_(into), times_(times), plan_(n), ground_(n, r.huge_pages) {
         std::erase_if(order_, [&](const contender& c) { return !r.takes(c); });
     }
 
@@ -116,37 +116,33 @@ public:
         nanoseconds_per_count();       // calibrates before anything is measured
         for (const event& e : events)  // so that the table has their order
             if (is_held(e)) report_.row(e.name, e.unit, plan_.size());
-        for (unsigned k = 1; k <= repetitions(); ++k) {
-            fmt::print(stderr, "\r{} timers, repetition {} of {}   ", plan_.size(), k,
-                       repetitions());
-            is_last_ = k == repetitions();
-            repetition_ = k;
-            for (unsigned s = 0; s < all_scenarios; ++s) hold(static_cast<scenario>(s));
-            for (const scenario s : of_single_operations) hold_singly(s);
-            for (std::size_t l = 0; l < loads.size(); ++l)
-                if (is_held(loads[l])) hold_load(l);
-            if (wanted("expiry tick")) hold_ticks("expiry tick", &contender::ticks_while_expiring);
-            if (wanted("server tick")) hold_ticks("server tick", &contender::ticks_of_server);
-            for (const loop& l : loops)
-                if (wanted(l.name)) hold_loop(l);
-            if (wanted("order")) hold_orders();
-            if (wanted("empty measurement")) add_empty_measurement();
+        times_.begin_part();
+        hold_all();
+        while (times_.begin_repetition()) {
+            ++repetition_;
+            hold_all();
+            hold_floors();
             std::rotate(order_.begin(), order_.begin() + 1, order_.end());
+            times_.end_repetition();
         }
+        times_.end_part();
         report_least(least_ticks_, tick_quantiles);
         for (const loop& l : loops)  // so that the table has their order
             if (wanted(l.name))
                 report_.row(fmt::format("{} worst", l.name), "us", plan_.size(), true);
         report_least(least_calls_, loop_quantiles);
         report_least(least_load_calls_, load_quantiles);
-        fmt::print(stderr, "\n");
+        line_.end();
     }
 
 private:
-    unsigned repetitions() const { return repetitions_of(rules_.repetitions, plan_.size()); }
+    bool is_first() const { return repetition_ == 1; }
 
     bool wanted(const std::string& name) const {
-        return name.find(rules_.rows) != std::string::npos;
+        return rules_.rows.empty() ||
+               std::any_of(rules_.rows.begin(), rules_.rows.end(), [&](const std::string& part) {
+                   return name.find(part) != std::string::npos;
+               });
     }
     bool is_held(const event& e) const {
         // With a timer due on nearly every tick the two ways to expire are the same.
@@ -184,28 +180,55 @@ private:
         return played.median();
     }
 
+    void hold_all() {
+        for (unsigned s = 0; s < all_scenarios; ++s) hold(static_cast<scenario>(s));
+        for (std::size_t l = 0; l < loads.size(); ++l)
+            if (is_held(loads[l])) hold_load(l);
+        if (wanted("expiry tick")) hold_ticks("expiry tick", &contender::ticks_while_expiring);
+        if (wanted("server tick")) hold_ticks("server tick", &contender::ticks_of_server);
+        for (const loop& l : loops)
+            if (wanted(l.name)) hold_loop(l);
+        for (const scenario s : of_single_operations) hold_singly(s);
+        if (wanted("order")) hold_orders();
+    }
+    void hold_floors() {
+        for (const event& e : events)
+            if (is_held(e) && e.floor != nullptr) add(e.name, e.unit, "floor", {play_floor(e)});
+        if (wanted("empty measurement")) add_empty_measurement();
+    }
+
+    // Lets each structure that can do the work take its turn.
+    template <class Turn>
+    void each_in_turn(const std::string& work, const effort& asked, Turn turn) {
+        for (const contender& c : order_) {
+            const timetable::name of{work, c.name};
+            if (is_left_out(c, plan_.size(), asked) || !times_.begin_turn(of)) continue;
+            line_.show(times_.share_done(), times_.progress(), times_.seconds());
+            turn(c);
+            times_.end_turn(of);
+        }
+    }
+
     void hold(scenario s) {
         const std::vector<event> rows = rows_of(s);
         if (rows.empty()) return;
         agreement all(rows.front().name);
-        for (const contender& c : order_) {
-            if (is_left_out(c, plan_.size(), efforts[s])) continue;
+        each_in_turn(rows.front().name, efforts[s], [&](const contender& c) {
             const auto played = play(c, s);
             compare(all, c,
                     [&](const contender& w) { w.play[s](stage_of(true, false, rounds_of(s))); });
             for (const event& e : rows) add(e.name, e.unit, c.name, played[e.what].median());
-        }
-        for (const event& e : rows)
-            if (e.floor != nullptr) add(e.name, e.unit, "floor", {play_floor(e)});
+        });
     }
 
     // Plays once more, and measures each operation of the rows in which an object is one operation.
     void hold_singly(scenario s) {
-        const std::vector<event> rows = rows_of(s);
+        std::vector<event> rows = rows_of(s);
+        std::erase_if(rows, [](const event& e) { return e.unit != std::string_view("ns"); });
         if (rows.empty()) return;
         agreement all(rows.front().name);
-        for (const contender& c : order_) {
-            if (is_left_out(c, plan_.size(), efforts[s])) continue;
+        const std::string work = fmt::format("one {}", rows.front().name);
+        each_in_turn(work, efforts[s], [&](const contender& c) {
             figures played = c.play[s](stage_of(true, true));
             compare(all, c, [&](const contender& w) { w.play[s](stage_of(true, true)); });
             for (const event& e : rows) {
@@ -215,7 +238,7 @@ private:
                 add_quantiles(fmt::format("one {}", e.name), "ns", c.name, singly,
                               operation_quantiles, 1);
             }
-        }
+        });
     }
 
     // In the order of the operations.
@@ -229,7 +252,7 @@ private:
     // Compares what was just played. A coarse structure plays it once more, supervised.
     template <class Play> void compare(agreement& all, const contender& c, Play play_again) const {
         if (c.supervised != nullptr) {
-            if (!is_last_) return;
+            if (!is_first()) return;
             play_again(*c.supervised);
         }
         all.require_equal(c.name);
@@ -255,44 +278,40 @@ private:
         const load& l = loads[index];
         const std::string calls = fmt::format("{} advance", l.name);
         agreement all(l.name);
-        for (const contender& c : order_) {
-            if (is_left_out(c, plan_.size(), l.asks)) continue;
-            load_figures played = c.run[index](stage_of(is_last_));
+        each_in_turn(l.name, l.asks, [&](const contender& c) {
+            load_figures played = c.run[index](stage_of(is_first()));
             add(l.name, "ns", c.name, played.per_operation);
             keep_least(least_load_calls_[{calls, std::string(c.name)}], std::move(played.calls));
             compare(all, c, [&](const contender& w) { w.run[index](stage_of(true)); });
-            if (is_last_)
+            if (is_first())
                 report_.row(fmt::format("{} error", l.name), "ticks", plan_.size())
                     .by[std::string(c.name)]
                     .add(static_cast<double>(seen.lateness()));
-        }
+        });
     }
 
     // The run is the same each time, so the least that a tick took is the least noise.
     void hold_ticks(const char* name, durations (*contender::*ticks)(const stage&)) {
         agreement all(name);
-        for (const contender& c : order_) {
-            if (is_left_out(c, plan_.size(), efforts[firing])) continue;
+        each_in_turn(name, efforts[firing], [&](const contender& c) {
             keep_least(least_ticks_[{name, std::string(c.name)}], (c.*ticks)(stage_of(true)));
             compare(all, c, [&](const contender& w) { (w.*ticks)(stage_of(true)); });
-        }
+        });
     }
 
     // Timers on fine ticks are too far away to be played out tick by tick: nothing may have fired.
     void hold_loop(const loop& l) {
         agreement all(l.name);
-        for (const contender& c : order_) {
-            if (is_left_out(c, plan_.size(), effort_of(l))) continue;
+        each_in_turn(l.name, effort_of(l), [&](const contender& c) {
             keep_least(least_calls_[{l.name, std::string(c.name)}],
                        c.calls_of_loop(stage_of(l.fine == 1), l));
             compare(all, c, [&](const contender& w) { w.calls_of_loop(stage_of(l.fine == 1), l); });
-        }
+        });
     }
 
     void hold_orders() {
         agreement all("orders");
-        for (const contender& c : order_) {
-            if (is_left_out(c, plan_.size(), effort_of_orders)) continue;
+        each_in_turn("orders", effort_of_orders, [&](const contender& c) {
             single_operations spent = c.order_timeouts(stage_of(true));
             compare(all, c, [&](const contender& w) { w.order_timeouts(stage_of(true)); });
             write_samples("order arm", c.name, spent.arm);
@@ -301,7 +320,7 @@ private:
             add_quantiles("order arm", "ns", c.name, spent.arm, operation_quantiles, 1);
             add_quantiles("order cancel", "ns", c.name, spent.cancel, operation_quantiles, 1);
             add_quantiles("order advance", "ns", c.name, spent.advance, operation_quantiles, 1);
-        }
+        });
     }
 
     void add_empty_measurement() {
@@ -340,13 +359,14 @@ private:
 
     const rules& rules_;
     report& report_;
+    timetable& times_;
+    progress_line line_;
     plan plan_;
     ground ground_;
     // The first structure fetches memory that the others then find in the caches: each is first in
     // turn.
     std::vector<contender> order_ = contenders();
     unsigned repetition_ = 0;
-    bool is_last_ = false;  // of the repetitions
     least_durations least_ticks_;
     least_durations least_calls_;
     least_durations least_load_calls_;

@@ -24,12 +24,33 @@ constexpr std::size_t rounds_of(std::size_t timers) {
     return timers <= many_timers ? std::max<std::size_t>(3, many_timers / timers) : 1;
 }
 
-// "medians of 5 repetitions, of 3 above 100000 timers"
-inline std::string say_repetitions(unsigned asked, const std::vector<std::size_t>& sizes) {
-    const auto [fewest, most] = std::minmax_element(sizes.begin(), sizes.end());
-    const unsigned first = repetitions_of(asked, *fewest), last = repetitions_of(asked, *most);
-    std::string words = fmt::format("medians of {} repetition{}", first, first == 1 ? "" : "s");
-    if (last != first) words += fmt::format(", of {} above {} timers", last, many_timers);
+// The repetitions of all works with one number of timers.
+struct part {
+    std::size_t timers;
+    unsigned asked;
+    unsigned done = 0;
+};
+
+inline std::vector<part> parts_of(unsigned asked, const std::vector<std::size_t>& sizes) {
+    std::vector<part> all;
+    for (const std::size_t n : sizes) all.push_back({n, repetitions_of(asked, n)});
+    return all;
+}
+
+// "medians of 5 repetitions", or "medians of 5 repetitions with 1000 timers, 3 with 1000000"
+inline std::string say_repetitions(const std::vector<part>& all) {
+    std::string words = "medians of ";
+    for (const part& p : all) {
+        const bool is_first = &p == &all.front();
+        words += fmt::format("{}{}{}", is_first ? "" : ", ", p.done,
+                             !is_first     ? ""
+                             : p.done == 1 ? " repetition"
+                                           : " repetitions");
+        const bool differ = std::any_of(all.begin(), all.end(),
+                                        [&](const part& other) { return other.done != p.done; });
+        if (differ) words += fmt::format(" with {}{}", p.timers, is_first ? " timers" : "");
+        if (!differ) break;
+    }
     return words;
 }
 
