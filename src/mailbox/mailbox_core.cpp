@@ -1,6 +1,7 @@
 #include "tvec/mailbox/detail/mailbox_core.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <utility>
 
@@ -55,30 +56,66 @@ bool mailbox_queue::fall_asleep() noexcept {
 
 // --- vacancies ----------------------------------------------------------------------------------
 
-mailbox_vacancies::mailbox_vacancies(mailbox_cell* cells, std::uint32_t count) noexcept
-    : head_(count == 0 ? index_mask : 0), cells_(cells) {
-    assert(count <= most && "an index fits beside its tag");
-    for (std::uint32_t i = 0; i < count; ++i)
-        cells[i].next_vacant.store(i + 1 < count ? i + 1 : most, relaxed);
+namespace {
+
+constexpr std::uint32_t per_word = TVEC_MAILBOX_CELLS_PER_WORD;
+
+}  // namespace
+
+mailbox_vacancies::mailbox_vacancies(mailbox_cell* cells, std::uint32_t count)
+    : cells_(cells), last_word_(std::bit_ceil((count + per_word - 1) / per_word) - 1),
+      words_(new some_cells[last_word_ + 1]) {
+    assert(count <= most && "an index fits");
+    for (std::uint32_t i = 0; i < count; i += per_word) {
+        const std::uint32_t here = std::min(per_word, count - i);
+        words_[i / per_word].vacant.store(~word{0} >> (64 - here), relaxed);
+    }
+    for (std::uint32_t i = 0; i < lanes; ++i)
+        lanes_[i].first.store((last_word_ + 1) * i / lanes, relaxed);
 }
 
-mailbox_cell* mailbox_vacancies::take() noexcept {
-    word head = head_.load(acquire);
-    word next = 0;
+/// Threads have stacks of their own, and those of glibc lie side by side. Fibonacci's hash keeps
+/// neighbours apart.
+mailbox_vacancies::lane& mailbox_vacancies::lane_of_caller() noexcept {
+    const int on_the_stack = 0;
+    const word stack = reinterpret_cast<std::uintptr_t>(&on_the_stack) >> 16;
+    return lanes_[stack * 0x9e37'79b9'7f4a'7c15 >> 60];
+}
+
+/// Who sees that a cell was taken also sees what was given back before, so that `take` finds it.
+mailbox_cell* mailbox_vacancies::take_from(std::uint32_t index) noexcept {
+    TVEC_MAILBOX_ATOMIC<word>& vacant = words_[index].vacant;
+    word w = vacant.load(acquire);
+    do
+        if (w == 0) return nullptr;
+    while (!vacant.compare_exchange_weak(w, w & (w - 1), acq_rel, acquire));
+    return &cells_[index * per_word + static_cast<std::uint32_t>(std::countr_zero(w))];
+}
+
+mailbox_cell* mailbox_vacancies::take() noexcept { return take(lane_of_caller()); }
+
+mailbox_cell* mailbox_vacancies::take(lane& mine) noexcept {
+    const std::uint32_t first = mine.first.load(relaxed);
+    if (mailbox_cell* const c = take_from(first)) return c;
+    word before = 0, after = given_back_.load(acquire);
     do {
-        if ((head & index_mask) == index_mask) return nullptr;
-        next = cells_[head & index_mask].next_vacant.load(relaxed);
-    } while (!head_.compare_exchange_weak(head, (head & ~index_mask) | next, acquire, acquire));
-    return &cells_[head & index_mask];
+        for (std::uint32_t i = 0; i <= last_word_; ++i) {
+            const std::uint32_t index = (first + i) & last_word_;
+            mailbox_cell* const c = take_from(index);
+            if (!c) continue;
+            mine.first.store(index, relaxed);
+            return c;
+        }
+        before = std::exchange(after, given_back_.load(acquire));
+    } while (before != after);
+    return nullptr;
 }
 
 void mailbox_vacancies::give_back(mailbox_cell& c) noexcept {
     const auto index = static_cast<std::uint32_t>(&c - cells_);
-    assert(index < most && "a cell goes back to its own mailbox");
-    word head = head_.load(relaxed);
-    do c.next_vacant.store(static_cast<std::uint32_t>(head & index_mask), relaxed);
-    while (!head_.compare_exchange_weak(head, ((head & ~index_mask) + tag) | index, release_order,
-                                        relaxed));
+    assert(index / per_word <= last_word_ && "a cell goes back to its own mailbox");
+    words_[index / per_word].vacant.fetch_or(word{1} << index % per_word, release_order);
+    given_back_.fetch_add(1, release_order);
 }
 
 // --- lifetime -----------------------------------------------------------------------------------

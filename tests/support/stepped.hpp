@@ -137,6 +137,10 @@ public:
         fibers::step();
         return std::exchange(value_, value_ | mask);
     }
+    T fetch_add(T more, std::memory_order) {
+        fibers::step();
+        return std::exchange(value_, value_ + more);
+    }
     bool compare_exchange_weak(T& expected, T wanted, std::memory_order a, std::memory_order b) {
         if (!fibers::is_unlucky()) return compare_exchange_strong(expected, wanted, a, b);
         expected = load(b);

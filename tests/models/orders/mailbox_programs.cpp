@@ -171,6 +171,24 @@ void two_reserve() {
     });
 }
 
+// One gives back the first cell before it takes the second, so that one of them is vacant at each
+// moment. The other looks at the first, and then at the second.
+void vacancy_moves() {
+    world& w = *new world(2);
+    auto& vacancies = w.core.vacancies_;
+    const auto take = [&vacancies](int lane) {
+        tvec::detail::mailbox_cell* const c = vacancies.take(vacancies.lanes_[lane]);
+        expect(c != nullptr, "refused beside a vacant cell");
+        return c;
+    };
+    tvec::detail::mailbox_cell* const first = take(0);
+    add_thread("one", [&vacancies, first, take] {
+        vacancies.give_back(*first);
+        take(15);
+    });
+    add_thread("other", [take] { take(0); });
+}
+
 // The thread that has made the mailbox lets another run the loop. It is the owner until that has
 // begun: then it need not wait if its cancel wins, since the function is not called.
 template <bool Stops> void maker_waits() {
@@ -234,6 +252,7 @@ std::vector<named_program> mailbox_programs() {
         {"a post comes after the one it followed",
          beside_a_loop<2, 2, sends_and_tells<0>, sends_after_hearing>, 2},
         {"a cell has one holder", two_reserve},
+        {"a vacancy that moves is found", vacancy_moves},
         {"a cancel decides", beside_a_loop<1, 1, sends_and_cancels>},
         {"one of two cancels wins", beside_a_loop<1, 1, tells_and_cancels, cancels<0>>, 2},
         {"a destructor reads what the canceller wrote",

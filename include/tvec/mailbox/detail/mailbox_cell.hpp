@@ -52,7 +52,6 @@ struct alignas(64) mailbox_cell : mailbox_link {
     mailbox_core* owner = nullptr;
     TVEC_MAILBOX_ATOMIC<std::uint64_t> state{mailbox_state::vacant};
     TVEC_MAILBOX_ATOMIC<jiffies> due{0};
-    TVEC_MAILBOX_ATOMIC<std::uint32_t> next_vacant{0};
     /// The cell is counted by `mailbox_core::armed`.
     bool armed = false;
     const function_kind<mailbox_handle>* function = nullptr;  ///< operations of `storage`

@@ -19,6 +19,11 @@
 #include "tvec/mailbox/detail/mailbox_handle.hpp"
 #include "tvec/pool/detail/in_user_code.hpp"
 
+/// The number of cells that have their bits in one word. A test makes it small.
+#ifndef TVEC_MAILBOX_CELLS_PER_WORD
+#define TVEC_MAILBOX_CELLS_PER_WORD 64
+#endif
+
 namespace tvec::detail {
 
 /// Refers to the function that wakes the owner: that of the mailbox, or that of a sender.
@@ -48,21 +53,41 @@ private:
     mailbox_link asleep_, closed_;  ///< marks, which are no messages
 };
 
-/// A lock-free free list of cell indices. The head carries a tag that counts returned cells, which
-/// prevents ABA.
+/// The cells that are vacant: a bit for each, in words on cache lines of their own. A thread takes
+/// the next cell where it has taken the last one, so that threads which send at once write to
+/// different words. Taking is O(1) while a quarter of the cells is vacant; the last ones are found
+/// by a search through all words.
+// Shared data has cache lines of its own. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 class mailbox_vacancies {
 public:
     static constexpr std::uint32_t most = (1U << 24) - 1;
 
-    mailbox_vacancies(mailbox_cell* cells, std::uint32_t count) noexcept;
+    mailbox_vacancies(mailbox_cell* cells, std::uint32_t count);
     mailbox_cell* take() noexcept;  ///< null: there is no vacant cell
     TVEC_API void give_back(mailbox_cell& c) noexcept;
 
 private:
-    static constexpr std::uint64_t index_mask = most, tag = std::uint64_t{1} << 24;
+    using word = std::uint64_t;
+    struct alignas(64) some_cells {
+        TVEC_MAILBOX_ATOMIC<word> vacant{0};
+    };
+    /// Where threads look first. Those of a lane share it.
+    struct alignas(64) lane {
+        TVEC_MAILBOX_ATOMIC<std::uint32_t> first{0};
+    };
+    static constexpr std::uint32_t lanes = 16;
 
-    alignas(64) TVEC_MAILBOX_ATOMIC<std::uint64_t> head_;  ///< index_mask: empty
-    mailbox_cell* cells_;
+    lane& lane_of_caller() noexcept;
+    mailbox_cell* take(lane& mine) noexcept;
+    mailbox_cell* take_from(std::uint32_t index) noexcept;
+
+    mailbox_cell* const cells_;
+    const std::uint32_t last_word_;  ///< the number of words is a power of two
+    std::unique_ptr<some_cells[]> words_;
+    lane lanes_[lanes];
+    /// The number of cells that were given back. Where it stays the same from before the first
+    /// look at a word to after the last, there was a moment without a vacant cell.
+    alignas(64) TVEC_MAILBOX_ATOMIC<word> given_back_{0};
 };
 
 /// The life of sent functions. Producers and the owner agree on it by the state word of the cell. A
