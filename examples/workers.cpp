@@ -89,7 +89,7 @@ int main() {
         poll(watched, 2, -1);
         if (watched[0].revents != 0) alarm.acknowledge();
         if (watched[1].revents != 0) bell.acknowledge();
-        mailbox.run();         // takes in what the workers have sent
+        mailbox.run(128);      // takes in what the workers have sent
         home.timers.run(256);  // always, whatever woke us
     }
     // [loop]

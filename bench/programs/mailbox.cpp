@@ -38,7 +38,7 @@ struct row {
 struct extent {
     unsigned producers = 1;
     std::size_t batch = 1'000;
-    std::size_t rounds = 200;
+    std::size_t rounds = 2'000;
 };
 
 double ns_since(clock::time_point begin) {
@@ -131,7 +131,7 @@ template <class F> void measure_all(extent e, F show) {
 
 struct options {
     std::size_t batch = 1'000;
-    std::size_t rounds = 300;
+    std::size_t rounds = 3'000;
     std::string csv;
 };
 

@@ -110,7 +110,7 @@ private:
             mailbox_.rearm();
             alarm_.rearm();
             sleep();
-            mailbox_.run(1'000);
+            mailbox_.run(128);
             timers_.run(256);
         }
     }

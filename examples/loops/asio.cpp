@@ -30,8 +30,8 @@ public:
 
 private:
     void take_in() {
-        mailbox_.run();    // takes in what other threads have sent
-        mailbox_.rearm();  // the next of them rings again
+        mailbox_.run(128);  // takes in what other threads have sent
+        mailbox_.rearm();   // the next of them rings again
     }
 
     tvec::mailbox<> mailbox_;

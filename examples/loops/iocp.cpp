@@ -68,8 +68,8 @@ int main() {
         }
         for (ULONG i = 0; i < n; ++i)
             if (done[i].lpCompletionKey == from_talker) talk.on_words(1);
-        mailbox.run();   // what other threads have sent
-        wheel.run(256);  // always, whatever woke us
+        mailbox.run(128);  // what other threads have sent
+        wheel.run(256);    // always, whatever woke us
     }
     CloseHandle(timer);
     CloseHandle(port);

@@ -51,8 +51,8 @@ int main() {
         const int n = check(kevent(loop, nullptr, 0, events.data(), 64, &timeout), "kevent");
         for (int i = 0; i < n; ++i)
             if (events[static_cast<unsigned>(i)].filter == EVFILT_READ) talk.on_readable();
-        mailbox.run();    // what other threads have sent
-        timers.run(256);  // always, whatever woke us
+        mailbox.run(128);  // what other threads have sent
+        timers.run(256);   // always, whatever woke us
     }
     ::close(loop);
     return talk.verdict("kqueue");

@@ -29,8 +29,8 @@ void on_socket(uv_poll_t* h, int, int) { program_of(h).talk.on_readable(); }
 
 // [mail]
 void on_mail(uv_async_t* h) {
-    program_of(h).mailbox.run();    // takes in what other threads have sent
-    program_of(h).mailbox.rearm();  // the next of them rings again
+    program_of(h).mailbox.run(128);  // takes in what other threads have sent
+    program_of(h).mailbox.rearm();   // the next of them rings again
 }
 // [mail]
 

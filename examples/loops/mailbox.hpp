@@ -21,8 +21,8 @@ public:
 
     void on_readable() {
         bell_.acknowledge();
-        mailbox_.run();    // takes in what other threads have sent
-        mailbox_.rearm();  // the next of them rings again
+        mailbox_.run(128);  // takes in what other threads have sent
+        mailbox_.rearm();   // the next of them rings again
     }
 
 private:

@@ -42,7 +42,7 @@ class timer_thread_core;
 ///     while (running) {
 ///         mailbox.rearm();                         // with alarm.rearm(), the last thing before
 ///         ...sleep, handle events, bell.acknowledge() if its descriptor was readable...
-///         mailbox.run();                           // takes in what the others have sent
+///         mailbox.run(128);                        // takes in what the others have sent
 ///         timers.run(256);
 ///     }
 ///
