@@ -79,7 +79,7 @@ mailbox_vacancies::mailbox_vacancies(mailbox_cell* cells, std::uint32_t count)
 mailbox_vacancies::lane& mailbox_vacancies::lane_of_caller() noexcept {
     const int on_the_stack = 0;
     const word stack = reinterpret_cast<std::uintptr_t>(&on_the_stack) >> 16;
-    return lanes_[stack * 0x9e37'79b9'7f4a'7c15 >> 60];
+    return lanes_[(stack * 0x9e37'79b9'7f4a'7c15 >> 60) % lanes];
 }
 
 /// Who sees that a cell was taken also sees what was given back before, so that `take` finds it.

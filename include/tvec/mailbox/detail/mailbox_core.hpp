@@ -23,6 +23,11 @@
 #ifndef TVEC_MAILBOX_CELLS_PER_WORD
 #define TVEC_MAILBOX_CELLS_PER_WORD 64
 #endif
+/// The number of places where threads look first. In a test that a seed repeats it is one, because
+/// addresses of stacks decide.
+#ifndef TVEC_MAILBOX_LANES
+#define TVEC_MAILBOX_LANES 16
+#endif
 
 namespace tvec::detail {
 
@@ -75,7 +80,7 @@ private:
     struct alignas(64) lane {
         TVEC_MAILBOX_ATOMIC<std::uint32_t> first{0};
     };
-    static constexpr std::uint32_t lanes = 16;
+    static constexpr std::uint32_t lanes = TVEC_MAILBOX_LANES;
 
     lane& lane_of_caller() noexcept;
     mailbox_cell* take(lane& mine) noexcept;
