@@ -4,9 +4,6 @@ namespace tvec::detail {
 
 namespace {
 
-/// The timers that a loop which is awake moves in a tick, at least.
-constexpr std::uint64_t least_gentle = (geometry::chunk + 7) / 8;
-
 /// Returns how many timers a slot with `there` timers may hold before the agenda notes it again:
 /// the next full chunk, as long as timers can be linked to it. The rate is the same up to there.
 std::uint64_t most_before_next_look(const upper_entry& v, std::uint64_t there,
@@ -19,31 +16,11 @@ std::uint64_t most_before_next_look(const upper_entry& v, std::uint64_t there,
 
 }  // namespace
 
-/// A few timers leave their slot at the visit: no rate is lower. Emptying begins a tick earlier for
-/// each `rate` of further timers. While a call runs, `quiet` stays at its tick.
-void agenda::note(const upper_entry& v, std::uint64_t there, jiffies now) noexcept {
-    assert(there > 0 && "an empty slot needs no visit");
-    assert(v.level != geometry::root && v.level <= geometry::overflow && "the root has note_root");
-    assert(v.entry == geometry::entry_of(v.level, v.entry) &&
-           "a slot is visited as its lap begins");
-    assert(v.entry >= now && v.entry < never && "a slot is visited now or later");
-    jiffies may = v.entry, must = v.entry;
-    if (there > least_gentle) [[unlikely]] {
-        const emptying to = plan(v, there);
-        must = to.start(most_before_next_look(v, there, now), to.rate);
-        may = std::min(to.start(there, to.gentle), must);
-    }
-    assert(may <= must && must <= v.entry && "emptying begins before the visit");
-    lower(upper_visit_, v.entry);
-    lower(may_empty_, may);
-    lower(must_empty_, must);
-    if (v.level != geometry::root + 1) {
-        lower(far_visit_, v.entry);
-        lower(far_may_empty_, may);
-        lower(far_must_empty_, must);
-    }
-    lower(quiet_, std::max(may, now));
-    lower(wake_, must);
+/// Emptying begins a tick earlier for each `rate` of further timers.
+void agenda::note_many(const upper_entry& v, std::uint64_t there, jiffies now) noexcept {
+    const emptying to = plan(v, there);
+    const jiffies must = to.start(most_before_next_look(v, there, now), to.rate);
+    note(v, std::min(to.start(there, to.gentle), must), must, now);
 }
 
 /// The rate is a chunk per tick, or the even share of all links to the slot if that is more. Timers

@@ -88,8 +88,14 @@ public:
         lower(wake_, tick);
     }
 
-    /// Notes the visit of a slot above the root with up to `there` timers. Requires there > 0.
-    void note(const upper_entry& v, std::uint64_t there, jiffies now) noexcept;
+    /// Notes the visit of a slot above the root with up to `there` timers. Requires there > 0. A
+    /// few timers leave their slot at the visit: no rate is lower.
+    void note(const upper_entry& v, std::uint64_t there, jiffies now) noexcept {
+        assert(there > 0 && "an empty slot needs no visit");
+        if (there > least_gentle) [[unlikely]]
+            return note_many(v, there, now);
+        note(v, v.entry, v.entry, now);
+    }
 
     /// Forgets all visits of slots above the root. The caller notes occupied slots again.
     void forget_upper() noexcept {
@@ -160,6 +166,32 @@ public:
     }
 
 private:
+    /// The timers that a loop which is awake moves in a tick, at least.
+    static constexpr std::uint64_t least_gentle = (geometry::chunk + 7) / 8;
+
+    void note_many(const upper_entry& v, std::uint64_t there, jiffies now) noexcept;
+
+    /// Notes a slot that may be emptied from `may` on, and has to be from `must` on. While a call
+    /// runs, `quiet` stays at its tick.
+    void note(const upper_entry& v, jiffies may, jiffies must, jiffies now) noexcept {
+        assert(v.level != geometry::root && v.level <= geometry::overflow &&
+               "the root has note_root");
+        assert(v.entry == geometry::entry_of(v.level, v.entry) &&
+               "a slot is visited as its lap begins");
+        assert(v.entry >= now && v.entry < never && "a slot is visited now or later");
+        assert(may <= must && must <= v.entry && "emptying begins before the visit");
+        lower(upper_visit_, v.entry);
+        lower(may_empty_, may);
+        lower(must_empty_, must);
+        if (v.level != geometry::root + 1) {
+            lower(far_visit_, v.entry);
+            lower(far_may_empty_, may);
+            lower(far_must_empty_, must);
+        }
+        lower(quiet_, std::max(may, now));
+        lower(wake_, must);
+    }
+
     /// Sets `tick` to the smaller of the two. Unlikely to change once a few timers are armed.
     static void lower(jiffies& tick, jiffies to) noexcept {
         if (to < tick) [[unlikely]]
