@@ -250,7 +250,9 @@ bool timer_wheel::cascade(unsigned s, std::size_t most, advance_call& current) n
         timer& t = timer::of(l);
         if (count_early_visit(t)) return;
         assert(t.expires_ >= now_ && "a slot is visited before its timers are due");
-        const unsigned to = geometry::slot_for(t.expires_, now_);
+        const bool is_near = t.expires_ - now_ < geometry::ring_of(geometry::root);
+        const unsigned to = is_near ? geometry::slot_at(geometry::root, t.expires_)  // no tables
+                                    : geometry::slot_for(t.expires_, now_);
         if (to >= first_far) [[unlikely]]  // level 1 alone may be looked through afterwards
             return place(t, t.expires_);
         levels_.push(to, t);
