@@ -28,7 +28,7 @@ void agenda::note_many(const upper_entry& v, std::uint64_t there, jiffies now) n
 /// three eighths of the lap, and leaves the other ticks idle.
 emptying agenda::plan(const upper_entry& v, std::uint64_t there) const noexcept {
     assert(v.level != geometry::root && v.level <= geometry::overflow && "the root is not emptied");
-    if (emptying_[v.level - 1].entry == v.entry) return emptying_[v.level - 1];
+    if (emptying_[v.level - 1].entry == v.entry) return emptying_[v.level - 1].unpack();
     assert(there > 0 && "an empty slot is not emptied");
     constexpr std::uint64_t chunk = geometry::chunk;
     const unsigned shift = geometry::shift_of(v.level);
@@ -40,7 +40,9 @@ emptying agenda::plan(const upper_entry& v, std::uint64_t there) const noexcept 
 }
 
 std::uint64_t agenda::due(const upper_entry& v, std::uint64_t there, jiffies now) noexcept {
-    return (emptying_[v.level - 1] = plan(v, there)).due(there, now);
+    const emptying to = plan(v, there);
+    emptying_[v.level - 1] = packed_emptying::of(to);
+    return to.due(there, now);
 }
 
 }  // namespace tvec::detail

@@ -178,32 +178,30 @@ template <class Call> [[gnu::always_inline]] inline bool timer_wheel::run_ticks(
         assert(visit >= now_ && "time does not run backwards");
         now_ = std::min(visit, target_);
         agenda_.begin(now_);
-        if (now_ >= agenda_.upper_visit() && !enter_slots(current)) return false;
+        if (now_ >= agenda_.above(geometry::root).visit && !enter_slots(current)) return false;
         if (!fire_due(current)) return false;
-        if (now_ == target_ && now_ >= agenda_.may_empty() && !empty_ahead(current)) return false;
+        if (now_ == target_ && now_ >= agenda_.above(geometry::root).may && !empty_ahead(current))
+            return false;
         const jiffies root = next_in_root();
         if (now_ == target_) {
             agenda_.rest(root, now_);  // slots above the root are emptied before their visits
             return true;
         }
-        visit = std::min(root, agenda_.upper_visit());
+        visit = std::min(root, agenda_.above(geometry::root).visit);
     }
 }
 
 /// Empties the slots that have to be empty now, and looks ahead. Most are empty already. Returns
 /// whether the budget has sufficed.
 bool timer_wheel::enter_slots(advance_call& current) noexcept {
-    assert(now_ == agenda_.upper_visit() && "no visit is passed over");
+    assert(now_ == agenda_.above(geometry::root).visit && "no visit is passed over");
     unsigned level = first_upper;
     do {
         const unsigned s = geometry::slot_before(level, now_);
         if (levels_.occupied(s) && !cascade(s, unlimited, current)) return false;
         ++level;
     } while (level <= geometry::overflow && now_ % geometry::width_of(level) == 0);
-    if (level == first_upper + 1)
-        look_ahead_in_level_1();
-    else
-        look_ahead();
+    look_ahead(level - 1);
     return true;
 }
 
@@ -269,14 +267,10 @@ bool timer_wheel::cascade(unsigned s, std::size_t most, advance_call& current) n
 /// the budget has sufficed. A slot that is next on its level gets no more timers, so the rate of
 /// one that is not due may be fixed later.
 bool timer_wheel::empty_ahead(advance_call& current) noexcept {
-    if (now_ < agenda_.far_may_empty()) [[likely]] {
-        if (!empty_ahead(first_upper, current)) return false;
-        look_ahead_in_level_1();
-        return true;
-    }
-    for (unsigned level = first_upper; level <= geometry::overflow; ++level)
+    const unsigned highest = agenda_.highest_to_empty(now_);
+    for (unsigned level = first_upper; level <= highest; ++level)
         if (!empty_ahead(level, current)) return false;
-    look_ahead();
+    look_ahead(highest);
     return true;
 }
 
@@ -312,19 +306,27 @@ bool timer_wheel::empty_ahead(unsigned level, advance_call& current) noexcept {
     return geometry::entry_of(level, now_) + ahead * geometry::width_of(level);
 }
 
-/// Notes the next occupied slot of each upper level. Until its visit no other slot of the level has
-/// to be emptied, and at its visit the wheel looks ahead again.
-void timer_wheel::look_ahead() noexcept {
-    agenda_.forget_upper();
-    for (unsigned level = first_upper; level <= geometry::overflow; ++level)
-        if (levels_.may_hold(level)) note_next_of(level);
+/// Looks ahead after visits on the levels up to `highest`.
+void timer_wheel::look_ahead(unsigned highest) noexcept {
+    static_assert(detail::agenda::apart == 2);
+    if (highest == 1) return look_ahead_up_to<1>();
+    if (highest == 2) return look_ahead_up_to<2>();
+    look_ahead_up_to<geometry::overflow>();
 }
 
-/// Does the same where no slot above level 1 was visited. Timers of the levels above may be gone,
-/// and leave at most the wake-up that was noted: none when level 1 has no timer either.
-void timer_wheel::look_ahead_in_level_1() noexcept {
-    agenda_.forget_level_1();
-    if (!note_next_of(first_upper) && !is_far_visit_needed()) look_ahead();
+/// Notes the next occupied slot of each of these levels, in code without a loop: the shape of each
+/// is a constant. Until its visit no other slot of the level has to be emptied, and at its visit
+/// the wheel looks ahead again. Timers of the levels above may be gone, and leave at most the
+/// wake-up that was noted: none when these levels have no timer either.
+template <unsigned Highest>
+[[gnu::always_inline]] inline void timer_wheel::look_ahead_up_to() noexcept {
+    agenda_.forget_up_to(Highest);
+    bool is_any = false;
+#pragma GCC unroll 5
+    for (unsigned level = first_upper; level <= Highest; ++level)
+        if (note_next_of(level)) is_any = true;
+    if constexpr (Highest < geometry::overflow)
+        if (!is_any && !is_visit_needed_above(Highest)) look_ahead(geometry::overflow);
 }
 
 /// Notes the next occupied slot of `level`. Returns whether there is one.
@@ -335,11 +337,11 @@ void timer_wheel::look_ahead_in_level_1() noexcept {
     return true;
 }
 
-/// Returns whether the next visit above level 1 has a slot with a timer, or there is none.
-bool timer_wheel::is_far_visit_needed() noexcept {
-    const jiffies visit = agenda_.far_visit();
+/// Returns whether the next visit above level `below` has a slot with a timer, or there is none.
+bool timer_wheel::is_visit_needed_above(unsigned below) noexcept {
+    const jiffies visit = agenda_.above(below).visit;
     if (visit == never) return true;
-    for (unsigned level = first_upper + 1;
+    for (unsigned level = below + 1;
          level <= geometry::overflow && visit % geometry::width_of(level) == 0; ++level) {
         const unsigned s = geometry::slot_before(level, visit);
         if (levels_.occupied(s) && !levels_.settle_if_empty(s)) return true;
@@ -462,7 +464,7 @@ timer_wheel::evicted::evicted(timer_wheel& wheel) noexcept : wheel_(wheel), befo
          {geometry::slot_at(geometry::root, wheel.now_ + 1), geometry::never_slot})
         while (detail::link* const l = wheel.levels_[s].pop()) next_.push(*l, nobody);
     wheel.levels_.pop_all([&](detail::link& l) { rest_.push(l, nobody); });
-    wheel.agenda_.forget_upper();
+    wheel.agenda_.forget_up_to(geometry::overflow);
     if (before_ == activity::run) return;
     wheel.target_ = wheel.now_;
     wheel.agenda_.begin(wheel.now_);

@@ -15,7 +15,7 @@ namespace {
 
 /// The first word: says by which rules timers have places. To be changed with these rules.
 constexpr std::uint64_t format = [] {
-    std::uint64_t known = 0x7476'6563'0002;  // "tvec", and a number to count up
+    std::uint64_t known = 0x7476'6563'0003;  // "tvec", and a number to count up
     for (const std::uint64_t n :
          {std::uint64_t{geometry::root_bits}, std::uint64_t{geometry::level_bits},
           std::uint64_t{geometry::levels}, std::uint64_t{geometry::level_1_laps},

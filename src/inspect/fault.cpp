@@ -37,9 +37,9 @@ private:
         if (wheel_.busy_ != timer_wheel::activity::none) return {};
         const char* const rule = agenda_.contradiction(now);
         if (rule == nullptr) return {};
+        const upper_ticks& all = agenda_.above(geometry::root);
         return say(rule, ": now ", now, ", quiet ", agenda_.quiet(), ", wake ", agenda_.wake(),
-                   ", may empty ", agenda_.may_empty(), ", must empty ", agenda_.must_empty(),
-                   ", upper visit ", agenda_.upper_visit());
+                   ", may empty ", all.may, ", must empty ", all.must, ", upper visit ", all.visit);
     }
 
     fault level_fault(unsigned level) const {
@@ -119,9 +119,8 @@ private:
         assert(at.level != geometry::root && levels_.at_most(at.slot) > 0 &&
                "only slots that hold timers are emptied ahead");
         const jiffies now = wheel_.now_, width = geometry::width_of(at.level);
-        const bool is_far = at.level != geometry::root + 1;
-        const jiffies visit =
-            std::max(agenda_.upper_visit(), is_far ? agenda_.far_visit() : jiffies{0});
+        const upper_ticks& next = agenda_.above(std::min(at.level - 1, agenda::apart));
+        const jiffies visit = std::max(agenda_.above(geometry::root).visit, next.visit);
         if (visit > at.visit)
             return say("the upper levels' visit ", visit, " after that of slot ", at.slot, " at ",
                        at.visit);
@@ -132,8 +131,7 @@ private:
             return say(there, " timers are left in slot ", at.slot, ", ", at.visit - now,
                        " ticks before it has to be empty at ", to.rate, " a tick");
         const jiffies start = std::max(to.start(there, to.rate), at.visit - width);
-        const jiffies must =
-            std::max(agenda_.must_empty(), is_far ? agenda_.far_must_empty() : jiffies{0});
+        const jiffies must = std::max(agenda_.above(geometry::root).must, next.must);
         if (std::min(must, visit) > start)
             return say("emptying that must begin at ", must, " is too late for the ", there,
                        " timers of slot ", at.slot, ", to be emptied from ", start);

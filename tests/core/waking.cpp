@@ -186,6 +186,25 @@ Test(waking, a_destroyed_timer_costs_one_spurious_wakeup_at_most) {
     CHECK_LE(wakeups(wheel), 1);
 }
 
+// Visits of a level look through the levels up to it, beside a busy timer there.
+Test(waking, destroyed_far_timers_cost_one_spurious_wakeup_each) {
+    for (const auto& [busy, gone] : {std::pair{10u, 18u}, {10u, 22u}, {18u, 24u}, {18u, 30u}}) {
+        timer_wheel wheel;
+        for (auto far = support::probes(10); const auto& p : far)
+            wheel.arm_at(p->t, static_cast<jiffies>(&p - far.data() + 1) << gone);
+        probe p;
+        std::uint64_t spurious = 0;
+        while (wheel.now() < jiffies{12} << gone) {
+            if (!p.t.pending()) wheel.arm_after(p.t, jiffies{1} << busy);
+            const auto before = wheel.count();
+            wheel.advance(wheel.next_wakeup().value());
+            const auto& after = wheel.count();
+            spurious += before.fired == after.fired && before.moved == after.moved;
+        }
+        CHECK_LE(spurious, 10u);
+    }
+}
+
 namespace {
 
 // Advances to `tick` from wake-up to wake-up. Returns how many there were.

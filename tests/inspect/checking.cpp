@@ -34,12 +34,14 @@ template <class T> std::string fault_with(timer_wheel& wheel, tvec::timer& t, wo
 }
 
 // Changes one of the ticks that the wheel keeps, asks for the fault, and repairs it.
-template <class Name> std::string fault_with(timer_wheel& wheel, Name name, jiffies tick) {
-    jiffies& kept = of_wheel::of(wheel, name);
+std::string fault_with(timer_wheel& wheel, jiffies& kept, jiffies tick) {
     const jiffies was = std::exchange(kept, tick);
     const std::string fault = check(wheel);
     kept = was;
     return fault;
+}
+template <class Name> std::string fault_with(timer_wheel& wheel, Name name, jiffies tick) {
+    return fault_with(wheel, of_wheel::of(wheel, name), tick);
 }
 
 bool mentions(const std::string& fault, const char* what) {
@@ -218,32 +220,38 @@ Test(checking, finds_an_upper_visit_that_would_be_missed) {
         timer_wheel wheel;
         probe p;
         wheel.arm_after(p.t, jiffies{1} << power);
-        const jiffies visit = of_wheel::of(wheel, of_wheel::upper_visit{});
+        auto& all = of_wheel::ticks_above(wheel, 0);
+        const jiffies visit = all.visit;
         CHECK_EQ(wheel.next_wakeup(), visit);
-        const std::string fault = fault_with(wheel, of_wheel::upper_visit{}, visit + 1);
-        CHECK(mentions(fault, power == 12 ? "after that of slot" : "above level 1"));
-        CHECK(mentions(fault_with(wheel, of_wheel::must_empty{}, visit + 1),
-                       "after the upper levels' visit"));
+        const std::string fault = fault_with(wheel, all.visit, visit + 1);
+        CHECK(mentions(fault, power == 12 ? "after that of slot" : "after one of those above"));
+        CHECK(mentions(fault_with(wheel, all.must, visit + 1), "after the upper levels' visit"));
     }
 }
 
-Test(checking, finds_a_visit_that_would_be_missed_after_one_of_level_1) {
-    for (const unsigned power : {18u, 24u, 30u, 40u}) {
+Test(checking, finds_a_visit_missed_after_those_of_lower_levels) {
+    for (const auto& [power, levels] : {std::pair{18u, 1u}, {24u, 2u}, {30u, 2u}, {40u, 2u}}) {
         timer_wheel wheel;
         probe p;
         wheel.arm_after(p.t, jiffies{1} << power);
         const jiffies visit = wheel.next_wakeup().value();
-        CHECK(mentions(fault_with(wheel, of_wheel::far_visit{}, visit + 1), "after that of slot"));
-        CHECK_NE(fault_with(wheel, of_wheel::far_visit{}, visit - 1), "");
-        CHECK_NE(fault_with(wheel, of_wheel::far_may_empty{}, visit - 1), "");
-        CHECK(mentions(fault_with(wheel, of_wheel::far_must_empty{}, visit + 1),
-                       "after the upper levels' visit"));
+        for (unsigned level = 1; level <= levels; ++level) {
+            auto& next = of_wheel::ticks_above(wheel, level);
+            CHECK_NE(fault_with(wheel, next.visit, visit + 1), "");
+            CHECK_NE(fault_with(wheel, next.visit, visit - 1), "");
+            CHECK_NE(fault_with(wheel, next.may, visit - 1), "");
+            CHECK(
+                mentions(fault_with(wheel, next.must, visit + 1), "after the upper levels' visit"));
+        }
+        auto& last = of_wheel::ticks_above(wheel, levels);
+        CHECK(mentions(fault_with(wheel, last.visit, visit + 1), "after that of slot"));
     }
     timer_wheel wheel;
     std::vector<tvec::timer> timers(10 * tvec::detail::geometry::chunk);
     for (tvec::timer& t : timers) wheel.arm_at(t, (jiffies{1} << 18) + 100);
     const jiffies begin = wheel.next_wakeup().value();
-    CHECK(mentions(fault_with(wheel, of_wheel::far_must_empty{}, begin + 1), "is too late"));
+    CHECK(mentions(fault_with(wheel, of_wheel::ticks_above(wheel, 1).must, begin + 1),
+                   "is too late"));
 }
 
 namespace {
@@ -269,7 +277,7 @@ Test(checking, finds_a_slot_that_would_not_be_emptied_in_time) {
     CHECK(mentions(fault_with(c.wheel, of_wheel::quiet{}, burst),
                    "after the tick at which a slot may"));
     of_wheel::of(c.wheel, of_wheel::wake{}) = burst + 1;
-    CHECK(mentions(fault_with(c.wheel, of_wheel::must_empty{}, burst + 1),
+    CHECK(mentions(fault_with(c.wheel, of_wheel::ticks_above(c.wheel, 0).must, burst + 1),
                    "is too late for the 640"));
 }
 
@@ -279,7 +287,7 @@ Test(checking, finds_more_timers_in_a_slot_than_can_leave_it_in_time) {
     of_wheel::of(c.wheel, of_wheel::now{}) = c.entry - 8;
     of_wheel::of(c.wheel, of_wheel::quiet{}) = c.entry - 7;
     of_wheel::of(c.wheel, of_wheel::wake{}) = c.entry - 7;
-    of_wheel::of(c.wheel, of_wheel::must_empty{}) = c.entry - 7;
+    of_wheel::ticks_above(c.wheel, 0).must = c.entry - 7;
     CHECK(mentions(check(c.wheel), "640 timers are left in slot"));
     CHECK(mentions(check(c.wheel), "8 ticks before it has to be empty at 64 a tick"));
 }
@@ -291,7 +299,7 @@ Test(checking, finds_one_timer_more_than_can_leave_a_slot_in_time) {
     of_wheel::of(c.wheel, of_wheel::now{}) = c.entry - 10;
     of_wheel::of(c.wheel, of_wheel::quiet{}) = c.entry - 9;
     of_wheel::of(c.wheel, of_wheel::wake{}) = c.entry - 9;
-    of_wheel::of(c.wheel, of_wheel::must_empty{}) = c.entry - 9;
+    of_wheel::ticks_above(c.wheel, 0).must = c.entry - 9;
     CHECK(mentions(check(c.wheel), "641 timers are left in slot"));
 }
 

@@ -99,7 +99,7 @@ void empty() {
     agenda.note({level, entry}, there, now);
     print("note", {level, entry, there, now},
           {to.rate, to.gentle, to.start(there, to.rate), to.start(there, to.gentle),
-           agenda.may_empty(), agenda.must_empty()});
+           agenda.above(geometry::root).may, agenda.above(geometry::root).must});
     const jiffies late = entry - 1 - any_word() % width;
     const word left = any_word() % (there + 1);
     print("due", {entry, to.rate, to.gentle, left, late}, {to.due(left, late)});

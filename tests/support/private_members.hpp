@@ -29,12 +29,7 @@ SUPPORT_REVEAL(tvec::timer_wheel, agenda)
 SUPPORT_REVEAL(tvec::timer_wheel, levels)
 SUPPORT_REVEAL(tvec::detail::agenda, quiet)
 SUPPORT_REVEAL(tvec::detail::agenda, wake)
-SUPPORT_REVEAL(tvec::detail::agenda, upper_visit)
-SUPPORT_REVEAL(tvec::detail::agenda, may_empty)
-SUPPORT_REVEAL(tvec::detail::agenda, must_empty)
-SUPPORT_REVEAL(tvec::detail::agenda, far_visit)
-SUPPORT_REVEAL(tvec::detail::agenda, far_may_empty)
-SUPPORT_REVEAL(tvec::detail::agenda, far_must_empty)
+SUPPORT_REVEAL(tvec::detail::agenda, above)
 SUPPORT_REVEAL(tvec::detail::agenda, emptying)
 SUPPORT_REVEAL(tvec::detail::levels, sentinel)
 
@@ -46,6 +41,11 @@ template <class Wheel, class Name> auto& of(Wheel& wheel, Name name) {
         return wheel.*member(name);
     else
         return wheel.*member(agenda{}).*member(name);
+}
+
+// The next ticks of its slots above `level`.
+template <class Wheel> auto& ticks_above(Wheel& wheel, unsigned level) {
+    return of(wheel, above{})[level];
 }
 
 struct counts {

@@ -457,10 +457,10 @@ private:
 
     jiffies next_in_root() noexcept;
     jiffies next_entry(unsigned level) noexcept;
-    void look_ahead() noexcept;
-    void look_ahead_in_level_1() noexcept;
+    void look_ahead(unsigned highest) noexcept;
+    template <unsigned Highest> void look_ahead_up_to() noexcept;
     bool note_next_of(unsigned level) noexcept;
-    bool is_far_visit_needed() noexcept;
+    bool is_visit_needed_above(unsigned below) noexcept;
     jiffies wakeup_while_running() noexcept;
     jiffies earliest_in(unsigned s, jiffies entry) const noexcept;
 

@@ -292,12 +292,11 @@ public:
         f.add(now_ % turn);
         f.add(ahead(of_wheel::of(here->wheel, of_wheel::quiet{})));
         f.add(ahead(of_wheel::of(here->wheel, of_wheel::wake{})));
-        f.add(ahead(of_wheel::of(here->wheel, of_wheel::upper_visit{})));
-        f.add(ahead(of_wheel::of(here->wheel, of_wheel::may_empty{})));
-        f.add(ahead(of_wheel::of(here->wheel, of_wheel::must_empty{})));
-        f.add(ahead(of_wheel::of(here->wheel, of_wheel::far_visit{})));
-        f.add(ahead(of_wheel::of(here->wheel, of_wheel::far_may_empty{})));
-        f.add(ahead(of_wheel::of(here->wheel, of_wheel::far_must_empty{})));
+        for (const auto& next : of_wheel::of(here->wheel, of_wheel::above{})) {
+            f.add(ahead(next.visit));
+            f.add(ahead(next.may));
+            f.add(ahead(next.must));
+        }
         f.add(ahead(of_wheel::of(here->wheel, of_wheel::target{})));
         add_paces(f);
         for (std::size_t i = 0; i < size_; ++i) f.add(words_[i]);
@@ -352,7 +351,7 @@ private:
     void add_paces(fingerprint& f) const {
         const auto& paces = of_wheel::of(here->wheel, of_wheel::emptying{});
         for (unsigned level = 1; level <= geometry::overflow; ++level) {
-            const auto& pace = paces[level - 1];
+            const auto pace = paces[level - 1].unpack();
             const bool is_least =
                 pace.rate == geometry::chunk && pace.gentle == (geometry::chunk + 7) / 8;
             const bool is_read = pace.entry > now_ && (level == geometry::overflow || !is_least);

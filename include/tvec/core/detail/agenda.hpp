@@ -57,6 +57,40 @@ struct emptying {
     }
 };
 
+/// The same in 16 bytes. A snapshot has them, so they are the same numbers on all machines.
+struct packed_emptying {
+    jiffies entry = 0;
+    std::uint64_t rates = 0;
+
+    static packed_emptying of(const emptying& e) noexcept {
+        assert(e.gentle <= e.rate && e.rate >> 32 == 0 && "a slot has fewer than 2^32 timers");
+        return {e.entry, e.rate << 32 | e.gentle};
+    }
+    emptying unpack() const noexcept { return {entry, rates >> 32, rates & 0xffff'ffff}; }
+};
+
+/// Sets `tick` to the smaller of the two. Unlikely to change once a few timers are armed.
+inline void lower(jiffies& tick, jiffies to) noexcept {
+    if (to < tick) [[unlikely]]
+        tick = to;
+}
+
+/// The next ticks of the slots of some levels above the root.
+struct upper_ticks {
+    jiffies visit = never;  ///< the first visit of a slot
+    jiffies may = never;    ///< the first tick at which a slot may be emptied ahead
+    jiffies must = never;   ///< the first tick at which a slot has to be emptied ahead
+
+    void lower(const upper_ticks& to) noexcept {
+        detail::lower(visit, to.visit);
+        detail::lower(may, to.may);
+        detail::lower(must, to.must);
+    }
+    bool is_before(const upper_ticks& other) const noexcept {
+        return visit <= other.visit && may <= other.may && must <= other.must;
+    }
+};
+
 /// The ticks at which a wheel has something to do, and the rates at which slots are emptied.
 ///
 /// Before `quiet` there is nothing to do. Before `wake` nothing has to be done. `quiet` is at most
@@ -64,22 +98,24 @@ struct emptying {
 /// finds work from `quiet` on, and spreads it over more ticks.
 class agenda {
 public:
+    /// Levels 1 and 2 are looked through without the levels above, whose slots are seldom visited.
+    static constexpr unsigned apart = 2;
+
     /// Returns the first tick at which there is something to do.
     jiffies quiet() const noexcept { return quiet_; }
     /// Returns the first tick at which something has to be done.
     jiffies wake() const noexcept { return wake_; }
-    /// Returns the tick of the first visit of a slot above the root.
-    jiffies upper_visit() const noexcept { return upper_visit_; }
-    /// Returns the same for the levels above level 1.
-    jiffies far_visit() const noexcept { return far_visit_; }
-    /// Returns the first tick at which a slot may be emptied ahead.
-    jiffies may_empty() const noexcept { return may_empty_; }
-    /// Returns the same for the levels above level 1.
-    jiffies far_may_empty() const noexcept { return far_may_empty_; }
-    /// Returns the first tick at which a slot has to be emptied ahead.
-    jiffies must_empty() const noexcept { return must_empty_; }
-    /// Returns the same for the levels above level 1.
-    jiffies far_must_empty() const noexcept { return far_must_empty_; }
+    /// Returns the next ticks of the slots above `level`, which is the root, level 1 or level 2.
+    const upper_ticks& above(unsigned level) const noexcept {
+        assert(level <= apart && "higher levels are looked through together");
+        return above_[level];
+    }
+    /// Returns the highest level of which a slot may be emptied ahead at `now`, or the overflow.
+    unsigned highest_to_empty(jiffies now) const noexcept {
+        unsigned level = geometry::root + 1;
+        while (level <= apart && now >= above_[level].may) ++level;
+        return level <= apart ? level : geometry::overflow;
+    }
 
     /// Notes that a slot of the root is visited at `tick`.
     void note_root(jiffies tick) noexcept {
@@ -97,16 +133,12 @@ public:
         note(v, v.entry, v.entry, now);
     }
 
-    /// Forgets all visits of slots above the root. The caller notes occupied slots again.
-    void forget_upper() noexcept {
-        far_visit_ = far_may_empty_ = far_must_empty_ = never;
-        forget_level_1();
-    }
-    /// Forgets the visits of level 1. The caller notes its next occupied slot again.
-    void forget_level_1() noexcept {
-        upper_visit_ = far_visit_;
-        may_empty_ = far_may_empty_;
-        must_empty_ = far_must_empty_;
+    /// Forgets the slots of the levels up to `highest`, and of all if it is above level 2. The
+    /// caller notes occupied slots again.
+    void forget_up_to(unsigned highest) noexcept {
+        const upper_ticks kept = highest <= apart ? above_[highest] : upper_ticks{};
+        for (unsigned level = geometry::root; level <= apart && level < highest; ++level)
+            above_[level] = kept;
     }
 
     /// Fixes the rates until the visit, and returns how many of `there` timers are to be moved now.
@@ -117,7 +149,7 @@ public:
     bool is_in_time(const upper_entry& v, std::uint64_t there, jiffies now) const noexcept {
         assert(now < v.entry && "a slot is emptied ahead before its visit");
         assert(emptying_[v.level - 1].entry == v.entry && "`due` has fixed the rate");
-        return there <= (v.entry - now) * emptying_[v.level - 1].rate;
+        return there <= (v.entry - now) * emptying_[v.level - 1].unpack().rate;
     }
 
     /// Returns the rates for a slot that holds up to `there` timers: the fixed ones, or those that
@@ -131,20 +163,20 @@ public:
     /// Notes that all ticks up to `now` were run, and that the root is visited next at `root`.
     void rest(jiffies root, jiffies now) noexcept {
         assert(root > now && "the slot of the tick that was run is empty");
-        wake_ = std::min(root, must_empty_);
-        quiet_ = std::min(root, std::max(may_empty_, now + 1));
+        wake_ = std::min(root, above_[0].must);
+        quiet_ = std::min(root, std::max(above_[0].may, now + 1));
         assert(contradiction(now) == nullptr && "the cached ticks agree with each other");
     }
     /// Notes that the wheel was drained or walked over at tick `now`, and is to wake at `wake`.
     void rest_again(jiffies wake, jiffies now) noexcept {
         wake_ = wake;
-        quiet_ = std::min(wake, std::max(may_empty_, now + 1));
+        quiet_ = std::min(wake, std::max(above_[0].may, now + 1));
         assert(contradiction(now) == nullptr && "the cached ticks agree with each other");
     }
     /// Returns the wake-up of a wheel that runs tick `now`, and visits the root next at `root`.
     jiffies next(jiffies root, jiffies now) const noexcept {
         assert(root > now && "the slot of the tick being run is visited now");
-        return std::min(root, std::max(must_empty_, now + 1));
+        return std::min(root, std::max(above_[0].must, now + 1));
     }
 
     /// Returns the rule that the cached ticks break at tick `now`, or nullptr. While work is left
@@ -154,14 +186,15 @@ public:
         if (quiet_ > wake_) return "quiet is after wake";
         if (wake_ <= now) return nullptr;
         if (quiet_ <= now) return "quiet is not after now: no tick would be idle";
-        if (must_empty_ > upper_visit_ || far_must_empty_ > far_visit_)
-            return "the tick at which a slot must be emptied is after the upper levels' visit";
-        if (upper_visit_ > far_visit_ || may_empty_ > far_may_empty_ ||
-            must_empty_ > far_must_empty_)
-            return "a tick of the upper levels is after that of the levels above level 1";
-        if (quiet_ > std::max(may_empty_, now + 1))
+        for (const upper_ticks& next : above_)
+            if (next.must > next.visit)
+                return "the tick at which a slot must be emptied is after the upper levels' visit";
+        for (unsigned level = geometry::root + 1; level <= apart; ++level)
+            if (!above_[level - 1].is_before(above_[level]))
+                return "a tick of the upper levels is after one of those above";
+        if (quiet_ > std::max(above_[0].may, now + 1))
             return "quiet is after the tick at which a slot may be emptied";
-        if (wake_ > must_empty_) return "wake is after the tick at which a slot must be emptied";
+        if (wake_ > above_[0].must) return "wake is after the tick at which a slot must be emptied";
         return nullptr;
     }
 
@@ -180,33 +213,17 @@ private:
                "a slot is visited as its lap begins");
         assert(v.entry >= now && v.entry < never && "a slot is visited now or later");
         assert(may <= must && must <= v.entry && "emptying begins before the visit");
-        lower(upper_visit_, v.entry);
-        lower(may_empty_, may);
-        lower(must_empty_, must);
-        if (v.level != geometry::root + 1) {
-            lower(far_visit_, v.entry);
-            lower(far_may_empty_, may);
-            lower(far_must_empty_, must);
-        }
+        for (unsigned level = geometry::root; level <= apart && level < v.level; ++level)
+            above_[level].lower({v.entry, may, must});
         lower(quiet_, std::max(may, now));
         lower(wake_, must);
     }
 
-    /// Sets `tick` to the smaller of the two. Unlikely to change once a few timers are armed.
-    static void lower(jiffies& tick, jiffies to) noexcept {
-        if (to < tick) [[unlikely]]
-            tick = to;
-    }
-
     jiffies quiet_ = never;
     jiffies wake_ = never;
-    jiffies upper_visit_ = never;
-    jiffies may_empty_ = never;
-    jiffies must_empty_ = never;
-    jiffies far_visit_ = never;  ///< the same without level 1, whose visits seldom change them
-    jiffies far_may_empty_ = never;
-    jiffies far_must_empty_ = never;
-    std::array<emptying, geometry::levels> emptying_{};  ///< of the levels above the root
+    /// Of the levels above the root, above level 1 and above level 2.
+    std::array<upper_ticks, apart + 1> above_{};
+    std::array<packed_emptying, geometry::levels> emptying_{};  ///< of the levels above the root
 };
 
 }  // namespace tvec::detail

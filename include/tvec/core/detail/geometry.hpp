@@ -109,23 +109,10 @@ constexpr std::array<unsigned, levels + 1> make_first_slots() noexcept {
 
 inline constexpr auto first_slots = make_first_slots();
 
-constexpr std::array<std::uint64_t, levels + 1> make_words() noexcept {
-    std::array<std::uint64_t, levels + 1> of{};
-    for (unsigned level = root; level <= overflow; ++level)
-        of[level] = ((std::uint64_t{1} << words_for(ring_of(level))) - 1)
-                    << first_slots[level] / word_bits;
-    return of;
-}
-
-inline constexpr auto words_of_level = make_words();
-
 }  // namespace tables
 
 /// Returns the first slot of `level`. Each level starts on an occupancy word of its own.
 constexpr unsigned first_slot_of(unsigned level) noexcept { return tables::first_slots[level]; }
-
-/// Returns the occupancy words of `level`, a bit for each.
-constexpr std::uint64_t words_of(unsigned level) noexcept { return tables::words_of_level[level]; }
 
 inline constexpr unsigned beyond = first_slot_of(overflow) + ring_of(overflow);  ///< always empty
 inline constexpr unsigned never_slot = beyond + 1;       ///< for timers that are armed for `never`

@@ -76,11 +76,6 @@ public:
         if (counts_[s] > most_counted) counts_[s] -= most_counted / 2 + 1;
     }
 
-    /// Returns whether any slot of `level` may hold a timer: all its bits are in a few words.
-    bool may_hold(unsigned level) const noexcept {
-        return (words_used_ & geometry::words_of(level)) != 0;
-    }
-
     /// Returns how many slots ahead of the slot of `tick` the next slot of `level` is that holds a
     /// timer; 0 if none does. From 1 to the whole ring: the slot of `tick` itself comes last, a
     /// whole ring ahead. Clears stale bits on the way. Requires that `level` is not the overflow.
