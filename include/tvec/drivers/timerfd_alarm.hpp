@@ -150,8 +150,8 @@ template <class Clocked> timerfd_alarm(Clocked&) -> timerfd_alarm<Clocked>;
 /// longer waits by a thousandth of their time, which nothing reduces. A wait of more than a quarter
 /// of a second therefore ends a little early, and the next one takes the rest.
 ///
-/// A wait that has begun does not notice that a clock is stepped, and lasts an hour at most. On
-/// boottime_clock it may go on after a suspend. timerfd_alarm notices both.
+/// A wait that has begun does not notice that a clock is stepped, and lasts an hour at most:
+/// timerfd_alarm notices it. A suspend to RAM ends the wait at the resume.
 template <class Clocked> int epoll_wait(int epoll, epoll_event* events, int most, Clocked& timers) {
     static_assert(detail::clocked<Clocked>,
                   "epoll_wait waits for a tvec::clocked_wheel: a timer_wheel has no clock");
