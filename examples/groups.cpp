@@ -20,9 +20,9 @@ struct player {
         health -= 2 * (1 + static_cast<int>(missed));
     }
     // [lag]
-    void on_effect(tvec::timer& t) {
-        ended = static_cast<tvec::grouped_timer*>(&t) - effects.data();
-    }
+    // [effect]
+    void on_effect(tvec::grouped_timer& t) { ended = &t - effects.data(); }  // which of them
+    // [effect]
 
     wheel& world;
     int health = 50;

@@ -56,7 +56,7 @@ Test(timer_groups, membership_costs_sixteen_bytes_and_firing_nothing) {
 namespace {
 
 struct many {
-    void on_buff(tvec::timer& t) { last = static_cast<grouped_timer*>(&t) - buffs.data(); }
+    void on_buff(grouped_timer& t) { last = &t - buffs.data(); }
     std::ptrdiff_t last = -1;
     timer_group timers;
     std::array<grouped_timer, 3> buffs{tvec::call_each<&many::buffs, &many::on_buff>(timers)};

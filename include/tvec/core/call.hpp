@@ -76,6 +76,11 @@ template <auto Hook, auto Method>
 using owner_for = std::conditional_t<std::is_base_of_v<object_of<Hook>, object_of<Method>>,
                                      object_of<Method>, object_of<Hook>>;
 
+/// What a method may take: the timer in a member. Any timer, if that holds none.
+template <auto Hook,
+          class Timer = typename timer_in<typename pointer_to_member<Hook>::member>::type>
+using timer_of = std::conditional_t<std::is_base_of_v<timer, Timer>, Timer, timer>;
+
 template <class Base, class Owner>
 concept base_at_an_offset = requires(Base& b) {
     static_cast<Owner&>(b);
@@ -84,14 +89,15 @@ concept base_at_an_offset = requires(Base& b) {
 /// Returns whether an `Owner` has `Hook` and can call `Method`. If not, the compiler says why.
 template <auto Hook, auto Method, class Owner> consteval bool is_method_for() {
     using method = decltype(Method);
+    using own_timer = timer_of<Hook>;
     constexpr bool is_method = std::is_member_function_pointer_v<method>;
     constexpr bool is_own =
         std::is_base_of_v<object_of<Method>, Owner> && std::is_base_of_v<object_of<Hook>, Owner>;
     constexpr bool is_there = is_own && base_at_an_offset<object_of<Hook>, Owner>;
     constexpr bool is_callable = std::is_invocable_v<method, Owner&> ||
                                  std::is_invocable_v<method, Owner&, timer_wheel&> ||
-                                 std::is_invocable_v<method, Owner&, timer&> ||
-                                 std::is_invocable_v<method, Owner&, timer_wheel&, timer&>;
+                                 std::is_invocable_v<method, Owner&, own_timer&> ||
+                                 std::is_invocable_v<method, Owner&, timer_wheel&, own_timer&>;
     static_assert(is_method,
                   "the second argument is a method: &connection::on_idle; a function, or "
                   "a static method, is what tvec::timer itself is made of");
@@ -128,13 +134,14 @@ template <auto Hook> auto& owner_of(timer& t) noexcept {
 
 namespace detail {
 
-template <class Owner, auto Method> void call_method(Owner& owner, timer_wheel& wheel, timer& t) {
+template <class Owner, auto Method, class Timer>
+void call_method(Owner& owner, timer_wheel& wheel, Timer& t) {
     using method = decltype(Method);
-    if constexpr (std::is_invocable_v<method, Owner&, timer_wheel&, timer&>)
+    if constexpr (std::is_invocable_v<method, Owner&, timer_wheel&, Timer&>)
         (owner.*Method)(wheel, t);
     else if constexpr (std::is_invocable_v<method, Owner&, timer_wheel&>)
         (owner.*Method)(wheel);
-    else if constexpr (std::is_invocable_v<method, Owner&, timer&>)
+    else if constexpr (std::is_invocable_v<method, Owner&, Timer&>)
         (owner.*Method)(t);
     else
         (owner.*Method)();
@@ -142,13 +149,15 @@ template <class Owner, auto Method> void call_method(Owner& owner, timer_wheel& 
 
 template <auto Hook, auto Method, class Owner> void call_owner(timer_wheel& wheel, timer& t) {
     if constexpr (is_hook<Hook>() && is_method_for<Hook, Method, Owner>())
-        call_method<Owner, Method>(owner_around<Owner, Hook, 0>(t), wheel, t);
+        call_method<Owner, Method>(owner_around<Owner, Hook, 0>(t), wheel,
+                                   static_cast<timer_of<Hook>&>(t));
 }
 
 template <auto Array, std::size_t I, auto Method, class Owner>
 void call_owner_of_element(timer_wheel& wheel, timer& t) {
     if constexpr (is_hook_of_element<Array, I>() && is_method_for<Array, Method, Owner>())
-        call_method<Owner, Method>(owner_around<Owner, Array, I>(t), wheel, t);
+        call_method<Owner, Method>(owner_around<Owner, Array, I>(t), wheel,
+                                   static_cast<timer_of<Array>&>(t));
 }
 
 }  // namespace detail
@@ -160,9 +169,10 @@ void call_owner_of_element(timer_wheel& wheel, timer& t) {
 ///         tvec::timer idle{tvec::call<&connection::idle, &connection::on_idle>};
 ///     };
 ///
-/// `Method` takes nothing, a `timer_wheel&`, a `timer&`, or both in this order. Several timers may
-/// share one method that compares addresses. Its result is ignored. The callback is one function:
-/// the method, inlined.
+/// `Method` takes nothing, a `timer_wheel&`, a `timer&`, or both in this order. For the `timer&` it
+/// may take the class of the timer, such as `grouped_timer&`. Several timers may share one method
+/// that compares addresses. Its result is ignored. The callback is one function: the method,
+/// inlined.
 ///
 /// Timer and method may be members of a base. If they belong to two bases, name the class of the
 /// object itself: call<&has_timer::t, &has_method::on_fire, connection>. The base that has the
