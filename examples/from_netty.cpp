@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -72,12 +73,12 @@ void timeout(wheel& timers, std::mutex& lock, int cs, int session) {
 }
 
 // [in_order]
-// Sends what is due in the order of the calls. Threads that arm wait for 64 timers at most.
+// Sends what is due in the order of the calls. The lock is held for 64 timers at most.
 void send_due(wheel& timers, std::mutex& lock) {
     std::vector<event*> due;
-    for (bool all_taken = false; !all_taken;) {
+    const auto take = [&due](tvec::timer& t) { due.push_back(&tvec::owner_of<&event::t>(t)); };
+    for (bool all_taken = false; !all_taken; std::this_thread::yield()) {  // or others starve
         const std::lock_guard under(lock);
-        const auto take = [&due](tvec::timer& t) { due.push_back(&tvec::owner_of<&event::t>(t)); };
         all_taken = timers.collect(64, take).caught_up;
     }
     std::ranges::sort(due, {}, [](event* e) { return std::pair(e->t.expires(), e->number); });

@@ -3,8 +3,8 @@
 // it. Timeouts can be withdrawn, which skynet lacks.
 //
 // On a clock of its own, with loads of its own. Prints the longest time for which the timer thread
-// held the lock, and exits with 1 if a message is lost, early, late, doubled, withdrawn or out of
-// order.
+// held the lock, and for which a thread waited for it. Exits with 1 if a message is lost, early,
+// late, doubled, withdrawn or out of order.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -12,25 +12,27 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <tvec/tvec.h>
 
-struct timeout {  // 48 bytes, and 64 of the heap
+struct timeout {  // 56 bytes, and 64 of the heap
     struct tvec_timer timer;
     uint64_t number;  // of the call: the order on a tick
     uint32_t handle;
-    int session;  // 0: withdrawn
+    int session;           // counted by each service; 0: withdrawn
+    struct timeout* next;  // with the same hash: only to withdraw it
 };
 
-enum { at_a_time = 64 };
+enum { at_a_time = 64, hashes = 1 << 16 };
 
 struct timeouts {
     struct tvec_wheel wheel;
     atomic_flag lock;
     uint64_t calls;
-    struct timeout** by_session;  // only to withdraw them
-    struct timeout** due;         // taken, and not sent yet
+    struct timeout** due;  // taken, and not sent yet
     size_t count, room;
+    struct timeout* unsent[hashes];  // by handle and session: only to withdraw them
 };
 
 static void need(bool holds, const char* what) {
@@ -41,11 +43,12 @@ static void need(bool holds, const char* what) {
 
 // --- the lock -----------------------------------------------------------------------------------
 
-static double begun, longest;  // of the thread that sends
+static double begun, longest;     // of the thread that sends
+static atomic_uint longest_wait;  // of others, in microseconds
 
-static double seconds(void) {
+static double seconds(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);  // without the time of others
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -56,39 +59,66 @@ static void unlock(struct timeouts* t) {
     atomic_flag_clear_explicit(&t->lock, memory_order_release);
 }
 
-static void lock_and_time(struct timeouts* t) {
+// Of the timer thread. Without the yield its next turn takes the lock before a thread that spins.
+static void lock_in_turns(struct timeouts* t) {
     lock(t);
-    begun = seconds();
+    begun = seconds(CLOCK_THREAD_CPUTIME_ID);  // without the time of others
 }
-static void unlock_and_time(struct timeouts* t) {
-    const double held = seconds() - begun;
+static void unlock_in_turns(struct timeouts* t) {
+    const double held = seconds(CLOCK_THREAD_CPUTIME_ID) - begun;
     unlock(t);
     if (held > longest) longest = held;
+    sched_yield();
+}
+
+static void lock_and_note(struct timeouts* t) {
+    const double before = seconds(CLOCK_MONOTONIC);
+    lock(t);
+    const unsigned waited = (unsigned)((seconds(CLOCK_MONOTONIC) - before) * 1e6);
+    unsigned most = longest_wait;
+    while (waited > most && !atomic_compare_exchange_weak(&longest_wait, &most, waited)) {
+    }
 }
 
 // --- what replaces timer_add, timer_execute, timer_shift and the lists -------------------------
 
 static void send(const struct timeout* t, uint64_t tick);  // skynet_context_push
 
+// Where the timeout of this session of a service is named, or would be.
+static struct timeout** place_of(struct timeouts* all, uint32_t handle, int session) {
+    const uint32_t hash = (handle * 0x9e3779b1u + (uint32_t)session) % hashes;
+    struct timeout** place = &all->unsent[hash];
+    while (*place != NULL && ((*place)->handle != handle || (*place)->session != session))
+        place = &(*place)->next;
+    return place;
+}
+
+static void name(struct timeouts* all, struct timeout* t) {
+    struct timeout** place = place_of(all, t->handle, t->session);
+    t->next = *place;
+    *place = t;
+}
+
 // [arm]
 // skynet_timeout, for a time above 0.
 static void timeout(struct timeouts* all, struct timeout* t, unsigned cs) {
     tvec_timer_init(&t->timer, NULL);  // it is taken, and calls nothing
-    lock(all);
+    lock_and_note(all);
     t->number = ++all->calls;
-    all->by_session[t->session] = t;
     tvec_arm_after(&all->wheel, &t->timer, cs);
+    name(all, t);  // only to withdraw it
     unlock(all);
 }
 // [arm]
 
 // [withdraw]
 // Returns whether the message will not be sent: it has not been, and is not being sent.
-static bool withdraw(struct timeouts* all, int session) {
-    lock(all);
-    struct timeout* t = all->by_session[session];
+static bool withdraw(struct timeouts* all, uint32_t handle, int session) {
+    lock_and_note(all);
+    struct timeout** place = place_of(all, handle, session);
+    struct timeout* t = *place;
     const bool waits = t != NULL;
-    all->by_session[session] = NULL;
+    if (waits) *place = t->next;
     if (waits && !tvec_unlink(&t->timer)) {
         t->session = 0;  // it was taken: the timer thread drops it
         t = NULL;
@@ -119,9 +149,12 @@ static void grow(struct timeouts* t) {
 
 // Sends at most 64. From here on they cannot be withdrawn.
 static void send_some(struct timeouts* t, struct timeout** some, size_t n, uint64_t tick) {
-    lock_and_time(t);
-    for (size_t i = 0; i < n; ++i) t->by_session[some[i]->session] = NULL;
-    unlock_and_time(t);
+    lock_in_turns(t);
+    for (size_t i = 0; i < n; ++i) {
+        struct timeout** place = place_of(t, some[i]->handle, some[i]->session);
+        if (*place != NULL) *place = some[i]->next;
+    }
+    unlock_in_turns(t);
     for (size_t i = 0; i < n; ++i) {
         if (some[i]->session != 0) send(some[i], tick);
         free(some[i]);
@@ -133,9 +166,9 @@ static void send_some(struct timeouts* t, struct timeout** some, size_t n, uint6
 static void update(struct timeouts* t, uint64_t tick) {
     for (bool all_taken = false; !all_taken;) {
         grow(t);
-        lock_and_time(t);
+        lock_in_turns(t);
         all_taken = tvec_collect(&t->wheel, tick, at_a_time, take, t).caught_up;
-        unlock_and_time(t);  // and threads that arm get it
+        unlock_in_turns(t);  // and yields to threads that arm
     }
     qsort(t->due, t->count, sizeof(*t->due), by_number);
     for (size_t i = 0; i < t->count; i += at_a_time)
@@ -151,10 +184,11 @@ static atomic_uchar* states;  // of the sessions
 static atomic_uint over;      // sent or withdrawn
 static uint64_t last_tick, last_number;
 static struct timeouts* withdrawn_from;  // if those who get a message withdraw others
-static int last_session;
+static int sessions;                     // of each service
 
-static void end(int session, enum state as) {
-    need(atomic_exchange(&states[session], as) == waiting, "a message has two ends");
+static void end(uint32_t handle, int session, enum state as) {
+    atomic_uchar* const state = &states[(int)(handle - 1) * sessions + session];
+    need(atomic_exchange(state, as) == waiting, "a message has two ends");
     ++over;
 }
 
@@ -163,10 +197,10 @@ static void send(const struct timeout* t, uint64_t tick) {
     need(tick > last_tick || t->number > last_number, "a message is out of order");
     last_tick = tick;
     last_number = t->number;
-    end(t->session, was_sent);
+    end(t->handle, t->session, was_sent);
     const int other = t->session + 150;  // on the same tick, so it was taken, too
-    if (withdrawn_from == NULL || other > last_session) return;
-    if (withdraw(withdrawn_from, other)) end(other, was_withdrawn);
+    if (withdrawn_from == NULL || other > sessions) return;
+    if (withdraw(withdrawn_from, t->handle, other)) end(t->handle, other, was_withdrawn);
 }
 
 // --- loads --------------------------------------------------------------------------------------
@@ -202,44 +236,47 @@ struct worker {
     struct timeouts* all;
     struct timeout** own;
     const struct load* load;
-    unsigned count;
-    uint32_t random;
-    int first;  // session
+    uint32_t handle, random;
 };
 
 static void* work(void* context) {
     struct worker* w = context;
     const struct load* l = w->load;
-    for (unsigned i = 0; i < w->count; ++i) {
-        struct timeout* t = w->own[i];
-        t->session = w->first + (int)i;
+    for (int i = 1; i <= sessions; ++i) {
+        struct timeout* t = w->own[i - 1];
+        t->handle = w->handle;
+        t->session = i;
         timeout(w->all, t,
                 l->on_one_tick ? l->longest_delay : 1 + random_below(&w->random, l->longest_delay));
         if (l->withdraw == 0 || random_below(&w->random, l->withdraw) != 0) continue;
-        const int session = w->first + (int)random_below(&w->random, i + 1);
-        if (withdraw(w->all, session)) end(session, was_withdrawn);
+        const int session = 1 + (int)random_below(&w->random, (unsigned)i);
+        if (withdraw(w->all, w->handle, session)) end(w->handle, session, was_withdrawn);
     }
     return NULL;
 }
 
+enum { workers = 2 };
+
 static void begin(struct timeouts* all, const struct load* l) {
-    *all = (struct timeouts){.lock = ATOMIC_FLAG_INIT};
+    memset(all->unsent, 0, sizeof(all->unsent));
+    atomic_flag_clear(&all->lock);
+    all->calls = 0;
     tvec_wheel_init(&all->wheel, 0);
     tvec_wheel_share_by_lock(&all->wheel);
-    all->by_session = calloc(l->messages + 1, sizeof(struct timeout*));
     states = calloc(l->messages + 1, 1);
-    need(all->by_session != NULL && states != NULL, "no memory");
-    over = 0;
+    need(states != NULL, "no memory");
+    over = longest_wait = 0;
     last_tick = last_number = 0;
     longest = 0;
     withdrawn_from = l->withdraw != 0 ? all : NULL;
-    last_session = (int)l->messages;
+    sessions = (int)(l->messages / workers);
 }
 
 static void end_all(struct timeouts* all) {
     tvec_wheel_destroy(&all->wheel);
     free(all->due);
-    free(all->by_session);
+    all->due = NULL;
+    all->room = 0;
     free(states);
 }
 
@@ -254,15 +291,13 @@ static void run_clock(struct timeouts* all, const struct load* l) {
 }
 
 static void run(const struct load* l) {
-    enum { workers = 2 };
     static struct timeouts all;
     uint32_t random = 1;
     begin(&all, l);
     struct timeout** nodes = shuffled(l->messages, &random);
     struct worker team[workers];
     for (unsigned i = 0; i < workers; ++i) {
-        const unsigned each = l->messages / workers;
-        team[i] = (struct worker){0, &all, nodes + i * each, l, each, i + 2, (int)(1 + i * each)};
+        team[i] = (struct worker){0, &all, nodes + i * (unsigned)sessions, l, i + 1, i + 2};
         need(pthread_create(&team[i].thread, NULL, work, &team[i]) == 0, "no thread");
     }
     if (l->on_one_tick)  // armed for one tick, so the clock stands still until all are armed
@@ -272,7 +307,8 @@ static void run(const struct load* l) {
         for (unsigned i = 0; i < workers; ++i) pthread_join(team[i].thread, NULL);
 
     need(!tvec_any_pending(&all.wheel), "a timeout is left");
-    printf("%-28s %7u, longest hold %.0f us\n", l->what, l->messages, longest * 1e6);
+    printf("%-28s %7u, longest hold %.0f us, longest wait %u us\n", l->what, l->messages,
+           longest * 1e6, longest_wait);
     end_all(&all);
     free(nodes);
 }
