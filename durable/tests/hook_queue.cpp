@@ -40,8 +40,8 @@ struct handler {
 class hook {
 public:
     // A hook that has ended is there again after a while.
-    explicit hook(milliseconds away = 300ms)
-        : away_(away), queue_(wheel_, lease, window, [this](queue::entry& e) { on_sent(e); }) {}
+    explicit hook(milliseconds away = 300ms, std::size_t most = window)
+        : away_(away), queue_(wheel_, lease, most, [this](queue::entry& e) { on_sent(e); }) {}
 
     void put(const std::string& id, handler h) {
         handlers_[id] = h;
@@ -372,7 +372,9 @@ public:
           all(timers_, lease, most, [this](queue::entry& e) { sent_.push_back(&e); }) {}
     void pass(milliseconds d) {
         for (; d > 0ms; d -= 1ms) {
-            for (queue::entry* const e : std::exchange(sent_, {})) {
+            while (!sent_.empty() && now() - sent_.front()->sent >= after) {
+                queue::entry* const e = sent_.front();
+                sent_.erase(sent_.begin());
                 times.push_back(now().time_since_epoch() / 1ms);
                 if (all.end(*e, queue::way::refused, told)) failed.push_back(e->d.token.id);
                 all.go_on();
@@ -386,6 +388,7 @@ public:
     std::vector<std::string> failed{};
 
     std::optional<milliseconds> told;
+    milliseconds after{};  // its call
 
 private:
     wheel timers_;
@@ -454,6 +457,87 @@ Test(durable_hook_queue, refused_deliveries_that_fill_it_fail_in_turn) {
     CHECK_EQ(r.failed.size(), 1U);
     r.pass(2 * queue::longest_pause);
     CHECK_EQ(r.failed.size(), 2U);
+}
+
+Test(durable_hook_queue, refusals_after_long_calls_fail_in_turn) {
+    tvec::manual_clock::set({});
+    refusals r(2);
+    r.after = 10s;  // one of them is always with the hook
+    for (const char* const id : {"a", "b"}) {
+        r.all.put({{id, 1}, {}});
+        r.pass(9s);
+    }
+    r.pass(2 * lease);
+    CHECK_EQ(r.failed.size(), 1U);
+}
+
+Test(durable_hook_queue, a_hook_that_refuses_all_is_told) {
+    for (const std::size_t most : {1U, 2U, 32U}) {
+        tvec::manual_clock::set({});
+        refusals r(most);
+        std::size_t n = 0;
+        const auto fill = [&] {
+            for (; n < most + r.failed.size(); ++n) r.all.put({{std::to_string(n), 1}, {}});
+        };
+        fill();
+        r.pass(queue::longest_pause);
+        CHECK_EQ(r.all.refused(), most);
+        CHECK(!r.all.is_refusing());
+        for (milliseconds t{}; t < 4 * lease; t += 1ms) {
+            r.pass(1ms);
+            CHECK(r.all.is_refusing());
+            if (t % 50ms == 0ms) fill();  // the store is slower
+        }
+        CHECK(!r.failed.empty());
+    }
+}
+
+Test(durable_hook_queue, a_hook_that_answers_again_refuses_no_more) {
+    tvec::manual_clock::set({});
+    hook h(300ms, 2);
+    h.refuses(1'000);
+    for (const char* const id : {"a", "b"}) h.put(id, {handler::kind::answers, 20ms});
+    h.pass(lease);
+    CHECK(h.all().is_refusing());
+    h.refuses(0);
+    h.finish();
+    CHECK(!h.all().is_refusing());
+    h.refuses(1'000);
+    for (const char* const id : {"a", "b"}) h.put(id, {handler::kind::refuses, 20ms});
+    h.pass(queue::longest_pause);
+    CHECK(!h.all().is_refusing());
+}
+
+Test(durable_hook_queue, a_hook_that_answers_others_is_not_refusing) {
+    tvec::manual_clock::set({});
+    hook h(300ms, 3);
+    h.comes_no_more();
+    h.put("a", {handler::kind::refuses, 0ms});
+    h.put("b", {handler::kind::refuses, 0ms});
+    for (int i = 0; i < 40; ++i) {
+        h.put(std::to_string(i), {handler::kind::answers, 0ms});
+        h.pass(500ms);
+        CHECK_EQ(h.all().refused(), 2U);
+        CHECK(!h.all().is_refusing());
+    }
+    h.pass(lease - 20s);
+    CHECK(!h.all().is_refusing());  // there is room for others
+}
+
+Test(durable_hook_queue, refusals_of_withdrawn_deliveries_are_forgotten) {
+    tvec::manual_clock::set({});
+    refusals r(1);
+    r.all.put({{"a", 1}, {}});
+    r.pass(lease / 2);
+    CHECK(r.all.is_refusing());
+    r.all.withdraw({"a", 1});
+    CHECK_EQ(r.all.refused(), 0U);
+    CHECK(!r.all.is_refusing());
+    r.pass(lease);
+    r.all.put({{"b", 1}, {}});
+    r.pass(1s);
+    CHECK_EQ(r.all.refused(), 1U);
+    CHECK(!r.all.is_refusing());
 }
 
 Test(durable_hook_queue, a_refused_delivery_shows_until_its_end) {

@@ -180,6 +180,26 @@ class Deliveries(Case):
         self.wait_until_empty()
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
 
+    def test_a_hook_that_refuses_all_is_a_fault(self):
+        refuses = True
+        hook = self.hook(lambda _: (503, {"Retry-After": 1}, b"full") if refuses else (200, {}, b""))
+        for name in "a", "b":
+            self.put(name)
+        serve = self.serve(hook.to, "--in-flight", 2, "--page", "127.0.0.1:0", "--overdue-ms", 500)
+        wait_for(lambda: len({note["id"] for note in hook.notes}) == 2, "two are with the hook")
+        self.put("order")
+        fault = "hook: refuses all 2: HTTP 503\n"
+        overdue = r"timer order is overdue for \d+ s, and nobody is at work on it: " + fault
+        wait_for(lambda: re.fullmatch(overdue, serve.ask("/health?prefix=order")[1]), "the fault")
+        self.assertEqual(serve.ask("/health?prefix=report"), (503, fault))
+        self.assertEqual(serve.metric("tvec_timers_sink_up"), 0)
+        wait_for(lambda: "tvec-timers: sink: " + fault in serve.said(), "a line of the log")
+        refuses = False
+        self.wait_until_empty()
+        self.assertEqual(serve.ask("/health"), (200, "ok\n"))
+        self.assertEqual(serve.metric("tvec_timers_sink_up"), 1)
+        wait_for(lambda: "tvec-timers: sink: works again\n" in serve.said(), "another")
+
     def test_a_hook_that_hangs_up_is_asked_once_more(self):
         def answer(note):
             if note["id"] == b"bad":
@@ -336,6 +356,19 @@ class Deliveries(Case):
         self.put("order")
         wait_for(lambda: "timer order is overdue" in serve.ask("/health?prefix=order")[1], "its health")
         self.assertEqual(serve.ask("/health?prefix=report"), (200, "ok\n"))
+
+    def test_health_tells_of_refusals_that_hold_up_others(self):
+        released = threading.Event()
+        self.addCleanup(released.set)
+        hook = self.hook(lambda note: note["id"] == b"hangs" and released.wait(PATIENCE) and None or (503, {}, b"full"))
+        for name in "hangs", "full":
+            self.put(name)
+        serve = self.serve(hook.to, "--in-flight", 2, "--lease-ms", 600_000, "--page", "127.0.0.1:0", "--overdue-ms", 100)
+        wait_for(lambda: hook.of(b"hangs") and hook.of(b"full"), "two are with the hook")
+        self.put("order")
+        why = r"timer order is overdue for \d+ s, and nobody is at work on it: " \
+              r"--in-flight are under way before it, 1 of them refused: hook: HTTP 503\n"
+        wait_for(lambda: re.fullmatch(why, serve.ask("/health?prefix=order")[1]), "its health")
 
     def test_a_hook_that_does_not_answer_has_failed(self):
         hook = self.hanging_hook()

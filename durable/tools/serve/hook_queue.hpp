@@ -94,7 +94,10 @@ public:
         if (is_on_trial) release();
         is_away_ = how == way::unsent;
         if (!is_away_) pause_.reset();
-        if (how == way::answered) answered_ = clock::now();
+        if (how == way::answered) {
+            answered_ = clock::now();
+            is_full_ = false;
+        }
         if (e.is_over || is_end(e, how)) {
             over_.splice(over_.begin(), with_hook_, self);
             return true;
@@ -132,6 +135,18 @@ public:
                             std::ranges::any_of(with_hook_, is_left));
     }
 
+    // Returns the number of deliveries that the hook has refused and that are still wanted.
+    std::size_t refused() const {
+        std::size_t n = 0;
+        for_each_waiting([&n](const entry& e) { n += e.refused.has_value(); });
+        return n;
+    }
+    // Returns true if the hook has refused as many as can be here, and answered none for
+    // `longest_pause`: a limit of its rate is no fault.
+    bool is_refusing() const {
+        return is_full_ && has_refused() && clock::now() - refusing_ > longest_pause;
+    }
+
     // Calls a function with each entry that is not with the hook, or that it has refused before.
     void for_each_waiting(auto f) const {
         for (const auto* const list : {&waiting_, &suspects_, &refused_})
@@ -149,13 +164,17 @@ private:
     }
     bool is_refused_for_good(entry& e) {
         const auto now = clock::now();
+        if (!has_refused()) is_full_ = false;
         if (!e.refused) e.refused = now;
+        const bool is_full = refused() >= most_;
+        if (is_full && !std::exchange(is_full_, true)) refusing_ = std::max(answered_, *e.refused);
         if (now - *e.refused < patience_) return false;
-        const bool is_full = refused_.size() + 1 >= most_;
         if (answered_ <= *e.refused && !(is_full && now - given_up_ >= patience_)) return false;
         given_up_ = now;
         return true;
     }
+    // One that was given up counts until the next one is here.
+    bool has_refused() const { return refused() != 0 || clock::now() - given_up_ < shortest_pause; }
     // Has a refused delivery wait before it goes again, for `patience` at most.
     void wait(typename std::list<entry>::iterator e,
               std::optional<std::chrono::milliseconds> told) {
@@ -216,6 +235,8 @@ private:
     bool is_away_ = false;
     typename clock::time_point answered_{};  // the last one
     typename clock::time_point given_up_{};  // of the last one that was refused for good
+    bool is_full_ = false;  // as many as can be here were refused since the last answer
+    typename clock::time_point refusing_{};  // the last one of these was, for the first time
     back_off pause_;
     tvec::timer trial_{tvec::call<&hook_queue::trial_, &hook_queue::on_trial>};
     tvec::timer rest_{tvec::call<&hook_queue::rest_, &hook_queue::go_on>};

@@ -243,7 +243,15 @@ public:
     // A request that has left goes on: its answer is stale.
     void withdraw(const token& t) override { queue_.withdraw(t); }
     void flush() override { read_answers(); }
-    std::string fault() const override { return queue_.is_away() ? fault_ : ""; }
+    std::string fault() const override {
+        if (queue_.is_away()) return fault_;
+        if (!queue_.is_refusing()) return "";
+        return fmt::format("hook: refuses all {}: HTTP {}", most_in_flight(settings_), refusal_);
+    }
+    std::string refusals() const override {
+        const std::size_t n = queue_.refused();
+        return n == 0 ? "" : fmt::format("{} of them refused: hook: HTTP {}", n, refusal_);
+    }
     std::optional<untaken_delivery> untaken(const std::string& prefix) const override {
         std::optional<untaken_delivery> first;
         queue_.for_each_waiting(
@@ -341,7 +349,10 @@ private:
     void on_end(const request& r, CURLcode how) {
         const queue::way way = way_of(how, r.easy);
         if (way == queue::way::unsent) fault_ = std::string("hook: ") + curl_easy_strerror(how);
-        if (way == queue::way::refused) r.of.why = text_of(r.easy, r.answer);
+        if (way == queue::way::refused) {
+            r.of.why = text_of(r.easy, r.answer);
+            refusal_ = status_of(r.easy);
+        }
         if (queue_.end(r.of, way, wait_of(r.easy)))
             answered_(r.of.d.token, meaning_of(how, r.easy, r.answer));
         queue_.go_on();
@@ -355,6 +366,7 @@ private:
     CURLM* multi_ = nullptr;
     std::list<request> requests_;
     std::string fault_;  // for which the hook could not be reached
+    long refusal_ = 0;   // the status of the last one
     queue queue_{loop_.wheel(), std::chrono::milliseconds(settings_.lease_ms),
                  most_in_flight(settings_), [this](queue::entry& e) { send(e); }};
 };

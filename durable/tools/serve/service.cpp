@@ -319,7 +319,11 @@ private:
         if (o.waits) return o.why.empty() ? "no worker has taken it" : shown(o.why);
         if (!store.empty()) return "the store: " + store;
         if (o.unended > 0) return "its delivery had no end within its lease";
-        if (held_.size() >= most_in_flight(settings_)) return "--in-flight are under way before it";
+        if (held_.size() >= most_in_flight(settings_)) {
+            const std::string refusals = sink_->refusals();
+            return "--in-flight are under way before it" +
+                   (refusals.empty() ? "" : ", " + refusals);
+        }
         return "the reason is not known";
     }
 

@@ -48,6 +48,9 @@ public:
     virtual void flush() = 0;
     // Returns what is wrong with the destination; "" while it works.
     virtual std::string fault() const = 0;
+    // Returns how many deliveries it refuses for now, with its last answer to one; "" if it does
+    // not.
+    virtual std::string refusals() const { return ""; }
 
     // Shows each delivery that it has taken and that no worker has ended, and whether a worker has
     // taken it. `show` is called from the loop, later. A sink whose workers tell the store shows
