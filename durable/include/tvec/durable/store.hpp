@@ -91,7 +91,8 @@ struct place {
 enum class existing {
     keep,     ///< the put answers there_already or dead, and nothing changes
     replace,  ///< the timer gets the new deadline, body, period and plan, and waits even if it was
-              ///< a dead letter; its attempts go on counting, and its delivery in flight is stale
+              ///< a dead letter; its attempts go on counting, and its delivery in flight is stale.
+              ///< A beat that is due and not delivered yet comes only if it is the new deadline
     sooner,  ///< `replace` if the new deadline is before that of the timer, otherwise `keep`. Keeps
              ///< a dead letter
     later    ///< `replace` if the new deadline is after that of the timer, otherwise `keep`. Keeps
