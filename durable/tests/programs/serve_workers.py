@@ -97,6 +97,12 @@ class RedisWorker:
     def waiting(self):
         return self.stream.execute_command("XLEN", self.name_of_stream)
 
+    def lease_left(self, name):
+        """In ms, or None if the timer has no lease."""
+        seconds, us = self.store.time()
+        ends = [self.store.zscore(key, name) for key in self.store.keys("*:begun")]
+        return next((end - seconds * 1000 - us / 1000 for end in ends if end is not None), None)
+
     def close(self):
         self.store.close()
         self.stream.close()
@@ -135,6 +141,10 @@ class PostgresWorker:
 
     def waiting(self):
         return self.say("select count(*) from tvec.ready")[0][0]
+
+    def lease_left(self, name):
+        """In ms. Precondition: the timer has a lease."""
+        return float(self.say("select visible - tvec.now_us() / 1000.0 from tvec.timer where id = %s::bytea", name)[0][0])
 
     def close(self):
         self.link.close()
@@ -355,6 +365,35 @@ class Workers(OnServer):
             why = wait_for(lambda: (answer := serve.ask("/health"))[0] == 503 and answer[1], "503")
             self.run_tool("cancel", re.match(r"timer (\d) is overdue", why)[1])
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
+
+    def test_a_lease_begins_when_a_worker_takes_the_delivery(self):
+        lease = 600_000 if KIND == "redis" else 12_000
+        self.serve(self.to, "--lease-ms", lease)
+        worker, left = self.work(), []
+
+        def put(name):
+            worker.put(name)
+            wait_for(lambda: worker.waiting() == 1, "it waits for a worker")
+            left[:] = [worker.lease_left(name)]
+
+        def is_renewed():
+            left.append(worker.lease_left(b"1"))
+            return left[-1] > left[-2] + 1000
+
+        def take_after_a_second():
+            time.sleep(1)
+            begun = time.monotonic()
+            [(name, _, _, _)] = self.take(worker)
+            self.assertGreaterEqual(worker.lease_left(name), lease - 1 - 1000 * (time.monotonic() - begun))
+        put(b"0")
+        take_after_a_second()
+        if KIND == "redis":
+            worker.forget(b"0", 1)
+        put(b"1")
+        wait_for(is_renewed, "a renewal")
+        take_after_a_second()
+        if KIND == "redis":  # the table gives a lease to a delivery that is taken, whatever is left
+            self.assertGreaterEqual(min(left), lease)
 
     def test_an_extended_lease_keeps_others_away(self):
         self.serve(self.to, "--lease-ms", 3000)

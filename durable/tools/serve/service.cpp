@@ -47,10 +47,23 @@ std::string terms_of(const settings& o) {
     return fmt::format("{}\n{}\n{}\n{}\n{}", o.to, o.lease_ms, o.attempts, o.wait_replicas, o.plan);
 }
 
+// How long the service waits before it extends leases again.
+duration pause_of_extend(const settings& o) {
+    return std::min(duration(o.lease_ms) / 4, duration(10'000));
+}
+
+// How long the lease of a delivery is that no worker has. Nobody extends it when a worker takes an
+// entry of a stream: so that the worker has a whole lease, each extension gives more than is over
+// before the next one comes, which may be late. The table extends it in tvec.next.
+duration lease_of(const settings& o) {
+    const duration whole(o.lease_ms), more = std::min(whole / 3, duration(20'000));
+    return o.to.starts_with("stream:") ? whole + more : whole;
+}
+
 class service {
 public:
     explicit service(const settings& o)
-        : settings_(o), lease_(o.lease_ms), loop_([this] { on_signal(); }),
+        : settings_(o), lease_(lease_of(o)), loop_([this] { on_signal(); }),
           store_(example::open_store(o.store, o.wait_replicas, terms_of(o))),
           view_(*store_, [this](operation asked) { submit(std::move(asked)); }),
           sink_(open_sink(loop_, settings_,
@@ -68,7 +81,7 @@ public:
                     [this](std::string prefix) { return ask_overdue(std::move(prefix)); },
                     [this] { return store_->warning(); }});
         loop_.watch(timers_.fd(), EPOLLIN, [](auto) {});  // each turn runs them
-        loop_.wheel().arm_after(extend_, pause_of_extend());
+        loop_.wheel().arm_after(extend_, pause_of_extend(settings_));
         loop_.wheel().arm_after(report_, std::chrono::seconds(1));
         loop_.wheel().arm_after(watch_, std::chrono::seconds(1));
     }
@@ -95,8 +108,8 @@ public:
 private:
     static options options_of(const settings& o) {
         options all;
-        all.claim_lease = duration(o.lease_ms);
-        all.shard_lease = std::clamp(all.claim_lease, duration(1'000), duration(10'000));
+        all.claim_lease = lease_of(o);
+        all.shard_lease = std::clamp(duration(o.lease_ms), duration(1'000), duration(10'000));
         all.limits = {{"", most_in_flight(o)}};
         all.default_plan = o.plan;
 #ifdef TVEC_HAS_CALENDAR
@@ -170,12 +183,11 @@ private:
     // Extends the leases of deliveries that no worker has, and forgets those that are over. A
     // delivery that a worker has taken counts as an attempt.
     void on_extend() {
-        loop_.wheel().arm_after(extend_, pause_of_extend());
+        loop_.wheel().arm_after(extend_, pause_of_extend(settings_));
         for (const auto& [id, held] : held_) extend(held);
         look_through();
     }
     // A look through the sink also finds what other processes have put there, for /health.
-    duration pause_of_extend() const { return std::min(lease_ / 3, duration(10'000)); }
     void look_through() {
         sink_->look_through([this](const token& t, bool is_with_worker) {
             is_with_worker ? timers_.taken(t) : extend(t);
