@@ -148,6 +148,24 @@ Test(durable_redis_faults, a_server_that_says_nothing_has_gone_until_it_answers)
     CHECK_EQ(s.broken_connections().at("it does not answer"), 1U);
 }
 
+// A server that goes on does what waits in the socket of the broken connection.
+Test(durable_redis_faults, a_claim_that_was_given_up_is_not_granted) {
+    redis_server server;
+    redis_store calm(at(server.socket())), s = connected(impatient(server.socket()));
+    const epoch e = own(calm, 0);
+    put(calm, {"a", today() - 1s});
+    server.stop();
+    const time_point begun = std::chrono::ceil<duration>(s.now());
+    const auto got = std::get<0>(answer_to(s, operations::claim{0, e, {1h}, {"a"}}));
+    CHECK(got == standing::unknown);
+    turn_until(s, [&] { return s.now() > begun + 700ms; });
+    server.go_on();
+    put_until(s, put_result::stored);
+    CHECK_EQ(find(s, "a")->attempt, 0U);
+    const auto again = std::get<1>(answer_to(calm, operations::claim{0, e, {1h}, {"a"}}));
+    CHECK(again.at(0).what == claimed::kind::granted);
+}
+
 Test(durable_redis_faults, an_answer_that_takes_longer_than_silence_is_waited_for_while_it_comes) {
     const redis_server server;
     liar between(server.socket(), 1);

@@ -237,6 +237,11 @@ reading cluster::now() const {
     return earliest.value_or(kept_time_.at(t));
 }
 
+reading cluster::now(unsigned shard) const {
+    const client* const node = routes_[shard + 1]->next();
+    return node == nullptr ? reading{} : node->now_at(steady_clock::now());
+}
+
 const std::string& cluster::warning() const noexcept {
     for (const auto& [where, node] : nodes_)
         if (!node->warning().empty()) return node->warning();

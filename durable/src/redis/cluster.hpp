@@ -36,6 +36,8 @@ public:
     unsigned shards() const noexcept { return opening_.shards(); }
     /// Returns the earliest time of the primaries.
     reading now() const;
+    /// Returns the time of the primary of a shard: the beginning of 1970 if it is not known.
+    reading now(unsigned shard) const;
     const std::string& warning() const noexcept;
     /// Sets the receiver of the news that a primary is there again, or has been replaced.
     void listen(std::function<void()> reconnected) { reconnected_ = std::move(reconnected); }

@@ -456,13 +456,14 @@ local function unreadable(k, id, entry)
   return BROKEN
 end
 
--- Keys: all. Arguments: epoch, length of the lease, claim_ahead, bytes, and ids. Answers false if another process owns
--- the shard. Otherwise the time in us, and an answer for each id.
+-- Keys: all. Arguments: epoch, length of the lease, claim_ahead, bytes, the last time of the claim, and ids. Answers
+-- false if another process owns the shard. Otherwise the time in us, and an answer for each id.
 local function claim(k, a)
   if redis.call('HGET', k[OWN], 'e') ~= a[1] then return false end
   local us = now_us()
   local now, lease = math.floor(us / 1000), tonumber(a[2])
-  local soon, bytes, ids = now + a[3], math.max(tonumber(a[4]), 1), {unpack(a, 5)}
+  local soon, ids = now + a[3], {unpack(a, 6)}
+  local bytes = now > tonumber(a[5]) and 0 or math.max(tonumber(a[4]), 1)
   local entries, result, seen = redis.call('HMGET', k[TIMER], unpack(ids)), {us}, {}
   local closed, leases, timers, c, n = {}, {}, {}, 0, 0
   for i, id in ipairs(ids) do

@@ -17,6 +17,8 @@ reading servers::now() const {
     return cluster_ ? cluster_->now() : first_.now_at(std::chrono::steady_clock::now());
 }
 
+reading servers::now(unsigned shard) const { return cluster_ ? cluster_->now(shard) : now(); }
+
 std::string servers::warning() const {
     return detail::all_warnings(cluster_ ? cluster_->warning() : first_.warning(), terms_differ_);
 }

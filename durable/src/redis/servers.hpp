@@ -33,6 +33,8 @@ public:
     unsigned shards() const noexcept { return cluster_ ? cluster_->shards() : first_.shards(); }
     /// Returns the time: the earliest of a cluster.
     reading now() const;
+    /// Returns the time of the server that has a shard: the beginning of 1970 if it is not known.
+    reading now(unsigned shard) const;
     std::string warning() const;
     /// Notes whether another process has other terms. For answers.
     void notice_terms(bool differ) noexcept { terms_differ_ = differ; }

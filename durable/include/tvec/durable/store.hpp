@@ -175,7 +175,8 @@ struct claimed {
         granted,  ///< claimed for the length of the lease; `timer` is whole, its attempt is new
         gone,     ///< cancelled, ended, or claimed by another owner of the shard
         early,    ///< too early: timer.due is the time of the claim
-        later,    ///< not done: the answer holds claim_terms::bytes already. Claim it again
+        later,    ///< not done: the answer holds claim_terms::bytes already, or the server came to
+                  ///< the claim after it was given up. Claim it again
         damaged   ///< its record cannot be read: it was set aside, and totals::damaged counts it
     } what = kind::gone;   ///< the kind of this answer
     stored_timer timer{};  ///< whole if it was granted
