@@ -115,8 +115,8 @@ struct __attribute__((may_alias)) tvec_timer {
     TVEC_AT_ADDRESS_(type, TVEC_AT_ADDRESS_(char, timer) - offsetof(type, member))
 
 /// A timer wheel: a root of 256 slots of one tick, and four levels of 64 slots, each slot as wide
-/// as the whole level below it. It stays where the program put it: it must be neither copied nor
-/// moved. Its members are private.
+/// as the whole level below it; a tiny wheel has three levels of 32 slots. It stays where the
+/// program put it: it must be neither copied nor moved. Its members are private.
 struct __attribute__((may_alias)) tvec_wheel {
     TVEC_ALIGNAS_(TVEC_WHEEL_ALIGNMENT) uint16_t number;  ///< number of this wheel in the process
     bool running;                                         ///< a callback runs
