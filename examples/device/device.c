@@ -9,7 +9,7 @@ static struct tvec_wheel wheel;
 
 // [ticks]
 /// Returns the counter with 64 bits. It must be called once in each round of the counter at least,
-/// and from no interrupt handler.
+/// by callbacks that take longer too, and from no interrupt handler.
 static uint64_t counts(void) {
     static uint64_t extended;
     const uint32_t before = (uint32_t)extended;
@@ -20,18 +20,20 @@ static uint64_t counts(void) {
 /// Returns the tick that has begun.
 static uint64_t ticks(void) { return counts() >> BOARD_SHIFT; }
 
-/// Arms a timer that is due when a delay has passed in full: a part of this tick has passed, too.
-static void arm(struct tvec_timer* timer, uint64_t delay) {
-    tvec_arm_at(&wheel, timer, ticks() + delay + 1);
+/// Arms a timer for a count, rounded up to a tick.
+static void arm_at(struct tvec_timer* timer, uint64_t count) {
+    tvec_arm_at(&wheel, timer, (count + (UINT64_C(1) << BOARD_SHIFT) - 1) >> BOARD_SHIFT);
 }
 
-/// The ticks of some milliseconds, rounded up.
-#define MS(n) (((uint64_t)(n)*BOARD_HERTZ + A_THOUSAND - 1) / A_THOUSAND)
-#define A_THOUSAND (UINT64_C(1000) << BOARD_SHIFT)
+/// Arms a timer that is due when a delay has passed in full: a part of this count has passed, too.
+static void arm(struct tvec_timer* timer, uint64_t delay) { arm_at(timer, counts() + delay + 1); }
+
+/// The counts of some milliseconds, rounded up.
+#define MS(n) (((uint64_t)(n)*BOARD_HERTZ + 999) / 1000)
 // [ticks]
 
-#define MINUTE ((UINT64_C(60) * BOARD_HERTZ) >> BOARD_SHIFT)
-#define DAY ((UINT64_C(24) * 3600 * BOARD_HERTZ) >> BOARD_SHIFT)
+#define MINUTE MS(60000)
+#define DAY (24 * 60 * MINUTE)
 
 static struct {
     uint32_t samples, presses, reports, resets, wakes, early, unheard;
@@ -64,11 +66,15 @@ static struct tvec_timer sample = TVEC_TIMER_INIT(on_sample);    // each minute
 static struct tvec_timer settled = TVEC_TIMER_INIT(on_settled);  // the button bounces
 static struct tvec_timer report = TVEC_TIMER_INIT(on_report);    // in 9 days: more than 32 bits
 static struct tvec_timer silence = TVEC_TIMER_INIT(on_silence);  // pushed back by each sample
+static uint64_t next_sample, next_report;                        // counts
 
 static void on_sample(struct tvec_wheel* w, struct tvec_timer* timer) {
+    (void)w;
     note(timer);
     ++seen.samples;
-    tvec_arm_next(w, timer, MINUTE);
+    // [period]
+    arm_at(timer, next_sample += MINUTE);
+    // [period]
     arm(&silence, 5 * MINUTE);
 }
 
@@ -80,9 +86,10 @@ static void on_settled(struct tvec_wheel* w, struct tvec_timer* timer) {
 }
 
 static void on_report(struct tvec_wheel* w, struct tvec_timer* timer) {
+    (void)w;
     note(timer);
     ++seen.reports;
-    tvec_arm_next(w, timer, 9 * DAY);
+    arm_at(timer, next_report += 9 * DAY);
 }
 
 static void on_silence(struct tvec_wheel* w, struct tvec_timer* timer) {
@@ -138,10 +145,17 @@ static void say_number(const char* before, uint64_t number) {
     board_say(first);
 }
 
+/// Returns whether the counter has neither lost a round, nor two counts in a million.
+static bool in_step(void) {
+    const uint64_t counted = counts(), passed = board_true_count() - seen.apart;
+    const uint64_t off = counted > passed ? counted - passed : passed - counted;
+    return off <= passed / 500000;
+}
+
 static int tell(uint64_t start) {
-    const uint64_t passed = tvec_now(&wheel) - start;
+    const uint64_t passed = (tvec_now(&wheel) << BOARD_SHIFT) - start;
     const bool good = seen.early == 0 && !board_is_late(seen.latest) && seen.unheard == 0 &&
-                      seen.resets == 0 && seen.samples == passed / MINUTE &&
+                      seen.resets == 0 && in_step() && seen.samples == passed / MINUTE &&
                       seen.reports == passed / (9 * DAY) && seen.presses > 0;
     say_number("days ", passed / DAY);
     say_number(", samples ", seen.samples);
@@ -158,11 +172,11 @@ static int tell(uint64_t start) {
 // [main]
 int main(void) {
     board_start();
-    const uint64_t start = ticks();
-    tvec_wheel_init(&wheel, start);
+    const uint64_t start = counts();
+    tvec_wheel_init(&wheel, start >> BOARD_SHIFT);
     note_start();
-    tvec_arm_after(&wheel, &sample, MINUTE);
-    tvec_arm_after(&wheel, &report, 9 * DAY);
+    arm_at(&sample, next_sample = start + MINUTE);
+    arm_at(&report, next_report = start + 9 * DAY);
     while (board_runs()) {
         handle_interrupts();
         tvec_advance(&wheel, ticks(), TVEC_UNLIMITED);
