@@ -72,6 +72,7 @@ static void on_sample(struct tvec_wheel* w, struct tvec_timer* timer) {
     (void)w;
     note(timer);
     ++seen.samples;
+    if (board_true_count() - seen.apart < next_sample) ++seen.early;
     // [period]
     arm_at(timer, next_sample += MINUTE);
     // [period]
