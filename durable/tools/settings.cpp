@@ -261,7 +261,7 @@ settings from_message(const std::string& bytes) {
     o.limit = number_of(m, "limit", 1, most_listed);
     o.replace = m.at("replace").get<bool>();
     o.json = m.at("json").get<bool>();
-    o.all = m.at("all").get<bool>();
+    o.all = m.value("all", false);
     if (m.contains("in_ms")) o.in_ms = number_of(m, "in_ms", 0, longest);
     if (m.contains("due_ms")) o.due_ms = number_of(m, "due_ms", 0, last);
     if (const std::string fault = fault_of(o); !fault.empty()) throw std::runtime_error(fault);

@@ -844,7 +844,7 @@ class Tables(OnServer):
         self.assertEqual(worker.end("done", b"a", 1), "ok")
 
     def test_only_the_timer_that_ends_its_workers_is_buried(self):
-        serve = self.serve(self.to, "--lease-ms", 300, "--attempts", 1)
+        serve = self.serve(self.to, "--lease-ms", 2000, "--attempts", 1)
         names = [b"poison", *(b"%d" % i for i in range(9))]
         worker = self.work()
         for name in names:
