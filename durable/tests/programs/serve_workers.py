@@ -264,7 +264,7 @@ class Workers(OnServer):
         self.assertEqual(lives.end("done", name, second), "ok")
 
     def test_a_timer_whose_workers_die_each_time_is_a_dead_letter(self):
-        self.serve(self.to, "--lease-ms", 300, "--attempts", 2 if KIND == "redis" else 1)  # a stream counts the first
+        self.serve(self.to, "--lease-ms", 1500, "--attempts", 2 if KIND == "redis" else 1)  # a stream counts the first
         worker = self.work()
         worker.put(b"poison")
         taken = []
