@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstdint>
 
+#include "tvec/core/detail/export.hpp"
 #include "tvec/core/detail/geometry.hpp"
 
 namespace tvec::detail {
@@ -202,7 +203,7 @@ private:
     /// The timers that a loop which is awake moves in a tick, at least.
     static constexpr std::uint64_t least_gentle = (geometry::chunk + 7) / 8;
 
-    void note_many(const upper_entry& v, std::uint64_t there, jiffies now) noexcept;
+    TVEC_API void note_many(const upper_entry& v, std::uint64_t there, jiffies now) noexcept;
 
     /// Notes a slot that may be emptied from `may` on, and has to be from `must` on. While a call
     /// runs, `quiet` stays at its tick.
