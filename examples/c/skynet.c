@@ -84,19 +84,22 @@ static void lock_and_note(struct timeouts* t) {
 
 static void send(const struct timeout* t, uint64_t tick);  // skynet_context_push
 
+static uint32_t hash_of(uint32_t handle, int session) {
+    return (handle * 0x9e3779b1u + (uint32_t)session) % hashes;
+}
+
 // Where the timeout of this session of a service is named, or would be.
 static struct timeout** place_of(struct timeouts* all, uint32_t handle, int session) {
-    const uint32_t hash = (handle * 0x9e3779b1u + (uint32_t)session) % hashes;
-    struct timeout** place = &all->unsent[hash];
+    struct timeout** place = &all->unsent[hash_of(handle, session)];
     while (*place != NULL && ((*place)->handle != handle || (*place)->session != session))
         place = &(*place)->next;
     return place;
 }
 
 static void name(struct timeouts* all, struct timeout* t) {
-    struct timeout** place = place_of(all, t->handle, t->session);
-    t->next = *place;
-    *place = t;
+    struct timeout** first = &all->unsent[hash_of(t->handle, t->session)];
+    t->next = *first;
+    *first = t;
 }
 
 // [arm]
