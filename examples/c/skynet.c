@@ -80,7 +80,7 @@ static void lock_and_note(struct timeouts* t) {
     }
 }
 
-// --- what replaces timer_add, timer_execute, timer_shift and the lists -------------------------
+// --- the timers of skynet_timer.c ----------------------------------------------------------------
 
 static void send(const struct timeout* t, uint64_t tick);  // skynet_context_push
 
