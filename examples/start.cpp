@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tvec/clock/stall_watch.hpp"
 #include "tvec/drivers/uring_wait.hpp"
-#include "tvec/extra/stall_watch.hpp"
 #include "tvec/tvec.hpp"
 
 using namespace std::chrono_literals;

@@ -20,7 +20,7 @@
 #include "../../examples/support/figures.hpp"
 #include "../../examples/support/program.hpp"
 #include "../workloads/other_threads.hpp"
-#include "tvec/extra/eventfd_doorbell.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
 
 namespace {
 

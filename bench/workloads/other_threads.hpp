@@ -28,8 +28,8 @@
 #endif
 
 #include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
-#include "tvec/extra/eventfd_doorbell.hpp"
 #include "tvec/extra/lateness_histogram.hpp"
 #include "tvec/extra/timer_thread.hpp"
 #include "tvec/mailbox/mailbox.hpp"

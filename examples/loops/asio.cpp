@@ -7,7 +7,7 @@
 #include <boost/asio/post.hpp>
 
 #include "conversation.hpp"
-#include "tvec/extra/asio_guest.hpp"
+#include "tvec/guests/asio_guest.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "conversation.hpp"
-#include "tvec/extra/asio_sleep.hpp"
+#include "tvec/guests/asio_sleep.hpp"
 
 using namespace std::chrono_literals;
 using boost::asio::use_awaitable;

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "asio_clients.hpp"
-#include "tvec/extra/asio_shared_timer.hpp"
+#include "tvec/guests/asio_shared_timer.hpp"
 
 namespace net = boost::asio;
 using net::ip::tcp;

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "asio_clients.hpp"
-#include "tvec/extra/asio_guest.hpp"
+#include "tvec/guests/asio_guest.hpp"
 
 namespace net = boost::asio;
 using net::ip::tcp;

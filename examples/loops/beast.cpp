@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-#include "tvec/extra/asio_guest.hpp"
+#include "tvec/guests/asio_guest.hpp"
 
 namespace beast = boost::beast;
 namespace http = beast::http;

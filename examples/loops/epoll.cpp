@@ -7,7 +7,7 @@
 
 #include "conversation.hpp"
 #include "mailbox.hpp"
-#include "tvec/extra/stall_watch.hpp"
+#include "tvec/clock/stall_watch.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include "../support/ring.hpp"
 #include "conversation.hpp"
 #include "mailbox.hpp"
-#include "tvec/extra/guest.hpp"
+#include "tvec/guests/guest.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "conversation.hpp"
 #include "mailbox.hpp"
-#include "tvec/extra/libevent_guest.hpp"
+#include "tvec/guests/libevent_guest.hpp"
 
 namespace {
 

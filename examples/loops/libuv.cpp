@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "conversation.hpp"
-#include "tvec/extra/libuv_guest.hpp"
+#include "tvec/guests/libuv_guest.hpp"
 
 namespace {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "../support/ring.hpp"
+#include "tvec/clock/stall_watch.hpp"
 #include "tvec/drivers/uring_wait.hpp"
-#include "tvec/extra/stall_watch.hpp"
 #include "tvec/tvec.hpp"
 
 namespace {

@@ -5,8 +5,8 @@
 #include "../support/ring.hpp"
 #include "conversation.hpp"
 #include "mailbox.hpp"
+#include "tvec/clock/stall_watch.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
-#include "tvec/extra/stall_watch.hpp"
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include "../support/descriptors.hpp"
 #include "../support/ring.hpp"
 #include "timer_books.hpp"
-#include "tvec/extra/stall_watch.hpp"
+#include "tvec/clock/stall_watch.hpp"
 
 namespace example {
 

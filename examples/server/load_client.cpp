@@ -21,8 +21,8 @@
 #include "../support/ring.hpp"
 #include "signals.hpp"
 #include "timer_books.hpp"
+#include "tvec/clock/stall_watch.hpp"
 #include "tvec/drivers/uring_wait.hpp"
-#include "tvec/extra/stall_watch.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "tvec/core/detail/standard.hpp"
 
-#include "tvec/drivers/uring_timeout.hpp"  // IWYU pragma: export
-#include "tvec/drivers/uring_wait.hpp"     // IWYU pragma: export
-#include "tvec/extra/choose_waking.hpp"    // IWYU pragma: export
-#include "tvec/extra/uring_doorbell.hpp"   // IWYU pragma: export
+#include "tvec/drivers/uring_doorbell.hpp"  // IWYU pragma: export
+#include "tvec/drivers/uring_timeout.hpp"   // IWYU pragma: export
+#include "tvec/drivers/uring_wait.hpp"      // IWYU pragma: export
+#include "tvec/extra/choose_waking.hpp"     // IWYU pragma: export

@@ -6,8 +6,8 @@
 #ifdef __linux__
 #include <poll.h>
 
+#include "tvec/drivers/eventfd_doorbell.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
-#include "tvec/extra/eventfd_doorbell.hpp"
 #else
 #include <condition_variable>
 #include <functional>

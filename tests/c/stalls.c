@@ -1,5 +1,5 @@
 /* A loop that was stalled hears its peers before it times them out, in C. The rule itself is tested
-   in tests/extra/stall_watch.cpp. */
+   in tests/clock/stall_watch.cpp. */
 #define _GNU_SOURCE /* for usleep */
 
 #include <unistd.h>

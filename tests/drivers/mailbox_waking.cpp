@@ -7,10 +7,10 @@
 #include "support/check.hpp"
 #include "support/environment.hpp"
 #include "support/loops.hpp"
-#include "tvec/extra/eventfd_doorbell.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
 #include "tvec/mailbox/mailbox.hpp"
 #ifdef TVEC_TESTS_HAVE_URING
-#include "tvec/extra/uring_doorbell.hpp"
+#include "tvec/drivers/uring_doorbell.hpp"
 #endif
 
 using namespace std::chrono_literals;

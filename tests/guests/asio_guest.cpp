@@ -1,6 +1,6 @@
 // A wheel in an io_context, of Boost.Asio or of standalone Asio: the promises of every guest, and
 // its own about exceptions, run_one, poll, stop, and the end of either.
-#include "tvec/extra/asio_guest.hpp"  // first, so that it chooses the Asio
+#include "tvec/guests/asio_guest.hpp"  // first, so that it chooses the Asio
 
 #ifdef ASIO_STANDALONE
 #include <asio.hpp>

@@ -27,7 +27,7 @@ namespace net = boost::asio;
 #include <vector>
 
 #include "support/check.hpp"
-#include "tvec/extra/asio_shared_timer.hpp"
+#include "tvec/guests/asio_shared_timer.hpp"
 
 using namespace std::chrono_literals;
 using clock_type = tvec::asio_shared_timer::clock;

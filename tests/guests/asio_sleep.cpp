@@ -26,7 +26,7 @@ using boost::system::error_code;
 
 #include "support/check.hpp"
 #include "support/probe.hpp"
-#include "tvec/extra/asio_sleep.hpp"
+#include "tvec/guests/asio_sleep.hpp"
 
 using namespace std::chrono_literals;
 using clock_type = std::chrono::steady_clock;

@@ -1,5 +1,5 @@
 // Guests of any host: a loop on a manual clock, in which all that a guest promises is exact.
-#include "tvec/extra/guest.hpp"
+#include "tvec/guests/guest.hpp"
 
 #include <array>
 #include <functional>

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "tvec/extra/libevent_guest.hpp"
+#include "tvec/guests/libevent_guest.hpp"
 
 namespace {
 

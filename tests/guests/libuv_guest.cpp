@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "tvec/extra/libuv_guest.hpp"
+#include "tvec/guests/libuv_guest.hpp"
 
 namespace {
 

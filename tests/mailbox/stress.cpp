@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "tvec/drivers/eventfd_doorbell.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
-#include "tvec/extra/eventfd_doorbell.hpp"
 #include "tvec/mailbox/mailbox.hpp"
 
 namespace {

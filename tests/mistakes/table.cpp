@@ -20,7 +20,7 @@
 #if __has_include(<boost/asio/thread_pool.hpp>)
 #include <boost/asio/thread_pool.hpp>
 
-#include "tvec/extra/asio_shared_timer.hpp"
+#include "tvec/guests/asio_shared_timer.hpp"
 extern boost::asio::thread_pool asio_threads;
 #endif
 

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "tvec/clock/clocked_wheel.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
 #include "tvec/durable/store.hpp"
-#include "tvec/extra/eventfd_doorbell.hpp"
 
 namespace tvec::durable::detail {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tvec/extra/eventfd_doorbell.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
 
 namespace tvec::durable::detail {
 

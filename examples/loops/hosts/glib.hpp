@@ -11,7 +11,7 @@
 
 #include <chrono>
 
-#include "tvec/extra/guest.hpp"
+#include "tvec/guests/guest.hpp"
 
 namespace example {
 

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <utility>
 
-#include "tvec/extra/guest.hpp"
+#include "tvec/guests/guest.hpp"
 
 namespace example {
 

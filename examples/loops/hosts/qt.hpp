@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tvec/extra/guest.hpp"
+#include "tvec/guests/guest.hpp"
 
 namespace example {
 

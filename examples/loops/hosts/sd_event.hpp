@@ -14,7 +14,7 @@
 #include <exception>
 #include <system_error>
 
-#include "tvec/extra/guest.hpp"
+#include "tvec/guests/guest.hpp"
 
 namespace example {
 

@@ -32,11 +32,11 @@
 #include <boost/asio.hpp>
 
 #include "support/loops.hpp"
-#include "tvec/extra/asio_guest.hpp"
-#include "tvec/extra/asio_shared_timer.hpp"
-#include "tvec/extra/libevent_guest.hpp"
-#include "tvec/extra/libuv_guest.hpp"
 #include "tvec/extra/timer_thread.hpp"
+#include "tvec/guests/asio_guest.hpp"
+#include "tvec/guests/asio_shared_timer.hpp"
+#include "tvec/guests/libevent_guest.hpp"
+#include "tvec/guests/libuv_guest.hpp"
 #include "tvec/tvec.hpp"
 #include "tvec/uring.hpp"
 

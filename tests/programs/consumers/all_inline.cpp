@@ -11,10 +11,10 @@ template class tvec::timerfd_alarm<tvec::clocked_wheel<>>;
 template int tvec::epoll_wait(int, epoll_event*, int, tvec::clocked_wheel<>&);
 
 #ifdef WANT_URING
+#include <tvec/drivers/uring_doorbell.hpp>
 #include <tvec/drivers/uring_timeout.hpp>
 #include <tvec/drivers/uring_wait.hpp>
 #include <tvec/extra/choose_waking.hpp>
-#include <tvec/extra/uring_doorbell.hpp>
 
 template class tvec::uring_timeout<tvec::clocked_wheel<>>;
 template class tvec::uring_wait<tvec::clocked_wheel<>>;

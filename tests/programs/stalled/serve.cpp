@@ -8,8 +8,8 @@
 #include <list>
 
 #include "../../../examples/support/ring.hpp"
+#include "tvec/clock/stall_watch.hpp"
 #include "tvec/drivers/uring_wait.hpp"
-#include "tvec/extra/stall_watch.hpp"
 
 namespace {
 

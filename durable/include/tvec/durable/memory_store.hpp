@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
+#include "tvec/drivers/eventfd_doorbell.hpp"
 #include "tvec/durable/detail/local_store.hpp"
 #include "tvec/durable/store.hpp"
-#include "tvec/extra/eventfd_doorbell.hpp"
 
 namespace tvec::durable {
 

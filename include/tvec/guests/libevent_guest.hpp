@@ -1,6 +1,5 @@
 /// \file
 /// A wheel that lives in a base of libevent.
-/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -13,7 +12,7 @@
 #include <new>
 
 #include "tvec/core/detail/broken_promise.hpp"
-#include "tvec/extra/guest.hpp"
+#include "tvec/guests/guest.hpp"
 
 namespace tvec {
 

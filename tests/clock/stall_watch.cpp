@@ -1,6 +1,6 @@
 // After a stall a loop hears what has come before it times out anybody, for a bounded time. A
 // silent peer has a second chance, once.
-#include "tvec/extra/stall_watch.hpp"
+#include "tvec/clock/stall_watch.hpp"
 
 #include <stdexcept>
 #include <utility>

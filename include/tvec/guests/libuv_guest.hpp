@@ -1,6 +1,5 @@
 /// \file
 /// A wheel that lives in a loop of libuv.
-/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -10,7 +9,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "tvec/extra/guest.hpp"
+#include "tvec/guests/guest.hpp"
 
 namespace tvec {
 

@@ -1,6 +1,5 @@
 /// \file
 /// A loop that was stalled hears its peers before it times them out.
-/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

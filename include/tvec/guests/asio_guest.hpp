@@ -1,7 +1,6 @@
 /// \file
 /// A wheel that lives in an io_context, of Boost.Asio or of standalone Asio. Where both are
 /// installed, include yours before this header, which takes Boost.Asio otherwise.
-/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -12,8 +11,8 @@
 #include <utility>
 
 #include "tvec/clock/clocked_wheel.hpp"
-#include "tvec/extra/detail/asio_host.hpp"
-#include "tvec/extra/guest.hpp"
+#include "tvec/guests/detail/asio_host.hpp"
+#include "tvec/guests/guest.hpp"
 
 namespace tvec {
 

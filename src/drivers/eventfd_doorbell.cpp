@@ -1,4 +1,4 @@
-#include "tvec/extra/eventfd_doorbell.hpp"
+#include "tvec/drivers/eventfd_doorbell.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

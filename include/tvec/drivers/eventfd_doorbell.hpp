@@ -1,7 +1,6 @@
 /// \file
 /// A doorbell for any loop that watches descriptors: io_uring, epoll and others. Other threads ring
 /// it.
-/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

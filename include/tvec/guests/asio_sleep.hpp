@@ -1,6 +1,5 @@
 /// \file
 /// Sleeps on a wheel for Asio's coroutines, and for any other completion token.
-/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -11,7 +10,7 @@
 #include <utility>
 
 #include "tvec/core/timer.hpp"
-#include "tvec/extra/asio_guest.hpp"
+#include "tvec/guests/asio_guest.hpp"
 
 namespace tvec {
 

@@ -1,6 +1,5 @@
 /// \file
 /// Timers for an io_context that several threads run, of Boost.Asio or of standalone Asio.
-/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -20,9 +19,9 @@
 
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/core/call.hpp"
-#include "tvec/extra/asio_guest.hpp"
-#include "tvec/extra/detail/asio_host.hpp"
-#include "tvec/extra/guest.hpp"
+#include "tvec/guests/asio_guest.hpp"
+#include "tvec/guests/detail/asio_host.hpp"
+#include "tvec/guests/guest.hpp"
 
 namespace tvec {
 

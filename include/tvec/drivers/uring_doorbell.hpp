@@ -1,6 +1,5 @@
 /// \file
 /// A doorbell from one loop on io_uring to another: a completion from ring to ring.
-/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"

@@ -1,6 +1,5 @@
 /// \file
 /// A wheel that lives in a loop of others: what all guests share, for hosts of your own.
-/// In extra/: before 1.0 a minor release may change or remove it.
 #pragma once
 
 #include "tvec/core/detail/standard.hpp"
@@ -13,7 +12,7 @@
 
 #include "tvec/clock/clocked_wheel.hpp"
 #include "tvec/clock/detail/stall_rule.hpp"
-#include "tvec/drivers/detail/alarm_clock.hpp"
+#include "tvec/clock/detail/waiting.hpp"
 
 namespace tvec {
 

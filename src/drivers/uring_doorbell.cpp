@@ -1,8 +1,8 @@
-#include "tvec/extra/uring_doorbell.hpp"
+#include "tvec/drivers/uring_doorbell.hpp"
 
 #include <memory>
 
-#include "../drivers/kernel.hpp"
+#include "kernel.hpp"
 
 namespace tvec {
 
