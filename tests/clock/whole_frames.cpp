@@ -12,6 +12,7 @@
 #include "support/environment.hpp"
 #include "tvec/extra/game_clock.hpp"
 #include "tvec/extra/scaled_wheel.hpp"
+#include "tvec/extra/snapshot.hpp"
 #include "tvec/extra/timer_group.hpp"
 #include "tvec/pool/timeout_pool.hpp"
 
@@ -292,4 +293,81 @@ Test(whole_frames, of_a_stretch_are_added_to_those_of_a_class) {
             CHECK(!t.pending());
         }
     });
+}
+
+namespace {
+
+// Poison whose player is paused, rolled back, and loaded in another game by clock and tick alone.
+template <class Frame> class poisoned {
+public:
+    using tick = std::common_type_t<Frame, std::chrono::milliseconds>;
+
+    explicit poisoned(std::chrono::milliseconds period) : period_(period) {
+        world_->timers.arm_after(poison_, period);
+    }
+
+    void play(frames_t n) {
+        world_->play(n);
+        if (!paused_) lived_ += n;
+    }
+    void pause_or_resume() {
+        paused_ ? group_.resume(world_->timers) : group_.pause(world_->timers);
+        paused_ = !paused_;
+    }
+    void roll_back_after(frames_t n) {
+        tvec::snapshot timers;
+        timers.capture(world_->timers.wheel(), [](const tvec::timer&) { return 0; });
+        const auto now = world_->clock.now();
+        const auto hits = hits_;
+        world_->play(n);
+        timers.restore(world_->timers.wheel(), [this](std::uint64_t) { return &poison_; });
+        world_->clock.set(now);
+        hits_ = hits;
+    }
+    void load_elsewhere() {
+        auto loaded = std::make_unique<world>();
+        const tvec::jiffies due = poison_.expires();
+        loaded->clock.set(world_->clock.now());
+        loaded->timers.run();
+        poison_.unlink();
+        world_ = std::move(loaded);
+        world_->timers.wheel().arm_at(poison_, due);
+    }
+    void expect_each_period() const { CHECK_EQ(hits_, Frame(lived_) / period_); }
+
+private:
+    using world = game<Frame, tick>;
+
+    void on_poison() {
+        hits_ += 1 + static_cast<frames_t>(world_->timers.arm_next(poison_, period_));
+    }
+
+    std::unique_ptr<world> world_ = std::make_unique<world>();
+    std::chrono::milliseconds period_;
+    frames_t lived_ = 0, hits_ = 0;
+    bool paused_ = false;
+    tvec::timer_group group_;
+    tvec::grouped_timer poison_{group_, tvec::call<&poisoned::poison_, &poisoned::on_poison>};
+};
+
+}  // namespace
+
+Test(whole_frames, and_milliseconds_are_exact_on_their_common_tick) {
+    std::mt19937_64 random(support::from_environment("TVEC_SEED", 5));
+    const auto play = [&]<class Frame>(Frame) {
+        for (const auto period : {1ms, 7ms, 100ms, 1500ms}) {
+            poisoned<Frame> hero(period);
+            for (int i = 0; i < 1'000; ++i) {
+                const auto n = static_cast<frames_t>(random() % 8);
+                if (n == 0) hero.pause_or_resume();
+                if (n == 1) hero.roll_back_after(5);
+                if (n == 2) hero.load_elsewhere();
+                hero.play(random() % 9 == 0 ? 20 * n : 1);
+                hero.expect_each_period();
+            }
+        }
+    };
+    at_every_rate(play);
+    play(frame_of<1, 128>());
+    play(frame_of<1, 240>());
 }

@@ -68,12 +68,13 @@ constexpr speed_fraction nearest_fraction(std::uint64_t bits) noexcept {
 /// **Whole frames**: a clock that never resumes, and is moved by `step(frame(1))` before each
 /// `run`, makes time a part of the input, so that the same calls fire in the same order on every
 /// machine. A delay of n frames takes n frames, however it is armed, if a frame is one tick of the
-/// wheel or several; a shortest time of 0 of a scaled_wheel has exceptions. (On ticks of a
-/// millisecond a delay rounds up, and takes a frame more unless it ends on a whole millisecond, as
-/// every third frame does at 60 per second.) For that game time counts in ninths of the unit of
-/// `Base`, of a nanosecond: frames are whole numbers of them at each rate that divides 9 * 10^9,
-/// such as 24, 50, 60, 72, 90, 128, 144 or 240, and at 24000/1001, 30000/1001 and 60000/1001. Game
-/// time ends after 32 years.
+/// wheel or several; a shortest time of 0 of a scaled_wheel has exceptions. On ticks of
+/// `std::common_type_t<frame, std::chrono::milliseconds>` periods of milliseconds are exact, too.
+/// (On ticks of a millisecond a delay of frames rounds up, and takes a frame more unless it ends on
+/// a whole millisecond, as every third frame does at 60 per second.) For that game time counts in
+/// ninths of the unit of `Base`, of a nanosecond: frames are whole numbers of them at each rate
+/// that divides 9 * 10^9, such as 24, 50, 60, 72, 90, 128, 144 or 240, and at 24000/1001,
+/// 30000/1001 and 60000/1001. Game time ends after 32 years.
 ///
 /// **A saved game** holds `now()`, `speed()` and `paused()`. A new clock takes them by `set`,
 /// `set_speed` and, unless it was paused, `resume`. What has passed below a unit is not in them: a
