@@ -1,5 +1,6 @@
 // A world and a dungeon, each with a clock of its own: at full speed and in slow motion. The loop
-// sleeps for as long as the clocks say. Then a match that is stepped by the frame, and slower.
+// sleeps for as long as the clocks say. Then a match that is stepped by the frame, and slower,
+// with a burn in frames and a poison in milliseconds.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -43,15 +44,20 @@ int main() {
     // [zones]
     std::printf("%u spawned until it exploded\n", spawned);
 
-    using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
+    using frame = std::chrono::duration<std::int64_t, std::ratio<1, 72>>;
+    using tick = std::common_type_t<frame, std::chrono::milliseconds>;
     tvec::game_clock<> match;
-    tvec::clocked_wheel timers{tvec::game_ticks<frame>(match)};
-    unsigned burns = 0;
+    tvec::clocked_wheel timers{tvec::game_ticks<tick>(match)};
+    unsigned burns = 0, bites = 0;
     tvec::callback_timer burn{[&](auto&, tvec::timer& self) {
         ++burns;
         timers.arm_after(self, frame(3));
     }};
     timers.arm_after(burn, frame(3));
+    tvec::callback_timer poison{[&](auto&, tvec::timer& self) {
+        bites += 1 + static_cast<unsigned>(timers.arm_next(self, 100ms));  // 7.2 frames
+    }};
+    timers.arm_after(poison, 100ms);
     const auto play = [&](int frames, int percent) {
         for (int i = 0; i < frames; ++i) {
             // [slow]
@@ -61,10 +67,10 @@ int main() {
             timers.run();
         }
     };
-    play(60, 100);
+    play(72, 100);
     const unsigned of_a_second = burns;
-    play(60, 25);
-    std::printf("%u burns in 60 frames, and %u in 60 of slow motion\n", of_a_second,
-                burns - of_a_second);
-    return spawned >= 1 && of_a_second == 20 && burns == 25 ? 0 : 1;
+    play(288, 25);
+    std::printf("%u burns in a second, and %u in one of slow motion; %u bites\n", of_a_second,
+                burns - of_a_second, bites);
+    return spawned >= 1 && of_a_second == 24 && burns == 48 && bites == 20 ? 0 : 1;
 }
