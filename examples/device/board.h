@@ -17,11 +17,16 @@
 #ifndef BOARD_SHIFT
 #define BOARD_SHIFT 0
 #endif
+/// The counts that an alarm of cortex_m.c costs its counter, rounded down: lost.c measures them. If
+/// fewer are given the counter is slow, and if more it is fast, and timers are early.
+#ifndef BOARD_LOST
+#define BOARD_LOST 15
+#endif
 
 /// Starts the counter.
 void board_start(void);
 
-/// Returns a counter that goes on while the processor sleeps.
+/// Returns a counter that goes on while the processor sleeps. Handlers may call it, too.
 uint32_t board_counter(void);
 
 /// Masks interrupts: they wait, but end a sleep. (PRIMASK of a Cortex-M, mstatus.MIE of RISC-V)
@@ -30,7 +35,7 @@ void board_unmask_interrupts(void);
 
 /// Sets the alarm for a count, and sleeps until it or an interrupt comes: `wfi`. Returns at once if
 /// the count is near, or has passed by less than half of the counter: look once more after the
-/// alarm was set.
+/// alarm was set. Interrupts are masked.
 void board_sleep_until(uint32_t count);
 
 /// The handler of an interrupt, of device.c.
@@ -44,6 +49,8 @@ bool board_runs(void);
 /// Returns the count of another clock, which neither wraps nor is set.
 uint64_t board_true_count(void);
 uint64_t board_pressed_at(void);
+/// Returns how often the handler was called.
+uint32_t board_presses(void);
 /// Returns whether a timer that is late by so many ticks is a fault.
 bool board_is_late(uint64_t by_ticks);
 void board_say(const char* text);

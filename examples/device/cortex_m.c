@@ -26,16 +26,14 @@ void board_unmask_interrupts(void) { __asm__ volatile("cpsie i" ::: "memory"); }
 /// It wakes the processor, and has nothing to do.
 void SysTick_Handler(void) {}
 
-/// Makes SysTick reach 0 at `count`, and go on with all 24 bits from there. The cycles between the
-/// look and the write are `lost` to it. Measure them on your part against another clock, and round
-/// down: the counter is slow if fewer are given, and fast, its timers early, if more.
+/// Makes SysTick reach 0 at `count`, and go on with all 24 bits from there. Between the look and
+/// the write it loses BOARD_LOST.
 static bool set_alarm(uint32_t count) {
-    enum { lost = 15 };  // of 17 in the emulated machine
     enum { soon = 64 };  // counts: the lines below take less
     const uint32_t ahead = (count - board_counter()) & BOARD_LAST_COUNT;
     if (ahead < soon || ahead > BOARD_LAST_COUNT / 2 + 1) return false;
     if (count == at_zero) return true;
-    SYST_RVR = ahead - lost;
+    SYST_RVR = ahead - BOARD_LOST;
     SYST_CVR = 0;  // any write clears it, and the next clock takes it from RVR
     at_zero = count;
     while (SYST_CVR == 0) {

@@ -37,7 +37,7 @@ static void arm(struct tvec_timer* timer, uint64_t delay) { arm_at(timer, counts
 #define DAY (24 * 60 * MINUTE)
 
 static struct {
-    uint32_t samples, presses, reports, resets, wakes, early, unheard;
+    uint32_t samples, presses, reports, resets, wakes, early, heard, unheard;
     uint64_t latest;          // in ticks
     uint64_t apart, pressed;  // in counts: how far the true ones are ahead, and a press
 } seen;
@@ -102,22 +102,43 @@ static void on_silence(struct tvec_wheel* w, struct tvec_timer* timer) {
 
 /* --- interrupts ------------------------------------------------------------------------------- */
 
-static void note_press(void) {
-    seen.pressed = board_true_count();
-    if ((seen.pressed - board_pressed_at()) >> BOARD_SHIFT > 8) ++seen.unheard;
+/// A press whose stamp is `at`, in counts. The last one is known to the board.
+static void note_press(uint64_t at, bool last) {
+    const uint64_t longest = UINT64_C(8) << BOARD_SHIFT;
+    ++seen.heard;
+    seen.pressed = at + seen.apart;
+    if (!last) return;
+    if (board_true_count() - board_pressed_at() > longest) ++seen.unheard;
+    if (seen.pressed + longest < board_pressed_at() || at > counts()) ++seen.unheard;
 }
 
 // [interrupt]
-static atomic_bool pressed;
+enum { room = 8 };
+static uint32_t stamps[room];         // the counter at each press
+static atomic_uint written, handled;  // by the handler alone, and by the loop alone
 
-/// A handler sets a flag, and leaves the wheel alone.
-void on_button_interrupt(void) { atomic_store_explicit(&pressed, true, memory_order_release); }
+/// A handler leaves a stamp for the loop, and the wheel alone.
+void on_button_interrupt(void) {
+    const unsigned n = atomic_load_explicit(&written, memory_order_relaxed);
+    if (n - atomic_load_explicit(&handled, memory_order_acquire) == room) return;  // it is full
+    stamps[n % room] = board_counter();
+    atomic_store_explicit(&written, n + 1, memory_order_release);
+}
+
+static bool interrupts_wait(void) {
+    return atomic_load_explicit(&written, memory_order_acquire) !=
+           atomic_load_explicit(&handled, memory_order_relaxed);
+}
 
 static void handle_interrupts(void) {
-    if (!atomic_load_explicit(&pressed, memory_order_acquire)) return;
-    atomic_store_explicit(&pressed, false, memory_order_relaxed);
-    note_press();
-    arm(&settled, MS(20));  // pushed back while the button bounces
+    while (interrupts_wait()) {
+        const unsigned n = atomic_load_explicit(&handled, memory_order_relaxed);
+        const uint64_t now = counts();
+        const uint64_t at = now - (((uint32_t)now - stamps[n % room]) & BOARD_LAST_COUNT);
+        atomic_store_explicit(&handled, n + 1, memory_order_release);
+        note_press(at, !interrupts_wait());
+        arm_at(&settled, at + MS(20) + 1);  // pushed back while the button bounces
+    }
 }
 // [interrupt]
 
@@ -129,8 +150,7 @@ static void sleep_until_work(void) {
     if (until <= now) return;
     if (until - now > longest) until = now + longest;
     board_mask_interrupts();  // else one that comes just here would not end the sleep
-    if (!atomic_load_explicit(&pressed, memory_order_acquire))
-        board_sleep_until((uint32_t)(until << BOARD_SHIFT) & BOARD_LAST_COUNT);
+    if (!interrupts_wait()) board_sleep_until((uint32_t)(until << BOARD_SHIFT) & BOARD_LAST_COUNT);
     board_unmask_interrupts();
 }
 // [sleep]
@@ -155,10 +175,13 @@ static bool in_step(void) {
 }
 
 static int tell(uint64_t start) {
+    board_mask_interrupts();
+    handle_interrupts();
     const uint64_t passed = (tvec_now(&wheel) << BOARD_SHIFT) - start;
     const bool good = seen.early == 0 && !board_is_late(seen.latest) && seen.unheard == 0 &&
-                      seen.resets == 0 && in_step() && seen.samples == passed / MINUTE &&
-                      seen.reports == passed / (9 * DAY) && seen.presses > 0;
+                      seen.heard == board_presses() && seen.resets == 0 && in_step() &&
+                      seen.samples == passed / MINUTE && seen.reports == passed / (9 * DAY) &&
+                      seen.presses > 0;
     say_number("days ", passed / DAY);
     say_number(", samples ", seen.samples);
     say_number(", reports ", seen.reports);

@@ -38,12 +38,14 @@ uint64_t board_true_count(void) {
     return count += (uint32_t)(now - (uint32_t)count);
 }
 
-static volatile uint32_t pressed_at;
+static volatile uint32_t pressed_at, presses;
 
 uint64_t board_pressed_at(void) {
     const uint64_t now = board_true_count();
     return now - (uint32_t)((uint32_t)now - pressed_at);
 }
+
+uint32_t board_presses(void) { return presses; }
 
 void on_timer_interrupt(void) {
     static uint32_t random = 1;  // xorshift32
@@ -53,6 +55,7 @@ void on_timer_interrupt(void) {
     BUTTON->interrupt = 1;  // clears it
     BUTTON->reload = random >> 6;
     pressed_at = UINT32_MAX - TRUE_CLOCK->value;
+    ++presses;
     on_button_interrupt();
 }
 

@@ -140,6 +140,27 @@ def as_the_page_says():
         sys.exit(f"device: FAILED, the commands of docs/c.md say {said!r}")
 
 
+def counts_lost(core):
+    """What lost.c says of the code for a core, on the emulated Cortex-M3: the counts that an alarm costs."""
+    linked = BUILD / f"lost-{core}"
+    run(["arm-none-eabi-gcc", f"-mcpu={core}", "-mthumb", "-std=c11", *ALONE, "-DBOARD_HERTZ=25000000", "-DBOARD_LAST_COUNT=0xFFFFFF",
+         "-Iexamples/device", "examples/device/lost.c", "examples/device/cortex_m.c", HERE / "start.c", HERE / "mps2.c",
+         "-nostartfiles", "-T", HERE / "device.ld", "-Wl,--gc-sections", "-o", linked])
+    said = emulated("Cortex-M3", linked, "-icount", "shift=5,sleep=off")
+    if not re.fullmatch(r"BOARD_LOST \d\d", said):
+        sys.exit(f"device: FAILED, lost.c says {said!r}")
+    return int(said[-2:])
+
+
+def lost_as_the_page_says():
+    """What the page says of lost.c. More than is given in board.h, or the counter is fast."""
+    m3, m0 = counts_lost("cortex-m3"), counts_lost("cortex-m0")
+    given = int(re.search(r"^#define BOARD_LOST (\d+)$", (ROOT / "examples/device/board.h").read_text(), re.M)[1])
+    said = f"these are {m3} counts, and {m0} with the code of a Cortex-M0"
+    if said not in " ".join((ROOT / "docs/c.md").read_text().split()) or given > m3:
+        sys.exit(f"device: FAILED, docs/c.md does not say {said!r}, or BOARD_LOST is {given}, which is more")
+
+
 def is_here(machine, *tools):
     missing = [tool for tool in tools if not shutil.which(tool)]
     if missing:
@@ -168,6 +189,7 @@ def main(renew=None):
     found = []
     if is_here("docs/c.md", "arm-none-eabi-g++", "qemu-system-arm"):
         as_the_page_says()
+        lost_as_the_page_says()
     if is_here("armhf", "arm-linux-gnueabihf-g++-12", "qemu-arm-static"):
         play("armhf", said_on_linux("arm-linux-gnueabihf-", "-12", "qemu-arm-static", "-L", "/usr/arm-linux-gnueabihf"), expected)
     for machine, (prefix, _, _, (emulator, *_)) in MACHINES.items():
