@@ -555,8 +555,9 @@ TVEC_C_API void tvec_stall_watch_init(struct tvec_stall_watch* watch, struct tve
                                       const struct tvec_clock* clock, int64_t grace);
 
 /// Notes that the loop begins to handle what has come. Call it after each sleep, before anything is
-/// handled. Where one call sleeps and handles, as in mongoose, call it right after that. Reads the
-/// clock.
+/// handled. Where one call sleeps and handles, as in mongoose, call it right before that: what
+/// becomes due within it waits until the next one has read what came meanwhile, and does not sleep.
+/// Reads the clock.
 TVEC_C_API void tvec_stall_watch_listen(struct tvec_stall_watch* watch);
 
 /// Fires what was due at tvec_stall_watch_listen, as tvec_advance does, in `budget` visits, and if
@@ -592,7 +593,8 @@ TVEC_C_API TVEC_INLINE bool tvec_second_chance(const struct tvec_stall_watch* wa
 ///         tvec_loop_run(&timers, n, 256);                  // always, whatever woke us
 ///     }
 ///
-/// Where another function sleeps, give it tvec_wait_ms, and call tvec_stall_watch_listen after it:
+/// Where another function sleeps, give it tvec_wait_ms, and call tvec_stall_watch_listen after it,
+/// or before it if it handles too:
 ///
 ///     poll(watched, count, tvec_wait_ms(&timers.wheel, &timers.clock));
 ///     tvec_stall_watch_listen(&timers.watch);
@@ -630,8 +632,8 @@ TVEC_C_API TVEC_INLINE bool tvec_loop_arm_after(struct tvec_loop* loop, struct t
     return tvec_arm_at(&loop->wheel, timer, tvec_clock_after(&loop->clock, delay));
 }
 
-/// Fires what was due when the sleep ended, as tvec_stall_watch_run does. `heard` is how many
-/// messages the turn has handled. Call it in each turn, after they were handled.
+/// Fires what was due when the loop began to listen, as tvec_stall_watch_run does. `heard` is how
+/// many messages the turn has handled. Call it in each turn, after they were handled.
 TVEC_C_API TVEC_INLINE struct tvec_progress tvec_loop_run(struct tvec_loop* loop, size_t heard,
                                                           size_t budget) {
     return tvec_stall_watch_run(&loop->watch, heard, budget);

@@ -64,6 +64,41 @@ Test(c_stalls, what_is_due_while_messages_are_handled_waits_for_the_next_turn) {
     tvec_wheel_destroy(&wheel);
 }
 
+/* A framework whose poll sleeps and handles. In the first one a client is accepted, and another
+   client's message takes longer than the limit. The client talks meanwhile: the second one reads
+   it. */
+struct mg_mgr {
+    int polls;
+    struct probe limit;
+};
+
+static struct tvec_loop timers;
+static size_t heard;
+
+static void mg_mgr_poll(struct mg_mgr* mgr, int timeout) {
+    CHECK(timeout <= 1000);
+    tvec_loop_arm_after(&timers, &mgr->limit.timer, mgr->polls == 0 ? 10 * ms : minute);
+    if (mgr->polls++ == 0) usleep(20000);
+    ++heard;
+}
+
+Test(c_stalls, a_wait_that_handles_closes_no_client_that_talks) {
+    struct mg_mgr mgr = {0, PROBE_INIT};
+    CHECK(tvec_loop_init(&timers, TVEC_CLOCK_MONOTONIC, ms) == 0);
+    while (mgr.polls < 2) {
+        // [wait_ms]
+        int wait = tvec_wait_ms(&timers.wheel, &timers.clock);
+        if (wait < 0 || wait > 1000) wait = 1000;  // its own timers want a bound
+        heard = 0;
+        tvec_stall_watch_listen(&timers.watch);  // right before a call that sleeps and handles
+        mg_mgr_poll(&mgr, wait);
+        tvec_loop_run(&timers, heard, 256);  // always, whatever woke us
+        // [wait_ms]
+    }
+    CHECK_EQ(mgr.limit.fired, 0);
+    tvec_loop_destroy(&timers);
+}
+
 /* Counted in turns of a slow loop instead of time. */
 Test(c_stalls, timers_of_a_loop_that_is_always_late_fire) {
     struct probe p = PROBE_INIT;
