@@ -212,7 +212,7 @@ consumers: ## a library, C library or single header that a program cannot use as
 all_consumers: ## any documented way to use tvec that does not work, and a release that is not reproducible
 	scripts/checks/consumers --all
 
-abi: ## functions and types of the libraries for C that are not those of the last release
+abi: ## functions and types of the libraries for C that are not those of the last release, and examples of it that do not compile
 	scripts/bootstrap ci
 	scripts/checks/abi
 

@@ -24,7 +24,7 @@
 #include "tvec/coroutines/sleep.hpp"  // IWYU pragma: export
 #endif
 
-// What some need, and what may change more before 1.0.
+// What some need: a minor version before 1.0 may change or remove it.
 #include "tvec/extra/callback_meter.hpp"      // IWYU pragma: export
 #include "tvec/extra/game_clock.hpp"          // IWYU pragma: export
 #include "tvec/extra/lateness_histogram.hpp"  // IWYU pragma: export

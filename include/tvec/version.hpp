@@ -1,12 +1,13 @@
 /// \file
 /// The version of these headers, for the preprocessor.
 ///
-/// Versions are MAJOR.MINOR.PATCH, as semver.org defines them. Before 1.0 a MINOR version may
-/// change the interface. A PATCH never does.
+/// Versions are MAJOR.MINOR.PATCH, as semver.org defines them. Programs written for 0.6 compile
+/// with each later 0.x, but for what they use of extra/, which a MINOR version may change
+/// before 1.0. A PATCH changes nothing of the interface.
 #pragma once
 
-#define TVEC_VERSION_MAJOR 0         ///< 0: the interface may still change
-#define TVEC_VERSION_MINOR 5         ///< additions; until 1.0 also changes
+#define TVEC_VERSION_MAJOR 0         ///< 0: extra/ may still change
+#define TVEC_VERSION_MINOR 5         ///< additions; until 1.0 also changes of extra/
 #define TVEC_VERSION_PATCH 0         ///< corrections
 #define TVEC_VERSION_STRING "0.5.0"  ///< the three, with dots
 
