@@ -19,7 +19,7 @@ int main(void) {
         before = now;
     }
     const uint64_t passed = board_true_count() - start;
-    const uint64_t lost = (alarms * UINT64_C(BOARD_LOST) + passed - counted) / alarms;
+    const uint64_t lost = ((uint64_t)BOARD_LOST * alarms + passed - counted) / alarms;
     char text[] = "BOARD_LOST 00\n";
     text[11] = (char)('0' + lost / 10 % 10);
     text[12] = (char)('0' + lost % 10);
