@@ -25,7 +25,6 @@
 #endif
 
 // What some need: a minor version before 1.0 may change or remove it.
-#include "tvec/extra/callback_meter.hpp"      // IWYU pragma: export
 #include "tvec/extra/game_clock.hpp"          // IWYU pragma: export
 #include "tvec/extra/lateness_histogram.hpp"  // IWYU pragma: export
 #include "tvec/extra/scaled_wheel.hpp"        // IWYU pragma: export

@@ -149,7 +149,7 @@ public:
     }
 
     /// Fires as `run` does, with `watch` around each callback. The watch may measure the callback
-    /// and end the call: see timer_wheel::advance_watched. A callback_meter is such a watch.
+    /// and end the call: see timer_wheel::advance_watched.
     template <class F>
     timer_wheel::progress run_watched(F&& watch, std::size_t budget = timer_wheel::unlimited) {
         return wheel_.advance_watched(tick_to_run(), watch, budget);
