@@ -63,15 +63,20 @@ private:
 /// learns of it, and after it has set, paused or hastened a game_clock. A step forward is taken for
 /// a stall, and a step that ends in a stall's hold ends it.
 ///
-/// **A turn** makes 256 visits, then other handlers have theirs. Where these do not suffice a late
-/// turn goes on for as long as it was late, a tenth of a second at most: so timers get as much time
-/// as the rest of the loop, in turns of up to that length.
+/// **A turn** fires what had come due by the turn before, because the loop has handled since then
+/// what had come by that time: however long its handlers take, a peer is heard before a timer
+/// judges it. So the alarm of a loop that sleeps goes off twice, and the loop does not sleep before
+/// the second one. Where a pass of the loop does not hand out all that has come, as libevent with
+/// its first 32 events, or Asio with 128, the rest may be judged unheard.
+///
+/// It makes 256 visits, then other handlers have theirs. Where these do not suffice a late turn
+/// goes on for as long as it was late, a tenth of a second at most: so timers get as much time as
+/// the rest of the loop, in turns of up to that length.
 ///
 /// **After a stall** of more than a tenth of a second, and of more than twice as long as turns
 /// usually are late, the loop has 16 turns to hear peers before a timer judges them, for as long
 /// again as a timer was due, half a second at most. A loop whose turns always take long is slow and
-/// not stalled: in each of its turns fires what had come due by the turn before, whose peers were
-/// heard meanwhile. So a timer is at most a turn later than in a loop of your own, where turns
+/// not stalled: a timer is at most a turn later there than in a loop of your own, where turns
 /// differ the longest of them. The first timers that such a loop is late for count as a stall.
 ///
 /// **One thread** runs the loop, and owns the wheel: a debug build asserts it. Callbacks of timers
@@ -166,7 +171,7 @@ private:
         if (rule_.is_first()) left_ = passes;
         rule_.end(left_ == 0 ? 0 : left_--);
         if (rule_.listening()) return;
-        const jiffies until = rule_.is_late() ? std::max(before, timers_.wheel().now()) : tick;
+        const jiffies until = std::min(std::max(before, timers_.wheel().now()), tick);
         rule_.fire(timers_.wheel(), until, detail::visits_in_a_turn, [this] {
             pause();
             timers_.begin_turn();
@@ -176,7 +181,7 @@ private:
 
     wheel_type timers_;
     detail::stall_rule rule_;
-    jiffies heard_;                             ///< the tick at the last turn
+    jiffies heard_;  ///< the tick at the last turn: since then all that came before was handled
     nanoseconds set_for_ = nanoseconds::max();  ///< the alarm
     nanoseconds told_{};  ///< when a timer was armed for earlier: it is not late since before then
     std::size_t left_ = 0;  ///< passes until all counts as heard, after a stall

@@ -96,8 +96,8 @@ private:
 /// later than in a loop of your own.
 ///
 /// **uv_run ends when nothing else is left**, however many timers are pending: see keep_running.
-/// Without it, and with nothing else left, UV_RUN_ONCE and UV_RUN_NOWAIT fire nothing. A loop that
-/// calls UV_RUN_NOWAIT each 100 ms or less often fires one call late.
+/// Without it, and with nothing else left, UV_RUN_ONCE and UV_RUN_NOWAIT fire nothing. Where each
+/// pass is a call of these, timers fire one call late.
 ///
 /// **A turn** follows the I/O of each pass of the loop. Turns and stalls are those of every
 /// `guest`, as is what follows a change of the clock.

@@ -81,8 +81,6 @@ public:
     bool listening() const noexcept { return listening_; }
     /// Returns whether this turn has noticed a stall.
     bool is_first() const noexcept { return is_first_; }
-    /// Returns whether something was due for more than `tolerance` when the turn began.
-    bool is_late() const noexcept { return late_ > tolerance; }
     /// Returns the beginning of the last turn: what came before was heard, unless it listens.
     nanoseconds last() const noexcept { return last_; }
     bool just_back() const noexcept {
