@@ -283,6 +283,24 @@ Test(stall_watch, what_falls_due_in_overload_is_fired_as_fast) {
     });
 }
 
+Test(stall_watch, slow_turns_close_no_client_that_talks) {
+    for (const bool sleep_is_within : {false, true})  // as where one call sleeps and handles
+        support::each_slow_loop([=](auto limit, int parts, auto next_work) {
+            timers wheel;
+            tvec::stall_watch watch(wheel);
+            support::talkers all(wheel, limit, parts);
+            for (int i = 0; i < 2000; ++i) {
+                if (!sleep_is_within) all.poll();
+                watch.listen([&] {
+                    if (sleep_is_within) all.poll();
+                    return all.handle(next_work());
+                });
+                watch.run(256);
+            }
+            CHECK_EQ(all.closed, 0);
+        });
+}
+
 Test(stall_watch, one_long_turn_of_five_holds_up_timers_for_its_length) {
     loop l;
     support::clients c(l.wheel, 1000, 10us);

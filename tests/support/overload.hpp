@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <random>
 #include <vector>
 
 #include "tvec/tvec.hpp"
@@ -81,6 +82,66 @@ template <class F> void each_overload(F each) {
     for (const std::chrono::nanoseconds turn : {20ms, 60ms, 90ms, 120ms, 300ms, 900ms})
         for (const std::size_t n : {400, 1000, 4000})
             for (const std::chrono::nanoseconds work : {0us, 10us, 1000us}) each(n, turn, work);
+}
+
+// Clients that speak again when some twentieths of their limit have passed, whatever the loop does.
+// What they say lies in sockets until the loop polls and handles it.
+template <class Timers> struct talkers {
+    using clock = tvec::manual_clock;
+
+    talkers(Timers& wheel, std::chrono::nanoseconds limit, int twentieths)
+        : wheel(wheel), limit(limit), period(limit * twentieths / 20), all(50) {
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            all[i].of = this;
+            all[i].speaks = clock::now() + i * period / all.size();
+            wheel.arm_after(all[i].idle, limit);
+        }
+    }
+
+    struct client {
+        void on_idle() { ++of->closed; }
+
+        talkers* of = nullptr;
+        clock::time_point speaks;
+        tvec::timer idle{tvec::call<&client::idle, &client::on_idle>};
+    };
+
+    // Finds what has come.
+    void poll() {
+        ready.clear();
+        for (client& c : all)
+            if (c.speaks <= clock::now()) ready.push_back(&c);
+    }
+    // Handles it, which takes `work` in all. Returns how many messages that were.
+    std::size_t handle(std::chrono::nanoseconds work) {
+        for (client* const c : ready) {
+            while (c->speaks <= clock::now()) c->speaks += period;
+            wheel.arm_after(c->idle, limit);
+            clock::advance(work / ready.size());
+        }
+        if (ready.empty()) clock::advance(1ms);
+        return ready.size();
+    }
+
+    Timers& wheel;
+    std::chrono::nanoseconds limit, period;
+    std::vector<client> all;
+    std::vector<client*> ready;
+    int closed = 0;
+};
+
+// Calls each(limit, twentieths, next_work): a twentieth to a fifth of the limit in each turn, in
+// one of two, or in one of five.
+template <class F> void each_slow_loop(F each) {
+    std::mt19937 random(1);
+    for (const std::chrono::nanoseconds limit : {300ms, 500ms, 1000ms, 5000ms})
+        for (const int twentieths : {18, 19})
+            for (const unsigned slow : {1, 2, 5})
+                each(limit, twentieths, [&]() -> std::chrono::nanoseconds {
+                    const bool is_slow = random() % slow == 0;
+                    const auto hundredths = static_cast<int>(random() % 16) + 5;
+                    return is_slow ? limit * hundredths / 100 : 0ns;
+                });
 }
 
 }  // namespace support
