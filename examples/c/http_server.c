@@ -157,9 +157,9 @@ static void on_readable(struct connection* c) {
 
 // [loop]
 static void serve(int loop, int listener) {
-    struct epoll_event events[64];
+    static struct epoll_event events[1024];  // room for all that may be ready at once
     while (closed < http_clients) {
-        const int n = tvec_loop_epoll_wait(&timers, loop, events, 64);  // or until a timer is due
+        const int n = tvec_loop_epoll_wait(&timers, loop, events, 1024);  // or until a timer is due
         need(n >= 0, "epoll_wait");
         for (int i = 0; i < n; ++i) {
             if (events[i].data.ptr == NULL)

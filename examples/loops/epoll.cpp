@@ -44,7 +44,7 @@ private:
     }
 
     int fd_;
-    std::array<epoll_event, 64> events_;
+    std::array<epoll_event, 1024> events_;  // room for all that may be ready at once
     unsigned readable_ = 0;
 };
 

@@ -38,10 +38,10 @@ int main() {
     };
     // [loop]
     prctl(PR_SET_TIMERSLACK, 1);  // of this thread: waits end on time, and not up to 50 µs late
-    std::array<epoll_event, 64> events;
+    std::array<epoll_event, 1024> events;  // room for all that may be ready at once
     tvec::stall_watch watch(timers);
     while (!talk.over()) {
-        const int n = tvec::epoll_wait(loop, events.data(), 64, timers);
+        const int n = tvec::epoll_wait(loop, events.data(), 1024, timers);
         watch.listen([&] {
             for (int i = 0; i < n; ++i) handle(events[static_cast<unsigned>(i)].data.fd);
             return n;

@@ -44,11 +44,14 @@ int main() {
         fd == mailbox.fd() ? mailbox.on_readable() : talk.on_readable();
         await_readable(ring, fd);
     };
+    // [loop]
     while (!talk.over()) {
-        const bool set = alarm.prepare();  // the last thing before the sleep
-        take_a_turn(ring, set, handle);    // sleeps, unless the ring is full
-        watch.listen([&] { return std::exchange(heard, 0u); });
+        watch.listen([&] {
+            take_a_turn(ring, alarm.prepare(), handle);  // sleeps if that is true, and handles
+            return std::exchange(heard, 0u);
+        });
         watch.run(256);  // always, whatever woke us
     }
+    // [loop]
     return talk.verdict("uring_timeout");
 }

@@ -588,7 +588,7 @@ TVEC_C_API TVEC_INLINE bool tvec_second_chance(const struct tvec_stall_watch* wa
 ///     tvec_loop_init(&timers, TVEC_CLOCK_MONOTONIC, 1000000);        // ticks of a millisecond
 ///     tvec_loop_arm_after(&timers, &c->idle, 30 * second);           // and at each message
 ///     while (running) {
-///         n = tvec_loop_epoll_wait(&timers, epoll, events, 64);
+///         n = tvec_loop_epoll_wait(&timers, epoll, events, 1024);    // all that may be ready
 ///         for (i = 0; i < n; ++i) handle(&events[i]);
 ///         tvec_loop_run(&timers, n, 256);                  // always, whatever woke us
 ///     }

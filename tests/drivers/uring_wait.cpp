@@ -8,9 +8,11 @@
 #include "tvec/extra/turn_clock.hpp"
 #include <liburing.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <optional>
@@ -540,4 +542,24 @@ Test(uring_wait, a_timerfd_beside_it_wakes_the_loop_when_a_timeout_request_is_lo
         io_uring_submit_and_wait(&r.get(), 1);
     });
     CHECK_EQ(timeouts, 1);
+}
+
+// More than the kernel hands out at once on such a ring, of which the first wait would see a part.
+Test(uring_wait, all_that_has_come_is_there_after_a_wait) {
+    constexpr std::size_t pairs = 150;
+    ring r(256, support::deferred);
+    wheel timers;
+    tvec::uring_wait wait(r.get(), timers);
+    std::vector<std::array<int, 2>> ends(pairs);
+    std::vector<char> words(pairs);
+    for (std::size_t i = 0; i < pairs; ++i) {
+        REQUIRE_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i].data()), 0);
+        io_uring_prep_recv(io_uring_get_sqe(&r.get()), ends[i][0], &words[i], 1, 0);
+    }
+    wait.poll();
+    CHECK_EQ(r.reap(), 0);
+    for (const auto& pair : ends) REQUIRE_EQ(send(pair[1], "!", 1, 0), 1);
+    wait();
+    CHECK_EQ(r.reap(), pairs);
+    for (const auto& pair : ends) close(pair[0]), close(pair[1]);
 }

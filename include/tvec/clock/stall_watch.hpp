@@ -51,6 +51,11 @@ namespace tvec {
 /// not suffice, a late turn goes on for as long as it was late, but no longer than that. The first
 /// timers that such a loop is late for count as a stall, because no turns are known yet.
 ///
+/// **Each turn hears all that has come**, or the rest is judged unheard: an array of events has
+/// room for all that may be ready. Where one call sleeps and handles, it stands within `listen`,
+/// with what prepares the sleep (prepare, rearm, wait_ms), and what becomes due in it fires a turn
+/// later.
+///
 /// **Its limits**: it knows what the loop has read, not what is on its way. After a stall of the
 /// whole machine the peers have not talked either: `second_chance` gives them time for it. A peer
 /// whose messages the loop does not read for want of its own (no buffer, no memory) was not heard.
@@ -78,10 +83,10 @@ public:
     template <class... D> stall_watch(Clocked&&, D...) TVEC_WANTS("a wheel that outlives it");
 
     /// Handles what has come: calls hear(), once, and passes its result on. Call it in every turn,
-    /// between the sleep and the timers. It begins a turn of a turn_clock. `hear` returns how many
-    /// messages or completions it has handled; those of the loop's own alarm do not count, and if
-    /// they are counted, timers wait `longest` after each stall. If it throws, the turn counts as
-    /// one that has heard something.
+    /// between the sleep and the timers, or around a call that sleeps and handles. It begins a turn
+    /// of a turn_clock. `hear` returns how many messages or completions it has handled; those of
+    /// the loop's own alarm do not count, and if they are counted, timers wait `longest` after each
+    /// stall. If it throws, the turn counts as one that has heard something.
     template <class F> std::size_t listen(F&& hear) {
         timers_->begin_turn();
         const auto now = Clocked::clock::now();

@@ -132,9 +132,9 @@ template <class Clocked> timerfd_alarm(Clocked&) -> timerfd_alarm<Clocked>;
 /// stands in the place of the timeout. One system call, no further descriptor, and nothing to
 /// acknowledge.
 ///
-///     epoll_event events[64];
+///     epoll_event events[1024];               // room for all that may be ready at once
 ///     while (running) {
-///         const int n = tvec::epoll_wait(loop, events, 64, timers);
+///         const int n = tvec::epoll_wait(loop, events, 1024, timers);
 ///         for (int i = 0; i < n; ++i) handle(events[i]);      // first: a message in time
 ///         timers.run(256);                     // always, whatever woke us
 ///     }
