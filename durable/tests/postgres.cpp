@@ -550,7 +550,8 @@ Test(durable_postgres, no_plan_depends_on_settings_or_statistics) {
         "puts('', 'keep', '', '{1,1}', '{y,z}', '{1,1}', '{0,0}', '{a,b}', '{\"\",\"\"}')",
         "ends('', '{87,88}', '{1,1}', '{done,again}', '{1,1}', '{a,b}', '{c,d}')",
         "spends('{0,1,2}', array[" + e + ",0,0], '{89,89,89}', '{1,1,1}')",
-        "claims(1000, 0, 1000, 10, '{1,1}', '{0,1}', array[" + e + ",0], '{90,91}')",
+        "claims(1000, 0, 1000, 10, 1::bigint << 60, 1::bigint << 60, '{1,1}', '{0,1}', array[" + e +
+            ",0], '{90,91}')",
         "takes('{0}', array[" + e + "]::bigint[], '{0}', array[''::bytea], '{19000}', '{10}')",
         "lists(0, 100, '', 10, '')",
         "oldest('', 2)",
@@ -611,7 +612,8 @@ Test(durable_postgres, dead_rows_of_timers_are_not_walked_over_to_find_one) {
         "revives('', '87', 1)",
         "ends('', '{87,88}', '{1,1}', '{done,again}', '{1,1}', '{a,b}', '{c,d}')",
         "spends('{0}', array[" + e + "]::bigint[], '{89}', '{1}')",
-        "claims(1000, 0, 1000, 10, '{1}', '{0}', array[" + e + "]::bigint[], '{90}')",
+        "claims(1000, 0, 1000, 10, 1::bigint << 60, 1::bigint << 60, '{1}', '{0}', array[" + e +
+            "]::bigint[], '{90}')",
     };
     for (const std::string& call : calls) {
         const int pages = pages_of(c, call);
@@ -676,7 +678,7 @@ Test(durable_postgres, roles_need_no_more_rights_than_documented) {
     denies(shop, "select tvec.make_ready('{}', '{}')");
     denies(shop, "select * from tvec.timer");
     denies(shop, "select tvec.beat('me', 1, '{0}', '{1000}')");
-    denies(shop, "select tvec.claims(1,0,1,1,'{1}','{0}','{1}','{a}')");
+    denies(shop, "select tvec.claims(1,0,1,1,1,1,'{1}','{0}','{1}','{a}')");
     sql_client nobody(server.conninfo("nobody"));
     denies(nobody, "select tvec.put('a', now())");
     for (const char* user : {"shop", "nobody"}) {

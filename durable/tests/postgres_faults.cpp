@@ -7,7 +7,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,14 @@ postgres_options impatient(const postgres_server& server) {
 // Puts until that is the answer.
 void put_until(store& s, put_result r) {
     while (put(s, {"again", today() + 1h}, existing::replace) != r) continue;
+}
+
+// Returns the processes of the sessions, but that of `c`.
+std::vector<int> sessions(sql_client& c) {
+    std::istringstream listed(c.run("select string_agg(pid::text, ' ') from pg_stat_activity where "
+                                    "backend_type = 'client backend' and pid <> "
+                                    "pg_backend_pid()"));
+    return {std::istream_iterator<int>(listed), {}};
 }
 
 void refuses(const postgres_options& o, std::errc code, const std::string& words) {
@@ -93,6 +103,49 @@ Test(durable_postgres_faults, a_server_that_hangs_counts_as_gone_after_the_silen
     kill(std::stoi(pid), SIGCONT);
     server.go_on();
     put_until(s, put_result::stored);
+}
+
+// Sessions that go on do what waits in the sockets of connections that were given up.
+Test(durable_postgres_faults, a_claim_that_was_given_up_is_not_granted) {
+    const postgres_server server;
+    postgres_store calm(server.options()), s(impatient(server));
+    const unsigned shard = s.shard_of("a");
+    const epoch e = own(calm, shard);
+    put(calm, {"a", today() - 1s});
+    sql_client c(server.conninfo());
+    const std::vector<int> pids = sessions(c);
+    REQUIRE_EQ(pids.size(), 2U);
+    for (const int pid : pids) kill(pid, SIGSTOP);
+    server.stop();
+    const time_point begun = std::chrono::ceil<duration>(s.now());
+    const operations::claim claim_it{shard, e, {1h}, {"a"}};
+    CHECK(std::get<0>(answer_to(s, claim_it)) == standing::unknown);
+    turn_until(s, [&] { return s.now() > begun + 900ms; });
+    for (const int pid : pids) kill(pid, SIGCONT);
+    server.go_on();
+    put_until(s, put_result::stored);
+    const auto ended = "select count(*) from pg_stat_activity where pid in (" +
+                       std::to_string(pids[0]) + "," + std::to_string(pids[1]) + ")";
+    while (c.run(ended) != "1") usleep(10'000);  // the one of `s` ends after its claim
+    CHECK_EQ(find(calm, "a")->attempt, 0U);
+    const auto again = std::get<1>(answer_to(calm, claim_it));
+    CHECK(again.at(0).what == claimed::kind::granted);
+}
+
+Test(durable_postgres_faults, a_hang_keeps_no_timer_for_a_lease) {
+    const postgres_server server;
+    postgres_store s(impatient(server));
+    sql_client c(server.conninfo());
+    const std::vector<int> pids = sessions(c);
+    const auto stop = [&] {
+        for (const int pid : pids) kill(pid, SIGSTOP);
+        server.stop();
+    };
+    const auto go_on = [&] {
+        for (const int pid : pids) kill(pid, SIGCONT);
+        server.go_on();
+    };
+    support::delivers_after_a_hang(s, stop, go_on);
 }
 
 Test(durable_postgres_faults, a_statement_that_takes_too_long_has_failed_and_the_connection_stays) {

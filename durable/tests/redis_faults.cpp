@@ -166,6 +166,13 @@ Test(durable_redis_faults, a_claim_that_was_given_up_is_not_granted) {
     CHECK(again.at(0).what == claimed::kind::granted);
 }
 
+Test(durable_redis_faults, a_hang_keeps_no_timer_for_a_lease) {
+    redis_server server;
+    redis_store s = connected(impatient(server.socket()));
+    support::delivers_after_a_hang(
+        s, [&] { server.stop(); }, [&] { server.go_on(); });
+}
+
 Test(durable_redis_faults, an_answer_that_takes_longer_than_silence_is_waited_for_while_it_comes) {
     const redis_server server;
     liar between(server.socket(), 1);

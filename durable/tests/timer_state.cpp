@@ -40,21 +40,21 @@ afterwards end(timer_state& t, outcome how) {
 
 Test(durable_timer_state, a_claim_gives_out_the_next_attempt_and_hides_the_timer_for_its_lease) {
     timer_state t(record{"a", now});
-    CHECK(!t.claim(10s, now - 1ms, 0s));
-    CHECK(t.claim(10s, now - 1ms, 1ms));
+    CHECK(!t.claim({10s}, now - 1ms, 0s));
+    CHECK(t.claim({10s}, now - 1ms, 1ms));
     CHECK_EQ(t.attempt, 1U);
     CHECK(t.is_open() && t.is_current({"a", 1}) && !t.is_current({"a", 2}));
     CHECK(t.visible == now + 10s);  // ahead of the deadline the lease counts from there
     CHECK(t.lease == 10s + 1ms);
-    CHECK(!t.claim(10s, now + 10s - 1ms, 0s));
-    CHECK(t.claim(10s, now + 10s, 0s));
+    CHECK(!t.claim({10s}, now + 10s - 1ms, 0s));
+    CHECK(t.claim({10s}, now + 10s, 0s));
     CHECK_EQ(t.attempt, 2U);
     CHECK_EQ(t.ended, 0U);
 }
 
 Test(durable_timer_state, a_lease_counts_for_no_longer_than_its_length_from_now) {
     timer_state t(record{"a", now});
-    t.claim(10s, now, 0s);
+    t.claim({10s}, now, 0s);
     t.shorten(now - 1h);
     CHECK(t.visible == now - 1h + 10s);
     timer_state waiting(record{"a", now});
@@ -66,7 +66,7 @@ Test(durable_timer_state, an_attempt_is_spent_at_most_once) {
     timer_state t(record{"a", now});
     for (const bool is_spent : {false, true, true}) {
         const std::uint32_t before = t.spent;
-        CHECK(t.claim(-1s, now, 0s));
+        CHECK(t.claim({-1s}, now, 0s));
         for (int i = 0; is_spent && i < 2; ++i) t.spend();
         CHECK_EQ(t.spent, before + is_spent);
     }
@@ -95,12 +95,12 @@ Test(durable_timer_state, an_end_closes_all_attempts_and_leaves_what_its_way_say
 
 Test(durable_timer_state, a_returned_attempt_is_not_spent_and_closes_no_earlier_one) {
     timer_state t(record{"a", now - 1h});
-    t.claim(10s, now, 0s);
+    t.claim({10s}, now, 0s);
     t.spend();
     timer_state alone = t;
     CHECK(end(alone, outcome::returned) == afterwards::waits);
     CHECK(!alone.is_open() && alone.spent == 0 && alone.visible == now - 1h);
-    t.claim(10s, now + 10s, 0s);
+    t.claim({10s}, now + 10s, 0s);
     t.spend();
     CHECK(end(t, outcome::returned) == afterwards::waits);
     CHECK(t.is_open() && t.attempt == 2 && t.ended == 0 && t.spent == 1);

@@ -95,10 +95,12 @@ std::size_t deliveries::claimable(const shard& s) const {
     return std::min({share, s.claim_size, per_turn - waiting});
 }
 
-// Takes ids from the list of the shard, and skips those whose timers are gone.
+// Takes ids from the list of the shard, and skips those whose timers are gone. Those whose claims
+// were lost at another time are for another claim.
 std::vector<std::string> deliveries::next_to_claim(shard& s, std::size_t at_most) {
     std::vector<std::string> ids;
     while (ids.size() < at_most && !s.to_claim.empty()) {
+        if (!ids.empty() && s.lost_since(s.to_claim.front()) != s.lost_since(ids.front())) break;
         near_timer* const t = s.find(s.to_claim.front());
         if (t != nullptr && t->phase == timer_phase::queued && limiter_.admit(*t)) {
             t->move_to(timer_phase::claiming);
@@ -122,17 +124,27 @@ bool deliveries::claim_batch(shard& s) {
     assert(ids.size() <= batch_size && "one command must not keep a server busy for long");
     timers_in_flight_ += ids.size();
     ++claims_in_flight_;
+    claim_terms t = terms();
+    t.since = s.lost_since(ids.front());
     const auto on_reply = [this, &s, ids, resets = s.resets,
                            sent = all_.now()](standing how, std::vector<claimed> got) {
         timers_in_flight_ -= ids.size();
         --claims_in_flight_;
+        if (how == standing::done) forget_lost(s, ids, got);
         if (resets == s.resets) return on_answer(s, ids, sent, how, got);
         for (std::size_t i = 0; how == standing::done && i < ids.size(); ++i)
             return_if_granted(ids[i], got[i]);
     };
-    all_.storage.submit(
-        operations::claim{s.number, s.owned_as, terms(), ids, all_.guarded(on_reply)});
+    all_.storage.submit(operations::claim{s.number, s.owned_as, t, ids, all_.guarded(on_reply)});
     return true;
+}
+
+// A claim that is answered early may be done once more by a server that has not come to it yet.
+void deliveries::forget_lost(shard& s, const std::vector<std::string>& ids,
+                             const std::vector<claimed>& got) {
+    using enum claimed::kind;
+    for (std::size_t i = 0; i < ids.size() && !s.lost.empty(); ++i)
+        if (got[i].what != early && got[i].what != later) s.lost.erase(ids[i]);
 }
 
 void deliveries::return_if_granted(const std::string& id, const claimed& c) {
@@ -142,7 +154,7 @@ void deliveries::return_if_granted(const std::string& id, const claimed& c) {
 void deliveries::on_answer(shard& s, const std::vector<std::string>& ids, time_point sent,
                            standing how, std::vector<claimed>& got) {
     if (how == standing::fenced) return all_.up.on_fenced(s);
-    if (how == standing::unknown) return retry(s, ids);
+    if (how == standing::unknown) return retry(s, ids, sent);
     assert(got.size() == ids.size() && "a store answers every claim");
     s.claim_size = next_claim_size(s.claim_size, got);
     on_claims(s, ids, sent, got);
@@ -165,8 +177,10 @@ void deliveries::on_claims(shard& s, const std::vector<std::string>& ids, time_p
     s.to_claim.insert(s.to_claim.begin(), later.begin(), later.end());
 }
 
-void deliveries::retry(shard& s, const std::vector<std::string>& ids) {
+// The claims may have been granted. A store that is not shared keeps no lease of them.
+void deliveries::retry(shard& s, const std::vector<std::string>& ids, time_point sent) {
     for (const std::string& id : ids) {
+        if (all_.storage.traits().shared) s.lost.try_emplace(id, sent);
         near_timer* const t = claiming(s, id);
         if (t == nullptr) continue;
         t->move_to(timer_phase::waiting);

@@ -64,13 +64,15 @@ private:
     std::size_t claimable(const shard& s) const;
     std::vector<std::string> next_to_claim(shard& s, std::size_t at_most);
     claim_terms terms() const;
+    static void forget_lost(shard& s, const std::vector<std::string>& ids,
+                            const std::vector<claimed>& got);
     bool claim_batch(shard& s);
     void on_answer(shard& s, const std::vector<std::string>& ids, time_point sent, standing how,
                    std::vector<claimed>& got);
     void on_claims(shard& s, const std::vector<std::string>& ids, time_point sent,
                    std::vector<claimed>& got);
     void return_if_granted(const std::string& id, const claimed& c);
-    void retry(shard& s, const std::vector<std::string>& ids);
+    void retry(shard& s, const std::vector<std::string>& ids, time_point sent);
     void on_claimed(near_timer& t, claimed& c, time_point sent);
     void on_granted(near_timer& t, stored_timer& granted, time_point sent);
     void apply_plan(near_timer& t, const stored_timer& granted);

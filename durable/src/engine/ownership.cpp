@@ -86,10 +86,11 @@ void ownership::on_owned(shard& s, epoch e) {
     if (e == s.owned_as) return;
     if (s.is_owned()) fence(s);
     assert(s.near.empty() && !s.taken && "a new epoch begins with an empty window");
-    s.owned_as = e;
     if (e == 0) return;
+    s.own(e);
     if (all_.is_stopping) return release(s);
     near_.take(s);
+    near_.enter_lost(s);
     if (all_.storage.traits().shared) near_.begin_sweeps(s);
 }
 

@@ -76,6 +76,16 @@ void shard::forget(const std::string& id) {
     near.erase(n);
 }
 
+void shard::own(epoch e) {
+    if (e != last_owned && e != last_owned + 1) lost.clear();
+    owned_as = last_owned = e;
+}
+
+time_point shard::lost_since(const std::string& id) const {
+    const auto found = lost.find(id);
+    return found == lost.end() ? claim_terms{}.since : found->second;
+}
+
 void shard::reset() {
     ++resets;
     owned_as = 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -154,13 +155,22 @@ struct shard {
     // Returns the near timer of an id, or nullptr.
     near_timer* find(const std::string& id);
     void forget(const std::string& id);
-    // Drops the window and the ownership. Ends that wait are kept.
+    // Drops the window and the ownership. Ends that wait are kept, and claims without an answer.
     void reset();
+    // Begins an ownership. If another process had the shard meanwhile, it may have what this one
+    // has lost.
+    void own(epoch e);
+    // Returns claim_terms::since of a timer.
+    time_point lost_since(const std::string& id) const;
 
     events& up;
     near_load& load;
     const unsigned number;
     epoch owned_as = 0;  // 0: not owned
+    epoch last_owned = 0;
+    // Timers whose claims had no answer, with the times of the first of these: if such a claim was
+    // granted, nobody has the timer.
+    std::map<std::string, time_point> lost{};
     // By the last answer, on the wheel's clock. The owner goes on until it is fenced.
     std::chrono::microseconds leased_until{};
     std::uint64_t resets = 0;  // counts them: an answer to a request sent before the last is stale

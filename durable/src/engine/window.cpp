@@ -63,6 +63,10 @@ void window::on_taken(shard& s, std::size_t limit, const std::vector<place>& got
     all_.arm(s.refill, std::max(ahead - all_.settings.horizon / 2, duration::zero()));
 }
 
+void window::enter_lost(shard& s) {
+    for (const auto& [id, sent] : s.lost) enter(s, id, all_.now());
+}
+
 void window::take_if_half_empty(shard& s) {
     if (s.is_partial && s.near.size() <= all_.window_share() / 2) take(s);
 }

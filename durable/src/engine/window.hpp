@@ -20,6 +20,8 @@ public:
 
     // Asks the store for the timers after the end of the window, up to the horizon.
     void take(shard& s);
+    // Enters timers whose claims had no answer, to be claimed again at once.
+    void enter_lost(shard& s);
     // Extends a partial window once half of it is free.
     void take_if_half_empty(shard& s);
     // Asks the store for overdue timers. Those that are not near had a hint that was lost.

@@ -353,8 +353,7 @@ private:
         if (there == s.timers.end()) return {};
         entry& e = there->second;
         bool is_granted = false;
-        s.change(
-            e, [&] { is_granted = e.claim(terms.lease, all_.today(), from_.traits_.claim_ahead); });
+        s.change(e, [&] { is_granted = e.claim(terms, all_.today(), from_.traits_.claim_ahead); });
         claimed c{is_granted ? claimed::kind::granted : claimed::kind::early, e};
         if (!is_granted) c.timer.due = e.visible;
         return c;

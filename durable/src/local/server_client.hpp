@@ -60,6 +60,14 @@ inline std::string all_warnings(std::string_view server, bool terms_differ) {
     return text;
 }
 
+// Returns the time from which on a server is to grant no claim that is sent now, in ms of its
+// clock. A server that hung does what waits in the sockets of connections that were given up, and
+// the answers are lost. While requests wait for each other, a server that is slow and answers may
+// come to a claim as late as that.
+inline std::int64_t last_time_of_claim(reading now, duration silence) {
+    return std::chrono::floor<duration>((now + 2 * silence).time_since_epoch()).count();
+}
+
 // Delays before new connections. They double, with jitter: not all processes try at once.
 class back_off {
 public:

@@ -21,6 +21,7 @@ struct timer_state : stored_timer {
     time_point visible{};
     duration lease{};         // of the last claim
     bool is_counted = false;  // the last attempt is one of `spent`
+    bool is_new = false;      // the lease is that of the claim: nothing has changed it
 
     timer_state() = default;
     explicit timer_state(stored_timer t) : stored_timer(std::move(t)), visible(due) {}
@@ -60,19 +61,24 @@ struct timer_state : stored_timer {
     }
 
     // Returns false if it is too early.
-    bool claim(duration length, time_point now, duration ahead) {
+    bool claim(const claim_terms& terms, time_point now, duration ahead) {
         shorten(now);
+        const bool is_lost = has_lost_claim(terms.since);
+        if (is_lost) visible = due;
         if (visible > now + ahead) return false;
-        ++attempt;
+        attempt += !is_lost;
         is_counted = false;
-        visible = std::max(now, visible) + length;
+        visible = std::max(now, visible) + terms.lease;
         lease = visible - now;
+        is_new = true;
         return true;
     }
 
     // Shortens the lease of a claim to its length from now: the clock may have been set back.
     void shorten(time_point now) {
-        if (is_open()) visible = std::min(visible, now + lease);
+        if (!is_open() || visible <= now + lease) return;
+        visible = now + lease;
+        is_new = false;
     }
 
     // --- of the delivery of the current attempt -------------------------------------------------
@@ -80,6 +86,7 @@ struct timer_state : stored_timer {
     void extend(duration length, time_point now) {
         visible = now + length;
         lease = length;
+        is_new = false;
     }
 
     void spend() { spent += !std::exchange(is_counted, true); }
@@ -98,6 +105,11 @@ struct timer_state : stored_timer {
     }
 
 private:
+    // Returns true if the last claim was granted since then, and nobody has shown to know of it.
+    bool has_lost_claim(time_point since) const {
+        return is_open() && is_new && !is_counted && visible - lease >= since;
+    }
+
     void plan_beat(time_point now) {
         due = next_beat(due, every, now);
         durable::history h;
@@ -119,6 +131,7 @@ private:
         if (attempt == ended + 1) ended = attempt;
         spent -= std::exchange(is_counted, false);
         visible = due;
+        is_new = false;
         return afterwards::waits;
     }
 };

@@ -40,9 +40,9 @@ struct prepared {
     const char* types;
 };
 inline constexpr prepared all_prepared[] = {
-    {"puts", "ttyIYBBYY"}, {"cancels", "Y"},       {"touches", "tYB"},  {"ends", "tYBTBYY"},
-    {"spends", "IBYB"},    {"claims", "bbbbBIBY"}, {"takes", "IBBYBB"}, {"beat", "tbIB"},
-    {"releases", "ib"},    {"leaves", "t"},        {"finds", "y"},      {"lists", "ibyby"},
+    {"puts", "ttyIYBBYY"}, {"cancels", "Y"},         {"touches", "tYB"},  {"ends", "tYBTBYY"},
+    {"spends", "IBYB"},    {"claims", "bbbbbbBIBY"}, {"takes", "IBBYBB"}, {"beat", "tbIB"},
+    {"releases", "ib"},    {"leaves", "t"},          {"finds", "y"},      {"lists", "ibyby"},
     {"counts", ""}};
 
 /// A function of the schema, and its arguments.

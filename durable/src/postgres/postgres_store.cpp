@@ -340,7 +340,8 @@ void postgres_store::inner::submit(operations::spend o) {
 void postgres_store::inner::submit(operations::claim o) {
     const postgres::wire::head common{big(o.terms.lease.count()), big(traits.claim_ahead.count()),
                                       big(static_cast<std::int64_t>(o.terms.bytes)),
-                                      big(postgres::wire::pause_of_locked.count())};
+                                      big(postgres::wire::pause_of_locked.count()),
+                                      big(ms(o.terms.since))};
     const std::size_t n = o.ids.size();
     std::vector<claimed> known(n);
     for (std::size_t i = 0; i < n; ++i) known[i].timer.id = o.ids[i];

@@ -34,8 +34,9 @@ create table if not exists {tvec}.process (
 ) with (fillfactor = 50);
 
 -- Timers and dead letters. `visible` is the time of the next claim: the deadline, or the end of the lease of a
--- claim, whose length is `length`. An attempt after `ended` is open, `counted` if it is one of `spent`, and `taken` if
--- a worker has taken one of the open attempts by `next`.
+-- claim, whose length is `length`: even if that is the lease of the claim, and odd if something has changed it. An
+-- attempt after `ended` is open, `counted` if it is one of `spent`, and `taken` if a worker has taken one of the open
+-- attempts by `next`.
 -- A claim changes no column of an index, and finds room on its page: that halves its cost.
 create table if not exists {tvec}.timer (
   id bytea primary key,
@@ -71,6 +72,17 @@ $$ select till > now and till - now <= length $$;
 -- Returns the time of the next claim. An open claim counts for no longer than its length from now.
 create or replace function {tvec}.claimable(t {tvec}.timer, now bigint) returns bigint language sql immutable as
 $$ select case when t.attempt = t.ended then t.visible else least(t.visible, now + t.length) end $$;
+
+-- Returns true if the last claim was granted since then, and nobody has shown to know of it.
+create or replace function {tvec}.is_lost(t {tvec}.timer, since bigint, now bigint) returns boolean
+language sql immutable as
+$$ select t.attempt <> t.ended and not t.counted and t.length % 2 = 0 and t.visible - t.length + 1 >= since
+   and t.visible - t.length <= now $$;
+
+-- Returns the time of the next claim if claims since then were lost.
+create or replace function {tvec}.claimable(t {tvec}.timer, now bigint, since bigint) returns bigint
+language sql immutable as
+$$ select case when {tvec}.is_lost(t, since, now) then t.due else {tvec}.claimable(t, now) end $$;
 
 -- Returns how many attempts had no end, of those whose leases are over. A row of `ready` that comes again is an attempt,
 -- and costs none if no worker has taken it.
@@ -261,7 +273,7 @@ begin
     update {tvec}.timer t set
       due = o.due,
       visible = case o.how when 'extend' then now + o.given else o.due end,
-      length = case o.how when 'extend' then o.given else t.length end,
+      length = case o.how when 'extend' then o.given | 1 else t.length | 1 end,
       ended = case when o.how = 'extend' or o.how = 'returned' and t.attempt <> t.ended + 1 then t.ended
                    else t.attempt end,
       spent = case o.how when 'extend' then t.spent when 'returned' then t.spent - t.counted::int else 0 end,
@@ -318,12 +330,13 @@ begin
 end $$;
 
 -- Claims timers for `term`. Requests with the same op belong together: the bodies of an op that are granted are
--- about `room`. The first row has number 0 and the time in us as its deadline. States: 1 granted, 2 early (due is
--- the time to claim it), 3 later: not done, because of `room`, 4: another process owns the shard. No row: gone. A timer
--- that another transaction has locked or just changed is early by `pause`.
+-- about `room`. Claims since `since` had no answer, and none is granted after `last`. The first row has number 0 and the
+-- time in us as its deadline. States: 1 granted, 2 early (due is the time to claim it), 3 later: not done, because of
+-- `room` or `last`, 4: another process owns the shard. No row: gone. A timer that another transaction has locked or just
+-- changed is early by `pause`.
 drop function if exists {tvec}.claims(bigint, bigint, bigint, bigint, bigint, bigint[], int[], bigint[], bytea[]);
 create or replace function {tvec}.claims(term bigint, early_by bigint, room bigint, pause bigint,
-  ops bigint[], shards int[], epochs bigint[], ids bytea[])
+  since bigint, last bigint, ops bigint[], shards int[], epochs bigint[], ids bytea[])
 returns table (n bigint, state int, due bigint, every bigint, attempt bigint, ended bigint, spent bigint, body bytea,
   plan bytea, history bytea, verdict bytea)
 language plpgsql security definer
@@ -338,21 +351,21 @@ begin
     null::bytea, null::bytea, null::bytea;
   return query
   with ready as materialized (
-    select t.place, a.n, a.op, t.size from unnest(ops, shards, epochs, ids) with ordinality
-      as a(op, shard, epoch, id, n)
+    select a.n, a.op, t.* from unnest(ops, shards, epochs, ids) with ordinality as a(op, shard, epoch, id, n)
     join {tvec}.shard s on s.n = a.shard and s.epoch = a.epoch
     cross join lateral (
-      select octet_length(t.body) as size, t.ctid as place
+      select octet_length(t.body) as size, t.ctid as place, (not {tvec}.is_lost(t, since, now))::int as is_new,
+        greatest(now, {tvec}.claimable(t, now, since)) + term as till
       from {tvec}.timer t
-      where t.id = a.id and t.shard = a.shard and t.dead::int = 0 and {tvec}.claimable(t, now) <= now + early_by
+      where t.id = a.id and t.shard = a.shard and t.dead::int = 0 and {tvec}.claimable(t, now, since) <= now + early_by
       for update skip locked) t),
   decided as materialized (
-    select r.place, r.n, sum(r.size) over (partition by r.op order by r.n) - r.size < greatest(room, 1) as fits
+    select r.*, sum(r.size) over (partition by r.op order by r.n) - r.size < greatest(room, 1)
+      and now <= last as fits
     from ready r),
   claimed as (
-    update {tvec}.timer t set attempt = t.attempt + 1, counted = false,
-      visible = greatest(now, {tvec}.claimable(t, now)) + term,
-      length = greatest(now, {tvec}.claimable(t, now)) + term - now
+    update {tvec}.timer t set attempt = t.attempt + d.is_new, counted = false, visible = d.till,
+      length = d.till - now + (d.till - now & 1)
     from decided d where t.ctid = d.place and d.fits
     returning d.n, 1, t.due, t.every, t.attempt, t.ended, t.spent, t.body, t.plan, t.history, t.verdict)
   select * from claimed
@@ -366,7 +379,7 @@ begin
   from unnest(shards, epochs, ids) with ordinality as a(shard, epoch, id, n)
   join {tvec}.shard s on s.n = a.shard
   left join lateral (
-    select t.id, {tvec}.claimable(t, now) as claimable from {tvec}.timer t
+    select t.id, {tvec}.claimable(t, now, since) as claimable from {tvec}.timer t
     where t.id = a.id and t.shard = a.shard and t.dead::int = 0 offset 0) t on true
   where s.epoch <> a.epoch or t.id is not null;
 end $$;
@@ -436,7 +449,7 @@ begin
     mine := s.owner = me and {tvec}.holds(s.till, s.length, now);
     -- The clock was set back: no claim counts for longer than its length from now.
     if now < s.latest then
-      update {tvec}.timer t set visible = now + t.length where t.shard = s.n and not t.dead and
+      update {tvec}.timer t set visible = now + t.length, length = t.length | 1 where t.shard = s.n and not t.dead and
         t.attempt <> t.ended and t.visible > now + t.length;
     end if;
     update {tvec}.shard h set owner = me, till = now + s.lease, length = s.lease, latest = now,
@@ -803,7 +816,7 @@ begin
       for update skip locked) t on true;
     return query
     with begun as (
-      update {tvec}.timer t set visible = now + t.length, taken = true,
+      update {tvec}.timer t set visible = now + t.length, length = t.length | 1, taken = true,
         spent = t.spent + (head.alone and not t.counted)::int, counted = t.counted or head.alone
       from unnest(places, numbers) as h(place, n) where t.ctid = h.place
       returning h.n, t.id, t.attempt, t.due, t.body),

@@ -39,6 +39,9 @@ question_for statement::question(std::size_t items) const {
 statement wire::begin(std::size_t, kind k, const head& common) const {
     const prepared& p = all_prepared[static_cast<std::size_t>(k)];
     statement s{p.function, common, {}};
+    if (k == kind::claims)
+        s.common.push_back(
+            big(detail::last_time_of_claim(client_.now(), client_.options().silence)));
     for (const char* letter = p.types; *letter != '\0'; ++letter)
         if (is_array(*letter)) s.columns.emplace_back(type_of(*letter));
     return s;

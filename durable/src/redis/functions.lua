@@ -33,7 +33,7 @@ local INLINE = 1024
 -- entry has texts.
 local WAITING, OPEN, DEAD_LETTER, SPENT, APART, NOTED = 0, 1, 2, 3, 4, 8
 -- The head: kind, attempt, ended, spent, period, deadline. An open attempt adds the end and the length of
--- its lease.
+-- its lease. The length is even if that is the lease of the claim, and odd if something has changed it.
 local HEAD, OPEN_HEAD = '<BI4I4I4I8I8', '<BI4I4I4I8I8I8I8'
 local HEAD_SIZE, OPEN_SIZE = 29, 45
 -- The texts: the lengths of plan, history and verdict, and these.
@@ -56,6 +56,15 @@ end
 
 local function pack_open(kind, attempt, ended, spent, every, due, till, length, rest)
   return struct.pack(OPEN_HEAD, kind, attempt, ended, spent, every, due, math.max(till, 0), math.max(length, 0)) .. rest
+end
+
+-- Returns the length of the lease of a claim, and that of another one: see HEAD.
+local function of_claim(length)
+  return length + length % 2
+end
+
+local function of_another(length)
+  return math.max(length - length % 2, 0) + 1
 end
 
 -- Returns the texts of an entry, packed, and NOTED. Returns '' and 0 if all are empty.
@@ -308,7 +317,8 @@ local function give_back(ends, id, entry)
   local _, attempt, ended, spent, every, due, _, length, marks, at, is_spent = unpack_timer(entry)
   if is_spent then spent = spent - 1 end
   if attempt ~= ended + 1 then
-    push(ends.timers, id, pack_open(OPEN + marks, attempt, ended, spent, every, due, due, length, entry:sub(at)))
+    push(ends.timers, id, pack_open(OPEN + marks, attempt, ended, spent, every, due, due, of_another(length),
+      entry:sub(at)))
     push(ends.begun, due, id)
   else
     push(ends.timers, id, pack(WAITING + marks, attempt, attempt, spent, every, due, entry:sub(at)))
@@ -423,7 +433,7 @@ local function extend(k, a)
   kind = is_spent and SPENT or OPEN
   redis.call('ZADD', k[BEGUN], till, a[1])
   redis.call('HSET', k[TIMER], a[1],
-    pack_open(kind + marks, attempt, ended, spent, every, due, till, tonumber(a[3]), entry:sub(at)))
+    pack_open(kind + marks, attempt, ended, spent, every, due, till, of_another(tonumber(a[3])), entry:sub(at)))
   return {1}
 end
 
@@ -456,20 +466,29 @@ local function unreadable(k, id, entry)
   return BROKEN
 end
 
--- Keys: all. Arguments: epoch, length of the lease, claim_ahead, bytes, the last time of the claim, and ids. Answers
--- false if another process owns the shard. Otherwise the time in us, and an answer for each id.
+-- Returns true if the last claim was granted since then, and nobody has shown to know of it.
+local function is_lost(kind, till, length, is_spent, since, now)
+  return kind == OPEN and not is_spent and length % 2 == 0 and till - length + 1 >= since and till - length <= now
+end
+
+-- Keys: all. Arguments: epoch, length of the lease, claim_ahead, bytes, the time since which claims of these timers had
+-- no answer, the last time of the claim, and ids. Answers false if another process owns the shard. Otherwise the time in
+-- us, and an answer for each id.
 local function claim(k, a)
   if redis.call('HGET', k[OWN], 'e') ~= a[1] then return false end
   local us = now_us()
-  local now, lease = math.floor(us / 1000), tonumber(a[2])
-  local soon, ids = now + a[3], {unpack(a, 6)}
-  local bytes = now > tonumber(a[5]) and 0 or math.max(tonumber(a[4]), 1)
+  local now, lease, since = math.floor(us / 1000), tonumber(a[2]), tonumber(a[5])
+  local soon, ids = now + a[3], {unpack(a, 7)}
+  local bytes = now > tonumber(a[6]) and 0 or math.max(tonumber(a[4]), 1)
   local entries, result, seen = redis.call('HMGET', k[TIMER], unpack(ids)), {us}, {}
   local closed, leases, timers, c, n = {}, {}, {}, 0, 0
   for i, id in ipairs(ids) do
     local entry = entries[i]
-    local kind, attempt, ended, spent, every, due, till, length, marks, at = unpack_timer(entry)
+    local kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent = unpack_timer(entry)
     local visible = kind == OPEN and math.min(till, now + length) or due
+    if is_lost(kind, till, length, is_spent, since, now) then
+      visible, attempt = due, attempt - 1
+    end
     if not kind then
       result[i + 1] = unreadable(k, id, entry)
     elseif kind == DEAD_LETTER or seen[id] then
@@ -485,7 +504,8 @@ local function claim(k, a)
         if kind == WAITING then c = c + 1; closed[c] = id end
         till = math.max(now, visible) + lease
         leases[n + 1], leases[n + 2] = till, id
-        local granted = pack_open(OPEN + marks, attempt + 1, ended, spent, every, due, till, till - now, rest)
+        local granted = pack_open(OPEN + marks, attempt + 1, ended, spent, every, due, till, of_claim(till - now),
+          rest)
         result[i + 1] = granted .. body
         timers[n + 1], timers[n + 2] = id, granted
         n, bytes = n + 2, bytes - #rest - #body
@@ -566,7 +586,7 @@ local function shorten(k, now)
       till, kind = now + length, is_spent and SPENT or OPEN
       redis.call('ZADD', k[BEGUN], till, id)
       redis.call('HSET', k[TIMER], id,
-        pack_open(kind + marks, attempt, ended, spent, every, due, till, length, entry:sub(at)))
+        pack_open(kind + marks, attempt, ended, spent, every, due, till, of_another(length), entry:sub(at)))
     end
   end
 end

@@ -404,7 +404,7 @@ void redis_store::inner::submit(operations::claim o) {
     const auto q = requests.asked(std::move(o.then), read_claimed, ids, std::move(known));
     command head;
     head.add(o.mine).add(o.terms.lease.count());
-    head.add(traits.claim_ahead.count()).add(o.terms.bytes);
+    head.add(traits.claim_ahead.count()).add(o.terms.bytes).add(ms(o.terms.since));
     for (std::size_t i = 0; i < ids; ++i)
         requests.add(o.shard, kind::claims, head, o.ids[i], {q, i}).add(o.ids[i]);
     requests.wait_for(q);

@@ -1,6 +1,5 @@
 #include "wire.hpp"
 
-#include <chrono>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -13,16 +12,10 @@ namespace tvec::durable::redis {
 command wire::begin(std::size_t shard, kind k, const head& first) const {
     constexpr std::string_view names[] = {"put", "end", "claim", "spend"};
     command c = function(shard, names[static_cast<std::size_t>(k)]).add(first);
-    if (k == kind::claims) c.add(last_time_of_claim(static_cast<unsigned>(shard)));
+    if (k == kind::claims)
+        c.add(detail::last_time_of_claim(servers_.now(static_cast<unsigned>(shard)),
+                                         servers_.options().silence));
     return c;
-}
-
-// A server that hung does what waits in the sockets of connections that were given up. Nobody would
-// hear of such a claim before its lease ends. While requests wait for each other, a server that is
-// slow and answers may come to one as late as that.
-long long wire::last_time_of_claim(unsigned shard) const {
-    const reading end = servers_.now(shard) + 2 * servers_.options().silence;
-    return std::chrono::floor<duration>(end.time_since_epoch()).count();
 }
 
 void wire::send(std::size_t shard, kind k, const batch& b) {

@@ -44,8 +44,6 @@ public:
              bool has_time);
 
 private:
-    // Returns the time from which on the server is to grant no claim that is sent now, in ms.
-    long long last_time_of_claim(unsigned shard) const;
     void on_answer(const std::vector<slot>& slots, bool has_time, fate how, const redisReply* r);
     bool read(const std::vector<slot>& slots, bool has_time, const redisReply& r);
 

@@ -110,7 +110,7 @@ private:
     void remove(const std::string& id, bool is_apart);
     std::optional<std::uint32_t> remove_dead(const std::string& id);
     end_reply end(const ending& e, time_point now);
-    claimed claim(duration lease, time_point now, const std::string& id);
+    claimed claim(const claim_terms& terms, time_point now, const std::string& id);
     void make_dead(const std::string& id);
     statement prepared(const std::string& sql) { return {db_, sql.c_str()}; }
 
@@ -398,20 +398,20 @@ std::optional<std::vector<claimed>> sqlite_database::perform(const operations::c
     all.reserve(o.ids.size());
     std::size_t bytes = 0;
     for (const std::string& id : o.ids) {
-        all.push_back(bytes < o.terms.bytes ? claim(o.terms.lease, now, id)
+        all.push_back(bytes < o.terms.bytes ? claim(o.terms, now, id)
                                             : claimed{claimed::kind::later, {}});
         bytes += all.back().timer.body.size();
     }
     return all;
 }
 
-claimed sqlite_database::claim(duration lease, time_point now, const std::string& id) {
+claimed sqlite_database::claim(const claim_terms& terms, time_point now, const std::string& id) {
     if (!find_.first(id)) return {};
     const bool is_damaged = find_.is_null(body_column);
     timer_state t = timer_of(find_);
     find_.reset();
     using enum claimed::kind;
-    const bool is_granted = t.claim(lease, now, claim_ahead_);
+    const bool is_granted = t.claim(terms, now, claim_ahead_);
     const claimed::kind what = !is_granted ? early : is_damaged ? damaged : granted;
     if (what == granted)
         write_attempts(t);

@@ -187,6 +187,41 @@ inline void delivers_fifty(tvec::durable::store& s) {
     CHECK_EQ(count(s).waiting, 0U);
 }
 
+// For a store that waits a moment for answers. A server that goes on after a hang grants a claim
+// whose connection was given up, and nobody waits for the end of its lease.
+template <class Stop, class GoOn>
+void delivers_after_a_hang(tvec::durable::store& s, Stop stop, GoOn go_on) {
+    using namespace asking;
+    tvec::clocked_wheel wheel;
+    int came = 0;
+    options o;
+    o.claim_lease = 1h;
+    timers<> all(
+        wheel, s,
+        [&](const delivery& d) {
+            CHECK_EQ(d.token.attempt, 1U);
+            ++came;
+            all.done(d.token);
+        },
+        o);
+    const auto run_until = [&](auto is_so) {
+        for (; !is_so(); all.run()) {
+            pollfd watched{all.fd(), POLLIN, 0};
+            poll(&watched, 1, 1);
+            wheel.run();
+        }
+    };
+    run_until([&] { return all.ready(); });
+    bool is_stored = false;
+    const auto on_stored = [&](put_result r) { is_stored = r == put_result::stored; };
+    CHECK(all.put({"a", all.now() + 100ms}, existing::keep, on_stored) == refusal::none);
+    run_until([&] { return is_stored; });
+    stop();
+    run_until([&] { return !s.broken_connections().empty(); });
+    go_on();
+    run_until([&] { return came == 1; });
+}
+
 // For a store with one shard: a claimed timer is taken when its lease is over.
 inline void hides_what_is_claimed(tvec::durable::store& s) {
     using namespace asking;
@@ -199,6 +234,30 @@ inline void hides_what_is_claimed(tvec::durable::store& s) {
     CHECK(again.timer.due >= due + 1h);
     CHECK(std::get<1>(take(s, 0, e, {}, due + 59min, 1)).empty());
     CHECK_EQ(std::get<1>(take(s, 0, e, {}, today() + 1h, 1)).size(), 1U);
+}
+
+// For a store with one shard: a claim that was lost is granted again, as the same attempt, until
+// somebody has shown to know of it.
+inline void grants_a_lost_claim_again(tvec::durable::store& s) {
+    using namespace asking;
+    put(s, {"a", today() - 1h});
+    own(s, 0);
+    const time_point before = std::chrono::floor<duration>(s.now());
+    const auto claim_since = [&](time_point since) {
+        const claim_terms terms{1h, claim_terms{}.bytes, since};
+        return std::get<1>(answer_to(s, operations::claim{0, 1, terms, {"a"}})).front();
+    };
+    CHECK(claim(s, "a", 1h).what == claimed::kind::granted);
+    CHECK(claim_since(today() + 1h).what == claimed::kind::early);
+    for (int i = 0; i < 2; ++i) {
+        const claimed again = claim_since(before);
+        CHECK(again.what == claimed::kind::granted);
+        CHECK_EQ(again.timer.attempt, 1U);
+    }
+    CHECK(claim(s, "a", 1h).timer.due >= today() + 59min);
+    CHECK(extend(s, {"a", 1}, 1h));
+    CHECK(claim_since(before).what == claimed::kind::early);
+    CHECK(end(s, {{"a", 1}}).was_current);
 }
 
 // For a store with one shard: the timer that waits longest is found among those that nobody is at
@@ -433,6 +492,7 @@ inline void keeps_any_bytes_in_byte_order(tvec::durable::store& s) {
 // Each is tested on a set of timers of its own.
 inline constexpr std::array promises_of_a_shard{takes_in_order,
                                                 hides_what_is_claimed,
+                                                grants_a_lost_claim_again,
                                                 keeps_the_order_of_a_turn,
                                                 serves_many_in_one_call,
                                                 keeps_any_bytes_in_byte_order,

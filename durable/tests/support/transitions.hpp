@@ -63,16 +63,17 @@ inline event put(std::string name, existing how, duration later) {
                                        }};
             }};
 }
-inline event claim(std::string name, duration lease) {
+inline event claim(std::string name, duration lease, time_point since = claim_terms{}.since) {
     return {std::move(name),
             [=](const store& in, const subject& s, event::then then) -> operation {
                 constexpr std::array words{"granted", "gone", "early", "later", "damaged"};
                 const auto on_answer = [=](standing, const auto& all) {
                     then(words[static_cast<std::size_t>(all.at(0).what)]);
                 };
-                return operations::claim{in.shard_of(s.id), 1, {lease}, {s.id}, on_answer};
+                const claim_terms terms{lease, claim_terms{}.bytes, since};
+                return operations::claim{in.shard_of(s.id), 1, terms, {s.id}, on_answer};
             },
-            lease > 0h};
+            lease > 0h || since != claim_terms{}.since};
 }
 // Of the last attempt, or of one before.
 inline event end(std::string name, outcome how, std::optional<std::string> history = {},
@@ -155,6 +156,8 @@ inline const std::vector<state> states{
     {"was replaced", {put_it, begin, count_it, events::put("", existing::replace, 0h)}},
     {"is delivered, its lease is over", {put_it, begin}},
     {"is delivered", {put_it, begin_for_an_hour}},
+    {"is delivered, its lease extended", {put_it, begin, events::extend("", 1h)}},
+    {"is delivered for an hour and counted", {put_it, begin_for_an_hour, count_it}},
     {"is delivered and counted", {put_it, begin, count_it}},
     {"is delivered after a failure", {put_it, begin, fail_it, begin}},
     {"is delivered twice", {put_it, begin, begin}},
@@ -176,6 +179,7 @@ inline const std::vector<event> all_events{
     events::put("put later, later", existing::later, 9h),
     events::claim("claim", -1h),
     events::claim("claim for an hour", 1h),
+    events::claim("claim what was lost", 1h, earliest_due),
     events::end("done", outcome::done),
     events::end("again", outcome::again),
     events::end("again with history", outcome::again, "new"),

@@ -204,6 +204,11 @@ inline constexpr std::uint32_t unended_attempts = 2;
 struct claim_terms {
     duration lease{30'000};         ///< a claim that is not ended by then comes again
     std::size_t bytes = 1'048'576;  ///< bodies in one answer, about; one timer is always granted
+
+    /// Claims of these timers since then had no answer. Such a claim is granted again, as the same
+    /// attempt, although its lease is not over. If its attempt was extended, spent or returned,
+    /// somebody has had it, and it is not.
+    time_point since = latest_due;
 };
 
 /// Returns true if a put of a timer that is due at `due` replaces a living one that is due at
