@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <random>
 
+#include "support/environment.hpp"
 #include "support/private_members.hpp"
 #include "tvec/clock/detail/beats.hpp"
 #include "tvec/clock/tick_clock.hpp"
@@ -216,7 +217,7 @@ void arm() {
 int main(int, char** arguments) {
     random_word.seed(std::strtoull(arguments[1], nullptr, 10));
     tell_the_shape();
-    for (int i = 0; i < 20'000; ++i)
+    for (std::uint64_t i = support::scaled(20'000, 2'000); i > 0; --i)
         for (auto* const f :
              {place, look, empty, repeat, convert, set_speed, read_clock, read_ticks, hang, arm})
             f();
