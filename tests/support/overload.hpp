@@ -136,7 +136,7 @@ template <class F> void each_slow_loop(F each) {
     std::mt19937 random(1);
     for (const std::chrono::nanoseconds limit : {300ms, 500ms, 1000ms, 5000ms})
         for (const int twentieths : {18, 19})
-            for (const unsigned slow : {1, 2, 5})
+            for (const unsigned slow : {1u, 2u, 5u})
                 each(limit, twentieths, [&]() -> std::chrono::nanoseconds {
                     const bool is_slow = random() % slow == 0;
                     const auto hundredths = static_cast<int>(random() % 16) + 5;
