@@ -438,7 +438,8 @@ private:
 
     /// Makes `until` the current tick if there is nothing to do until then. Returns whether it did.
     bool skip_to(jiffies until) noexcept {
-        assert(thread_.adopt_caller() && "advanced by a second thread");
+        thread_.adopt_caller();
+        assert(thread_.admits_caller() && "advanced by a second thread");
         assert(agenda_.quiet() >= now_ && "quiet is never in the past");
         const bool is_quiet = until - now_ < agenda_.quiet() - now_;  // now_ <= until < quiet
         if (is_quiet) now_ = until;

@@ -22,10 +22,11 @@ inline const void* this_thread() noexcept {
 /// and for a library with other build options.
 class home_thread {
 public:
-    /// Makes the calling thread the home if there is none. Returns whether the caller is admitted.
-    bool adopt_caller() noexcept {
+    /// Makes the calling thread the home if there is none. No-op in a release build.
+    void adopt_caller() noexcept {
+#ifndef NDEBUG
         if (home_ == nullptr) home_ = this_thread();
-        return admits_caller();
+#endif
     }
 
     /// Returns whether the calling thread is the home, or there is none, or every thread is.
