@@ -58,7 +58,7 @@ bool mailbox_queue::fall_asleep() noexcept {
 
 namespace {
 
-constexpr std::uint32_t per_word = TVEC_MAILBOX_CELLS_PER_WORD;
+constexpr std::uint32_t per_word = mailbox_cells_per_word, lanes = mailbox_lanes;
 
 }  // namespace
 
@@ -84,7 +84,7 @@ mailbox_vacancies::lane& mailbox_vacancies::lane_of_caller() noexcept {
 
 /// Who sees that a cell was taken also sees what was given back before, so that `take` finds it.
 mailbox_cell* mailbox_vacancies::take_from(std::uint32_t index) noexcept {
-    TVEC_MAILBOX_ATOMIC<word>& vacant = words_[index].vacant;
+    mailbox_atomic<word>& vacant = words_[index].vacant;
     word w = vacant.load(acquire);
     do
         if (w == 0) return nullptr;

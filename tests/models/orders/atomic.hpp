@@ -1,5 +1,4 @@
-// The std::atomic of programs that the explorer runs, and what such a program may say. It is
-// included before the library (-include), with -DTVEC_MAILBOX_ATOMIC=orders::atomic. The programs
+// The std::atomic of programs that the explorer runs, and what such a program may say. The programs
 // and the library are compiled with -fsanitize=thread, so that the explorer sees their plain
 // accesses too (plain.cpp).
 #pragma once

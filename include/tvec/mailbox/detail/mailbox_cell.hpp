@@ -3,7 +3,6 @@
 /// inside.
 #pragma once
 
-#include <atomic>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -11,13 +10,8 @@
 
 #include "tvec/core/timer.hpp"
 #include "tvec/mailbox/detail/mailbox_handle.hpp"
+#include "tvec/mailbox/detail/mailbox_parts.hpp"
 #include "tvec/pool/detail/inline_function.hpp"
-
-/// The atomic type of a mailbox. A test replaces it by one that lets another thread run between two
-/// operations.
-#ifndef TVEC_MAILBOX_ATOMIC
-#define TVEC_MAILBOX_ATOMIC std::atomic
-#endif
 
 namespace tvec::detail {
 
@@ -50,8 +44,8 @@ struct mailbox_link {
 struct alignas(64) mailbox_cell : mailbox_link {
     timer alarm{run_mailbox};  ///< touched by the owner only, as `armed`
     mailbox_core* owner = nullptr;
-    TVEC_MAILBOX_ATOMIC<std::uint64_t> state{mailbox_state::vacant};
-    TVEC_MAILBOX_ATOMIC<jiffies> due{0};
+    mailbox_atomic<std::uint64_t> state{mailbox_state::vacant};
+    mailbox_atomic<jiffies> due{0};
     /// The cell is counted by `mailbox_core::armed`.
     bool armed = false;
     const function_kind<mailbox_handle>* function = nullptr;  ///< operations of `storage`
@@ -67,7 +61,7 @@ struct alignas(64) mailbox_cell : mailbox_link {
     }
 };
 
-static_assert(sizeof(void*) != 8 || sizeof(TVEC_MAILBOX_ATOMIC<jiffies>) != 8 ||
+static_assert(sizeof(void*) != 8 || sizeof(mailbox_atomic<jiffies>) != 8 ||
               sizeof(mailbox_cell) == 128);
 
 /// The result of a cancel, on its way to the function that asked for it.

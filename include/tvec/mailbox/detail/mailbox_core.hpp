@@ -17,17 +17,8 @@
 #include "tvec/core/timer_wheel.hpp"
 #include "tvec/mailbox/detail/mailbox_cell.hpp"
 #include "tvec/mailbox/detail/mailbox_handle.hpp"
+#include "tvec/mailbox/detail/mailbox_parts.hpp"
 #include "tvec/pool/detail/in_user_code.hpp"
-
-/// The number of cells that have their bits in one word. A test makes it small.
-#ifndef TVEC_MAILBOX_CELLS_PER_WORD
-#define TVEC_MAILBOX_CELLS_PER_WORD 64
-#endif
-/// The number of places where threads look first. In a test that a seed repeats it is one, because
-/// addresses of stacks decide.
-#ifndef TVEC_MAILBOX_LANES
-#define TVEC_MAILBOX_LANES 16
-#endif
 
 namespace tvec::detail {
 
@@ -54,8 +45,8 @@ public:
     mailbox_link* close() noexcept;
 
 private:
-    alignas(64) TVEC_MAILBOX_ATOMIC<mailbox_link*> head_{nullptr};  ///< null: empty, owner awake
-    mailbox_link asleep_, closed_;  ///< marks, which are no messages
+    alignas(64) mailbox_atomic<mailbox_link*> head_{nullptr};  ///< null: empty, owner awake
+    mailbox_link asleep_, closed_;                             ///< marks, which are no messages
 };
 
 /// The cells that are vacant: a bit for each, in words on cache lines of their own. A thread takes
@@ -74,13 +65,12 @@ public:
 private:
     using word = std::uint64_t;
     struct alignas(64) some_cells {
-        TVEC_MAILBOX_ATOMIC<word> vacant{0};
+        mailbox_atomic<word> vacant{0};
     };
     /// Where threads look first. Those of a lane share it.
     struct alignas(64) lane {
-        TVEC_MAILBOX_ATOMIC<std::uint32_t> first{0};
+        mailbox_atomic<std::uint32_t> first{0};
     };
-    static constexpr std::uint32_t lanes = TVEC_MAILBOX_LANES;
 
     lane& lane_of_caller() noexcept;
     mailbox_cell* take(lane& mine) noexcept;
@@ -89,10 +79,10 @@ private:
     mailbox_cell* const cells_;
     const std::uint32_t last_word_;  ///< the number of words is a power of two
     std::unique_ptr<some_cells[]> words_;
-    lane lanes_[lanes];
+    lane lanes_[mailbox_lanes];
     /// The number of cells that were given back. Where it stays the same from before the first
     /// look at a word to after the last, there was a moment without a vacant cell.
-    alignas(64) TVEC_MAILBOX_ATOMIC<word> given_back_{0};
+    alignas(64) mailbox_atomic<word> given_back_{0};
 };
 
 /// The life of sent functions. Producers and the owner agree on it by the state word of the cell. A
@@ -171,7 +161,7 @@ private:
     const std::uint32_t capacity_;
     std::unique_ptr<mailbox_cell[]> cells_;
     std::function<void()> bell_;
-    TVEC_MAILBOX_ATOMIC<std::thread::id> owner_;
+    mailbox_atomic<std::thread::id> owner_;
     mailbox_queue queue_;
     mailbox_vacancies vacancies_;
 
