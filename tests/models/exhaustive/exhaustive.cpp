@@ -1,8 +1,8 @@
 // Visits every state that a wheel can reach: with a geometry small enough to count them, a few
 // timers, and every operation from every state. Each result is checked.
 //
-// The geometry is a compile definition of this program (TVEC_TINY_GEOMETRY: root bits, level bits,
-// levels, laps of level 1, chunk). TIMERS is the number of timers, and LAPS_AHEAD the farthest arm.
+// The geometry is a compile definition of this program (SHAPE: root bits, level bits, levels,
+// laps of level 1, chunk). TIMERS is the number of timers, and LAPS_AHEAD the farthest arm.
 // Each timer may be armed for every tick up to two or four laps of the wheel, armed for `never`,
 // cancelled or destroyed. The wheel may be advanced by 0 to more than a lap, with a budget of 1 or
 // without. Callbacks do nothing, re-arm their timer, cancel the others, re-arm the others, or

@@ -45,25 +45,10 @@
 #include <cstdint>
 
 #include "tvec/core/detail/jiffies.hpp"
-
-#if defined TVEC_SMALL_WHEEL && !defined tvec
-#error "tvec: TVEC_SMALL_WHEEL goes with -Dtvec=tvec_small: use the flags of pkg-config"
-#endif
-#if defined TVEC_TINY_WHEEL && !defined tvec
-#error "tvec: TVEC_TINY_WHEEL goes with -Dtvec=tvec_tiny: use the flags of pkg-config"
-#endif
+#include "tvec/core/detail/shape.hpp"
 
 namespace tvec::detail::geometry {
 
-#if defined TVEC_TINY_GEOMETRY  // for test programs that visit every state of a small wheel
-inline constexpr unsigned shape[] = {TVEC_TINY_GEOMETRY, 8};
-#elif defined TVEC_SMALL_WHEEL
-inline constexpr unsigned shape[] = {8, 5, 5, 4, 64, 1};
-#elif defined TVEC_TINY_WHEEL
-inline constexpr unsigned shape[] = {5, 5, 3, 2, 16, 1};
-#else
-inline constexpr unsigned shape[] = {8, 6, 5, 4, 64, 8};
-#endif
 inline constexpr unsigned root_bits = shape[0];     ///< log2 of the slots of a lap of the root
 inline constexpr unsigned level_bits = shape[1];    ///< the same of an upper level
 inline constexpr unsigned levels = shape[2];        ///< the root and four upper levels

@@ -12,15 +12,9 @@
 
 #include "tvec/core/detail/chain.hpp"
 #include "tvec/core/detail/geometry.hpp"
+#include "tvec/core/detail/shape.hpp"
 
 namespace tvec::detail {
-
-/// Counts the links to a slot since it was last empty, less the pops. levels.hpp bounds the count.
-#ifndef TVEC_TINY_GEOMETRY
-using link_count = std::uint32_t;
-#else
-using link_count = std::uint8_t;
-#endif
 
 /// The timers that the wheel visits together: a view of its chains.
 ///
