@@ -77,7 +77,7 @@ private:
 
         asio_alarm* host;
         typename Context::executor_type executor;
-        typename asio_host<Context>::template timer_on<std::chrono::steady_clock> alarm;
+        typename asio_host<Context>::timer alarm;
         bool counted = true;  ///< as work; taken back within run(), which stops io at the last
     };
 

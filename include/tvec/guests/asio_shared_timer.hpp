@@ -97,15 +97,15 @@ template <class Owner> consteval bool is_shared_owner() {
 /// The wheel of an io_context that several threads run, a service of it: made by
 /// use_service<asio_shared_wheel<io_context>>(io) before there are threads, and destroyed with io.
 template <class Context>
-class asio_shared_wheel : public detail::asio_host<Context>::service,
+class asio_shared_wheel : public detail::asio_host<Context>::execution::service,
                           guest<detail::asio_alarm<Context, detail::shared_wheel>> {
 public:
-    using key_type = asio_shared_wheel;                                ///< for use_service
-    static inline typename detail::asio_host<Context>::service_id id;  ///< for use_service
+    using key_type = asio_shared_wheel;                                   ///< for use_service
+    static inline typename detail::asio_host<Context>::execution::id id;  ///< for use_service
 
     /// For use_service.
     explicit asio_shared_wheel(Context& io)
-        : detail::asio_host<Context>::service(io), asio_shared_wheel::guest(io) {
+        : detail::asio_host<Context>::execution::service(io), asio_shared_wheel::guest(io) {
         this->host().timers = &**this;
         this->host().timers->wheel().share_by_lock();
     }

@@ -20,14 +20,15 @@ namespace detail {
 template <class Context, class Ticks, class Handler> class asio_sleep_of : public asio_sleep {
     using guest_type = asio_guest<Context, Ticks>;
     using host = asio_host<Context>;
-    using executor = typename host::template executor_of<Handler>;
-    using allocator = typename host::template allocator_of<Handler>;
+    using executor_of_handler = typename host::template executor_of<Handler>;
+    using allocator_of_handler = typename host::template allocator_of<Handler>;
+    using allocator = typename allocator_of_handler::type;
     using error_code = typename host::error_code;
 
 public:
     static void start(guest_type& guest, typename guest_type::wheel_type::time_point deadline,
                       Handler handler) {
-        memory m(host::get_allocator(handler));
+        memory m(allocator_of_handler::get(handler));
         auto* const at = std::allocator_traits<memory>::allocate(m, 1);
         asio_sleep_of* op = nullptr;
         try {
@@ -37,7 +38,7 @@ public:
             throw;
         }
         op->link_behind(guest.host().sleeps());
-        host::with_slot(op->handler_, [op](auto& slot) { slot.assign(canceller{op}); });
+        op->with_slot([op](auto& slot) { slot.assign(canceller{op}); });
         guest->arm_at(*op, deadline);
     }
 
@@ -50,17 +51,17 @@ private:
             using kind = Type;
             constexpr Type any = kind::terminal | kind::partial | kind::total;
             if (op != nullptr && (type & any) != kind::none)
-                std::exchange(op, nullptr)->complete(host::aborted());
+                std::exchange(op, nullptr)->complete(host::aborted);
         }
         asio_sleep_of* op;
     };
 
-    using own_work = typename host::template work_on<executor>;
+    using own_work = typename host::template work_on<typename executor_of_handler::type>;
 
     /// The handler and its argument.
     struct call {
         using allocator_type = allocator;
-        allocator_type get_allocator() const noexcept { return host::get_allocator(handler); }
+        allocator_type get_allocator() const noexcept { return allocator_of_handler::get(handler); }
         void operator()() { std::move(handler)(error); }
         Handler handler;
         error_code error;
@@ -76,18 +77,25 @@ private:
 
     asio_sleep_of(guest_type& guest, Handler&& handler)
         : asio_sleep(&fire, &end), handler_(std::move(handler)), io_(guest.host().executor()),
-          own_(host::get_executor(handler_, guest.host().executor())) {}
+          own_(executor_of_handler::get(handler_, guest.host().executor())) {}
 
+    /// Calls use(slot) with the cancellation slot of the handler, if it has one.
+    template <class F> void with_slot(F use) {
+        if constexpr (requires { host::slot_of(handler_); }) {
+            auto slot = host::slot_of(handler_);
+            if (slot.is_connected()) use(slot);
+        }
+    }
     static void fire(timer_wheel&, timer& t) {
         auto& op = static_cast<asio_sleep_of&>(t);
-        host::with_slot(op.handler_, [](auto& slot) { slot.clear(); });
+        op.with_slot([](auto& slot) { slot.clear(); });
         op.complete({});
     }
     static void end(asio_sleep& s, bool abandoned) {
         auto& op = static_cast<asio_sleep_of&>(s);
-        host::with_slot(op.handler_, [](auto& slot) { slot.clear(); });
+        op.with_slot([](auto& slot) { slot.clear(); });
         if (abandoned) return static_cast<void>(op.taken());
-        op.complete(host::aborted());
+        op.complete(host::aborted);
     }
     void complete(error_code error) {
         const auto io = io_.get_executor();
@@ -97,7 +105,7 @@ private:
     /// Frees the memory, which the handler may use again, and returns the handler.
     Handler taken() {
         leave();
-        memory m(host::get_allocator(handler_));
+        memory m(allocator_of_handler::get(handler_));
         Handler handler(std::move(handler_));
         this->~asio_sleep_of();
         std::allocator_traits<memory>::deallocate(m, this, 1);

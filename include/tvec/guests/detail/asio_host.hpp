@@ -5,6 +5,7 @@
 #include "tvec/core/detail/standard.hpp"
 #include "tvec/core/timer.hpp"
 
+#include <chrono>
 #include <utility>
 
 // The host is the one that was included before, or both; else one that is installed.
@@ -26,7 +27,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#if __has_include(<boost/asio/associated_cancellation_slot.hpp>)  // from Boost 1.77 on
+#if __has_include(<boost/asio/associated_cancellation_slot.hpp>)
 #include <boost/asio/associated_cancellation_slot.hpp>
 #endif
 #endif
@@ -48,70 +49,70 @@
 
 namespace tvec::detail {
 
+/// The names of an Asio by its io_context. The slots of cancellation came with Boost 1.77.
 template <class Context> struct asio_host {
     static_assert(sizeof(Context) == 0,
                   "an asio_guest lives in an io_context that one thread runs: docs/loops.md");
 };
 template <class Context, class Ticks, class Handler> class asio_sleep_of;
 
-/// Calls assign(slot, type_of_cancellation) with the handler's cancellation slot, if it has one.
-#define TVEC_ASIO_SLOTS(net)                                                                       \
-    template <class Handler, class F> static void with_slot(const Handler& handler, F use) {       \
-        auto slot = net::get_associated_cancellation_slot(handler);                                \
-        if (slot.is_connected()) use(slot);                                                        \
-    }                                                                                              \
-    using cancellation_type = net::cancellation_type;
-#define TVEC_ASIO_NO_SLOTS(net)                                                                    \
-    template <class Handler, class F> static void with_slot(const Handler&, F) {}                  \
-    enum class cancellation_type {};
-
-#define TVEC_ASIO_HOST(net, code, slots)                                                           \
-    template <> struct asio_host<net::io_context> {                                                \
-        using executor = net::io_context::executor_type;                                           \
-        using error_code = code;                                                                   \
-        template <class Clock>                                                                     \
-        using timer_on = net::basic_waitable_timer<Clock, net::wait_traits<Clock>, executor>;      \
-        template <class Executor> using work_on = net::executor_work_guard<Executor>;              \
-        using service = net::execution_context::service;                                           \
-        using service_id = net::execution_context::id;                                             \
-        template <class Handler>                                                                   \
-        using executor_of = net::associated_executor_t<Handler, executor>;                         \
-        template <class Handler> using allocator_of = net::associated_allocator_t<Handler>;        \
-        static error_code aborted() { return net::error::operation_aborted; }                      \
-        template <class Handler>                                                                   \
-        static executor_of<Handler> get_executor(const Handler& handler, const executor& io) {     \
-            return net::get_associated_executor(handler, io);                                      \
-        }                                                                                          \
-        template <class Handler>                                                                   \
-        static allocator_of<Handler> get_allocator(const Handler& handler) {                       \
-            return net::get_associated_allocator(handler);                                         \
-        }                                                                                          \
-        template <class Executor, class F> static void post(const Executor& on, F f) {             \
-            net::post(on, std::move(f));                                                           \
-        }                                                                                          \
-        template <class Executor, class F> static void dispatch(const Executor& on, F f) {         \
-            net::dispatch(on, std::move(f));                                                       \
-        }                                                                                          \
-        template <class Token, class F> static auto initiate(F f, Token& token) {                  \
-            return net::async_initiate<Token, void(error_code)>(std::move(f), token);              \
-        }                                                                                          \
-        slots(net)                                                                                 \
-    }
-
+#ifdef BOOST_ASIO_IO_CONTEXT_HPP
+template <> struct asio_host<boost::asio::io_context> {
+    using error_code = boost::system::error_code;
+    static constexpr auto aborted = boost::asio::error::operation_aborted;
+    using execution = boost::asio::execution_context;
+    using executor = boost::asio::io_context::executor_type;
+    using timer = boost::asio::basic_waitable_timer<
+        std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, executor>;
+    template <class Executor> using work_on = boost::asio::executor_work_guard<Executor>;
+    template <class Handler>
+    using executor_of = boost::asio::associated_executor<Handler, executor>;
+    template <class Handler> using allocator_of = boost::asio::associated_allocator<Handler>;
 #ifdef BOOST_ASIO_ASSOCIATED_CANCELLATION_SLOT_HPP
-TVEC_ASIO_HOST(boost::asio, boost::system::error_code, TVEC_ASIO_SLOTS);
-#elif defined BOOST_ASIO_IO_CONTEXT_HPP
-TVEC_ASIO_HOST(boost::asio, boost::system::error_code, TVEC_ASIO_NO_SLOTS);
+    template <class Handler> static auto slot_of(const Handler& handler) {
+        return boost::asio::get_associated_cancellation_slot(handler);
+    }
 #endif
-#ifdef ASIO_ASSOCIATED_CANCELLATION_SLOT_HPP
-TVEC_ASIO_HOST(asio, asio::error_code, TVEC_ASIO_SLOTS);
-#elif defined ASIO_IO_CONTEXT_HPP
-TVEC_ASIO_HOST(asio, asio::error_code, TVEC_ASIO_NO_SLOTS);
+    template <class Executor, class F> static void post(const Executor& on, F f) {
+        boost::asio::post(on, std::move(f));
+    }
+    template <class Executor, class F> static void dispatch(const Executor& on, F f) {
+        boost::asio::dispatch(on, std::move(f));
+    }
+    template <class Token, class F> static auto initiate(F f, Token& token) {
+        return boost::asio::async_initiate<Token, void(error_code)>(std::move(f), token);
+    }
+};
 #endif
 
-#undef TVEC_ASIO_HOST
-#undef TVEC_ASIO_NO_SLOTS
-#undef TVEC_ASIO_SLOTS
+#ifdef ASIO_IO_CONTEXT_HPP
+template <> struct asio_host<asio::io_context> {
+    using error_code = asio::error_code;
+    static constexpr auto aborted = asio::error::operation_aborted;
+    using execution = asio::execution_context;
+    using executor = asio::io_context::executor_type;
+    using timer =
+        asio::basic_waitable_timer<std::chrono::steady_clock,
+                                   asio::wait_traits<std::chrono::steady_clock>, executor>;
+    template <class Executor> using work_on = asio::executor_work_guard<Executor>;
+    template <class Handler> using executor_of = asio::associated_executor<Handler, executor>;
+    template <class Handler> using allocator_of = asio::associated_allocator<Handler>;
+#ifdef ASIO_ASSOCIATED_CANCELLATION_SLOT_HPP
+    template <class Handler> static auto slot_of(const Handler& handler) {
+        return asio::get_associated_cancellation_slot(handler);
+    }
+#endif
+    template <class Executor, class F> static void post(const Executor& on, F f) {
+        asio::post(on, std::move(f));
+    }
+    template <class Executor, class F> static void dispatch(const Executor& on, F f) {
+        asio::dispatch(on, std::move(f));
+    }
+    template <class Token, class F> static auto initiate(F f, Token& token) {
+        return asio::async_initiate<Token, void(error_code)>(std::move(f), token);
+    }
+};
+#endif
 
 /// A sleep on the wheel of a guest, in the guest's list of sleeps.
 struct asio_sleep : timer {
