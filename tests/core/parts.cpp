@@ -363,6 +363,28 @@ Test(parts, the_next_of_many_occupied_slots_is_found_wherever_they_are) {
     }
 }
 
+Test(parts, a_search_gives_up_after_some_empty_slots) {
+    for (unsigned level = 0; level < geometry::levels; ++level) {
+        const unsigned passed = 1 + levels::most_passed_over(level);
+        levels all(tag);
+        for (unsigned ahead = 1; ahead <= passed + 2; ++ahead) {
+            node l;
+            const unsigned s = geometry::slot_at(level, ahead * geometry::width_of(level));
+            all.set_occupied(s);
+            all.push(s, l);
+            l.unlink();
+        }
+        CHECK_EQ(all.next_occupied(level, 0), passed + 1);  // empty, too
+        CHECK_EQ(all.next_occupied(level, 0), passed + 2 <= 2 * passed ? 0 : passed + 2);
+    }
+    constexpr unsigned first = geometry::first_slot_of(geometry::overflow);
+    const unsigned passed = 1 + levels::most_passed_over(geometry::overflow);
+    levels all(tag);
+    for (unsigned bit = 0; bit <= passed; ++bit) all.set_occupied(first + bit);
+    CHECK_EQ(all.next_occupied_of_overflow(1), first + passed);
+    CHECK_EQ(all.next_occupied_of_overflow(1), geometry::beyond);
+}
+
 Test(parts, a_count_that_is_bounded_leaves_the_turn_to_the_same_chain) {
     levels all(tag);
     for (const unsigned s : {0U, geometry::beyond - 1})

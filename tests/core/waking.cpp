@@ -187,6 +187,19 @@ Test(waking, a_destroyed_timer_costs_one_spurious_wakeup_at_most) {
 }
 
 // Visits of a level look through the levels up to it, beside a busy timer there.
+Test(waking, timers_destroyed_on_every_tick_cost_few_wakeups) {
+    constexpr unsigned all = geometry::ring_of(geometry::root) - 1;
+    for (const jiffies start : support::starts()) {
+        timer_wheel wheel(start);
+        for (unsigned delay = 1; delay <= all; ++delay) {
+            tvec::timer t;
+            wheel.arm_after(t, delay);
+        }
+        const unsigned passed = 1 + tvec::detail::levels::most_passed_over(geometry::root);
+        REQUIRE_LE(static_cast<unsigned>(wakeups(wheel)), 1 + all / (passed + 1));
+    }
+}
+
 Test(waking, destroyed_far_timers_cost_one_spurious_wakeup_each) {
     for (const auto& [busy, gone] : {std::pair{10u, 18u}, {10u, 22u}, {18u, 24u}, {18u, 30u}}) {
         timer_wheel wheel;

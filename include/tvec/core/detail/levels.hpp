@@ -78,31 +78,40 @@ public:
 
     /// Returns how many slots ahead of the slot of `tick` the next slot of `level` is that holds a
     /// timer; 0 if none does. From 1 to the whole ring: the slot of `tick` itself comes last, a
-    /// whole ring ahead. Clears stale bits on the way. Requires that `level` is not the overflow.
+    /// whole ring ahead. Clears stale bits on the way, and gives up after some: the slot may be
+    /// empty then. Requires that `level` is not the overflow.
     /// Inlined: the shape of the root is constant where its slots are searched.
     [[gnu::always_inline]] unsigned next_occupied(unsigned level, jiffies tick) noexcept {
         assert(level < geometry::levels && "the overflow has no ring of slots");
-        for (;;) {
-            const unsigned ahead = next_marked(level, tick);
-            assert(ahead <= geometry::ring_of(level) && "the slot of `tick` is a whole ring ahead");
-            const unsigned s = geometry::slot_at(level, tick + ahead * geometry::width_of(level));
-            if (ahead == 0 || !settle_if_empty(s)) return ahead;
-        }
+        const unsigned ahead = next_marked(level, tick);
+        assert(ahead <= geometry::ring_of(level) && "the slot of `tick` is a whole ring ahead");
+        const unsigned s = geometry::slot_at(level, tick + ahead * geometry::width_of(level));
+        if (ahead == 0 || !settle_if_empty(s)) [[likely]]
+            return ahead;
+        return pass_over_empty(level, tick);
     }
 
     /// Returns the first slot of the overflow to be emptied after `tick`, or `beyond`. Clears stale
-    /// bits on the way.
+    /// bits on the way, and gives up after some: the slot may be empty then.
     unsigned next_occupied_of_overflow(jiffies tick) noexcept {
         assert(tick < never && "a wheel stops before `never`");
         constexpr unsigned level = geometry::overflow, first = geometry::first_slot_of(level);
         const jiffies next_lap = geometry::entry_of(level, tick) + geometry::width_of(level);
         const unsigned running = geometry::slot_before(level, next_lap);
+        unsigned left = 1 + most_passed_over(level);
         while (const std::uint64_t bits = words_[first / word_bits]) {
             const auto lowest = first + static_cast<unsigned>(std::countr_zero(bits));
             const unsigned s = occupied(running) ? running : lowest;
-            if (!settle_if_empty(s)) return s;
+            if (left-- == 0 || !settle_if_empty(s)) return s;
         }
         return geometry::beyond;
+    }
+
+    /// Returns how many more slots of `level` a search passes over once it has found an empty one.
+    /// Bounds what a call costs after many timers were destroyed. A slot that is left is visited in
+    /// vain. Above the root that is seldom, and a tick may search all levels.
+    static constexpr unsigned most_passed_over(unsigned level) noexcept {
+        return geometry::chunk / (level == geometry::root ? 4 : 32);
     }
 
     /// Calls visit(slot, const link&) for each link in any slot.
@@ -235,6 +244,35 @@ private:
         assert(bits != 0 && "a word that is marked as used has a bit");
         const unsigned found = word * word_bits + static_cast<unsigned>(std::countr_zero(bits));
         return ((found - from) & (ring - 1)) + 1;
+    }
+
+    /// Goes on with a search that has found an empty slot: passes over some more.
+    [[gnu::noinline]] unsigned pass_over_empty(unsigned level, jiffies tick) noexcept {
+        for (unsigned left = most_passed_over(level);;) {
+            const unsigned ahead = next_marked(level, tick);
+            if (ahead == 0 || left == 0) return ahead;
+            const unsigned s = geometry::slot_at(level, tick + ahead * geometry::width_of(level));
+            const unsigned passed = settle_from(s, left);
+            if (passed == 0) return ahead;
+            left -= passed;
+        }
+    }
+
+    /// Clears the bits and counts of up to `most` marked slots from `s` to the end of its word,
+    /// up to the first that is not empty. Returns of how many.
+    unsigned settle_from(unsigned s, unsigned most) noexcept {
+        const unsigned w = s / word_bits;
+        const std::uint64_t before = bit_of(s) - 1;
+        std::uint64_t marked = words_[w] & ~before;
+        unsigned passed = 0;
+        for (; marked != 0 && passed != most; ++passed, marked &= marked - 1) {
+            s = w * word_bits + static_cast<unsigned>(std::countr_zero(marked));
+            if (!(*this)[s].empty()) break;
+            counts_[s] = 0;
+        }
+        words_[w] = marked | (words_[w] & before);
+        if (words_[w] == 0) words_used_ &= ~bit_of(w);
+        return passed;
     }
 
     wheel_tag tag_;
