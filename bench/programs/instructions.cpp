@@ -10,6 +10,7 @@
 #include "../workloads/awaiting.hpp"
 #include "../workloads/operations_in_c.hpp"
 #include "../workloads/single_operations.hpp"
+#include "../workloads/worst_calls.hpp"
 
 namespace {
 
@@ -29,6 +30,7 @@ std::vector<std::string> all_names() {
     for (const auto& e : exercise::all) names.emplace_back(e.name);
     for (const auto& e : awaiting::all) names.emplace_back(e.name);
     for (const auto& e : exercise_in_c::all) names.emplace_back(e.name);
+    for (const auto& w : worst_call::all) names.emplace_back(w.name);
     return names;
 }
 
@@ -60,11 +62,18 @@ template <class Exercise> void repeat_those_of(const options& o, const plan& p) 
     }
 }
 
+void call_the_worst(const options& o) {
+    for (const auto& w : worst_call::all)
+        if (o.operation.empty() || w.name == o.operation)
+            (*std::make_unique<worst_call>(counted).*w.run)();
+}
+
 void repeat(const options& o) {
     const plan p(timers);
     repeat_those_of<exercise>(o, p);
     repeat_those_of<awaiting>(o, p);
     repeat_those_of<exercise_in_c>(o, p);
+    call_the_worst(o);
 }
 
 }  // namespace
