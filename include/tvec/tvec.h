@@ -277,14 +277,18 @@ TVEC_C_API TVEC_INLINE bool tvec_arm_after(struct tvec_wheel* wheel, struct tvec
 /// have fired or been cancelled meanwhile, and never arms it again. (mod_timer_pending)
 TVEC_C_API TVEC_INLINE bool tvec_arm_if_pending(struct tvec_wheel* wheel, struct tvec_timer* timer,
                                                 uint64_t expires) {
-    return tvec_pending(timer) && tvec_arm_at(wheel, timer, expires);
+    const bool was_pending = tvec_pending(timer);
+    if (was_pending) tvec_arm_at(wheel, timer, expires);
+    return was_pending;
 }
 
 /// Arms `timer` unless it is pending, for any tick and in any wheel: the first of several requests
 /// decides. (schedule_delayed_work)
 TVEC_C_API TVEC_INLINE bool tvec_arm_unless_pending(struct tvec_wheel* wheel,
                                                     struct tvec_timer* timer, uint64_t expires) {
-    return tvec_pending(timer) || tvec_arm_at(wheel, timer, expires);
+    const bool was_pending = tvec_pending(timer);
+    if (!was_pending) tvec_arm_at(wheel, timer, expires);
+    return was_pending;
 }
 
 /// Arms `timer` unless it is pending in this wheel for that tick or an earlier one: the earliest of

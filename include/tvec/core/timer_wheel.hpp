@@ -157,13 +157,17 @@ public:
     /// Calls arm_at(t, expires) if `t` is pending. Pushes back or pulls in a timer that may have
     /// fired or been cancelled meanwhile, without arming it again. (mod_timer_pending)
     bool arm_if_pending(timer& t, tick_count expires) noexcept {
-        return t.pending() && arm_at(t, expires);
+        const bool was_pending = t.pending();
+        if (was_pending) arm_at(t, expires);
+        return was_pending;
     }
 
     /// Calls arm_at(t, expires) unless `t` is pending, for any tick and in any wheel: the first of
     /// several callers decides. (schedule_delayed_work)
     bool arm_unless_pending(timer& t, tick_count expires) noexcept {
-        return t.pending() || arm_at(t, expires);
+        const bool was_pending = t.pending();
+        if (!was_pending) arm_at(t, expires);
+        return was_pending;
     }
 
     /// Calls arm_at(t, expires) unless `t` is pending in this wheel for that tick or an earlier
