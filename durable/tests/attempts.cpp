@@ -114,6 +114,24 @@ Test(durable_attempts, what_waits_for_its_turn_as_a_suspect_is_not_claimed_again
     for (const auto& [id, attempt] : w.last_attempt) CHECK_LE(attempt, 10U);
 }
 
+// The store fails at one of the turns in which a suspect is claimed, counted and delivered.
+Test(durable_attempts, a_failed_count_delays_its_suspect_by_retry) {
+    for (int failing = 0; failing < 100; ++failing) {
+        memory_database all(1, support::durable_now);
+        options o = dead_after(3);
+        o.retry = 20ms;
+        durable_process one(all, "one", o);
+        one.settle();
+        one.begin({"a", in(10ms)}, 100ms);
+        for (int turn = 0; turn < 240; ++turn) {  // 60 ms of the next lease's 100
+            if (turn % 4 == 0) tvec::manual_clock::advance(1ms);
+            if (turn == failing) one.store.fail(1);
+            one.turn();
+        }
+        CHECK_EQ(one.got.size(), 2U);
+    }
+}
+
 Test(durable_attempts, an_end_and_a_postponement_forget_what_was_spent) {
     memory_database all(1, support::durable_now);
     durable_process one(all, "one", dead_after(2));

@@ -128,13 +128,16 @@ Test(durable_keeping, metrics_are_in_prometheus_format) {
     alone w;
     w.one.put({"a", in(10ms)});
     w.one.pass(20ms);
-    const std::string text =
-        to_prometheus(w.one.timers.counters(), w.one.timers.gauges(), w.one.timers.late());
+    gauges g = w.one.timers.gauges();
+    g.broken_connections["no \"way\"\nto C:\\"] = 2;
+    const std::string text = to_prometheus(w.one.timers.counters(), g, w.one.timers.late());
     CHECK(text.find("\ntvec_durable_puts_total{answer=\"stored\"} 1\n") != std::string::npos);
     CHECK(text.find("\ntvec_durable_delivered_total 1\n") != std::string::npos);
     CHECK(text.find("\ntvec_durable_ends_total{how=\"failed\"} 0\n") != std::string::npos);
     CHECK(text.find("\ntvec_durable_planned_total 0\n") != std::string::npos);
     CHECK(text.find("# TYPE tvec_durable_near gauge\ntvec_durable_near 0\n") != std::string::npos);
+    CHECK(text.find("{reason=\"no \\\"way\\\" to C:\\\\\"} 2\n") != std::string::npos);
+    CHECK(text.find("\ntvec_durable_lateness_seconds_sum ") != std::string::npos);
     CHECK(text.find("\ntvec_durable_lateness_seconds_count 1\n") != std::string::npos);
 }
 
