@@ -3,8 +3,9 @@
 // it.
 //
 // On a clock of its own, with loads of its own. Prints the longest time for which the timer thread
-// held the lock, and for which a thread waited for it. Exits with 1 if a message is lost, early,
-// late, doubled or out of order.
+// held the lock, and for which a thread waited for it, and how long ordinary ticks take beside
+// busy workers. Exits with 1 if a message is lost, early, late, doubled or out of order, or if the
+// timer thread yields although nobody waits for the lock.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -28,6 +29,7 @@ enum { at_a_time = 64 };
 struct timeouts {  // struct timer
     struct tvec_wheel wheel;
     atomic_flag lock;
+    atomic_uint waiting;  // workers that wait for the lock
     uint64_t calls;
     struct timeout** due;  // taken, and not sent yet: by the timer thread alone
     size_t count, room;
@@ -60,18 +62,27 @@ static void note_wait(double in_seconds) {
     }
 }
 
+static bool try_lock(struct timeouts* t) {  // spinlock_trylock
+    const bool taken = !atomic_flag_test_and_set_explicit(&t->lock, memory_order_acquire);
+    if (taken && is_timer_thread) begun = seconds(CLOCK_THREAD_CPUTIME_ID);  // without others' time
+    return taken;
+}
 static void lock(struct timeouts* t) {  // SPIN_LOCK
     const double before = seconds(CLOCK_MONOTONIC);
-    while (atomic_flag_test_and_set_explicit(&t->lock, memory_order_acquire)) sched_yield();
-    if (is_timer_thread)
-        begun = seconds(CLOCK_THREAD_CPUTIME_ID);  // without the time of others
-    else
-        note_wait(seconds(CLOCK_MONOTONIC) - before);
+    while (!try_lock(t)) sched_yield();
+    if (!is_timer_thread) note_wait(seconds(CLOCK_MONOTONIC) - before);
 }
 static void unlock(struct timeouts* t) {  // SPIN_UNLOCK
     const double held = is_timer_thread ? seconds(CLOCK_THREAD_CPUTIME_ID) - begun : 0;
     atomic_flag_clear_explicit(&t->lock, memory_order_release);
     if (is_timer_thread && held > longest) longest = held;
+}
+
+static unsigned yields;  // of the thread that sends
+
+static void yield(void) {  // sched_yield
+    ++yields;
+    sched_yield();
 }
 
 // --- the timers of skynet_timer.c ----------------------------------------------------------------
@@ -82,7 +93,11 @@ static void send(const struct timeout* t, uint64_t tick);  // skynet_context_pus
 // skynet_timeout, for a time above 0.
 static void timeout(struct timeouts* all, struct timeout* t, unsigned cs) {
     tvec_timer_init(&t->timer, NULL);  // it is taken, and calls nothing
-    lock(all);
+    if (!try_lock(all)) {
+        ++all->waiting;  // `update` yields
+        lock(all);
+        --all->waiting;
+    }
     t->number = ++all->calls;
     tvec_arm_after(&all->wheel, &t->timer, cs);
     unlock(all);
@@ -108,15 +123,18 @@ static void make_room(struct timeouts* t) {
     need(t->due != NULL, "no memory");
 }
 
+static bool take_some(struct timeouts* t, uint64_t tick) {
+    make_room(t);
+    lock(t);
+    const bool all_taken = tvec_collect(&t->wheel, tick, at_a_time, take, t).caught_up;
+    unlock(t);
+    return all_taken;
+}
+
 // timer_update, for each tick that has come: in the timer thread.
 static void update(struct timeouts* t, uint64_t tick) {
-    for (bool all_taken = false; !all_taken;) {
-        make_room(t);
-        lock(t);
-        all_taken = tvec_collect(&t->wheel, tick, at_a_time, take, t).caught_up;
-        unlock(t);
-        sched_yield();  // or the next turn takes the lock before a thread that spins
-    }
+    while (!take_some(t, tick))
+        if (t->waiting != 0) yield();  // or the next turn takes the lock before them
     qsort(t->due, t->count, sizeof(*t->due), by_number);
     for (size_t i = 0; i < t->count; ++i) {
         send(t->due[i], tick);
@@ -205,15 +223,18 @@ static void begin(struct timeouts* all, const struct load* l) {
     longest_wait = 0;
     last_tick = last_number = 0;
     longest = 0;
+    yields = 0;
     sessions = (int)(l->messages / workers);
 }
 
-static void end_all(struct timeouts* all) {
+static void check_and_end(struct timeouts* all, struct timeout** nodes) {
+    need(!tvec_any_pending(&all->wheel), "a timeout is left");
     tvec_wheel_destroy(&all->wheel);
     free(all->due);
     all->due = NULL;
     all->room = 0;
     free(was_sent);
+    free(nodes);
 }
 
 // As skynet_updatetime does: the clock may have gone on by several ticks.
@@ -242,11 +263,55 @@ static void run(const struct load* l) {
     if (!l->on_one_tick)
         for (unsigned i = 0; i < workers; ++i) pthread_join(team[i].thread, NULL);
 
-    need(!tvec_any_pending(&all.wheel), "a timeout is left");
+    need(!l->on_one_tick || yields == 0, "yields, and nobody waits for the lock");
     printf("%-28s %7u, longest hold %.0f us, longest wait %u us\n", l->what, l->messages,
            longest * 1e6, longest_wait);
-    end_all(&all);
-    free(nodes);
+    check_and_end(&all, nodes);
+}
+
+// --- ordinary ticks -----------------------------------------------------------------------------
+
+static void* handle_messages(void* ends) {
+    while (!*(atomic_bool*)ends) continue;
+    return NULL;
+}
+
+static void time_ticks(struct timeouts* all, unsigned ticks) {
+    double sum = 0, most = 0;
+    for (uint64_t tick = 1; tick <= ticks; ++tick) {
+        nanosleep(&(struct timespec){.tv_nsec = 2500000}, NULL);
+        const double before = seconds(CLOCK_MONOTONIC);
+        update(all, tick);
+        const double took = seconds(CLOCK_MONOTONIC) - before;
+        sum += took;
+        if (took > most) most = took;
+    }
+    printf("%-28s %7u, a tick takes %.0f us, the longest %.0f us\n", "beside busy workers", over,
+           sum / ticks * 1e6, most * 1e6);
+}
+
+// Workers that handle messages, arm nothing, and want no lock.
+static void run_beside_busy_workers(void) {
+    static struct timeouts all;
+    enum { ticks = 100, on_each = 10 };
+    static const struct load l = {"", ticks * on_each, ticks, 1, false};
+    uint32_t random = 1;
+    begin(&all, &l);
+    struct timeout** nodes = shuffled(l.messages, &random);
+    for (unsigned i = 0; i < l.messages; ++i) {
+        nodes[i]->handle = 1 + i % workers;
+        nodes[i]->session = (int)(1 + i / workers);
+        timeout(&all, nodes[i], 1 + i / on_each);
+    }
+    atomic_bool ends = false;
+    pthread_t team[workers];
+    for (unsigned i = 0; i < workers; ++i)
+        need(pthread_create(&team[i], NULL, handle_messages, &ends) == 0, "no thread");
+    time_ticks(&all, ticks);
+    ends = true;
+    for (unsigned i = 0; i < workers; ++i) pthread_join(team[i], NULL);
+    need(over == l.messages && yields == 0, "a message is lost, or a tick yields");
+    check_and_end(&all, nodes);
 }
 
 int main(void) {
@@ -258,5 +323,6 @@ int main(void) {
         {"on one tick", 100000, 1000, 1, true},
     };
     for (size_t i = 0; i < sizeof(loads) / sizeof(*loads); ++i) run(&loads[i]);
+    run_beside_busy_workers();
     return 0;
 }
