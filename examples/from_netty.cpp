@@ -77,10 +77,11 @@ void timeout(wheel& timers, std::mutex& lock, int cs, int session) {
 void send_due(wheel& timers, std::mutex& lock) {
     std::vector<event*> due;
     const auto take = [&due](tvec::timer& t) { due.push_back(&tvec::owner_of<&event::t>(t)); };
-    for (bool all_taken = false; !all_taken; std::this_thread::yield()) {  // or others starve
+    const auto take_some = [&] {
         const std::lock_guard under(lock);
-        all_taken = timers.collect(64, take).caught_up;
-    }
+        return timers.collect(64, take).caught_up;
+    };
+    while (!take_some()) std::this_thread::yield();  // or others starve
     std::ranges::sort(due, {}, [](event* e) { return std::pair(e->t.expires(), e->number); });
     for (event* const e : due) e->send();
 }
