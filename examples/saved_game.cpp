@@ -17,6 +17,7 @@
 namespace {
 
 using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
+using tick = frame;
 
 class game {
 public:
@@ -41,12 +42,13 @@ public:
         std::vector<std::uint64_t> saved = timers.save();
         saved.push_back(static_cast<std::uint64_t>(clock_.now().time_since_epoch().count()));
         saved.push_back(history_);
+        saved.push_back(tick::period::den);  // a tick belongs to the rate
         return saved;
     }
     bool load(std::vector<std::uint64_t> saved) {
-        if (saved.size() < 2) return false;
-        const std::uint64_t history = saved.back(), now = saved[saved.size() - 2];
-        saved.resize(saved.size() - 2);
+        if (saved.size() < 3 || saved.back() != tick::period::den) return false;  // other ticks
+        const std::uint64_t now = saved[saved.size() - 3], history = saved[saved.size() - 2];
+        saved.resize(saved.size() - 3);
         tvec::snapshot timers;
         if (!timers.load(saved)) return false;  // damaged, or of a version with other places
         using time_point = tvec::game_clock<>::time_point;
@@ -65,7 +67,7 @@ private:
     }
 
     tvec::game_clock<> clock_;  // never resumed, so neither its speed nor its pause need be saved
-    tvec::clocked_wheel<tvec::game_ticks<frame>> timers_{tvec::game_ticks<frame>(clock_)};
+    tvec::clocked_wheel<tvec::game_ticks<tick>> timers_{tvec::game_ticks<tick>(clock_)};
     std::array<tvec::timer, 200> spawns_{tvec::call_each<&game::spawns_, &game::on_spawn>()};
     std::uint64_t history_ = 0;
 };
@@ -111,6 +113,10 @@ int main() {
     game played;
     played.begin();
     played.play(until_saved);
+    std::vector<std::uint64_t> of_another_rate = played.save();
+    of_another_rate.back() = 72;
+    if (game().load(of_another_rate)) return 1;
+
     std::string file = (std::filesystem::temp_directory_path() / "saved_game.XXXXXX").string();
     const int made = mkstemp(file.data());
     if (made < 0 || close(made) != 0 || !write(file, played.save())) return 1;
