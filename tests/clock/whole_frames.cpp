@@ -371,3 +371,23 @@ Test(whole_frames, and_milliseconds_are_exact_on_their_common_tick) {
     play(frame_of<1, 128>());
     play(frame_of<1, 240>());
 }
+
+Test(whole_frames, fire_what_their_middle_arms_for_now) {
+    game<frame_of<1, 60>, std::common_type_t<frame_of<1, 60>, std::chrono::milliseconds>> g;
+    int fired = 0;
+    tvec::callback_timer twice{[&](tvec::timer_wheel&, tvec::timer& self) {
+        if (++fired == 1) g.timers.arm_after(self, 0ms);
+    }};
+    g.timers.arm_after(twice, 25ms);  // in the middle of the second frame
+    g.play();
+    CHECK_EQ(fired, 0);
+    g.play();
+    CHECK_EQ(fired, 2);
+
+    fired = 0;
+    g.timers.arm_after(twice, frame_of<1, 60>(1));  // at the end of a frame
+    g.play();
+    CHECK_EQ(fired, 1);
+    g.play();
+    CHECK_EQ(fired, 2);
+}

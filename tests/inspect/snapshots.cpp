@@ -14,6 +14,7 @@
 #include "support/environment.hpp"
 #include "support/starts.hpp"
 #include "tvec/extra/snapshot.hpp"
+#include "tvec/extra/timer_group.hpp"
 #include "tvec/inspect/inspect.hpp"
 
 using tvec::jiffies, tvec::snapshot, tvec::timer, tvec::timer_wheel;
@@ -367,4 +368,19 @@ Test(snapshots, in_a_callback_a_restore_ends_the_program) {
         wheel.advance(10);
     });
     CHECK(said.find("restored by a callback") != std::string::npos);
+}
+
+Test(snapshots, grouped_timers_in_an_array_are_captured_by_index) {
+    timer_wheel wheel;
+    std::array<tvec::grouped_timer, 3> all;
+    for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_at(all[i], 10 + i);
+    snapshot before;
+    before.capture(wheel, [&](const timer& t) {
+        return &static_cast<const tvec::grouped_timer&>(t) - all.data();
+    });
+    wheel.advance(20);
+    before.restore(wheel, [&](std::uint64_t id) { return &all[id]; });
+    for (std::size_t i = 0; i < all.size(); ++i) CHECK_EQ(all[i].expires(), 10 + i);
+    wheel.advance(11);
+    CHECK(!all[1].pending() && all[2].pending());
 }

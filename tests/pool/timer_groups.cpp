@@ -457,6 +457,76 @@ Test(timer_groups, a_callback_may_pause_its_own_group) {
     CHECK_EQ(fired, 2);
 }
 
+Test(timer_groups, a_callback_arms_its_next_period_before_it_pauses) {
+    pooled on;
+    player p;
+    p.first_calls = [&] {
+        ++p.firsts;
+        on.timers.arm_next(p.first, 10ms);
+        CHECK_EQ(p.timers.pause(on.timers), 1);
+    };
+    on.timers.arm_after(p.first, 10ms);
+    on.pass(10ms);
+    on.pass(1s);
+    CHECK_EQ(p.firsts, 1);
+    p.timers.resume(on.timers);
+    on.pass(9ms);
+    CHECK_EQ(p.firsts, 1);
+    on.pass(1ms);
+    CHECK_EQ(p.firsts, 2);
+}
+
+Test(timer_groups, a_callback_arms_its_next_period_before_it_cancels) {
+    pooled on;
+    player p;
+    p.first_calls = [&] {
+        ++p.firsts;
+        on.timers.arm_next(p.first, 10ms);
+        CHECK_EQ(p.timers.cancel_all(), 1);
+    };
+    on.timers.arm_after(p.first, 10ms);
+    on.pass(10ms);
+    on.pass(1s);
+    CHECK_EQ(p.firsts, 1);
+}
+
+Test(timer_groups, a_callback_that_arms_itself_afterwards_goes_on) {
+    pooled on;
+    player p;
+    for (const bool pauses : {true, false}) {
+        p.first_calls = [&] {
+            ++p.firsts;
+            CHECK_EQ(pauses ? p.timers.pause(on.timers) : p.timers.cancel_all(), 0);
+            on.timers.arm_next(p.first, 10ms);
+        };
+        p.firsts = 0;
+        on.timers.arm_after(p.first, 10ms);
+        for (int i = 0; i < 10; ++i) on.pass(10ms);
+        CHECK_EQ(p.firsts, 10);
+        p.first.cancel();
+    }
+}
+
+Test(timer_groups, poison_armed_by_deadlines_ends_with_its_cure) {
+    pooled on;
+    player p;
+    for (const bool by_deadlines : {true, false}) {
+        p.first_calls = [&] {  // poison, and the second timer cures it
+            if (by_deadlines)
+                on.timers.arm_at(p.first, on.timers.deadline(p.first) + 500ms);
+            else
+                p.firsts += static_cast<int>(on.timers.arm_next(p.first, 500ms));
+            ++p.firsts;
+        };
+        tvec::callback_timer cure([&] { p.first.cancel(); });
+        p.firsts = 0;
+        on.timers.arm_after(p.first, 500ms);
+        on.timers.arm_after(cure, 1200ms);
+        on.pass(3s);
+        CHECK_EQ(p.firsts, by_deadlines ? 2 : 6);
+    }
+}
+
 Test(timer_groups, a_callback_may_arm_a_paused_member_which_runs_then) {
     pooled on;
     player p;

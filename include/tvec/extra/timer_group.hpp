@@ -41,8 +41,9 @@ class grouped_timer;
 /// in no group. A group may be destroyed before or after its members, pools and wheels.
 ///
 /// **Callbacks** may do anything to their own group. The member that is being called is not pending
-/// then, unless it is periodic. A group that it cancels, pauses or destroys ends, stops or lets go
-/// the other members. This includes the next period of a periodic one. The function that is being
+/// then, unless it is a periodic timeout. What they cancel, pause or destroy are the pending
+/// members: the others, and the next period of a periodic timeout. A timer that the callback arms
+/// afterwards runs: call `arm_next` first, then `pause` or `cancel_all`. The function that is being
 /// called is destroyed after it has returned.
 ///
 /// A group and its members belong to one thread, that of their wheel.
