@@ -408,33 +408,24 @@ Test(durable_plans, failures_in_a_row_make_a_dead_letter_that_tells_why) {
 }
 
 Test(durable_plans, done_forgets_the_failures_before_it) {
-    alone w(with_calendar());
-    int n = 0;
-    w.one.handle = [&](const delivery& d) {  // two failures before each success
-        if (++n % 3 != 0) return w.one.timers.failed(d.token, "not yet");
-        w.one.timers.done(d.token);
-    };
-    w.one.put(with_plan("a", in(10ms), "cron 100 | retry fixed 10ms | attempts 3"));
-    w.one.pass(1s);
-    CHECK_EQ(count(beside(w.all)).dead, 0U);
-    CHECK(w.one.got.size() > 20U);
-    n = 2;
-    w.one.pass(100ms);
-    CHECK_EQ(history::parse(find(beside(w.all), "a")->history).failures, 0U);
-    CHECK_EQ(count(beside(w.all)).dead, 0U);
-}
-
-Test(durable_plans, a_period_forgets_the_failures_before_done) {
-    alone w(with_calendar("retry fixed 10ms | attempts 3"));
-    int n = 0;
-    w.one.handle = [&](const delivery& d) {  // two failures before each success
-        if (++n % 3 != 0) return w.one.timers.failed(d.token, "not yet");
-        w.one.timers.done(d.token);
-    };
-    w.one.put({"a", in(10ms), "body", 100ms});
-    w.one.pass(1s);
-    CHECK_EQ(count(beside(w.all)).dead, 0U);
-    CHECK(w.one.got.size() > 20U);
+    for (const record& timer :
+         {with_plan("a", in(10ms), "cron 100 | retry fixed 10ms | attempts 3"),
+          record{"a", in(10ms), "body", 100ms}}) {
+        alone w(with_calendar("retry fixed 10ms | attempts 3"));
+        int n = 0;
+        w.one.handle = [&](const delivery& d) {  // two failures before each success
+            if (++n % 3 != 0) return w.one.timers.failed(d.token, "not yet");
+            w.one.timers.done(d.token);
+        };
+        w.one.put(timer);
+        w.one.pass(1s);
+        CHECK_EQ(count(beside(w.all)).dead, 0U);
+        CHECK(w.one.got.size() > 20U);
+        n = 2;
+        w.one.pass(100ms);
+        CHECK_EQ(history::parse(find(beside(w.all), "a")->history).failures, 0U);
+        CHECK_EQ(count(beside(w.all)).dead, 0U);
+    }
 }
 
 Test(durable_plans, the_default_plan_holds_for_timers_without_one) {
