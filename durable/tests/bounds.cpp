@@ -258,23 +258,43 @@ Test(durable_bounds, what_is_claimed_ahead_comes_at_its_deadline_and_can_still_b
 }
 
 Test(durable_bounds, what_is_claimed_ahead_waits_if_the_clock_is_set_back_before_its_handler) {
-    for (const bool is_due : {false, true}) {
-        std::chrono::milliseconds set_by{};
-        memory_database all(1, [&] { return support::durable_now() + set_by; });
-        durable_process one(all, "one", {}, 20ms);
-        one.settle();
-        one.put({"a", in(50ms)});
-        one.pass(49ms);
-        CHECK_EQ(one.timers.gauges().being_delivered, 1U);
-        if (is_due) {
-            tvec::manual_clock::advance(1ms);
-            one.wheels.run();
+    for (const auto set_back : {1'000ms, 3ms}) {  // the latter is taken for drift
+        for (const bool is_due : {false, true}) {
+            std::chrono::milliseconds set_by{};
+            memory_database all(1, [&] { return support::durable_now() + set_by; });
+            durable_process one(all, "one", {}, 20ms);
+            one.settle();
+            one.put({"a", in(50ms)});
+            one.pass(49ms);
+            CHECK_EQ(one.timers.gauges().being_delivered, 1U);
+            if (is_due) {
+                tvec::manual_clock::advance(1ms);
+                one.wheels.run();
+            }
+            set_by = -set_back;
+            one.timers.run();
+            one.pass(set_back * 9 / 10);
+            CHECK(one.got.empty());
+            one.pass(set_back / 10 + 10ms);
+            CHECK_EQ(one.got.size(), 1U);
         }
-        set_by = -1s;
-        one.timers.run();
-        one.pass(900ms);
-        CHECK(one.got.empty());
-        one.pass(110ms);
+    }
+}
+
+// The store fails at one of the turns in which a shard is asked for and its timers are taken.
+Test(durable_bounds, a_failed_take_is_asked_again_after_retry) {
+    for (int failing = 0; failing < 40; ++failing) {
+        memory_database all(1, support::durable_now);
+        support::asking::put(support::beside(all), {"a", in(300ms)});
+        options o;
+        o.retry = 20ms;
+        o.shard_lease = 60ms;
+        durable_process one(all, "one", o);
+        for (int turn = 0; turn < 1'240; ++turn) {  // 310 ms: a sweep would come later
+            if (turn % 4 == 0) tvec::manual_clock::advance(1ms);
+            if (turn == failing) one.store.fail(1);
+            one.turn();
+        }
         CHECK_EQ(one.got.size(), 1U);
     }
 }
