@@ -34,7 +34,7 @@ emptying agenda::plan(const upper_entry& v, std::uint64_t there) const noexcept 
     const unsigned shift = geometry::shift_of(v.level);
     const std::uint64_t rate = std::max(chunk, ((there - 1) >> shift) + 1);
     const std::uint64_t eighths = (there - 1) * 8 >> shift;
-    const std::uint64_t gentle = std::max(least_gentle, share_of(eighths, 3) + 1);
+    const std::uint64_t gentle = std::max(few, share_of(eighths, 3) + 1);
     assert(rate << shift >= there && "a slot can be emptied within the lap before its visit");
     return {v.entry, rate, std::min(rate, gentle)};
 }

@@ -281,6 +281,10 @@ bool timer_wheel::empty_ahead(unsigned level, advance_call& current) noexcept {
                                    geometry::entry_of(level, now_) + geometry::width_of(level)};
     const unsigned s = next.slot();
     if (!levels_.occupied(s)) return true;
+    if (detail::agenda::leaves_together(level, levels_.at_most(s))) {
+        cascade(s, unlimited, current);
+        return true;
+    }
     const auto due = static_cast<std::size_t>(agenda_.due(next, levels_.at_most(s), now_));
     if (due != 0) cascade(s, due, current);
     return agenda_.is_in_time(next, levels_.at_most(s), now_);

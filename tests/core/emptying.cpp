@@ -198,6 +198,7 @@ namespace {
 // Upper bound on what a loop that calls on every tick finds in a slot, this many ticks before its
 // deadline.
 std::size_t gently_left(unsigned level, std::size_t n, jiffies ticks) {
+    if (n <= chunk / 8 && level != overflow) return 0;  // they left together, earlier in the lap
     const jiffies width = geometry::width_of(level);
     // Over the last three eighths of the lap, but at least an eighth of a chunk and at most the
     // required rate per tick.
@@ -250,6 +251,64 @@ Test(emptying, by_a_loop_that_has_slept_takes_a_chunk_a_call_until_it_is_as_far_
             REQUIRE_EQ(n - visits(s.wheel), left);
         }
         CHECK_EQ(left, gently_left(level, n, 40));
+    }
+}
+
+// --- few timers ---------------------------------------------------------------------------------
+
+Test(emptying, of_few_timers_joins_another_wakeup) {
+    for (unsigned level = 1; level != overflow; ++level)
+        for (const std::size_t n : {std::size_t{1}, chunk / 8}) {
+            crowded_slot s(level, n);
+            probe another;
+            s.wheel.arm_at(another.t, entry - 1);
+            meter m(s.wheel);
+            m.sleep_until(entry - 1);
+            CHECK_EQ(moves(s.wheel) - n, level - 1);  // `another` sinks, too
+            CHECK_LE(entry + 1, *s.wheel.next_wakeup());
+            CHECK_EQ(check(s.wheel), "");
+            m.sleep_until(s.due);
+            CHECK_EQ(s.wheel.count().fired, n + 1);
+        }
+}
+
+Test(emptying, of_few_timers_begins_with_the_lap_before) {
+    for (unsigned level = 1; level != overflow; ++level) {
+        const jiffies before = entry - geometry::width_of(level);
+        crowded_slot few(level, chunk / 8), more(level, chunk / 8 + 1);
+        for (crowded_slot* s : {&few, &more}) s->wheel.advance(before - 1);
+        CHECK_EQ(moves(few.wheel), 0);
+        for (crowded_slot* s : {&few, &more}) s->wheel.advance(before);
+        CHECK_EQ(moves(few.wheel), chunk / 8);
+        CHECK_EQ(moves(more.wheel), 0);
+    }
+}
+
+// The first tick of a lap of the wheel still links timers to the slot that is emptied in it.
+Test(emptying, of_few_timers_leaves_the_overflow_alone) {
+    crowded_slot s(overflow, 1);
+    const jiffies lap = entry - geometry::width_of(overflow), slot = geometry::width_of(4);
+    s.wheel.advance(lap - slot);
+    probe another;  // in the next slot of level 4 as the lap begins
+    s.wheel.arm_at(another.t, lap + slot + 5);
+    s.due += geometry::width_of(overflow);
+    s.wheel.arm_at(s.timers[0], s.due);
+    s.wheel.advance(lap);
+    CHECK_EQ(check(s.wheel), "");
+    s.wheel.advance(s.due);
+    CHECK_EQ(s.wheel.count().fired, 2);
+}
+
+Test(emptying, of_few_timers_keeps_to_a_budget) {
+    for (unsigned level = 1; level != overflow; ++level) {
+        crowded_slot s(level, 5);
+        for (std::size_t done = 0; done != 6; ++done) {
+            CHECK_EQ(moves(s.wheel), done == 0 ? 0 : done - 1);
+            CHECK(s.wheel.advance(entry - 10 + done, done == 0 ? 0 : 1).caught_up);
+            CHECK_EQ(check(s.wheel), "");
+        }
+        CHECK_EQ(moves(s.wheel), 5);
+        s.expect_all_fire_when_due();
     }
 }
 

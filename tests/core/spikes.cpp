@@ -217,7 +217,7 @@ struct turn {
 // docs/ticks.md quotes it.
 Test(spikes, a_loop_that_spins_on_fine_ticks_moves_a_chunk_for_each_tick_of_its_turn) {
     const std::size_t n = support::scaled(100'000);
-    for (const turn& t : std::array<turn, 7>{{{1, 32},
+    for (const turn& t : std::array<turn, 7>{{{1, 8},
                                               {8, chunk},
                                               {10, 640},
                                               {96, 6'144},

@@ -353,7 +353,7 @@ def a_slot_that_grows_is_noted_in_time(lib):
 def a_lone_timer_wakes_the_loop_at_its_visit(lib):
     for name, level, width, entry, there, now, n, counted in crowds(lib):
         may, must = lib.note(level, entry, there, now)
-        yield name, counted + [there == 1], z3.And(may == entry, must == entry)
+        yield name, counted + [there == 1], z3.And(may + width >= entry, may <= entry, must == entry)
 
 
 @lemma({"due": lambda lib, entry, rate, gentle, there, now: Library.due(lib, entry, rate, gentle, there, now - 1)},

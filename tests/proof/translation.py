@@ -267,10 +267,11 @@ class Library:
     def note(self, level, entry, there, now):
         """The ticks at which the slot may and must be emptied."""
         rate, gentle = self.plan(level, there)
-        least_gentle = (self.chunk + 7) // 8
-        must = choose(there > least_gentle, lambda: self.start(entry, self.most_before_next_look(level, entry, there, now), rate),
+        few = (self.chunk + 7) // 8
+        must = choose(there > few, lambda: self.start(entry, self.most_before_next_look(level, entry, there, now), rate),
                       lambda: entry)
-        may = choose(there > least_gentle, lambda: smaller(self.start(entry, there, gentle), must), lambda: entry)
+        together = entry if level == self.overflow else entry - self.width_of(level)
+        may = choose(there > few, lambda: smaller(self.start(entry, there, gentle), must), lambda: together)
         return may, must
 
     # --- jiffies.hpp, beats.hpp -------------------------------------------------------------------------------------

@@ -295,11 +295,12 @@ public:
     ///
     /// The wake-up may come before the first expiry. A lone timer costs at most one such wake-up
     /// for each level it sinks through, and beyond 2^33 ticks one more for each halving of the
-    /// remaining time. A cancelled or destroyed timer costs at most one more. A timer that was
-    /// pushed back is visited at the tick it was placed for, and goes on from there as if it were
-    /// armed then. All push-backs between two visits together cost one more wake-up. A timer that
-    /// is pushed back by a tick just before each of its ticks costs one every time. A slot of more
-    /// than 64 timers costs one for each 64 of them.
+    /// remaining time. It costs none for a level where its slot is the next one, and has eight
+    /// timers at most, when `advance` is called. A cancelled or destroyed timer costs at most one
+    /// more. A timer that was pushed back is visited at the tick it was placed for, and goes on
+    /// from there as if it were armed then. All push-backs between two visits together cost one
+    /// more wake-up. A timer that is pushed back by a tick just before each of its ticks costs one
+    /// every time. A slot of more than 64 timers costs one for each 64 of them.
     std::optional<jiffies> next_wakeup() noexcept;
 
     /// Calls tell(whom) whenever next_wakeup() moves to an earlier tick outside of `advance`: for a

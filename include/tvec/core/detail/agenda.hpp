@@ -99,6 +99,16 @@ struct upper_ticks {
 /// finds work from `quiet` on, and spreads it over more ticks.
 class agenda {
 public:
+    /// The timers that a loop which is awake moves in a tick, at least. So few are moved together.
+    static constexpr std::uint64_t few = (geometry::chunk + 7) / 8;
+
+    /// Returns whether up to `there` timers of a slot leave it in any call of the lap before. Not
+    /// in the overflow: the first tick of a lap counts as the one before there, and still links to
+    /// it.
+    static constexpr bool leaves_together(unsigned level, std::uint64_t there) noexcept {
+        return there <= few && level != geometry::overflow;
+    }
+
     /// Levels 1 and 2 are looked through without the levels above, whose slots are seldom visited.
     static constexpr unsigned apart = 2;
 
@@ -126,12 +136,14 @@ public:
     }
 
     /// Notes the visit of a slot above the root with up to `there` timers. Requires there > 0. A
-    /// few timers leave their slot at the visit: no rate is lower.
+    /// few timers leave their slot in any call of the lap before, and else at the visit: no rate is
+    /// lower.
     void note(const upper_entry& v, std::uint64_t there, jiffies now) noexcept {
         assert(there > 0 && "an empty slot needs no visit");
-        if (there > least_gentle) [[unlikely]]
+        if (there > few) [[unlikely]]
             return note_many(v, there, now);
-        note(v, v.entry, v.entry, now);
+        const bool together = leaves_together(v.level, there);
+        note(v, together ? v.entry - geometry::width_of(v.level) : v.entry, v.entry, now);
     }
 
     /// Forgets the slots of the levels up to `highest`, and of all if it is above level 2. The
@@ -200,9 +212,6 @@ public:
     }
 
 private:
-    /// The timers that a loop which is awake moves in a tick, at least.
-    static constexpr std::uint64_t least_gentle = (geometry::chunk + 7) / 8;
-
     TVEC_API void note_many(const upper_entry& v, std::uint64_t there, jiffies now) noexcept;
 
     /// Notes a slot that may be emptied from `may` on, and has to be from `must` on. While a call
