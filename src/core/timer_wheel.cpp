@@ -290,6 +290,24 @@ bool timer_wheel::empty_ahead(unsigned level, advance_call& current) noexcept {
     return agenda_.is_in_time(next, levels_.at_most(s), now_);
 }
 
+std::size_t timer_wheel::move_ahead(std::size_t most) noexcept {
+    assert(thread_.adopt_caller() && "timers moved by a second thread");
+    if (busy_ != activity::none || agenda_.wake() <= now_) return 0;
+    const detail::upper_entry next{first_upper, geometry::entry_of(first_upper, now_) +
+                                                    geometry::width_of(first_upper)};
+    const unsigned s = next.slot();
+    if (!levels_.occupied(s)) return 0;
+    target_ = now_;
+    advance_call current{*this, most};
+    current.finished = true;
+    agenda_.begin(now_);
+    static_cast<void>(agenda_.due(next, levels_.at_most(s), now_));  // fixes the rates of the rest
+    cascade(s, most, current);
+    look_ahead(first_upper);
+    agenda_.rest(next_in_root(), now_);
+    return most - current.budget;
+}
+
 // --- look ahead ---------------------------------------------------------------------------------
 
 /// Returns the visit of the next occupied slot of the root, or `never`.

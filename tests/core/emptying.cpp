@@ -312,6 +312,72 @@ Test(emptying, of_few_timers_keeps_to_a_budget) {
     }
 }
 
+// --- idle time ----------------------------------------------------------------------------------
+
+Test(emptying, in_idle_time_leaves_no_moves_to_busy_calls) {
+    crowded_slot s(1, 10 * chunk);
+    s.wheel.advance(entry - 200);
+    for (std::size_t moved = 0; moved != 10 * chunk; moved += chunk) {
+        CHECK_EQ(moves(s.wheel), moved);
+        CHECK_EQ(s.wheel.move_ahead(chunk), chunk);
+        CHECK_EQ(check(s.wheel), "");
+    }
+    CHECK_EQ(s.wheel.move_ahead(chunk), 0);
+    CHECK_EQ(s.wheel.now(), entry - 200);
+    CHECK_EQ(s.wheel.next_wakeup(), s.due);
+    s.expect_all_fire_when_due();
+}
+
+Test(emptying, in_idle_time_waits_for_the_lap_before) {
+    crowded_slot s(1, chunk);
+    s.wheel.advance(entry - 257);
+    CHECK_EQ(s.wheel.move_ahead(chunk), 0);
+    s.wheel.advance(entry - 256);
+    CHECK_EQ(s.wheel.move_ahead(chunk), chunk);
+    s.expect_all_fire_when_due();
+}
+
+Test(emptying, in_idle_time_comes_behind_what_is_due) {
+    crowded_slot s(1, 10 * chunk);
+    CHECK(!s.wheel.advance(entry - 1, 1).caught_up);
+    CHECK_EQ(s.wheel.move_ahead(chunk), 0);
+    CHECK_EQ(s.wheel.next_wakeup(), entry - 1);
+}
+
+Test(emptying, in_idle_time_is_refused_in_a_callback) {
+    crowded_slot s(1, chunk);
+    std::size_t moved = 1;
+    probe p([&](timer_wheel& w) { moved = w.move_ahead(chunk); });
+    s.wheel.arm_at(p.t, entry - 200);
+    s.wheel.advance(entry - 200);
+    CHECK_EQ(moved, 0);
+    CHECK_EQ(s.wheel.count().moved, 0);
+}
+
+Test(emptying, in_idle_time_keeps_the_rate_of_the_rest) {
+    constexpr std::size_t n = 40'000, rate = 157;
+    crowded_slot s(1, n);
+    s.wheel.advance(entry - 200);
+    const std::uint64_t before = moves(s.wheel);
+    CHECK_EQ(s.wheel.move_ahead(n / 2), n / 2);
+    const std::size_t left = n - n / 2 - before;
+    CHECK_EQ(s.wheel.next_wakeup(), entry - (left - 1) / rate);
+    meter m(s.wheel);
+    m.sleep_until(entry);
+    CHECK_LE(m.worst(), rate);
+    CHECK_EQ(m.calls(), (left - 1) / rate + 1);
+    s.expect_all_fire_when_due();
+}
+
+Test(emptying, in_idle_time_drops_what_was_cancelled) {
+    crowded_slot s(1, chunk);
+    s.wheel.advance(entry - 200);
+    for (tvec::timer& t : s.timers) t.cancel();
+    CHECK_EQ(s.wheel.move_ahead(timer_wheel::unlimited), chunk);
+    CHECK_EQ(s.wheel.count().dropped, chunk);
+    CHECK(!s.wheel.next_wakeup());
+}
+
 // --- several levels -----------------------------------------------------------------------------
 
 Test(emptying, of_one_level_does_not_hurry_that_of_another) {

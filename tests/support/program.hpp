@@ -40,6 +40,7 @@ enum class verb : std::uint8_t {
     collect,           // by a distance, with a budget of 1 + `who` modulo 8
     sweep,             // a walk whose visitor does anything to any timer, and may end early
     capture,           // the state of the wheel into its snapshot
+    move_ahead,        // up to `who` modulo 8 timers
     restore,           // and back, without the timer that `offset` names now and then
 };
 
@@ -62,6 +63,8 @@ struct operation {
 
     verb action() const {
         switch (what) {  // rare things take a value of their own out of the 256
+        case 243:
+            return verb::move_ahead;
         case 244:
             return verb::capture;
         case 245:

@@ -232,6 +232,8 @@ private:
         case verb::collect:
             return advance_otherwise(op.action(), s, later(now, affordable(op, distance(op, s))),
                                      1 + op.budget());
+        case verb::move_ahead:
+            return move_ahead(s, op.budget());
         case verb::hop:
             return advance(s, now + affordable(op, s.wheel->next_wakeup().value_or(now) - now));
         case verb::go_back:
@@ -454,6 +456,22 @@ private:
 
     void advance(side& s, jiffies until, std::size_t budget = TVEC_UNLIMITED) {
         advance_by(s, until, budget, [&] { return s.wheel->advance(until, budget); });
+    }
+
+    void move_ahead(side& s, std::size_t most) {
+        if constexpr (Interface::is_whole) {
+            const auto before = s.wheel->count();
+            const auto wakeup = s.wheel->next_wakeup();
+            const jiffies now = s.wheel->now();
+            const std::size_t moved = s.wheel->move_ahead(most);
+            const auto after = s.wheel->count();
+            expect(moved == visits(after) - visits(before), "visits told: ", moved);
+            expect(moved <= most, "more moves than ", most);
+            expect(after.fired == before.fired && s.wheel->now() == now, "moves are no fires");
+            expect(moved == 0 || (!s.busy && wakeup > now), "moved while something was due");
+            const auto later = s.wheel->next_wakeup();
+            expect(!later || (wakeup && *later >= *wakeup), "an earlier wake-up by a move");
+        }
     }
 
     void collect(side& s, jiffies until, std::size_t budget) {

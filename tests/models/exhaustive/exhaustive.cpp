@@ -5,8 +5,8 @@
 // laps of level 1, chunk). TIMERS is the number of timers, and LAPS_AHEAD the farthest arm.
 // Each timer may be armed for every tick up to two or four laps of the wheel, armed for `never`,
 // cancelled or destroyed. The wheel may be advanced by 0 to more than a lap, with a budget of 1 or
-// without. Callbacks do nothing, re-arm their timer, cancel the others, re-arm the others, or
-// throw. After each operation these must hold:
+// without, and may move one timer in idle time. Callbacks do nothing, re-arm their timer, cancel
+// the others, re-arm the others, or throw. After each operation these must hold:
 //   - All due timers fired, on their ticks and in the order of ticks. The rest is pending.
 //   - With a budget of 1 there was at most one visit, and a wake-up is immediate if work is left.
 //   - The wake-up is neither past nor after the first expiry.
@@ -110,7 +110,8 @@ void on_fire(tvec::timer_wheel& wheel, tvec::timer& t) {
 class operation {
 public:
     static constexpr unsigned per_timer = longest_delay + 1 + 3;  // arms, never, cancel, destroy
-    static constexpr unsigned first_advance = timers * per_timer;
+    static constexpr unsigned move_ahead = timers * per_timer;
+    static constexpr unsigned first_advance = move_ahead + 1;
     static constexpr unsigned budgets = 2;
     static constexpr unsigned advances = (lap + 2) * budgets;
     static constexpr unsigned count =
@@ -126,8 +127,9 @@ public:
 
     // Returns whether a timer has fired, or none was due.
     bool run() const {
-        if (number_ < first_advance) return touch(number_ / per_timer, number_ % per_timer), true;
+        if (number_ < move_ahead) return touch(number_ / per_timer, number_ % per_timer), true;
         fires = 0;
+        if (number_ == move_ahead) return move_one_ahead(), true;
         advance((number_ - first_advance) / advances, advance_number());
         return fires != 0;
     }
@@ -140,6 +142,14 @@ private:
         std::destroy_at(&here->timer[i]);
         std::construct_at(&here->timer[i], on_fire);
         here->due[i] = 0;
+    }
+
+    static void move_one_ahead() {
+        const auto before = visits();
+        const jiffies wakeup = here->wheel.next_wakeup().value_or(tvec::never);
+        const std::size_t moved = here->wheel.move_ahead(1);
+        expect(moved <= 1 && moved == visits() - before && fires == 0, "moved ", moved);
+        expect(here->wheel.next_wakeup().value_or(tvec::never) >= wakeup, "an earlier wake-up");
     }
 
     static void advance(unsigned reacting, unsigned how) {
