@@ -291,7 +291,7 @@ bool timer_wheel::empty_ahead(unsigned level, advance_call& current) noexcept {
 }
 
 std::size_t timer_wheel::move_ahead(std::size_t most) noexcept {
-    assert(thread_.adopt_caller() && "timers moved by a second thread");
+    thread_.adopt_caller();
     if (busy_ != activity::none || agenda_.wake() <= now_) return 0;
     const detail::upper_entry next{first_upper, geometry::entry_of(first_upper, now_) +
                                                     geometry::width_of(first_upper)};
