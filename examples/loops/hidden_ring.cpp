@@ -9,6 +9,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "../support/ring.hpp"
@@ -65,7 +66,8 @@ private:
 };
 
 // [host]
-// Sleeps are not taken back, so an alarm is set for earlier only, and one too many does no harm.
+// Sleeps are not taken back, so one begins only if none that is under way ends as early. One too
+// many does no harm.
 class framework_host {
     using clock = std::chrono::steady_clock;
 
@@ -75,11 +77,11 @@ public:
     framework_host& operator=(const framework_host&) = delete;
 
     void set_alarm(clock::time_point t) noexcept {
-        if (t >= set_for_) return;
-        set_for_ = t;
+        if (t == t.max() || (!sleeps_.empty() && *sleeps_.begin() <= t)) return;
+        sleeps_.insert(t);
         const auto ring = [this, t, host = std::weak_ptr(alive_)] {
-            if (host.expired() || t != set_for_) return;
-            set_for_ = clock::time_point::max();
+            if (host.expired()) return;
+            sleeps_.erase(t);
             turn_();
         };
         framework_.after(std::max(t - clock::now(), clock::duration::zero()), ring);
@@ -88,7 +90,7 @@ public:
 private:
     tvec::guest_turn turn_;
     framework& framework_;
-    clock::time_point set_for_ = clock::time_point::max();
+    std::set<clock::time_point> sleeps_;  // ends of those that are under way
     std::shared_ptr<bool> alive_ = std::make_shared<bool>();
 };
 // [host]
