@@ -86,7 +86,7 @@ struct crashing {
 
 }  // namespace
 
-Test(durable_attempts, a_handler_that_ends_its_process_buries_nobody_else) {
+Test(durable_attempts, a_crashing_handler_kills_only_its_own_timer) {
     crashing w(dead_after(3));
     w.put("poison");
     for (int i = 0; i < 300; ++i) w.put("innocent " + std::to_string(i));
@@ -102,7 +102,7 @@ Test(durable_attempts, a_handler_that_ends_its_process_buries_nobody_else) {
 
 // Suspects are delivered one by one. If all were claimed at once, those that wait would lapse, and
 // be claimed again and again: on a server that syncs every write they came at 20 a second.
-Test(durable_attempts, what_waits_for_its_turn_as_a_suspect_is_not_claimed_again_and_again) {
+Test(durable_attempts, suspects_are_not_claimed_repeatedly_while_they_wait) {
     crashing w(dead_after(3));
     w.put("poison");
     for (int i = 0; i < 2000; ++i) w.put("innocent " + std::to_string(i));
@@ -132,7 +132,7 @@ Test(durable_attempts, a_failed_count_delays_its_suspect_by_retry) {
     }
 }
 
-Test(durable_attempts, an_end_and_a_postponement_forget_what_was_spent) {
+Test(durable_attempts, an_end_or_postponement_resets_spent_attempts) {
     memory_database all(1, support::durable_now);
     durable_process one(all, "one", dead_after(2));
     one.settle();
@@ -146,7 +146,7 @@ Test(durable_attempts, an_end_and_a_postponement_forget_what_was_spent) {
     CHECK_EQ(count(beside(all)).dead, 0U);
 }
 
-Test(durable_attempts, what_was_claimed_and_not_delivered_goes_back_uncounted_when_it_stops) {
+Test(durable_attempts, stopping_returns_undelivered_claims_uncounted) {
     memory_database all(1, support::durable_now);
     auto one = std::make_unique<durable_process>(all, "one", dead_after(1), 50ms);
     one->settle();
@@ -186,7 +186,7 @@ struct one_dead {
 
 }  // namespace
 
-Test(durable_attempts, a_put_beside_a_dead_timer_says_so_and_changes_nothing) {
+Test(durable_attempts, a_put_beside_a_dead_timer_changes_nothing) {
     one_dead w;
     CHECK(w.one.put({"a", in(10ms), "second"}) == put_result::dead);
     w.one.pass(300ms);
@@ -196,7 +196,7 @@ Test(durable_attempts, a_put_beside_a_dead_timer_says_so_and_changes_nothing) {
     CHECK_EQ(w.one.timers.counters().dead_already, 1U);
 }
 
-Test(durable_attempts, a_dead_timer_that_is_replaced_lives_and_no_token_comes_twice) {
+Test(durable_attempts, a_replaced_dead_timer_lives_under_new_tokens) {
     one_dead w;
     CHECK(w.one.put({"a", in(10ms), "second"}, existing::replace) == put_result::stored);
     CHECK_EQ(count(beside(w.all)).dead, 0U);

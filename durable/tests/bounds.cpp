@@ -59,7 +59,7 @@ Test(durable_bounds, bad_input_is_refused_and_nothing_is_sent) {
     CHECK(w.one.put({std::string(longest_id, 'x'), latest_due}) == put_result::stored);
 }
 
-Test(durable_bounds, more_calls_than_are_allowed_are_refused_until_some_are_answered) {
+Test(durable_bounds, excess_calls_are_refused_until_others_are_answered) {
     options o;
     o.max_calls = 2;
     on_a_clock_to_set w(o);
@@ -70,7 +70,7 @@ Test(durable_bounds, more_calls_than_are_allowed_are_refused_until_some_are_answ
     CHECK(w.one.timers.put({"c", in(1h)}, existing::keep) == refusal::none);
 }
 
-Test(durable_bounds, an_option_out_of_its_range_is_refused_and_named) {
+Test(durable_bounds, options_out_of_range_are_refused_by_name) {
     memory_database all(1, support::durable_now);
     durable_process::wheel wheels;
     memory_store store(all, "one");
@@ -100,7 +100,7 @@ Test(durable_bounds, an_option_out_of_its_range_is_refused_and_named) {
     timers<durable_process::wheel> t(wheels, store, [](delivery) {});  // the store is free
 }
 
-Test(durable_bounds, a_second_timers_object_on_one_store_is_refused) {
+Test(durable_bounds, a_store_refuses_a_second_timers_object) {
     on_a_clock_to_set w;
     durable_process::wheel wheels;
     bool is_refused = false;
@@ -115,7 +115,7 @@ Test(durable_bounds, a_second_timers_object_on_one_store_is_refused) {
     CHECK_EQ(w.one.got.size(), 1U);
 }
 
-Test(durable_bounds, the_window_holds_no_more_than_it_may_and_nothing_is_late) {
+Test(durable_bounds, a_full_window_stays_bounded_and_delays_nothing) {
     on_a_clock_to_set w(small_window());
     for (int i = 200; i > 0; --i) w.one.put({std::to_string(i), in(std::chrono::milliseconds(i))});
     for (int i = 0; i < 200; ++i) {
@@ -126,7 +126,7 @@ Test(durable_bounds, the_window_holds_no_more_than_it_may_and_nothing_is_late) {
     CHECK(w.one.timers.counters().evicted > 0);
 }
 
-Test(durable_bounds, what_is_sent_back_while_more_is_being_taken_is_taken_later) {
+Test(durable_bounds, timers_evicted_during_a_take_need_no_sweep) {
     options o;
     o.window = 16;
     o.horizon = 100ms;
@@ -159,7 +159,7 @@ Test(durable_bounds, what_is_sent_back_while_more_is_being_taken_is_taken_later)
     CHECK_EQ(came, 22U);
 }
 
-Test(durable_bounds, of_many_with_one_deadline_all_come) {
+Test(durable_bounds, many_timers_with_one_deadline_all_come) {
     on_a_clock_to_set w(small_window());
     const time_point due = in(100ms);
     for (int i = 0; i < 500; ++i) w.one.put({std::to_string(i), due});
@@ -168,7 +168,7 @@ Test(durable_bounds, of_many_with_one_deadline_all_come) {
     CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
-Test(durable_bounds, what_a_handler_throws_is_counted_and_the_delivery_comes_again) {
+Test(durable_bounds, exceptions_of_handlers_are_counted_and_deliveries_repeated) {
     options o;
     int told = 0;
     o.on_exception = [&](std::exception_ptr) { ++told; };
@@ -196,7 +196,7 @@ Test(durable_bounds, what_a_handler_throws_is_counted_and_the_delivery_comes_aga
     CHECK_EQ(count(beside(all)).waiting, 0U);
 }
 
-Test(durable_bounds, a_store_that_fails_is_asked_again_and_what_it_refused_is_said) {
+Test(durable_bounds, failed_puts_are_reported_and_failed_claims_retried) {
     on_a_clock_to_set w;
     w.one.put({"a", in(10ms)});
     w.one.store.fail(1);
@@ -209,7 +209,7 @@ Test(durable_bounds, a_store_that_fails_is_asked_again_and_what_it_refused_is_sa
     CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
-Test(durable_bounds, an_end_that_the_store_could_not_take_is_repeated) {
+Test(durable_bounds, an_end_is_repeated_until_it_is_stored) {
     on_a_clock_to_set w;
     w.one.ends = false;
     w.one.put({"a", in(10ms)});
@@ -224,7 +224,7 @@ Test(durable_bounds, an_end_that_the_store_could_not_take_is_repeated) {
     CHECK_EQ(w.one.got.size(), 1U);
 }
 
-Test(durable_bounds, when_the_clock_is_set_nothing_comes_early_and_what_is_due_comes) {
+Test(durable_bounds, clock_steps_make_no_timer_early_or_late) {
     on_a_clock_to_set w;
     w.one.put({"a", in(1s)});
     w.one.put({"b", in(10min)});
@@ -241,7 +241,7 @@ Test(durable_bounds, when_the_clock_is_set_nothing_comes_early_and_what_is_due_c
     CHECK(w.one.timers.counters().clock_set >= 3);
 }
 
-Test(durable_bounds, what_is_claimed_ahead_comes_at_its_deadline_and_can_still_be_cancelled) {
+Test(durable_bounds, a_timer_claimed_ahead_is_punctual_and_cancellable) {
     memory_database all(1, support::durable_now);
     durable_process one(all, "one", {}, 20ms);
     one.settle();
@@ -257,7 +257,7 @@ Test(durable_bounds, what_is_claimed_ahead_comes_at_its_deadline_and_can_still_b
     CHECK_EQ(one.got[0].token.id, "b");
 }
 
-Test(durable_bounds, what_is_claimed_ahead_waits_if_the_clock_is_set_back_before_its_handler) {
+Test(durable_bounds, a_timer_claimed_ahead_follows_backward_clock_steps) {
     for (const auto set_back : {1'000ms, 3ms}) {  // the latter is taken for drift
         for (const bool is_due : {false, true}) {
             std::chrono::milliseconds set_by{};
@@ -299,7 +299,7 @@ Test(durable_bounds, a_failed_take_is_asked_again_after_retry) {
     }
 }
 
-Test(durable_bounds, it_has_not_stopped_before_the_store_has_answered) {
+Test(durable_bounds, stopping_waits_for_the_answers_of_the_store) {
     memory_database all(1, support::durable_now);
     durable_process::wheel wheels;
     slow_store store(all, "one");
@@ -316,7 +316,7 @@ Test(durable_bounds, it_has_not_stopped_before_the_store_has_answered) {
     CHECK(is_over);
 }
 
-Test(durable_bounds, ready_means_that_the_window_is_full_or_all_of_it_is_there) {
+Test(durable_bounds, ready_means_that_all_near_timers_are_loaded) {
     on_a_clock_to_set w;
     std::vector<record> many;
     for (int i = 0; i < 25'000; ++i) many.push_back({std::to_string(i), in(30s)});
@@ -334,7 +334,7 @@ Test(durable_bounds, ready_means_that_the_window_is_full_or_all_of_it_is_there) 
     CHECK_EQ(two.timers.gauges().near, 25'000U);
 }
 
-Test(durable_bounds, stop_ends_what_is_under_way_gives_the_shards_back_and_refuses) {
+Test(durable_bounds, stopping_ends_deliveries_and_gives_shards_back) {
     on_a_clock_to_set w;
     w.one.ends = false;
     w.one.put({"a", in(10ms)});

@@ -92,7 +92,7 @@ Test(durable_coalescer, items_of_one_kind_are_sent_together) {
     CHECK_EQ(w.server.sent.size(), 2U);
 }
 
-Test(durable_coalescer, an_id_is_not_asked_about_twice_at_once) {
+Test(durable_coalescer, an_id_has_one_request_at_a_time) {
     world w;
     w.add(0, an_end, "", "a");
     w.add(0, a_put, "", "b");
@@ -155,7 +155,7 @@ Test(durable_coalescer, a_request_is_answered_after_its_last_part) {
     CHECK_EQ(w.requests.answered(), 1U);
 }
 
-Test(durable_coalescer, a_request_without_parts_is_answered_by_the_loop) {
+Test(durable_coalescer, the_loop_answers_requests_without_parts) {
     world w;
     std::optional<places> got;
     w.add(0, a_put, "", "", [&](standing, const places& p) { got = p; });

@@ -10,7 +10,7 @@ using namespace tvec::durable;
 
 TestSuite(durable_delivering, .timeout = 600);
 
-Test(durable_delivering, a_timer_comes_at_its_deadline_with_its_body_and_is_gone_when_it_is_done) {
+Test(durable_delivering, a_timer_comes_once_at_its_deadline) {
     alone w;
     CHECK(w.one.put({"a", in(50ms), "body"}) == put_result::stored);
     w.one.pass(49ms);
@@ -26,7 +26,7 @@ Test(durable_delivering, a_timer_comes_at_its_deadline_with_its_body_and_is_gone
     CHECK_EQ(w.one.got.size(), 1U);
 }
 
-Test(durable_delivering, what_is_not_ended_comes_again_after_its_lease_with_the_next_attempt) {
+Test(durable_delivering, an_unfinished_delivery_is_repeated_after_its_lease) {
     alone w;
     w.one.ends = false;
     w.one.put({"a", in(10ms)});
@@ -43,7 +43,7 @@ Test(durable_delivering, what_is_not_ended_comes_again_after_its_lease_with_the_
     CHECK_EQ(w.one.got.size(), 2U);
 }
 
-Test(durable_delivering, what_was_cancelled_does_not_come) {
+Test(durable_delivering, cancelled_timers_are_never_delivered) {
     alone w;
     w.one.put({"a", in(10ms)});
     CHECK(w.one.cancel("a") == cancel_result::cancelled);
@@ -52,7 +52,7 @@ Test(durable_delivering, what_was_cancelled_does_not_come) {
     CHECK(w.one.got.empty());
 }
 
-Test(durable_delivering, what_is_being_delivered_had_begun_when_it_is_cancelled) {
+Test(durable_delivering, cancelling_during_a_delivery_reports_had_begun) {
     alone w;
     w.one.ends = false;
     w.one.put({"a", in(10ms)});

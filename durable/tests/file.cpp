@@ -54,7 +54,7 @@ std::string bytes_of(const std::string& path) {
 
 // --- ownership ----------------------------------------------------------------------------------
 
-Test(durable_file, a_second_process_is_refused_after_its_owner_has_read_it) {
+Test(durable_file, an_owner_reading_its_file_keeps_others_out) {
     const file_of_timers f;
     other_process second([&] { return is_busy(f.path) ? 7 : 0; });
     const sqlite_store s(f.path);
@@ -62,7 +62,7 @@ Test(durable_file, a_second_process_is_refused_after_its_owner_has_read_it) {
     CHECK_EQ(second(), 7);
 }
 
-Test(durable_file, a_second_store_of_this_process_is_refused_and_leaves_the_locks_alone) {
+Test(durable_file, refusing_a_second_store_keeps_the_locks) {
     const file_of_timers f;
     other_process reader([&] { return support::try_sql(f.path, "begin immediate"); });
     const sqlite_store s(f.path);
@@ -70,7 +70,7 @@ Test(durable_file, a_second_store_of_this_process_is_refused_and_leaves_the_lock
     CHECK_EQ(reader(), SQLITE_BUSY);
 }
 
-Test(durable_file, a_file_is_refused_by_any_of_its_names) {
+Test(durable_file, a_busy_file_is_refused_by_every_name) {
     const file_of_timers f;
     const std::string link = f.name() + "/link", hard = f.name() + "/hard";
     other_process second([&] {
@@ -85,7 +85,7 @@ Test(durable_file, a_file_is_refused_by_any_of_its_names) {
     CHECK_EQ(second(), 7);
 }
 
-Test(durable_file, the_lock_is_not_inherited_by_a_program_that_is_started) {
+Test(durable_file, started_programs_do_not_inherit_the_lock) {
     const file_of_timers f;
     auto s = std::make_unique<sqlite_store>(f.path);
     int output[2];
@@ -128,7 +128,7 @@ Test(durable_file, a_forked_child_leaves_it_to_its_parent) {
 
 // --- integrity ----------------------------------------------------------------------------------
 
-Test(durable_file, a_file_that_was_not_closed_is_opened_with_its_log_synced_or_not) {
+Test(durable_file, an_unclosed_file_is_opened_with_its_log) {
     for (const bool is_synced : {true, false}) {
         const file_of_timers f;
         sqlite_store s(f.path, {.survives_power_cut = is_synced});
@@ -138,7 +138,7 @@ Test(durable_file, a_file_that_was_not_closed_is_opened_with_its_log_synced_or_n
     }
 }
 
-Test(durable_file, a_file_that_was_not_closed_is_refused_without_its_log) {
+Test(durable_file, an_unclosed_file_is_refused_without_its_log) {
     const file_of_timers f;
     sqlite_store s(f.path);
     put(s, {"a", today() + 1h});
@@ -152,7 +152,7 @@ Test(durable_file, a_file_that_was_not_closed_is_refused_without_its_log) {
 }
 
 // A long log is written into the file: the file alone still records that it is incomplete.
-Test(durable_file, a_file_whose_log_was_long_is_refused_without_it) {
+Test(durable_file, a_checkpointed_file_is_refused_without_its_log) {
     const file_of_timers f;
     sqlite_store s(f.path);
     fill(s, 8'000, 4'000);
@@ -169,7 +169,7 @@ Test(durable_file, the_log_does_not_become_long) {
 }
 
 // A reader keeps the log from beginning anew.
-Test(durable_file, a_log_that_became_long_beside_a_reader_is_cut_when_that_has_gone) {
+Test(durable_file, a_long_log_shrinks_once_its_reader_leaves) {
     const file_of_timers f;
     sqlite_store s(f.path, {.shares_file = true});
     put(s, {"a", today() + 1h});
@@ -192,7 +192,7 @@ Test(durable_file, only_its_user_reads_a_new_file) {
               (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
 }
 
-Test(durable_file, a_file_that_others_have_looked_into_is_opened_without_its_log) {
+Test(durable_file, an_inspected_file_is_opened_without_its_log) {
     const file_of_timers f;
     sqlite_store s(f.path);
     fill(s, 100, 10);
@@ -203,7 +203,7 @@ Test(durable_file, a_file_that_others_have_looked_into_is_opened_without_its_log
     CHECK_EQ(count(copy).waiting, 100U);
 }
 
-Test(durable_file, a_file_that_was_closed_is_whole_without_a_log) {
+Test(durable_file, a_closed_file_is_whole_without_a_log) {
     const file_of_timers f;
     {
         sqlite_store s(f.path);
@@ -214,7 +214,7 @@ Test(durable_file, a_file_that_was_closed_is_whole_without_a_log) {
     CHECK_EQ(count(s).waiting, 8'000U);
 }
 
-Test(durable_file, a_log_without_its_file_is_refused_and_left_as_it_is) {
+Test(durable_file, a_log_without_its_file_is_refused_untouched) {
     const file_of_timers f;
     std::ofstream(f.log) << "a log";
     refuses(f.path, std::errc::no_such_file_or_directory, "is missing or empty");
@@ -227,7 +227,7 @@ Test(durable_file, a_log_without_its_file_is_refused_and_left_as_it_is) {
     CHECK(bytes_of(f.log) == "a log");
 }
 
-Test(durable_file, one_that_was_removed_or_replaced_stores_nothing_more_until_it_is_back) {
+Test(durable_file, a_removed_or_replaced_file_stores_nothing_meanwhile) {
     for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7}) {
         const bool is_shared = kind / 4 != 0, is_of_log = kind / 2 % 2 != 0,
                    is_replaced = kind % 2 != 0;
@@ -251,7 +251,7 @@ Test(durable_file, one_that_was_removed_or_replaced_stores_nothing_more_until_it
 }
 
 // A copy is restored by `cp`, which keeps the file and changes what is in it.
-Test(durable_file, one_that_was_overwritten_stores_nothing_more) {
+Test(durable_file, an_overwritten_file_stores_nothing_more) {
     enum { by_copy, by_nothing, by_itself, log_by_nothing, log_by_copy };
     for (const int how : {by_copy, by_nothing, by_itself, log_by_nothing, log_by_copy}) {
         const file_of_timers f;
@@ -312,7 +312,7 @@ Test(durable_file, a_log_that_was_set_aside_is_kept) {
 }
 
 // Other connections write the file and its log as well, and may have cut the log.
-Test(durable_file, a_shared_file_that_is_none_any_more_stores_nothing_more) {
+Test(durable_file, an_overwritten_shared_file_stores_nothing_more) {
     for (const bool is_log : {false, true}) {
         const file_of_timers f;
         sqlite_store s(f.path, {.shares_file = true});
@@ -336,7 +336,7 @@ Test(durable_file, a_shared_file_is_written_by_others) {
     }
 }
 
-Test(durable_file, one_that_was_replaced_leaves_no_log_beside_the_file_in_its_place) {
+Test(durable_file, a_replaced_file_leaves_its_successor_no_log) {
     const file_of_timers f;
     const std::string away = f.name() + "/away", copy = f.name() + "/copy";
     {
@@ -355,7 +355,7 @@ Test(durable_file, one_that_was_replaced_leaves_no_log_beside_the_file_in_its_pl
     CHECK_EQ(count(*std::make_unique<sqlite_store>(away)).waiting, 2U);
 }
 
-Test(durable_file, the_log_of_another_file_that_is_in_its_place_is_left_alone) {
+Test(durable_file, closing_a_lost_file_spares_its_successors_log) {
     const file_of_timers f;
     auto lost = std::make_unique<sqlite_store>(f.path);
     CHECK(put(*lost, {"a", today() + 1h}) == put_result::stored);
@@ -405,7 +405,7 @@ Test(durable_file, a_name_that_is_no_path_is_refused) {
     CHECK(std::filesystem::exists("file:x?mode=memory"));
 }
 
-Test(durable_file, options_that_cannot_be_are_refused_and_make_no_file) {
+Test(durable_file, impossible_options_are_refused_and_create_no_file) {
     const file_of_timers f;
     for (const duration ahead : {duration(-1), duration(1h) + 1ms, duration::max()})
         refuses(f.path, std::errc::invalid_argument, "claim_ahead", {.claim_ahead = ahead});
@@ -413,7 +413,7 @@ Test(durable_file, options_that_cannot_be_are_refused_and_make_no_file) {
     const sqlite_store s(f.path, {.claim_ahead = 1h});
 }
 
-Test(durable_file, a_file_that_cannot_be_written_is_said_to_be_so) {
+Test(durable_file, an_unwritable_file_is_refused_with_the_reason) {
     refuses("/proc/sys/kernel/ostype", std::errc::permission_denied, "for reading and writing");
     refuses("/proc", std::errc::is_a_directory, "for reading and writing");
 }
@@ -482,7 +482,7 @@ Test(durable_file, a_file_of_version_2_is_made_newer) {
     CHECK_EQ(claim(s, "c").timer.attempt, 6U);
 }
 
-Test(durable_file, a_file_of_version_3_is_made_newer_and_takes_plans) {
+Test(durable_file, a_file_of_version_3_is_made_newer) {
     const file_of_timers f;
     run_sql(f.path, version_3);
     sqlite_store s(f.path);
@@ -499,7 +499,7 @@ Test(durable_file, a_file_of_version_3_is_made_newer_and_takes_plans) {
 }
 
 // Only in this version may one id have a living and a dead timer.
-Test(durable_file, an_id_of_version_2_that_two_timers_have_is_kept_and_cancelled_for_both) {
+Test(durable_file, an_id_with_two_timers_survives_the_upgrade) {
     const file_of_timers f;
     run_sql(f.path, version_2 + "insert into dead select id, due, x'', 0, 7, 7 from timer");
     sqlite_store s(f.path);
@@ -514,7 +514,7 @@ Test(durable_file, an_id_of_version_2_that_two_timers_have_is_kept_and_cancelled
     CHECK(revive(s, "b", today()) == revive_result::unknown_id);
 }
 
-Test(durable_file, a_dead_timer_of_version_2_that_is_replaced_by_another_is_said_to_be_gone) {
+Test(durable_file, replacing_dead_timers_of_version_2_is_reported) {
     const file_of_timers f;
     run_sql(f.path, version_2 + "insert into dead select id, due, x'', 0, 7, 7 from timer");
     sqlite_store s(f.path);

@@ -239,7 +239,7 @@ Test(durable_hook_queue, bad_timers_hold_up_others_for_a_second) {
         }
 }
 
-Test(durable_hook_queue, a_connection_that_breaks_alone_fails_the_second_time) {
+Test(durable_hook_queue, lone_deliveries_fail_at_their_second_disconnect) {
     tvec::manual_clock::set({});
     hook h;
     h.comes_no_more();
@@ -251,7 +251,7 @@ Test(durable_hook_queue, a_connection_that_breaks_alone_fails_the_second_time) {
     CHECK_EQ(h.of("a").failures, 1U);
 }
 
-Test(durable_hook_queue, a_connection_that_breaks_beside_others_fails_the_third_time) {
+Test(durable_hook_queue, deliveries_beside_others_fail_at_their_third_disconnect) {
     tvec::manual_clock::set({});
     hook h;
     h.comes_no_more();
@@ -263,7 +263,7 @@ Test(durable_hook_queue, a_connection_that_breaks_beside_others_fails_the_third_
     CHECK_EQ(h.of("hangs").calls, 1U);
 }
 
-Test(durable_hook_queue, a_slow_delivery_outlives_another_that_ends_the_hook) {
+Test(durable_hook_queue, a_slow_delivery_outlives_crashes_of_the_hook) {
     tvec::manual_clock::set({});
     hook h(0ms);
     h.comes_no_more();
@@ -305,7 +305,7 @@ Test(durable_hook_queue, an_empty_queue_is_not_away) {
 }
 
 // While a request tries whether the hook is back.
-Test(durable_hook_queue, a_withdrawn_request_under_way_is_not_waited_for) {
+Test(durable_hook_queue, a_withdrawn_request_in_flight_is_not_awaited) {
     tvec::manual_clock::set({});
     wheel timers;
     queue::entry* sent = nullptr;
@@ -416,7 +416,7 @@ Test(durable_hook_queue, a_refused_delivery_waits_as_it_was_told) {
     }
 }
 
-Test(durable_hook_queue, one_refused_for_long_holds_up_no_other) {
+Test(durable_hook_queue, a_long_refused_delivery_holds_up_nobody) {
     for (const bool is_first : {true, false}) {
         tvec::manual_clock::set({});
         refusals r;

@@ -44,7 +44,7 @@ struct bulk_answer {
 
 }  // namespace
 
-Test(durable_keeping, a_second_put_of_an_id_is_kept_out_or_replaces_as_the_caller_says) {
+Test(durable_keeping, a_second_put_keeps_or_replaces_as_told) {
     alone w;
     w.one.put({"a", in(10ms), "first"});
     CHECK(w.one.put({"a", in(5ms), "second"}) == put_result::there_already);
@@ -58,7 +58,7 @@ Test(durable_keeping, a_second_put_of_an_id_is_kept_out_or_replaces_as_the_calle
     CHECK_EQ(w.one.got[1].body, "second");
 }
 
-Test(durable_keeping, a_period_keeps_its_phase_until_it_is_cancelled) {
+Test(durable_keeping, a_period_keeps_its_phase_until_cancelled) {
     alone w;
     const time_point start = in(10ms);
     w.one.put({"a", start, "", 100ms});
@@ -79,7 +79,7 @@ Test(durable_keeping, a_period_keeps_its_phase_until_it_is_cancelled) {
     CHECK_EQ(w.one.got.size(), 5U);
 }
 
-Test(durable_keeping, what_never_ends_is_dead_after_its_attempts_and_can_be_put_back) {
+Test(durable_keeping, unfinished_timers_die_and_can_be_revived) {
     alone w(with_attempts(2));
     w.one.ends = false;
     w.one.put({"a", in(10ms), "body"});
@@ -101,7 +101,7 @@ Test(durable_keeping, what_never_ends_is_dead_after_its_attempts_and_can_be_put_
     CHECK_EQ(left.waiting + left.dead, 0U);
 }
 
-Test(durable_keeping, what_is_not_done_is_listed_in_order_of_its_deadline_page_by_page) {
+Test(durable_keeping, waiting_timers_are_listed_by_deadline_in_pages) {
     alone w;
     std::vector<record> batch;
     for (const char* id : {"d", "a", "c", "b", "e"})
@@ -161,7 +161,7 @@ Test(durable_keeping, a_touched_timer_keeps_all_but_its_deadline) {
     CHECK(w.one.timers.touch("a", latest_due + 1ms) == refusal::bad_due);
 }
 
-Test(durable_keeping, a_delivery_of_a_timer_that_was_touched_is_stale) {
+Test(durable_keeping, touching_a_timer_makes_its_delivery_stale) {
     alone w;
     w.one.begin({"a", in(10ms)}, 10ms);
     CHECK(touch(w.one, "a", in(20ms)) == touch_result::touched);
@@ -171,7 +171,7 @@ Test(durable_keeping, a_delivery_of_a_timer_that_was_touched_is_stale) {
     CHECK_EQ(w.one.got.size(), 2U);
 }
 
-Test(durable_keeping, a_put_replaces_only_a_later_or_an_earlier_deadline_if_it_is_told_so) {
+Test(durable_keeping, conditional_puts_only_advance_or_postpone_deadlines) {
     alone w;
     w.one.put({"a", in(20ms), "first"});
     CHECK(w.one.put({"a", in(30ms), "later"}, existing::sooner) == put_result::there_already);
@@ -189,7 +189,7 @@ Test(durable_keeping, a_put_replaces_only_a_later_or_an_earlier_deadline_if_it_i
 
 // --- by prefix ----------------------------------------------------------------------------------
 
-Test(durable_keeping, all_timers_with_a_prefix_are_cancelled_a_page_at_a_time) {
+Test(durable_keeping, timers_with_a_prefix_are_cancelled_in_pages) {
     alone w;
     std::vector<record> batch;
     for (int i = 0; i < 3'000; ++i) batch.push_back({"a-" + std::to_string(i), in(50ms)});
@@ -214,7 +214,7 @@ Test(durable_keeping, all_timers_with_a_prefix_are_cancelled_a_page_at_a_time) {
     CHECK_EQ(w.one.timers.gauges().asked, 0U);
 }
 
-Test(durable_keeping, dead_letters_with_a_prefix_are_purged_or_revived) {
+Test(durable_keeping, prefixes_select_dead_letters_to_purge_or_revive) {
     alone w(with_attempts(1));
     w.one.handle = [&](const delivery& d) { w.one.timers.failed(d.token, "no room"); };
     for (const char* id : {"a-1", "a-2", "b-1", "b-2", "c"}) w.one.put({id, in(10ms)});
@@ -234,7 +234,7 @@ Test(durable_keeping, dead_letters_with_a_prefix_are_purged_or_revived) {
     CHECK_EQ(w.one.got.size(), 7U);
 }
 
-Test(durable_keeping, a_call_for_all_timers_ends_early_if_the_store_fails_or_the_engine_stops) {
+Test(durable_keeping, bulk_calls_end_early_on_failure_or_stop) {
     alone w;
     std::vector<record> batch;
     for (int i = 0; i < 1'000; ++i) batch.push_back({"a-" + std::to_string(i), in(1h)});

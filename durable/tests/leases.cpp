@@ -39,7 +39,7 @@ extended extend(durable_process& p, const token& t, duration lease) {
 
 }  // namespace
 
-Test(durable_leases, an_extended_delivery_does_not_come_again_before_its_new_end) {
+Test(durable_leases, an_extended_lease_delays_the_next_delivery) {
     alone w(short_leases());
     w.one.begin({"a", in(10ms)}, 60ms);
     const extended e = extend(w.one, w.one.got[0].token, 300ms);
@@ -54,7 +54,7 @@ Test(durable_leases, an_extended_delivery_does_not_come_again_before_its_new_end
     CHECK_EQ(w.one.got.size(), 2U);
 }
 
-Test(durable_leases, an_extended_delivery_is_seen_by_the_next_owner) {
+Test(durable_leases, the_next_owner_respects_an_extended_lease) {
     memory_database all(1, support::durable_now);
     options o = short_leases();
     o.shard_lease = 50ms;
@@ -70,7 +70,7 @@ Test(durable_leases, an_extended_delivery_is_seen_by_the_next_owner) {
     CHECK_EQ(two.got.size(), 1U);
 }
 
-Test(durable_leases, an_extension_that_is_not_confirmed_leaves_the_lease_as_it_was) {
+Test(durable_leases, an_unconfirmed_extension_leaves_the_lease_unchanged) {
     alone w(short_leases());
     w.one.begin({"a", in(10ms)}, 20ms);
     w.one.store.fail(1);
@@ -79,7 +79,7 @@ Test(durable_leases, an_extension_that_is_not_confirmed_leaves_the_lease_as_it_w
     CHECK_EQ(w.one.got.size(), 2U);
 }
 
-Test(durable_leases, an_extension_that_fails_does_not_undo_a_later_one) {
+Test(durable_leases, a_failed_extension_undoes_no_later_one) {
     alone w(short_leases());
     w.one.begin({"a", in(10ms)}, 20ms);
     w.one.store.fail(1);
@@ -101,7 +101,7 @@ Test(durable_leases, a_lease_out_of_range_is_refused) {
 }
 
 // The file has no leases: the one that the engine keeps counts.
-Test(durable_leases, a_lease_is_extended_in_a_file_as_well) {
+Test(durable_leases, leases_are_extended_in_a_file_too) {
     const support::file_of_timers f;
     sqlite_store s(f.path);
     tvec::clocked_wheel<> wheel;
@@ -129,7 +129,7 @@ Test(durable_leases, a_lease_is_extended_in_a_file_as_well) {
     CHECK_EQ(came, 1);
 }
 
-Test(durable_leases, a_claim_that_takes_longer_than_its_lease_is_returned) {
+Test(durable_leases, a_claim_slower_than_its_lease_is_returned) {
     alone w(short_leases());
     w.one.put({"a", in(10ms)});
     tvec::manual_clock::advance(10ms);
@@ -143,8 +143,7 @@ Test(durable_leases, a_claim_that_takes_longer_than_its_lease_is_returned) {
 }
 
 // A process that stands still does not know that another has claimed its timers.
-Test(durable_leases,
-     a_claim_that_was_sent_when_the_clock_was_ahead_is_not_delivered_after_its_lease) {
+Test(durable_leases, a_claim_by_a_clock_ahead_expires_undelivered) {
     std::chrono::microseconds skew{};
     memory_database all(1, [&] { return support::durable_now() + skew; });
     options o = short_leases();
@@ -166,7 +165,7 @@ Test(durable_leases,
     CHECK_EQ(one.got.size(), 0U);
 }
 
-Test(durable_leases, a_lease_ends_although_an_extension_failed_after_the_clock_was_set_back) {
+Test(durable_leases, leases_end_despite_backward_clocks_and_failed_extensions) {
     std::chrono::microseconds skew{};
     memory_database all(1, [&] { return support::durable_now() + skew; });
     durable_process one(all, "one", short_leases());
@@ -207,7 +206,7 @@ Test(durable_leases, a_suspect_is_not_delivered_after_its_lease) {
 
 // --- handing over -------------------------------------------------------------------------------
 
-Test(durable_leases, a_delivery_that_is_handed_over_takes_no_memory_and_another_ends_it) {
+Test(durable_leases, a_delivery_handed_over_takes_no_memory) {
     alone w(short_leases());
     w.one.handle = [&](const delivery& d) { w.one.timers.hand_over(d.token); };
     w.one.put({"a", in(10ms)});
@@ -222,7 +221,7 @@ Test(durable_leases, a_delivery_that_is_handed_over_takes_no_memory_and_another_
     CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
-Test(durable_leases, a_delivery_that_was_handed_over_and_lost_is_found_by_a_sweep) {
+Test(durable_leases, sweeps_find_deliveries_handed_over_and_lost) {
     alone w(short_leases());
     w.one.handle = [&](const delivery& d) {
         if (w.one.got.size() == 1) return w.one.timers.hand_over(d.token);
@@ -237,7 +236,7 @@ Test(durable_leases, a_delivery_that_was_handed_over_and_lost_is_found_by_a_swee
     CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
-Test(durable_leases, deliveries_that_are_handed_over_and_lost_make_a_dead_letter_in_the_end) {
+Test(durable_leases, repeated_losses_after_handovers_make_dead_letters) {
     options o = short_leases();
     o.attempts = 3;
     alone w(o);
@@ -248,7 +247,7 @@ Test(durable_leases, deliveries_that_are_handed_over_and_lost_make_a_dead_letter
     CHECK_EQ(count(beside(w.all)).dead, 1U);
 }
 
-Test(durable_leases, a_delivery_that_is_handed_over_counts_only_if_a_worker_took_it) {
+Test(durable_leases, handovers_count_only_if_a_worker_took_them) {
     options o = short_leases();
     o.attempts = 3;
     o.hands_over = true;

@@ -68,7 +68,7 @@ void end_all(durable_process& p) {
 
 }  // namespace
 
-Test(durable_limits, so_many_deliveries_with_the_prefix_are_in_flight_and_all_come) {
+Test(durable_limits, a_limit_bounds_deliveries_in_flight_by_prefix) {
     alone w(limited({{"mail-", 3}}));
     w.one.ends = false;
     put_many(w.one, "mail-", 100, in(10ms));
@@ -83,7 +83,7 @@ Test(durable_limits, so_many_deliveries_with_the_prefix_are_in_flight_and_all_co
     CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
-Test(durable_limits, the_longest_prefix_counts_and_other_ids_have_no_limit) {
+Test(durable_limits, the_longest_prefix_with_a_limit_counts) {
     alone w(limited({{"", 2}, {"mail-", 3}, {"mail-vip-", 5}}));
     w.one.ends = false;
     for (const char* prefix : {"sms-", "mail-", "mail-vip-"}) put_many(w.one, prefix, 9, in(10ms));
@@ -100,7 +100,7 @@ Test(durable_limits, the_longest_prefix_counts_and_other_ids_have_no_limit) {
 }
 
 // Timers that wait for a limit fill the window and the first page of every sweep.
-Test(durable_limits, a_backlog_beyond_a_limit_delays_no_other_timer) {
+Test(durable_limits, a_backlog_beyond_a_limit_delays_no_others) {
     options o = limited({{"mail-", 2}});
     o.window = 200;
     alone w(o);
@@ -127,7 +127,7 @@ Test(durable_limits, a_backlog_beyond_a_limit_delays_no_other_timer) {
     CHECK_EQ(w.one.timers.counters().swept, 1U);
 }
 
-Test(durable_limits, a_backlog_beyond_a_limit_is_delivered_as_fast_as_it_is_handled) {
+Test(durable_limits, a_limited_backlog_comes_as_fast_as_handled) {
     options o = limited({{"mail-", 2}});
     o.window = 80;
     o.claim_lease = 10min;
@@ -141,7 +141,7 @@ Test(durable_limits, a_backlog_beyond_a_limit_is_delivered_as_fast_as_it_is_hand
 }
 
 // Nothing but the window finds them again in a file, which is not swept.
-Test(durable_limits, a_clock_that_is_set_back_loses_no_timer_that_waits) {
+Test(durable_limits, backward_clock_steps_lose_no_waiting_timer) {
     reading::duration shift{};
     memory_database all(1, [&] { return support::durable_now() + shift; });
     options o = limited({{"mail-", 1}});
@@ -164,7 +164,7 @@ Test(durable_limits, a_clock_that_is_set_back_loses_no_timer_that_waits) {
 }
 
 // No sweep comes meanwhile.
-Test(durable_limits, a_timer_whose_lease_ends_waits_for_a_permit_like_the_others) {
+Test(durable_limits, timers_whose_lease_ended_need_permits_too) {
     options o = limited({{"mail-", 3}});
     o.window = 160;
     o.sweep = 1h;
@@ -180,7 +180,7 @@ Test(durable_limits, a_timer_whose_lease_ends_waits_for_a_permit_like_the_others
 }
 
 // The answer to the touch comes while the timer waits for its claim. No sweep finds it.
-Test(durable_limits, a_timer_that_is_touched_and_left_out_comes) {
+Test(durable_limits, a_timer_touched_while_left_out_comes) {
     memory_database all(1, support::durable_now);
     durable_process one(all, "one", with_one_claim_at_a_time());
     one.settle();
@@ -221,7 +221,7 @@ Test(durable_limits, no_timers_beyond_the_window_are_asked_for) {
 
 // A take that was done before the return of a claim shows the timer at the end of the lease. The
 // answer to the return comes while the timer waits for its next claim. No sweep finds it.
-Test(durable_limits, a_returned_timer_that_is_left_out_comes_again) {
+Test(durable_limits, a_timer_returned_while_left_out_comes_again) {
     memory_database all(1, support::durable_now);
     options o = with_one_claim_at_a_time();
     o.horizon = 1s;
@@ -246,7 +246,7 @@ Test(durable_limits, a_returned_timer_that_is_left_out_comes_again) {
     CHECK_EQ(one.got.size(), 3U);
 }
 
-Test(durable_limits, a_loop_is_not_kept_awake_by_timers_that_wait) {
+Test(durable_limits, timers_waiting_for_permits_keep_no_loop_awake) {
     alone w(limited({{"mail-", 1}}));
     w.one.ends = false;
     put_many(w.one, "mail-", 100, in(10ms));
@@ -259,7 +259,7 @@ Test(durable_limits, a_loop_is_not_kept_awake_by_timers_that_wait) {
     CHECK(w.one.wheels.wheel().next_expiry() > w.one.wheels.wheel().now() + 100);
 }
 
-Test(durable_limits, a_permit_is_free_after_any_end_a_lease_a_cancel_and_a_hand_over) {
+Test(durable_limits, a_permit_is_freed_however_its_delivery_ends) {
     options o = limited({{"mail-", 1}});
     o.attempts = 3;
     alone w(o);
@@ -291,7 +291,7 @@ Test(durable_limits, a_permit_is_free_after_any_end_a_lease_a_cancel_and_a_hand_
     CHECK_EQ(came, 6);
 }
 
-Test(durable_limits, suspects_of_a_limit_do_not_keep_others_from_their_trial) {
+Test(durable_limits, limited_suspects_delay_no_trial_of_others) {
     memory_database all(1, support::durable_now);
     options o = limited({{"mail-", 20}});
     o.attempts = 5;
@@ -318,7 +318,7 @@ Test(durable_limits, suspects_of_a_limit_do_not_keep_others_from_their_trial) {
     CHECK_EQ(with_prefix(two, "mail-"), 20U);
 }
 
-Test(durable_limits, timers_left_out_come_when_the_store_failed_by_a_clock_that_was_ahead) {
+Test(durable_limits, timers_left_out_survive_failures_and_clock_jumps) {
     std::chrono::microseconds skew{};
     memory_database all(1, [&] { return support::durable_now() + skew; });
     options o = limited({{"", 1}});

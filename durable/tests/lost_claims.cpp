@@ -41,7 +41,7 @@ void lose_the_claim(memory_database& all, durable_process& p) {
 
 }  // namespace
 
-Test(durable_lost_claims, a_claim_without_an_answer_is_asked_for_again) {
+Test(durable_lost_claims, a_claim_without_an_answer_is_made_again) {
     support::alone w(long_leases());
     lose_the_claim(w.all, w.one);
     w.one.pass(10ms);
@@ -51,7 +51,7 @@ Test(durable_lost_claims, a_claim_without_an_answer_is_asked_for_again) {
     CHECK_EQ(support::asking::count(beside(w.all)).waiting, 0U);
 }
 
-Test(durable_lost_claims, a_claim_that_is_lost_again_and_again_is_one_attempt) {
+Test(durable_lost_claims, a_claim_lost_repeatedly_is_one_attempt) {
     support::alone w(long_leases());
     lose_the_claim(w.all, w.one);
     w.one.store.is_stepped = true;
@@ -70,7 +70,7 @@ Test(durable_lost_claims, a_claim_that_is_lost_again_and_again_is_one_attempt) {
 }
 
 // It may have claimed the timer, too.
-Test(durable_lost_claims, a_shard_that_another_had_meanwhile_keeps_its_claims) {
+Test(durable_lost_claims, a_shard_that_another_had_keeps_claims) {
     memory_database all(1, support::durable_now);
     options o = long_leases();
     o.shard_lease = 50ms;

@@ -100,7 +100,7 @@ struct store_with_first : memory_store {
 
 // --- the text -----------------------------------------------------------------------------------
 
-Test(durable_plans, a_plan_that_can_be_read_has_no_fault) {
+Test(durable_plans, valid_plans_have_no_fault) {
     for (const char* plan :
          {"", "cron 5", "cron 5 | zone Later", " cron 5|until 2027-01-01 ", "times 10",
           "until 2027-01-01T00:00:00Z", "retry exponential 1s to 1h jitter 20%",
@@ -110,7 +110,7 @@ Test(durable_plans, a_plan_that_can_be_read_has_no_fault) {
         CHECK_EQ(plan_fault(plan, fake_calendar), "");
 }
 
-Test(durable_plans, a_fault_of_a_plan_is_said_in_a_sentence) {
+Test(durable_plans, a_faulty_plan_is_explained_in_a_sentence) {
     const std::map<std::string, std::string> faults{
         {"every 5", "\"every 5\" is no clause: expected is cron"},
         {"cron 5 | cron 6", "\"cron 6\" is a second rule"},
@@ -219,7 +219,7 @@ Test(durable_plans, a_default_plan_with_other_clauses_is_refused) {
 
 // --- beats --------------------------------------------------------------------------------------
 
-Test(durable_plans, a_rule_decides_the_first_deadline_and_all_others_in_its_zone) {
+Test(durable_plans, a_rule_sets_all_deadlines_in_its_zone) {
     alone w(with_calendar());
     const time_point start = *fake_calendar("cron 100", "Later", in(0ms));
     CHECK(w.one.put(with_plan("a", by_plan, "cron 100 | zone Later")) == put_result::stored);
@@ -243,7 +243,7 @@ Test(durable_plans, beats_that_were_missed_are_skipped) {
     CHECK(dues(w.one) == (std::vector{start, start + 300ms}));
 }
 
-Test(durable_plans, a_clock_that_is_set_back_repeats_no_beat) {
+Test(durable_plans, setting_the_clock_back_repeats_no_beat) {
     const options o = with_calendar();
     reading::duration shift{};
     memory_database all(1, [&] { return support::durable_now() + shift; });
@@ -257,7 +257,7 @@ Test(durable_plans, a_clock_that_is_set_back_repeats_no_beat) {
     CHECK(find(beside(all), "a")->due == start + 100ms);
 }
 
-Test(durable_plans, times_counts_what_was_done_and_then_the_timer_is_gone) {
+Test(durable_plans, times_ends_a_timer_after_that_many_successes) {
     alone w(with_calendar());
     int failures = 2;
     w.one.handle = [&](const delivery& d) {
@@ -288,7 +288,7 @@ Test(durable_plans, until_is_the_time_of_the_last_beat) {
     CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
-Test(durable_plans, a_timer_put_without_a_deadline_begins_at_the_first_time_and_counts_no_beat) {
+Test(durable_plans, timers_without_deadlines_begin_at_their_first_beat) {
     const options with_rules = with_calendar();
     memory_database all(1, support::durable_now);
     durable_process::wheel wheels;
@@ -320,7 +320,7 @@ Test(durable_plans, a_timer_put_without_a_deadline_begins_at_the_first_time_and_
 
 // --- failures -----------------------------------------------------------------------------------
 
-Test(durable_plans, a_delay_doubles_with_each_failure_up_to_the_longest) {
+Test(durable_plans, exponential_delays_double_up_to_their_limit) {
     alone w(with_calendar());
     fail_all(w.one, "no room");
     w.one.put(with_plan("a", in(10ms), "retry exponential 10ms to 50ms"));
@@ -383,7 +383,7 @@ Test(durable_plans, a_stored_rrule_becomes_a_letter_that_advises) {
     }
 }
 
-Test(durable_plans, failures_in_a_row_make_a_dead_letter_that_tells_why) {
+Test(durable_plans, failures_in_a_row_make_a_dead_letter) {
     std::vector<std::string> told;
     options o = with_calendar("retry fixed 10ms | attempts 9");
     o.on_dead = [&](const std::string& id, const std::string& why) { told.push_back(id + why); };
@@ -442,7 +442,7 @@ Test(durable_plans, the_default_plan_holds_for_timers_without_one) {
     CHECK_EQ(count(beside(w.all)).dead, 2U);
 }
 
-Test(durable_plans, without_a_policy_a_failed_delivery_comes_again_after_the_length_of_its_lease) {
+Test(durable_plans, failures_without_policy_are_retried_after_a_lease) {
     options o = with_calendar();
     o.attempts = 2;
     alone w(o);
@@ -453,7 +453,7 @@ Test(durable_plans, without_a_policy_a_failed_delivery_comes_again_after_the_len
     CHECK_EQ(history_of_dead(w.one.store, "a")->failures, 2U);
 }
 
-Test(durable_plans, a_handler_that_throws_has_failed_for_that_reason_unless_it_has_ended) {
+Test(durable_plans, an_exception_fails_the_delivery_unless_already_ended) {
     int thrown = 0;
     options o = with_calendar("attempts 1");
     o.on_exception = [&](const std::exception_ptr&) { ++thrown; };
@@ -474,7 +474,7 @@ Test(durable_plans, a_handler_that_throws_has_failed_for_that_reason_unless_it_h
     CHECK(find(beside(w.all), "given").has_value());
 }
 
-Test(durable_plans, a_crash_that_makes_a_dead_letter_is_told) {
+Test(durable_plans, dead_letters_after_crashes_are_reported) {
     std::vector<std::string> told;
     options o = with_calendar();
     o.attempts = 2;
@@ -489,7 +489,7 @@ Test(durable_plans, a_crash_that_makes_a_dead_letter_is_told) {
 
 // --- beats that are given up ---------------------------------------------------------------------
 
-Test(durable_plans, a_rule_goes_on_when_a_beat_has_failed_too_often) {
+Test(durable_plans, a_rule_continues_after_a_beat_given_up) {
     std::vector<std::string> told;
     options o = with_calendar("retry fixed 10ms");
     o.on_dead = [&](const std::string& id, const std::string& why) { told.push_back(id + why); };
@@ -526,7 +526,7 @@ Test(durable_plans, a_rule_goes_on_when_a_beat_has_failed_too_often) {
     CHECK(!find(beside(w.all), dead[0].id).has_value());
 }
 
-Test(durable_plans, a_period_goes_on_when_a_beat_has_failed_or_ended_its_processes_too_often) {
+Test(durable_plans, a_period_continues_after_a_beat_given_up) {
     for (const bool fails : {true, false}) {
         options o = with_calendar("retry fixed 10ms");
         o.attempts = 2;
@@ -550,7 +550,7 @@ Test(durable_plans, a_period_goes_on_when_a_beat_has_failed_or_ended_its_process
     }
 }
 
-Test(durable_plans, for_good_ends_a_rule_after_failures_and_so_does_one_without_a_next_beat) {
+Test(durable_plans, attempts_for_good_end_a_rule_after_failures) {
     for (const char* plan :
          {"cron 100 | attempts 2 for good", "cron 100 | attempts 2 | until 1971-01-01"}) {
         alone w(with_calendar("retry fixed 10ms"));
@@ -568,7 +568,7 @@ Test(durable_plans, for_good_ends_a_rule_after_failures_and_so_does_one_without_
     CHECK_EQ(history_of_dead(w.one.store, "a")->failures, 2U);
 }
 
-Test(durable_plans, the_longest_id_has_dead_letters_of_its_beats) {
+Test(durable_plans, dead_letters_of_the_longest_ids_are_distinct) {
     alone w(with_calendar("retry fixed 10ms | attempts 1"));
     fail_all(w.one, "no");
     const std::string id(longest_id, 'i');
@@ -581,7 +581,7 @@ Test(durable_plans, the_longest_id_has_dead_letters_of_its_beats) {
     for (const stored_timer& t : dead) CHECK_LE(t.id.size(), longest_id);
 }
 
-Test(durable_plans, a_store_that_fails_when_a_beat_is_given_up_loses_neither_beat_nor_rule) {
+Test(durable_plans, a_store_failure_loses_no_beat_given_up) {
     alone w(with_calendar("retry fixed 10ms | attempts 1"));
     fail_all(w.one, "no");
     w.one.put(with_plan("a", in(100ms), "cron 1000"));
@@ -592,7 +592,7 @@ Test(durable_plans, a_store_that_fails_when_a_beat_is_given_up_loses_neither_bea
     CHECK(find(beside(w.all), "a").has_value());
 }
 
-Test(durable_plans, what_a_clock_has_planned_that_was_ahead_comes_when_it_is_set_back) {
+Test(durable_plans, deadlines_planned_by_a_clock_ahead_are_corrected) {
     for (const duration ahead : {duration(24h), duration(30min)}) {
         options o = with_calendar("retry fixed 60ms");
         o.claim_lease = 30s;
@@ -635,7 +635,7 @@ Test(durable_plans, what_a_clock_has_planned_that_was_ahead_comes_when_it_is_set
 // Returns the dead letters of beats, when every delivery fails and `attempts 1` gives up each beat.
 std::size_t letters_of(alone& w) { return list(beside(w.all), timer_set::dead, {}, 1'000).size(); }
 
-Test(durable_plans, each_life_of_an_id_has_letters_of_its_own) {
+Test(durable_plans, every_life_of_an_id_has_separate_letters) {
     alone w(with_calendar("retry fixed 10ms | attempts 1"));
     fail_all(w.one, "no");
     for (std::size_t life = 1; life <= 3; ++life) {
@@ -652,7 +652,7 @@ Test(durable_plans, each_life_of_an_id_has_letters_of_its_own) {
 
 // Deploys cancel and put anew, with a deadline of their own or that of the plan, while others put
 // timers under the ids of letters, and the store fails.
-Test(durable_plans, a_beat_given_up_is_a_letter_or_counted) {
+Test(durable_plans, beats_given_up_are_dead_letters_or_counted) {
     for (std::uint32_t seed = 1; seed <= (support::only_memory() ? 10U : 60U); ++seed) {
         std::mt19937 random(seed);
         const auto below = [&](std::uint32_t n) {
@@ -722,7 +722,7 @@ Test(durable_plans, times_counts_a_beat_given_up) {
 
 // Requests are done, answers arrive and the engine looks at the clock in any order while it goes
 // ahead and back.
-Test(durable_plans, beats_come_after_a_clock_was_ahead_whatever_was_under_way) {
+Test(durable_plans, clock_jumps_amid_random_requests_lose_no_beat) {
     for (std::uint32_t seed = 1; seed <= (support::only_memory() ? 10U : 150U); ++seed) {
         std::mt19937 random(seed);
         const auto below = [&](std::uint32_t n) {
@@ -765,7 +765,7 @@ Test(durable_plans, beats_come_after_a_clock_was_ahead_whatever_was_under_way) {
 }
 
 // A process on a busy machine may look at the clock long after the store has.
-Test(durable_plans, a_beat_comes_that_was_planned_before_the_process_saw_a_clock_ahead) {
+Test(durable_plans, beats_planned_before_the_jump_is_noticed_come) {
     std::chrono::microseconds skew{};
     memory_database all(1, [&] { return support::durable_now() + skew; });
     durable_process p(all, "one", with_calendar());
@@ -783,7 +783,7 @@ Test(durable_plans, a_beat_comes_that_was_planned_before_the_process_saw_a_clock
     CHECK(p.got.back().due < in(0ms) + 1ms);
 }
 
-Test(durable_plans, a_beat_comes_that_was_planned_by_a_clock_that_the_process_never_saw) {
+Test(durable_plans, beats_planned_during_an_unseen_clock_jump_come) {
     std::chrono::microseconds skew{};
     memory_database all(1, [&] { return support::durable_now() + skew; });
     durable_process p(all, "one", with_calendar());
@@ -802,7 +802,7 @@ Test(durable_plans, a_beat_comes_that_was_planned_by_a_clock_that_the_process_ne
 }
 
 // The first page of a look is under way when the clock is ahead a second time.
-Test(durable_plans, beats_come_when_a_clock_was_ahead_again_while_a_slow_store_was_asked_for_them) {
+Test(durable_plans, a_clock_jump_during_a_look_loses_nothing) {
     std::chrono::microseconds skew{};
     const options o = with_calendar();
     memory_database all(1, [&] { return support::durable_now() + skew; });
@@ -832,7 +832,7 @@ Test(durable_plans, beats_come_when_a_clock_was_ahead_again_while_a_slow_store_w
 
 // Before, while and after the clock is ahead. Their rules and periods would have given them the
 // same deadline then, or the clock was just before it.
-Test(durable_plans, a_deadline_from_a_user_is_never_planned_anew) {
+Test(durable_plans, deadlines_set_by_users_are_never_replanned) {
     constexpr std::chrono::microseconds ahead = 10min;
     for (const int when : {0, 1, 2}) {
         std::chrono::microseconds skew{};
@@ -879,7 +879,7 @@ Test(durable_plans, a_deadline_from_a_user_is_never_planned_anew) {
 }
 
 // The process plans by a clock that is still ahead, and which is set back once more.
-Test(durable_plans, beats_come_when_a_clock_ahead_is_set_back_in_large_steps) {
+Test(durable_plans, large_backward_clock_steps_lose_no_beat) {
     std::chrono::microseconds skew{};
     memory_database all(1, [&] { return support::durable_now() + skew; });
     durable_process p(all, "one", with_calendar("retry fixed 1s"));
@@ -905,7 +905,7 @@ Test(durable_plans, beats_come_when_a_clock_ahead_is_set_back_in_large_steps) {
     CHECK_GE(came["fails"], 2);
 }
 
-Test(durable_plans, a_retry_comes_that_a_clock_ahead_has_planned_before_it_drifted) {
+Test(durable_plans, a_retry_planned_by_a_drifting_clock_comes) {
     std::chrono::microseconds skew{};
     const options o = with_calendar("retry fixed 2s");
     memory_database all(1, [&] { return support::durable_now() + skew; });
@@ -923,7 +923,7 @@ Test(durable_plans, a_retry_comes_that_a_clock_ahead_has_planned_before_it_drift
     CHECK_GE(p.got.size(), 2U);
 }
 
-Test(durable_plans, a_beat_comes_when_a_clock_that_was_ahead_is_set_back_in_small_steps) {
+Test(durable_plans, small_backward_clock_steps_lose_no_beat) {
     for (const auto step : {45s, 10s}) {
         std::chrono::microseconds skew{};
         const options o = with_calendar();
@@ -942,7 +942,7 @@ Test(durable_plans, a_beat_comes_when_a_clock_that_was_ahead_is_set_back_in_smal
 }
 
 // The new owner of the shard has not seen the clock.
-Test(durable_plans, the_process_that_ended_a_beat_plans_it_anew_whoever_owns_its_shard) {
+Test(durable_plans, a_former_owner_corrects_beats_that_it_ended) {
     std::chrono::microseconds skew{};
     options o = with_calendar();
     o.shard_lease = 300ms;
@@ -972,7 +972,7 @@ Test(durable_plans, the_process_that_ended_a_beat_plans_it_anew_whoever_owns_its
 }
 
 // A timer that was touched while its claim was on its way would come twice.
-Test(durable_plans, beats_that_no_clock_has_planned_which_was_ahead_are_not_planned_anew) {
+Test(durable_plans, beats_planned_by_a_correct_clock_stay_untouched) {
     std::chrono::microseconds skew{};
     const options o = with_calendar("retry fixed 50ms");
     memory_database all(1, [&] { return support::durable_now() + skew; });
@@ -1009,7 +1009,7 @@ Test(durable_plans, beats_that_no_clock_has_planned_which_was_ahead_are_not_plan
 
 // Another program ends a delivery that was under way when the clock was set back, and an answer of
 // the store is lost meanwhile.
-Test(durable_plans, deliveries_under_way_have_their_look_although_the_store_fails_before_it) {
+Test(durable_plans, beats_ended_by_others_are_corrected_despite_failures) {
     std::chrono::microseconds skew{};
     options o = with_calendar();
     o.claim_lease = 10s;
@@ -1042,7 +1042,7 @@ Test(durable_plans, deliveries_under_way_have_their_look_although_the_store_fail
     CHECK_GE(std::ranges::count(p.got, "a", [](const auto& d) { return d.token.id; }), 10);
 }
 
-Test(durable_plans, a_claim_minutes_ahead_of_its_deadline_is_kept) {
+Test(durable_plans, claims_minutes_ahead_of_their_deadline_are_kept) {
     std::chrono::microseconds skew{};
     memory_database all(1, [&] { return support::durable_now() + skew; });
     options o;
@@ -1079,7 +1079,7 @@ Test(durable_plans, a_reason_can_ask_for_a_delay) {
 
 // --- verdicts -----------------------------------------------------------------------------------
 
-Test(durable_plans, a_plan_that_cannot_be_read_makes_a_dead_letter_and_loses_nothing) {
+Test(durable_plans, an_unreadable_plan_makes_a_dead_letter) {
     std::vector<std::string> told;
     options o = with_calendar();
     o.on_dead = [&](const std::string& id, const std::string& why) { told.push_back(id + why); };
@@ -1096,7 +1096,7 @@ Test(durable_plans, a_plan_that_cannot_be_read_makes_a_dead_letter_and_loses_not
 }
 
 // A process in another language ends deliveries by functions of the store.
-Test(durable_plans, the_owner_decides_about_deliveries_that_others_have_ended) {
+Test(durable_plans, the_owner_applies_verdicts_of_other_processes) {
     memory_database all(1, support::durable_now);
     durable_process one(all, "one", with_calendar("retry fixed 30ms"));
     one.settle();
@@ -1113,7 +1113,7 @@ Test(durable_plans, the_owner_decides_about_deliveries_that_others_have_ended) {
 }
 
 // The other process may be quicker than the handler.
-Test(durable_plans, the_owner_decides_about_a_delivery_that_ended_before_it_was_handed_over) {
+Test(durable_plans, the_owner_applies_verdicts_that_precede_the_handover) {
     memory_database all(1, support::durable_now);
     options o = with_calendar("retry fixed 30ms");
     o.sweep = 10s;
@@ -1128,7 +1128,7 @@ Test(durable_plans, the_owner_decides_about_a_delivery_that_ended_before_it_was_
     CHECK_EQ(one.got.size(), 2U);
 }
 
-Test(durable_plans, a_process_that_ends_before_it_has_decided_leaves_that_to_the_next) {
+Test(durable_plans, a_new_owner_applies_verdicts_it_finds) {
     memory_database all(1, support::durable_now);
     options o = with_calendar("retry fixed 30ms");
     o.shard_lease = 50ms;
@@ -1144,7 +1144,7 @@ Test(durable_plans, a_process_that_ends_before_it_has_decided_leaves_that_to_the
     CHECK(two.got[0].due > two.store.now() - 200ms);
 }
 
-Test(durable_plans, a_timer_that_was_touched_before_the_decision_waits_for_its_new_deadline) {
+Test(durable_plans, touching_an_undecided_timer_overrides_its_retry) {
     alone w(with_calendar("retry fixed 10ms"));
     w.one.begin({"a", in(10ms)}, 10ms);
     w.one.timers.failed(w.one.got[0].token, "x");
@@ -1155,7 +1155,7 @@ Test(durable_plans, a_timer_that_was_touched_before_the_decision_waits_for_its_n
     CHECK_EQ(w.one.got.size(), 2U);
 }
 
-Test(durable_plans, a_plan_works_in_a_file_and_goes_on_when_it_is_opened_again) {
+Test(durable_plans, plans_continue_when_a_file_is_reopened) {
     const support::file_of_timers f;
     options o;
     o.default_plan = "retry fixed 1ms | attempts 3";

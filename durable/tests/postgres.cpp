@@ -87,7 +87,7 @@ Test(durable_postgres, it_answers_as_the_store_in_memory_does) {
     support::answers_as_the_store_in_memory(s, 3'000);
 }
 
-Test(durable_postgres, every_event_on_a_timer_has_the_consequence_that_it_has_in_memory) {
+Test(durable_postgres, every_event_changes_timers_as_in_memory) {
     const postgres_server server;
     postgres_store s(server.options());
     support::transitions::are_those_of_the_store_in_memory(s);
@@ -111,7 +111,7 @@ Test(durable_postgres, fifty_timers_are_delivered_and_none_is_early) {
     support::delivers_fifty(s);
 }
 
-Test(durable_postgres, sql_and_cpp_agree_on_the_shard_of_an_id) {
+Test(durable_postgres, sql_and_cpp_agree_on_shards_of_ids) {
     const postgres_server server;
     server.install(7);
     postgres_store s(server.options());
@@ -133,7 +133,7 @@ Test(durable_postgres, a_claim_changes_no_column_of_an_index) {
 }
 
 // In byte order, whatever the collation and the encoding of the database are.
-Test(durable_postgres, ids_and_bodies_are_any_bytes_in_any_encoding) {
+Test(durable_postgres, ids_and_bodies_are_bytes_in_any_encoding) {
     const postgres_server server({}, {"--encoding=LATIN1", "--locale=C"});
     server.install(1);
     postgres_store s(server.options());
@@ -143,13 +143,13 @@ Test(durable_postgres, ids_and_bodies_are_any_bytes_in_any_encoding) {
     CHECK_EQ(find(s, "\xc3\xa4")->body, "\xc3\xa4");
 }
 
-Test(durable_postgres, a_shard_has_one_owner_until_his_lease_is_over_or_he_gives_it_back) {
+Test(durable_postgres, a_shard_has_one_owner_at_a_time) {
     const postgres_server server;
     postgres_store a(server.options()), b(server.options());
     support::has_one_owner_at_a_time(a, b);
 }
 
-Test(durable_postgres, who_leaves_or_is_silent_is_not_counted_any_more) {
+Test(durable_postgres, departed_or_silent_processes_are_no_longer_counted) {
     const postgres_server server;
     postgres_store a(server.options());
     {
@@ -162,7 +162,7 @@ Test(durable_postgres, who_leaves_or_is_silent_is_not_counted_any_more) {
     while (join(a) != 1U) continue;
 }
 
-Test(durable_postgres, processes_with_other_terms_are_warned_of_each_other) {
+Test(durable_postgres, processes_with_different_terms_are_warned) {
     const postgres_server server;
     const auto with = [&](const char* terms) {
         postgres_options o = server.options();
@@ -173,7 +173,7 @@ Test(durable_postgres, processes_with_other_terms_are_warned_of_each_other) {
 }
 
 // A lease that ends far ahead was given by a clock that was set back since.
-Test(durable_postgres, no_lease_counts_for_longer_than_its_length_from_now) {
+Test(durable_postgres, no_lease_exceeds_its_length_from_now) {
     const postgres_server server;
     server.install(1);
     postgres_store a(server.options()), b(server.options());
@@ -193,7 +193,7 @@ Test(durable_postgres, no_lease_counts_for_longer_than_its_length_from_now) {
     CHECK(got[0].due <= today() + 2s);
 }
 
-Test(durable_postgres, the_owner_is_told_of_timers_within_twice_his_horizon) {
+Test(durable_postgres, owners_are_told_of_timers_within_two_horizons) {
     const postgres_server server;
     server.install(1);
     postgres_store a(server.options()), b(server.options());
@@ -213,7 +213,7 @@ Test(durable_postgres, the_owner_is_told_of_timers_within_twice_his_horizon) {
     for (const record& r : many) CHECK_EQ(std::ranges::count(hints, r.id), 1);
 }
 
-Test(durable_postgres, the_requests_of_a_turn_are_one_statement_of_each_kind) {
+Test(durable_postgres, a_turn_makes_one_statement_of_each_kind) {
     const postgres_server server({"shared_preload_libraries=pg_stat_statements"});
     sql_client admin(server.conninfo());
     admin.run("create extension pg_stat_statements");
@@ -235,7 +235,7 @@ Test(durable_postgres, the_requests_of_a_turn_are_one_statement_of_each_kind) {
     CHECK_EQ(count(s).waiting, 900U);
 }
 
-Test(durable_postgres, heartbeats_and_takes_of_a_turn_are_a_statement_each) {
+Test(durable_postgres, heartbeats_and_takes_are_one_statement_each) {
     const postgres_server server({"shared_preload_libraries=pg_stat_statements"});
     sql_client admin(server.conninfo());
     admin.run("create extension pg_stat_statements");
@@ -255,7 +255,7 @@ Test(durable_postgres, heartbeats_and_takes_of_a_turn_are_a_statement_each) {
 
 // --- transactions -------------------------------------------------------------------------------
 
-Test(durable_postgres, a_timer_comes_if_and_only_if_its_transaction_commits_and_not_before) {
+Test(durable_postgres, a_timer_comes_only_after_its_transaction_commits) {
     const postgres_server server;
     process p(server);
     p.until([&] { return p.timers.ready(); });
@@ -273,7 +273,7 @@ Test(durable_postgres, a_timer_comes_if_and_only_if_its_transaction_commits_and_
     CHECK(!find(p.store, "bad"));
 }
 
-Test(durable_postgres, a_transaction_that_holds_rows_does_not_stall_the_other_timers) {
+Test(durable_postgres, a_transaction_with_locked_rows_stalls_no_others) {
     const postgres_server server;
     options quick;
     quick.claim_lease = 1s;
@@ -294,7 +294,7 @@ Test(durable_postgres, a_transaction_that_holds_rows_does_not_stall_the_other_ti
     p.until([&] { return p.has("held") && p.has("moved"); });
 }
 
-Test(durable_postgres, an_end_of_a_locked_timer_is_asked_for_until_the_lock_goes) {
+Test(durable_postgres, ends_of_locked_timers_are_repeated_until_unlocked) {
     const postgres_server server;
     server.install(1);
     postgres_store s(server.options());
@@ -320,7 +320,7 @@ Test(durable_postgres, an_end_of_a_locked_timer_is_asked_for_until_the_lock_goes
     CHECK(*spent);
 }
 
-Test(durable_postgres, a_put_that_meets_an_open_transaction_fails_and_says_why) {
+Test(durable_postgres, puts_of_timers_in_open_transactions_fail) {
     const postgres_server server;
     postgres_store s(server.options());
     sql_client c(server.conninfo());
@@ -364,7 +364,7 @@ Test(durable_postgres, a_deadlock_ends_one_transaction_and_no_request) {
     }
 }
 
-Test(durable_postgres, serializable_callers_are_told_to_try_again_and_nothing_is_lost) {
+Test(durable_postgres, serialization_failures_reach_callers_and_lose_nothing) {
     const postgres_server server;
     postgres_store s(server.options());
     put(s, {"a", today() + 1h});
@@ -436,7 +436,7 @@ Test(durable_postgres, functions_answer_in_words) {
 }
 
 // A program whose client does not send the types of values has a text and bytes.
-Test(durable_postgres, an_id_of_text_may_have_a_body_of_bytes) {
+Test(durable_postgres, text_ids_may_have_bodies_of_bytes) {
     const postgres_server server;
     postgres_store s(server.options());
     sql_client c(server.conninfo());
@@ -450,7 +450,7 @@ Test(durable_postgres, an_id_of_text_may_have_a_body_of_bytes) {
     }
 }
 
-Test(durable_postgres, functions_refuse_what_is_out_of_range_and_say_what_they_expect) {
+Test(durable_postgres, functions_refuse_bad_arguments_with_an_explanation) {
     const postgres_server server;
     sql_client c(server.conninfo());
     const auto refuses = [&](const std::string& call, const std::string& words) {
@@ -585,7 +585,7 @@ Test(durable_postgres, dead_deliveries_are_not_walked_over) {
 }
 
 // Statistics say that the table is empty: each index seems to find a row as fast as any other.
-Test(durable_postgres, dead_rows_of_timers_are_not_walked_over_to_find_one) {
+Test(durable_postgres, finding_a_timer_walks_over_no_dead_rows) {
     const postgres_server server({"autovacuum=off"});
     sql_client c(server.conninfo()), holds(server.conninfo());
     postgres_store s(server.options());
@@ -703,7 +703,7 @@ Test(durable_postgres, the_search_path_of_a_caller_changes_nothing) {
 
 // --- the schema ---------------------------------------------------------------------------------
 
-Test(durable_postgres, a_database_without_the_schema_or_with_another_version_is_refused) {
+Test(durable_postgres, databases_without_the_current_schema_are_refused) {
     const postgres_server server;
     sql_client c(server.conninfo());
     const auto refuses = [&](const std::string& words) {
@@ -722,7 +722,7 @@ Test(durable_postgres, a_database_without_the_schema_or_with_another_version_is_
 }
 
 // A trigger of somebody else's table would be done with the rights of the one who installs.
-Test(durable_postgres, install_refuses_a_schema_and_objects_of_another_owner) {
+Test(durable_postgres, install_refuses_schemas_and_objects_of_others) {
     const postgres_server server;
     sql_client admin(server.conninfo());
     admin.run("drop schema tvec cascade; create role mallory login; create schema tvec "
@@ -748,7 +748,7 @@ Test(durable_postgres, install_refuses_a_schema_and_objects_of_another_owner) {
 }
 
 // The tables and functions as version 0.3.0 has made them.
-Test(durable_postgres, the_schema_of_0_3_0_is_upgraded_and_keeps_its_timers) {
+Test(durable_postgres, upgrading_schema_0_3_0_keeps_its_timers) {
     const postgres_server server;
     sql_client c(server.conninfo());
     const std::string undo =

@@ -58,7 +58,7 @@ void refuses(const postgres_options& o, std::errc code, const std::string& words
 
 }  // namespace
 
-Test(durable_postgres_faults, what_was_under_way_is_unknown_and_what_is_asked_then_has_failed) {
+Test(durable_postgres_faults, unanswered_requests_are_unknown_and_later_ones_fail) {
     postgres_server server;
     postgres_store s(server.options());
     int reconnected = 0;
@@ -88,7 +88,7 @@ Test(durable_postgres_faults, what_was_under_way_is_unknown_and_what_is_asked_th
     CHECK_EQ(s.broken_connections().size(), 1U);
 }
 
-Test(durable_postgres_faults, a_server_that_hangs_counts_as_gone_after_the_silence) {
+Test(durable_postgres_faults, a_hanging_server_counts_as_gone_after_silence) {
     const postgres_server server;
     postgres_store s(impatient(server));
     // The session and the server that would accept another one.
@@ -106,7 +106,7 @@ Test(durable_postgres_faults, a_server_that_hangs_counts_as_gone_after_the_silen
 }
 
 // Sessions that go on do what waits in the sockets of connections that were given up.
-Test(durable_postgres_faults, a_claim_that_was_given_up_is_not_granted) {
+Test(durable_postgres_faults, a_claim_given_up_is_never_granted) {
     const postgres_server server;
     postgres_store calm(server.options()), s(impatient(server));
     const unsigned shard = s.shard_of("a");
@@ -148,7 +148,7 @@ Test(durable_postgres_faults, a_hang_keeps_no_timer_for_a_lease) {
     support::delivers_after_a_hang(s, stop, go_on);
 }
 
-Test(durable_postgres_faults, a_statement_that_takes_too_long_has_failed_and_the_connection_stays) {
+Test(durable_postgres_faults, a_slow_statement_fails_and_keeps_the_connection) {
     const postgres_server server;
     postgres_options o = impatient(server);
     o.silence = 1s;
@@ -165,7 +165,7 @@ Test(durable_postgres_faults, a_statement_that_takes_too_long_has_failed_and_the
 }
 
 // An error at the end of the transaction comes after the rows of the answer.
-Test(durable_postgres_faults, a_put_is_stored_when_its_transaction_has_committed) {
+Test(durable_postgres_faults, a_put_is_stored_once_its_transaction_commits) {
     const postgres_server server;
     postgres_store s(server.options());
     sql_client c(server.conninfo());
@@ -178,7 +178,7 @@ Test(durable_postgres_faults, a_put_is_stored_when_its_transaction_has_committed
     CHECK(!find(s, "a"));
 }
 
-Test(durable_postgres_faults, serialization_failures_are_asked_again_and_not_for_ever) {
+Test(durable_postgres_faults, serialization_failures_are_retried_with_a_limit) {
     const postgres_server server;
     postgres_store s(server.options());
     sql_client c(server.conninfo());
@@ -195,7 +195,7 @@ Test(durable_postgres_faults, serialization_failures_are_asked_again_and_not_for
     CHECK(put(s, {"b", today() + 1h}) == put_result::failed);
 }
 
-Test(durable_postgres_faults, statements_that_fail_because_they_are_large_are_asked_in_parts) {
+Test(durable_postgres_faults, statements_that_are_too_large_are_split) {
     const postgres_server server;
     postgres_store s(server.options());
     sql_client c(server.conninfo());
@@ -215,7 +215,7 @@ Test(durable_postgres_faults, statements_that_fail_because_they_are_large_are_as
     CHECK_EQ(count(s).waiting, 500U);
 }
 
-Test(durable_postgres_faults, a_commit_that_its_standbys_may_lack_is_unknown) {
+Test(durable_postgres_faults, a_commit_that_standbys_may_lack_is_unknown) {
     const postgres_server server;
     postgres_store s(server.options());
     sql_client c(server.conninfo());
@@ -235,7 +235,7 @@ Test(durable_postgres_faults, a_commit_that_its_standbys_may_lack_is_unknown) {
     CHECK(*result == put_result::unknown);
 }
 
-Test(durable_postgres_faults, a_server_that_may_lose_timers_is_warned_of_or_refused) {
+Test(durable_postgres_faults, unsafe_settings_are_warned_of_or_refused) {
     const postgres_server server;
     postgres_store s(server.options());
     CHECK_EQ(s.warning(), "");
@@ -295,7 +295,7 @@ Test(durable_postgres_faults, a_pooler_is_refused) {
     }
 }
 
-Test(durable_postgres_faults, a_server_that_is_not_there_or_not_one_is_refused_in_words) {
+Test(durable_postgres_faults, missing_and_foreign_servers_are_refused_with_reasons) {
     const support::temporary_folder folder;
     postgres_options o;
     o.silence = 200ms;
@@ -329,7 +329,7 @@ Test(durable_postgres_faults, a_missing_password_is_a_missing_permission) {
 }
 
 // Sessions that an administrator ends come again.
-Test(durable_postgres_faults, a_session_that_is_ended_is_made_again_and_keeps_its_shards) {
+Test(durable_postgres_faults, an_ended_session_is_renewed_with_its_shards) {
     const postgres_server server;
     postgres_store s(server.options());
     CHECK_EQ(own(s, 0), 1U);
@@ -342,7 +342,7 @@ Test(durable_postgres_faults, a_session_that_is_ended_is_made_again_and_keeps_it
     CHECK(s.broken_connections().contains("connection reset"));
 }
 
-Test(durable_postgres_faults, a_schema_that_is_dropped_is_reported_and_found_again) {
+Test(durable_postgres_faults, a_dropped_schema_is_reported_and_found_again) {
     const postgres_server server;
     postgres_store s(server.options());
     sql_client c(server.conninfo());
@@ -353,7 +353,7 @@ Test(durable_postgres_faults, a_schema_that_is_dropped_is_reported_and_found_aga
     put_until(s, put_result::stored);
 }
 
-Test(durable_postgres_faults, a_forked_child_does_not_keep_its_parent_awake_after_a_break) {
+Test(durable_postgres_faults, forked_children_keep_no_parent_awake) {
     const postgres_server server;
     postgres_store s(server.options());
     support::sleeps_after_a_break_beside_a_child(s, [&] {
@@ -363,7 +363,7 @@ Test(durable_postgres_faults, a_forked_child_does_not_keep_its_parent_awake_afte
     });
 }
 
-Test(durable_postgres_faults, a_forked_child_leaves_the_connection_to_its_parent) {
+Test(durable_postgres_faults, a_forked_child_leaves_the_connection_alone) {
     const postgres_server server;
     auto s = std::make_unique<postgres_store>(server.options());
     join(*s);

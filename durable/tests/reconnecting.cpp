@@ -97,7 +97,7 @@ Test(durable_reconnecting, a_request_before_the_greeting_is_refused) {
     CHECK(l.sent.empty());
 }
 
-Test(durable_reconnecting, requests_of_a_broken_link_are_lost_or_refused) {
+Test(durable_reconnecting, a_broken_link_loses_or_refuses_its_requests) {
     false_link l(usual);
     l.become_ready();
     l.ask("sent");
@@ -144,7 +144,7 @@ Test(durable_reconnecting, a_silent_server_is_left) {
     CHECK(l.with.may_send());
 }
 
-Test(durable_reconnecting, a_server_that_accepts_and_is_silent_is_left) {
+Test(durable_reconnecting, a_server_silent_after_accepting_is_left) {
     false_link l(usual);
     l.with.connect();
     l.pass(510ms);
@@ -187,7 +187,7 @@ Test(durable_reconnecting, an_attempt_is_not_put_off_by_another) {
     CHECK(l.opened >= 1);
 }
 
-Test(durable_reconnecting, a_flight_gathers_until_the_last_one_is_answered) {
+Test(durable_reconnecting, a_flight_gathers_until_its_predecessor_is_answered) {
     false_link l(usual);
     l.become_ready();
     l.ask("a");
@@ -224,7 +224,7 @@ Test(durable_reconnecting, a_full_flight_is_sent_beside_another) {
     }
 }
 
-Test(durable_reconnecting, a_flight_after_one_of_several_waits_a_moment) {
+Test(durable_reconnecting, a_flight_after_several_requests_waits_a_moment) {
     false_link l({.silence = 500ms, .gathering = 10ms});
     l.become_ready();
     l.ask("a", 2);

@@ -51,7 +51,7 @@ Test(durable_redis, it_answers_as_the_store_in_memory_does) {
     support::answers_as_the_store_in_memory(s, 3'000);
 }
 
-Test(durable_redis, every_event_on_a_timer_has_the_consequence_that_it_has_in_memory) {
+Test(durable_redis, every_event_changes_timers_as_in_memory) {
     const redis_server server;
     redis_store s(at(server));
     support::transitions::are_those_of_the_store_in_memory(s);
@@ -67,13 +67,13 @@ Test(durable_redis, it_keeps_what_stores_promise_of_a_shard) {
     }
 }
 
-Test(durable_redis, a_shard_has_one_owner_until_his_lease_is_over_or_he_gives_it_back) {
+Test(durable_redis, a_shard_has_one_owner_at_a_time) {
     const redis_server server;
     redis_store a(at(server)), b(at(server));
     support::has_one_owner_at_a_time(a, b);
 }
 
-Test(durable_redis, who_leaves_is_not_counted_any_more) {
+Test(durable_redis, a_process_that_leaves_is_no_longer_counted) {
     const redis_server server;
     redis_store a(at(server));
     {
@@ -84,7 +84,7 @@ Test(durable_redis, who_leaves_is_not_counted_any_more) {
     while (join(a) != 1U) continue;
 }
 
-Test(durable_redis, processes_with_other_terms_are_warned_of_each_other) {
+Test(durable_redis, processes_with_different_terms_are_warned) {
     const redis_server server;
     const auto with = [&](const char* terms) {
         redis_options o = at(server);
@@ -94,14 +94,14 @@ Test(durable_redis, processes_with_other_terms_are_warned_of_each_other) {
     support::warn_of_other_terms(*with("stream"), *with("stream"), *with(""), with("hook"));
 }
 
-Test(durable_redis, who_says_nothing_for_his_lease_is_not_counted_any_more) {
+Test(durable_redis, a_silent_process_leaves_when_its_lease_expires) {
     const redis_server server;
     redis_store a(at(server)), b(at(server));
     join(b, 20ms);
     while (join(a) != 1U) continue;
 }
 
-Test(durable_redis, the_owner_is_told_what_others_put_before_the_end_of_what_he_has_taken) {
+Test(durable_redis, owners_are_told_of_puts_before_their_horizon) {
     const redis_server server;
     redis_store a(at(server, 1)), b(at(server, 1));
     std::vector<std::string> hints;
@@ -118,7 +118,7 @@ Test(durable_redis, the_owner_is_told_what_others_put_before_the_end_of_what_he_
     CHECK(hints.front().starts_with("near"));
 }
 
-Test(durable_redis, the_puts_of_a_turn_are_one_command_of_each_shard) {
+Test(durable_redis, a_turn_sends_one_put_command_per_shard) {
     const redis_server server;
     redis_store s(at(server));
     const int before = functions_called(server);
@@ -132,7 +132,7 @@ Test(durable_redis, the_puts_of_a_turn_are_one_command_of_each_shard) {
     CHECK_EQ(count(s).waiting, 900U);
 }
 
-Test(durable_redis, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
+Test(durable_redis, a_turn_gives_a_limited_number_of_answers) {
     const redis_server server;
     redis_store s(at(server, 1));
     const epoch e = own(s, 0);
@@ -149,7 +149,7 @@ Test(durable_redis, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
     CHECK(turns >= 4);
 }
 
-Test(durable_redis, what_is_kept_and_what_is_replaced_in_one_turn_are_not_mixed_up) {
+Test(durable_redis, puts_that_keep_and_replace_are_not_mixed) {
     const redis_server server;
     redis_store s(at(server, 1));
     for (const char* id : {"a", "b"}) put(s, {id, today()});
@@ -164,7 +164,7 @@ Test(durable_redis, what_is_kept_and_what_is_replaced_in_one_turn_are_not_mixed_
     CHECK((puts == std::vector{put_result::there_already, put_result::stored}));
 }
 
-Test(durable_redis, a_list_goes_past_those_that_are_being_delivered) {
+Test(durable_redis, a_list_includes_timers_that_are_being_delivered) {
     const redis_server server;
     redis_store s(at(server, 2));
     std::vector<std::string> ids;
@@ -189,7 +189,7 @@ Test(durable_redis, a_list_goes_past_those_that_are_being_delivered) {
     CHECK(seen == ids);
 }
 
-Test(durable_redis, the_server_decides_what_time_it_is_and_is_never_overtaken) {
+Test(durable_redis, the_clock_of_the_server_is_never_overtaken) {
     detail::server_clock c;
     const detail::server_clock::local start{};
     const reading said{1'000'000us};
@@ -205,7 +205,7 @@ Test(durable_redis, the_server_decides_what_time_it_is_and_is_never_overtaken) {
     CHECK(c.at(start + 3s + 1ms) == said);
 }
 
-Test(durable_redis, a_server_that_would_lose_timers_is_refused_and_one_that_may_is_warned_of) {
+Test(durable_redis, an_unsafe_server_is_refused_or_warned_of) {
     const std::string good = "redis_version:7.0.15\r\nrole:master\r\nloading:0\r\naof_enabled:1\r\n"
                              "maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n";
     const auto with = [&](const std::string& was, const std::string& is) {
@@ -231,7 +231,7 @@ Test(durable_redis, a_server_that_keeps_nothing_is_refused) {
     refuses(at(server), std::errc::operation_not_permitted, "appendonly is no");
 }
 
-Test(durable_redis, what_can_be_lost_is_said_in_one_line) {
+Test(durable_redis, possible_losses_are_named_in_one_line) {
     const redis_server server({"--appendonly", "yes", "--appendfsync", "everysec"});
     CHECK(redis_store(at(server)).warning().find("everysec") != std::string::npos);
     server.say({"CONFIG", "SET", "appendfsync", "always"});
@@ -269,7 +269,7 @@ Test(durable_redis, a_user_needs_no_right_to_load_functions) {
     refuses(o, std::errc::permission_denied, "NOPERM");
 }
 
-Test(durable_redis, functions_of_an_older_version_are_replaced_and_newer_ones_refused) {
+Test(durable_redis, older_functions_are_replaced_and_newer_ones_refused) {
     const redis_server server;
     const auto load = [&](const std::string& version) {
         server.say({"FUNCTION", "LOAD", "REPLACE",
@@ -348,7 +348,7 @@ Test(durable_redis, timers_of_version_1_are_upgraded) {
 }
 
 // Their entries are those of timers without texts.
-Test(durable_redis, timers_of_versions_2_to_7_are_kept_as_they_are) {
+Test(durable_redis, timers_of_versions_2_to_7_stay_unchanged) {
     for (const char* version : {"2", "3", "4", "5", "6", "7"}) {
         const redis_server server;
         {
@@ -368,7 +368,7 @@ Test(durable_redis, timers_of_versions_2_to_7_are_kept_as_they_are) {
     }
 }
 
-Test(durable_redis, only_a_timer_that_has_texts_takes_bytes_for_them) {
+Test(durable_redis, timers_without_texts_spend_no_bytes_on_texts) {
     const redis_server server;
     redis_store s(at(server, 1));
     const auto size = [&] { return server.say({"HSTRLEN", "{tvec:0}:timer", "a"}); };
@@ -402,7 +402,7 @@ Test(durable_redis, any_byte_may_be_in_a_text) {
     CHECK_EQ(find(s, "a")->history, any);
 }
 
-Test(durable_redis, an_extended_lease_holds_and_the_attempt_stays_spent) {
+Test(durable_redis, extending_a_lease_keeps_its_attempt_spent) {
     const redis_server server;
     redis_store s(at(server, 1));
     put(s, {"a", today() - 1h});
@@ -423,7 +423,7 @@ Test(durable_redis, an_extended_lease_holds_and_the_attempt_stays_spent) {
     CHECK(!extend(s, {"a", 1}, 1h));
 }
 
-Test(durable_redis, a_list_with_a_prefix_goes_on_until_it_has_enough) {
+Test(durable_redis, a_list_with_a_prefix_fills_its_page) {
     const redis_server server;
     redis_store s(at(server, 2));
     std::vector<std::string> ids;
@@ -451,7 +451,7 @@ Test(durable_redis, a_list_with_a_prefix_goes_on_until_it_has_enough) {
 }
 
 // The owner has to apply the plan, or to deliver, without waiting for its sweep or for the lease.
-Test(durable_redis, the_owner_is_told_what_others_end_touch_and_revive) {
+Test(durable_redis, owners_are_told_of_ends_touches_and_revivals) {
     const redis_server server;
     redis_store a(at(server, 1)), b(at(server, 1));
     std::vector<std::string> hints;
@@ -491,7 +491,7 @@ Test(durable_redis, the_owner_is_told_what_others_end_touch_and_revive) {
     CHECK(done_at > find(a, "done")->due);
 }
 
-Test(durable_redis, a_stale_end_does_not_hide_a_current_one_of_the_same_turn) {
+Test(durable_redis, a_stale_end_hides_no_current_one) {
     const redis_server server;
     redis_store s(at(server, 1));
     put(s, {"a", today() - 1h});
@@ -512,7 +512,7 @@ Test(durable_redis, timers_of_a_newer_version_are_refused) {
     refuses(at(server), std::errc::not_supported, "version 99");
 }
 
-Test(durable_redis, the_first_says_into_how_many_shards_timers_are_divided) {
+Test(durable_redis, the_first_process_decides_the_number_of_shards) {
     const redis_server server;
     const redis_store a(at(server, 5)), b(at(server, 9));
     CHECK_EQ(a.traits().shards, 5U);
@@ -551,7 +551,7 @@ Test(durable_redis, an_option_that_cannot_be_right_is_named) {
     names("replica_limit", &redis_options::replica_limit);
 }
 
-Test(durable_redis, a_server_that_is_out_of_memory_takes_no_more_and_gives_what_it_has) {
+Test(durable_redis, a_full_server_refuses_puts_and_still_delivers) {
     const redis_server server;
     redis_store s(at(server, 1));
     put(s, {"a", today() - 1s});
@@ -568,7 +568,7 @@ Test(durable_redis, a_server_that_is_out_of_memory_takes_no_more_and_gives_what_
     CHECK(put(s, {"c", today()}) == put_result::stored);
 }
 
-Test(durable_redis, an_attempt_beyond_its_range_is_none_and_a_hint_of_no_time_is_none) {
+Test(durable_redis, attempts_and_hints_out_of_range_are_rejected) {
     redisReply number{}, list{};
     number.type = REDIS_REPLY_INTEGER;
     redisReply* all[] = {&number};
@@ -619,7 +619,7 @@ Test(durable_redis, no_lease_counts_for_longer_than_its_length) {
     CHECK_EQ(again.at(0).timer.attempt, 2U);
 }
 
-Test(durable_redis, a_damaged_record_is_set_aside_and_others_come) {
+Test(durable_redis, damaged_records_are_set_aside_and_others_come) {
     const redis_server server;
     redis_store s(at(server, 1));
     const std::string large(5'000, 'x');
@@ -652,7 +652,7 @@ Test(durable_redis, a_damaged_record_is_set_aside_and_others_come) {
     CHECK_EQ(count(s).damaged, 0U);
 }
 
-Test(durable_redis, a_timer_whose_texts_cannot_be_read_is_set_aside) {
+Test(durable_redis, timers_with_unreadable_texts_are_set_aside) {
     const redis_server server;
     redis_store s(at(server, 1));
     for (const char* id : {"long", "short", "mark", "good"})
@@ -679,7 +679,7 @@ Test(durable_redis, a_timer_whose_texts_cannot_be_read_is_set_aside) {
     CHECK_EQ(claim(s, "good").timer.plan, "plan");
 }
 
-Test(durable_redis, a_page_with_a_place_that_is_none_is_not_taken_for_whole) {
+Test(durable_redis, a_page_with_an_invalid_place_is_rejected) {
     const redis_server server;
     redis_store s(at(server, 1));
     const epoch e = own(s, 0);
@@ -690,7 +690,7 @@ Test(durable_redis, a_page_with_a_place_that_is_none_is_not_taken_for_whole) {
     CHECK(s.last_failure().find("not as it should be") != std::string::npos);
 }
 
-Test(durable_redis, a_list_moves_the_bodies_of_its_page_and_no_others) {
+Test(durable_redis, a_list_transfers_only_bodies_of_its_page) {
     const redis_server server;
     redis_store s(at(server));
     constexpr std::size_t size = 50'000;
@@ -707,7 +707,7 @@ Test(durable_redis, a_list_moves_the_bodies_of_its_page_and_no_others) {
     CHECK(sent() - before < 15 * size);
 }
 
-Test(durable_redis, a_forked_child_leaves_the_link_to_its_parent) {
+Test(durable_redis, a_forked_child_leaves_the_link_alone) {
     const redis_server server;
     auto s = std::make_unique<redis_store>(at(server, 1));
     join(*s);
@@ -725,7 +725,7 @@ Test(durable_redis, a_forked_child_leaves_the_link_to_its_parent) {
     CHECK_EQ(server.say({"HLEN", "{tvec}:processes"}), "1");
 }
 
-Test(durable_redis, keys_that_are_something_else_are_said_and_left) {
+Test(durable_redis, keys_of_other_types_are_reported_and_kept) {
     const redis_server server;
     redis_store s(at(server, 1));
     server.say({"SET", "{tvec:0}:timer", "mine"});

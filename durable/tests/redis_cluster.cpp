@@ -112,7 +112,7 @@ struct two_nodes {
 
 }  // namespace
 
-Test(durable_redis_cluster, a_slot_that_has_moved_is_followed_and_the_command_is_sent_again) {
+Test(durable_redis_cluster, a_command_follows_its_slot_when_it_moves) {
     two_nodes n;
     const false_greeting before = n.greeting;
     n.has(list({held(0, last_slot, n.b.port())}));
@@ -133,7 +133,7 @@ Test(durable_redis_cluster, a_slot_that_has_moved_is_followed_and_the_command_is
     CHECK_EQ(s.last_failure(), "");
 }
 
-Test(durable_redis_cluster, a_command_that_is_to_ask_goes_to_the_other_node_and_the_next_does_not) {
+Test(durable_redis_cluster, an_ask_redirects_one_command_only) {
     two_nodes n;
     n.puts(n.a, [&, i = 0](const words& w) mutable {
         return i++ == 0 ? error("ASK " + std::to_string(slot_0) + ' ' + n.b.where()) : stored(w);
@@ -148,7 +148,7 @@ Test(durable_redis_cluster, a_command_that_is_to_ask_goes_to_the_other_node_and_
 }
 
 // The keys of the next command may still be at the first node.
-Test(durable_redis_cluster, only_one_command_is_asked_of_the_other_node_at_a_time) {
+Test(durable_redis_cluster, commands_follow_an_ask_one_at_a_time) {
     two_nodes n;
     n.puts(n.a, [&, i = 0](const words& w) mutable {
         return i++ < 3 ? error("ASK " + std::to_string(slot_0) + ' ' + n.b.where()) : stored(w);
@@ -163,7 +163,7 @@ Test(durable_redis_cluster, only_one_command_is_asked_of_the_other_node_at_a_tim
     CHECK_EQ(ids_put(n.a).size(), 5U);
 }
 
-Test(durable_redis_cluster, a_command_that_is_to_be_tried_again_is) {
+Test(durable_redis_cluster, a_command_is_repeated_after_tryagain_or_clusterdown) {
     two_nodes n;
     n.puts(n.a, [&, i = 0](const words& w) mutable {
         ++i;
@@ -177,7 +177,7 @@ Test(durable_redis_cluster, a_command_that_is_to_be_tried_again_is) {
     CHECK_EQ(s.last_failure(), "");
 }
 
-Test(durable_redis_cluster, a_command_that_a_replica_sends_elsewhere_needs_no_replica) {
+Test(durable_redis_cluster, a_redirected_command_needs_no_replica_there) {
     two_nodes n;
     for (false_node* node : {&n.a, &n.b})
         node->answer(
@@ -191,7 +191,7 @@ Test(durable_redis_cluster, a_command_that_a_replica_sends_elsewhere_needs_no_re
     CHECK(put(s, {id_in(s, 0), today()}) == put_result::stored);
 }
 
-Test(durable_redis_cluster, what_is_never_done_has_failed_after_a_while_and_other_shards_go_on) {
+Test(durable_redis_cluster, endless_retries_fail_while_other_shards_continue) {
     two_nodes n;
     n.puts(n.a, [&](const words& w) {
         return w[3] == "{tvec:0}:due" ? error("TRYAGAIN not yet") : stored(w);
@@ -208,7 +208,7 @@ Test(durable_redis_cluster, what_is_never_done_has_failed_after_a_while_and_othe
     CHECK(std::cmp_less(ids_put(n.a).size(), patience / 22ms));
 }
 
-Test(durable_redis_cluster, nodes_that_send_a_command_to_and_fro_are_given_up) {
+Test(durable_redis_cluster, redirection_loops_are_given_up) {
     two_nodes n;
     n.puts(n.a, [&](const words&) { return moved_to(n.b); });
     n.puts(n.b, [&](const words&) { return moved_to(n.a); });
@@ -218,7 +218,7 @@ Test(durable_redis_cluster, nodes_that_send_a_command_to_and_fro_are_given_up) {
     CHECK(std::cmp_less(ids_put(n.a).size() + ids_put(n.b).size(), patience / 20ms));
 }
 
-Test(durable_redis_cluster, the_commands_of_a_shard_stay_in_order_when_its_slot_moves) {
+Test(durable_redis_cluster, commands_of_a_moving_slot_stay_in_order) {
     two_nodes n;
     n.puts(n.a, [&, i = 0](const words& w) mutable { return ++i < 3 ? stored(w) : moved_to(n.b); });
     redis_store s(at(n.a.port()));
@@ -244,7 +244,7 @@ Test(durable_redis_cluster, the_commands_of_a_shard_stay_in_order_when_its_slot_
     CHECK(done == asked);
 }
 
-Test(durable_redis_cluster, what_came_back_is_not_done_after_a_later_command) {
+Test(durable_redis_cluster, returned_commands_are_never_done_out_of_order) {
     two_nodes n;
     n.puts(n.a,
            [&, i = 0](const words& w) mutable { return ++i == 1 ? moved_to(n.b) : stored(w); });
@@ -262,7 +262,7 @@ Test(durable_redis_cluster, what_came_back_is_not_done_after_a_later_command) {
     CHECK_EQ(n.b.heard("tvec_durable_8_put").size(), 0U);
 }
 
-Test(durable_redis_cluster, what_was_sent_to_a_node_that_has_gone_is_unknown) {
+Test(durable_redis_cluster, commands_sent_to_a_lost_node_are_unknown) {
     two_nodes n;
     n.puts(n.a, [&](const words&) {
         n.a.leave();
@@ -273,7 +273,7 @@ Test(durable_redis_cluster, what_was_sent_to_a_node_that_has_gone_is_unknown) {
     CHECK(put(s, {id_in(s, 0), today()}) == put_result::failed);
 }
 
-Test(durable_redis_cluster, a_slot_without_a_node_fails_and_the_others_work) {
+Test(durable_redis_cluster, an_unassigned_slot_fails_alone) {
     two_nodes n;
     n.has(list({held(0, slot_0 - 1, n.a.port()), held(slot_0 + 1, last_slot, n.a.port())}));
     n.usual_on(n.a);
@@ -286,7 +286,7 @@ Test(durable_redis_cluster, a_slot_without_a_node_fails_and_the_others_work) {
     while (put(s, {id_in(s, 0), today()}) != put_result::stored) continue;
 }
 
-Test(durable_redis_cluster, a_node_that_cannot_be_reached_fails_and_the_others_work) {
+Test(durable_redis_cluster, an_unreachable_node_fails_alone) {
     two_nodes n;
     const int nobody = support::free_port();
     n.has(list({held(0, slot_0 - 1, n.a.port()), held(slot_0, slot_0, nobody),
@@ -298,7 +298,7 @@ Test(durable_redis_cluster, a_node_that_cannot_be_reached_fails_and_the_others_w
     CHECK(put(s, {id_in(s, 1), today()}) == put_result::stored);
 }
 
-Test(durable_redis_cluster, another_primary_is_found_by_the_map_when_one_has_gone) {
+Test(durable_redis_cluster, the_map_leads_to_the_new_primary) {
     two_nodes n;
     n.has(list({held(0, last_slot, n.b.port())}));
     n.usual_on(n.a);
@@ -325,7 +325,7 @@ void learn_maps(store& s, two_nodes& n, std::size_t maps) {
 
 }  // namespace
 
-Test(durable_redis_cluster, a_primary_that_works_is_believed_before_an_outdated_map) {
+Test(durable_redis_cluster, a_working_primary_outweighs_an_outdated_map) {
     two_nodes n;
     n.has(list({held(0, 1, n.b.port()), held(2, last_slot, n.a.port())}));
     n.puts(n.a, [&](const words&) { return moved_to(n.b); });
@@ -342,7 +342,7 @@ Test(durable_redis_cluster, a_primary_that_works_is_believed_before_an_outdated_
     CHECK_EQ(ids_put(n.b).size(), 5U);
 }
 
-Test(durable_redis_cluster, a_slot_that_moves_between_primaries_is_no_new_connection) {
+Test(durable_redis_cluster, moving_a_slot_counts_as_no_reconnection) {
     two_nodes n;
     const std::string others = held(0, 1, n.b.port()) + held(2, slot_0 - 1, n.a.port()) +
                                held(slot_0 + 1, last_slot, n.a.port());
@@ -362,7 +362,7 @@ Test(durable_redis_cluster, a_slot_that_moves_between_primaries_is_no_new_connec
     CHECK_EQ(s.broken_connections().size(), 0U);
 }
 
-Test(durable_redis_cluster, a_node_that_is_cut_off_from_the_cluster_is_not_believed) {
+Test(durable_redis_cluster, the_map_of_an_isolated_node_is_ignored) {
     two_nodes n;
     redis_options o = at(n.a.port());
     o.look_again = soon;
@@ -376,7 +376,7 @@ Test(durable_redis_cluster, a_node_that_is_cut_off_from_the_cluster_is_not_belie
     refuses(at(n.a.port()), std::errc::resource_unavailable_try_again, "the cluster is down");
 }
 
-Test(durable_redis_cluster, another_node_takes_the_place_of_a_seed_that_has_gone) {
+Test(durable_redis_cluster, another_node_replaces_a_lost_seed) {
     two_nodes n;
     n.has(list({held(0, 1, n.a.port()), held(2, last_slot, n.b.port())}));
     n.usual_on(n.a);
@@ -389,7 +389,7 @@ Test(durable_redis_cluster, another_node_takes_the_place_of_a_seed_that_has_gone
     CHECK(put(s, {id_in(s, 0), today()}) == put_result::stored);
 }
 
-Test(durable_redis_cluster, more_than_may_wait_for_a_slot_has_failed_and_the_rest_is_stored) {
+Test(durable_redis_cluster, puts_waiting_for_a_slot_are_bounded) {
     two_nodes n;
     n.puts(n.a, [](const words&) { return error("TRYAGAIN not yet"); });
     redis_options o = at(n.a.port());
@@ -449,7 +449,7 @@ Test(durable_redis_cluster, functions_are_loaded_on_each_primary) {
     CHECK_EQ(n.b.heard("LOAD").size(), 1U);
 }
 
-Test(durable_redis_cluster, a_primary_that_is_unfit_for_timers_is_refused) {
+Test(durable_redis_cluster, an_unsafe_primary_is_refused) {
     two_nodes n;
     for (const int first : {0, slot_0 - 1}) {  // with and without the common keys
         n.has(list({held(0, first, n.a.port()), held(first + 1, slot_0, n.b.port()),
@@ -465,7 +465,7 @@ Test(durable_redis_cluster, a_primary_that_is_unfit_for_timers_is_refused) {
     }
 }
 
-Test(durable_redis_cluster, timers_that_were_divided_anew_are_left_until_they_are_as_before) {
+Test(durable_redis_cluster, a_changed_shard_count_pauses_the_store) {
     two_nodes n;
     redis_options o = at(n.a.port());
     o.look_again = soon;
@@ -479,7 +479,7 @@ Test(durable_redis_cluster, timers_that_were_divided_anew_are_left_until_they_ar
     while (put(s, {id_in(s, 0), today()}) != put_result::stored) continue;
 }
 
-Test(durable_redis_cluster, a_map_that_is_not_as_it_should_be_is_refused) {
+Test(durable_redis_cluster, a_malformed_map_of_slots_is_refused) {
     two_nodes n;
     for (const std::string& slots :
          {number(1), std::string("$-1\r\n"), list({held(5, 4, 7000)}),
@@ -509,7 +509,7 @@ std::optional<redis::slot_map> map_in(const std::string& bytes) {
 
 }  // namespace
 
-Test(durable_redis_cluster, a_map_tells_the_primary_of_each_slot_and_all_nodes) {
+Test(durable_redis_cluster, a_map_names_all_primaries_and_all_nodes) {
     CHECK_EQ(redis::slot_of("123456789"), 12'739U);
     CHECK_EQ(redis::slot_of("tvec:0"), 10'399U);
     const std::string replica = list({bulk("::1"), number(7001), bulk("id"), list({bulk("more")})});
@@ -528,7 +528,7 @@ Test(durable_redis_cluster, a_map_tells_the_primary_of_each_slot_and_all_nodes) 
     CHECK(!map->is_primary({"::1", 7001}));
 }
 
-Test(durable_redis_cluster, an_error_tells_where_to_go_or_it_is_another_error) {
+Test(durable_redis_cluster, redirections_are_told_from_other_errors) {
     using enum redis::redirection::kind;
     const auto to = [](const std::string& e) { return redis::redirection_of(e, "here").to.text(); };
     const auto what = [](const std::string& e) { return redis::redirection_of(e, "here").what; };
@@ -553,7 +553,7 @@ Test(durable_redis_cluster, it_answers_as_the_store_in_memory_does) {
     CHECK_EQ(redis_store(o).traits().shards, 2U);
 }
 
-Test(durable_redis_cluster, every_event_on_a_timer_has_the_consequence_that_it_has_in_memory) {
+Test(durable_redis_cluster, every_event_changes_timers_as_in_memory) {
     const one_node c;
     redis_store s(at(c.server.port()));
     support::transitions::are_those_of_the_store_in_memory(s);

@@ -59,7 +59,7 @@ void put_until(store& s, put_result r) {
 
 }  // namespace
 
-Test(durable_redis_faults, what_was_under_way_is_unknown_and_what_is_asked_then_has_failed) {
+Test(durable_redis_faults, unanswered_requests_are_unknown_and_later_ones_fail) {
     redis_server server;
     redis_store s(at(server.socket()));
     int reconnected = 0;
@@ -100,7 +100,7 @@ Test(durable_redis_faults, a_link_that_was_cut_is_made_again) {
     CHECK_EQ(s.broken_connections().at("connection reset"), 3U);
 }
 
-Test(durable_redis_faults, a_forked_child_does_not_keep_its_parent_awake_after_a_break) {
+Test(durable_redis_faults, forked_children_keep_no_parent_awake) {
     const redis_server server;
     redis_store s(at(server.socket()));
     support::sleeps_after_a_break_beside_a_child(s, [&] {
@@ -125,7 +125,7 @@ Test(durable_redis_faults, hints_come_again_after_their_link_was_cut) {
 }
 
 // A pause that grew with each cut would last longer than the test may.
-Test(durable_redis_faults, the_pause_after_a_cut_is_short_again_once_hints_can_come) {
+Test(durable_redis_faults, pauses_after_cuts_are_reset_once_hints_come) {
     const redis_server server;
     redis_options o = at(server.socket());
     o.slowest = 1h;
@@ -136,7 +136,7 @@ Test(durable_redis_faults, the_pause_after_a_cut_is_short_again_once_hints_can_c
     }
 }
 
-Test(durable_redis_faults, a_server_that_says_nothing_has_gone_until_it_answers) {
+Test(durable_redis_faults, a_silent_server_is_left_until_it_answers) {
     redis_server server;
     redis_store s = connected(impatient(server.socket()));
     server.stop();
@@ -149,7 +149,7 @@ Test(durable_redis_faults, a_server_that_says_nothing_has_gone_until_it_answers)
 }
 
 // A server that goes on does what waits in the socket of the broken connection.
-Test(durable_redis_faults, a_claim_that_was_given_up_is_not_granted) {
+Test(durable_redis_faults, a_claim_given_up_is_never_granted) {
     redis_server server;
     redis_store calm(at(server.socket())), s = connected(impatient(server.socket()));
     const epoch e = own(calm, 0);
@@ -173,7 +173,7 @@ Test(durable_redis_faults, a_hang_keeps_no_timer_for_a_lease) {
         s, [&] { server.stop(); }, [&] { server.go_on(); });
 }
 
-Test(durable_redis_faults, an_answer_that_takes_longer_than_silence_is_waited_for_while_it_comes) {
+Test(durable_redis_faults, a_slow_answer_is_awaited_while_it_arrives) {
     const redis_server server;
     liar between(server.socket(), 1);
     redis_options o = at(between.socket());
@@ -189,8 +189,7 @@ Test(durable_redis_faults, an_answer_that_takes_longer_than_silence_is_waited_fo
     CHECK(s.broken_connections().empty());
 }
 
-Test(durable_redis_faults,
-     a_server_that_becomes_unacceptable_is_left_until_it_is_acceptable_again) {
+Test(durable_redis_faults, an_unacceptable_server_is_left_until_it_recovers) {
     const redis_server server;
     redis_options o = at(server.socket());
     o.look_again = 10ms;
@@ -218,7 +217,7 @@ Test(durable_redis_faults, a_server_that_is_not_there_is_said) {
     refuses(o, std::errc::host_unreachable, o.host);
 }
 
-Test(durable_redis_faults, another_program_in_place_of_the_server_is_said) {
+Test(durable_redis_faults, another_program_at_its_address_is_reported) {
     const stranger web("HTTP/1.1 400 Bad Request\r\n\r\n"), mute(""), shut(std::nullopt);
     refuses(impatient(web.socket()), std::errc::protocol_error, "no Redis server");
     refuses(impatient(mute.socket()), std::errc::timed_out, "does not answer");
@@ -229,7 +228,7 @@ Test(durable_redis_faults, another_program_in_place_of_the_server_is_said) {
     refuses(impatient(endless.socket()), std::errc::timed_out, "does not answer");
 }
 
-Test(durable_redis_faults, a_primary_that_becomes_a_replica_is_left_until_it_is_one_again) {
+Test(durable_redis_faults, a_demoted_primary_is_left_until_promoted_again) {
     const redis_server server, other;
     redis_store s(at(server.socket()));
     server.say({"REPLICAOF", "127.0.0.1", std::to_string(other.port())});
@@ -248,8 +247,7 @@ Test(durable_redis_faults, functions_that_somebody_removed_are_loaded_again) {
     put_until(s, put_result::stored);
 }
 
-Test(durable_redis_faults,
-     a_server_that_has_forgotten_everything_goes_on_with_the_shards_there_are) {
+Test(durable_redis_faults, a_flushed_server_keeps_its_number_of_shards) {
     const redis_server server;
     redis_options o = at(server.socket());
     o.shards = 7;
@@ -264,7 +262,7 @@ Test(durable_redis_faults,
     turn_until(s, [&] { return s.last_failure().find("9 shards") != std::string::npos; });
 }
 
-Test(durable_redis_faults, a_set_that_somebody_has_deleted_takes_timers_again) {
+Test(durable_redis_faults, a_deleted_set_takes_timers_again) {
     const redis_server server;
     redis_options o = at(server.socket());
     o.look_again = 10ms;
@@ -282,7 +280,7 @@ Test(durable_redis_faults, a_set_that_somebody_has_deleted_takes_timers_again) {
     CHECK(s.broken_connections().empty());
 }
 
-Test(durable_redis_faults, the_owner_of_a_shard_restores_what_somebody_has_deleted) {
+Test(durable_redis_faults, the_owner_of_a_shard_restores_deleted_keys) {
     const redis_server server;
     redis_store s(at(server.socket()));
     own(s, 0);
@@ -321,7 +319,7 @@ Test(durable_redis_faults, many_places_are_restored_some_at_a_time) {
     CHECK_EQ(count(s).waiting, 12'000U);
 }
 
-Test(durable_redis_faults, what_replicas_have_not_is_not_answered_as_stored) {
+Test(durable_redis_faults, a_put_is_unknown_until_replicas_have_it) {
     const redis_server primary, replica;
     redis_options o = at(primary.socket());
     o.wait_replicas = 1;
@@ -335,7 +333,7 @@ Test(durable_redis_faults, what_replicas_have_not_is_not_answered_as_stored) {
     refuses(at(replica.socket()), std::errc::operation_not_permitted, "it is a replica");
 }
 
-Test(durable_redis_faults, more_than_may_wait_to_be_sent_has_failed_and_the_rest_is_stored) {
+Test(durable_redis_faults, puts_beyond_max_unsent_bytes_fail) {
     redis_server server;
     redis_options o = at(server.socket());
     o.max_unsent_bytes = 4 * 1024 * 1024;
@@ -360,7 +358,7 @@ Test(durable_redis_faults, more_than_may_wait_to_be_sent_has_failed_and_the_rest
     CHECK_EQ(count(s).waiting, stored);
 }
 
-Test(durable_redis_faults, tls_protects_the_link_and_a_server_nobody_vouches_for_is_refused) {
+Test(durable_redis_faults, tls_protects_the_link_and_verifies_the_server) {
     if (!support::is_there("openssl")) cr_skip("there is no openssl to make certificates");
     const support::temporary_folder f;
     REQUIRE(certify(f.name(), "server", "IP:127.0.0.1"));
@@ -398,7 +396,7 @@ Test(durable_redis_faults, tls_protects_the_link_and_a_server_nobody_vouches_for
     refuses(wrong, std::errc::timed_out, "does not answer");
 }
 
-Test(durable_redis_faults, an_answer_to_nothing_is_not_taken_for_that_of_what_waits_to_be_sent) {
+Test(durable_redis_faults, an_unexpected_answer_belongs_to_no_unsent_request) {
     const redis_server server;
     liar between(server.socket(), 1);
     redis_store s(at(between.socket()));
@@ -450,7 +448,7 @@ template <class Count> void ask_anything(store& s, std::mt19937& random, Count c
 
 // The answers are arbitrary. Only that each question has one matters, and that no memory is
 // accessed out of bounds.
-Test(durable_redis_faults, answers_that_are_not_as_they_should_be_do_no_harm) {
+Test(durable_redis_faults, malformed_answers_do_no_harm) {
     const redis_server server;
     for (unsigned seed = 1; seed <= 10; ++seed) {
         liar between(server.socket(), seed);

@@ -51,7 +51,7 @@ std::string in_hexadecimal(const std::string& bytes) {
 
 }  // namespace
 
-Test(durable_redis_functions, the_shard_of_an_id_is_the_same_in_lua_and_in_cpp) {
+Test(durable_redis_functions, lua_and_cpp_agree_on_shards_of_ids) {
     const redis_server server;
     std::mt19937 random(1);
     for (const unsigned shards : {1U, 2U, 16U, 1'000U, 9'999U}) {
@@ -73,7 +73,7 @@ Test(durable_redis_functions, the_shard_of_an_id_is_the_same_in_lua_and_in_cpp) 
     }
 }
 
-Test(durable_redis_functions, a_name_or_a_wrong_shard_is_an_error_in_a_cluster) {
+Test(durable_redis_functions, clusters_refuse_names_and_wrong_shards_as_keys) {
     const support::one_node cluster;
     const redis_server& server = cluster.server;
     redis_store s = opened(server, 16);
@@ -91,7 +91,7 @@ Test(durable_redis_functions, a_name_or_a_wrong_shard_is_an_error_in_a_cluster) 
     CHECK_EQ(find(s, "a")->body, "body");
 }
 
-Test(durable_redis_functions, a_dead_letter_is_kept_until_a_put_replaces_it_or_it_is_cancelled) {
+Test(durable_redis_functions, a_dead_letter_stays_until_replaced_or_cancelled) {
     const redis_server server;
     redis_store s = opened(server, 1);
     own(s, 0);
@@ -137,7 +137,7 @@ Test(durable_redis_functions, the_owner_is_told_at_once) {
     CHECK_EQ(std::ranges::count(hints, "touched"), 1);
 }
 
-Test(durable_redis_functions, without_memory_puts_fail_and_ends_do_not) {
+Test(durable_redis_functions, ends_succeed_without_memory_and_puts_fail) {
     const redis_server server;
     redis_store s = opened(server, 1);
     put(s, {"a", today() - 1h});

@@ -48,12 +48,12 @@ struct three {
 
 }  // namespace
 
-Test(durable_sharing, each_has_its_share_of_the_shards) {
+Test(durable_sharing, each_process_has_its_share_of_shards) {
     three w;
     CHECK_EQ(w.owned(), 8U);
 }
 
-Test(durable_sharing, what_anybody_puts_comes_in_time_wherever_its_shard_is) {
+Test(durable_sharing, timers_put_by_any_process_come_in_time) {
     three w;
     for (int i = 0; i < 60; ++i)
         w.processes[static_cast<std::size_t>(i % 3)]->put({std::to_string(i), in(20ms)});
@@ -61,7 +61,7 @@ Test(durable_sharing, what_anybody_puts_comes_in_time_wherever_its_shard_is) {
     CHECK_EQ(w.delivered(), 60U);
 }
 
-Test(durable_sharing, a_lost_hint_makes_a_timer_late_by_a_sweep_and_no_more) {
+Test(durable_sharing, a_lost_hint_costs_a_sweep_at_most) {
     three w;
     auto& one = *w.processes[0];
     for (int i = 0; i < 30; ++i)
@@ -78,7 +78,7 @@ Test(durable_sharing, a_lost_hint_makes_a_timer_late_by_a_sweep_and_no_more) {
 }
 
 // As those of a transaction that was open until they were overdue.
-Test(durable_sharing, any_number_of_lost_hints_makes_timers_late_by_one_sweep) {
+Test(durable_sharing, any_number_of_lost_hints_costs_one_sweep) {
     memory_database all(1, support::durable_now);
     durable_process one(all);
     one.settle();
@@ -109,7 +109,7 @@ Test(durable_sharing, shards_are_swept_one_after_the_other) {
     CHECK_EQ(asked, 16U);
 }
 
-Test(durable_sharing, when_one_dies_the_others_have_its_shards_after_a_lease) {
+Test(durable_sharing, survivors_inherit_shards_after_a_lease) {
     three w;
     for (int i = 0; i < 30; ++i) w.processes[1]->put({std::to_string(i), in(30s)});
     w.processes.pop_back();
@@ -149,7 +149,7 @@ struct stopped_while_it_holds_a_claim {
 
 }  // namespace
 
-Test(durable_sharing, a_claim_whose_lease_is_over_is_not_delivered_and_another_owner_has_it_once) {
+Test(durable_sharing, an_expired_claim_comes_once_from_another_owner) {
     stopped_while_it_holds_a_claim w(20s, true);
     CHECK(w.one->got.empty());
     REQUIRE_EQ(w.two->got.size(), 1U);
@@ -157,20 +157,20 @@ Test(durable_sharing, a_claim_whose_lease_is_over_is_not_delivered_and_another_o
     CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
-Test(durable_sharing, a_claim_whose_lease_is_over_is_claimed_anew_by_who_still_owns_the_shard) {
+Test(durable_sharing, an_owner_that_remains_repeats_its_expired_claim) {
     const stopped_while_it_holds_a_claim w(7s, false);
     REQUIRE_EQ(w.one->got.size(), 1U);
     CHECK_EQ(w.one->got[0].token.attempt, 2U);
     CHECK_EQ(w.one->timers.counters().stale, 0U);
 }
 
-Test(durable_sharing, a_claim_that_is_late_within_its_lease_is_delivered) {
+Test(durable_sharing, a_late_claim_within_its_lease_is_delivered) {
     const stopped_while_it_holds_a_claim w(4s, false);
     REQUIRE_EQ(w.one->got.size(), 1U);
     CHECK_EQ(w.one->got[0].token.attempt, 1U);
 }
 
-Test(durable_sharing, any_number_of_shards_is_asked_for_and_taken_side_by_side) {
+Test(durable_sharing, shards_are_requested_and_taken_in_parallel) {
     for (const unsigned shards : {1U, 64U}) {
         memory_database all(shards, support::durable_now);
         durable_process one(all);
@@ -180,7 +180,7 @@ Test(durable_sharing, any_number_of_shards_is_asked_for_and_taken_side_by_side) 
     }
 }
 
-Test(durable_sharing, a_shard_counts_for_as_long_as_its_lease_is_renewed) {
+Test(durable_sharing, a_shard_counts_while_its_lease_is_renewed) {
     memory_database all(8, support::durable_now);
     durable_process one(all);
     one.pass(1s);
@@ -194,7 +194,7 @@ Test(durable_sharing, a_shard_counts_for_as_long_as_its_lease_is_renewed) {
     CHECK_EQ(one.timers.gauges().shards, 8U);
 }
 
-Test(durable_sharing, who_finds_shards_of_another_asks_for_the_rest_of_them) {
+Test(durable_sharing, free_shards_are_taken_before_those_of_others) {
     memory_database all(8, support::durable_now);
     for (unsigned shard = 0; shard < 4; ++shard) own(beside(all, "gone"), shard, 60s);
     durable_process one(all);
@@ -204,8 +204,7 @@ Test(durable_sharing, who_finds_shards_of_another_asks_for_the_rest_of_them) {
     CHECK_EQ(one.timers.gauges().shards, 8U);
 }
 
-Test(durable_sharing,
-     when_the_link_breaks_nothing_is_said_of_what_was_asked_although_it_was_found) {
+Test(durable_sharing, an_answer_lost_with_the_link_is_unknown) {
     memory_database all(1, support::durable_now);
     memory_store s(all, "one");
     CHECK(support::asking::put(s, {"a", in(1h)}) == put_result::stored);
@@ -243,14 +242,14 @@ struct clock_that_was_ahead {
 
 }  // namespace
 
-Test(durable_sharing, a_lease_that_lies_far_ahead_keeps_no_shard_from_its_next_owner) {
+Test(durable_sharing, a_lease_far_ahead_blocks_no_next_owner) {
     clock_that_was_ahead w;
     memory_store two(w.all, "two");
     CHECK_EQ(support::asking::join(two), 1U);
     CHECK(own(two, 0) != 0);
 }
 
-Test(durable_sharing, a_claim_that_lies_far_ahead_counts_for_its_length_from_now) {
+Test(durable_sharing, a_claim_far_ahead_counts_from_now) {
     clock_that_was_ahead w;
     memory_store two(w.all, "two");
     const auto [how, soon] = take(two, 0, own(two, 0), {}, in(100ms), 10);
@@ -258,7 +257,7 @@ Test(durable_sharing, a_claim_that_lies_far_ahead_counts_for_its_length_from_now
     CHECK_EQ(soon.size(), 1U);
 }
 
-Test(durable_sharing, the_owner_of_a_claim_has_it_again_after_its_lease_if_the_clock_was_set_back) {
+Test(durable_sharing, backward_clock_steps_lengthen_no_claim) {
     std::chrono::milliseconds ahead = 1h;
     memory_database all(1, [&] { return support::durable_now() + ahead; });
     memory_store one(all, "one");
@@ -271,7 +270,7 @@ Test(durable_sharing, the_owner_of_a_claim_has_it_again_after_its_lease_if_the_c
     CHECK(early.timer.due <= in(100ms));
 }
 
-Test(durable_sharing, a_process_that_stops_while_it_asks_for_a_shard_keeps_none) {
+Test(durable_sharing, a_stopping_process_keeps_no_requested_shard) {
     memory_database all(1, support::durable_now);
     durable_process one(all, "one");
     CHECK(one.store.serve());
@@ -286,7 +285,7 @@ Test(durable_sharing, a_process_that_stops_while_it_asks_for_a_shard_keeps_none)
     CHECK(own(beside(all), 0) != 0);
 }
 
-Test(durable_sharing, a_shard_whose_lease_is_over_is_not_counted_although_the_clock_was_ahead) {
+Test(durable_sharing, a_clock_once_ahead_lengthens_no_shard_lease) {
     std::chrono::microseconds skew{};
     memory_database all(1, [&] { return support::durable_now() + skew; });
     durable_process one(all, "one");

@@ -50,13 +50,13 @@ Test(durable_sqlite, it_answers_as_the_store_in_memory_does) {
     support::answers_as_the_store_in_memory(s, 3'000);
 }
 
-Test(durable_sqlite, every_event_on_a_timer_has_the_consequence_that_it_has_in_memory) {
+Test(durable_sqlite, every_event_changes_timers_as_in_memory) {
     const file_of_timers f;
     sqlite_store s(f.path);
     support::transitions::are_those_of_the_store_in_memory(s);
 }
 
-Test(durable_sqlite, it_takes_in_order_and_grants_bodies_up_to_a_bound) {
+Test(durable_sqlite, takes_are_ordered_and_granted_bodies_are_bounded) {
     for (const auto promise : {support::takes_in_order, support::grants_bodies_up_to_a_bound}) {
         const file_of_timers f;
         sqlite_store s(f.path);
@@ -64,7 +64,7 @@ Test(durable_sqlite, it_takes_in_order_and_grants_bodies_up_to_a_bound) {
     }
 }
 
-Test(durable_sqlite, what_was_stored_is_there_when_the_file_is_opened_again) {
+Test(durable_sqlite, stored_timers_survive_reopening_the_file) {
     const file_of_timers f;
     const std::string body("\0\xff body", 7);
     {
@@ -81,7 +81,7 @@ Test(durable_sqlite, what_was_stored_is_there_when_the_file_is_opened_again) {
     CHECK_EQ(count(s).waiting, 2U);
 }
 
-Test(durable_sqlite, what_was_asked_before_it_is_closed_is_done) {
+Test(durable_sqlite, closing_completes_all_requests) {
     const file_of_timers f;
     {
         sqlite_store s(f.path);
@@ -92,7 +92,7 @@ Test(durable_sqlite, what_was_asked_before_it_is_closed_is_done) {
     CHECK_EQ(count(s).waiting, 1'000U);
 }
 
-Test(durable_sqlite, what_is_asked_together_is_written_together) {
+Test(durable_sqlite, requests_made_together_are_written_together) {
     const file_of_timers f;
     sqlite_store s(f.path);
     const std::uint64_t before = s.groups();
@@ -105,7 +105,7 @@ Test(durable_sqlite, what_is_asked_together_is_written_together) {
     CHECK(s.groups() - before < 2'000);
 }
 
-Test(durable_sqlite, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
+Test(durable_sqlite, a_turn_gives_a_limited_number_of_answers) {
     const file_of_timers f;
     sqlite_store s(f.path);
     for (int i = 0; i < 10'000; ++i)
@@ -119,7 +119,7 @@ Test(durable_sqlite, a_turn_gives_so_many_answers_and_the_next_ones_the_rest) {
     }
 }
 
-Test(durable_sqlite, a_file_of_something_else_is_refused_and_left_as_it_is) {
+Test(durable_sqlite, a_foreign_file_is_refused_and_left_unchanged) {
     const file_of_timers f;
     std::ofstream(f.path) << std::string(5'000, 'x');
     refuses(f.path, std::errc::invalid_argument, "not a database");
@@ -131,7 +131,7 @@ Test(durable_sqlite, a_file_of_something_else_is_refused_and_left_as_it_is) {
 }
 
 // The file was edited by hand.
-Test(durable_sqlite, times_that_cannot_be_are_read_as_the_first_or_the_last_that_can) {
+Test(durable_sqlite, impossible_times_are_clamped_to_the_valid_range) {
     const file_of_timers f;
     { const sqlite_store s(f.path); }
     run_sql(f.path, "insert into timer(id, due, body, every) values"
@@ -147,7 +147,7 @@ Test(durable_sqlite, times_that_cannot_be_are_read_as_the_first_or_the_last_that
     CHECK(cancel(s, "a") == cancel_result::cancelled);
 }
 
-Test(durable_sqlite, a_file_on_a_full_disk_is_opened_and_answers) {
+Test(durable_sqlite, a_file_on_a_full_disk_still_answers) {
     const file_of_timers f;
     put(*std::make_unique<sqlite_store>(f.path), {"a", today()});
     signal(SIGXFSZ, SIG_IGN);
@@ -165,7 +165,7 @@ Test(durable_sqlite, a_file_on_a_full_disk_is_opened_and_answers) {
     CHECK_EQ(count(*std::make_unique<sqlite_store>(f.path)).waiting, 2U);
 }
 
-Test(durable_sqlite, a_full_disk_is_said_and_nothing_that_was_answered_is_lost) {
+Test(durable_sqlite, a_full_disk_is_reported_and_loses_nothing) {
     const file_of_timers f;
     sqlite_store s(f.path);
     put(s, {"a", today() + 1h});
@@ -225,7 +225,7 @@ Test(durable_sqlite, a_large_body_goes_with_its_timer) {
                     "insert into none select count(*) from body");
 }
 
-Test(durable_sqlite, a_timer_whose_body_is_lost_is_set_aside_and_not_delivered_without_it) {
+Test(durable_sqlite, a_timer_without_its_body_is_set_aside) {
     const file_of_timers f;
     {
         sqlite_store s(f.path);

@@ -213,7 +213,7 @@ Test(durable_sqlite_transactions, a_commit_makes_the_descriptor_readable) {
     CHECK_EQ(poll(&watched, 1, 0), 1);
 }
 
-Test(durable_sqlite_transactions, a_timer_that_is_touched_comes_at_its_new_deadline) {
+Test(durable_sqlite_transactions, a_touched_timer_comes_at_its_new_deadline) {
     service p;
     p.commit([&] { p.own.put({"a", today() + 1h}, existing::keep); });
     for (int i = 0; i < 20; ++i) p.turn();
@@ -222,7 +222,7 @@ Test(durable_sqlite_transactions, a_timer_that_is_touched_comes_at_its_new_deadl
 }
 
 // The change is told with the next commit, and must not move the alarm.
-Test(durable_sqlite_transactions, a_touch_that_is_rolled_back_does_not_make_a_timer_late) {
+Test(durable_sqlite_transactions, a_touch_rolled_back_delays_no_timer) {
     service p;
     p.commit([&] { p.own.put({"a", today() + 400ms}, existing::keep); });
     for (int i = 0; i < 20; ++i) p.turn();
@@ -233,7 +233,7 @@ Test(durable_sqlite_transactions, a_touch_that_is_rolled_back_does_not_make_a_ti
     CHECK_EQ(p.got.size(), 2U);
 }
 
-Test(durable_sqlite_transactions, a_timer_whose_commit_was_not_told_is_found_by_a_sweep) {
+Test(durable_sqlite_transactions, a_sweep_finds_timers_of_unreported_commits) {
     options o;
     o.sweep = 50ms;
     service p(o);
@@ -244,7 +244,7 @@ Test(durable_sqlite_transactions, a_timer_whose_commit_was_not_told_is_found_by_
     CHECK_EQ(p.all.counters().swept, 1U);
 }
 
-Test(durable_sqlite_transactions, the_last_hundred_thousand_changes_of_a_transaction_are_told) {
+Test(durable_sqlite_transactions, the_last_hundred_thousand_changes_are_reported) {
     if (support::only_memory()) return;
     service p;
     p.commit([&] {
@@ -284,7 +284,7 @@ Test(durable_sqlite_transactions, transactions_of_another_thread_are_delivered) 
 
 // --- one waits for the other ---------------------------------------------------------------------
 
-Test(durable_sqlite_transactions, an_open_transaction_makes_answers_late_and_loses_none) {
+Test(durable_sqlite_transactions, an_open_transaction_delays_answers_and_loses_none) {
     shared_file p;
     std::optional<put_result> result;
     p.commit([&] {
@@ -297,8 +297,7 @@ Test(durable_sqlite_transactions, an_open_transaction_makes_answers_late_and_los
     CHECK(*result == put_result::stored);
 }
 
-Test(durable_sqlite_transactions,
-     a_transaction_that_stays_open_makes_puts_fail_and_claims_come_later) {
+Test(durable_sqlite_transactions, a_long_transaction_fails_puts_and_delays_claims) {
     service p;
     p.commit([&] { p.own.put({"a", today() + 300ms}, existing::keep); });
     for (int i = 0; i < 20; ++i) p.turn();
@@ -314,7 +313,7 @@ Test(durable_sqlite_transactions,
     p.turn_until_delivered(1);
 }
 
-Test(durable_sqlite_transactions, a_store_that_is_gone_leaves_the_connection_alone) {
+Test(durable_sqlite_transactions, a_closed_store_leaves_the_connection_alone) {
     const file_of_timers f;
     other_process rival([&] { return try_sql(f.path, "pragma journal_mode = delete"); });
     auto s = std::make_unique<sqlite_store>(f.path, shared);
@@ -369,7 +368,7 @@ Test(durable_sqlite_transactions, a_backup_while_it_runs_is_whole) {
     }
 }
 
-Test(durable_sqlite_transactions, a_backup_at_any_time_does_not_say_that_its_log_is_missing) {
+Test(durable_sqlite_transactions, a_backup_never_asks_for_a_missing_log) {
     shared_file p;
     statement needs_log(p.db, "select max(needs_log) from mark");
     for (int i = 0; i < 60; ++i)
@@ -389,7 +388,7 @@ Test(durable_sqlite_transactions, the_log_does_not_become_long) {
     CHECK(std::filesystem::file_size(p.log) < 20'000'000U);
 }
 
-Test(durable_sqlite_transactions, a_file_with_tables_of_others_is_taken_where_it_is_shared) {
+Test(durable_sqlite_transactions, a_shared_file_may_hold_tables_of_others) {
     const file_of_timers f;
     run_sql(f.path, "create table mine(x); insert into mine values(1)");
     refuses(f.path, std::errc::invalid_argument, "something else");
@@ -402,7 +401,7 @@ Test(durable_sqlite_transactions, a_file_with_tables_of_others_is_taken_where_it
     CHECK_EQ(count(s).waiting, 1U);
 }
 
-Test(durable_sqlite_transactions, a_file_of_another_program_is_refused_although_it_is_shared) {
+Test(durable_sqlite_transactions, a_foreign_file_is_refused_even_if_shared) {
     const file_of_timers f;
     run_sql(f.path, "create table mine(x); pragma user_version = 1");
     refuses(f.path, std::errc::invalid_argument, "something else", shared);
@@ -410,7 +409,7 @@ Test(durable_sqlite_transactions, a_file_of_another_program_is_refused_although_
     refuses(f.path, std::errc::invalid_argument, "something else", shared);
 }
 
-Test(durable_sqlite_transactions, a_file_that_was_killed_alone_is_shared_and_whole_afterwards) {
+Test(durable_sqlite_transactions, an_unclosed_file_can_be_shared_afterwards) {
     const file_of_timers f;
     const std::string copy = f.name() + "/copy.db";
     {
@@ -453,7 +452,7 @@ Test(durable_sqlite_transactions, a_connection_to_another_file_is_refused) {
     throws<std::invalid_argument>([&] { sqlite_transactions(none, p.s); }, words);
 }
 
-Test(durable_sqlite_transactions, a_store_that_does_not_share_its_file_is_refused) {
+Test(durable_sqlite_transactions, an_unshared_store_is_refused) {
     const file_of_timers f;
     const sqlite_store s(f.path);
     connection db(f.path);
@@ -487,7 +486,7 @@ Test(durable_sqlite_transactions, a_timer_beyond_the_limits_is_refused) {
     throws<std::invalid_argument>([&] { p.own.cancel(std::string(longest_id + 1, 'x')); }, "id");
 }
 
-Test(durable_sqlite_transactions, a_put_that_fails_changes_nothing_and_says_why) {
+Test(durable_sqlite_transactions, a_failed_put_changes_nothing_and_explains_why) {
     shared_file p;
     p.db.execute("create temp trigger full before insert on main.body"
                  " begin select raise(abort, 'no room'); end");

@@ -38,7 +38,7 @@ afterwards end(timer_state& t, outcome how) {
 
 }  // namespace
 
-Test(durable_timer_state, a_claim_gives_out_the_next_attempt_and_hides_the_timer_for_its_lease) {
+Test(durable_timer_state, a_claim_opens_an_attempt_for_its_lease) {
     timer_state t(record{"a", now});
     CHECK(!t.claim({10s}, now - 1ms, 0s));
     CHECK(t.claim({10s}, now - 1ms, 1ms));
@@ -52,7 +52,7 @@ Test(durable_timer_state, a_claim_gives_out_the_next_attempt_and_hides_the_timer
     CHECK_EQ(t.ended, 0U);
 }
 
-Test(durable_timer_state, a_lease_counts_for_no_longer_than_its_length_from_now) {
+Test(durable_timer_state, a_lease_never_exceeds_its_length_from_now) {
     timer_state t(record{"a", now});
     t.claim({10s}, now, 0s);
     t.shorten(now - 1h);
@@ -72,7 +72,7 @@ Test(durable_timer_state, an_attempt_is_spent_at_most_once) {
     }
 }
 
-Test(durable_timer_state, an_end_closes_all_attempts_and_leaves_what_its_way_says) {
+Test(durable_timer_state, an_end_closes_all_attempts_of_a_timer) {
     for (const outcome how : {outcome::done, outcome::again, outcome::failed, outcome::dead}) {
         timer_state t = timer_with(5, 2, 2);
         t.plan = "retry fixed 1s";
@@ -93,7 +93,7 @@ Test(durable_timer_state, an_end_closes_all_attempts_and_leaves_what_its_way_say
     CHECK(end(removed, outcome::removed) == afterwards::gone);
 }
 
-Test(durable_timer_state, a_returned_attempt_is_not_spent_and_closes_no_earlier_one) {
+Test(durable_timer_state, returned_attempts_are_unspent_and_close_no_others) {
     timer_state t(record{"a", now - 1h});
     t.claim({10s}, now, 0s);
     t.spend();
@@ -107,7 +107,7 @@ Test(durable_timer_state, a_returned_attempt_is_not_spent_and_closes_no_earlier_
     CHECK(t.visible == now - 1h);
 }
 
-Test(durable_timer_state, a_touch_a_replacement_and_a_revival_make_deliveries_stale) {
+Test(durable_timer_state, touching_replacing_or_reviving_makes_deliveries_stale) {
     timer_state touched = timer_with(5, 2, 2), replaced(record{"a", now}), revived = touched;
     touched.touch(now + 1h);
     CHECK(!touched.is_current({"a", 5}) && !touched.is_open());
@@ -217,7 +217,7 @@ std::string text_of(const char* path) {
 }  // namespace
 
 // TVEC_PAGE is the page. With TVEC_RENEW it is written anew.
-Test(durable_timer_state, the_page_has_the_table_of_events_that_is_printed_here) {
+Test(durable_timer_state, the_proof_page_has_the_current_event_table) {
     const char* const path = std::getenv("TVEC_PAGE");
     if (path == nullptr) cr_skip("TVEC_PAGE names no page");
     const std::string begin_mark = "<!-- printed by durable/tests/timer_state.cpp -->\n";

@@ -79,21 +79,21 @@ options of_slices(std::size_t n) {
 
 }  // namespace
 
-Test(durable_turns, a_turn_calls_handlers_for_its_time_and_the_one_that_runs_then) {
+Test(durable_turns, a_turn_starts_no_handler_after_its_time) {
     backlog w(2'000, {});
     w.takes = 3ms;
     CHECK_EQ(w.longest_of(700), 4U);  // until 10 ms have passed
     CHECK_EQ(w.came.size(), 2'000U);
 }
 
-Test(durable_turns, a_turn_delivers_a_slice_at_most_and_nothing_is_left_over) {
+Test(durable_turns, a_turn_delivers_at_most_one_slice) {
     backlog w(1'000, of_slices(20), 100ms);  // claimed ahead, and due all at once
     w.ends = false;
     CHECK_EQ(w.longest_of(1'000), 20U);
     CHECK_EQ(w.came.size(), 1'000U);
 }
 
-Test(durable_turns, no_more_than_a_slice_is_delivered_while_ends_are_not_stored) {
+Test(durable_turns, at_most_one_slice_has_unstored_ends) {
     backlog w(1'000, of_slices(20));
     for (int i = 0; i < 10 && w.came.empty(); ++i) w.turn();
     w.store.most = 0;  // no more answers
@@ -105,7 +105,7 @@ Test(durable_turns, no_more_than_a_slice_is_delivered_while_ends_are_not_stored)
     CHECK_EQ(w.timers.counters().done, 1'000U);
 }
 
-Test(durable_turns, after_a_kill_at_most_a_slice_comes_again) {
+Test(durable_turns, a_kill_repeats_at_most_one_slice) {
     backlog w(1'000, of_slices(20), 100ms);
     w.longest_of(90);
     for (int i = 0; i < 500 && w.came.size() < 300; ++i) {
@@ -118,7 +118,7 @@ Test(durable_turns, after_a_kill_at_most_a_slice_comes_again) {
 }
 
 // Afterwards they are delivered one by one.
-Test(durable_turns, a_backlog_leaves_few_attempts_open_when_its_process_ends) {
+Test(durable_turns, a_killed_process_leaves_few_attempts_open) {
     backlog w(1'000, of_slices(20));
     w.longest_of(20);
     CHECK_GE(w.came.size(), 40U);
@@ -126,7 +126,7 @@ Test(durable_turns, a_backlog_leaves_few_attempts_open_when_its_process_ends) {
     CHECK_LE(std::ranges::count_if(left, [](auto& t) { return t.attempt != t.ended; }), 40);
 }
 
-Test(durable_turns, bodies_that_are_claimed_and_not_delivered_are_bounded_in_bytes) {
+Test(durable_turns, bodies_of_undelivered_claims_are_bounded_in_bytes) {
     options o;
     o.max_held_bytes = 10'000;
     memory_database all(1, support::durable_now);
@@ -163,7 +163,7 @@ Test(durable_turns, bodies_that_handlers_keep_are_bounded_in_bytes) {
     CHECK_EQ(w.came.size(), 200U);
 }
 
-Test(durable_turns, pending_puts_are_bounded_in_bytes_and_one_is_always_taken) {
+Test(durable_turns, pending_puts_beyond_one_are_bounded_in_bytes) {
     options o;
     o.max_put_bytes = 1'000;
     memory_database all(1, support::durable_now);
@@ -179,7 +179,7 @@ Test(durable_turns, pending_puts_are_bounded_in_bytes_and_one_is_always_taken) {
     CHECK_EQ(count(beside(all)).waiting, 2U);
 }
 
-Test(durable_turns, stop_ends_at_its_time_limit_and_says_what_is_unfinished) {
+Test(durable_turns, stopping_ends_in_time_and_reports_unfinished_work) {
     backlog w(10, {});
     w.ends = false;
     w.longest_of(10);
@@ -208,7 +208,7 @@ Test(durable_turns, stop_ends_at_its_time_limit_and_says_what_is_unfinished) {
     CHECK_EQ(told, 1);
 }
 
-Test(durable_turns, stop_says_that_nothing_is_unfinished_when_all_is_answered) {
+Test(durable_turns, a_clean_stop_reports_nothing_unfinished) {
     backlog w(10, {});
     w.longest_of(10);
     bool is_clean = false;

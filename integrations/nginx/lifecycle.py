@@ -53,12 +53,12 @@ class Lifecycle(unittest.TestCase):
         end = time.monotonic() + PATIENCE
         return sum(self.is_closed(talk, max(0.01, end - time.monotonic())) for talk in talks)
 
-    def test_a_connection_that_falls_silent_is_closed_also_if_its_memory_served_others(self):
+    def test_silent_connections_in_reused_memory_are_closed(self):
         server = self.start(http="keepalive_timeout 500ms; client_header_timeout 500ms;")
         for requests in (0, 1, 5):
             self.assertEqual(self.closed_of_many(server, requests), MANY)
 
-    def test_a_connection_that_its_client_ends_leaves_no_timer_to_those_who_get_its_memory(self):
+    def test_closed_connections_leave_no_timer_to_their_heirs(self):
         server = self.start(http="keepalive_timeout 1s; client_header_timeout 1s;")
         for requests in (0, 1):
             with contextlib.ExitStack() as talks:
@@ -68,7 +68,7 @@ class Lifecycle(unittest.TestCase):
                         self.ask_hello(talk)
         self.assertEqual(self.closed_of_many(server, 2), MANY)
 
-    def test_a_reload_goes_on_serving_and_the_old_worker_ends(self):
+    def test_a_reload_ends_the_old_worker(self):
         server = self.start(http="keepalive_timeout 60s;")
         idle = self.connect(server)
         self.ask_hello(idle)
@@ -78,7 +78,7 @@ class Lifecycle(unittest.TestCase):
         self.assertTrue(self.is_closed(idle))
         self.ask_hello(self.connect(server))
 
-    def test_told_to_quit_it_waits_for_a_request_but_not_for_a_timer_that_can_be_cancelled(self):
+    def test_a_graceful_quit_ignores_cancelable_timers(self):
         """The request is told to wait by a timer; so is the log, which would be written later."""
         server = self.start(
             http="limit_req_zone all zone=all:1m rate=1r/s;",

@@ -9,7 +9,7 @@ static struct tvec_wheel wheel; /* in static memory: no call is needed to have i
 static void begin(uint64_t now) { tvec_wheel_init(&wheel, now); }
 static void end(void) { tvec_wheel_destroy(&wheel); }
 
-Test(c_arming, a_timer_fires_at_its_tick_and_not_before) {
+Test(c_arming, a_timer_fires_exactly_at_its_tick) {
     struct probe p = PROBE_INIT;
     begin(1000);
     CHECK(!tvec_arm_at(&wheel, &p.timer, 1010));
@@ -58,7 +58,7 @@ static void fire_twice(struct tvec_wheel* w, struct tvec_timer* timer) {
     timer->fire = probe_on_fire;
 }
 
-Test(c_arming, the_callback_of_a_timer_may_be_set_at_any_time) {
+Test(c_arming, the_callback_may_be_set_at_any_time) {
     struct probe p = PROBE_INIT;
     begin(0);
     tvec_arm_at(&wheel, &p.timer, 10);
@@ -83,7 +83,7 @@ Test(c_arming, slack_finds_the_roundest_tick_of_the_window) {
 }
 
 /* Their addresses are those that bindings have. */
-Test(c_arming, what_is_inline_is_a_function_of_the_library_as_well) {
+Test(c_arming, inline_functions_are_exported_as_well) {
     bool (*volatile arm_at)(struct tvec_wheel*, struct tvec_timer*, uint64_t) = tvec_arm_at;
     bool (*volatile cancel)(struct tvec_timer*) = tvec_cancel;
     struct probe p = PROBE_INIT;

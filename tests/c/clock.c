@@ -28,7 +28,7 @@ Test(c_clock, deadlines_round_up_and_readings_down) {
     CHECK_EQ(tvec_clock_ticks(&clock, -1), 0);
 }
 
-Test(c_clock, what_is_no_clock_is_refused) {
+Test(c_clock, unsupported_clocks_are_refused) {
     struct tvec_clock clock;
     CHECK(tvec_clock_init(&clock, 0, ms) == -EINVAL); /* CLOCK_REALTIME is stepped */
     CHECK(tvec_clock_init(&clock, TVEC_CLOCK_MONOTONIC, 0) == -EINVAL);
@@ -49,7 +49,7 @@ Test(c_clock, time_begins_when_a_clock_is_made) {
     }
 }
 
-Test(c_clock, a_delay_is_measured_from_the_call_and_never_ends_early) {
+Test(c_clock, a_delay_from_the_call_is_never_short) {
     struct tvec_clock clock;
     int64_t before, after;
     uint64_t tick;
@@ -96,7 +96,7 @@ Test(c_clock, a_descriptor_is_readable_when_something_is_due) {
     tvec_wheel_free(wheel);
 }
 
-Test(c_clock, what_a_budget_has_left_over_rings_at_once) {
+Test(c_clock, timers_beyond_the_budget_ring_at_once) {
     struct tvec_clock clock;
     struct tvec_wheel* wheel;
     struct tvec_timerfd alarm;
@@ -121,7 +121,7 @@ static struct tvec_wheel* in_some_hours(struct tvec_clock* clock, struct probe* 
     return wheel;
 }
 
-Test(c_clock, a_descriptor_does_not_block_nor_outlive_a_program_but_may_outlive_its_wheel) {
+Test(c_clock, alarm_descriptors_never_block_nor_outlive_the_program) {
     struct tvec_clock clock;
     struct tvec_timerfd alarm;
     struct probe p = PROBE_INIT;
@@ -135,7 +135,7 @@ Test(c_clock, a_descriptor_does_not_block_nor_outlive_a_program_but_may_outlive_
     CHECK(fcntl(alarm.fd, F_GETFD) == -1);
 }
 
-Test(c_clock, an_alarm_is_only_ever_moved_earlier_and_what_fails_leaves_it) {
+Test(c_clock, an_alarm_is_only_ever_moved_earlier) {
     struct tvec_clock clock;
     struct tvec_timerfd alarm;
     struct probe p = PROBE_INIT, soon = PROBE_INIT;
@@ -161,13 +161,13 @@ Test(c_clock, an_alarm_is_only_ever_moved_earlier_and_what_fails_leaves_it) {
     tvec_wheel_free(wheel);
 }
 
-Test(c_clock, an_alarm_that_cannot_be_had_is_an_error) {
+Test(c_clock, an_unavailable_alarm_is_an_error) {
     const struct tvec_clock none = {99, 0, ms};
     struct tvec_timerfd alarm;
     CHECK(tvec_timerfd_init(&alarm, NULL, &none) == -EINVAL);
 }
 
-Test(c_clock, it_says_when_a_timer_is_due_and_how_long_that_takes) {
+Test(c_clock, deadline_and_remaining_time_can_be_read) {
     struct tvec_clock clock;
     struct probe p = PROBE_INIT;
     struct tvec_wheel* wheel = in_some_hours(&clock, &p);

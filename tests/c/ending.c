@@ -8,7 +8,7 @@
 
 TestSuite(c_ending, .timeout = 60);
 
-Test(c_ending, a_timer_that_was_unlinked_may_be_called_in_this_turn) {
+Test(c_ending, an_unlinked_timers_callback_may_be_called) {
     struct tvec_wheel* wheel = tvec_wheel_new(7);
     struct probe p = PROBE_INIT;
     tvec_arm_at(wheel, &p.timer, 10);
@@ -20,7 +20,7 @@ Test(c_ending, a_timer_that_was_unlinked_may_be_called_in_this_turn) {
     tvec_wheel_free(wheel);
 }
 
-Test(c_ending, zeroed_bytes_are_a_timer_that_is_not_pending) {
+Test(c_ending, zeroed_memory_is_an_idle_timer) {
     struct tvec_wheel* wheel = tvec_wheel_new(0);
     struct probe* p = calloc(1, sizeof *p);
     CHECK(!tvec_pending(&p->timer));
@@ -34,7 +34,7 @@ Test(c_ending, zeroed_bytes_are_a_timer_that_is_not_pending) {
     tvec_wheel_free(wheel);
 }
 
-Test(c_ending, any_bytes_are_made_a_timer_that_is_not_pending) {
+Test(c_ending, init_turns_any_bytes_into_a_timer) {
     struct tvec_wheel* wheel = tvec_wheel_new(0);
     struct probe p;
     memset(&p, 0xff, sizeof p);
@@ -49,7 +49,7 @@ Test(c_ending, any_bytes_are_made_a_timer_that_is_not_pending) {
     tvec_wheel_free(wheel);
 }
 
-Test(c_ending, a_timer_survives_its_wheel_and_may_be_armed_on_another) {
+Test(c_ending, a_timer_survives_its_wheel) {
     struct tvec_wheel *wheel = tvec_wheel_new(0), *other = tvec_wheel_new(0);
     struct probe p = PROBE_INIT;
     tvec_arm_at(wheel, &p.timer, 10);
@@ -63,7 +63,7 @@ Test(c_ending, a_timer_survives_its_wheel_and_may_be_armed_on_another) {
 }
 
 #ifndef NDEBUG /* the library has assertions */
-Test(c_ending, a_timer_that_was_cancelled_and_overwritten_ends_the_program, .signal = SIGABRT) {
+Test(c_ending, overwriting_a_cancelled_timer_is_fatal, .signal = SIGABRT) {
     struct tvec_wheel* wheel = tvec_wheel_new(0);
     struct probe p = PROBE_INIT;
     tvec_arm_at(wheel, &p.timer, 5);

@@ -21,7 +21,7 @@ static void begin(int64_t tick) { CHECK(tvec_loop_init(&loop, TVEC_CLOCK_MONOTON
 
 static int wait_ms(void) { return tvec_wait_ms(&loop.wheel, &loop.clock); }
 
-Test(c_loops, a_timeout_is_rounded_up_and_none_without_a_timer) {
+Test(c_loops, a_timeout_of_milliseconds_is_rounded_up) {
     struct probe p = PROBE_INIT;
     int64_t before, after, due;
     int timeout;
@@ -39,7 +39,7 @@ Test(c_loops, a_timeout_is_rounded_up_and_none_without_a_timer) {
     tvec_loop_destroy(&loop);
 }
 
-Test(c_loops, a_timeout_has_ended_when_its_time_has_come) {
+Test(c_loops, a_timeout_is_zero_once_timers_are_due) {
     struct probe p[2] = {PROBE_INIT, PROBE_INIT};
     begin(1000);
     tvec_arm_after(&loop.wheel, &p[0].timer, 1);
@@ -67,7 +67,7 @@ static int watch(int epoll, unsigned value) {
     return wanted.data.fd;
 }
 
-Test(c_loops, a_wait_of_epoll_ends_when_a_timer_is_due_and_when_an_event_comes) {
+Test(c_loops, epoll_waits_end_for_timers_and_events) {
     const int epoll = epoll_create1(EPOLL_CLOEXEC), silent = watch(epoll, 0);
     struct epoll_event event[2];
     struct probe p = PROBE_INIT;
@@ -90,7 +90,7 @@ Test(c_loops, a_wait_of_epoll_ends_when_a_timer_is_due_and_when_an_event_comes) 
     close(epoll);
 }
 
-Test(c_loops, what_a_budget_has_left_over_does_not_sleep) {
+Test(c_loops, the_loop_does_not_sleep_on_unfinished_work) {
     const int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event;
     struct probe p[2] = {PROBE_INIT, PROBE_INIT};
@@ -135,7 +135,7 @@ Test(c_loops, a_loop_needs_one_struct) {
     close(epoll);
 }
 
-Test(c_loops, a_loop_that_was_stalled_hears_its_peers_first) {
+Test(c_loops, a_stalled_loop_hears_its_peers_first) {
     const int epoll = epoll_create1(EPOLL_CLOEXEC), readable = watch(epoll, 1);
     struct epoll_event event;
     struct probe p = PROBE_INIT;

@@ -6,7 +6,7 @@
 
 TestSuite(c_running, .timeout = 60);
 
-Test(c_running, a_budget_bounds_the_visits_and_what_is_left_comes_first) {
+Test(c_running, a_budget_bounds_visits_and_leaves_the_rest) {
     struct tvec_wheel* wheel = tvec_wheel_new(0);
     struct probe p[3] = {PROBE_INIT, PROBE_INIT, PROBE_INIT};
     struct tvec_progress done;
@@ -34,7 +34,7 @@ void* __wrap_aligned_alloc(size_t alignment, size_t size) {
     return has_memory ? __real_aligned_alloc(alignment, size) : NULL;
 }
 
-Test(c_running, without_memory_there_is_no_wheel) {
+Test(c_running, no_wheel_exists_without_memory) {
     has_memory = false;
     CHECK(tvec_wheel_new(0) == NULL);
     has_memory = true;
@@ -48,7 +48,7 @@ Test(c_running, time_ends_a_tick_before_never) {
     tvec_wheel_free(wheel);
 }
 
-Test(c_running, what_has_been_done_is_counted) {
+Test(c_running, count_tells_all_that_was_done) {
     struct tvec_wheel* wheel = tvec_wheel_new(100);
     struct probe p = PROBE_INIT, q[3] = {PROBE_INIT, PROBE_INIT, PROBE_INIT};
     struct tvec_counters done;
@@ -73,7 +73,7 @@ static void destroy(struct tvec_wheel* wheel, struct tvec_timer* timer) {
     tvec_wheel_destroy(wheel);
 }
 
-Test(c_running, a_wheel_that_is_destroyed_by_its_own_callback_ends_the_program, .signal = SIGABRT) {
+Test(c_running, a_callback_destroying_its_wheel_is_fatal, .signal = SIGABRT) {
     static struct tvec_wheel wheel;
     struct tvec_timer timer = TVEC_TIMER_INIT(destroy);
     tvec_wheel_init(&wheel, 0);
@@ -93,7 +93,7 @@ static bool take(void* context, struct tvec_timer* timer) {
     return t->count < t->most;
 }
 
-Test(c_running, what_is_due_may_be_taken_and_needs_no_callback) {
+Test(c_running, due_timers_may_be_collected_without_callbacks) {
     struct tvec_wheel* wheel = tvec_wheel_new(0);
     struct tvec_timer timer[8];
     struct taken t = {0, 3, {0}};
@@ -137,7 +137,7 @@ static bool is_before(void* context, struct tvec_timer* a, struct tvec_timer* b)
            TVEC_OWNER_OF(b, struct numbered, timer)->number;
 }
 
-Test(c_running, a_tick_fires_in_an_order_of_the_caller) {
+Test(c_running, a_tick_fires_in_the_callers_order) {
     struct tvec_wheel* wheel = tvec_wheel_new(0);
     struct numbered n[40];
     int compared = 0;

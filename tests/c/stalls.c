@@ -26,7 +26,7 @@ static struct tvec_progress turn(size_t heard) {
     return tvec_stall_watch_run(&watch, heard, TVEC_UNLIMITED);
 }
 
-Test(c_stalls, after_a_stall_timers_wait_until_a_turn_has_heard_nothing) {
+Test(c_stalls, timers_wait_for_a_silent_turn_after_stalls) {
     struct probe p = PROBE_INIT;
     struct tvec_progress done;
     begin();
@@ -41,7 +41,7 @@ Test(c_stalls, after_a_stall_timers_wait_until_a_turn_has_heard_nothing) {
     tvec_wheel_destroy(&wheel);
 }
 
-Test(c_stalls, timers_wait_for_half_a_second_though_peers_go_on_talking) {
+Test(c_stalls, timers_wait_half_a_second_for_talking_peers) {
     struct probe p = PROBE_INIT;
     int64_t stalled;
     begin();
@@ -53,7 +53,7 @@ Test(c_stalls, timers_wait_for_half_a_second_though_peers_go_on_talking) {
     tvec_wheel_destroy(&wheel);
 }
 
-Test(c_stalls, what_is_due_while_messages_are_handled_waits_for_the_next_turn) {
+Test(c_stalls, timers_due_while_messages_are_handled_wait) {
     struct probe p = PROBE_INIT;
     begin();
     tvec_arm_at(&wheel, &p.timer, tvec_clock_after(&the_clock, 50 * ms));
@@ -82,7 +82,7 @@ static void mg_mgr_poll(struct mg_mgr* mgr, int timeout) {
     ++heard;
 }
 
-Test(c_stalls, a_wait_that_handles_closes_no_client_that_talks) {
+Test(c_stalls, a_wait_that_handles_closes_no_talking_client) {
     struct mg_mgr mgr = {0, PROBE_INIT};
     CHECK(tvec_loop_init(&timers, TVEC_CLOCK_MONOTONIC, ms) == 0);
     while (mgr.polls < 2) {
@@ -100,7 +100,7 @@ Test(c_stalls, a_wait_that_handles_closes_no_client_that_talks) {
 }
 
 /* Counted in turns of a slow loop instead of time. */
-Test(c_stalls, timers_of_a_loop_that_is_always_late_fire) {
+Test(c_stalls, timers_fire_though_the_loop_is_always_late) {
     struct probe p = PROBE_INIT;
     int i;
     begin();
@@ -118,7 +118,7 @@ Test(c_stalls, timers_of_a_loop_that_is_always_late_fire) {
     tvec_wheel_destroy(&wheel);
 }
 
-Test(c_stalls, a_silent_peer_has_a_second_chance_after_a_stall_and_only_one) {
+Test(c_stalls, a_silent_peer_has_one_second_chance) {
     struct probe p = PROBE_INIT;
     bool taken = false;
     begin();

@@ -41,7 +41,7 @@ static void queue_nop(uint64_t user_data) {
     io_uring_sqe_set_data64(sqe, user_data);
 }
 
-Test(c_uring, a_wait_ends_when_a_timer_is_due_and_when_a_completion_comes) {
+Test(c_uring, a_wait_ends_for_timers_and_completions) {
     struct tvec_uring_wait wait;
     struct probe p = PROBE_INIT;
     struct io_uring_cqe* cqe;
@@ -58,7 +58,7 @@ Test(c_uring, a_wait_ends_when_a_timer_is_due_and_when_a_completion_comes) {
     end();
 }
 
-Test(c_uring, what_a_budget_has_left_over_does_not_sleep) {
+Test(c_uring, the_loop_does_not_sleep_on_unfinished_work) {
     struct tvec_uring_wait wait;
     struct probe p[3] = {PROBE_INIT, PROBE_INIT, PROBE_INIT};
     begin();
@@ -72,7 +72,7 @@ Test(c_uring, what_a_budget_has_left_over_does_not_sleep) {
     end();
 }
 
-Test(c_uring, a_poll_submits_and_reaps_and_does_not_sleep) {
+Test(c_uring, a_poll_submits_and_reaps_without_sleep) {
     struct tvec_uring_wait wait;
     struct probe p = PROBE_INIT;
     struct io_uring_cqe* cqe;
@@ -121,7 +121,7 @@ static void hand_over(void* context, const struct io_uring_cqe* cqe) {
     *seen += cqe->user_data;
 }
 
-Test(c_uring, what_is_detached_leaves_nothing_in_the_ring) {
+Test(c_uring, a_detached_alarm_leaves_nothing_in_the_ring) {
     struct tvec_uring_timeout alarm;
     struct probe p = PROBE_INIT;
     struct io_uring_cqe* cqe;
@@ -157,7 +157,7 @@ static uint64_t last_queued(void) {
     return ring.sq.sqes[(ring.sq.sqe_tail - 1) & ring.sq.ring_mask].user_data;
 }
 
-Test(c_uring, alarms_of_one_ring_have_their_own_completions_with_the_tag_that_was_asked_for) {
+Test(c_uring, alarms_of_one_ring_know_their_completions) {
     struct tvec_uring_timeout one, other;
     struct probe p = PROBE_INIT;
     uint64_t of_one;
@@ -184,7 +184,7 @@ int __wrap_io_uring_submit(struct io_uring* r) {
     return takes_requests ? __real_io_uring_submit(r) : -EAGAIN;
 }
 
-Test(c_uring, a_timeout_that_finds_no_room_is_set_when_there_is_some) {
+Test(c_uring, a_timeout_without_room_is_set_later) {
     struct tvec_uring_timeout alarm;
     struct probe p = PROBE_INIT;
     begin();
@@ -202,7 +202,7 @@ Test(c_uring, a_timeout_that_finds_no_room_is_set_when_there_is_some) {
     end();
 }
 
-Test(c_uring, after_a_refusal_each_prepare_says_so_and_queues_nothing) {
+Test(c_uring, each_prepare_repeats_the_kernels_refusal) {
     struct tvec_uring_timeout alarm;
     struct probe p = PROBE_INIT;
     uint64_t timeout;
@@ -248,7 +248,7 @@ Test(c_uring, a_loop_needs_one_struct) {
 
 static void set_descriptor(int fd) { ring.ring_fd = ring.enter_ring_fd = fd; }
 
-Test(c_uring, what_the_kernel_refuses_is_an_error) {
+Test(c_uring, refusals_of_the_kernel_are_errors) {
     struct tvec_uring_wait wait;
     struct tvec_uring_timeout alarm;
     struct probe p = PROBE_INIT;

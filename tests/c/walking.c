@@ -29,7 +29,7 @@ static bool look(void* context, struct tvec_timer* timer) {
     return ++w->shown < w->most;
 }
 
-Test(c_walking, a_walk_shows_all_that_is_pending_and_ends_when_it_is_told_to) {
+Test(c_walking, a_walk_shows_all_unless_it_is_ended) {
     struct probe p[timers];
     struct tvec_wheel* wheel = armed(p);
     struct walk all = {0, 100}, some = {0, 3};
@@ -49,7 +49,7 @@ static bool destroy_within(void* context, struct tvec_timer* timer) {
     return true;
 }
 
-Test(c_walking, a_wheel_that_its_own_walk_destroys_ends_the_program, .signal = SIGABRT) {
+Test(c_walking, a_walk_that_destroys_the_wheel_is_fatal, .signal = SIGABRT) {
     struct probe p[timers];
     struct tvec_wheel* wheel = armed(p);
     tvec_for_each_pending(wheel, destroy_within, wheel);
@@ -61,7 +61,7 @@ static void count(void* context, struct tvec_timer* timer) {
     CHECK(!tvec_pending(timer));
 }
 
-Test(c_walking, a_drain_shows_each_once_and_leaves_the_wheel_empty) {
+Test(c_walking, a_drain_shows_each_timer_once) {
     struct probe p[timers];
     struct tvec_wheel* wheel = armed(p);
     int shown = 0;
@@ -77,13 +77,13 @@ static void destroy(void* context, struct tvec_timer* timer) {
     tvec_wheel_destroy(context);
 }
 
-Test(c_walking, a_wheel_that_its_own_drain_destroys_ends_the_program, .signal = SIGABRT) {
+Test(c_walking, a_drain_that_destroys_the_wheel_is_fatal, .signal = SIGABRT) {
     struct probe p[timers];
     struct tvec_wheel* wheel = armed(p);
     tvec_drain(wheel, destroy, wheel);
 }
 
-Test(c_walking, check_finds_nothing_in_a_sound_wheel_and_says_what_is_wrong_with_another) {
+Test(c_walking, check_finds_faults_in_a_damaged_wheel_only) {
     struct probe p[timers];
     struct tvec_wheel* wheel = armed(p);
     char text[256] = "?";
@@ -98,7 +98,7 @@ Test(c_walking, check_finds_nothing_in_a_sound_wheel_and_says_what_is_wrong_with
     tvec_wheel_free(wheel);
 }
 
-Test(c_walking, a_dump_says_what_hangs_where_and_how_long_it_would_be) {
+Test(c_walking, a_dump_lists_timers_and_tells_its_length) {
     struct probe p[timers];
     struct tvec_wheel* wheel = armed(p);
     char text[2000], begin[10] = "";

@@ -66,7 +66,7 @@ void fires_within_a_tick_of(nanoseconds delay, nanoseconds phase) {
 
 }  // namespace
 
-Test(clock, a_delay_is_never_short_and_at_most_a_tick_long) {
+Test(clock, a_delay_is_exact_to_one_tick) {
     for (const nanoseconds phase : {0ns, 1ns, 499'999ns, 500'000ns, 999'999ns})
         for (const nanoseconds delay :
              {1ns, 500'000ns, 999'999ns, 1'000'000ns, 1'000'001ns, 7'000'000ns}) {
@@ -89,7 +89,7 @@ struct counting_clock : manual_clock {
     }
 };
 
-Test(clock, a_relative_arm_and_a_run_read_the_clock_once) {
+Test(clock, a_relative_arm_reads_the_clock_once) {
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, counting_clock>> timers;
     tvec::timeout_pool pool(timers);
     probe p;
@@ -105,7 +105,7 @@ Test(clock, a_relative_arm_and_a_run_read_the_clock_once) {
     CHECK_EQ(readings([&] { timers.run(); }), 1);
 }
 
-Test(clock, several_timers_are_armed_for_one_point_in_time) {
+Test(clock, several_timers_may_share_a_time_point) {
     wheel timers;
     probe a, b;
     tvec::timer* const both[] = {&a.t, &b.t};
@@ -117,7 +117,7 @@ Test(clock, several_timers_are_armed_for_one_point_in_time) {
     CHECK_EQ(timers.run().fired, 2);
 }
 
-TestBoth(a_delay_counts_from_the_call_and_not_from_the_last_run) {
+TestBoth(a_delay_never_counts_from_the_last_run) {
     manual_clock::set(at(0ns));
     tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     probe late;
@@ -136,7 +136,7 @@ TestBoth(a_delay_counts_from_the_call_and_not_from_the_last_run) {
     CHECK_EQ(late.fired(), 1);
 }
 
-TestBoth(a_wheel_that_was_not_run_for_long_is_not_early) {
+TestBoth(a_wheel_rarely_run_is_never_early) {
     manual_clock::set(at(0ns));
     tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers;
     manual_clock::advance(10s);
@@ -167,7 +167,7 @@ TestBoth(delays_saturate_and_negative_ones_mean_now) {
     CHECK_EQ(timers.wheel().next_expiry(), 1);
 }
 
-Test(clock, the_next_wakeup_is_the_instant_at_which_run_has_work) {
+Test(clock, run_has_work_exactly_at_next_wakeup) {
     manual_clock::set(at(0ns));
     wheel_of<frame> timers;
     CHECK(!timers.next_wakeup());
@@ -229,7 +229,7 @@ template <class Ticks> void expect_deadlines_at_the_starts_of(const Ticks& ticks
     CHECK_EQ(ticks.ceil(ticks.origin() + 1ns), 1);
 }
 
-Test(clock, a_deadline_is_the_first_tick_that_begins_then) {
+Test(clock, a_deadline_means_the_first_tick_from_then) {
     for (const nanoseconds origin : {0ns, 1ns, -12'345'678ns}) {
         expect_deadlines_at_the_starts_of(clock_of<frame>(at(origin)));
         expect_deadlines_at_the_starts_of(clock_of<third_of_ms>(at(origin)));
@@ -239,7 +239,7 @@ Test(clock, a_deadline_is_the_first_tick_that_begins_then) {
     }
 }
 
-Test(clock, a_timer_armed_for_the_deadline_of_another_fires_with_it) {
+Test(clock, timers_armed_for_equal_deadlines_fire_together) {
     manual_clock::set(at(0ns));
     wheel_of<frame> timers;
     probe first, second, within;
@@ -253,7 +253,7 @@ Test(clock, a_timer_armed_for_the_deadline_of_another_fires_with_it) {
     }
 }
 
-Test(clock, a_period_of_whole_ticks_is_as_many_whatever_a_tick_is_in_nanoseconds) {
+Test(clock, a_period_of_whole_ticks_stays_whole) {
     CHECK_EQ(clock_of<frame>::ticks_to_cover(frame(-1)), 0);
     CHECK_EQ(clock_of<frame>::ticks_to_cover(frame(1)), 1);
     CHECK_EQ(clock_of<frame>::ticks_to_cover(1s), 60);
@@ -291,13 +291,13 @@ Test(clock, boot_time_is_what_the_kernel_says) {
     CHECK(before <= reading && reading <= kernel());
 }
 
-Test(clock, each_thread_has_a_manual_clock_of_its_own) {
+Test(clock, each_thread_has_its_own_manual_clock) {
     manual_clock::set(at(1h));
     std::thread([] { CHECK(manual_clock::now() == at(0ns)); }).join();
     CHECK(manual_clock::now() == at(1h));
 }
 
-TestBoth(a_wheel_begins_at_the_tick_of_its_clock) {
+TestBoth(a_wheel_begins_at_its_clocks_tick) {
     manual_clock::set(at(1h));
     tvec::clocked_wheel<Ticks<std::chrono::milliseconds>> timers{
         Ticks<std::chrono::milliseconds>{at(0ns)}};
@@ -312,7 +312,7 @@ TestBoth(slack_begins_and_ends_within_the_window) {
     CHECK_EQ(p.t.expires(), 5);
 }
 
-Test(clock, periods_in_ticks_chosen_at_run_time_are_covered) {
+Test(clock, periods_cover_run_time_ticks) {
     const chosen_clock_of<std::chrono::milliseconds> ms;
     CHECK_EQ(ms.ticks_to_cover(-5s), 0);
     CHECK_EQ(ms.ticks_to_cover(0ns), 0);
@@ -327,7 +327,7 @@ Test(clock, periods_in_ticks_chosen_at_run_time_are_covered) {
     CHECK_EQ(ns.ticks_to_cover(unsigned_ns((std::uint64_t{1} << 63) + 5)), tvec::never);
 }
 
-Test(clock, a_tick_chosen_at_run_time_is_what_was_chosen) {
+Test(clock, a_run_time_tick_is_the_one_chosen) {
     const tvec::runtime_tick_clock five(5ms);
     CHECK(five.tick_length() == 5ms);
     CHECK(five.start_of(2) - five.origin() == 10ms);
@@ -339,7 +339,7 @@ Test(clock, a_tick_chosen_at_run_time_is_what_was_chosen) {
     CHECK(timers.ticks().tick_length() == 250us);
 }
 
-Test(clock, a_tick_of_zero_or_less_is_one_unit_of_the_clock) {
+Test(clock, a_nonpositive_tick_is_one_clock_unit) {
     for (const nanoseconds wrong : {0ns, -1ns, nanoseconds::min()}) {
         manual_clock::set(at(0ns));
         tvec::clocked_wheel timers{tvec::runtime_tick_clock<manual_clock>(wrong)};
@@ -353,7 +353,7 @@ Test(clock, a_tick_of_zero_or_less_is_one_unit_of_the_clock) {
     }
 }
 
-Test(clock, a_pool_a_sleeper_and_an_alarm_work_on_ticks_chosen_at_run_time) {
+Test(clock, pools_sleepers_and_alarms_accept_run_time_ticks) {
     manual_clock::set(at(0ns));
     tvec::clocked_wheel timers{tvec::runtime_tick_clock<manual_clock>(5ms)};
     tvec::timeout_pool pool(timers);
@@ -372,7 +372,7 @@ Test(clock, a_pool_a_sleeper_and_an_alarm_work_on_ticks_chosen_at_run_time) {
     CHECK_EQ(calls, 2);
 }
 
-Test(clock, says_when_a_timer_is_due_and_how_long_that_takes) {
+Test(clock, a_clocked_wheel_tells_deadline_and_remaining_time) {
     manual_clock::set(at(5ms));
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, manual_clock>> timers;
     tvec::timer t, endless;

@@ -36,7 +36,7 @@ Test(clock_jumps, advancing_to_the_same_tick_twice_changes_nothing) {
     CHECK(p.fired_only_at(192));
 }
 
-Test(clock_jumps, back_is_ignored_and_counted) {
+Test(clock_jumps, backward_steps_are_ignored_and_counted) {
     const jiffies start = (jiffies{1} << 33) + 17;
     timer_wheel wheel(start);
     probe p;
@@ -53,7 +53,7 @@ Test(clock_jumps, back_is_ignored_and_counted) {
     CHECK(p.fired_only_at(start + 10));
 }
 
-Test(clock_jumps, back_through_the_clock_layer_is_ignored_too) {
+Test(clock_jumps, backward_steps_of_a_clock_are_ignored_too) {
     using namespace std::chrono_literals;
     tvec::manual_clock::set(tvec::manual_clock::time_point(10s));
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
@@ -65,7 +65,7 @@ Test(clock_jumps, back_through_the_clock_layer_is_ignored_too) {
     CHECK_EQ(timers.wheel().now(), 1000);
 }
 
-Test(clock_jumps, over_a_night_asleep_fire_once_and_report_the_beats_missed) {
+Test(clock_jumps, a_nights_suspend_reports_the_beats_missed) {
     using namespace std::chrono_literals;
     tvec::manual_clock::set(tvec::manual_clock::time_point(10s));
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
@@ -83,7 +83,7 @@ Test(clock_jumps, over_a_night_asleep_fire_once_and_report_the_beats_missed) {
     CHECK_EQ(missed, 0);
 }
 
-Test(clock_jumps, forward_fires_each_due_timer_once_and_visits_no_more) {
+Test(clock_jumps, a_forward_jump_fires_each_timer_once) {
     for (const jiffies jump : {jiffies{3'600'000}, jiffies{1} << 35, jiffies{1} << 40}) {
         timer_wheel wheel(99);
         auto all = support::probes(100);
@@ -94,7 +94,7 @@ Test(clock_jumps, forward_fires_each_due_timer_once_and_visits_no_more) {
     }
 }
 
-Test(clock_jumps, by_a_lap_of_any_level_are_exact) {
+Test(clock_jumps, jumps_by_whole_laps_are_exact) {
     for (const jiffies start : support::starts())
         for (const unsigned power : {8u, 14u, 20u, 26u, 32u})
             for (const unsigned off : {0u, 1u, 2u}) {
@@ -183,12 +183,12 @@ template <class Clock> void expect_no_harm_to_a_wheel() {
 
 }  // namespace
 
-Test(clock_jumps, that_step_back_all_the_time_make_no_timer_early) {
+Test(clock_jumps, backward_steps_make_no_timer_early) {
     expect_no_harm_to_a_wheel<shaky_clock>();
     expect_no_harm_to_a_wheel<tvec::turn_clock<shaky_clock>>();
 }
 
-Test(clock_jumps, that_step_back_all_the_time_make_no_timer_of_a_class_early) {
+Test(clock_jumps, backward_steps_make_no_scaled_timer_early) {
     shaky_clock::begin();
     tvec::clocked_wheel<ticks_of<shaky_clock>> timers;
     tvec::scaled_wheel idle(timers, 20ms);
@@ -201,7 +201,7 @@ Test(clock_jumps, that_step_back_all_the_time_make_no_timer_of_a_class_early) {
 }
 
 // A change of the speed, to the same one, between any two readings.
-Test(clock_jumps, that_step_back_all_the_time_do_not_hasten_game_time) {
+Test(clock_jumps, backward_steps_do_not_hasten_game_time) {
     shaky_clock::begin();
     tvec::game_clock<shaky_clock> world;
     world.resume();
@@ -217,7 +217,7 @@ Test(clock_jumps, that_step_back_all_the_time_do_not_hasten_game_time) {
     expect_no_harm(timers, arm, [&](const tvec::timer& t) { return timers.deadline(t); });
 }
 
-Test(clock_jumps, that_step_back_all_the_time_leave_periods_and_senders_alone) {
+Test(clock_jumps, backward_steps_leave_periods_and_senders_alone) {
     shaky_clock::begin();
     tvec::clocked_wheel<ticks_of<shaky_clock>> timers;
     tvec::timeout_pool pool(timers);
@@ -257,7 +257,7 @@ Test(clock_jumps, that_step_back_all_the_time_leave_periods_and_senders_alone) {
 
 // --- the morning after: eight hours in one reading --------------------------------------------
 
-Test(clock_jumps, over_a_night_with_a_hundred_thousand_timers_keep_every_promise) {
+Test(clock_jumps, a_nights_suspend_keeps_every_promise) {
     tvec::manual_clock::set(time_point(1h));
     tvec::clocked_wheel<ticks_of<tvec::manual_clock>> timers;
     tvec::timeout_pool pool(timers);
@@ -343,7 +343,7 @@ template <class F> std::string said_of_a_lead(F act) {
 
 }  // namespace
 
-Test(clock_jumps, that_a_program_makes_with_a_wheel_beyond_a_steady_clock_are_told) {
+Test(clock_jumps, a_wheel_beyond_a_steady_clock_is_reported) {
     const auto watch = [](const timer_wheel::due_callback& fire) { fire(); };
     CHECK(said_of_a_lead([](auto& timers) { timers.run(); }).starts_with(beyond));
     CHECK(said_of_a_lead([&](auto& timers) { timers.run_watched(watch); }).starts_with(beyond));
@@ -357,7 +357,7 @@ Test(clock_jumps, that_a_program_makes_with_a_wheel_beyond_a_steady_clock_are_to
           }).starts_with(beyond));
 }
 
-Test(clock_jumps, back_of_a_clock_that_is_not_steady_are_none_of_them) {
+Test(clock_jumps, backward_steps_of_unsteady_clocks_are_not_reported) {
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
     tvec::manual_clock::advance(1h);
     timers.run();

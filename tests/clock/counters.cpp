@@ -76,7 +76,7 @@ struct machine {
 
 }  // namespace
 
-Test(counters, drift_is_bounded_at_any_rate_of_the_counter) {
+Test(counters, drift_is_bounded_at_any_counter_rate) {
     for (const double ghz : {0.024, 0.1, 1., 2.5, 5.}) {
         machine m{.ghz = ghz};
         m.warm_up();
@@ -107,7 +107,7 @@ Test(counters, rate_is_bounded) {
     }
 }
 
-Test(counters, a_clock_that_is_ahead_runs_slower_until_both_meet) {
+Test(counters, a_clock_ahead_runs_slower_until_both_meet) {
     for (const std::int64_t ahead : {std::int64_t{1'500}, 10 * ms}) {
         counter_calibration c;
         for (std::int64_t t = 4 * ms; t <= 8 * ms; t += ms)
@@ -120,7 +120,7 @@ Test(counters, a_clock_that_is_ahead_runs_slower_until_both_meet) {
     }
 }
 
-Test(counters, a_thread_that_reads_rarely_gets_the_kernels_time) {
+Test(counters, rare_readings_get_the_kernels_time) {
     machine m;
     m.warm_up();
     for (const double gap : {2e6, 1e9, 1e12, 1e15}) m.expect_together(20 * gap, 500, gap);
@@ -141,7 +141,7 @@ Test(counters, a_suspend_is_made_up_for) {
         }
 }
 
-Test(counters, a_counter_that_changes_its_rate_is_not_trusted_until_it_keeps_one) {
+Test(counters, a_counter_with_changing_rate_is_not_trusted) {
     machine m;
     m.warm_up();
     m.ghz = 3.5;  // on another host
@@ -153,7 +153,7 @@ Test(counters, a_counter_that_changes_its_rate_is_not_trusted_until_it_keeps_one
     }
 }
 
-Test(counters, a_thread_that_is_always_interrupted_reads_the_kernels_clock) {
+Test(counters, constantly_interrupted_threads_read_the_kernels_clock) {
     machine m;
     m.warm_up();
     m.always_disturbed = true;
@@ -181,7 +181,7 @@ Test(counters, a_counter_that_goes_back_is_never_used) {
 
 // Two counters that nobody has set to the same, and a thread that changes its processor. The kernel
 // does not use these: the clock may go back, but stays within a line.
-Test(counters, steps_of_a_counter_cost_a_millisecond_at_most) {
+Test(counters, counter_steps_cost_a_millisecond_at_most) {
     for (const double apart : {2.5, 2.5e3, 2.5e6, 2.5e9}) {  // from a nanosecond to a second
         machine m{.counter_steps = true};
         m.warm_up();
@@ -209,7 +209,7 @@ Test(counters, readings_never_go_back) {
 }
 
 #if !defined(_WIN32) && !defined(__EMSCRIPTEN__)
-Test(counters, a_child_reads_on_that_is_forked_while_a_thread_calibrates) {
+Test(counters, a_child_forked_during_calibration_can_read) {
     static constexpr auto calibrate = [] {
         tvec::detail::line_of_tsc.counts = 0;
         tsc_clock::now();

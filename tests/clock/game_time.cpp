@@ -79,7 +79,7 @@ double value_of(tvec::detail::speed_fraction f) {
 }  // namespace
 
 // What people write for slow motion.
-Test(game_time, takes_a_speed_as_a_fraction_or_as_a_number) {
+Test(game_time, speeds_may_be_fractions_or_numbers) {
     manual_clock::set({});
     running_clock clock;
     std::chrono::nanoseconds expected{};
@@ -102,7 +102,7 @@ Test(game_time, takes_a_speed_as_a_fraction_or_as_a_number) {
     CHECK(off > -1s && off < 1s);
 }
 
-Test(game_time, goes_on_at_a_speed_that_steps_add_up_to) {
+Test(game_time, a_speed_may_be_summed_from_steps) {
     double fifths = 0;
     for (int i = 0; i < 10; ++i) fifths += 0.2;
     REQUIRE(fifths == next_below(2));
@@ -114,7 +114,7 @@ Test(game_time, goes_on_at_a_speed_that_steps_add_up_to) {
     }
 }
 
-Test(game_time, goes_on_at_any_number_below_2_to_the_32) {
+Test(game_time, any_speed_below_2_to_the_32_works) {
     std::mt19937_64 random(11);
     running_clock clock;
     for (int i = 0; i < 100'000; ++i) {
@@ -130,7 +130,7 @@ Test(game_time, goes_on_at_any_number_below_2_to_the_32) {
     }
 }
 
-Test(game_time, the_nearest_fraction_has_32_bits_and_keeps_the_order_of_speeds) {
+Test(game_time, fractions_of_32_bits_keep_speeds_in_order) {
     std::mt19937_64 random(12);
     for (int i = 0; i < 100'000; ++i) {
         const double speed = any_speed(random), other = any_speed(random);
@@ -155,7 +155,7 @@ Test(game_time, the_nearest_fraction_has_32_bits_and_keeps_the_order_of_speeds) 
     is(HUGE_VAL, 0xffff'ffff, 0);
 }
 
-Test(game_time, takes_the_highest_speeds_of_each_type) {
+Test(game_time, the_highest_speeds_of_each_type_are_accepted) {
     const auto shows = [](auto speed) {
         running_clock clock;
         clock.set_speed(speed);
@@ -191,7 +191,7 @@ Test(game_time, a_speed_out_of_range_is_told) {
 }
 #endif
 
-Test(game_time, runs_at_its_speed_and_stands_still_while_it_is_paused) {
+Test(game_time, game_time_stands_still_while_paused) {
     running_clock clock;
     CHECK(time_of(clock) == 0ns);
     manual_clock::advance(10ms);
@@ -223,7 +223,7 @@ Test(game_time, runs_at_its_speed_and_stands_still_while_it_is_paused) {
 }
 
 // A machine may be busy between any two lines.
-Test(game_time, begins_paused_at_zero_on_a_machine_that_is_busy) {
+Test(game_time, a_game_clock_begins_paused_at_zero) {
     clock_type clock;
     CHECK(clock.paused());
     manual_clock::advance(10ms);
@@ -242,7 +242,7 @@ Test(game_time, begins_paused_at_zero_on_a_machine_that_is_busy) {
     CHECK_EQ(z.pass(1ns), 1);
 }
 
-Test(game_time, a_step_of_a_frame_is_a_tick_of_that_length) {
+Test(game_time, a_step_of_one_frame_is_one_tick) {
     using frame = std::chrono::duration<std::int32_t, std::ratio<1, 60>>;  // no whole nanoseconds
     clock_type clock;
     tvec::game_ticks<frame, manual_clock> ticks(clock);
@@ -256,7 +256,7 @@ Test(game_time, a_step_of_a_frame_is_a_tick_of_that_length) {
     CHECK(clock.now() == clock_type::time_point::max());
 }
 
-Test(game_time, loses_less_than_a_unit_at_each_change_and_never_goes_back) {
+Test(game_time, game_time_loses_under_a_unit_per_change) {
     constexpr std::uint64_t all = 60;   // which each denominator divides
     constexpr std::uint64_t units = 9;  // in a nanosecond
     constexpr std::uint32_t denominators[] = {1, 2, 3, 4, 5, 60};
@@ -288,7 +288,7 @@ Test(game_time, loses_less_than_a_unit_at_each_change_and_never_goes_back) {
     }
 }
 
-Test(game_time, base_time_is_the_first_at_which_the_clock_shows_a_time) {
+Test(game_time, base_time_is_when_a_time_first_shows) {
     std::mt19937_64 random(9);
     for (int round = 0; round < 4'000; ++round) {
         running_clock clock;
@@ -309,7 +309,7 @@ Test(game_time, base_time_is_the_first_at_which_the_clock_shows_a_time) {
     }
 }
 
-Test(game_time, base_time_has_no_limit_while_the_clock_stands_still_and_is_past_for_the_past) {
+Test(game_time, a_stopped_clocks_base_time_is_unbounded) {
     manual_clock::set(manual_clock::time_point(5s));
     running_clock clock;
     const auto soon = clock.now() + 1ns;
@@ -326,7 +326,7 @@ Test(game_time, base_time_has_no_limit_while_the_clock_stands_still_and_is_past_
     CHECK(clock.now() == clock_type::time_point::max());  // saturates
 }
 
-Test(game_time, base_time_is_past_while_base_is_behind_the_last_change) {
+Test(game_time, base_time_is_past_after_a_backward_step) {
     manual_clock::set(manual_clock::time_point(5s));
     running_clock clock;
     zone z(clock);
@@ -387,7 +387,7 @@ Test(game_time, wheels_share_a_clock_or_have_one_each) {
 }
 
 // What a game saves of its clock, as numbers.
-Test(game_time, a_loaded_clock_goes_on_as_the_saved_one) {
+Test(game_time, a_loaded_clock_continues_the_saved_one) {
     std::mt19937_64 random(4);
     for (int round = 0; round < 1'000; ++round) {
         running_clock saved;
@@ -490,7 +490,7 @@ trace play(nanoseconds jitter) {
 
 }  // namespace
 
-Test(game_time, the_same_steps_fire_in_the_same_order_whatever_the_base_clock_does) {
+Test(game_time, equal_steps_fire_in_equal_order) {
     const trace once = play(0ns);
     CHECK_GE(once.size(), 3'000);
     CHECK(once == play(123us));

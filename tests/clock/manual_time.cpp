@@ -60,7 +60,7 @@ Test(manual_time, aggregates_may_hold_a_clock_and_its_wheel) {
     CHECK_EQ(l.timers.wheel().now(), 0);
 }
 
-Test(manual_time, hopping_from_wakeup_to_wakeup_fires_everything_at_its_tick) {
+Test(manual_time, hops_between_wakeups_fire_everything_on_time) {
     tvec::timer_wheel wheel(1'000'000);
     std::mt19937_64 random(3);
     const auto all = support::probes(500);
@@ -102,13 +102,13 @@ template <class F> std::vector<std::int64_t> beats_after_a_late_wakeup(F arm_aga
 
 }  // namespace
 
-Test(manual_time, ticks_lie_on_a_grid_so_after_a_late_one_the_next_is_nearer) {
+Test(manual_time, periodic_ticks_stay_on_their_grid) {
     const auto beats = beats_after_a_late_wakeup(
         [](coarse_wheel& timers, tvec::timer& t) { timers.arm_next(t, 3ms); });
     CHECK(beats == (std::vector<std::int64_t>{5, 6, 9}));
 }
 
-Test(manual_time, but_a_delay_that_is_armed_then_passes_as_a_whole) {
+Test(manual_time, a_delay_armed_late_passes_as_a_whole) {
     const auto beats = beats_after_a_late_wakeup(
         [](coarse_wheel& timers, tvec::timer& t) { timers.arm_after(t, 3ms); });
     CHECK(beats == (std::vector<std::int64_t>{5, 9, 12}));

@@ -140,7 +140,7 @@ void agrees_with_the_oracle(unsigned seed, jiffies stretch, bool hops) {
 
 }  // namespace
 
-Test(scaling, a_timer_fires_between_its_shortest_and_its_longest_time_as_the_factor_says) {
+Test(scaling, the_factor_scales_a_timers_deadline) {
     bed b;
     probe p;
     b.idle.arm_after(p.t, 5s);
@@ -155,7 +155,7 @@ Test(scaling, a_timer_fires_between_its_shortest_and_its_longest_time_as_the_fac
     CHECK(b.fires_at(p, 81s));
 }
 
-Test(scaling, a_factor_out_of_range_is_clamped_and_no_number_means_the_longest_time) {
+Test(scaling, a_factor_out_of_range_is_clamped) {
     bed b;
     const auto becomes = [&b](double factor) { return b.idle.set_factor(factor), b.idle.factor(); };
     CHECK_EQ(becomes(-3), 0);
@@ -167,7 +167,7 @@ Test(scaling, a_factor_out_of_range_is_clamped_and_no_number_means_the_longest_t
     CHECK(b.fires_at(p, 60s));
 }
 
-Test(scaling, timers_of_one_class_have_shortest_times_of_their_own) {
+Test(scaling, timers_of_a_class_have_individual_minimums) {
     bed b;
     probe quick, slow;
     b.idle.arm_after(slow.t, 30s);
@@ -177,7 +177,7 @@ Test(scaling, timers_of_one_class_have_shortest_times_of_their_own) {
     CHECK(b.fires_at(slow, 35'500ms));
 }
 
-Test(scaling, a_lower_factor_fires_on_the_next_tick_what_becomes_due_by_it) {
+Test(scaling, a_lower_factor_fires_overdue_timers_next_tick) {
     bed b;
     probe old, young;
     b.idle.arm_after(old.t, 5s);
@@ -192,7 +192,7 @@ Test(scaling, a_lower_factor_fires_on_the_next_tick_what_becomes_due_by_it) {
     CHECK(b.fires_at(young, 25s));
 }
 
-Test(scaling, a_factor_that_rises_again_spares_what_has_not_fired) {
+Test(scaling, a_rising_factor_spares_unfired_timers) {
     bed b;
     probe p;
     b.idle.arm_after(p.t, 5s);
@@ -208,7 +208,7 @@ Test(scaling, a_factor_that_rises_again_spares_what_has_not_fired) {
     CHECK(b.fires_at(p, 109s));
 }
 
-Test(scaling, a_push_back_and_a_cancel_work_as_in_any_wheel) {
+Test(scaling, a_class_supports_push_back_and_cancel) {
     bed b;
     probe p, gone;
     b.idle.set_factor(0.5);
@@ -228,12 +228,12 @@ Test(scaling, every_fire_is_that_of_the_oracle) {
         agrees_with_the_oracle(seed, std::vector<jiffies>{0, 1, 300, 55'000}[seed % 4], false);
 }
 
-Test(scaling, a_loop_that_sleeps_until_the_next_wake_up_fires_on_the_tick_of_the_oracle) {
+Test(scaling, a_sleeping_loop_agrees_with_the_oracle) {
     for (unsigned seed = 1; seed <= 12; ++seed)
         agrees_with_the_oracle(seed, std::vector<jiffies>{0, 1, 300, 5'000}[seed % 4], true);
 }
 
-Test(scaling, setting_the_factor_visits_no_timer_and_moves_cost_once_for_each_level) {
+Test(scaling, setting_the_factor_visits_no_timer) {
     bed b;
     const std::size_t n = support::scaled(20'000, 500);
     auto all = support::probes(n);
@@ -252,7 +252,7 @@ Test(scaling, setting_the_factor_visits_no_timer_and_moves_cost_once_for_each_le
     CHECK_LE(b.idle.wheel().count().moved, 2 * n);  // a minute is on level 2 at most
 }
 
-Test(scaling, a_fall_of_the_factor_is_spread_over_turns_by_the_budget) {
+Test(scaling, a_budget_spreads_a_falling_factor_over_turns) {
     at_zero begin;
     wheel timers;
     scaled idle(timers, 55s, 10);
@@ -296,7 +296,7 @@ Test(scaling, an_exception_passes_and_the_rest_stays_due) {
     CHECK_EQ(support::count_fired(all), 5);
 }
 
-Test(scaling, a_callback_may_arm_again_and_set_the_factor) {
+Test(scaling, callbacks_may_rearm_and_set_the_factor) {
     bed b;
     probe p;
     p.then = [&](tvec::timer_wheel&) {
@@ -309,7 +309,7 @@ Test(scaling, a_callback_may_arm_again_and_set_the_factor) {
     CHECK(b.fires_at(p, 70s));
 }
 
-Test(scaling, the_alarm_in_the_wheel_of_the_loop_wakes_it_seldom) {
+Test(scaling, the_alarm_seldom_wakes_the_loop) {
     bed b;
     auto all = support::probes(100);
     for (auto& p : all) b.idle.arm_after(p->t, 5s);
@@ -321,7 +321,7 @@ Test(scaling, the_alarm_in_the_wheel_of_the_loop_wakes_it_seldom) {
     CHECK_LE(b.idle.alarms(), turns);
 }
 
-Test(scaling, a_callback_that_raises_the_factor_spares_all_others) {
+Test(scaling, callbacks_raising_the_factor_spare_all_others) {
     bed b;
     auto all = support::probes(100);
     for (auto& p : all) {
@@ -338,7 +338,7 @@ Test(scaling, a_callback_that_raises_the_factor_spares_all_others) {
     for (std::size_t i = 3; i < all.size(); ++i) CHECK(b.fires_at(*all[i], 60s + i * 100ms));
 }
 
-Test(scaling, a_time_that_the_class_has_passed_counts_as_its_next_tick) {
+Test(scaling, a_passed_deadline_counts_as_the_next_tick) {
     bed b;
     probe p;
     b.idle.set_factor(0);
@@ -387,7 +387,7 @@ Test(scaling, a_callback_may_set_the_factor_and_throw) {
 }
 
 // Nothing runs within the arm, which is noexcept.
-Test(scaling, a_class_whose_alarm_was_taken_out_goes_on_at_the_next_arm) {
+Test(scaling, a_drained_alarm_returns_with_the_next_arm) {
     bed b;
     probe due, other;
     b.idle.arm_after(due.t, 5s);
@@ -403,7 +403,7 @@ Test(scaling, a_class_whose_alarm_was_taken_out_goes_on_at_the_next_arm) {
     CHECK(b.fires_at(other, 75s));
 }
 
-Test(scaling, a_loop_that_sleeps_wakes_no_more_often_than_for_a_wheel) {
+Test(scaling, a_scaled_wheel_wakes_no_loop_more_often) {
     const auto turns_of = [](auto arm) {
         bed b;
         auto all = support::probes(1'000);
@@ -578,7 +578,7 @@ Test(scaling, arms_from_callbacks_of_the_loop_delay_nobody) {
         }
 }
 
-Test(scaling, no_timer_is_early_by_the_factor_in_force_or_left_behind_whatever_callbacks_do) {
+Test(scaling, callbacks_make_no_timer_early_or_lost) {
     for (unsigned seed = 1; seed <= support::scaled(60, 5); ++seed) {
         restless class_of_timers(seed);
         for (int i = 0; i < 600; ++i) class_of_timers.step();

@@ -80,7 +80,7 @@ Test(stall_watch, a_turn_in_time_hears_once) {
     CHECK_EQ(p.fired(), 1);
 }
 
-Test(stall_watch, after_a_stall_all_is_heard_before_a_timer_runs) {
+Test(stall_watch, peers_are_heard_before_timers_after_stalls) {
     loop l;
     tvec::callback_timer last([&l](auto&, auto&) { CHECK_EQ(l.held, 0); });
     l.wheel.arm_after(last, 50ms);
@@ -92,7 +92,7 @@ Test(stall_watch, after_a_stall_all_is_heard_before_a_timer_runs) {
 }
 
 // The kernel may post nothing before the loop asks for it once more.
-Test(stall_watch, the_first_turn_after_a_stall_does_not_end_the_listening) {
+Test(stall_watch, one_silent_turn_does_not_end_listening) {
     loop l;
     probe p;
     l.wheel.arm_after(p.t, 1ms);
@@ -108,7 +108,7 @@ Test(stall_watch, the_first_turn_after_a_stall_does_not_end_the_listening) {
 }
 
 // The wheel's tick stands meanwhile, also for loops that advance it themselves.
-Test(stall_watch, timers_wait_for_a_loop_that_advances_the_wheel_itself) {
+Test(stall_watch, timers_wait_in_loops_advancing_the_wheel_themselves) {
     loop l;
     probe p;
     l.wheel.arm_after(p.t, 1ms);
@@ -121,7 +121,7 @@ Test(stall_watch, timers_wait_for_a_loop_that_advances_the_wheel_itself) {
     CHECK_EQ(l.wheel.wheel().advance(l.watch.heard()).fired, 1);
 }
 
-Test(stall_watch, peers_that_never_cease_to_talk_hold_up_the_timers_for_half_a_second) {
+Test(stall_watch, endless_talk_delays_timers_half_a_second) {
     loop l;
     probe p;
     l.wheel.arm_after(p.t, 1ms);
@@ -134,7 +134,7 @@ Test(stall_watch, peers_that_never_cease_to_talk_hold_up_the_timers_for_half_a_s
 }
 
 // Each of whose messages is a stall of its own.
-Test(stall_watch, handlers_that_always_block_hold_up_the_timers_for_one_turn_more) {
+Test(stall_watch, blocking_handlers_delay_timers_by_one_turn) {
     loop l;
     probe p;
     l.wheel.arm_after(p.t, 1ms);
@@ -145,7 +145,7 @@ Test(stall_watch, handlers_that_always_block_hold_up_the_timers_for_one_turn_mor
     CHECK_LE(l.turns, 3);
 }
 
-Test(stall_watch, a_loop_with_nothing_to_do_is_not_stalled) {
+Test(stall_watch, an_idle_loop_is_not_stalled) {
     loop l;
     probe p;
     l.turn(1h);
@@ -156,7 +156,7 @@ Test(stall_watch, a_loop_with_nothing_to_do_is_not_stalled) {
 }
 
 // The turn that ends a stall goes on for a tenth of a second. Others that are in time do not.
-Test(stall_watch, what_a_budget_has_left_over_is_no_stall) {
+Test(stall_watch, work_left_by_a_budget_is_no_stall) {
     loop l;
     std::vector<std::unique_ptr<probe>> due = support::probes(300);
     for (const auto& p : due) {
@@ -174,7 +174,7 @@ Test(stall_watch, what_a_budget_has_left_over_is_no_stall) {
     CHECK_EQ(l.watch.stalls(), 1);
 }
 
-Test(stall_watch, what_becomes_due_while_a_message_is_handled_waits_until_the_next_are_heard) {
+Test(stall_watch, a_timer_due_amid_messages_waits) {
     loop l;
     tvec::callback_timer judge([&l](auto&, auto&) { CHECK_EQ(l.held, 0); });
     l.wheel.arm_after(judge, 50ms);
@@ -202,7 +202,7 @@ Test(stall_watch, a_callback_that_blocks_is_a_stall) {
     CHECK_EQ(p.fired(), 1);
 }
 
-Test(stall_watch, one_that_is_heard_after_a_stall_is_not_timed_out) {
+Test(stall_watch, peers_heard_after_a_stall_are_kept) {
     loop l;
     probe idle;
     l.wheel.arm_after(idle.t, 1s);
@@ -217,7 +217,7 @@ Test(stall_watch, one_that_is_heard_after_a_stall_is_not_timed_out) {
     CHECK(idle.t.pending());
 }
 
-Test(stall_watch, an_exception_of_a_handler_ends_neither_turn_nor_listening) {
+Test(stall_watch, a_handlers_exception_ends_no_listening) {
     loop l;
     probe p;
     l.wheel.arm_after(p.t, 1ms);
@@ -246,7 +246,7 @@ Test(stall_watch, the_bound_holds_on_a_turn_clock) {
     CHECK_LE(l.heard, 502);
 }
 
-Test(stall_watch, a_clock_that_is_set_back_ends_the_listening) {
+Test(stall_watch, a_backward_clock_step_ends_the_listening) {
     manual_clock::set(manual_clock::time_point(10h));
     loop l;
     probe p;
@@ -273,7 +273,7 @@ Test(stall_watch, overload_makes_timers_at_most_a_turn_later) {
 }
 
 // 256 visits a turn of 900 ms would be 284 timers a second.
-Test(stall_watch, what_falls_due_in_overload_is_fired_as_fast) {
+Test(stall_watch, timers_fire_as_fast_as_overload_brings_them) {
     support::each_overload([](std::size_t n, auto turn, auto work) {
         if (work == 1ms) return;  // which leaves no time for messages
         loop l;
@@ -301,7 +301,7 @@ Test(stall_watch, slow_turns_close_no_client_that_talks) {
         });
 }
 
-Test(stall_watch, one_long_turn_of_five_holds_up_timers_for_its_length) {
+Test(stall_watch, occasional_long_turns_delay_timers_by_their_length) {
     loop l;
     support::clients c(l.wheel, 1000, 10us);
     int turns = 0;
@@ -325,7 +325,7 @@ Test(stall_watch, a_stall_of_a_slow_loop_is_noticed) {
     CHECK_EQ(p.fired(), 0);
 }
 
-Test(stall_watch, slow_callbacks_that_leave_work_over_are_no_stall) {
+Test(stall_watch, slow_callbacks_that_exceed_budgets_are_no_stall) {
     loop l;
     support::clients c(l.wheel, 800, 1ms);  // 256 of them take longer than the tolerance
     support::lateness(c, [&] { busy_turn(l, 10ms); });
@@ -342,7 +342,7 @@ Test(stall_watch, a_hold_leaves_no_backlog_that_grows) {
     CHECK_LE(latest, 700ms);
 }
 
-Test(stall_watch, a_callback_that_blocks_with_work_left_over_is_a_stall) {
+Test(stall_watch, a_callback_blocking_amid_work_is_a_stall) {
     loop l;
     bool is_first = true;
     auto due = support::probes(400);
@@ -362,7 +362,7 @@ Test(stall_watch, a_callback_that_blocks_with_work_left_over_is_a_stall) {
     CHECK_EQ(later.fired(), 0);
 }
 
-Test(stall_watch, turns_of_one_length_are_no_stalls_whatever_is_due) {
+Test(stall_watch, turns_of_equal_length_are_no_stalls) {
     for (const auto turn : {110ms, 150ms, 260ms, 900ms}) {
         loop l;
         std::uint64_t seed = 1;
@@ -379,7 +379,7 @@ Test(stall_watch, turns_of_one_length_are_no_stalls_whatever_is_due) {
     }
 }
 
-Test(stall_watch, a_loop_that_spins_on_a_turn_clock_ends_its_hold) {
+Test(stall_watch, a_spinning_turn_clock_ends_the_hold) {
     loop_on<timers_on<tvec::turn_clock<manual_clock>>> l;
     probe p;
     l.one_turn();  // the thread's turn goes on, because nobody asks before a sleep
@@ -393,7 +393,7 @@ Test(stall_watch, a_loop_that_spins_on_a_turn_clock_ends_its_hold) {
     CHECK_EQ(p.fired(), 1);
 }
 
-Test(stall_watch, a_clock_that_is_set_back_ends_the_grace) {
+Test(stall_watch, a_backward_clock_step_ends_the_grace) {
     manual_clock::set(manual_clock::time_point(10h));
     loop l;
     probe p;
@@ -444,7 +444,7 @@ Test(stall_watch, the_grace_begins_when_all_has_been_heard) {
     CHECK(l.watch.just_back());
 }
 
-Test(stall_watch, a_second_chance_is_given_once_in_a_silence) {
+Test(stall_watch, a_second_chance_is_given_once_per_silence) {
     loop l;
     probe p;
     tvec::second_chance chance;

@@ -34,7 +34,7 @@ struct slow {
 
 }  // namespace
 
-Test(time_budget, begins_no_callback_at_or_after_the_deadline) {
+Test(time_budget, no_callback_begins_at_or_after_the_deadline) {
     slow s;
     const auto done = s.timers.run_until(time_point(13ms));
     CHECK_EQ(done.fired, 3);
@@ -46,7 +46,7 @@ Test(time_budget, begins_no_callback_at_or_after_the_deadline) {
     CHECK_EQ(s.timers.run().fired, 3);
 }
 
-Test(time_budget, a_deadline_that_has_passed_lets_one_callback_run) {
+Test(time_budget, a_passed_deadline_lets_one_callback_run) {
     slow s;
     for (int turn = 0; turn < 10; ++turn) REQUIRE_EQ(s.timers.run_until(time_point(1ms)).fired, 1);
     CHECK(s.timers.run_until(time_point(1ms)).caught_up);
@@ -66,7 +66,7 @@ Test(time_budget, a_budget_of_visits_counts_besides) {
     CHECK_EQ(s.timers.run_until(s.timers.after(2ms), 4).fired, 2);
 }
 
-Test(time_budget, what_is_left_may_be_cancelled) {
+Test(time_budget, timers_beyond_the_time_budget_may_be_cancelled) {
     slow s;
     s.timers.run_until(time_point(12ms));
     std::size_t cancelled = 0;

@@ -147,7 +147,7 @@ Test(turns, a_thread_has_turns_of_its_own) {
     CHECK(turns_of_test::now() == point(0ns));
 }
 
-Test(turns, pools_and_coroutines_take_the_reading_of_the_turn) {
+Test(turns, pools_and_coroutines_use_the_turns_reading) {
     const turns_at_zero begin;
     turning_wheel timers;
     tvec::timeout_pool pool(timers);
@@ -178,7 +178,7 @@ Test(turns, a_game_clock_follows_the_turn) {
 }
 
 // A loop that ends leaves by its condition, after `run`.
-Test(turns, none_outlives_its_wheel) {
+Test(turns, no_turn_outlives_its_wheel) {
     const turns_at_zero begin;
     {
         turning_wheel first;
@@ -193,7 +193,7 @@ Test(turns, none_outlives_its_wheel) {
     CHECK_EQ(second.run().fired, 0);
 }
 
-Test(turns, none_outlives_a_wheel_whose_game_clock_follows_it) {
+Test(turns, no_turn_outlives_a_game_clocks_wheel) {
     const turns_at_zero begin;
     tvec::game_clock<turns_of_test> world;
     world.resume();
@@ -206,7 +206,7 @@ Test(turns, none_outlives_a_wheel_whose_game_clock_follows_it) {
     CHECK(turns_of_test::now() == point(1h));
 }
 
-Test(turns, a_sender_whose_own_wheel_is_gone_counts_from_its_call) {
+Test(turns, senders_without_a_wheel_count_from_their_call) {
     const turns_at_zero begin;
     turning_wheel owner;
     tvec::mailbox box(owner, 8, [] {});
@@ -229,7 +229,7 @@ Test(turns, a_sender_whose_own_wheel_is_gone_counts_from_its_call) {
     }
 }
 
-Test(turns, a_handler_that_blocks_shortens_delays_until_a_turn_begins) {
+Test(turns, a_blocking_handler_shortens_delays_that_turn) {
     const turns_at_zero begin;
     turning_wheel timers;
     probe a;
@@ -242,7 +242,7 @@ Test(turns, a_handler_that_blocks_shortens_delays_until_a_turn_begins) {
     CHECK(timers.deadline(a.t) == point(1'500ms));
 }
 
-Test(turns, an_exception_out_of_run_leaves_a_turn_that_end_turn_ends) {
+Test(turns, end_turn_ends_turns_after_exceptions) {
     const turns_at_zero begin;
     turning_wheel timers;
     probe a;
@@ -348,7 +348,7 @@ private:
 
 }  // namespace
 
-Test(turns, last_from_their_beginning_to_a_sleep_or_the_end_of_a_wheel) {
+Test(turns, turns_last_until_sleep_or_the_wheels_end) {
     for (std::uint64_t seed = 1; seed <= 100; ++seed) {
         const turns_at_zero begin;
         beside_a_flag both(seed);

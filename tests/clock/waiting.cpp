@@ -40,7 +40,7 @@ Test(waiting, a_timeout_is_rounded_up_and_never_early) {
     }
 }
 
-Test(waiting, a_timeout_has_ended_when_its_time_has_come) {
+Test(waiting, a_timeout_is_zero_once_timers_are_due) {
     fine_wheel timers;
     tvec::timer t[3];
     for (tvec::timer& each : t) timers.arm_after(each, 5us);
@@ -86,7 +86,7 @@ Test(waiting, game_time_is_waited_for_in_real_time) {
     CHECK_EQ(timers.wait_ms(), 15);
 }
 
-Test(waiting, a_timeout_is_read_anew_on_a_turn_clock) {
+Test(waiting, a_turn_clock_reads_timeouts_anew) {
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::turn_clock<manual_clock>>>
         timers;
     tvec::timer t;

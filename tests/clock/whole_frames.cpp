@@ -184,7 +184,7 @@ constexpr std::uint64_t waits_in_600 = 12 * (600 + 300 + 200 + 10 + 2);
 
 }  // namespace
 
-Test(whole_frames, pass_in_each_wait_of_as_many_frames) {
+Test(whole_frames, each_wait_lasts_its_number_of_frames) {
     at_every_rate([]<class Frame>(Frame) {
         for (const std::chrono::hours since : {0h, 1h, 24h * 365 * 20 + 1h}) {
             game<Frame> world;
@@ -196,7 +196,7 @@ Test(whole_frames, pass_in_each_wait_of_as_many_frames) {
     });
 }
 
-Test(whole_frames, pass_for_hours) {
+Test(whole_frames, whole_frames_pass_for_hours) {
     at_every_rate([]<class Frame>(Frame) {
         game<Frame> world;
         const auto ways = ways_to_arm<Frame>();
@@ -210,7 +210,7 @@ Test(whole_frames, pass_for_hours) {
     });
 }
 
-Test(whole_frames, may_be_several_ticks) {
+Test(whole_frames, a_frame_may_be_several_ticks) {
     at_every_rate([]<class Frame>(Frame) {
         using tick = frame_of<Frame::period::num, Frame::period::den * 5>;
         game<Frame, tick> world;
@@ -226,7 +226,7 @@ Test(whole_frames, may_be_several_ticks) {
 }
 
 // Frames that are skipped fall together in one run.
-Test(whole_frames, that_are_stepped_together_pass_together) {
+Test(whole_frames, frames_stepped_together_pass_together) {
     at_every_rate([]<class Frame>(Frame) {
         game<Frame> world;
         std::mt19937_64 random(5);
@@ -244,7 +244,7 @@ Test(whole_frames, that_are_stepped_together_pass_together) {
     });
 }
 
-Test(whole_frames, stay_whole_through_speeds_pauses_and_rollbacks) {
+Test(whole_frames, frames_stay_whole_through_speeds_pauses_and_rollbacks) {
     at_every_rate([]<class Frame>(Frame) {
         game<Frame> world;
         const crowd<Frame> everything(world);
@@ -261,7 +261,7 @@ Test(whole_frames, stay_whole_through_speeds_pauses_and_rollbacks) {
     });
 }
 
-Test(whole_frames, of_a_pause_are_added_to_those_of_a_group) {
+Test(whole_frames, whole_frames_of_a_pause_are_added) {
     at_every_rate([]<class Frame>(Frame) {
         game<Frame> world;
         for (int i = 0; i < 200; ++i) {
@@ -280,7 +280,7 @@ Test(whole_frames, of_a_pause_are_added_to_those_of_a_group) {
     });
 }
 
-Test(whole_frames, of_a_stretch_are_added_to_those_of_a_class) {
+Test(whole_frames, whole_frames_of_a_scaled_class_add_up) {
     at_every_rate([]<class Frame>(Frame) {
         game<Frame> world;
         tvec::scaled_wheel idle(world.timers, Frame(4));
@@ -352,7 +352,7 @@ private:
 
 }  // namespace
 
-Test(whole_frames, and_milliseconds_are_exact_on_their_common_tick) {
+Test(whole_frames, frames_and_milliseconds_share_exact_ticks) {
     std::mt19937_64 random(support::from_environment("TVEC_SEED", 5));
     const auto play = [&]<class Frame>(Frame) {
         for (const auto period : {1ms, 7ms, 100ms, 1500ms}) {

@@ -43,12 +43,12 @@ void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
 
 TestSuite(allocation, .timeout = 60);
 
-Test(allocation, the_test_notices_one, .signal = SIGABRT) {
+Test(allocation, the_test_notices_an_allocation, .signal = SIGABRT) {
     const inside_the_core running;
     ::operator delete(::operator new(4));  // a new expression could be optimized away
 }
 
-Test(allocation, the_core_does_none) {
+Test(allocation, the_core_allocates_nothing) {
     static tvec::timer_wheel wheel(255);
     static int fired = 0;
     struct beat {
@@ -106,7 +106,7 @@ Test(allocation, four_million_cancelled_timers_take_no_memory) {
     CHECK_LE(resident_bytes(), before + 16'000'000);
 }
 
-Test(allocation, nor_does_the_clock_layer) {
+Test(allocation, the_clock_layer_allocates_nothing) {
     tvec::clocked_wheel timers;
     tvec::timer t;
     const inside_the_core running;
@@ -132,7 +132,7 @@ support::task<> sleeps_and_waits(support::manual_timers& on, support::signal& of
 
 }  // namespace
 
-Test(allocation, nor_do_sleeping_and_waiting_for_a_limited_time) {
+Test(allocation, sleeps_and_timed_waits_allocate_nothing) {
     support::manual_timers timers;
     support::signal s;
     int naps = 0, waits = 0;
@@ -148,7 +148,7 @@ Test(allocation, nor_do_sleeping_and_waiting_for_a_limited_time) {
     CHECK_GE(waits, 20);
 }
 
-Test(allocation, nor_does_a_mailbox_once_it_is_made) {
+Test(allocation, a_mailbox_allocates_nothing_once_it_is_made) {
     tvec::clocked_wheel timers;
     int rings = 0, called = 0;
     tvec::mailbox mailbox(timers, 100, [&] { ++rings; });
@@ -186,7 +186,7 @@ support::task<> beats_and_sleeps(support::manual_timers& on, tvec::sleeper& nap,
 
 }  // namespace
 
-Test(allocation, nor_do_sleeps_that_are_reset_or_stopped) {
+Test(allocation, reset_and_stopped_sleeps_allocate_nothing) {
     support::manual_timers timers;
     std::stop_source stop;
     int beats = 0;
@@ -202,7 +202,7 @@ Test(allocation, nor_do_sleeps_that_are_reset_or_stopped) {
     CHECK_EQ(beats, 1);
 }
 
-Test(allocation, arming_and_cancelling_are_noexcept_and_a_timer_is_32_bytes) {
+Test(allocation, arming_is_noexcept_and_timers_have_32_bytes) {
     static_assert(sizeof(void*) != 8 || sizeof(tvec::timer) == 32);
     using tvec::timer, tvec::timer_wheel;
     static_assert(noexcept(std::declval<timer_wheel&>().arm_at(std::declval<timer&>(), 1)));

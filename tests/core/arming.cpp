@@ -14,7 +14,7 @@ using tvec::timer_wheel;
 
 TestSuite(arming, .timeout = 60);
 
-Test(arming, a_timer_fires_on_its_tick_and_not_before) {
+Test(arming, a_timer_fires_exactly_on_its_tick) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         probe p;
@@ -97,7 +97,7 @@ Test(arming, a_timer_that_changes_levels_stays_one_timer) {
     }
 }
 
-Test(arming, a_timer_can_be_pushed_back_and_pulled_in) {
+Test(arming, a_timer_moves_to_later_or_earlier_ticks) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         probe up, down;
@@ -123,7 +123,7 @@ Test(arming, arming_for_the_same_tick_again_changes_nothing) {
     CHECK(p.fired_only_at(70));
 }
 
-Test(arming, a_short_timer_armed_after_a_long_one_fires_first) {
+Test(arming, a_shorter_timer_armed_later_fires_first) {
     timer_wheel wheel;
     probe slow, fast;
     wheel.arm_after(slow.t, 10);
@@ -148,7 +148,7 @@ Test(arming, a_ladder_of_delays_fires_rung_by_rung) {
     }
 }
 
-Test(arming, of_many_only_the_one_not_cancelled_fires) {
+Test(arming, only_the_timer_not_cancelled_fires) {
     constexpr std::size_t n = 5'000;
     timer_wheel wheel;
     auto all = support::probes(n);

@@ -42,7 +42,7 @@ void by_hand(timer_wheel&, tvec::timer& t) { ++tvec::owner_of<&connection::idle>
 
 }  // namespace
 
-Test(binding, several_timers_of_one_object_call_their_own_methods) {
+Test(binding, timers_of_one_object_call_their_own_methods) {
     timer_wheel wheel;
     connection c;
     wheel.arm_after(c.idle, 10);
@@ -89,7 +89,7 @@ struct session {
 
 }  // namespace
 
-Test(binding, several_timers_may_call_one_method_which_is_told_which_it_was) {
+Test(binding, a_method_is_told_which_timer_called_it) {
     timer_wheel wheel;
     session s;
     wheel.arm_after(s.two, 1);
@@ -115,7 +115,7 @@ struct job {
 
 }  // namespace
 
-Test(binding, each_timer_of_an_array_finds_its_object_and_its_place) {
+Test(binding, timers_in_an_array_find_object_and_index) {
     timer_wheel wheel;
     job j;
     static_assert(sizeof j.phases == 5 * sizeof(tvec::timer));
@@ -124,7 +124,7 @@ Test(binding, each_timer_of_an_array_finds_its_object_and_its_place) {
     CHECK(j.phases_over == (std::vector<std::ptrdiff_t>{0, 3, 1, 4, 2}));
 }
 
-Test(binding, so_does_each_of_a_plain_array) {
+Test(binding, timers_in_a_plain_array_find_their_object) {
     timer_wheel wheel;
     job j;
     for (tvec::timer& t : j.sides) wheel.arm_after(t, 300);
@@ -168,7 +168,7 @@ struct derived_from_both : connection, with_timers, with_method {
 
 }  // namespace
 
-Test(binding, a_timer_of_a_base_calls_a_method_of_the_derived) {
+Test(binding, a_base_class_timer_calls_a_derived_method) {
     timer_wheel wheel;
     derived_from_both d;
     wheel.arm_after(d.t, 1);
@@ -176,7 +176,7 @@ Test(binding, a_timer_of_a_base_calls_a_method_of_the_derived) {
     CHECK(d.owns == std::vector<const derived_from_both*>{&d});
 }
 
-Test(binding, a_timer_of_one_base_calls_a_method_of_another_if_the_object_is_named) {
+Test(binding, timers_may_call_methods_of_another_base_class) {
     timer_wheel wheel;
     derived_from_both d;
     for (tvec::timer& t : d.more) wheel.arm_after(t, 1);
@@ -204,7 +204,7 @@ Test(binding, a_callback_may_be_changed_pending_or_not) {
     CHECK_EQ(c.idles, 1);
 }
 
-Test(binding, a_timer_without_a_callback_may_be_armed_and_does_nothing) {
+Test(binding, a_timer_whose_callback_was_removed_does_nothing) {
     timer_wheel wheel;
     connection c;
     wheel.arm_after(c.idle, 10);
@@ -286,7 +286,7 @@ template <class F> bool throws(F act) {
 
 }  // namespace
 
-Test(binding, if_its_function_cannot_be_moved_a_callback_timer_stays_where_it_is) {
+Test(binding, a_callback_timer_stays_if_its_move_throws) {
     timer_wheel wheel;
     bool drops = false;
     tvec::callback_timer a{clumsy(drops)}, b{clumsy(drops)};
@@ -301,7 +301,7 @@ Test(binding, if_its_function_cannot_be_moved_a_callback_timer_stays_where_it_is
     CHECK_EQ(wheel.advance(7).fired, 1);
 }
 
-Test(binding, and_a_vector_that_could_not_grow_still_has_it_pending) {
+Test(binding, a_callback_timer_survives_a_vectors_failed_growth) {
     timer_wheel wheel;
     bool drops = false, never = false;
     std::vector<tvec::callback_timer<clumsy>> all;
@@ -314,7 +314,7 @@ Test(binding, and_a_vector_that_could_not_grow_still_has_it_pending) {
     CHECK_EQ(wheel.advance(5).fired, 1);
 }
 
-Test(binding, an_assigned_callback_timer_has_the_others_function_and_place) {
+Test(binding, assigning_a_callback_timer_moves_function_and_deadline) {
     struct adder {
         int* sum;
         std::vector<int> amounts;  // one that is moved to itself is empty
@@ -336,7 +336,7 @@ Test(binding, an_assigned_callback_timer_has_the_others_function_and_place) {
     CHECK_EQ(sum, 3);
 }
 
-Test(binding, a_callback_timer_is_as_movable_as_its_function) {
+Test(binding, a_callback_timer_moves_as_its_function_does) {
     struct fixed {
         fixed(fixed&&) = delete;
         void operator()() {}
@@ -369,7 +369,7 @@ constexpr bool is_sliced =
 
 }  // namespace
 
-Test(binding, a_timer_is_not_cut_out_of_what_derives_from_it) {
+Test(binding, a_derived_timer_is_never_sliced) {
     const auto lambda = [] {};
     using of_lambda = tvec::callback_timer<std::remove_const_t<decltype(lambda)>>;
     static_assert(!is_sliced<of_lambda> && !is_sliced<of_lambda&> && !is_sliced<const of_lambda>);
@@ -377,7 +377,7 @@ Test(binding, a_timer_is_not_cut_out_of_what_derives_from_it) {
     static_assert(is_sliced<tvec::timer>, "or nothing is tested");
 }
 
-Test(binding, what_holds_or_derives_from_a_timer_still_moves) {
+Test(binding, owners_and_derived_classes_of_timers_move) {
     static_assert(moves_as_a_whole<tvec::timer> && moves_as_a_whole<derived>);
     static_assert(std::is_nothrow_move_constructible_v<derived_virtually>);
     struct plain {

@@ -28,7 +28,7 @@ std::vector<std::size_t> order_with_budget(std::size_t budget) {
 
 }  // namespace
 
-Test(budget, fires_no_more_than_it_says_and_stays_due) {
+Test(budget, timers_beyond_the_budget_stay_due) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         row r(wheel, 10, start + 50);
@@ -48,21 +48,21 @@ Test(budget, fires_no_more_than_it_says_and_stays_due) {
     }
 }
 
-Test(budget, does_not_change_the_order) {
+Test(budget, the_order_of_firing_does_not_change) {
     const auto at_once = order_with_budget(timer_wheel::unlimited);
     CHECK_EQ(at_once.size(), 50);
     for (const std::size_t budget : {1, 2, 3, 7, 49, 50})
         CHECK(order_with_budget(budget) == at_once);
 }
 
-Test(budget, that_is_just_enough_is_enough) {
+Test(budget, a_budget_just_enough_is_enough) {
     timer_wheel wheel;
     row r(wheel, 10, 50);
     CHECK(wheel.advance(50, 10).caught_up);
     CHECK_EQ(r.order.size(), 10);
 }
 
-Test(budget, of_nothing_lets_empty_time_pass_and_no_timer_fire) {
+Test(budget, a_budget_of_zero_passes_only_empty_ticks) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 50);
@@ -73,7 +73,7 @@ Test(budget, of_nothing_lets_empty_time_pass_and_no_timer_fire) {
     CHECK(wheel.advance(50, 1).caught_up);
 }
 
-Test(budget, counts_moves_as_well_as_fires) {
+Test(budget, a_budget_counts_moves_as_well_as_fires) {
     for (const jiffies start : {jiffies{0}, (jiffies{1} << 26) - 500}) {
         timer_wheel wheel(start);
         const std::size_t n = support::scaled(20'000);
@@ -91,7 +91,7 @@ Test(budget, counts_moves_as_well_as_fires) {
     }
 }
 
-Test(budget, counts_drops_as_well) {
+Test(budget, a_budget_counts_drops_as_well) {
     timer_wheel wheel;
     row r(wheel, 1'000, 50);
     for (auto& p : r.all) p->t.cancel();
@@ -99,7 +99,7 @@ Test(budget, counts_drops_as_well) {
     CHECK_EQ(wheel.count().dropped, 999);
 }
 
-Test(budget, bounds_what_comes_back_from_beyond_the_wheel) {
+Test(budget, a_budget_bounds_the_return_from_the_overflow) {
     timer_wheel wheel;
     row r(wheel, 1'000, (jiffies{1} << 34) + 3);
     for (bool caught_up = false; !caught_up;) {
@@ -111,7 +111,7 @@ Test(budget, bounds_what_comes_back_from_beyond_the_wheel) {
     CHECK_EQ(r.order.size(), 1'000);
 }
 
-Test(budget, timers_armed_while_work_is_left_over_are_right) {
+Test(budget, timers_armed_while_work_remains_are_exact) {
     timer_wheel wheel(200);
     row r(wheel, 8, 250);
     wheel.advance(1'000, 3);
@@ -124,7 +124,7 @@ Test(budget, timers_armed_while_work_is_left_over_are_right) {
         CHECK(all[i]->fired_only_at(std::max<jiffies>(251, 240 + i)));
 }
 
-Test(budget, what_is_left_over_can_be_cancelled_and_destroyed) {
+Test(budget, leftover_timers_may_be_cancelled_or_destroyed) {
     timer_wheel wheel;
     row r(wheel, 12, 50);
     wheel.advance(50, 4);
@@ -143,7 +143,7 @@ Test(budget, what_is_left_over_can_be_cancelled_and_destroyed) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(budget, of_one_reaches_every_slot) {
+Test(budget, a_budget_of_one_reaches_every_slot) {
     timer_wheel wheel;
     row early(wheel, 5, 10), late(wheel, 5, 200);
     for (int i = 0; i < 100 && !wheel.advance(300, 1).caught_up; ++i) {

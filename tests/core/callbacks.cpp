@@ -50,7 +50,7 @@ using crowd = std::vector<std::unique_ptr<probe>>;
 
 }  // namespace
 
-Test(callbacks, cancel_a_sibling_that_is_due) {
+Test(callbacks, a_callback_may_cancel_a_due_sibling) {
     first_to_fire_acts_on_each([](timer_wheel&, crowd& all, std::size_t victim) {
         const bool had_fired = all[victim]->fired() != 0;
         CHECK_EQ(all[victim]->t.cancel(), !had_fired);
@@ -58,14 +58,14 @@ Test(callbacks, cancel_a_sibling_that_is_due) {
     });
 }
 
-Test(callbacks, push_a_due_sibling_back) {
+Test(callbacks, a_callback_may_push_back_a_due_sibling) {
     first_to_fire_acts_on_each([](timer_wheel& w, crowd& all, std::size_t victim) {
         all[victim]->ticks.clear();
         w.arm_at(all[victim]->t, 150);
     });
 }
 
-Test(callbacks, move_a_due_sibling) {
+Test(callbacks, a_callback_may_move_a_due_sibling) {
     first_to_fire_acts_on_each([](timer_wheel&, crowd& all, std::size_t victim) {
         const bool had_fired = all[victim]->fired() != 0;
         all[victim] = std::make_unique<probe>(std::move(*all[victim]));
@@ -73,7 +73,7 @@ Test(callbacks, move_a_due_sibling) {
     });
 }
 
-Test(callbacks, move_a_due_sibling_to_another_wheel) {
+Test(callbacks, a_callback_may_move_siblings_between_wheels) {
     timer_wheel other;
     first_to_fire_acts_on_each([&](timer_wheel&, crowd& all, std::size_t victim) {
         all[victim]->ticks.clear();
@@ -84,7 +84,7 @@ Test(callbacks, move_a_due_sibling_to_another_wheel) {
     });
 }
 
-Test(callbacks, re_arm_a_due_sibling_for_now) {
+Test(callbacks, a_callback_may_rearm_siblings_for_now) {
     timer_wheel wheel;
     probe a, b;
     a.then = [&](timer_wheel& w) { w.arm_after(b.t, 0); };
@@ -97,7 +97,7 @@ Test(callbacks, re_arm_a_due_sibling_for_now) {
     CHECK_EQ(a.fired() + b.fired(), 2);
 }
 
-Test(callbacks, destroy_a_sibling) {
+Test(callbacks, a_callback_may_destroy_a_sibling) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         auto all = support::probes(100);
@@ -124,7 +124,7 @@ Test(callbacks, destroy_a_sibling) {
     }
 }
 
-Test(callbacks, destroy_the_timer_they_belong_to) {
+Test(callbacks, a_callback_may_destroy_its_own_timer) {
     struct suicidal {
         void on_fire() { this->~suicidal(); }
         tvec::timer t{tvec::call<&suicidal::t, &suicidal::on_fire>};
@@ -143,7 +143,7 @@ Test(callbacks, destroy_the_timer_they_belong_to) {
     CHECK_EQ(wheel.count().fired, 5);
 }
 
-Test(callbacks, begin_when_the_wheel_has_done_with_the_timer) {
+Test(callbacks, a_callback_may_destroy_and_overwrite_its_timer) {
     struct wiped {
         void on_fire() {
             void* const storage = this;
@@ -160,7 +160,7 @@ Test(callbacks, begin_when_the_wheel_has_done_with_the_timer) {
     CHECK(storage == decltype(storage){});
 }
 
-Test(callbacks, cancel_timers_of_other_slots_and_levels) {
+Test(callbacks, a_callback_may_cancel_timers_of_other_slots) {
     timer_wheel wheel;
     auto others = support::probes(6);
     constexpr std::array<jiffies, 6> delays{5, 200, 256, 5'000, 70'000, jiffies{1} << 33};
@@ -173,7 +173,7 @@ Test(callbacks, cancel_timers_of_other_slots_and_levels) {
     CHECK_EQ(support::count_fired(others), 0);
 }
 
-Test(callbacks, cancelling_themselves_changes_nothing) {
+Test(callbacks, a_callback_cancelling_itself_changes_nothing) {
     timer_wheel wheel;
     probe p([&](timer_wheel&) {
         CHECK(!p.t.pending());
@@ -186,7 +186,7 @@ Test(callbacks, cancelling_themselves_changes_nothing) {
     CHECK(p.t.pending());
 }
 
-Test(callbacks, armed_from_any_slot_of_the_ring_are_exact) {
+Test(callbacks, timers_armed_in_callbacks_are_exact) {
     timer_wheel wheel;
     std::vector<std::unique_ptr<probe>> armed;
     probe p([&](timer_wheel& w) {
@@ -201,7 +201,7 @@ Test(callbacks, armed_from_any_slot_of_the_ring_are_exact) {
         CHECK(armed[i]->fired_only_at(i + 1 + 1 + (i + 1) * 3 % 700));
 }
 
-Test(callbacks, may_put_a_timer_off_for_ever) {
+Test(callbacks, a_callback_may_put_timers_off_for_ever) {
     timer_wheel wheel;
     probe put_off;
     probe p([&](timer_wheel& w) {
@@ -218,7 +218,7 @@ Test(callbacks, may_put_a_timer_off_for_ever) {
     CHECK_EQ(put_off.fired(), 1);
 }
 
-Test(callbacks, that_arm_themselves_a_tick_on_run_on_each_tick_of_a_jump) {
+Test(callbacks, a_jump_runs_rearming_callbacks_on_every_tick) {
     // The current tick is the one being run, so a jump does what single steps do.
     timer_wheel wheel;
     probe one([&](timer_wheel& w) { w.arm_after(one.t, 1); });
@@ -230,14 +230,14 @@ Test(callbacks, that_arm_themselves_a_tick_on_run_on_each_tick_of_a_jump) {
     CHECK_EQ(zero.fired(), 1'000);
 }
 
-Test(callbacks, timers_that_re_arm_for_now_run_once_per_tick) {
+Test(callbacks, a_timer_rearmed_for_now_runs_each_tick) {
     timer_wheel wheel;
     probe p([&](timer_wheel& w) { w.arm_at(p.t, w.now()); });
     wheel.arm_after(p.t, 0);
     for (jiffies t = 1; t <= 1'000; ++t) CHECK_EQ(wheel.advance(t).fired, 1);
 }
 
-Test(callbacks, slower_than_a_tick_do_not_keep_advance_going) {
+Test(callbacks, callbacks_slower_than_a_tick_cannot_prolong_advance) {
     // The target of `advance` is fixed when it is called.
     timer_wheel wheel;
     jiffies clock = 0;
@@ -252,7 +252,7 @@ Test(callbacks, slower_than_a_tick_do_not_keep_advance_going) {
     CHECK_EQ(wheel.now(), 10);
 }
 
-Test(callbacks, in_a_chain_run_on_one_tick_each) {
+Test(callbacks, chained_callbacks_run_on_one_tick_each) {
     timer_wheel wheel;
     probe a, b, c;
     a.then = [&](timer_wheel& w) { w.arm_after(b.t, 0); };
@@ -264,7 +264,7 @@ Test(callbacks, in_a_chain_run_on_one_tick_each) {
     CHECK(c.fired_only_at(12));
 }
 
-Test(callbacks, may_not_advance_the_wheel) {
+Test(callbacks, a_callback_may_not_advance_the_wheel) {
     timer_wheel wheel;
     probe later;
     probe p([&](timer_wheel& w) {
@@ -280,7 +280,7 @@ Test(callbacks, may_not_advance_the_wheel) {
     CHECK_EQ(wheel.now(), 10);
 }
 
-Test(callbacks, may_not_advance_the_wheel_after_draining_it_either) {
+Test(callbacks, a_callback_that_drained_may_not_advance_either) {
     timer_wheel wheel;
     probe p([&](timer_wheel& w) {
         w.drain([](tvec::timer&) {});
@@ -292,7 +292,7 @@ Test(callbacks, may_not_advance_the_wheel_after_draining_it_either) {
     CHECK_EQ(wheel.now(), 10);
 }
 
-Test(callbacks, may_advance_and_destroy_another_wheel) {
+Test(callbacks, a_callback_may_advance_and_destroy_other_wheels) {
     timer_wheel wheel;
     auto other = std::make_unique<timer_wheel>();
     probe inner([&](timer_wheel&) { CHECK(!wheel.advance(1'000).caught_up); }), orphan;
@@ -309,7 +309,7 @@ Test(callbacks, may_advance_and_destroy_another_wheel) {
     CHECK_EQ(wheel.now(), 10);
 }
 
-Test(callbacks, are_told_to_wake_now_while_a_sibling_is_due) {
+Test(callbacks, the_wakeup_is_now_while_siblings_are_due) {
     timer_wheel wheel;
     probe far;
     auto all = support::probes(3);
@@ -325,7 +325,7 @@ Test(callbacks, are_told_to_wake_now_while_a_sibling_is_due) {
     CHECK_EQ(support::count_fired(all), all.size());
 }
 
-Test(callbacks, see_the_wheel_as_it_is) {
+Test(callbacks, callbacks_see_the_wheel_as_it_is) {
     timer_wheel wheel;
     probe next, far;
     probe p([&](timer_wheel& w) {
@@ -355,7 +355,7 @@ Test(callbacks, two_timers_that_arm_each_other_never_miss) {
     }
 }
 
-Test(callbacks, may_cancel_themselves_for_good_and_start_another) {
+Test(callbacks, a_callback_may_end_itself_and_start_another) {
     timer_wheel wheel;
     probe other;
     probe periodic([&](timer_wheel& w) {
@@ -371,7 +371,7 @@ Test(callbacks, may_cancel_themselves_for_good_and_start_another) {
 }
 
 // a wheel may not be destroyed by its own callback; that ends the program at once.
-Test(callbacks, destroying_the_wheel_ends_the_program_and_says_why) {
+Test(callbacks, a_callback_that_destroys_the_wheel_is_fatal) {
     const std::string said = support::last_words([] {
         auto wheel = std::make_unique<timer_wheel>();
         probe p([&](timer_wheel&) { wheel.reset(); });
@@ -384,7 +384,7 @@ Test(callbacks, destroying_the_wheel_ends_the_program_and_says_why) {
 }
 
 // A late call looks ahead at a visit, to a slot that should have been emptied in part by then.
-Test(callbacks, cannot_advance_the_wheel_beside_a_slot_that_is_emptied_late) {
+Test(callbacks, late_emptying_lets_no_callback_advance_the_wheel) {
     timer_wheel wheel;
     constexpr jiffies entry = 5 * tvec::detail::geometry::width_of(2);
     std::vector<tvec::timer> crowd(4'800);
@@ -470,7 +470,7 @@ const std::array<void (*)(timer_wheel&, jiffies), 4> ways{
 
 }  // namespace
 
-Test(callbacks, the_first_of_a_batch_does_anything_to_all_others) {
+Test(callbacks, the_first_callback_may_do_anything_to_siblings) {
     for (const jiffies start : support::starts())
         for (const treatment& how : treatments)
             for (const auto& run : ways) {

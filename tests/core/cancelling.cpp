@@ -10,7 +10,7 @@ using tvec::timer_wheel;
 
 TestSuite(cancelling, .timeout = 60);
 
-Test(cancelling, says_true_once) {
+Test(cancelling, cancel_returns_true_once) {
     timer_wheel wheel;
     probe p;
     CHECK(!p.t.cancel());
@@ -21,7 +21,7 @@ Test(cancelling, says_true_once) {
     CHECK_EQ(p.fired(), 0);
 }
 
-Test(cancelling, after_the_fire_says_false) {
+Test(cancelling, cancel_after_the_fire_returns_false) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 10);
@@ -29,7 +29,7 @@ Test(cancelling, after_the_fire_says_false) {
     CHECK(!p.t.cancel());
 }
 
-Test(cancelling, wins_over_being_due) {
+Test(cancelling, a_due_timer_can_still_be_stopped) {
     timer_wheel wheel;
     auto all = support::probes(4);
     for (auto& p : all) wheel.arm_after(p->t, 10);
@@ -42,7 +42,7 @@ Test(cancelling, wins_over_being_due) {
     CHECK_EQ(support::count_fired(all), 1);
 }
 
-Test(cancelling, and_arming_again_is_like_arming) {
+Test(cancelling, cancelling_and_rearming_is_like_arming) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : {1, 90, 110, 300, 70'000}) {
             timer_wheel wheel(start);
@@ -59,7 +59,7 @@ Test(cancelling, and_arming_again_is_like_arming) {
         }
 }
 
-Test(cancelling, keeps_the_last_deadline_readable) {
+Test(cancelling, a_cancelled_timers_deadline_stays_readable) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 77);

@@ -46,7 +46,7 @@ bool collect_throws(timer_wheel& wheel, jiffies until, auto take) {
 
 }  // namespace
 
-Test(collecting, a_timer_is_taken_when_its_tick_passes_and_never_before) {
+Test(collecting, a_timer_is_collected_exactly_on_its_tick) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -65,7 +65,7 @@ Test(collecting, a_timer_is_taken_when_its_tick_passes_and_never_before) {
         }
 }
 
-Test(collecting, takes_in_the_order_in_which_advance_fires) {
+Test(collecting, collect_takes_timers_in_the_firing_order) {
     timer_wheel fired_from, taken_from;
     support::row fired(fired_from, 20, 700);
     batch b(20);
@@ -77,7 +77,7 @@ Test(collecting, takes_in_the_order_in_which_advance_fires) {
     for (std::size_t i = 0; i < 20; ++i) CHECK(b.taken[i] == b.all[fired.order[i]].get());
 }
 
-Test(collecting, takes_all_of_a_tick_before_any_of_the_next) {
+Test(collecting, a_tick_is_taken_whole_before_the_next) {
     timer_wheel wheel;
     batch b(60);
     for (std::size_t i = 0; i < 60; ++i) wheel.arm_at(b.all[i]->t, 300 - i % 3);
@@ -87,7 +87,7 @@ Test(collecting, takes_all_of_a_tick_before_any_of_the_next) {
                          [](probe* x, probe* y) { return x->t.expires() < y->t.expires(); }));
 }
 
-Test(collecting, a_budget_bounds_the_timers_taken_and_the_rest_is_due) {
+Test(collecting, timers_beyond_the_budget_of_collect_stay_due) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         batch b(20);
@@ -103,7 +103,7 @@ Test(collecting, a_budget_bounds_the_timers_taken_and_the_rest_is_due) {
     }
 }
 
-Test(collecting, a_take_that_wants_no_more_ends_the_call) {
+Test(collecting, a_take_may_end_the_call_early) {
     timer_wheel wheel;
     batch b(20);
     for (auto& p : b.all) wheel.arm_at(p->t, 50);
@@ -119,7 +119,7 @@ Test(collecting, a_take_that_wants_no_more_ends_the_call) {
     CHECK_EQ(wheel.collect(90, timer_wheel::unlimited, b.take()).fired, 16);
 }
 
-Test(collecting, a_timer_that_is_cancelled_before_its_turn_is_not_taken) {
+Test(collecting, a_sibling_cancelled_by_take_is_not_taken) {
     timer_wheel wheel;
     batch b(20);
     for (auto& p : b.all) wheel.arm_at(p->t, 50);
@@ -147,7 +147,7 @@ Test(collecting, a_cancel_between_two_calls_wins) {
     CHECK_EQ(b.taken.size(), 5);
 }
 
-Test(collecting, a_take_that_throws_has_taken_its_timer_and_the_rest_is_due) {
+Test(collecting, a_throwing_take_leaves_the_rest_due) {
     timer_wheel wheel;
     batch b(20);
     for (auto& p : b.all) wheel.arm_at(p->t, 50);
@@ -181,7 +181,7 @@ Test(collecting, a_taken_timer_may_be_freed_at_once) {
     CHECK(all.empty());
 }
 
-Test(collecting, a_timer_that_take_arms_is_taken_again_later) {
+Test(collecting, a_timer_armed_by_take_is_taken_again) {
     timer_wheel wheel;
     batch b(3);
     for (auto& p : b.all) wheel.arm_at(p->t, 10);
@@ -193,7 +193,7 @@ Test(collecting, a_timer_that_take_arms_is_taken_again_later) {
     CHECK_EQ(wheel.count_pending(), 3);
 }
 
-Test(collecting, is_refused_in_a_callback_and_in_take) {
+Test(collecting, collect_is_refused_in_callbacks_and_take) {
     timer_wheel wheel;
     const auto refused = [&] {
         const auto done = wheel.collect(100, timer_wheel::unlimited, [](tvec::timer&) {});
@@ -209,7 +209,7 @@ Test(collecting, is_refused_in_a_callback_and_in_take) {
     CHECK_EQ(p.fired(), 1);
 }
 
-Test(collecting, calls_to_collect_and_to_advance_may_alternate_within_a_tick) {
+Test(collecting, collect_and_advance_may_alternate_within_a_tick) {
     timer_wheel wheel;
     support::row r(wheel, 30, 50);
     std::size_t taken = 0;
@@ -223,7 +223,7 @@ Test(collecting, calls_to_collect_and_to_advance_may_alternate_within_a_tick) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(collecting, what_was_taken_is_counted_as_fired) {
+Test(collecting, timers_taken_are_counted_as_fired) {
     timer_wheel wheel;
     batch b(9);
     for (auto& p : b.all) wheel.arm_at(p->t, 5);
@@ -234,7 +234,7 @@ Test(collecting, what_was_taken_is_counted_as_fired) {
     CHECK_EQ(wheel.count().clock_backward, 1);
 }
 
-Test(collecting, a_clocked_wheel_collects_what_is_due_by_its_clock) {
+Test(collecting, a_clocked_wheel_collects_by_its_own_clock) {
     using namespace std::chrono_literals;
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
     batch b(9);

@@ -10,7 +10,7 @@ using tvec::timer_wheel;
 
 TestSuite(conditional_arming, .timeout = 60);
 
-Test(conditional_arming, if_pending_moves_a_pending_timer_to_either_side) {
+Test(conditional_arming, if_pending_moves_a_timer_to_either_side) {
     for (const jiffies start : support::starts())
         for (const jiffies moved_to : {5u, 400u, 70'000u}) {
             timer_wheel wheel(start);
@@ -22,8 +22,7 @@ Test(conditional_arming, if_pending_moves_a_pending_timer_to_either_side) {
         }
 }
 
-Test(conditional_arming,
-     if_pending_does_not_bring_back_what_was_never_armed_has_fired_or_was_cancelled) {
+Test(conditional_arming, if_pending_never_arms_an_idle_timer) {
     timer_wheel wheel;
     probe never_armed, gone, cancelled;
     wheel.arm_after(gone.t, 1);
@@ -63,7 +62,7 @@ Test(conditional_arming, unless_pending_keeps_the_first_of_several_deadlines) {
         }
 }
 
-Test(conditional_arming, unless_pending_arms_what_has_fired_or_was_cancelled) {
+Test(conditional_arming, unless_pending_arms_fired_and_cancelled_timers) {
     timer_wheel wheel;
     probe gone, cancelled;
     wheel.arm_after(gone.t, 1);
@@ -77,7 +76,7 @@ Test(conditional_arming, unless_pending_arms_what_has_fired_or_was_cancelled) {
     CHECK(cancelled.fired_only_at(9));
 }
 
-Test(conditional_arming, unless_pending_leaves_what_is_pending_on_another_wheel) {
+Test(conditional_arming, unless_pending_leaves_timers_of_other_wheels_alone) {
     timer_wheel here, there;
     probe p;
     there.arm_at(p.t, 7);
@@ -112,7 +111,7 @@ Test(conditional_arming, if_earlier_keeps_the_earliest_of_several_deadlines) {
     }
 }
 
-Test(conditional_arming, if_earlier_arms_what_is_not_pending_for_any_deadline) {
+Test(conditional_arming, if_earlier_arms_idle_timers_for_any_deadline) {
     timer_wheel wheel;
     probe cancelled, again;
     wheel.arm_after(cancelled.t, 10);
@@ -126,7 +125,7 @@ Test(conditional_arming, if_earlier_arms_what_is_not_pending_for_any_deadline) {
     CHECK(again.ticks == (std::vector<jiffies>{1, 700}));
 }
 
-Test(conditional_arming, if_earlier_in_the_past_means_the_next_tick) {
+Test(conditional_arming, if_earlier_treats_the_past_as_next_tick) {
     timer_wheel wheel(1'000);
     probe p;
     wheel.arm_after(p.t, 50);
@@ -135,7 +134,7 @@ Test(conditional_arming, if_earlier_in_the_past_means_the_next_tick) {
     CHECK(p.fired_only_at(1'001));
 }
 
-Test(conditional_arming, of_a_timer_pending_on_another_wheel_moves_it) {
+Test(conditional_arming, conditional_arms_move_timers_from_other_wheels) {
     timer_wheel here, there(10'000);
     probe pulled, pushed;
     there.arm_at(pulled.t, 10'005);

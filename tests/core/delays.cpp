@@ -25,7 +25,7 @@ int hop_to(timer_wheel& wheel, jiffies tick) {
 
 }  // namespace
 
-Test(delays, around_every_edge_of_every_level_are_exact) {
+Test(delays, delays_are_exact_around_the_levels_edges) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -39,7 +39,7 @@ Test(delays, around_every_edge_of_every_level_are_exact) {
         }
 }
 
-Test(delays, are_as_exact_by_single_ticks_and_by_wakeups_as_by_a_jump) {
+Test(delays, delays_are_exact_by_ticks_or_by_wakeups) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel ticked(start), hopped(start);
@@ -55,7 +55,7 @@ Test(delays, are_as_exact_by_single_ticks_and_by_wakeups_as_by_a_jump) {
         }
 }
 
-Test(delays, to_ticks_beyond_never_are_never) {
+Test(delays, deadlines_beyond_never_are_never) {
     for (const jiffies now : {jiffies{0}, jiffies{1000}, never - 1})
         for (const jiffies beyond : {never + 1, never + 1000, ~jiffies{0}}) {
             timer_wheel wheel(now);
@@ -71,7 +71,7 @@ Test(delays, to_ticks_beyond_never_are_never) {
         }
 }
 
-Test(delays, saturate_at_never) {
+Test(delays, delays_saturate_at_never) {
     timer_wheel wheel(1000);
     probe p;
     for (const jiffies delay : {never, never - 1000, ~jiffies{0}, never + 1}) {
@@ -86,7 +86,7 @@ Test(delays, saturate_at_never) {
     CHECK(p.t.cancel());
 }
 
-Test(delays, to_the_last_tick_there_is_are_exact) {  // 63 bits, so there is no wrap to cross
+Test(delays, delays_to_the_last_tick_are_exact) {  // 63 bits, so there is no wrap to cross
     timer_wheel wheel(never - 300);
     probe last, beyond;
     wheel.arm_at(last.t, never - 1);
@@ -100,7 +100,7 @@ Test(delays, to_the_last_tick_there_is_are_exact) {  // 63 bits, so there is no 
     CHECK_EQ(check(wheel), "");
 }
 
-Test(delays, a_wheel_that_starts_at_the_end_of_time_has_no_tick_left) {  // clamped, not refused
+Test(delays, a_wheel_started_at_the_end_fires_nothing) {  // clamped, not refused
     for (const jiffies start : {never - 1, never, never + 1, ~jiffies{0}}) {
         timer_wheel wheel(start);
         CHECK_EQ(wheel.now(), never - 1);

@@ -37,7 +37,7 @@ bool drain_throws(timer_wheel& wheel) {
 
 }  // namespace
 
-Test(draining, shows_each_pending_timer_once_and_empties_the_wheel) {
+Test(draining, drain_shows_each_pending_timer_exactly_once) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         full f(wheel);
@@ -64,7 +64,7 @@ Test(draining, an_empty_wheel_shows_nothing) {
     CHECK_EQ(wheel.drain([](tvec::timer&) {}), 0);
 }
 
-Test(draining, lets_the_visitor_arm_again) {
+Test(draining, a_drains_visitor_may_arm_timers_again) {
     timer_wheel wheel, other(50);
     full f(wheel);
     std::size_t kept = 0;
@@ -74,7 +74,7 @@ Test(draining, lets_the_visitor_arm_again) {
     CHECK_EQ(other.advance(60).fired, 100);
 }
 
-Test(draining, does_not_show_what_the_visitor_cancelled_destroyed_or_armed) {
+Test(draining, drain_skips_timers_that_its_visitor_changed) {
     timer_wheel wheel;
     probe a, b, c;
     auto d = std::make_unique<probe>();
@@ -129,7 +129,7 @@ Test(draining, a_visitor_that_throws_has_nobody_wake_earlier) {
     CHECK_EQ(wheel.next_wakeup(), before);
 }
 
-Test(draining, a_visitor_that_throws_while_work_is_left_over_leaves_it_due) {
+Test(draining, a_throwing_visitor_leaves_leftover_timers_due) {
     timer_wheel wheel;
     auto all = support::probes(20);
     for (auto& p : all) wheel.arm_after(p->t, 10);
@@ -142,7 +142,7 @@ Test(draining, a_visitor_that_throws_while_work_is_left_over_leaves_it_due) {
     for (const auto& p : all) CHECK(p->fired() == 0 || p->fired_only_at(10));
 }
 
-Test(draining, a_visitor_that_throws_in_a_callback_leaves_the_siblings_due) {
+Test(draining, a_throwing_visitor_leaves_a_callbacks_siblings_due) {
     timer_wheel wheel;
     auto all = support::probes(20);
     bool first = true;
@@ -157,7 +157,7 @@ Test(draining, a_visitor_that_throws_in_a_callback_leaves_the_siblings_due) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(draining, while_work_is_left_over_takes_that_too) {
+Test(draining, drain_takes_unfinished_work_as_well) {
     timer_wheel wheel;
     auto all = support::probes(10);
     for (auto& p : all) wheel.arm_after(p->t, 600);
@@ -170,7 +170,7 @@ Test(draining, while_work_is_left_over_takes_that_too) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(draining, takes_what_a_budget_has_left_on_its_way_back_from_beyond_the_wheel) {
+Test(draining, drain_takes_timers_halfway_out_of_overflow) {
     timer_wheel wheel;
     auto all = support::probes(100);
     for (auto& p : all) wheel.arm_after(p->t, (jiffies{1} << 34) + 9);
@@ -202,7 +202,7 @@ Test(draining, the_visitor_may_not_advance_the_wheel) {
     CHECK_EQ(wheel.advance(100).fired, 1);
 }
 
-Test(draining, a_visitor_that_destroys_the_wheel_ends_the_program_and_this_says_why) {
+Test(draining, a_visitor_that_destroys_the_wheel_is_fatal) {
     const std::string said = support::last_words([] {
         auto wheel = std::make_unique<timer_wheel>();
         probe p;
@@ -212,7 +212,7 @@ Test(draining, a_visitor_that_destroys_the_wheel_ends_the_program_and_this_says_
     CHECK(said.starts_with("tvec: a timer_wheel is destroyed by"));
 }
 
-Test(draining, again_from_the_visitor_finds_nothing) {
+Test(draining, a_nested_drain_finds_nothing) {
     timer_wheel wheel;
     full f(wheel);
     const std::size_t shown = wheel.drain([&](tvec::timer&) {
@@ -222,7 +222,7 @@ Test(draining, again_from_the_visitor_finds_nothing) {
     CHECK_EQ(shown, 200);
 }
 
-Test(draining, from_a_callback_takes_the_siblings_that_are_due) {
+Test(draining, drain_in_a_callback_takes_due_siblings) {
     timer_wheel wheel;
     auto all = support::probes(10);
     for (auto& p : all) {

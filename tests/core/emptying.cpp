@@ -71,7 +71,7 @@ constexpr std::array<unsigned, 5> upper_levels{1, 2, 3, 4, overflow};
 // A loop that calls on every tick moves an eighth of a chunk per tick, or enough to spread the work
 // over three eighths of the lap. The wheel checks a slot only on every 64th arm. Later arms may
 // therefore delay its start, and it catches up.
-Test(emptying, by_a_loop_that_is_awake_takes_little_on_each_of_many_ticks) {
+Test(emptying, an_awake_loop_empties_gently_over_many_ticks) {
     for (const std::size_t n : {1'000, 3'000}) {
         crowded_slot s(1, n);
         const jiffies width = geometry::width_of(1), begin = entry - width * 3 / 8;
@@ -86,20 +86,20 @@ Test(emptying, by_a_loop_that_is_awake_takes_little_on_each_of_many_ticks) {
     }
 }
 
-Test(emptying, by_a_loop_that_is_awake_leaves_the_ticks_before_it_begins_idle) {
+Test(emptying, ticks_before_emptying_begins_are_idle) {
     crowded_slot s(1, 10 * chunk);
     s.wheel.advance(entry - 256);
     CHECK_LE(entry - 10 * 8 + 1, support::of_wheel::of(s.wheel, support::of_wheel::quiet{}));
     CHECK_LE(support::of_wheel::of(s.wheel, support::of_wheel::quiet{}), entry - 9 * 8);
 }
 
-Test(emptying, leaves_ticks_idle_again_when_it_is_over) {
+Test(emptying, ticks_are_idle_again_after_emptying) {
     crowded_slot s(1, 10 * chunk);
     s.wheel.advance(entry);
     CHECK_EQ(support::of_wheel::of(s.wheel, support::of_wheel::quiet{}), s.due);
 }
 
-Test(emptying, begins_as_early_after_a_drain_that_threw) {
+Test(emptying, a_throwing_drain_does_not_delay_emptying) {
     crowded_slot s(1, 10 * chunk);
     cr_assert_throw(s.wheel.drain([](tvec::timer&) { throw std::runtime_error("enough"); }),
                     std::runtime_error);
@@ -120,13 +120,15 @@ jiffies told_at(jiffies tick) {
 
 }  // namespace
 
-Test(emptying, tells_a_callback_when_it_has_to_begin) { CHECK_EQ(told_at(entry - 100), entry - 9); }
+Test(emptying, a_callback_sees_when_emptying_must_begin) {
+    CHECK_EQ(told_at(entry - 100), entry - 9);
+}
 
-Test(emptying, that_is_late_is_to_go_on_after_the_tick_of_a_callback) {
+Test(emptying, late_emptying_continues_after_the_callbacks_tick) {
     CHECK_EQ(told_at(entry - 3), entry - 2);
 }
 
-Test(emptying, wakes_a_sleeper_when_a_slot_has_to_begin_and_once_for_each_chunk) {
+Test(emptying, a_sleeper_wakes_once_for_each_chunk) {
     for (const unsigned level : upper_levels)
         for (const std::size_t n : {std::size_t{1}, chunk, chunk + 1, 10 * chunk - 5, 10 * chunk}) {
             crowded_slot s(level, n);
@@ -144,7 +146,7 @@ Test(emptying, wakes_a_sleeper_when_a_slot_has_to_begin_and_once_for_each_chunk)
         }
 }
 
-Test(emptying, begins_a_tick_earlier_with_each_chunk_that_is_armed) {
+Test(emptying, each_chunk_starts_emptying_a_tick_earlier) {
     for (const unsigned level : upper_levels) {
         crowded_slot s(level, 0);
         s.timers.resize(5 * chunk);
@@ -155,7 +157,7 @@ Test(emptying, begins_a_tick_earlier_with_each_chunk_that_is_armed) {
     }
 }
 
-Test(emptying, that_comes_late_does_what_was_missed_and_no_more) {
+Test(emptying, late_emptying_does_only_the_missed_work) {
     constexpr std::size_t n = 100 * chunk;
     for (const unsigned level : upper_levels)
         for (jiffies left = 0; left < 99; left += support::only_memory() ? 28 : 7)
@@ -170,7 +172,7 @@ Test(emptying, that_comes_late_does_what_was_missed_and_no_more) {
             }
 }
 
-Test(emptying, keeps_the_share_that_it_began_with) {
+Test(emptying, emptying_keeps_the_share_it_began_with) {
     constexpr std::size_t n = 40'000, rate = 157;
     crowded_slot s(1, n);
     s.wheel.advance(entry - 100);  // late
@@ -179,7 +181,7 @@ Test(emptying, keeps_the_share_that_it_began_with) {
     for (jiffies left = 100; left-- > 0;) REQUIRE_EQ(m.call(entry - left), rate);
 }
 
-Test(emptying, is_over_when_the_lap_of_the_slot_has_begun) {
+Test(emptying, emptying_ends_before_the_slots_lap_begins) {
     constexpr std::size_t n = 1'000;
     for (const unsigned level : upper_levels)
         for (const jiffies after : {jiffies{0}, jiffies{1}, jiffies{200}}) {
@@ -209,7 +211,7 @@ std::size_t gently_left(unsigned level, std::size_t n, jiffies ticks) {
 
 }  // namespace
 
-Test(emptying, by_a_loop_that_is_awake_is_spread_over_the_last_ticks_of_a_lap) {
+Test(emptying, an_awake_loop_spreads_emptying_over_final_ticks) {
     for (const unsigned level : upper_levels)
         for (const std::size_t n : {1, 8, 9, 64, 635, 4'096, 12'000, 30'000}) {
             crowded_slot s(level, n);
@@ -228,7 +230,7 @@ Test(emptying, by_a_loop_that_is_awake_is_spread_over_the_last_ticks_of_a_lap) {
         }
 }
 
-Test(emptying, by_a_loop_that_is_awake_leaves_most_of_its_ticks_alone) {
+Test(emptying, most_ticks_of_an_awake_loop_empty_nothing) {
     for (const std::size_t n : {1, 64, 635, 4'096, 6'000}) {
         crowded_slot s(1, n);
         meter m(s.wheel);
@@ -240,7 +242,7 @@ Test(emptying, by_a_loop_that_is_awake_leaves_most_of_its_ticks_alone) {
     }
 }
 
-Test(emptying, by_a_loop_that_has_slept_takes_a_chunk_a_call_until_it_is_as_far_as_if_it_had_not) {
+Test(emptying, a_loop_that_slept_catches_up_by_chunks) {
     constexpr std::size_t n = 40 * chunk;
     for (const unsigned level : {2u, 3u, 4u, overflow}) {
         crowded_slot s(level, n);
@@ -314,7 +316,7 @@ Test(emptying, of_few_timers_keeps_to_a_budget) {
 
 // --- idle time ----------------------------------------------------------------------------------
 
-Test(emptying, in_idle_time_leaves_no_moves_to_busy_calls) {
+Test(emptying, move_ahead_leaves_no_moves_to_busy_calls) {
     crowded_slot s(1, 10 * chunk);
     s.wheel.advance(entry - 200);
     for (std::size_t moved = 0; moved != 10 * chunk; moved += chunk) {
@@ -328,7 +330,7 @@ Test(emptying, in_idle_time_leaves_no_moves_to_busy_calls) {
     s.expect_all_fire_when_due();
 }
 
-Test(emptying, in_idle_time_waits_for_the_lap_before) {
+Test(emptying, move_ahead_waits_for_the_lap_before) {
     crowded_slot s(1, chunk);
     s.wheel.advance(entry - 257);
     CHECK_EQ(s.wheel.move_ahead(chunk), 0);
@@ -337,14 +339,14 @@ Test(emptying, in_idle_time_waits_for_the_lap_before) {
     s.expect_all_fire_when_due();
 }
 
-Test(emptying, in_idle_time_comes_behind_what_is_due) {
+Test(emptying, move_ahead_comes_behind_what_is_due) {
     crowded_slot s(1, 10 * chunk);
     CHECK(!s.wheel.advance(entry - 1, 1).caught_up);
     CHECK_EQ(s.wheel.move_ahead(chunk), 0);
     CHECK_EQ(s.wheel.next_wakeup(), entry - 1);
 }
 
-Test(emptying, in_idle_time_is_refused_in_a_callback) {
+Test(emptying, move_ahead_is_refused_in_a_callback) {
     crowded_slot s(1, chunk);
     std::size_t moved = 1;
     probe p([&](timer_wheel& w) { moved = w.move_ahead(chunk); });
@@ -354,7 +356,7 @@ Test(emptying, in_idle_time_is_refused_in_a_callback) {
     CHECK_EQ(s.wheel.count().moved, 0);
 }
 
-Test(emptying, in_idle_time_keeps_the_rate_of_the_rest) {
+Test(emptying, move_ahead_keeps_the_rate_of_the_rest) {
     constexpr std::size_t n = 40'000, rate = 157;
     crowded_slot s(1, n);
     s.wheel.advance(entry - 200);
@@ -369,7 +371,7 @@ Test(emptying, in_idle_time_keeps_the_rate_of_the_rest) {
     s.expect_all_fire_when_due();
 }
 
-Test(emptying, in_idle_time_drops_what_was_cancelled) {
+Test(emptying, move_ahead_drops_what_was_cancelled) {
     crowded_slot s(1, chunk);
     s.wheel.advance(entry - 200);
     for (tvec::timer& t : s.timers) t.cancel();
@@ -380,7 +382,7 @@ Test(emptying, in_idle_time_drops_what_was_cancelled) {
 
 // --- several levels -----------------------------------------------------------------------------
 
-Test(emptying, of_one_level_does_not_hurry_that_of_another) {
+Test(emptying, emptying_one_level_does_not_hurry_another) {
     for (unsigned level = 2; level <= overflow; ++level) {
         crowded_slot far(level, 20 * chunk);
         // In the slot of level 1 that has to be empty a few ticks before the other slot must begin.
@@ -395,7 +397,7 @@ Test(emptying, of_one_level_does_not_hurry_that_of_another) {
     }
 }
 
-Test(emptying, of_all_levels_at_once_takes_a_chunk_of_each) {
+Test(emptying, emptying_takes_a_chunk_from_each_level) {
     constexpr std::size_t n = 10 * chunk;
     timer_wheel wheel(armed_at(overflow));
     std::vector<tvec::timer> timers(5 * n);
@@ -418,7 +420,7 @@ Test(emptying, of_all_levels_at_once_takes_a_chunk_of_each) {
 
 // --- a budget -----------------------------------------------------------------------------------
 
-Test(emptying, that_a_budget_cuts_is_not_caught_up_and_due_at_once) {
+Test(emptying, emptying_cut_by_a_budget_stays_due) {
     for (const unsigned level : upper_levels) {
         crowded_slot s(level, 10 * chunk);
         for (std::size_t done = 10; done < chunk; done += 10) {
@@ -437,7 +439,7 @@ Test(emptying, that_a_budget_cuts_is_not_caught_up_and_due_at_once) {
     }
 }
 
-Test(emptying, that_a_budget_cuts_before_it_has_to_be_done_is_caught_up) {
+Test(emptying, emptying_cut_before_its_deadline_is_caught_up) {
     for (const unsigned level : upper_levels)
         for (const std::size_t budget : {0, 1, 10}) {
             crowded_slot s(level, 10 * chunk);
@@ -448,7 +450,7 @@ Test(emptying, that_a_budget_cuts_before_it_has_to_be_done_is_caught_up) {
         }
 }
 
-Test(emptying, that_a_budget_cuts_is_cut_between_two_levels_as_well) {
+Test(emptying, a_budget_may_cut_emptying_between_levels) {
     timer_wheel wheel(armed_at(2));
     std::vector<tvec::timer> high(2 * chunk), low(2 * chunk);
     for (tvec::timer& t : high) wheel.arm_at(t, entry + geometry::width_of(2) - 1);
@@ -462,7 +464,7 @@ Test(emptying, that_a_budget_cuts_is_cut_between_two_levels_as_well) {
     CHECK_LE(2 * chunk, visits(wheel));
 }
 
-Test(emptying, that_a_budget_has_put_off_is_made_up_for_before_the_lap_begins) {
+Test(emptying, emptying_put_off_is_finished_before_the_lap) {
     constexpr std::size_t n = 1'000;
     for (const std::size_t budget : {1, 16, 63, 64, 256}) {
         crowded_slot s(1, n);
@@ -504,7 +506,7 @@ struct due_meanwhile {
 
 }  // namespace
 
-Test(emptying, after_a_stall_comes_after_all_that_is_due_by_then) {
+Test(emptying, emptying_after_a_stall_follows_due_timers) {
     constexpr std::size_t n = 150 * chunk;
     for (const unsigned level : upper_levels)
         for (const jiffies left : {jiffies{100}, jiffies{1}}) {
@@ -519,7 +521,7 @@ Test(emptying, after_a_stall_comes_after_all_that_is_due_by_then) {
         }
 }
 
-Test(emptying, after_a_stall_leaves_a_budget_to_what_is_due) {
+Test(emptying, due_timers_use_a_budget_before_emptying_does) {
     constexpr std::size_t n = 150 * chunk;
     crowded_slot s(1, n);
     s.wheel.advance(entry - 200);
@@ -532,7 +534,7 @@ Test(emptying, after_a_stall_leaves_a_budget_to_what_is_due) {
 
 // The ticks before the lap begins come first. The slot comes second, because the timers due in its
 // lap are linked there.
-Test(emptying, after_a_stall_across_the_beginning_of_a_lap_comes_between_what_is_due) {
+Test(emptying, emptying_after_a_stall_precedes_the_new_lap) {
     constexpr std::size_t n = 150 * chunk;
     for (const unsigned level : upper_levels) {
         crowded_slot s(level, n);
@@ -555,7 +557,7 @@ Test(emptying, after_a_stall_across_the_beginning_of_a_lap_comes_between_what_is
 
 // --- cancelled timers ---------------------------------------------------------------------------
 
-Test(emptying, drops_what_was_cancelled_at_the_same_pace) {
+Test(emptying, emptying_drops_idle_timers_by_chunks) {
     for (const unsigned level : upper_levels) {
         crowded_slot s(level, 10 * chunk);
         for (tvec::timer& t : s.timers) t.cancel();
@@ -568,7 +570,7 @@ Test(emptying, drops_what_was_cancelled_at_the_same_pace) {
     }
 }
 
-Test(emptying, moves_what_was_pushed_back_at_the_same_pace) {
+Test(emptying, emptying_moves_pushed_back_timers_by_chunks) {
     for (const unsigned level : upper_levels) {
         crowded_slot s(level, 10 * chunk);
         const jiffies later = s.due + 3 * geometry::width_of(overflow);
@@ -584,7 +586,7 @@ Test(emptying, moves_what_was_pushed_back_at_the_same_pace) {
 }
 
 // Counts are upper bounds: a slot whose timers were destroyed is emptied too early, but not twice.
-Test(emptying, stops_when_it_finds_the_slot_empty) {
+Test(emptying, emptying_stops_at_an_empty_slot) {
     for (const unsigned level : upper_levels)
         for (const std::size_t left : {std::size_t{0}, std::size_t{1}, chunk, 3 * chunk}) {
             crowded_slot s(level, 5'000);
@@ -618,7 +620,7 @@ std::uint64_t most_of(crowded_slot& s, std::size_t links) {
 
 }  // namespace
 
-Test(emptying, has_the_rate_of_what_was_linked_to_the_slot_and_not_of_what_is_left) {
+Test(emptying, the_rate_follows_every_link_to_the_slot) {
     constexpr std::size_t n = 16'000, width = 256;
     for (const std::size_t links : {n, chunk * width}) {
         crowded_slot s(1, n);
@@ -630,7 +632,7 @@ Test(emptying, has_the_rate_of_what_was_linked_to_the_slot_and_not_of_what_is_le
     }
 }
 
-Test(emptying, counts_links_anew_when_the_slot_was_found_empty) {
+Test(emptying, a_slot_found_empty_counts_links_anew) {
     constexpr std::size_t n = 16'000, width = 256;
     timer_wheel wheel(entry - 512);
     const jiffies turn = width * geometry::ring_of(1);  // after which the slot comes round again
@@ -647,7 +649,7 @@ Test(emptying, counts_links_anew_when_the_slot_was_found_empty) {
     CHECK_LE(m.worst(), chunk);
 }
 
-Test(emptying, does_not_count_push_backs_and_cancels_as_links) {
+Test(emptying, a_slot_counts_no_push_backs_or_cancels) {
     crowded_slot s(1, 16'000);
     for (int i = 0; i < 10; ++i)
         for (tvec::timer& t : s.timers) {
@@ -657,7 +659,7 @@ Test(emptying, does_not_count_push_backs_and_cancels_as_links) {
     CHECK_LE(most_of(s, 0), chunk);
 }
 
-Test(emptying, of_a_slot_through_which_millions_went_spins_for_nobody) {
+Test(emptying, a_slot_that_millions_left_causes_no_spinning) {
     for (const unsigned level : upper_levels) {
         crowded_slot s(level, 100);
         for (std::size_t i = support::scaled(1'000'000); i > 0; --i) {
@@ -673,7 +675,7 @@ Test(emptying, of_a_slot_through_which_millions_went_spins_for_nobody) {
     }
 }
 
-Test(emptying, of_a_slot_that_has_been_linked_to_as_often_as_can_be_counted_forgets_no_timer) {
+Test(emptying, a_saturated_count_of_links_forgets_no_timer) {
     for (const unsigned level : upper_levels) {
         crowded_slot s(level, 1'000);
         support::set_counts(s.wheel, 1'000, ~tvec::detail::link_count{0} - 100);
@@ -686,7 +688,7 @@ Test(emptying, of_a_slot_that_has_been_linked_to_as_often_as_can_be_counted_forg
     }
 }
 
-Test(emptying, of_timers_for_never_is_counted_as_long_as_a_wheel_lives) {
+Test(emptying, the_count_for_never_does_not_overflow) {
     tvec::timer_wheel wheel;
     std::vector<tvec::timer> never(1'000);
     for (tvec::timer& t : never) wheel.arm_at(t, tvec::never);

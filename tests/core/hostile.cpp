@@ -138,7 +138,7 @@ constexpr std::array<jiffies, 9> just_before{
 
 // --- deadlines that meet ------------------------------------------------------------------------
 
-Test(hostile, twenty_thousand_on_one_tick_keep_to_the_budget_and_their_order) {
+Test(hostile, a_crowded_tick_keeps_its_order_under_budgets) {
     const scene crowded = together(0, twenty_thousand, 700);
     CHECK(play(crowded, 100) == play(crowded, unlimited));
     constexpr std::array<jiffies, 6> delays{3, 700, 40'000, 1 << 22, 1 << 28, jiffies{1} << 34};
@@ -169,7 +169,7 @@ order closing_in(jiffies tick, std::size_t each, std::size_t budget) {
 
 }  // namespace
 
-Test(hostile, one_tick_for_timers_from_near_and_far) {
+Test(hostile, timers_from_near_and_far_share_a_tick) {
     for (const jiffies tick : {jiffies{1} << 35, (jiffies{1} << 35) + 777}) {
         const std::size_t each = support::scaled(350, 50);
         const order at_once = closing_in(tick, each, unlimited);
@@ -178,7 +178,7 @@ Test(hostile, one_tick_for_timers_from_near_and_far) {
     }
 }
 
-Test(hostile, twenty_thousand_in_one_slot_of_each_level_keep_to_the_budget) {
+Test(hostile, crowded_slots_keep_their_order_under_budgets) {
     for (unsigned level = 1; level < geometry::levels; ++level) {
         const scene s = in_one_slot(300, twenty_thousand, level, tvec::never);
         CHECK(play(s, 250) == play(s, unlimited));
@@ -214,7 +214,7 @@ std::uint64_t largest_bursts(unsigned level, std::size_t n) {
 
 }  // namespace
 
-Test(hostile, one_crowded_slot_of_any_level_is_spread_over_the_ticks_before_it) {
+Test(hostile, a_crowded_slot_spreads_over_the_preceding_ticks) {
     const std::size_t n = twenty_thousand;
     for (unsigned level = 1; level < geometry::levels; ++level)
         for (const jiffies spread : {jiffies{1}, support::scaled(1 << 18)}) {
@@ -232,7 +232,7 @@ Test(hostile, one_crowded_slot_of_any_level_is_spread_over_the_ticks_before_it) 
         }
 }
 
-Test(hostile, all_levels_that_wrap_on_one_tick_keep_to_the_budget_and_their_order) {
+Test(hostile, wrapping_levels_keep_their_order_under_budgets) {
     for (const jiffies wrap : {jiffies{1} << 26, jiffies{3} << 26, jiffies{1} << 32,
                                (jiffies{1} << 32) + (jiffies{1} << 26), jiffies{1} << 34})
         for (const jiffies before : just_before) {
@@ -243,7 +243,7 @@ Test(hostile, all_levels_that_wrap_on_one_tick_keep_to_the_budget_and_their_orde
         }
 }
 
-Test(hostile, a_wrap_that_is_walked_tick_by_tick_with_a_small_budget_is_exact) {
+Test(hostile, a_small_budget_crosses_wraps_exactly) {
     for (const jiffies wrap : {jiffies{1} << 26, jiffies{1} << 32, jiffies{1} << 34})
         for (const jiffies before : {jiffies{1}, jiffies{600}, jiffies{(1 << 15) + 5}}) {
             const scene s = around(wrap, before, 40);
@@ -299,7 +299,7 @@ order rage(jiffies start, std::size_t n, std::size_t budget) {
 
 }  // namespace
 
-Test(hostile, a_storm_of_zero_delays_that_feeds_itself_is_cut_into_turns) {
+Test(hostile, a_budget_interrupts_an_endless_zero_delay_storm) {
     const std::size_t fires = support::scaled(100'000);
     for (const jiffies start : {jiffies{0}, (jiffies{1} << 32) - 2}) {
         const order at_once = rage(start, fires, unlimited);
@@ -308,7 +308,7 @@ Test(hostile, a_storm_of_zero_delays_that_feeds_itself_is_cut_into_turns) {
     }
 }
 
-Test(hostile, a_crowd_that_re_arms_itself_for_ever_moves_on_a_tick_per_round) {
+Test(hostile, time_passes_although_a_crowd_keeps_rearming) {
     constexpr std::size_t n = 1'000, budget = 300;
     const std::size_t ticks = support::scaled(1'000);
     for (const jiffies delay : {0, 1}) {
@@ -330,7 +330,7 @@ Test(hostile, a_crowd_that_re_arms_itself_for_ever_moves_on_a_tick_per_round) {
     }
 }
 
-Test(hostile, two_that_arm_each_other_for_now_cannot_hold_a_budget_of_one) {
+Test(hostile, timers_arming_each_other_cannot_stop_time) {
     timer_wheel wheel((jiffies{1} << 26) - 500);
     const jiffies start = wheel.now();
     probe a, b;
@@ -342,7 +342,7 @@ Test(hostile, two_that_arm_each_other_for_now_cannot_hold_a_budget_of_one) {
     CHECK_EQ(a.fired() + b.fired(), 1'000);
 }
 
-Test(hostile, callbacks_that_each_re_arm_everybody_let_one_fire_per_tick) {
+Test(hostile, rearming_all_lets_one_timer_fire_per_tick) {
     timer_wheel wheel;
     auto all = support::probes(1'000);
     for (auto& p : all) {
@@ -398,7 +398,7 @@ std::size_t calls_to(timer_wheel& wheel, jiffies until, std::size_t budget) {
 
 }  // namespace
 
-Test(hostile, timers_that_re_arm_themselves_a_lap_behind_are_each_made_up_for) {
+Test(hostile, timers_rearmed_a_lap_behind_catch_up) {
     for (const jiffies lap : {jiffies{1} << 8, jiffies{1} << 14, jiffies{1} << 20})
         for (jiffies ticks = lap - 2; ticks <= lap + 1; ++ticks)
             for (const auto from :
@@ -415,7 +415,7 @@ Test(hostile, timers_that_re_arm_themselves_a_lap_behind_are_each_made_up_for) {
                     }
 }
 
-Test(hostile, a_stall_fires_what_a_call_on_each_of_its_ticks_would_have) {
+Test(hostile, a_stall_fires_as_single_ticks_would) {
     for (const jiffies ticks : {254, 257, 16'382, 16'385}) {
         stalled jump(300, ticks, stalled::from_now, 10), steps(300, ticks, stalled::from_now, 10);
         jump.wheel.advance(300 + ticks);
@@ -440,7 +440,7 @@ bool advance_is_thrown_out_of(timer_wheel& wheel, jiffies until) {
 
 }  // namespace
 
-Test(hostile, a_throw_leaves_the_rest_due_wherever_in_the_slot_it_happens) {
+Test(hostile, a_throw_anywhere_leaves_the_rest_due) {
     for (std::size_t thrower = 0; thrower < 12; ++thrower) {
         timer_wheel wheel(250);
         auto all = support::probes(12);
@@ -461,7 +461,7 @@ Test(hostile, a_throw_leaves_the_rest_due_wherever_in_the_slot_it_happens) {
     }
 }
 
-Test(hostile, a_throw_after_re_arming_keeps_the_new_deadline) {
+Test(hostile, a_timer_rearmed_before_a_throw_stays_armed) {
     timer_wheel wheel;
     probe p([&](timer_wheel& w) {
         w.arm_after(p.t, 30);
@@ -491,7 +491,7 @@ Test(hostile, a_throw_while_destroying_siblings_is_safe) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(hostile, a_throw_beside_the_end_of_a_budget_changes_neither_tick_nor_order) {
+Test(hostile, a_throw_at_a_budgets_end_reorders_nothing) {
     for (const jiffies delay : {jiffies{50}, jiffies{600}})
         for (std::size_t n = 1; n <= support::scaled(40, 12); ++n) {
             const scene s = together(250, n, delay);
@@ -503,7 +503,7 @@ Test(hostile, a_throw_beside_the_end_of_a_budget_changes_neither_tick_nor_order)
         }
 }
 
-Test(hostile, a_throw_amid_timers_on_their_way_down_changes_neither_tick_nor_order) {
+Test(hostile, a_throw_amid_a_cascade_reorders_nothing) {
     for (const jiffies wrap : {jiffies{1} << 26, jiffies{1} << 34})
         for (const jiffies before : just_before) {
             if (before > wrap) continue;
@@ -585,7 +585,7 @@ void expect_nothing_more(timer_wheel& wheel) {
 
 }  // namespace
 
-Test(hostile, all_timers_may_be_destroyed_wherever_a_budget_has_ended) {
+Test(hostile, timers_may_be_destroyed_wherever_a_budget_ends) {
     for (const jiffies before : just_before)
         pause_at_each_visit(around(jiffies{1} << 34, before, 3), [](timer_wheel& wheel, actors& c) {
             c.all.clear();
@@ -593,7 +593,7 @@ Test(hostile, all_timers_may_be_destroyed_wherever_a_budget_has_ended) {
         });
 }
 
-Test(hostile, all_timers_may_be_drained_and_armed_again_wherever_a_budget_has_ended) {
+Test(hostile, timers_may_be_drained_wherever_a_budget_ends) {
     for (const jiffies before : just_before) {
         const scene s = around(jiffies{1} << 34, before, 3);
         pause_at_each_visit(s, [&](timer_wheel& wheel, actors& c) {
@@ -610,7 +610,7 @@ Test(hostile, all_timers_may_be_drained_and_armed_again_wherever_a_budget_has_en
     }
 }
 
-Test(hostile, a_callback_that_destroys_every_timer_leaves_an_empty_wheel) {
+Test(hostile, a_callback_destroying_all_timers_empties_the_wheel) {
     for (const jiffies start : support::starts())
         for (std::size_t place = 1; place <= 12; ++place)
             for (const std::size_t budget : {std::size_t{1}, unlimited}) {
@@ -624,7 +624,7 @@ Test(hostile, a_callback_that_destroys_every_timer_leaves_an_empty_wheel) {
             }
 }
 
-Test(hostile, a_callback_that_drains_the_wheel_and_arms_all_again_moves_all_to_the_next_tick) {
+Test(hostile, a_callback_may_drain_and_rearm_all_timers) {
     scene s = together(0, 12, 600);
     for (const jiffies edge : support::edges()) s.due.push_back(600 + edge);
     for (std::size_t place = 1; place <= 12; ++place) {
@@ -652,7 +652,7 @@ Test(hostile, a_callback_that_drains_the_wheel_and_arms_all_again_moves_all_to_t
     }
 }
 
-Test(hostile, callbacks_that_each_drain_the_wheel_and_arm_all_again_cannot_stop_time) {
+Test(hostile, callbacks_draining_and_rearming_all_cannot_stop_time) {
     timer_wheel wheel;
     auto all = support::probes(100);
     for (auto& p : all) {
@@ -670,7 +670,7 @@ Test(hostile, callbacks_that_each_drain_the_wheel_and_arm_all_again_cannot_stop_
 
 // --- churn without time passing -----------------------------------------------------------------
 
-Test(hostile, a_million_timers_armed_and_destroyed_in_a_slot_cost_no_visit) {
+Test(hostile, timers_destroyed_while_pending_cost_no_visits) {
     constexpr std::array<jiffies, 6> delays{100,     1'000,   1 << 16,
                                             1 << 22, 1 << 28, jiffies{1} << 34};
     for (const jiffies delay : delays) {
@@ -708,7 +708,7 @@ jiffies up_and_down(std::size_t i) {
 
 }  // namespace
 
-Test(hostile, a_timer_armed_and_cancelled_a_million_times_is_dropped_at_one_visit) {
+Test(hostile, a_timer_cancelled_repeatedly_costs_one_visit) {
     timer_wheel wheel(77);
     probe p;
     for (std::size_t i = support::scaled(1'000'000); i > 0; --i) {
@@ -721,7 +721,7 @@ Test(hostile, a_timer_armed_and_cancelled_a_million_times_is_dropped_at_one_visi
     CHECK_LE(visits(wheel), 1);
 }
 
-Test(hostile, a_timer_pulled_in_and_pushed_back_a_million_times_costs_no_visit_for_places_left) {
+Test(hostile, a_timer_moved_repeatedly_costs_no_extra_visits) {
     for (std::size_t last = 0; last < 6; ++last)
         for (const jiffies start : {jiffies{77}, (jiffies{1} << 32) - 300}) {
             timer_wheel wheel(start);
@@ -737,7 +737,7 @@ Test(hostile, a_timer_pulled_in_and_pushed_back_a_million_times_costs_no_visit_f
         }
 }
 
-Test(hostile, a_timer_pulled_in_a_tick_at_a_time_costs_no_visit_for_places_left) {
+Test(hostile, pulling_in_stepwise_costs_no_extra_visits) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);

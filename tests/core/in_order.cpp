@@ -96,7 +96,7 @@ Test(in_order, any_number_on_a_tick_is_sorted) {
 }
 
 // They arrive by cascades from several levels, by push-backs, and directly.
-Test(in_order, whichever_way_the_timers_came_to_the_tick) {
+Test(in_order, timers_arriving_by_any_way_are_sorted) {
     timer_wheel wheel;
     line l(60);
     const jiffies due = 70'000;
@@ -110,7 +110,7 @@ Test(in_order, whichever_way_the_timers_came_to_the_tick) {
     CHECK(l.has_fired_in_order());
 }
 
-Test(in_order, all_of_a_tick_before_any_of_the_next) {
+Test(in_order, all_of_a_tick_fires_before_the_next) {
     timer_wheel wheel;
     line l(20);
     for (std::size_t i = 0; i < 20; ++i) l.arm(wheel, i, 30 - i % 2);
@@ -119,7 +119,7 @@ Test(in_order, all_of_a_tick_before_any_of_the_next) {
                                                  1, 3, 5, 7, 9,  11, 13, 15, 17, 19}));
 }
 
-Test(in_order, a_budget_an_exception_and_a_plain_call_leave_the_rest_in_order) {
+Test(in_order, an_interrupted_tick_stays_in_order) {
     timer_wheel wheel;
     line l(40);
     for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i * 7 % 40, 60);
@@ -135,7 +135,7 @@ Test(in_order, a_budget_an_exception_and_a_plain_call_leave_the_rest_in_order) {
     CHECK(l.has_fired_in_order());
 }
 
-Test(in_order, what_a_plain_call_has_begun_is_sorted_from_there) {
+Test(in_order, a_tick_begun_without_order_is_sorted_later) {
     timer_wheel wheel;
     line l(40);
     for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i * 7 % 40, 60);
@@ -145,7 +145,7 @@ Test(in_order, what_a_plain_call_has_begun_is_sorted_from_there) {
     CHECK(l.has_fired_in_order());
 }
 
-Test(in_order, what_is_cancelled_unlinked_or_destroyed_in_the_tick_does_not_change_it) {
+Test(in_order, timers_removed_within_a_tick_reorder_nothing) {
     timer_wheel wheel;
     line l(40);
     for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i, 60);
@@ -162,7 +162,7 @@ Test(in_order, what_is_cancelled_unlinked_or_destroyed_in_the_tick_does_not_chan
     CHECK(!wheel.any_pending());
 }
 
-Test(in_order, what_a_callback_arms_comes_with_the_next_tick) {
+Test(in_order, timers_armed_by_callbacks_fire_next_tick) {
     timer_wheel wheel;
     line l(10);
     for (std::size_t i = 0; i < 10; ++i) l.arm(wheel, i, 60);
@@ -174,7 +174,7 @@ Test(in_order, what_a_callback_arms_comes_with_the_next_tick) {
     CHECK(l.has_fired_in_order());
 }
 
-Test(in_order, after_a_drain_that_threw_the_rest_is_sorted_again) {
+Test(in_order, a_throwing_drain_keeps_the_rest_sorted) {
     timer_wheel wheel;
     line l(40);
     for (std::size_t i = 0; i < 40; ++i) l.arm(wheel, i, 60);
@@ -191,7 +191,7 @@ Test(in_order, after_a_drain_that_threw_the_rest_is_sorted_again) {
 
 // The rest of the tick fires in the same call. Timers that unlink themselves leave holes in its
 // chains.
-Test(in_order, after_a_drain_in_a_callback_that_threw_the_rest_is_sorted_again) {
+Test(in_order, a_throwing_drain_in_callbacks_keeps_order) {
     timer_wheel wheel;
     line l(32);
     for (std::size_t i = 0; i < 32; ++i) l.arm(wheel, i, 300);
@@ -208,7 +208,7 @@ Test(in_order, after_a_drain_in_a_callback_that_threw_the_rest_is_sorted_again) 
     CHECK_EQ(check(wheel), "");
 }
 
-Test(in_order, of_equals_the_order_stays_as_it_is) {
+Test(in_order, equal_timers_keep_their_order) {
     const auto order = [](auto advance) {
         timer_wheel wheel;
         line l(50);
@@ -222,7 +222,7 @@ Test(in_order, of_equals_the_order_stays_as_it_is) {
     CHECK(sorted == order([](timer_wheel& w) { w.advance(300); }));
 }
 
-Test(in_order, a_clocked_wheel_has_it_too) {
+Test(in_order, a_clocked_wheel_fires_in_order_too) {
     using namespace std::chrono_literals;
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
     line l(9);

@@ -46,7 +46,7 @@ Test(lifetime, aggregates_may_hold_a_wheel) {
     CHECK_EQ(l.wheel.now() + several[1].now(), 0);
 }
 
-Test(lifetime, a_timer_without_a_callback_just_stops_being_pending) {
+Test(lifetime, a_timer_without_a_callback_expires_silently) {
     timer_wheel wheel;
     tvec::timer none, null{nullptr};
     wheel.arm_after(none, 5);
@@ -67,7 +67,7 @@ Test(lifetime, a_destroyed_timer_does_not_fire) {
     }
 }
 
-Test(lifetime, a_cancelled_timer_may_be_destroyed_before_the_wheel_has_noticed) {
+Test(lifetime, an_idle_timer_may_be_destroyed_while_linked) {
     timer_wheel wheel;
     {
         probe p;
@@ -96,7 +96,7 @@ Test(lifetime, timers_may_outlive_the_wheel) {
     CHECK_EQ(other.advance(5).fired, all.size());
 }
 
-Test(lifetime, a_wheel_may_be_destroyed_with_work_left_over) {
+Test(lifetime, a_wheel_may_be_destroyed_amid_unfinished_work) {
     auto all = support::probes(10);
     {
         timer_wheel stopped_by_budget, stopped_by_exception;
@@ -115,7 +115,7 @@ Test(lifetime, a_wheel_may_be_destroyed_with_work_left_over) {
     for (auto& p : all) CHECK(!p->t.pending());
 }
 
-Test(lifetime, a_moved_timer_keeps_its_place_and_its_deadline) {
+Test(lifetime, a_moved_timer_keeps_its_place_and_deadline) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : {jiffies{1}, jiffies{500}, jiffies{70'000}, jiffies{1} << 34}) {
             timer_wheel wheel(start);
@@ -135,7 +135,7 @@ Test(lifetime, a_moved_timer_keeps_its_place_and_its_deadline) {
         }
 }
 
-Test(lifetime, a_cancelled_timer_that_still_hangs_may_be_moved_from_and_onto) {
+Test(lifetime, an_idle_timer_may_be_moved_while_linked) {
     timer_wheel wheel;
     probe cancelled, pending;
     wheel.arm_after(cancelled.t, 100);
@@ -163,7 +163,7 @@ Test(lifetime, two_pending_timers_may_be_swapped) {
     CHECK(all[1]->fired_only_at(100));
 }
 
-Test(lifetime, objects_with_pending_timers_may_live_in_a_growing_vector) {
+Test(lifetime, objects_with_timers_may_live_in_growing_vectors) {
     struct entity {
         void on_fire() { ++fired; }
         int fired = 0;
@@ -224,7 +224,7 @@ Test(lifetime, assigning_a_timer_to_itself_does_nothing) {
     CHECK_EQ(p.fired(), 1);
 }
 
-Test(lifetime, a_timer_may_be_moved_in_its_own_callback) {
+Test(lifetime, a_callback_may_move_its_own_timer) {
     timer_wheel wheel;
     std::unique_ptr<probe> moved;
     auto p = std::make_unique<probe>();
@@ -254,7 +254,7 @@ Test(lifetime, arming_on_another_wheel_moves_a_pending_timer) {
     }
 }
 
-Test(lifetime, arming_on_another_wheel_takes_a_cancelled_timer_along) {
+Test(lifetime, arming_an_idle_timer_moves_it_between_wheels) {
     timer_wheel a;
     probe p;
     {
@@ -273,7 +273,7 @@ Test(lifetime, arming_on_another_wheel_takes_a_cancelled_timer_along) {
     CHECK(p.fired_only_at(1'010));
 }
 
-Test(lifetime, the_slack_of_another_wheel_does_not_hold_a_timer) {
+Test(lifetime, arming_with_slack_moves_timers_between_wheels) {
     timer_wheel a, b;
     probe p;
     a.arm_after(p.t, 100);
@@ -296,7 +296,7 @@ std::vector<std::unique_ptr<wheel_number>> all_numbers() {
 
 }  // namespace
 
-Test(lifetime, no_two_wheels_have_one_number_while_there_are_numbers) {
+Test(lifetime, wheels_have_distinct_numbers_while_these_last) {
     for (int round = 0; round < 2; ++round) {  // each gives back what it has claimed
         std::set<std::uint16_t> seen{wheel_number::nobody, wheel_number::unused};
         const auto numbers = all_numbers();
@@ -307,7 +307,7 @@ Test(lifetime, no_two_wheels_have_one_number_while_there_are_numbers) {
     }
 }
 
-Test(lifetime, a_timer_moves_between_wheels_that_share_a_number) {
+Test(lifetime, timers_move_between_wheels_of_equal_number) {
     const auto numbers = all_numbers();
     timer_wheel a, b;
     probe p;

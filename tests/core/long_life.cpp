@@ -307,7 +307,7 @@ Test(long_life, ten_years_of_a_server_balance, .timeout = 300) {
     s.shut_down();
 }
 
-Test(long_life, a_year_of_a_server_that_starts_at_an_awkward_time_balances) {
+Test(long_life, a_servers_year_across_wraps_balances) {
     for (const jiffies start : {(jiffies{1} << 32) - 300, (jiffies{1} << 40) - 1}) {
         server s(start, 7);
         s.run(support::scaled(year));
@@ -361,7 +361,7 @@ private:
 }  // namespace
 
 // Two timers beyond the levels must neither hide short ones at a wrap nor be disturbed by them.
-Test(long_life, short_timers_beside_far_ones_are_on_time_at_each_wrap_of_an_old_wheel) {
+Test(long_life, far_timers_disturb_no_short_ones_at_wraps) {
     const std::size_t rounds = support::scaled(2'000);
     for (const unsigned power : {8u, 14u, 20u, 26u, 32u, 33u})
         for (const jiffies before : {10, 400})  // the far ones are armed

@@ -73,7 +73,7 @@ template <class F> bool finds_the_middle_one(tvec::jiffies tick, F act) {
 
 }  // namespace
 
-Test(misuse, a_damaged_timer_is_named_when_a_neighbour_leaves) {
+Test(misuse, a_leaving_neighbour_reveals_a_damaged_timer) {
     for (const tvec::jiffies tick : {in_root, in_level_1}) {
         CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.first().unlink(); }));
         CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.last().unlink(); }));
@@ -84,12 +84,12 @@ Test(misuse, a_damaged_timer_is_named_when_a_neighbour_leaves) {
     }
 }
 
-Test(misuse, a_damaged_timer_is_named_when_the_wheel_comes_to_it) {
+Test(misuse, a_visit_reveals_a_damaged_timer) {
     for (const tvec::jiffies tick : {in_root, in_level_1})
         CHECK(finds_the_middle_one(tick, [](full_slot& s) { s.wheel.advance(s.due); }));
 }
 
-Test(misuse, a_damaged_timer_is_named_when_the_wheel_is_walked_drained_or_destroyed) {
+Test(misuse, walks_drains_and_destructors_reveal_damaged_timers) {
     for (const tvec::jiffies tick : {in_root, in_level_1}) {
         CHECK(finds_the_middle_one(tick,
                                    [](full_slot& s) { s.wheel.for_each_pending([](auto&) {}); }));
@@ -103,7 +103,7 @@ Test(misuse, a_damaged_timer_is_named_when_the_wheel_is_walked_drained_or_destro
     }
 }
 
-Test(misuse, a_damaged_timer_is_named_when_another_is_armed_before_it) {
+Test(misuse, arming_before_a_damaged_timer_reveals_it) {
     for (const tvec::jiffies tick : {in_root, in_level_1})
         for (const int byte : damages) {
             full_slot s(tick);
@@ -115,7 +115,7 @@ Test(misuse, a_damaged_timer_is_named_when_another_is_armed_before_it) {
         }
 }
 
-Test(misuse, a_damaged_timer_at_the_head_of_a_chain_is_named_too) {
+Test(misuse, a_damaged_timer_heading_a_chain_is_named) {
     for (const tvec::jiffies tick : {in_root, in_level_1})
         for (const int byte : damages) {
             const auto ends = [&](auto act) {
@@ -132,7 +132,7 @@ Test(misuse, a_damaged_timer_at_the_head_of_a_chain_is_named_too) {
         }
 }
 
-Test(misuse, a_copy_of_a_linked_timer_is_named_when_it_leaves) {
+Test(misuse, a_linked_timers_copy_is_named_when_unlinked) {
     full_slot s(in_root);
     for (tvec::timer* original : {&s.first(), &s.middle(), &s.last()}) {
         tvec::timer copy;
@@ -142,7 +142,7 @@ Test(misuse, a_copy_of_a_linked_timer_is_named_when_it_leaves) {
     }
 }
 
-Test(misuse, a_timer_that_another_was_copied_onto_is_named) {
+Test(misuse, a_timer_overwritten_by_another_is_named) {
     full_slot s(in_root), other(in_root);
     CHECK(names(s.middle(), [&] {
         std::memcpy(static_cast<void*>(&s.middle()), static_cast<const void*>(&other.middle()),
@@ -152,7 +152,7 @@ Test(misuse, a_timer_that_another_was_copied_onto_is_named) {
 }
 
 // Copies of the library give their wheels the same numbers.
-Test(misuse, a_timer_that_is_linked_in_a_wheel_of_another_copy_is_named) {
+Test(misuse, a_timer_linked_by_another_library_is_named) {
     using namespace support::of_timer;
     constexpr std::uint64_t address = tvec::detail::address_mask;
     full_slot s(in_root);

@@ -42,7 +42,7 @@ template <class F> bool writes_only(neighbours& c, std::size_t i, F act) {
 
 }  // namespace
 
-Test(one_line, push_back_cancel_and_arming_again_later_write_the_timer_alone) {
+Test(one_line, push_back_and_cancel_write_only_the_timer) {
     for (const jiffies start : support::starts()) {
         auto c = std::make_unique<support::cleared<neighbours>>(start);
         for (std::size_t i = 0; i < c->timers.size(); i += 7) {

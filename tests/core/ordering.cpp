@@ -59,7 +59,7 @@ Test(ordering, ticks_run_in_order_however_far_advance_jumps) {
     }
 }
 
-Test(ordering, a_replay_with_other_addresses_fires_in_the_same_order) {  // not FIFO
+Test(ordering, the_order_does_not_depend_on_addresses) {  // not FIFO
     for (const jiffies start : support::starts())
         for (const jiffies stride : {1, 50, 40'000})
             CHECK(play(start, stride, false) == play(start, stride, true));
@@ -75,7 +75,7 @@ Test(ordering, a_jump_fires_what_small_steps_fire) {  // the order within a tick
     }
 }
 
-Test(ordering, a_replay_a_whole_turn_of_the_wheel_later_fires_in_the_same_order) {
+Test(ordering, a_replay_whole_turns_later_keeps_its_order) {
     for (const jiffies turns : {1, 2, 1'000}) {
         const jiffies shift =
             turns * 2 * tvec::detail::geometry::width_of(tvec::detail::geometry::overflow);
@@ -86,7 +86,7 @@ Test(ordering, a_replay_a_whole_turn_of_the_wheel_later_fires_in_the_same_order)
     }
 }
 
-Test(ordering, a_replay_at_any_other_time_fires_the_same_timers_on_the_same_ticks) {
+Test(ordering, a_replay_at_any_time_keeps_its_ticks) {
     trace at_zero = play(0, 50, false);
     std::sort(at_zero.begin(), at_zero.end());
     for (const jiffies start : support::starts()) {
@@ -96,7 +96,7 @@ Test(ordering, a_replay_at_any_other_time_fires_the_same_timers_on_the_same_tick
     }
 }
 
-Test(ordering, now_in_a_callback_is_the_tick_being_run) {
+Test(ordering, callbacks_see_the_tick_being_run) {
     timer_wheel wheel(100);
     probe first, second;
     wheel.arm_at(first.t, 150);
@@ -117,7 +117,7 @@ Test(ordering, behind_says_how_late_a_callback_is) {
     CHECK_EQ(wheel.behind(), 0);
 }
 
-Test(ordering, sparse_cascades_that_meet_on_one_tick_fire_together) {
+Test(ordering, cascades_meeting_on_one_tick_fire_together) {
     const jiffies base = 0x1659418c000;
     timer_wheel wheel(base - 2048);
     probe early, late;
@@ -130,7 +130,7 @@ Test(ordering, sparse_cascades_that_meet_on_one_tick_fire_together) {
     CHECK_EQ(wheel.advance(base + 1024).fired, 0);
 }
 
-Test(ordering, a_timer_beyond_the_root_survives_being_passed_by) {
+Test(ordering, a_timer_survives_calls_just_before_its_tick) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 193);

@@ -85,7 +85,7 @@ Test(parts, a_link_leaves_its_chain_from_anywhere) {
 }
 
 #ifndef NDEBUG
-Test(parts, a_link_that_hangs_nowhere_points_to_no_memory) {
+Test(parts, an_unlinked_link_points_to_no_memory) {
     chain_of_three c;
     node fresh;
     c.links[0].unlink();
@@ -113,7 +113,7 @@ Test(parts, a_link_knows_its_wheel_and_no_other) {
     CHECK(!node{}.linked_in(number_of(tag)));
 }
 
-Test(parts, a_chain_restarts_at_any_of_its_links_and_at_its_end) {
+Test(parts, a_chain_may_restart_at_any_link) {
     for (std::size_t at = 0; at < 3; ++at) {
         chain_of_three c;
         c.list.restart_at(c.links[at], tag);
@@ -127,7 +127,7 @@ Test(parts, a_chain_restarts_at_any_of_its_links_and_at_its_end) {
     CHECK(c.list.first() == &c.links[0]);
 }
 
-Test(parts, a_slot_pops_in_the_reverse_order_of_arrival) {
+Test(parts, a_slot_pops_its_newest_links_first) {
     slot_of<19> s;
     CHECK(!s.view().empty());
     CHECK_EQ(s.count, 19);
@@ -137,7 +137,7 @@ Test(parts, a_slot_pops_in_the_reverse_order_of_arrival) {
     CHECK_EQ(s.count, 0);
 }
 
-Test(parts, a_slot_is_empty_when_each_of_its_chains_is) {
+Test(parts, a_slot_is_empty_if_all_chains_are) {
     slot_of<8> s;
     for (std::size_t i = 0; i < 8; ++i) {
         CHECK(!s.view().empty());
@@ -146,7 +146,7 @@ Test(parts, a_slot_is_empty_when_each_of_its_chains_is) {
     CHECK(s.view().empty());
 }
 
-Test(parts, a_slot_pops_several_at_once_in_the_same_order) {
+Test(parts, a_slot_pops_several_links_in_order) {
     for (std::size_t first = 0; first <= 20; ++first) {
         slot_of<19> s;
         const std::size_t most = std::min<std::size_t>(first, 19);
@@ -158,7 +158,7 @@ Test(parts, a_slot_pops_several_at_once_in_the_same_order) {
     }
 }
 
-Test(parts, a_slot_that_is_popped_in_part_is_filled_and_popped_on) {
+Test(parts, a_partly_popped_slot_may_be_filled_again) {
     for (std::size_t first = 0; first <= 19; ++first) {
         slot_of<19> s;
         popped(s, first, first);
@@ -170,7 +170,7 @@ Test(parts, a_slot_that_is_popped_in_part_is_filled_and_popped_on) {
     }
 }
 
-Test(parts, a_sorted_slot_pops_in_order_also_after_some_have_unlinked_themselves) {
+Test(parts, a_sorted_slot_stays_sorted_as_links_leave) {
     for (unsigned left = 0; left < 1u << 11; ++left) {
         slot_of<11> s;
         const auto rank = [&](const node& l) { return (&l - s.links.data()) * 7 % 11; };
@@ -191,7 +191,7 @@ Test(parts, a_sorted_slot_pops_in_order_also_after_some_have_unlinked_themselves
     }
 }
 
-Test(parts, a_slot_finds_what_is_left_after_others_have_unlinked_themselves) {
+Test(parts, a_slot_finds_the_links_that_are_left) {
     for (unsigned left = 0; left < 1u << 11; ++left)
         for (const bool at_once : {false, true}) {
             slot_of<11> s;
@@ -207,7 +207,7 @@ Test(parts, a_slot_finds_what_is_left_after_others_have_unlinked_themselves) {
         }
 }
 
-Test(parts, a_slot_whose_count_is_far_too_high_is_not_searched_to_its_end) {
+Test(parts, an_inflated_count_causes_no_long_search) {
     constexpr link_count far_too_high = std::numeric_limits<link_count>::max() / 4 + 1;
     slot_of<1> s;
     s.count = far_too_high;
@@ -218,14 +218,14 @@ Test(parts, a_slot_whose_count_is_far_too_high_is_not_searched_to_its_end) {
     CHECK_EQ(s.count, 0);
 }
 
-Test(parts, a_slot_is_a_cache_line_and_a_wheel_as_small_as_said) {
+Test(parts, slots_and_wheels_are_as_small_as_promised) {
     if (sizeof(void*) == 8 && geometry::chains_per_slot != 1)
         CHECK_EQ(geometry::chains_per_slot * sizeof(chain), 64);
     const std::size_t most = geometry::chains_per_slot == 1 ? 12 : 82;
     CHECK_LE(sizeof(tvec::timer_wheel), most * 1024);
 }
 
-Test(parts, a_slot_of_the_levels_has_as_many_chains_as_the_geometry_says) {
+Test(parts, slots_have_as_many_chains_as_declared) {
     for (unsigned level = 0; level <= geometry::overflow; ++level) {
         levels all(tag);
         constexpr unsigned chains = geometry::chains_per_slot;
@@ -269,7 +269,7 @@ Test(parts, all_that_hangs_is_shown_with_its_slot) {
     CHECK_EQ(shown, links.size());
 }
 
-Test(parts, all_slots_say_that_they_are_empty_when_all_has_been_unlinked) {
+Test(parts, all_slots_are_empty_once_all_is_unlinked) {
     levels all(tag);
     std::array<node, 3> links;
     const std::array some{geometry::first_slot_of(geometry::root) + 7,
@@ -289,7 +289,7 @@ Test(parts, all_slots_say_that_they_are_empty_when_all_has_been_unlinked) {
     CHECK_EQ(all.next_occupied(geometry::root, 0), 0);
 }
 
-Test(parts, a_slot_that_is_found_empty_has_neither_bit_nor_count) {
+Test(parts, a_slot_found_empty_loses_bit_and_count) {
     levels all(tag);
     std::array<node, 2> links;
     const unsigned s = geometry::first_slot_of(1) + 7;
@@ -306,7 +306,7 @@ Test(parts, a_slot_that_is_found_empty_has_neither_bit_nor_count) {
     CHECK_EQ(all.at_most(s), 0);
 }
 
-Test(parts, the_next_occupied_slot_is_found_around_the_ring) {
+Test(parts, the_next_occupied_slot_is_found_across_wraps) {
     levels all(tag);
     for (unsigned level = 0; level < geometry::levels; ++level) {
         const unsigned ring = geometry::ring_of(level);
@@ -338,7 +338,7 @@ unsigned next_by_search(const levels& all, unsigned level, jiffies tick) {
 
 }  // namespace
 
-Test(parts, the_next_of_many_occupied_slots_is_found_wherever_they_are) {
+Test(parts, the_next_of_many_occupied_slots_is_found) {
     const std::size_t rounds = support::scaled(300);
     std::mt19937_64 random(5);
     for (std::size_t round = 0; round < rounds; ++round) {
@@ -385,7 +385,7 @@ Test(parts, a_search_gives_up_after_some_empty_slots) {
     CHECK_EQ(all.next_occupied_of_overflow(1), geometry::beyond);
 }
 
-Test(parts, a_count_that_is_bounded_leaves_the_turn_to_the_same_chain) {
+Test(parts, a_bounded_count_keeps_its_current_chain) {
     levels all(tag);
     for (const unsigned s : {0U, geometry::beyond - 1})
         for (link_count more = 1; more <= 8; ++more) {
@@ -397,7 +397,7 @@ Test(parts, a_count_that_is_bounded_leaves_the_turn_to_the_same_chain) {
         }
 }
 
-Test(parts, the_slot_of_the_overflow_that_is_visited_first_is_found) {
+Test(parts, the_next_slot_of_the_overflow_is_found) {
     constexpr unsigned level = geometry::overflow, first = geometry::first_slot_of(level);
     constexpr jiffies lap = geometry::width_of(level);
     std::mt19937_64 random(6);

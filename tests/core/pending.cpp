@@ -22,7 +22,7 @@ bool has_pending(const timer_wheel& wheel, std::size_t n) {
 
 }  // namespace
 
-Test(pending, a_timer_is_until_it_has_fired) {
+Test(pending, a_timer_is_pending_until_it_fires) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -37,7 +37,7 @@ Test(pending, a_timer_is_until_it_has_fired) {
         }
 }
 
-Test(pending, what_was_cancelled_or_destroyed_is_not_though_it_may_cost_a_wakeup) {
+Test(pending, cancelled_and_destroyed_timers_are_not_pending) {
     for (const jiffies delay : support::edges()) {
         timer_wheel wheel;
         auto p = std::make_unique<probe>();
@@ -53,7 +53,7 @@ Test(pending, what_was_cancelled_or_destroyed_is_not_though_it_may_cost_a_wakeup
     }
 }
 
-Test(pending, what_is_armed_for_never_is_though_there_is_no_wakeup) {
+Test(pending, a_timer_armed_for_never_is_pending) {
     timer_wheel wheel;
     probe p;
     wheel.arm_at(p.t, tvec::never);
@@ -63,7 +63,7 @@ Test(pending, what_is_armed_for_never_is_though_there_is_no_wakeup) {
     CHECK(has_pending(wheel, 0));
 }
 
-Test(pending, one_among_many_that_were_cancelled_is_found) {
+Test(pending, a_pending_timer_among_idle_ones_is_found) {
     timer_wheel wheel;
     auto all = support::probes(1'000);
     for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_after(all[i]->t, 1 + i * i);
@@ -74,7 +74,7 @@ Test(pending, one_among_many_that_were_cancelled_is_found) {
     CHECK(has_pending(wheel, 0));
 }
 
-Test(pending, one_is_found_wherever_in_its_slot_it_hangs) {
+Test(pending, a_pending_timer_is_found_in_any_chain) {
     for (const jiffies delay : support::edges()) {
         timer_wheel wheel;
         auto all = support::probes(16);
@@ -87,7 +87,7 @@ Test(pending, one_is_found_wherever_in_its_slot_it_hangs) {
     }
 }
 
-Test(pending, what_is_due_in_the_same_tick_is_until_its_callback_begins) {
+Test(pending, a_timer_is_pending_until_its_callback_begins) {
     timer_wheel wheel;
     std::size_t left = 3;
     bool exact = true;
@@ -101,7 +101,7 @@ Test(pending, what_is_due_in_the_same_tick_is_until_its_callback_begins) {
     CHECK_EQ(left, 0);
 }
 
-Test(pending, a_drained_timer_is_not) {
+Test(pending, a_drained_timer_is_not_pending) {
     timer_wheel wheel;
     auto all = support::probes(20);
     for (auto& p : all) wheel.arm_after(p->t, 5'000);
@@ -111,7 +111,7 @@ Test(pending, a_drained_timer_is_not) {
     CHECK(has_pending(wheel, 1));
 }
 
-Test(pending, a_clocked_wheel_says_the_same) {
+Test(pending, a_clocked_wheel_counts_pending_timers_too) {
     tvec::clocked_wheel timers;
     probe p;
     CHECK(!timers.any_pending());

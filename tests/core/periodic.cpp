@@ -13,7 +13,7 @@ using tvec::timer_wheel;
 
 TestSuite(periodic, .timeout = 60);
 
-Test(periodic, timers_fire_on_phase_and_as_often_as_they_should) {
+Test(periodic, periodic_timers_fire_on_phase_without_missing_beats) {
     constexpr std::array<jiffies, 12> periods{1, 2, 3, 5, 7, 11, 97, 191, 256, 1337, 4096, 20'011};
     const jiffies ticks = support::scaled(30'000);
     for (const jiffies start : support::starts()) {
@@ -33,7 +33,7 @@ Test(periodic, timers_fire_on_phase_and_as_often_as_they_should) {
     }
 }
 
-Test(periodic, a_late_timer_skips_to_the_future_and_says_what_it_missed) {
+Test(periodic, a_late_periodic_timer_counts_its_missed_beats) {
     timer_wheel wheel;
     jiffies missed = 0;
     probe p([&](timer_wheel& w) { missed += w.arm_next(p.t, 100); });
@@ -47,7 +47,7 @@ Test(periodic, a_late_timer_skips_to_the_future_and_says_what_it_missed) {
     CHECK_EQ(missed, 9);
 }
 
-Test(periodic, a_burst_is_an_arm_at_the_last_deadline_plus_the_period) {
+Test(periodic, arming_from_the_last_deadline_fires_missed_beats) {
     timer_wheel wheel;
     probe p([&](timer_wheel& w) { w.arm_at(p.t, p.t.expires() + 100); });
     wheel.arm_after(p.t, 100);
@@ -55,7 +55,7 @@ Test(periodic, a_burst_is_an_arm_at_the_last_deadline_plus_the_period) {
     CHECK_EQ(p.fired(), 10);
 }
 
-Test(periodic, a_period_of_zero_counts_as_one_and_a_huge_one_saturates) {
+Test(periodic, periods_are_at_least_one_and_saturate) {
     timer_wheel wheel(10);
     probe p;
     wheel.arm_at(p.t, 20);
@@ -68,7 +68,7 @@ Test(periodic, a_period_of_zero_counts_as_one_and_a_huge_one_saturates) {
     CHECK_EQ(p.t.expires(), never);
 }
 
-Test(periodic, a_timer_never_armed_beats_from_tick_0_and_a_pending_one_skips_a_beat) {
+Test(periodic, arm_next_accepts_fresh_and_pending_timers) {
     timer_wheel wheel(1'000);
     probe fresh, pending;
     CHECK_EQ(wheel.arm_next(fresh.t, 300), 3);

@@ -90,7 +90,7 @@ Test(sharing, threads_that_take_turns_lose_no_timer) {
     CHECK_EQ(check(s->wheel), "");
 }
 
-Test(sharing, any_thread_may_arm_and_run_a_shared_wheel) {
+Test(sharing, any_thread_may_use_a_shared_wheel) {
     timer_wheel wheel;
     wheel.share_by_lock();
     CHECK(wheel.shared_by_lock());
@@ -101,7 +101,7 @@ Test(sharing, any_thread_may_arm_and_run_a_shared_wheel) {
     CHECK(p.fired_only_at(11));
 }
 
-Test(sharing, a_wheel_that_a_thread_has_run_may_be_shared_from_then_on) {
+Test(sharing, a_wheel_in_use_may_become_shared) {
     timer_wheel wheel;
     wheel.advance(1);
     CHECK(!wheel.shared_by_lock());
@@ -111,7 +111,7 @@ Test(sharing, a_wheel_that_a_thread_has_run_may_be_shared_from_then_on) {
     CHECK_EQ(wheel.now(), 3);
 }
 
-Test(sharing, a_class_that_scales_is_shared_as_its_timers_are) {
+Test(sharing, a_scaled_wheel_is_shared_with_its_timers) {
     using namespace std::chrono_literals;
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
     timers.wheel().share_by_lock();
@@ -124,14 +124,14 @@ Test(sharing, a_class_that_scales_is_shared_as_its_timers_are) {
 
 #ifndef NDEBUG  // all other assertions stay
 
-Test(sharing, a_wheel_that_is_not_shared_has_one_owner, .signal = SIGABRT) {
+Test(sharing, an_unshared_wheel_has_one_owner, .signal = SIGABRT) {
     timer_wheel shared, wheel;
     shared.share_by_lock();
     wheel.advance(1);
     in_another_thread([&] { wheel.advance(2); });
 }
 
-Test(sharing, a_timer_that_was_overwritten_in_a_shared_wheel_is_named, .signal = SIGABRT) {
+Test(sharing, a_timer_overwritten_in_shared_wheels_is_named, .signal = SIGABRT) {
     timer_wheel wheel;
     wheel.share_by_lock();
     std::array<tvec::timer, 2> t;

@@ -45,7 +45,7 @@ template <class F> bool fires_next(F arm) {
 
 }  // namespace
 
-Test(signed_ticks, negative_ones_mean_the_next_tick) {
+Test(signed_ticks, negative_ticks_mean_the_next_tick) {
     CHECK(fires_next([](auto& w, auto& t, auto n) { w.arm_at(t, n); }));
     CHECK(fires_next([](auto& w, auto& t, auto n) { w.arm_after(t, n); }));
     CHECK(fires_next([](auto& w, auto& t, auto n) { w.arm_if_earlier(t, n); }));
@@ -56,7 +56,7 @@ Test(signed_ticks, negative_ones_mean_the_next_tick) {
     }));
 }
 
-Test(signed_ticks, a_window_that_begins_in_the_past_begins_now) {
+Test(signed_ticks, a_window_from_the_past_begins_now) {
     timer_wheel wheel(1000);
     probe p;
     wheel.arm_within(p.t, -5, 1003);
@@ -73,7 +73,7 @@ Test(signed_ticks, a_negative_period_counts_as_one_tick) {
     });
 }
 
-Test(signed_ticks, advancing_to_a_negative_tick_is_a_clock_that_goes_back) {
+Test(signed_ticks, a_negative_tick_is_a_backward_clock_step) {
     for_each_negative([](auto negative) {
         timer_wheel wheel(1000);
         probe p;
@@ -89,7 +89,7 @@ Test(signed_ticks, a_wheel_does_not_begin_before_0) {
     for_each_negative([](auto negative) { CHECK_EQ(timer_wheel(negative).now(), 0); });
 }
 
-Test(signed_ticks, sleeping_until_or_for_negative_ticks_is_sleeping_for_one) {
+Test(signed_ticks, sleeps_for_negative_ticks_last_one_tick) {
     CHECK(fires_next([](auto& w, auto& t, auto n) {
         tvec::sleeper until = sleep_until(w, n), after = sleep_for(w, n);
         until.await_suspend(std::noop_coroutine());
@@ -99,7 +99,7 @@ Test(signed_ticks, sleeping_until_or_for_negative_ticks_is_sleeping_for_one) {
     }));
 }
 
-Test(signed_ticks, what_is_not_negative_is_as_it_was) {
+Test(signed_ticks, ticks_that_are_not_negative_are_unchanged) {
     static_assert(tick_count(0) == 0 && tick_count(1) == 1 && tick_count(true) == 1);
     static_assert(tick_count(5) == 5 && tick_count(~jiffies{}) == ~jiffies{});
     static_assert(tick_count(std::int64_t{1} << 62) == jiffies{1} << 62);
@@ -122,7 +122,7 @@ Test(signed_ticks, a_constant_that_is_only_declared_will_do) {
     CHECK_EQ(p.t.expires(), 7);
 }
 
-Test(signed_ticks, whatever_is_an_integer_counts_and_nothing_else) {
+Test(signed_ticks, only_integers_convert_to_tick_counts) {
     enum plain { two = 2 };
     enum class scoped { two = 2 };
     using atomic = const std::atomic<jiffies>&;

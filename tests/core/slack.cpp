@@ -24,7 +24,7 @@ jiffies roundest(jiffies first, jiffies last) {
 
 }  // namespace
 
-Test(slack, chooses_the_roundest_tick_of_the_window) {
+Test(slack, slack_chooses_the_roundest_tick) {
     std::mt19937_64 random(9);
     for (int i = 0; i < 10'000; ++i) {
         timer_wheel wheel(random() >> (40 + random() % 20));
@@ -36,14 +36,14 @@ Test(slack, chooses_the_roundest_tick_of_the_window) {
     }
 }
 
-Test(slack, brings_timers_together) {
+Test(slack, slack_brings_timers_together) {
     timer_wheel wheel;
     auto all = support::probes(400);
     for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_within(all[i]->t, 600 + i, 1'100 + i);
     for (const auto& p : all) CHECK_EQ(p->t.expires(), 1'024);
 }
 
-Test(slack, leaves_a_timer_alone_that_is_in_the_window) {
+Test(slack, slack_leaves_timers_in_the_window_alone) {
     timer_wheel wheel;
     probe p;
     wheel.arm_at(p.t, 77);
@@ -62,7 +62,7 @@ Test(slack, leaves_a_timer_alone_that_is_in_the_window) {
 }
 
 // A callback of each tick asks for the timer before it fires.
-Test(slack, leaves_a_timer_alone_that_is_due_in_the_window) {
+Test(slack, slack_leaves_due_timers_in_the_window_alone) {
     timer_wheel wheel;
     probe flush, ask;
     ask.then = [&](timer_wheel&) {
@@ -79,7 +79,7 @@ Test(slack, leaves_a_timer_alone_that_is_due_in_the_window) {
     CHECK_EQ(flush.t.expires(), 50);
 }
 
-Test(slack, windows_in_the_past_reversed_or_beyond_time_are_legal) {
+Test(slack, windows_may_be_past_reversed_or_too_late) {
     timer_wheel wheel(1'000);
     probe p;
     wheel.arm_within(p.t, 5, 10);

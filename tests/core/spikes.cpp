@@ -76,7 +76,7 @@ Test(spikes, empty_time_is_visited_by_nobody) {
     CHECK(!wheel.next_wakeup());
 }
 
-Test(spikes, a_pushed_back_timer_is_visited_where_it_hung_and_where_it_is_due) {
+Test(spikes, a_keepalive_is_visited_once_per_timeout) {
     timer_wheel wheel;
     support::probe p;
     wheel.arm_after(p.t, 100);
@@ -90,7 +90,7 @@ Test(spikes, a_pushed_back_timer_is_visited_where_it_hung_and_where_it_is_due) {
 
 // --- on every tick ------------------------------------------------------------------------------
 
-Test(spikes, a_loop_that_calls_on_every_tick_moves_less_than_a_chunk_at_a_time) {
+Test(spikes, an_awake_loop_moves_less_than_a_chunk) {
     crowd c(million, 1, later);
     meter m(c.wheel);
     m.call_every(1, later);
@@ -98,7 +98,7 @@ Test(spikes, a_loop_that_calls_on_every_tick_moves_less_than_a_chunk_at_a_time) 
     CHECK_LE(m.worst(), 47);
 }
 
-Test(spikes, a_loop_that_calls_on_every_tick_moves_a_chunk_of_each_of_two_levels_at_most) {
+Test(spikes, an_awake_loop_moves_two_chunks_at_most) {
     crowd c(200'000, 100'000, 300'000);
     meter m(c.wheel);
     m.call_every(1, 300'000);
@@ -107,7 +107,7 @@ Test(spikes, a_loop_that_calls_on_every_tick_moves_a_chunk_of_each_of_two_levels
 }
 
 // Slots above the root are emptied ahead, at a rate. A slot of the root is visited on its tick.
-Test(spikes, a_tick_visits_its_root_slot_whole_within_the_budget) {
+Test(spikes, a_tick_visits_its_whole_root_slot) {
     constexpr jiffies due = delay_beyond(0) + 44;  // in the second lap of the root
     for (const std::size_t budget : {timer_wheel::unlimited, std::size_t{256}})
         for (const bool is_cancelled : {false, true}) {
@@ -130,7 +130,7 @@ Test(spikes, a_tick_visits_its_root_slot_whole_within_the_budget) {
 
 // --- asleep -------------------------------------------------------------------------------------
 
-Test(spikes, a_loop_that_sleeps_moves_a_chunk_at_a_time) {
+Test(spikes, a_sleeping_loop_moves_a_chunk_per_call) {
     crowd c(million, soon, later);
     meter m(c.wheel);
     m.sleep_until(tvec::never);
@@ -139,7 +139,7 @@ Test(spikes, a_loop_that_sleeps_moves_a_chunk_at_a_time) {
     CHECK_EQ(m.idle(), 0);
 }
 
-Test(spikes, a_loop_that_sleeps_beside_a_periodic_timer_moves_a_chunk_at_a_time) {
+Test(spikes, a_periodic_timer_makes_no_call_move_more) {
     const bool is_whole = million == 1'000'000 / parts;  // fewer need less than a chunk per tick
     for (const jiffies period : {100, 10, 2}) {
         crowd c(million, soon, later);
@@ -154,7 +154,7 @@ Test(spikes, a_loop_that_sleeps_beside_a_periodic_timer_moves_a_chunk_at_a_time)
     }
 }
 
-Test(spikes, a_loop_that_sleeps_moves_a_chunk_of_each_level_at_a_time) {
+Test(spikes, a_sleeping_loop_moves_one_chunk_per_level) {
     for (const span& s : spans) {
         crowd c(support::scaled(100'000), s.shortest, s.longest, 12'345);
         meter m(c.wheel);
@@ -167,7 +167,7 @@ Test(spikes, a_loop_that_sleeps_moves_a_chunk_of_each_level_at_a_time) {
 
 // --- at gaps ------------------------------------------------------------------------------------
 
-Test(spikes, a_loop_that_calls_at_gaps_moves_a_chunk_for_each_tick_of_the_gap) {
+Test(spikes, a_gap_costs_a_chunk_per_tick) {
     for (const jiffies gap : {2, 5, 10, 100}) {
         crowd c(million, soon, later);
         meter m(c.wheel);
@@ -178,7 +178,7 @@ Test(spikes, a_loop_that_calls_at_gaps_moves_a_chunk_for_each_tick_of_the_gap) {
 }
 
 // A million keepalives armed at once are all in one slot, and then in the next.
-Test(spikes, a_loop_that_calls_at_gaps_moves_an_even_share_for_each_tick_of_the_gap) {
+Test(spikes, fuller_slots_cost_an_even_share_per_tick) {
     const std::size_t share = million / 256 + 1;
     for (const jiffies gap : {1, 5, 100}) {
         crowd c(million, later, later + 1);
@@ -215,7 +215,7 @@ struct turn {
 }  // namespace
 
 // docs/ticks.md quotes it.
-Test(spikes, a_loop_that_spins_on_fine_ticks_moves_a_chunk_for_each_tick_of_its_turn) {
+Test(spikes, a_spinning_loop_moves_a_chunk_per_tick) {
     const std::size_t n = support::scaled(100'000);
     for (const turn& t : std::array<turn, 7>{{{1, 8},
                                               {8, chunk},
@@ -234,7 +234,7 @@ Test(spikes, a_loop_that_spins_on_fine_ticks_moves_a_chunk_for_each_tick_of_its_
 }
 
 // The clock of such a loop runs ahead for a turn for each chunk of the slot, and one before them.
-Test(spikes, a_loop_that_spins_and_goes_no_further_than_a_wakeup_moves_a_chunk_at_a_time) {
+Test(spikes, a_loop_stopping_at_wakeups_moves_single_chunks) {
     const std::size_t n = support::scaled(100'000);
     for (const jiffies turn : {10, 1'000, 10'000}) {
         spinning s(n);
@@ -278,7 +278,7 @@ Test(spikes, a_stall_costs_what_its_ticks_would_have) {
     }
 }
 
-Test(spikes, a_stall_of_a_loop_that_calls_on_every_tick_costs_little_that_had_time) {
+Test(spikes, a_stall_of_an_awake_loop_costs_little) {
     crowd c(million, soon, later);
     meter m(c.wheel);
     m.call_every(1, delay_beyond(1) / 2 - 300);
@@ -286,7 +286,7 @@ Test(spikes, a_stall_of_a_loop_that_calls_on_every_tick_costs_little_that_had_ti
     CHECK_LE(m.worst(), parts == 1 ? 904 : 955);
 }
 
-Test(spikes, a_stall_costs_a_third_of_its_bound_at_each_phase) {
+Test(spikes, a_stall_costs_a_third_of_its_bound) {
     constexpr jiffies stall = 310;
     for (jiffies before = 50; before <= stall; before += 50) {  // the wrap of level 1
         crowd c(million, 1, later);
@@ -297,7 +297,7 @@ Test(spikes, a_stall_costs_a_third_of_its_bound_at_each_phase) {
     }
 }
 
-Test(spikes, a_jump_of_any_size_costs_what_its_ticks_would_have) {
+Test(spikes, a_jump_costs_what_its_ticks_would_have) {
     for (jiffies jump = 1; jump < 4 * lap; jump += 1 + jump / 2) {
         crowd on_time(0, 0, 1), jumping(0, 0, 1);
         std::mt19937_64 random(jump);
@@ -315,7 +315,7 @@ Test(spikes, a_jump_of_any_size_costs_what_its_ticks_would_have) {
 
 // --- a budget on every tick ---------------------------------------------------------------------
 
-Test(spikes, a_budget_on_every_tick_that_is_enough_for_all_is_caught_up_in_each_lap) {
+Test(spikes, a_sufficient_budget_catches_up_in_every_lap) {
     struct loop {
         std::size_t budget, timers;
         jiffies most_behind;  // ticks
@@ -341,7 +341,7 @@ Test(spikes, a_budget_on_every_tick_that_is_enough_for_all_is_caught_up_in_each_
 }
 
 // A slot of level 1 has to be empty before its lap begins, and time stands until it is.
-Test(spikes, a_budget_below_a_slots_share_makes_all_timers_late) {
+Test(spikes, an_insufficient_budget_makes_all_timers_late) {
     constexpr std::size_t n = 100'000, budget = 256, rest = n - geometry::width_of(1) * budget;
     crowd c(n, soon, soon + 1);
     for (tvec::timer& t : c.timers) t.cancel();  // they stay in the slot
@@ -380,7 +380,7 @@ struct last_moment {
 
 }  // namespace
 
-Test(spikes, all_armed_on_the_last_tick_of_a_slot_are_spread_evenly_over_the_ticks_there_are) {
+Test(spikes, a_slot_filled_last_minute_is_spread_evenly) {
     for (const unsigned level : {1u, 2u, 3u, 4u})
         for (const auto& then : std::array<std::function<void(timer_wheel&, tvec::timer&)>, 3>{
                  [](timer_wheel&, tvec::timer&) {},
@@ -397,7 +397,7 @@ Test(spikes, all_armed_on_the_last_tick_of_a_slot_are_spread_evenly_over_the_tic
         }
 }
 
-Test(spikes, all_armed_on_the_last_tick_before_a_lap_of_the_wheel_are_spread_evenly) {
+Test(spikes, timers_armed_before_a_wrap_are_spread_evenly) {
     const jiffies start = lap - 512 - 1;
     timer_wheel wheel(start);
     std::vector<tvec::timer> timers(million);
@@ -411,7 +411,7 @@ Test(spikes, all_armed_on_the_last_tick_before_a_lap_of_the_wheel_are_spread_eve
 
 // --- beyond the levels --------------------------------------------------------------------------
 
-Test(spikes, what_is_beyond_the_levels_leaves_a_chunk_at_a_time_in_its_last_lap) {
+Test(spikes, timers_leave_the_overflow_by_chunks) {
     crowd c(million, 2 * lap, 2 * lap + lap / 4, lap + 5);
     meter around_a_wrap(c.wheel), asleep(c.wheel);
     around_a_wrap.call(2 * lap - 50);
@@ -425,7 +425,7 @@ Test(spikes, what_is_beyond_the_levels_leaves_a_chunk_at_a_time_in_its_last_lap)
     CHECK_EQ(check(c.wheel), "");
 }
 
-Test(spikes, what_was_cancelled_beyond_the_levels_is_dropped_once_a_chunk_at_a_time) {
+Test(spikes, idle_timers_leave_the_overflow_by_chunks) {
     crowd c(million, 2 * lap, 3 * lap);
     for (tvec::timer& t : c.timers) t.cancel();
     meter m(c.wheel);

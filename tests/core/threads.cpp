@@ -20,7 +20,7 @@ template <class F> void in_another_thread(F f) { std::thread(f).join(); }
 
 }  // namespace
 
-Test(threads, one_may_make_and_fill_a_wheel_that_another_runs) {
+Test(threads, a_thread_may_fill_a_wheel_another_runs) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 10);
@@ -28,7 +28,7 @@ Test(threads, one_may_make_and_fill_a_wheel_that_another_runs) {
     CHECK(p.fired_only_at(10));
 }
 
-Test(threads, each_may_have_wheels_of_its_own) {
+Test(threads, each_thread_may_have_its_own_wheels) {
     timer_wheel here;
     here.advance(5);
     in_another_thread([] {
@@ -42,7 +42,7 @@ Test(threads, each_may_have_wheels_of_its_own) {
     here.advance(6);
 }
 
-Test(threads, wheels_that_are_made_at_once_have_numbers_of_their_own) {
+Test(threads, wheels_made_at_once_have_distinct_numbers) {
     constexpr std::size_t makers = 4, each = 50;
     for (int round = 0; round < 100; ++round) {
         std::vector<std::unique_ptr<tvec::detail::wheel_number>> numbers(makers * each);
@@ -63,13 +63,13 @@ Test(threads, wheels_that_are_made_at_once_have_numbers_of_their_own) {
 
 #ifndef NDEBUG  // these are assertions
 
-Test(threads, a_second_may_not_advance, .signal = SIGABRT) {
+Test(threads, a_second_thread_may_not_advance, .signal = SIGABRT) {
     timer_wheel wheel;
     wheel.advance(1);
     in_another_thread([&] { wheel.advance(2); });
 }
 
-Test(threads, a_second_may_not_arm, .signal = SIGABRT) {
+Test(threads, a_second_thread_may_not_arm, .signal = SIGABRT) {
     timer_wheel wheel;
     probe p;
     wheel.advance(1);

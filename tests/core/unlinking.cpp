@@ -45,7 +45,7 @@ private:
 
 }  // namespace
 
-Test(unlinking, says_whether_the_timer_was_pending) {
+Test(unlinking, unlink_tells_whether_the_timer_was_pending) {
     timer_wheel wheel;
     probe p;
     CHECK(!p.t.unlink());
@@ -62,7 +62,7 @@ Test(unlinking, says_whether_the_timer_was_pending) {
     CHECK(!p.t.pending());
 }
 
-Test(unlinking, leaves_memory_that_may_be_zeroed_and_used_again) {
+Test(unlinking, an_unlinked_timers_memory_may_be_reused) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -82,7 +82,7 @@ Test(unlinking, leaves_memory_that_may_be_zeroed_and_used_again) {
         }
 }
 
-Test(unlinking, leaves_memory_that_may_be_freed_without_a_destructor) {
+Test(unlinking, an_unlinked_timer_needs_no_destructor) {
     timer_wheel wheel;
     raw_timer pending, cancelled, never_armed, gone;
     for (raw_timer* t : {&pending, &cancelled}) wheel.arm_after(**t, 700);
@@ -98,7 +98,7 @@ Test(unlinking, leaves_memory_that_may_be_freed_without_a_destructor) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(unlinking, wins_over_being_due) {
+Test(unlinking, a_due_timer_can_still_be_stopped) {
     timer_wheel wheel;
     std::array<raw_timer, 12> timers;
     for (raw_timer& t : timers) wheel.arm_after(*t, 300);
@@ -113,7 +113,7 @@ Test(unlinking, wins_over_being_due) {
     CHECK_EQ(fired, 4);
 }
 
-Test(unlinking, in_a_callback_a_sibling_due_in_the_same_tick_does_not_fire) {
+Test(unlinking, a_sibling_unlinked_in_a_callback_never_fires) {
     timer_wheel wheel;
     std::array<raw_timer, 12> timers;
     bool was_pending = false;
@@ -133,7 +133,7 @@ Test(unlinking, in_a_callback_a_sibling_due_in_the_same_tick_does_not_fire) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(unlinking, in_its_own_callback_the_timer_may_be_overwritten) {
+Test(unlinking, a_callback_may_unlink_and_overwrite_its_timer) {
     timer_wheel wheel;
     alignas(tvec::timer) std::array<std::byte, sizeof(tvec::timer)> memory;
     static bool was_pending;
@@ -148,7 +148,7 @@ Test(unlinking, in_its_own_callback_the_timer_may_be_overwritten) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(unlinking, in_the_visitor_of_drain_a_timer_not_shown_yet_is_not_shown) {
+Test(unlinking, drain_skips_timers_that_its_visitor_unlinks) {
     timer_wheel wheel;
     std::array<raw_timer, 12> timers;
     for (std::size_t i = 0; i < timers.size(); ++i) wheel.arm_after(*timers[i], 1 + 100 * i);
@@ -164,7 +164,7 @@ Test(unlinking, in_the_visitor_of_drain_a_timer_not_shown_yet_is_not_shown) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(unlinking, keeps_the_deadline_readable_and_the_callback) {
+Test(unlinking, an_unlinked_timer_keeps_deadline_and_callback) {
     timer_wheel wheel, other;
     probe p;
     wheel.arm_after(p.t, 77);

@@ -34,7 +34,7 @@ int wakeups(timer_wheel& wheel) {
 
 }  // namespace
 
-Test(waking, an_empty_wheel_has_no_wakeup_and_none_is_not_a_time) {
+Test(waking, an_empty_wheel_has_no_wakeup) {
     timer_wheel wheel;
     CHECK(!wheel.next_wakeup());
     CHECK(!wheel.next_expiry());
@@ -46,7 +46,7 @@ Test(waking, an_empty_wheel_has_no_wakeup_and_none_is_not_a_time) {
 
 // The wake-up that fires it is one of them. Beyond 2^33 ticks there is one more for each halving of
 // the laps.
-Test(waking, a_lone_timer_costs_one_wakeup_per_level_at_most) {
+Test(waking, a_lone_timer_wakes_once_per_level) {
     for (const jiffies start : support::starts())
         for (jiffies delay = 1; delay < jiffies{1} << 40; delay += 1 + delay / 9) {
             timer_wheel wheel(start);
@@ -57,7 +57,7 @@ Test(waking, a_lone_timer_costs_one_wakeup_per_level_at_most) {
         }
 }
 
-Test(waking, a_cancelled_or_pushed_back_timer_costs_no_more) {
+Test(waking, a_cancel_or_push_back_costs_one_wakeup) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -93,7 +93,7 @@ Test(waking, the_exact_next_expiry_is_the_minimum) {
     }
 }
 
-Test(waking, the_exact_next_expiry_is_found_on_every_level_and_beyond) {
+Test(waking, the_next_expiry_is_exact_on_every_level) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -106,7 +106,7 @@ Test(waking, the_exact_next_expiry_is_found_on_every_level_and_beyond) {
         }
 }
 
-Test(waking, the_nearer_of_two_levels_is_right_at_every_phase) {
+Test(waking, the_nearer_of_two_levels_decides_the_wakeup) {
     for (jiffies start = 0; start < 512; start += 13) {
         timer_wheel wheel(start);
         probe far, near;
@@ -124,7 +124,7 @@ Test(waking, the_nearer_of_two_levels_is_right_at_every_phase) {
     }
 }
 
-Test(waking, a_timer_a_whole_turn_away_neither_hides_others_nor_looks_near) {
+Test(waking, a_timer_a_turn_away_hides_no_others) {
     for (const jiffies start : support::starts())
         for (unsigned level = 1; level < tvec::detail::geometry::levels; ++level) {
             const jiffies width = tvec::detail::geometry::width_of(level);
@@ -144,7 +144,7 @@ Test(waking, a_timer_a_whole_turn_away_neither_hides_others_nor_looks_near) {
         }
 }
 
-Test(waking, is_now_while_something_due_is_left_over) {
+Test(waking, the_wakeup_is_now_while_work_remains) {
     timer_wheel wheel;
     probe a, b;
     wheel.arm_after(a.t, 10);
@@ -177,7 +177,7 @@ Test(waking, a_timer_pulled_in_moves_the_wakeup_earlier) {
     CHECK_EQ(wheel.next_wakeup(), jiffies{1});
 }
 
-Test(waking, a_destroyed_timer_costs_one_spurious_wakeup_at_most) {
+Test(waking, a_destroyed_timer_causes_one_spurious_wakeup) {
     timer_wheel wheel;
     {
         probe p;
@@ -231,7 +231,7 @@ std::uint64_t wakeups_until(timer_wheel& wheel, jiffies tick) {
 
 }  // namespace
 
-Test(waking, pushing_back_by_a_tick_before_each_visit_costs_a_wakeup_each_time_and_no_more) {
+Test(waking, repeated_push_backs_cost_one_wakeup_per_visit) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         probe p;
@@ -248,7 +248,7 @@ Test(waking, pushing_back_by_a_tick_before_each_visit_costs_a_wakeup_each_time_a
     }
 }
 
-Test(waking, all_push_backs_between_two_visits_cost_one_wakeup_more) {
+Test(waking, push_backs_between_visits_share_one_extra_wakeup) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -261,7 +261,7 @@ Test(waking, all_push_backs_between_two_visits_cost_one_wakeup_more) {
         }
 }
 
-Test(waking, a_keepalive_costs_a_wakeup_in_each_of_its_lengths) {
+Test(waking, a_keepalive_costs_one_wakeup_per_timeout) {
     for (const jiffies start : support::starts())
         for (const jiffies length : {2U, 50U, geometry::ring_of(geometry::root) * 3 / 5}) {
             timer_wheel wheel(start);
@@ -279,7 +279,7 @@ Test(waking, a_keepalive_costs_a_wakeup_in_each_of_its_lengths) {
 
 // Kept as a loop keeps it that asks for the wake-up after each advance, and is told of earlier
 // ones.
-Test(waking, a_listener_is_told_of_every_earlier_wakeup_and_of_nothing_else) {
+Test(waking, a_listener_hears_of_earlier_wakeups_only) {
     struct alarm {
         void set() { at = wheel.next_wakeup().value_or(tvec::never); }
         timer_wheel& wheel;
@@ -344,7 +344,7 @@ Test(waking, a_push_back_tells_a_listener_nothing) {
 }
 
 // Timers of two levels that are put back share a slot, which has to be emptied a tick earlier.
-Test(waking, a_drain_that_throws_tells_of_an_earlier_wakeup) {
+Test(waking, a_throwing_drain_tells_of_an_earlier_wakeup) {
     constexpr auto reach = geometry::ring_of(1) * geometry::width_of(1);
     timer_wheel wheel;
     auto all = support::probes(std::size_t{2} * geometry::chunk);

@@ -43,7 +43,7 @@ std::unique_ptr<probe>& holder_of(filled& f, const tvec::timer& t) {
 
 }  // namespace
 
-Test(walking, shows_each_pending_timer_once) {
+Test(walking, a_walk_shows_each_pending_timer_once) {
     for (const jiffies start : support::starts()) {
         filled f(start);
         for (std::size_t i = 0; i < f.all.size(); i += 4) f.all[i]->t.cancel();
@@ -59,13 +59,13 @@ Test(walking, shows_each_pending_timer_once) {
     }
 }
 
-Test(walking, of_an_empty_wheel_shows_nothing_and_comes_to_its_end) {
+Test(walking, a_walk_of_an_empty_wheel_ends_normally) {
     timer_wheel wheel;
     CHECK(wheel.for_each_pending([](tvec::timer&) { return false; }));
     CHECK(std::as_const(wheel).for_each_pending([](const tvec::timer&) { return false; }));
 }
 
-Test(walking, ends_where_the_visitor_says_so_and_tells) {
+Test(walking, a_walk_ends_where_its_visitor_decides) {
     filled f(77);
     for (std::size_t most = 1; most <= f.all.size(); ++most) {
         std::size_t shown = 0;
@@ -78,7 +78,7 @@ Test(walking, ends_where_the_visitor_says_so_and_tells) {
     CHECK(f.wheel.for_each_pending([](tvec::timer&) { return true; }));
 }
 
-Test(walking, on_a_const_wheel_is_to_look_only) {
+Test(walking, a_const_wheel_shows_const_timers) {
     const timer_wheel wheel;
     wheel.for_each_pending(
         [](auto& t) { static_assert(std::is_same_v<decltype(t), const tvec::timer&>); });
@@ -95,7 +95,7 @@ Test(walking, the_visitor_may_cancel_what_it_is_shown) {
     }
 }
 
-Test(walking, does_not_show_what_the_visitor_has_cancelled) {
+Test(walking, timers_cancelled_by_the_visitor_are_skipped) {
     filled f(0);
     std::size_t shown = 0;
     f.wheel.for_each_pending([&](tvec::timer& t) {
@@ -107,7 +107,7 @@ Test(walking, does_not_show_what_the_visitor_has_cancelled) {
     CHECK_EQ(f.wheel.count_pending(), 1);
 }
 
-Test(walking, the_visitor_may_unlink_or_destroy_what_it_is_shown) {
+Test(walking, the_visitor_may_unlink_or_destroy_the_timer) {
     for (const jiffies start : support::starts()) {
         filled f(start);
         std::size_t shown = 0, kept = 0;
@@ -159,7 +159,7 @@ Test(walking, the_visitor_may_arm_what_it_is_shown) {
         }
 }
 
-Test(walking, shows_what_is_due_in_the_same_tick_to_its_siblings) {
+Test(walking, a_walk_in_callbacks_shows_due_siblings) {
     timer_wheel wheel;
     auto all = support::probes(9);
     for (auto& p : all) {
@@ -178,7 +178,7 @@ Test(walking, shows_what_is_due_in_the_same_tick_to_its_siblings) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(walking, in_the_visitor_of_drain_shows_what_that_has_armed) {
+Test(walking, a_walk_while_draining_shows_rearmed_timers) {
     timer_wheel wheel;
     auto all = support::probes(9);
     for (auto& p : all) wheel.arm_after(p->t, 300);
@@ -192,7 +192,7 @@ Test(walking, in_the_visitor_of_drain_shows_what_that_has_armed) {
     CHECK_EQ(wheel.advance(20).fired, 9);
 }
 
-Test(walking, a_visitor_that_throws_ends_it_and_changes_nothing) {
+Test(walking, a_throwing_visitor_only_ends_the_walk) {
     filled f(3);
     try {
         f.wheel.for_each_pending([](tvec::timer&) { throw std::runtime_error("visitor"); });
@@ -214,7 +214,7 @@ struct pair_of_timers {
 
 }  // namespace
 
-Test(walking, the_visitor_may_destroy_an_object_with_several_timers) {
+Test(walking, the_visitor_may_destroy_objects_with_several_timers) {
     for (const jiffies start : support::starts())
         for (const jiffies span : {jiffies{1}, jiffies{40}, jiffies{1} << 20, tvec::never}) {
             timer_wheel wheel(start);
@@ -236,7 +236,7 @@ Test(walking, the_visitor_may_destroy_an_object_with_several_timers) {
         }
 }
 
-Test(walking, the_visitor_may_arm_and_move_timers_that_it_is_not_shown) {
+Test(walking, the_visitor_may_arm_or_move_other_timers) {
     for (const jiffies start : support::starts()) {
         filled f(start);
         std::vector<const probe*> armed;
@@ -255,7 +255,7 @@ Test(walking, the_visitor_may_arm_and_move_timers_that_it_is_not_shown) {
     }
 }
 
-Test(walking, shows_a_timer_that_the_visitor_pushes_back_exactly_once) {
+Test(walking, a_timer_pushed_back_is_shown_once) {
     for (const jiffies start : support::starts()) {
         filled f(start);
         std::size_t shown = 0;
@@ -286,7 +286,7 @@ template <class F> std::size_t visits_of_one(jiffies start, F link_anew) {
 }  // namespace
 
 // The walk goes once through the chains of all slots, and a chain that it has begun grows no more.
-Test(walking, ends_though_each_visit_links_the_timer_anew_and_shows_it_often) {
+Test(walking, a_walk_ends_though_its_visitor_relinks_timers) {
     constexpr std::size_t chains = tvec::detail::geometry::chains_per_slot;
     constexpr std::size_t most = chains * tvec::detail::geometry::total_slots;
     timer_wheel other;
@@ -330,7 +330,7 @@ Test(walking, the_visitor_may_not_advance_the_wheel) {
     }
 }
 
-Test(walking, leaves_what_a_budget_has_left_as_it_is) {
+Test(walking, a_walk_leaves_unfinished_work_as_it_is) {
     timer_wheel wheel;
     auto all = support::probes(100);
     for (auto& p : all) wheel.arm_after(p->t, (jiffies{1} << 34) + 9);
@@ -349,7 +349,7 @@ Test(walking, leaves_what_a_budget_has_left_as_it_is) {
     CHECK_EQ(wheel.advance((jiffies{1} << 34) + 9).fired, 100);
 }
 
-Test(walking, comes_to_its_end_when_the_visitor_drains_the_wheel) {
+Test(walking, a_walk_ends_when_its_visitor_drains) {
     for (const jiffies start : support::starts()) {
         filled f(start);
         probe again;
@@ -370,7 +370,7 @@ Test(walking, comes_to_its_end_when_the_visitor_drains_the_wheel) {
     }
 }
 
-Test(walking, a_visitor_that_destroys_the_wheel_ends_the_program_and_this_says_why) {
+Test(walking, a_visitor_that_destroys_the_wheel_is_fatal) {
     const std::string said = support::last_words([] {
         auto wheel = std::make_unique<timer_wheel>();
         probe p;
@@ -381,7 +381,7 @@ Test(walking, a_visitor_that_destroys_the_wheel_ends_the_program_and_this_says_w
 }
 
 // Census, dump and snapshots read the wheel link by link.
-Test(walking, nobody_else_sees_where_a_walk_is) {
+Test(walking, census_and_dump_never_see_a_walk) {
     filled f(5);
     const tvec::census before = take_census(f.wheel);
     const std::string text = dump(f.wheel, 0);
@@ -396,7 +396,7 @@ Test(walking, nobody_else_sees_where_a_walk_is) {
     });
 }
 
-Test(walking, a_walk_in_a_walk_shows_all_of_them_too) {
+Test(walking, a_nested_walk_shows_all_timers_again) {
     filled f(9);
     std::size_t pairs = 0;
     const timer_wheel& wheel = f.wheel;

@@ -60,7 +60,7 @@ Test(watching, the_watch_is_around_every_callback) {
         }
 }
 
-Test(watching, a_watch_that_wants_no_more_ends_the_call_and_the_rest_is_due) {
+Test(watching, a_watch_may_end_the_call_early) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         row r(wheel, 20, start + 50);
@@ -75,7 +75,7 @@ Test(watching, a_watch_that_wants_no_more_ends_the_call_and_the_rest_is_due) {
     }
 }
 
-Test(watching, does_not_change_the_order) {
+Test(watching, the_order_of_firing_does_not_change) {
     timer_wheel plain, watched;
     row a(plain, 20, 700), b(watched, 20, 700);
     plain.advance(700);
@@ -84,7 +84,7 @@ Test(watching, does_not_change_the_order) {
     CHECK(a.order == b.order);
 }
 
-Test(watching, what_a_watch_has_left_may_be_cancelled_and_comes_before_later_ticks) {
+Test(watching, timers_left_by_a_watch_may_be_cancelled) {
     timer_wheel wheel;
     row r(wheel, 20, 50);
     probe later;
@@ -96,7 +96,7 @@ Test(watching, what_a_watch_has_left_may_be_cancelled_and_comes_before_later_tic
     CHECK_EQ(wheel.advance(90).fired, 11);
 }
 
-Test(watching, the_last_timer_that_is_due_may_be_the_last_that_is_wanted) {
+Test(watching, a_watch_may_end_at_the_last_timer) {
     timer_wheel wheel;
     row r(wheel, 20, 50);
     CHECK(wheel.advance_watched(50, wants(20)).caught_up);
@@ -104,7 +104,7 @@ Test(watching, the_last_timer_that_is_due_may_be_the_last_that_is_wanted) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(watching, a_watch_and_a_budget_end_the_call_whichever_is_first) {
+Test(watching, a_watch_or_a_budget_ends_the_call) {
     timer_wheel wheel;
     row r(wheel, 20, 50);
     CHECK_EQ(wheel.advance_watched(50, wants(9), 3).fired, 3);
@@ -112,7 +112,7 @@ Test(watching, a_watch_and_a_budget_end_the_call_whichever_is_first) {
     CHECK_EQ(wheel.advance_watched(50, wants(100), 100).fired, 14);
 }
 
-Test(watching, sees_nothing_where_nothing_is_due) {
+Test(watching, a_watch_sees_nothing_if_nothing_is_due) {
     timer_wheel wheel;
     probe p;
     wheel.arm_at(p.t, 5'000);
@@ -121,7 +121,7 @@ Test(watching, sees_nothing_where_nothing_is_due) {
     CHECK_EQ(wheel.now(), 4'999);
 }
 
-Test(watching, what_a_watch_or_a_callback_throws_passes_through) {
+Test(watching, exceptions_pass_through_a_watch_and_the_wheel) {
     timer_wheel wheel;
     row r(wheel, 20, 50);
     const auto throwing = [](const due_callback& fire) {
@@ -138,7 +138,7 @@ Test(watching, what_a_watch_or_a_callback_throws_passes_through) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(watching, is_refused_in_a_callback_and_in_the_watch) {
+Test(watching, a_watched_advance_is_refused_in_callbacks) {
     timer_wheel wheel;
     probe p([](timer_wheel& w) {
         const auto refused = w.advance_watched(100, [](const due_callback& fire) { fire(); });
@@ -162,7 +162,7 @@ Test(watching, a_timer_may_be_gone_after_its_callback) {
     CHECK(p == nullptr);
 }
 
-Test(watching, the_watch_may_be_const_and_keeps_what_it_counts) {
+Test(watching, a_watch_may_be_const_or_keep_state) {
     timer_wheel wheel;
     row r(wheel, 20, 50);
     wants three(3);

@@ -70,7 +70,7 @@ template <class Wait> std::vector<std::unique_ptr<Wait>> several(timer_wheel& wh
     Test(every_wait, name##__with_timeout) { name<limited_wait>(); }                               \
     template <class Wait> static void name()
 
-EACH_WAIT(ends_on_its_tick_on_a_wheel_without_a_clock) {
+EACH_WAIT(a_wait_ends_on_its_tick_without_clock) {
     timer_wheel wheel(250);
     Wait w(wheel, 260);
     int ended = 0;
@@ -83,7 +83,7 @@ EACH_WAIT(ends_on_its_tick_on_a_wheel_without_a_clock) {
     CHECK_EQ(check(wheel), "");
 }
 
-EACH_WAIT(ends_with_its_coroutine) {
+EACH_WAIT(a_wait_ends_with_its_coroutine) {
     timer_wheel wheel;
     Wait w(wheel, 10);
     int ended = 0;
@@ -97,7 +97,7 @@ EACH_WAIT(ends_with_its_coroutine) {
     CHECK_EQ(wheel.count().fired, 0);
 }
 
-EACH_WAIT(ends_with_a_coroutine_that_a_callback_destroys_on_its_tick) {
+EACH_WAIT(a_callback_may_destroy_waits_on_their_tick) {
     for (const bool first : {false, true}) {
         timer_wheel wheel;
         const auto all = several<Wait>(wheel, 10);
@@ -120,7 +120,7 @@ EACH_WAIT(ends_with_a_coroutine_that_a_callback_destroys_on_its_tick) {
     }
 }
 
-EACH_WAIT(ends_and_an_exception_after_it_leaves_advance_and_the_rest_stays_due) {
+EACH_WAIT(exceptions_after_a_wait_leave_others_due) {
     timer_wheel wheel;
     const auto all = several<Wait>(wheel, 10);
     std::vector<std::unique_ptr<decltype(all[0]->wait())>> awaited;
@@ -145,7 +145,7 @@ EACH_WAIT(ends_and_an_exception_after_it_leaves_advance_and_the_rest_stays_due) 
     CHECK_EQ(check(wheel), "");
 }
 
-EACH_WAIT(goes_on_when_its_wheel_is_gone) {
+EACH_WAIT(a_wait_never_ends_without_its_wheel) {
     std::optional<timer_wheel> wheel(std::in_place);
     Wait w(*wheel, 10);
     int ended = 0;

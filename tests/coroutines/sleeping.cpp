@@ -40,7 +40,7 @@ task<> sleeps_until(timer_wheel& wheel, jiffies expires, std::vector<jiffies>& w
 
 }  // namespace
 
-Test(sleeping, for_a_while_takes_that_long_and_not_a_nanosecond_less) {
+Test(sleeping, a_sleep_is_never_a_nanosecond_short) {
     manual_timers timers;
     times woken;
     tvec::manual_clock::advance(300us);
@@ -53,7 +53,7 @@ Test(sleeping, for_a_while_takes_that_long_and_not_a_nanosecond_less) {
     CHECK(t.done());
 }
 
-Test(sleeping, again_and_again_is_measured_each_time) {
+Test(sleeping, repeated_sleeps_are_measured_each_time) {
     manual_timers timers;
     times woken;
     task<> t = started(naps(timers, 300ms, 3, woken));
@@ -73,7 +73,7 @@ task<> naps_as_agreed_before(manual_timers& on, times& w) {
 
 }  // namespace
 
-Test(sleeping, is_measured_from_the_call_and_not_from_when_it_is_awaited) {
+Test(sleeping, a_sleep_counts_from_its_call) {
     manual_timers timers;
     times woken;
     task<> t = started(naps_as_agreed_before(timers, woken));
@@ -90,7 +90,7 @@ task<> sleeps_until_3_ms(manual_timers& on, times& w) {
 
 }  // namespace
 
-Test(sleeping, until_a_time_that_is_past_or_for_no_time_lasts_until_the_next_tick) {
+Test(sleeping, past_and_empty_sleeps_last_one_tick) {
     manual_timers timers;
     pass(timers, 20ms);
     times woken;
@@ -113,7 +113,7 @@ task<> sleeps_for_ever(timer_wheel& on) { co_await tvec::sleep_for(on, ~jiffies{
 
 }  // namespace
 
-Test(sleeping, for_ever_does_not_end) {
+Test(sleeping, an_endless_sleep_does_not_end) {
     manual_timers timers;
     timer_wheel in_ticks;
     task<> t = started(sleeps_for_ever(timers));
@@ -136,7 +136,7 @@ task<> wakes_and_destroys(timer_wheel& on, std::vector<std::optional<task<>>>& o
 
 }  // namespace
 
-Test(sleeping, coroutines_may_destroy_others_that_wake_on_the_same_tick) {
+Test(sleeping, coroutines_may_destroy_others_waking_that_tick) {
     timer_wheel wheel;
     std::vector<std::optional<task<>>> all(6);
     int woken = 0;
@@ -159,7 +159,7 @@ unowned sleeps_twice(timer_wheel& on, int& n) {
 
 }  // namespace
 
-Test(sleeping, a_coroutine_that_has_nobody_may_end_and_free_itself_inside_advance) {
+Test(sleeping, a_detached_coroutine_may_end_inside_advance) {
     timer_wheel wheel;
     int ended = 0;
     for (int i = 0; i < 5; ++i) sleeps_twice(wheel, ended);
@@ -176,7 +176,7 @@ task<> awaits_naps(manual_timers& on, times& w) {
 
 }  // namespace
 
-Test(sleeping, within_a_task_that_another_awaits_ends_with_the_outer_one) {
+Test(sleeping, a_nested_sleep_ends_with_its_outer_task) {
     manual_timers timers;
     times woken;
     {
@@ -189,7 +189,7 @@ Test(sleeping, within_a_task_that_another_awaits_ends_with_the_outer_one) {
     CHECK(woken == (times{5ms, 12ms, 17ms, 1017ms}));
 }
 
-Test(sleeping, obeys_the_budget_of_a_run) {
+Test(sleeping, sleepers_obey_the_budget_of_a_run) {
     timer_wheel wheel;
     std::vector<jiffies> woken;
     std::vector<task<>> all;
@@ -212,7 +212,7 @@ task<> sleeps_on(tvec::sleeper& nap, times& w) {
 
 }  // namespace
 
-Test(sleeping, what_is_reset_sleeps_as_long_as_it_is_told_later_or_sooner) {
+Test(sleeping, a_reset_moves_the_end_either_way) {
     manual_timers timers;
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 10ms);
@@ -228,7 +228,7 @@ Test(sleeping, what_is_reset_sleeps_as_long_as_it_is_told_later_or_sooner) {
     CHECK(woken == times{43ms});
 }
 
-Test(sleeping, what_is_reset_to_the_past_wakes_on_the_next_tick_and_not_at_once) {
+Test(sleeping, a_reset_to_the_past_takes_one_tick) {
     manual_timers timers;
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 10ms);
@@ -240,7 +240,7 @@ Test(sleeping, what_is_reset_to_the_past_wakes_on_the_next_tick_and_not_at_once)
     CHECK(woken == times{6ms});
 }
 
-Test(sleeping, what_is_reset_before_it_is_awaited_arms_nothing_until_then) {
+Test(sleeping, a_reset_before_the_await_arms_nothing) {
     manual_timers timers;
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 10ms);
@@ -251,7 +251,7 @@ Test(sleeping, what_is_reset_before_it_is_awaited_arms_nothing_until_then) {
     CHECK(woken == times{4ms});
 }
 
-Test(sleeping, what_is_over_can_be_reset_and_awaited_again) {
+Test(sleeping, a_finished_sleeper_may_be_reset_and_awaited) {
     manual_timers timers;
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 5ms);
@@ -265,7 +265,7 @@ Test(sleeping, what_is_over_can_be_reset_and_awaited_again) {
     CHECK(woken == (times{5ms, 15ms, 25ms}));
 }
 
-Test(sleeping, knows_whether_its_time_has_come_awaited_or_not) {
+Test(sleeping, a_sleeper_tells_whether_its_time_elapsed) {
     manual_timers timers;
     times woken;
     tvec::sleeper awaited = tvec::sleep_for(timers, 10ms);
@@ -287,7 +287,7 @@ Test(sleeping, knows_whether_its_time_has_come_awaited_or_not) {
     CHECK_EQ(timers.wheel().count_pending(), 0);
 }
 
-Test(sleeping, ends_when_the_coroutine_is_destroyed_though_the_sleeper_lives_on) {
+Test(sleeping, a_destroyed_coroutine_ends_its_named_sleep) {
     manual_timers timers;
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 5ms);
@@ -313,7 +313,7 @@ task<> sleeps_on_for(timer_wheel& on, tvec::sleeper& nap, jiffies limit, std::ve
 
 }  // namespace
 
-Test(sleeping, on_one_that_has_a_name_may_have_a_limit) {
+Test(sleeping, a_named_sleeper_may_have_a_limit) {
     timer_wheel wheel;
     std::vector<bool> out;
     tvec::sleeper nap = tvec::sleep_for(wheel, 10);
@@ -326,7 +326,7 @@ Test(sleeping, on_one_that_has_a_name_may_have_a_limit) {
     CHECK(out == (std::vector<bool>{false, true}));
 }
 
-Test(sleeping, what_is_reset_to_another_wheel_wakes_there) {
+Test(sleeping, a_sleeper_reset_to_another_wheel_wakes_there) {
     timer_wheel first, second(1'000);
     times woken;
     tvec::sleeper nap = tvec::sleep_for(first, 10);
@@ -339,7 +339,7 @@ Test(sleeping, what_is_reset_to_another_wheel_wakes_there) {
     CHECK_EQ(woken.size(), 1);
 }
 
-Test(sleeping, what_is_reset_when_its_wheel_is_gone_stays_asleep_and_can_sleep_elsewhere) {
+Test(sleeping, a_sleeper_that_lost_its_wheel_sleeps_elsewhere) {
     std::optional<timer_wheel> gone(std::in_place);
     timer_wheel wheel;
     times woken;
@@ -355,7 +355,7 @@ Test(sleeping, what_is_reset_when_its_wheel_is_gone_stays_asleep_and_can_sleep_e
     CHECK_EQ(woken.size(), 1);
 }
 
-Test(sleeping, one_that_nobody_awaits_may_move) {
+Test(sleeping, an_unawaited_sleeper_may_move) {
     manual_timers timers;
     times woken;
     tvec::sleeper nap = tvec::sleep_for(timers, 5ms);

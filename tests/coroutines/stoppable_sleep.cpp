@@ -47,7 +47,7 @@ task<> naps_in_ticks(timer_wheel& wheel, std::stop_token token, std::vector<bool
 
 }  // namespace
 
-Test(stoppable_sleep, that_nobody_stops_lasts_as_long_as_any_and_says_so) {
+Test(stoppable_sleep, an_unstopped_sleep_lasts_its_whole_time) {
     manual_timers timers;
     std::stop_source stop;
     wakings woken;
@@ -61,7 +61,7 @@ Test(stoppable_sleep, that_nobody_stops_lasts_as_long_as_any_and_says_so) {
     CHECK(t.done());
 }
 
-Test(stoppable_sleep, that_nobody_stops_is_not_a_nanosecond_shorter) {
+Test(stoppable_sleep, an_unstopped_sleep_is_never_shorter) {
     manual_timers timers;
     wakings woken;
     tvec::manual_clock::advance(300us);
@@ -74,7 +74,7 @@ Test(stoppable_sleep, that_nobody_stops_is_not_a_nanosecond_shorter) {
     CHECK_EQ(woken.size(), 1);
 }
 
-Test(stoppable_sleep, that_is_stopped_ends_on_the_next_tick_and_not_inside_the_request) {
+Test(stoppable_sleep, a_stopped_sleep_ends_on_the_next_tick) {
     manual_timers timers;
     std::stop_source stop;
     wakings woken;
@@ -92,7 +92,7 @@ Test(stoppable_sleep, that_is_stopped_ends_on_the_next_tick_and_not_inside_the_r
     CHECK_EQ(check(timers.wheel()), "");
 }
 
-Test(stoppable_sleep, that_was_stopped_before_does_not_begin) {
+Test(stoppable_sleep, a_sleep_stopped_before_does_not_begin) {
     manual_timers timers;
     std::stop_source stop;
     stop.request_stop();
@@ -102,7 +102,7 @@ Test(stoppable_sleep, that_was_stopped_before_does_not_begin) {
     CHECK(!timers.next_wakeup());
 }
 
-Test(stoppable_sleep, may_be_stopped_by_a_callback_on_the_tick_that_would_have_woken_it) {
+Test(stoppable_sleep, a_stop_may_meet_the_waking_tick) {
     for (const bool first : {false, true}) {
         timer_wheel wheel;
         std::stop_source stop;
@@ -119,7 +119,7 @@ Test(stoppable_sleep, may_be_stopped_by_a_callback_on_the_tick_that_would_have_w
     }
 }
 
-Test(stoppable_sleep, ends_when_the_coroutine_is_destroyed_and_a_request_finds_nobody) {
+Test(stoppable_sleep, a_stop_after_the_coroutines_end_does_nothing) {
     manual_timers timers;
     std::stop_source stop;
     wakings woken;
@@ -133,7 +133,7 @@ Test(stoppable_sleep, ends_when_the_coroutine_is_destroyed_and_a_request_finds_n
     CHECK(woken.empty());
 }
 
-Test(stoppable_sleep, ends_when_the_coroutine_is_destroyed_between_request_and_tick) {
+Test(stoppable_sleep, a_stopped_coroutine_may_be_destroyed_before_waking) {
     manual_timers timers;
     std::stop_source stop;
     wakings woken;
@@ -145,7 +145,7 @@ Test(stoppable_sleep, ends_when_the_coroutine_is_destroyed_between_request_and_t
     CHECK(woken.empty());
 }
 
-Test(stoppable_sleep, whose_wheel_is_gone_is_not_woken_by_a_request_either) {
+Test(stoppable_sleep, a_stop_wakes_no_sleeper_without_a_wheel) {
     std::optional<manual_timers> timers(std::in_place);
     std::stop_source stop;
     wakings woken;
@@ -156,7 +156,7 @@ Test(stoppable_sleep, whose_wheel_is_gone_is_not_woken_by_a_request_either) {
     CHECK(!t.done());
 }
 
-Test(stoppable_sleep, on_several_wheels_is_stopped_by_one_request) {
+Test(stoppable_sleep, one_request_stops_sleeps_on_several_wheels) {
     manual_timers first, second;
     std::stop_source stop;
     wakings woken;
@@ -182,7 +182,7 @@ reckless sleeps_and_throws(tvec::stoppable_sleeper& nap, int& n) {
 
 }  // namespace
 
-Test(stoppable_sleep, an_exception_after_it_leaves_advance_and_not_the_request) {
+Test(stoppable_sleep, exceptions_after_a_stop_leave_advance) {
     timer_wheel wheel;
     std::stop_source stop;
     int ended = 0, thrown = 0;
@@ -212,7 +212,7 @@ task<> naps_for_a_while(manual_timers& on, std::stop_token token,
 
 }  // namespace
 
-Test(stoppable_sleep, may_have_a_limit) {
+Test(stoppable_sleep, a_stoppable_sleep_may_have_a_limit) {
     manual_timers timers;
     std::stop_source stop;
     std::vector<std::optional<bool>> out;

@@ -56,7 +56,7 @@ template <class Result> struct scripted {
 
 }  // namespace
 
-Test(with_timeout, gives_what_completes_in_time_and_cancels_its_timer) {
+Test(with_timeout, completion_in_time_cancels_the_timer) {
     manual_timers timers;
     support::signal s;
     std::vector<int> out;
@@ -70,7 +70,7 @@ Test(with_timeout, gives_what_completes_in_time_and_cancels_its_timer) {
     CHECK_EQ(s.given_up, 0);
 }
 
-Test(with_timeout, gives_all_the_time_it_says_to_the_nanosecond) {
+Test(with_timeout, a_limit_is_never_a_nanosecond_short) {
     manual_timers timers;
     support::signal s;
     std::vector<int> out;
@@ -94,7 +94,7 @@ task<> waits_until(manual_timers& on, support::signal& of, milliseconds end, std
 
 }  // namespace
 
-Test(with_timeout, until_a_point_in_time_waits_until_the_clock_is_there) {
+Test(with_timeout, with_timeout_until_waits_for_its_time_point) {
     manual_timers timers;
     pass(timers, 5ms);
     support::signal first, second, third;
@@ -113,7 +113,7 @@ Test(with_timeout, until_a_point_in_time_waits_until_the_clock_is_there) {
     CHECK_EQ(second.given_up, 1);
 }
 
-Test(with_timeout, says_that_time_ran_out_and_nothing_waits_any_more) {
+Test(with_timeout, a_timed_out_wait_leaves_nothing_waiting) {
     manual_timers timers;
     support::signal s;
     std::vector<int> out;
@@ -139,7 +139,7 @@ task<> counts_holders(manual_timers& on, std::shared_ptr<int> a, long& n) {
 
 }  // namespace
 
-Test(with_timeout, destroys_what_it_abandons_before_the_coroutine_goes_on) {
+Test(with_timeout, abandoned_waits_are_destroyed_before_the_coroutine_resumes) {
     manual_timers timers;
     const auto alive = std::make_shared<int>(7);
     long holders = -1;
@@ -160,7 +160,7 @@ task<> takes_two_answers(manual_timers& on, std::vector<int>& o) {
 
 }  // namespace
 
-Test(with_timeout, takes_tasks_and_gives_their_values) {
+Test(with_timeout, with_timeout_gives_the_values_of_tasks) {
     manual_timers timers;
     std::vector<int> out;
     task<> t = started(takes_two_answers(timers, out));
@@ -169,7 +169,7 @@ Test(with_timeout, takes_tasks_and_gives_their_values) {
     CHECK(t.done());
 }
 
-Test(with_timeout, passes_on_exceptions_and_cancels_its_timer) {
+Test(with_timeout, an_exception_passes_and_cancels_the_timer) {
     manual_timers timers;
     support::signal s;
     std::vector<int> out;
@@ -204,7 +204,7 @@ task<> holds_what_refuses(timer_wheel& on, std::string& what) {
 
 }  // namespace
 
-Test(with_timeout, passes_on_an_exception_from_suspending_and_cancels_its_timer) {
+Test(with_timeout, an_exception_from_suspending_cancels_the_timer) {
     timer_wheel wheel;
     std::string said;
     task<> t = started(holds_what_refuses(wheel, said));
@@ -216,7 +216,7 @@ Test(with_timeout, passes_on_an_exception_from_suspending_and_cancels_its_timer)
     CHECK(t.done());
 }
 
-Test(with_timeout, arms_nothing_for_what_is_ready_at_once_whatever_the_limit) {
+Test(with_timeout, a_ready_awaitable_arms_no_timer) {
     manual_timers timers;
     for (const milliseconds limit : {10ms, 0ms, -10ms}) {
         support::signal s;
@@ -238,7 +238,7 @@ task<> takes_what_is_there_at_once(timer_wheel& on, std::optional<int>& o) {
 
 }  // namespace
 
-Test(with_timeout, takes_an_awaiter_that_finds_out_while_suspending_that_it_need_not) {
+Test(with_timeout, an_awaiter_may_decline_to_suspend) {
     timer_wheel wheel;
     std::optional<int> got;
     task<> t = started(takes_what_is_there_at_once(wheel, got));
@@ -265,7 +265,7 @@ task<> takes_what_cannot_wait(timer_wheel& on, std::optional<int>& o) {
 
 }  // namespace
 
-Test(with_timeout, may_be_over_before_its_suspending_is) {
+Test(with_timeout, a_wait_may_end_while_suspending) {
     timer_wheel wheel;
     std::optional<int> got;
     task<> t = started(takes_what_cannot_wait(wheel, got));
@@ -274,7 +274,7 @@ Test(with_timeout, may_be_over_before_its_suspending_is) {
     CHECK_EQ(wheel.count_pending(), 0);
 }
 
-Test(with_timeout, of_zero_or_less_ends_on_the_next_tick) {
+Test(with_timeout, a_nonpositive_limit_ends_on_the_next_tick) {
     manual_timers timers;
     for (const milliseconds limit : {0ms, -10ms}) {
         support::signal s;
@@ -295,7 +295,7 @@ task<> waits_for_ever(timer_wheel& on, support::signal& of, std::optional<int>& 
 
 }  // namespace
 
-Test(with_timeout, without_end_waits_as_long_as_it_takes) {
+Test(with_timeout, an_endless_limit_never_times_out) {
     timer_wheel wheel;
     support::signal s;
     std::optional<int> got;
@@ -326,7 +326,7 @@ task<> takes_all_kinds(timer_wheel& on, kinds& k) {
 
 }  // namespace
 
-Test(with_timeout, is_a_bool_for_what_gives_nothing_and_a_reference_wrapper_for_a_reference) {
+Test(with_timeout, the_result_type_follows_the_awaitables_type) {
     timer_wheel wheel;
     kinds k;
     task<> t = started(takes_all_kinds(wheel, k));
@@ -346,7 +346,7 @@ task<> takes_a_pointer(timer_wheel& on, std::optional<std::unique_ptr<int>>& o) 
 
 }  // namespace
 
-Test(with_timeout, moves_out_what_can_only_be_moved) {
+Test(with_timeout, move_only_results_are_moved_out) {
     timer_wheel wheel;
     std::optional<std::unique_ptr<int>> got;
     task<> t = started(takes_a_pointer(wheel, got));
@@ -364,7 +364,7 @@ task<> races(timer_wheel& on, int& n) {
 
 }  // namespace
 
-Test(with_timeout, on_the_tick_of_completion_does_exactly_one_of_the_two) {
+Test(with_timeout, completion_and_timeout_exclude_each_other) {
     for (const int pad : {0, 1, 2, 3, 4, 5, 6, 7}) {  // so that either comes first in the tick
         timer_wheel wheel;
         std::vector<support::probe> others(static_cast<std::size_t>(pad));
@@ -389,7 +389,7 @@ task<> waits_twice(timer_wheel& on, support::signal& of, std::vector<std::option
 
 }  // namespace
 
-Test(with_timeout, cancels_its_timer_although_it_is_due_when_a_callback_completes_first) {
+Test(with_timeout, a_callbacks_completion_cancels_the_due_timer) {
     timer_wheel wheel;
     support::signal s;
     std::vector<std::optional<int>> out;
@@ -410,7 +410,7 @@ Test(with_timeout, cancels_its_timer_although_it_is_due_when_a_callback_complete
     CHECK_EQ(check(wheel), "");
 }
 
-Test(with_timeout, is_cancelled_with_what_it_waits_for_when_the_coroutine_is_destroyed) {
+Test(with_timeout, a_destroyed_coroutine_cancels_wait_and_timer) {
     manual_timers timers;
     support::signal s;
     std::vector<int> out;
@@ -438,7 +438,7 @@ task<> holds_it_and_sleeps(timer_wheel& on, support::signal& of, int& n) {
 
 }  // namespace
 
-Test(with_timeout, that_is_over_does_not_fire_although_it_is_still_there) {
+Test(with_timeout, a_completed_wait_never_fires_its_timer) {
     timer_wheel wheel;
     support::signal s;
     int reached = 0;
@@ -465,7 +465,7 @@ task<> holds_what_timed_out(timer_wheel& on, support::signal& of, int& n) {
 
 }  // namespace
 
-Test(with_timeout, that_timed_out_holds_nothing_that_waits_although_it_is_still_there) {
+Test(with_timeout, a_timed_out_wait_holds_no_awaitable) {
     timer_wheel wheel;
     support::signal s;
     int reached = 0;
@@ -477,7 +477,7 @@ Test(with_timeout, that_timed_out_holds_nothing_that_waits_although_it_is_still_
     CHECK_EQ(reached, 2);
 }
 
-Test(with_timeout, may_never_have_been_awaited) {
+Test(with_timeout, a_limited_wait_may_stay_unawaited) {
     timer_wheel wheel;
     support::signal s;
     auto unused = tvec::with_timeout(wheel, s, 10);
@@ -499,7 +499,7 @@ task<> waits_within_a_wait(manual_timers& on, support::signal& of, milliseconds 
 
 }  // namespace
 
-Test(with_timeout, nests_and_the_shorter_limit_wins) {
+Test(with_timeout, the_shorter_of_nested_limits_wins) {
     manual_timers timers;
     support::signal s;
     std::vector<nested> out;
@@ -534,7 +534,7 @@ task<> allows_10_ms(manual_timers& on, support::signal& of, int& n) {
 
 }  // namespace
 
-Test(with_timeout, around_a_task_full_of_waits_ends_all_of_them) {
+Test(with_timeout, a_limit_ends_all_waits_of_a_task) {
     manual_timers timers;
     support::signal s;
     int rounds = 0;
@@ -546,7 +546,7 @@ Test(with_timeout, around_a_task_full_of_waits_ends_all_of_them) {
     CHECK_EQ(timers.wheel().count_pending(), 0);
 }
 
-Test(with_timeout, whose_wheel_is_gone_waits_without_limit) {
+Test(with_timeout, a_wait_without_a_wheel_has_no_limit) {
     std::optional<manual_timers> timers(std::in_place);
     support::signal s;
     std::vector<int> out;
@@ -556,7 +556,7 @@ Test(with_timeout, whose_wheel_is_gone_waits_without_limit) {
     CHECK(out == std::vector<int>{2});
 }
 
-Test(with_timeout, refuses_what_cannot_be_given_up_and_is_noexcept_where_it_can_be) {
+Test(with_timeout, waits_that_cannot_be_abandoned_are_refused) {
     using tvec::detail::abandonable;
     static_assert(!abandonable<std::suspend_always>::ends_what_it_began);
     static_assert(abandonable<tvec::sleeper>::ends_what_it_began);

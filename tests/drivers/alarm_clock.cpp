@@ -15,7 +15,7 @@ using finer = point<std::chrono::duration<std::int64_t, std::pico>>;
 
 }  // namespace
 
-Test(alarm_clock, what_is_left_rounds_up_and_is_never_negative) {
+Test(alarm_clock, remaining_time_rounds_up_and_is_never_negative) {
     CHECK(nanoseconds_from(fine(5ns), fine(7ns)) == 2ns);
     CHECK(nanoseconds_from(fine(7ns), fine(5ns)) == 0ns);
     CHECK(nanoseconds_from(fine(-7ns), fine(5ns)) == 12ns);
@@ -23,7 +23,7 @@ Test(alarm_clock, what_is_left_rounds_up_and_is_never_negative) {
     CHECK(nanoseconds_from(finer(finer::duration(1)), finer(finer::duration(1002))) == 2ns);
 }
 
-Test(alarm_clock, what_is_left_saturates) {
+Test(alarm_clock, the_time_remaining_saturates) {
     CHECK(nanoseconds_from(fine::min(), fine::max()) == nanoseconds::max());
     CHECK(nanoseconds_from(fine(0ns), fine::max()) == nanoseconds::max());
     CHECK(nanoseconds_from(fine::max(), fine::min()) == 0ns);
@@ -31,7 +31,7 @@ Test(alarm_clock, what_is_left_saturates) {
     CHECK(nanoseconds_from(coarse::min(), coarse::max()) == nanoseconds::max());
 }
 
-Test(alarm_clock, the_kernels_own_clocks_are_set_for_a_point_in_time_and_others_for_what_is_left) {
+Test(alarm_clock, kernel_clocks_get_absolute_times_and_others_relative) {
     using tvec::manual_clock;
     const auto tomorrow = std::chrono::steady_clock::time_point(24h);
     CHECK(tvec::detail::alarm_clock_of<std::chrono::steady_clock>.same_epoch);
@@ -43,13 +43,13 @@ Test(alarm_clock, the_kernels_own_clocks_are_set_for_a_point_in_time_and_others_
     CHECK(tvec::detail::alarm_time<manual_clock>(manual_clock::time_point(5s), false) == 2s);
 }
 
-Test(alarm_clock, what_is_left_until_the_end_of_time_is_no_end) {
+Test(alarm_clock, remaining_time_until_the_end_is_unlimited) {
     tvec::manual_clock::set(fine(3s));
     const auto now = [] { return tvec::manual_clock::now(); };
     CHECK(tvec::detail::alarm_time(fine::max(), false, now) == nanoseconds::max());
 }
 
-Test(alarm_clock, an_alarm_for_what_is_left_is_not_set_again_because_time_has_passed) {
+Test(alarm_clock, relative_alarms_are_not_set_again_needlessly) {
     using std::chrono::steady_clock;
     const auto wakeup = steady_clock::now() + 1h;
     auto set_for = nanoseconds::max();

@@ -58,7 +58,7 @@ tvec::waking choose_after_set_up(unsigned entries, unsigned flags) {
 
 }  // namespace
 
-Test(choosing, the_rings_own_wait_where_it_takes_a_deadline) {
+Test(choosing, the_rings_own_wait_is_chosen_where_possible) {
     for (const unsigned flags : {0u, support::deferred, unsigned{IORING_SETUP_SQPOLL}}) {
         if (!support::ring_exists(flags)) continue;
         ring r(8, flags);
@@ -69,7 +69,7 @@ Test(choosing, the_rings_own_wait_where_it_takes_a_deadline) {
     }
 }
 
-Test(choosing, a_filter_that_refuses_timeout_requests_alone_is_told) {  // Linux 7.0
+Test(choosing, a_filter_against_timeout_requests_is_reported) {  // Linux 7.0
     for (const int error : {EACCES, EPERM}) {
         ring r;
         if (!(r.get().features & IORING_FEAT_EXT_ARG)) cr_skip("no IORING_FEAT_EXT_ARG here");
@@ -81,28 +81,28 @@ Test(choosing, a_filter_that_refuses_timeout_requests_alone_is_told) {  // Linux
     }
 }
 
-Test(choosing, a_descriptor_where_waits_take_no_deadline) {
+Test(choosing, the_descriptor_is_chosen_without_timed_waits) {
     ring r;
     r.get().features &= ~unsigned{IORING_FEAT_EXT_ARG};
     chooses(choose_waking(0, r.get()), way::timerfd_alarm, "IORING_FEAT_EXT_ARG");
 }
 
-Test(choosing, a_descriptor_beside_a_ring_for_polled_devices) {
+Test(choosing, the_descriptor_is_chosen_beside_polled_devices) {
     ring r(8, IORING_SETUP_IOPOLL);
     chooses(choose_waking(0, r.get()), way::timerfd_alarm, "IORING_SETUP_IOPOLL");
 }
 
-Test(choosing, a_descriptor_where_a_filter_forbids_rings) {  // as containers do
+Test(choosing, the_descriptor_is_chosen_where_rings_are_forbidden) {  // as containers do
     support::forbid(SYS_io_uring_setup, EPERM);
     chooses(choose_after_set_up(8, 0), way::timerfd_alarm, "io_uring_queue_init: Operation not");
 }
 
-Test(choosing, a_descriptor_where_the_kernel_has_no_rings) {
+Test(choosing, the_descriptor_is_chosen_without_rings) {
     support::forbid(SYS_io_uring_setup, ENOSYS);
     chooses(choose_after_set_up(8, 0), way::timerfd_alarm, "Function not implemented");
 }
 
-Test(choosing, a_descriptor_where_setting_up_works_and_entering_is_forbidden) {
+Test(choosing, the_descriptor_is_chosen_where_entering_is_forbidden) {
     for (const int error : {EPERM, ENOSYS}) {
         ring r;
         support::forbid(SYS_io_uring_enter, error);
@@ -110,7 +110,7 @@ Test(choosing, a_descriptor_where_setting_up_works_and_entering_is_forbidden) {
     }
 }
 
-Test(choosing, the_other_reasons_that_set_up_may_give_are_told) {
+Test(choosing, other_errors_of_set_up_are_reported) {
     io_uring none{};
     chooses(choose_waking(-EMFILE, none), way::timerfd_alarm, "RLIMIT_NOFILE");
     chooses(choose_waking(-ENOMEM, none), way::timerfd_alarm, "RLIMIT_MEMLOCK");
@@ -126,7 +126,7 @@ Test(choosing, the_administrators_switch_is_named) {
     chooses(choose_after_set_up(8, 0), way::timerfd_alarm, "kernel.io_uring_disabled");
 }
 
-Test(choosing, timers_go_on_by_the_descriptor_where_rings_are_forbidden) {
+Test(choosing, the_descriptor_works_where_rings_are_forbidden) {
     support::forbid(SYS_io_uring_setup, EPERM);
     REQUIRE(choose_after_set_up(8, 0).chosen == way::timerfd_alarm);
     tvec::clocked_wheel<> timers;
@@ -142,7 +142,7 @@ Test(choosing, timers_go_on_by_the_descriptor_where_rings_are_forbidden) {
     CHECK(a.kept());
 }
 
-Test(choosing, a_ring_that_is_forbidden_while_it_is_in_use_says_so) {
+Test(choosing, a_ring_forbidden_in_use_is_an_error) {
     ring r;
     tvec::clocked_wheel<> timers;
     tvec::uring_wait wait{r.get(), timers};
@@ -156,7 +156,7 @@ Test(choosing, a_ring_that_is_forbidden_while_it_is_in_use_says_so) {
     CHECK(support::says(why, "Operation not permitted"));
 }
 
-Test(choosing, a_refused_descriptor_is_an_error_that_says_so) {
+Test(choosing, a_refused_descriptor_is_an_error) {
     tvec::clocked_wheel<> timers;
     support::forbid(SYS_timerfd_create, EMFILE);
     const std::string why = support::refusal([&] { tvec::timerfd_alarm alarm{timers}; });

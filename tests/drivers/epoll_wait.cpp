@@ -103,7 +103,7 @@ void timers_fire() {
 
 }  // namespace
 
-Test(epoll_wait, a_wait_returns_the_events_it_has_room_for) {
+Test(epoll_wait, a_wait_returns_as_many_events_as_fit) {
     manual_wheel timers;
     CHECK_EQ(watched(1).wait(timers), 1);  // an empty wheel: no limit
     CHECK_EQ(watched(3).wait(timers), 3);
@@ -120,7 +120,7 @@ Test(epoll_wait, a_deadline_is_asked_for_in_nanoseconds) {
     CHECK(!asked_ms);  // one system call
 }
 
-Test(epoll_wait, what_is_due_is_polled_for) {
+Test(epoll_wait, a_wait_with_due_timers_only_polls) {
     manual_wheel timers;
     support::probe p;
     timers.arm_after(p.t, 200us);
@@ -199,8 +199,6 @@ void goes_on_in_milliseconds(int error) {
 
 }  // namespace
 
-Test(epoll_wait, timers_go_on_in_milliseconds_without_the_exact_call) {
-    goes_on_in_milliseconds(ENOSYS);
-}
+Test(epoll_wait, milliseconds_are_used_without_the_exact_call) { goes_on_in_milliseconds(ENOSYS); }
 
 Test(epoll_wait, timers_go_on_in_milliseconds_under_a_filter) { goes_on_in_milliseconds(EPERM); }

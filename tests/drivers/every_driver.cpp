@@ -118,7 +118,7 @@ int turns_until_fired(Wheel& timers, Loop& loop, appointment& a) {
 
 }  // namespace
 
-EACH_DRIVER(every_driver, nothing_is_early_at_any_period_in_callbacks_and_after_slow_ones) {
+EACH_DRIVER(every_driver, no_timer_is_early_at_any_period) {
     is_never_early<Loop, tvec::tick_clock<hertz<10'000>>>();
     is_never_early<Loop, tvec::tick_clock<std::chrono::milliseconds>>();
     is_never_early<Loop, tvec::tick_clock<hertz<60>>>();
@@ -126,7 +126,7 @@ EACH_DRIVER(every_driver, nothing_is_early_at_any_period_in_callbacks_and_after_
     is_never_early<Loop, chosen_ticks>();
 }
 
-EACH_DRIVER(every_driver, a_thousand_timers_fire_none_early_none_lost_and_each_tick_wakes_once) {
+EACH_DRIVER(every_driver, each_tick_wakes_the_loop_once) {
     wheel timers;
     Loop<wheel> loop{timers};
     const auto all = support::appointments(1'000);
@@ -155,7 +155,7 @@ EACH_DRIVER(every_driver, a_handler_that_arms_earlier_is_woken_earlier) {
     CHECK(steady_clock::now() - near.deadline < 30s);
 }
 
-EACH_DRIVER(every_driver, a_later_deadline_costs_one_needless_wakeup_at_most) {
+EACH_DRIVER(every_driver, a_later_deadline_costs_one_needless_wakeup) {
     wheel timers;
     Loop<wheel> loop{timers};
     appointment a;
@@ -167,7 +167,7 @@ EACH_DRIVER(every_driver, a_later_deadline_costs_one_needless_wakeup_at_most) {
     CHECK(a.kept());
 }
 
-EACH_DRIVER(every_driver, waking_costs_one_turn_and_waking_too_early_no_more) {
+EACH_DRIVER(every_driver, a_wakeup_costs_two_turns_at_most) {
     wheel timers;
     Loop<wheel> loop{timers};
     int turns = 0;
@@ -180,7 +180,7 @@ EACH_DRIVER(every_driver, waking_costs_one_turn_and_waking_too_early_no_more) {
     CHECK_LE(turns, 40);
 }
 
-EACH_DRIVER(every_driver, a_storm_of_signals_is_no_error_and_makes_nothing_early) {
+EACH_DRIVER(every_driver, a_storm_of_signals_makes_nothing_early) {
     wheel timers;
     Loop<wheel> loop{timers};
     struct sigaction ignore {};
@@ -196,7 +196,7 @@ EACH_DRIVER(every_driver, a_storm_of_signals_is_no_error_and_makes_nothing_early
     CHECK(a.kept());
 }
 
-EACH_DRIVER(every_driver, work_left_over_does_not_sleep_and_keeps_io_moving) {
+EACH_DRIVER(every_driver, unfinished_work_keeps_io_moving_without_sleep) {
     wheel timers;
     Loop<wheel> loop{timers};
     const auto all = support::appointments(10);
@@ -213,7 +213,7 @@ EACH_DRIVER(every_driver, work_left_over_does_not_sleep_and_keeps_io_moving) {
     for (const auto& a : all) CHECK(a->kept());
 }
 
-EACH_DRIVER(every_driver, the_end_of_time_is_no_reason_to_wake) {
+EACH_DRIVER(every_driver, timers_for_the_end_of_time_never_wake) {
     wheel timers;
     Loop<wheel> loop{timers};
     tvec::timer never, last, longest;
@@ -253,7 +253,7 @@ EACH_DRIVER(every_driver, a_step_forward_makes_the_next_sleep_shorter) {
     CHECK_EQ(timers.run().fired, 1);
 }
 
-EACH_DRIVER(every_driver, a_step_back_wakes_once_in_vain_at_most) {
+EACH_DRIVER(every_driver, a_step_back_costs_one_needless_wakeup) {
     tvec::manual_clock::set(tvec::manual_clock::time_point(10h));
     stepped_wheel timers;
     Loop<stepped_wheel> loop{timers};
@@ -337,7 +337,7 @@ EACH_DRIVER(every_driver, a_clock_that_is_paused_does_not_wake) {
     }
 }
 
-EACH_DRIVER(every_driver, work_that_a_budget_has_left_does_not_sleep_in_a_pause) {
+EACH_DRIVER(every_driver, unfinished_work_does_not_sleep_while_paused) {
     tvec::game_clock<> clock;
     clock.resume();
     game_wheel timers{tvec::game_ticks<std::chrono::milliseconds>(clock)};
@@ -369,7 +369,7 @@ EACH_RING_DRIVER(every_driver, each_kind_of_ring_wakes) {
 // --- narrow rings -------------------------------------------------------------------------------
 
 // Completions come in faster than they are reaped, so that the alarm's own is never reached.
-EACH_RING_DRIVER(every_driver, timers_fire_though_the_completion_queue_is_never_drained) {
+EACH_RING_DRIVER(every_driver, timers_fire_beside_a_never_drained_completion_queue) {
     for (const unsigned flags : {0u, support::deferred}) {
         if (!support::ring_exists(flags)) continue;
         wheel timers;

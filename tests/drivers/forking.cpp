@@ -31,7 +31,7 @@ template <template <class> class Loop> const char* keep_one_of_its_own() {
 
 }  // namespace
 
-EACH_DRIVER(forking, parent_and_child_each_with_a_loop_of_their_own_do_not_disturb_each_other) {
+EACH_DRIVER(forking, loops_of_parent_and_child_are_independent) {
     wheel timers;
     Loop<wheel> loop{timers};
     appointment before, after;
@@ -46,7 +46,7 @@ EACH_DRIVER(forking, parent_and_child_each_with_a_loop_of_their_own_do_not_distu
     CHECK(support::ended_well(child));
 }
 
-EACH_DRIVER(forking, a_child_that_only_ends_leaves_the_parents_alarm_alone) {
+EACH_DRIVER(forking, an_ending_child_leaves_its_parents_alarm) {
     wheel timers;
     Loop<wheel> loop{timers};
     appointment a;
@@ -58,7 +58,7 @@ EACH_DRIVER(forking, a_child_that_only_ends_leaves_the_parents_alarm_alone) {
     CHECK(a.kept());
 }
 
-EACH_RING_DRIVER(forking, the_kernel_refuses_a_child_that_waits_on_its_parents_ring) {
+EACH_RING_DRIVER(forking, a_child_may_not_use_its_parents_ring) {
     if (!support::ring_exists(support::deferred)) cr_skip("no IORING_SETUP_DEFER_TASKRUN here");
     wheel timers;
     Loop<wheel> loop{timers, 8, support::deferred};

@@ -95,13 +95,13 @@ int sum(const calls& counted) {
 
 }  // namespace
 
-EACH_DRIVER(idle, sleeping_without_a_timer_is_one_system_call_and_then_no_more) {
+EACH_DRIVER(idle, a_sleep_without_timers_costs_one_system_call) {
     if (!tracing_works()) cr_skip("no ptrace here");
     const pid_t child = support::start_child([] { return do_nothing<Loop>(false); });
     CHECK_EQ(sum(count_calls(child)), 1);
 }
 
-EACH_DRIVER(idle, cancelled_timers_far_away_cost_setting_the_alarm_and_no_more) {
+EACH_DRIVER(idle, cancelled_timers_cost_one_alarm_at_most) {
     if (!tracing_works()) cr_skip("no ptrace here");
     const pid_t child = support::start_child([] { return do_nothing<Loop>(true); });
     CHECK_LE(sum(count_calls(child)), 2);

@@ -123,7 +123,7 @@ template <template <class> class Loop> const char* live_through_a_stop(int ready
 
 }  // namespace
 
-Test(long_waits, a_process_stopped_for_three_seconds_catches_up_in_bounded_bursts) {
+Test(long_waits, a_stopped_process_catches_up_in_bounded_bursts) {
     if (!support::ring_exists(0)) cr_skip("no io_uring here");
     const int ready = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
     const pid_t children[] = {

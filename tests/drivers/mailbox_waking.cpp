@@ -85,7 +85,7 @@ EACH_DRIVER(mailbox_waking, a_descriptor_wakes_every_loop) {
     judge(a);
 }
 
-EACH_DRIVER(mailbox_waking, what_the_loop_sends_to_itself_wakes_it_too) {
+EACH_DRIVER(mailbox_waking, mail_to_itself_wakes_the_loop_too) {
     wheel timers;
     Loop<wheel> loop{timers};
     const tvec::eventfd_doorbell bell;
@@ -104,7 +104,7 @@ EACH_DRIVER(mailbox_waking, what_the_loop_sends_to_itself_wakes_it_too) {
 }
 
 // Eight threads send before the loop has a driver, while it makes one, and after.
-EACH_DRIVER(mailbox_waking, what_was_sent_before_the_loop_lives_fires_in_its_turns) {
+EACH_DRIVER(mailbox_waking, mail_sent_before_the_loop_exists_arrives) {
     if (who_sleeps_in_a_ring_stops_all_threads()) cr_skip("threads, under valgrind");
     constexpr int senders = 8, timers_each = 1000;
     wheel timers;
@@ -171,7 +171,7 @@ EACH_RING_DRIVER(mailbox_waking, a_ring_wakes_every_ring) {
     judge(a);
 }
 
-Test(mailbox_waking, a_ring_with_a_full_queue_makes_room_for_the_bell) {
+Test(mailbox_waking, a_full_queue_makes_room_for_the_bell) {
     support::ring own(2), owners(8);
     tvec::uring_doorbell bell(own.get(), owners.get().ring_fd);
     for (int i = 0; i < 5; ++i) bell();
@@ -200,7 +200,7 @@ Test(mailbox_waking, a_bell_into_no_ring_says_so) {
 }
 #endif
 
-Test(mailbox_waking, a_descriptor_is_readable_from_the_ring_to_the_acknowledgement) {
+Test(mailbox_waking, a_doorbell_is_readable_until_it_is_acknowledged) {
     const tvec::eventfd_doorbell bell;
     const auto readable = [&] {
         pollfd p{bell.fd(), POLLIN, 0};

@@ -79,14 +79,14 @@ const char* replace_proc(const std::optional<std::string>& offsets) {
 
 }  // namespace
 
-EACH_DRIVER(time_namespaces, timers_fire_on_time_where_the_clock_is_shifted) {
+EACH_DRIVER(time_namespaces, timers_are_punctual_in_shifted_time_namespaces) {
     if (!may_shift()) cr_skip("may not make a time namespace here");
     for (const int offset : {1000, -5})
         CHECK(support::ended_well(
             support::start_child([&] { return shifted_by(offset, keep_appointments<Loop>); })));
 }
 
-EACH_DRIVER(time_namespaces, so_do_those_on_the_time_since_boot) {
+EACH_DRIVER(time_namespaces, boot_time_timers_are_punctual_in_shifted_namespaces) {
     using since_boot =
         tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::boottime_clock>>;
     if (!may_shift()) cr_skip("may not make a time namespace here");
@@ -96,7 +96,7 @@ EACH_DRIVER(time_namespaces, so_do_those_on_the_time_since_boot) {
 }
 
 // A file that cannot be read must not be taken for "no offset".
-EACH_DRIVER(time_namespaces, so_do_they_where_proc_does_not_say_that_it_is) {
+EACH_DRIVER(time_namespaces, timers_are_punctual_without_readable_proc_offsets) {
     if (!may_shift()) cr_skip("may not make a time namespace here");
     const std::optional<std::string> texts[] = {std::nullopt, "", "monotonic 0 0\n", "nothing"};
     for (const auto& offsets : texts)
@@ -109,7 +109,7 @@ EACH_DRIVER(time_namespaces, so_do_they_where_proc_does_not_say_that_it_is) {
 }
 
 // The kernel's answer is about children to come.
-EACH_DRIVER(time_namespaces, and_where_the_children_to_come_are_in_another_namespace) {
+EACH_DRIVER(time_namespaces, a_later_namespace_for_children_changes_nothing) {
     if (!may_shift()) cr_skip("may not make a time namespace here");
     CHECK(support::ended_well(support::start_child([&] {
         return shifted_by(1000, []() -> const char* {

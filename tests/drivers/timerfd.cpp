@@ -57,7 +57,7 @@ Test(timerfd, an_epoll_loop_needs_nothing_else) {
     close(epoll);
 }
 
-Test(timerfd, is_readable_at_once_if_a_clock_of_its_own_says_that_the_time_has_passed) {
+Test(timerfd, passed_times_of_foreign_clocks_ring_at_once) {
     tvec::manual_clock::set(tvec::manual_clock::time_point(10s));
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>> timers;
     tvec::timerfd_alarm alarm{timers};
@@ -73,7 +73,7 @@ Test(timerfd, is_readable_at_once_if_a_clock_of_its_own_says_that_the_time_has_p
 }
 
 // Switching the timer off behind the alarm's back shows whether the alarm sets it again.
-Test(timerfd, is_not_set_again_if_it_need_not_be_earlier) {
+Test(timerfd, an_alarm_is_only_set_for_earlier_times) {
     wheel timers;
     tvec::timerfd_alarm alarm{timers};
     support::probe p;
@@ -88,7 +88,7 @@ Test(timerfd, is_not_set_again_if_it_need_not_be_earlier) {
     CHECK_EQ(left.it_value.tv_sec + left.it_value.tv_nsec, 0);
 }
 
-Test(timerfd, is_readable_until_acknowledged_and_then_no_more) {
+Test(timerfd, the_descriptor_is_readable_until_acknowledged) {
     wheel timers;
     tvec::timerfd_alarm alarm{timers};
     CHECK(!alarm.acknowledge());
@@ -102,7 +102,7 @@ Test(timerfd, is_readable_until_acknowledged_and_then_no_more) {
     CHECK(!alarm.acknowledge());
 }
 
-Test(timerfd, a_push_back_costs_one_needless_wakeup_and_a_cancelled_timer_one_per_level) {
+Test(timerfd, push_backs_and_cancels_cost_few_wakeups) {
     wheel timers;
     tvec::timerfd_alarm alarm{timers};
     appointment pushed;
@@ -148,11 +148,11 @@ Test(timerfd, boot_time_drives_a_wheel_too) {
 }
 
 // The kernel moves an alarm for a point in time of CLOCK_REALTIME when that clock is set.
-Test(timerfd, the_time_of_day_drives_a_wheel_by_points_in_time) {
+Test(timerfd, the_time_of_day_may_drive_a_wheel) {
     drives_a_wheel<std::chrono::system_clock>(CLOCK_REALTIME);
 }
 
-Test(timerfd, a_clock_that_the_kernel_does_not_know_is_counted_in_real_time) {
+Test(timerfd, clocks_unknown_to_the_kernel_count_real_time) {
     using ticks = tvec::tick_clock<std::chrono::milliseconds, tvec::manual_clock>;
     tvec::clocked_wheel<ticks> timers;
     tvec::timerfd_alarm alarm{timers};
@@ -223,13 +223,13 @@ std::string said_when_set_after_each(int runs) {
 
 }  // namespace
 
-Test(timerfd, that_is_not_acknowledged_is_told_once) {
+Test(timerfd, a_missing_acknowledgement_is_reported_once) {
     constexpr const char* told = "tvec: an alarm has gone off and was not acknowledged";
     CHECK(is_one_line_about(said_without_acknowledging(1'001, false), told));
     CHECK(said_without_acknowledging(900, true).empty());
 }
 
-Test(timerfd, that_is_not_set_again_is_told_once) {
+Test(timerfd, a_missing_rearm_is_reported_once) {
     constexpr const char* told = "tvec: timers ran late three times in a row";
     CHECK(is_one_line_about(said_when_set_after_each(3), told));
     CHECK(is_one_line_about(said_when_set_after_each(10), told));

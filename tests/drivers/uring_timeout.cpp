@@ -86,7 +86,7 @@ long set_up(ring& r, unsigned operation, void* what, unsigned n) {
 
 // --- queued requests ----------------------------------------------------------------------------
 
-Test(uring_timeout, one_absolute_timeout_that_no_completion_of_others_completes) {
+Test(uring_timeout, a_single_absolute_timeout_ignores_other_completions) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -110,7 +110,7 @@ Test(uring_timeout, one_absolute_timeout_that_no_completion_of_others_completes)
     CHECK(a.kept() && b.kept());
 }
 
-Test(uring_timeout, an_earlier_deadline_moves_it_and_a_later_one_queues_nothing) {
+Test(uring_timeout, only_an_earlier_deadline_moves_the_timeout) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -169,7 +169,7 @@ Test(uring_timeout, timers_of_many_threads_are_one_request) {
     CHECK_EQ(mailbox.stop(), 1200);
 }
 
-Test(uring_timeout, moving_what_has_not_been_submitted_yet_is_right_too) {
+Test(uring_timeout, an_unsubmitted_timeout_may_be_moved) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -185,7 +185,7 @@ Test(uring_timeout, moving_what_has_not_been_submitted_yet_is_right_too) {
     CHECK(near.kept());
 }
 
-Test(uring_timeout, without_a_timer_nothing_is_queued_and_nothing_wakes) {
+Test(uring_timeout, an_empty_wheel_queues_no_timeout) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -195,7 +195,7 @@ Test(uring_timeout, without_a_timer_nothing_is_queued_and_nothing_wakes) {
     CHECK_EQ(queued(r), 0);
 }
 
-Test(uring_timeout, a_move_posts_a_completion_only_where_the_kernel_cannot_skip_it) {
+Test(uring_timeout, a_move_posts_no_completion_where_avoidable) {
     for (const bool skips : {true, false}) {
         ring r;
         if (!(r.get().features & IORING_FEAT_CQE_SKIP)) cr_skip("no IORING_FEAT_CQE_SKIP here");
@@ -225,7 +225,7 @@ Test(uring_timeout, a_kernel_that_cannot_move_it_is_refused) {
     CHECK(support::says(why, "timerfd_alarm"));
 }
 
-Test(uring_timeout, every_way_to_end_that_may_pass_is_followed_by_a_new_timeout) {
+Test(uring_timeout, every_temporary_failure_queues_a_new_timeout) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -248,7 +248,7 @@ Test(uring_timeout, every_way_to_end_that_may_pass_is_followed_by_a_new_timeout)
     }
 }
 
-Test(uring_timeout, a_refusal_that_will_not_pass_is_thrown_with_what_was_tried) {
+Test(uring_timeout, a_permanent_refusal_is_thrown) {
     ring r(8, IORING_SETUP_R_DISABLED);
     io_uring_restriction only_nops{};
     only_nops.opcode = IORING_RESTRICTION_SQE_OP;
@@ -266,7 +266,7 @@ Test(uring_timeout, a_refusal_that_will_not_pass_is_thrown_with_what_was_tried) 
 
 // A filter of the process (Linux 7.0), or a restricted ring. A loop that goes on all the same must
 // not spin on requests that are refused at once, nor sleep for ever without an alarm.
-Test(uring_timeout, after_a_refusal_nothing_is_queued_and_each_prepare_says_so) {
+Test(uring_timeout, each_prepare_throws_after_a_refusal) {
     for (const int error : {EACCES, EPERM}) {
         ring r;
         wheel timers;
@@ -285,7 +285,7 @@ Test(uring_timeout, after_a_refusal_nothing_is_queued_and_each_prepare_says_so) 
     }
 }
 
-Test(uring_timeout, a_move_that_is_refused_is_no_alarm_either) {
+Test(uring_timeout, a_refused_move_is_thrown_as_well) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -303,7 +303,7 @@ Test(uring_timeout, a_move_that_is_refused_is_no_alarm_either) {
     CHECK_EQ(queued(r), 0);
 }
 
-Test(uring_timeout, an_alarm_that_goes_off_while_it_is_being_moved_loses_no_wakeup) {
+Test(uring_timeout, an_alarm_moved_while_expiring_loses_nothing) {
     for (const unsigned flags : {0u, support::deferred}) {
         if (!support::ring_exists(flags)) continue;
         ring r(8, flags);
@@ -322,7 +322,7 @@ Test(uring_timeout, an_alarm_that_goes_off_while_it_is_being_moved_loses_no_wake
     }
 }
 
-Test(uring_timeout, a_move_that_comes_too_late_neither_arms_twice_nor_forgets_to_arm) {
+Test(uring_timeout, a_move_too_late_arms_exactly_once) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -348,7 +348,7 @@ Test(uring_timeout, a_move_that_comes_too_late_neither_arms_twice_nor_forgets_to
 
 // --- narrow rings -------------------------------------------------------------------------------
 
-Test(uring_timeout, a_full_submission_queue_is_submitted_to_make_room) {
+Test(uring_timeout, a_full_queue_is_submitted_to_make_room) {
     ring r(4);
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -363,7 +363,7 @@ Test(uring_timeout, a_full_submission_queue_is_submitted_to_make_room) {
     }
 }
 
-Test(uring_timeout, says_when_there_is_no_room_and_sets_it_when_there_is) {
+Test(uring_timeout, prepare_throws_while_the_queue_stays_full) {
     ring r(4);
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -422,7 +422,7 @@ void never_block(ring& r, wheel& timers, alarm_of_wheel& alarm, traffic& t, int 
 
 }  // namespace
 
-Test(uring_timeout, a_loop_that_never_blocks_has_one_timeout_in_flight) {
+Test(uring_timeout, a_polling_loop_has_one_timeout_in_flight) {
     for (const unsigned flags : {0u, support::deferred, unsigned{IORING_SETUP_COOP_TASKRUN}}) {
         if (!support::ring_exists(flags)) continue;
         ring r(8, flags);
@@ -443,7 +443,7 @@ Test(uring_timeout, a_loop_that_never_blocks_has_one_timeout_in_flight) {
 
 // --- more than one alarm, and other clocks ------------------------------------------------------
 
-Test(uring_timeout, alarms_that_share_a_ring_and_a_tag_claim_their_own) {
+Test(uring_timeout, alarms_sharing_ring_and_tag_claim_their_own) {
     ring r;
     wheel first, second;
     alarm_of_wheel one{r.get(), first}, two{r.get(), second};
@@ -475,7 +475,7 @@ Test(uring_timeout, the_tag_can_be_chosen) {
     CHECK(!tvec::is_uring_timeout(last_queued(r).user_data));
 }
 
-Test(uring_timeout, neither_addresses_nor_small_numbers_nor_liburings_own_are_taken_for_alarms) {
+Test(uring_timeout, foreign_user_data_is_never_taken_for_alarms) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -521,11 +521,11 @@ Test(uring_timeout, boot_time_drives_a_wheel_too) {
     drives_a_wheel<tvec::boottime_clock>(IORING_TIMEOUT_BOOTTIME);
 }
 
-Test(uring_timeout, the_time_of_day_drives_a_wheel_by_points_in_time) {
+Test(uring_timeout, the_time_of_day_may_drive_a_wheel) {
     drives_a_wheel<std::chrono::system_clock>(IORING_TIMEOUT_REALTIME);
 }
 
-Test(uring_timeout, a_clock_that_the_kernel_does_not_know_is_counted_in_real_time) {
+Test(uring_timeout, clocks_unknown_to_the_kernel_count_real_time) {
     ring r;
     manual_wheel timers;
     tvec::uring_timeout alarm{r.get(), timers};
@@ -542,7 +542,7 @@ Test(uring_timeout, a_clock_that_the_kernel_does_not_know_is_counted_in_real_tim
 
 // --- detaching, and what outlives what ----------------------------------------------------------
 
-Test(uring_timeout, detaching_takes_everything_out_and_hands_over_what_is_not_ours_in_order) {
+Test(uring_timeout, detaching_hands_over_foreign_completions_in_order) {
     ring r(4);
     wheel timers;
     alarm_of_wheel alarm{r.get(), timers};
@@ -625,7 +625,7 @@ Test(uring_timeout, a_handler_that_throws_while_detaching_loses_nothing) {
     CHECK_EQ(io_uring_cq_ready(&r.get()), 0);
 }
 
-Test(uring_timeout, orphans_are_known_as_such_and_ignored_by_the_alarms_that_follow) {
+Test(uring_timeout, orphaned_completions_are_ignored_by_later_alarms) {
     ring r(16);
     wheel timers;
     std::mt19937 random(7);
@@ -745,7 +745,7 @@ Test(uring_timeout, a_request_with_its_time_is_moved) {
     }
 }
 
-Test(uring_timeout, requests_carry_their_time_if_the_kernel_reads_it) {
+Test(uring_timeout, requests_carry_their_time_where_possible) {
     ring r;
     wheel timers;
     alarm_of_wheel alarm(r.get(), timers);
@@ -760,7 +760,7 @@ Test(uring_timeout, requests_carry_their_time_if_the_kernel_reads_it) {
 
 // --- refusals -----------------------------------------------------------------------------------
 
-Test(uring_timeout, refuses_a_polling_kernel_thread_and_says_what_to_use) {
+Test(uring_timeout, a_polling_kernel_thread_is_refused) {
     ring r;
     wheel timers;
     io_uring polling = r.get();
@@ -770,7 +770,7 @@ Test(uring_timeout, refuses_a_polling_kernel_thread_and_says_what_to_use) {
     CHECK(support::says(why, "uring_wait"));
 }
 
-Test(uring_timeout, refuses_a_ring_for_polled_devices) {
+Test(uring_timeout, a_ring_for_polled_devices_is_refused) {
     ring r(8, IORING_SETUP_IOPOLL);
     wheel timers;
     const std::string why = support::refusal([&] { alarm_of_wheel alarm(r.get(), timers); });

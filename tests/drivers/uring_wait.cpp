@@ -87,7 +87,7 @@ extern "C" int io_uring_enter2(unsigned fd, unsigned submitted, unsigned wanted,
 }
 
 // No other driver may sleep on such a ring.
-Test(uring_wait, works_where_a_kernel_thread_polls_for_submissions) {
+Test(uring_wait, waits_work_beside_a_polling_kernel_thread) {
     ring r(4, IORING_SETUP_SQPOLL);
     wheel timers;
     tvec::uring_wait wait{r.get(), timers};
@@ -100,7 +100,7 @@ Test(uring_wait, works_where_a_kernel_thread_polls_for_submissions) {
     CHECK(a.kept());
 }
 
-Test(uring_wait, refuses_a_kernel_that_takes_no_deadline_in_a_wait) {
+Test(uring_wait, a_kernel_without_timed_waits_is_refused) {
     ring r;
     wheel timers;
     io_uring old = r.get();
@@ -109,14 +109,14 @@ Test(uring_wait, refuses_a_kernel_that_takes_no_deadline_in_a_wait) {
     CHECK(support::says(why, "IORING_FEAT_EXT_ARG"));
 }
 
-Test(uring_wait, refuses_a_polled_ring) {
+Test(uring_wait, a_polled_ring_is_refused) {
     ring r(8, IORING_SETUP_IOPOLL);
     wheel timers;
     const std::string why = support::refusal([&] { tvec::uring_wait wait{r.get(), timers}; });
     CHECK(support::says(why, "IORING_SETUP_IOPOLL"));
 }
 
-Test(uring_wait, refuses_a_ring_that_submits_from_the_beginning_of_its_queue) {
+Test(uring_wait, a_rewinding_ring_is_refused) {
     ring r;
     wheel timers;
     io_uring rewinding = r.get();
@@ -147,7 +147,7 @@ constexpr auto as_it_is = [](auto&) {};
 
 }  // namespace
 
-Test(uring_wait, an_idle_loop_does_not_count_as_waiting_for_io) {
+Test(uring_wait, an_idle_loop_is_not_in_io_wait) {
     if (!(ring().get().features & has_no_iowait)) cr_skip("before Linux 6.15 each wait counts");
     tvec::timer t;
     wheel idle, timers;
@@ -162,7 +162,7 @@ Test(uring_wait, an_idle_loop_does_not_count_as_waiting_for_io) {
     CHECK(!counts_as_io(r, timers, [](auto& wait) { wait.gather(1ms, 2); }));
 }
 
-Test(uring_wait, counts_as_waiting_for_io_if_the_user_says_so) {
+Test(uring_wait, the_user_may_ask_for_io_wait) {
     ring r;
     if (!(r.get().features & has_no_iowait)) cr_skip("before Linux 6.15 each wait counts");
     wheel timers;
@@ -172,14 +172,14 @@ Test(uring_wait, counts_as_waiting_for_io_if_the_user_says_so) {
     CHECK(!counts_as_io(r, timers, [&](auto&) { r.get().int_flags |= no_iowait; }));
 }
 
-Test(uring_wait, tells_no_kernel_about_io_that_does_not_know_the_flag) {
+Test(uring_wait, kernels_without_the_flag_are_not_told) {
     ring r;
     wheel timers;
     CHECK(counts_as_io(r, timers, as_it_is, false));
     CHECK_EQ(r.get().int_flags & no_iowait, 0);
 }
 
-Test(uring_wait, reports_a_ring_that_is_gone) {
+Test(uring_wait, a_wait_reports_a_lost_ring) {
     ring r;
     wheel timers;
     tvec::uring_wait wait{r.get(), timers};
@@ -194,7 +194,7 @@ Test(uring_wait, reports_a_ring_that_is_gone) {
     CHECK(support::says(why, "io_uring_enter"));
 }
 
-Test(uring_wait, nothing_but_a_completion_ends_a_wait_of_whole_seconds_early) {
+Test(uring_wait, a_completion_ends_waits_of_whole_seconds) {
     ring r;
     __kernel_timespec soon{0, 20'000'000};
     io_uring_prep_timeout(io_uring_get_sqe(&r.get()), &soon, 0, 0);
@@ -204,7 +204,7 @@ Test(uring_wait, nothing_but_a_completion_ends_a_wait_of_whole_seconds_early) {
     CHECK(std::chrono::steady_clock::now() - before < 10s);
 }
 
-Test(uring_wait, one_completion_ends_a_wait_for_what_is_left) {
+Test(uring_wait, one_completion_ends_a_relative_wait) {
     ring r;
     r.queue_nop();
     const auto before = std::chrono::steady_clock::now();
@@ -213,7 +213,7 @@ Test(uring_wait, one_completion_ends_a_wait_for_what_is_left) {
     CHECK(std::chrono::steady_clock::now() - before < 10s);
 }
 
-Test(uring_wait, a_poll_reaps_what_the_kernel_has_put_off) {
+Test(uring_wait, a_poll_reaps_deferred_completions) {
     ring r(8, support::deferred);
     tvec::detail::timed_ring timed(r.get(), {CLOCK_MONOTONIC, true});
     __kernel_timespec soon{0, 1'000'000};
@@ -274,7 +274,7 @@ Test(uring_wait, the_ring_waits_on_the_wheels_clock) {
     CHECK_EQ(last->clock, CLOCK_MONOTONIC);
 }
 
-Test(uring_wait, a_clock_that_the_kernel_does_not_have_is_not_given_to_the_ring) {
+Test(uring_wait, only_kernel_clocks_are_given_to_the_ring) {
     ring r;
     wheel_on<tvec::manual_clock> timers;
     last.reset();
@@ -282,7 +282,7 @@ Test(uring_wait, a_clock_that_the_kernel_does_not_have_is_not_given_to_the_ring)
     CHECK(!last.has_value());
 }
 
-Test(uring_wait, until_a_point_in_time_no_clock_is_read_but_by_run) {
+Test(uring_wait, absolute_waits_read_no_clock) {
     if (!can_wait_until_points_in_time()) cr_skip("no such waits here");
     CHECK_EQ(readings_per_turn<counted_steady>(), 1);
     CHECK_EQ(readings_per_turn<counted_boottime>(), 1);
@@ -340,7 +340,7 @@ bool can_gather() {
 
 }  // namespace
 
-Test(uring_wait, completions_gather_for_a_while_until_enough_are_there) {
+Test(uring_wait, completions_gather_until_there_are_enough) {
     if (!can_gather()) cr_skip("no minimum wait here");
     for (const std::optional<std::chrono::nanoseconds> limit :
          {std::optional(20'000'000'000ns), {}}) {
@@ -351,7 +351,7 @@ Test(uring_wait, completions_gather_for_a_while_until_enough_are_there) {
     }
 }
 
-Test(uring_wait, completions_do_not_gather_beyond_the_next_wake_up) {
+Test(uring_wait, completions_never_gather_beyond_the_next_wakeup) {
     if (!can_gather()) cr_skip("no minimum wait here");
     CHECK(gathered(1, 20s, 3, 20ms) < 10s);
     CHECK(gathered(0, 1ms, 3, 20ms) >= 20ms);
@@ -370,7 +370,7 @@ Test(uring_wait, completions_do_not_gather_beyond_the_next_wake_up) {
     CHECK(a.kept());
 }
 
-Test(uring_wait, sleeps_on_without_a_completion_where_completions_gather) {
+Test(uring_wait, gathering_sleeps_on_until_a_completion) {
     if (!can_gather()) cr_skip("no minimum wait here");
     for (const bool is_empty : {true, false}) {
         ring r;
@@ -422,7 +422,7 @@ Test(uring_wait, a_poll_submits_and_reaps_and_never_sleeps) {
     }
 }
 
-Test(uring_wait, a_poll_begins_a_turn_as_a_wait_does) {
+Test(uring_wait, a_poll_begins_a_turn_as_well) {
     ring r;
     using turns = tvec::turn_clock<>;
     wheel_on<turns> timers;
@@ -467,7 +467,7 @@ Test(uring_wait, a_loop_that_never_blocks_runs_its_timers) {
     }
 }
 
-Test(uring_wait, what_a_budget_has_left_over_does_not_sleep) {
+Test(uring_wait, the_loop_does_not_sleep_on_unfinished_work) {
     ring r;
     wheel_on<tvec::boottime_clock> timers;
     tvec::uring_wait wait{r.get(), timers};
@@ -519,7 +519,7 @@ unsigned lose_timeouts(io_uring& r) {
 
 }  // namespace
 
-Test(uring_wait, a_timerfd_beside_it_wakes_the_loop_when_the_deadline_of_a_wait_is_lost) {
+Test(uring_wait, a_timerfd_covers_lost_deadlines_of_waits) {
     if (!can_wait_until_points_in_time()) cr_skip("no such waits here");
     ring r;
     wheel timers;
@@ -531,7 +531,7 @@ Test(uring_wait, a_timerfd_beside_it_wakes_the_loop_when_the_deadline_of_a_wait_
     CHECK_GE(lost, 1);
 }
 
-Test(uring_wait, a_timerfd_beside_it_wakes_the_loop_when_a_timeout_request_is_lost) {
+Test(uring_wait, a_timerfd_covers_lost_timeout_requests) {
     ring r;
     wheel timers;
     tvec::uring_timeout alarm{r.get(), timers};
@@ -545,7 +545,7 @@ Test(uring_wait, a_timerfd_beside_it_wakes_the_loop_when_a_timeout_request_is_lo
 }
 
 // More than the kernel hands out at once on such a ring, of which the first wait would see a part.
-Test(uring_wait, all_that_has_come_is_there_after_a_wait) {
+Test(uring_wait, a_wait_returns_all_completions_of_a_burst) {
     constexpr std::size_t pairs = 150;
     ring r(256, support::deferred);
     wheel timers;

@@ -117,7 +117,7 @@ constexpr child_of_a_function children_of_a_function[] = {
 
 }  // namespace
 
-Test(forked_timers, in_a_child_everything_is_refused_and_nothing_hangs) {
+Test(forked_timers, a_childs_calls_are_refused_and_never_hang) {
     const auto token = std::make_shared<int>();
     timer_thread timers;
     const auto late = timers.schedule(1h, [token] {});
@@ -137,7 +137,7 @@ Test(forked_timers, in_a_child_everything_is_refused_and_nothing_hangs) {
     CHECK(timers.cancel(late.handle));
 }
 
-Test(forked_timers, a_timer_that_has_not_started_starts_in_the_child) {
+Test(forked_timers, an_unstarted_timer_starts_in_the_child) {
     timer_thread timers;
     CHECK(support::ended_well(support::start_child([&]() -> const char* {
         do_not_hang();
@@ -147,7 +147,7 @@ Test(forked_timers, a_timer_that_has_not_started_starts_in_the_child) {
     let_pass(timers);
 }
 
-Test(forked_timers, a_child_of_any_moment_in_the_life_of_a_timer_does_not_hang) {
+Test(forked_timers, a_child_forked_at_any_moment_never_hangs) {
     const std::uint64_t rounds = support::scaled(300);
     for (std::uint64_t round = 0; round < rounds; ++round) {
         const notes n;
@@ -183,7 +183,7 @@ Test(forked_timers, a_child_of_any_moment_in_the_life_of_a_timer_does_not_hang) 
 
 // --- children that a thread makes which calls functions -----------------------------------------
 
-Test(forked_timers, a_child_of_a_function_calls_no_other_and_ends_when_the_function_returns) {
+Test(forked_timers, a_child_forked_in_a_function_ends_there) {
     for (const child_of_a_function act : children_of_a_function) {
         const notes n;
         timer_thread timers;
@@ -222,7 +222,7 @@ struct parent_in_the_end {
 
 }  // namespace
 
-Test(forked_timers, a_child_of_the_destructor_of_a_function_calls_none_either) {
+Test(forked_timers, a_destructors_child_calls_no_function) {
     for (const bool cancelled : {true, false}) {
         const notes n;
         timer_thread timers;
@@ -239,7 +239,7 @@ Test(forked_timers, a_child_of_the_destructor_of_a_function_calls_none_either) {
     }
 }
 
-Test(forked_timers, a_child_of_a_visitor_is_shown_nothing_more) {
+Test(forked_timers, a_visitors_child_is_shown_nothing_more) {
     const notes n;
     std::size_t shown = 0;
     timer_thread timers;

@@ -56,7 +56,7 @@ void spin_until(steady_clock::time_point t) {
 
 }  // namespace
 
-Test(timer_thread, calls_each_function_once_on_its_thread_and_never_early) {
+Test(timer_thread, each_function_runs_once_on_the_thread) {
     timer_thread timers;
     constexpr int functions = 200;
     std::atomic<int> early = 0, elsewhere = 0, called = 0;
@@ -79,7 +79,7 @@ Test(timer_thread, calls_each_function_once_on_its_thread_and_never_early) {
     CHECK_EQ(called.load(), functions);
 }
 
-Test(timer_thread, tells_a_function_its_handle_and_takes_it_from_any_thread) {
+Test(timer_thread, a_function_is_told_its_handle) {
     timer_thread timers;
     std::promise<mailbox_handle> told;
     mailbox_handle given;
@@ -89,7 +89,7 @@ Test(timer_thread, tells_a_function_its_handle_and_takes_it_from_any_thread) {
     CHECK(told.get_future().get() == given);
 }
 
-Test(timer_thread, has_no_thread_before_the_first_timeout) {
+Test(timer_thread, the_thread_starts_with_the_first_timeout) {
     timer_thread timers;
     CHECK(!timers.cancel({}));
     CHECK(!timers.cancel_and_wait({}));
@@ -106,7 +106,7 @@ Test(timer_thread, an_empty_function_is_refused) {
     CHECK_EQ(with_executor.schedule(1ms, std::function<void()>()).error, send_error::no_function);
 }
 
-Test(timer_thread, does_not_call_what_was_cancelled_and_destroys_it) {
+Test(timer_thread, a_cancelled_function_is_destroyed_uncalled) {
     timer_thread timers;
     const auto token = std::make_shared<int>();
     const auto late = timers.schedule(1h, [token] {});
@@ -124,7 +124,7 @@ Test(timer_thread, reschedules) {
     CHECK(!timers.reschedule(late.handle, 1ms));
 }
 
-Test(timer_thread, refuses_more_than_the_limit_and_leaves_the_function_as_it_was) {
+Test(timer_thread, a_refused_function_stays_as_it_was) {
     timer_thread timers({.max_pending = 2});
     const auto token = std::make_shared<int>();
     const auto first = timers.schedule(1h, [] {});
@@ -138,7 +138,7 @@ Test(timer_thread, refuses_more_than_the_limit_and_leaves_the_function_as_it_was
     CHECK_EQ(timers.stop(), 2);
 }
 
-Test(timer_thread, with_an_executor_too_a_refused_function_is_as_it_was) {
+Test(timer_thread, an_executors_refused_function_stays_as_it_was) {
     timer_thread timers({.max_pending = 0}, [](auto f) { f(); });
     const auto token = std::make_shared<int>();
     auto refused = [mine = token] {};
@@ -146,7 +146,7 @@ Test(timer_thread, with_an_executor_too_a_refused_function_is_as_it_was) {
     CHECK_EQ(token.use_count(), 2);
 }
 
-Test(timer_thread, counts_what_is_pending) {
+Test(timer_thread, pending_functions_are_counted) {
     timer_thread timers;
     CHECK_EQ(timers.pending(), 0);
     for (int i = 0; i < 3; ++i) CHECK(timers.schedule(1h, [] {}));
@@ -158,7 +158,7 @@ Test(timer_thread, counts_what_is_pending) {
 
 // --- executors ----------------------------------------------------------------------------------
 
-Test(timer_thread, gives_its_functions_to_an_executor) {
+Test(timer_thread, an_executor_gets_the_functions) {
     std::mutex mutex;
     std::vector<std::function<void()>> given;
     timer_thread<std::function<void(std::function<void()>)>> timers({}, [&](auto f) {
@@ -178,7 +178,7 @@ Test(timer_thread, gives_its_functions_to_an_executor) {
     CHECK(called == (std::vector<int>{1, 2}));
 }
 
-Test(timer_thread, gives_an_executor_functions_that_can_only_be_moved) {
+Test(timer_thread, an_executor_gets_move_only_functions) {
     std::promise<int> called;
     std::future<int> seven = called.get_future();
     timer_thread timers({}, [](auto f) { f(); });
@@ -186,7 +186,7 @@ Test(timer_thread, gives_an_executor_functions_that_can_only_be_moved) {
     CHECK_EQ(seven.get(), 7);
 }
 
-Test(timer_thread, goes_on_after_an_executor_that_refuses) {
+Test(timer_thread, a_refusing_executor_stops_no_timer) {
     std::promise<void> heard;
     timer_thread timers({.on_exception = [&](const std::exception_ptr&) { heard.set_value(); }},
                         [](const auto&) { throw std::runtime_error("rejected"); });
@@ -198,7 +198,7 @@ Test(timer_thread, goes_on_after_an_executor_that_refuses) {
     CHECK_EQ(token.use_count(), 1);
 }
 
-Test(timer_thread, a_slow_executor_fills_the_timer_which_then_refuses) {
+Test(timer_thread, a_slow_executor_fills_the_timer) {
     std::promise<void> slow;
     timer_thread timers({.max_pending = 4},
                         [&, end = slow.get_future().share()](auto) { end.wait(); });
@@ -211,7 +211,7 @@ Test(timer_thread, a_slow_executor_fills_the_timer_which_then_refuses) {
 
 // --- functions that misbehave -------------------------------------------------------------------
 
-Test(timer_thread, goes_on_after_a_function_that_throws) {
+Test(timer_thread, a_throwing_function_stops_no_timer) {
     std::atomic<int> heard = 0;
     timer_thread timers({.on_exception = [&](const std::exception_ptr& thrown) {
         try {
@@ -239,7 +239,7 @@ Test(timer_thread, a_function_may_schedule_cancel_and_wait) {
     CHECK(called.get_future().get());
 }
 
-Test(timer_thread, a_function_may_stop_the_timer_and_is_not_shown) {
+Test(timer_thread, a_function_that_stops_is_never_shown) {
     timer_thread timers;
     std::promise<std::size_t> shown;
     for (int i = 0; i < 3; ++i) CHECK(timers.schedule(1h, [] {}));
@@ -252,7 +252,7 @@ Test(timer_thread, a_function_may_stop_the_timer_and_is_not_shown) {
     CHECK_EQ(timers.stop(), 0);
 }
 
-Test(timer_thread, a_function_is_destroyed_once_although_its_destructor_stops_the_timer) {
+Test(timer_thread, a_functions_destructor_may_stop_the_timer) {
     struct application {
         application(timer_thread<>& t, std::atomic<int>& n) : timers(t), destroyed(n) {}
         application(const application&) = delete;
@@ -275,7 +275,7 @@ Test(timer_thread, a_function_is_destroyed_once_although_its_destructor_stops_th
     }
 }
 
-Test(timer_thread, one_of_its_functions_that_destroys_it_ends_the_program) {
+Test(timer_thread, a_function_that_destroys_its_owner_is_fatal) {
     const std::string said = support::last_words([] {
         std::optional<timer_thread<>> timers(std::in_place);
         timers->schedule(0ms, [&] { timers.reset(); });
@@ -287,7 +287,7 @@ Test(timer_thread, one_of_its_functions_that_destroys_it_ends_the_program) {
 
 // --- the end ------------------------------------------------------------------------------------
 
-Test(timer_thread, stop_shows_each_function_that_was_not_called_once_and_may_run_it) {
+Test(timer_thread, stop_shows_each_uncalled_function_once) {
     timer_thread timers;
     std::vector<int> run;
     const auto first = timers.schedule(1h, [&] { run.push_back(1); });
@@ -303,7 +303,7 @@ Test(timer_thread, stop_shows_each_function_that_was_not_called_once_and_may_run
     CHECK(!timers.cancel(first.handle));
 }
 
-Test(timer_thread, stop_waits_for_the_function_that_is_being_called) {
+Test(timer_thread, stop_waits_for_the_running_function) {
     timer_thread timers;
     std::promise<void> begun;
     bool over = false;
@@ -317,7 +317,7 @@ Test(timer_thread, stop_waits_for_the_function_that_is_being_called) {
     CHECK(over);
 }
 
-Test(timer_thread, a_visitor_may_stop_again_and_wait_for_a_cancel) {
+Test(timer_thread, visitors_may_stop_and_wait_for_cancels) {
     timer_thread timers;
     std::vector<mailbox_handle> all;
     all.reserve(3);
@@ -331,7 +331,7 @@ Test(timer_thread, a_visitor_may_stop_again_and_wait_for_a_cancel) {
 }
 
 // A function would wait for itself.
-Test(timer_thread, a_function_that_a_second_stop_runs_does_not_wait_for_itself) {
+Test(timer_thread, a_second_stops_function_never_waits_for_itself) {
     const auto throws = [](auto&) { throw std::runtime_error("x"); };
     for (const bool first_is_a_function : {false, true}) {
         timer_thread timers;
@@ -363,7 +363,7 @@ Test(timer_thread, a_function_that_a_second_stop_runs_does_not_wait_for_itself) 
     }
 }
 
-Test(timer_thread, several_threads_may_stop_it_and_each_function_is_shown_to_one) {
+Test(timer_thread, concurrent_stops_show_each_function_once) {
     for (int round = 0; round < 50; ++round) {
         timer_thread timers;
         std::atomic<std::size_t> shown = 0, called = 0, sent = 0;
@@ -413,7 +413,7 @@ struct last_caller {
 
 }  // namespace
 
-Test(timer_thread, destructors_may_call_and_stop_it_on_each_thread_at_once) {
+Test(timer_thread, destructors_may_use_the_timer_on_all_threads) {
     for (int round = 0; round < 50; ++round) {
         lives count;
         std::optional<timer_thread<>> timers(std::in_place, tvec::timer_thread_options{1000});
@@ -434,7 +434,7 @@ Test(timer_thread, destructors_may_call_and_stop_it_on_each_thread_at_once) {
     }
 }
 
-Test(timer_thread, its_end_destroys_what_is_pending_and_waits) {
+Test(timer_thread, the_destructor_destroys_pending_functions) {
     const auto token = std::make_shared<int>();
     {
         timer_thread timers;
@@ -463,7 +463,7 @@ constexpr end_of_a_timer ends_of_a_timer[] = {
 }  // namespace
 
 // The function of every other round stops the timer itself.
-Test(timer_thread, an_end_just_before_or_after_a_call_neither_hangs_nor_leaks_a_thread) {
+Test(timer_thread, ends_near_a_call_neither_hang_nor_leak) {
     const auto threads_before = count_in("/proc/self/task");
     const std::uint64_t rounds = support::scaled(600, 24);
     for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -492,7 +492,7 @@ Test(timer_thread, an_end_just_before_or_after_a_call_neither_hangs_nor_leaks_a_
     while (count_in("/proc/self/task") > threads_before) std::this_thread::yield();
 }
 
-Test(timer_thread, threads_that_schedule_first_at_once_start_one_thread_with_one_alarm) {
+Test(timer_thread, concurrent_first_schedules_start_one_thread) {
     constexpr int threads = 8, each = 1000;
     const auto threads_before = count_in("/proc/self/task");
     const auto alarms_before = count_in("/proc/self/fd", "[timerfd]");
@@ -513,7 +513,7 @@ Test(timer_thread, threads_that_schedule_first_at_once_start_one_thread_with_one
     CHECK_EQ(timers.stop(), 0);
 }
 
-Test(timer_thread, its_thread_blocks_all_signals) {
+Test(timer_thread, the_thread_blocks_all_signals) {
     timer_thread timers;
     std::promise<bool> blocked;
     CHECK(timers.schedule(0ms, [&] {

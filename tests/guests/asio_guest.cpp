@@ -61,7 +61,7 @@ private:
 
 #include "every_guest.hpp"
 
-Test(guests, an_exception_leaves_run_and_the_other_timers_stay_due) {
+Test(guests, exceptions_leave_other_timers_due) {
     host h;
     const auto timers = h.guest_in();
     probe bad([](auto&) { throw 42; }), good;
@@ -95,7 +95,7 @@ Test(guests, run_one_and_poll_run_turns) {
     CHECK_EQ(p.fired(), 2);
 }
 
-Test(guests, a_stopped_io_context_goes_on_where_it_was) {
+Test(guests, a_stopped_io_context_may_go_on) {
     host h;
     const auto timers = h.guest_in();
     timers->keep_running();
@@ -110,7 +110,7 @@ Test(guests, a_stopped_io_context_goes_on_where_it_was) {
     CHECK_EQ(later.fired(), 1);
 }
 
-Test(guests, what_was_posted_before_the_first_run_is_run) {
+Test(guests, handlers_posted_before_the_first_run_are_run) {
     host h;
     bool first = false, second = false;
     const auto timers = h.guest_in();
@@ -122,7 +122,7 @@ Test(guests, what_was_posted_before_the_first_run_is_run) {
     CHECK(second);
 }
 
-Test(guests, it_may_outlive_its_io_context) {
+Test(guests, a_guest_may_outlive_its_io_context) {
     probe p;
     auto h = std::make_unique<host>();
     auto timers = h->guest_in(), never_ran = h->guest_in();
@@ -140,7 +140,7 @@ Test(guests, it_may_outlive_its_io_context) {
     CHECK(!p.t.pending());
 }
 
-Test(guests, an_io_context_is_destroyed_after_its_guest_without_another_turn) {
+Test(guests, an_io_context_may_end_after_its_guest) {
     host h;
     h.guest_in();
     auto timers = h.guest_in();
@@ -148,7 +148,7 @@ Test(guests, an_io_context_is_destroyed_after_its_guest_without_another_turn) {
     timers.reset();
 }
 
-Test(guests, the_guest_counts_nothing_as_work_after_its_end) {
+Test(guests, a_guest_gives_back_its_work) {
     host h;
     auto timers = h.guest_in();
     timers->keep_running();

@@ -168,7 +168,7 @@ Test(shared_timers, a_cancel_stops_a_call_on_its_way) {
     CHECK_EQ(s->calls, 0);
 }
 
-Test(shared_timers, a_push_back_stops_a_call_on_its_way) {
+Test(shared_timers, a_push_back_stops_a_pending_call) {
     net::io_context io;
     const auto s = std::make_shared<session>(io);
     run_until_expired(io, *s);
@@ -279,7 +279,7 @@ Test(shared_timers, an_owner_that_always_throws_stops_no_other) {
     thrown_until(io, [&] { return all[0]->calls + all[300]->calls + all[999]->calls == 9; });
 }
 
-Test(shared_timers, an_owner_that_throws_may_cancel_arm_and_end) {
+Test(shared_timers, a_throwing_owner_may_cancel_arm_and_end) {
     net::io_context io;
     std::vector<std::shared_ptr<session>> all;
     for (int i = 0; i < 3; ++i) all.push_back(std::make_shared<session>(io));
@@ -407,7 +407,7 @@ struct talker {
 }  // namespace
 
 // Of a talker who is not heard then, the other thread has begun the handler.
-Test(shared_timers, after_a_stall_peers_are_heard_first) {
+Test(shared_timers, peers_are_heard_first_after_a_stall) {
     net::io_context io;
     std::list<talker> talkers;
     std::atomic<std::size_t> heard = 0;

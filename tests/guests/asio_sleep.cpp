@@ -70,7 +70,7 @@ struct counting_handler {
 
 }  // namespace
 
-Test(asio_sleeps, are_work_until_they_complete_and_are_never_early) {
+Test(asio_sleeps, asio_sleeps_are_work_until_they_complete) {
     host h;
     const auto deadline = clock_type::now() + 20ms;
     int completed = 0;
@@ -84,7 +84,7 @@ Test(asio_sleeps, are_work_until_they_complete_and_are_never_early) {
     CHECK_EQ(completed, 1000);
 }
 
-Test(asio_sleeps, do_not_complete_in_the_call_that_begins_them) {
+Test(asio_sleeps, asio_sleeps_never_complete_in_their_call) {
     host h;
     bool completed = false;
     async_sleep_for(*h.timers, -1h, [&](error_code) { completed = true; });
@@ -93,7 +93,7 @@ Test(asio_sleeps, do_not_complete_in_the_call_that_begins_them) {
     CHECK(completed);
 }
 
-Test(asio_sleeps, complete_on_the_executor_of_the_handler) {
+Test(asio_sleeps, asio_sleeps_complete_on_the_handlers_executor) {
     host h;
     auto strand = net::make_strand(h.io);
     bool completed = false;
@@ -104,7 +104,7 @@ Test(asio_sleeps, complete_on_the_executor_of_the_handler) {
     CHECK(completed);
 }
 
-Test(asio_sleeps, complete_in_an_io_context_of_another_thread) {
+Test(asio_sleeps, asio_sleeps_complete_in_another_threads_context) {
     host h;
     net::io_context other;
     bool completed = false;
@@ -116,7 +116,7 @@ Test(asio_sleeps, complete_in_an_io_context_of_another_thread) {
     CHECK(completed);
 }
 
-Test(asio_sleeps, take_memory_of_the_handlers_allocator_and_free_it_before_the_call) {
+Test(asio_sleeps, asio_sleeps_use_the_handlers_allocator) {
     host h;
     account a;
     int held = -1;
@@ -128,7 +128,7 @@ Test(asio_sleeps, take_memory_of_the_handlers_allocator_and_free_it_before_the_c
     CHECK_LE(a.taken, 4);  // the sleep, and what Asio posts
 }
 
-Test(asio_sleeps, end_with_the_guest) {
+Test(asio_sleeps, asio_sleeps_end_with_the_guest) {
     host h;
     error_code result;
     async_sleep_for(*h.timers, 1h, [&](error_code error) { result = error; });
@@ -137,7 +137,7 @@ Test(asio_sleeps, end_with_the_guest) {
     CHECK(result == net::error::operation_aborted);
 }
 
-Test(asio_sleeps, are_destroyed_uncalled_with_the_io_context) {
+Test(asio_sleeps, the_io_context_destroys_asio_sleeps_uncalled) {
     const auto owned = std::make_shared<int>();
     bool called = false;
     std::optional<tvec::asio_guest<net::io_context>> timers;
@@ -155,7 +155,7 @@ Test(asio_sleeps, are_destroyed_uncalled_with_the_io_context) {
 
 // Asio's usual idiom: a handler keeps the session, and the session has the guest. Sanitizers see
 // whether the guest is used after its end.
-Test(asio_sleeps, may_own_the_guest_that_they_sleep_in) {
+Test(asio_sleeps, asio_sleeps_may_own_their_guest) {
     struct session {
         session(net::io_context& io, int& count) : timers(io), gone(count) {}
         ~session() { ++gone; }
@@ -176,7 +176,7 @@ Test(asio_sleeps, may_own_the_guest_that_they_sleep_in) {
     CHECK_EQ(gone, 2);
 }
 
-Test(asio_sleeps, may_throw_from_their_handlers) {
+Test(asio_sleeps, handlers_of_asio_sleeps_may_throw) {
     host h;
     int completed = 0;
     for (int i = 0; i < 3; ++i)
@@ -194,7 +194,7 @@ Test(asio_sleeps, may_throw_from_their_handlers) {
     CHECK_EQ(completed, 3);
 }
 
-Test(asio_sleeps, give_a_future) {
+Test(asio_sleeps, asio_sleeps_may_give_a_future) {
     host h;
     auto done = async_sleep_for(*h.timers, 5ms, net::use_future);
     h.io.run();
@@ -211,7 +211,7 @@ net::awaitable<void> nap_thrice(host& h, int& naps) {
 
 }  // namespace
 
-Test(asio_sleeps, are_awaited) {
+Test(asio_sleeps, asio_sleeps_may_be_awaited) {
     host h;
     int naps = 0;
     net::co_spawn(h.io, nap_thrice(h, naps), net::detached);
@@ -223,7 +223,7 @@ Test(asio_sleeps, are_awaited) {
 
 #if HAS_SLOTS
 
-Test(asio_sleeps, end_by_their_cancellation_slot) {
+Test(asio_sleeps, asio_sleeps_end_by_their_cancellation_slot) {
     for (const auto type : {asio::cancellation_type::terminal, asio::cancellation_type::partial,
                             asio::cancellation_type::total}) {
         host h;
@@ -247,7 +247,7 @@ Test(asio_sleeps, end_by_their_cancellation_slot) {
     }
 }
 
-Test(asio_sleeps, leave_their_slot_when_they_complete) {
+Test(asio_sleeps, completed_asio_sleeps_leave_their_slot) {
     host h;
     asio::cancellation_signal signal;
     bool slept = false;
@@ -283,7 +283,7 @@ asio::awaitable<void> race(host& h, std::array<std::size_t, 2>& winners) {
 }  // namespace
 
 // A sleep without a slot would take its hour.
-Test(asio_sleeps, lose_against_a_read_at_once) {
+Test(asio_sleeps, asio_sleeps_lose_against_an_immediate_read) {
     host h;
     std::array<std::size_t, 2> winners{9, 9};
     asio::co_spawn(h.io, race(h, winners), asio::detached);

@@ -64,7 +64,7 @@ void run_until(host& h, const std::function<bool()>& done) {
 
 }  // namespace
 
-Test(guests, a_timer_fires_beside_eight_pairs_that_never_stop_talking) {
+Test(guests, a_timer_fires_beside_connections_always_talking) {
     host h;
     const auto timers = h.guest_in();
     std::array<connection, 8> pairs;
@@ -81,7 +81,7 @@ Test(guests, a_timer_fires_beside_eight_pairs_that_never_stop_talking) {
     h.unwatch();
 }
 
-Test(guests, a_timer_fires_beside_a_handler_that_posts_itself) {
+Test(guests, a_timer_fires_beside_endless_posts) {
     host h;
     const auto timers = h.guest_in();
     probe p;
@@ -91,7 +91,7 @@ Test(guests, a_timer_fires_beside_a_handler_that_posts_itself) {
     run_until(h, [&] { return p.fired() == 1; });
 }
 
-Test(guests, a_mailbox_alone_is_heard_and_the_loop_does_not_spin) {
+Test(guests, a_mailbox_alone_is_heard_without_spinning) {
     host h;
     const auto timers = h.guest_in();
     tvec::eventfd_doorbell bell;
@@ -130,7 +130,7 @@ Test(guests, the_run_ends_when_only_timers_are_left) {
     h.run();  // nor do cancelled ones hold it
 }
 
-Test(guests, kept_running_the_loop_waits_for_timers_alone) {
+Test(guests, a_kept_loop_waits_for_timers_alone) {
     host h;
     const auto timers = h.guest_in();
     timers->keep_running();
@@ -142,7 +142,7 @@ Test(guests, kept_running_the_loop_waits_for_timers_alone) {
     CHECK_EQ(last.fired(), 1);
 }
 
-Test(guests, one_that_no_longer_keeps_the_loop_running_lets_it_end_before_its_next_wakeup) {
+Test(guests, keep_running_may_be_withdrawn_before_a_wakeup) {
     host h;
     const auto timers = h.guest_in();
     timers->keep_running();
@@ -214,7 +214,7 @@ long sleeps_of_an_idle_loop(bool with_guest) {
 
 }  // namespace
 
-Test(guests, an_idle_one_never_wakes_the_loop) {
+Test(guests, an_idle_guest_never_wakes_the_loop) {
     bool once = false;  // a busy machine may put the thread to sleep
     for (int tries = 0; tries < 10 && !once; ++tries)
         once = sleeps_of_an_idle_loop(true) <= sleeps_of_an_idle_loop(false);
@@ -223,7 +223,7 @@ Test(guests, an_idle_one_never_wakes_the_loop) {
 
 // The least of ten and more, because a busy machine delays most of them. Three milliseconds are the
 // tick, and two to which hosts round: its alarm up, its own timer down.
-Test(guests, a_timer_is_late_by_a_tick_beside_the_hosts_own) {
+Test(guests, a_timer_lags_the_hosts_by_one_tick) {
     using clock = std::chrono::steady_clock;
     host h;
     const auto timers = h.guest_in();
@@ -269,7 +269,7 @@ Test(guests, a_turn_ends_and_others_have_theirs) {
     run_until(h, [&] { return is_over = before == due.size(); });
 }
 
-Test(guests, after_a_stall_what_has_come_is_heard_before_a_timer_judges) {
+Test(guests, talkers_are_heard_before_timers_after_stalls) {
     host h;
     const auto timers = h.guest_in();
     std::array<connection, 200> talkers;  // more than one pass of some hosts hands out
@@ -289,7 +289,7 @@ Test(guests, after_a_stall_what_has_come_is_heard_before_a_timer_judges) {
     h.unwatch();
 }
 
-Test(guests, a_stall_does_not_hold_up_timers_for_ever) {
+Test(guests, a_stall_cannot_delay_timers_for_ever) {
     host h;
     const auto timers = h.guest_in();
     probe p;
@@ -302,7 +302,7 @@ Test(guests, a_stall_does_not_hold_up_timers_for_ever) {
     run_until(h, [&] { return p.fired() == 1; });
 }
 
-Test(guests, a_loop_that_is_always_late_runs_its_timers) {
+Test(guests, an_always_late_loop_runs_its_timers) {
     host h;
     const auto timers = h.guest_in();
     probe p;
@@ -407,7 +407,7 @@ Test(guests, each_clock_fires_under_each_load) {
 }
 
 // Nobody asks for a wake-up in it, which would end the turn.
-Test(guests, a_handler_that_begins_a_turn_does_not_stop_timers) {
+Test(guests, a_handlers_turn_does_not_stop_timers) {
     host h;
     const auto timers = h.guest_in(ms_of<tvec::turn_clock<>>());
     probe p;
@@ -419,7 +419,7 @@ Test(guests, a_handler_that_begins_a_turn_does_not_stop_timers) {
     run_until(h, [&] { return p.fired() == 1; });
 }
 
-Test(guests, a_slow_callback_does_not_delay_the_next_alarm) {
+Test(guests, a_slow_callback_delays_no_later_alarm) {
     bool once = false;  // a busy machine may delay both
     for (int tries = 0; tries < 10 && !once; ++tries) {
         host h;
@@ -436,7 +436,7 @@ Test(guests, a_slow_callback_does_not_delay_the_next_alarm) {
     CHECK(once);
 }
 
-Test(guests, a_clock_that_was_changed_is_followed_after_rearm) {
+Test(guests, a_changed_clock_is_followed_after_rearm) {
     host h;
     tvec::game_clock<> world;
     world.resume();
@@ -450,7 +450,7 @@ Test(guests, a_clock_that_was_changed_is_followed_after_rearm) {
     run_until(h, [&] { return p.fired() == 1; });
 }
 
-Test(guests, two_share_a_loop) {
+Test(guests, two_guests_share_a_loop) {
     host h;
     const auto a = h.guest_in(), b = h.guest_in();
     probe in_a, in_b;
@@ -462,7 +462,7 @@ Test(guests, two_share_a_loop) {
     h.run();  // neither holds it for the other
 }
 
-Test(guests, one_may_be_destroyed_in_the_middle_of_a_run) {
+Test(guests, a_guest_may_be_destroyed_during_run) {
     host h;
     auto timers = h.guest_in();
     const auto other = h.guest_in();

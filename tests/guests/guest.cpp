@@ -88,7 +88,7 @@ Test(guest, overload_on_a_game_clock_is_the_same) {
     overload_on(tvec::game_ticks<std::chrono::milliseconds, manual_clock>(world));
 }
 
-Test(guest, one_long_pass_of_five_holds_up_timers_for_its_length) {
+Test(guest, occasional_long_passes_delay_timers_by_their_length) {
     manual_loop l;
     guest timers(l);
     support::clients c(*timers, 1000, 10us);
@@ -120,7 +120,7 @@ Test(guest, a_deadline_in_the_past_hides_no_stall) {
     CHECK_GE(heard, 16);
 }
 
-Test(guest, a_callback_that_blocks_with_work_left_over_is_a_stall) {
+Test(guest, a_callback_blocking_amid_work_is_a_stall) {
     manual_loop l;
     guest timers(l);
     int heard = 0;
@@ -141,7 +141,7 @@ Test(guest, a_callback_that_blocks_with_work_left_over_is_a_stall) {
 }
 
 // The agenda of a wheel that is being run does not have what the callback arms next.
-Test(guest, rearm_in_a_callback_of_the_programs_own_run_loses_no_wakeup) {
+Test(guest, rearm_in_a_callback_loses_no_wakeup) {
     manual_loop l;
     guest timers(l);
     probe p([&](auto&) {
@@ -171,7 +171,7 @@ Test(guest, a_step_back_of_the_clock_is_counted) {
     CHECK_EQ(timers->wheel().count().clock_backward, 1);
 }
 
-Test(guest, a_loop_polled_each_130_ms_fires_one_poll_late) {
+Test(guest, a_rarely_polled_loop_fires_one_poll_late) {
     manual_loop l;
     guest timers(l);
     probe p;
@@ -196,7 +196,7 @@ Test(guest, a_stall_leaves_sixteen_passes_to_hear) {
     }
 }
 
-Test(guest, peers_that_never_cease_hold_up_timers_for_the_stalls_length) {
+Test(guest, endless_talk_delays_timers_by_the_stall) {
     for (const auto stall : {150ms, 400ms, 5000ms}) {
         manual_loop l;
         guest timers(l);
@@ -209,7 +209,7 @@ Test(guest, peers_that_never_cease_hold_up_timers_for_the_stalls_length) {
     }
 }
 
-Test(guest, a_lone_timer_in_overload_is_one_turn_later) {
+Test(guest, overload_makes_a_lone_timer_one_turn_late) {
     manual_loop l;
     guest timers(l);
     for (const auto delay : {100ms, 190ms, 3100ms, 3250ms}) {
@@ -234,7 +234,7 @@ Test(guest, a_turn_in_time_makes_256_visits) {
     CHECK_EQ(support::count_fired(due), 512);
 }
 
-Test(guest, a_late_turn_goes_on_for_as_long_as_it_was_late) {
+Test(guest, a_late_turn_lasts_as_long_again) {
     manual_loop l;
     guest timers(l);
     support::clients slow(*timers, 0, 0us);
@@ -333,7 +333,7 @@ Test(guest, no_timer_sets_no_alarm) {
     CHECK(l.alarm == l.alarm.max());
 }
 
-Test(guest, an_exception_leaves_the_turn_and_the_alarm_is_set) {
+Test(guest, exceptions_leave_the_alarm_set) {
     manual_loop l;
     guest timers(l);
     probe bad([](auto&) { throw std::runtime_error("a callback's"); }), good;
@@ -368,7 +368,7 @@ Test(guest, rearm_follows_a_changed_game_clock) {
 }
 
 // A handler's turn goes on: nothing was asked that ends it.
-Test(guest, a_handler_that_begins_a_turn_does_not_stop_the_timers) {
+Test(guest, a_handlers_turn_does_not_stop_the_timers) {
     manual_loop l;
     guest_on<ms_of<tvec::turn_clock<manual_clock>>> timers(l);
     probe p;
@@ -381,7 +381,7 @@ Test(guest, a_handler_that_begins_a_turn_does_not_stop_the_timers) {
     CHECK_LE(now(), begin + 101ms);
 }
 
-Test(guest, a_slow_callback_does_not_delay_the_next_alarm) {
+Test(guest, a_slow_callback_delays_no_later_alarm) {
     manual_loop l;
     guest_on<ms_of<tvec::turn_clock<manual_clock>>> timers(l);
     probe p, arms([&](auto&) {

@@ -64,7 +64,7 @@ private:
 
 #include "every_guest.hpp"
 
-Test(guests, it_may_outlive_its_base) {
+Test(guests, a_guest_may_outlive_its_base) {
     probe p;
     event_base* const base = event_base_new();
     tvec::libevent_guest timers(base), never_ran(base);
@@ -78,7 +78,7 @@ Test(guests, it_may_outlive_its_base) {
     CHECK(p.t.pending());
 }
 
-Test(guests, kept_running_it_ends_a_loop_of_one_turn) {
+Test(guests, keep_running_ends_loops_of_one_turn) {
     event_base* const base = event_base_new();
     tvec::libevent_guest timers(base);
     timers.keep_running();

@@ -98,7 +98,7 @@ private:
 
 #include "every_guest.hpp"
 
-Test(guests, its_handles_are_closed_with_the_next_turn_of_the_loop) {
+Test(guests, handles_are_closed_by_the_next_turn) {
     uv_loop_t loop;
     uv_loop_init(&loop);
     { const tvec::libuv_guest timers(&loop); }
@@ -107,7 +107,7 @@ Test(guests, its_handles_are_closed_with_the_next_turn_of_the_loop) {
     CHECK_EQ(uv_loop_close(&loop), 0);
 }
 
-Test(guests, it_may_be_destroyed_after_a_program_has_closed_all_handles) {
+Test(guests, a_guest_may_outlive_its_closed_handles) {
     probe p;
     uv_loop_t loop;
     uv_loop_init(&loop);

@@ -45,7 +45,7 @@ void check_sums(const census& all) {
 
 }  // namespace
 
-Test(census, of_an_empty_wheel_is_empty) {
+Test(census, the_census_of_an_empty_wheel_is_empty) {
     const timer_wheel wheel(77);
     const census all = take_census(wheel);
     CHECK_EQ(all.now, 77);
@@ -55,7 +55,7 @@ Test(census, of_an_empty_wheel_is_empty) {
     check_sums(all);
 }
 
-Test(census, counts_a_timer_in_the_level_that_its_delay_goes_to) {
+Test(census, a_timer_counts_in_its_delays_level) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -74,7 +74,7 @@ Test(census, counts_a_timer_in_the_level_that_its_delay_goes_to) {
         }
 }
 
-Test(census, shows_each_timer_in_the_slot_whose_ticks_hold_its_deadline) {
+Test(census, a_slots_ticks_hold_its_timers_deadlines) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {
             timer_wheel wheel(start);
@@ -94,7 +94,7 @@ Test(census, shows_each_timer_in_the_slot_whose_ticks_hold_its_deadline) {
         }
 }
 
-Test(census, counts_what_is_armed_for_never_in_a_slot_of_its_own_that_belongs_to_the_overflow) {
+Test(census, timers_for_never_count_in_their_own_slot) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
         probe pending, idle;
@@ -112,7 +112,7 @@ Test(census, counts_what_is_armed_for_never_in_a_slot_of_its_own_that_belongs_to
 }
 
 // On levels 1 and 2 the chains of a slot form two rows.
-Test(census, counts_all_chains_of_a_slot_together) {
+Test(census, all_chains_of_a_slot_count_together) {
     for (const jiffies delay : support::edges()) {
         timer_wheel wheel;
         const auto all = support::probes(9);
@@ -125,7 +125,7 @@ Test(census, counts_all_chains_of_a_slot_together) {
     }
 }
 
-Test(census, counts_cancelled_timers_as_idle_until_the_wheel_comes_by) {
+Test(census, cancelled_timers_count_as_idle_until_visited) {
     timer_wheel wheel;
     const auto all = support::probes(3);
     for (const auto& p : all) wheel.arm_at(p->t, 1000);
@@ -140,7 +140,7 @@ Test(census, counts_cancelled_timers_as_idle_until_the_wheel_comes_by) {
     CHECK_EQ(take_census(wheel).levels[geometry::root].pending, 2);
 }
 
-Test(census, knows_the_longest_slot_of_each_level) {
+Test(census, the_longest_slot_of_each_level_is_known) {
     timer_wheel wheel;
     const auto all = support::probes(10);
     for (std::size_t i = 0; i < 10; ++i) wheel.arm_at(all[i]->t, i < 7 ? 40 : 50);
@@ -150,7 +150,7 @@ Test(census, knows_the_longest_slot_of_each_level) {
     CHECK_EQ(root.pending, 10);
 }
 
-Test(census, first_and_last_expiry_are_those_of_pending_timers_that_have_one) {
+Test(census, first_and_last_expiry_skip_idle_timers) {
     timer_wheel wheel;
     const auto all = support::probes(5);
     const jiffies at[] = {10, 20, 30'000, jiffies{1} << 40, tvec::never};
@@ -164,7 +164,7 @@ Test(census, first_and_last_expiry_are_those_of_pending_timers_that_have_one) {
     CHECK_EQ(take_census(wheel).pending, 1);
 }
 
-Test(census, says_of_what_is_armed_for_the_past_that_it_expires_when_it_is_due) {
+Test(census, past_deadlines_expire_when_they_are_due) {
     timer_wheel wheel(1000);
     probe past;
     wheel.arm_at(past.t, 3);
@@ -176,7 +176,7 @@ Test(census, says_of_what_is_armed_for_the_past_that_it_expires_when_it_is_due) 
     CHECK(!take_census(at_the_end).first_expiry);
 }
 
-Test(census, agrees_with_the_wheel_in_every_state_of_a_random_run) {
+Test(census, a_census_always_agrees_with_the_wheel) {
     std::mt19937_64 random(8);
     timer_wheel wheel(12'345);
     const auto all = support::probes(500);
@@ -194,7 +194,7 @@ Test(census, agrees_with_the_wheel_in_every_state_of_a_random_run) {
     }
 }
 
-Test(census, counts_what_a_visit_of_the_overflow_has_yet_to_place_as_being_there) {
+Test(census, unplaced_timers_count_in_the_overflow) {
     timer_wheel wheel;
     const auto all = support::probes(10);
     const jiffies two_laps = 2 * geometry::width_of(geometry::overflow);
@@ -206,7 +206,7 @@ Test(census, counts_what_a_visit_of_the_overflow_has_yet_to_place_as_being_there
     CHECK_EQ(counted.pending, 10);
 }
 
-Test(census, may_be_taken_from_a_callback) {
+Test(census, a_census_may_be_taken_in_a_callback) {
     timer_wheel wheel;
     probe other;
     std::uint64_t pending = 0;
@@ -218,7 +218,7 @@ Test(census, may_be_taken_from_a_callback) {
     CHECK_EQ(pending, 1);
 }
 
-Test(census, as_text_has_a_line_for_each_slot_in_use_and_the_tick_of_its_visit) {
+Test(census, the_text_lists_slots_with_their_visits) {
     timer_wheel wheel(1000);
     const auto all = support::probes(5);
     const jiffies at[] = {1010, 1010, 2000, 2001, tvec::never};
@@ -238,13 +238,13 @@ Test(census, as_text_has_a_line_for_each_slot_in_use_and_the_tick_of_its_visit) 
                                               level(4) + "overflow 1 0\n");
 }
 
-Test(census, as_text_says_none_where_nothing_expires) {
+Test(census, the_text_says_none_if_nothing_expires) {
     const std::string text = to_text(take_census(timer_wheel()));
     CHECK(text.find("\nfirst_expiry none\nlast_expiry none\n") != std::string::npos);
     CHECK_EQ(lines_with(text, "slot "), 0);
 }
 
-Test(census, the_dump_counts_each_level_in_use_and_lists_its_timers) {
+Test(census, the_dump_counts_levels_and_lists_timers) {
     timer_wheel wheel;
     const auto all = support::probes(4);
     for (std::size_t i = 0; i < 3; ++i) wheel.arm_at(all[i]->t, 7 + i);
@@ -267,7 +267,7 @@ Test(census, the_dump_shows_what_is_beyond_the_levels) {
     CHECK(text.find("in overflow expires at 1099511627776\n") != std::string::npos);
 }
 
-Test(census, the_dump_lists_no_more_timers_than_asked_for) {
+Test(census, the_dump_lists_no_more_than_asked_for) {
     timer_wheel wheel;
     const auto all = support::probes(10);
     for (const auto& p : all) wheel.arm_at(p->t, 7);

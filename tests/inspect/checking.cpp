@@ -50,7 +50,7 @@ bool mentions(const std::string& fault, const char* what) {
 
 }  // namespace
 
-Test(checking, finds_nothing_in_any_state_of_a_sound_wheel) {
+Test(checking, a_sound_wheel_has_no_faults) {
     std::mt19937_64 random(10);
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
@@ -66,7 +66,7 @@ Test(checking, finds_nothing_in_any_state_of_a_sound_wheel) {
 }
 
 // Slots of many chunks, bursts that a budget cuts, and counts of timers that are gone.
-Test(checking, finds_nothing_in_any_state_of_a_crowded_wheel) {
+Test(checking, a_crowded_sound_wheel_has_no_faults) {
     std::mt19937_64 random(11);
     const int rounds = static_cast<int>(support::scaled(300));
     for (const jiffies start : support::starts()) {
@@ -86,7 +86,7 @@ Test(checking, finds_nothing_in_any_state_of_a_crowded_wheel) {
     }
 }
 
-Test(checking, finds_a_deadline_before_the_visit) {
+Test(checking, a_deadline_before_the_visit_is_found) {
     timer_wheel wheel;
     probe root, upper;
     wheel.arm_after(root.t, 100);
@@ -96,7 +96,7 @@ Test(checking, finds_a_deadline_before_the_visit) {
     CHECK(mentions(fault_with(wheel, upper.t, expires, jiffies{4'000}), "expires at 4000"));
 }
 
-Test(checking, finds_a_back_pointer_that_points_elsewhere) {
+Test(checking, a_wrong_back_pointer_is_found) {
     timer_wheel wheel;
     probe a, b;
     wheel.arm_after(a.t, 100);
@@ -105,7 +105,7 @@ Test(checking, finds_a_back_pointer_that_points_elsewhere) {
     CHECK(mentions(fault_with(wheel, a.t, back, of_b), "points back to"));
 }
 
-Test(checking, finds_a_timer_of_another_wheel) {
+Test(checking, a_timer_of_another_wheel_is_found) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, 100);
@@ -113,7 +113,7 @@ Test(checking, finds_a_timer_of_another_wheel) {
     CHECK(mentions(fault_with(wheel, p.t, back, other), "tag"));
 }
 
-Test(checking, finds_a_timer_that_hangs_twice) {
+Test(checking, a_timer_linked_twice_is_found) {
     timer_wheel wheel;
     auto all = support::probes(5);  // the fifth hangs in the same chain as the first
     for (auto& p : all) wheel.arm_after(p->t, 100);
@@ -122,7 +122,7 @@ Test(checking, finds_a_timer_that_hangs_twice) {
     CHECK(mentions(fault, "points back to"));
 }
 
-Test(checking, finds_more_timers_than_a_slot_counts) {
+Test(checking, more_timers_than_counted_are_found) {
     timer_wheel wheel;
     probe p, stowaway;
     wheel.arm_after(p.t, 100);
@@ -136,7 +136,7 @@ Test(checking, finds_more_timers_than_a_slot_counts) {
     write(stowaway.t, back, std::uint64_t{0});
 }
 
-Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
+Test(checking, every_lost_note_of_arming_is_found) {
     const auto memory = std::make_unique<support::cleared<timer_wheel>>();
     timer_wheel& wheel = *memory;
     probe p;
@@ -161,7 +161,7 @@ Test(checking, finds_each_note_that_arming_makes_if_it_is_lost) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(checking, finds_a_timer_in_any_chain_of_a_slot_that_seems_empty) {
+Test(checking, timers_in_apparently_empty_slots_are_found) {
     for (unsigned chain = 0; chain < tvec::detail::geometry::chains_per_slot; ++chain) {
         const auto memory = std::make_unique<support::cleared<timer_wheel>>();
         timer_wheel& wheel = *memory;
@@ -181,7 +181,7 @@ Test(checking, finds_a_timer_in_any_chain_of_a_slot_that_seems_empty) {
     }
 }
 
-Test(checking, finds_a_tick_that_was_left_out) {
+Test(checking, a_skipped_tick_is_found) {
     const auto memory = std::make_unique<support::cleared<timer_wheel>>();
     timer_wheel& wheel = *memory;
     probe p;
@@ -200,7 +200,7 @@ Test(checking, finds_a_tick_that_was_left_out) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(checking, finds_a_visit_beyond_the_levels_that_comes_too_late) {
+Test(checking, late_visits_of_the_overflow_are_found) {
     timer_wheel wheel;
     probe p;
     wheel.arm_after(p.t, jiffies{1} << 40);
@@ -208,14 +208,14 @@ Test(checking, finds_a_visit_beyond_the_levels_that_comes_too_late) {
     CHECK(mentions(fault, "of level 5 is visited at") && mentions(fault, "expires at 34359738368"));
 }
 
-Test(checking, finds_a_timer_that_is_to_fire_where_none_is_visited) {
+Test(checking, a_timer_that_is_never_visited_is_found) {
     timer_wheel wheel;
     probe p;
     wheel.arm_at(p.t, tvec::never);
     CHECK(mentions(fault_with(wheel, p.t, expires, jiffies{5'000}), "hangs where none is visited"));
 }
 
-Test(checking, finds_an_upper_visit_that_would_be_missed) {
+Test(checking, an_upper_visit_kept_too_late_is_found) {
     for (const unsigned power : {12u, 18u, 24u, 30u, 40u}) {
         timer_wheel wheel;
         probe p;
@@ -229,7 +229,7 @@ Test(checking, finds_an_upper_visit_that_would_be_missed) {
     }
 }
 
-Test(checking, finds_a_visit_missed_after_those_of_lower_levels) {
+Test(checking, missed_visits_of_upper_levels_are_found) {
     for (const auto& [power, levels] : {std::pair{18u, 1u}, {24u, 2u}, {30u, 2u}, {40u, 2u}}) {
         timer_wheel wheel;
         probe p;
@@ -269,7 +269,7 @@ struct crowded {
 
 }  // namespace
 
-Test(checking, finds_a_slot_that_would_not_be_emptied_in_time) {
+Test(checking, a_slot_not_emptied_in_time_is_found) {
     crowded c;
     const jiffies burst = c.entry - 9;
     CHECK(mentions(fault_with(c.wheel, of_wheel::wake{}, burst + 1),
@@ -281,7 +281,7 @@ Test(checking, finds_a_slot_that_would_not_be_emptied_in_time) {
                    "is too late for the 640"));
 }
 
-Test(checking, finds_more_timers_in_a_slot_than_can_leave_it_in_time) {
+Test(checking, too_many_timers_in_slots_are_found) {
     crowded c;
     // As if the ticks until then had been left out.
     of_wheel::of(c.wheel, of_wheel::now{}) = c.entry - 8;
@@ -292,7 +292,7 @@ Test(checking, finds_more_timers_in_a_slot_than_can_leave_it_in_time) {
     CHECK(mentions(check(c.wheel), "8 ticks before it has to be empty at 64 a tick"));
 }
 
-Test(checking, finds_one_timer_more_than_can_leave_a_slot_in_time) {
+Test(checking, a_single_timer_too_many_is_found) {
     crowded c;
     tvec::timer one_more;
     c.wheel.arm_at(one_more, c.entry + 100);
@@ -303,7 +303,7 @@ Test(checking, finds_one_timer_more_than_can_leave_a_slot_in_time) {
     CHECK(mentions(check(c.wheel), "641 timers are left in slot"));
 }
 
-Test(checking, leaves_a_budget_what_it_has_put_off) {
+Test(checking, work_that_a_budget_postponed_is_no_fault) {
     crowded c;
     CHECK(!c.wheel.advance(c.entry - 1, 10).caught_up);
     CHECK_EQ(check(c.wheel), "");
@@ -311,7 +311,7 @@ Test(checking, leaves_a_budget_what_it_has_put_off) {
     CHECK_EQ(check(c.wheel), "");
 }
 
-Test(checking, finds_a_fault_of_any_timer_of_a_slot_on_any_level) {
+Test(checking, faults_of_any_timer_are_found) {
     for (const unsigned power : {5u, 12u, 16u, 22u, 28u, 40u}) {
         timer_wheel wheel;
         const jiffies delay = jiffies{1} << power;
@@ -321,7 +321,7 @@ Test(checking, finds_a_fault_of_any_timer_of_a_slot_on_any_level) {
     }
 }
 
-Test(checking, finds_kept_ticks_that_contradict_each_other) {
+Test(checking, contradicting_ticks_are_found) {
     timer_wheel wheel(1'000);
     CHECK(mentions(fault_with(wheel, of_wheel::now{}, tvec::never), "is not a tick"));
     CHECK(mentions(fault_with(wheel, of_wheel::wake{}, 2'000), "after wake"));

@@ -45,14 +45,14 @@ template <class Draw> void check_quantiles_of(Draw draw) {
 
 static_assert(sizeof(lateness_histogram) < 8000);
 
-Test(lateness, is_nothing_as_long_as_nothing_was_recorded) {
+Test(lateness, an_empty_histogram_has_no_lateness) {
     const lateness_histogram late;
     CHECK_EQ(late.count(), 0);
     CHECK_EQ(late.max().count(), 0);
     for (const double share : shares) CHECK_EQ(late.quantile(share).count(), 0);
 }
 
-Test(lateness, quantiles_of_random_durations_are_close_to_the_exact_ones) {
+Test(lateness, quantiles_are_close_to_the_exact_ones) {
     std::mt19937_64 random(7);
     std::lognormal_distribution<> skewed(12, 3);
     check_quantiles_of([&] { return nanoseconds(random() % 10'000'000); });
@@ -87,7 +87,7 @@ Test(lateness, a_quantile_is_never_beyond_the_longest) {
     CHECK_EQ(late.max().count(), 1'048'576);
 }
 
-Test(lateness, a_share_outside_of_0_to_1_is_taken_for_the_next_end) {
+Test(lateness, a_share_out_of_range_is_clamped) {
     lateness_histogram late;
     for (const nanoseconds d : {1ns, 5ns, 9ns}) late.record(d);
     CHECK_EQ(late.quantile(-3).count(), 1);
@@ -95,7 +95,7 @@ Test(lateness, a_share_outside_of_0_to_1_is_taken_for_the_next_end) {
     CHECK_EQ(late.quantile(0.34).count(), 5);
 }
 
-Test(lateness, a_share_that_is_no_number_is_taken_for_0) {
+Test(lateness, a_share_that_is_nan_counts_as_0) {
     lateness_histogram late;
     CHECK_EQ(late.quantile(std::nan("")).count(), 0);
     for (const nanoseconds d : {1ns, 5ns, 9ns}) late.record(d);
@@ -117,7 +117,7 @@ lateness_histogram all_ones(unsigned bits) {
 
 }  // namespace
 
-Test(lateness, counts_beyond_what_a_double_can_say_have_quantiles_too) {
+Test(lateness, quantiles_exist_for_counts_beyond_doubles) {
     for (unsigned bits = 50; bits <= 64; ++bits) {
         lateness_histogram late = all_ones(bits);
         CHECK_EQ(late.count(), ~std::uint64_t{0} >> (64 - bits));

@@ -162,7 +162,7 @@ constexpr std::size_t many = 400;
 
 }  // namespace
 
-Test(snapshots, a_fresh_wheel_goes_on_as_the_one_that_was_captured) {
+Test(snapshots, a_fresh_wheel_continues_the_captured_one) {
     std::mt19937_64 random(11);
     for (const jiffies start : support::starts()) {
         for (std::size_t round = 0; round < support::scaled(6, 1); ++round) {
@@ -187,7 +187,7 @@ Test(snapshots, a_fresh_wheel_goes_on_as_the_one_that_was_captured) {
     }
 }
 
-Test(snapshots, a_wheel_that_is_rolled_back_fires_the_same_again) {
+Test(snapshots, a_rolled_back_wheel_fires_the_same_again) {
     std::mt19937_64 random(13);
     for (const jiffies start : support::starts()) {
         world game(start, many);
@@ -210,7 +210,7 @@ Test(snapshots, a_wheel_that_is_rolled_back_fires_the_same_again) {
     }
 }
 
-Test(snapshots, a_capture_changes_nothing_and_comes_out_the_same_again) {
+Test(snapshots, a_capture_changes_nothing_and_is_repeatable) {
     world game(77, many);
     for (std::uint64_t i = 0; i < 500; ++i) game.act(i);
     const snapshot once = game.captured(), again = game.captured();
@@ -223,7 +223,7 @@ Test(snapshots, a_capture_changes_nothing_and_comes_out_the_same_again) {
     CHECK_EQ(other.wheel().count_pending(), game.wheel().count_pending());
 }
 
-Test(snapshots, timers_of_the_wheel_before_are_not_pending_and_those_elsewhere_are_moved) {
+Test(snapshots, a_restore_replaces_the_wheels_timers) {
     timer_wheel wheel, elsewhere;
     timer kept, newer, moved;
     wheel.arm_at(kept, 10);
@@ -244,7 +244,7 @@ Test(snapshots, timers_of_the_wheel_before_are_not_pending_and_those_elsewhere_a
     CHECK_EQ(wheel.advance(20).fired, 1);
 }
 
-Test(snapshots, what_a_budget_has_left_is_due_at_once) {
+Test(snapshots, timers_left_over_are_due_after_a_restore) {
     timer_wheel wheel, other;
     std::array<timer, 100> t, u;
     for (timer& each : t) wheel.arm_at(each, 10);
@@ -291,7 +291,7 @@ Test(snapshots, a_snapshot_of_nothing_empties_a_wheel) {
     CHECK(tvec::check(wheel).empty());
 }
 
-Test(snapshots, saved_numbers_are_taken_back_and_nothing_else_is) {
+Test(snapshots, only_undamaged_saved_numbers_can_be_loaded) {
     std::mt19937_64 random(17);
     world game(77, many);
     for (std::uint64_t i = 0; i < 300; ++i) game.act(i);
@@ -312,7 +312,7 @@ Test(snapshots, saved_numbers_are_taken_back_and_nothing_else_is) {
     CHECK(loaded.save() == saved);
 }
 
-Test(snapshots, one_that_was_never_taken_is_that_of_a_new_wheel) {
+Test(snapshots, an_untaken_snapshot_equals_a_new_wheels) {
     timer_wheel wheel;
     snapshot taken;
     taken.capture(wheel, [](const timer&) { return 0; });
@@ -320,7 +320,7 @@ Test(snapshots, one_that_was_never_taken_is_that_of_a_new_wheel) {
 }
 
 // A game that saves itself by a timer.
-Test(snapshots, in_a_callback_a_capture_is_refused_and_loses_nothing) {
+Test(snapshots, a_capture_in_a_callback_is_refused) {
     timer_wheel wheel;
     timer other;
     snapshot saved;
@@ -358,7 +358,7 @@ Test(snapshots, in_a_callback_a_capture_is_refused_and_loses_nothing) {
     CHECK_EQ(refused, 2);
 }
 
-Test(snapshots, in_a_callback_a_restore_ends_the_program) {
+Test(snapshots, a_restore_in_a_callback_is_fatal) {
     const std::string said = support::last_words([] {
         timer_wheel wheel;
         const snapshot nothing;
@@ -370,7 +370,7 @@ Test(snapshots, in_a_callback_a_restore_ends_the_program) {
     CHECK(said.find("restored by a callback") != std::string::npos);
 }
 
-Test(snapshots, grouped_timers_in_an_array_are_captured_by_index) {
+Test(snapshots, grouped_timers_of_an_array_are_captured) {
     timer_wheel wheel;
     std::array<tvec::grouped_timer, 3> all;
     for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_at(all[i], 10 + i);

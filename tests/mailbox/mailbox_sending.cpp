@@ -16,7 +16,7 @@ using tvec::mailbox_handle, tvec::send_error, tvec::sent;
 
 TestSuite(mailbox_sending, .timeout = 60);
 
-Test(mailbox_sending, a_delay_counts_from_the_call_and_nothing_is_early) {
+Test(mailbox_sending, a_sent_delay_counts_from_the_call) {
     with_mailbox on;
     int fired = 0;
     tvec::manual_clock::advance(500us);
@@ -38,7 +38,7 @@ Test(mailbox_sending, a_deadline_is_a_point_of_the_clock) {
     CHECK_EQ(on.turn(1ns), 1);
 }
 
-Test(mailbox_sending, what_has_passed_fires_at_the_next_tick_and_not_in_run) {
+Test(mailbox_sending, past_deadlines_fire_on_the_next_tick) {
     with_mailbox on;
     int fired = 0;
     on.turn(20ms);
@@ -56,7 +56,7 @@ Test(mailbox_sending, the_longest_delay_never_fires) {
     CHECK_EQ(on.mailbox.pending(), 1);
 }
 
-Test(mailbox_sending, what_is_posted_is_called_in_run_in_its_order) {
+Test(mailbox_sending, run_calls_posted_functions_in_order) {
     with_mailbox on;
     std::vector<int> called;
     for (int i = 0; i < 50; ++i) CHECK(on.sender.post([&, i] { called.push_back(i); }));
@@ -82,7 +82,7 @@ Test(mailbox_sending, a_function_may_ask_for_its_name) {
     CHECK(a.handle != b.handle);
 }
 
-Test(mailbox_sending, functions_may_be_moved_only_and_are_destroyed_as_soon_as_possible) {
+Test(mailbox_sending, move_only_functions_are_destroyed_without_delay) {
     with_mailbox on;
     const auto token = std::make_shared<int>();
     CHECK(on.sender.post([t = std::make_unique<std::shared_ptr<int>>(token)] {}));
@@ -98,7 +98,7 @@ Test(mailbox_sending, functions_may_be_moved_only_and_are_destroyed_as_soon_as_p
 
 // --- refused ------------------------------------------------------------------------------------
 
-Test(mailbox_sending, a_full_mailbox_refuses_and_takes_again_when_something_is_over) {
+Test(mailbox_sending, a_full_mailbox_refuses_until_there_is_room) {
     with_mailbox on(3);
     CHECK_EQ(on.mailbox.capacity(), 3);
     CHECK_EQ(on.mailbox.memory(), 3 * 128 + sizeof(tvec::detail::mailbox_core));
@@ -129,7 +129,7 @@ Test(mailbox_sending, an_empty_function_is_refused) {
     CHECK_EQ(on.turn(1ms), 0);
 }
 
-Test(mailbox_sending, a_function_that_throws_when_it_is_copied_was_not_sent) {
+Test(mailbox_sending, a_function_whose_copy_throws_is_not_sent) {
     struct throws {
         throws() = default;
         throws(const throws&) { throw std::runtime_error("copy"); }
@@ -152,7 +152,7 @@ Test(mailbox_sending, a_function_that_throws_when_it_is_copied_was_not_sent) {
 
 // --- cancel -------------------------------------------------------------------------------------
 
-Test(mailbox_sending, what_cancel_returns_is_true) {
+Test(mailbox_sending, cancel_tells_whether_the_function_was_pending) {
     with_mailbox on;
     int fired = 0;
     const auto scheduled = [&] { return on.sender.schedule(1ms, [&] { ++fired; }).handle; };
@@ -173,7 +173,7 @@ Test(mailbox_sending, what_cancel_returns_is_true) {
     CHECK_EQ(on.mailbox.pending(), 0);
 }
 
-Test(mailbox_sending, what_is_cancelled_though_the_owner_has_not_seen_it_does_not_fire) {
+Test(mailbox_sending, a_cancel_unseen_by_the_owner_counts) {
     with_mailbox on;
     const sent late = on.sender.schedule(1ms, [] {});
     on.turn();
@@ -186,7 +186,7 @@ Test(mailbox_sending, what_is_cancelled_though_the_owner_has_not_seen_it_does_no
     CHECK_EQ(on.mailbox.count().cancelled, 1);
 }
 
-Test(mailbox_sending, what_is_being_called_cannot_be_cancelled) {
+Test(mailbox_sending, a_function_being_called_cannot_be_cancelled) {
     with_mailbox on;
     int calls = 0;
     on.sender.post([&](mailbox_handle h) {
@@ -200,7 +200,7 @@ Test(mailbox_sending, what_is_being_called_cannot_be_cancelled) {
     CHECK_EQ(calls, 1);
 }
 
-Test(mailbox_sending, the_answer_may_be_a_call_on_the_owners_side_when_the_function_has_gone) {
+Test(mailbox_sending, cancel_then_answers_on_the_owners_thread) {
     with_mailbox on;
     const auto token = std::make_shared<int>();
     std::vector<bool> answers;
@@ -222,7 +222,7 @@ Test(mailbox_sending, the_answer_may_be_a_call_on_the_owners_side_when_the_funct
     CHECK(answers == (std::vector<bool>{true, false, true}));
 }
 
-Test(mailbox_sending, a_handle_is_never_given_twice_and_an_old_one_is_harmless) {
+Test(mailbox_sending, an_old_handle_reaches_no_later_function) {
     with_mailbox on(1);
     const mailbox_handle old = on.sender.post([] {}).handle;
     on.turn();
@@ -264,7 +264,7 @@ Test(mailbox_sending, rescheduling_moves_the_deadline_both_ways) {
     }
 }
 
-Test(mailbox_sending, a_push_back_counts_though_the_owner_has_not_seen_it) {
+Test(mailbox_sending, a_push_back_unseen_by_the_owner_counts) {
     with_mailbox on;
     const mailbox_handle h = on.sender.schedule(1ms, [] {}).handle;
     on.turn();
@@ -278,7 +278,7 @@ Test(mailbox_sending, a_push_back_counts_though_the_owner_has_not_seen_it) {
     CHECK_EQ(on.turn(1ms), 1);
 }
 
-Test(mailbox_sending, what_was_posted_may_be_rescheduled_until_it_is_called) {
+Test(mailbox_sending, a_posted_function_may_still_be_rescheduled) {
     with_mailbox on;
     int called = 0;
     const mailbox_handle h = on.sender.post([&] { ++called; }).handle;
@@ -289,7 +289,7 @@ Test(mailbox_sending, what_was_posted_may_be_rescheduled_until_it_is_called) {
     CHECK_EQ(called, 1);
 }
 
-Test(mailbox_sending, many_changes_before_the_owner_comes_by_are_one_visit) {
+Test(mailbox_sending, changes_between_two_runs_cost_one_visit) {
     with_mailbox on;
     const mailbox_handle h = on.sender.schedule(1ms, [] {}).handle;
     for (int i = 0; i < 100; ++i) CHECK(on.sender.reschedule(h, std::chrono::milliseconds(2 + i)));
@@ -299,7 +299,7 @@ Test(mailbox_sending, many_changes_before_the_owner_comes_by_are_one_visit) {
 
 // --- the owner ----------------------------------------------------------------------------------
 
-Test(mailbox_sending, what_a_posted_function_posts_is_left_for_the_next_run) {
+Test(mailbox_sending, functions_posted_in_run_wait_for_the_next) {
     with_mailbox on;
     int calls = 0;
     const std::function<void()> again = [&] {
@@ -314,7 +314,7 @@ Test(mailbox_sending, what_a_posted_function_posts_is_left_for_the_next_run) {
     }
 }
 
-Test(mailbox_sending, an_exception_leaves_run_and_the_rest_is_called_next) {
+Test(mailbox_sending, an_exception_leaves_the_rest_for_later) {
     with_mailbox on;
     int called = 0;
     on.sender.post([] { throw 7; });
@@ -337,7 +337,7 @@ Test(mailbox_sending, an_exception_leaves_run_and_the_rest_is_called_next) {
     CHECK_EQ(on.mailbox.stop(), 0);
 }
 
-Test(mailbox_sending, an_owner_that_is_awake_is_not_rung_for) {
+Test(mailbox_sending, an_awake_owner_is_not_rung_for) {
     with_mailbox on;
     for (int i = 0; i < 10; ++i) on.sender.post([] {});
     on.turn();
@@ -345,7 +345,7 @@ Test(mailbox_sending, an_owner_that_is_awake_is_not_rung_for) {
     CHECK_EQ(on.rings, 0);
 }
 
-Test(mailbox_sending, an_owner_that_sleeps_is_rung_for_once_whatever_is_sent) {
+Test(mailbox_sending, a_sleeping_owner_is_rung_for_once) {
     with_mailbox on;
     const mailbox_handle a = on.sender.schedule(1h, [] {}).handle;
     const mailbox_handle b = on.sender.schedule(1h, [] {}).handle;
@@ -370,7 +370,7 @@ Test(mailbox_sending, an_owner_that_sleeps_is_rung_for_once_whatever_is_sent) {
     CHECK_EQ(on.rings, 1);  // run has said that it is awake
 }
 
-Test(mailbox_sending, what_was_sent_before_the_owner_falls_asleep_wakes_it_at_once) {
+Test(mailbox_sending, mail_sent_before_rearm_rings_at_once) {
     with_mailbox on;
     on.sender.post([] {});
     on.sender.post([] {});
@@ -397,7 +397,7 @@ Test(mailbox_sending, a_sender_may_ring_in_its_own_way) {
     CHECK_EQ(on.rings, 0);
 }
 
-Test(mailbox_sending, what_is_pending_is_counted_as_the_wheel_does) {
+Test(mailbox_sending, pending_counts_as_the_wheel_does) {
     with_mailbox on;
     std::vector<mailbox_handle> all;
     for (int i = 0; i < 10; ++i)
@@ -413,7 +413,7 @@ Test(mailbox_sending, what_is_pending_is_counted_as_the_wheel_does) {
     CHECK_EQ(on.timers.count_pending(), 7);
 }
 
-Test(mailbox_sending, what_a_drain_has_taken_out_stays_pending_until_it_is_rescheduled_or_ends) {
+Test(mailbox_sending, drained_functions_may_be_rescheduled_or_cancelled) {
     with_mailbox on;
     int fired = 0;
     std::vector<mailbox_handle> all;
@@ -436,8 +436,7 @@ Test(mailbox_sending, what_a_drain_has_taken_out_stays_pending_until_it_is_resch
 }
 
 // The ring of such a bell may wait in a queue that the waiting thread would submit.
-Test(mailbox_sending,
-     a_thread_that_waits_for_a_cancel_rings_the_doorbell_beside_a_bell_of_its_own) {
+Test(mailbox_sending, a_waiting_cancel_rings_the_shared_doorbell_too) {
     support::manual_wheel timers;
     std::atomic<int> rings = 0, queued = 0;
     tvec::mailbox mailbox(timers, 4, [&] { ++rings; });

@@ -20,7 +20,7 @@ using mailbox_type = support::with_mailbox::mailbox_type;
 
 TestSuite(mailbox_stopping, .timeout = 60);
 
-Test(mailbox_stopping, stop_shows_once_what_is_pending_and_what_is_on_its_way) {
+Test(mailbox_stopping, stop_shows_each_unprocessed_function_once) {
     with_mailbox on;
     const auto token = std::make_shared<int>();
     std::set<mailbox_handle> left;
@@ -47,7 +47,7 @@ Test(mailbox_stopping, stop_shows_once_what_is_pending_and_what_is_on_its_way) {
     CHECK_EQ(check(on.timers.wheel()), "");
 }
 
-Test(mailbox_stopping, from_then_on_all_is_refused) {
+Test(mailbox_stopping, a_stopped_mailbox_refuses_everything) {
     with_mailbox on;
     const mailbox_handle h = on.sender.schedule(1ms, [] {}).handle;
     CHECK(!on.sender.stopped());
@@ -65,7 +65,7 @@ Test(mailbox_stopping, from_then_on_all_is_refused) {
     CHECK_EQ(on.rings, 0);
 }
 
-Test(mailbox_stopping, an_owner_that_was_about_to_sleep_may_stop_it) {
+Test(mailbox_stopping, an_owner_about_to_sleep_may_stop) {
     with_mailbox on;
     on.mailbox.rearm();
     CHECK_EQ(on.mailbox.stop(), 0);
@@ -73,7 +73,7 @@ Test(mailbox_stopping, an_owner_that_was_about_to_sleep_may_stop_it) {
     CHECK_EQ(on.rings, 0);
 }
 
-Test(mailbox_stopping, the_visitor_may_run_it) {
+Test(mailbox_stopping, the_visitor_may_run_the_function) {
     with_mailbox on;
     int called = 0;
     on.sender.schedule(1h, [&] { ++called; });
@@ -88,7 +88,7 @@ Test(mailbox_stopping, the_visitor_may_run_it) {
     CHECK_EQ(called, 2);
 }
 
-Test(mailbox_stopping, what_the_visitor_cancels_is_not_shown) {
+Test(mailbox_stopping, functions_that_the_visitor_cancels_are_skipped) {
     with_mailbox on;
     std::vector<mailbox_handle> all;
     for (int i = 0; i < 4; ++i) all.push_back(on.sender.schedule(1h, [] {}).handle);
@@ -99,7 +99,7 @@ Test(mailbox_stopping, what_the_visitor_cancels_is_not_shown) {
              1);
 }
 
-Test(mailbox_stopping, if_the_visitor_throws_the_rest_is_kept_for_the_next_stop) {
+Test(mailbox_stopping, a_throwing_visitor_leaves_functions_for_another_stop) {
     with_mailbox on;
     const auto token = std::make_shared<int>();
     for (int i = 0; i < 5; ++i) on.sender.schedule(1h, [token] {});
@@ -117,7 +117,7 @@ Test(mailbox_stopping, if_the_visitor_throws_the_rest_is_kept_for_the_next_stop)
     CHECK_EQ(held(token), 0);
 }
 
-Test(mailbox_stopping, a_function_may_stop_it_and_is_not_shown_itself) {
+Test(mailbox_stopping, a_function_that_stops_is_not_shown) {
     for (const bool posted : {false, true}) {
         with_mailbox on;
         std::size_t shown = 99;
@@ -137,7 +137,7 @@ Test(mailbox_stopping, a_function_may_stop_it_and_is_not_shown_itself) {
     }
 }
 
-Test(mailbox_stopping, one_of_its_functions_that_destroys_it_ends_the_program) {
+Test(mailbox_stopping, a_function_that_destroys_its_owner_is_fatal) {
     const std::string said = support::last_words([] {
         support::manual_wheel timers;
         std::optional<mailbox_type> mailbox(std::in_place, timers, 8, [] {});
@@ -148,7 +148,7 @@ Test(mailbox_stopping, one_of_its_functions_that_destroys_it_ends_the_program) {
           std::string::npos);
 }
 
-Test(mailbox_stopping, a_visitor_that_destroys_it_ends_the_program) {
+Test(mailbox_stopping, a_visitor_that_destroys_the_mailbox_is_fatal) {
     const std::string said = support::last_words([] {
         support::manual_wheel timers;
         std::optional<mailbox_type> mailbox(std::in_place, timers, 8, [] {});
@@ -256,7 +256,7 @@ constexpr call_of_a_destructor calls_of_a_destructor[] = {
 
 }  // namespace
 
-Test(mailbox_stopping, a_function_is_destroyed_once_whatever_its_destructor_calls) {
+Test(mailbox_stopping, a_functions_destructor_may_call_anything) {
     for (const end_of_a_function end : ends_of_a_function)
         for (const call_of_a_destructor call : calls_of_a_destructor) {
             with_mailbox on;
@@ -278,7 +278,7 @@ Test(mailbox_stopping, a_function_is_destroyed_once_whatever_its_destructor_call
 
 // --- orders of destruction ----------------------------------------------------------------------
 
-Test(mailbox_stopping, senders_may_outlive_it_and_the_wheel) {
+Test(mailbox_stopping, senders_may_outlive_mailbox_and_wheel) {
     const auto token = std::make_shared<int>();
     std::optional<with_mailbox> on(std::in_place);
     const auto sender = on->sender;
@@ -322,7 +322,7 @@ Test(mailbox_stopping, the_wheel_may_end_first) {
     CHECK_EQ(held(token), 0);
 }
 
-Test(mailbox_stopping, threads_that_send_on_are_refused_and_what_they_sent_is_given_back) {
+Test(mailbox_stopping, stop_accounts_for_all_that_threads_sent) {
     for (int round = 0; round < 20; ++round) {
         const auto token = std::make_shared<int>();
         std::optional<with_mailbox> on(std::in_place, std::size_t{1'000});
@@ -347,7 +347,7 @@ Test(mailbox_stopping, threads_that_send_on_are_refused_and_what_they_sent_is_gi
 
 // --- an owner that has ended without `stop` ----------------------------------------------------
 
-Test(mailbox_stopping, without_an_owner_the_mailbox_fills_and_refuses_and_cancel_answers) {
+Test(mailbox_stopping, a_mailbox_without_an_owner_refuses_when_full) {
     std::optional<with_mailbox> on;
     std::thread owner([&] {
         on.emplace(std::size_t{10});
@@ -371,7 +371,7 @@ Test(mailbox_stopping, without_an_owner_the_mailbox_fills_and_refuses_and_cancel
     CHECK_EQ(sender.post([] {}).error, send_error::full);  // no thread frees the slots
 }
 
-Test(mailbox_stopping, who_waits_for_a_cancel_is_answered_when_the_mailbox_is_destroyed) {
+Test(mailbox_stopping, a_destroyed_mailbox_answers_waiting_cancels) {
     std::optional<with_mailbox> on(std::in_place);
     const auto token = std::make_shared<int>();
     const mailbox_handle h = on->sender.schedule(1h, [token] {}).handle;
@@ -385,7 +385,7 @@ Test(mailbox_stopping, who_waits_for_a_cancel_is_answered_when_the_mailbox_is_de
     waiter.join();
 }
 
-Test(mailbox_stopping, who_waits_for_a_cancel_waits_until_the_function_has_returned) {
+Test(mailbox_stopping, cancel_and_wait_outlasts_a_running_function) {
     with_mailbox on;
     bool over = false;
     std::optional<std::thread> waiter;
@@ -422,14 +422,14 @@ constexpr beginning_of_an_owner beginnings_of_an_owner[] = {
 
 }  // namespace
 
-Test(mailbox_stopping, the_owner_itself_does_not_wait_from_the_constructor_on) {
+Test(mailbox_stopping, the_owner_never_waits_for_a_cancel) {
     with_mailbox on;
     require_owner(on);
     on.turn();
     require_owner(on);
 }
 
-Test(mailbox_stopping, a_thread_that_runs_rearms_or_stops_it_is_the_owner_and_does_not_wait) {
+Test(mailbox_stopping, a_thread_that_runs_the_mailbox_owns_it) {
     for (const beginning_of_an_owner begin : beginnings_of_an_owner) {
         with_mailbox on;
         std::thread([&] {
@@ -441,7 +441,7 @@ Test(mailbox_stopping, a_thread_that_runs_rearms_or_stops_it_is_the_owner_and_do
     }
 }
 
-Test(mailbox_stopping, a_function_that_stop_runs_does_not_wait_for_itself) {
+Test(mailbox_stopping, a_function_run_by_stop_never_waits) {
     for (const bool run_by_another : {false, true}) {
         with_mailbox on;
         mailbox_handle self;
@@ -457,7 +457,7 @@ Test(mailbox_stopping, a_function_that_stop_runs_does_not_wait_for_itself) {
     }
 }
 
-Test(mailbox_stopping, what_a_visitor_that_threw_has_left_another_thread_may_end) {
+Test(mailbox_stopping, another_thread_may_finish_an_interrupted_stop) {
     with_mailbox on;
     mailbox_handle self;
     int called = 0;
@@ -492,8 +492,7 @@ Test(mailbox_stopping, a_wheel_that_another_thread_runs_is_reported, .signal = S
     }).join();
 }
 
-Test(mailbox_stopping, a_second_thread_in_a_mailbox_that_calls_a_function_is_reported,
-     .signal = SIGABRT) {
+Test(mailbox_stopping, a_second_thread_during_a_call_is_reported, .signal = SIGABRT) {
     with_mailbox on;
     on.sender.post([&] { std::thread([&] { on.mailbox.rearm(); }).join(); });
     on.mailbox.run();

@@ -91,23 +91,23 @@ void explore(std::uint64_t steps, unsigned check_every, Generate generate = rand
 
 TestSuite(model, .timeout = 0);  // TVEC_STEPS is the length
 
-Test(model, agrees_with_both_oracles_and_keeps_every_invariant_after_every_operation) {
+Test(model, the_wheel_agrees_with_both_oracles_throughout) {
     explore<support::oracles>(150'000, 1);
 }
 
-Test(model, agrees_with_an_array_that_is_read_from_end_to_end_over_many_operations) {
+Test(model, the_wheel_agrees_with_an_array_throughout) {
     explore<support::plain_array>(2'000'000, 64);
 }
 
-Test(model, agrees_with_an_array_when_it_is_driven_through_the_c_interface) {
+Test(model, the_c_interface_agrees_with_an_array) {
     explore<support::plain_array, support::in_c>(300'000, 16);
 }
 
-Test(model, agrees_with_an_array_over_many_timers_on_few_ticks_that_fire_in_order) {
+Test(model, crowded_ticks_in_order_agree_with_an_array) {
     explore<support::plain_array>(300'000, 64, crowded_program);
 }
 
-Test(model, notices_when_its_oracles_differ) {
+Test(model, the_model_notices_when_its_oracles_differ) {
     struct forgetful : support::plain_array {
         bool cancel(int) { return false; }
     };

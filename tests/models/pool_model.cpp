@@ -548,7 +548,7 @@ private:
 
 TestSuite(pool_model, .timeout = 0);  // TVEC_STEPS is the length
 
-Test(pool_model, agrees_with_the_pool_after_every_operation) {
+Test(pool_model, the_model_agrees_with_the_pool_throughout) {
     const std::uint64_t seed = support::from_environment("TVEC_SEED", std::random_device{}());
     const std::uint64_t steps = support::from_environment("TVEC_STEPS", 150'000);
     std::mt19937_64 random(seed);

@@ -68,7 +68,7 @@ void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::f
 
 TestSuite(pool_allocation, .timeout = 60);
 
-Test(pool_allocation, the_test_notices_one) {
+Test(pool_allocation, the_test_notices_an_allocation) {
     const int before = allocations;
     ::operator delete(::operator new(4));
     CHECK_EQ(allocations, before + 1);
@@ -77,7 +77,7 @@ Test(pool_allocation, the_test_notices_one) {
     CHECK_EQ(allocations, before + 3);  // a slab, and the directory of slabs
 }
 
-Test(pool_allocation, an_empty_pool_and_a_reserved_one_do_none) {
+Test(pool_allocation, empty_and_reserved_pools_allocate_nothing) {
     const int before = allocations;
     pooled idle;
     CHECK_EQ(allocations, before);
@@ -88,7 +88,7 @@ Test(pool_allocation, an_empty_pool_and_a_reserved_one_do_none) {
     CHECK_EQ(on.pass(1ms), 1'000);
 }
 
-Test(pool_allocation, nor_does_a_reserved_one_whose_functions_each_schedule_another) {
+Test(pool_allocation, functions_rescheduling_in_reserved_pools_allocate_nothing) {
     for (const std::size_t most : {1u, 64u, 100u, 128u}) {
         pooled on(most);
         CHECK(on.pool.reserve(most));
@@ -104,14 +104,14 @@ Test(pool_allocation, nor_does_a_reserved_one_whose_functions_each_schedule_anot
     }
 }
 
-Test(pool_allocation, to_reserve_for_nothing_allocates_nothing) {
+Test(pool_allocation, reserving_for_nothing_allocates_nothing) {
     pooled on;
     const int before = allocations;
     CHECK(on.pool.reserve(0));
     CHECK_EQ(allocations, before);
 }
 
-Test(pool_allocation, nor_does_one_that_has_been_as_full_before) {
+Test(pool_allocation, a_pool_refilled_to_its_maximum_allocates_nothing) {
     pooled on;
     int fired = 0;
     std::array<timeout_handle, 500> all;
@@ -136,7 +136,7 @@ Test(pool_allocation, nor_does_one_that_has_been_as_full_before) {
     CHECK_GE(fired, 30'000);
 }
 
-Test(pool_allocation, without_memory_schedule_says_so_and_what_is_pending_fires) {
+Test(pool_allocation, schedule_reports_a_lack_of_memory) {
     pooled on;
     const auto token = std::make_shared<int>();
     for (int i = 0; i < 64; ++i) on.pool.schedule(1ms, [token] {});
@@ -158,7 +158,7 @@ Test(pool_allocation, without_memory_schedule_says_so_and_what_is_pending_fires)
     CHECK_EQ(support::held(token), 0);
 }
 
-Test(pool_allocation, whichever_allocation_fails_the_pool_stays_as_it_was) {
+Test(pool_allocation, a_failed_allocation_leaves_the_pool_unchanged) {
     for (int grants = 0; grants < 40; ++grants) {
         pooled on;
         std::size_t taken = 0;

@@ -60,7 +60,7 @@ template <class F> void first_to_fire_acts_on_each(F act) {
 
 }  // namespace
 
-Test(pool_callbacks, cancel_a_sibling_that_is_due) {
+Test(pool_callbacks, a_callback_may_cancel_a_due_sibling) {
     first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int& fired) {
         const bool was_due = fired == 0;
         CHECK_EQ(on.pool.cancel(victim), was_due);
@@ -69,7 +69,7 @@ Test(pool_callbacks, cancel_a_sibling_that_is_due) {
     });
 }
 
-Test(pool_callbacks, use_a_cancelled_siblings_node_at_once) {
+Test(pool_callbacks, a_function_may_reuse_a_cancelled_siblings_node) {
     first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int&) {
         on.pool.cancel(victim);
         const auto heir = on.pool.schedule(2ms, [] {}).handle;
@@ -79,7 +79,7 @@ Test(pool_callbacks, use_a_cancelled_siblings_node_at_once) {
     });
 }
 
-Test(pool_callbacks, give_memory_back_and_make_room) {
+Test(pool_callbacks, a_function_may_reserve_and_trim) {
     first_to_fire_acts_on_each([](pooled& on, timeout_handle victim, int&) {
         on.pool.reserve(1'000);
         on.pool.cancel(victim);
@@ -87,7 +87,7 @@ Test(pool_callbacks, give_memory_back_and_make_room) {
     });
 }
 
-Test(pool_callbacks, a_timeout_that_is_called_for_the_last_time_is_running_and_not_pending) {
+Test(pool_callbacks, a_timeouts_last_call_finds_it_running) {
     pooled on;
     const auto h = on.pool
                        .schedule(1ms,
@@ -113,7 +113,7 @@ struct speaker {
 
 }  // namespace
 
-Test(pool_callbacks, a_node_is_not_used_again_before_its_function_is_gone) {
+Test(pool_callbacks, a_node_outlives_its_functions_destructor) {
     pooled on;
     timeout_handle dying, heir;
     std::function<void()> words = [&] {
@@ -130,7 +130,7 @@ Test(pool_callbacks, a_node_is_not_used_again_before_its_function_is_gone) {
 
 // --- exceptions ---------------------------------------------------------------------------------
 
-Test(pool_callbacks, what_a_function_throws_is_counted_and_the_others_fire) {
+Test(pool_callbacks, a_throwing_function_is_counted_and_others_fire) {
     pooled on;
     const auto token = std::make_shared<int>();
     std::vector<timeout_handle> all;
@@ -171,7 +171,7 @@ Test(pool_callbacks, a_hook_is_told_which_timeout_threw_what) {
     CHECK_EQ(reason, "disk on fire");
 }
 
-Test(pool_callbacks, a_periodic_timeout_that_throws_goes_on_unless_the_hook_cancels_it) {
+Test(pool_callbacks, a_throwing_periodic_timeout_goes_on) {
     pooled on;
     int fired = 0;
     const auto h = on.pool
@@ -191,7 +191,7 @@ Test(pool_callbacks, a_periodic_timeout_that_throws_goes_on_unless_the_hook_canc
     CHECK_EQ(on.pool.state(h), timeout_state::cancelled);
 }
 
-Test(pool_callbacks, what_the_hook_throws_leaves_run_and_the_rest_stays_due) {
+Test(pool_callbacks, a_throwing_hook_leaves_the_rest_due) {
     pooled on;
     on.pool.on_exception([](timeout_handle, std::exception_ptr thrown) {
         std::rethrow_exception(std::move(thrown));
@@ -258,7 +258,7 @@ struct hostile {
 
 }  // namespace
 
-Test(pool_callbacks, a_delay_counts_from_the_call_though_taking_the_function_in_takes_time) {
+Test(pool_callbacks, a_slow_copy_does_not_lengthen_the_delay) {
     pooled on;
     std::function<void()> idle_away = [&] { tvec::manual_clock::advance(7ms); };
     const auto h = on.pool.schedule(10ms, hostile(idle_away)).handle;
@@ -267,7 +267,7 @@ Test(pool_callbacks, a_delay_counts_from_the_call_though_taking_the_function_in_
     CHECK_EQ(on.pass(1ns), 1);
 }
 
-Test(pool_callbacks, a_function_whose_copy_stops_the_pool_is_refused_and_destroyed) {
+Test(pool_callbacks, a_copy_that_stops_the_pool_is_refused) {
     pooled on;
     std::function<void()> stop = [&] { on.pool.stop(); };
     const hostile f(stop);
@@ -295,7 +295,7 @@ constexpr const char* why = "tvec: a timeout_pool is destroyed by one of its own
 
 }  // namespace
 
-Test(pool_callbacks, a_copy_that_destroys_the_pool_ends_the_program_and_this_says_why) {
+Test(pool_callbacks, a_copy_that_destroys_the_pool_is_fatal) {
     const std::string said = last_words([](auto&, auto& pool) {
         std::function<void()> destroy = [&] { pool.reset(); };
         pool->schedule(1ms, hostile(destroy));
@@ -303,7 +303,7 @@ Test(pool_callbacks, a_copy_that_destroys_the_pool_ends_the_program_and_this_say
     CHECK(said.starts_with(why));
 }
 
-Test(pool_callbacks, so_does_a_function_that_is_called) {
+Test(pool_callbacks, a_function_that_destroys_the_pool_is_fatal) {
     const std::string said = last_words([](auto& timers, auto& pool) {
         pool->schedule(1ms, [&] { pool.reset(); });
         tvec::manual_clock::advance(1ms);
@@ -312,7 +312,7 @@ Test(pool_callbacks, so_does_a_function_that_is_called) {
     CHECK(said.starts_with(why));
 }
 
-Test(pool_callbacks, so_does_a_visitor_of_stop) {
+Test(pool_callbacks, a_stop_visitor_destroying_the_pool_is_fatal) {
     const std::string said = last_words([](auto&, auto& pool) {
         pool->schedule(1ms, [] {});
         pool->stop([&](auto&) { pool.reset(); });
@@ -346,7 +346,7 @@ Test(pool_callbacks, running_the_wheel_from_inside_does_nothing) {
 }
 
 #ifndef NDEBUG  // a debug build tells
-Test(pool_callbacks, the_first_exception_that_nobody_is_told_of_is_told_once) {
+Test(pool_callbacks, the_first_unhandled_exception_is_reported_once) {
     const auto said_by_pool = [](bool has_hook, bool has_text) {
         const auto throws_thrice = [&] {
             pooled on;

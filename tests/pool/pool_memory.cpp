@@ -32,7 +32,7 @@ Test(pool_memory, nodes_are_used_again_before_there_are_more) {
     CHECK_EQ(on.pool.capacity(), 128);
 }
 
-Test(pool_memory, a_handle_beyond_a_pools_nodes_is_unknown_to_it) {
+Test(pool_memory, a_handle_beyond_the_nodes_is_unknown) {
     pooled large, small;
     std::vector<timeout_handle> all;
     for (int i = 0; i < 1'000; ++i) all.push_back(large.pool.schedule(1h, [] {}).handle);
@@ -64,7 +64,7 @@ Test(pool_memory, functions_do_not_move_while_the_pool_grows) {
     CHECK_EQ(seen.size(), 1);
 }
 
-Test(pool_memory, its_size_is_that_of_its_slabs_and_their_directory_full_or_not) {
+Test(pool_memory, memory_counts_all_slabs_and_their_directory) {
     constexpr std::size_t node = sizeof(tvec::detail::timeout_node);
     pooled on;
     on.pool.schedule(1h, [] {});
@@ -73,7 +73,7 @@ Test(pool_memory, its_size_is_that_of_its_slabs_and_their_directory_full_or_not)
     CHECK_EQ(on.pool.memory(), directory + 512 * node);
 }
 
-Test(pool_memory, reserve_makes_room_for_so_many_and_refuses_the_absurd) {
+Test(pool_memory, reserve_makes_room_and_refuses_the_absurd) {
     pooled on;
     CHECK(on.pool.reserve(1'000));
     CHECK_GE(on.pool.capacity(), 1'000);
@@ -85,7 +85,7 @@ Test(pool_memory, reserve_makes_room_for_so_many_and_refuses_the_absurd) {
     CHECK_EQ(on.pool.capacity(), capacity);
 }
 
-Test(pool_memory, a_million_cancelled_timeouts_take_the_memory_of_one) {
+Test(pool_memory, cancelled_timeouts_give_back_their_node_at_once) {
     pooled on;
     on.pool.cancel(on.pool.schedule(1h, [] {}).handle);
     const std::size_t before = on.pool.memory();
@@ -114,7 +114,7 @@ Test(pool_memory, trim_gives_back_the_slabs_that_nothing_uses) {
     CHECK_EQ(on.pool.capacity(), 0);
 }
 
-Test(pool_memory, a_handle_into_a_slab_that_is_gone_is_unknown_also_when_one_has_taken_its_place) {
+Test(pool_memory, a_handle_into_a_trimmed_slab_is_unknown) {
     pooled on;
     std::set<timeout_handle> ever;
     for (int round = 0; round < 20; ++round) {
@@ -133,7 +133,7 @@ Test(pool_memory, a_handle_into_a_slab_that_is_gone_is_unknown_also_when_one_has
     }
 }
 
-Test(pool_memory, every_node_is_found_after_any_order_of_trims) {
+Test(pool_memory, every_node_is_found_after_any_trims) {
     pooled on;
     std::vector<timeout_handle> all;
     for (int round = 0; round < 30; ++round) {
@@ -167,7 +167,7 @@ struct worn {
 
 }  // namespace
 
-Test(pool_memory, the_place_of_a_slab_that_is_gone_is_used_again) {
+Test(pool_memory, a_trimmed_slabs_indices_are_used_again) {
     tvec::timer_wheel wheel;
     timeout_core core(wheel, ~std::size_t{0});
     for (int round = 0; round < 10; ++round) {
@@ -177,7 +177,7 @@ Test(pool_memory, the_place_of_a_slab_that_is_gone_is_used_again) {
     }
 }
 
-Test(pool_memory, a_node_is_retired_when_its_generations_have_run_out) {
+Test(pool_memory, a_node_out_of_generations_is_retired) {
     worn on;
     std::set<timeout_handle> ever;
     for (int i = 0; i < 128; ++i) {  // twice each node
@@ -193,7 +193,7 @@ Test(pool_memory, a_node_is_retired_when_its_generations_have_run_out) {
     CHECK_EQ(on.core.slabs().capacity(), 64);
 }
 
-Test(pool_memory, so_is_the_place_of_a_slab_and_its_memory_is_given_back) {
+Test(pool_memory, a_slab_of_retired_nodes_is_freed) {
     worn on;
     for (int i = 0; i < 128; ++i) on.core.cancel(on.schedule(1));
     CHECK_EQ(on.core.slabs().trim(), 0);  // room for no timeout, but memory
@@ -205,7 +205,7 @@ Test(pool_memory, so_is_the_place_of_a_slab_and_its_memory_is_given_back) {
     CHECK_EQ(on.core.state(h), timeout_state::fired);
 }
 
-Test(pool_memory, a_slab_with_some_worn_nodes_is_given_back_as_well) {
+Test(pool_memory, a_slab_with_some_retired_nodes_is_freed) {
     worn on;
     const timeout_handle h = on.schedule(1);
     on.core.cancel(h);

@@ -65,13 +65,13 @@ std::chrono::nanoseconds shortest_pause(missed_periods policy, std::chrono::nano
 
 }  // namespace
 
-Test(pool_periodic, every_policy_is_on_time_when_the_loop_is) {
+Test(pool_periodic, every_policy_is_punctual_in_a_punctual_loop) {
     for (const auto policy : {missed_periods::burst, missed_periods::delay, missed_periods::skip})
         CHECK_EQ(beats_of(policy, {5, 10, 20, 29, 30}), (beats{{10, 0}, {20, 0}, {30, 0}}));
 }
 
 // The loop sleeps from 10 to 47; then it comes around each time that it should.
-Test(pool_periodic, a_burst_is_called_for_each_period_and_misses_none) {
+Test(pool_periodic, burst_calls_once_for_each_missed_period) {
     CHECK_EQ(beats_of(missed_periods::burst, {10, 47, 50, 57, 60}),
              (beats{{10, 0}, {20, 0}, {30, 0}, {40, 0}, {50, 0}, {60, 0}}));
 }
@@ -81,25 +81,25 @@ Test(pool_periodic, skip_is_called_once_and_keeps_its_phase) {
              (beats{{10, 0}, {20, 2}, {50, 0}, {60, 0}}));
 }
 
-Test(pool_periodic, delay_is_called_once_and_a_whole_period_later_again) {
+Test(pool_periodic, delay_calls_once_then_a_period_later) {
     CHECK_EQ(beats_of(missed_periods::delay, {10, 47, 50, 57, 60, 67}),
              (beats{{10, 0}, {20, 2}, {57, 0}, {67, 0}}));
 }
 
 // Rate limiters need this.
-Test(pool_periodic, delay_never_calls_twice_within_a_period_by_the_clock_less_a_tick) {
+Test(pool_periodic, delay_keeps_calls_almost_a_period_apart) {
     CHECK(shortest_pause(missed_periods::delay, 1ms) == 10ms);
     CHECK(shortest_pause(missed_periods::delay, 1us) > 9ms);
     CHECK(shortest_pause(missed_periods::skip, 1us) < 3ms);
 }
 
-Test(pool_periodic, a_turn_that_is_late_by_less_than_a_period_misses_nothing) {
+Test(pool_periodic, lateness_below_a_period_misses_nothing) {
     CHECK_EQ(beats_of(missed_periods::delay, {19, 20, 29, 30}), (beats{{10, 0}, {29, 0}}));
     for (const auto policy : {missed_periods::burst, missed_periods::skip})
         CHECK_EQ(beats_of(policy, {19, 20, 39, 40}), (beats{{10, 0}, {20, 0}, {30, 0}, {40, 0}}));
 }
 
-Test(pool_periodic, what_was_missed_is_counted) {
+Test(pool_periodic, missed_periods_are_counted) {
     pooled on;
     on.pool.schedule_every(10ms, [] {});
     on.pass(105ms);
@@ -117,7 +117,7 @@ Test(pool_periodic, deadlines_do_not_drift) {
     for (const jiffies tick : ticks) REQUIRE_EQ(tick % 7, 0);
 }
 
-Test(pool_periodic, a_period_below_a_tick_counts_as_one_and_a_broken_one_rounds_up) {
+Test(pool_periodic, periods_round_up_to_whole_ticks) {
     pooled on;
     int zero = 0, negative = 0, tiny = 0, broken = 0;
     on.pool.schedule_every(0ms, [&] { ++zero; });
@@ -186,7 +186,7 @@ constexpr auto every_policy = {missed_periods::burst, missed_periods::delay, mis
 
 }  // namespace
 
-Test(pool_periodic, from_a_start_to_come_it_is_called_then_and_each_period_after_that) {
+Test(pool_periodic, a_future_start_fixes_the_phase) {
     for (const auto policy : every_policy) {
         CHECK_EQ(beats_from(28ms, policy, {26, 27, 28, 37, 38, 48}),
                  (beats{{28, 0}, {38, 0}, {48, 0}}));
@@ -195,7 +195,7 @@ Test(pool_periodic, from_a_start_to_come_it_is_called_then_and_each_period_after
     }
 }
 
-Test(pool_periodic, from_a_start_that_is_past_the_first_call_comes_at_once_and_the_phase_stays) {
+Test(pool_periodic, a_past_start_calls_at_once_in_phase) {
     for (const auto policy : every_policy) {
         CHECK_EQ(beats_from(3ms, policy, {26, 32, 33, 43}), (beats{{26, 0}, {33, 0}, {43, 0}}));
         CHECK_EQ(beats_from(24ms, policy, {26, 33, 34}), (beats{{26, 0}, {34, 0}}));
@@ -204,7 +204,7 @@ Test(pool_periodic, from_a_start_that_is_past_the_first_call_comes_at_once_and_t
     }
 }
 
-Test(pool_periodic, a_start_before_the_wheel_was_made_has_a_phase_too) {
+Test(pool_periodic, a_start_before_the_wheel_has_a_phase) {
     for (const auto policy : every_policy) {
         CHECK_EQ(beats_from(-3ms, policy, {26, 27, 37}), (beats{{26, 0}, {27, 0}, {37, 0}}));
         CHECK_EQ(beats_from(-1h - 2ms, policy, {26, 27, 28}), (beats{{26, 0}, {28, 0}}));
@@ -214,14 +214,14 @@ Test(pool_periodic, a_start_before_the_wheel_was_made_has_a_phase_too) {
     }
 }
 
-Test(pool_periodic, a_start_at_the_beginning_of_all_time_is_past) {
+Test(pool_periodic, the_earliest_start_of_all_is_past) {
     pooled on;
     on.pool.schedule_every(tvec::manual_clock::time_point::min(), 10ms, [] {});
     CHECK_EQ(on.pass(1ms), 1);
     CHECK_EQ(on.pass(10ms), 1);
 }
 
-Test(pool_periodic, a_first_call_at_once_that_the_loop_holds_up_is_no_reason_to_miss_more) {
+Test(pool_periodic, a_delayed_first_call_misses_no_further_periods) {
     CHECK_EQ(beats_from(3ms, missed_periods::skip, {56, 63}), (beats{{26, 0}, {33, 2}, {63, 0}}));
     CHECK_EQ(beats_from(3ms, missed_periods::burst, {56, 63}),
              (beats{{26, 0}, {33, 0}, {43, 0}, {53, 0}, {63, 0}}));
@@ -229,7 +229,7 @@ Test(pool_periodic, a_first_call_at_once_that_the_loop_holds_up_is_no_reason_to_
              (beats{{26, 0}, {33, 0}, {43, 1}, {66, 0}}));
 }
 
-Test(pool_periodic, a_first_call_at_once_is_not_late_and_misses_nothing) {
+Test(pool_periodic, a_first_call_at_once_is_not_late) {
     pooled on;
     on.pool.schedule_every(tvec::manual_clock::now() - 1h, 7min, [] {});
     on.pass(5s);
@@ -238,8 +238,7 @@ Test(pool_periodic, a_first_call_at_once_is_not_late_and_misses_nothing) {
     CHECK_EQ(on.pool.count().missed, 0);
 }
 
-Test(pool_periodic,
-     what_went_by_before_it_was_scheduled_is_not_missed_though_nobody_ran_the_wheel) {
+Test(pool_periodic, periods_before_the_call_are_not_missed) {
     pooled on;
     int fired = 0;
     tvec::manual_clock::advance(1h);

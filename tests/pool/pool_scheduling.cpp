@@ -15,7 +15,7 @@ using tvec::schedule_error, tvec::timeout_handle, tvec::timeout_state;
 
 TestSuite(pool_scheduling, .timeout = 60);
 
-Test(pool_scheduling, a_timeout_fires_once_when_its_delay_has_passed_and_not_a_nanosecond_before) {
+Test(pool_scheduling, a_timeout_fires_once_and_never_early) {
     for (const auto phase : {0ns, 1ns, 500'000ns, 999'999ns}) {
         pooled on;
         on.pass(phase);
@@ -30,7 +30,7 @@ Test(pool_scheduling, a_timeout_fires_once_when_its_delay_has_passed_and_not_a_n
     }
 }
 
-Test(pool_scheduling, at_a_time_point_it_fires_when_the_clock_is_there) {
+Test(pool_scheduling, a_timeout_at_a_time_point_is_exact) {
     pooled on;
     int fired = 0;
     on.pool.schedule_at(tvec::manual_clock::now() + 20ms, [&] { ++fired; });
@@ -43,7 +43,7 @@ Test(pool_scheduling, at_a_time_point_it_fires_when_the_clock_is_there) {
     CHECK_EQ(fired, 2);
 }
 
-Test(pool_scheduling, a_deadline_that_has_passed_counts_as_the_next_tick) {
+Test(pool_scheduling, a_past_deadline_counts_as_the_next_tick) {
     pooled on;
     on.pass(10s);
     const auto h = on.pool.schedule_at(tvec::manual_clock::now() - 9s, [] {}).handle;
@@ -54,7 +54,7 @@ Test(pool_scheduling, a_deadline_that_has_passed_counts_as_the_next_tick) {
     CHECK_EQ(on.pool.count().late, 0);
 }
 
-Test(pool_scheduling, zero_and_negative_delays_fire_on_the_next_tick) {
+Test(pool_scheduling, nonpositive_delays_fire_on_the_next_tick) {
     pooled on;
     int fired = 0;
     on.pool.schedule(0s, [&] { ++fired; });
@@ -65,7 +65,7 @@ Test(pool_scheduling, zero_and_negative_delays_fire_on_the_next_tick) {
     CHECK_EQ(fired, 3);
 }
 
-Test(pool_scheduling, the_longest_delay_never_fires_and_can_be_cancelled) {
+Test(pool_scheduling, the_longest_delay_may_still_be_cancelled) {
     pooled on;
     const auto h = on.pool.schedule(std::chrono::hours::max(), [] {}).handle;
     CHECK(!on.timers.next_wakeup() || *on.timers.next_wakeup() > tvec::manual_clock::now());
@@ -75,7 +75,7 @@ Test(pool_scheduling, the_longest_delay_never_fires_and_can_be_cancelled) {
     CHECK(on.pool.cancel(h));
 }
 
-Test(pool_scheduling, what_cancel_returns_is_whether_it_was_going_to_fire) {
+Test(pool_scheduling, cancel_tells_whether_the_timeout_was_pending) {
     pooled on;
     int fired = 0;
     const auto kept = on.pool.schedule(5ms, [&] { ++fired; }).handle;
@@ -90,7 +90,7 @@ Test(pool_scheduling, what_cancel_returns_is_whether_it_was_going_to_fire) {
     CHECK_EQ(on.pool.count().cancelled, 1);
 }
 
-Test(pool_scheduling, cancelling_destroys_the_function_at_once_and_firing_after_the_call) {
+Test(pool_scheduling, a_function_never_outlives_its_timeout) {
     pooled on;
     const auto token = std::make_shared<int>();
     long inside = 0;
@@ -104,7 +104,7 @@ Test(pool_scheduling, cancelling_destroys_the_function_at_once_and_firing_after_
     CHECK_EQ(held(token), 0);
 }
 
-Test(pool_scheduling, the_state_of_a_timeout_is_known_until_its_node_is_used_again) {
+Test(pool_scheduling, the_state_is_known_until_the_nodes_reuse) {
     pooled on;
     const auto fired = on.pool.schedule(1ms, [] {}).handle;
     CHECK_EQ(on.pool.state(fired), timeout_state::pending);
@@ -117,7 +117,7 @@ Test(pool_scheduling, the_state_of_a_timeout_is_known_until_its_node_is_used_aga
     CHECK_EQ(on.pool.state(timeout_handle{}), timeout_state::unknown);
 }
 
-Test(pool_scheduling, a_stale_handle_never_touches_the_timeout_that_has_its_node_now) {
+Test(pool_scheduling, a_stale_handle_never_touches_its_nodes_heir) {
     pooled on;
     std::vector<timeout_handle> stale;
     for (int i = 0; i < 1'000; ++i) {
@@ -137,7 +137,7 @@ Test(pool_scheduling, a_stale_handle_never_touches_the_timeout_that_has_its_node
     CHECK_EQ(on.pool.state(alive), timeout_state::fired);
 }
 
-Test(pool_scheduling, a_handle_is_a_small_value_that_may_be_a_key) {
+Test(pool_scheduling, a_handle_is_a_small_value_and_key) {
     static_assert(std::is_trivially_copyable_v<timeout_handle>);
     static_assert(sizeof(timeout_handle) == 8);
     CHECK(!timeout_handle{});
@@ -148,7 +148,7 @@ Test(pool_scheduling, a_handle_is_a_small_value_that_may_be_a_key) {
     CHECK(index.begin()->first);
 }
 
-Test(pool_scheduling, what_remains_of_more_than_a_duration_can_say_is_cut_to_the_most_it_can) {
+Test(pool_scheduling, remaining_time_saturates) {
     using clock = tvec::manual_clock;
     clock::set(clock::time_point(-1h));
     pooled on;
@@ -156,7 +156,7 @@ Test(pool_scheduling, what_remains_of_more_than_a_duration_can_say_is_cut_to_the
     CHECK(*on.pool.remaining(h) == clock::duration::max());
 }
 
-Test(pool_scheduling, what_remains_counts_down_to_the_deadline_and_not_below_zero) {
+Test(pool_scheduling, remaining_time_counts_down_to_zero) {
     pooled on;
     const auto h = on.pool.schedule(10ms, [] {}).handle;
     CHECK_EQ(*on.pool.remaining(h) / 1ns, 10'000'000);
@@ -168,7 +168,7 @@ Test(pool_scheduling, what_remains_counts_down_to_the_deadline_and_not_below_zer
     CHECK(!on.pool.remaining(h));
 }
 
-Test(pool_scheduling, rescheduling_moves_the_deadline_either_way_and_fires_once) {
+Test(pool_scheduling, rescheduling_moves_the_deadline_either_way) {
     pooled on;
     std::array<int, 3> fired{};
     const auto later = on.pool.schedule(10ms, [&] { ++fired[0]; }).handle;
@@ -189,7 +189,7 @@ Test(pool_scheduling, rescheduling_moves_the_deadline_either_way_and_fires_once)
     CHECK(!on.pool.reschedule(later, 1ms));
 }
 
-Test(pool_scheduling, rescheduling_at_a_time_point_fires_when_the_clock_is_there) {
+Test(pool_scheduling, rescheduling_to_a_time_point_is_exact) {
     pooled on;
     int fired = 0;
     const auto h = on.pool.schedule(10ms, [&] { ++fired; }).handle;
@@ -207,7 +207,7 @@ Test(pool_scheduling, rescheduling_at_a_time_point_fires_when_the_clock_is_there
     CHECK_EQ(on.pass(1ms), 1);
 }
 
-Test(pool_scheduling, a_function_is_told_the_deadline_that_it_is_called_for) {
+Test(pool_scheduling, a_function_is_told_its_deadline) {
     pooled on;
     std::vector<tvec::manual_clock::time_point> deadlines;
     const auto look = [&](const tvec::timeout_call& c) {
@@ -233,7 +233,7 @@ Test(pool_scheduling, a_function_is_told_the_deadline_that_it_is_called_for) {
     CHECK(deadlines[8] == start + 125ms);
 }
 
-Test(pool_scheduling, a_bound_on_what_is_pending_refuses_until_something_has_gone) {
+Test(pool_scheduling, a_bounded_pool_refuses_until_there_is_room) {
     pooled on(2);
     const auto first = on.pool.schedule(1ms, [] {});
     CHECK(first);
@@ -253,7 +253,7 @@ Test(pool_scheduling, a_bound_on_what_is_pending_refuses_until_something_has_gon
     CHECK_EQ(on.pool.max_pending(), 2);
 }
 
-Test(pool_scheduling, inside_its_function_a_timeout_makes_room_for_another) {
+Test(pool_scheduling, a_running_timeout_makes_room_for_another) {
     pooled on(1);
     int chain = 0;
     std::function<void()> next = [&] {
@@ -317,7 +317,7 @@ Test(pool_scheduling, a_function_may_ask_which_timeout_it_is) {
     CHECK(told == h.handle);
 }
 
-Test(pool_scheduling, a_function_that_can_be_called_either_way_is_told) {
+Test(pool_scheduling, a_function_callable_either_way_gets_the_call) {
     pooled on;
     std::size_t arguments = 0;
     on.pool.schedule(1ms, [&](const auto&... all) { arguments = sizeof...(all); });
@@ -325,7 +325,7 @@ Test(pool_scheduling, a_function_that_can_be_called_either_way_is_told) {
     CHECK_EQ(arguments, 1);
 }
 
-Test(pool_scheduling, timers_and_timeouts_share_a_wheel_and_two_pools_do) {
+Test(pool_scheduling, timers_and_several_pools_share_a_wheel) {
     pooled on;
     support::pooled::pool_type second(on.timers);
     int fired = 0;
@@ -341,7 +341,7 @@ Test(pool_scheduling, timers_and_timeouts_share_a_wheel_and_two_pools_do) {
     CHECK_EQ(on.pool.state(h.handle), timeout_state::fired);
 }
 
-Test(pool_scheduling, how_late_functions_are_called_is_counted) {
+Test(pool_scheduling, lateness_of_functions_is_counted) {
     pooled on;
     for (const auto delay : {10ms, 20ms, 30ms}) on.pool.schedule(delay, [] {});
     on.pass(10ms);

@@ -20,7 +20,7 @@ using pool_type = pooled::pool_type;
 
 }  // namespace
 
-Test(pool_stopping, hands_every_pending_timeout_over_exactly_once) {
+Test(pool_stopping, stop_shows_every_pending_timeout_exactly_once) {
     pooled on;
     std::map<timeout_handle, int> seen;
     const auto token = std::make_shared<int>();
@@ -85,7 +85,7 @@ Test(pool_stopping, the_visitor_may_run_what_it_is_shown) {
     CHECK_EQ(on.pool.state(all[4]), timeout_state::fired);
 }
 
-Test(pool_stopping, a_visitor_that_throws_leaves_the_rest_for_the_next_stop) {
+Test(pool_stopping, a_throwing_visitor_leaves_timeouts_for_another_stop) {
     pooled on;
     const auto token = std::make_shared<int>();
     for (int i = 0; i < 10; ++i) on.pool.schedule(1h, [token] {});
@@ -108,7 +108,7 @@ Test(pool_stopping, a_visitor_that_throws_leaves_the_rest_for_the_next_stop) {
 
 // --- run_early ----------------------------------------------------------------------------------
 
-Test(pool_stopping, early_everything_pending_fires_on_the_next_tick) {
+Test(pool_stopping, run_early_fires_everything_on_the_next_tick) {
     pooled on;
     int fired = 0;
     for (int i = 0; i < 100; ++i) on.pool.schedule(std::chrono::hours(i), [&] { ++fired; });
@@ -118,7 +118,7 @@ Test(pool_stopping, early_everything_pending_fires_on_the_next_tick) {
     CHECK_EQ(fired, 100);
 }
 
-Test(pool_stopping, back_to_normal_what_has_not_fired_keeps_its_deadline) {
+Test(pool_stopping, deadlines_return_when_early_running_ends) {
     pooled on;
     const auto old = on.pool.schedule(10ms, [] {}).handle;
     on.pool.run_early(true);
@@ -136,7 +136,7 @@ Test(pool_stopping, back_to_normal_what_has_not_fired_keeps_its_deadline) {
     CHECK_EQ(on.pass(1ms), 1);
 }
 
-Test(pool_stopping, what_the_wheels_drain_has_taken_out_is_not_brought_back_by_early) {
+Test(pool_stopping, run_early_brings_no_drained_timeout_back) {
     for (const bool early : {false, true}) {
         pooled on;
         on.pool.schedule(1s, [] {});
@@ -149,7 +149,7 @@ Test(pool_stopping, what_the_wheels_drain_has_taken_out_is_not_brought_back_by_e
 
 // --- destruction --------------------------------------------------------------------------------
 
-Test(pool_stopping, the_end_of_a_pool_destroys_each_function_once_and_empties_the_wheel) {
+Test(pool_stopping, a_pools_destructor_destroys_each_function_once) {
     support::manual_wheel timers;
     const auto token = std::make_shared<int>();
     {
@@ -182,7 +182,7 @@ Test(pool_stopping, the_wheel_may_end_first) {
     CHECK_EQ(held(token), 0);
 }
 
-Test(pool_stopping, a_destructor_that_uses_the_pool_while_it_ends_is_refused) {
+Test(pool_stopping, a_destructor_using_the_ending_pool_is_refused) {
     struct last_wish {
         pool_type* pool;
         ~last_wish() {
@@ -199,7 +199,7 @@ Test(pool_stopping, a_destructor_that_uses_the_pool_while_it_ends_is_refused) {
     CHECK_EQ(check(timers.wheel()), "");
 }
 
-Test(pool_stopping, what_the_wheels_drain_takes_can_still_be_cancelled_or_rescheduled) {
+Test(pool_stopping, drained_timeouts_may_be_rescheduled_or_cancelled) {
     pooled on;
     const auto a = on.pool.schedule(1s, [] {}).handle;
     const auto b = on.pool.schedule(1s, [] {}).handle;

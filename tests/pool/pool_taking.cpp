@@ -31,7 +31,7 @@ struct much_the_same {
 
 }  // namespace
 
-Test(pool_taking, gives_the_function_back_and_it_is_not_called) {
+Test(pool_taking, take_returns_the_function_uncalled) {
     pooled on;
     int done = 0;
     const auto h = on.pool.schedule(1ms, delayed{std::make_unique<int>(5), &done}).handle;
@@ -47,7 +47,7 @@ Test(pool_taking, gives_the_function_back_and_it_is_not_called) {
     CHECK(!on.pool.take<delayed>(h));
 }
 
-Test(pool_taking, gives_lambdas_std_functions_and_pointers_back) {
+Test(pool_taking, take_returns_lambdas_std_functions_and_pointers) {
     pooled on;
     const auto token = std::make_shared<int>();
     const auto lambda = [token] { return token.use_count(); };
@@ -70,7 +70,7 @@ Test(pool_taking, gives_lambdas_std_functions_and_pointers_back) {
     CHECK_EQ(on.pool.pending(), 0);
 }
 
-Test(pool_taking, as_another_type_gives_nothing_and_nothing_happens) {
+Test(pool_taking, taking_another_type_changes_nothing) {
     pooled on;
     int done = 0;
     const auto h = on.pool.schedule(1ms, delayed{std::make_unique<int>(5), &done}).handle;
@@ -82,7 +82,7 @@ Test(pool_taking, as_another_type_gives_nothing_and_nothing_happens) {
     CHECK_EQ(done, 5);
 }
 
-Test(pool_taking, from_inside_its_own_call_gives_nothing_and_nothing_happens) {
+Test(pool_taking, take_gives_nothing_inside_the_call) {
     struct beat {
         pooled* on;
         std::optional<timeout_handle>* self;
@@ -104,7 +104,7 @@ Test(pool_taking, from_inside_its_own_call_gives_nothing_and_nothing_happens) {
     CHECK_EQ(on.pass(1ms), 0);
 }
 
-Test(pool_taking, cancels_although_moving_throws) {
+Test(pool_taking, take_cancels_although_moving_throws) {
     struct fragile {
         std::shared_ptr<int> token;
         bool* breaks;
@@ -131,7 +131,7 @@ Test(pool_taking, cancels_although_moving_throws) {
     CHECK_EQ(on.pool.trim(), 64);
 }
 
-Test(pool_taking, a_function_that_uses_the_pool_while_it_is_moved_out_is_cancelled_by_then) {
+Test(pool_taking, take_cancels_before_moving_the_function_out) {
     struct busy {
         std::function<void()>* act;
         explicit busy(std::function<void()>* a) : act(a) {}
@@ -157,7 +157,7 @@ Test(pool_taking, a_function_that_uses_the_pool_while_it_is_moved_out_is_cancell
     CHECK_EQ(on.pool.pending(), 1);
 }
 
-Test(pool_taking, works_when_the_wheel_is_gone) {
+Test(pool_taking, take_works_when_the_wheel_is_gone) {
     std::optional<support::manual_wheel> timers(std::in_place);
     pooled::pool_type pool(*timers);
     int done = 0;

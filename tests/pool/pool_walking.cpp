@@ -31,7 +31,7 @@ std::map<timeout_handle, time_point> shown_by(const pooled::pool_type& pool) {
 
 }  // namespace
 
-Test(pool_walking, shows_every_pending_timeout_once_with_its_deadline) {
+Test(pool_walking, a_walk_shows_each_timeout_with_its_deadline) {
     tvec::manual_clock::set({});  // else there is a last tick before the end of time
     pooled on;
     CHECK(shown_by(on.pool).empty());
@@ -52,21 +52,21 @@ Test(pool_walking, shows_every_pending_timeout_once_with_its_deadline) {
     CHECK(shown_by(on.pool) == expected);
 }
 
-Test(pool_walking, shows_all_of_a_pool_that_is_full) {
+Test(pool_walking, a_walk_shows_all_of_a_full_pool) {
     pooled on;
     do on.pool.schedule(1ms, [] {});
     while (on.pool.pending() < on.pool.capacity());
     CHECK_EQ(shown_by(on.pool).size(), on.pool.pending());
 }
 
-Test(pool_walking, shows_deadlines_and_not_when_timeouts_are_called_early) {
+Test(pool_walking, a_walk_shows_deadlines_despite_early_calls) {
     pooled on;
     const auto h = on.pool.schedule(50ms, [] {}).handle;
     on.pool.run_early(true);
     CHECK(shown_by(on.pool).at(h) == tvec::manual_clock::now() + 50ms);
 }
 
-Test(pool_walking, shows_a_periodic_timeout_while_it_is_called_and_no_other) {
+Test(pool_walking, a_walk_shows_a_running_timeout_if_periodic) {
     pooled on;
     const auto look = [&](const timeout_call& c) {
         CHECK_EQ(shown_by(on.pool).size(), on.pool.pending());
@@ -77,7 +77,7 @@ Test(pool_walking, shows_a_periodic_timeout_while_it_is_called_and_no_other) {
     CHECK_EQ(on.pass(1ms), 2);
 }
 
-Test(pool_walking, ends_when_the_visitor_says_so) {
+Test(pool_walking, a_walk_ends_when_the_visitor_decides) {
     pooled on;
     for (int i = 0; i < 100; ++i) on.pool.schedule(1ms, [] {});
     int seen = 0;
@@ -87,7 +87,7 @@ Test(pool_walking, ends_when_the_visitor_says_so) {
     CHECK_EQ(on.pool.pending(), 100);
 }
 
-Test(pool_walking, may_cancel_what_it_looks_at_and_all_else) {
+Test(pool_walking, a_visitor_may_cancel_any_timeout) {
     pooled on;
     std::vector<timeout_handle> all;
     for (int i = 0; i < 200; ++i) all.push_back(on.pool.schedule(1ms, [] {}).handle);
@@ -101,7 +101,7 @@ Test(pool_walking, may_cancel_what_it_looks_at_and_all_else) {
     CHECK_EQ(on.pool.pending(), 0);
 }
 
-Test(pool_walking, passes_on_what_the_visitor_throws) {
+Test(pool_walking, exceptions_of_the_visitor_are_passed_on) {
     pooled on;
     for (int i = 0; i < 10; ++i) on.pool.schedule(1ms, [] {});
     int seen = 0;
@@ -117,7 +117,7 @@ Test(pool_walking, passes_on_what_the_visitor_throws) {
     CHECK_EQ(on.pool.pending(), 10);
 }
 
-Test(pool_walking, a_visitor_that_destroys_the_pool_ends_the_program_and_this_says_why) {
+Test(pool_walking, a_visitor_that_destroys_the_pool_is_fatal) {
     const std::string said = support::last_words([] {
         support::manual_wheel timers;
         auto pool = std::make_unique<pooled::pool_type>(timers);
@@ -127,7 +127,7 @@ Test(pool_walking, a_visitor_that_destroys_the_pool_ends_the_program_and_this_sa
     CHECK(said.starts_with("tvec: a timeout_pool is destroyed by one of its own functions"));
 }
 
-Test(pool_walking, once_it_is_over_the_pool_may_be_destroyed) {
+Test(pool_walking, the_pool_may_be_destroyed_after_a_walk) {
     support::manual_wheel timers;
     auto pool = std::make_unique<pooled::pool_type>(timers);
     pool->schedule(1ms, [] {});
@@ -138,7 +138,7 @@ Test(pool_walking, once_it_is_over_the_pool_may_be_destroyed) {
 
 // --- the next timeout ---------------------------------------------------------------------------
 
-Test(pool_walking, what_is_next_is_what_fires_first) {
+Test(pool_walking, next_is_the_timeout_that_fires_first) {
     pooled on;
     CHECK(!on.pool.next());
     const auto start = tvec::manual_clock::now();
@@ -153,7 +153,7 @@ Test(pool_walking, what_is_next_is_what_fires_first) {
     CHECK(!on.pool.next());
 }
 
-Test(pool_walking, what_never_fires_is_never_next) {
+Test(pool_walking, a_timeout_that_never_fires_is_never_next) {
     tvec::manual_clock::set({});  // else there is a last tick before that
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::nanoseconds, tvec::manual_clock>> timers;
     tvec::timeout_pool pool(timers);
@@ -180,7 +180,7 @@ struct slow {
 
 }  // namespace
 
-Test(pool_walking, a_deadline_that_is_past_is_not_next_while_others_are_due) {
+Test(pool_walking, next_prefers_due_timeouts_to_past_deadlines) {
     pooled on;
     on.pass(25ms);
     const auto due = tvec::manual_clock::now() + 51ms;

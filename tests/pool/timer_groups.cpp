@@ -75,7 +75,7 @@ Test(timer_groups, an_array_of_members_knows_its_object) {
     }
 }
 
-Test(timer_groups, an_armed_timer_joins_one_group_after_the_other) {
+Test(timer_groups, an_armed_timer_may_change_its_group) {
     pooled on;
     timer_group first, second;
     int calls = 0;
@@ -98,7 +98,7 @@ Test(timer_groups, an_armed_timer_joins_one_group_after_the_other) {
     CHECK_EQ(calls, 1);
 }
 
-Test(timer_groups, counts_and_cancels_timers_and_timeouts_of_all_pools) {
+Test(timer_groups, a_group_counts_and_cancels_all_members) {
     pooled on;
     pooled::pool_type other(on.timers);
     player p;
@@ -118,7 +118,7 @@ Test(timer_groups, counts_and_cancels_timers_and_timeouts_of_all_pools) {
     CHECK_EQ(p.timers.count(), 1);
 }
 
-Test(timer_groups, a_timeout_leaves_when_it_has_fired_for_the_last_time) {
+Test(timer_groups, a_timeout_leaves_after_its_last_call) {
     pooled on;
     timer_group group;
     on.pool.schedule(1ms, group.add([] {}));
@@ -144,7 +144,7 @@ Test(timer_groups, a_refused_function_is_unchanged_and_no_member) {
     CHECK_EQ(group.count(), 0);
 }
 
-Test(timer_groups, destroying_a_group_cancels_its_members_and_timers_live_on) {
+Test(timer_groups, destroying_a_group_cancels_its_members) {
     pooled on;
     auto group = std::make_unique<timer_group>();
     grouped_timer t(*group);
@@ -172,7 +172,7 @@ Test(timer_groups, members_pools_and_groups_die_in_any_order) {
     CHECK_EQ(group.cancel_all(), 0);
 }
 
-Test(timer_groups, objects_in_a_vector_that_grows_keep_group_and_timers) {
+Test(timer_groups, objects_in_a_growing_vector_keep_their_group) {
     struct unit {
         void on_rest() { ++rests; }
         int rests = 0;
@@ -197,7 +197,7 @@ Test(timer_groups, objects_in_a_vector_that_grows_keep_group_and_timers) {
 
 // --- pause --------------------------------------------------------------------------------------
 
-Test(timer_groups, what_was_left_at_a_pause_is_left_at_its_end) {
+Test(timer_groups, a_pause_preserves_the_remaining_time) {
     pooled on;
     player p;
     int fired = 0;
@@ -220,7 +220,7 @@ Test(timer_groups, what_was_left_at_a_pause_is_left_at_its_end) {
     CHECK_EQ(fired, 1);
 }
 
-Test(timer_groups, no_member_fires_early_by_a_nanosecond_after_a_pause) {
+Test(timer_groups, no_member_fires_early_after_a_pause) {
     using tvec::manual_clock;
     std::mt19937_64 random(5);
     manual_clock::set({});
@@ -250,7 +250,7 @@ Test(timer_groups, no_member_fires_early_by_a_nanosecond_after_a_pause) {
 }
 
 // Ticks of 1/60 s begin between two nanoseconds. Everything happens where one begins.
-Test(timer_groups, no_member_fires_early_by_a_nanosecond_on_odd_ticks) {
+Test(timer_groups, no_member_fires_early_with_odd_ticks) {
     using tvec::manual_clock;
     using frame = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
     std::mt19937_64 random(8);
@@ -276,7 +276,7 @@ Test(timer_groups, no_member_fires_early_by_a_nanosecond_on_odd_ticks) {
     }
 }
 
-Test(timer_groups, a_paused_member_wakes_the_loop_at_most_once) {
+Test(timer_groups, a_paused_member_causes_one_wakeup_at_most) {
     for (const auto second : {10ms, 20ms, 700ms, 100'000ms}) {
         pooled on;
         player p;
@@ -292,7 +292,7 @@ Test(timer_groups, a_paused_member_wakes_the_loop_at_most_once) {
     }
 }
 
-Test(timer_groups, a_periodic_timeout_misses_no_period_in_a_pause) {
+Test(timer_groups, a_periodic_timeout_misses_nothing_during_a_pause) {
     pooled on;
     timer_group group;
     std::vector<jiffies> at;
@@ -309,7 +309,7 @@ Test(timer_groups, a_periodic_timeout_misses_no_period_in_a_pause) {
     CHECK(at == (std::vector<jiffies>{10, 1006, 1016, 1026}));
 }
 
-Test(timer_groups, a_pause_before_the_extra_first_call_keeps_the_first_deadline) {
+Test(timer_groups, a_pause_keeps_the_extra_first_calls_deadline) {
     pooled on;
     timer_group group;
     std::vector<jiffies> at;
@@ -326,7 +326,7 @@ Test(timer_groups, a_pause_before_the_extra_first_call_keeps_the_first_deadline)
     CHECK(at == (std::vector<jiffies>{4'001, 11'000, 21'000}));  // not paused: 3'001, 10'000, ...
 }
 
-Test(timer_groups, a_paused_member_stays_paused_while_its_pool_runs_early) {
+Test(timer_groups, a_paused_member_is_not_run_early) {
     pooled on;
     timer_group group;
     int once = 0, each = 0;
@@ -358,7 +358,7 @@ Test(timer_groups, a_paused_member_stays_paused_while_its_pool_runs_early) {
     CHECK_EQ(due, 140);
 }
 
-Test(timer_groups, a_deadline_counted_from_the_last_does_not_end_a_pause) {
+Test(timer_groups, arm_next_does_not_end_a_pause) {
     pooled on;
     player p;
     on.timers.arm_after(p.first, 10ms);
@@ -372,7 +372,7 @@ Test(timer_groups, a_deadline_counted_from_the_last_does_not_end_a_pause) {
     CHECK_EQ(on.pass(1ms), 1);
 }
 
-Test(timer_groups, timers_for_never_are_left_alone_and_the_longest_delay_stays) {
+Test(timer_groups, a_pause_leaves_timers_for_never_alone) {
     tvec::timer_wheel wheel;
     timer_group group;
     grouped_timer never(group), longest(group);
@@ -385,7 +385,7 @@ Test(timer_groups, timers_for_never_are_left_alone_and_the_longest_delay_stays) 
     CHECK_EQ(never.expires(), tvec::never);
 }
 
-Test(timer_groups, members_that_are_due_already_fire_right_after_the_pause) {
+Test(timer_groups, due_members_fire_right_after_the_pause) {
     pooled on;
     player p;
     on.timers.arm_after(p.first, 1ms);
@@ -457,7 +457,7 @@ Test(timer_groups, a_callback_may_pause_its_own_group) {
     CHECK_EQ(fired, 2);
 }
 
-Test(timer_groups, a_callback_arms_its_next_period_before_it_pauses) {
+Test(timer_groups, a_callback_arms_its_period_before_it_pauses) {
     pooled on;
     player p;
     p.first_calls = [&] {
@@ -476,7 +476,7 @@ Test(timer_groups, a_callback_arms_its_next_period_before_it_pauses) {
     CHECK_EQ(p.firsts, 2);
 }
 
-Test(timer_groups, a_callback_arms_its_next_period_before_it_cancels) {
+Test(timer_groups, a_callback_arms_its_period_before_it_cancels) {
     pooled on;
     player p;
     p.first_calls = [&] {
@@ -527,7 +527,7 @@ Test(timer_groups, poison_armed_by_deadlines_ends_with_its_cure) {
     }
 }
 
-Test(timer_groups, a_callback_may_arm_a_paused_member_which_runs_then) {
+Test(timer_groups, a_callback_may_arm_a_paused_member) {
     pooled on;
     player p;
     p.first_calls = [&] {
@@ -542,7 +542,7 @@ Test(timer_groups, a_callback_may_arm_a_paused_member_which_runs_then) {
     CHECK_EQ(p.timers.resume(on.timers), 0);
 }
 
-Test(timer_groups, a_callback_may_destroy_its_own_group_and_the_object_around_it) {
+Test(timer_groups, a_callback_may_destroy_its_own_group) {
     pooled on;
     auto p = std::make_unique<player>();
     const auto token = std::make_shared<int>();
@@ -571,7 +571,7 @@ Test(timer_groups, a_callback_may_destroy_its_own_group_and_the_object_around_it
     CHECK_EQ(support::held(token), 0);
 }
 
-Test(timer_groups, a_visitor_may_do_anything_and_end_the_walk) {
+Test(timer_groups, a_groups_visitor_may_do_anything) {
     pooled on;
     auto p = std::make_unique<player>();
     on.timers.arm_after(p->first, 10ms);
@@ -612,7 +612,7 @@ Test(timer_groups, a_visitor_may_do_anything_and_end_the_walk) {
     CHECK(group.for_each([&](const timer_group::member&) { p.reset(); }));
 }
 
-Test(timer_groups, a_function_may_destroy_the_group_in_its_destructor) {
+Test(timer_groups, a_functions_destructor_may_destroy_the_group) {
     pooled on;
     auto group = std::make_unique<timer_group>();
     struct ends_group {
@@ -820,7 +820,7 @@ private:
 
 }  // namespace
 
-Test(timer_groups, do_what_a_list_of_deadlines_would_do) {
+Test(timer_groups, groups_do_what_deadline_lists_would_do) {
     for (std::uint64_t seed = 1; seed <= support::scaled(40, 4); ++seed) {
         tvec::manual_clock::set({});
         beside_a_list both(seed);

@@ -54,7 +54,7 @@ class EchoServer(unittest.TestCase):
                     self.assertIn(", 0 talking", said)
                     self.assertRegex(self.assert_balanced(s.end()), r"stalls +[1-9]")
 
-    def test_a_silent_client_has_a_second_chance_after_a_stall(self):
+    def test_a_stall_gives_silent_clients_a_second_chance(self):
         with server("--idle-ms", 2000, "--grace-ms", 30_000) as s, Client(s.port) as client:
             self.assertTrue(client.is_echoed())
             stop([s], 3)
@@ -63,14 +63,14 @@ class EchoServer(unittest.TestCase):
                     self.assertTrue(other.is_echoed())
             self.assertTrue(client.is_echoed())
 
-    def test_a_silent_client_is_closed_after_its_second_chance(self):
+    def test_clients_silent_after_their_second_chance_are_closed(self):
         with server("--idle-ms", 2000, "--grace-ms", 1) as s, Client(s.port) as client:
             self.assertTrue(client.is_echoed())
             stop([s], 3)
             self.assertEqual(client.hears(), b"")
             self.assert_balanced(s.end())
 
-    def test_a_waiting_client_is_accepted_when_a_descriptor_is_free(self):
+    def test_a_free_descriptor_accepts_a_waiting_client(self):
         limit = 96  # as few as it starts with
 
         def few():

@@ -47,7 +47,7 @@ class WheelView(unittest.TestCase):
         return subprocess.run([WHEEL_VIEW, *options], input=census, capture_output=True, text=True,
                               timeout=PATIENCE)
 
-    def test_draws_an_empty_wheel_and_the_last_slots_of_a_turn(self):
+    def test_empty_wheels_and_last_slots_are_drawn(self):
         census = ("tvec-census 1\nnow 1000\nfirst_expiry none\nlast_expiry none\nnews from later\n"
                   "level 0 1 512\nslot 1511 1 0\nlevel 1 256 128\nslot 33536 0 5\noverflow 1 0\n")
         self.assertEqual(self.view("-", census=census).returncode, 0)
@@ -58,7 +58,7 @@ class WheelView(unittest.TestCase):
         self.assertEqual((seen.returncode, seen.stdout), (1, ""), seen)
         self.assertRegex(seen.stderr, rf"\Awheel_view: [^\n]*{says}[^\n]*\n\Z")
 
-    def test_says_in_one_line_what_is_wrong(self):
+    def test_each_fault_is_reported_on_one_line(self):
         self.assertEqual(self.view("-", census=CENSUS).returncode, 0)
         for census in ["", "nonsense\n", "tvec-census 2\n", CENSUS.replace("now 77000", "now x"),
                        CENSUS.replace("level 0 1 512\n", ""), CENSUS.replace("77400 0", "99999 0")]:
@@ -70,7 +70,7 @@ class WheelView(unittest.TestCase):
         for options in [], ["--port", "0"], ["--port", "65536"], ["-", "--interval", "nan"]:
             self.assertEqual(self.view(*options).returncode, 2)
 
-    def test_a_terminal_is_shown_blocks_and_told_how_to_get_the_picture(self):
+    def test_terminals_are_shown_blocks_instead_of_pictures(self):
         ours, theirs = pty.openpty()
         with open(ours, "rb", buffering=0) as terminal, open(theirs, "wb", buffering=0) as output:
             seen = subprocess.run([WHEEL_VIEW, "-"], input=CENSUS, stdout=output, stderr=subprocess.PIPE, text=True,
@@ -82,7 +82,7 @@ class WheelView(unittest.TestCase):
         self.assertNotIn("<svg", shown)
         self.assertIn("<svg", self.view("-", census=CENSUS).stdout)
 
-    def test_says_in_one_line_that_its_output_is_full(self):
+    def test_a_full_output_is_reported_on_one_line(self):
         for options in ["-"], ["-", "--watch", "--times", "1"]:
             with open("/dev/full", "w", encoding="utf-8") as full:
                 seen = subprocess.run([WHEEL_VIEW, *options], input=CENSUS, stdout=full,
@@ -102,7 +102,7 @@ class WheelView(unittest.TestCase):
         threading.Thread(target=serve, daemon=True).start()
         return str(listener.getsockname()[1])
 
-    def test_says_in_one_line_who_does_not_answer_as_a_server_does(self):
+    def test_wrong_answers_are_reported_on_one_line(self):
         port = str(children.free_port())
         self.assert_refused("--port", port, says="Connection refused")
         for answer in [b"", b"what?\r\n\r\n", b"HTTP/1.0 404 No\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\n\xff",
@@ -136,18 +136,18 @@ class DamagedCensuses(unittest.TestCase):
         self.program.terminal_view(census)
         return True
 
-    def test_are_refused_when_they_are_cut_off(self):
+    def test_truncated_censuses_are_refused(self):
         self.assertTrue(self.draw(CENSUS))
         for end in range(len(CENSUS)):
             self.assertFalse(self.draw(CENSUS[:end]), CENSUS[:end])
 
-    def test_are_drawn_or_refused_when_a_word_is_another(self):
+    def test_a_changed_word_is_drawn_or_refused(self):
         words = re.split("([ \n])", CENSUS)
         for at in range(len(words)):
             for number in self.NUMBERS:
                 self.draw("".join([*words[:at], number, *words[at + 1:]]))
 
-    def test_are_drawn_or_refused_when_lines_and_words_are_at_random(self):
+    def test_random_lines_and_words_never_crash_it(self):
         random.seed(20)
         drawn = 0
         for _ in range(3000):

@@ -117,7 +117,7 @@ def in_overflow(lib):
 
 
 @lemma({"level_of": lambda lib, delta, level=0: Library.level_of(lib, delta >> 1, level)})
-def delays_go_to_the_lowest_level_that_reaches_them(lib):
+def delays_go_to_the_lowest_sufficient_level(lib):
     for level in range(lib.levels + 1):
         at, now = variables("at now")
         s = lib.slot_for(at, now)
@@ -128,7 +128,7 @@ def delays_go_to_the_lowest_level_that_reaches_them(lib):
 
 @lemma({"level_of": lambda lib, delta, level=0: Library.level_of(lib, delta >> 1, level)},
        {"slot_at": lambda lib, level, tick: Library.slot_at(lib, level, tick + 1)})
-def visits_come_at_the_first_tick_of_the_slot_of_the_deadline(lib):
+def visits_come_at_their_slots_first_tick(lib):
     for level in range(lib.levels):
         at, now = variables("at now")
         s = lib.slot_for(at, now)
@@ -139,7 +139,7 @@ def visits_come_at_the_first_tick_of_the_slot_of_the_deadline(lib):
 
 
 @lemma({"level_of": lambda lib, delta, level=0: Library.level_of(lib, delta << 1, level)})
-def no_timer_is_placed_in_the_slot_being_run_or_emptied(lib):
+def no_timer_joins_a_slot_being_emptied(lib):
     for level in range(1, lib.levels):
         at, now = variables("at now")
         ahead = (at >> lib.shift_of(level)) - (now >> lib.shift_of(level))
@@ -150,7 +150,7 @@ def no_timer_is_placed_in_the_slot_being_run_or_emptied(lib):
 
 @lemma({"visit_of": lambda lib, level, s, now: lib.entry_of(level, now) + (
     (s - lib.slot_at(level, now)) & (lib.ring_of(level) - 1)) * lib.width_of(level)})
-def the_visit_of_a_slot_stays_the_same_until_it_comes(lib):
+def the_visit_of_a_slot_never_changes(lib):
     for level in range(lib.levels):
         at, now, t = variables("at now t")
         s = lib.slot_for(at, now)
@@ -161,7 +161,7 @@ def the_visit_of_a_slot_stays_the_same_until_it_comes(lib):
 
 @lemma({"last_lap_of": lambda lib, at: at >> lib.shift_of(lib.overflow)},
        {"overflow_slot_for": lambda lib, at, now: Library.overflow_slot_for(lib, at, now >> 40 << 40)})
-def far_timers_go_to_a_free_slot_that_is_visited_before_their_last_lap_ends(lib):
+def far_timers_join_free_slots_visited_in_time(lib):
     at, now = variables("at now")
     s, first = lib.overflow_slot_for(at, now), lib.first_slots[lib.overflow]
     yield ("all slots", on_level(lib, lib.overflow, at, now),
@@ -173,7 +173,7 @@ def far_timers_go_to_a_free_slot_that_is_visited_before_their_last_lap_ends(lib)
 
 @lemma({"visit_of": lambda lib, level, s, now: Library.visit_of(lib, level, s, now) + lib.width_of(level)},
        {"slot_before": lambda lib, level, entry: Library.slot_before(lib, level, entry + lib.width_of(level))})
-def the_visit_of_a_slot_of_the_overflow_stays_the_same_until_it_comes(lib):
+def a_visit_of_the_overflow_never_changes(lib):
     for bit in range(lib.ring_of(lib.overflow)):
         now, t = variables("now t")
         visit = visit_in_overflow(lib, bit, now)
@@ -182,7 +182,7 @@ def the_visit_of_a_slot_of_the_overflow_stays_the_same_until_it_comes(lib):
 
 
 @lemma({"overflow_slot_for": lambda lib, at, now: Library.overflow_slot_for(lib, at, now >> 40 << 40)})
-def far_timers_sink_to_a_lower_slot_at_each_move(lib):
+def each_move_sinks_far_timers_lower(lib):
     for bit, s, visit, at, now, there in in_overflow(lib):
         t, = variables("t")
         in_lap_before = [now <= t, t <= visit, visit - t < lib.width_of(lib.overflow)]
@@ -191,7 +191,7 @@ def far_timers_sink_to_a_lower_slot_at_each_move(lib):
 
 
 @lemma({"lap_at": lambda lib, now: now >> lib.shift_of(lib.overflow)})
-def no_free_slot_of_the_overflow_is_being_emptied(lib):
+def free_overflow_slots_are_not_being_emptied(lib):
     for bit in range(lib.ring_of(lib.overflow)):
         now, = variables("now")
         s, entry = lib.first_slots[lib.overflow] + bit, lib.entry_of(lib.overflow, now)
@@ -203,7 +203,7 @@ def no_free_slot_of_the_overflow_is_being_emptied(lib):
 
 @lemma({"visit_of": lambda lib, level, s, now: Library.visit_of(lib, level, lib.beyond - 1 - s + lib.first_slots[level],
                                                                 now)})
-def the_slot_being_emptied_and_then_the_lowest_is_the_next_of_the_overflow(lib):
+def the_overflow_visits_emptying_slots_then_lowest_ones(lib):
     level = lib.overflow
     for bit in range(lib.ring_of(level) - 1):
         now, other = variables("now other")
@@ -217,7 +217,7 @@ def the_slot_being_emptied_and_then_the_lowest_is_the_next_of_the_overflow(lib):
 
 @lemma({"overflow_slot_for": lambda lib, at, now: Library.overflow_slot_for(lib, at, now) + 1},
        {"later": lambda lib, base, delay: base + delay})
-def timers_for_never_are_not_visited_and_longer_delays_are_for_never(lib):
+def timers_for_never_and_beyond_are_unvisited(lib):
     at, now, delay = variables("at now delay")
     far = lib.level_of(at - now) == lib.overflow
     s = Word(z3.If(far, lib.overflow_slot_for(at, now).term, lib.slot_for(at, now).term))
@@ -227,7 +227,7 @@ def timers_for_never_are_not_visited_and_longer_delays_are_for_never(lib):
 
 
 @lemma({"level_of": lambda lib, delta, level=0: Library.level_of(lib, delta << 1, level)})
-def a_lone_timer_sinks_a_level_at_each_wakeup(lib):
+def each_wakeup_sinks_a_lone_timer_one_level(lib):
     for level in range(1, lib.levels):
         at, now = variables("at now")
         yield (f"level {level}", ticks_to(at, now) + [lib.level_of(at - now) == level],
@@ -235,7 +235,7 @@ def a_lone_timer_sinks_a_level_at_each_wakeup(lib):
 
 
 @lemma({"last_lap_of": lambda lib, at: (at >> lib.shift_of(lib.overflow)) + 1})
-def a_lone_timer_wakes_the_overflow_once_for_each_halving_of_its_laps(lib):
+def each_overflow_wakeup_halves_a_lone_timers_laps(lib):
     """From the second visit on. Its slots fall, so the lower bits of the lap stay 0."""
     def left_at(at, now):
         return lib.last_lap_of(at) - lib.lap_at(now)
@@ -269,7 +269,7 @@ def crowd(lib):
 
 
 @lemma({"plan": lambda lib, level, there: Library.plan(lib, level, there - there // 2)}, wraps=False)
-def a_slot_can_be_emptied_within_the_lap_before(lib):
+def a_lap_is_enough_to_empty_a_slot(lib):
     for name, level, width, entry, there, now, n, counted in crowds(lib):
         rate, gentle = lib.plan(level, there)
         even_share = z3.And(rate * width >= there, z3.Or(rate == lib.chunk, (rate - 1) * width < there))
@@ -278,7 +278,7 @@ def a_slot_can_be_emptied_within_the_lap_before(lib):
 
 
 @lemma({"due": lambda lib, entry, rate, gentle, there, now: there}, wraps=False)
-def no_timer_is_moved_a_whole_lap_before_the_visit(lib):
+def no_timer_moves_a_lap_before_its_visit(lib):
     for name, level, width, entry, there, now, n, counted in crowds(lib):
         rate, gentle = lib.plan(level, n)  # for more timers than are left
         yield name, counted, lib.due(entry, rate, gentle, there, entry - width) == 0
@@ -286,14 +286,14 @@ def no_timer_is_moved_a_whole_lap_before_the_visit(lib):
 
 @lemma({"due": lambda lib, entry, rate, gentle, there, now: Library.due(lib, entry, rate, gentle, there, now - 1)},
        shapes=[LARGE, TINY], wraps=False)
-def a_call_leaves_no_more_than_can_leave_in_time(lib):
+def a_call_leaves_what_can_leave_in_time(lib):
     entry, there, now, rate, gentle, crowded = crowd(lib)
     due = lib.due(entry, rate, gentle, there, now)
     yield "any slot", crowded, z3.And(due <= there, there - due <= (entry - now) * rate)
 
 
 @lemma({"due": lambda lib, entry, rate, gentle, there, now: there}, shapes=[LARGE, TINY], wraps=False)
-def a_call_moves_at_most_the_rate_for_each_tick_since_the_last_call(lib):
+def a_call_moves_the_rate_per_tick_passed(lib):
     entry, there, now, rate, gentle, crowded = crowd(lib)
     before, = variables("before")
     left = [before >= 0, before < now, entry - before <= 1 << 32, there <= (entry - before) * rate]
@@ -303,7 +303,7 @@ def a_call_moves_at_most_the_rate_for_each_tick_since_the_last_call(lib):
 
 
 @lemma({"due": lambda lib, entry, rate, gentle, there, now: there}, shapes=[LARGE, TINY], wraps=False)
-def a_loop_of_few_ticks_moves_a_chunk_and_stays_in_its_gentle_time(lib):
+def a_loop_of_few_ticks_stays_gentle(lib):
     entry, there, now, rate, gentle, crowded = crowd(lib)
     before, = variables("before")
     left = [before >= 0, before < now, entry - before <= 1 << 32, there <= (entry - before) * gentle]
@@ -313,7 +313,7 @@ def a_loop_of_few_ticks_moves_a_chunk_and_stays_in_its_gentle_time(lib):
 
 
 @lemma({"start": lambda lib, entry, there, a_tick: entry - there // (2 * a_tick)}, shapes=[LARGE, TINY], wraps=False)
-def a_slot_is_in_time_until_the_agenda_wakes_for_it(lib):
+def a_slot_is_in_time_until_its_wakeup(lib):
     entry, there, now, rate, gentle, crowded = crowd(lib)
     crowded = crowded + [there <= entry]
     yield "before", crowded + [now < lib.start(entry, there, rate)], there <= (entry - now) * rate
@@ -325,7 +325,7 @@ def a_slot_is_in_time_until_the_agenda_wakes_for_it(lib):
 
 
 @lemma({"most_before_next_look": lambda lib, level, entry, there, now: there + lib.chunk}, wraps=False)
-def a_slot_keeps_its_rate_until_it_is_noted_again(lib):
+def a_slot_keeps_its_rate_until_noted_again(lib):
     for name, level, width, entry, there, now, n, counted in crowds(lib):
         noted = [n <= lib.most_before_next_look(level, entry, there, now)]
         yield name, counted + noted, lib.plan(level, n)[0] == lib.plan(level, there)[0]
@@ -350,7 +350,7 @@ def a_slot_that_grows_is_noted_in_time(lib):
 
 @lemma({"note": lambda lib, level, entry, there, now: Library.note(lib, level, entry, there + 1 + lib.chunk, now)},
        wraps=False)
-def a_lone_timer_wakes_the_loop_at_its_visit(lib):
+def a_lone_timers_wakeup_is_its_visit(lib):
     for name, level, width, entry, there, now, n, counted in crowds(lib):
         may, must = lib.note(level, entry, there, now)
         yield name, counted + [there == 1], z3.And(may + width >= entry, may <= entry, must == entry)
@@ -358,7 +358,7 @@ def a_lone_timer_wakes_the_loop_at_its_visit(lib):
 
 @lemma({"due": lambda lib, entry, rate, gentle, there, now: Library.due(lib, entry, rate, gentle, there, now - 1)},
        {"start": lambda lib, entry, there, a_tick: entry - there // a_tick}, shapes=[LARGE, TINY], wraps=False)
-def a_slot_wakes_the_loop_once_for_each_rate_of_timers(lib):
+def a_slot_wakes_the_loop_once_per_rate(lib):
     """The last time at its visit. One more timer, cancelled or not, costs one more at most."""
     entry, there, now, rate, gentle, crowded = crowd(lib)
 
@@ -404,7 +404,7 @@ def conversions_are_exact_and_saturate(lib):
 
 
 @lemma({"ticks_over": lambda lib, since, units: since // units}, shapes=[LARGE], wraps=False)
-def conversions_to_a_tick_chosen_at_run_time_are_exact(lib):
+def conversions_to_run_time_ticks_are_exact(lib):
     make = {True: lib.run_time_ceil, False: lib.run_time_floor}
     for up in make:
         count, num, den, given = of_time("count")
@@ -423,7 +423,7 @@ def is_tick_ceil(armed, deadline, num, den, lib):
 
 
 @lemma({"looks_back": 2}, shapes=[LARGE], wraps=False)
-def no_timer_is_early_by_a_unit_or_late_by_a_tick(lib):
+def no_timer_is_early_or_a_tick_late(lib):
     """`armed` is the tick of a deadline, `run` that of a reading."""
     deadline, reading, armed, run, num, den, given = of_time("deadline reading armed run")
     scaled = given + [is_tick_ceil(armed, deadline, num, den, lib),
@@ -443,7 +443,7 @@ def a_tick_starts_at_its_first_reading(lib):
 
 
 @lemma({"looks_back": 0}, {"looks_back": 2}, shapes=[LARGE], wraps=False)
-def a_deadline_is_the_first_tick_that_begins_then(lib):
+def a_deadline_means_the_first_tick_from_then(lib):
     deadline, armed, last, start, before, num, den, given = of_time("deadline armed last start before")
     armed_for = given + [is_tick_ceil(armed, deadline, num, den, lib), deadline >= 1, armed < NEVER]
     up = lib.rounds_up["start_of"]
@@ -452,7 +452,7 @@ def a_deadline_is_the_first_tick_that_begins_then(lib):
 
 
 @lemma({"looks_back": 2, "rounds_up": {"floor": True}}, shapes=[LARGE], wraps=False)
-def conversions_keep_order_and_a_deadline_is_not_before_the_reading(lib):
+def conversions_keep_deadlines_and_readings_in_order(lib):
     """A tick lasts a unit at least, for the reading."""
     a, b, of_a, of_b, num, den, given = of_time("a b of_a of_b")
     ordered = given + [a <= b, a * num <= b * num]
@@ -471,7 +471,7 @@ def conversions_keep_order_and_a_deadline_is_not_before_the_reading(lib):
 @lemma({"until": lambda lib, begin, t: t - begin},
        {"add": lambda lib, base, d: base + d},
        {"time_left": lambda lib, now, then: then - now}, shapes=[LARGE])
-def points_of_a_clock_are_as_far_apart_as_they_are(lib):
+def distances_between_points_of_a_clock_are_exact(lib):
     def exact(point):
         return z3.SignExt(8, point.term)
 
@@ -502,7 +502,7 @@ def no_later_than_never(exact):
        {"missed_by": lambda lib, reached, due, period: Library.missed_by(lib, reached, due, period) + 1},
        {"missed": lambda lib, due, period, policy, reached: lib.missed_by(reached, due, period)},
        {"missed_by": lambda lib, reached, due, period: reached // period}, shapes=[LARGE], wraps=False)
-def the_next_beat_is_the_one_of_its_policy(lib):
+def the_next_beat_follows_its_policy(lib):
     """A burst makes up for each beat, a delay starts anew, and a skip goes to the first beat that was not reached."""
     due, reached, period, given = periods()
     for policy, name in enumerate(("burst", "delay", "skip")):
@@ -520,7 +520,7 @@ def the_next_beat_is_the_one_of_its_policy(lib):
        {"begun_before": lambda lib, since, soonest, period: lib.later(soonest, since % period)},
        {"begin_at": lambda lib, start, soonest, period: (start, Library.begin_at(lib, start, soonest, period)[1])},
        shapes=[LARGE], wraps=False)
-def a_period_that_starts_in_the_past_is_called_soonest_and_keeps_its_phase(lib):
+def a_past_start_calls_soonest_and_keeps_phase(lib):
     start, soonest, period, given = periods()
 
     def is_next(due, since):
@@ -543,7 +543,7 @@ def a_period_that_starts_in_the_past_is_called_soonest_and_keeps_its_phase(lib):
        {"carried": lambda lib, rounded, shift: (choose(rounded >> 32 == 0, lambda: rounded, lambda: rounded >> 1),
                                                 choose(rounded >> 32 == 0, lambda: shift, lambda: shift - 1))},
        {"carried": lambda lib, rounded, shift: Library.carried(lib, rounded - 1, shift)}, shapes=[LARGE])
-def any_speed_is_at_most_half_a_unit_from_a_fraction_of_32_bits(lib):
+def any_speed_is_near_a_32_bit_fraction(lib):
     bits, faster = variables("bits faster")
     below_2_to_the_32, given = bits < 1055 << 52, [bits <= NEVER]
     (numerator, shift), (other, other_shift) = lib.nearest_fraction(bits), lib.nearest_fraction(faster)
@@ -576,7 +576,7 @@ def widths_of_numbers(lib):
 
 
 @lemma({"hang": lambda lib, address, number: address | number << 47}, shapes=[LARGE])
-def address_and_wheel_number_do_not_disturb_each_other(lib):
+def addresses_and_wheel_numbers_are_kept_apart(lib):
     for name, shared in widths_of_numbers(lib):
         address, number = variables("address number")
         back = lib.hang(address, number)
@@ -586,7 +586,7 @@ def address_and_wheel_number_do_not_disturb_each_other(lib):
 
 @lemma({"in_place": lambda lib, number: number},
        {"idle_bit": 0}, shapes=[LARGE])
-def a_push_back_is_a_store_exactly_if_linked_here_for_no_later_tick(lib):
+def a_store_suffices_for_later_ticks_linked_here(lib):
     """A wheel that shares its number never stores. An idle timer is due at no tick."""
     for name, shared in widths_of_numbers(lib):
         address, other, number, now, was, expires, idle = variables("address other number now was expires idle")

@@ -80,11 +80,11 @@ class Orders(Case):
         self.assertEqual(self.states(), {"a": "paid", **dict.fromkeys("bcdef", "closed")})
         self.wait_until_empty()
 
-    def test_orders_in_python(self):
+    def test_unpaid_orders_are_closed_in_python(self):
         self.closes_what_is_not_paid(PYTHON)
 
     @unittest.skipUnless(has_node(), "there is no node-pg")
-    def test_orders_in_node(self):
+    def test_unpaid_orders_are_closed_in_node(self):
         self.closes_what_is_not_paid(NODE)
 
     def python(self, text):
@@ -94,7 +94,7 @@ class Orders(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def test_a_payment_at_the_deadline_and_a_worker_do_not_wait_for_each_other(self):
+    def test_payments_at_the_deadline_cause_no_deadlock(self):
         self.run_tool("install")
         self.serve("table", "--lease-ms", 1000)
         self.call(PYTHON, "setup")
@@ -119,7 +119,7 @@ assert not failed, failed
         self.assertEqual([worker.poll() for worker in workers], [None, None])
         self.assertEqual(self.server.say("select deadlocks from pg_stat_database where datname = 'postgres'"), "0")
 
-    def test_an_order_that_cannot_be_closed_buries_no_other(self):
+    def test_a_failing_order_buries_no_other(self):
         self.run_tool("install")
         self.serve("table", "--lease-ms", 1000, "--plan", "retry fixed 100ms | attempts 3")
         self.call(PYTHON, "setup")
@@ -137,7 +137,7 @@ assert not failed, failed
         self.assertIn("never", reasons)
         self.assertIn("utf-8", reasons)
 
-    def test_a_text_id_beside_a_body_of_bytes_stays_a_text(self):
+    def test_a_text_id_beside_bytes_stays_text(self):
         self.run_tool("install")
         self.assertEqual(self.python("""
 import psycopg2
@@ -148,7 +148,7 @@ with db, db.cursor() as c:
     print(c.fetchone()[0])
 """), "cancelled\n")
 
-    def test_no_function_of_ours_is_compiled_by_the_servers_jit(self):
+    def test_our_functions_run_without_jit(self):
         self.run_tool("install")
         self.assertEqual(self.server.say(
             "select string_agg(proname, ' ') from pg_proc where pronamespace = 'tvec'::regnamespace"
@@ -156,7 +156,7 @@ with db, db.cursor() as c:
             " and not coalesce(proconfig @> '{jit=off}', false) and proname not in"
             " ('require', 'ms_of')"), "")
 
-    def test_the_schema_of_another_role_is_no_place_to_install(self):
+    def test_install_refuses_the_schema_of_another_role(self):
         self.server.say("create role mallory login; grant create on database postgres to mallory")
         self.server.say("set role mallory; create schema tvec; create table tvec.timer (id bytea)")
         self.assertRegex(self.run_tool("install", status=1), "(belongs to|has a table of) mallory")
@@ -164,7 +164,7 @@ with db, db.cursor() as c:
                         " alter table tvec.timer owner to mallory")
         self.assertRegex(self.run_tool("install", status=1), "(belongs to|has a table of) mallory")
 
-    def test_an_order_that_is_rolled_back_has_no_timer(self):
+    def test_a_rolled_back_order_has_no_timer(self):
         self.run_tool("install")
         self.call(PYTHON, "setup")
         self.call(PYTHON, "place", "a", 1)
@@ -182,7 +182,7 @@ with db, db.cursor() as c:
         self.put("a")
         wait_for(lambda: self.server.say("select id from tvec.next(1)").strip(), "the delivery")
 
-    def test_the_commands_of_the_page_do_what_it_says(self):
+    def test_commands_of_the_page_do_as_described(self):
         page = {"127.0.0.1:9180": str(self.folder / "page")}  # the port may be taken
         said = self.follow("start.md", "PostgreSQL with Python or Node", page, self.environment)
         wait_for(lambda: "closed book-2\n" in said(), "what the page promises")

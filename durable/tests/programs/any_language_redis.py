@@ -96,7 +96,7 @@ class AnyLanguage(unittest.TestCase):
         self.assertEqual(self.call("touch", "a", 7), "unknown_id")
         self.assertIsNone(self.find("a"))
 
-    def test_a_put_says_what_becomes_of_a_timer_that_is_there(self):
+    def test_a_put_reports_whether_it_replaced_a_timer(self):
         self.call("put", "a", 1000, "")
         for how, due, answer in [("sooner", 1000, "there_already"), ("sooner", 999, "stored"),
                                  ("later", 999, "there_already"), ("later", 1000, "stored"),
@@ -105,7 +105,7 @@ class AnyLanguage(unittest.TestCase):
                 self.assertEqual(self.call("put", "a", due, how, "existing", how), answer)
                 self.assertEqual(self.find("a")["body"] == how.encode(), answer == "stored")
 
-    def test_a_plan_decides_the_deadline_that_a_put_leaves_out(self):
+    def test_a_plan_supplies_a_missing_deadline(self):
         before = self.now()
         self.assertEqual(self.call("put", "a", "", "", "plan", "at noon"), "stored")
         timer = self.find("a")
@@ -114,7 +114,7 @@ class AnyLanguage(unittest.TestCase):
         self.call("touch", "a", 9)
         self.assertEqual(self.find("a")["verdict"], b"")
 
-    def test_a_process_in_cpp_delivers_what_python_puts_and_python_ends_it(self):
+    def test_cpp_delivers_timers_that_python_puts_and_ends(self):
         soon = self.now() + 300
         for timer in "done", "again", "failed", "gone":
             self.call("put", timer, soon, "bbbb")
@@ -139,7 +139,7 @@ class AnyLanguage(unittest.TestCase):
         self.assertIn(self.call("cancel", "failed"), ["cancelled", "had_begun"])
         self.assertEqual(process.wait(30), 0)
 
-    def test_a_plan_retries_what_python_has_failed_until_it_is_dead(self):
+    def test_a_plan_retries_failures_reported_by_python(self):
         self.assertEqual(self.call("put", "a", "", "bbbb", "plan", "retry fixed 100ms|attempts 3"), "stored")
         process = self.run_process(TVEC_LEAVES_ENDS="1")
         for attempt in 2, 4, 6:  # a claim that applies the plan takes an attempt as well
@@ -160,7 +160,7 @@ class AnyLanguage(unittest.TestCase):
         self.assertEqual(self.find("a")["verdict"], b"failed no\0room" + b"x" * 493)
         self.assertEqual((self.find("a")["attempt"], self.find("a")["ended"]), (1, 1))
 
-    def test_each_mistake_has_an_error_that_says_what_is_expected(self):
+    def test_errors_of_calls_name_the_expected_arguments(self):
         usage = "expected KEY id due body [every MS] [existing keep|replace|sooner|later] [plan TEXT]"
         milliseconds = f"expected a whole number from 0 to {LATEST}, milliseconds since 1970"
         opened = "so a process, or tvec-timers install, has to open the set once"
@@ -213,7 +213,7 @@ class AnyLanguage(unittest.TestCase):
             self.link.execute_command("FCALL", "tvec_find", 2, "tvec", "tvec", "a")
         self.assertEqual(self.link.keys("{tvec:*}:timer"), [])
 
-    def test_the_formula_of_the_page_names_the_shard_of_an_id(self):
+    def test_the_formula_of_the_page_finds_every_shard(self):
         shard_tag, numbers = formula_of_the_page(), random.Random(1)
         for _ in range(300):
             timer = numbers.randbytes(numbers.randint(1, 40))

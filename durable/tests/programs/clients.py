@@ -309,7 +309,7 @@ db.connect().then(async () => {
   await db.end();
 });""")
 
-    def test_psycopg_3_needs_no_prepared_statements_behind_a_pooler(self):
+    def test_psycopg_3_works_behind_a_pooler_without_preparing(self):
         self.start_pooler()
         self.runs("py", "psycopg", r"""
 import psycopg
@@ -330,10 +330,10 @@ class Hook(serving.Case):
         self.wait_until_empty()
         self.assertEqual(self.json_of("dead"), [])
 
-    def test_a_hook_with_one_thread_takes_one_at_a_time(self):
+    def test_single_threaded_hooks_take_one_at_a_time(self):
         self.answers(self.hook(has_threads=False).to, "--in-flight", 1)
 
-    def test_fastify_takes_bodies_with_the_parser_of_the_page(self):
+    def test_fastify_takes_bodies_with_the_documented_parser(self):
         need(self, "js", "fastify")
         [parser] = re.findall(r"(?ms)^```js\n(app\.add.*?)```", (SOURCES / "durable/docs/using.md").read_text())
         server = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "node", "-e", f"""

@@ -71,7 +71,7 @@ class LocalSocket(Case):
             self.assertEqual(said[4:5], b"e", said)
         self.assertIn("waiting 0\n", self.run_tool("stats"))
 
-    def test_a_number_has_the_bounds_of_the_command_line(self):
+    def test_numbers_are_bounded_as_on_the_command_line(self):
         most = 2**64 - 1
         for bad in {"in_ms": most}, {"due_ms": most}, {"every_ms": most}, {"limit": most}, {"limit": 0}, {"in_ms": 2**63}:
             with self.subTest(bad):
@@ -111,7 +111,7 @@ class Strangers(Case):
         return lambda: pathlib.Path(log.name).read_text()
 
     @needs_root
-    def test_a_stranger_at_the_socket_of_a_file_is_told_nothing(self):
+    def test_a_stranger_at_the_socket_learns_nothing(self):
         self.folder.chmod(0o1777)
         self.put("a", in_ms=1_000_000)
         said = self.listener("""
@@ -137,7 +137,7 @@ while True:
         self.assertNotIn("4111", said())
 
     @needs_root
-    def test_a_stranger_reaches_no_hook_in_a_folder_of_mode_0700(self):
+    def test_a_stranger_reaches_no_hook_in_private_folders(self):
         commands = commands_of("start.md", "A file and a hook")
         self.assertRegex(commands, r"(?s)mkdir --mode 700 hooks\n.*serve --to \"unix:\$PWD/hooks/\w+:/\w+\"\n")  # which is this
         self.folder.chmod(0o755)
@@ -229,7 +229,7 @@ class Page(Case):
             self.assertEqual(self.run_tool("put", f"a{i}", "--in-ms", 1_000_000), "stored\n")
         self.assertEqual(self.page.ask("/health"), (200, "ok\n"))
 
-    def test_a_host_is_known_by_any_port_and_none(self):
+    def test_known_hosts_are_accepted_with_any_port(self):
         for host in "127.0.0.1", "localhost", "[::1]", "localhost:9999", f"127.0.0.1:{self.place.port}":
             self.assertEqual(self.page.ask("/health", Host=host), (200, "ok\n"), host)
         for host in "evil.example", "127.0.0.1.evil.example", "localhost.evil", "", "[::1]x", "localhost:80:80", "127.0.0.1@evil":

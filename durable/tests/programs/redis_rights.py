@@ -134,7 +134,7 @@ class Rights(OnRedis):
         exec(re.search(r"```python\n(def shard_tag.*?)```", (DURABLE / "docs/using.md").read_text(), re.S)[1], names)
         return names["shard_tag"]("tvec", 16, timer.encode())
 
-    def test_each_role_does_its_work_and_needs_each_right_for_it(self):
+    def test_each_role_needs_every_right_it_has(self):
         for role, do in ("orders", self.do_as_application), ("worker", self.do_as_worker):
             self.allow(role)
             do(self.link_of(role))
@@ -173,7 +173,7 @@ class Rights(OnRedis):
         self.assertEqual(self.admin.hget("other:hash", "f"), b"secret")
         self.assertEqual(self.admin.get("other"), b"secret")
 
-    def test_serve_needs_each_command_of_its_scripts_and_no_other(self):
+    def test_serve_needs_exactly_the_commands_of_its_scripts(self):
         own = {"fcall", "eval", "info", "time", "subscribe", "hdel"}  # what the process itself says
         for script in DURABLE / "src/redis/functions.lua", DURABLE / "tools/serve/stream_script.hpp":
             for name, sub in re.findall(r"redis\.p?call\('(\w+)'(?:, '([A-Z]+)')?", script.read_text()):
@@ -183,7 +183,7 @@ class Rights(OnRedis):
                 own.add(name.lower())
         self.assertEqual({word[1:] for word in words_of("serve") if word.startswith("+")}, own)
 
-    def test_serve_and_the_commands_do_all_their_work_with_its_rights(self):
+    def test_serve_and_all_commands_work_with_its_rights(self):
         page = self.serve("stream:due", "--lease-ms", 300, "--page", "127.0.0.1:0", "--plan", "attempts 1")
         self.put("far", in_ms=1_000_000)
         self.put("near", "--body", "x" * 3000)
@@ -225,7 +225,7 @@ class Rights(OnRedis):
         self.allow("serve", [*words_of("serve"), "+wait"])
         wait_for(lambda: "too few replicas" in serve.said(), "it asks, and there is none")
 
-    def test_without_functions_serve_says_in_one_line_who_loads_them(self):
+    def test_serve_without_functions_says_how_to_load_them(self):
         self.assertEqual(self.server_of_workers.end(), 0)
         self.admin.execute_command("FUNCTION", "FLUSH")
         said = self.run_tool("serve", "--to", "stream:due", status=1)
@@ -235,7 +235,7 @@ class Rights(OnRedis):
         self.as_user("serve")
         self.serve("stream:due")
 
-    def test_a_user_without_a_password_is_not_the_default_one(self):
+    def test_a_user_without_password_is_not_the_default(self):
         self.admin.execute_command("ACL", "SETUSER", "nobody", "reset", "on", "nopass")
         os.environ.pop("REDISCLI_AUTH")
         self.store = self.name_of_store("nobody")
@@ -317,7 +317,7 @@ class WithTls(OnRedis):
     def name_of_store(self, user=""):
         return f"rediss:{user and user + '@'}127.0.0.1:{self.port}"
 
-    def test_the_command_and_serve_speak_tls_as_a_user(self):
+    def test_the_command_and_serve_log_in_over_tls(self):
         self.install()
         self.allow("serve")
         self.as_user("serve")

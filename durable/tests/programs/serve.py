@@ -42,7 +42,7 @@ class Deliveries(Case):
         self.assertGreaterEqual(note["now"], note["due"])
         self.wait_until_empty()
 
-    def test_health_is_503_while_a_timer_is_overdue_and_nobody_is_at_work_on_it(self):
+    def test_health_is_503_while_a_timer_is_overdue(self):
         serve = self.serve(self.hook().to, "--page", "127.0.0.1:0", "--overdue-ms", 500, restore_signals=False)
         self.put("later", in_ms=3_600_000)
         self.put("a <b>", in_ms=1500)
@@ -62,7 +62,7 @@ class Deliveries(Case):
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "it is delivered")
         wait_for(lambda: serve.metric("tvec_timers_oldest_overdue_seconds") == 0, "the gauge again")
 
-    def test_a_copy_over_the_open_file_is_503_and_stores_nothing_more(self):
+    def test_an_overwritten_file_is_503_and_stores_nothing(self):
         self.put("old", in_ms=3_600_000)
         file = pathlib.Path(self.store)
         copy = file.read_bytes()
@@ -160,7 +160,7 @@ class Deliveries(Case):
         first, second = hook.notes
         self.assertGreaterEqual(second["now"] - first["now"], 1000)
 
-    def test_a_hook_that_refuses_for_now_uses_up_no_attempt(self):
+    def test_temporary_refusals_of_a_hook_cost_no_attempt(self):
         answers = {"429": (429, {"Retry-After": 2}, b"full"), "502": (502, {}, b"full"), "503": (503, {"Retry-After": 0}, b"full"),
                    "504": (504, {"Retry-After": "soon"}, b"full")}
         hook = self.hook(lambda note: answers[note["id"].decode()] if refuses else (200, {}, b""))
@@ -200,7 +200,7 @@ class Deliveries(Case):
         self.assertEqual(serve.metric("tvec_timers_sink_up"), 1)
         wait_for(lambda: "tvec-timers: sink: works again\n" in serve.said(), "another")
 
-    def test_a_hook_that_hangs_up_is_asked_once_more(self):
+    def test_a_hook_that_hangs_up_is_retried_once(self):
         def answer(note):
             if note["id"] == b"bad":
                 raise ConnectionError  # hangs up
@@ -215,7 +215,7 @@ class Deliveries(Case):
         wait_for(lambda: self.json_of("dead"), "a dead letter")
         self.assertEqual(len(hook.of(b"bad")), 2)
 
-    def test_a_timer_that_alone_is_refused_uses_up_its_plan(self):
+    def test_a_timer_refused_alone_uses_up_its_plan(self):
         hook = self.hook(lambda note: (429, {}, b"not you") if note["id"] == b"a" else (200, {}, b"{\"again\": 1000}"))
         self.put("a", "--plan", "retry fixed 10ms | attempts 2")
         self.put("other")
@@ -223,7 +223,7 @@ class Deliveries(Case):
         [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
         self.assertEqual((dead["id"], dead["reason"], dead["failures"]), ("a", "hook: HTTP 429: not you", 2))
 
-    def test_a_body_that_may_not_be_doubles_no_call(self):
+    def test_a_body_after_204_doubles_no_call(self):
         hook = self.hook(lambda _: (204, {}, b"a body"))
         for i in range(20):
             self.put(f"a{i}", in_ms=1000)
@@ -231,13 +231,13 @@ class Deliveries(Case):
         self.wait_until_empty()
         self.assertEqual(len(hook.notes), 20)
 
-    def test_an_answer_that_asks_for_no_time_has_failed(self):
+    def test_an_answer_with_an_impossible_delay_has_failed(self):
         hook = self.hook(lambda _: (200, {}, b'{"again": 18446744073709551615}'))
         self.put("a", "--plan", "retry fixed 10ms | attempts 1")
         self.serve(hook.to)
         self.assertIn("no deadline", wait_for(lambda: self.json_of("dead"), "a dead letter")[0]["reason"])
 
-    def test_an_answer_is_read_as_other_languages_write_it(self):
+    def test_answers_are_read_as_other_languages_write_them(self):
         answers = {  # status, headers, body, what becomes of the timer
             "float": (200, {}, b'{"again": 60000.0}', "again"),
             "fraction": (200, {}, b'{"again": 59999.5}', "again"),
@@ -274,7 +274,7 @@ class Deliveries(Case):
                 if name == "ages":  # the longest delay
                     self.assertGreater(timer["due_ms"] - hook.of(b"ages")[0]["now"], 86_000_000_000)
 
-    def test_a_failure_is_retried_and_has_its_reason_in_the_end(self):
+    def test_a_failure_is_retried_and_keeps_its_reason(self):
         hook = self.hook(lambda _: (500, {}, b"no such <order>\nmore"))
         self.put("a", "--plan", "retry fixed 50ms | attempts 3")
         serve = self.serve(hook.to, "--page", "127.0.0.1:0")
@@ -284,7 +284,7 @@ class Deliveries(Case):
         self.run_tool("revive", "a")
         wait_for(lambda: len(hook.notes) > 3, "it comes again")
 
-    def test_the_plan_of_the_service_is_for_timers_without_one(self):
+    def test_the_default_plan_is_for_timers_without_one(self):
         hook = self.hook(lambda _: (404, {}, b""))
         self.put("a")
         self.serve(hook.to, "--plan", "retry fixed 20ms | attempts 2")
@@ -330,7 +330,7 @@ class Deliveries(Case):
         self.wait_until_empty()
         self.assertEqual(serve.ask("/health"), (200, "ok\n"))
 
-    def test_health_forgets_what_waited_for_a_hook_that_was_away(self):
+    def test_health_forgets_changed_timers_of_an_absent_hook(self):
         for change in ("cancel",), ("touch", "--in-ms", 3_600_000), ("put", "--replace", "--in-ms", 3_600_000):
             with self.subTest(change[0]):
                 hook = self.hook()
@@ -377,7 +377,7 @@ class Deliveries(Case):
         [dead] = wait_for(lambda: self.json_of("dead"), "a dead letter")
         self.assertIn("imeout", dead["reason"])
 
-    def test_a_hook_that_dies_of_what_timed_out_blames_no_other(self):
+    def test_a_crash_after_a_timeout_blames_no_other(self):
         def answer(note):
             if note["id"] == b"slow":
                 released.wait(PATIENCE)
@@ -424,7 +424,7 @@ class Deliveries(Case):
                 released.set()
                 serve.kill()
 
-    def test_so_many_requests_are_with_the_hook_at_most(self):
+    def test_in_flight_bounds_requests_to_the_hook(self):
         hook = self.hook(lambda _: time.sleep(0.02) or (200, {}, b""))
         for i in range(30):
             self.put(f"a{i}")
@@ -585,7 +585,7 @@ class Page(Case):
             self.assertEqual(self.page.ask(path), (404, f"there is no {path}\n"))
         self.assertEqual(len(self.json_of("list")), 1)
 
-    def test_it_changes_nothing_and_another_site_can_read_nothing(self):
+    def test_the_page_changes_nothing_and_refuses_other_sites(self):
         self.put("a", in_ms=1_000_000)
         port = self.page.address().rstrip("/").rsplit(":", 1)[1]
         for path in "/", "/metrics", "/health":

@@ -197,7 +197,7 @@ class OnServer(Case):
 
 
 class Workers(OnServer):
-    def test_a_due_timer_reaches_a_worker_with_its_bytes(self):
+    def test_a_due_timer_reaches_a_worker_unchanged(self):
         self.serve(self.to)
         worker = self.work()
         odd, body = b"a \xff\x00'\\\"{}", bytes(range(256))
@@ -219,7 +219,7 @@ class Workers(OnServer):
         both[1].end()
         wait_for(lambda: both[0].ask("/health") == (200, "ok\n"), "agreement")
 
-    def test_a_warning_of_the_server_hides_none_of_other_options(self):
+    def test_health_shows_warnings_of_server_and_options(self):
         if KIND == "redis":
             self.server.say("CONFIG", "SET", "appendfsync", "everysec")
             self.addCleanup(self.server.say, "CONFIG", "SET", "appendfsync", "always")
@@ -263,7 +263,7 @@ class Workers(OnServer):
         self.assertEqual(dies.end("done", name, attempt), "stale")
         self.assertEqual(lives.end("done", name, second), "ok")
 
-    def test_a_timer_whose_workers_die_each_time_is_a_dead_letter(self):
+    def test_timers_that_kill_workers_become_dead_letters(self):
         self.serve(self.to, "--lease-ms", 1500, "--attempts", 2 if KIND == "redis" else 1)  # a stream counts the first
         worker = self.work()
         worker.put(b"poison")
@@ -357,7 +357,7 @@ class Workers(OnServer):
                 for prefix in "", *kinds, "none-":
                     wait_for(lambda: is_true(prefix), f"the oldest of {prefix}: {oldest(prefix)}")
 
-    def test_health_forgets_what_no_worker_has_taken_when_it_is_cancelled(self):
+    def test_health_forgets_cancelled_timers_that_waited_for_workers(self):
         serve = self.serve(self.to, "--lease-ms", 600_000, "--in-flight", 1, "--page", "127.0.0.1:0", "--overdue-ms", 300)
         worker = self.work()
         put_many(worker, 3)
@@ -366,7 +366,7 @@ class Workers(OnServer):
             self.run_tool("cancel", re.match(r"timer (\d) is overdue", why)[1])
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
 
-    def test_a_lease_begins_when_a_worker_takes_the_delivery(self):
+    def test_leases_begin_when_workers_take_their_deliveries(self):
         lease = 600_000 if KIND == "redis" else 12_000
         self.serve(self.to, "--lease-ms", lease)
         worker, left = self.work(), []
@@ -405,7 +405,7 @@ class Workers(OnServer):
         self.assertEqual(worker.next(), [])
         self.assertEqual(worker.end("done", name, attempt), "ok")
 
-    def test_what_is_cancelled_late_is_stale(self):
+    def test_a_delivery_cancelled_late_is_stale(self):
         self.serve(self.to)
         worker = self.work()
         worker.put(b"a")
@@ -433,7 +433,7 @@ class Workers(OnServer):
     def test_nothing_is_lost_when_it_is_killed(self):
         self.kill_one_of(1)
 
-    def test_one_of_two_goes_on_when_the_other_is_killed(self):
+    def test_a_process_continues_when_its_peer_is_killed(self):
         self.kill_one_of(2)
 
     def test_several_share_the_timers(self):
@@ -452,7 +452,7 @@ class Workers(OnServer):
         put_many(worker, 100)
         self.assertEqual(len(set(self.work_off(worker, 100))), 100)
 
-    def test_what_a_killed_process_held_comes_through_the_other(self):
+    def test_deliveries_of_a_killed_process_come_through_another(self):
         stuck, works = self.hanging_hook(lambda _: True), self.hook()
         for i in range(5):
             self.put(f"{i}")
@@ -464,7 +464,7 @@ class Workers(OnServer):
         self.assertGreaterEqual(min(note["attempt"] for note in works.notes), 2)
         self.wait_until_empty()
 
-    def test_so_many_deliveries_wait_for_workers_at_most(self):
+    def test_in_flight_bounds_deliveries_that_wait_for_workers(self):
         self.serve(self.to, "--in-flight", 10)
         worker = self.work()
         put_many(worker, 60)
@@ -483,7 +483,7 @@ class Workers(OnServer):
         self.assertEqual(len(set(self.work_off(worker, 50))), 50)
         self.assertEqual(other.end(), 0)
 
-    def test_health_is_503_while_the_server_does_not_answer(self):
+    def test_health_is_503_while_the_server_is_silent(self):
         serve = self.serve(self.to, "--page", "127.0.0.1:0")
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
         self.server.signal(signal.SIGSTOP)
@@ -495,7 +495,7 @@ class Workers(OnServer):
         self.assertTrue(why)
         wait_for(lambda: serve.ask("/health")[0] == 200, "health again")
 
-    def test_bodies_that_are_held_for_a_sink_are_bounded(self):
+    def test_bodies_held_for_a_sink_are_bounded(self):
         worker = self.work()
         for i in range(200):
             worker.put(b"%d" % i, 0, bytes(1_000_000))
@@ -562,7 +562,7 @@ class Streams(OnServer):
                 "order-", "and so are 1000 before any with the prefix order-: these were not looked at"):
             wait_for(lambda: re.fullmatch(rf"timer mail-\d+ is overdue for \d+ s, {why}\n", serve.ask("/health?prefix=" + prefix)[1]), prefix)
 
-    def test_a_stream_may_be_on_another_server_and_away(self):
+    def test_a_stream_on_another_server_may_be_away(self):
         other = Server(self.folder, "other")
         self.addCleanup(other.kill)
         serve = self.serve(f"stream:127.0.0.1:{other.port}/due", "--page", "127.0.0.1:0", "--lease-ms", 5000)
@@ -581,7 +581,7 @@ class Streams(OnServer):
         self.assertEqual(worker.end("done", name, attempt), "ok")
         self.assertEqual(serve.ask("/health")[0], 200)
 
-    def test_entries_that_nobody_removes_go_when_their_leases_are_over(self):
+    def test_leftover_entries_go_when_their_leases_end(self):
         self.serve(self.to, "--lease-ms", 300)
         worker = self.work()
         worker.put(b"a")
@@ -626,14 +626,14 @@ class Streams(OnServer):
                 worker.store.execute_command("FCALL", "tvec_cancel", 1, "tvec", "lies there")
                 wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
 
-    def test_timers_whose_places_were_deleted_come_all_the_same(self):
+    def test_timers_come_although_their_places_were_deleted(self):
         worker = self.work()
         put_many(worker, 50)
         self.server.say("DEL", *(f"{{tvec:{shard}}}:due" for shard in range(16)))
         self.serve(self.to, "--lease-ms", 1000)
         self.assertEqual(sorted(self.work_off(worker, 50)), sorted(b"%d" % i for i in range(50)))
 
-    def test_a_delivery_waits_for_its_worker_with_one_attempt(self):
+    def test_a_waiting_delivery_costs_one_attempt(self):
         self.serve(self.to, "--lease-ms", 3000)
         worker = self.work()
         worker.put(b"a")
@@ -642,7 +642,7 @@ class Streams(OnServer):
         [(name, attempt, _, _)] = self.take(worker)
         self.assertEqual((attempt, worker.end("done", name, attempt)), (1, "ok"))
 
-    def test_what_is_cancelled_before_a_worker_has_it_leaves_the_stream(self):
+    def test_a_cancelled_delivery_leaves_the_stream(self):
         self.serve(self.to, "--lease-ms", 300)
         worker = self.work()
         worker.put(b"a")
@@ -714,7 +714,7 @@ class Streams(OnServer):
     def work_is_over(self, worker):
         return worker.waiting() == 0 and self.json_of("stats")[0]["waiting"] == 0
 
-    def test_a_stream_may_lie_on_any_node_of_a_cluster(self):
+    def test_a_stream_may_lie_on_any_cluster_node(self):
         nodes = [Server(self.folder, f"node{i}", options=["--cluster-enabled", "yes", "--cluster-port", free_port()])
                  for i in range(3)]
         for i, node in enumerate(nodes):
@@ -809,7 +809,7 @@ class Tables(OnServer):
                 serve.kill()
                 self.server.say("begin read write; alter database postgres reset all; commit")
 
-    def test_a_delivery_that_was_rolled_back_costs_no_attempt(self):
+    def test_a_delivery_rolled_back_costs_no_attempt(self):
         serve = self.serve(self.to, "--lease-ms", 200, "--attempts", 1)
         worker = self.work()
         worker.put(b"a")
@@ -823,7 +823,7 @@ class Tables(OnServer):
         self.assertEqual(self.work_off(worker, 1), [b"a"])
         self.assertEqual(self.json_of("dead"), [])
 
-    def test_a_delivery_whose_lease_is_extended_meanwhile_is_taken(self):
+    def test_a_delivery_extended_during_a_take_is_taken(self):
         self.serve(self.to, "--lease-ms", 60_000)
         worker, other = self.work(), self.work()
         worker.put(b"a")
@@ -843,7 +843,7 @@ class Tables(OnServer):
         self.assertEqual([(name, attempt) for name, attempt, _, _ in taken], [(b"a", 1)])
         self.assertEqual(worker.end("done", b"a", 1), "ok")
 
-    def test_only_the_timer_that_ends_its_workers_is_buried(self):
+    def test_only_a_timer_that_kills_workers_is_buried(self):
         serve = self.serve(self.to, "--lease-ms", 2000, "--attempts", 1)
         names = [b"poison", *(b"%d" % i for i in range(9))]
         worker = self.work()
@@ -870,7 +870,7 @@ class Tables(OnServer):
         self.assertEqual(sorted(ended), sorted(names[1:]))
         self.assertEqual(died_with, [10, 1])
 
-    def test_a_timer_that_nobody_takes_has_one_place_however_often_it_comes(self):
+    def test_a_timer_nobody_takes_has_one_row(self):
         serve = self.serve(self.to)
         worker = self.work()
         put_many(worker, 5)
@@ -881,7 +881,7 @@ class Tables(OnServer):
                             f"select tvec.make_ready(array_agg(id), array_agg(attempt)) from tvec.timer")
         self.assertEqual(self.server.say("select count(*) || ' ' || count(distinct id) from tvec.ready"), "5 5")
 
-    def test_a_delivery_that_no_worker_takes_stays_the_same(self):
+    def test_a_delivery_nobody_takes_stays_the_same(self):
         serve = self.serve(self.to, "--lease-ms", 9000, "--page", "127.0.0.1:0")
         put_many(self.work(), 20)
         wait_for(lambda: self.server.say("select count(*) from tvec.ready") == "20", "all wait for a worker")
@@ -899,7 +899,7 @@ class Tables(OnServer):
         for _ in range(20):
             self.assertIn("no worker has taken it", serve.ask("/health")[1])
 
-    def test_health_sees_a_kind_of_timers_that_no_worker_takes(self):
+    def test_health_sees_a_kind_without_workers(self):
         serve = self.serve(self.to, "--lease-ms", 1000, "--page", "127.0.0.1:0", "--overdue-ms", 800)
         worker = self.work()
         for i in range(5):
@@ -915,7 +915,7 @@ class Tables(OnServer):
         self.work_off(worker, 5)
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
 
-    def test_a_delivery_in_a_transaction_of_its_worker_is_under_way(self):
+    def test_deliveries_in_open_transactions_count_as_under_way(self):
         serve = self.serve(self.to, "--lease-ms", 60_000, "--page", "127.0.0.1:0", "--overdue-ms", 300)
         worker = self.work()
         worker.put(b"a")
@@ -951,7 +951,7 @@ class Tables(OnServer):
         self.assertEqual(worker.say("select id from tvec.next(10, %s)", b"\xff")[0][0].tobytes(), b"\xff")
         self.assertEqual(worker.next(10)[0][0], b"b 1")
 
-    def test_next_does_not_wait_for_a_timer_that_is_locked(self):
+    def test_next_does_not_wait_for_locked_timers(self):
         self.serve(self.to, "--lease-ms", 60_000)
         pays, worker = self.work(), self.work()
         for name in b"a", b"b":
@@ -980,7 +980,7 @@ class Tables(OnServer):
         locks.link.rollback()
         self.assertEqual(sorted(self.work_off(worker, 3)), [b"a", b"b", b"c"])
 
-    def test_a_worker_in_a_transaction_does_not_stall_others(self):
+    def test_a_worker_in_a_transaction_stalls_no_others(self):
         self.serve(self.to, "--lease-ms", 500)
         slow, quick = self.work(), self.work()
         slow.put(b"slow")
@@ -1019,7 +1019,7 @@ class Tables(OnServer):
         wait_for(is_woken, "a notification")
         self.assertEqual(len(worker.next()), 1)
 
-    def test_a_full_queue_of_notifications_is_told_and_loses_nothing(self):
+    def test_a_full_notification_queue_is_reported_and_harmless(self):
         usage = "create or replace function pg_catalog.pg_notification_queue_usage() returns float8 volatile language "
         self.server.say(usage + "sql as 'select 0.6::float8'")  # to fill it takes gigabytes
         self.addCleanup(self.server.say, usage + "internal as 'pg_notification_queue_usage'")

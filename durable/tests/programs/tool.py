@@ -47,7 +47,7 @@ class Tool(unittest.TestCase):
         self.run_tool("put", "first", "--in-ms", 1000000)
         self.run_tool("cancel", "first")
 
-    def test_its_page_names_what_it_can_do_and_nothing_else(self):
+    def test_the_man_page_names_every_option_and_command(self):
         said = subprocess.run([TOOL, "--help"], capture_output=True, text=True, timeout=PATIENCE).stdout
         page = pathlib.Path(PAGE).read_text().replace("\\-", "-")
         options = set(re.findall(r"--[a-z-]+", said))
@@ -62,7 +62,7 @@ class Tool(unittest.TestCase):
         for name in names:
             self.assertRegex(pathlib.Path(PAGE).read_text(), rf"\.BI {name} ")
 
-    def test_what_is_put_is_listed_and_shown(self):
+    def test_stored_timers_are_listed_and_shown(self):
         self.assertEqual(self.run_tool("put", "b", "--due-ms", 4102444800000, "--body", "text\n"), "stored\n")
         self.run_tool("put", "a", "--due-ms", 4102444799999, "--every-ms", 60000)
         lines = self.run_tool("list").splitlines()
@@ -77,7 +77,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("put", "a", status=1), "there_already\n")
         self.assertEqual(self.run_tool("put", "a", "--replace"), "stored\n")
 
-    def test_what_is_cancelled_is_gone(self):
+    def test_a_cancelled_timer_is_gone(self):
         self.run_tool("put", "a", "--in-ms", 1000000)
         self.assertEqual(self.run_tool("cancel", "a"), "cancelled\n")
         self.assertEqual(self.run_tool("cancel", "a", status=1), "unknown_id\n")
@@ -106,7 +106,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("cancel", "--prefix", "a/"), "2 timers\n")
         self.assertEqual(self.run_tool("stats").splitlines()[:2], ["waiting 0", "dead 0"])
 
-    def test_more_than_a_page_of_a_prefix_is_changed(self):
+    def test_a_purge_by_prefix_exceeds_one_page(self):
         self.make_dead(*(f"a/{i}" for i in range(2500)))
         self.assertEqual(self.run_tool("purge", "--prefix", "a/"), "2500 timers\n")
 
@@ -130,7 +130,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("purge", "a"), "purged\n")
         self.assertEqual(self.run_tool("stats").splitlines()[:2], ["waiting 1", "dead 0"])
 
-    def test_near_and_overdue_are_the_two_sides_of_now(self):
+    def test_near_and_overdue_are_both_sides_of_now(self):
         self.run_tool("put", "old", "--due-ms", 1000)
         self.run_tool("put", "new", "--in-ms", 1000000)
         self.assertIn("\told\t", self.run_tool("overdue"))
@@ -185,7 +185,7 @@ class Tool(unittest.TestCase):
             with self.subTest(words):
                 self.assertEqual(self.run_tool("put", "c", *words, status=1), "")
 
-    def test_the_next_ten_times_of_a_rule_are_shown_without_a_store(self):
+    def test_next_shows_ten_times_of_a_rule(self):
         def next_of(*words):
             return subprocess.run([TOOL, "next", *words], capture_output=True, text=True, timeout=30)
         said = next_of("cron 0 9 1 1 * | zone Europe/Berlin")
@@ -205,7 +205,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(next_of("").returncode, 2)
         self.assertEqual(subprocess.run([TOOL, "stats"], capture_output=True, timeout=30).returncode, 2)
 
-    def test_bytes_that_are_no_text_are_base64_in_json(self):
+    def test_binary_ids_are_base64_in_json(self):
         for length in range(1, 7):
             odd = bytes(range(0x80, 0x80 + length)) + b"\xff"
             self.run_tool("put", os.fsdecode(odd), "--in-ms", 1000000)
@@ -239,7 +239,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("stats", status=1), "")
         self.assertEqual(self.run_tool("put", "a", status=1), "")
 
-    def test_redis_that_was_not_built_in_is_a_mistake(self):
+    def test_redis_is_a_mistake_in_builds_without_it(self):
         if "redis:" in self.run_tool("--help"):
             self.skipTest("built with hiredis")
         self.store = "redis:127.0.0.1:1"
@@ -247,7 +247,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("put", "a", status=1), "")
         self.assertFalse(pathlib.Path(self.store).exists())
 
-    def test_a_server_of_an_unknown_kind_is_no_file(self):
+    def test_an_unknown_kind_of_server_is_no_file(self):
         for self.store in "rediss:127.0.0.1:1", "redis-cluster:a", "sqlite:a", "redis", "rediss", "postgres", "postgresql":
             self.assertEqual(self.run_tool("put", "a", status=1), "")
             self.assertFalse(pathlib.Path(self.store).exists())
@@ -264,7 +264,7 @@ class Tool(unittest.TestCase):
             self.assertEqual(self.run_tool("stats", status=1), "")
         self.run_tool("stats")
 
-    def test_what_is_damaged_is_counted(self):
+    def test_damaged_timers_are_counted(self):
         self.run_tool("put", "a", "--body", "x" * 5000)
         self.assertNotIn("damaged", self.run_tool("stats"))
         with sqlite3.connect(self.store) as db:
@@ -328,7 +328,7 @@ class Tool(unittest.TestCase):
             self.assertEqual(self.run_tool("put", "in brackets"), "stored\n")
             self.assertEqual(self.run_tool("cancel", "in brackets"), "cancelled\n")
 
-    def test_the_name_of_a_kind_of_server_is_no_file(self):
+    def test_a_bare_kind_of_server_is_no_file(self):
         for store in "redis", "rediss", "valkey", "postgres", "postgresql", "sqlite":
             done = subprocess.run([TOOL, "--store", store, "put", "a"], capture_output=True, text=True, timeout=PATIENCE,
                                   cwd=self.store.parent)
@@ -359,7 +359,7 @@ class Tool(unittest.TestCase):
                 self.assertNotIn("geheim", done.stdout + done.stderr)
 
     @unittest.skipUnless(postgres_server.is_there(), "there is no PostgreSQL server")
-    def test_a_password_is_not_in_the_list_of_processes(self):
+    def test_passwords_stay_out_of_the_process_list(self):
         if "postgres:" not in self.run_tool("--help"):
             self.skipTest("built without libpq")
         with socket.create_server(("127.0.0.1", 0)) as silent:
