@@ -29,16 +29,18 @@ void SysTick_Handler(void) {}
 /// Makes SysTick reach 0 at `count`, and go on with all 24 bits from there. Between the look and
 /// the write it loses BOARD_LOST.
 static bool set_alarm(uint32_t count) {
-    enum { soon = 64 };  // counts: the lines below take less
+    enum { soon = 64 };                                   // counts: the lines below take less
+    static uint32_t lost = (uint32_t)(BOARD_LOST * 256);  // in 1/256 of a count
     const uint32_t ahead = (count - board_counter()) & BOARD_LAST_COUNT;
     if (ahead < soon || ahead > BOARD_LAST_COUNT / 2 + 1) return false;
     if (count == at_zero) return true;
-    SYST_RVR = ahead - BOARD_LOST;
+    SYST_RVR = ahead - lost / 256;
     SYST_CVR = 0;  // any write clears it, and the next clock takes it from RVR
     at_zero = count;
     while (SYST_CVR == 0) {
     }
     SYST_RVR = BOARD_LAST_COUNT;
+    lost = lost % 256 + (uint32_t)(BOARD_LOST * 256);  // a part of a count is left for the next one
     return true;
 }
 

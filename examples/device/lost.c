@@ -7,8 +7,9 @@ void on_button_interrupt(void) {}
 int main(void) {
     enum { alarms = 900 };
     board_start();
-    const uint64_t start = board_true_count();
+    (void)board_true_count();  // starts it
     uint32_t before = board_counter();
+    const uint64_t start = board_true_count();
     uint64_t counted = 0;
     for (int i = 0; i < alarms; ++i) {
         board_mask_interrupts();
@@ -19,10 +20,13 @@ int main(void) {
         before = now;
     }
     const uint64_t passed = board_true_count() - start;
-    const uint64_t lost = ((uint64_t)BOARD_LOST * alarms + passed - counted) / alarms;
-    char text[] = "BOARD_LOST 00\n";
-    text[11] = (char)('0' + lost / 10 % 10);
-    text[12] = (char)('0' + lost % 10);
+    const uint64_t given = (uint64_t)(BOARD_LOST * 256) * alarms / 256;
+    const uint64_t lost = (given + passed - counted) * 100 / alarms;
+    char text[] = "BOARD_LOST 00.00\n";
+    text[11] = (char)('0' + lost / 1000 % 10);
+    text[12] = (char)('0' + lost / 100 % 10);
+    text[14] = (char)('0' + lost / 10 % 10);
+    text[15] = (char)('0' + lost % 10);
     board_say(text);
     return 0;
 }
