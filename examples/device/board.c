@@ -14,7 +14,7 @@ uint32_t board_presses(void) { return presses; }
 
 bool board_runs(void) { return count < UINT64_C(0xFFFF0000) + 20ull * 24 * 3600 * BOARD_HERTZ; }
 
-bool board_is_late(uint64_t by_ticks) { return by_ticks >= 8; }
+bool board_is_late(uint64_t by_ticks) { return by_ticks >= 12; }
 
 static uint32_t random_number(void) {  // xorshift32
     static uint32_t x = 1;

@@ -9,7 +9,7 @@ static struct tvec_wheel wheel;
 
 // [ticks]
 /// Returns the counter with 64 bits. It must be called once in each round of the counter at least,
-/// by callbacks that take longer too, and from no interrupt handler.
+/// which `handle_interrupts` does for long callbacks, and from no interrupt handler.
 static uint64_t counts(void) {
     static uint64_t extended;
     const uint32_t before = (uint32_t)extended;
@@ -113,14 +113,15 @@ static void note_press(uint64_t at, bool last) {
 }
 
 // [interrupt]
-enum { room = 8 };
+enum { room = 8 };                    // two or more
 static uint32_t stamps[room];         // the counter at each press
 static atomic_uint written, handled;  // by the handler alone, and by the loop alone
 
-/// A handler leaves a stamp for the loop, and the wheel alone.
+/// A handler leaves a stamp for the loop, and the wheel alone. In a full ring it replaces the last
+/// stamp, while the loop reads at most the first.
 void on_button_interrupt(void) {
-    const unsigned n = atomic_load_explicit(&written, memory_order_relaxed);
-    if (n - atomic_load_explicit(&handled, memory_order_acquire) == room) return;  // it is full
+    unsigned n = atomic_load_explicit(&written, memory_order_relaxed);
+    if (n - atomic_load_explicit(&handled, memory_order_acquire) == room) --n;
     stamps[n % room] = board_counter();
     atomic_store_explicit(&written, n + 1, memory_order_release);
 }
@@ -130,7 +131,10 @@ static bool interrupts_wait(void) {
            atomic_load_explicit(&handled, memory_order_relaxed);
 }
 
+/// Must be called once in each round of the counter at least, by long callbacks too: a stamp lives
+/// for one round.
 static void handle_interrupts(void) {
+    (void)counts();
     while (interrupts_wait()) {
         const unsigned n = atomic_load_explicit(&handled, memory_order_relaxed);
         const uint64_t now = counts();

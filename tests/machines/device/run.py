@@ -27,6 +27,7 @@ STRUCTURES = {  # beside the counting program
     "hashed wheel": ["bench/device/hashed_wheel.c"],
 }
 EXAMPLE = ["examples/device/device.c", "examples/device/board.c", *WHEEL]
+LONG = "tests/machines/device/long_callback.c"
 SEMIHOSTING = ["-nographic", "-semihosting-config", "enable=on,target=native"]
 
 MACHINES = {  # the compiler's prefix, its options, the place of flash and RAM, and an emulator
@@ -113,10 +114,10 @@ def costs(machine):
             yield {"timers": timers, "structure": name} | dict(zip(("arm", "push_back", "cancel_and_arm", "fire"), counted))
 
 
-def said_on_linux(prefix="", suffix="", *emulator):
-    """What the example says on a machine with an operating system."""
+def said_on_linux(prefix="", suffix="", *emulator, sources=EXAMPLE, options=()):
+    """What the example, or another program, says on a machine with an operating system."""
     linked = BUILD / f"{prefix}example"
-    objects = [compiled(prefix, (), source, suffix) for source in EXAMPLE]
+    objects = [compiled(prefix, () if source in WHEEL else options, source, suffix) for source in sources]
     run([f"{prefix}gcc{suffix}", *objects, "-Wl,--gc-sections", "-o", linked])
     return run([*emulator, linked]).strip()
 
@@ -168,6 +169,12 @@ def lost_as_the_page_says():
         sys.exit(f"device: FAILED, docs/c.md does not say {said!r} and give it, or BOARD_LOST is {given}, which is more")
 
 
+def long_callbacks(*said):
+    """A callback that takes longer than a round of the counter, by the functions of the example."""
+    if any(text != "long callback: OK" for text in said):
+        sys.exit(f"device: FAILED, long_callback.c says {said!r}")
+
+
 def is_here(machine, *tools):
     missing = [tool for tool in tools if not shutil.which(tool)]
     if missing:
@@ -194,9 +201,12 @@ def main(renew=None):
     if not expected.endswith(": OK"):
         sys.exit(f"device: FAILED here: {expected}")
     found = []
+    long_callbacks(said_on_linux(sources=[LONG, *EXAMPLE[1:]], options=("-Iexamples/device", "-DBOARD_LAST_COUNT=0xFFFF")))
     if is_here("docs/c.md", "arm-none-eabi-g++", "qemu-system-arm"):
         as_the_page_says()
         lost_as_the_page_says()
+        long_callbacks(by_systick("cortex-m3", "long", [LONG, *(compiled(*MACHINES["Cortex-M3"][:1], tuple(MACHINES["Cortex-M3"][1]), source)
+                                                                for source in WHEEL)]))
     if is_here("armhf", "arm-linux-gnueabihf-g++-12", "qemu-arm-static"):
         play("armhf", said_on_linux("arm-linux-gnueabihf-", "-12", "qemu-arm-static", "-L", "/usr/arm-linux-gnueabihf"), expected)
     for machine, (prefix, _, _, (emulator, *_)) in MACHINES.items():
