@@ -17,7 +17,7 @@
 #ifndef BOARD_SHIFT
 #define BOARD_SHIFT 0
 #endif
-/// The counts that an alarm of cortex_m.c costs its counter, such as 21.81: lost.c measures them.
+/// The counts that an alarm of cortex_m.c costs its counter, such as 18.25: lost.c measures them.
 /// If fewer are given the counter is slow, and if more it is fast, and timers are early.
 #ifndef BOARD_LOST
 #define BOARD_LOST 15

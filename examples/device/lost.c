@@ -12,6 +12,8 @@ int main(void) {
     const uint64_t start = board_true_count();
     uint64_t counted = 0;
     for (int i = 0; i < alarms; ++i) {
+        for (volatile int work = i % 25; work > 0; --work) {  // counts begin at any instruction
+        }
         board_mask_interrupts();
         board_sleep_until((before + BOARD_HERTZ / 1000) & BOARD_LAST_COUNT);
         board_unmask_interrupts();

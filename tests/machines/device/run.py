@@ -165,8 +165,9 @@ def lost_as_the_page_says():
     m3, m0 = counts_lost("cortex-m3"), counts_lost("cortex-m0")
     given = int(re.search(r"^#define BOARD_LOST (\d+)$", (ROOT / "examples/device/board.h").read_text(), re.M)[1])
     said = f"these are {m3} counts, and {m0} with the code of a Cortex-M0"
-    if said not in page or f"-DBOARD_LOST={float(m3):g} " not in page or given > float(m3):
-        sys.exit(f"device: FAILED, docs/c.md does not say {said!r} and give it, or BOARD_LOST is {given}, which is more")
+    on_page = float(re.search(r"-DBOARD_LOST=(\S+)", page)[1])
+    if said not in page or max(given, on_page) > float(m3) - 0.49:  # as the page advises
+        sys.exit(f"device: FAILED, docs/c.md does not say {said!r}, or BOARD_LOST is {given}, and {on_page} there, which is too much")
 
 
 def long_callbacks(*said):
