@@ -19,7 +19,7 @@ public:
         std::string_view name;
         void (worst_call::*run)();
     };
-    static const std::array<named, 8> all;
+    static const std::array<named, 10> all;
 
     explicit worst_call(counter counted) : counted_(counted) {}
 
@@ -30,8 +30,9 @@ private:
     static constexpr unsigned overflow = tvec::detail::geometry::overflow;
     static constexpr jiffies together = jiffies{1} << 40;  // a slot of each level begins
     static constexpr unsigned some = 16;                   // of each chain two: all are looked at
-    static constexpr unsigned few = 8;     // so few that their slot is not emptied ahead
-    static constexpr unsigned many = 129;  // so many that their slot is emptied ahead
+    static constexpr unsigned left = 128;     // half of them in the tick before, half at the visit
+    static constexpr unsigned many = 129;     // emptied ahead in 16 ticks
+    static constexpr unsigned most = 131073;  // emptied ahead in a slot of level 2
 
     static constexpr jiffies width_of(unsigned level) {
         return tvec::detail::geometry::width_of(level);
@@ -40,10 +41,9 @@ private:
         return tvec::detail::geometry::ring_of(level);
     }
 
-    // Marks the slot for `at`.
+    // Marks the slot for `at`. Its timers live until the call: a search would pass over it before.
     void mark(jiffies at, unsigned timers = some) {
-        std::deque<tvec::timer> gone(timers);
-        for (tvec::timer& t : gone) wheel_.arm_at(t, at);
+        for (unsigned i = 0; i < timers; ++i) wheel_.arm_at(gone_.emplace_back(), at);
     }
     // Marks the slot `ahead` of now() on its level, some behind it in all occupancy words, and all
     // in the last word.
@@ -55,12 +55,12 @@ private:
         mark(wheel_.now() + 1);
         mark_level(root, 2, 29);
     }
-    // Marks the slots that have to be empty by `together`, from the overflow's to that of `lowest`.
-    void mark_together(unsigned lowest, unsigned timers) {
-        for (unsigned level = overflow; level >= lowest; --level) {
+    // Marks the slots that have to be empty by `begin`, from that of `highest` to that of `lowest`.
+    void mark_until(jiffies begin, unsigned highest, unsigned lowest, unsigned timers) {
+        for (unsigned level = highest; level >= lowest; --level) {
             const unsigned slots_before = level == overflow ? 2 : 4;  // near ones are a level below
-            wheel_.advance(together + 2 - slots_before * width_of(level));
-            mark(together + width_of(level) - 1, timers);
+            wheel_.advance(begin + 2 - slots_before * width_of(level));
+            mark(begin + width_of(level) - 1, timers);
         }
     }
     // Marks other slots of the levels from `lowest` on, and all of the overflow.
@@ -72,8 +72,12 @@ private:
             if (!(lap & bit)) mark((lap + bit + 1) * width_of(overflow));
     }
 
+    void count(const std::function<void()>& call) {
+        gone_.clear();
+        counted_(call);
+    }
     void advance(jiffies until) {
-        counted_([&] { wheel_.advance(until); });
+        count([&] { wheel_.advance(until); });
     }
     void tick() { advance(wheel_.now() + 1); }
 
@@ -96,33 +100,52 @@ private:
         tick();
     }
     void ask_in_callback() {
-        const auto count = [this](tvec::timer&) { counted_([this] { wheel_.next_wakeup(); }); };
+        const auto ask = [this](tvec::timer&) { counted_([this] { wheel_.next_wakeup(); }); };
         tvec::timer t;
         wheel_.arm_after(t, 1);
         mark_root();
-        wheel_.collect(wheel_.now() + 1, 1, count);
+        gone_.clear();
+        wheel_.collect(wheel_.now() + 1, 1, ask);
     }
     void empty_levels() {
-        mark_together(root + 1, few);
+        mark_until(together, overflow, root + 1, left);
         wheel_.advance(together - 1);
         mark_others(root + 1);
         mark_root();
         tick();
     }
     void empty_ahead() {
-        mark_together(root + 1, many);
+        mark_until(together, overflow, root + 1, many);
         wheel_.advance(together - 17);
         mark_others(root + 1);
         mark_root();
         tick();
     }
-    void empty_above() {
-        mark_together(root + 2, few);
-        mark(together - width_of(root + 1), few);
-        wheel_.advance(together - width_of(root + 1) - 1);
-        mark_others(root + 2);
+    // Levels 1 and 2 are searched as their slots begin, and again as those above are emptied ahead.
+    void empty_twice() {
+        const jiffies before = together - width_of(root + 2);
+        mark_until(together, overflow, root + 3, most);
+        mark_until(before, root + 2, root + 1, left);
+        wheel_.advance(before - 1);
+        mark_others(root + 1);
         mark_root();
         tick();
+    }
+    void mark_above() {
+        const jiffies before = together - width_of(root + 1);
+        mark_until(together, overflow, root + 2, left);
+        mark_until(before, root + 1, root + 1, left);
+        wheel_.advance(before - 1);
+        mark_others(root + 2);
+        mark_root();
+    }
+    void empty_above() {
+        mark_above();
+        tick();
+    }
+    void move_ahead() {
+        mark_above();
+        count([this] { wheel_.move_ahead(1); });
     }
     void jump_to_the_end() {
         tvec::timer t;
@@ -132,17 +155,20 @@ private:
 
     counter counted_;
     tvec::timer_wheel wheel_{1};
+    std::deque<tvec::timer> gone_;
 };
 
 // Those that visit no timer are `worst-empty`: scripts/checks/instructions has a bound for them.
-inline constexpr std::array<worst_call::named, 8> worst_call::all{{
+inline constexpr std::array<worst_call::named, 10> worst_call::all{{
     {"worst-arm", &worst_call::move_beyond},
     {"worst-empty-slot", &worst_call::empty_slot},
     {"worst-empty-root", &worst_call::empty_root},
     {"worst-empty-levels", &worst_call::empty_levels},
     {"worst-empty-ahead", &worst_call::empty_ahead},
     {"worst-empty-above", &worst_call::empty_above},
+    {"worst-empty-twice", &worst_call::empty_twice},
     {"worst-empty-wakeup", &worst_call::ask_in_callback},
+    {"worst-move-ahead", &worst_call::move_ahead},
     {"worst-jump-to-end", &worst_call::jump_to_the_end},
 }};
 

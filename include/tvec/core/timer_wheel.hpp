@@ -41,15 +41,15 @@ namespace tvec {
 ///  - Arming and cancelling are O(1), allocate nothing and cannot fail. Pushing a pending timer
 ///    back, cancelling it, and arming it again for later write one cache line: the timer's own.
 ///  - `advance` costs what it fires, moves and drops. Empty time costs nothing, except that a slot
-///    whose timers were all destroyed or unlinked is passed over once, in about 90 instructions. A
-///    call by one tick that visits no timer takes at most 2000, or 6000 if slots above the root are
-///    to be empty, because it passes over at most 17 such slots of the root and 3 of each level
-///    above. The next one may be a wake-up in vain. Slots above the root are emptied ahead at a
-///    rate, of 64 timers a tick or an even share of a fuller slot: of each level, a call moves at
-///    most the rate for each tick since the wheel last caught up, and at most the rate once in a
-///    loop that follows `next_wakeup`. No call pays for a whole cascade unless it makes up for that
-///    many ticks. A tick visits its own slot of the root whole, with the timers that were cancelled
-///    or pushed back in the 511 ticks before it.
+///    whose timers were all destroyed or unlinked is passed over once, in about 90 instructions. If
+///    nothing was left over, `advance` by one tick without a visit takes at most 2000, or 7000 if
+///    it looks above the root, because it passes over at most 17 such slots of the root, 6 of
+///    levels 1 and 2 each, and 3 of each level above. The next one may be a wake-up in vain.
+///    Slots above the root are emptied ahead at a rate, of 64 timers a tick or an even share of a
+///    fuller slot: of each level, a call moves at most the rate for each tick since the wheel last
+///    caught up, and at most the rate once in a loop that follows `next_wakeup`. No call pays for a
+///    whole cascade unless it makes up for that many ticks. A tick visits its own slot of the root
+///    whole, with the timers that were cancelled or pushed back in the 511 ticks before it.
 ///  - A budget bounds the visits of `advance`. The timers that are left stay due, can be cancelled,
 ///    and come first in the next call.
 ///  - `collect` takes the timers that are due instead of calling them, with the same promises: tick
