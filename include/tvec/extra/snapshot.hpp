@@ -37,9 +37,10 @@ namespace tvec {
 ///  - The callbacks, and the objects around the timers: the program keeps what it changes in them.
 ///  - `expires()` of timers that are not linked. After a `restore` they are not pending. A call of
 ///    arm_next outside of a callback may differ.
+///  - Groups. Paused members stay paused, but `resume` arms those of a group in the order of their
+///    joining: where their order on a tick matters, let them join again in the same order.
 ///  - Functions: a wheel with timeouts of a pool, of a mailbox or with sleeping coroutines cannot
-///  be
-///    captured, because nobody can name their timers. Give these a wheel of their own.
+///    be captured, because nobody can name their timers. Give these a wheel of their own.
 ///  - The counters of the wheel, which count on.
 ///
 /// Memory is 24 bytes for each timer, kept from one capture to the next. Both wheels need a number
