@@ -540,7 +540,7 @@ Test(durable_hook_queue, refusals_of_withdrawn_deliveries_are_forgotten) {
     CHECK(!r.all.is_refusing());
 }
 
-Test(durable_hook_queue, a_refused_delivery_shows_until_its_end) {
+Test(durable_hook_queue, a_refused_delivery_is_listed_until_withdrawn) {
     tvec::manual_clock::set({});
     refusals r;
     const auto shown = [&r] {

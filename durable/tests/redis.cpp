@@ -226,7 +226,7 @@ Test(durable_redis, an_unsafe_server_is_refused_or_warned_of) {
     CHECK(with("maxmemory:0", "maxmemory:9").find("allkeys-lru") != std::string::npos);
 }
 
-Test(durable_redis, a_server_that_keeps_nothing_is_refused) {
+Test(durable_redis, a_server_without_appendonly_is_refused) {
     const redis_server server({"--appendonly", "no"});
     refuses(at(server), std::errc::operation_not_permitted, "appendonly is no");
 }

@@ -418,7 +418,7 @@ Test(durable_redis_cluster, puts_waiting_for_a_slot_are_bounded) {
     CHECK_EQ(stored, 2);
 }
 
-Test(durable_redis_cluster, the_time_is_the_earliest_of_the_primaries) {
+Test(durable_redis_cluster, cluster_time_is_its_earliest_primary_clock) {
     two_nodes n;
     n.has(list({held(0, slot_0, n.b.port()), held(slot_0 + 1, last_slot, n.a.port())}));
     n.usual_on(n.a);

@@ -147,7 +147,7 @@ Test(durable_sqlite, impossible_times_are_clamped_to_the_valid_range) {
     CHECK(cancel(s, "a") == cancel_result::cancelled);
 }
 
-Test(durable_sqlite, a_file_on_a_full_disk_still_answers) {
+Test(durable_sqlite, a_full_disk_still_allows_reads) {
     const file_of_timers f;
     put(*std::make_unique<sqlite_store>(f.path), {"a", today()});
     signal(SIGXFSZ, SIG_IGN);

@@ -169,7 +169,7 @@ Test(counters, a_counter_that_stands_still_is_never_used) {
     CHECK_EQ(m.by_counter, 0u);
 }
 
-Test(counters, a_counter_that_goes_back_is_never_used) {
+Test(counters, a_counter_is_unused_while_it_goes_back) {
     for (const double ghz : {-1e-5, -1e-3, -1., -5.}) {
         machine m{.ghz = ghz};
         m.expect_together(1e8, 500, 2e6);

@@ -54,7 +54,7 @@ Test(wide_durations, every_call_refuses_durations_beyond_64_bits) {
     CHECK_EQ(taken<unsigned_wide>(), 0);
 }
 
-Test(wide_durations, narrower_durations_are_accepted) {
+Test(wide_durations, durations_up_to_64_bits_are_accepted) {
     CHECK_EQ(taken<std::int64_t>(), std::tuple_size_v<decltype(calls)>);
     CHECK_EQ(taken<std::uint64_t>(), std::tuple_size_v<decltype(calls)>);
     CHECK_EQ(taken<int>(), std::tuple_size_v<decltype(calls)>);

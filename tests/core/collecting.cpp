@@ -193,7 +193,7 @@ Test(collecting, a_timer_armed_by_take_is_taken_again) {
     CHECK_EQ(wheel.count_pending(), 3);
 }
 
-Test(collecting, collect_is_refused_in_callbacks_and_take) {
+Test(collecting, callbacks_may_not_collect_or_advance) {
     timer_wheel wheel;
     const auto refused = [&] {
         const auto done = wheel.collect(100, timer_wheel::unlimited, [](tvec::timer&) {});

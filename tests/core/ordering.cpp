@@ -86,7 +86,7 @@ Test(ordering, a_replay_whole_turns_later_keeps_its_order) {
     }
 }
 
-Test(ordering, a_replay_at_any_time_keeps_its_ticks) {
+Test(ordering, firing_ticks_do_not_depend_on_start) {
     trace at_zero = play(0, 50, false);
     std::sort(at_zero.begin(), at_zero.end());
     for (const jiffies start : support::starts()) {

@@ -72,7 +72,7 @@ Test(waking, a_cancel_or_push_back_costs_one_wakeup) {
         }
 }
 
-Test(waking, the_exact_next_expiry_is_the_minimum) {
+Test(waking, next_expiry_is_the_earliest_pending_timer) {
     std::mt19937_64 random(8);
     timer_wheel wheel(300);
     auto all = support::probes(100);

@@ -92,7 +92,7 @@ Test(stoppable_sleep, a_stopped_sleep_ends_on_the_next_tick) {
     CHECK_EQ(check(timers.wheel()), "");
 }
 
-Test(stoppable_sleep, a_sleep_stopped_before_does_not_begin) {
+Test(stoppable_sleep, a_sleep_already_stopped_returns_at_once) {
     manual_timers timers;
     std::stop_source stop;
     stop.request_stop();

@@ -389,7 +389,7 @@ task<> waits_twice(timer_wheel& on, support::signal& of, std::vector<std::option
 
 }  // namespace
 
-Test(with_timeout, a_callbacks_completion_cancels_the_due_timer) {
+Test(with_timeout, completion_and_timeout_on_one_tick_agree) {
     timer_wheel wheel;
     support::signal s;
     std::vector<std::optional<int>> out;

@@ -81,7 +81,7 @@ Test(choosing, a_filter_against_timeout_requests_is_reported) {  // Linux 7.0
     }
 }
 
-Test(choosing, the_descriptor_is_chosen_without_timed_waits) {
+Test(choosing, timerfd_is_chosen_without_timed_waits) {
     ring r;
     r.get().features &= ~unsigned{IORING_FEAT_EXT_ARG};
     chooses(choose_waking(0, r.get()), way::timerfd_alarm, "IORING_FEAT_EXT_ARG");
@@ -142,7 +142,7 @@ Test(choosing, the_descriptor_works_where_rings_are_forbidden) {
     CHECK(a.kept());
 }
 
-Test(choosing, a_ring_forbidden_in_use_is_an_error) {
+Test(choosing, a_ring_forbidden_after_setup_throws) {
     ring r;
     tvec::clocked_wheel<> timers;
     tvec::uring_wait wait{r.get(), timers};

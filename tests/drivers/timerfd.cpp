@@ -34,7 +34,7 @@ template <class Wheel> void turn(Wheel& timers, tvec::timerfd_alarm<Wheel>& alar
 
 }  // namespace
 
-Test(timerfd, an_epoll_loop_needs_nothing_else) {
+Test(timerfd, a_timerfd_alarm_alone_wakes_an_epoll_loop) {
     wheel timers;
     tvec::timerfd_alarm alarm{timers};
     const int epoll = epoll_create1(EPOLL_CLOEXEC);

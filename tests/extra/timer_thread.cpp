@@ -89,7 +89,7 @@ Test(timer_thread, a_function_is_told_its_handle) {
     CHECK(told.get_future().get() == given);
 }
 
-Test(timer_thread, the_thread_starts_with_the_first_timeout) {
+Test(timer_thread, an_unused_timer_thread_can_be_stopped) {
     timer_thread timers;
     CHECK(!timers.cancel({}));
     CHECK(!timers.cancel_and_wait({}));

@@ -202,7 +202,7 @@ Test(shared_timers, a_pending_timer_keeps_nothing_alive) {
     io.run();
 }
 
-Test(shared_timers, a_call_on_its_way_keeps_its_owner) {
+Test(shared_timers, a_posted_call_keeps_its_owner_alive) {
     net::io_context io;
     int calls = 0;
     auto s = std::make_shared<session>(io, [&](session&) { ++calls; });

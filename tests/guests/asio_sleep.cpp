@@ -104,7 +104,7 @@ Test(asio_sleeps, asio_sleeps_complete_on_the_handlers_executor) {
     CHECK(completed);
 }
 
-Test(asio_sleeps, asio_sleeps_complete_in_another_threads_context) {
+Test(asio_sleeps, a_sleep_completes_on_its_handlers_executor) {
     host h;
     net::io_context other;
     bool completed = false;

@@ -407,7 +407,7 @@ Test(guests, each_clock_fires_under_each_load) {
 }
 
 // Nobody asks for a wake-up in it, which would end the turn.
-Test(guests, a_handlers_turn_does_not_stop_timers) {
+Test(guests, turns_begun_by_handlers_stop_no_timers) {
     host h;
     const auto timers = h.guest_in(ms_of<tvec::turn_clock<>>());
     probe p;

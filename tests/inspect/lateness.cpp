@@ -80,7 +80,7 @@ Test(lateness, every_duration_has_a_bucket_near_it) {
         }
 }
 
-Test(lateness, a_quantile_is_never_beyond_the_longest) {
+Test(lateness, no_quantile_exceeds_the_longest_lateness) {
     lateness_histogram late;
     late.record(1'048'576ns);  // the first of its bucket
     for (const double share : shares) CHECK_EQ(late.quantile(share).count(), 1'048'576);

@@ -167,7 +167,7 @@ struct worn {
 
 }  // namespace
 
-Test(pool_memory, a_trimmed_slabs_indices_are_used_again) {
+Test(pool_memory, indices_of_trimmed_slabs_are_reused) {
     tvec::timer_wheel wheel;
     timeout_core core(wheel, ~std::size_t{0});
     for (int round = 0; round < 10; ++round) {

@@ -214,7 +214,7 @@ Test(pool_periodic, a_start_before_the_wheel_has_a_phase) {
     }
 }
 
-Test(pool_periodic, the_earliest_start_of_all_is_past) {
+Test(pool_periodic, the_earliest_possible_start_counts_as_past) {
     pooled on;
     on.pool.schedule_every(tvec::manual_clock::time_point::min(), 10ms, [] {});
     CHECK_EQ(on.pass(1ms), 1);

@@ -118,7 +118,7 @@ Test(pool_stopping, run_early_fires_everything_on_the_next_tick) {
     CHECK_EQ(fired, 100);
 }
 
-Test(pool_stopping, deadlines_return_when_early_running_ends) {
+Test(pool_stopping, ending_early_running_restores_deadlines) {
     pooled on;
     const auto old = on.pool.schedule(10ms, [] {}).handle;
     on.pool.run_early(true);

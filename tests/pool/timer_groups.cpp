@@ -612,7 +612,7 @@ Test(timer_groups, a_groups_visitor_may_do_anything) {
     CHECK(group.for_each([&](const timer_group::member&) { p.reset(); }));
 }
 
-Test(timer_groups, a_functions_destructor_may_destroy_the_group) {
+Test(timer_groups, destroying_a_function_may_destroy_its_group) {
     pooled on;
     auto group = std::make_unique<timer_group>();
     struct ends_group {

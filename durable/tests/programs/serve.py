@@ -424,7 +424,7 @@ class Deliveries(Case):
                 released.set()
                 serve.kill()
 
-    def test_in_flight_bounds_requests_to_the_hook(self):
+    def test_the_in_flight_option_limits_requests(self):
         hook = self.hook(lambda _: time.sleep(0.02) or (200, {}, b""))
         for i in range(30):
             self.put(f"a{i}")
@@ -579,7 +579,7 @@ class Page(Case):
                 name = re.split(r"[{ ]", line)[0]
                 self.assertTrue({name, re.sub("_(bucket|sum|count)$", "", name)} & named, line)
 
-    def test_it_has_metrics_and_health_alone(self):
+    def test_the_page_offers_only_metrics_and_health(self):
         self.put("a", in_ms=1_000_000)
         for path in "/", "/stats", "/near", "/overdue", "/dead", "/purge":
             self.assertEqual(self.page.ask(path), (404, f"there is no {path}\n"))

@@ -473,7 +473,7 @@ class Workers(OnServer):
         self.assertEqual(worker.waiting(), 10)
         self.assertEqual(len(set(self.work_off(worker, 60))), 60)
 
-    def test_sigterm_waits_until_all_is_handed_over(self):
+    def test_after_sigterm_another_server_delivers_the_rest(self):
         serve = self.serve(self.to)
         worker = self.work()
         put_many(worker, 50)
@@ -495,7 +495,7 @@ class Workers(OnServer):
         self.assertTrue(why)
         wait_for(lambda: serve.ask("/health")[0] == 200, "health again")
 
-    def test_bodies_held_for_a_sink_are_bounded(self):
+    def test_memory_held_for_an_absent_sink_is_bounded(self):
         worker = self.work()
         for i in range(200):
             worker.put(b"%d" % i, 0, bytes(1_000_000))

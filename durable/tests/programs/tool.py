@@ -55,7 +55,7 @@ class Tool(unittest.TestCase):
         for command in re.search(r"\{([a-z,]+)\}", said)[1].split(","):
             self.assertRegex(page, rf"(?m)^\.B[RI]* {command}\b")
 
-    def test_each_operation_on_one_timer_is_a_command(self):
+    def test_the_manual_names_each_operation_on_a_timer(self):
         header = pathlib.Path(PAGE).parents[1] / "include/tvec/durable/store.hpp"
         names = re.findall(r' name = "(\w+)"', header.read_text())
         self.assertIn("cancel", names)
