@@ -17,10 +17,11 @@
 #ifndef BOARD_SHIFT
 #define BOARD_SHIFT 0
 #endif
-/// The counts that an alarm of cortex_m.c costs its counter, such as 18.25: lost.c measures them.
-/// If fewer are given the counter is slow, and if more it is fast, and timers are early.
+/// The counts that an alarm of cortex_m.c costs its counter, such as 18.25: lost.c measures them,
+/// at your clock. If fewer are given the counter is slow, and if more it is fast, and timers are
+/// early.
 #ifndef BOARD_LOST
-#define BOARD_LOST 15
+#define BOARD_LOST 0
 #endif
 
 /// Starts the counter.
