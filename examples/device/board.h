@@ -1,4 +1,4 @@
-/* What device.c asks of a board: cortex_m.c has it by SysTick, board.c simulates it. */
+/* What loop.h asks of a board: cortex_m.c has it by SysTick, board.c simulates it. */
 #ifndef EXAMPLES_DEVICE_BOARD_H
 #define EXAMPLES_DEVICE_BOARD_H
 
@@ -39,7 +39,7 @@ void board_unmask_interrupts(void);
 /// alarm was set. Interrupts are masked.
 void board_sleep_until(uint32_t count);
 
-/// The handler of an interrupt, of device.c.
+/// The handler of an interrupt, of loop.h.
 void on_button_interrupt(void);
 
 /* --- of the tests ------------------------------------------------------------------------------
