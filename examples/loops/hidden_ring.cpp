@@ -66,8 +66,8 @@ private:
 };
 
 // [host]
-// Sleeps are not taken back, so one begins only if none that is under way ends as early. One too
-// many does no harm.
+// Sleeps are not taken back, so one begins only if none that is under way ends as early. One more
+// than needed, for each alarm that came earlier, does no harm.
 class framework_host {
     using clock = std::chrono::steady_clock;
 

@@ -305,8 +305,8 @@ TVEC_C_API bool tvec_arm_within(struct tvec_wheel* wheel, struct tvec_timer* tim
 /// Arms `timer` a whole number of periods after the tick for which it was last armed: the first
 /// such tick after tvec_now + tvec_behind. A periodic timer keeps its phase, however late it runs.
 /// After a late call the next call therefore comes sooner than a period. A timer that is not due
-/// yet skips a period. Returns the number of skipped periods, and not whether the timer was
-/// pending. A period of 0 counts as 1.
+/// yet moves by a period. Returns how many ticks of its rhythm have passed without a call, 0 if
+/// none, and not whether the timer was pending. A period of 0 counts as 1.
 TVEC_C_API uint64_t tvec_arm_next(struct tvec_wheel* wheel, struct tvec_timer* timer,
                                   uint64_t period);
 

@@ -183,9 +183,10 @@ public:
 
     /// Arms `t` a whole number of periods after the tick it was last armed for, on the first such
     /// tick after now() + behind(). A periodic timer keeps its phase however late it runs: after a
-    /// late call the next one comes sooner than a period. A timer that is not due yet skips a
-    /// period. Returns how many periods were skipped. A period of 0 counts as 1. To make up for
-    /// every missed period instead, call arm_at(t, t.expires() + period).
+    /// late call the next one comes sooner than a period. A timer that is not due yet moves by a
+    /// period. Returns how many ticks of its rhythm have passed without a call: 0 if none. A period
+    /// of 0 counts as 1. To make up for every missed period instead, call
+    /// arm_at(t, t.expires() + period).
     jiffies arm_next(timer& t, tick_count period) noexcept;
 
     // --- run ------------------------------------------------------------------------------------

@@ -37,8 +37,9 @@ namespace tvec {
 ///  - The callbacks, and the objects around the timers: the program keeps what it changes in them.
 ///  - `expires()` of timers that are not linked. After a `restore` they are not pending. A call of
 ///    arm_next outside of a callback may differ.
-///  - Groups. Paused members stay paused, but `resume` arms those of a group in the order of their
-///    joining: where their order on a tick matters, let them join again in the same order.
+///  - Groups. Paused members stay paused, but the order on a tick of those that `resume` arms
+///    depends on the order of their joining: where it matters, let all leave, and join again in the
+///    same order.
 ///  - Functions: a wheel with timeouts of a pool, of a mailbox or with sleeping coroutines cannot
 ///    be captured, because nobody can name their timers. Give these a wheel of their own.
 ///  - The counters of the wheel, which count on.
