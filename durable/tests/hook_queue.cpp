@@ -304,7 +304,7 @@ Test(durable_hook_queue, an_empty_queue_is_not_away) {
     CHECK_EQ(h.waiting(), 0U);
 }
 
-// While a request tries whether the hook is back.
+// While a request tries whether the hook is back. It is among those that health asks the store for.
 Test(durable_hook_queue, a_withdrawn_request_in_flight_is_not_awaited) {
     tvec::manual_clock::set({});
     wheel timers;
@@ -318,7 +318,14 @@ Test(durable_hook_queue, a_withdrawn_request_in_flight_is_not_awaited) {
         timers.run();
     }
     CHECK(all.is_away());
+    const auto waiting = [&all] {
+        unsigned n = 0;
+        all.for_each_waiting([&n](const auto&) { ++n; });
+        return n;
+    };
+    CHECK_EQ(waiting(), 1U);
     all.withdraw({"a", 1});
+    CHECK_EQ(waiting(), 0U);
     CHECK(!all.is_away());
     CHECK(all.end(*sent, queue::way::unsent));
 }

@@ -147,12 +147,13 @@ public:
         return is_full_ && has_refused() && clock::now() - refusing_ > longest_pause;
     }
 
-    // Calls a function with each entry that is not with the hook, or that it has refused before.
+    // Calls a function with each entry that is not with the hook, or that it has refused before, or
+    // that tries whether the hook is there again.
     void for_each_waiting(auto f) const {
         for (const auto* const list : {&waiting_, &suspects_, &refused_})
             for (const entry& e : *list) f(e);
         for (const entry& e : with_hook_)
-            if (e.refused && !e.is_over) f(e);
+            if ((e.refused || is_away_) && !e.is_over) f(e);
     }
 
 private:
