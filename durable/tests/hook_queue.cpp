@@ -30,6 +30,13 @@ constexpr std::size_t window = 1'000;
 
 time_point now() { return tvec::manual_clock::now(); }
 
+// Returns the number of deliveries that are not with the hook, for all that health knows.
+unsigned waiting_in(const queue& all) {
+    unsigned n = 0;
+    all.for_each_waiting([&n](const auto&) { ++n; });
+    return n;
+}
+
 // The handler of a timer: what it does, and after which time.
 struct handler {
     enum class kind { answers, hangs, hangs_up, ends_the_hook, refuses } what;
@@ -83,12 +90,7 @@ public:
     };
     const book& of(const std::string& id) { return books_[id]; }
     const queue& all() const { return queue_; }
-    // Returns the number of deliveries that are not with the hook.
-    unsigned waiting() const {
-        unsigned n = 0;
-        queue_.for_each_waiting([&n](const auto&) { ++n; });
-        return n;
-    }
+    unsigned waiting() const { return waiting_in(queue_); }
     void check_bounds() const {
         for (const auto& [id, b] : books_) {
             CHECK_LE(b.most_breaks, queue::most_breaks);
@@ -318,14 +320,9 @@ Test(durable_hook_queue, a_withdrawn_request_in_flight_is_not_awaited) {
         timers.run();
     }
     CHECK(all.is_away());
-    const auto waiting = [&all] {
-        unsigned n = 0;
-        all.for_each_waiting([&n](const auto&) { ++n; });
-        return n;
-    };
-    CHECK_EQ(waiting(), 1U);
+    CHECK_EQ(waiting_in(all), 1U);
     all.withdraw({"a", 1});
-    CHECK_EQ(waiting(), 0U);
+    CHECK_EQ(waiting_in(all), 0U);
     CHECK(!all.is_away());
     CHECK(all.end(*sent, queue::way::unsent));
 }
@@ -550,19 +547,14 @@ Test(durable_hook_queue, refusals_of_withdrawn_deliveries_are_forgotten) {
 Test(durable_hook_queue, a_refused_delivery_is_listed_until_withdrawn) {
     tvec::manual_clock::set({});
     refusals r;
-    const auto shown = [&r] {
-        unsigned n = 0;
-        r.all.for_each_waiting([&n](const auto&) { ++n; });
-        return n;
-    };
     r.all.put({{"a", 1}, {}});
     r.pass(1ms);
     for (int i = 0; i < 5'000; ++i) {  // under way or not
-        CHECK_EQ(shown(), 1U);
+        CHECK_EQ(waiting_in(r.all), 1U);
         r.pass(1ms);
     }
     r.all.withdraw({"a", 1});
-    CHECK_EQ(shown(), 0U);
+    CHECK_EQ(waiting_in(r.all), 0U);
     r.pass(10s);
     CHECK(r.all.is_empty());
 }
