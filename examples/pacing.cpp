@@ -82,11 +82,15 @@ struct flow {
     flow* next = nullptr;
 };
 
+// Sends all packets that are due: a timer fires once in a tick, and an interval may be shorter.
 void pacer::send(flow& f) {
     constexpr char packet[64]{};
-    late.record(now() - f.due);
-    if (socket.get() >= 0) ::send(socket.get(), packet, sizeof packet, MSG_DONTWAIT);
-    f.due += f.interval;  // from the time that was meant: the rate holds however late it was
+    const time_point at = now();
+    do {
+        late.record(at - f.due);
+        if (socket.get() >= 0) ::send(socket.get(), packet, sizeof packet, MSG_DONTWAIT);
+        f.due += f.interval;  // from the time that was meant: the rate holds however late it was
+    } while (f.due <= at);
     arm(f);
 }
 
