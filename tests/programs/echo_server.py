@@ -70,6 +70,20 @@ class EchoServer(unittest.TestCase):
             self.assertEqual(client.hears(), b"")
             self.assert_balanced(s.end())
 
+    def test_a_client_that_drips_bytes_stays(self):
+        """Silence alone closes it. A client that this machine kept silent begins again."""
+        with server("--idle-ms", 1000) as s:
+            drips, enough = 0, 9
+            while drips < enough:
+                drips, said, saying = 0, 0, time.monotonic()
+                with Client(s.port) as client:
+                    while drips < enough and client.is_echoed():
+                        drips, said = drips + 1, saying
+                        time.sleep(0.4)
+                        saying = time.monotonic()
+                if drips < enough:
+                    self.assertGreater(time.monotonic() - said, 1, f"closed after {drips} bytes")
+
     def test_a_free_descriptor_accepts_a_waiting_client(self):
         limit = 96  # as few as it starts with
 
