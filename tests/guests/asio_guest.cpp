@@ -4,6 +4,9 @@
 
 #ifdef ASIO_STANDALONE
 #include <asio.hpp>
+#if defined(ASIO_HAS_IO_URING) && !defined(ASIO_HAS_IO_URING_AS_DEFAULT)
+#error "Asio waits in something else than its ring"
+#endif
 namespace net = asio;
 #else
 #include <boost/asio.hpp>
