@@ -57,6 +57,16 @@ struct engine_state {
         };
     }
 
+    // Wraps a function that takes what the owner of a shard has asked for. Drops an answer that
+    // comes after the shard was lost, and answers to one who is not the owner any more.
+    template <class F> auto of_owner(shard& s, F f) {
+        return guarded([this, &s, resets = s.resets, f = std::move(f)](standing how, auto&& got) {
+            if (resets != s.resets) return;
+            if (how == standing::fenced) return up.on_fenced(s);
+            f(how, got);
+        });
+    }
+
     // Calls a function of the user, if there is one. Counts, reports and returns an exception.
     template <class F, class... Argument> std::exception_ptr contain(const F& f, Argument&&... a) {
         if (!f) return nullptr;

@@ -107,18 +107,17 @@ void limits::ask(shard& s, left_out& l, std::size_t number) {
     assert(s.is_owned() && "a shard that is not owned has left out nothing");
     l.is_asked = true;
     const place from = *std::exchange(l.after, {});
-    const auto on_answer = [this, &s, &l, from, number,
-                            resets = s.resets](standing how, const std::vector<place>& got) {
-        if (resets == s.resets) on_asked(s, l, from, number, how, got);
+    const auto on_answer = [this, &s, &l, from, number](standing how,
+                                                        const std::vector<place>& got) {
+        on_asked(s, l, from, number, how, got);
     };
     const time_point until = std::max(l.until, all_.now());
     all_.storage.submit(
-        operations::take{s.number, s.owned_as, from, until, number, all_.guarded(on_answer)});
+        operations::take{s.number, s.owned_as, from, until, number, all_.of_owner(s, on_answer)});
 }
 
 void limits::on_asked(shard& s, left_out& l, const place& from, std::size_t number, standing how,
                       const std::vector<place>& got) {
-    if (how == standing::fenced) return all_.up.on_fenced(s);
     l.is_asked = false;
     if (how == standing::unknown) {
         l.note(from);

@@ -37,17 +37,14 @@ void window::take(shard& s) {
     const time_point until = std::min(all_.now() + all_.settings.horizon, latest_due);
     s.taking_until = until;
     s.was_lowered = false;
-    const auto on_answer = [this, &s, limit, resets = s.resets](standing how,
-                                                                const std::vector<place>& got) {
-        if (resets != s.resets) return;
+    const auto on_answer = [this, &s, limit](standing how, const std::vector<place>& got) {
         if (how == standing::done) return on_taken(s, limit, got);
-        if (how == standing::fenced) return all_.up.on_fenced(s);
         s.taking_until.reset();
         s.is_partial = false;  // else the next turn would ask again at once
         all_.arm(s.refill, all_.settings.retry);
     };
     all_.storage.submit(operations::take{s.number, s.owned_as, s.taken.value_or(place{}), until,
-                                         limit, all_.guarded(on_answer)});
+                                         limit, all_.of_owner(s, on_answer)});
 }
 
 void window::on_taken(shard& s, std::size_t limit, const std::vector<place>& got) {
@@ -74,15 +71,12 @@ void window::take_if_half_empty(shard& s) {
 void window::sweep(shard& s) {
     all_.arm(s.sweeper, sweep_period());
     if (!s.is_owned()) return;
-    const auto on_answer = [this, &s, resets = s.resets](standing how,
-                                                         const std::vector<place>& got) {
-        if (resets != s.resets) return;
+    const auto on_answer = [this, &s](standing how, const std::vector<place>& got) {
         if (how == standing::done) on_swept(s, got);
-        if (how == standing::fenced) all_.up.on_fenced(s);
     };
     const time_point until = std::max(all_.now() - sweep_grace, earliest_due);
     all_.storage.submit(operations::take{s.number, s.owned_as, s.swept, until, batch_size,
-                                         all_.guarded(on_answer)});
+                                         all_.of_owner(s, on_answer)});
 }
 
 duration window::sweep_period() const {
