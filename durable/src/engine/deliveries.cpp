@@ -68,10 +68,10 @@ void deliveries::on_held(near_timer& t) {
     t.wait_in(ready_);
 }
 
-// A delivery that was not ended within its lease counts as spent.
+// A delivery that was not ended within its lease counts as spent. A store counts an attempt once.
 void deliveries::queue_for_claim(near_timer& t) {
     assert(t.home.is_owned() && "only the owner of a shard claims its timers");
-    if (t.phase == timer_phase::delivered && calls_count() && !t.is_spent)
+    if (t.phase == timer_phase::delivered && calls_count())
         all_.storage.submit(operations::spend{t.home.number, t.home.owned_as, t.claim.token});
     t.leave_queue();
     t.move_to(timer_phase::queued);
@@ -207,7 +207,6 @@ void deliveries::on_granted(near_timer& t, stored_timer& granted, time_point sen
     const time_point now = all_.now();
     t.leased_until = std::max(std::min(sent, now), t.due) + all_.settings.claim_lease;
     t.is_first = granted.attempt == granted.ended + 1;
-    t.is_spent = false;
     t.was_hinted = false;
     const std::uint32_t most = all_.settings.attempts;
     if (granted.verdict.empty() && most != 0 && granted.spent >= most) granted.verdict = spent_all;
@@ -234,7 +233,7 @@ void deliveries::apply_plan(near_timer& t, const stored_timer& granted) {
 // process ends in between, the timer is claimed again when its lease ends, and the letter has the
 // same id. The beat counts as dead also if that is taken: nothing else would tell of it then.
 void deliveries::bury(near_timer& t, decision d) {
-    t.is_spent = true;  // no handler is called
+    t.move_to(timer_phase::burying);
     all_.arm(t.alarm, all_.settings.claim_lease);
     const auto on_answer = [this, how = std::move(d.how), id = d.letter->id,
                             why = history::parse(d.letter->history).reason](standing stored,
@@ -346,7 +345,6 @@ void deliveries::on_spent(shard& s, const token& spent, standing how, bool is_cu
         t->move_to(timer_phase::held);
         all_.arm(t->alarm, all_.settings.retry);
     } else if (is_current) {
-        t->is_spent = true;
         t->move_to(timer_phase::held);
         if (!must_wait(*t)) deliver(*t);
     } else {

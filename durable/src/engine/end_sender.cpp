@@ -16,7 +16,7 @@ void end_sender::end(pending_end e) {
     const token& which = e.how.token;
     shard& s = all_.shard_of(which.id);
     near_timer* const t = s.find(which.id);
-    if (t != nullptr && t->phase == timer_phase::delivered && t->has_claim(which)) {
+    if (t != nullptr && t->awaits_end_of(which)) {
         e.every = t->claim.every;
         t->move_to(timer_phase::ending);
         t->alarm.cancel();

@@ -69,6 +69,7 @@ enum class timer_phase {
     claiming,   // a claim is in flight
     held,       // claimed, and not delivered
     spending,   // its attempt is being counted before it is delivered
+    burying,    // the dead letter of its beat is being stored, and no handler has it
     delivered,  // until it is ended, or its lease ends
     ending      // its end is in flight
 };
@@ -104,6 +105,9 @@ struct near_timer {
     void on_alarm();
     void move_to(timer_phase to);
     bool has_claim(const token& t) const { return claim.token == t; }
+    bool awaits_end_of(const token& t) const {
+        return (phase == timer_phase::burying || phase == timer_phase::delivered) && has_claim(t);
+    }
     bool is_claimed() const { return phase == timer_phase::held || phase == timer_phase::spending; }
     // Appends the timer to a queue, after it has left the one that it was in.
     void wait_in(queue& q);
@@ -117,7 +121,6 @@ struct near_timer {
     time_point due;                   // the next claim, or the deadline once it is claimed
     timer_phase phase = timer_phase::waiting;
     bool is_first = false;       // no earlier attempt is open
-    bool is_spent = false;       // the attempt was counted
     bool is_on_trial = false;    // a suspect that is claimed for its turn
     bool was_hinted = false;     // another process may have ended its delivery
     limit* permit_of = nullptr;  // counts the timer among its deliveries in flight
