@@ -126,6 +126,19 @@ Test(durable_bounds, a_full_window_stays_bounded_and_delays_nothing) {
     CHECK(w.one.timers.counters().evicted > 0);
 }
 
+Test(durable_bounds, clock_steps_evict_nothing_from_full_windows) {
+    std::chrono::milliseconds set_by{};
+    memory_database all(1, [&] { return support::durable_now() + set_by; });
+    for (int i = 0; i < 40; ++i) support::asking::put(beside(all), {std::to_string(i), in(10s)});
+    durable_process one(all, "one", small_window());
+    one.settle();
+    REQUIRE_EQ(one.timers.gauges().near, 16U);
+    set_by = -10s;
+    one.settle();
+    CHECK_EQ(one.timers.gauges().near, 16U);
+    CHECK_EQ(one.timers.counters().evicted, 0U);
+}
+
 Test(durable_bounds, timers_evicted_during_a_take_need_no_sweep) {
     options o;
     o.window = 16;

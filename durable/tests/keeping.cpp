@@ -1,6 +1,9 @@
 // Operations on stored timers: replace, keep, touch, count, list, repeat, die, revive, and by
 // prefix.
+#include <array>
+#include <bit>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -139,6 +142,17 @@ Test(durable_keeping, metrics_are_in_prometheus_format) {
     CHECK(text.find("{reason=\"no \\\"way\\\" to C:\\\\\"} 2\n") != std::string::npos);
     CHECK(text.find("\ntvec_durable_lateness_seconds_sum ") != std::string::npos);
     CHECK(text.find("\ntvec_durable_lateness_seconds_count 1\n") != std::string::npos);
+}
+
+Test(durable_keeping, metrics_show_every_counter_once) {
+    std::array<std::uint64_t, sizeof(counters) / sizeof(std::uint64_t)> numbers;
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = 1'000 + i;
+    const std::string text = to_prometheus(std::bit_cast<counters>(numbers), {}, {});
+    for (const std::uint64_t n : numbers) {
+        const std::string sample = ' ' + std::to_string(n) + '\n';
+        const auto at = text.find(sample);
+        CHECK(at != std::string::npos && text.find(sample, at + 1) == std::string::npos);
+    }
 }
 
 // --- new deadlines ------------------------------------------------------------------------------

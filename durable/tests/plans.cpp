@@ -136,6 +136,7 @@ Test(durable_plans, a_faulty_plan_is_explained_in_a_sentence) {
         {"retry fixed 1s to 1h", "\"to\" is not expected here"},
         {"retry exponential 1h to 1s", "below the first"},
         {"retry fixed 1s jitter 101%", "\"101%\" is no part"},
+        {"retry fixed 1s jitter -1%", "\"-1%\" is no part"},
         {"times 1\n", "no printable ASCII"},
         {std::string(1'001, 'x'), "it has 1001 bytes, and may have 1000"}};
     for (const auto& [plan, words] : faults) {
@@ -899,6 +900,10 @@ Test(durable_plans, large_backward_clock_steps_lose_no_beat) {
         skew = shown;
         p.pass(1100ms);
     }
+    skew = 24h;  // before the deadlines that the process has planned anew
+    p.pass(100ms);
+    skew = {};
+    p.pass(1100ms);
     for (const char* id : {"rule", "period"}) CHECK(find(beside(all), id)->due <= in(10min));
     came.clear();
     p.pass(3s);

@@ -157,6 +157,34 @@ Test(durable_sharing, an_expired_claim_comes_once_from_another_owner) {
     CHECK_EQ(count(beside(w.all)).waiting, 0U);
 }
 
+// Long before the next sweep.
+Test(durable_sharing, timers_replaced_while_delivered_come_in_time) {
+    memory_database all(1, support::durable_now);
+    options o;
+    o.sweep = 10s;
+    durable_process one(all, "one", o);
+    one.settle();
+    one.begin({"a", in(10ms)}, 20ms);
+    support::asking::put(beside(all), {"a", in(50ms)}, existing::replace);
+    one.pass(51ms);
+    CHECK_EQ(one.got.size(), 2U);
+}
+
+Test(durable_sharing, handing_over_a_stale_delivery_changes_nothing) {
+    memory_database all(1, support::durable_now);
+    options o;
+    o.sweep = 10s;
+    o.claim_lease = 100ms;
+    durable_process one(all, "one", o);
+    one.settle();
+    one.begin({"a", in(10ms)}, 20ms);
+    one.pass(100ms);
+    REQUIRE_EQ(one.got.size(), 2U);
+    one.timers.hand_over(one.got[0].token);
+    one.pass(101ms);
+    CHECK_EQ(one.got.size(), 3U);
+}
+
 Test(durable_sharing, an_owner_that_remains_repeats_its_expired_claim) {
     const stopped_while_it_holds_a_claim w(7s, false);
     REQUIRE_EQ(w.one->got.size(), 1U);

@@ -93,7 +93,6 @@ void shard::reset() {
     taking_until.reset();
     is_partial = false;
     being_delivered = 0;
-    to_claim.clear();
     near.clear();
     std::ranges::fill(left_out_by, left_out{});
     swept = {};

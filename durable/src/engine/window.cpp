@@ -204,7 +204,7 @@ void window::reset_alarms(shard& s, duration set_back) {
         t.leased_until -= set_back;
         if (t.phase == timer_phase::waiting || t.phase == timer_phase::held) set_alarm(t);
     }
-    if (s.taken && !s.is_partial) take(s);
+    if (!s.is_partial) take(s);
 }
 
 bool window::is_filled() const noexcept {

@@ -10,7 +10,7 @@ namespace {
 int system_error_of(sqlite3* db, int code) {
     const int kind = code & 0xff;
     const bool is_of_the_system = kind == SQLITE_CANTOPEN || kind == SQLITE_IOERR;
-    return db && is_of_the_system ? sqlite3_system_errno(db) : 0;
+    return is_of_the_system ? sqlite3_system_errno(db) : 0;
 }
 
 std::errc error_of(int code) {
