@@ -54,10 +54,6 @@ local function pack(kind, attempt, ended, spent, every, due, rest)
   return struct.pack(HEAD, kind, attempt, ended, spent, every, due) .. rest
 end
 
-local function pack_open(kind, attempt, ended, spent, every, due, till, length, rest)
-  return struct.pack(OPEN_HEAD, kind, attempt, ended, spent, every, due, math.max(till, 0), math.max(length, 0)) .. rest
-end
-
 -- Returns the length of the lease of a claim, and that of another one: see HEAD.
 local function of_claim(length)
   return length + length % 2
@@ -81,35 +77,41 @@ local function after_texts(entry, at)
   return from <= #entry + 1 and from or nil
 end
 
--- Returns plan, history and verdict of an entry. `at` is the offset of its texts, and `from` that of its body.
-local function texts_of(entry, at, from)
-  if at == from then return '', '', '' end
-  local plan, history = struct.unpack(TEXTS, entry, at)
-  local p = at + TEXTS_SIZE
+-- Returns plan, history and verdict of a timer.
+local function texts_of(t)
+  if t.texts == t.body then return '', '', '' end
+  local plan, history = struct.unpack(TEXTS, t.entry, t.texts)
+  local p = t.texts + TEXTS_SIZE
   local h = p + plan
   local v = h + history
-  return entry:sub(p, h - 1), entry:sub(h, v - 1), entry:sub(v, from - 1)
+  return t.entry:sub(p, h - 1), t.entry:sub(h, v - 1), t.entry:sub(v, t.body - 1)
 end
 
--- Returns kind, attempt, ended, spent, period, deadline, end and length of the lease (0 without an open
--- attempt), marks (APART and NOTED), the offset of the texts, is_spent, and the offset of the body. Returns
--- nothing if the entry cannot be read.
-local function unpack_timer(entry)
+-- Returns the timer of an entry, or nil if it cannot be read. `till` and `length` are those of the lease (0 without an
+-- open attempt), `marks` APART and NOTED, `texts` and `body` the offsets of these in the entry.
+local function timer_of(entry)
   if not entry or #entry < HEAD_SIZE then return end
-  local kind, attempt, ended, spent, every, due, at = struct.unpack(HEAD, entry)
+  local kind, attempt, ended, spent, every, due, texts = struct.unpack(HEAD, entry)
   local marks, till, length = kind - kind % APART, 0, 0
   kind = kind % APART
   local is_spent = kind == SPENT
   if is_spent then kind = OPEN end
   if kind == OPEN and #entry >= OPEN_SIZE then
-    till, length, at = struct.unpack('<I8I8', entry, at)
+    till, length, texts = struct.unpack('<I8I8', entry, texts)
   elseif kind ~= WAITING and kind ~= DEAD_LETTER then
     return
   end
-  local from = at
-  if marks >= NOTED then from = after_texts(entry, at) end
-  if due > LATEST or marks > APART + NOTED or not from then return end
-  return kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent, from
+  local body = texts
+  if marks >= NOTED then body = after_texts(entry, texts) end
+  if due > LATEST or marks > APART + NOTED or not body then return end
+  return {kind = kind, attempt = attempt, ended = ended, spent = spent, is_spent = is_spent, every = every, due = due,
+    till = till, length = length, marks = marks, entry = entry, texts = texts, body = body}
+end
+
+-- Returns the entry of a timer with an open attempt.
+local function pack_open(t)
+  return struct.pack(OPEN_HEAD, (t.is_spent and SPENT or OPEN) + t.marks, t.attempt, t.ended, t.spent, t.every, t.due,
+    math.max(t.till, 0), math.max(t.length, 0)) .. t.entry:sub(t.texts)
 end
 
 -- Returns true if the marks of an entry say that its body has a key of its own.
@@ -200,8 +202,8 @@ end
 -- Returns the first attempt of a timer that replaces another one. Deliveries of the old timer must not end the
 -- new one. The last attempt of a damaged timer is unknown: the seconds since 1970 are an upper bound.
 local function next_attempt(entry)
-  local _, attempt = unpack_timer(entry)
-  return (attempt or math.floor(now_ms() / 1000)) + 1
+  local t = timer_of(entry)
+  return (t and t.attempt or math.floor(now_ms() / 1000)) + 1
 end
 
 -- Answers of `put`.
@@ -217,10 +219,10 @@ end
 -- Returns whether the id is taken, and THERE or IS_DEAD if the timer that has it is kept.
 local function present(k, id, entry, some_damaged, how, due)
   if entry then
-    local kind, _, _, _, _, old = unpack_timer(entry)
-    if kind == DEAD_LETTER then return true, how ~= 'replace' and IS_DEAD or nil end
-    if not kind then return true, how ~= 'replace' and THERE or nil end
-    return true, not replaces(how, tonumber(due), old) and THERE or nil
+    local t = timer_of(entry)
+    if not t then return true, how ~= 'replace' and THERE or nil end
+    if t.kind == DEAD_LETTER then return true, how ~= 'replace' and IS_DEAD or nil end
+    return true, not replaces(how, tonumber(due), t.due) and THERE or nil
   end
   if not some_damaged or redis.call('HEXISTS', k[DAMAGED], id) == 0 then return false end
   return true, how ~= 'replace' and IS_DEAD or nil
@@ -313,41 +315,40 @@ local function push(list, a, b)
 end
 
 -- Adds a delivery that is returned. Its timer stays open if an earlier attempt is.
-local function give_back(ends, id, entry)
-  local _, attempt, ended, spent, every, due, _, length, marks, at, is_spent = unpack_timer(entry)
-  if is_spent then spent = spent - 1 end
-  if attempt ~= ended + 1 then
-    push(ends.timers, id, pack_open(OPEN + marks, attempt, ended, spent, every, due, due, of_another(length),
-      entry:sub(at)))
-    push(ends.begun, due, id)
+local function give_back(ends, id, t)
+  if t.is_spent then t.is_spent, t.spent = false, t.spent - 1 end
+  if t.attempt ~= t.ended + 1 then
+    t.till, t.length = t.due, of_another(t.length)
+    push(ends.timers, id, pack_open(t))
+    push(ends.begun, t.due, id)
   else
-    push(ends.timers, id, pack(WAITING + marks, attempt, attempt, spent, every, due, entry:sub(at)))
-    push(ends.waiting, due, id)
+    push(ends.timers, id, pack(WAITING + t.marks, t.attempt, t.attempt, t.spent, t.every, t.due, t.entry:sub(t.texts)))
+    push(ends.waiting, t.due, id)
     push(ends.over, id)
   end
-  return 2 + due
+  return 2 + t.due
 end
 
 -- Adds a delivery that ends. Returns its answer, and the deadline of a hint to the owner if its timer comes again.
 local function end_delivery(ends, now, id, entry, wanted, how)
-  local kind, attempt, _, _, every, due, _, _, marks, at, _, from = unpack_timer(entry)
-  if kind ~= OPEN or ends.is_over[id] or attempt ~= tonumber(wanted) then return 0 end
+  local t = timer_of(entry)
+  if not t or t.kind ~= OPEN or ends.is_over[id] or t.attempt ~= tonumber(wanted) then return 0 end
   ends.is_over[id] = true
   local word, text = word_and_text(how)
-  if word == 'r' then return give_back(ends, id, entry) end
-  local plan, history, verdict = texts_of(entry, at, from)
+  if word == 'r' then return give_back(ends, id, t) end
+  local plan, before = texts_of(t)
   push(ends.over, id)
-  if word == 'x' or word == '' and every == 0 and plan == '' then
+  if word == 'x' or word == '' and t.every == 0 and plan == '' then
     push(ends.gone, id)
-    if is_apart(marks) then push(ends.apart, id) end
+    if is_apart(t.marks) then push(ends.apart, id) end
     return 1
   end
-  due, history, verdict = after_end(word, text, due, every, plan, history, now)
+  local due, history, verdict = after_end(word, text, t.due, t.every, plan, before, now)
   local texts, noted = pack_texts(plan, history, verdict)
   local after, places = WAITING, ends.waiting
   if word == 'd' then after, places = DEAD_LETTER, ends.dead end
-  after = after + marks % NOTED + noted
-  push(ends.timers, id, pack(after, attempt, attempt, 0, every, due, texts .. entry:sub(from)))
+  after = after + t.marks % NOTED + noted
+  push(ends.timers, id, pack(after, t.attempt, t.attempt, 0, t.every, due, texts .. entry:sub(t.body)))
   push(places, due, id)
   if word == 'd' then return 1 end
   -- The owner takes a hint with the deadline of a delivery for an old one.
@@ -385,14 +386,13 @@ end
 -- its history, and its delivery in flight is stale. Answers 1, or 0 if there is none or it cannot be read.
 local function wait_anew(k, a, is_dead)
   local id, due = a[2], a[3]
-  local entry = redis.call('HGET', k[TIMER], id)
-  local kind, attempt, _, _, every, _, _, _, marks, at, _, from = unpack_timer(entry)
-  if not kind or (kind == DEAD_LETTER) ~= is_dead then return 0 end
-  local plan, history = texts_of(entry, at, from)
-  if is_dead then history = '' else attempt = attempt + 1 end
-  local texts, noted = pack_texts(plan, history, '')
-  marks = marks % NOTED + noted
-  redis.call('HSET', k[TIMER], id, pack(WAITING + marks, attempt, attempt, 0, every, due, texts .. entry:sub(from)))
+  local t = timer_of(redis.call('HGET', k[TIMER], id))
+  if not t or (t.kind == DEAD_LETTER) ~= is_dead then return 0 end
+  local plan, history = texts_of(t)
+  local attempt = is_dead and t.attempt or t.attempt + 1
+  local texts, noted = pack_texts(plan, is_dead and '' or history, '')
+  redis.call('HSET', k[TIMER], id,
+    pack(WAITING + t.marks % NOTED + noted, attempt, attempt, 0, t.every, due, texts .. t.entry:sub(t.body)))
   redis.call('ZREM', is_dead and k[DEAD] or k[BEGUN], id)
   redis.call('ZADD', k[DUE], due, id)
   local tell = hint_sender(k, a[1])
@@ -426,14 +426,11 @@ end
 -- Keys: all. Arguments: id, attempt, length of the lease from now. Answers {1} if the attempt is the current
 -- one, and otherwise {0}.
 local function extend(k, a)
-  local entry = redis.call('HGET', k[TIMER], a[1])
-  local kind, attempt, ended, spent, every, due, _, _, marks, at, is_spent = unpack_timer(entry)
-  if kind ~= OPEN or attempt ~= tonumber(a[2]) then return {0} end
-  local till = now_ms() + a[3]
-  kind = is_spent and SPENT or OPEN
-  redis.call('ZADD', k[BEGUN], till, a[1])
-  redis.call('HSET', k[TIMER], a[1],
-    pack_open(kind + marks, attempt, ended, spent, every, due, till, of_another(tonumber(a[3])), entry:sub(at)))
+  local t = timer_of(redis.call('HGET', k[TIMER], a[1]))
+  if not t or t.kind ~= OPEN or t.attempt ~= tonumber(a[2]) then return {0} end
+  t.till, t.length = now_ms() + a[3], of_another(tonumber(a[3]))
+  redis.call('ZADD', k[BEGUN], t.till, a[1])
+  redis.call('HSET', k[TIMER], a[1], pack_open(t))
   return {1}
 end
 
@@ -443,12 +440,11 @@ local function spend(k, a)
   if redis.call('HGET', k[OWN], 'e') ~= a[1] then return false end
   local results = {}
   for i = 2, #a, 2 do
-    local entry = redis.call('HGET', k[TIMER], a[i])
-    local kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent = unpack_timer(entry)
-    local is_current = kind == OPEN and attempt == tonumber(a[i + 1])
-    if is_current and not is_spent then
-      redis.call('HSET', k[TIMER], a[i],
-        pack_open(SPENT + marks, attempt, ended, spent + 1, every, due, till, length, entry:sub(at)))
+    local t = timer_of(redis.call('HGET', k[TIMER], a[i]))
+    local is_current = t and t.kind == OPEN and t.attempt == tonumber(a[i + 1])
+    if is_current and not t.is_spent then
+      t.is_spent, t.spent = true, t.spent + 1
+      redis.call('HSET', k[TIMER], a[i], pack_open(t))
     end
     results[i / 2] = is_current and 1 or 0
   end
@@ -467,8 +463,20 @@ local function unreadable(k, id, entry)
 end
 
 -- Returns true if the last claim was granted since then, and nobody has shown to know of it.
-local function is_lost(kind, till, length, is_spent, since, now)
-  return kind == OPEN and not is_spent and length % 2 == 0 and till - length + 1 >= since and till - length <= now
+local function is_lost(t, since, now)
+  local granted = t.till - t.length
+  return t.kind == OPEN and not t.is_spent and t.length % 2 == 0 and granted + 1 >= since and granted <= now
+end
+
+-- Returns the time from which on a timer can be claimed.
+local function visible_from(t, now)
+  return t.kind == OPEN and math.min(t.till, now + t.length) or t.due
+end
+
+-- Gives a timer its next attempt, and returns its entry.
+local function grant(t, now, till)
+  t.attempt, t.is_spent, t.till, t.length = t.attempt + 1, false, till, of_claim(till - now)
+  return pack_open(t)
 end
 
 -- Keys: all. Arguments: epoch, length of the lease, claim_ahead, bytes, the time since which claims of these timers had
@@ -484,31 +492,30 @@ local function claim(k, a)
   local closed, leases, timers, c, n = {}, {}, {}, 0, 0
   for i, id in ipairs(ids) do
     local entry = entries[i]
-    local kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent = unpack_timer(entry)
-    local visible = kind == OPEN and math.min(till, now + length) or due
-    if is_lost(kind, till, length, is_spent, since, now) then
-      visible, attempt = due, attempt - 1
+    local t = timer_of(entry)
+    local visible = t and visible_from(t, now)
+    if t and is_lost(t, since, now) then
+      visible, t.attempt = t.due, t.attempt - 1
     end
-    if not kind then
+    if not t then
       result[i + 1] = unreadable(k, id, entry)
-    elseif kind == DEAD_LETTER or seen[id] then
+    elseif t.kind == DEAD_LETTER or seen[id] then
       result[i + 1] = GONE
     elseif visible > soon then
       result[i + 1] = EARLY .. string.format('%.0f', visible)
     elseif bytes <= 0 then
       result[i + 1] = LATER
     else
-      local rest, body = entry:sub(at), ''
-      if is_apart(marks) then body = redis.call('HGET', k[BODY], id) end
+      local body = ''
+      if is_apart(t.marks) then body = redis.call('HGET', k[BODY], id) end
       if body then
-        if kind == WAITING then c = c + 1; closed[c] = id end
-        till = math.max(now, visible) + lease
+        if t.kind == WAITING then c = c + 1; closed[c] = id end
+        local till = math.max(now, visible) + lease
+        local granted = grant(t, now, till)
         leases[n + 1], leases[n + 2] = till, id
-        local granted = pack_open(OPEN + marks, attempt + 1, ended, spent, every, due, till, of_claim(till - now),
-          rest)
         result[i + 1] = granted .. body
         timers[n + 1], timers[n + 2] = id, granted
-        n, bytes = n + 2, bytes - #rest - #body
+        n, bytes = n + 2, bytes - (#granted - OPEN_SIZE) - #body
       else
         result[i + 1] = unreadable(k, id, entry)
       end
@@ -578,15 +585,13 @@ end
 -- Shortens leases of claims that end later than their length from now: the clock was set back.
 local function shorten(k, now)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', k[BEGUN], '(' .. now, '+inf')) do
-    local entry = redis.call('HGET', k[TIMER], id)
-    local kind, attempt, ended, spent, every, due, till, length, marks, at, is_spent = unpack_timer(entry)
-    if kind ~= OPEN then
+    local t = timer_of(redis.call('HGET', k[TIMER], id))
+    if not t or t.kind ~= OPEN then
       set_aside(k, id)
-    elseif till - now > length then
-      till, kind = now + length, is_spent and SPENT or OPEN
-      redis.call('ZADD', k[BEGUN], till, id)
-      redis.call('HSET', k[TIMER], id,
-        pack_open(kind + marks, attempt, ended, spent, every, due, till, of_another(length), entry:sub(at)))
+    elseif t.till - now > t.length then
+      t.till, t.length = now + t.length, of_another(t.length)
+      redis.call('ZADD', k[BEGUN], t.till, id)
+      redis.call('HSET', k[TIMER], id, pack_open(t))
     end
   end
 end
@@ -602,12 +607,12 @@ local function restore_places(k)
   local cursor = redis.call('HGET', k[OWN], 'r') or '0'
   local after, some = unpack(redis.call('HSCAN', k[TIMER], cursor, 'COUNT', RESTORED_TOGETHER))
   for i = 1, #some, 2 do
-    local kind, _, _, _, _, due, till = unpack_timer(some[i + 1])
-    if not kind then
+    local t = timer_of(some[i + 1])
+    if not t then
       set_aside(k, some[i])
     else
-      local of = kind == OPEN and BEGUN or kind == DEAD_LETTER and DEAD or DUE
-      redis.call('ZADD', k[of], 'NX', kind == OPEN and till or due, some[i])
+      local of = t.kind == OPEN and BEGUN or t.kind == DEAD_LETTER and DEAD or DUE
+      redis.call('ZADD', k[of], 'NX', t.kind == OPEN and t.till or t.due, some[i])
     end
   end
   redis.call('HSET', k[OWN], 'r', after)
@@ -661,15 +666,14 @@ end
 local function show(k, a)
   local result, n, wants_dead, ids = {}, 0, a[1] == 'dead', {unpack(a, 2)}
   for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(ids))) do
-    local kind, attempt, ended, spent, every, due, _, _, marks, at, _, from = unpack_timer(entry)
-    local body
-    if kind and (kind == DEAD_LETTER) == wants_dead then
-      if is_apart(marks) then body = redis.call('HGET', k[BODY], ids[i]) else body = entry:sub(from) end
+    local t, body = timer_of(entry), nil
+    if t and (t.kind == DEAD_LETTER) == wants_dead then
+      if is_apart(t.marks) then body = redis.call('HGET', k[BODY], ids[i]) else body = entry:sub(t.body) end
     end
     if body then
-      result[n + 1], result[n + 2], result[n + 3], result[n + 4] = ids[i], due, every, attempt
-      result[n + 5], result[n + 6], result[n + 7] = ended, spent, body
-      result[n + 8], result[n + 9], result[n + 10] = texts_of(entry, at, from)
+      result[n + 1], result[n + 2], result[n + 3], result[n + 4] = ids[i], t.due, t.every, t.attempt
+      result[n + 5], result[n + 6], result[n + 7] = t.ended, t.spent, body
+      result[n + 8], result[n + 9], result[n + 10] = texts_of(t)
       n = n + 10
     end
   end
@@ -682,9 +686,9 @@ local function add_begun(k, after, result)
   for from = 1, #ids, page do
     local some = {unpack(ids, from, math.min(from + page - 1, #ids))}
     for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(some))) do
-      local kind, _, _, _, _, due = unpack_timer(entry)
-      local place = {some[i], due}
-      if kind and is_before(after, place) then result[#result + 1] = place end
+      local t = timer_of(entry)
+      local place = t and {some[i], t.due}
+      if t and is_before(after, place) then result[#result + 1] = place end
     end
   end
 end
@@ -724,9 +728,9 @@ local function first_with(key, prefix, now)
   if #some == 2 * LOOKED_AT then return some[1], deadline_of(some[2]) or 0 end
 end
 
--- Returns how many attempts had no end, of those whose leases are over.
-local function unended(attempt, ended, till, now)
-  return attempt - ended - (till > now and 1 or 0)
+-- Returns how many attempts of a timer had no end, of those whose leases are over.
+local function unended(t, now)
+  return t.attempt - t.ended - (t.till > now and 1 or 0)
 end
 
 -- Returns the place of the first timer with the prefix that is due and of which too many attempts had no end, or nil.
@@ -739,10 +743,10 @@ local function first_unended(k, prefix, most, now)
   for from = 1, #ids, LOOKED_AT do
     local some = {unpack(ids, from, math.min(from + LOOKED_AT - 1, #ids))}
     for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(some))) do
-      local kind, attempt, ended, _, _, due, till = unpack_timer(entry)
-      local place = {some[i], due}
-      if kind == OPEN and unended(attempt, ended, till, now) >= most and due <= now
-        and (not first or is_before(place, first)) then first = place end
+      local t = timer_of(entry)
+      local is_unended = t and t.kind == OPEN and unended(t, now) >= most and t.due <= now
+      local place = is_unended and {some[i], t.due}
+      if place and (not first or is_before(place, first)) then first = place end
     end
   end
   return first
@@ -760,9 +764,9 @@ local function oldest(k, a)
     if place[1] and is_first then first, first_fits = place, fits end
   end
   if not first then return {} end
-  local _, attempt, ended, _, _, due, till = unpack_timer(redis.call('HGET', k[TIMER], first[1]))
-  if not due then return {first[1], first[2], first[2], 0} end
-  return {first[1], due, first[2], unended(attempt, ended, till, now)}
+  local t = timer_of(redis.call('HGET', k[TIMER], first[1]))
+  if not t then return {first[1], first[2], first[2], 0} end
+  return {first[1], t.due, first[2], unended(t, now)}
 end
 
 -- Keys: all. Answers the numbers of waiting timers, dead letters and damaged timers.
@@ -816,7 +820,8 @@ local function upgrade_timer(k, id, body, now, is_dead)
     redis.call('ZREM', k[DUE], id)
     redis.call('ZADD', k[BEGUN], till, id)
     local length = math.min(till - now, LONGEST_OLD_LEASE)
-    entry = pack_open(OPEN + marks, attempt, ended, 0, every, due, till, length, rest)
+    entry = pack_open({attempt = attempt, ended = ended, spent = 0, every = every, due = due, till = till, length = length,
+      marks = marks, entry = rest, texts = 1})
   else
     entry = pack(WAITING + marks, attempt, ended, 0, every, due, rest)
   end
