@@ -48,17 +48,20 @@ struct bulk_answer {
 }  // namespace
 
 Test(durable_keeping, a_second_put_keeps_or_replaces_as_told) {
-    alone w;
-    w.one.put({"a", in(10ms), "first"});
-    CHECK(w.one.put({"a", in(5ms), "second"}) == put_result::there_already);
-    CHECK(w.one.put({"b", in(10ms), "first"}) == put_result::stored);
-    CHECK(w.one.put({"b", in(40ms), "second"}, existing::replace) == put_result::stored);
-    w.one.pass(20ms);
-    REQUIRE_EQ(w.one.got.size(), 1U);
-    CHECK_EQ(w.one.got[0].body, "first");
-    w.one.pass(20ms);
-    REQUIRE_EQ(w.one.got.size(), 2U);
-    CHECK_EQ(w.one.got[1].body, "second");
+    for (const auto how : {existing::keep, existing::replace, existing::sooner, existing::later})
+        for (const bool is_later : {false, true}) {
+            alone w;
+            w.one.put({"a", in(20ms), "first"});
+            const time_point due = in(is_later ? 30ms : 10ms);
+            const bool replaces =
+                how == existing::replace || how == (is_later ? existing::later : existing::sooner);
+            CHECK(w.one.put({"a", due, "second"}, how) ==
+                  (replaces ? put_result::stored : put_result::there_already));
+            w.one.pass(31ms);
+            REQUIRE_EQ(w.one.got.size(), 1U);
+            CHECK_EQ(w.one.got[0].body, replaces ? "second" : "first");
+            CHECK(w.one.got[0].due == (replaces ? due : in(-11ms)));
+        }
 }
 
 Test(durable_keeping, a_period_keeps_its_phase_until_cancelled) {
@@ -183,22 +186,6 @@ Test(durable_keeping, touching_a_timer_makes_its_delivery_stale) {
     w.one.pass(20ms);
     CHECK_EQ(w.one.timers.counters().stale, 1U);
     CHECK_EQ(w.one.got.size(), 2U);
-}
-
-Test(durable_keeping, conditional_puts_only_advance_or_postpone_deadlines) {
-    alone w;
-    w.one.put({"a", in(20ms), "first"});
-    CHECK(w.one.put({"a", in(30ms), "later"}, existing::sooner) == put_result::there_already);
-    CHECK(w.one.put({"a", in(10ms), "sooner"}, existing::sooner) == put_result::stored);
-    w.one.put({"b", in(20ms), "first"});
-    CHECK(w.one.put({"b", in(10ms), "sooner"}, existing::later) == put_result::there_already);
-    CHECK(w.one.put({"b", in(30ms), "later"}, existing::later) == put_result::stored);
-    w.one.pass(15ms);
-    REQUIRE_EQ(w.one.got.size(), 1U);
-    CHECK_EQ(w.one.got[0].body, "sooner");
-    w.one.pass(15ms);
-    REQUIRE_EQ(w.one.got.size(), 2U);
-    CHECK_EQ(w.one.got[1].body, "later");
 }
 
 // --- by prefix ----------------------------------------------------------------------------------

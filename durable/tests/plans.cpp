@@ -321,22 +321,34 @@ Test(durable_plans, timers_without_deadlines_begin_at_their_first_beat) {
 
 // --- failures -----------------------------------------------------------------------------------
 
-Test(durable_plans, exponential_delays_double_up_to_their_limit) {
-    alone w(with_calendar());
-    fail_all(w.one, "no room");
-    w.one.put(with_plan("a", in(10ms), "retry exponential 10ms to 50ms"));
-    w.one.pass(200ms);
-    delayed_by(dues(w.one), {10ms, 20ms, 40ms, 50ms, 50ms});
-    CHECK_EQ(w.one.timers.counters().failures, 6U);
-    CHECK_EQ(w.one.got.back().body, "body");
-}
-
-Test(durable_plans, a_fixed_delay_stays_the_same) {
-    alone w(with_calendar());
-    fail_all(w.one, "no room");
-    w.one.put(with_plan("b", in(10ms), "retry fixed 20ms"));
-    w.one.pass(80ms);
-    delayed_by(dues(w.one), {20ms, 20ms, 20ms});
+// All die of their last failure. A timer without a policy is retried after the lease of its claim.
+Test(durable_plans, delays_follow_the_plan_and_the_reason) {
+    struct row {
+        std::string default_plan, plan, reason;
+        std::vector<duration> delays;
+        std::string letter = reason;
+    };
+    const std::vector<row> rows{
+        {"", "retry exponential 10ms to 50ms | attempts 6", "x", {10ms, 20ms, 40ms, 50ms, 50ms}},
+        {"", "retry fixed 20ms | attempts 4", "x", {20ms, 20ms, 20ms}},
+        {"retry fixed 20ms | attempts 2", "", "x", {20ms}},
+        {"retry fixed 20ms | attempts 2", "retry fixed 50ms", "x", {50ms}},
+        {"attempts 2", "", "x", {500ms}},
+        {"", "attempts 3", "after 60ms: full", {60ms, 60ms}, "full"},
+        {"", "retry exponential 50ms | attempts 3", "after 60ms: full", {60ms, 100ms}, "full"},
+        {"", "retry fixed 10ms | attempts 2", "after lunch: full", {10ms}}};
+    for (const row& r : rows) {
+        alone w(with_calendar(r.default_plan));
+        fail_all(w.one, r.reason);
+        w.one.put(with_plan("a", in(10ms), r.plan));
+        w.one.pass(600ms);
+        delayed_by(dues(w.one), r.delays);
+        CHECK_EQ(w.one.got.back().body, "body");
+        CHECK_EQ(w.one.timers.counters().failures, r.delays.size() + 1);
+        REQUIRE(history_of_dead(w.one.store, "a").has_value());
+        CHECK_EQ(history_of_dead(w.one.store, "a")->reason, r.letter);
+        CHECK_EQ(history_of_dead(w.one.store, "a")->failures, r.delays.size() + 1);
+    }
 }
 
 Test(durable_plans, jitter_stays_within_its_bounds_and_spreads) {
@@ -429,31 +441,6 @@ Test(durable_plans, done_forgets_the_failures_before_it) {
     }
 }
 
-Test(durable_plans, the_default_plan_holds_for_timers_without_one) {
-    alone w(with_calendar("retry fixed 20ms | attempts 2"));
-    fail_all(w.one, "no room");
-    w.one.put({"a", in(10ms)});
-    w.one.pass(50ms);
-    delayed_by(dues(w.one), {20ms});
-    CHECK_EQ(count(beside(w.all)).dead, 1U);
-    w.one.got.clear();
-    w.one.put(with_plan("b", in(10ms), "retry fixed 50ms"));
-    w.one.pass(100ms);
-    delayed_by(dues(w.one), {50ms});
-    CHECK_EQ(count(beside(w.all)).dead, 2U);
-}
-
-Test(durable_plans, failures_without_policy_are_retried_after_a_lease) {
-    options o = with_calendar();
-    o.attempts = 2;
-    alone w(o);
-    fail_all(w.one, "no room");
-    w.one.put({"a", in(10ms)});
-    w.one.pass(600ms);
-    delayed_by(dues(w.one), {500ms});
-    CHECK_EQ(history_of_dead(w.one.store, "a")->failures, 2U);
-}
-
 Test(durable_plans, an_exception_fails_the_delivery_unless_already_ended) {
     int thrown = 0;
     options o = with_calendar("attempts 1");
@@ -468,6 +455,7 @@ Test(durable_plans, an_exception_fails_the_delivery_unless_already_ended) {
     for (const char* id : {"a", "done", "given", "odd"}) w.one.put({id, in(10ms)});
     w.one.pass(100ms);
     CHECK_EQ(thrown, 4);
+    CHECK_EQ(w.one.timers.counters().thrown, 4U);
     CHECK_EQ(w.one.timers.counters().failures, 2U);
     CHECK_EQ(history_of_dead(w.one.store, "a")->reason, "no money for a");
     CHECK_EQ(history_of_dead(w.one.store, "odd")->reason, "an exception that is no std::exception");
@@ -647,21 +635,6 @@ Test(durable_plans, deadlines_planned_by_a_clock_ahead_are_corrected) {
 
 // Returns the dead letters of beats, when every delivery fails and `attempts 1` gives up each beat.
 std::size_t letters_of(alone& w) { return list(beside(w.all), timer_set::dead, {}, 1'000).size(); }
-
-Test(durable_plans, every_life_of_an_id_has_separate_letters) {
-    alone w(with_calendar("retry fixed 10ms | attempts 1"));
-    fail_all(w.one, "no");
-    for (std::size_t life = 1; life <= 3; ++life) {
-        w.one.put(with_plan("a", by_plan, "cron 100"));
-        w.one.put({"b", in(10ms), "body", 1s});
-        w.one.pass(110ms);
-        CHECK_EQ(w.one.got.size(), 2 * life);
-        CHECK_EQ(letters_of(w), 2 * life);
-        CHECK_EQ(w.one.timers.counters().died, 2 * life);
-        for (const char* id : {"a", "b"}) CHECK(w.one.timers.cancel(id) == refusal::none);
-        w.one.settle();
-    }
-}
 
 // Deploys cancel and put anew, with a deadline of their own or that of the plan, while others put
 // timers under the ids of letters, and the store fails.
@@ -1073,25 +1046,6 @@ Test(durable_plans, claims_minutes_ahead_of_their_deadline_are_kept) {
         CHECK_EQ(p.timers.gauges().being_delivered, 1U);
         CHECK_EQ(p.timers.counters().returned, 0U);
     }
-}
-
-Test(durable_plans, a_reason_can_ask_for_a_delay) {
-    alone w(with_calendar());
-    fail_all(w.one, "after 60ms: full");
-    w.one.put(with_plan("a", in(10ms), "attempts 3"));
-    w.one.pass(200ms);
-    delayed_by(dues(w.one), {60ms, 60ms});
-    CHECK_EQ(history_of_dead(w.one.store, "a")->reason, "full");
-    w.one.got.clear();
-    w.one.put(with_plan("b", in(10ms), "retry exponential 50ms | attempts 3"));
-    w.one.pass(300ms);
-    delayed_by(dues(w.one), {60ms, 100ms});
-    w.one.got.clear();
-    fail_all(w.one, "after lunch: full");
-    w.one.put(with_plan("c", in(10ms), "retry fixed 10ms | attempts 2"));
-    w.one.pass(100ms);
-    delayed_by(dues(w.one), {10ms});
-    CHECK_EQ(history_of_dead(w.one.store, "c")->reason, "after lunch: full");
 }
 
 // --- verdicts -----------------------------------------------------------------------------------

@@ -151,15 +151,9 @@ Test(durable_postgres, a_shard_has_one_owner_at_a_time) {
 
 Test(durable_postgres, departed_or_silent_processes_are_no_longer_counted) {
     const postgres_server server;
-    postgres_store a(server.options());
-    {
-        postgres_store b(server.options()), c(server.options());
-        join(b);
-        join(c, 2s);
-        CHECK_EQ(join(a), 3U);
-        while (join(a) != 2U) continue;
-    }
-    while (join(a) != 1U) continue;
+    postgres_store a(server.options()), silent(server.options());
+    support::counts_no_departed_or_silent_process(
+        a, std::make_unique<postgres_store>(server.options()), silent);
 }
 
 Test(durable_postgres, processes_with_different_terms_are_warned) {

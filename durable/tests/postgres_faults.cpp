@@ -16,7 +16,6 @@
 #include "support/any_store.hpp"
 #include "support/asking.hpp"
 #include "support/check.hpp"
-#include "support/child.hpp"
 #include "support/postgres_server.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/unix_socket.hpp"
@@ -365,14 +364,7 @@ Test(durable_postgres_faults, forked_children_keep_no_parent_awake) {
 
 Test(durable_postgres_faults, a_forked_child_leaves_the_connection_alone) {
     const postgres_server server;
-    auto s = std::make_unique<postgres_store>(server.options());
-    join(*s);
-    CHECK(support::ended_well(support::start_child([&] {
-        s.reset();
-        return static_cast<const char*>(nullptr);
-    })));
-    CHECK_EQ(join(*s), 1U);
-    CHECK(put(*s, {"a", today()}) == put_result::stored);
+    support::outlives_a_forked_child(std::make_unique<postgres_store>(server.options()));
 }
 
 Test(durable_postgres_faults, the_descriptor_stays_the_same_over_connections) {

@@ -1,7 +1,6 @@
 // The store in a Redis server: its answers equal those of the store in memory, it can be shared,
 // and it reports problems of a server.
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,15 +72,11 @@ Test(durable_redis, a_shard_has_one_owner_at_a_time) {
     support::has_one_owner_at_a_time(a, b);
 }
 
-Test(durable_redis, a_process_that_leaves_is_no_longer_counted) {
+Test(durable_redis, departed_or_silent_processes_are_no_longer_counted) {
     const redis_server server;
-    redis_store a(at(server));
-    {
-        redis_store b(at(server));
-        join(b);
-        CHECK_EQ(join(a), 2U);
-    }
-    while (join(a) != 1U) continue;
+    redis_store a(at(server)), silent(at(server));
+    support::counts_no_departed_or_silent_process(a, std::make_unique<redis_store>(at(server)),
+                                                  silent);
 }
 
 Test(durable_redis, processes_with_different_terms_are_warned) {
@@ -92,13 +87,6 @@ Test(durable_redis, processes_with_different_terms_are_warned) {
         return std::make_unique<redis_store>(o);
     };
     support::warn_of_other_terms(*with("stream"), *with("stream"), *with(""), with("hook"));
-}
-
-Test(durable_redis, a_silent_process_leaves_when_its_lease_expires) {
-    const redis_server server;
-    redis_store a(at(server)), b(at(server));
-    join(b, 20ms);
-    while (join(a) != 1U) continue;
 }
 
 Test(durable_redis, owners_are_told_of_puts_before_their_horizon) {
@@ -709,20 +697,7 @@ Test(durable_redis, a_list_transfers_only_bodies_of_its_page) {
 
 Test(durable_redis, a_forked_child_leaves_the_link_alone) {
     const redis_server server;
-    auto s = std::make_unique<redis_store>(at(server, 1));
-    join(*s);
-    const pid_t child = fork();
-    if (child == 0) {
-        s.reset();
-        _exit(0);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    CHECK_EQ(status, 0);
-    CHECK(put(*s, {"a", today() + 1h}) == put_result::stored);
-    CHECK_EQ(count(*s).waiting, 1U);
-    CHECK(s->broken_connections().empty());
-    CHECK_EQ(server.say({"HLEN", "{tvec}:processes"}), "1");
+    support::outlives_a_forked_child(std::make_unique<redis_store>(at(server, 1)));
 }
 
 Test(durable_redis, keys_of_other_types_are_reported_and_kept) {

@@ -207,12 +207,3 @@ Test(durable_turns, stopping_ends_in_time_and_reports_unfinished_work) {
     w.longest_of(10);
     CHECK_EQ(told, 1);
 }
-
-Test(durable_turns, a_clean_stop_reports_nothing_unfinished) {
-    backlog w(10, {});
-    w.longest_of(10);
-    bool is_clean = false;
-    w.timers.stop([&](const unfinished& u) { is_clean = !u.any(); });
-    w.longest_of(3);
-    CHECK(is_clean);
-}

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -19,6 +20,7 @@
 
 #include "support/asking.hpp"
 #include "support/check.hpp"
+#include "support/child.hpp"
 #include "tvec/durable/memory_store.hpp"
 #include "tvec/durable/timers.hpp"
 
@@ -515,6 +517,31 @@ void warn_of_other_terms(Store& a, Store& equal, Store& silent, std::unique_ptr<
     CHECK_EQ(silent.warning(), "");
     other.reset();
     while (!a.warning().empty()) join(a);
+}
+
+// Processes of one server: one leaves, and one is silent for longer than its lease.
+template <class Store>
+void counts_no_departed_or_silent_process(Store& a, std::unique_ptr<Store> leaves, Store& silent) {
+    using namespace asking;
+    join(*leaves);
+    join(silent, 2s);
+    CHECK_EQ(join(a), 3U);
+    while (join(a) != 2U) continue;
+    leaves.reset();
+    while (join(a) != 1U) continue;
+}
+
+// A forked child that destroys its copy of the store takes nothing from its parent.
+template <class Store> void outlives_a_forked_child(std::unique_ptr<Store> s) {
+    using namespace asking;
+    join(*s);
+    CHECK(ended_well(start_child([&] {
+        s.reset();
+        return static_cast<const char*>(nullptr);
+    })));
+    CHECK_EQ(join(*s), 1U);
+    CHECK(put(*s, {"a", today() + 1h}) == put_result::stored);
+    CHECK(s->broken_connections().empty());
 }
 
 // After `break_connections` the store connects again, and its descriptor is not readable for ever.
