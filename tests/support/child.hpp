@@ -9,6 +9,8 @@
 
 namespace support {
 
+constexpr bool has_children = false;
+
 // There are no children here: the test ends.
 template <class F> std::string last_words(F) { throw everywhere::skipped(); }
 template <class F> std::string said_by(F) { throw everywhere::skipped(); }
@@ -28,6 +30,8 @@ template <class F> std::string said_by(F) { throw everywhere::skipped(); }
 #include "support/check.hpp"
 
 namespace support {
+
+constexpr bool has_children = true;
 
 // The process that runs `body`, which returns what is wrong, or null. It says so on stderr, and
 // ends without the test framework noticing.
