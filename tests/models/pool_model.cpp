@@ -31,25 +31,30 @@ using time_point = tvec::manual_clock::time_point;
 
 namespace {
 
-// Whether the pool gets no memory, and whether it has asked for some. A scope restores both.
+// Makes the pool's allocations fail, or succeed, and knows whether it has asked for one. A scope
+// restores both.
 struct shortage {
     explicit shortage(bool begins) {
-        none_left = begins;
-        denied = false;
+        none_left_ = begins;
+        denied_ = false;
     }
     shortage(const shortage&) = delete;
+    shortage& operator=(const shortage&) = delete;
     ~shortage() {
-        none_left = outer_none_left;
-        denied = outer_denied;
+        none_left_ = outer_none_left_;
+        denied_ = outer_denied_;
     }
-    static inline bool none_left = false, denied = false;
+    static void end() { none_left_ = false; }
+    static bool denied() { return denied_; }
+    static bool denies() { return none_left_ && (denied_ = true); }
 
 private:
-    bool outer_none_left = none_left, outer_denied = denied;
+    static inline bool none_left_ = false, denied_ = false;
+    bool outer_none_left_ = none_left_, outer_denied_ = denied_;
 };
 
 template <class New> void* allocate(New from_system) noexcept {
-    if (shortage::none_left) return shortage::denied = true, nullptr;
+    if (shortage::denies()) return nullptr;
     try {
         return from_system();
     } catch (const std::bad_alloc&) {
@@ -288,10 +293,10 @@ private:
             return require(room, "a function was copied for nothing");
         }
         claimed_ -= room;
-        const auto expected = !room           ? refusal
-                              : memory.denied ? schedule_error::out_of_memory
-                              : stopped_      ? schedule_error::stopped
-                                              : schedule_error::none;
+        const auto expected = !room             ? refusal
+                              : memory.denied() ? schedule_error::out_of_memory
+                              : stopped_        ? schedule_error::stopped
+                                                : schedule_error::none;
         const bool admitted = expected == schedule_error::none;
         require(made.error == expected, "why it is refused");
         require(static_cast<bool>(made.handle) == admitted, "a handle");
@@ -320,7 +325,7 @@ private:
         const std::size_t before = on_.pool.capacity();
         const shortage memory(below(4) == 0);
         const bool reserved = on_.pool.reserve(timeouts);
-        require(reserved == !memory.denied, "what reserve returns");
+        require(reserved == !memory.denied(), "what reserve returns");
         require(!reserved || timeouts == 0 || on_.pool.capacity() > timeouts, "what is reserved");
         require(timeouts != 0 || on_.pool.capacity() == before, "nothing is reserved");
         most_nodes_ = std::max(most_nodes_, timeouts + 1);
@@ -521,7 +526,7 @@ private:
     bool taken() {
         const bool by_take = std::exchange(taking_, false);
         const at_end count{[&] { ended_ += by_take; }};
-        shortage::none_left = false;
+        shortage::end();
         act_somehow();
         dies_here(3'000);
         if (below(50) == 0) tvec::manual_clock::advance(nanoseconds(below(3'000'000)));
