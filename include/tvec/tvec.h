@@ -377,7 +377,7 @@ TVEC_C_API uint64_t tvec_next_wakeup(struct tvec_wheel* wheel);
 /// Calls tell(whom) whenever `tvec_next_wakeup` moves to an earlier tick outside of `tvec_advance`,
 /// above all when a timer is armed: for a loop that is not its author's, which sets an alarm of its
 /// own for the wake-up, and not before each sleep. After `tvec_advance`, in which the wake-up may
-/// move either way, set that alarm again.
+/// move either way, and after a `tvec_drain` whose visitor has asked for it, set that alarm again.
 ///
 ///     tvec_on_earlier_wakeup(&wheel, set_alarm, &server);   // by tvec_clock_start_of, or
 ///                                                           // tvec_wait_ms

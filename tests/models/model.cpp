@@ -2,9 +2,11 @@
 // (support/world.hpp). A divergence ends the test.
 //
 // TVEC_SEED and TVEC_STEPS choose the run. A failure prints the seed that repeats it.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <random>
+#include <string>
 
 #include "support/check.hpp"
 #include "support/environment.hpp"
@@ -45,6 +47,7 @@ support::program crowded_program(std::mt19937_64& random) {
                                verb::drain,
                                verb::script,
                                verb::fail,
+                               verb::listen,
                                verb::capture,
                                verb::restore,
                                verb::collect,
@@ -62,29 +65,45 @@ support::program crowded_program(std::mt19937_64& random) {
     return p;
 }
 
-template <class Oracle, class Interface = support::in_cpp,
-          class Generate = decltype(&random_program)>
-void explore(std::uint64_t steps, unsigned check_every, Generate generate = random_program) {
+using run_program = void (*)(const support::program&, support::tally&);
+
+template <class Oracle, unsigned CheckEvery>
+void run_beside(const support::program& p, support::tally& done) {
+    support::run<Oracle>(p, CheckEvery, done);
+}
+
+// Runs a program through C++ and through C, which have to write the same story.
+void run_in_both(const support::program& p, support::tally& done) {
+    using support::plain_array;
+    const std::string in_cpp = support::told<plain_array, support::in_cpp_as_c>(p, 4, done);
+    const std::string in_c = support::told<plain_array, support::in_c>(p, 4, done);
+    if (in_cpp == in_c) return;
+    const auto [at_cpp, at_c] =
+        std::mismatch(in_cpp.begin(), in_cpp.end(), in_c.begin(), in_c.end());
+    const auto up_to = [](auto& story, auto at) {
+        return support::last_lines({story.begin(), std::find(at, story.end(), '\n')});
+    };
+    support::diverge("in C++\n", up_to(in_cpp, at_cpp), "\nand in C\n", up_to(in_c, at_c));
+}
+
+void explore(std::uint64_t steps, run_program run,
+             decltype(&random_program) generate = random_program) {
     const std::uint64_t seed = support::from_environment("TVEC_SEED", std::random_device{}());
     steps = support::from_environment("TVEC_STEPS", steps);
     std::mt19937_64 random(seed);
-    std::uint64_t done = 0, fired = 0;
-    while (done < steps) {
-        const support::program p = generate(random);
-        support::world<Oracle, Interface> world(p, check_every);
+    support::tally done;
+    const auto count = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+    while (done.operations < steps) {
         try {
-            done += world.run();
-            fired += world.fired();
+            run(generate(random), done);
         } catch (const std::exception& e) {
-            cr_assert_fail("TVEC_SEED=%llu after %llu operations: %s",
-                           static_cast<unsigned long long>(seed),
-                           static_cast<unsigned long long>(done), e.what());
+            cr_assert_fail("TVEC_SEED=%llu after %llu operations: %s", count(seed),
+                           count(done.operations), e.what());
         }
     }
-    std::fprintf(stderr, "model: TVEC_SEED=%llu, %llu operations, %llu fires\n",
-                 static_cast<unsigned long long>(seed), static_cast<unsigned long long>(done),
-                 static_cast<unsigned long long>(fired));
-    CHECK_GE(fired, steps / 8);
+    std::fprintf(stderr, "model: TVEC_SEED=%llu, %llu operations, %llu fires\n", count(seed),
+                 count(done.operations), count(done.fired));
+    CHECK_GE(done.fired, steps / 8);
 }
 
 }  // namespace
@@ -92,19 +111,21 @@ void explore(std::uint64_t steps, unsigned check_every, Generate generate = rand
 TestSuite(model, .timeout = 0);  // TVEC_STEPS is the length
 
 Test(model, the_wheel_agrees_with_both_oracles_throughout) {
-    explore<support::oracles>(150'000, 1);
+    explore(150'000, run_beside<support::oracles, 1>);
 }
 
 Test(model, the_wheel_agrees_with_an_array_throughout) {
-    explore<support::plain_array>(2'000'000, 64);
+    explore(2'000'000, run_beside<support::plain_array, 64>);
 }
 
-Test(model, the_c_interface_agrees_with_an_array) {
-    explore<support::plain_array, support::in_c>(300'000, 16);
+Test(model, the_c_interface_answers_as_cpp_does) { explore(300'000, run_in_both); }
+
+Test(model, the_c_interface_keeps_orders_as_cpp_does) {
+    explore(100'000, run_in_both, crowded_program);
 }
 
 Test(model, crowded_ticks_in_order_agree_with_an_array) {
-    explore<support::plain_array>(300'000, 64, crowded_program);
+    explore(300'000, run_beside<support::plain_array, 64>, crowded_program);
 }
 
 Test(model, the_model_notices_when_its_oracles_differ) {

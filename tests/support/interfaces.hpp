@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 
@@ -10,16 +12,54 @@
 #include "tvec/inspect/inspect.hpp"
 #include "tvec/tvec.h"
 
+// The numbers of the library for C, which has its own: as in wheel_number.hpp.
+namespace tvec_in_c::detail {
+
+struct wheel_number {
+    wheel_number() noexcept;
+    ~wheel_number();
+    std::uint16_t number;
+};
+
+}  // namespace tvec_in_c::detail
+
 namespace support {
+
+// All numbers of wheels but a few, so that wheels have to share one as soon as these are taken.
+template <class Number> class numbers {
+public:
+    static bool is_shared(const tvec::detail::wheel_number& n) {
+        return tvec::detail::number_of(n.tag()) == tvec::detail::wheel_number::shared;
+    }
+    static bool is_shared(const tvec_in_c::detail::wheel_number& n) {
+        return n.number == tvec::detail::wheel_number::shared;
+    }
+
+    // Sees to it that the next wheel has a number of its own, or shares one.
+    static void prepare(bool shares) {
+        static std::deque<Number> taken;
+        if (!shares && !taken.empty()) taken.pop_back();
+        while (shares) {
+            taken.emplace_back();
+            if (is_shared(taken.back())) return taken.pop_back();
+        }
+    }
+};
 
 struct in_cpp {
     using wheel = tvec::timer_wheel;
     using timer = tvec::timer;
+    using number = tvec::detail::wheel_number;
     static constexpr bool is_whole = true;  // callbacks may throw, and be watched
 
     template <class Owner>
     static constexpr timer::callback call = tvec::call<&Owner::t, &Owner::on_fire>;
     template <class Owner> static Owner& owner_of(timer& t) { return tvec::owner_of<&Owner::t>(t); }
+};
+
+// The one in C++, as far as that in C has it.
+struct in_cpp_as_c : in_cpp {
+    static constexpr bool is_whole = false;
 };
 
 struct in_c {
@@ -81,6 +121,9 @@ struct in_c {
             return tvec_advance_in_order(this, until, budget, call, &before);
         }
         std::optional<jiffies> next_wakeup() { return tick_of(tvec_next_wakeup(this)); }
+        void on_earlier_wakeup(void (*tell)(void*) noexcept, void* whom) {
+            tvec_on_earlier_wakeup(this, tell, whom);
+        }
         std::optional<jiffies> next_expiry() const { return tick_of(tvec_next_expiry(this)); }
         bool any_pending() const { return tvec_any_pending(this); }
         std::size_t count_pending() const { return tvec_count_pending(this); }
@@ -110,6 +153,7 @@ struct in_c {
         }
     };
 
+    using number = tvec_in_c::detail::wheel_number;
     static constexpr bool is_whole = false;
 
     template <class Owner> static void call(tvec_wheel* w, tvec_timer* t) {

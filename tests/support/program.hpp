@@ -30,7 +30,9 @@ enum class verb : std::uint8_t {
     drain,         // each timer shown runs its script
     script,        // the next few operations are what the subject does when it fires
     fail,          // in a script: throws
-    rebuild,       // destroys the wheel, and makes one that starts elsewhere
+    rebuild,       // destroys the wheel, and makes one that starts elsewhere, now and then with
+                   // the number that wheels share when no other is left
+    listen,        // another listener for the earlier wake-ups of the wheel, or none
     arm_if_pending,
     arm_if_earlier,
     arm_unless_pending,
@@ -63,6 +65,9 @@ struct operation {
 
     verb action() const {
         switch (what) {  // rare things take a value of their own out of the 256
+        case 241:
+        case 242:
+            return verb::listen;
         case 243:
             return verb::move_ahead;
         case 244:
@@ -97,6 +102,7 @@ struct operation {
     bool on_second_wheel() const { return who >= 192; }
     std::size_t budget() const { return who % 8; }
     std::size_t script_length() const { return 1 + offset % 4; }
+    bool shares_number() const { return span % 2 != 0; }  // the wheel that is made
 };
 
 inline constexpr int subjects = 32;
@@ -105,6 +111,8 @@ inline constexpr int subjects = 32;
 struct program {
     std::uint8_t start = 0;
     std::vector<operation> operations;
+
+    bool shares_number() const { return start >= 224; }  // of both wheels
 
     static program from(std::span<const std::uint8_t> bytes) {
         program p;

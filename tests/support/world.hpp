@@ -10,7 +10,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,16 +27,25 @@ namespace support {
 
 using tvec::jiffies;
 
+// The end of a story.
+inline std::string last_lines(std::string_view story, std::size_t size = 1'000) {
+    const std::size_t cut = story.size() > size ? story.find('\n', story.size() - size) + 1 : 0;
+    return std::string(story.substr(cut));
+}
+
 template <class Oracle, class Interface = in_cpp> class world {
     using wheel_type = typename Interface::wheel;
     using timer_type = typename Interface::timer;
 
 public:
     // `check_every`: how many operations there are from one check() of each wheel to the next.
-    world(const program& p, unsigned check_every)
-        : program_(p), check_every_(check_every),
-          fuel_(64 + 4 * p.operations.size()), sides_{side(start_of(p.start)),
-                                                      side(start_of(p.start) / 2)} {
+    // `story`: where to write each call and its answer, if anywhere.
+    world(const program& p, unsigned check_every, std::ostream* story = nullptr)
+        : program_(p), check_every_(check_every), story_(story),
+          fuel_(64 + 4 * p.operations.size()), sides_{side(start_of(p.start), p.shares_number()),
+                                                      side(start_of(p.start) /
+                                                               (p.shares_number() ? 1 : 2),
+                                                           p.shares_number())} {
         for (int id = 0; id < subjects; ++id) at(id) = std::make_unique<subject>(*this, id);
     }
 
@@ -73,25 +84,43 @@ private:
     };
 
     struct side {
-        explicit side(jiffies start) { make_wheel(start); }
+        side(jiffies start, bool shares) {
+            make_wheel(start, shares);
+            listen(&ears[0]);
+        }
         side(const side&) = delete;
         side& operator=(const side&) = delete;
 
-        void make_wheel(jiffies start) {
+        void make_wheel(jiffies start, bool shares) {
+            wheel.reset();
+            numbers<typename Interface::number>::prepare(shares);
             wheel = std::make_unique<wheel_type>(start);
-            wakeup = tvec::never;
-            if constexpr (Interface::is_whole) wheel->on_earlier_wakeup(&hear, this);
+            shares_number = shares;
+            listening = nullptr;
         }
-        // Outside of `advance` and `drain` only an earlier wake-up is told.
+
+        struct ear {
+            side& of;
+        };
+        void listen(ear* with) {
+            listening = with;
+            wheel->on_earlier_wakeup(with ? &hear : nullptr, with);
+            // A visitor of a drain who asks for it has to ask again afterwards.
+            wakeup = running ? 0 : wheel->next_wakeup().value_or(tvec::never);
+        }
+        // Outside of `advance` and `drain` only an earlier wake-up is told, and to one.
         static void hear(void* whom) noexcept {
-            side& s = *static_cast<side*>(whom);
+            side& s = static_cast<ear*>(whom)->of;
             const jiffies before =
                 std::exchange(s.wakeup, s.wheel->next_wakeup().value_or(tvec::never));
-            s.told_in_vain |= !s.running && s.wakeup >= before;
+            s.told_in_vain |= whom != s.listening || (!s.running && s.wakeup >= before);
         }
 
         std::unique_ptr<wheel_type> wheel;
         Oracle due;
+        bool shares_number = false;  // with each other wheel of which this is true
+        std::array<ear, 2> ears{{{*this}, {*this}}};
+        const ear* listening = nullptr;
         bool busy = false;        // a callback or a visitor of this wheel is running
         bool running = false;     // it is advanced or drained
         bool collecting = false;  // no callback is to be called
@@ -150,6 +179,13 @@ private:
     std::unique_ptr<subject>& at(int id) { return subjects_[static_cast<std::size_t>(id)]; }
     timer_type& timer(int id) { return at(id)->t; }
     side& side_of(const wheel_type& wheel) { return sides_[&wheel != sides_[0].wheel.get()]; }
+
+    template <class... Parts> void note(const Parts&... parts) {
+        if (story_ == nullptr) return;
+        (detail::print(*story_, parts), ...);
+        *story_ << '\n';
+    }
+    char name_of(const side& s) const { return &s == &sides_[0] ? 'a' : 'b'; }
 
     // --- scripts --------------------------------------------------------------------------------
 
@@ -244,6 +280,8 @@ private:
             return sweep(s, op);
         case verb::rebuild:
             return rebuild(s, op);
+        case verb::listen:
+            return listen(s, op.offset % 4 == 0 ? nullptr : &s.ears[op.offset % 2]);
         case verb::capture:
             return capture(s);
         case verb::restore:
@@ -267,6 +305,17 @@ private:
         return far ? distance % (jiffies{1} << 22) : distance;
     }
 
+    // A wheel that shares its number cannot tell its timers from those of others that share it.
+    bool surely_in(side& s, int id) {
+        return s.due.pending(id) && evicted_by(id) == 0 && !s.shares_number;
+    }
+    bool maybe_in(side& s, int id) {
+        const bool shared = sides_[0].shares_number && sides_[1].shares_number;
+        const bool pends = s.due.pending(id) ||
+                           (shared && (sides_[0].due.pending(id) || sides_[1].due.pending(id)));
+        return pends && evicted_by(id) == 0;
+    }
+
     // Takes the timer off both models; returns whether it was pending in either.
     bool forget(int id) {
         evicted_by_[static_cast<std::size_t>(id)] = 0;
@@ -277,8 +326,7 @@ private:
 
     void note_arm(side& s, int id, jiffies at_tick, bool was_pending) {
         const jiffies expected = std::clamp(at_tick, s.wheel->now() + 1, tvec::never);
-        const bool stays = s.due.pending(id) && evicted_by(id) == 0 && at_tick > s.wheel->now() &&
-                           at_tick >= asked(id);
+        const bool stays = surely_in(s, id) && at_tick > s.wheel->now() && at_tick >= asked(id);
         std::vector<walk> before;  // pushed back in its place, it is shown as if it were not armed
         if (stays)
             for (const walk* w : walks_) before.push_back(*w);
@@ -290,6 +338,7 @@ private:
         }
         asked(id) = std::min(at_tick, tvec::never);
         armed(id) = ++arms_;
+        note(name_of(s), ".arm_at(", id, ", ", timer(id).expires(), ") = ", was_pending);
         expect(timer(id).expires() == asked(id), "armed for ", timer(id).expires(), ", asked for ",
                asked(id));
     }
@@ -321,7 +370,7 @@ private:
     }
 
     void arm_if_earlier(side& s, int id, jiffies tick) {
-        const bool stays = s.due.pending(id) && evicted_by(id) == 0 && asked(id) <= tick;
+        const bool stays = maybe_in(s, id) && asked(id) <= tick;
         const bool was_pending = s.wheel->arm_if_earlier(timer(id), tick);
         if (!stays) return note_arm(s, id, tick, was_pending);
         expect(was_pending && timer(id).expires() == asked(id), "left an earlier deadline");
@@ -332,6 +381,7 @@ private:
         const jiffies from = timer(id).expires();
         const jiffies reached = later(s.wheel->now(), s.wheel->behind());
         const jiffies missed = s.wheel->arm_next(timer(id), period);
+        note(name_of(s), ".arm_next(", id, ", ", period, ") = ", missed);
         const jiffies next = timer(id).expires();
         period = std::max<jiffies>(period, 1);
         expect(next == tvec::never || next > reached, "arm_next chose ", next, ", not after ",
@@ -346,8 +396,7 @@ private:
         const jiffies earliest = std::clamp(first, s.wheel->now() + 1, tvec::never);
         const jiffies latest = later(first, width % 16 == 0 ? 0 : jiffies{1} << width % 16);
         const jiffies before = asked(id);
-        const bool hangs = s.due.pending(id) && evicted_by(id) == 0;
-        const bool stays = hangs && before >= first && before <= std::max(latest, first);
+        const bool stays = surely_in(s, id) && before >= first && before <= std::max(latest, first);
         const bool was_pending = s.wheel->arm_within(timer(id), first, latest);
         const jiffies chosen = timer(id).expires();
         if (stays && before <= s.wheel->now())  // it is due, and fires where it was
@@ -360,6 +409,7 @@ private:
 
     void cancel(int id) {
         const bool was_pending = timer(id).cancel();
+        note(id, ".cancel() = ", was_pending);
         expect(was_pending == forget(id), "cancel said ", was_pending);
         expect(!timer(id).pending(), "pending after cancel");
     }
@@ -368,6 +418,7 @@ private:
     void unlink(int id) {
         timer_type& t = timer(id);
         const bool was_pending = t.unlink();
+        note(id, ".unlink() = ", was_pending);
         expect(was_pending == forget(id), "unlink said ", was_pending);
         std::memset(static_cast<void*>(&t), 0, sizeof t);
         std::construct_at(&t, Interface::template call<subject>);
@@ -376,14 +427,19 @@ private:
 
     // The old object's memory must never be read again.
     void destroy(int id) {
+        note("destroy ", id);
         forget(id);
         at(id) = std::make_unique<subject>(*this, id);
         asked(id) = 0;
     }
 
-    void move(int id) { at(id) = std::make_unique<subject>(std::move(*at(id))); }
+    void move(int id) {
+        note("move ", id);
+        at(id) = std::make_unique<subject>(std::move(*at(id)));
+    }
 
     void move_onto(int from, int to) {
+        note(to, " = move(", from, ")");
         timer(to) = std::move(timer(from));
         if (from == to) return;
         asked(to) = asked(from);
@@ -400,12 +456,18 @@ private:
 
     void rebuild(side& s, const operation& op) {
         if (s.busy) return;
-        s.wheel.reset();
-        s.make_wheel(start_of(op.offset));
+        s.make_wheel(start_of(op.offset), op.shares_number());
+        note(name_of(s), " = wheel(", s.wheel->now(),
+             op.shares_number() ? "), shares its number" : ")");
         for (int id = 0; id < subjects; ++id) {
             const bool lost = s.due.cancel(id);
             expect(!lost || !timer(id).pending(), "pending in a wheel that is gone");
         }
+    }
+
+    void listen(side& s, typename side::ear* with) {
+        note(name_of(s), with ? " is listened to" : " is not listened to");
+        s.listen(with);
     }
 
     // --- snapshots ------------------------------------------------------------------------------
@@ -413,6 +475,7 @@ private:
     void capture(side& s) {
         if constexpr (Interface::is_whole) {
             if (s.busy) return;
+            note("capture ", name_of(s));
             saved_state& saved = s.saved.emplace();
             saved.wheel.capture(*s.wheel, [&](const timer_type& t) {
                 const int id = owner_of(const_cast<timer_type&>(t)).id;
@@ -436,6 +499,7 @@ private:
             saved.wheel.restore(*s.wheel, [&](std::uint64_t id) {
                 return static_cast<int>(id) == left_out ? nullptr : &timer(static_cast<int>(id));
             });
+            note("restore ", name_of(s), ", not ", left_out);
             for (int id = 0; id < subjects; ++id) restore(s, saved, id, id == left_out);
             ++restores_;
             verify_listener(s);
@@ -455,6 +519,7 @@ private:
     // --- time -----------------------------------------------------------------------------------
 
     void advance(side& s, jiffies until, std::size_t budget = TVEC_UNLIMITED) {
+        note(name_of(s), ".advance(", until, ", ", budget, ')');
         advance_by(s, until, budget, [&] { return s.wheel->advance(until, budget); });
     }
 
@@ -464,6 +529,7 @@ private:
             const auto wakeup = s.wheel->next_wakeup();
             const jiffies now = s.wheel->now();
             const std::size_t moved = s.wheel->move_ahead(most);
+            note(name_of(s), ".move_ahead(", most, ") = ", moved);
             const auto after = s.wheel->count();
             expect(moved == visits(after) - visits(before), "visits told: ", moved);
             expect(moved <= most, "more moves than ", most);
@@ -475,16 +541,23 @@ private:
     }
 
     void collect(side& s, jiffies until, std::size_t budget) {
+        std::size_t left = 1 + until % 16;
         const auto take = [&](timer_type& t) {
+            expect(left-- != 0, "taken after the last");
             fire(owner_of(t).id, *s.wheel);
-            return true;
+            return left != 0;
         };
+        note(name_of(s), ".collect(", until, ", ", budget, ')');
         const bool was_collecting = std::exchange(s.collecting, !s.busy);
-        advance_by(s, until, budget, [&] { return s.wheel->collect(until, budget, take); });
+        advance_by(
+            s, until, budget, [&] { return s.wheel->collect(until, budget, take); }, left);
         s.collecting = was_collecting;
     }
 
-    template <class Call> void advance_by(side& s, jiffies until, std::size_t budget, Call call) {
+    // `left`: 0 as soon as the caller has ended the call.
+    template <class Call>
+    void advance_by(side& s, jiffies until, std::size_t budget, Call call,
+                    const std::size_t& left = TVEC_UNLIMITED) {
         if (s.busy) return expect_refusal(s, call);
         const auto before = s.wheel->count();
         const jiffies from = s.wheel->now();
@@ -495,7 +568,7 @@ private:
         if (!done) return;
         expect(done->fired == after.fired - before.fired, "fired ", done->fired);
         if (done->caught_up) return expect_caught_up(s, std::max(until, from));
-        expect(visits(after) - visits(before) == budget, "stopped within its budget");
+        expect(left == 0 || visits(after) - visits(before) == budget, "stopped within its budget");
         expect(s.wheel->next_wakeup() == s.wheel->now(), "work left over, and no wake-up now");
     }
 
@@ -511,6 +584,7 @@ private:
     }
 
     void advance_watched(side& s, jiffies until, std::size_t most) {
+        note(name_of(s), ".advance_watched(", until, "), at most ", most);
         std::size_t watched = 0;
         const auto call = [&] {
             return s.wheel->advance_watched(until, [&](const auto& fire) {
@@ -531,6 +605,7 @@ private:
     }
 
     void advance_in_order(side& s, jiffies until, std::size_t budget) {
+        note(name_of(s), ".advance_in_order(", until, ", ", budget, ')');
         const auto in_order = [this](timer_type& a, timer_type& b) {
             return armed(owner_of(a).id) < armed(owner_of(b).id);
         };
@@ -561,6 +636,7 @@ private:
     template <class F> std::optional<std::invoke_result_t<F&>> run(side& s, F advance) {
         const auto done = try_to(s, advance, true);
         s.wakeup = s.wheel->next_wakeup().value_or(tvec::never);
+        if (done) note("  = {", done->fired, ", ", done->caught_up, "}, at ", s.wheel->now());
         return done;
     }
 
@@ -590,6 +666,7 @@ private:
     void fire(int id, wheel_type& wheel) {
         side& s = side_of(wheel);
         ++fired_;
+        note("  ", id, " fires at ", wheel.now());
         expect_in_order(s, id);
         const auto due = s.due.due(id);
         const auto first = s.due.first();
@@ -605,6 +682,7 @@ private:
     // --- drain ----------------------------------------------------------------------------------
 
     void drain(side& s) {
+        note(name_of(s), ".drain()");
         const unsigned serial = ++drains_;
         std::size_t waiting = 0, shown = 0;
         for (int id = 0; id < subjects; ++id)
@@ -625,13 +703,16 @@ private:
         const auto visit = [&](timer_type& t) {
             const int id = owner_of(t).id;
             ++shown;
+            note("  ", id, " is shown");
             expect(!t.pending(), "shown while pending");
             expect(evicted_by(id) == serial, "shown, but was not to be: ", id);
             forget(id);
             run_script(id);
         };
         try {
-            return s.wheel->drain(visit), true;
+            const std::size_t told = s.wheel->drain(visit);
+            expect(told == shown, "drain said ", told, " and showed ", shown);
+            return true;
         } catch (const thrown_by_callback&) {
             return false;
         }
@@ -647,6 +728,7 @@ private:
         for (int id = 0; id < subjects; ++id)
             if (s.due.pending(id) && evicted_by(id) == 0) w.part(id) = walk::to_show;
         walks_.push_back(&w);
+        note(name_of(s), ".for_each_pending(), at most ", most);
         std::size_t shown = 0;
         const auto all = try_to(s, [&] {
             return s.wheel->for_each_pending([&](timer_type& t) {
@@ -656,6 +738,7 @@ private:
                 expect(w.part(id) == walk::to_show || w.part(id) == walk::may_show, id,
                        " was shown, and was not to be");
                 w.part(id) = walk::none;
+                note("  ", id, " is shown");
                 treat(s, op, id, shown);
                 verify(s);
                 return ++shown < most;
@@ -723,10 +806,11 @@ private:
     }
 
     void verify_listener(side& s) {
-        if (!Interface::is_whole || s.running) return;
+        expect(!s.told_in_vain, "told of no earlier wake-up, or one who does not listen");
+        if (s.running) return;
         const jiffies known = std::exchange(s.wakeup, s.wheel->next_wakeup().value_or(tvec::never));
-        expect(s.wakeup >= known, "not told that the wake-up moved from ", known, " to ", s.wakeup);
-        expect(!s.told_in_vain, "told of a wake-up that is not earlier");
+        expect(!s.listening || s.wakeup >= known, "not told that the wake-up moved from ", known,
+               " to ", s.wakeup);
     }
 
     bool drains_under_way() const {
@@ -740,6 +824,10 @@ private:
         expect(s.wheel->any_pending() == (pending != 0), pending, " pending, and any is not");
         const std::string fault = check(*s.wheel);
         expect(fault.empty(), fault);
+        const auto& did = s.wheel->count();
+        note(name_of(s), " at ", s.wheel->now(), " wakes at ", s.wheel->next_wakeup(), ", has ",
+             pending, ", fired ", did.fired, ", moved ", did.moved, ", dropped ", did.dropped,
+             ", back ", did.clock_backward);
     }
 
     // Nothing may be left behind: hops from wake-up to wake-up until both wheels are empty. Each
@@ -760,6 +848,7 @@ private:
 
     const program& program_;
     unsigned check_every_;
+    std::ostream* story_;
     std::uint64_t fuel_;
     std::uint64_t operations_ = 0;
     std::uint64_t fired_ = 0;
@@ -776,5 +865,37 @@ private:
     std::array<std::uint64_t, subjects> armed_{};
     std::uint64_t arms_ = 0;
 };
+
+struct tally {
+    std::uint64_t operations = 0;
+    std::uint64_t fired = 0;
+};
+
+// Runs a program, and returns each call with its answer. A divergence says the last ones.
+template <class Oracle, class Interface = in_cpp>
+std::string told(const program& p, unsigned check_every, tally& done) {
+    std::ostringstream story;
+    story << std::boolalpha;
+    try {
+        world<Oracle, Interface> all(p, check_every, &story);
+        done.operations += all.run();
+        done.fired += all.fired();
+    } catch (const divergence& e) {
+        diverge(e.what(), ", after\n", last_lines(story.str()));
+    }
+    return story.str();
+}
+
+// Runs a program.
+template <class Oracle> void run(const program& p, unsigned check_every, tally& done) {
+    try {
+        world<Oracle> all(p, check_every);
+        done.operations += all.run();
+        done.fired += all.fired();
+    } catch (const divergence&) {
+        told<Oracle>(p, check_every, done);
+        throw;
+    }
+}
 
 }  // namespace support

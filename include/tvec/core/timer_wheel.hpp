@@ -322,10 +322,11 @@ public:
     /// loop that is not its author's, and asks for the wake-up once, and not before each sleep. It
     /// moves when a timer is armed, also by a visitor, when a `drain` that throws puts timers back,
     /// and when a snapshot is restored. Nothing else tells: no push-back, and no timer armed for
-    /// later than the next wake-up. `advance` and `drain` may tell more often, and after `advance`,
-    /// in which the wake-up may move either way, ask for it. `tell` runs inside the call that moves
-    /// the wake-up. It must not arm timers, advance or destroy the wheel, or throw. One at a time:
-    /// another call replaces it, and null ends it. Costs nothing where a timer joins others.
+    /// later than the next wake-up. `advance` and `drain` may tell more often. Ask for the wake-up
+    /// after `advance`, in which it may move either way, and after a `drain` whose visitor has
+    /// asked for it. `tell` runs inside the call that moves the wake-up. It must not arm timers,
+    /// advance or destroy the wheel, or throw. One at a time: another call replaces it, and null
+    /// ends it. Costs nothing where a timer joins others.
     void on_earlier_wakeup(void (*tell)(void* whom) noexcept, void* whom) noexcept {
         levels_.set_listener(tell, whom);
     }

@@ -15,14 +15,12 @@ using support::operation;
 using support::program;
 
 // Prints the amount of work at the end.
-struct tally {
-    ~tally() {
+struct work : support::tally {
+    ~work() {
         std::fprintf(stderr, "fuzz: %llu operations on the wheel, %llu fires\n",
                      static_cast<unsigned long long>(operations),
-                     static_cast<unsigned long long>(fires));
+                     static_cast<unsigned long long>(fired));
     }
-    std::uint64_t operations = 0;
-    std::uint64_t fires = 0;
 } done;
 
 class mutator {
@@ -124,10 +122,8 @@ std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* one, std::size_t one_s
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const program p = program::from({data, size});
-    support::world<support::plain_array> world(p, 32);
     try {
-        done.operations += world.run();
-        done.fires += world.fired();
+        support::run<support::plain_array>(p, 32, done);
     } catch (const support::divergence& e) {
         std::fprintf(stderr, "the wheel and its model differ: %s\n", e.what());
         std::abort();
