@@ -9,20 +9,6 @@ static struct tvec_wheel wheel; /* in static memory: no call is needed to have i
 static void begin(uint64_t now) { tvec_wheel_init(&wheel, now); }
 static void end(void) { tvec_wheel_destroy(&wheel); }
 
-Test(c_arming, a_timer_fires_exactly_at_its_tick) {
-    struct probe p = PROBE_INIT;
-    begin(1000);
-    CHECK(!tvec_arm_at(&wheel, &p.timer, 1010));
-    CHECK(tvec_pending(&p.timer));
-    CHECK_EQ(tvec_expires(&p.timer), 1010);
-    CHECK_EQ(run_to(&wheel, 1009), 0);
-    CHECK_EQ(run_to(&wheel, 1010), 1);
-    CHECK_EQ(p.at, 1010);
-    CHECK(!tvec_pending(&p.timer));
-    CHECK_EQ(tvec_expires(&p.timer), 1010);
-    end();
-}
-
 Test(c_arming, every_delay_is_legal_and_saturates) {
     struct probe p = PROBE_INIT, q = PROBE_INIT, r = PROBE_INIT;
     begin(1000);
@@ -41,18 +27,6 @@ Test(c_arming, every_delay_is_legal_and_saturates) {
     end();
 }
 
-Test(c_arming, a_timer_of_another_wheel_is_moved) {
-    struct tvec_wheel* other = tvec_wheel_new(0);
-    struct probe p = PROBE_INIT;
-    begin(0);
-    tvec_arm_at(other, &p.timer, 50);
-    CHECK(tvec_arm_at(&wheel, &p.timer, 60));
-    CHECK_EQ(run_to(other, 100), 0);
-    CHECK_EQ(run_to(&wheel, 100), 1);
-    tvec_wheel_free(other);
-    end();
-}
-
 static void fire_twice(struct tvec_wheel* w, struct tvec_timer* timer) {
     tvec_arm_at(w, timer, 0);
     timer->fire = probe_on_fire;
@@ -66,19 +40,6 @@ Test(c_arming, the_callback_may_be_set_at_any_time) {
     CHECK_EQ(run_to(&wheel, 20), 2);
     CHECK_EQ(p.fired, 1);
     CHECK_EQ(p.at, 11);
-    end();
-}
-
-Test(c_arming, slack_finds_the_roundest_tick_of_the_window) {
-    struct probe p = PROBE_INIT;
-    begin(0);
-    tvec_arm_within(&wheel, &p.timer, 100, 140);
-    CHECK_EQ(tvec_expires(&p.timer), 128);
-    CHECK(tvec_arm_within(&wheel, &p.timer, 127, 300));
-    CHECK_EQ(tvec_expires(&p.timer), 128);
-    tvec_unlink(&p.timer);
-    CHECK(!tvec_arm_within(&wheel, &p.timer, 101, 100)); /* no window: the earliest counts */
-    CHECK_EQ(tvec_expires(&p.timer), 101);
     end();
 }
 

@@ -18,31 +18,6 @@ static struct tvec_wheel* armed(struct probe* p) {
     return wheel;
 }
 
-struct walk {
-    int shown;
-    int most;
-};
-
-static bool look(void* context, struct tvec_timer* timer) {
-    struct walk* w = context;
-    CHECK(tvec_pending(timer));
-    return ++w->shown < w->most;
-}
-
-Test(c_walking, a_walk_shows_all_unless_it_is_ended) {
-    struct probe p[timers];
-    struct tvec_wheel* wheel = armed(p);
-    struct walk all = {0, 100}, some = {0, 3};
-    tvec_cancel(&p[3].timer);
-    CHECK(tvec_any_pending(wheel));
-    CHECK_EQ(tvec_count_pending(wheel), timers - 1);
-    CHECK(tvec_for_each_pending(wheel, look, &all));
-    CHECK_EQ(all.shown, timers - 1);
-    CHECK(!tvec_for_each_pending(wheel, look, &some));
-    CHECK_EQ(some.shown, 3);
-    tvec_wheel_free(wheel);
-}
-
 static bool destroy_within(void* context, struct tvec_timer* timer) {
     (void)timer;
     tvec_wheel_destroy(context);
@@ -53,23 +28,6 @@ Test(c_walking, a_walk_that_destroys_the_wheel_is_fatal, .signal = SIGABRT) {
     struct probe p[timers];
     struct tvec_wheel* wheel = armed(p);
     tvec_for_each_pending(wheel, destroy_within, wheel);
-}
-
-static void count(void* context, struct tvec_timer* timer) {
-    int* shown = context;
-    ++*shown;
-    CHECK(!tvec_pending(timer));
-}
-
-Test(c_walking, a_drain_shows_each_timer_once) {
-    struct probe p[timers];
-    struct tvec_wheel* wheel = armed(p);
-    int shown = 0;
-    CHECK_EQ(tvec_drain(wheel, count, &shown), timers);
-    CHECK_EQ(shown, timers);
-    CHECK_EQ(tvec_count_pending(wheel), 0);
-    CHECK_EQ(tvec_next_wakeup(wheel), TVEC_NEVER);
-    tvec_wheel_free(wheel);
 }
 
 static void destroy(void* context, struct tvec_timer* timer) {
