@@ -47,7 +47,8 @@ void post_rest(io_uring& ring) {
     constexpr unsigned at_once = 20;  // IO_LOCAL_TW_DEFAULT_MAX
     if (!(ring.flags & IORING_SETUP_DEFER_TASKRUN)) return;
     unsigned before = at_once - 1, ready = io_uring_cq_ready(&ring);
-    while (ready > before && ready < ring.cq.ring_entries && io_uring_get_events(&ring) >= 0) {
+    while (ready > before && ready < ring.cq.ring_entries) {
+        io_uring_get_events(&ring);  // an error brings no more, which is the end
         before = ready;
         ready = io_uring_cq_ready(&ring);
     }
