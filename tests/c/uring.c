@@ -177,11 +177,11 @@ Test(c_uring, alarms_of_one_ring_know_their_completions) {
 }
 
 /* The library calls this one, as do the tests: the linker sees to it (--wrap). */
-static bool takes_requests = true;
+static int refusal = 0;
 int __real_io_uring_submit(struct io_uring* r);
 int __wrap_io_uring_submit(struct io_uring* r);
 int __wrap_io_uring_submit(struct io_uring* r) {
-    return takes_requests ? __real_io_uring_submit(r) : -EAGAIN;
+    return refusal == 0 ? __real_io_uring_submit(r) : refusal;
 }
 
 Test(c_uring, a_timeout_without_room_is_set_later) {
@@ -193,9 +193,9 @@ Test(c_uring, a_timeout_without_room_is_set_later) {
     CHECK_EQ(io_uring_sq_ready(&ring), 0);
     arm_in(&p, 1000000 * ms);
     while (io_uring_sq_space_left(&ring) != 0) queue_nop(7);
-    takes_requests = false;
+    refusal = -EAGAIN;
     CHECK(tvec_uring_timeout_prepare(&alarm) == 0);
-    takes_requests = true;
+    refusal = 0;
     CHECK(tvec_uring_timeout_prepare(&alarm) == 1);
     CHECK_EQ(io_uring_sq_ready(&ring), 1); /* the others have been submitted */
     CHECK(tvec_is_uring_timeout(last_queued(), 1));
@@ -243,6 +243,43 @@ Test(c_uring, a_loop_needs_one_struct) {
     }
     CHECK(tvec_clock_read(&loop.clock) >= deadline);
     tvec_loop_destroy(&loop);
+    end();
+}
+
+Test(c_uring, detaching_makes_room_for_the_removal) {
+    struct tvec_uring_timeout alarm;
+    struct probe p = PROBE_INIT;
+    uint64_t seen = 0;
+    begin();
+    CHECK(tvec_uring_timeout_init(&alarm, &ring, &wheel, &the_clock, 1) == 0);
+    arm_in(&p, 1000000 * ms);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 1);
+    while (io_uring_sq_space_left(&ring) != 0) queue_nop(7);
+    refusal = -ENOMEM;
+    CHECK(tvec_uring_timeout_detach(&alarm, hand_over, &seen) == -ENOMEM);
+    refusal = -EAGAIN; /* the wait for a completion submits them */
+    CHECK(tvec_uring_timeout_detach(&alarm, hand_over, &seen) == 0);
+    refusal = 0;
+    CHECK_EQ(seen, 49); /* seven of them */
+    end();
+}
+
+Test(c_uring, a_move_refused_while_detaching_is_an_error) {
+    const uint64_t kind_move = (uint64_t)1 << 54;
+    struct tvec_uring_timeout alarm;
+    struct probe p = PROBE_INIT;
+    struct io_uring_sqe* sqe;
+    uint64_t timeout, seen = 0;
+    begin();
+    CHECK(tvec_uring_timeout_init(&alarm, &ring, &wheel, &the_clock, 1) == 0);
+    arm_in(&p, 1000000 * ms);
+    CHECK(tvec_uring_timeout_prepare(&alarm) == 1);
+    timeout = last_queued();
+    sqe = io_uring_get_sqe(&ring);
+    io_uring_prep_close(sqe, -1); /* fails, under the name of a move */
+    io_uring_sqe_set_data64(sqe, timeout | kind_move);
+    CHECK(tvec_uring_timeout_detach(&alarm, hand_over, &seen) == -EBADF);
+    CHECK_EQ(seen, 0);
     end();
 }
 

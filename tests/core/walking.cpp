@@ -67,7 +67,9 @@ Test(walking, a_walk_of_an_empty_wheel_ends_normally) {
 
 Test(walking, a_walk_ends_where_its_visitor_decides) {
     filled f(77);
-    for (std::size_t most = 1; most <= f.all.size(); ++most) {
+    for (std::size_t i = 0; i < f.all.size(); i += 4) f.all[i]->t.cancel();  // linked, not shown
+    const std::size_t pending = f.wheel.count_pending();
+    for (std::size_t most = 1; most <= pending; ++most) {
         std::size_t shown = 0;
         REQUIRE(!f.wheel.for_each_pending([&](tvec::timer&) { return ++shown < most; }));
         REQUIRE_EQ(shown, most);

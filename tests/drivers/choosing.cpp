@@ -11,6 +11,7 @@
 #include "support/readable.hpp"
 #include "support/ring.hpp"
 #include "tvec/drivers/timerfd_alarm.hpp"
+#include "tvec/drivers/uring_doorbell.hpp"
 #include "tvec/drivers/uring_timeout.hpp"
 #include "tvec/drivers/uring_wait.hpp"
 #include "tvec/extra/choose_waking.hpp"
@@ -154,6 +155,21 @@ Test(choosing, a_ring_forbidden_after_setup_throws) {
     REQUIRE(alarm.prepare());
     const std::string why = support::refusal([&] { alarm.detach([](const io_uring_cqe&) {}); });
     CHECK(support::says(why, "Operation not permitted"));
+}
+
+Test(choosing, a_doorbell_is_refused_without_rings) {
+    ring r;
+    support::forbid(SYS_io_uring_setup, EPERM);
+    const std::string why = support::refusal([&] { tvec::uring_doorbell(r.get(), 0); });
+    CHECK(support::says(why, "no messages between rings"));
+}
+
+// It lists what the kernel knows. This one lists nothing.
+Test(choosing, a_doorbell_is_refused_before_messages) {
+    ring r;
+    support::forbid(SYS_io_uring_register, 0);
+    const std::string why = support::refusal([&] { tvec::uring_doorbell(r.get(), 0); });
+    CHECK(support::says(why, "no messages between rings"));
 }
 
 Test(choosing, a_refused_descriptor_is_an_error) {

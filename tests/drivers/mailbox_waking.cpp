@@ -182,6 +182,17 @@ Test(mailbox_waking, a_full_queue_makes_room_for_the_bell) {
     CHECK_EQ(rings, 5);
 }
 
+Test(mailbox_waking, a_bell_that_found_no_room_rings_again) {
+    support::ring own(8), owners(8);
+    tvec::uring_doorbell bell(own.get(), owners.get().ring_fd);
+    for (const int refused : {-EAGAIN, -EOVERFLOW}) {
+        CHECK(bell.complete(tvec::uring_doorbell_data, refused));
+        CHECK_EQ(io_uring_sq_ready(&own.get()), 1);
+        io_uring_submit(&own.get());
+    }
+    CHECK_EQ(owners.reap(), 2);
+}
+
 Test(mailbox_waking, a_bell_into_no_ring_says_so) {
     support::ring own(8);
     tvec::uring_doorbell bell(own.get(), 0);

@@ -16,7 +16,7 @@
 
 using namespace std::chrono_literals;
 using wheel = tvec::clocked_wheel<>;
-using std::chrono::steady_clock;
+using std::chrono::nanoseconds, std::chrono::steady_clock;
 
 TestSuite(time_namespaces, .timeout = 60);
 
@@ -41,20 +41,23 @@ template <template <class> class Loop, class Wheel = wheel> const char* keep_app
     return turns <= 20 ? nullptr : "spins";
 }
 
-// Moves the children to come into a namespace whose clocks are `offset` seconds ahead.
-const char* shift(int offset) {
+// Moves the children to come into a namespace whose clocks are `offset` ahead.
+const char* shift(std::chrono::nanoseconds offset) {
     if (unshare(CLONE_NEWTIME) != 0) return "no time namespaces";
     std::ofstream file("/proc/self/timens_offsets");
-    file << "monotonic " << offset << " 0\nboottime " << offset << " 0" << std::endl;
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(offset);
+    for (const char* const clock : {"monotonic", "boottime"})
+        file << clock << ' ' << seconds.count() << ' ' << (offset - seconds).count() << '\n';
+    file << std::flush;
     return file ? nullptr : "cannot set the offset";
 }
 
-// Runs `body` in a process whose clock is `offset` seconds ahead.
-template <class F> const char* shifted_by(int offset, F body) {
+// Runs `body` in a process whose clock is `offset` ahead.
+template <class F> const char* shifted_by(std::chrono::nanoseconds offset, F body) {
     const auto before = steady_clock::now();
     if (const char* const wrong = shift(offset)) return wrong;
     const pid_t child = support::start_child([&]() -> const char* {
-        const auto shifted = steady_clock::now() - before - std::chrono::seconds(offset);
+        const auto shifted = steady_clock::now() - before - offset;
         if (shifted < 0s || shifted > 5s) return "is not shifted";
         return body();
     });
@@ -62,7 +65,7 @@ template <class F> const char* shifted_by(int offset, F body) {
 }
 
 bool may_shift() {
-    return support::ended_well(support::start_child([] { return shift(1000); }));
+    return support::ended_well(support::start_child([] { return shift(1000s); }));
 }
 
 // Puts another /proc in place of the kernel's, for this process: with nothing in it but `offsets`.
@@ -81,7 +84,7 @@ const char* replace_proc(const std::optional<std::string>& offsets) {
 
 EACH_DRIVER(time_namespaces, timers_are_punctual_in_shifted_time_namespaces) {
     if (!may_shift()) cr_skip("may not make a time namespace here");
-    for (const int offset : {1000, -5})
+    for (const auto offset : {nanoseconds(1000s), nanoseconds(-5s), nanoseconds(500ms)})
         CHECK(support::ended_well(
             support::start_child([&] { return shifted_by(offset, keep_appointments<Loop>); })));
 }
@@ -90,7 +93,7 @@ EACH_DRIVER(time_namespaces, boot_time_timers_are_punctual_in_shifted_namespaces
     using since_boot =
         tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, tvec::boottime_clock>>;
     if (!may_shift()) cr_skip("may not make a time namespace here");
-    for (const int offset : {1000, -5})
+    for (const auto offset : {nanoseconds(1000s), nanoseconds(-5s), nanoseconds(500ms)})
         CHECK(support::ended_well(support::start_child(
             [&] { return shifted_by(offset, keep_appointments<Loop, since_boot>); })));
 }
@@ -101,7 +104,7 @@ EACH_DRIVER(time_namespaces, timers_are_punctual_without_readable_proc_offsets) 
     const std::optional<std::string> texts[] = {std::nullopt, "", "monotonic 0 0\n", "nothing"};
     for (const auto& offsets : texts)
         CHECK(support::ended_well(support::start_child([&] {
-            return shifted_by(1000, [&]() -> const char* {
+            return shifted_by(1000s, [&]() -> const char* {
                 if (const char* const wrong = replace_proc(offsets)) return wrong;
                 return keep_appointments<Loop>();
             });
@@ -112,8 +115,8 @@ EACH_DRIVER(time_namespaces, timers_are_punctual_without_readable_proc_offsets) 
 EACH_DRIVER(time_namespaces, a_later_namespace_for_children_changes_nothing) {
     if (!may_shift()) cr_skip("may not make a time namespace here");
     CHECK(support::ended_well(support::start_child([&] {
-        return shifted_by(1000, []() -> const char* {
-            if (const char* const wrong = shift(0)) return wrong;
+        return shifted_by(1000s, []() -> const char* {
+            if (const char* const wrong = shift(0s)) return wrong;
             return keep_appointments<Loop>();
         });
     })));

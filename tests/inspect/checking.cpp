@@ -250,6 +250,8 @@ Test(checking, missed_visits_of_upper_levels_are_found) {
     std::vector<tvec::timer> timers(10 * tvec::detail::geometry::chunk);
     for (tvec::timer& t : timers) wheel.arm_at(t, (jiffies{1} << 18) + 100);
     const jiffies begin = wheel.next_wakeup().value();
+    CHECK(mentions(fault_with(wheel, of_wheel::ticks_above(wheel, 0).must, begin + 1),
+                   "after one of those above"));
     CHECK(mentions(fault_with(wheel, of_wheel::ticks_above(wheel, 1).must, begin + 1),
                    "is too late"));
 }
