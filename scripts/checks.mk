@@ -13,7 +13,7 @@ export NINJA := $(CURDIR)/scripts/build/ninja
 hook = format snippets links tables arrows shellcheck
 # The longest first, so that no processor waits for one of them in the end.
 commit = $(hook) weight subjects gcc sanitizers release tidy threads proof small consumers windows headers instructions fuzz docs run
-for_releases = busy sanitizers_gcc instructions_gcc proof_all clang_tests valgrind tidy_all all_consumers abi debian packaging portability mutants one_line long_fuzz
+for_releases = busy sanitizers_gcc instructions_gcc proof_all clang_tests valgrind tidy_all all_consumers abi debian packaging portability mutants conditions long_fuzz
 .PHONY: help hook commit for_releases durable user exhaustive $(commit) $(for_releases)
 
 hook: $(hook)
@@ -174,10 +174,8 @@ long_fuzz: ## failures of the fuzz target within a minute
 proof: ## lemmas of the wheel's arithmetic that Z3 refutes, and wrong variants that it does not, if tests/proof has changed
 	git diff --quiet "$$(scripts/checks/newest-work)" -- tests/proof || tests/proof/prove.py
 
-proof_all: ## the same, in any case
+proof_all: ## the same, in any case, and functions of tvec.h that write more than their contracts say, by Frama-C
 	tests/proof/prove.py
-
-one_line: ## functions of tvec.h that write more than their contracts say, by Frama-C
 	scripts/bootstrap proof
 	tests/proof/one_line
 
@@ -193,6 +191,9 @@ mutants: ## faults of tests/mutants.toml, a tenth at random, or of any line, one
 	scripts/checks/mutate --share 10
 	scripts/checks/mutate --generic --share 20
 	meson test -C build-mutants/build --setup long --print-errorlogs orders_all
+
+conditions: ## conditions of the code that no test shows to matter, and that are not listed as impossible
+	scripts/checks/coverage
 
 windows: ## sources that mingw-w64 refuses, and a game that goes otherwise under wine
 	scripts/checks/portability --quick mingw

@@ -337,7 +337,8 @@ const timeout_node* timeout_core::next() const noexcept {
 
 std::optional<jiffies> timeout_core::due(timeout_handle h) const noexcept {
     const timeout_node* const n = slabs_.find(h);
-    return n && n->armed() ? std::optional(n->deadline()) : std::nullopt;
+    if (!n || !n->armed()) return std::nullopt;
+    return n->deadline();
 }
 
 }  // namespace tvec::detail
