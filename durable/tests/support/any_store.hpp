@@ -519,11 +519,11 @@ void warn_of_other_terms(Store& a, Store& equal, Store& silent, std::unique_ptr<
     while (!a.warning().empty()) join(a);
 }
 
-// Processes of one server: one leaves, and one is silent for longer than its lease.
+// Processes of one server: one leaves long before its lease ends, and one is silent for longer.
 template <class Store>
 void counts_no_departed_or_silent_process(Store& a, std::unique_ptr<Store> leaves, Store& silent) {
     using namespace asking;
-    join(*leaves);
+    join(*leaves, 1h);
     join(silent, 2s);
     CHECK_EQ(join(a), 3U);
     while (join(a) != 2U) continue;
