@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/file_of_timers.hpp"
@@ -247,6 +248,25 @@ Test(durable_file, a_removed_or_replaced_file_stores_nothing_meanwhile) {
         }
         sqlite_store s(f.path);
         CHECK_EQ(count(s).waiting, 2U);
+    }
+}
+
+// Most of the time that a put takes is its commit.
+Test(durable_file, a_file_lost_during_a_commit_is_reported) {
+    for (int i = 0; i < 20; ++i) {
+        const file_of_timers f;
+        const std::string away = f.name() + "/away";
+        sqlite_store s(f.path);
+        std::thread mover([&] {
+            std::this_thread::sleep_for(100us * i);
+            std::filesystem::rename(f.path, away);
+        });
+        auto answer = put_result::stored;
+        while (answer == put_result::stored)
+            answer = put(s, {"a", today() + 1h}, existing::replace);
+        CHECK(s.last_failure().find("was removed or replaced") != std::string::npos);
+        mover.join();
+        std::filesystem::rename(away, f.path);
     }
 }
 
