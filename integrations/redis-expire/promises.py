@@ -25,6 +25,8 @@ def gone_when_due(client, key, patience=0.1):
     """Waits for the deadline of `key`, and then for the server to have deleted it by itself: a
     count of keys touches none."""
     deadline, before = client("PEXPIRETIME", key), client("DBSIZE")
+    if deadline == -2:  # it has gone before the first question: the machine is slow
+        return
     time.sleep(max(deadline - now(), 0) / 1000 + patience)
     assert client("DBSIZE") < before, f"{key} is still there {now() - deadline:.0f} ms later"
 
