@@ -248,6 +248,7 @@ class Deliveries(Case):
             "text": (200, {}, b'{"again": "60000"}', 'hook: "again" is "60000"'),
             "negative": (200, {}, b'{"again": -1}', 'hook: "again" is -1'),
             "null": (200, {}, b'{"again": null}', 'hook: "again" is null'),
+            "nested": (200, {}, b'{"again": %s%s}' % (b"[" * 32_000, b"]" * 32_000), 'hook: "again" is array'),
             "cut": (200, {}, b'{"again": 600', "hook: its answer is cut"),
             "long": (200, {}, b'{"again": 60000}'.ljust(65_535), "again"),
             "longer": (200, {}, b'{"again": 60000}'.ljust(65_536), "hook: its answer is an object of 64 KiB"),
