@@ -3,9 +3,7 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,13 +14,16 @@
 #include <vector>
 
 #include "../local/longest_wait.hpp"
+#include "answers.hpp"
 #include "client.hpp"
 #include "wire.hpp"
 
 namespace tvec::durable {
 
-using postgres::big, postgres::bytes, postgres::number, postgres::row, postgres::text;
-using postgres::value;
+using postgres::big, postgres::bytes, postgres::number, postgres::text, postgres::value;
+using postgres::listed_timer, postgres::read_claimed, postgres::read_end, postgres::read_flag;
+using postgres::read_pair, postgres::read_place, postgres::read_put, postgres::row;
+using postgres::time_of;
 using kind = postgres::wire::kind;
 
 namespace {
@@ -30,97 +31,7 @@ namespace {
 // A lost hint makes a timer late by at most this.
 constexpr duration time_between_sweeps{10'000};
 
-// The state in answers of `spends`: see schema.sql.
-constexpr std::int64_t is_fenced = 3;
-
 std::int64_t ms(time_point t) { return t.time_since_epoch().count(); }
-
-time_point time_of(row& r) {
-    const std::int64_t t = r.integer();
-    if (t < 0 || t > ms(latest_due)) r.reject();
-    return r.is_whole() ? time_point(duration(t)) : time_point();
-}
-
-std::uint32_t attempt_of(row& r) {
-    const std::int64_t n = r.integer();
-    if (n < 0 || n > std::numeric_limits<std::uint32_t>::max()) r.reject();
-    return r.is_whole() ? static_cast<std::uint32_t>(n) : 0;
-}
-
-// Reads the columns of a timer from its period on.
-void read_timer(stored_timer& t, row& r) {
-    t.every = duration(r.integer());
-    t.attempt = attempt_of(r);
-    t.ended = attempt_of(r);
-    t.spent = attempt_of(r);
-    t.body = r.bytes();
-    t.plan = r.bytes();
-    t.history = r.bytes();
-    t.verdict = r.bytes();
-}
-
-stored_timer listed_timer(row& r) {
-    stored_timer t;
-    t.id = r.bytes();
-    t.due = time_of(r);
-    read_timer(t, r);
-    return t;
-}
-
-// Reads a row of `claims`, after its number.
-standing read_claimed(std::vector<claimed>& all, std::size_t part, row* r) {
-    using enum claimed::kind;
-    claimed& c = all[part];
-    if (r == nullptr) return standing::done;  // gone
-    constexpr claimed::kind kinds[] = {gone, granted, early, later};
-    const std::int64_t state = r->integer();
-    if (state == 4) return standing::fenced;
-    if (state < 1 || state > 3) {
-        r->reject();
-        return standing::unknown;
-    }
-    c.what = kinds[state];
-    if (c.what == granted || c.what == early) c.timer.due = time_of(*r);
-    if (c.what == granted) read_timer(c.timer, *r);
-    return standing::done;
-}
-
-void read_end(std::vector<end_reply>& all, std::size_t part, row* r) {
-    if (r == nullptr) return;
-    r->integer();
-    all[part].was_current = true;
-    if (!r->is_null()) all[part].next = time_of(*r);
-}
-
-// Reads one of several rows of `takes`. A place without an id means that another process owns the
-// shard.
-standing read_place(std::vector<place>& all, std::size_t, row* r) {
-    if (r == nullptr) return standing::done;
-    place p;
-    p.due = time_of(*r);
-    if (r->is_null()) return standing::fenced;
-    p.id = r->bytes();
-    all.push_back(std::move(p));
-    return standing::done;
-}
-
-// Reads a row of `ends` or `spends`: true if there is one.
-standing read_flag(bool& is_current, std::size_t, row* r) {
-    is_current = r != nullptr;
-    return r != nullptr && r->integer() == is_fenced ? standing::fenced : standing::done;
-}
-
-put_result read_put(row* r) {
-    const char letter = r->letter();
-    return letter == 's'   ? put_result::stored
-           : letter == 'd' ? put_result::dead
-                           : put_result::there_already;
-}
-
-// Reads the number that a pair of `beat` has: see schema.sql.
-template <class Number> void read_pair(Number& n, std::size_t, row* r) {
-    n = r == nullptr ? 0 : static_cast<Number>(r->integer());
-}
 
 std::string_view word_of(existing how) {
     constexpr std::string_view words[] = {"keep", "replace", "sooner", "later"};
@@ -130,23 +41,6 @@ std::string_view word_of(existing how) {
 std::string_view word_of(outcome how) {
     constexpr std::string_view words[] = {"done", "again", "failed", "dead", "removed", "returned"};
     return words[static_cast<std::size_t>(how)];
-}
-
-// Parses a hint, "due:id" with an id in hexadecimal digits. Returns nothing for any other text.
-std::optional<place> hint_of(std::string_view word) {
-    std::int64_t due = 0;
-    const char* const end = word.data() + word.size();
-    const auto [colon, error] = std::from_chars(word.data(), end, due);
-    const auto digits = static_cast<std::size_t>(end - colon);
-    const bool is_due = error == std::errc{} && due >= 0 && due <= ms(latest_due);
-    if (!is_due || digits < 3 || digits % 2 == 0 || *colon != ':') return std::nullopt;
-    place p{time_point(duration(due)), {}};
-    for (const char* c = colon + 1; c != end; c += 2) {
-        unsigned char byte = 0;
-        if (std::from_chars(c, c + 2, byte, 16).ptr != c + 2) return std::nullopt;
-        p.id += static_cast<char>(byte);
-    }
-    return p;
 }
 
 }  // namespace
@@ -247,7 +141,7 @@ void postgres_store::listen(store_listener listener) {
     const auto on_hints = [this, hint = std::move(listener.hint)](std::string_view payload) {
         while (!payload.empty()) {
             const std::size_t end = std::min(payload.find(' '), payload.size());
-            const auto put = hint_of(payload.substr(0, end));
+            const auto put = postgres::hint_of(payload.substr(0, end));
             payload.remove_prefix(std::min(end + 1, payload.size()));
             if (put && hint) hint(shard_of(put->id), put->id, put->due);
         }
@@ -375,7 +269,7 @@ void postgres_store::inner::submit(operations::oldest o) {
         std::string id(r->bytes());
         const time_point due = time_of(*r), since = time_of(*r);
         const bool waits = r->integer() != 0;
-        const auto unended = static_cast<std::uint32_t>(r->integer());
+        const std::uint32_t unended = postgres::attempt_of(*r);
         durable::detail::keep_longest(found, {std::move(id), due, since, waits, unended}, prefix);
     };
     ask_one("oldest", {bytes(o.prefix), big(unended_attempts)},
@@ -385,8 +279,8 @@ void postgres_store::inner::submit(operations::oldest o) {
 void postgres_store::inner::submit(operations::count o) {
     const auto read = [](totals& sum, std::size_t, row* r) {
         if (r == nullptr) return standing::unknown;
-        sum.waiting = static_cast<std::uint64_t>(r->integer());
-        sum.dead = static_cast<std::uint64_t>(r->integer());
+        sum.waiting = postgres::count_of(*r);
+        sum.dead = postgres::count_of(*r);
         return standing::done;
     };
     ask_one("counts", {}, requests.asked(std::move(o.then), read));
