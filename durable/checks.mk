@@ -55,13 +55,17 @@ headers: ## headers that do not compile alone, by clang
 tidy: ## what clang-tidy finds in the sources
 	../scripts/checks/tidy
 
-fuzz: ## failures of the parser of a Redis server's answers within five seconds
+fuzz: ## failures of what reads the bytes of others, servers and clients, within five seconds
 	CXX=clang++ CXXFLAGS=-g1 ../scripts/build/configure build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Doptimization=2 \
-	    -Ddebug=false -Dtests=disabled -Dexamples=disabled -Dtool=disabled
-	"$(NINJA)" -C build-fuzz --quiet tests/fuzz/fuzz_answers
-	mkdir -p build-fuzz/found
-	build-fuzz/tests/fuzz/fuzz_answers -max_total_time=5 -max_len=1025 -artifact_prefix=build-fuzz/found/ build-fuzz/found \
-	    build-fuzz/tests/fuzz/corpus/answers
+	    -Ddebug=false -Dtests=disabled -Dexamples=disabled -Dtool=enabled -Dbench=disabled
+	"$(NINJA)" -C build-fuzz --quiet tests/fuzz/fuzz_answers tests/fuzz/fuzz_foreign_bytes
+	fuzz() { # NAME SECONDS
+	    mkdir -p build-fuzz/found/$$1
+	    build-fuzz/tests/fuzz/fuzz_$$1 -max_total_time=$$2 -max_len=1025 -artifact_prefix=build-fuzz/found/ build-fuzz/found/$$1 \
+	        build-fuzz/tests/fuzz/corpus/$$1
+	}
+	fuzz answers 1
+	fuzz foreign_bytes 4
 
 # install OPTION...: the wheel, and durable timers on it as installed, into build-consumers/staged
 install = rm -rf build-consumers/staged; \
