@@ -11,6 +11,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -88,14 +89,20 @@ public:
         if (!error) answer.resize(socket_.read_some(net::buffer(answer), error));
         return !error && answer.starts_with("HTTP/1.1 200 OK");
     }
-    // Sends a byte of a header now and then, until the server has closed.
-    void dawdles() {
+    // Sends a byte of a header now and then, until the server has closed. Returns whether it did so
+    // although the client was never silent for as long as the limit.
+    bool is_cut_off() {
+        using clock = std::chrono::steady_clock;
+        clock::duration silence{};
         beast::error_code error;
         net::write(socket_, net::buffer(std::string("GET / HTTP/1.1\r\nX: ")), error);
-        while (!error) {
+        for (auto last = clock::now(); !error;) {
             std::this_thread::sleep_for(20ms);
             net::write(socket_, net::buffer("x", 1), error);
+            const auto now = clock::now();
+            silence = std::max(silence, now - std::exchange(last, now));
         }
+        return silence < limit;
     }
     // Returns whether the server closed.
     bool hears_the_end() {
@@ -126,7 +133,7 @@ bool is_answered(tcp::endpoint server) {
 
 bool are_served(tcp::endpoint server) {
     client silent(server);
-    client(server).dawdles();
+    while (!client(server).is_cut_off()) continue;  // this machine kept it silent
     return is_answered(server) && silent.hears_the_end();
 }
 
