@@ -42,23 +42,6 @@ Test(cancelling, a_due_timer_can_still_be_stopped) {
     CHECK_EQ(support::count_fired(all), 1);
 }
 
-Test(cancelling, cancelling_and_rearming_is_like_arming) {
-    for (const jiffies start : support::starts())
-        for (const jiffies delay : {1, 90, 110, 300, 70'000}) {
-            timer_wheel wheel(start);
-            probe p;
-            wheel.arm_after(p.t, 100);
-            p.t.cancel();
-            CHECK(!wheel.arm_after(p.t, delay));
-            CHECK(p.t.pending());
-            wheel.advance(start + delay - 1);
-            REQUIRE_EQ(p.fired(), 0);
-            wheel.advance(start + delay);
-            REQUIRE(p.fired_only_at(start + delay));
-            REQUIRE_EQ(check(wheel), "");
-        }
-}
-
 Test(cancelling, a_cancelled_timers_deadline_stays_readable) {
     timer_wheel wheel;
     probe p;

@@ -38,18 +38,6 @@ Test(conditional_arming, if_pending_never_arms_an_idle_timer) {
     CHECK_EQ(cancelled.fired(), 0);
 }
 
-Test(conditional_arming, if_pending_in_its_own_callback_does_nothing) {
-    timer_wheel wheel;
-    int fired = 0;
-    tvec::callback_timer t{[&](timer_wheel& w, tvec::timer& self) {
-        ++fired;
-        CHECK(!w.arm_if_pending(self, w.now() + 1));
-    }};
-    wheel.arm_after(t, 3);
-    wheel.advance(100);
-    CHECK_EQ(fired, 1);
-}
-
 Test(conditional_arming, unless_pending_keeps_the_first_of_several_deadlines) {
     for (const jiffies start : support::starts())
         for (const jiffies other : {5u, 400u, 70'000u}) {
@@ -85,17 +73,6 @@ Test(conditional_arming, unless_pending_leaves_timers_of_other_wheels_alone) {
     CHECK_EQ(there.advance(10).fired, 1);
 }
 
-Test(conditional_arming, unless_pending_in_its_own_callback_arms) {
-    timer_wheel wheel;
-    int fired = 0;
-    tvec::callback_timer t{[&](timer_wheel& w, tvec::timer& self) {
-        if (++fired < 3) CHECK(!w.arm_unless_pending(self, w.now() + 1));
-    }};
-    wheel.arm_after(t, 3);
-    wheel.advance(100);
-    CHECK_EQ(fired, 3);
-}
-
 Test(conditional_arming, if_earlier_keeps_the_earliest_of_several_deadlines) {
     for (const jiffies start : support::starts()) {
         timer_wheel wheel(start);
@@ -123,15 +100,6 @@ Test(conditional_arming, if_earlier_arms_idle_timers_for_any_deadline) {
     wheel.advance(1'000);
     CHECK(cancelled.fired_only_at(500));
     CHECK(again.ticks == (std::vector<jiffies>{1, 700}));
-}
-
-Test(conditional_arming, if_earlier_treats_the_past_as_next_tick) {
-    timer_wheel wheel(1'000);
-    probe p;
-    wheel.arm_after(p.t, 50);
-    CHECK(wheel.arm_if_earlier(p.t, 3));
-    wheel.advance(1'001);
-    CHECK(p.fired_only_at(1'001));
 }
 
 Test(conditional_arming, conditional_arms_move_timers_from_other_wheels) {

@@ -25,20 +25,6 @@ int hop_to(timer_wheel& wheel, jiffies tick) {
 
 }  // namespace
 
-Test(delays, delays_are_exact_around_the_levels_edges) {
-    for (const jiffies start : support::starts())
-        for (const jiffies delay : support::edges()) {
-            timer_wheel wheel(start);
-            probe p;
-            wheel.arm_after(p.t, delay);
-            wheel.advance(start + delay - 1);
-            REQUIRE_EQ(p.fired(), 0);
-            REQUIRE_EQ(check(wheel), "");
-            wheel.advance(start + delay);
-            REQUIRE(p.fired_only_at(start + delay));
-        }
-}
-
 Test(delays, delays_are_exact_by_ticks_or_by_wakeups) {
     for (const jiffies start : support::starts())
         for (const jiffies delay : support::edges()) {

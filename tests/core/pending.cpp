@@ -63,17 +63,6 @@ Test(pending, a_timer_armed_for_never_is_pending) {
     CHECK(has_pending(wheel, 0));
 }
 
-Test(pending, a_pending_timer_among_idle_ones_is_found) {
-    timer_wheel wheel;
-    auto all = support::probes(1'000);
-    for (std::size_t i = 0; i < all.size(); ++i) wheel.arm_after(all[i]->t, 1 + i * i);
-    for (std::size_t left = all.size(); left > 0; --left) {
-        REQUIRE(has_pending(wheel, left));
-        all[left * 7 % 1'000]->t.cancel();  // 7 and 1000 have no divisor in common
-    }
-    CHECK(has_pending(wheel, 0));
-}
-
 Test(pending, a_pending_timer_is_found_in_any_chain) {
     for (const jiffies delay : support::edges()) {
         timer_wheel wheel;
@@ -99,16 +88,6 @@ Test(pending, a_timer_is_pending_until_its_callback_begins) {
     wheel.advance(300);
     CHECK(exact);
     CHECK_EQ(left, 0);
-}
-
-Test(pending, a_drained_timer_is_not_pending) {
-    timer_wheel wheel;
-    auto all = support::probes(20);
-    for (auto& p : all) wheel.arm_after(p->t, 5'000);
-    wheel.drain([&](tvec::timer& t) {
-        if (&t == &all[3]->t) wheel.arm_after(t, 7);
-    });
-    CHECK(has_pending(wheel, 1));
 }
 
 Test(pending, a_clocked_wheel_counts_pending_timers_too) {

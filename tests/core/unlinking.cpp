@@ -98,21 +98,6 @@ Test(unlinking, an_unlinked_timer_needs_no_destructor) {
     CHECK_EQ(check(wheel), "");
 }
 
-Test(unlinking, a_due_timer_can_still_be_stopped) {
-    timer_wheel wheel;
-    std::array<raw_timer, 12> timers;
-    for (raw_timer& t : timers) wheel.arm_after(*t, 300);
-    fired = 0;
-    while (!wheel.advance(300, 1).caught_up && fired < 4) {
-    }
-    for (raw_timer& t : timers) {
-        t->unlink();
-        t.free();
-    }
-    CHECK(wheel.advance(300).caught_up);
-    CHECK_EQ(fired, 4);
-}
-
 Test(unlinking, a_sibling_unlinked_in_a_callback_never_fires) {
     timer_wheel wheel;
     std::array<raw_timer, 12> timers;
