@@ -103,7 +103,7 @@ void explore(std::uint64_t steps, run_program run,
     }
     std::fprintf(stderr, "model: TVEC_SEED=%llu, %llu operations, %llu fires\n", count(seed),
                  count(done.operations), count(done.fired));
-    CHECK_GE(done.fired, steps / 8);
+    CHECK_GE(done.fired, steps / 16);
 }
 
 }  // namespace
