@@ -13,7 +13,7 @@ export NINJA := $(CURDIR)/scripts/build/ninja
 hook = format snippets links tables arrows shellcheck
 # The longest first, so that no processor waits for one of them in the end.
 commit = $(hook) weight subjects gcc sanitizers release tidy threads proof small consumers windows headers instructions fuzz docs run
-for_releases = busy sanitizers_gcc instructions_gcc proof_all clang_tests valgrind tidy_all all_consumers abi debian packaging portability mutants conditions long_fuzz
+for_releases = busy sanitizers_gcc instructions_gcc proof_all clang_tests valgrind tidy_all all_consumers abi debian packaging portability mutants conditions soak
 .PHONY: help hook commit for_releases durable user exhaustive $(commit) $(for_releases)
 
 hook: $(hook)
@@ -167,8 +167,8 @@ exhaustive: ## faults in any state of small wheels: half an hour, and gigabytes
 	$(MAKE) configure
 	meson test -C build --verbose --num-processes 1 --setup long --suite long
 
-long_fuzz: ## failures of the fuzz target within a minute
-	scripts/checks/fuzz --time 60
+soak: ## failures of the models, by new seeds, and of the fuzz target within four minutes
+	scripts/checks/soak --time 240
 
 # Python finds modules beside the script and in the system alone, and `proof_agrees` compares them with the library for each commit.
 proof: ## lemmas of the wheel's arithmetic that Z3 refutes, and wrong variants that it does not, if tests/proof has changed
