@@ -2,10 +2,13 @@
 
 #include <bit>
 #include <cstring>
+#include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
 #include "tvec/core/detail/broken_promise.hpp"
+#include "tvec/inspect/detail/fault.hpp"
 
 namespace tvec {
 
@@ -99,8 +102,52 @@ bool snapshot::load(std::span<const std::uint64_t> saved) {
     if (saved.size() <= slots_at || saved[0] != format) return false;
     const auto words = saved.first(saved.size() - 1);
     if (sum_of(words) != saved.back()) return false;
-    words_.assign(words.begin(), words.end());
+    snapshot read;
+    read.words_.assign(words.begin(), words.end());
+    if (!read.is_in_range() || !read.is_consistent()) return false;
+    words_.swap(read.words_);
     return true;
+}
+
+/// Returns whether a restore writes to slots and chains of a wheel alone, and counts of slots bound
+/// their chains.
+bool snapshot::is_in_range() const {
+    const std::size_t slots = words_[slots_at], rest = words_.size() - slots_at - 1;
+    if (slots > rest || (rest - slots) % words_of_entry != 0) return false;
+    for (const std::size_t tick : {now_at, target_at})
+        if (words_[tick] >= never) return false;
+    std::vector<std::uint64_t> lengths(std::size_t{geometry::total_slots} * width);
+    for (std::size_t i = entries_at(); i < words_.size(); i += words_of_entry) {
+        if (words_[i + 2] >= lengths.size()) return false;
+        ++lengths[static_cast<std::size_t>(words_[i + 2])];
+    }
+    std::uint64_t next = 0, found = 0;  // slots come in order
+    for (std::size_t i = slots_at + 1; i < entries_at(); ++i) {
+        const std::uint64_t s = words_[i] >> 32, count = words_[i] & 0xffff'ffff;
+        if (s < next || s > geometry::never_slot || s == geometry::beyond ||
+            count > std::numeric_limits<detail::link_count>::max())
+            return false;
+        next = s + 1;
+        for (unsigned k = 0; k < width; ++k) {
+            const std::uint64_t length = lengths[static_cast<std::size_t>(s) * width + k];
+            if (length > (count + width - 1 - k) / width) return false;
+            found += length;
+        }
+    }
+    return found == size();
+}
+
+/// Returns whether a wheel that is restored keeps the rules that `check` knows. Requires that all
+/// is in range.
+bool snapshot::is_consistent() const {
+    detail::agenda ticks;
+    std::memcpy(static_cast<void*>(&ticks), &words_[agenda_at], sizeof ticks);
+    if (!ticks.has_rates()) return false;
+    const auto timers = std::make_unique<timer[]>(size());
+    const auto wheel = std::make_unique<timer_wheel>();
+    timer* next = timers.get();
+    restore(*wheel, [&next](std::uint64_t) { return next++; });
+    return detail::first_fault(*wheel).empty();
 }
 
 }  // namespace tvec

@@ -12,6 +12,7 @@
 #include "support/check.hpp"
 #include "support/child.hpp"
 #include "support/environment.hpp"
+#include "support/private_members.hpp"
 #include "support/starts.hpp"
 #include "tvec/extra/snapshot.hpp"
 #include "tvec/extra/timer_group.hpp"
@@ -310,6 +311,40 @@ Test(snapshots, only_undamaged_saved_numbers_can_be_loaded) {
         CHECK(!loaded.load(damaged));
     }
     CHECK(loaded.save() == saved);
+}
+
+// With the sum of a forger, which is that of `save`.
+Test(snapshots, a_forged_number_is_refused_or_keeps_rules) {
+    constexpr std::uint64_t bits = ~std::uint64_t{0};
+    world game(77, 20);
+    for (std::uint64_t i = 0; i < 300; ++i) game.act(i);
+    const std::vector<std::uint64_t> words =
+        game.captured().*member(support::of_wheel::saved_words{});
+    int taken = 0;
+    const auto forge = [&](std::size_t n, std::uint64_t to, bool is_shorter) {
+        snapshot forged, loaded;
+        auto& all = forged.*member(support::of_wheel::saved_words{});
+        all = words;
+        all[n] = to;
+        if (is_shorter) all.pop_back();
+        if (!loaded.load(forged.save())) return;
+        ++taken;
+        timer_wheel wheel;
+        std::vector<timer> timers(loaded.size());
+        std::size_t next = 0;
+        loaded.restore(wheel, [&](std::uint64_t) { return &timers[next++]; });
+        CHECK_EQ(tvec::check(wheel), "");
+        wheel.advance(std::min(wheel.now() + 3'000, tvec::never - 1));
+        CHECK_EQ(tvec::check(wheel), "");
+        wheel.drain([](timer&) {});
+    };
+    for (std::size_t n = 0; n < words.size(); ++n) {
+        for (const std::uint64_t to : {std::uint64_t{0}, std::uint64_t{1}, words[n] + 1,
+                                       words[n] - 1, bits >> 1, bits >> 1 ^ 1, bits >> 32, bits})
+            forge(n, to, to % 3 == 0);
+        for (unsigned bit = 0; bit < 64; ++bit) forge(n, words[n] ^ 1ULL << bit, false);
+    }
+    CHECK(taken > 0);  // some are other games
 }
 
 Test(snapshots, an_untaken_snapshot_equals_a_new_wheels) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tvec/core/timer_wheel.hpp"
+#include "tvec/extra/snapshot.hpp"
 
 // The members of a wheel: `wheel.*member(of_wheel::now{})`. An explicit instantiation may name
 // private members.
@@ -52,6 +53,10 @@ struct counts {
     friend constexpr auto member(counts);
 };
 template struct reveal<counts, &tvec::detail::levels::counts_>;
+struct saved_words {
+    friend constexpr auto member(saved_words);
+};
+template struct reveal<saved_words, &tvec::snapshot::words_>;
 
 // The wheel as words, to compare and overwrite one by one.
 inline std::vector<std::uint64_t> words_of(const tvec::timer_wheel& wheel) {

@@ -211,6 +211,14 @@ public:
         return nullptr;
     }
 
+    /// Returns whether all rates that were fixed empty a slot.
+    bool has_rates() const noexcept {
+        return std::ranges::all_of(emptying_, [](const packed_emptying& e) {
+            const emptying to = e.unpack();
+            return (e.entry == 0 && e.rates == 0) || (to.gentle > 0 && to.gentle <= to.rate);
+        });
+    }
+
 private:
     TVEC_API void note_many(const upper_entry& v, std::uint64_t there, jiffies now) noexcept;
 
