@@ -223,7 +223,7 @@ Test(scaling, a_class_supports_push_back_and_cancel) {
     CHECK(!b.timers.any_pending());
 }
 
-Test(scaling, every_fire_is_that_of_the_oracle) {
+Test(scaling, a_waking_loop_agrees_with_the_oracle) {
     for (unsigned seed = 1; seed <= 12; ++seed)
         agrees_with_the_oracle(seed, std::vector<jiffies>{0, 1, 300, 55'000}[seed % 4], false);
 }

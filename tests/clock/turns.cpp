@@ -355,3 +355,40 @@ Test(turns, turns_last_until_sleep_or_the_wheels_end) {
         for (int i = 0; i < 1'000; ++i) both.step();
     }
 }
+
+// One clock has time for both, and the other stands still in a turn of its wheel.
+Test(turns, wheels_on_two_clocks_keep_each_its_time) {
+    const turns_at_zero begin;
+    std::mt19937_64 random(7);
+    tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, manual_clock>> by_time;
+    turning_wheel by_turns;
+    struct of_two : probe {
+        time_point due{};
+    };
+    std::array<of_two, 40> timers;
+    const auto check = [&](unsigned wheel, time_point now) {
+        for (unsigned i = wheel; i < timers.size(); i += 2) {
+            const bool is_late = timers[i].due + 1ms <= now, is_early = timers[i].due > now;
+            CHECK(!(timers[i].t.pending() ? is_late : timers[i].fired() > 0 && is_early));
+        }
+    };
+    time_point turn = turns_of_test::begin_turn();
+    for (int step = 0; step < 20'000; ++step) {
+        manual_clock::advance(std::chrono::nanoseconds(random() % 1'000'000));
+        const unsigned i = random() % timers.size();
+        const auto delay = std::chrono::nanoseconds(random() % 20'000'000);
+        if (i % 2 == 0) {
+            by_time.arm_after(timers[i].t, delay);
+            timers[i].due = manual_clock::now() + delay;
+            by_time.run();
+            check(0, manual_clock::now());
+        } else if (random() % 4 != 0) {
+            by_turns.arm_after(timers[i].t, delay);
+            timers[i].due = turn + delay;
+        } else {
+            by_turns.run();
+            turn = manual_clock::now();
+            check(1, turn);
+        }
+    }
+}

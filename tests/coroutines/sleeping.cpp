@@ -64,6 +64,36 @@ Test(sleeping, repeated_sleeps_are_measured_each_time) {
 
 namespace {
 
+task<> sleeps_in_turn(timer_wheel& a, timer_wheel& b, std::vector<jiffies>& woken) {
+    for (jiffies n = 1; n <= 3; ++n) {
+        co_await sleeps_until(a, 10 * n, woken);
+        co_await sleeps_until(b, 1'000 * n, woken);
+    }
+}
+
+}  // namespace
+
+// One loop resumes it, and the next sleep is that of another.
+Test(sleeping, each_sleep_is_on_the_wheel_it_names) {
+    timer_wheel a, b;
+    std::vector<jiffies> woken;
+    task<> t = started(sleeps_in_turn(a, b, woken));
+    for (jiffies n = 1; n <= 3; ++n) {
+        b.advance(1'000 * n - 1);
+        a.advance(10 * n);
+        CHECK_EQ(a.count_pending(), 0u);
+        CHECK_EQ(b.count_pending(), 1u);
+        a.advance(10 * n + 5);
+        CHECK_EQ(woken.size(), 2 * n - 1);
+        b.advance(1'000 * n);
+        CHECK_EQ(b.count_pending(), 0u);
+    }
+    CHECK(t.done());
+    CHECK(woken == (std::vector<jiffies>{10, 1'000, 20, 2'000, 30, 3'000}));
+}
+
+namespace {
+
 task<> naps_as_agreed_before(manual_timers& on, times& w) {
     auto nap = tvec::sleep_for(on, 10ms);
     co_await tvec::sleep_for(on, 7ms);
@@ -113,7 +143,7 @@ task<> sleeps_for_ever(timer_wheel& on) { co_await tvec::sleep_for(on, ~jiffies{
 
 }  // namespace
 
-Test(sleeping, an_endless_sleep_does_not_end) {
+Test(sleeping, a_sleep_of_the_longest_delay_stays_asleep) {
     manual_timers timers;
     timer_wheel in_ticks;
     task<> t = started(sleeps_for_ever(timers));
