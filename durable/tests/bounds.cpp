@@ -63,7 +63,7 @@ Test(durable_bounds, excess_calls_are_refused_until_others_are_answered) {
     CHECK(w.one.timers.put({"c", in(1h)}, existing::keep) == refusal::none);
 }
 
-Test(durable_bounds, options_out_of_range_are_refused_by_name) {
+Test(durable_bounds, refusals_name_the_option_out_of_range) {
     memory_database all(1, support::durable_now);
     durable_process::wheel wheels;
     memory_store store(all, "one");
@@ -119,7 +119,7 @@ Test(durable_bounds, a_full_window_stays_bounded_and_delays_nothing) {
     CHECK(w.one.timers.counters().evicted > 0);
 }
 
-Test(durable_bounds, clock_steps_evict_nothing_from_full_windows) {
+Test(durable_bounds, setting_the_clock_back_evicts_no_near_timers) {
     std::chrono::milliseconds set_by{};
     memory_database all(1, [&] { return support::durable_now() + set_by; });
     for (int i = 0; i < 40; ++i) support::asking::put(beside(all), {std::to_string(i), in(10s)});

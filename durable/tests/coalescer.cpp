@@ -120,7 +120,7 @@ Test(durable_coalescer, a_full_batch_is_sent) {
     CHECK((w.server.all() == strings{"put abc", "put d", "put long!!e"}));
 }
 
-Test(durable_coalescer, groups_are_sent_apart) {
+Test(durable_coalescer, closing_a_group_sends_only_its_requests) {
     world w;
     w.add(0, a_put, "", "a");
     w.add(1, a_put, "", "a");

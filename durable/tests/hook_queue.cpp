@@ -512,7 +512,7 @@ Test(durable_hook_queue, a_hook_that_answers_again_refuses_no_more) {
     CHECK(!h.all().is_refusing());
 }
 
-Test(durable_hook_queue, a_hook_that_answers_others_is_not_refusing) {
+Test(durable_hook_queue, partly_refusing_hooks_are_not_reported) {
     tvec::manual_clock::set({});
     hook h(300ms, 3);
     h.comes_no_more();

@@ -494,7 +494,7 @@ Test(durable_redis, a_stale_end_hides_no_current_one) {
     CHECK_EQ(count(s).waiting, 0U);
 }
 
-Test(durable_redis, timers_of_a_newer_version_are_refused) {
+Test(durable_redis, a_store_of_a_newer_version_is_refused) {
     const redis_server server;
     server.say({"HSET", "{tvec}:meta", "version", "99"});
     refuses(at(server), std::errc::not_supported, "version 99");

@@ -65,7 +65,7 @@ Test(callbacks, a_callback_may_push_back_a_due_sibling) {
     });
 }
 
-Test(callbacks, a_callback_may_move_a_due_sibling) {
+Test(callbacks, a_callback_may_move_construct_a_due_sibling) {
     first_to_fire_acts_on_each([](timer_wheel&, crowd& all, std::size_t victim) {
         const bool had_fired = all[victim]->fired() != 0;
         all[victim] = std::make_unique<probe>(std::move(*all[victim]));

@@ -258,7 +258,7 @@ Test(emptying, a_loop_that_slept_catches_up_by_chunks) {
 
 // --- few timers ---------------------------------------------------------------------------------
 
-Test(emptying, of_few_timers_joins_another_wakeup) {
+Test(emptying, few_timers_need_no_wakeup_of_their_own) {
     for (unsigned level = 1; level != overflow; ++level)
         for (const std::size_t n : {std::size_t{1}, chunk / 8}) {
             crowded_slot s(level, n);
@@ -557,7 +557,7 @@ Test(emptying, emptying_after_a_stall_precedes_the_new_lap) {
 
 // --- cancelled timers ---------------------------------------------------------------------------
 
-Test(emptying, emptying_drops_idle_timers_by_chunks) {
+Test(emptying, cancelled_timers_are_dropped_in_chunks) {
     for (const unsigned level : upper_levels) {
         crowded_slot s(level, 10 * chunk);
         for (tvec::timer& t : s.timers) t.cancel();

@@ -90,7 +90,7 @@ Test(spikes, a_keepalive_is_visited_once_per_timeout) {
 
 // --- on every tick ------------------------------------------------------------------------------
 
-Test(spikes, an_awake_loop_moves_less_than_a_chunk) {
+Test(spikes, evenly_spread_timers_move_47_a_tick_at_most) {
     crowd c(million, 1, later);
     meter m(c.wheel);
     m.call_every(1, later);

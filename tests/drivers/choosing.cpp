@@ -157,7 +157,7 @@ Test(choosing, a_ring_forbidden_after_setup_throws) {
     CHECK(support::says(why, "Operation not permitted"));
 }
 
-Test(choosing, a_doorbell_is_refused_without_rings) {
+Test(choosing, uring_doorbell_is_refused_where_rings_are_forbidden) {
     ring r;
     support::forbid(SYS_io_uring_setup, EPERM);
     const std::string why = support::refusal([&] { tvec::uring_doorbell(r.get(), 0); });

@@ -153,7 +153,7 @@ Test(lateness, merged_histograms_say_what_one_of_everything_says) {
     CHECK_EQ(some.max().count(), all.max().count());
 }
 
-Test(lateness, reset_forgets_all) {
+Test(lateness, reset_empties_the_histogram) {
     lateness_histogram late;
     late.record(-5ns);
     late.record(1h);

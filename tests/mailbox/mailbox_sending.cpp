@@ -299,7 +299,7 @@ Test(mailbox_sending, changes_between_two_runs_cost_one_visit) {
 
 // --- the owner ----------------------------------------------------------------------------------
 
-Test(mailbox_sending, functions_posted_in_run_wait_for_the_next) {
+Test(mailbox_sending, functions_posted_during_run_wait_until_the_next_run) {
     with_mailbox on;
     int calls = 0;
     const std::function<void()> again = [&] {

@@ -294,7 +294,7 @@ class Servers(Case):
             port = self.false_server(lambda said, answer=answer: answer.encode() * len(re.findall(rb"^\*", said, re.M)))
             self.check_message(f"redis:127.0.0.1:{port}")
 
-    def test_escapes_of_a_false_postgresql_reach_no_terminal(self):
+    def test_a_hostile_postgresql_cannot_write_terminal_escapes(self):
         fields = b"SFATAL\0C28000\0M" + self.EVIL.encode() + b"\0\0"
         port = self.false_server(lambda _: b"E" + struct.pack(">I", 4 + len(fields)) + fields)
         self.check_message(f"postgres:host=127.0.0.1 port={port} user=a dbname=a sslmode=disable gssencmode=disable")

@@ -180,7 +180,7 @@ class Deliveries(Case):
         self.wait_until_empty()
         wait_for(lambda: serve.ask("/health") == (200, "ok\n"), "health")
 
-    def test_a_hook_that_refuses_all_is_a_fault(self):
+    def test_health_reports_a_hook_that_refuses_everything(self):
         refuses = True
         hook = self.hook(lambda _: (503, {"Retry-After": 1}, b"full") if refuses else (200, {}, b""))
         for name in "a", "b":
@@ -231,7 +231,7 @@ class Deliveries(Case):
         self.wait_until_empty()
         self.assertEqual(len(hook.notes), 20)
 
-    def test_an_answer_with_an_impossible_delay_has_failed(self):
+    def test_an_impossible_delay_in_an_answer_fails_delivery(self):
         hook = self.hook(lambda _: (200, {}, b'{"again": 18446744073709551615}'))
         self.put("a", "--plan", "retry fixed 10ms | attempts 1")
         self.serve(hook.to)

@@ -795,7 +795,7 @@ class Tables(OnServer):
         self.assertEqual(worker.next(10), [])
         self.assertEqual(worker.waiting(), 0)
 
-    def test_settings_of_the_database_do_not_matter(self):
+    def test_serve_overrides_read_only_serializable_and_jit_settings(self):
         for setting in ("default_transaction_read_only = on", "default_transaction_isolation = serializable",
                         "jit_above_cost = 0"):
             with self.subTest(setting):
