@@ -263,7 +263,7 @@ class Campaign:
             if self.sink == "table" and kind == b"hangs":  # whose transactions keep the timers from coming again
                 self.wait_for(lambda: "had no end within its lease" in self.health()[1], "/health that names what hangs")
         else:
-            self.wait_for(lambda: bad <= self.handled().keys(), "handlers that hang")
+            self.wait_for(self.all_hang, "handlers that hang")
             self.wait_for(lambda: self.health()[0] == 503, "/health that is 503, as all workers hang")
         self.finish()
         self.wait_for(lambda: self.health() == (200, "ok\n"), "/health that is ok, as nothing waits")
