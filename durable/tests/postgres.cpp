@@ -14,6 +14,7 @@
 #include "support/asking.hpp"
 #include "support/check.hpp"
 #include "support/child.hpp"
+#include "support/foreign_records.hpp"
 #include "support/postgres_server.hpp"
 #include "support/transitions.hpp"
 #include "tvec/durable/postgres_store.hpp"
@@ -784,6 +785,24 @@ Test(durable_postgres, installing_again_and_at_once_keeps_all_timers) {
         }));
     for (const pid_t child : children) CHECK(support::ended_well(child));
     CHECK(find(s, "a").has_value());
+}
+
+Test(durable_postgres, foreign_records_stop_no_other_timers) {
+    const postgres_server server;
+    postgres_options o = server.options();
+    o.shards = 1;
+    postgres::install(o);
+    postgres_store s(o);
+    sql_client admin(o.conninfo);
+    support::foreign_records foreign;
+    for (int i = 0; i < 300; ++i) {
+        const support::foreign_record r = foreign.next();
+        admin.run("insert into tvec.timer(id, shard, visible, due, every, attempt, ended, spent) "
+                  "values('\\x" +
+                  support::hex(r.id) + "', 0, " + std::to_string(r.due) + ", " + r.numbers() +
+                  ") on conflict do nothing");
+    }
+    support::others_come(s);
 }
 
 Test(durable_postgres, two_schemas_are_two_sets_of_timers) {

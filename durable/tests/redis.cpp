@@ -16,6 +16,7 @@
 #include "support/any_store.hpp"
 #include "support/asking.hpp"
 #include "support/check.hpp"
+#include "support/foreign_records.hpp"
 #include "support/redis_server.hpp"
 #include "support/transitions.hpp"
 #include "tvec/durable/redis_store.hpp"
@@ -638,6 +639,32 @@ Test(durable_redis, damaged_records_are_set_aside_and_others_come) {
         CHECK(cancel(s, id) == cancel_result::had_begun);
     CHECK(cancel(s, "bytes") == cancel_result::unknown_id);
     CHECK_EQ(count(s).damaged, 0U);
+}
+
+Test(durable_redis, foreign_records_stop_no_other_timers) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    support::foreign_records foreign;
+    redis_server::words records{"EVAL", R"lua(
+        local function bytes(hex)
+          return (hex:gsub('..', function(byte) return string.char(tonumber(byte, 16)) end))
+        end
+        for i = 1, #ARGV, 4 do
+          local key, due, id, entry = unpack(ARGV, i, i + 3)
+          redis.call('HSET', '{tvec:0}:timer', bytes(id), bytes(entry))
+          redis.call('ZADD', '{tvec:0}:' .. key, due, bytes(id))
+        end)lua",
+                                "0"};
+    constexpr const char* keys[] = {"due", "begun", "dead"};
+    for (int i = 0; i < 300; ++i) {
+        const support::foreign_record r = foreign.next();
+        for (const std::string& word : {std::string(keys[r.place]), std::to_string(r.due),
+                                        support::hex(r.id), support::hex(r.packed)})
+            records.push_back(word);
+    }
+    server.say(records);
+    support::others_come(s);
+    CHECK(count(s).damaged > 0U);
 }
 
 Test(durable_redis, timers_with_unreadable_texts_are_set_aside) {

@@ -17,6 +17,7 @@
 #include "support/asking.hpp"
 #include "support/check.hpp"
 #include "support/file_of_timers.hpp"
+#include "support/foreign_records.hpp"
 #include "support/transitions.hpp"
 #include "tvec/durable/sqlite_store.hpp"
 #include "tvec/durable/timers.hpp"
@@ -241,6 +242,21 @@ Test(durable_sqlite, a_timer_without_its_body_is_set_aside) {
     CHECK(all.waiting == 1 && all.dead == 0 && all.damaged == 1);
     CHECK(cancel(s, "a") == cancel_result::had_begun);
     CHECK_EQ(count(s).damaged, 0U);
+}
+
+Test(durable_sqlite, foreign_records_stop_no_other_timers) {
+    const file_of_timers f;
+    { const sqlite_store made(f.path); }
+    support::foreign_records foreign;
+    for (int i = 0; i < 300; ++i) {
+        const support::foreign_record r = foreign.next();
+        run_sql(f.path, "insert or replace into timer(id, due, every, attempt, ended, spent, body)"
+                        " values(x'" +
+                            support::hex(r.id) + "', " + r.numbers() + ", x'')");
+    }
+    sqlite_store s(f.path);
+    support::others_come(s);
+    CHECK(count(s).damaged > 0U);
 }
 
 Test(durable_sqlite, timers_on_it_come_and_are_never_early) {

@@ -71,6 +71,7 @@ inline standing read_claimed(std::vector<claimed>& all, std::size_t part, row* r
     c.what = kinds[state];
     if (c.what == granted || c.what == early) c.timer.due = time_of(*r);
     if (c.what == granted) read_timer(c.timer, *r);
+    if (c.what == granted && c.timer.attempt == 0) r->reject();
     return standing::done;
 }
 
@@ -89,6 +90,7 @@ inline standing read_place(std::vector<place>& all, std::size_t, row* r) {
     p.due = time_of(*r);
     if (r->is_null()) return standing::fenced;
     p.id = r->bytes();
+    if (p.id.empty() || p.id.size() > longest_id) r->reject();
     all.push_back(std::move(p));
     return standing::done;
 }
@@ -119,7 +121,8 @@ inline std::optional<place> hint_of(std::string_view word) {
     const auto [colon, error] = std::from_chars(word.data(), end, due);
     const auto digits = static_cast<std::size_t>(end - colon);
     const bool is_due = error == std::errc{} && due >= 0 && time_point(duration(due)) <= latest_due;
-    if (!is_due || digits < 3 || digits % 2 == 0 || *colon != ':') return std::nullopt;
+    const bool is_id = digits >= 3 && digits % 2 == 1 && digits / 2 <= longest_id;
+    if (!is_due || !is_id || *colon != ':') return std::nullopt;
     place p{time_point(duration(due)), {}};
     for (const char* c = colon + 1; c != end; c += 2) {
         unsigned char byte = 0;

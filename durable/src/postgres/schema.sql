@@ -56,6 +56,13 @@ create table if not exists {tvec}.timer (
   body bytea not null default ''
 ) with (autovacuum_vacuum_scale_factor = 0.02, fillfactor = 60);
 alter table {tvec}.timer add column if not exists taken boolean not null default false;
+-- A row holds what the readers of these functions can read, whoever writes it: one that they cannot read would stop the
+-- others. Rows of an older version are not looked at.
+alter table {tvec}.timer drop constraint if exists is_right;
+alter table {tvec}.timer add constraint is_right check (octet_length(id) between 1 and 255
+  and due between 0 and 253402300799999 and every between 0 and 253402300799999 and ended between 0 and attempt
+  and attempt <= 4294967295 and spent between 0 and 4294967294 and visible between 0 and 1000000000000000
+  and length between -1000000000000000 and 1000000000000000) not valid;
 create index if not exists timer_taken on {tvec}.timer (shard, due, id) where not dead;
 create index if not exists timer_dead on {tvec}.timer (due, id) where dead;
 
@@ -364,7 +371,7 @@ begin
       and now <= last as fits
     from ready r),
   claimed as (
-    update {tvec}.timer t set attempt = t.attempt + d.is_new, counted = false, visible = d.till,
+    update {tvec}.timer t set attempt = least(t.attempt + d.is_new, 4294967295), counted = false, visible = d.till,
       length = d.till - now + (d.till - now & 1)
     from decided d where t.ctid = d.place and d.fits
     returning d.n, 1, t.due, t.every, t.attempt, t.ended, t.spent, t.body, t.plan, t.history, t.verdict)

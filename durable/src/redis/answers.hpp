@@ -26,9 +26,16 @@ inline std::uint32_t attempt_of(fields& f) {
     return static_cast<std::uint32_t>(n);
 }
 
+// Reads an id of as many bytes as put allows: the functions set others aside.
+inline std::string id_of(fields& f) {
+    const std::string_view id = f.view();
+    if (id.empty() || id.size() > longest_id) f.reject();
+    return std::string(id);
+}
+
 inline stored_timer timer_of(fields& f) {
     stored_timer t;
-    t.id = f.text();
+    t.id = id_of(f);
     t.due = time_of(f.number());
     t.every = duration(f.number());
     t.attempt = attempt_of(f);
@@ -51,7 +58,7 @@ inline end_reply end_of(fields& f) {
 
 inline place place_of(fields& f) {
     place p;
-    p.id = f.text();
+    p.id = id_of(f);
     p.due = time_of(f.number());
     return p;
 }
@@ -150,7 +157,8 @@ inline std::optional<place> hint_of(std::string_view text) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), due);
     const auto digits = static_cast<std::size_t>(end - text.data());
     const bool is_due = error == std::errc{} && due >= 0 && time_of(due) <= latest_due;
-    if (!is_due || digits + 1 >= text.size()) return std::nullopt;
+    const bool is_id = digits + 1 < text.size() && text.size() - digits - 1 <= longest_id;
+    if (!is_due || !is_id) return std::nullopt;
     return place{time_of(due), std::string(text.substr(digits + 1))};
 }
 

@@ -26,6 +26,9 @@
 local VERSION = 8
 local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
+-- Bounds of what an entry holds: the times and lengths that arithmetic takes, the bytes of an id, and the last attempt
+-- that another one can follow.
+local LIMIT, LONGEST_ID, LAST_ATTEMPT = 1000000000000000, 255, 4294967294
 -- Longer bodies have a key of their own, so a claim or an end does not copy them.
 local INLINE = 1024
 -- Kinds of timers: the first byte of an entry. SPENT means OPEN with an attempt that is counted as spent.
@@ -103,7 +106,9 @@ local function timer_of(entry)
   end
   local body = texts
   if marks >= NOTED then body = after_texts(entry, texts) end
-  if due > LATEST or marks > APART + NOTED or not body then return end
+  if due > LATEST or every > LATEST or till >= LIMIT or length >= LIMIT then return end
+  if ended > attempt or attempt > LAST_ATTEMPT or kind == OPEN and attempt == 0 or is_spent and spent == 0 then return end
+  if marks > APART + NOTED or not body then return end
   return {kind = kind, attempt = attempt, ended = ended, spent = spent, is_spent = is_spent, every = every, due = due,
     till = till, length = length, marks = marks, entry = entry, texts = texts, body = body}
 end
@@ -123,6 +128,11 @@ end
 local function deadline_of(score)
   local due = tonumber(score)
   return due and due >= 0 and due <= LATEST and due % 1 == 0 and due or nil
+end
+
+-- Returns true if an id has as many bytes as put allows. Whoever may write to the keys may write any other.
+local function is_id_right(id)
+  return #id >= 1 and #id <= LONGEST_ID
 end
 
 -- Returns true if a lease counts: it has not ended, and it ends within its length from now.
@@ -555,11 +565,11 @@ local function merged(a, b, limit)
   return result
 end
 
--- Sets timers aside whose deadlines cannot be read. Returns true if there were any.
+-- Sets timers aside whose deadlines or ids cannot be read. Returns true if there were any.
 local function set_unreadable_aside(k, got)
   local found = false
   for i = 2, #got, 2 do
-    if not deadline_of(got[i]) then
+    if not deadline_of(got[i]) or not is_id_right(got[i - 1]) then
       set_aside(k, got[i - 1])
       found = true
     end
@@ -608,7 +618,7 @@ local function restore_places(k)
   local after, some = unpack(redis.call('HSCAN', k[TIMER], cursor, 'COUNT', RESTORED_TOGETHER))
   for i = 1, #some, 2 do
     local t = timer_of(some[i + 1])
-    if not t then
+    if not t or not is_id_right(some[i]) then
       set_aside(k, some[i])
     else
       local of = t.kind == OPEN and BEGUN or t.kind == DEAD_LETTER and DEAD or DUE
@@ -688,7 +698,7 @@ local function add_begun(k, after, result)
     for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(some))) do
       local t = timer_of(entry)
       local place = t and {some[i], t.due}
-      if t and is_before(after, place) then result[#result + 1] = place end
+      if t and is_id_right(some[i]) and is_before(after, place) then result[#result + 1] = place end
     end
   end
 end
@@ -700,7 +710,7 @@ local function list(k, a)
   local got = places(a[1] == 'dead' and k[DEAD] or k[DUE], a, '+inf', limit)
   for i = 1, #got, 2 do
     local due = deadline_of(got[i + 1])
-    if due then
+    if due and is_id_right(got[i]) then
       result[n + 1], result[n + 2] = got[i], due
       n = n + 2
     end
@@ -893,7 +903,7 @@ end
 local function any() end
 
 local LONGEST_LEASE = 86400000000
-local is_id, is_attempt = bytes_of('id', 1, 255), whole('attempt', 1, 4294967295, '')
+local is_id, is_attempt = bytes_of('id', 1, LONGEST_ID), whole('attempt', 1, 4294967295, '')
 local is_due = whole('due', 0, LATEST, ', milliseconds since 1970')
 local is_lease = whole('lease_ms', 1, LONGEST_LEASE, ', milliseconds')
 local is_body, is_plan = bytes_of('body', 0, 1048576), bytes_of('plan', 0, 1000)

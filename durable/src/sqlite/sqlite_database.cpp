@@ -18,6 +18,13 @@ constexpr std::size_t largest_in_row = 700;
 
 bool goes_apart(const record& r) { return r.body.size() + r.plan.size() > largest_in_row; }
 
+// Another program may have written a wrong id, or an attempt that no other one can follow.
+const std::string has_wrong_id =
+    "(length(cast(id as blob)) not between 1 and " + std::to_string(longest_id) + ")";
+const std::string is_wrong = "(" + has_wrong_id +
+                             " or ended not between 0 and attempt"
+                             " or attempt > 4294967294 or spent not between 0 and 4294967294)";
+
 // Returns the statement for rows of `timer` or `dead`, as timer_of reads them.
 std::string rows_of(const std::string& table, const std::string& body) {
     const std::string only_living = table == "timer" ? "verdict, counted" : "null, 0";
@@ -25,8 +32,9 @@ std::string rows_of(const std::string& table, const std::string& body) {
            only_living + ", apart from " + table;
 }
 std::string rows_of(const std::string& table) {
-    return rows_of(table, "case apart when 0 then body else"
-                          " (select bytes from body where body.id = " +
+    return rows_of(table, "case when " + is_wrong +
+                              " then null when apart = 0 then body else"
+                              " (select bytes from body where body.id = " +
                               table + ".id) end");
 }
 constexpr int body_column = 6, apart_column = 11;
@@ -153,11 +161,14 @@ sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
                        " (select id, due, attempt - ended as open from timer"
                        " where (attempt = ended or attempt - ended > ?5) and due <= ?1"
                        " order by due, id limit ?4) order by id >= ?2 and id < ?3 desc, due, id")),
-      count_(prepared("select (select count(*) from timer), (select count(*) from dead),"
+      // Wrong ids stay where they are, because no statement of this store finds them.
+      count_(prepared("select (select count(*) from timer where not " + has_wrong_id +
+                      "), (select count(*) from dead),"
                       " (select count(*) from dead where apart <> 0 and not exists"
-                      " (select 1 from body where body.id = dead.id))")),
-      take_(prepared("select due, id from timer where (due, id) > (?, ?) and due <= ?"
-                     " order by due, id limit ?")),
+                      " (select 1 from body where body.id = dead.id) or " +
+                      is_wrong + "), (select count(*) from timer where " + has_wrong_id + ")")),
+      take_(prepared("select due, id from timer where (due, id) > (?, ?) and due <= ? and not " +
+                     has_wrong_id + " order by due, id limit ?")),
       make_dead_(
           prepared("insert or replace into dead(id, due, body, every, attempt, ended, spent, apart,"
                    " plan, history) select id, due, body, every, attempt, ended, spent, apart,"
@@ -349,7 +360,7 @@ totals sqlite_database::perform(const operations::count&) {
     const auto n = [this](int column) {
         return static_cast<std::uint64_t>(count_.integer(column));
     };
-    const totals all{n(0), n(1) - n(2), n(2)};
+    const totals all{n(0), n(1) - n(2), n(2) + n(3)};
     count_.reset();
     return all;
 }
