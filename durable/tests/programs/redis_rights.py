@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the page gives to users of a Redis server: each does its work with it, and reaches nothing else.
+"""What the page gives to users of a Redis server: each does its work with it, and reaches no other data and commands.
 
 usage: redis_rights.py TVEC_TIMERS DURABLE
 """
@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ except ImportError:
 
 import unittest
 
-from children import ENDING, free_port
+from children import ENDING, PATIENCE, free_port
 from redis_server import Server
 from serving import Case, wait_for
 
@@ -147,7 +148,7 @@ class Rights(OnRedis):
                     self.assertTrue(refused(caught.exception), caught.exception)
                     self.allow(role)
 
-    def test_no_role_reaches_what_is_not_its_own(self):
+    def test_a_role_reaches_no_other_data_and_commands(self):
         dump = self.admin.execute_command("FUNCTION", "DUMP")
         evil = "#!lua name=tvec_durable\nredis.register_function('tvec_version', function() return 7 end)"
         self.admin.mset({"other": "secret", "{tvec2}:meta": "secret"})
@@ -242,6 +243,17 @@ class Rights(OnRedis):
         self.assertIn("NOPERM", self.run_tool("stats", status=1))
         self.store = self.name_of_store("serve")
         self.assertIn("WRONGPASS", self.run_tool("stats", status=1))
+
+    def test_the_password_goes_to_no_other_server(self):
+        heard = []
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            self.start(f"stream:orders@127.0.0.1:{other.getsockname()[1]}/due")
+            other.settimeout(PATIENCE)
+            link, _ = other.accept()
+            with link:
+                link.settimeout(PATIENCE)
+                wait_for(lambda: heard.append(link.recv(4096)) or b"CLUSTER" in b"".join(heard), "its first commands")
+        self.assertNotIn(b"secret", b"".join(heard))
 
     def test_the_packaged_worker_needs_no_more(self):
         sys.path.insert(0, str(DURABLE / "examples/any-language"))

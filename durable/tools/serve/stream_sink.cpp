@@ -39,6 +39,14 @@ struct stream_address {
     std::string name;
 };
 
+// The password in the environment is that of the store's server, and goes to no other one.
+bool is_server_of_store(const redis_options& a, const std::string& store) {
+    if (!example::is_redis(store)) return true;  // there is no other it could be for
+    const redis_options s = example::redis_at(store);
+    return a.socket.empty() && s.socket.empty() && a.host == s.host && a.port == s.port &&
+           a.tls.on == s.tls.on;
+}
+
 // Reads stream:NAME, which is on the server of the store, or stream:HOST:PORT/NAME, with `rediss:`
 // before HOST if that server is reached by TLS.
 stream_address stream_at(const settings& o) {
@@ -49,6 +57,7 @@ stream_address stream_at(const settings& o) {
         const std::string server = rest.substr(0, slash);
         const bool has_tls = server.starts_with("rediss:");
         a = {example::redis_at(has_tls ? server : "redis:" + server), rest.substr(slash + 1)};
+        if (!is_server_of_store(a.server, o.store)) a.server.password.clear();
     } else if (example::is_redis(o.store)) {
         a = {example::redis_at(o.store), rest};
     } else {
