@@ -308,7 +308,10 @@ task<int> run_command(const settings& o, view& v, output& out) {
     for_each_change([&](auto asked) {
         if (o.command == asked.name) begun = change_some(o, v, out, std::move(asked));
     });
-    return std::move(begun).value();
+    if (!begun)
+        throw std::runtime_error("the command " + shown(o.command) +
+                                 " is not for a process that serves: run it without one");
+    return std::move(*begun);
 }
 
 }  // namespace timers_tool

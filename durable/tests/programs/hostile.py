@@ -81,6 +81,15 @@ class LocalSocket(Case):
         self.assertIn("waiting 0\n", self.run_tool("stats"))
         self.assertIn(b"stored", self.answer(self.message(in_ms=1_000_000)))
 
+    def test_commands_of_other_places_are_refused_in_words(self):
+        for command in "next", "serve", "install", "", "x" * 1000, "\x1b[2J":
+            for name in "a", "":
+                with self.subTest(command, name=name):
+                    said = self.answer(self.message(command=command, id=name))
+                    self.assertRegex(said, rb"(?s)\A....e[ -~]+\Z")
+                    self.assertNotIn(b"optional", said)
+        self.assertIn(b"the command next is not for a process that serves", self.answer(self.message(command="next")))
+
     def test_many_commands_at_once_are_all_answered(self):
         request, links = framed(self.message(command="stats", id="")), []
         self.server.signal(signal.SIGSTOP)  # it finds all of them in one turn of its loop

@@ -252,8 +252,8 @@ private:
         const queue::way way = way_of(how, r.easy);
         if (way == queue::way::unsent) fault_ = std::string("hook: ") + curl_easy_strerror(how);
         if (way == queue::way::refused) {
-            r.of.why = text_of(r.easy, r.answer);
             refusal_ = status_of(r.easy);
+            r.of.why = fmt::format("hook: HTTP {}", refusal_);  // its text may repeat the body
         }
         if (queue_.end(r.of, way, wait_of(r.easy)))
             answered_(r.of.d.token, meaning_of(how, r.easy, r.answer));
