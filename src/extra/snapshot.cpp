@@ -142,7 +142,7 @@ bool snapshot::is_in_range() const {
 bool snapshot::is_consistent() const {
     detail::agenda ticks;
     std::memcpy(static_cast<void*>(&ticks), &words_[agenda_at], sizeof ticks);
-    if (!ticks.has_rates()) return false;
+    if (!ticks.is_possible()) return false;
     const auto timers = std::make_unique<timer[]>(size());
     const auto wheel = std::make_unique<timer_wheel>();
     timer* next = timers.get();

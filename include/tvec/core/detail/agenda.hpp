@@ -211,8 +211,12 @@ public:
         return nullptr;
     }
 
-    /// Returns whether all rates that were fixed empty a slot.
-    bool has_rates() const noexcept {
+    /// Returns whether visits are first ticks of laps, and all rates that were fixed empty a slot.
+    bool is_possible() const noexcept {
+        for (unsigned level = geometry::root; level <= apart; ++level)
+            if (const jiffies visit = above_[level].visit;
+                visit != never && visit != geometry::entry_of(level + 1, visit))
+                return false;
         return std::ranges::all_of(emptying_, [](const packed_emptying& e) {
             const emptying to = e.unpack();
             return (e.entry == 0 && e.rates == 0) || (to.gentle > 0 && to.gentle <= to.rate);
