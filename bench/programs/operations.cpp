@@ -93,7 +93,8 @@ constexpr const char* left_out =
     "again, and the processor learns them; \"connection\" rows do not.\n"
     "\"one ...\" and \"order\" measure each operation by itself: reading the counter is in it "
     "(row \"empty measurement\"), and no operation overlaps the next.\n"
-    "The worst contains interruptions.\n\n";
+    "Their worst contains interruptions; of ticks and loops each call is the least of the "
+    "repetitions.\n\n";
 
 // Counts into `counts`, and says what the machine cannot count.
 void count_into(report& counts, event_counters& counters, rules& how) {

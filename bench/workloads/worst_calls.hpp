@@ -19,7 +19,7 @@ public:
         std::string_view name;
         void (worst_call::*run)();
     };
-    static const std::array<named, 10> all;
+    static const std::array<named, 11> all;
 
     explicit worst_call(counter counted) : counted_(counted) {}
 
@@ -88,7 +88,7 @@ private:
         tvec::timer_wheel other;
         tvec::timer t;
         other.arm_at(t, 1);
-        counted_([&] { wheel_.arm_at(t, together); });
+        counted_([&] { wheel_.arm_within(t, together, together + 100); });
     }
 
     void empty_slot() {
@@ -98,6 +98,13 @@ private:
     void empty_root() {
         mark_root();
         tick();
+    }
+    void empty_root_in_order() {
+        mark_root();
+        count([this] {
+            wheel_.advance_in_order(wheel_.now() + 1,
+                                    [](tvec::timer& a, tvec::timer& b) { return &a < &b; });
+        });
     }
     void ask_in_callback() {
         const auto ask = [this](tvec::timer&) { counted_([this] { wheel_.next_wakeup(); }); };
@@ -137,6 +144,7 @@ private:
         mark_until(before, root + 1, root + 1, left);
         wheel_.advance(before - 1);
         mark_others(root + 2);
+        for (unsigned ahead : {66u, 131u, 196u}) mark(wheel_.now() + ahead * width_of(root + 1));
         mark_root();
     }
     void empty_above() {
@@ -159,10 +167,11 @@ private:
 };
 
 // Those that visit no timer are `worst-empty`: scripts/checks/instructions has a bound for them.
-inline constexpr std::array<worst_call::named, 10> worst_call::all{{
+inline constexpr std::array<worst_call::named, 11> worst_call::all{{
     {"worst-arm", &worst_call::move_beyond},
     {"worst-empty-slot", &worst_call::empty_slot},
     {"worst-empty-root", &worst_call::empty_root},
+    {"worst-empty-ordered-root", &worst_call::empty_root_in_order},
     {"worst-empty-levels", &worst_call::empty_levels},
     {"worst-empty-ahead", &worst_call::empty_ahead},
     {"worst-empty-above", &worst_call::empty_above},

@@ -323,9 +323,9 @@ TVEC_C_API uint64_t tvec_arm_next(struct tvec_wheel* wheel, struct tvec_timer* t
 /// - 1.
 ///
 /// Costs what it fires, moves and drops. Empty time costs nothing, except that a slot whose timers
-/// were all unlinked is passed over once, in about 90 instructions, or is a wake-up in vain. A tick
-/// without work costs a call, a compare and a store. Called from one of its own callbacks it does
-/// nothing and returns {0, false}.
+/// were all unlinked is passed over once, in up to 250 instructions, or is a wake-up in vain. A
+/// tick without work costs a call, a compare and a store. Called from one of its own callbacks it
+/// does nothing and returns {0, false}.
 TVEC_C_API struct tvec_progress tvec_advance(struct tvec_wheel* wheel, uint64_t until,
                                              size_t budget);
 

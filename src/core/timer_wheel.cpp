@@ -55,7 +55,8 @@ struct timer_wheel::taking_call : advance_call {
     /// Sorts the timers in the slot of now() if there is an order, unless they are sorted. A
     /// `drain` in a callback whose visitor has thrown leaves them unsorted.
     void prepare(unsigned s) const noexcept {
-        if (by_ == nullptr || std::exchange(wheel.sorted_, wheel.now_) == wheel.now_) return;
+        if (by_ == nullptr || wheel.sorted_ == wheel.now_ || wheel.levels_[s].empty()) return;
+        wheel.sorted_ = wheel.now_;
         wheel.levels_[s].sort(wheel.levels_.tag(), [this](detail::link& a, detail::link& b) {
             return (*by_)(timer::of(a), timer::of(b));
         });

@@ -41,10 +41,10 @@ namespace tvec {
 ///  - Arming and cancelling are O(1), allocate nothing and cannot fail. Pushing a pending timer
 ///    back, cancelling it, and arming it again for later write one cache line: the timer's own.
 ///  - `advance` costs what it fires, moves and drops. Empty time costs nothing, except that a slot
-///    whose timers were all destroyed or unlinked is passed over once, in about 90 instructions. If
-///    nothing was left over, `advance` by one tick without a visit takes at most 2000, or 7000 if
-///    it looks above the root, because it passes over at most 17 such slots of the root, 6 of
-///    levels 1 and 2 each, and 3 of each level above. The next one may be a wake-up in vain.
+///    whose timers were all destroyed or unlinked is passed over once, in up to 250 instructions.
+///    If nothing was left over, `advance` by a tick without a visit takes up to 2000, or 7000 if it
+///    looks above the root (-O3; a third more by -O2): it passes over at most 17 such slots of the
+///    root, 6 of levels 1 and 2 each, and 3 of each level above. The next may be a wake-up in vain.
 ///    Slots above the root are emptied ahead at a rate, of 64 timers a tick or an even share of a
 ///    fuller slot: of each level, a call moves at most the rate for each tick since the wheel last
 ///    caught up, and at most the rate once in a loop that follows `next_wakeup`. No call pays for a
