@@ -313,38 +313,64 @@ Test(snapshots, only_undamaged_saved_numbers_can_be_loaded) {
     CHECK(loaded.save() == saved);
 }
 
-// With the sum of a forger, which is that of `save`.
+namespace {
+
+using numbers = std::vector<std::uint64_t>;
+
+// With the sum of a forger, which is that of `save`. Returns whether it was loaded: then it is a
+// wheel that keeps its rules.
+bool is_taken(numbers words, std::size_t n, std::uint64_t to, bool is_shorter = false) {
+    snapshot forged, loaded;
+    words[n] = to;
+    if (is_shorter) words.pop_back();
+    forged.*member(support::of_wheel::saved_words{}) = std::move(words);
+    if (!loaded.load(forged.save())) return false;
+    timer_wheel wheel;
+    std::vector<timer> timers(loaded.size());
+    std::size_t next = 0;
+    loaded.restore(wheel, [&](std::uint64_t) { return &timers[next++]; });
+    CHECK_EQ(tvec::check(wheel), "");
+    wheel.advance(std::min(wheel.now() + 3'000, tvec::never - 1));
+    CHECK_EQ(tvec::check(wheel), "");
+    wheel.drain([](timer&) {});
+    return true;
+}
+
+}  // namespace
+
 Test(snapshots, a_forged_number_is_refused_or_keeps_rules) {
     constexpr std::uint64_t bits = ~std::uint64_t{0};
     world game(77, 20);
     for (std::uint64_t i = 0; i < 300; ++i) game.act(i);
-    const std::vector<std::uint64_t> words =
-        game.captured().*member(support::of_wheel::saved_words{});
-    int taken = 0;
-    const auto forge = [&](std::size_t n, std::uint64_t to, bool is_shorter) {
-        snapshot forged, loaded;
-        auto& all = forged.*member(support::of_wheel::saved_words{});
-        all = words;
-        all[n] = to;
-        if (is_shorter) all.pop_back();
-        if (!loaded.load(forged.save())) return;
-        ++taken;
-        timer_wheel wheel;
-        std::vector<timer> timers(loaded.size());
-        std::size_t next = 0;
-        loaded.restore(wheel, [&](std::uint64_t) { return &timers[next++]; });
-        CHECK_EQ(tvec::check(wheel), "");
-        wheel.advance(std::min(wheel.now() + 3'000, tvec::never - 1));
-        CHECK_EQ(tvec::check(wheel), "");
-        wheel.drain([](timer&) {});
-    };
+    const numbers words = game.captured().*member(support::of_wheel::saved_words{});
+    int taken = 0;  // some are other games
     for (std::size_t n = 0; n < words.size(); ++n) {
         for (const std::uint64_t to : {std::uint64_t{0}, std::uint64_t{1}, words[n] + 1,
                                        words[n] - 1, bits >> 1, bits >> 1 ^ 1, bits >> 32, bits})
-            forge(n, to, to % 3 == 0);
-        for (unsigned bit = 0; bit < 64; ++bit) forge(n, words[n] ^ 1ULL << bit, false);
+            taken += is_taken(words, n, to, to % 3 == 0);
+        for (unsigned bit = 0; bit < 64; ++bit) taken += is_taken(words, n, words[n] ^ 1ULL << bit);
     }
-    CHECK(taken > 0);  // some are other games
+    CHECK(taken > 0);
+}
+
+// Rates are fixed, two in a number, while a slot is being emptied.
+Test(snapshots, forged_rates_that_empty_nothing_are_refused) {
+    timer_wheel wheel;
+    std::vector<timer> timers(200);
+    for (timer& t : timers) wheel.arm_at(t, 2'000);
+    for (jiffies t = 1; t < 1'790; ++t) wheel.advance(t);
+    snapshot s;
+    s.capture(wheel, [](const timer&) { return 0; });
+    const numbers words = s.*member(support::of_wheel::saved_words{});
+    constexpr std::size_t first = 16;  // after the ticks of the agenda, beside an entry each
+    int fixed = 0;
+    for (std::size_t n = first; n < first + 2 * tvec::detail::geometry::levels; n += 2) {
+        if (words[n] == 0) continue;
+        ++fixed;
+        CHECK(!is_taken(words, n, words[n] >> 32 << 32));    // gentle: 0
+        CHECK(!is_taken(words, n, words[n] & 0xffff'ffff));  // gentle above rate
+    }
+    CHECK(fixed > 0);
 }
 
 Test(snapshots, an_untaken_snapshot_equals_a_new_wheels) {
