@@ -53,7 +53,7 @@ public:
         const char* const given = std::getenv("TVEC_SEED");
         const auto seed = given != nullptr ? std::strtoul(given, nullptr, 10)
                                            : static_cast<unsigned long>(std::random_device()());
-        std::printf("# TVEC_SEED=%lu\n", seed);
+        std::fprintf(stderr, "TVEC_SEED=%lu\n", seed);
         random_.seed(static_cast<std::mt19937::result_type>(seed));
     }
 
