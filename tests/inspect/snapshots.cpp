@@ -353,6 +353,21 @@ Test(snapshots, a_forged_number_is_refused_or_keeps_rules) {
     CHECK(taken > 0);
 }
 
+// A cascade relies on it, in a wheel that has work left in the middle of one.
+Test(snapshots, a_forged_deadline_passed_by_is_refused) {
+    constexpr jiffies lap = 16'384;
+    timer_wheel wheel;
+    std::vector<timer> timers(20);
+    for (timer& t : timers) wheel.arm_at(t, lap + 10);
+    CHECK(!wheel.advance(lap, 3).caught_up);
+    snapshot s;
+    s.capture(wheel, [](const timer&) { return 0; });
+    const numbers words = s.*member(support::of_wheel::saved_words{});
+    for (std::size_t n = 0; n < words.size(); ++n)
+        if (words[n] == lap + 10)
+            for (const jiffies past : {jiffies{0}, lap - 1}) is_taken(words, n, past);
+}
+
 // Rates are fixed, two in a number, while a slot is being emptied.
 Test(snapshots, forged_rates_that_empty_nothing_are_refused) {
     timer_wheel wheel;

@@ -86,9 +86,9 @@ public:
     TVEC_API std::vector<std::uint64_t> save() const;
     /// Takes a snapshot that was saved. Returns false, and changes nothing, if the numbers were
     /// damaged, or are of a version with other places, or make a wheel that breaks a rule of
-    /// `check`. A forgery that keeps these rules is taken, and is another game: a game signs what
-    /// players can write. O(slots + timers), with a timer of 40 bytes for each. Throws
-    /// std::bad_alloc.
+    /// `check`. A forgery that keeps these rules is taken, and is another game or breaks the wheel
+    /// later: a game signs what players can write. O(slots + timers), with a timer of 40 bytes for
+    /// each. Throws std::bad_alloc.
     TVEC_API bool load(std::span<const std::uint64_t> saved);
 
 private:

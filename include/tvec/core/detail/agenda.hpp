@@ -217,10 +217,11 @@ public:
             if (const jiffies visit = above_[level].visit;
                 visit != never && visit != geometry::entry_of(level + 1, visit))
                 return false;
-        return std::ranges::all_of(emptying_, [](const packed_emptying& e) {
-            const emptying to = e.unpack();
-            return (e.entry == 0 && e.rates == 0) || (to.gentle > 0 && to.gentle <= to.rate);
-        });
+        for (const packed_emptying& e : emptying_)
+            if (const emptying to = e.unpack();
+                (e.entry != 0 || e.rates != 0) && (to.gentle == 0 || to.gentle > to.rate))
+                return false;
+        return true;
     }
 
 private:
