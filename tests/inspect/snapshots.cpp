@@ -377,6 +377,7 @@ Test(snapshots, forged_rates_that_empty_nothing_are_refused) {
     snapshot s;
     s.capture(wheel, [](const timer&) { return 0; });
     const numbers words = s.*member(support::of_wheel::saved_words{});
+    CHECK(is_taken(words, 0, words[0]));
     constexpr std::size_t first = 16;  // after the ticks of the agenda, beside an entry each
     int fixed = 0;
     for (std::size_t n = first; n < first + 2 * tvec::detail::geometry::levels; n += 2) {
