@@ -588,7 +588,7 @@ private:
                 "a pool that ends takes a timeout");
     }
 
-    // --- what is called -------------------------------------------------------------------------
+    // --- callbacks ------------------------------------------------------------------------------
     void called(int id, const timeout_call& c) {
         ++calls_;
         ++inside_;
