@@ -119,8 +119,9 @@ bool snapshot::is_in_range() const {
     std::vector<std::uint64_t> lengths(std::size_t{geometry::total_slots} * width);
     for (std::size_t i = entries_at(); i < words_.size(); i += words_of_entry) {
         if (words_[i + 2] >= lengths.size()) return false;
-        const bool is_above_root = words_[i + 2] / width >= geometry::ring_of(geometry::root);
-        if (is_above_root && words_[i + 1] < words_[now_at]) return false;  // no slot leaves it so
+        const std::uint64_t slot = words_[i + 2] / width;
+        const bool cascades = slot >= geometry::ring_of(geometry::root) && slot < geometry::beyond;
+        if (cascades && words_[i + 1] < words_[now_at]) return false;  // no slot leaves it so
         ++lengths[static_cast<std::size_t>(words_[i + 2])];
     }
     std::uint64_t next = 0, found = 0;  // slots come in order
