@@ -825,9 +825,9 @@ private:
         const std::string fault = check(*s.wheel);
         expect(fault.empty(), fault);
         const auto& did = s.wheel->count();
-        // Not the wake-up: it is a lower bound, and may be a sooner one through one interface.
-        note(name_of(s), " at ", s.wheel->now(), " has ", pending, ", fired ", did.fired,
-             ", moved ", did.moved, ", dropped ", did.dropped, ", back ", did.clock_backward);
+        note(name_of(s), " at ", s.wheel->now(), " wakes at ", s.wheel->next_wakeup(), ", has ",
+             pending, ", fired ", did.fired, ", moved ", did.moved, ", dropped ", did.dropped,
+             ", back ", did.clock_backward);
     }
 
     // Nothing may be left behind: hops from wake-up to wake-up until both wheels are empty. Each
