@@ -8,7 +8,7 @@
 // `extend(link, timer, 60_000)` in time. Other clients are refused by a TypeError.
 "use strict";
 
-const VERSION = "0.5.0";
+const VERSION = "0.6.0";
 const GROUP = "workers";
 const LATEST = 253402300799999; // the last deadline, ms since 1970
 // Strings are Buffers, by version 4 of redis and by later ones, and what protocol 3 calls a map is a list.

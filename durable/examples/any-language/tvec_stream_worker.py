@@ -20,7 +20,7 @@ import time
 
 import redis
 
-VERSION = "0.5.0"
+VERSION = "0.6.0"
 
 Timer = collections.namedtuple("Timer", "id attempt due body")
 GROUP, LATEST = "workers", 253402300799999  # the last deadline, ms since 1970

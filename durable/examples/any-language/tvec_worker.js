@@ -11,7 +11,7 @@
 // Client of pg, such as a Pool, whose statements may go to several sessions, is refused by a TypeError.
 "use strict";
 
-const VERSION = "0.5.0";
+const VERSION = "0.6.0";
 const isRollback = (fault) => ["40001", "40P01"].includes(fault?.code); // a serialization failure, or a deadlock
 // Returns true for the server's answer to a mistake. The others are of the connection, or of the whole server.
 const isAnswer = (fault) => /^[0-9A-Z]{5}$/.test(fault?.code) && !/^(08|40|53|55|57|58|XX)/.test(fault.code);

@@ -20,7 +20,7 @@ import time
 import psycopg2
 from psycopg2.extensions import TransactionRollbackError
 
-VERSION = "0.5.0"
+VERSION = "0.6.0"
 
 Timer = collections.namedtuple("Timer", "id attempt due body")
 
