@@ -420,7 +420,7 @@ Test(durable_hook_queue, a_refused_delivery_waits_as_it_was_told) {
     }
 }
 
-Test(durable_hook_queue, a_long_refused_delivery_holds_up_nobody) {
+Test(durable_hook_queue, a_long_retry_delay_holds_up_nobody) {
     for (const bool is_first : {true, false}) {
         tvec::manual_clock::set({});
         refusals r;

@@ -367,7 +367,7 @@ Test(durable_postgres_faults, a_forked_child_leaves_the_connection_alone) {
     support::outlives_a_forked_child(std::make_unique<postgres_store>(server.options()));
 }
 
-Test(durable_postgres_faults, the_descriptor_stays_the_same_over_connections) {
+Test(durable_postgres_faults, reconnecting_keeps_the_descriptor) {
     const postgres_server server;
     postgres_store s(server.options());
     const int fd = s.fd();

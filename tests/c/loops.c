@@ -111,7 +111,7 @@ Test(c_loops, a_wait_that_fails_returns_the_error) {
     tvec_loop_destroy(&loop);
 }
 
-Test(c_loops, a_loop_needs_one_struct) {
+Test(c_loops, one_struct_keeps_deadlines_on_epoll) {
     const int epoll = epoll_create1(EPOLL_CLOEXEC), readable = watch(epoll, 1);
     struct epoll_event event;
     struct probe p = PROBE_INIT;

@@ -219,7 +219,7 @@ Test(c_uring, each_prepare_repeats_the_kernels_refusal) {
     end();
 }
 
-Test(c_uring, a_loop_needs_one_struct) {
+Test(c_uring, one_struct_keeps_deadlines_on_io_uring) {
     static struct tvec_loop loop;
     struct probe p = PROBE_INIT;
     struct io_uring_cqe* cqe;

@@ -89,7 +89,7 @@ struct counting_clock : manual_clock {
     }
 };
 
-Test(clock, a_relative_arm_reads_the_clock_once) {
+Test(clock, every_relative_arm_reads_the_clock_once) {
     tvec::clocked_wheel<tvec::tick_clock<std::chrono::milliseconds, counting_clock>> timers;
     tvec::timeout_pool pool(timers);
     probe p;

@@ -352,7 +352,7 @@ private:
 
 }  // namespace
 
-Test(whole_frames, frames_and_milliseconds_share_exact_ticks) {
+Test(whole_frames, millisecond_periods_stay_exact_in_whole_frames) {
     std::mt19937_64 random(support::from_environment("TVEC_SEED", 5));
     const auto play = [&]<class Frame>(Frame) {
         for (const auto period : {1ms, 7ms, 100ms, 1500ms}) {

@@ -506,7 +506,7 @@ struct due_meanwhile {
 
 }  // namespace
 
-Test(emptying, emptying_after_a_stall_follows_due_timers) {
+Test(emptying, due_timers_fire_before_emptying_after_a_stall) {
     constexpr std::size_t n = 150 * chunk;
     for (const unsigned level : upper_levels)
         for (const jiffies left : {jiffies{100}, jiffies{1}}) {

@@ -531,7 +531,7 @@ Test(uring_wait, a_timerfd_covers_lost_deadlines_of_waits) {
     CHECK_GE(lost, 1);
 }
 
-Test(uring_wait, a_timerfd_covers_lost_timeout_requests) {
+Test(uring_wait, a_timerfd_wakes_when_timeout_requests_are_lost) {
     ring r;
     wheel timers;
     tvec::uring_timeout alarm{r.get(), timers};

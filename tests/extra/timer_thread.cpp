@@ -198,7 +198,7 @@ Test(timer_thread, a_refusing_executor_stops_no_timer) {
     CHECK_EQ(token.use_count(), 1);
 }
 
-Test(timer_thread, a_slow_executor_fills_the_timer) {
+Test(timer_thread, a_slow_executor_makes_the_thread_refuse) {
     std::promise<void> slow;
     timer_thread timers({.max_pending = 4},
                         [&, end = slow.get_future().share()](auto) { end.wait(); });

@@ -29,7 +29,7 @@ Test(mailbox_sending, a_sent_delay_counts_from_the_call) {
     CHECK_EQ(fired, 1);
 }
 
-Test(mailbox_sending, a_deadline_is_a_point_of_the_clock) {
+Test(mailbox_sending, a_function_is_called_exactly_at_its_deadline) {
     with_mailbox on;
     int fired = 0;
     const auto due = tvec::manual_clock::now() + 5ms;
@@ -264,7 +264,7 @@ Test(mailbox_sending, rescheduling_moves_the_deadline_both_ways) {
     }
 }
 
-Test(mailbox_sending, a_push_back_unseen_by_the_owner_counts) {
+Test(mailbox_sending, a_push_back_counts_before_the_owner_sees_it) {
     with_mailbox on;
     const mailbox_handle h = on.sender.schedule(1ms, [] {}).handle;
     on.turn();
@@ -345,7 +345,7 @@ Test(mailbox_sending, an_awake_owner_is_not_rung_for) {
     CHECK_EQ(on.rings, 0);
 }
 
-Test(mailbox_sending, a_sleeping_owner_is_rung_for_once) {
+Test(mailbox_sending, a_sleeping_owner_is_rung_only_once) {
     with_mailbox on;
     const mailbox_handle a = on.sender.schedule(1h, [] {}).handle;
     const mailbox_handle b = on.sender.schedule(1h, [] {}).handle;

@@ -64,7 +64,7 @@ struct many {
 
 }  // namespace
 
-Test(timer_groups, an_array_of_members_knows_its_object) {
+Test(timer_groups, a_timer_in_an_array_finds_its_object) {
     pooled on;
     many m;
     for (std::size_t i : {2U, 0U, 1U}) {

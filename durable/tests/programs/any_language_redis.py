@@ -213,7 +213,7 @@ class AnyLanguage(unittest.TestCase):
             self.link.execute_command("FCALL", "tvec_find", 2, "tvec", "tvec", "a")
         self.assertEqual(self.link.keys("{tvec:*}:timer"), [])
 
-    def test_the_formula_of_the_page_finds_every_shard(self):
+    def test_the_documented_formula_finds_each_timers_shard(self):
         shard_tag, numbers = formula_of_the_page(), random.Random(1)
         for _ in range(300):
             timer = numbers.randbytes(numbers.randint(1, 40))

@@ -299,7 +299,7 @@ async def run():
           await db.fetchval("select tvec.cancel($1::bytea)", b"\xff"))
 asyncio.run(run())""")
 
-    def test_pg_of_node_takes_bytes_with_a_cast(self):
+    def test_the_pg_client_of_node_passes_cast_bytes(self):
         self.runs("js", "pg", """
 const db = new (require("pg").Client)({ host: process.env.PGHOST }), id = Buffer.from([255]);
 const say = async (sql, ...values) => (await db.query(`select ${sql} as said`, values)).rows[0].said;

@@ -71,7 +71,7 @@ class LocalSocket(Case):
             self.assertEqual(said[4:5], b"e", said)
         self.assertIn("waiting 0\n", self.run_tool("stats"))
 
-    def test_numbers_are_bounded_as_on_the_command_line(self):
+    def test_numbers_out_of_range_are_refused(self):
         most = 2**64 - 1
         for bad in {"in_ms": most}, {"due_ms": most}, {"every_ms": most}, {"limit": most}, {"limit": 0}, {"in_ms": 2**63}:
             with self.subTest(bad):

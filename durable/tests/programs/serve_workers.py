@@ -395,7 +395,7 @@ class Workers(OnServer):
         if KIND == "redis":  # the table gives a lease to a delivery that is taken, whatever is left
             self.assertGreaterEqual(min(left), lease)
 
-    def test_an_extended_lease_keeps_others_away(self):
+    def test_an_extended_lease_delays_redelivery(self):
         self.serve(self.to, "--lease-ms", 3000)
         worker = self.work()
         worker.put(b"a")
@@ -684,7 +684,7 @@ class Streams(OnServer):
         self.assertEqual(slow.end("done", name, attempt), "ok")
         wait_for(lambda: worker.waiting() == 0, "an empty stream")
 
-    def test_a_server_at_its_memory_limit_gets_empty(self):
+    def test_a_server_without_free_memory_still_delivers_everything(self):
         for limit in "12mb", "1mb":  # some memory is free after the first ends, and none until the last
             self.server.say("FLUSHALL")
             self.server.say("CONFIG", "SET", "maxmemory", "12mb")
@@ -1031,7 +1031,7 @@ class Tables(OnServer):
         self.assertEqual(self.work_off(worker, 1), [b"a"])
         self.assertEqual(worker.link.notifies, [])
 
-    def test_a_crash_of_the_server_loses_nothing(self):
+    def test_a_server_crash_loses_no_waiting_delivery(self):
         self.serve(self.to, "--lease-ms", 1000)
         worker = self.work()
         put_many(worker, 20)
