@@ -802,6 +802,11 @@ Test(durable_postgres, foreign_records_stop_no_other_timers) {
                   support::hex(r.id) + "', 0, " + std::to_string(r.due) + ", " + r.numbers() +
                   ") on conflict do nothing");
     }
+    for (const char* const size : {"1048576", "1048577"})
+        admin.run("insert into tvec.timer(id, shard, visible, due, body) values('" +
+                  std::string(size) + "', 0, 1, 1, convert_to(repeat('x', " + size + "), 'UTF8'))");
+    CHECK(find(s, "1048576").has_value());
+    CHECK(!find(s, "1048577").has_value());
     support::others_come(s);
 }
 

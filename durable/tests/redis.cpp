@@ -620,7 +620,9 @@ Test(durable_redis, damaged_records_are_set_aside_and_others_come) {
     server.say({"HDEL", "{tvec:0}:body", "body"});
     server.say({"ZADD", "{tvec:0}:due", "1.5", "score"});
     server.say({"ZADD", "{tvec:0}:due", "-5", "nobody"});
-    CHECK_EQ(std::get<1>(take(s, 0, e, {}, today(), 3)).size(), 3U);
+    const auto taken = std::get<1>(take(s, 0, e, {}, today(), 3));
+    CHECK_EQ(taken.size(), 5U);
+    CHECK_EQ(std::ranges::count(taken, std::string(), &place::id), 2);
     CHECK_EQ(count(s).damaged, 2U);
     const auto got = std::get<1>(
         answer_to(s, operations::claim{0, e, {}, {"bytes", "gone", "body", "good", "unknown"}}));
@@ -667,6 +669,51 @@ Test(durable_redis, foreign_records_stop_no_other_timers) {
     CHECK(count(s).damaged > 0U);
 }
 
+Test(durable_redis, impossible_ids_are_set_aside_and_not_overdue) {
+    for (const std::string& id : {std::string(), std::string(256, 'a')}) {
+        for (const char* const till : {"5", "900000000000000"}) {
+            const redis_server server;
+            redis_store s(at(server, 1));
+            server.say({"EVAL", R"lua(
+                local id, till = ARGV[1], ARGV[2]
+                redis.call('HSET', '{tvec:0}:timer', id,
+                  struct.pack('<BI4I4I4I8I8I8I8', 1, 5, 0, 0, 0, 1, till, till) .. 'body')
+                redis.call('ZADD', '{tvec:0}:begun', till, id))lua",
+                        "0", id, till});
+            const auto late = [&s] { return std::get<1>(answer_to(s, operations::oldest{""})); };
+            CHECK(!late().has_value());
+            put(s, {"good", today() - 1h});
+            CHECK(late().has_value() && late()->id == "good");
+            const auto got = std::get<1>(take(s, 0, own(s, 0), {}, today(), 10));
+            CHECK_EQ(got.back().id, "good");
+            CHECK_EQ(std::ranges::count(got, std::string(), &place::id), *till == '5' ? 1 : 0);
+            CHECK_EQ(count(s).damaged, 1U);
+            server.say({"DEL", "{tvec:0}:damaged"});
+            CHECK_EQ(count(s).damaged, 0U);
+        }
+    }
+}
+
+Test(durable_redis, bodies_beyond_the_bound_are_set_aside) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    for (const char* id : {"apart", "entry", "largest"})
+        put(s, {id, today() - 1h, std::string(largest_body, 'x')});
+    own(s, 0);
+    server.say({"EVAL", R"lua(
+        local long = string.rep('x', 1048577)
+        redis.call('HSET', '{tvec:0}:body', 'apart', long)
+        local entry = redis.call('HGET', '{tvec:0}:timer', 'entry')
+        redis.call('HSET', '{tvec:0}:timer', 'entry', '\0' .. entry:sub(2) .. long))lua",
+                "0"});
+    for (const char* id : {"apart", "entry"}) {
+        CHECK(!find(s, id).has_value());
+        CHECK(claim(s, id).what == claimed::kind::damaged);
+    }
+    CHECK_EQ(claim(s, "largest").timer.body.size(), largest_body);
+    CHECK_EQ(count(s).damaged, 2U);
+}
+
 Test(durable_redis, timers_with_unreadable_texts_are_set_aside) {
     const redis_server server;
     redis_store s(at(server, 1));
@@ -700,7 +747,7 @@ Test(durable_redis, a_page_with_an_invalid_place_is_rejected) {
     const epoch e = own(s, 0);
     server.say({"FUNCTION", "LOAD", "REPLACE",
                 "#!lua name=tvec_durable\nredis.register_function('tvec_durable_8_take', "
-                "function() return {1, {'a', '1', 'b', '1.5', 'c', '2'}} end)"});
+                "function() return {1, {'a', '1', 'b', '1.5', 'c', '2'}, 0} end)"});
     CHECK(std::get<0>(take(s, 0, e, {}, today(), 10)) == standing::unknown);
     CHECK(s.last_failure().find("not as it should be") != std::string::npos);
 }

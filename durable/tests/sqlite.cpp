@@ -259,6 +259,18 @@ Test(durable_sqlite, foreign_records_stop_no_other_timers) {
     CHECK(count(s).damaged > 0U);
 }
 
+Test(durable_sqlite, an_impossible_id_is_not_overdue) {
+    for (const char* const id : {"x''", "zeroblob(256)"}) {
+        const file_of_timers f;
+        { const sqlite_store made(f.path); }
+        run_sql(f.path, std::string("insert into timer(id, due, attempt, body) values(") + id +
+                            ", 1, 5, x'')");
+        sqlite_store s(f.path);
+        CHECK(!std::get<1>(answer_to(s, operations::oldest{""})).has_value());
+        CHECK_EQ(count(s).damaged, 1U);
+    }
+}
+
 Test(durable_sqlite, timers_on_it_come_and_are_never_early) {
     const file_of_timers f;
     sqlite_store s(f.path);

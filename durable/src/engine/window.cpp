@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <span>
 #include <utility>
 
 namespace tvec::durable::detail {
@@ -18,6 +19,13 @@ constexpr microseconds max_drift{5'000};
 constexpr duration sweep_grace{100};
 
 place place_of(const near_timer& t) { return {t.due, *t.id}; }
+
+// Returns the places behind those of records that were set aside, which the store answers first.
+std::span<const place> readable(const std::vector<place>& got, std::uint64_t& damaged) {
+    const auto first = std::ranges::find_if(got, [](const place& p) { return !p.id.empty(); });
+    damaged += static_cast<std::uint64_t>(first - got.begin());
+    return {first, got.end()};
+}
 
 std::vector<near_timer*> waiting_of(shard& s) {
     std::vector<near_timer*> waiting;
@@ -47,9 +55,10 @@ void window::take(shard& s) {
                                          limit, all_.of_owner(s, on_answer)});
 }
 
-void window::on_taken(shard& s, std::size_t limit, const std::vector<place>& got) {
+void window::on_taken(shard& s, std::size_t limit, const std::vector<place>& all) {
     assert(s.taking_until && "an answer belongs to a take in flight");
     const place horizon{*std::exchange(s.taking_until, {}) + duration(1), ""};
+    const std::span got = readable(all, all_.count.damaged);
     if (s.was_lowered) return;  // the answer begins after timers that were evicted meanwhile
     s.is_partial = got.size() == limit;
     s.taken = std::max(s.taken.value_or(place{}), s.is_partial ? got.back() : horizon);
@@ -95,7 +104,8 @@ void window::begin_sweeps(shard& s) {
 // The next sweep goes on after a full page, because overdue timers may wait for a limit. It comes
 // at once if the page had new timers: there may be many more of a transaction that was open for
 // long.
-void window::on_swept(shard& s, const std::vector<place>& got) {
+void window::on_swept(shard& s, const std::vector<place>& all) {
+    const std::span got = readable(all, all_.count.damaged);
     const bool is_full = got.size() == batch_size;
     s.swept = is_full ? got.back() : place{};
     std::uint64_t found = 0;

@@ -43,8 +43,8 @@ public:
 
 private:
     duration sweep_period() const;
-    void on_taken(shard& s, std::size_t limit, const std::vector<place>& got);
-    void on_swept(shard& s, const std::vector<place>& got);
+    void on_taken(shard& s, std::size_t limit, const std::vector<place>& all);
+    void on_swept(shard& s, const std::vector<place>& all);
     bool enter(shard& s, const std::string& id, time_point due);
     void evict(shard& s);
     time_point claim_time(const near_timer& t) const;

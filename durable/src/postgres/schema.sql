@@ -62,7 +62,7 @@ alter table {tvec}.timer drop constraint if exists is_right;
 alter table {tvec}.timer add constraint is_right check (octet_length(id) between 1 and 255
   and due between 0 and 253402300799999 and every between 0 and 253402300799999 and ended between 0 and attempt
   and attempt <= 4294967295 and spent between 0 and 4294967294 and visible between 0 and 1000000000000000
-  and length between -1000000000000000 and 1000000000000000) not valid;
+  and length between -1000000000000000 and 1000000000000000 and octet_length(body) <= 1048576) not valid;
 create index if not exists timer_taken on {tvec}.timer (shard, due, id) where not dead;
 create index if not exists timer_dead on {tvec}.timer (due, id) where dead;
 

@@ -29,6 +29,8 @@ local LATEST = 253402300799999
 -- Bounds of what an entry holds: the times and lengths that arithmetic takes, the bytes of an id, and the last attempt
 -- that another one can follow.
 local LIMIT, LONGEST_ID, LAST_ATTEMPT = 1000000000000000, 255, 4294967294
+-- Bytes of a body. An entry of put is shorter by far.
+local LARGEST_BODY = 1048576
 -- Longer bodies have a key of their own, so a claim or an end does not copy them.
 local INLINE = 1024
 -- Kinds of timers: the first byte of an entry. SPENT means OPEN with an attempt that is counted as spent.
@@ -93,7 +95,7 @@ end
 -- Returns the timer of an entry, or nil if it cannot be read. `till` and `length` are those of the lease (0 without an
 -- open attempt), `marks` APART and NOTED, `texts` and `body` the offsets of these in the entry.
 local function timer_of(entry)
-  if not entry or #entry < HEAD_SIZE then return end
+  if not entry or #entry < HEAD_SIZE or #entry > LARGEST_BODY then return end
   local kind, attempt, ended, spent, every, due, texts = struct.unpack(HEAD, entry)
   local marks, till, length = kind - kind % APART, 0, 0
   kind = kind % APART
@@ -133,6 +135,12 @@ end
 -- Returns true if an id has as many bytes as put allows. Whoever may write to the keys may write any other.
 local function is_id_right(id)
   return #id >= 1 and #id <= LONGEST_ID
+end
+
+-- Returns a body that has a key of its own, or nothing if that is gone, or larger than put allows.
+local function body_apart(k, id)
+  local body = redis.call('HGET', k[BODY], id)
+  return body and #body <= LARGEST_BODY and body or nil
 end
 
 -- Returns true if a lease counts: it has not ended, and it ends within its length from now.
@@ -198,6 +206,7 @@ local function set_aside(k, id)
   redis.call('ZREM', k[DUE], id)
   redis.call('ZREM', k[BEGUN], id)
   redis.call('ZREM', k[DEAD], id)
+  if not is_id_right(id) then redis.call('HDEL', k[BODY], id) end
 end
 
 -- Removes everything that has an id. Returns whether it waited, had an open attempt, was a dead letter, and was
@@ -517,7 +526,7 @@ local function claim(k, a)
       result[i + 1] = LATER
     else
       local body = ''
-      if is_apart(t.marks) then body = redis.call('HGET', k[BODY], id) end
+      if is_apart(t.marks) then body = body_apart(k, id) end
       if body then
         if t.kind == WAITING then c = c + 1; closed[c] = id end
         local till = math.max(now, visible) + lease
@@ -565,38 +574,42 @@ local function merged(a, b, limit)
   return result
 end
 
--- Sets timers aside whose deadlines or ids cannot be read. Returns true if there were any.
+-- Sets timers aside whose deadlines or ids cannot be read. Returns their number.
 local function set_unreadable_aside(k, got)
-  local found = false
+  local found = 0
   for i = 2, #got, 2 do
     if not deadline_of(got[i]) or not is_id_right(got[i - 1]) then
       set_aside(k, got[i - 1])
-      found = true
+      found = found + 1
     end
   end
   return found
 end
 
 -- Keys: all. Arguments: epoch, due and id of a place, last deadline, limit. Answers false if another process owns
--- the shard. Otherwise the time in us, and id and due of each timer after the place.
+-- the shard. Otherwise the time in us, id and due of each timer after the place, and how many were set aside.
 local function take(k, a)
   local epoch, taken = unpack(redis.call('HMGET', k[OWN], 'e', 'w'))
   if epoch ~= a[1] then return false end
-  local limit, due, begun = tonumber(a[5])
+  local limit, aside, due, begun = tonumber(a[5]), 0
   repeat
+    local before = aside
     due, begun = places(k[DUE], a, a[4], limit), places(k[BEGUN], a, a[4], limit)
-  until not set_unreadable_aside(k, due) and not set_unreadable_aside(k, begun)
+    aside = aside + set_unreadable_aside(k, due)
+    if aside == before then aside = aside + set_unreadable_aside(k, begun) end
+  until aside == before
   local result = merged(due, begun, limit)
   local till = #result == 2 * limit and result[#result] or a[4]
   if tonumber(till) > (tonumber(taken) or 0) then redis.call('HSET', k[OWN], 'w', till) end
-  return {now_us(), result}
+  return {now_us(), result, aside}
 end
 
--- Shortens leases of claims that end later than their length from now: the clock was set back.
+-- Shortens leases of claims that end later than their length from now: the clock was set back. Sets aside what cannot be
+-- read of those whose leases are not over, which no take sees.
 local function shorten(k, now)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', k[BEGUN], '(' .. now, '+inf')) do
     local t = timer_of(redis.call('HGET', k[TIMER], id))
-    if not t or t.kind ~= OPEN then
+    if not t or t.kind ~= OPEN or not is_id_right(id) then
       set_aside(k, id)
     elseif t.till - now > t.length then
       t.till, t.length = now + t.length, of_another(t.length)
@@ -678,7 +691,7 @@ local function show(k, a)
   for i, entry in ipairs(redis.call('HMGET', k[TIMER], unpack(ids))) do
     local t, body = timer_of(entry), nil
     if t and (t.kind == DEAD_LETTER) == wants_dead then
-      if is_apart(t.marks) then body = redis.call('HGET', k[BODY], ids[i]) else body = entry:sub(t.body) end
+      if is_apart(t.marks) then body = body_apart(k, ids[i]) else body = entry:sub(t.body) end
     end
     if body then
       result[n + 1], result[n + 2], result[n + 3], result[n + 4] = ids[i], t.due, t.every, t.attempt
@@ -728,14 +741,20 @@ end
 -- Timers that `oldest` looks at in each sorted set.
 local LOOKED_AT = 1000
 
--- Returns the first member of a sorted set that has the prefix, and its score, up to now.
-local function first_with(key, prefix, now)
-  local most = prefix == '' and 1 or LOOKED_AT
+-- Returns the first member of a sorted set that has the prefix, and its score, up to now. Passes over ids that take
+-- sets aside.
+local function first_with(key, prefix, now, looked_at)
+  local most = looked_at or prefix == '' and 1 or LOOKED_AT
   local some = redis.call('ZRANGEBYSCORE', key, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
+  local first
   for i = 1, #some, 2 do
-    if some[i]:sub(1, #prefix) == prefix then return some[i], deadline_of(some[i + 1]) or 0 end
+    if is_id_right(some[i]) then
+      first = first or i
+      if some[i]:sub(1, #prefix) == prefix then return some[i], deadline_of(some[i + 1]) or 0 end
+    end
   end
-  if #some == 2 * LOOKED_AT then return some[1], deadline_of(some[2]) or 0 end
+  if #some == 2 and most == 1 then return first_with(key, prefix, now, LOOKED_AT) end
+  if #some == 2 * LOOKED_AT and first then return some[first], deadline_of(some[first + 1]) or 0 end
 end
 
 -- Returns how many attempts of a timer had no end, of those whose leases are over.
@@ -748,7 +767,7 @@ end
 local function first_unended(k, prefix, most, now)
   local ids, first = {}, nil
   for _, id in ipairs(redis.call('ZRANGE', k[BEGUN], 0, -1)) do
-    if id:sub(1, #prefix) == prefix then ids[#ids + 1] = id end
+    if id:sub(1, #prefix) == prefix and is_id_right(id) then ids[#ids + 1] = id end
   end
   for from = 1, #ids, LOOKED_AT do
     local some = {unpack(ids, from, math.min(from + LOOKED_AT - 1, #ids))}
@@ -906,7 +925,7 @@ local LONGEST_LEASE = 86400000000
 local is_id, is_attempt = bytes_of('id', 1, LONGEST_ID), whole('attempt', 1, 4294967295, '')
 local is_due = whole('due', 0, LATEST, ', milliseconds since 1970')
 local is_lease = whole('lease_ms', 1, LONGEST_LEASE, ', milliseconds')
-local is_body, is_plan = bytes_of('body', 0, 1048576), bytes_of('plan', 0, 1000)
+local is_body, is_plan = bytes_of('body', 0, LARGEST_BODY), bytes_of('plan', 0, 1000)
 local is_period = whole('every', 0, LATEST, ', milliseconds')
 
 local function is_existing(text)

@@ -97,10 +97,14 @@ void read_number(std::uint64_t& n, std::size_t, fields& f) {
 void read_joined(std::array<std::uint64_t, 2>& all, std::size_t, fields& f) {
     for (std::uint64_t& n : all) n = static_cast<std::uint64_t>(f.number());
 }
+// Records that one take can set aside: more of them would keep the server busy for long.
+constexpr std::size_t most_set_aside = 1'000'000;
 void read_places(std::vector<place>& all, std::size_t, fields& f) {
     fields places = f.list();
     all = rest(places, redis::place_of);
-    if (!places.is_whole()) f.reject();
+    const auto aside = static_cast<std::size_t>(f.number());
+    if (!places.is_whole() || aside > most_set_aside) return f.reject();
+    all.insert(all.begin(), aside, place{});
 }
 void read_found_places(std::vector<place>& all, std::size_t, fields& f) {
     std::ranges::move(rest(f, redis::place_of), std::back_inserter(all));

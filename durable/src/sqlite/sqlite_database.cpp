@@ -159,7 +159,8 @@ sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
       list_dead_(prepared(rows_of("dead") + in_order_with_prefix)),
       oldest_(prepared("select id, due, id >= ?2 and id < ?3, count(*) over (), open from"
                        " (select id, due, attempt - ended as open from timer"
-                       " where (attempt = ended or attempt - ended > ?5) and due <= ?1"
+                       " where (attempt = ended or attempt - ended > ?5) and due <= ?1 and not " +
+                       has_wrong_id +
                        " order by due, id limit ?4) order by id >= ?2 and id < ?3 desc, due, id")),
       // Wrong ids stay where they are, because no statement of this store finds them.
       count_(prepared("select (select count(*) from timer where not " + has_wrong_id +

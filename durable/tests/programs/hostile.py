@@ -71,6 +71,14 @@ class LocalSocket(Case):
             self.assertEqual(said[4:5], b"e", said)
         self.assertIn("waiting 0\n", self.run_tool("stats"))
 
+    def test_a_message_of_300_mb_is_refused_at_its_length(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.store + ".socket")
+            s.settimeout(PATIENCE)
+            s.sendall(struct.pack("<I", 300_000_000))
+            self.assertIn(b"a message is too long", s.recv(65_536))
+        self.assertIn("waiting 0\n", self.run_tool("stats"))
+
     def test_numbers_out_of_range_are_refused(self):
         most = 2**64 - 1
         for bad in {"in_ms": most}, {"due_ms": most}, {"every_ms": most}, {"limit": most}, {"limit": 0}, {"in_ms": 2**63}:

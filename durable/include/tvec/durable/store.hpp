@@ -382,7 +382,8 @@ struct release {
 };
 
 /// Answers the timers of the shard with after < place and due <= until, in order. From now on the
-/// owner receives a hint of each timer that is put there.
+/// owner receives a hint of each timer that is put there. The answer begins with an empty place for
+/// each record that was set aside because its id or deadline cannot be read.
 struct take {
     unsigned shard;                                   ///< the shard
     epoch mine;                                       ///< of its owner
