@@ -133,8 +133,8 @@ class Server:
         shutil.rmtree(self.folder)
 
 
-def wait_for(happens, what, log=lambda: "", patience=PATIENCE):
-    end = time.monotonic() + patience
+def wait_for(happens, what, log=lambda: ""):
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if result := happens():
             return result
