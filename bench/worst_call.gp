@@ -25,9 +25,9 @@ set ytics nomirror ("10 ns" 0.01, "1 µs" 1, "100 µs" 100, "10 ms" 1e4) textcol
 set yrange [0.01:1e5]
 set title "{/:Bold worst call, loop sleeps}" offset 0,-0.5
 plot for [i = 1:4] rows("loop that sleeps worst") using "timers":word(structures, i) with linespoints @draw
-set title "{/:Bold worst call, loop is busy}"
+set title "{/:Bold worst call, every 2 ticks}"
 plot for [i = 1:4] rows("loop of 2 ticks worst") using "timers":word(structures, i) with linespoints @draw
-set title "{/:Bold one push-back}"
+set title "{/:Bold a push-back, of many}"
 set ytics ("1 ns" 1, "10 ns" 10, "100 ns" 100, "1 µs" 1000)
 set yrange [0.7:2000]
 plot for [i = 1:4] rows("push back") using "timers":word(structures, i) with linespoints @draw
