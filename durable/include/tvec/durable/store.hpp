@@ -110,9 +110,10 @@ enum class put_result {
 
 /// The result of a cancel.
 enum class cancel_result {
-    cancelled,   ///< the timer was removed and will not be delivered. A delivery in flight of a
-                 ///< timer that was replaced or revived may still be: its end is stale
-    had_begun,   ///< the timer was removed, but a delivery of it had begun and may be in flight
+    cancelled,  ///< the timer was removed and will not be delivered. A delivery in flight of a
+                ///< timer that was replaced or revived may still be: its end is stale
+    had_begun,  ///< the timer was removed, but a delivery of it had begun and may be in flight: its
+                ///< end would end a new timer of the id, which counts from 1 again
     unknown_id,  ///< no timer has the id: it was ended, cancelled, or never put
     unknown,     ///< the connection broke: the timer may be cancelled. Cancelling it again tells
     failed       ///< the store could not: the timer is as it was
