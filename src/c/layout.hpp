@@ -13,6 +13,9 @@ namespace tvec::detail {
 class layout {
 public:
     static bool is_linked(const timer& t) noexcept { return t.linked(); }
+    static bool is_busy(const timer_wheel& wheel) noexcept {
+        return wheel.busy_ != timer_wheel::activity::none;
+    }
 
 private:
     template <class T> static constexpr bool is_plain = std::is_standard_layout_v<T>;

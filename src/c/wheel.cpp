@@ -1,7 +1,6 @@
 // The wheel of the C interface: each call is a call of the C++ wheel.
 #include <cassert>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -23,22 +22,11 @@ tvec_progress progress_of(const tvec::timer_wheel::progress& done) {
     return {done.fired, done.caught_up};
 }
 
-#ifndef NDEBUG
-/// Returns whether a callback or a visitor runs. The wheel has three states where its layout in C
-/// has a bool.
-bool is_busy(const tvec_wheel& wheel) {
-    unsigned char state = 0;
-    static_assert(sizeof wheel.running == sizeof state);
-    std::memcpy(&state, &wheel.running, sizeof state);
-    return state != 0;
-}
-#endif
-
 /// Returns the wheel. In a debug build, notes whether it is run late. Not in a callback: that runs
 /// nothing, and to ask for the wake-up there forgets slots that have become empty.
 tvec::timer_wheel& to_run(tvec_wheel* wheel, [[maybe_unused]] uint64_t until) {
 #ifndef NDEBUG
-    if (is_busy(*wheel)) return as_cpp(wheel);
+    if (tvec::detail::layout::is_busy(as_cpp(wheel))) return as_cpp(wheel);
     const uint64_t wakeup = tvec_next_wakeup(wheel);
     tvec::detail::wheel_runs(wheel, wheel->now < wakeup && wakeup < until);
 #endif
