@@ -148,8 +148,10 @@ bool is_claimed(std::string text) {
     return number_in(due) >= 0 && number_in(due) < 1e15L;
 }
 
-// Returns whether the item is of this kind: n a number, a an attempt, t a text, c a claim's answer.
+// Returns whether the item is of this kind: n a number, a an attempt, t a text, i an id, c a
+// claim's answer.
 bool fits(const redisReply& r, char kind) {
+    if (kind == 'i') return fits(r, 't') && r.len >= 1 && r.len <= longest_id;
     if (kind == 't') return r.type == REDIS_REPLY_STRING;
     if (kind == 'c')
         return r.type == REDIS_REPLY_STRING && is_claimed(std::string(redis::text_of(r)));
@@ -235,9 +237,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) try {
     input in(data, size);
     const tree t(in);
-    read(t.root(), "tnnaaatttt", redis::timer_of);
+    read(t.root(), "innaaatttt", redis::timer_of);
     read(t.root(), "n", redis::end_of);
-    read(t.root(), "tn", redis::place_of);
+    read(t.root(), "in", redis::place_of);
     read(t.root(), "c", redis::claim_of);
     read_a_clock(t.root());
     read_a_map(t.root());
