@@ -26,7 +26,11 @@ public:
     libevent_host(guest_turn turn, event_base* base) : turn_(turn) {
         event_assign(&alarm_, base, -1, 0, &ring, this);
         alarm_.ev_evcallback.evcb_flags |= EVLIST_INTERNAL;
+#ifdef __cpp_exceptions
         if (!add({})) throw std::bad_alloc();
+#else
+        if (!add({})) broken_promise("libevent_guest: libevent has no memory for its alarm");
+#endif
     }
     ~libevent_host() {
         if (is(in_base)) event_del(&alarm_);
