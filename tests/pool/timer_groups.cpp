@@ -399,7 +399,7 @@ Test(timer_groups, due_members_fire_right_after_the_pause) {
     CHECK_EQ(on.pass(1ms), 1);
 }
 
-// --- from callbacks -----------------------------------------------------------------------------
+// --- callbacks ----------------------------------------------------------------------------------
 
 Test(timer_groups, a_callback_may_cancel_its_own_group) {
     pooled on;

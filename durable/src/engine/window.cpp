@@ -36,7 +36,7 @@ std::vector<near_timer*> waiting_of(shard& s) {
 
 }  // namespace
 
-// --- from the store -----------------------------------------------------------------------------
+// --- answers of the store -----------------------------------------------------------------------
 
 void window::take(shard& s) {
     if (s.taking_until || !s.is_owned()) return;
