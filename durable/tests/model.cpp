@@ -1,10 +1,12 @@
 // Durable timers of several processes on one database in memory, interleaved step by step. The
 // search decides when each request is done and each answer is read. Time passes without stopped
 // processes, hints are lost, connections are cut, processes die, and the clock is set. The books
-// record all requests and answers. The model checks: - nothing is delivered before its deadline, or
-// for one that it never had; - nothing after a confirmed cancel, and no (id, attempt) twice; -
-// nothing with an attempt that is over because another was given out meanwhile; - nothing is dead
-// unless its own handler had it as often as `attempts` says, though handlers
+// record all requests and answers. The model checks:
+//   - nothing is delivered before its deadline, or for one that it never had;
+//   - nothing after a confirmed cancel, and no (id, attempt) twice, though ids are used again while
+//     handlers keep deliveries of the timers before;
+//   - nothing with an attempt that is over because another was given out meanwhile;
+//   - nothing is dead unless its own handler had it as often as `attempts` says, though handlers
 //     end their processes with others claimed beside them;
 //   - a timer that has a period and fails too often loses a beat, and goes on;
 //   - a timer that is due and that nobody has claimed is found by `oldest`;
@@ -93,14 +95,15 @@ struct stepped_store : memory_store {
 
 // The books of one id.
 struct account {
-    std::set<time_point> dues;                         // that it was given, or may have been
-    std::set<std::pair<int, std::uint32_t>> attempts;  // that were delivered, of each life
-    std::map<int, int> life_of;  // of the forms: a new one begins when the id is put anew
-    int lives = 0;
-    std::uint32_t is_over = 0;     // the last attempt that was ended, replaced or revived
-    bool is_there = false;         // living or dead
-    std::uint32_t failures = 0;    // ends of its deliveries by `failed`
-    std::uint32_t all_handed = 0;  // to its handler
+    std::set<time_point> dues;         // that it was given, or may have been
+    std::set<std::uint32_t> attempts;  // that were delivered
+    std::uint32_t last_given = 0;      // attempt, of all timers that had the id
+    std::uint32_t is_over = 0;         // the last attempt that was ended, replaced or revived
+    int cancelling = 0;                // cancels without an answer
+    bool is_used_again = false;        // another timer had the id
+    bool is_there = false;             // living or dead
+    std::uint32_t failures = 0;        // ends of its deliveries by `failed`
+    std::uint32_t all_handed = 0;      // to its handler
     bool is_dead = false;
     bool recurs = false;                // it has a period, until it is done once
     bool is_moved = false;              // it was given another deadline
@@ -120,7 +123,7 @@ struct account {
 
 struct totals_of_runs {
     unsigned long long runs = 0, stored = 0, delivered = 0, cancelled = 0, dead = 0, retries = 0,
-                       swept = 0, evicted = 0, lost = 0;
+                       swept = 0, evicted = 0, lost = 0, used_again = 0;
 };
 
 struct shape {
@@ -156,6 +159,7 @@ public:
         ++t.runs;
         t.dead += ask<totals>(operations::count{}).dead;
         for (const auto& [id, a] : books_) t.cancelled += a.cancelled;
+        t.used_again += used_again_;
         t.stored += stored_;
         t.delivered += delivered_;
         for (const auto& p : processes_) add(t, p->timers.counters());
@@ -314,8 +318,8 @@ private:
         if (number == id.npos) return;
         const account& a = books_[id.substr(0, number)];
         expect(a.recurs, id, " is of no timer with a period");
-        expect(a.failures >= shape_.attempts || a.all_handed >= shape_.attempts, id,
-               " is dead too soon");
+        expect(a.is_used_again || a.failures >= shape_.attempts || a.all_handed >= shape_.attempts,
+               id, " is dead too soon");
     }
 
     // A deadline from a user stays until a delivery has begun, or a user gives another one.
@@ -337,12 +341,11 @@ private:
         if (there && there->ended != a.last_ended) a.handed = 0;
         a.last_ended = there ? there->ended : 0;
         if (there) {
-            a.lives += !a.is_there;
             a.is_over = std::max(a.is_over, there->ended);
+            a.last_given = std::max(a.last_given, there->attempt);
             a.last_form = std::stoi(there->body);
-            a.life_of[a.last_form] = a.lives;
         }
-        if (there && there->spent > a.spent && !a.attempts.contains({a.lives, there->attempt}))
+        if (there && there->spent > a.spent && !a.attempts.contains(there->attempt))
             a.is_spent_by = &p;
         a.attempt = there ? there->attempt : 0;
         a.spent = there ? there->spent : 0;
@@ -437,12 +440,16 @@ private:
         }
     }
 
-    // An id that was put before is not put anew once it may be gone: its attempts would begin
-    // again. That of a dead one may be: they go on.
+    // An id that may be gone is put anew once it is, and all books of it are closed.
     void put(process& p, std::string id, existing how) {
         if (id.empty()) id = "n" + std::to_string(asked_);
         account& a = books_[id];
-        if (a.may_be_gone || (!a.delivered.empty() && !is_dead(id))) return;
+        if (a.may_be_gone || (!a.delivered.empty() && !is_dead(id))) {
+            const bool is_gone =
+                !is_dead(id) && !ask<std::optional<stored_timer>>(operations::find{id});
+            if (!is_gone || !a.asking.empty() || a.cancelling != 0) return;
+            use_again(a);
+        }
         const bool has_plan = !shape_.by_script && choose_.below(3) == 0;
         const bool recurs = has_plan && !is_poison(id) && choose_.below(2) == 0;
         const record r{id, in(some(50) + some_leap()), std::to_string(++forms_),
@@ -463,10 +470,26 @@ private:
         expect(refused == refusal::none, "a put was refused");
     }
 
+    // Deliveries of the timer before may still be kept, and touches of it may still be under way.
+    void use_again(account& a) {
+        a.is_used_again = a.is_moved = true;
+        a.is_over = std::max(a.is_over, a.last_given);
+        a.may_be_gone = a.cancelled = false;
+        a.last_form = 0;
+        a.failures = 0;
+        a.stored.clear();
+        a.delivered.clear();
+        a.given.reset();
+        ++used_again_;
+    }
+
     void cancel(process& p, const std::string& id) {
-        if (!books_[id].asking.empty()) return;  // a put that is served after it makes a new one
-        books_[id].may_be_gone = true;
+        account& a = books_[id];
+        if (!a.asking.empty()) return;  // a put that is served after it makes a new one
+        a.may_be_gone = true;
+        ++a.cancelling;
         static_cast<void>(p.timers.cancel(id, [this, id](cancel_result r) {
+            --books_[id].cancelling;
             books_[id].cancelled |= r == cancel_result::cancelled;
         }));
     }
@@ -518,8 +541,8 @@ private:
         expect(a.dues.contains(d.due) || a.failures != 0 || a.recurs, d.token.id,
                " came for a deadline that it never had");
         const int form = std::stoi(d.body);
-        expect(a.attempts.insert({a.life_of[form], d.token.attempt}).second, d.token.id,
-               " came twice as ", d.token.attempt);
+        expect(a.attempts.insert(d.token.attempt).second, d.token.id, " came twice as ",
+               d.token.attempt);
         // A delivery that was under way when its timer was replaced, or died, is over and may still
         // come.
         expect(!a.cancelled || d.token.attempt <= a.is_over, d.token.id,
@@ -617,7 +640,7 @@ private:
     std::vector<std::unique_ptr<process>> processes_;
     std::size_t started_ = 0, asked_ = 0;
     int forms_ = 0;
-    unsigned long long stored_ = 0, delivered_ = 0;
+    unsigned long long stored_ = 0, delivered_ = 0, used_again_ = 0;
     bool healing_ = false;
     std::exception_ptr broken_;  // what was found in a handler
 };
@@ -674,9 +697,9 @@ totals_of_runs random_orders(std::mt19937_64& random, std::uint64_t steps) {
 
 void print(const char* what, const totals_of_runs& t) {
     std::printf("%s: %llu runs: %llu stored, %llu delivered (%llu retries), %llu cancelled, %llu "
-                "dead, %llu swept, %llu evicted, %llu shards lost\n",
+                "dead, %llu swept, %llu evicted, %llu shards lost, %llu ids used again\n",
                 what, t.runs, t.stored, t.delivered, t.retries, t.cancelled, t.dead, t.swept,
-                t.evicted, t.lost);
+                t.evicted, t.lost, t.used_again);
     std::fflush(stdout);
 }
 

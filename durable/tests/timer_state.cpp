@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/check.hpp"
@@ -75,7 +76,7 @@ Test(durable_timer_state, an_attempt_is_spent_at_most_once) {
 Test(durable_timer_state, an_end_closes_all_attempts_of_a_timer) {
     for (const outcome how : {outcome::done, outcome::again, outcome::failed, outcome::dead}) {
         timer_state t = timer_with(5, 2, 2);
-        t.plan = "retry fixed 1s";
+        t.plan = "times 2";
         CHECK(end(t, how) == (how == outcome::dead ? afterwards::dead : afterwards::waits));
         CHECK(!t.is_open() && t.ended == 5 && t.spent == 0);
         CHECK(t.due == (how == outcome::again ? now + 2h : now - 1h));
@@ -85,8 +86,11 @@ Test(durable_timer_state, an_end_closes_all_attempts_of_a_timer) {
                             : how == outcome::failed ? "failed no"
                                                      : "");
     }
-    timer_state once_only = timer_with(1, 0, 0), periodic = once_only, removed = periodic;
+    timer_state once_only = timer_with(1, 0, 0), periodic = once_only, removed = periodic,
+                retried = once_only;
     CHECK(end(once_only, outcome::done) == afterwards::gone);
+    retried.plan = "retry fixed 1s";
+    CHECK(end(retried, outcome::done) == afterwards::gone);
     periodic.every = removed.every = 24h;
     CHECK(end(periodic, outcome::done) == afterwards::waits);
     CHECK(periodic.due == now + 23h && periodic.verdict.empty());
@@ -118,6 +122,28 @@ Test(durable_timer_state, touching_replacing_or_reviving_makes_deliveries_stale)
     revived.revive(now + 1h);
     CHECK(revived.attempt == 5 && !revived.is_open() && revived.spent == 0);
     CHECK(revived.history.empty() && revived.visible == now + 1h);
+}
+
+// More removals than there are numbers, of timers with few and with many attempts.
+Test(durable_timer_state, attempts_follow_those_of_gone_timers_and_wrap) {
+    using tvec::durable::detail::attempts_of_puts, tvec::durable::detail::later_of;
+    CHECK_EQ(later_of(0, 0), 0U);
+    CHECK_EQ(later_of(0, 1), 1U);
+    CHECK_EQ(later_of(5, 3), 5U);
+    CHECK_EQ(later_of(5, 9), 9U);
+    CHECK_EQ(later_of(attempts_of_puts - 1, attempts_of_puts), 0U);
+    CHECK_EQ(later_of(3, attempts_of_puts - 7), 3U);  // it was put before they began anew
+    CHECK_EQ(later_of(0, UINT32_MAX), 0U);
+    std::uint32_t gone = 0, rounds = 0;
+    for (int i = 0; i < 1'000; ++i) {
+        timer_state t(record{"a", now});
+        t.begin_after(gone);
+        t.attempt += attempts_of_puts / 100;
+        const std::uint32_t before = std::exchange(gone, later_of(gone, t.attempt));
+        CHECK(gone != before);
+        rounds += gone < before;
+    }
+    CHECK_EQ(rounds, 9U);
 }
 
 // --- the table of the page ----------------------------------------------------------------------

@@ -93,7 +93,7 @@ nlohmann::json described(const stored_timer& t, bool is_dead) {
 std::string line_of(const stored_timer& t) {
     std::string line = shown(t.due) + '\t' + shown(t.id);
     if (t.every != duration()) line += fmt::format("\tevery {} ms", t.every.count());
-    line += fmt::format("\t{} attempts\t{} bytes", t.attempt, t.body.size());
+    line += fmt::format("\tattempt {}\t{} bytes", t.attempt, t.body.size());
     if (!t.plan.empty()) line += "\tplan " + shown(t.plan);
     const history h = history::parse(t.history);
     const std::string reason = shown(reason_of(t, h));

@@ -165,6 +165,10 @@ void read_clause(plan& p, std::string_view clause) {
 // Returns the name of a clause, as a plan may have it once.
 std::string_view kind_of(std::string_view clause) { return clause.substr(0, clause.find(' ')); }
 
+bool is_of_retries(std::string_view clause) {
+    return kind_of(clause) == "retry" || kind_of(clause) == "attempts";
+}
+
 bool is_printable(char c) { return c >= ' ' && c <= '~'; }
 
 }  // namespace
@@ -202,11 +206,14 @@ duration take_delay(std::string_view& reason) {
     }
 }
 
+bool has_only_retries(std::string_view text) {
+    return std::ranges::all_of(parts_of(text, '|'), is_of_retries);
+}
+
 std::string retries_of(std::string_view text) {
     std::string kept;
     for (const std::string_view clause : parts_of(text, '|')) {
-        const std::string_view kind = kind_of(clause);
-        if (kind != "retry" && kind != "attempts") continue;
+        if (!is_of_retries(clause)) continue;
         if (!kept.empty()) kept += " | ";
         kept += clause;
     }

@@ -36,6 +36,10 @@ duration take_delay(std::string_view& reason);
 // Returns what a plan says of retries: the plan of a beat that was given up.
 std::string retries_of(std::string_view text);
 
+// Returns true if a plan has clauses of retries and no others: then `done` is the end of its timer.
+// The functions of servers know that as well.
+bool has_only_retries(std::string_view text);
+
 // Reads a plan. Throws std::invalid_argument, whose text is a sentence. Does not check the rule.
 plan parsed(std::string_view text);
 

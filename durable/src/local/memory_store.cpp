@@ -41,6 +41,7 @@ struct memory_database::inner {
         std::map<std::string, entry> timers, dead;
         std::set<place> order;    // of `timers`, by `visible`
         std::set<place> unended;  // by their deadlines, of those with so many open attempts
+        std::uint32_t gone = 0;   // see later_of
         std::string owner;
         epoch last = 0;
         lease_of owned{};
@@ -133,9 +134,15 @@ public:
     cancel_result perform(const operations::cancel& o) override {
         shard& s = all_.of(o.id);
         const auto there = s.timers.find(o.id);
-        if (there == s.timers.end())
-            return s.dead.erase(o.id) != 0 ? cancel_result::had_begun : cancel_result::unknown_id;
+        const auto dead = s.dead.find(o.id);
+        if (dead != s.dead.end()) {
+            s.gone = detail::later_of(s.gone, dead->second.attempt);
+            s.dead.erase(dead);
+            return cancel_result::had_begun;
+        }
+        if (there == s.timers.end()) return cancel_result::unknown_id;
         const bool has_begun = there->second.is_open();
+        s.gone = detail::later_of(s.gone, there->second.attempt);
         s.erase(o.id);
         return has_begun ? cancel_result::had_begun : cancel_result::cancelled;
     }
@@ -318,6 +325,7 @@ private:
             return put_result::there_already;
         if (is_dead && how != existing::replace) return put_result::dead;
         entry e(timer);
+        e.begin_after(s.gone);
         if (lives || is_dead) e.replace((lives ? living : dead)->second.attempt);
         if (lives) s.erase(timer.id);
         if (is_dead) s.dead.erase(dead);
@@ -343,7 +351,10 @@ private:
             tell_owner(s, *timer);
             return {true, timer->due};
         }
-        if (how == detail::afterwards::dead) s.dead.insert_or_assign(timer->id, *timer);
+        if (how == detail::afterwards::dead)
+            s.dead.insert_or_assign(timer->id, *timer);
+        else
+            s.gone = detail::later_of(s.gone, timer->attempt);
         s.erase(e.token.id);
         return {true, {}};
     }

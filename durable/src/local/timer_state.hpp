@@ -6,10 +6,21 @@
 #include <cstdint>
 #include <utility>
 
-#include "tvec/durable/plan.hpp"
+#include "../engine/plan.hpp"
 #include "tvec/durable/store.hpp"
 
 namespace tvec::durable::detail {
+
+// Attempts of timers that are put begin anew after so many.
+inline constexpr std::uint32_t attempts_of_puts = 1U << 30;
+
+// Returns the last attempt of the timers of a shard that are gone: the one before, or that of the
+// timer that goes. A timer that is put begins after it, so what a handler has of an earlier timer
+// of the id is stale. Of two numbers the later one is less than half of them all ahead.
+constexpr std::uint32_t later_of(std::uint32_t gone, std::uint32_t attempt) {
+    const std::uint32_t ahead = (attempt - gone) % attempts_of_puts;
+    return ahead < attempts_of_puts / 2 ? (gone + ahead) % attempts_of_puts : gone;
+}
 
 // What has become of a timer whose delivery has ended.
 enum class afterwards { waits, dead, gone };
@@ -34,9 +45,14 @@ struct timer_state : stored_timer {
     std::uint32_t unended(time_point now) const {
         return attempt - ended - (is_open() && visible > now);
     }
-    bool comes_once() const { return every == duration::zero() && plan.empty(); }
+    bool comes_once() const {
+        return every == duration::zero() && (plan.empty() || has_only_retries(plan));
+    }
 
     // --- before a delivery ----------------------------------------------------------------------
+
+    // It is put where the last attempt of the timers that are gone is this.
+    void begin_after(std::uint32_t gone) { attempt = ended = gone; }
 
     // It was put in the place of a timer with that last attempt, whose delivery must not end it.
     void replace(std::uint32_t last) { attempt = ended = last + 1; }

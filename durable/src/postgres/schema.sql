@@ -66,6 +66,10 @@ alter table {tvec}.timer add constraint is_right check (octet_length(id) between
 create index if not exists timer_taken on {tvec}.timer (shard, due, id) where not dead;
 create index if not exists timer_dead on {tvec}.timer (due, id) where dead;
 
+-- The last attempt of timers that are gone: see note_gone. It is a sequence because transactions do not wait for each
+-- other there.
+create sequence if not exists {tvec}.gone minvalue 0 maxvalue 1073741823 cycle;
+
 -- --- common ------------------------------------------------------------------------------------------------------
 
 -- Returns the time in us.
@@ -126,6 +130,26 @@ begin
   group by h.owner, h.part;
 end $$;
 
+-- Returns true if a plan has clauses of retries and no others: then `done` is the end of its timer.
+create or replace function {tvec}.has_only_retries(plan bytea) returns boolean language sql immutable as
+$$ select encode(plan, 'escape') ~ '^[ \t]*(retry|attempts)( [^|]*)?([|][ \t]*(retry|attempts)( [^|]*)?)*$' $$;
+
+-- Notes the attempt of a timer that goes. A timer that is put begins after the last of them, so what a handler has of an
+-- earlier timer of the id is stale. Of two numbers the later one is less than half of them all ahead. Each `nextval` goes
+-- on from where others are by then; one that is far ahead may undo theirs, from which it is as far.
+create or replace function {tvec}.note_gone(attempt bigint) returns void language plpgsql set jit = off as $$
+declare
+  ahead bigint := (attempt - (select last_value from {tvec}.gone)) & 1073741823;
+begin
+  if ahead between 100 and 536870911 then
+    perform setval('{tvec}.gone', attempt & 1073741823);
+    return;
+  end if;
+  while ahead between 1 and 536870911 loop
+    ahead := (attempt - nextval('{tvec}.gone')) & 1073741823;
+  end loop;
+end $$;
+
 -- --- for processes that deliver ----------------------------------------------------------------------------------
 -- Each function does many requests at once, with different ids. Rows of the answers begin with the number of the
 -- request, from 1. If a request has several rows, the first one counts. None waits for a row that a transaction of
@@ -139,14 +163,15 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
 $$ select version, shards, {tvec}.now_us() from {tvec}.setting $$;
 
 -- Stores timers whose ids are new. Returns how many.
-create or replace function {tvec}.stores(first_verdict bytea, shards int[], ids bytea[], dues bigint[],
+drop function if exists {tvec}.stores(bytea, int[], bytea[], bigint[], bigint[], bytea[], bytea[]);
+create or replace function {tvec}.stores(first_verdict bytea, last bigint, shards int[], ids bytea[], dues bigint[],
   everys bigint[], bodies bytea[], plans bytea[]) returns bigint
 language plpgsql {by_index} as $$
 declare
   number bigint;
 begin
-  insert into {tvec}.timer (id, shard, due, visible, every, body, plan, verdict)
-  select a.id, a.shard, a.due, a.due, a.every, a.body, a.plan, first_verdict
+  insert into {tvec}.timer (id, shard, due, visible, every, attempt, ended, body, plan, verdict)
+  select a.id, a.shard, a.due, a.due, a.every, last, last, a.body, a.plan, first_verdict
   from unnest(shards, ids, dues, everys, bodies, plans) as a(shard, id, due, every, body, plan)
   on conflict (id) do nothing;
   get diagnostics number = row_count;
@@ -159,28 +184,30 @@ create or replace function {tvec}.puts(me text, how text, first_verdict bytea, s
 language plpgsql security definer set search_path = pg_catalog, pg_temp {by_index} as $$
 declare
   stored bytea[];
+  last bigint := (select last_value from {tvec}.gone);
+  later bigint;
 begin
   if how = 'keep' and cardinality(ids) = 1 then
-    if {tvec}.stores(first_verdict, shards, ids, dues, everys, bodies, plans) = 1 then stored := ids; end if;
+    if {tvec}.stores(first_verdict, last, shards, ids, dues, everys, bodies, plans) = 1 then stored := ids; end if;
   elsif how = 'keep' then
     -- Most timers are new: the ids of those that were stored would cost a third more.
     begin
-      if {tvec}.stores(first_verdict, shards, ids, dues, everys, bodies, plans) < cardinality(ids) then
+      if {tvec}.stores(first_verdict, last, shards, ids, dues, everys, bodies, plans) < cardinality(ids) then
         raise exception using errcode = 'TVEC1';
       end if;
       stored := ids;
     exception when sqlstate 'TVEC1' then
       with new as (
-        insert into {tvec}.timer as t (id, shard, due, visible, every, body, plan, verdict)
-        select a.id, a.shard, a.due, a.due, a.every, a.body, a.plan, first_verdict
+        insert into {tvec}.timer as t (id, shard, due, visible, every, attempt, ended, body, plan, verdict)
+        select a.id, a.shard, a.due, a.due, a.every, last, last, a.body, a.plan, first_verdict
         from unnest(shards, ids, dues, everys, bodies, plans) as a(shard, id, due, every, body, plan)
         on conflict (id) do nothing returning t.id)
       select array_agg(id) into stored from new;
     end;
   else
     with new as (
-      insert into {tvec}.timer as t (id, shard, due, visible, every, body, plan, verdict)
-      select a.id, a.shard, a.due, a.due, a.every, a.body, a.plan, first_verdict
+      insert into {tvec}.timer as t (id, shard, due, visible, every, attempt, ended, body, plan, verdict)
+      select a.id, a.shard, a.due, a.due, a.every, last, last, a.body, a.plan, first_verdict
       from unnest(shards, ids, dues, everys, bodies, plans) as a(shard, id, due, every, body, plan)
       on conflict (id) do update set
         due = excluded.due, visible = excluded.due, length = 0, every = excluded.every, body = excluded.body,
@@ -190,6 +217,11 @@ begin
         (how = 'sooner' and excluded.due < t.due or how = 'later' and excluded.due > t.due)
       returning t.id)
     select array_agg(id) into stored from new;
+  end if;
+  -- An insert may have waited for the end of a transaction that has removed a timer of the id.
+  select last_value into later from {tvec}.gone;
+  if later <> last then
+    update {tvec}.timer t set attempt = later, ended = later where t.id = any(stored) and t.attempt = last;
   end if;
   if cardinality(stored) = cardinality(ids) then
     perform {tvec}.tell(me, ids, dues);
@@ -210,8 +242,11 @@ set search_path = pg_catalog, pg_temp {by_index} as $$
 #variable_conflict use_column
 begin
   return query
-  delete from {tvec}.timer t where t.id = any(ids)
-  returning array_position(ids, t.id)::bigint, t.dead or t.attempt <> t.ended;
+  with gone as (
+    delete from {tvec}.timer t where t.id = any(ids)
+    returning array_position(ids, t.id)::bigint as n, t.dead or t.attempt <> t.ended as begun, t.attempt),
+  noted as materialized (select {tvec}.note_gone(max(g.attempt)) from gone g having count(*) > 0)
+  select g.n, g.begun from gone g left join noted on true;
 end $$;
 
 -- Answers a row for each timer that waits for its new deadline now.
@@ -264,7 +299,7 @@ begin
   return query
   with open as materialized (
     select t.place, a.n, a.id, a.how, a.due as given, a.reason, a.history, t.every, t.plan,
-      a.how = 'removed' or a.how = 'done' and t.every = 0 and t.plan = '' as goes,
+      a.how = 'removed' or a.how = 'done' and t.every = 0 and (t.plan = '' or {tvec}.has_only_retries(t.plan)) as goes,
       case when a.how = 'again' then a.due
            when a.how = 'done' and t.every <> 0 and t.plan = '' then {tvec}.next_beat(t.due, t.every, now)
            else t.due end as due
@@ -275,7 +310,8 @@ begin
       where t.id = a.id and t.attempt = a.attempt and t.attempt <> t.ended and t.dead::int = 0
       for update skip locked) t),
   gone as (
-    delete from {tvec}.timer t using open o where t.ctid = o.place and o.goes returning o.n),
+    delete from {tvec}.timer t using open o where t.ctid = o.place and o.goes returning o.n, t.attempt),
+  noted as materialized (select {tvec}.note_gone(max(g.attempt)) from gone g having count(*) > 0),
   kept as (
     update {tvec}.timer t set
       due = o.due,
@@ -298,7 +334,7 @@ begin
     returning o.n, o.id, case when o.how not in ('dead', 'extend') then t.due end as due),
   told as materialized (
     select {tvec}.tell(me, array_agg(k.id), array_agg(k.due)) from kept k where k.due is not null)
-  select g.n, 1, null::bigint from gone g
+  select g.n, 1, null::bigint from gone g left join noted on true
   union all select k.n, 1, k.due from kept k left join told on true;
   get diagnostics answered = row_count;
   if answered = cardinality(ids) then return; end if;

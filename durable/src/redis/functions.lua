@@ -11,7 +11,7 @@
 --   body     hash  id -> body, if it is longer than INLINE
 --   own      hash  o: owner, e: epoch, u: end of the lease, l: length of the lease, w: end of the
 --                  owner's window, t: time of the last renewal, s: shards of the set, v: version,
---                  r: cursor of `restore_places`
+--                  r: cursor of `restore_places`, a: last attempt of timers that are gone, see `note_gone`
 --   dead     zset  id -> deadline, of dead letters
 --   damaged  hash  id -> entry of `timer`, of timers set aside because they cannot be read
 --
@@ -21,14 +21,16 @@
 -- Version 4 adds texts to entries, and notes the shards of the set in each shard. Version 5 has its owner restore what
 -- somebody has deleted. Version 6 finds the timer that waits longest, and stores the dead letters of beats. Version 7
 -- finds those of which attempts had no end, and notes in the history of a period when its next beat was planned.
--- 8 grants each claim: the owner decides what becomes of a timer whose attempts are spent. Entries of versions 2 to 7
--- are entries of version 8.
+-- 8 grants each claim: the owner decides what becomes of a timer whose attempts are spent. It has the attempts of a
+-- timer that is put follow those of timers that are gone. Entries of versions 2 to 7 are entries of version 8.
 local VERSION = 8
 local DUE, TIMER, BEGUN, BODY, OWN, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6, 7
 local LATEST = 253402300799999
 -- Bounds of what an entry holds: the times and lengths that arithmetic takes, the bytes of an id, and the last attempt
 -- that another one can follow.
 local LIMIT, LONGEST_ID, LAST_ATTEMPT = 1000000000000000, 255, 4294967294
+-- Attempts of timers that are put begin anew after so many.
+local ATTEMPTS_OF_PUTS = 1073741824
 -- Bytes of a body. An entry of put is shorter by far.
 local LARGEST_BODY = 1048576
 -- Longer bodies have a key of their own, so a claim or an end does not copy them.
@@ -218,6 +220,23 @@ local function remove(k, id)
     redis.call('ZREM', k[DEAD], id) == 1, redis.call('HDEL', k[DAMAGED], id) == 1
 end
 
+-- Returns the last attempt of the timers of a shard that are gone. A timer that is put begins after it, so what a
+-- handler has of an earlier timer of the id is stale.
+local function last_gone(k)
+  return tonumber(redis.call('HGET', k[OWN], 'a')) or 0
+end
+
+-- Notes attempts of timers that go. Of two numbers the later one is less than half of them all ahead.
+local function note_gone(k, attempts)
+  local before = last_gone(k)
+  local gone = before
+  for _, attempt in ipairs(attempts) do
+    local ahead = (attempt - gone) % ATTEMPTS_OF_PUTS
+    if ahead < ATTEMPTS_OF_PUTS / 2 then gone = (gone + ahead) % ATTEMPTS_OF_PUTS end
+  end
+  if gone ~= before then redis.call('HSET', k[OWN], 'a', gone) end
+end
+
 -- Returns the first attempt of a timer that replaces another one. Deliveries of the old timer must not end the
 -- new one. The last attempt of a damaged timer is unknown: the seconds since 1970 are an upper bound.
 local function next_attempt(entry)
@@ -260,9 +279,9 @@ local function put_with(k, a, verdict)
   local how, ids, results, timers, added, n = a[2], {}, {}, {}, {}, 0
   for i = 3, #a, 4 do ids[(i + 1) / 4] = a[i] end
   local entries, tell = redis.call('HMGET', k[TIMER], unpack(ids)), hint_sender(k, a[1])
-  local some_damaged, seen = redis.call('EXISTS', k[DAMAGED]) == 1, {}
+  local some_damaged, seen, gone = redis.call('EXISTS', k[DAMAGED]) == 1, {}, last_gone(k)
   for i, id in ipairs(ids) do
-    local entry, due, body, attempt = seen[id] or entries[i], a[4 * i], a[4 * i + 2], 0
+    local entry, due, body, attempt = seen[id] or entries[i], a[4 * i], a[4 * i + 2], gone
     local is_taken, kept = present(k, id, entry, some_damaged, how, due)
     if kept then
       results[i] = kept
@@ -300,6 +319,8 @@ end
 -- Keys: all. Argument: id. Answers 0: unknown id, 1: cancelled, 2: removed, but it had an open attempt, was a
 -- dead letter or was damaged.
 local function cancel(k, a)
+  local t = timer_of(redis.call('HGET', k[TIMER], a[1]))
+  if t then note_gone(k, {t.attempt}) end
   local waited, had_begun, was_dead, was_damaged = remove(k, a[1])
   return waited and 1 or (had_begun or was_dead or was_damaged) and 2 or 0
 end
@@ -311,6 +332,16 @@ local function word_and_text(how)
   local gap = how:find(' ', 1, true)
   if not gap then return how end
   return how:sub(1, gap - 1), how:sub(gap + 1)
+end
+
+-- Returns true if a plan has no clauses, or those of retries and no others: then `done` is the end of its timer.
+local function has_only_retries(plan)
+  if plan == '' then return true end
+  for clause in (plan .. '|'):gmatch('([^|]*)|') do
+    local kind = clause:match('^[ \t]*([^ ]*)')
+    if kind ~= 'retry' and kind ~= 'attempts' then return false end
+  end
+  return true
 end
 
 -- Returns deadline, history and verdict of a timer after such an end.
@@ -325,7 +356,7 @@ end
 
 -- Returns lists of what ends write, which are empty: entries, places by deadline, ids of deliveries that are over.
 local function no_ends()
-  return {is_over = {}, timers = {}, waiting = {}, begun = {}, dead = {}, over = {}, gone = {}, apart = {}}
+  return {is_over = {}, timers = {}, waiting = {}, begun = {}, dead = {}, over = {}, gone = {}, attempts = {}, apart = {}}
 end
 
 local function push(list, a, b)
@@ -357,8 +388,9 @@ local function end_delivery(ends, now, id, entry, wanted, how)
   if word == 'r' then return give_back(ends, id, t) end
   local plan, before = texts_of(t)
   push(ends.over, id)
-  if word == 'x' or word == '' and t.every == 0 and plan == '' then
+  if word == 'x' or word == '' and t.every == 0 and has_only_retries(plan) then
     push(ends.gone, id)
+    push(ends.attempts, t.attempt)
     if is_apart(t.marks) then push(ends.apart, id) end
     return 1
   end
@@ -385,6 +417,7 @@ local function write_ends(k, ends)
   write('ZADD', k[DEAD], ends.dead)
   write('HDEL', k[TIMER], ends.gone)
   write('HDEL', k[BODY], ends.apart)
+  if #ends.attempts > 0 then note_gone(k, ends.attempts) end
 end
 
 -- Keys: all. Arguments: me, and id, attempt and how, of each. Answers 0 for each attempt that is not the current one, 1

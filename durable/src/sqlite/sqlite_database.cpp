@@ -108,16 +108,18 @@ private:
         bool is_apart = false;
     };
 
-    put_result put(const record& r, existing how);
-    put_result put_new(const record& r);
-    void put_instead(const record& r);
+    put_result put(const record& r, existing how, std::uint32_t gone);
+    put_result put_new(const record& r, std::uint32_t gone);
+    void put_instead(const record& r, std::uint32_t gone);
+    std::uint32_t gone();
+    void note_gone(std::uint32_t attempt);
     std::optional<row> row_of(const std::string& id);
     std::optional<row> current(const token& t);
     void write(const timer_state& t);
     void write_attempts(const timer_state& t);
     void remove(const std::string& id, bool is_apart);
     std::optional<std::uint32_t> remove_dead(const std::string& id);
-    end_reply end(const ending& e, time_point now);
+    end_reply end(const ending& e, time_point now, std::uint32_t& gone);
     claimed claim(const claim_terms& terms, time_point now, const std::string& id);
     void make_dead(const std::string& id);
     statement prepared(const std::string& sql) { return {db_, sql.c_str()}; }
@@ -127,14 +129,14 @@ private:
     std::function<void(std::string)> complain_;
     statement keep_, replace_, put_apart_, row_, write_, write_attempts_, remove_, remove_apart_,
         dead_, remove_dead_, end_done_, find_, list_, list_prefix_, list_dead_, oldest_, count_,
-        take_, make_dead_, make_living_, bury_;
+        take_, make_dead_, make_living_, bury_, gone_, note_gone_;
 };
 
 sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
                                  std::function<void(std::string)> complain)
     : db_(db), claim_ahead_(claim_ahead), complain_(std::move(complain)),
-      keep_(prepared("insert into timer(id, due, every, apart, body, plan)"
-                     " select ?1, ?2, ?3, ?4, ?5, ?6"
+      keep_(prepared("insert into timer(id, due, every, apart, body, plan, attempt, ended)"
+                     " select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7"
                      " where not exists(select 1 from dead where id = ?1)"
                      " on conflict do nothing")),
       replace_(prepared("insert or replace into timer(id, due, every, apart, body, plan, attempt,"
@@ -180,38 +182,42 @@ sqlite_database::sqlite_database(sqlite3* db, duration claim_ahead,
       bury_(prepared("insert into dead(id, due, body, every, attempt, ended, spent, apart, plan,"
                      " history) select ?1, ?2, ?3, 0, ?4, ?4, 0, ?5, ?6, ?7"
                      " where not exists(select 1 from timer where id = ?1)"
-                     " on conflict do nothing")) {}
+                     " on conflict do nothing")),
+      gone_(prepared("select gone from mark")), note_gone_(prepared("update mark set gone = ?")) {}
 
 // --- operations ---------------------------------------------------------------------------------
 
 std::vector<put_result> sqlite_database::perform(const operations::put& o) {
     std::vector<put_result> results;
     results.reserve(o.timers.size());
-    for (const record& r : o.timers) results.push_back(put(r, o.how));
+    const std::uint32_t before = gone();
+    for (const record& r : o.timers) results.push_back(put(r, o.how, before));
     return results;
 }
 
-put_result sqlite_database::put(const record& r, existing how) {
-    if (how == existing::keep) return put_new(r);
+put_result sqlite_database::put(const record& r, existing how, std::uint32_t gone) {
+    if (how == existing::keep) return put_new(r, gone);
     if (how != existing::replace) {
         const std::optional<row> old = row_of(r.id);
-        if (!old || !replaces(how, r.due, old->timer.due)) return put_new(r);
+        if (!old || !replaces(how, r.due, old->timer.due)) return put_new(r, gone);
     }
-    put_instead(r);
+    put_instead(r, gone);
     return put_result::stored;
 }
 
-put_result sqlite_database::put_new(const record& r) {
+put_result sqlite_database::put_new(const record& r, std::uint32_t gone) {
     const bool is_apart = goes_apart(r);
     const std::string_view in_row = is_apart ? std::string_view() : r.body;
-    if (keep_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, bytes_or_null{r.plan}) == 0)
+    if (keep_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, bytes_or_null{r.plan},
+                  std::int64_t{gone}) == 0)
         return row_of(r.id) ? put_result::there_already : put_result::dead;
     if (is_apart) put_apart_.run(r.id, r.body);
     return put_result::stored;
 }
 
-void sqlite_database::put_instead(const record& r) {
+void sqlite_database::put_instead(const record& r, std::uint32_t gone) {
     timer_state t(r);
+    t.begin_after(gone);
     const std::optional<row> living = row_of(r.id);
     const std::optional<std::uint32_t> dead = remove_dead(r.id);
     if (living || dead) t.replace(std::max(living ? living->timer.attempt : 0, dead.value_or(0)));
@@ -221,6 +227,19 @@ void sqlite_database::put_instead(const record& r) {
     replace_.run(r.id, r.due, r.every, std::int64_t{is_apart}, in_row, bytes_or_null{r.plan},
                  std::int64_t{t.attempt}, std::int64_t{t.ended});
     if (is_apart) put_apart_.run(r.id, r.body);
+}
+
+// Returns the last attempt of timers that are gone: see later_of.
+std::uint32_t sqlite_database::gone() {
+    const bool is_there = gone_.first();
+    const auto last = is_there ? static_cast<std::uint32_t>(gone_.integer(0)) : 0;
+    gone_.reset();
+    return last;
+}
+
+void sqlite_database::note_gone(std::uint32_t attempt) {
+    const std::uint32_t before = gone(), last = later_of(before, attempt);
+    if (last != before) note_gone_.run(std::int64_t{last});
 }
 
 std::optional<sqlite_database::row> sqlite_database::row_of(const std::string& id) {
@@ -267,9 +286,11 @@ std::optional<std::uint32_t> sqlite_database::remove_dead(const std::string& id)
 
 // A file of an older version may hold a waiting timer and a dead letter of that id: both go.
 cancel_result sqlite_database::perform(const operations::cancel& o) {
-    const bool was_dead = remove_dead(o.id).has_value();
+    const std::optional<std::uint32_t> dead = remove_dead(o.id);
+    if (dead) note_gone(*dead);
     const std::optional<row> r = row_of(o.id);
-    if (!r) return was_dead ? cancel_result::had_begun : cancel_result::unknown_id;
+    if (!r) return dead ? cancel_result::had_begun : cancel_result::unknown_id;
+    note_gone(r->timer.attempt);
     remove(o.id, r->is_apart);
     return r->timer.is_open() ? cancel_result::had_begun : cancel_result::cancelled;
 }
@@ -278,18 +299,25 @@ std::vector<end_reply> sqlite_database::perform(const operations::end& o) {
     const time_point now = today();
     std::vector<end_reply> replies;
     replies.reserve(o.endings.size());
-    for (const ending& e : o.endings) replies.push_back(end(e, now));
+    const std::uint32_t before = gone();
+    std::uint32_t last = before;
+    for (const ending& e : o.endings) replies.push_back(end(e, now, last));
+    if (last != before) note_gone_.run(std::int64_t{last});
     return replies;
 }
 
-end_reply sqlite_database::end(const ending& e, time_point now) {
+// Notes in `gone` the attempt of a timer that goes.
+end_reply sqlite_database::end(const ending& e, time_point now, std::uint32_t& gone) {
     const std::string& id = e.token.id;
-    if (e.how == outcome::done && end_done_.run(id, std::int64_t{e.token.attempt}) == 1)
+    if (e.how == outcome::done && end_done_.run(id, std::int64_t{e.token.attempt}) == 1) {
+        gone = later_of(gone, e.token.attempt);
         return {true, {}};
+    }
     std::optional<row> r = current(e.token);
     if (!r) return {};
     const afterwards how = r->timer.end(e, now);
     if (how == afterwards::gone) {
+        gone = later_of(gone, r->timer.attempt);
         remove(id, r->is_apart);
         return {true, {}};
     }

@@ -39,7 +39,8 @@ constexpr std::array upgrades{
     "alter table dead add column plan blob;"
     "alter table dead add column history blob",
     "-- the same tables, but plans may say `for good`, which version 4 takes for a fault",
-    "-- the same tables, but histories may note a delay, and version 5 forgets their numbers then"};
+    // Histories may note a delay, and version 5 forgets their numbers then.
+    "alter table mark add column gone int not null default 0"};  // see later_of
 constexpr auto version = static_cast<std::int64_t>(upgrades.size());
 
 // Pages of 4 KiB in the log, above which it is written into the file.

@@ -143,7 +143,8 @@ class Deliveries(Case):
         for later, attempts, answer in [(ms, 1, (200, {}, b'{"again": %d}' % ms)) for ms in (1300, 0)] + [
                 (ms, 2, (500, {"Retry-After": value}, b"")) for ms, value in ((2000, 2), (0, "0"), (0, past))]:
             with self.subTest(answer):
-                hook = self.hook(lambda note: answer if note["attempt"] == 1 else (200, {}, b"thanks"))
+                answers = iter([answer])
+                hook = self.hook(lambda _: next(answers, (200, {}, b"thanks")))
                 self.put("a", "--plan", f"attempts {attempts}")  # a failure uses up one
                 serve = self.serve(hook.to)
                 first, second = wait_for(lambda: len(hook.notes) == 2 and hook.notes, "two deliveries")

@@ -66,7 +66,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("put", "b", "--due-ms", 4102444800000, "--body", "text\n"), "stored\n")
         self.run_tool("put", "a", "--due-ms", 4102444799999, "--every-ms", 60000)
         lines = self.run_tool("list").splitlines()
-        self.assertEqual(lines[0], "2099-12-31T23:59:59.999Z\ta\tevery 60000 ms\t0 attempts\t0 bytes")
+        self.assertEqual(lines[0], "2099-12-31T23:59:59.999Z\ta\tevery 60000 ms\tattempt 0\t0 bytes")
         self.assertEqual(len(lines), 2)
         self.assertEqual(len(self.run_tool("list", "--limit", 1).splitlines()), 1)
         self.assertTrue(self.run_tool("get", "b").endswith("\t5 bytes\ntext\\x0a\n"))
@@ -85,7 +85,7 @@ class Tool(unittest.TestCase):
 
     def test_the_dead_are_listed_and_put_back(self):
         self.make_dead("a")
-        self.assertIn("\ta\t5 attempts\t", self.run_tool("dead"))
+        self.assertIn("\ta\tattempt 5\t", self.run_tool("dead"))
         self.assertEqual(self.run_tool("revive", "a", "--in-ms", 1000000), "revived\n")
         self.assertEqual(self.run_tool("revive", "a", status=1), "unknown_id\n")
         self.assertEqual(self.run_tool("stats").splitlines()[:2], ["waiting 1", "dead 0"])

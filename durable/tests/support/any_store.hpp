@@ -15,7 +15,9 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/asking.hpp"
@@ -58,7 +60,7 @@ public:
     // A random request.
     void operate() {
         const std::string id(1 + below(2), "ab\0\xff"[below(4)]);
-        const std::uint32_t attempt = below(2) != 0 ? below(6) : last_attempt(id);
+        const std::uint32_t last = last_attempt(id), attempt = last - std::min(last, below(3));
         const time_point due(duration(below(1'000'000)));
         switch (below(16)) {
         case 0:
@@ -71,8 +73,14 @@ public:
         case 2:
             return agree([&](store& s) { return cancel(s, id); });
         case 3:
-        case 4:
-            return agree([&](store& s) { return claim(s, id); });
+        case 4: {
+            const claimed c = claim(kept_, id);
+            REQUIRE(same(c, claim(modelled_, id)));
+            // No delivery has the id and attempt of another one.
+            if (c.what == claimed::kind::granted)
+                REQUIRE(given_.insert({id, c.timer.attempt}).second);
+            return;
+        }
         case 5:
         case 6:
             return agree([&, e = some_end({id, attempt}, due)](store& s) { return end(s, e); });
@@ -93,7 +101,7 @@ public:
         case 13: {
             stored_timer letter{
                 {id, due, std::string(below(6) * 200, 'b'), {}, below(2) != 0 ? "p" : ""}};
-            letter.attempt = letter.ended = attempt;
+            letter.attempt = letter.ended = 1'000 * ++letters_;
             letter.history = std::string(below(30), 'h');
             return agree([&](store& s) { return bury(s, letter); });
         }
@@ -134,6 +142,8 @@ private:
     store& kept_;
     memory_database database_;
     memory_store modelled_;
+    std::set<std::pair<std::string, std::uint32_t>> given_;
+    std::uint32_t letters_ = 0;
     std::mt19937 random_{1};
 };
 
@@ -146,6 +156,69 @@ inline void answers_as_the_store_in_memory(tvec::durable::store& kept, int opera
     for (int i = 0; i < operations; ++i) w.operate();
     w.agree([](store& s) { return list(s, timer_set::waiting); });
     w.agree([](store& s) { return list(s, timer_set::dead); });
+}
+
+// For a store with one shard: what a handler has of an earlier timer of an id ends no later one, in
+// whatever way that timer went.
+inline void an_earlier_delivery_ends_no_later_timer(tvec::durable::store& s) {
+    using namespace asking;
+    const time_point now = today();
+    own(s, 0);
+    std::vector<token> earlier;
+    const auto deliver = [&] {
+        const claimed c = claim(s, "a", -1h);
+        REQUIRE(c.what == claimed::kind::granted);
+        for (const token& t : earlier) {
+            CHECK(t.attempt < c.timer.attempt);
+            for (const auto how : {outcome::done, outcome::failed, outcome::returned})
+                CHECK(!end(s, {t, how}).was_current);
+            CHECK(!extend(s, t, 1h) && !spend(s, t));
+        }
+        earlier.push_back({"a", c.timer.attempt});
+    };
+    const auto put_it = [&](const char* plan) {
+        REQUIRE(put(s, {"a", now, "", 0ms, plan}) == put_result::stored);
+    };
+    for (const char* plan : {"", "retry fixed 1s", " attempts 3 |retry exponential 1s"}) {
+        put_it(plan);
+        deliver();
+        CHECK(cancel(s, "a") == cancel_result::had_begun);
+        put_it(plan);
+        deliver();
+        deliver();  // the handler before is late beyond its lease
+        CHECK(end(s, {earlier.back()}).was_current);
+        put_it(plan);
+        deliver();
+        CHECK(end(s, {earlier.back(), outcome::removed}).was_current);
+        put_it(plan);
+        deliver();
+        CHECK(end(s, {earlier.back(), outcome::dead}).was_current);
+        CHECK(cancel(s, "a") == cancel_result::had_begun);
+        put_it(plan);
+        deliver();
+        CHECK(touch(s, "a", now) == touch_result::touched);
+        CHECK(cancel(s, "a") == cancel_result::cancelled);
+    }
+    put_it("");
+    deliver();
+}
+
+// For a store with one shard: a timer without a rule is gone when it is done, so a put that keeps
+// stores another one.
+inline void a_timer_with_retries_is_gone_when_it_is_done(tvec::durable::store& s) {
+    using namespace asking;
+    own(s, 0);
+    for (const char* plan : {"retry fixed 1s", "attempts 3", "attempts 3|  retry fixed 1s"}) {
+        CHECK(put(s, {"a", today(), "", 0ms, plan}) == put_result::stored);
+        CHECK(end(s, {{"a", claim(s, "a").timer.attempt}}).next == std::nullopt);
+        CHECK(!find(s, "a"));
+    }
+    for (const char* plan : {"times 2", "cron 0 9 * * * | retry fixed 1s",
+                             "retry fixed 1s | times 2", "retrying | attempts 3", "attempts 3 |"}) {
+        CHECK(put(s, {"b", today(), "", 0ms, plan}, existing::replace) == put_result::stored);
+        CHECK(end(s, {{"b", claim(s, "b").timer.attempt}}).next.has_value());
+        CHECK_EQ(find(s, "b")->verdict, "done");
+    }
 }
 
 // For a store with one shard: the next timers are taken in order, page by page.
@@ -396,7 +469,7 @@ inline void keeps_the_order_of_a_turn(tvec::durable::store& s) {
     CHECK((current == std::vector{false, true}));
     CHECK((kinds == std::vector{claimed::kind::granted, claimed::kind::gone}));
     CHECK((puts == std::vector{put_result::stored, put_result::stored}));
-    CHECK_EQ(find(s, "a")->attempt, 0U);
+    CHECK_EQ(find(s, "a")->attempt, 3U);  // those of a new timer follow
 }
 
 // For a store with one shard: thousands of timers in one put, one claim and one end.
@@ -495,6 +568,8 @@ inline void keeps_any_bytes_in_byte_order(tvec::durable::store& s) {
 inline constexpr std::array promises_of_a_shard{takes_in_order,
                                                 hides_what_is_claimed,
                                                 grants_a_lost_claim_again,
+                                                an_earlier_delivery_ends_no_later_timer,
+                                                a_timer_with_retries_is_gone_when_it_is_done,
                                                 keeps_the_order_of_a_turn,
                                                 serves_many_in_one_call,
                                                 keeps_any_bytes_in_byte_order,

@@ -25,7 +25,8 @@ struct timer_kind {
     std::string plan{};
 };
 inline const timer_kind once{"once"}, with_period{"with a period", 24h},
-    with_plan{"with a plan", 0h, "retry fixed 1s"};
+    with_plan{"with a plan", 0h, "times 2 | retry fixed 1s"},
+    with_retries{"with retries", 0h, "retry fixed 1s | attempts 3"};
 
 // A timer, brought into a state by events, and what came of the last one.
 struct subject {
@@ -33,9 +34,10 @@ struct subject {
     timer_kind kind;
     time_point base;  // an hour ago
     std::string answer{};
-    bool is_dead = false;
+    bool is_dead = false, was_there = false;
     std::optional<stored_timer> timer{};  // as the store shows it
     std::string told{};
+    std::uint32_t first = 0;  // what its attempts follow
 
     token last(std::uint32_t before = 0) const {
         return {id, (timer ? timer->attempt : 0) - before};
@@ -206,7 +208,10 @@ inline const std::vector<event> probes{count_it, begin, return_it, begin, fail_i
 
 // Asks the store for all timers. The index of a timer is its id.
 inline void look(store& s, std::vector<subject>& all) {
-    for (subject& x : all) x.timer.reset();
+    for (subject& x : all) {
+        x.was_there = x.timer.has_value();
+        x.timer.reset();
+    }
     for (const timer_set set : {timer_set::waiting, timer_set::dead}) {
         constexpr std::size_t most = 500;
         std::vector<stored_timer> page;
@@ -218,6 +223,7 @@ inline void look(store& s, std::vector<subject>& all) {
                 CHECK(!x.timer);
                 x.timer = t;
                 x.is_dead = set == timer_set::dead;
+                if (!x.was_there) x.first = x.is_dead ? 0 : t.ended;
             }
             if (!page.empty()) after = {page.back().due, page.back().id};
         } while (page.size() == most);
@@ -253,10 +259,11 @@ inline std::string to_text(const subject& s) {
     if (!s.timer) return s.answer + ", gone";
     const stored_timer& t = *s.timer;
     return s.answer + (s.is_dead ? ", dead" : ", there") + ", due " +
-           std::to_string((t.due - s.base).count()) + " attempt " + std::to_string(t.attempt) +
-           " ended " + std::to_string(t.ended) + " spent " + std::to_string(t.spent) + " every " +
-           std::to_string(t.every.count()) + " body '" + t.body + "' plan '" + t.plan +
-           "' history '" + t.history + "' verdict '" + t.verdict + "'";
+           std::to_string((t.due - s.base).count()) + " attempt " +
+           std::to_string(t.attempt - s.first) + " ended " + std::to_string(t.ended - s.first) +
+           " spent " + std::to_string(t.spent) + " every " + std::to_string(t.every.count()) +
+           " body '" + t.body + "' plan '" + t.plan + "' history '" + t.history + "' verdict '" +
+           t.verdict + "'";
 }
 
 // Each event on each kind of timer in each state has the same consequence as in memory.
@@ -268,7 +275,7 @@ inline void are_those_of_the_store_in_memory(store& kept) {
     std::vector<subject> all;
     std::vector<const state*> from;
     std::vector<const event*> what;
-    for (const timer_kind& kind : {once, with_period, with_plan})
+    for (const timer_kind& kind : {once, with_period, with_plan, with_retries})
         for (const state& in : states)
             for (const event& e : all_events) {
                 const bool leases = has_leases(e) || std::ranges::any_of(in.way, has_leases);

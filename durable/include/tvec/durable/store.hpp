@@ -53,11 +53,12 @@ struct record {
     friend bool operator==(const record&, const record&) = default;
 };
 
-/// Names a delivery: a fencing token. It is never given out a second time while the timer lives. A
-/// system that keeps the highest attempt seen of an id can refuse earlier ones.
+/// Names a delivery: a fencing token. It is never given out a second time, not even if the timer is
+/// gone and its id is put again. A system that keeps the highest attempt seen of an id can refuse
+/// earlier ones.
 struct token {
     std::string id;             ///< of the timer
-    std::uint32_t attempt = 0;  ///< from 1, counting up; numbers may be left out
+    std::uint32_t attempt = 0;  ///< goes up, and is no count. After 2^30 - 1 new timers begin at 1
 
     /// Returns true for the same delivery of the same timer.
     friend bool operator==(const token&, const token&) = default;
@@ -66,8 +67,8 @@ struct token {
 /// A timer, as it is in the store. Attempts after `ended` are open: each was claimed, and neither
 /// ended nor returned. `spent` counts the open attempts whose handler was certainly called.
 struct stored_timer : record {
-    std::uint32_t attempt = 0;  ///< the last attempt given out; 0: none
-    std::uint32_t ended = 0;    ///< the last attempt that was ended or returned
+    std::uint32_t attempt = 0;  ///< the last attempt given out, or what the first one follows
+    std::uint32_t ended = 0;    ///< the last attempt that was ended or returned, or the same
     std::uint32_t spent = 0;    ///< attempts since then that count towards options::attempts
     std::string history{};      ///< notes of the engine about earlier deliveries
 
@@ -113,7 +114,7 @@ enum class cancel_result {
     cancelled,  ///< the timer was removed and will not be delivered. A delivery in flight of a
                 ///< timer that was replaced or revived may still be: its end is stale
     had_begun,  ///< the timer was removed, but a delivery of it had begun and may be in flight: its
-                ///< end would end a new timer of the id, which counts from 1 again
+                ///< end is stale, also if the id is put again
     unknown_id,  ///< no timer has the id: it was ended, cancelled, or never put
     unknown,     ///< the connection broke: the timer may be cancelled. Cancelling it again tells
     failed       ///< the store could not: the timer is as it was
@@ -144,8 +145,9 @@ enum class standing {
 
 /// How a delivery ends.
 enum class outcome {
-    done,      ///< a periodic timer gets its next deadline. A timer with a plan waits, with its
-               ///< deadline and the verdict "done". Any other is removed
+    done,      ///< a periodic timer gets its next deadline. One with a plan waits, with its
+               ///< deadline and the verdict "done", unless it has no period and its plan has
+               ///< nothing but retries. Any other is removed
     again,     ///< the timer gets a new deadline
     failed,    ///< the timer waits, with its deadline and the verdict "failed REASON"
     dead,      ///< the timer becomes a dead letter
@@ -454,8 +456,8 @@ concept changes_many = changes_one<Operation> && requires {
 ///
 /// For those that write a store:
 ///
-///  * **Ids.** An id names one timer, waiting or dead. No attempt of it is given out twice until it
-///    has ended or was cancelled.
+///  * **Ids.** An id names one timer, waiting or dead. No attempt of it is given out twice: a new
+///    timer begins after the last attempt of those of its shard that have ended or were cancelled.
 ///  * **Time** is the time of the store. It decides if a timer is due, and if a lease has ended.
 ///    The lease of a shard, of a process or of a claim counts for no longer than its length from
 ///    now, whatever the clock showed when it was given.
