@@ -57,8 +57,10 @@ Test(durable_sqlite, every_event_changes_timers_as_in_memory) {
     support::transitions::are_those_of_the_store_in_memory(s);
 }
 
-Test(durable_sqlite, takes_are_ordered_and_granted_bodies_are_bounded) {
-    for (const auto promise : {support::takes_in_order, support::grants_bodies_up_to_a_bound}) {
+Test(durable_sqlite, it_keeps_what_stores_promise_of_a_shard) {
+    for (const auto promise : {support::takes_in_order, support::grants_bodies_up_to_a_bound,
+                               support::an_earlier_delivery_ends_no_later_timer,
+                               support::a_timer_with_retries_is_gone_when_it_is_done}) {
         const file_of_timers f;
         sqlite_store s(f.path);
         promise(s);
