@@ -190,15 +190,16 @@ local function rank_after(key, due, id)
 end
 
 -- Returns a function that sends a hint to the owner of a shard, or nil if that is `me` or nobody. A hint tells
--- of a timer that was put into the window of the owner.
+-- of a timer that was put into the window of the owner. Returns the last attempt of timers that are gone, too, which is
+-- read with it.
 local function hint_sender(k, me)
-  local owner, till, length, taken = unpack(redis.call('HMGET', k[OWN], 'o', 'u', 'l', 'w'))
-  till = tonumber(till)
-  if not owner or owner == me or not holds(till, tonumber(length) or till, now_ms()) then return nil end
+  local owner, till, length, taken, gone = unpack(redis.call('HMGET', k[OWN], 'o', 'u', 'l', 'w', 'a'))
+  till, gone = tonumber(till), tonumber(gone) or 0
+  if not owner or owner == me or not holds(till, tonumber(length) or till, now_ms()) then return nil, gone end
   taken = tonumber(taken) or LATEST
   return function(id, due)
     if tonumber(due) <= taken then redis.call('PUBLISH', owner, due .. ' ' .. id) end
-  end
+  end, gone
 end
 
 -- Sets a timer aside that cannot be read. A body that is apart stays.
@@ -220,15 +221,10 @@ local function remove(k, id)
     redis.call('ZREM', k[DEAD], id) == 1, redis.call('HDEL', k[DAMAGED], id) == 1
 end
 
--- Returns the last attempt of the timers of a shard that are gone. A timer that is put begins after it, so what a
--- handler has of an earlier timer of the id is stale.
-local function last_gone(k)
-  return tonumber(redis.call('HGET', k[OWN], 'a')) or 0
-end
-
--- Notes attempts of timers that go. Of two numbers the later one is less than half of them all ahead.
+-- Notes attempts of timers that go. A timer that is put begins after the last of them, so what a handler has of an
+-- earlier timer of the id is stale. Of two numbers the later one is less than half of them all ahead.
 local function note_gone(k, attempts)
-  local before = last_gone(k)
+  local before = tonumber(redis.call('HGET', k[OWN], 'a')) or 0
   local gone = before
   for _, attempt in ipairs(attempts) do
     local ahead = (attempt - gone) % ATTEMPTS_OF_PUTS
@@ -278,8 +274,8 @@ end
 local function put_with(k, a, verdict)
   local how, ids, results, timers, added, n = a[2], {}, {}, {}, {}, 0
   for i = 3, #a, 4 do ids[(i + 1) / 4] = a[i] end
-  local entries, tell = redis.call('HMGET', k[TIMER], unpack(ids)), hint_sender(k, a[1])
-  local some_damaged, seen, gone = redis.call('EXISTS', k[DAMAGED]) == 1, {}, last_gone(k)
+  local entries, some_damaged, seen = redis.call('HMGET', k[TIMER], unpack(ids)), redis.call('EXISTS', k[DAMAGED]) == 1, {}
+  local tell, gone = hint_sender(k, a[1])
   for i, id in ipairs(ids) do
     local entry, due, body, attempt = seen[id] or entries[i], a[4 * i], a[4 * i + 2], gone
     local is_taken, kept = present(k, id, entry, some_damaged, how, due)
