@@ -8,6 +8,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/any_store.hpp"
@@ -616,6 +617,30 @@ Test(durable_postgres, finding_a_timer_walks_over_no_dead_rows) {
         CHECK_EQ(pages <= 100 ? call : call + " reads " + std::to_string(pages), call);
     }
     holds.run("commit");
+}
+
+// Two transactions remove timers at once whose attempts are far ahead of those that are gone.
+Test(durable_postgres, attempts_of_gone_timers_never_go_back) {
+    const postgres_server server;
+    server.install(1);
+    sql_client c(server.conninfo()), holds(server.conninfo()), one(server.conninfo()),
+        two(server.conninfo());
+    for (const char* id : {"a", "b"}) c.run(std::string("select tvec.put('") + id + "', now())");
+    c.run("update tvec.timer set attempt = 500, ended = 500 where id = 'a'");
+    c.run("update tvec.timer set attempt = 200, ended = 200 where id = 'b'");
+    const auto wait_for_waiting = [&c](const char* number) {
+        while (c.run("select count(*) from pg_locks where not granted") != number) continue;
+    };
+    holds.run("begin; alter sequence tvec.gone increment 1");
+    std::thread first([&] { CHECK_EQ(one.run("select tvec.cancel('a')"), "cancelled"); });
+    wait_for_waiting("1");
+    std::thread second([&] { CHECK_EQ(two.run("select tvec.cancel('b')"), "cancelled"); });
+    wait_for_waiting("2");
+    holds.run("rollback");
+    first.join();
+    second.join();
+    CHECK_EQ(c.run("select last_value from tvec.gone"), "500");
+    CHECK_EQ(c.run("select count(*) from pg_locks where locktype = 'advisory'"), "0");
 }
 
 // A crash of the server empties the table, and its numbers may begin anew.

@@ -136,13 +136,23 @@ $$ select encode(plan, 'escape') ~ '^[ \t]*(retry|attempts)( [^|]*)?([|][ \t]*(r
 
 -- Notes the attempt of a timer that goes. A timer that is put begins after the last of them, so what a handler has of an
 -- earlier timer of the id is stale. Of two numbers the later one is less than half of them all ahead. Each `nextval` goes
--- on from where others are by then; one that is far ahead may undo theirs, from which it is as far.
+-- on from where others are by then. Those that are far ahead are set one at a time, so that the last one is the latest:
+-- under a lock for this moment alone, which no transaction holds while it waits for something else.
 create or replace function {tvec}.note_gone(attempt bigint) returns void language plpgsql set jit = off as $$
 declare
   ahead bigint := (attempt - (select last_value from {tvec}.gone)) & 1073741823;
+  lock_of_gone bigint := (x'74766563'::bigint << 32) + '{tvec}.gone'::regclass::oid::bigint;
 begin
   if ahead between 100 and 536870911 then
-    perform setval('{tvec}.gone', attempt & 1073741823);
+    begin
+      perform pg_advisory_lock(lock_of_gone);
+      perform setval('{tvec}.gone', attempt & 1073741823) from {tvec}.gone g
+      where (attempt - g.last_value) & 1073741823 between 1 and 536870911;
+    exception when query_canceled or others then
+      perform pg_advisory_unlock(lock_of_gone);
+      raise;
+    end;
+    perform pg_advisory_unlock(lock_of_gone);
     return;
   end if;
   while ahead between 1 and 536870911 loop
