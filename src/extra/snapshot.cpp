@@ -112,7 +112,7 @@ bool snapshot::load(std::span<const std::uint64_t> saved) {
 /// Returns whether a restore writes to slots and chains of a wheel alone, and counts of slots bound
 /// their chains.
 bool snapshot::is_in_range() const {
-    const std::size_t slots = words_[slots_at], rest = words_.size() - slots_at - 1;
+    const std::uint64_t slots = words_[slots_at], rest = words_.size() - slots_at - 1;
     if (slots > rest || (rest - slots) % words_of_entry != 0) return false;
     for (const std::size_t tick : {now_at, target_at})
         if (words_[tick] >= never) return false;

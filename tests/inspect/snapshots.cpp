@@ -353,6 +353,15 @@ Test(snapshots, a_forged_number_is_refused_or_keeps_rules) {
     CHECK(taken > 0);
 }
 
+// Where a size has 32 bits, too. A snapshot without timers has one slot, its last number.
+Test(snapshots, a_forged_number_of_slots_is_refused) {
+    snapshot nothing;
+    const numbers words = nothing.*member(support::of_wheel::saved_words{});
+    const std::size_t slots = words.size() - 2;
+    CHECK(words[slots] == 1 && is_taken(words, slots, 1));
+    for (unsigned bit = 0; bit < 64; ++bit) CHECK(!is_taken(words, slots, 1 ^ 1ULL << bit));
+}
+
 // A cascade relies on it, in a wheel that has work left in the middle of one.
 Test(snapshots, a_forged_deadline_passed_by_is_refused) {
     constexpr jiffies lap = 16'384;
