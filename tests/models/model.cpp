@@ -78,12 +78,12 @@ void run_in_both(const support::program& p, support::tally& done) {
     const std::string in_cpp = support::told<plain_array, support::in_cpp_as_c>(p, 4, done);
     const std::string in_c = support::told<plain_array, support::in_c>(p, 4, done);
     if (in_cpp == in_c) return;
-    const auto [at_cpp, at_c] =
-        std::mismatch(in_cpp.begin(), in_cpp.end(), in_c.begin(), in_c.end());
-    const auto up_to = [](auto& story, auto at) {
-        return support::last_lines({story.begin(), std::find(at, story.end(), '\n')});
+    const auto differs = std::mismatch(in_cpp.begin(), in_cpp.end(), in_c.begin(), in_c.end());
+    const auto at = static_cast<std::size_t>(differs.first - in_cpp.begin());
+    const auto told = [at](const std::string& story) {
+        return support::last_lines(std::string_view(story).substr(0, story.find('\n', at)));
     };
-    support::diverge("in C++\n", up_to(in_cpp, at_cpp), "\nand in C\n", up_to(in_c, at_c));
+    support::diverge("in C++\n", told(in_cpp), "\nand in C\n", told(in_c));
 }
 
 void explore(std::uint64_t steps, run_program run,
