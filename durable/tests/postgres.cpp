@@ -619,6 +619,14 @@ Test(durable_postgres, finding_a_timer_walks_over_no_dead_rows) {
     holds.run("commit");
 }
 
+Test(durable_postgres, attempts_begin_anew_after_the_last) {
+    const postgres_server server;
+    server.install(1);
+    postgres_store s(server.options());
+    sql_client(server.conninfo()).run("select setval('tvec.gone', 1073741823)");
+    support::attempts_begin_anew(s);
+}
+
 // Two transactions remove timers at once whose attempts are far ahead of those that are gone.
 Test(durable_postgres, attempts_of_gone_timers_never_go_back) {
     const postgres_server server;

@@ -67,6 +67,14 @@ Test(durable_redis, it_keeps_what_stores_promise_of_a_shard) {
     }
 }
 
+Test(durable_redis, attempts_begin_anew_after_the_last) {
+    const redis_server server;
+    redis_store s(at(server, 1));
+    own(s, 0);
+    server.say({"HSET", "{tvec:0}:own", "a", "1073741823"});
+    support::attempts_begin_anew(s);
+}
+
 Test(durable_redis, a_shard_has_one_owner_at_a_time) {
     const redis_server server;
     redis_store a(at(server)), b(at(server));

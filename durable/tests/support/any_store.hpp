@@ -203,6 +203,19 @@ inline void an_earlier_delivery_ends_no_later_timer(tvec::durable::store& s) {
     deliver();
 }
 
+// For a store with one shard whose last attempt of gone timers is the last one of all.
+inline void attempts_begin_anew(tvec::durable::store& s) {
+    using namespace asking;
+    own(s, 0);
+    constexpr std::uint32_t first = 1U << 30;
+    for (const std::uint32_t attempt : {first, 1U, 2U}) {
+        put(s, {"a", today()});
+        CHECK_EQ(claim(s, "a").timer.attempt, attempt);
+        CHECK_EQ(end(s, {{"a", first}}).was_current, attempt == first);
+        if (attempt != first) CHECK(end(s, {{"a", attempt}}).was_current);
+    }
+}
+
 // For a store with one shard: a timer without a rule is gone when it is done, so a put that keeps
 // stores another one.
 inline void a_timer_with_retries_is_gone_when_it_is_done(tvec::durable::store& s) {
