@@ -651,6 +651,29 @@ Test(durable_redis, damaged_records_are_set_aside_and_others_come) {
     CHECK_EQ(count(s).damaged, 0U);
 }
 
+// Its ends go to the shard of its id, so it would come again for ever.
+Test(durable_redis, a_record_in_another_shard_is_set_aside) {
+    const redis_server server;
+    redis_store s(at(server, 2));
+    own(s, 0);
+    own(s, 1);
+    std::string id = "a";
+    while (s.shard_of(id) == 0) id += "a";
+    put(s, {id, today()});
+    server.say({"EVAL",
+                "redis.call('HSET', '{tvec:0}:timer', ARGV[1], redis.call('HGET', "
+                "'{tvec:1}:timer', ARGV[1])) redis.call('ZADD', '{tvec:0}:due', 1, ARGV[1])",
+                "0", id});
+    for (const auto kind : {claimed::kind::granted, claimed::kind::granted, claimed::kind::damaged,
+                            claimed::kind::gone}) {
+        const claim_terms over{-1h, claim_terms{}.bytes};
+        const auto got = std::get<1>(answer_to(s, operations::claim{0, 1, over, {id}}));
+        CHECK(got.front().what == kind);
+    }
+    CHECK_EQ(count(s).damaged, 1U);
+    for (int i = 0; i < 4; ++i) CHECK(claim(s, id, -1h).what == claimed::kind::granted);
+}
+
 Test(durable_redis, foreign_records_stop_no_other_timers) {
     const redis_server server;
     redis_store s(at(server, 1));

@@ -527,6 +527,28 @@ local function grant(t, now, till)
   return pack_open(t)
 end
 
+-- Returns the shard of an id: FNV-1a with 64 bits, folded, as durable/src/local/hash.hpp. Products stay below 2^53,
+-- so they are exact.
+local function shard_of(id, shards)
+  local word = 4294967296
+  local high, low = 3421674724, 2216829733
+  for i = 1, #id do
+    local last = low % 256
+    low = low - last + bit.bxor(last, id:byte(i))
+    high = (high * 435 + low * 256 + math.floor(low * 435 / word)) % word
+    low = low * 435 % word
+  end
+  return (high % shards * (word % shards) + bit.bxor(high, low) % word) % shards
+end
+
+-- Returns true if a timer that had no end several times has an id of another shard. Its ends go there, and are stale:
+-- somebody has put its record here.
+local function is_elsewhere(k, id, t)
+  if t.attempt - t.ended < 2 then return false end
+  local shards = tonumber(redis.call('HGET', k[OWN], 's'))
+  return shards and shard_of(id, shards) ~= tonumber(k[OWN]:match(':(%d+)}:own$'))
+end
+
 -- Keys: all. Arguments: epoch, length of the lease, claim_ahead, bytes, the time since which claims of these timers had
 -- no answer, the last time of the claim, and ids. Answers false if another process owns the shard. Otherwise the time in
 -- us, and an answer for each id.
@@ -545,7 +567,7 @@ local function claim(k, a)
     if t and is_lost(t, since, now) then
       visible, t.attempt = t.due, t.attempt - 1
     end
-    if not t then
+    if not t or is_elsewhere(k, id, t) then
       result[i + 1] = unreadable(k, id, entry)
     elseif t.kind == DEAD_LETTER or seen[id] then
       result[i + 1] = GONE
@@ -960,20 +982,6 @@ local is_period = whole('every', 0, LATEST, ', milliseconds')
 local function is_existing(text)
   if text == 'keep' or text == 'replace' or text == 'sooner' or text == 'later' then return end
   return 'existing is ' .. quoted(text) .. ': expected keep, replace, sooner or later'
-end
-
--- Returns the shard of an id: FNV-1a with 64 bits, folded, as durable/src/local/hash.hpp. Products stay below 2^53,
--- so they are exact.
-local function shard_of(id, shards)
-  local word = 4294967296
-  local high, low = 3421674724, 2216829733
-  for i = 1, #id do
-    local last = low % 256
-    low = low - last + bit.bxor(last, id:byte(i))
-    high = (high * 435 + low * 256 + math.floor(low * 435 / word)) % word
-    low = low * 435 % word
-  end
-  return (high % shards * (word % shards) + bit.bxor(high, low) % word) % shards
 end
 
 local function keys_of_shard(name, shard)
