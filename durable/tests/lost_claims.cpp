@@ -73,13 +73,13 @@ Test(durable_lost_claims, a_claim_lost_repeatedly_is_one_attempt) {
 Test(durable_lost_claims, a_shard_that_another_had_keeps_claims) {
     memory_database all(1, support::durable_now);
     options o = long_leases();
-    o.shard_lease = 50ms;
+    o.shard_lease = 2s;  // longer than a step of the ten minutes below
     durable_process one(all, "one", o);
     one.settle();
     lose_the_claim(all, one);
-    one.pass_without_answers(60ms);
+    one.pass_without_answers(2s + 10ms);
     CHECK_EQ(own(beside(all), 0, 20ms), 2U);
-    one.pass(1s);
+    one.pass(2s);
     CHECK_EQ(one.timers.gauges().shards, 1U);
     CHECK(one.got.empty());
     one.pass(10min);
