@@ -372,6 +372,15 @@ class Deliveries(Case):
               r"--in-flight are under way before it, 1 of them refused: hook: HTTP 503\n"
         wait_for(lambda: re.fullmatch(why, serve.ask("/health?prefix=order")[1]), "its health")
 
+    def test_health_tells_of_a_hook_that_hangs_up(self):
+        def answer(_):
+            raise ConnectionError
+        for n in range(5):
+            self.put(f"up {n}", "--plan", "retry fixed 10ms")
+        serve = self.serve(self.hook(answer).to, "--page", "127.0.0.1:0", "--overdue-ms", 100)
+        why = r"timer up \d is overdue for \d+ s, and nobody is at work on it: hook: it hung up\n"
+        wait_for(lambda: re.fullmatch(why, serve.ask("/health")[1]), "its health")
+
     def test_a_hook_that_does_not_answer_has_failed(self):
         hook = self.hanging_hook()
         self.put("a", "--plan", "retry fixed 10ms | attempts 1")
@@ -417,7 +426,9 @@ class Deliveries(Case):
                 bad = [f"{kind} {n}" for n in range(number) for kind in kinds]
                 for name in bad:
                     self.put(name, "--plan", "retry fixed 10ms")
-                serve = self.serve(hook.to, "--lease-ms", 600_000, "--in-flight", 50, "--page", "127.0.0.1:0")
+                # A suspect waits for its turn behind all others, so it may be overdue: health tells of the hook here.
+                serve = self.serve(hook.to, "--lease-ms", 600_000, "--in-flight", 50, "--page", "127.0.0.1:0",
+                                   "--overdue-ms", 86_400_000)
                 wait_for(lambda: all(hook.of(name.encode()) for name in bad), "the bad ones are with the hook")
                 for n in range(5):
                     self.put(f"good {n}")

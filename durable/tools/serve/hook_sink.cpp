@@ -255,6 +255,7 @@ private:
             refusal_ = status_of(r.easy);
             r.of.why = fmt::format("hook: HTTP {}", refusal_);  // its text may repeat the body
         }
+        if (way == queue::way::broken) r.of.why = "hook: it hung up";
         if (queue_.end(r.of, way, wait_of(r.easy)))
             answered_(r.of.d.token, meaning_of(how, r.easy, r.answer));
         queue_.go_on();
