@@ -45,7 +45,7 @@ class Deliveries(Case):
     def test_health_is_503_while_a_timer_is_overdue(self):
         serve = self.serve(self.hook().to, "--page", "127.0.0.1:0", "--overdue-ms", 500, restore_signals=False)
         self.put("later", in_ms=3_600_000)
-        self.put("a <b>", in_ms=1500)
+        self.put("a <b>", in_ms=5000)
         self.assertEqual(serve.ask("/health"), (200, "ok\n"))
         _, hard = resource.prlimit(serve.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(serve.process.pid, resource.RLIMIT_FSIZE, (1, hard))  # as if the disk were full
