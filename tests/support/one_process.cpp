@@ -123,6 +123,10 @@ void criterion_skip_test(const char* format, ...) {
 int main(int argc, char** argv) {
     const unsigned processes = argc == 3 ? number(argv[1]) : 1;
     const unsigned mine = argc == 3 ? number(argv[2]) : 0;
+    if ((argc != 1 && argc != 3) || mine >= processes) {  // such as --filter
+        std::fprintf(stderr, "usage: %s [N K], where K is below N\n", argv[0]);
+        return 2;
+    }
     unsigned all = 0, done = 0;
     for (auto* const* t = __start_cr_tst; t != __stop_cr_tst; ++t) {
         if (*t == nullptr) continue;  // what a sanitizer puts between variables
