@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -20,7 +21,7 @@ import time
 import unittest
 
 from children import free_port
-from serving import Case, wait_for
+from serving import DURABLE, Case, wait_for
 
 Case.tool, KIND = sys.argv[1:3]
 NEEDS = {"redis": ("redis", "python3-redis"), "postgres": ("psycopg2", "python3-psycopg2")}
@@ -550,6 +551,17 @@ class Streams(OnServer):
             ":6379": f":{port}", "redis.Redis()": f"redis.Redis(port={port})", "redis-cli": f"redis-cli -p {port}",
             "127.0.0.1:9181": str(self.folder / "page"), "/usr/share/tvec-timers": "durable/examples/any-language"})
         wait_for(lambda: "b'hello' b'world'\n" in said(), "what the page promises")
+
+    def test_the_page_starts_a_worker_in_node(self):
+        if subprocess.run(["node", "-e", 'require("redis")'], capture_output=True).returncode != 0:
+            self.skipTest("the package redis of Node is not installed")
+        self.run_tool("install")
+        self.serve(self.to)
+        packages = f'{DURABLE}/examples/any-language:{os.environ.get("NODE_PATH", "")}'
+        said = self.follow("start.md", "Redis with Node", {
+            "/usr/share/tvec-timers": packages, "createClient()": f"createClient({{socket: {{port: {self.server.port}}}}})",
+            "redis-cli": f"redis-cli -p {self.server.port}"})
+        wait_for(lambda: "hello node\n" in said(), "what the page promises")
 
     def test_health_tells_kinds_that_it_did_not_reach(self):
         self.server.say("FLUSHALL")
