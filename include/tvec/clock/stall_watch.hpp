@@ -31,8 +31,9 @@ namespace tvec {
 ///
 /// **It works with any driver and any loop**: it makes no system call, and reads the clock once a
 /// turn, as `timers.run` does. After a stall `run` fires nothing until a turn has heard nothing
-/// new. Meanwhile timers are due, so the driver does not sleep, and the turns of the loop
-/// themselves collect what has come.
+/// new, ten milliseconds after it or later, because threads of the kernel, as for SQPOLL, may run
+/// later than the loop. Meanwhile timers are due, so the driver does not sleep, and the turns of
+/// the loop themselves collect what has come.
 ///
 /// **It notices a stall** at the next turn, by something that was due for more than a tenth of a
 /// second (`tolerance`) since then and not done, and for more than twice as long as in the turns
@@ -96,7 +97,7 @@ public:
         static_assert(std::convertible_to<decltype(hear()), std::size_t>,
                       "listen wants a function that returns how many messages it has handled");
         const auto heard = static_cast<std::size_t>(hear());
-        rule_.end(heard);
+        rule_.end(heard, detail::stall_rule::settling);
         return heard;
     }
 

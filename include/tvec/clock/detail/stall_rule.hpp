@@ -23,6 +23,8 @@ public:
     static constexpr nanoseconds tolerance = std::chrono::milliseconds(100);
     /// The longest time for which timers wait until the loop has heard everything.
     static constexpr nanoseconds longest = std::chrono::milliseconds(500);
+    /// The shortest time for which they wait: for what threads of the kernel complete.
+    static constexpr nanoseconds settling = std::chrono::milliseconds(10);
     /// A turn that is less late shows that the loop is not slow.
     static constexpr nanoseconds in_time = std::chrono::milliseconds(10);
 
@@ -41,6 +43,7 @@ public:
         is_first_ = !listening_ && late > std::max(tolerance, 2 * usual_);
         if (is_first_) {
             listening_ = true;
+            back_ = now;
             end_ = now + std::min(late, longest);
             ++stalls_;
         } else {
@@ -49,9 +52,11 @@ public:
     }
 
     /// Notes how many messages of others the turn has handled. The first turn after a stall does
-    /// not show that all was heard: the kernel may have posted nothing yet.
-    void end(std::size_t heard) noexcept {
-        if (!listening_ || is_first_ || (heard != 0 && last_ < end_)) return;
+    /// not show that all was heard: the kernel may have posted nothing yet. Nor does one in less
+    /// than `least` after it: its threads may not have run yet.
+    void end(std::size_t heard, nanoseconds least = {}) noexcept {
+        const bool is_early = heard != 0 || last_ - back_ < least;
+        if (!listening_ || is_first_ || (is_early && last_ < end_)) return;
         listening_ = false;
         back_ = last_;
         end_ = end_.zero();
@@ -120,7 +125,7 @@ private:
     nanoseconds last_;
     nanoseconds grace_;
     nanoseconds end_{};    ///< of listening, whatever is heard; else: how long timers took
-    nanoseconds back_{};   ///< after the last stall, when everything was heard
+    nanoseconds back_{};   ///< when the last stall was noticed, then when everything was heard
     nanoseconds late_{};   ///< the last turn; while it listens, since what the stall has held up
     nanoseconds usual_{};  ///< how late turns are that are no stall
     bool listening_ = false;
