@@ -31,6 +31,7 @@ struct timeouts {  // struct timer
     atomic_flag lock;
     atomic_uint waiting;  // workers that wait for the lock
     uint64_t calls;
+    uint64_t target;       // the tick that skynet_now() has come to: the wheel may be behind it
     struct timeout** due;  // taken, and not sent yet: by the timer thread alone
     size_t count, room;
 };
@@ -99,7 +100,7 @@ static void timeout(struct timeouts* all, struct timeout* t, unsigned cs) {
         --all->waiting;
     }
     t->number = ++all->calls;
-    tvec_arm_after(&all->wheel, &t->timer, cs);
+    tvec_arm_at(&all->wheel, &t->timer, all->target + cs);
     unlock(all);
 }
 // [arm]
@@ -146,17 +147,23 @@ static void update(struct timeouts* t, uint64_t tick) {
 
 // --- the messages -------------------------------------------------------------------------------
 
-static bool* was_sent;  // for each session
-static unsigned over;   // messages that were sent
+static uint64_t* earliest;        // for each session: its tick by skynet_now(); 0: it was sent
+static _Atomic uint64_t current;  // skynet_now()
+static unsigned over;             // messages that were sent
 static uint64_t last_tick, last_number;
 static int sessions;  // of each service
+
+static uint64_t* earliest_of(const struct timeout* t) {
+    return &earliest[(int)(t->handle - 1) * sessions + t->session];
+}
 
 static void send(const struct timeout* t, uint64_t tick) {
     need(tvec_expires(&t->timer) == tick, "a message is early or late");
     need(tick > last_tick || t->number > last_number, "a message is out of order");
-    bool* const sent = &was_sent[(int)(t->handle - 1) * sessions + t->session];
-    need(!*sent, "a message is sent twice");
-    *sent = true;
+    uint64_t* const due = earliest_of(t);
+    need(*due != 0, "a message is sent twice");
+    need(tick >= *due, "a message is early by skynet_now()");
+    *due = 0;
     last_tick = tick;
     last_number = t->number;
     ++over;
@@ -197,6 +204,11 @@ struct worker {
     uint32_t handle, random;
 };
 
+static void ask(struct timeouts* all, struct timeout* t, unsigned cs) {
+    *earliest_of(t) = current + cs;
+    timeout(all, t, cs);
+}
+
 static void* work(void* context) {
     struct worker* w = context;
     const struct load* l = w->load;
@@ -204,8 +216,8 @@ static void* work(void* context) {
         struct timeout* t = w->own[i - 1];
         t->handle = w->handle;
         t->session = i;
-        timeout(w->all, t,
-                l->on_one_tick ? l->longest_delay : 1 + random_below(&w->random, l->longest_delay));
+        ask(w->all, t,
+            l->on_one_tick ? l->longest_delay : 1 + random_below(&w->random, l->longest_delay));
     }
     return NULL;
 }
@@ -214,11 +226,11 @@ enum { workers = 2 };
 
 static void begin(struct timeouts* all, const struct load* l) {
     atomic_flag_clear(&all->lock);
-    all->calls = 0;
+    all->calls = all->target = current = 0;
     tvec_wheel_init(&all->wheel, 0);
     tvec_wheel_share_by_lock(&all->wheel);
-    was_sent = calloc(l->messages + 1, sizeof(*was_sent));
-    need(was_sent != NULL, "no memory");
+    earliest = calloc(l->messages + 1, sizeof(*earliest));
+    need(earliest != NULL, "no memory");
     over = 0;
     longest_wait = 0;
     last_tick = last_number = 0;
@@ -233,18 +245,23 @@ static void check_and_end(struct timeouts* all, struct timeout** nodes) {
     free(all->due);
     all->due = NULL;
     all->room = 0;
-    free(was_sent);
+    free(earliest);
     free(nodes);
 }
 
-// As skynet_updatetime does: the clock may have gone on by several ticks.
+// skynet_updatetime, where the clock has gone on by several ticks. A delay that is asked for
+// meanwhile counts from the last of them: the wheel learns of it before skynet_now() does.
+static void go_on(struct timeouts* all, uint64_t ticks) {
+    lock(all);
+    all->target += ticks;
+    unlock(all);
+    current += ticks;
+    for (uint64_t i = 0; i < ticks; ++i) update(all, tvec_now(&all->wheel) + 1);
+}
+
 static void run_clock(struct timeouts* all, const struct load* l) {
     uint32_t random = 1;
-    for (uint64_t now = 0; over < l->messages;) {
-        const uint64_t before = now;
-        now += 1 + random_below(&random, l->jump);
-        for (uint64_t tick = before + 1; tick <= now; ++tick) update(all, tick);
-    }
+    while (over < l->messages) go_on(all, 1 + random_below(&random, l->jump));
 }
 
 static void run(const struct load* l) {
@@ -301,7 +318,7 @@ static void run_beside_busy_workers(void) {
     for (unsigned i = 0; i < l.messages; ++i) {
         nodes[i]->handle = 1 + i % workers;
         nodes[i]->session = (int)(1 + i / workers);
-        timeout(&all, nodes[i], 1 + i / on_each);
+        ask(&all, nodes[i], 1 + i / on_each);
     }
     atomic_bool ends = false;
     pthread_t team[workers];
