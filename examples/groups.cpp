@@ -35,6 +35,18 @@ struct player {
     // [members]
 };
 
+// [move]
+// Arms what is left of all running timers anew, `by` times as long: in another zone, or here, where
+// a unit is slower from now on, and its callbacks arm longer delays too. After a frame's `run`.
+void move(tvec::timer_group& timers, wheel& from, wheel& to, tvec::jiffies by) {
+    timers.for_each([&](const tvec::timer_group::member& m) {
+        if (m.paused || m.timer == nullptr) return;
+        const tvec::jiffies left = m.expires - from.ticks().now();
+        to.wheel().arm_at(*m.timer, to.ticks().now() + left * by);
+    });
+}
+// [move]
+
 struct arrow {
     void on_arrival() { target->health -= 10; }
     player* target = nullptr;
@@ -70,6 +82,17 @@ int main() {
     const bool fine = after_a_second == 50 - 10 - 2 && after_the_spike == after_a_second - 12 &&
                       hero->ended == 7 && hero->timers.count() == 1;
 
+    wheel dungeon;
+    player scout(dungeon);
+    world.arm_after(scout.effects[3], 1s);
+    move(scout.timers, world, dungeon, 2);  // it walks into the dungeon, and is half as fast there
+    tvec::manual_clock::advance(1999ms);
+    dungeon.run();
+    const bool is_waiting = scout.ended == -1;
+    tvec::manual_clock::advance(1ms);
+    dungeon.run();
+    const bool has_moved = is_waiting && scout.ended == 3;
+
     hero.reset();  // the player leaves: the poison is cancelled
-    return fine && !world.any_pending() ? 0 : 1;
+    return fine && has_moved && !world.any_pending() ? 0 : 1;
 }

@@ -120,8 +120,8 @@ public:
     /// Returns how many there were. Requires what `pause` does. Deadlines of `paused_from` ticks or
     /// more count as paused ones.
     std::size_t resume(timer_wheel& wheel) noexcept { return start(wheel, wheel.now()); }
-    /// Does the same by the clock. No member fires early by even a nanosecond. A pause makes none
-    /// later by more than two ticks.
+    /// Does the same by the clock. No member fires early by even a nanosecond. Each pause makes it
+    /// later by up to two ticks, and by none where the clock stands on a tick at both calls.
     template <class Ticks> std::size_t resume(clocked_wheel<Ticks>& timers) noexcept {
         // Ticks are added to this one, so the whole time must be covered: `ceil` may be the tick
         // that has begun less than a nanosecond ago.
