@@ -555,12 +555,11 @@ class Streams(OnServer):
     def test_the_page_starts_a_worker_in_node(self):
         if subprocess.run(["node", "-e", 'require("redis")'], capture_output=True).returncode != 0:
             self.skipTest("the package redis of Node is not installed")
-        self.run_tool("install")
-        self.serve(self.to)
+        port = self.server.port
         packages = f'{DURABLE}/examples/any-language:{os.environ.get("NODE_PATH", "")}'
         said = self.follow("start.md", "Redis with Node", {
-            "/usr/share/tvec-timers": packages, "createClient()": f"createClient({{socket: {{port: {self.server.port}}}}})",
-            "redis-cli": f"redis-cli -p {self.server.port}"})
+            ":6379": f":{port}", "127.0.0.1:9181": str(self.folder / "page"), "/usr/share/tvec-timers": packages,
+            "createClient()": f"createClient({{socket: {{port: {port}}}}})", "redis-cli": f"redis-cli -p {port}"})
         wait_for(lambda: "hello node\n" in said(), "what the page promises")
 
     def test_health_tells_kinds_that_it_did_not_reach(self):
