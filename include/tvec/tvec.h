@@ -538,14 +538,15 @@ TVEC_C_API int tvec_wait_ms(struct tvec_wheel* wheel, const struct tvec_clock* c
 ///         tvec_stall_watch_run(&watch, heard, 256);  // in the place of tvec_advance
 ///     }
 ///
-/// After a stall `run` fires nothing until a turn has heard nothing new, ten milliseconds after it
-/// or later, for as long again as something was due, half a second at most, and the turn that
-/// begins then. Meanwhile timers are
+/// After a stall `run` fires nothing until a turn has heard nothing new, for as long again as
+/// something was due, half a second at most, and the turn that begins then. Meanwhile timers are
 /// due, so no driver sleeps. A stall is noticed at the next turn, by something that was due for
 /// more than a tenth of a second since then and not done, and for more than twice as long as in the
 /// turns before. A loop whose turns always take long is slow, and not stalled: its timers fire in
 /// every turn, at most a turn later than by tvec_advance. The first timers that it is late for
-/// count as a stall. Makes no system call. stall_watch.hpp has the limits.
+/// count as a stall. Makes no system call. On a ring with IORING_SETUP_SQPOLL, whose thread may run
+/// later than the loop after a stop of both, ask for a tvec_second_chance. stall_watch.hpp has the
+/// limits.
 ///
 /// Wheel and clock must outlive it. It may be copied, and there is nothing to destroy.
 struct tvec_stall_watch {

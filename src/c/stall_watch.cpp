@@ -39,7 +39,7 @@ void tvec_stall_watch_listen(tvec_stall_watch* watch) {
 
 tvec_progress tvec_stall_watch_run(tvec_stall_watch* watch, size_t heard, size_t budget) {
     auto& w = tvec::c::own<watch_of_c>(watch);
-    w.rule.end(heard, tvec::detail::stall_rule::settling);
+    w.rule.end(heard);
     if (w.rule.listening()) return {0, false};
     const auto done =
         w.rule.fire(tvec::c::as_cpp(w.wheel), tvec_clock_floor(w.clock, w.rule.last().count()),

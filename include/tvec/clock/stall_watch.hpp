@@ -31,9 +31,10 @@ namespace tvec {
 ///
 /// **It works with any driver and any loop**: it makes no system call, and reads the clock once a
 /// turn, as `timers.run` does. After a stall `run` fires nothing until a turn has heard nothing
-/// new, ten milliseconds after it or later, because threads of the kernel, as for SQPOLL, may run
-/// later than the loop. Meanwhile timers are due, so the driver does not sleep, and the turns of
-/// the loop themselves collect what has come.
+/// new. Meanwhile timers are due, so the driver does not sleep, and the turns of the loop
+/// themselves collect what has come. Where a thread of the kernel completes requests, as for an
+/// IORING_SETUP_SQPOLL ring, it may run later than the loop after a stop of both: give the watch
+/// 10 ms of `settling`, or it takes the silence of that thread for that of the peers.
 ///
 /// **It notices a stall** at the next turn, by something that was due for more than a tenth of a
 /// second (`tolerance`) since then and not done, and for more than twice as long as in the turns
@@ -77,10 +78,12 @@ public:
 
     /// Makes a watch. `grace` is for second chances: how long a peer that was to be timed out
     /// during a stall, or just after it, is waited for. It should cover a round trip, and the time
-    /// until the peer runs again if it was stopped as well.
+    /// until the peer runs again if it was stopped as well. `settling` is for how long a loop hears
+    /// at least after a stall: it turns without sleep meanwhile.
     explicit stall_watch(Clocked& timers,
-                         std::chrono::nanoseconds grace = std::chrono::milliseconds(500)) noexcept
-        : timers_(&timers), rule_(since_epoch(Clocked::clock::now()), grace) {}
+                         std::chrono::nanoseconds grace = std::chrono::milliseconds(500),
+                         std::chrono::nanoseconds settling = {}) noexcept
+        : timers_(&timers), rule_(since_epoch(Clocked::clock::now()), grace), settling_(settling) {}
     template <class... D> stall_watch(Clocked&&, D...) TVEC_WANTS("a wheel that outlives it");
 
     /// Handles what has come: calls hear(), once, and passes its result on. Call it in every turn,
@@ -97,7 +100,7 @@ public:
         static_assert(std::convertible_to<decltype(hear()), std::size_t>,
                       "listen wants a function that returns how many messages it has handled");
         const auto heard = static_cast<std::size_t>(hear());
-        rule_.end(heard, detail::stall_rule::settling);
+        rule_.end(heard, settling_);
         return heard;
     }
 
@@ -144,6 +147,7 @@ private:
 
     Clocked* timers_;
     detail::stall_rule rule_;
+    std::chrono::nanoseconds settling_;
 };
 
 /// Deduces the type of the wheel.

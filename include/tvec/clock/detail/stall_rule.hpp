@@ -23,8 +23,6 @@ public:
     static constexpr nanoseconds tolerance = std::chrono::milliseconds(100);
     /// The longest time for which timers wait until the loop has heard everything.
     static constexpr nanoseconds longest = std::chrono::milliseconds(500);
-    /// The shortest time for which they wait: for what threads of the kernel complete.
-    static constexpr nanoseconds settling = std::chrono::milliseconds(10);
     /// A turn that is less late shows that the loop is not slow.
     static constexpr nanoseconds in_time = std::chrono::milliseconds(10);
 
@@ -53,7 +51,7 @@ public:
 
     /// Notes how many messages of others the turn has handled. The first turn after a stall does
     /// not show that all was heard: the kernel may have posted nothing yet. Nor does one in less
-    /// than `least` after it: its threads may not have run yet.
+    /// than `least` after it: threads of the kernel may not have run yet.
     void end(std::size_t heard, nanoseconds least = {}) noexcept {
         const bool is_early = heard != 0 || last_ - back_ < least;
         if (!listening_ || is_first_ || (is_early && last_ < end_)) return;
