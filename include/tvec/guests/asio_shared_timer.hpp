@@ -137,7 +137,7 @@ private:
 /// elsewhere the call may be running: `cancel` then returns false, and does not wait for its end.
 ///
 /// **A pending timer keeps nothing alive**, neither its owner nor io.run(). A call on its way keeps
-/// the owner, and none comes once the owner's destructor has begun.
+/// the owner, and none comes once no std::shared_ptr is left: what expires then is dropped.
 ///
 /// **The owner** derives from std::enable_shared_from_this, and is held by a std::shared_ptr before
 /// a timer of it is armed: no constructor arms one. Any thread of io.run() calls its
@@ -233,10 +233,11 @@ private:
                 place(tick);
                 break;
             }
-            // None is left: the owner is being destroyed, and its timer waits for the lock.
-            if ((w & armed) && !owner && !(owner = share())) return;
+            // None is left: the owner is being destroyed or given back. Nobody is to be called.
+            if ((w & armed) && !owner) owner = share();
             const std::uint64_t left = w & ~(linked | armed);
-            if (word_.compare_exchange_weak(w, w & armed ? left | expired : left)) break;
+            const bool calls = (w & armed) && owner;
+            if (word_.compare_exchange_weak(w, calls ? left | expired : left)) break;
         }
         if (owner)
             home_.add({std::move(owner), send, this});  // if it was pushed back, calls nothing
