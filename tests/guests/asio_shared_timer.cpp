@@ -22,6 +22,7 @@ namespace net = boost::asio;
 #include <functional>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
@@ -48,6 +49,10 @@ struct session : std::enable_shared_from_this<session> {
         if (gives_up) idle.cancel();
         throw 42;
     }
+    std::weak_ptr<session> weak_from_this() {
+        if (is_slow) std::this_thread::yield();
+        return std::enable_shared_from_this<session>::weak_from_this();
+    }
     void on_idle() {
         ++calls;
         CHECK(strand.running_in_this_thread());
@@ -57,7 +62,7 @@ struct session : std::enable_shared_from_this<session> {
     net::strand<net::io_context::executor_type> strand;
     action then;
     int calls = 0, asked = 0, refusals = 0;
-    bool gives_up = false;
+    bool gives_up = false, is_slow = false;
     tvec::asio_shared_timer idle;
 };
 
@@ -153,6 +158,9 @@ Test(shared_timers, a_timer_follows_its_last_deadline) {
     CHECK(s->idle.pending());
     CHECK(s->idle.cancel());
     CHECK(!s->idle.arm_after(2h));  // after a cancel
+    CHECK(s->idle.unlink());
+    CHECK(!s->idle.unlink());
+    CHECK(!s->idle.arm_after(3h));
     CHECK(s->idle.arm_after(1ms));  // earlier
     run_until(io, [&] { return s->calls == 1; });
 }
@@ -354,40 +362,60 @@ Test(shared_timers, calls_left_over_end_with_their_io_context) {
 
 namespace {
 
-// Stops in a visit of its timer, until its destructor has begun.
+// Stops in a visit of its timer, until its end has begun.
 struct dying : std::enable_shared_from_this<dying> {
-    explicit dying(net::io_context& to)
-        : io(to),
+    struct moments {
+        std::atomic<bool> is_visited = false, is_ending = false, is_gone = false;
+    };
+    dying(net::io_context& to, moments& m)
+        : io(to), seen(m),
           idle(net::use_service<wheel>(to), tvec::posted_call<&dying::idle, &dying::on_idle>) {}
-    ~dying() { is_dying = true; }
+    ~dying() { seen.is_ending = true; }
     std::weak_ptr<dying> weak_from_this() {
-        is_visited = true;
-        while (!is_dying) std::this_thread::yield();
+        seen.is_visited = true;
+        while (!seen.is_ending) std::this_thread::yield();
         std::this_thread::sleep_for(20ms);
-        CHECK(!is_gone);
+        CHECK(!seen.is_gone);
         return std::enable_shared_from_this<dying>::weak_from_this();
     }
     auto get_executor() { return io.get_executor(); }
     void on_idle() { CHECK(false); }
 
-    static inline std::atomic<bool> is_visited = false, is_dying = false, is_gone = false;
     net::io_context& io;
+    moments& seen;
     tvec::asio_shared_timer idle;
 };
+
+// Lets go of a session while its timer is visited.
+void end_in_a_visit(net::io_context& io, dying::moments& seen, std::shared_ptr<dying> s) {
+    s->idle.arm_after(1ms);
+    const auto work = net::make_work_guard(io);
+    std::thread runs([&] { io.run(); });
+    while (!seen.is_visited) std::this_thread::yield();
+    s.reset();
+    seen.is_gone = true;
+    io.stop();
+    runs.join();
+}
 
 }  // namespace
 
 Test(shared_timers, an_owners_destructor_waits_for_a_visit) {
     net::io_context io;
-    auto s = std::make_shared<dying>(io);
-    s->idle.arm_after(1ms);
-    const auto work = net::make_work_guard(io);
-    std::thread runs([&] { io.run(); });
-    while (!dying::is_visited) std::this_thread::yield();
-    s.reset();
-    dying::is_gone = true;
-    io.stop();
-    runs.join();
+    dying::moments seen;
+    end_in_a_visit(io, seen, std::make_shared<dying>(io, seen));
+}
+
+Test(shared_timers, an_unlink_waits_for_a_visit) {
+    net::io_context io;
+    dying::moments seen;
+    dying reused(io, seen);
+    const auto give_back = [](dying* s) {
+        s->seen.is_ending = true;
+        s->idle.unlink();
+    };
+    end_in_a_visit(io, seen, {&reused, give_back});
+    CHECK(!reused.idle.pending());
 }
 
 namespace {
@@ -395,16 +423,28 @@ namespace {
 // Owners that are given back instead of destroyed, and owned anew.
 class owners {
 public:
-    explicit owners(net::io_context& io) : io_(io) {}
+    explicit owners(net::io_context& io) : io_(io) { net::use_service<wheel>(io); }
     std::shared_ptr<session> get() {
-        if (free_.empty()) free_.push_back(&all_.emplace_back(io_));
+        const std::lock_guard under(mutex_);
+        if (free_.empty()) {
+            free_.push_back(&all_.emplace_back(io_));
+            free_.back()->is_slow = true;  // to be visited
+        }
         session* const s = free_.back();
         free_.pop_back();
-        return {s, [this](session* back) { free_.push_back(back); }};
+        return {s, [this](session* back) { give_back(*back); }};
     }
+    bool unlinks = true;
 
 private:
+    void give_back(session& s) {
+        if (unlinks) s.idle.unlink();
+        const std::lock_guard under(mutex_);
+        free_.push_back(&s);
+    }
+
     net::io_context& io_;
+    std::mutex mutex_;
     std::list<session> all_;
     std::vector<session*> free_;
 };
@@ -414,6 +454,7 @@ private:
 Test(shared_timers, an_owner_that_is_reused_is_called) {
     net::io_context io;
     owners all(io);
+    all.unlinks = false;
     const auto other = all.get();
     for (int round = 1; round <= 3; ++round) {
         all.get()->idle.arm_after(1ms);  // and is given back
@@ -488,6 +529,29 @@ Test(shared_timers, owners_die_on_other_threads) {
         }
     }
     for (std::thread& t : threads) t.join();
+}
+
+Test(shared_timers, owners_are_reused_on_other_threads) {
+    net::io_context io;
+    owners all(io);
+    auto work = net::make_work_guard(io);
+    std::vector<std::thread> runs, use;
+    for (int i = 0; i < 2; ++i) runs.emplace_back([&] { io.run(); });
+    for (unsigned i = 0; i < 2; ++i)
+        use.emplace_back([&, i] {
+            std::minstd_rand random(i + 1);
+            for (int round = 0; round < 300; ++round) {
+                const auto at = clock_type::now() + 1ms;
+                std::array<std::shared_ptr<session>, 8> some;
+                for (auto& s : some) CHECK(!(s = all.get())->idle.arm_at(at));
+                std::this_thread::sleep_until(at + std::chrono::microseconds(random() % 1500));
+            }
+        });
+    for (std::thread& t : use) t.join();
+    const auto s = all.get();
+    s->then = [&](session&) { work.reset(); };
+    s->idle.arm_after(1ms);
+    for (std::thread& t : runs) t.join();
 }
 
 namespace {

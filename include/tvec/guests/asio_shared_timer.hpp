@@ -144,11 +144,14 @@ private:
 /// get_executor(), also while others use the owner: so it must not change. If that or the executor
 /// throws, the exception leaves io.run(), and the call is sent again on the next tick. The others
 /// go on when io.run() is called again. No owner outlives the io_context. Debug builds assert both.
+/// A deleter that gives the owner back to a pool instead of destroying it calls `unlink` of each
+/// timer, after which no thread looks at the owner until one is armed again.
 ///
 /// **Cost.** A push-back, a cancel, and an arm after a cancel are one compare-and-swap in the
 /// timer. The lock of the wheel is taken to arm what is not in the wheel, to arm for earlier, and
-/// to destroy what is in it. A turn gives it back after each 256 visits. Each expiry posts a call,
-/// which keeps the owner until its executor has come to it, also if the timer was armed anew.
+/// to unlink or destroy what is in it. A turn gives it back after each 256 visits. Each expiry
+/// posts a call, which keeps the owner until its executor has come to it, also if the timer was
+/// armed anew.
 ///
 /// **Turns and stalls** are those of every `guest`. After a stall a peer may be judged whose input
 /// another thread has taken and not yet handled: one for each thread at most.
@@ -165,11 +168,7 @@ public:
         : timer(expire), home_(timers.host()) {}
     asio_shared_timer(const asio_shared_timer&) = delete;
     asio_shared_timer& operator=(const asio_shared_timer&) = delete;
-    ~asio_shared_timer() {
-        if (!(word_.load() & linked)) return;
-        const std::lock_guard under(home_);
-        timer::unlink();
-    }
+    ~asio_shared_timer() { unlink(); }
 
     /// Arms for the time `deadline`, in the place of what was armed before. Returns whether a call
     /// was to come.
@@ -188,6 +187,14 @@ public:
     }
     /// Returns whether a call was to come. If so, it does not.
     bool cancel() noexcept { return take(armed | expired); }
+    /// Cancels, and leaves the wheel, after a visit that is going on. Returns what `cancel`
+    /// returns.
+    bool unlink() noexcept {
+        if (!(word_.load() & linked)) return cancel();
+        const std::lock_guard under(home_);
+        timer::unlink();
+        return word_.exchange(0) & (armed | expired);
+    }
     /// Returns whether a call is to come.
     bool pending() const noexcept { return word_.load() & (armed | expired); }
 
