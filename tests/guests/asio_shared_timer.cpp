@@ -5,6 +5,13 @@
 #ifdef ASIO_STANDALONE
 #include <asio.hpp>
 namespace net = asio;
+#if __has_include(<boost/version.hpp>)
+#include <boost/version.hpp>
+#if BOOST_VERSION >= 108100  // 1.74 cannot be included beside Asio
+#include <boost/asio.hpp>
+#define HAS_BOTH
+#endif
+#endif
 #else
 #include <boost/asio.hpp>
 namespace net = boost::asio;
@@ -133,6 +140,67 @@ Test(shared_timers, an_owner_may_be_shared_by_a_base) {
     s->idle.arm_after(1ms);
     run_until(io, [&] { return s->has_called; });
     CHECK(s->is_itself);
+}
+
+namespace elsewhere {
+
+// An executor of a user. His `post` is no Asio's.
+struct executor {
+    net::execution_context& query(net::execution::context_t) const noexcept { return *io; }
+    static constexpr auto query(net::execution::blocking_t) noexcept {
+        return net::execution::blocking.never;
+    }
+    template <class F> void execute(F f) const {
+        ++*executed;
+        net::post(*io, std::move(f));
+    }
+    friend bool operator==(const executor&, const executor&) = default;
+
+    net::io_context* io;
+    int* executed;
+};
+void post(const auto& on, auto f) = delete;
+
+}  // namespace elsewhere
+
+namespace {
+
+template <class Executor> struct session_on : std::enable_shared_from_this<session_on<Executor>> {
+    session_on(net::io_context& to, Executor on)
+        : io(to), executor(on), idle(net::use_service<wheel>(to),
+                                     tvec::posted_call<&session_on::idle, &session_on::on_idle>) {}
+    auto get_executor() { return executor; }
+    void on_idle() {
+        has_called = true;
+        net::post(io, [] {});  // which waits
+    }
+
+    net::io_context& io;
+    Executor executor;
+    std::atomic<bool> has_called = false;
+    tvec::asio_shared_timer idle;
+};
+
+template <class Executor> void is_called_on(net::io_context& io, Executor on) {
+    const auto s = std::make_shared<session_on<Executor>>(io, on);
+    s->idle.arm_after(1ms);
+    run_until(io, [&] { return s->has_called.load(); });
+}
+
+}  // namespace
+
+Test(shared_timers, an_executor_may_be_of_any_kind) {
+    int executed = 0;
+    net::io_context io;
+    is_called_on(io, elsewhere::executor{&io, &executed});
+    CHECK_EQ(executed, 1);
+    is_called_on(io, net::any_io_executor(io.get_executor()));
+#ifdef HAS_BOTH
+    boost::asio::thread_pool other(1);
+    is_called_on(io, other.get_executor());
+    is_called_on(io, boost::asio::make_strand(other));
+    other.join();
+#endif
 }
 
 Test(shared_timers, a_push_back_is_not_called_early) {

@@ -304,7 +304,7 @@ template <auto Hook, auto Method, class Owner> struct posted {
     static void send(const std::shared_ptr<void>& owner) {
         auto self = std::static_pointer_cast<Owner>(owner);
         const auto executor = self->get_executor();
-        post(executor, [self = std::move(self)] {
+        asio_of<decltype(self->get_executor())>::post(executor, [self = std::move(self)] {
             if (((*self).*Hook).take(asio_shared_timer::expired)) ((*self).*Method)();
         });
     }

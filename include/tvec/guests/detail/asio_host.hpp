@@ -6,6 +6,7 @@
 #include "tvec/core/timer.hpp"
 
 #include <chrono>
+#include <type_traits>
 #include <utility>
 
 // The host is the one that was included before, or both; else one that is installed.
@@ -112,6 +113,18 @@ template <> struct asio_host<asio::io_context> {
         return asio::async_initiate<Token, void(error_code)>(std::move(f), token);
     }
 };
+#endif
+
+/// The Asio that an executor is of, or is written for. Its own namespace may be a user's.
+#if !defined(ASIO_IO_CONTEXT_HPP)
+template <class Executor> using asio_of = asio_host<boost::asio::io_context>;
+#elif !defined(BOOST_ASIO_IO_CONTEXT_HPP)
+template <class Executor> using asio_of = asio_host<asio::io_context>;
+#else
+template <class Executor>
+using asio_of = asio_host<
+    std::conditional_t<asio::can_require<Executor, asio::execution::blocking_t::never_t>::value,
+                       asio::io_context, boost::asio::io_context>>;
 #endif
 
 /// A sleep on the wheel of a guest, in the guest's list of sleeps.
