@@ -267,6 +267,14 @@ struct lone { int get_executor(); void f(); tvec::asio_shared_timer t; };
 struct own : std::enable_shared_from_this<own> { void f(); tvec::asio_shared_timer t; };
     (void)tvec::posted_call<&own::t, &own::f>;
     // says where it is called
+struct takes : std::enable_shared_from_this<takes> {
+    int get_executor(); void f(tvec::timer&); tvec::asio_shared_timer t; };
+    (void)tvec::posted_call<&takes::t, &takes::f>;
+    // the method of a posted_call takes nothing: void on_idle()
+struct asks : std::enable_shared_from_this<asks> {
+    int get_executor(); void f(tvec::timer_wheel&); tvec::asio_shared_timer t; };
+    (void)tvec::posted_call<&asks::t, &asks::f>;
+    // the method of a posted_call takes nothing: void on_idle()
 
 // Timers
 tvec::timer u = t;                                      // std::move: a timer is in one place

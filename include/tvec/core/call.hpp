@@ -86,18 +86,12 @@ concept base_at_an_offset = requires(Base& b) {
     static_cast<Owner&>(b);
 };
 
-/// Returns whether an `Owner` has `Hook` and can call `Method`. If not, the compiler says why.
-template <auto Hook, auto Method, class Owner> consteval bool is_method_for() {
-    using method = decltype(Method);
-    using own_timer = timer_of<Hook>;
-    constexpr bool is_method = std::is_member_function_pointer_v<method>;
+/// Returns whether an `Owner` has `Hook` and `Method`. If not, the compiler says why.
+template <auto Hook, auto Method, class Owner> consteval bool is_method_of() {
+    constexpr bool is_method = std::is_member_function_pointer_v<decltype(Method)>;
     constexpr bool is_own =
         std::is_base_of_v<object_of<Method>, Owner> && std::is_base_of_v<object_of<Hook>, Owner>;
     constexpr bool is_there = is_own && base_at_an_offset<object_of<Hook>, Owner>;
-    constexpr bool is_callable = std::is_invocable_v<method, Owner&> ||
-                                 std::is_invocable_v<method, Owner&, timer_wheel&> ||
-                                 std::is_invocable_v<method, Owner&, own_timer&> ||
-                                 std::is_invocable_v<method, Owner&, timer_wheel&, own_timer&>;
     static_assert(is_method,
                   "the second argument is a method: &connection::on_idle; a function, or "
                   "a static method, is what tvec::timer itself is made of");
@@ -105,9 +99,21 @@ template <auto Hook, auto Method, class Owner> consteval bool is_method_for() {
                   "the timer and the method belong to the same object: to one class and its base, "
                   "or to two bases of a class that is named: tvec::call<timer, method, class>");
     static_assert(!is_own || is_there, "a timer in a virtual base does not know its object");
-    static_assert(!is_method || !is_own || is_callable,
+    return is_method && is_there;
+}
+
+/// Returns whether an `Owner` has `Hook` and can call `Method`. If not, the compiler says why.
+template <auto Hook, auto Method, class Owner> consteval bool is_method_for() {
+    using method = decltype(Method);
+    using own_timer = timer_of<Hook>;
+    constexpr bool is_own = is_method_of<Hook, Method, Owner>();
+    constexpr bool is_callable = std::is_invocable_v<method, Owner&> ||
+                                 std::is_invocable_v<method, Owner&, timer_wheel&> ||
+                                 std::is_invocable_v<method, Owner&, own_timer&> ||
+                                 std::is_invocable_v<method, Owner&, timer_wheel&, own_timer&>;
+    static_assert(!is_own || is_callable,
                   "the method takes nothing, a tvec::timer_wheel&, a tvec::timer&, or both");
-    return is_method && is_there && is_callable;
+    return is_own && is_callable;
 }
 
 /// Returns the object with `t` as its member `Hook`, or as element `I` of that member.

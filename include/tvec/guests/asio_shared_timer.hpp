@@ -92,6 +92,16 @@ template <class Owner> consteval bool is_shared_owner() {
     return is_shared && has_executor;
 }
 
+/// Returns whether an `Owner` has `Hook`, and a call can call `Method`. If not, the compiler says
+/// why.
+template <auto Hook, auto Method, class Owner> consteval bool is_posted_method() {
+    constexpr bool is_own = is_method_of<Hook, Method, Owner>();
+    constexpr bool takes_nothing = std::is_invocable_v<decltype(Method), Owner&>;
+    static_assert(!is_own || takes_nothing,
+                  "the method of a posted_call takes nothing: void on_idle()");
+    return is_own && takes_nothing;
+}
+
 }  // namespace detail
 
 /// The wheel of an io_context that several threads run, a service of it: made by
@@ -283,7 +293,7 @@ inline void shared_wheel::send(taken call) {
 /// The functions of a posted_call.
 template <auto Hook, auto Method, class Owner> struct posted {
     static void expire(timer_wheel& wheel, timer& t) {
-        if constexpr (is_hook<Hook>() && is_method_for<Hook, Method, Owner>() &&
+        if constexpr (is_hook<Hook>() && is_posted_method<Hook, Method, Owner>() &&
                       is_shared_owner<Owner>()) {
             Owner& owner = owner_around<Owner, Hook, 0>(t);
             (owner.*Hook)
