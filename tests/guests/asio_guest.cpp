@@ -98,6 +98,24 @@ Test(guests, run_one_and_poll_run_turns) {
     CHECK_EQ(p.fired(), 2);
 }
 
+Test(guests, a_run_within_a_callback_fires_nothing) {
+    host h;
+    const auto timers = h.guest_in();
+    timers->keep_running();
+    probe other;
+    bool posted = false;
+    probe p([&](auto&) {
+        (*timers)->arm_after(other.t, 0ms);
+        std::this_thread::sleep_for(20ms);
+        h.post([&] { posted = true; });
+        while (h.io.poll() != 0) continue;
+        CHECK(posted);
+        CHECK_EQ(other.fired(), 0);
+    });
+    (*timers)->arm_after(p.t, 1ms);
+    run_until(h, [&] { return other.fired() == 1; });
+}
+
 Test(guests, a_stopped_io_context_may_go_on) {
     host h;
     const auto timers = h.guest_in();

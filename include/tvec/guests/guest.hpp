@@ -72,7 +72,8 @@ private:
 ///
 /// It makes 256 visits, then other handlers have theirs. Where these do not suffice a late turn
 /// goes on for as long as it was late, a tenth of a second at most: so timers get as much time as
-/// the rest of the loop, in turns of up to that length.
+/// the rest of the loop, in turns of up to that length. A callback that runs the loop itself, as by
+/// run_one() of Asio, fires nothing by that: the alarm is set when the turn ends.
 ///
 /// **After a stall** of more than a tenth of a second, and of more than twice as long as turns
 /// usually are late, the loop has 16 turns to hear peers before a timer judges them, for as long
