@@ -164,7 +164,8 @@ private:
 /// armed anew.
 ///
 /// **Turns and stalls** are those of every `guest`. After a stall a peer may be judged whose input
-/// another thread has taken and not yet handled: one for each thread at most.
+/// another thread has taken and not yet handled: one for each thread or, where threads wait for
+/// processors, more.
 class asio_shared_timer : timer {
     using wheel_type = clocked_wheel<>;
 
