@@ -1,6 +1,7 @@
 // A server of HTTP on Boost.Beast, whose timeouts are on a wheel. A session has a tcp::socket in
-// the place of the tcp_stream, and one timer, which bounds a request from the silence before it to
-// the last byte of its answer. Clients that ask are answered, and the others are closed.
+// the place of the tcp_stream, and two timers: one for silence, which bounds the answer as well,
+// and one for a header, from its first byte to its last. Clients that ask are answered, and those
+// that are silent or drip a header are closed.
 #include <utility>  // Boost 1.74 forgets it
 
 #include <boost/asio/io_context.hpp>
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -28,7 +30,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto limit = 300ms;  // a real server has 30 s
+constexpr auto idle_limit = 600ms, header_limit = 200ms;  // a real server has 30 s and 10 s
 
 // [session]
 class session : public std::enable_shared_from_this<session> {
@@ -37,20 +39,36 @@ public:
         : timers_(timers), socket_(std::move(socket)) {}
 
     void read() {
-        request_ = {};
-        timers_->arm_after(limit_, limit);  // in the place of stream_.expires_after
-        http::async_read(socket_, buffer_, request_,
-                         beast::bind_front_handler(&session::on_read, shared_from_this()));
+        parser_.emplace();
+        parse();  // what has come behind the request before
     }
 
 private:
+    void parse() {
+        beast::error_code error;
+        timers_->arm_after(idle_, idle_limit);  // in the place of stream_.expires_after
+        if (buffer_.size() != 0 && !parser_->got_some())
+            timers_->arm_after(header_, header_limit);  // once, from its first byte on
+        while (!error && buffer_.size() != 0 && !parser_->is_done())
+            buffer_.consume(parser_->put(buffer_.data(), error));
+        if (parser_->is_header_done()) header_.cancel();
+        if (error && error != http::error::need_more) return;  // the session ends
+        if (parser_->is_done()) return answer();
+        socket_.async_read_some(buffer_.prepare(4096),
+                                beast::bind_front_handler(&session::on_read, shared_from_this()));
+    }
+    void on_read(beast::error_code error, std::size_t n) {
+        if (error) return;  // the last who owns the session goes, and its timers are cancelled
+        buffer_.commit(n);
+        parse();
+    }
     void on_limit() { socket_.close(); }  // what is read or written ends with an error
     // [session]
 
-    void on_read(beast::error_code error, std::size_t) {
-        if (error) return;  // the last who owns the session goes: its timer is cancelled
-        answer_ = {http::status::ok, request_.version(), "hello\n"};
-        answer_.keep_alive(request_.keep_alive());
+    void answer() {
+        const auto& request = parser_->get();
+        answer_ = {http::status::ok, request.version(), "hello\n"};
+        answer_.keep_alive(request.keep_alive());
         answer_.prepare_payload();
         http::async_write(socket_, answer_,
                           beast::bind_front_handler(&session::on_write, shared_from_this()));
@@ -62,9 +80,10 @@ private:
     tvec::asio_guest<net::io_context>& timers_;
     tcp::socket socket_;
     beast::flat_buffer buffer_;
-    http::request<http::string_body> request_;
+    std::optional<http::request_parser<http::string_body>> parser_;
     http::response<http::string_body> answer_;
-    tvec::timer limit_{tvec::call<&session::limit_, &session::on_limit>};
+    tvec::timer idle_{tvec::call<&session::idle_, &session::on_limit>};
+    tvec::timer header_{tvec::call<&session::header_, &session::on_limit>};
 };
 
 void accept(tcp::acceptor& acceptor, tvec::asio_guest<net::io_context>& timers) {
@@ -90,7 +109,7 @@ public:
         return !error && answer.starts_with("HTTP/1.1 200 OK");
     }
     // Sends a byte of a header now and then, until the server has closed. Returns whether it did so
-    // although the client was never silent for as long as the limit.
+    // although the client was never silent for as long as the idle limit.
     bool is_cut_off() {
         using clock = std::chrono::steady_clock;
         clock::duration silence{};
@@ -102,7 +121,7 @@ public:
             const auto now = clock::now();
             silence = std::max(silence, now - std::exchange(last, now));
         }
-        return silence < limit;
+        return silence < idle_limit;
     }
     // Returns whether the server closed.
     bool hears_the_end() {
@@ -117,16 +136,18 @@ private:
     tcp::socket socket_{io_};
 };
 
-// Returns whether a client who asks every 50 ms is answered each time. One that this machine kept
-// from asking for as long as the limit begins again.
+// Returns whether a client is answered each time who asks more seldom than the limit of a header,
+// and is then silent. One that this machine kept from asking for as long as the idle limit begins
+// again.
 bool is_answered(tcp::endpoint server) {
+    using clock = std::chrono::steady_clock;
+    auto last = clock::now();
     client c(server);
-    auto last = std::chrono::steady_clock::now();
-    for (int i = 0; i < 10; ++i) {
-        std::this_thread::sleep_for(50ms);
-        if (!c.asks())
-            return std::chrono::steady_clock::now() - last > limit && is_answered(server);
-        last = std::chrono::steady_clock::now();
+    for (int i = 0; i < 4; ++i) {
+        std::this_thread::sleep_for(250ms);
+        const auto now = clock::now();
+        if (!c.asks()) return clock::now() - last > idle_limit && is_answered(server);
+        last = now;
     }
     return c.hears_the_end();
 }
