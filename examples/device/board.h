@@ -9,17 +9,19 @@
 #ifndef BOARD_HERTZ
 #define BOARD_HERTZ 32768
 #endif
-/// The highest count, after which the counter begins at 0: here of 32 bits.
+/// The highest count, after which the counter begins at 0, 2^n - 1: here of 32 bits. A timer that
+/// is reloaded sooner, such as after 999, gets all of its bits.
 #ifndef BOARD_LAST_COUNT
 #define BOARD_LAST_COUNT UINT32_MAX
 #endif
+_Static_assert((BOARD_LAST_COUNT & (UINT64_C(1) + BOARD_LAST_COUNT)) == 0, "a counter of n bits");
 /// A tick of the wheel has 2^BOARD_SHIFT counts.
 #ifndef BOARD_SHIFT
 #define BOARD_SHIFT 0
 #endif
 /// The counts that an alarm of cortex_m.c costs its counter, such as 18.25: lost.c measures them,
-/// at your clock. If fewer are given the counter is slow, and if more it is fast, and timers are
-/// early.
+/// at your clock, and they are below 100. If fewer are given the counter is slow, and if more it is
+/// fast, and timers are early.
 #ifndef BOARD_LOST
 #define BOARD_LOST 0
 #endif

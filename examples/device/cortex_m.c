@@ -8,6 +8,7 @@
 #define SYST_CVR (*(volatile uint32_t*)0xE000E018)  // where it is
 
 _Static_assert(BOARD_LAST_COUNT == 0xFFFFFF, "SysTick has 24 bits");
+_Static_assert((int)(BOARD_LOST) >= 0 && (int)(BOARD_LOST) < 100, "what lost.c measures");
 
 static uint32_t at_zero;  // the count at which SysTick is at 0: modulo 2^24 it never jumps
 
@@ -29,7 +30,7 @@ void SysTick_Handler(void) {}
 /// Makes SysTick reach 0 at `count`, and go on with all 24 bits from there. Between the look and
 /// the write it loses BOARD_LOST.
 static bool set_alarm(uint32_t count) {
-    enum { soon = 64 };                                   // counts: the lines below take less
+    enum { soon = 65 + (int)(BOARD_LOST) };  // counts: the lines below take less, and what is lost
     static uint32_t lost = (uint32_t)(BOARD_LOST * 256);  // in 1/256 of a count
     const uint32_t ahead = (count - board_counter()) & BOARD_LAST_COUNT;
     if (ahead < soon || ahead > BOARD_LAST_COUNT / 2 + 1) return false;

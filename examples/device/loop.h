@@ -1,6 +1,6 @@
 /* The loop of a small device: a wheel in static memory, no heap and no operating system, a counter
- * that wraps, sleep without ticks, and an interrupt. The file that has the timers includes it, and
- * defines on_press. docs/c.md explains it. */
+ * that wraps, sleep without ticks, and an interrupt. One file includes it, which has the timers and
+ * defines on_press; others arm by functions of that file. docs/c.md explains it. */
 #ifndef EXAMPLES_DEVICE_LOOP_H
 #define EXAMPLES_DEVICE_LOOP_H
 
@@ -31,13 +31,15 @@ static uint64_t ticks(void) { return counts() >> BOARD_SHIFT; }
 
 /// Arms a timer for a count, rounded up to a tick. Reads the counter, for turns of long callbacks.
 static void arm_at(struct tvec_timer* timer, uint64_t count) {
+    const bool is_between = (count & ((UINT64_C(1) << BOARD_SHIFT) - 1)) != 0;
     (void)counts();
-    tvec_arm_at(&wheel, timer, (count + (UINT64_C(1) << BOARD_SHIFT) - 1) >> BOARD_SHIFT);
+    tvec_arm_at(&wheel, timer, count == TVEC_NEVER ? count : (count >> BOARD_SHIFT) + is_between);
 }
 
 /// Arms a timer that is due when a delay has passed in full: a part of this count has passed, too.
 static inline void arm(struct tvec_timer* timer, uint64_t delay) {
-    arm_at(timer, counts() + delay + 1);
+    const uint64_t now = counts();
+    arm_at(timer, delay < TVEC_NEVER - now ? now + delay + 1 : TVEC_NEVER);
 }
 
 /// The counts of some milliseconds, rounded up.
@@ -104,7 +106,7 @@ static uint64_t start_loop(void) {
 }
 
 /// Handles what has come, and sleeps until there is more.
-static void run_turn(void) {
+static inline void run_turn(void) {
     handle_interrupts();
     tvec_advance(&wheel, ticks(), 8);  // what is left is due at once: no sleep
     sleep_until_work();

@@ -141,13 +141,13 @@ def as_the_page_says():
         sys.exit(f"device: FAILED, the commands of docs/c.md say {said!r}")
 
 
-def by_systick(core, name, sources, *options):
+def by_systick(core, name, sources, *options, shift=5):
     """What a program says by the code for a core, on the emulated Cortex-M3, as the page builds it."""
     linked = BUILD / f"{name}-{core}"
     run(["arm-none-eabi-gcc", f"-mcpu={core}", "-mthumb", "-std=c11", *ALONE, *TINY[:1], "-DBOARD_HERTZ=25000000",
          "-DBOARD_LAST_COUNT=0xFFFFFF", "-DBOARD_SHIFT=13", *options, "-Iexamples/device", *sources, "examples/device/cortex_m.c",
          HERE / "start.c", HERE / "mps2.c", "-nostartfiles", "-T", HERE / "device.ld", "-Wl,--gc-sections", "-o", linked])
-    return emulated("Cortex-M3", linked, "-icount", "shift=5,sleep=off")
+    return emulated("Cortex-M3", linked, "-icount", f"shift={shift},sleep=off")
 
 
 def counts_lost(core):
@@ -221,6 +221,9 @@ def main(renew=None):
         wheel = [compiled(prefix, tuple(options), source) for source in WHEEL]
         long_callbacks(by_systick("cortex-m3", "long", [LONG, *wheel]))
         late_turns(by_systick("cortex-m3", "late", [HERE / "late_turns.c", *wheel]))
+        said = by_systick("cortex-m3", "slow", [HERE / "slow_processor.c", *wheel], "-DBOARD_LOST=68.29", shift=7)
+        if said != "slow processor: OK":
+            sys.exit(f"device: FAILED, slow_processor.c says {said!r}")
     if is_here("armhf", "arm-linux-gnueabihf-g++-12", "qemu-arm-static"):
         play("armhf", said_on_linux("arm-linux-gnueabihf-", "-12", "qemu-arm-static", "-L", "/usr/arm-linux-gnueabihf"), expected)
     for machine, (prefix, _, _, (emulator, *_)) in MACHINES.items():
