@@ -52,8 +52,8 @@ void refuse_foreign(const session& s, const std::string& name) {
         "where oprnamespace = n.oid) o(what, owner) where n.nspname = '" +
             name + "' and o.owner <> current_user::regrole limit 1");
     if (!foreign.empty())
-        fail(std::errc::permission_denied, "install: the schema " + name + " " + foreign +
-                                               ": install as its owner, or take another name");
+        fail(std::errc::permission_denied,
+             "install: the schema " + name + " " + foreign + ": install as its owner");
 }
 
 std::string replaced(std::string text, const std::string& placeholder, const std::string& by) {
