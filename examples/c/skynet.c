@@ -226,7 +226,8 @@ enum { workers = 2 };
 
 static void begin(struct timeouts* all, const struct load* l) {
     atomic_flag_clear(&all->lock);
-    all->calls = all->target = current = 0;
+    all->calls = all->target = 0;
+    current = 0;
     tvec_wheel_init(&all->wheel, 0);
     tvec_wheel_share_by_lock(&all->wheel);
     earliest = calloc(l->messages + 1, sizeof(*earliest));
